@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// A named place where a failure can be scripted. `TROUPE_FAULT` or a test arms it; unarmed it costs one relaxed load.
+///
+/// TROUPE_FAULT is a comma list of `point[@subject]:action[:count[:skip]]`; actions are `fail` (hit() returns an Error),
+/// `kill` (SIGKILL to this process), `stall` (block for 1 hour, to script a stopped process) and `enospc` (Error
+/// resource_exhausted "No space left on device"). `count` limits how often it fires (default 1), `skip` passes over the first hits.
+/// `subject` narrows it to one actor or file: TROUPE_FAULT="decode@episode_000003:fail".
+/// Points in use are listed in docs/fault-points.md.
+Result<void> fault_point(std::string_view point, std::string_view subject = {});
+
+/// Arms faults from text in the syntax above, replacing those armed before. Errors: invalid_argument.
+Result<void> arm_faults(const std::string& spec);
+
+}  // namespace troupe

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "configs/cluster_config.h"
+#include "configs/data_config.h"
+#include "configs/model_config.h"
+#include "configs/train_config.h"
+
+namespace troupe {
+
+/// Name, kind and seed of a job.
+struct JobSection {
+  std::string name = "job";
+  std::string kind = "sft";
+  std::int64_t seed = 42;
+  std::string run_root = "runs";
+
+  template <class V> static void describe(V& v) {
+    v.field("name", &JobSection::name, "run directories are run_root/name/ID; [a-z0-9][a-z0-9._-]*");
+    v.choice("kind", &JobSection::kind, "sft: supervised fine-tuning", {"sft"});
+    v.field("seed", &JobSection::seed, "keys noise, timesteps, augmentation, order and initial values", "", 0, 1LL << 53);
+    v.field("run_root", &JobSection::run_root, "folder that holds run directories");
+  }
+};
+
+/// Everything one YAML file says. Loaded once (configs/loader.h), never written to afterwards.
+struct JobConfig {
+  std::int64_t version = 1;
+  JobSection job;
+  ClusterConfig cluster;
+  ModelConfig model;
+  DataConfig data;
+  TrainingConfig training;
+  ParallelismConfig parallelism;
+  PrecisionConfig precision;
+  ActivationCheckpointConfig activation_checkpoint;
+  OptimizerConfig optimizer;
+  LrSchedulerConfig lr_scheduler;
+  CheckpointConfig checkpoint;
+  EvalConfig eval;
+  MetricsConfig metrics;
+
+  template <class V> static void describe(V& v) {
+    v.field("version", &JobConfig::version, "version of this format", "", 1, 1);
+    v.group("job", &JobConfig::job, "name, kind and seed");
+    v.group("cluster", &JobConfig::cluster, "nodes, placement, supervision");
+    v.group("model", &JobConfig::model, "DreamZero's DiT, encoders and codec");
+    v.group("data", &JobConfig::data, "dataset, window, image chain");
+    v.group("training", &JobConfig::training, "steps and batch sizes");
+    v.group("parallelism", &JobConfig::parallelism, "sharding");
+    v.group("precision", &JobConfig::precision, "number formats");
+    v.group("activation_checkpoint", &JobConfig::activation_checkpoint, "recompute");
+    v.group("optimizer", &JobConfig::optimizer, "update rule");
+    v.group("lr_scheduler", &JobConfig::lr_scheduler, "learning rate over steps");
+    v.group("checkpoint", &JobConfig::checkpoint, "saving state");
+    v.group("eval", &JobConfig::eval, "held-out evaluation");
+    v.group("metrics", &JobConfig::metrics, "metric files and progress line");
+  }
+};
+
+}  // namespace troupe

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// How a parameter without a checkpoint starts (dreamzero-model.md 2.10). Draws are keyed by (seed, tensor name, element).
+struct Init {
+  enum class Kind : std::uint8_t { zeros, ones, normal, uniform };
+  Kind kind = Kind::zeros;
+  double scale = 0;  ///< normal: standard deviation; uniform: half width
+};
+
+/// One parameter: its name in checkpoints, logical shape and initial value.
+struct ParamSpec {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  Init init;
+};
+
+/// The smallest group of parameters gathered together. Units with equal `layout_class` have equal layouts up to names.
+struct UnitSpec {
+  std::string name;          ///< "embed", "blocks.0", ..., "head"
+  std::string layout_class;  ///< "embed", "block", "head"
+  std::vector<ParamSpec> params;
+};
+
+/// Named tensors of one unit, views over a slot; valid while the slot is held. Lookup of an unknown name throws c10::Error.
+class ParamView {
+ public:
+  void set(std::string name, at::Tensor tensor) { tensors_[std::move(name)] = std::move(tensor); }
+  const at::Tensor& operator[](const std::string& name) const;
+  bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
+  const std::map<std::string, at::Tensor>& tensors() const { return tensors_; }
+
+ private:
+  std::map<std::string, at::Tensor> tensors_;
+};
+
+/// Named inputs of one micro-batch (not differentiated).
+using Batch = std::map<std::string, at::Tensor>;
+
+/// What flows between units: the residual stream, and conditioning that every later unit reads (gradients flow into both).
+struct Carry {
+  at::Tensor x;
+  std::vector<at::Tensor> conditioning;
+};
+
+/// What the last unit returns.
+struct Outputs {
+  at::Tensor loss;                              ///< scalar: mean over the micro-batch's samples
+  std::map<std::string, at::Tensor> metrics;    ///< scalars, means over the micro-batch's samples
+  std::map<std::string, at::Tensor> predictions;
+};
+
+/// A network as an ordered chain of units: a prologue, blocks, an epilogue. Functions over named parameter views: owns no
+/// parameters, so that the engine may keep them in shards and slots. Stateless and thread-safe.
+class Network {
+ public:
+  virtual ~Network() = default;
+  /// units()[0] is the prologue, units().back() the epilogue, the rest are blocks in order.
+  virtual const std::vector<UnitSpec>& units() const = 0;
+  virtual Carry prologue(const ParamView& params, const Batch& batch) const = 0;
+  /// Residual stream after block `index` (0-based among blocks). Must be bit-equal when run twice on the same inputs.
+  virtual at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
+  virtual Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
+};
+
+}  // namespace troupe

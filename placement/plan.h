@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// One device of a node.
+struct DeviceSnapshot {
+  std::string model;              ///< "H200"
+  std::int64_t memory_bytes = 0;
+};
+
+/// What a node offers. Nodes are listed by rank.
+struct NodeSnapshot {
+  std::string name;
+  std::int64_t cpus = 0;
+  std::int64_t memory_bytes = 0;
+  std::vector<DeviceSnapshot> devices;
+};
+
+/// The cluster at planning time. A value: no clock, no network.
+struct ClusterSnapshot {
+  std::vector<NodeSnapshot> nodes;
+};
+
+/// Size and work of one unit, from the very unit list that the engine lays out.
+struct UnitCost {
+  std::string name;
+  std::string layout_class;
+  std::int64_t params = 0;             ///< elements
+  std::vector<std::int64_t> numels;    ///< elements of each parameter in order
+  double forward_flops_per_sample = 0;
+};
+
+/// Everything the planner needs to know of a model and of its samples, filled by app.
+struct ModelCost {
+  std::vector<UnitCost> units;
+  std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward, full recompute
+  std::int64_t workspace_bytes_per_sample = 0;   ///< peak of one block's recompute and backward
+  std::int64_t encoder_bytes = 0;                ///< frozen encoders and codec beside the shards
+  std::int64_t sample_bytes = 0;                 ///< one slot of the feed's arena
+  std::int64_t decoder_bytes = 0;                ///< working memory of one decoder
+};
+
+/// One actor of the plan.
+struct PlannedActor {
+  std::string name;        ///< "learner/0"
+  std::string role;
+  std::int64_t process_rank = 0;
+  std::int64_t node = 0;   ///< node rank
+  std::vector<std::int64_t> devices;
+  double cpus = 1;
+  std::string isolation;   ///< process or thread
+  std::int64_t memory_bytes = 0;
+};
+
+/// One stream between actors.
+struct PlannedStream {
+  std::string from;
+  std::string to;
+  std::string transport;   ///< inproc, shm, zmq
+  std::int64_t slots = 0;
+  std::int64_t slot_bytes = 0;
+};
+
+/// Bytes per learner rank, in the terms of learner.md 4.11.
+struct MemoryTable {
+  std::int64_t shard_bytes = 0;        ///< master, moments, accumulator (and low-precision shard) of this rank
+  std::int64_t param_slot_bytes = 0;
+  std::int64_t grad_slot_bytes = 0;
+  std::int64_t activation_bytes = 0;
+  std::int64_t encoder_bytes = 0;
+  std::int64_t snapshot_bytes = 0;     ///< checkpoint arena
+  std::int64_t feed_bytes = 0;         ///< arena of slots
+  std::int64_t total() const {
+    return shard_bytes + param_slot_bytes + grad_slot_bytes + activation_bytes + encoder_bytes + snapshot_bytes + feed_bytes;
+  }
+};
+
+/// Batch arithmetic: global = micro * data_ranks * accumulation.
+struct BatchPlan {
+  std::int64_t global = 0;
+  std::int64_t micro = 0;
+  std::int64_t data_ranks = 0;
+  std::int64_t accumulation = 0;
+};
+
+/// The printed, diffable result of placement.
+struct Plan {
+  std::string job;
+  std::int64_t revision = 0;
+  std::vector<NodeSnapshot> nodes;
+  std::vector<PlannedActor> actors;    ///< sorted by role (learner, decoder, checkpointer), then process rank
+  std::vector<PlannedStream> streams;
+  std::string collective;              ///< thread or gloo
+  BatchPlan batch;
+  MemoryTable learner_memory;
+  std::int64_t parameters = 0;
+  std::int64_t disk_bytes_per_checkpoint = 0;
+  std::vector<std::string> warnings;
+};
+
+}  // namespace troupe
