@@ -51,6 +51,7 @@ class Collective {
   /// full.count = world * shard.count; rank r's shard lands at [r * shard.count, (r + 1) * shard.count).
   virtual std::unique_ptr<PendingCollective> all_gather(Buffer full, Buffer shard) = 0;
   /// shard = sum over ranks of their full[rank * shard.count, ...). `full` may be overwritten only after wait().
+  /// `shard` may be this rank's own part of `full`, exactly; the rest of `full` is left as it is.
   virtual std::unique_ptr<PendingCollective> reduce_scatter(Buffer shard, Buffer full) = 0;
   /// buffer = sum over ranks, on every rank.
   virtual Result<void> all_reduce_sum(Buffer buffer) = 0;
@@ -61,6 +62,7 @@ class Collective {
 
   /// Makes every pending and later operation of this rank fail with `aborted`, and wakes its waiters. Any thread.
   /// Peers find out by their own failure (thread backend: at once; gloo: when this process closes its connections).
+  /// Under gloo an operation cut short may use its buffers until this object is destroyed: destroy it before reusing them.
   virtual void abort(const std::string& why) = 0;
 };
 

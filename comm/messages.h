@@ -23,7 +23,7 @@ struct Join {
   std::uint64_t term_seen = 0;
   template <class V> void fields(V& v) { v(1, name); v(2, incarnation); v(3, cpus); v(4, memory_bytes); v(5, host); v(6, boot_id); v(7, term_seen); }
 };
-/// controller -> node: accepted. `config` is the resolved job YAML.
+/// controller -> node: accepted. `config` is the resolved job YAML, `plan` the plan as JSON.
 struct Joined {
   static constexpr std::uint16_t kType = 0x8001;
   std::uint64_t term = 0;
@@ -31,7 +31,8 @@ struct Joined {
   std::int64_t lease_ms = 0;
   std::string config;
   std::string run_dir;
-  template <class V> void fields(V& v) { v(1, term); v(2, node_rank); v(3, lease_ms); v(4, config); v(5, run_dir); }
+  std::string plan;
+  template <class V> void fields(V& v) { v(1, term); v(2, node_rank); v(3, lease_ms); v(4, config); v(5, run_dir); v(6, plan); }
 };
 /// node -> controller, every second; the controller answers with HeartbeatAck.
 struct Heartbeat {
@@ -86,7 +87,10 @@ struct ActorExited {
   std::int64_t signal = 0;
   bool killed_by_us = false;
   std::string stderr_tail;
-  template <class V> void fields(V& v) { v(1, actor); v(2, incarnation); v(3, exit_code); v(4, signal); v(5, killed_by_us); v(6, stderr_tail); }
+  bool out_of_memory = false;
+  template <class V> void fields(V& v) {
+    v(1, actor); v(2, incarnation); v(3, exit_code); v(4, signal); v(5, killed_by_us); v(6, stderr_tail); v(7, out_of_memory);
+  }
 };
 /// controller -> decoder: the feeds to serve. controller -> learner: producers that are gone.
 struct Peers {
@@ -107,7 +111,10 @@ struct GroupPlan {
   std::int64_t resume_step = 0;
   std::string checkpoint;       ///< folder to restore; empty: initial state
   std::int64_t timeout_ms = 60'000;
-  template <class V> void fields(V& v) { v(1, fence); v(2, rank); v(3, world); v(4, backend); v(5, store); v(6, resume_step); v(7, checkpoint); v(8, timeout_ms); }
+  std::int64_t num_eval = 0;    ///< held-out samples of the job
+  template <class V> void fields(V& v) {
+    v(1, fence); v(2, rank); v(3, world); v(4, backend); v(5, store); v(6, resume_step); v(7, checkpoint); v(8, timeout_ms); v(9, num_eval);
+  }
 };
 /// learner -> controller: in the group, restored, about to train.
 struct GroupUp {
@@ -151,7 +158,9 @@ struct CheckpointBegin {
   std::uint64_t fence = 0;
   std::vector<std::string> snapshots;  ///< one arena handle per rank, in rank order
   std::string directory;               ///< .../step_NNNNNN.tmp-<fence>
-  template <class V> void fields(V& v) { v(1, step); v(2, fence); v(3, snapshots); v(4, directory); }
+  std::int64_t updates = 0;            ///< optimizer updates behind this state
+  std::vector<std::int64_t> void_positions;  ///< positions below the next one that did not count
+  template <class V> void fields(V& v) { v(1, step); v(2, fence); v(3, snapshots); v(4, directory); v(5, updates); v(6, void_positions); }
 };
 /// learner -> controller: this rank's snapshot of `step` lies in its arena.
 struct SnapshotReady {
@@ -161,7 +170,8 @@ struct SnapshotReady {
   std::int64_t step = 0;
   std::uint64_t fence = 0;
   std::string handle;
-  template <class V> void fields(V& v) { v(1, actor); v(2, rank); v(3, step); v(4, fence); v(5, handle); }
+  std::int64_t updates = 0;
+  template <class V> void fields(V& v) { v(1, actor); v(2, rank); v(3, step); v(4, fence); v(5, handle); v(6, updates); }
 };
 /// checkpointer -> controller: written and synced, or failed with `error`.
 struct CheckpointDone {

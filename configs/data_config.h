@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "configs/bounds.h"
+
 namespace troupe {
 
 /// One LeRobot dataset.
@@ -13,7 +15,7 @@ struct DataSetConfig {
 
   template <class V> static void describe(V& v) {
     v.field("path", &DataSetConfig::path, "folder with meta/info.json (LeRobot v2.0 or v2.1); relative paths start at the working directory");
-    v.field("weight", &DataSetConfig::weight, "share in a mixture; must be > 0", "", 1e-12, 1e12);
+    v.field("weight", &DataSetConfig::weight, "share in a mixture", "", kAboveZero, kUnbounded);
   }
 };
 

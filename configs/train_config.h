@@ -12,7 +12,7 @@ struct TrainingConfig {
   std::int64_t global_batch_size = 8;
   std::int64_t micro_batch_size = 1;
   double clip_grad_norm = 1.0;
-  double step_timeout_s = 600;
+  double step_timeout_s = 120;
 
   template <class V> static void describe(V& v) {
     v.field("steps", &TrainingConfig::steps, "optimizer updates of the whole job", "steps", 1, 1LL << 40);

@@ -9,7 +9,7 @@ namespace troupe {
 
 /// One device of a node.
 struct DeviceSnapshot {
-  std::string model;              ///< "H200"
+  std::string model;  ///< "H200"
   std::int64_t memory_bytes = 0;
 };
 
@@ -30,8 +30,8 @@ struct ClusterSnapshot {
 struct UnitCost {
   std::string name;
   std::string layout_class;
-  std::int64_t params = 0;             ///< elements
-  std::vector<std::int64_t> numels;    ///< elements of each parameter in order
+  std::int64_t params = 0;           ///< elements
+  std::vector<std::int64_t> numels;  ///< elements of each parameter in order
   double forward_flops_per_sample = 0;
 };
 
@@ -47,37 +47,42 @@ struct ModelCost {
 
 /// One actor of the plan.
 struct PlannedActor {
-  std::string name;        ///< "learner/0"
+  std::string name;  ///< "learner/0"
   std::string role;
   std::int64_t process_rank = 0;
-  std::int64_t node = 0;   ///< node rank
+  std::int64_t node = 0;  ///< node rank
   std::vector<std::int64_t> devices;
   double cpus = 1;
-  std::string isolation;   ///< process or thread
-  std::int64_t memory_bytes = 0;
+  std::string isolation;          ///< process or thread
+  std::int64_t memory_bytes = 0;  ///< host memory; a learner's device memory is learner_memory.engine_bytes()
 };
 
 /// One stream between actors.
 struct PlannedStream {
   std::string from;
   std::string to;
-  std::string transport;   ///< inproc, shm, zmq
+  std::string transport;  ///< inproc, shm, zmq
   std::int64_t slots = 0;
   std::int64_t slot_bytes = 0;
 };
 
 /// Bytes per learner rank, in the terms of learner.md 4.11.
 struct MemoryTable {
-  std::int64_t shard_bytes = 0;        ///< master, moments, accumulator (and low-precision shard) of this rank
+  std::int64_t shard_bytes = 0;  ///< master, moments, accumulator (and low-precision shard) of this rank
   std::int64_t param_slot_bytes = 0;
   std::int64_t grad_slot_bytes = 0;
   std::int64_t activation_bytes = 0;
   std::int64_t encoder_bytes = 0;
-  std::int64_t snapshot_bytes = 0;     ///< checkpoint arena
-  std::int64_t feed_bytes = 0;         ///< arena of slots
-  std::int64_t total() const {
-    return shard_bytes + param_slot_bytes + grad_slot_bytes + activation_bytes + encoder_bytes + snapshot_bytes + feed_bytes;
+  std::int64_t snapshot_bytes = 0;  ///< checkpoint arena
+  std::int64_t feed_bytes = 0;      ///< arena of slots
+  std::int64_t margin_bytes = 0;    ///< on devices: 6 % of the engine's bytes for fragmentation, driver and collectives
+  /// What the engine holds: on the rank's device, or in host memory on a node without devices.
+  std::int64_t engine_bytes() const {
+    return shard_bytes + param_slot_bytes + grad_slot_bytes + activation_bytes + encoder_bytes + margin_bytes;
   }
+  /// Shared arenas, always in host memory.
+  std::int64_t arena_bytes() const { return snapshot_bytes + feed_bytes; }
+  std::int64_t total() const { return engine_bytes() + arena_bytes(); }
 };
 
 /// Batch arithmetic: global = micro * data_ranks * accumulation.
@@ -93,13 +98,16 @@ struct Plan {
   std::string job;
   std::int64_t revision = 0;
   std::vector<NodeSnapshot> nodes;
-  std::vector<PlannedActor> actors;    ///< sorted by role (learner, decoder, checkpointer), then process rank
+  std::vector<PlannedActor> actors;  ///< sorted by role (learner, decoder, checkpointer), then process rank
   std::vector<PlannedStream> streams;
-  std::string collective;              ///< thread or gloo
+  std::string collective;  ///< thread, gloo or nccl
   BatchPlan batch;
   MemoryTable learner_memory;
   std::int64_t parameters = 0;
   std::int64_t disk_bytes_per_checkpoint = 0;
+  std::int64_t feed_slots = 0;            ///< slots of each learner's feed
+  std::int64_t sample_bytes = 0;          ///< one slot
+  std::int64_t decoder_memory_bytes = 0;  ///< working memory of one decoder, for pools that grow later
   std::vector<std::string> warnings;
 };
 

@@ -1,0 +1,102 @@
+#include "actors/bridge.h"
+
+#include "base/log.h"
+#include "comm/message_codec.h"
+
+namespace troupe {
+
+Bridge::Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation)
+    : loop_(loop), self_(std::move(self)), incarnation_(incarnation) {}
+
+void Bridge::add_local(const std::string& name, const MailActor& actor) {
+  std::lock_guard lock(mutex_);
+  locals_[name] = actor;
+}
+
+void Bridge::remove_local(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  locals_.erase(name);
+}
+
+void Bridge::add_route(const std::string& name, SocketId socket, const std::string& routing_id) {
+  std::lock_guard lock(mutex_);
+  routes_[name] = {socket, routing_id};
+}
+
+void Bridge::remove_route(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  routes_.erase(name);
+}
+
+void Bridge::set_default_route(SocketId socket) {
+  std::lock_guard lock(mutex_);
+  default_route_ = socket;
+}
+
+std::optional<Bridge::Route> Bridge::route_to(const std::string& name) {
+  const auto route = routes_.find(name);
+  if (route != routes_.end()) return route->second;
+  if (default_route_) return Route{*default_route_, ""};
+  return std::nullopt;
+}
+
+void Bridge::send(const Letter& letter) {
+  std::unique_lock lock(mutex_);
+  if (const auto local = locals_.find(letter.to); local != locals_.end()) {
+    const MailActor actor = local->second;
+    lock.unlock();
+    caf::anon_send(actor, letter);
+    return;
+  }
+  const auto route = route_to(letter.to);
+  lock.unlock();
+  if (!route) {
+    log::warn("{}: no way to {}; {} dropped", self_, letter.to, name_of(type_of(letter.message)));
+    return;
+  }
+  auto payload = encode(letter.message);
+  if (!payload) {
+    log::error("{}: {} for {} cannot be sent: {}", self_, name_of(type_of(letter.message)), letter.to, payload.error().message());
+    return;
+  }
+  Envelope envelope = make_envelope(type_of(letter.message), letter.from.empty() ? self_ : letter.from, letter.to, 0);
+  envelope.incarnation = incarnation_;
+  loop_.send(route->socket, route->routing_id, envelope, std::move(*payload));
+}
+
+IoLoop::OnMessage Bridge::receiver(Admission may_speak_for) {
+  return [this, admitted = std::move(may_speak_for)](SocketId socket, const std::string& routing_id, Envelope envelope,
+                                                     std::vector<std::byte> payload) {
+    if (admitted && !admitted(envelope.from, routing_id)) {
+      log::warn("{}: {} may not speak for {}; dropped", self_, routing_id, envelope.from);
+      return;
+    }
+    receive(socket, routing_id, std::move(envelope), std::move(payload));
+  };
+}
+
+void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope envelope, std::vector<std::byte> payload) {
+  std::unique_lock lock(mutex_);
+  if (!routing_id.empty()) routes_[envelope.from] = {socket, routing_id};
+  const auto local = locals_.find(envelope.to);
+  if (local == locals_.end()) {
+    const auto route = route_to(envelope.to);
+    lock.unlock();
+    if (!route || (route->socket == socket && route->routing_id == routing_id)) {
+      log::warn("{}: no way to {}; a message of {} dropped", self_, envelope.to, envelope.from);
+      return;
+    }
+    loop_.send(route->socket, route->routing_id, envelope, std::move(payload));
+    return;
+  }
+  const MailActor actor = local->second;
+  lock.unlock();
+  auto message = decode(envelope.type, payload);
+  if (!message) {
+    log::warn("{}: message type {:#x} of {} refused: {}", self_, envelope.type, envelope.from, message.error().message());
+    return;
+  }
+  caf::anon_send(actor, Letter{envelope.from, envelope.to, std::move(*message)});
+}
+
+}  // namespace troupe

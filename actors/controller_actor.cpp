@@ -1,0 +1,36 @@
+#include "actors/controller_actor.h"
+
+namespace troupe {
+
+namespace {
+constexpr std::chrono::milliseconds kTick{50};
+}
+
+MailActor::behavior_type controller_actor(MailActor::stateful_pointer<ControllerState> self, ControllerService* service,
+                                          std::function<void()> on_end) {
+  self->state.service = service;
+  self->state.on_end = std::move(on_end);
+  service->start(std::chrono::steady_clock::now());
+  self->delayed_send(self, kTick, Wake::tick);
+  return {
+      [self](const Letter& letter) {
+        self->state.service->handle(letter.from, letter.message, std::chrono::steady_clock::now());
+      },
+      [self](Wake wake) {
+        const auto now = std::chrono::steady_clock::now();
+        if (wake == Wake::tick) {
+          self->state.service->tick(now);
+          // A pending delayed_send keeps an actor alive: the last tick is not re-armed.
+          if (!self->state.service->exit_code()) {
+            self->delayed_send(self, kTick, Wake::tick);
+          } else if (self->state.on_end) {
+            std::exchange(self->state.on_end, {})();
+          }
+        } else {
+          self->state.service->interrupt(wake == Wake::interrupt ? "SIGINT" : "SIGTERM", now);
+        }
+      },
+  };
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+#include "actors/local_actors.h"
+
+#include "actors/role_actor.h"
+#include "base/log.h"
+
+namespace troupe {
+
+LocalActors::LocalActors(caf::actor_system& system, Bridge& bridge, MakeRole make)
+    : system_(system), bridge_(bridge), make_(std::move(make)) {}
+
+LocalActors::~LocalActors() {
+  std::map<std::string, MailActor> actors;
+  {
+    std::lock_guard lock(mutex_);
+    actors.swap(actors_);
+  }
+  caf::scoped_actor self{system_};
+  for (auto& [name, actor] : actors) {
+    bridge_.remove_local(name);
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+  for (auto& [name, actor] : actors) {
+    self->monitor(actor);
+    bool down = false;
+    self->receive([&](const caf::down_msg&) { down = true; }, caf::after(std::chrono::seconds(10)) >> [] {});
+    if (!down) log::error("{} did not end within 10 s", name);
+  }
+}
+
+void LocalActors::spawn(const RoleIdentity& identity, const std::string& role, std::function<void()> on_end) {
+  const std::string name = identity.actor;
+  Outbox outbox = [this, name](const std::string& to, const Message& message) { bridge_.send({name, to, message}); };
+  auto make = [this, identity, role, outbox] { return make_(identity, role, outbox); };
+  const MailActor actor = system_.spawn<caf::detached>(role_actor, std::function<std::unique_ptr<Role>()>(make), std::move(on_end));
+  bridge_.add_local(name, actor);
+  std::lock_guard lock(mutex_);
+  actors_[name] = actor;
+}
+
+void LocalActors::stop(const std::string& actor) {
+  std::lock_guard lock(mutex_);
+  const auto found = actors_.find(actor);
+  if (found == actors_.end()) return;
+  bridge_.remove_local(actor);
+  caf::anon_send_exit(found->second, caf::exit_reason::user_shutdown);
+  actors_.erase(found);
+}
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+#include "actors/role_actor.h"
+
+#include "base/log.h"
+
+namespace troupe {
+
+RoleState::~RoleState() {
+  role.reset();
+  if (on_end) on_end();
+}
+
+MailActor::behavior_type role_actor(MailActor::stateful_pointer<RoleState> self, std::function<std::unique_ptr<Role>()> make,
+                                    std::function<void()> on_end) {
+  self->state.on_end = std::move(on_end);
+  try {
+    self->state.role = make();
+    self->state.role->start();
+  } catch (const std::exception& e) {
+    log::error("role could not start: {}", e.what());
+    self->quit(caf::exit_reason::unhandled_exception);
+  }
+  return {
+      [self](const Letter& letter) {
+        if (self->state.role) self->state.role->handle(letter.from, letter.message);
+      },
+      [](Wake) {},
+  };
+}
+
+}  // namespace troupe

@@ -1,0 +1,73 @@
+// The process of one actor: dials its node, builds the role, ends when told.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <cstdio>
+
+#include "actors/local_actors.h"
+#include "app/commands.h"
+#include "app/process.h"
+#include "app/role_factory.h"
+#include "app/signals.h"
+#include "base/log.h"
+#include "configs/loader.h"
+#include "placement/render.h"
+#include "workers/controller/run_directory.h"
+
+namespace troupe {
+
+namespace {
+
+Result<RoleContext> load_context(const HostOptions& options) {
+  TROUPE_ASSIGN(const std::string config_text, read_file(options.config));
+  LoadOutcome loaded = load_job_text(options.config, config_text, {});
+  if (!loaded.config) return Error{Errc::invalid_argument, loaded.errors.empty() ? "unreadable configuration" : loaded.errors.front()};
+  TROUPE_ASSIGN(const std::string plan_text, read_file(options.plan));
+  TROUPE_ASSIGN(auto plan, plan_from_json(plan_text));
+  return RoleContext{.config = loaded.config->job, .plan = std::move(plan), .run_dir = options.run_dir,
+                     .runtime_dir = options.runtime_dir, .data_host = options.data_host, .loop = nullptr};
+}
+
+int fail(const std::string& why) {
+  log::error("{}", why);
+  fmt::print(stderr, "{}\n", why);
+  return kFailed;
+}
+
+}  // namespace
+
+int host_command(const HostOptions& options) {
+  const RoleIdentity identity{.actor = options.actor, .incarnation = options.incarnation};
+  log::configure(identity.instance(), RunDirectory(options.run_dir).log_of(options.actor));
+  auto context = load_context(options);
+  if (!context) return fail(context.error().message());
+  Latch told_to_end, ended;   // before the process: its loop and actors set them
+  auto process = Process::start(identity.instance());
+  if (!process) return fail(process.error().message());
+  Process& p = **process;
+  context->loop = p.loop.get();
+  watch_signals(*p.loop, [&told_to_end](int signal) {
+    if (signal == SIGTERM) told_to_end.set();   // SIGINT comes from the terminal: the node decides
+  });
+  auto link = p.loop->connect_dealer(options.node_endpoint, identity.instance(), p.bridge->receiver());
+  if (!link) return fail(link.error().message());
+  p.bridge->set_default_route(*link);
+  LocalActors actors(*p.system, *p.bridge, [&context](const RoleIdentity& id, const std::string& role, Outbox outbox) {
+    return make_role(*context, id, role, std::move(outbox));
+  });
+  actors.spawn(identity, options.role, [&] {
+    ended.set();
+    told_to_end.set();
+  });
+  // A host lives as long as its role: its node ends it with SIGTERM, and the node's death by the parent-death signal.
+  while (!told_to_end.wait_for(std::chrono::hours(1))) continue;
+  if (ended.is_set()) return fail(fmt::format("{} could not start; see {}", identity.instance(), RunDirectory(options.run_dir).log_of(options.actor)));
+  actors.stop(options.actor);
+  // Orderly end of the role's threads; what still hangs then ends with the process.
+  const bool orderly = ended.wait_for(std::chrono::seconds(4));
+  log::info("{} ends{}", identity.instance(), orderly ? "" : " without waiting for its threads");
+  if (!orderly) std::_Exit(kOk);
+  return kOk;
+}
+
+}  // namespace troupe

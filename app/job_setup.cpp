@@ -1,0 +1,70 @@
+#include "app/job_setup.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "model/wan/model_cost.h"
+#include "workers/data/sample.h"
+#include "workers/data/toy_dataset.h"
+#include "workers/node/inventory.h"
+
+namespace troupe {
+
+std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::vector<std::string>& overrides) {
+  LoadOutcome outcome = load_job(job, overrides);
+  for (const std::string& error : outcome.errors) fmt::print(stderr, "{}\n", error);
+  if (!outcome.config) return std::nullopt;
+  return std::move(outcome.config);
+}
+
+Result<void> ensure_quickstart_data(const JobConfig& job) {
+  const std::string& path = job.data.sets.at(0).path;
+  if (std::filesystem::exists(path + "/meta/info.json")) return {};
+  fmt::print("generating a toy dataset in {}\n", path);
+  std::fflush(stdout);
+  return write_toy_dataset(path, {});
+}
+
+Result<std::shared_ptr<const Dataset>> open_dataset(const JobConfig& job) {
+  if (job.data.embodiment.views.empty()) {
+    return Error{Errc::invalid_argument, "data.embodiment.views is empty; list the cameras in canvas order"};
+  }
+  return Dataset::open(job.data, job.model);
+}
+
+Result<ModelCost> model_cost(const JobConfig& job) {
+  const DitCost dit = dit_cost(job.model, job.data.window, job.precision.param == "bf16" ? 2 : 4);
+  ModelCost cost;
+  for (const DitUnitCost& unit : dit.units) {
+    cost.units.push_back({.name = unit.name, .layout_class = unit.layout_class, .params = unit.params, .numels = unit.numels,
+                          .forward_flops_per_sample = unit.executed_forward_flops});
+  }
+  cost.activation_bytes_per_sample = dit.activation_bytes_per_sample;
+  cost.workspace_bytes_per_sample = dit.workspace_bytes_per_sample;
+  cost.encoder_bytes = dit.encoder_bytes;
+  const auto views = static_cast<std::int64_t>(std::max<std::size_t>(1, job.data.embodiment.views.size()));
+  TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model, views));
+  cost.sample_bytes = layout.bytes;
+  // A decoder holds one clip at source size per view beside the slot, and FFmpeg's reference pictures: taken as 64 MiB and
+  // four slots.
+  cost.decoder_bytes = (std::int64_t{64} << 20) + 4 * layout.bytes;
+  return cost;
+}
+
+ClusterSnapshot own_cluster() { return {.nodes = {read_inventory("local").snapshot}}; }
+
+void explain(const Infeasible& infeasible, const LoadedConfig& config) {
+  for (const std::string& reason : infeasible.reasons) {
+    const std::size_t end = reason.find_first_of(" :");
+    const std::string key = reason.substr(0, end);
+    if (config.origins.count(key)) {
+      fmt::print(stderr, "{}\n", config.error_at(key, reason));
+    } else {
+      fmt::print(stderr, "plan: error: {}\n", reason);
+    }
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/loader.h"
+#include "placement/planner.h"
+#include "workers/data/dataset.h"
+
+namespace troupe {
+
+/// Loads a job or prints every mistake to stderr. For `quickstart:sft` without data, the dataset is generated first.
+std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::vector<std::string>& overrides);
+
+/// Opens the job's dataset; with bad files and bad_sample fail, the error lists them all.
+Result<std::shared_ptr<const Dataset>> open_dataset(const JobConfig& job);
+/// Generates the quickstart's dataset at the job's path unless it is there.
+Result<void> ensure_quickstart_data(const JobConfig& job);
+
+/// Sizes and FLOPs for the planner, from the very unit list that the engine lays out.
+Result<ModelCost> model_cost(const JobConfig& job);
+/// This machine as the only node of a cluster.
+ClusterSnapshot own_cluster();
+/// Prints why a job cannot run.
+void explain(const Infeasible& infeasible, const LoadedConfig& config);
+
+}  // namespace troupe

@@ -1,0 +1,70 @@
+// `troupe plan` and `troupe config`: show what a job means without starting anything.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "app/commands.h"
+#include "app/job_setup.h"
+#include "configs/schema_export.h"
+#include "placement/pretend.h"
+#include "placement/render.h"
+
+namespace troupe {
+
+int plan_command(const PlanOptions& options) {
+  auto config = load_or_explain(options.job, options.overrides);
+  if (!config) return kUsage;
+  auto cost = model_cost(config->job);
+  if (!cost) {
+    fmt::print(stderr, "error: {}\n", cost.error().message());
+    return kUsage;
+  }
+  ClusterSnapshot cluster = own_cluster();
+  if (!options.pretend.empty()) {
+    auto pretended = pretend_cluster(options.pretend);
+    if (!pretended) {
+      fmt::print(stderr, "error: {}\n", pretended.error().message());
+      return kUsage;
+    }
+    cluster = std::move(*pretended);
+  }
+  auto outcome = make_plan(cluster, config->job, *cost);
+  if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
+    explain(*infeasible, *config);
+    return kInfeasible;
+  }
+  const Plan& plan = std::get<Plan>(outcome);
+  if (options.json) {
+    fmt::print("{}", to_json(plan));
+    return kOk;
+  }
+  fmt::print("{}", to_table(plan, config->job));
+  if (options.show_config) {
+    fmt::print("{}", config->resolved_yaml);
+  } else {
+    fmt::print("effective config: {}   full dump: --show-config\n", config->key_summary());
+  }
+  fmt::print("OK (exit 0)\n");
+  return kOk;
+}
+
+int config_command(const ConfigOptions& options) {
+  if (options.schema) {
+    fmt::print("{}", config_schema_json());
+    return kOk;
+  }
+  if (options.markdown) {
+    fmt::print("{}", config_markdown());
+    return kOk;
+  }
+  if (options.job.empty()) {
+    fmt::print(stderr, "troupe config: give a job, --schema or --markdown\n");
+    return kUsage;
+  }
+  auto config = load_or_explain(options.job, options.overrides);
+  if (!config) return kUsage;
+  fmt::print("{}", config->resolved_yaml);
+  return kOk;
+}
+
+}  // namespace troupe

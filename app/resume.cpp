@@ -1,0 +1,93 @@
+#include "app/resume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/manifest.h"
+#include "workers/controller/state_db.h"
+
+namespace troupe {
+
+namespace {
+
+bool may_change(const std::string& key) {
+  const auto& prefixes = mutable_on_resume();
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) {
+    return key == prefix || key.starts_with(prefix + ".") || key.starts_with(prefix + "[");
+  });
+}
+
+Result<void> check_unchanged(const LoadedConfig& config, const std::string& file) {
+  TROUPE_ASSIGN(const std::string text, read_file(file));
+  const LoadOutcome before = load_job_text(file, text, {});
+  if (!before.config) return Error{Errc::data_loss, fmt::format("{}: {}", file, before.errors.empty() ? "unreadable" : before.errors.front())};
+  std::vector<std::string> refused;
+  for (const std::string& key : differing_keys(before.config->job, config.job)) {
+    if (!may_change(key)) refused.push_back(key);
+  }
+  if (refused.empty()) return {};
+  return Error{Errc::invalid_argument,
+               fmt::format("these keys differ from the run in {} and may not change on resume: {}; allowed: {}. Use --resume never for a new run",
+                           file, fmt::join(refused, ", "), fmt::join(mutable_on_resume(), ", "))};
+}
+
+bool is_finished(const RunDirectory& run) {
+  const auto db = StateDb::open_read_only(run.state_db());
+  if (!db) return false;
+  const auto state = (*db)->job_state();
+  return state && *state == "DONE";
+}
+
+Result<void> check_dataset(const std::string& checkpoint, const std::string& fingerprint) {
+  TROUPE_ASSIGN(const Manifest manifest, read_manifest(checkpoint));
+  if (manifest.dataset_fingerprint == fingerprint) return {};
+  return Error{Errc::failed_precondition,
+               fmt::format("{} was trained on a dataset with fingerprint {}, this one has {}; positions would mean other samples. Restore the "
+                           "dataset, or start a new run", checkpoint, manifest.dataset_fingerprint, fingerprint)};
+}
+
+Result<ResumePoint> new_run(const JobConfig& job) {
+  TROUPE_ASSIGN(auto run, RunDirectory::create(job.job.run_root, job.job.name, new_run_id(SystemClock())));
+  return ResumePoint{.run = std::move(run), .checkpoint = {}};
+}
+
+}  // namespace
+
+const std::vector<std::string>& mutable_on_resume() {
+  static const std::vector<std::string> kKeys = {"training.steps", "training.step_timeout_s", "cluster", "metrics", "checkpoint", "eval",
+                                                 "lr_scheduler.total_steps", "job.run_root", "parallelism.param_slots",
+                                                 "parallelism.grad_slots", "data.prefetch_batches", "data.decode_deadline_s",
+                                                 "training.micro_batch_size"};
+  return kKeys;
+}
+
+Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume, const std::string& dataset_fingerprint) {
+  const JobConfig& job = config.job;
+  if (!resume.empty() && resume != "auto" && resume != "never") {
+    return Error{Errc::invalid_argument, fmt::format("--resume {}: wanted auto or never", resume)};
+  }
+  const auto runs = runs_of(job.job.run_root, job.job.name);
+  if (resume == "never" || runs.empty() || is_finished(runs.front())) return new_run(job);
+  const RunDirectory& newest = runs.front();
+  const auto checkpoint = newest_valid(newest.checkpoints());
+  if (resume.empty()) {
+    if (!checkpoint) return new_run(job);
+    return Error{Errc::failed_precondition,
+                 fmt::format("{} is unfinished and has checkpoints up to step {}; add --resume auto to go on, or --resume never for a new run",
+                             newest.root(), checkpoint->step)};
+  }
+  TROUPE_TRY(check_unchanged(config, newest.config()));
+  ResumePoint point{.run = newest, .continued = true, .checkpoint = {}};
+  if (checkpoint) {
+    TROUPE_TRY(check_dataset(checkpoint->directory, dataset_fingerprint));
+    point.step = checkpoint->step;
+    point.checkpoint = checkpoint->directory;
+  }
+  return point;
+}
+
+}  // namespace troupe

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "configs/loader.h"
+#include "workers/controller/run_directory.h"
+
+namespace troupe {
+
+/// Where a run starts from.
+struct ResumePoint {
+  RunDirectory run;
+  bool continued = false;            ///< an existing run directory goes on
+  std::int64_t step = 0;
+  std::string checkpoint;            ///< folder; empty: initial state
+};
+
+/// Decides what `--resume` means (docs/run-directory.md):
+/// "": a new run; refused if the newest run of that name is unfinished and has checkpoints.
+/// "never": a new run.  "auto": the newest unfinished run of that name goes on, else a new run.
+/// A run that goes on keeps its configuration but for the keys of mutable_on_resume().
+/// Errors: failed_precondition (names the run and what to add), invalid_argument (a changed key that may not), data_loss.
+Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume, const std::string& dataset_fingerprint);
+
+/// Prefixes of keys that may differ when a run goes on: steps, cluster, metrics, checkpoint, the length of the schedule.
+const std::vector<std::string>& mutable_on_resume();
+
+}  // namespace troupe

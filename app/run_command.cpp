@@ -1,0 +1,278 @@
+// `troupe run`: load, check, plan, start the controller and the local node, see the job through, report.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "actors/controller_actor.h"
+#include "actors/local_actors.h"
+#include "app/commands.h"
+#include "app/feed_keys.h"
+#include "app/final_report.h"
+#include "app/job_setup.h"
+#include "app/lobby.h"
+#include "app/process.h"
+#include "app/resume.h"
+#include "app/role_factory.h"
+#include "app/signals.h"
+#include "base/clock.h"
+#include "base/tensorboard.h"
+#include "base/log.h"
+#include "comm/curve_keys.h"
+#include "placement/render.h"
+#include "workers/node/inventory.h"
+#include "workers/node/node_role.h"
+
+namespace troupe {
+
+namespace {
+
+int explain(const Error& error, int code) {
+  fmt::print(stderr, "error: {}\n", error.message());
+  return code;
+}
+
+/// Problems of the user's making are usage errors, everything else failed.
+int code_of(const Error& error) {
+  switch (error.code()) {
+    case Errc::invalid_argument:
+    case Errc::not_found:
+    case Errc::failed_precondition:
+    case Errc::data_loss:
+      return kUsage;
+    default:
+      return kFailed;
+  }
+}
+
+void print_line(Severity severity, const std::string& text) {
+  std::FILE* out = severity == Severity::error ? stderr : stdout;
+  fmt::print(out, "{}{}\n", severity == Severity::warn ? "warning: " : severity == Severity::error ? "error: " : "", text);
+  std::fflush(out);
+}
+
+Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job, const RunDirectory& run) {
+  std::vector<std::unique_ptr<MetricSink>> sinks;
+  for (const std::string& name : job.metrics.sinks) {
+    auto sink = name == "jsonl" ? make_jsonl_sink(run.path("metrics.jsonl"))
+                : name == "csv" ? make_csv_sink(run.path("metrics.csv"))
+                                : make_tensorboard_sink(run.path("tb"));
+    if (!sink) return sink.error();
+    sinks.push_back(std::move(*sink));
+  }
+  return sinks;
+}
+
+/// A job from its checked configuration to its end.
+class RunSession {
+ public:
+  RunSession(const RunOptions& options, LoadedConfig config, std::shared_ptr<const Dataset> dataset, ModelCost cost)
+      : options_(options), config_(std::move(config)), job_(config_.job), dataset_(std::move(dataset)), cost_(std::move(cost)) {}
+
+  int run() {
+    auto point = resolve_resume(config_, options_.resume, dataset_->fingerprint());
+    if (!point) return explain(point.error(), code_of(point.error()));
+    point_ = *point;
+    if (auto prepared = prepare(); !prepared) return explain(prepared.error(), code_of(prepared.error()));
+    if (auto planned = plan(); planned != kOk) return planned;
+    if (auto started = start(); !started) return explain(started.error(), kFailed);
+    // The job ends by itself, by its deadlines, or by a signal; this wait only keeps the process alive meanwhile.
+    while (!ended_.wait_for(std::chrono::hours(1))) continue;
+    return finish();
+  }
+
+ private:
+  Result<void> prepare() {
+    log::configure("controller", point_.run.log_of("controller"));
+    TROUPE_ASSIGN(db_, StateDb::open(point_.run.state_db()));
+    TROUPE_ASSIGN(term_, db_->next_term());
+    TROUPE_TRY(write_file(point_.run.config(), config_.resolved_yaml));
+    TROUPE_TRY(point_.run.make_latest(job_.job.run_root));
+    TROUPE_ASSIGN(runtime_dir_, runtime_directory(point_.run.id()));
+    TROUPE_ASSIGN(process_, Process::start("controller"));
+    lobby_ = std::make_unique<Lobby>(*process_->system, *process_->bridge);
+    TROUPE_TRY(bind_local());
+    if (!options_.listen.empty()) TROUPE_TRY(bind_listen());
+    watch_signals(*process_->loop, [this](int signal) { on_signal(signal); });
+    return {};
+  }
+
+  Result<void> bind_local() {
+    const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
+    // A socket's path is left behind by a killed controller; nobody listens there, since state.db is ours.
+    ::unlink(fmt::format("{}/control", runtime_dir_).c_str());
+    const auto own_name = [](const std::string& from, const std::string& routing_id) {
+      return from == routing_id.substr(0, routing_id.find('#'));
+    };
+    TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router(endpoint, process_->bridge->receiver(own_name)));
+    control_endpoint_ = process_->loop->bound_endpoint(socket);
+    return write_file(point_.run.endpoint(), control_endpoint_ + "\n", 0600);
+  }
+
+  Result<void> bind_listen() {
+    TROUPE_ASSIGN(const CurveKeyPair server, generate_keypair());
+    TROUPE_ASSIGN(const CurveKeyPair client, generate_keypair());
+    CurveServer curve{.secret_key = server.secret_key, .allowed_clients = {client.public_key}};
+    TROUPE_TRY(write_feed_server(runtime_dir_, curve));
+    // Another machine speaks for itself and for the decoders it hosts, never for a learner or the controller.
+    const auto own_or_hosted = [](const std::string& from, const std::string& routing_id) {
+      return from == routing_id.substr(0, routing_id.find('#')) || from.starts_with("decoder/") || from.starts_with("node/");
+    };
+    TROUPE_ASSIGN(const SocketId socket,
+                  process_->loop->bind_router("tcp://" + options_.listen, process_->bridge->receiver(own_or_hosted), curve));
+    const std::string endpoint = process_->loop->bound_endpoint(socket);
+    const std::string file = options_.token_file.empty() ? point_.run.path("token") : options_.token_file;
+    TROUPE_TRY(write_token_file(file, {.endpoint = endpoint, .server_key = server.public_key, .public_key = client.public_key,
+                                       .secret_key = client.secret_key}));
+    fmt::print("further nodes join with: troupe node --controller {} --token-file {}\n", endpoint, file);
+    std::fflush(stdout);
+    return {};
+  }
+
+  void on_signal(int signal) {
+    if (signal == SIGUSR2 || signal == SIGHUP) return;
+    if (controller_) {
+      caf::anon_send(controller_, signal == SIGINT ? Wake::interrupt : Wake::terminate);
+    } else {
+      lobby_->interrupt();
+    }
+  }
+
+  int plan() {
+    NodeSnapshot own = read_inventory("local").snapshot;
+    membership_ = std::make_unique<Membership>(own, std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)));
+    auto joined = lobby_->wait_for(static_cast<std::size_t>(job_.cluster.num_nodes - 1),
+                                   std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.start_timeout_s * 1000)));
+    if (!joined) return explain(joined.error(), joined.error().code() == Errc::cancelled ? kInterrupted : kFailed);
+    for (const Letter& letter : *joined) {
+      auto rank = membership_->join(std::get<Join>(letter.message), letter.from, std::chrono::steady_clock::now());
+      if (!rank) return explain(rank.error(), kFailed);
+    }
+    early_joins_ = std::move(*joined);
+    auto outcome = make_plan(membership_->cluster(), job_, cost_);
+    if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
+      troupe::explain(*infeasible, config_);
+      return kInfeasible;
+    }
+    plan_ = std::get<Plan>(std::move(outcome));
+    if (plan_.collective == "nccl") {
+      return explain(Error{Errc::failed_precondition, "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""}, kInfeasible);
+    }
+    const std::string json = to_json(plan_);
+    if (auto written = write_file(point_.run.plan(), json); !written) return explain(written.error(), kFailed);
+    if (auto written = db_->add_plan(plan_.revision, json); !written) return explain(written.error(), kFailed);
+    for (const std::string& warning : plan_.warnings) print_line(Severity::warn, warning);
+    return kOk;
+  }
+
+  Result<void> start() {
+    TROUPE_ASSIGN(auto sinks, open_sinks(job_, point_.run));
+    ControllerService::Setup setup{
+        .job = {.config = job_, .plan = plan_, .run = point_.run, .runtime_dir = runtime_dir_, .term = term_,
+                .resume_step = point_.step, .resume_checkpoint = point_.checkpoint,
+                .num_eval = job_.eval.every > 0 ? static_cast<std::int64_t>(dataset_->eval_size(job_.eval.max_samples)) : 0},
+        .config_yaml = config_.resolved_yaml,
+        .lease = std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)),
+        .wall_seconds = [] { return SystemClock().wall_seconds(); }};
+    Bridge& bridge = *process_->bridge;
+    service_ = std::make_unique<ControllerService>(
+        std::move(setup), *membership_, *db_, std::move(sinks),
+        [&bridge](const std::string& to, const Message& message) { bridge.send({"controller", to, message}); }, print_line);
+    describe_start();
+    start_node();
+    controller_ = process_->system->spawn<caf::detached>(controller_actor, service_.get(), [this] { ended_.set(); });
+    bridge.add_local("controller", controller_);
+    lobby_->hand_over(controller_, early_joins_);
+    return {};
+  }
+
+  void describe_start() {
+    fmt::print("run {}\n", point_.run.root());
+    if (!point_.checkpoint.empty()) fmt::print("resuming at step {} from {}\n", point_.step, point_.checkpoint);
+    for (const DatasetProblem& warning : dataset_->warnings()) print_line(Severity::warn, fmt::format("{}: {}", warning.code, warning.text));
+    for (const DatasetProblem& problem : dataset_->problems()) print_line(Severity::warn, fmt::format("left out: {}: {}", problem.code, problem.text));
+    std::fflush(stdout);
+  }
+
+  void start_node() {
+    RoleContext context{.config = job_, .plan = plan_, .run_dir = point_.run.root(), .runtime_dir = runtime_dir_,
+                        .data_host = data_host(), .loop = process_->loop.get()};
+    actors_ = std::make_unique<LocalActors>(*process_->system, *process_->bridge,
+                                            [context](const RoleIdentity& id, const std::string& role, Outbox outbox) {
+                                              return make_role(context, id, role, std::move(outbox));
+                                            });
+    NodeRole::Launch launch{.executable = own_executable(), .node = "node/0", .endpoint = control_endpoint_,
+                            .config = point_.run.config(), .plan = point_.run.plan(), .run_dir = point_.run.root(),
+                            .runtime_dir = runtime_dir_, .data_host = context.data_host, .environment = {}};
+    node_ = std::make_unique<LocalActors>(
+        *process_->system, *process_->bridge, [this, launch](const RoleIdentity&, const std::string&, Outbox outbox) -> std::unique_ptr<Role> {
+          return std::make_unique<NodeRole>(
+              launch,
+              [this](const RoleIdentity& id, const std::string& role, std::function<void()> on_end) { actors_->spawn(id, role, std::move(on_end)); },
+              [this](const std::string& actor) { actors_->stop(actor); }, std::move(outbox));
+        });
+    node_->spawn({.actor = "node/0", .incarnation = 0}, "node", [] {});
+  }
+
+  /// Feeds listen for other hosts' decoders only where other hosts may join.
+  std::string data_host() const { return options_.listen.substr(0, options_.listen.rfind(':')); }
+
+  int finish() {
+    const int code = *service_->exit_code();
+    node_.reset();      // sources and workers are gone; this ends what a deadline left over
+    actors_.reset();
+    ::unlink(point_.run.endpoint().c_str());
+    print_final_report(*service_, job_, point_.run, code);
+    process_.reset();
+    std::error_code ignored;   // sockets and stores of a finished run; a leftover folder harms nobody
+    std::filesystem::remove_all(runtime_dir_, ignored);
+    return code;
+  }
+
+  const RunOptions options_;
+  const LoadedConfig config_;
+  const JobConfig& job_;
+  const std::shared_ptr<const Dataset> dataset_;
+  const ModelCost cost_;
+  ResumePoint point_;
+  std::uint64_t term_ = 0;
+  std::string runtime_dir_, control_endpoint_;
+  Plan plan_;
+  Latch ended_;
+  std::unique_ptr<StateDb> db_;
+  std::unique_ptr<Membership> membership_;
+  std::unique_ptr<ControllerService> service_;
+  std::unique_ptr<Process> process_;
+  std::unique_ptr<Lobby> lobby_;
+  std::vector<Letter> early_joins_;
+  std::unique_ptr<LocalActors> actors_, node_;
+  MailActor controller_;
+};
+
+}  // namespace
+
+int run_command(const RunOptions& options) {
+  auto config = load_or_explain(options.job, options.overrides);
+  if (!config) return kUsage;
+  if (options.job == "quickstart:sft") {
+    if (auto made = ensure_quickstart_data(config->job); !made) return explain(made.error(), kFailed);
+  }
+  auto cost = model_cost(config->job);
+  if (!cost) return explain(cost.error(), kUsage);
+  auto dataset = open_dataset(config->job);
+  if (!dataset) return explain(dataset.error(), kUsage);
+  if (options.dry_run) {
+    auto outcome = make_plan(own_cluster(), config->job, *cost);
+    if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
+      explain(*infeasible, *config);
+      return kInfeasible;
+    }
+    fmt::print("{}", to_table(std::get<Plan>(outcome), config->job));
+    return kOk;
+  }
+  return RunSession(options, std::move(*config), std::move(*dataset), std::move(*cost)).run();
+}
+
+}  // namespace troupe

@@ -1,0 +1,107 @@
+// `troupe verify` and `troupe export`: read what a run left on disk.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "app/commands.h"
+#include "configs/loader.h"
+#include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/export.h"
+#include "workers/checkpoint/ledger_audit.h"
+#include "workers/checkpoint/reader.h"
+#include "workers/controller/run_directory.h"
+#include "workers/controller/state_db.h"
+
+namespace troupe {
+
+namespace {
+
+int complain(const Error& error, int code) {
+  fmt::print(stderr, "error: {}\n", error.message());
+  return code;
+}
+
+/// Digests of every checkpoint on disk. Returns how many are bad.
+int verify_checkpoints(const RunDirectory& run) {
+  const auto checkpoints = list_checkpoints(run.checkpoints());
+  int bad = 0;
+  for (const CheckpointEntry& entry : checkpoints) {
+    const auto reader = CheckpointReader::open(entry.directory);
+    const Result<void> result = reader ? (*reader)->verify_digests() : Result<void>(reader.error());
+    fmt::print("  checkpoint step {:<8} {} ranks  {}\n", entry.step, entry.manifest.world, result ? "digests ok" : result.error().message());
+    if (!result) ++bad;
+  }
+  if (checkpoints.empty()) fmt::print("  no checkpoints\n");
+  // A folder whose manifest does not read is not in that list.
+  std::error_code error;
+  for (const auto& folder : std::filesystem::directory_iterator(run.checkpoints(), error)) {
+    const std::string name = folder.path().filename().string();
+    const bool listed = std::any_of(checkpoints.begin(), checkpoints.end(), [&](const CheckpointEntry& c) { return c.directory == folder.path().string(); });
+    if (name == "latest" || name.find(".tmp-") != std::string::npos || listed) continue;
+    fmt::print("  {}: not a valid checkpoint\n", folder.path().string());
+    ++bad;
+  }
+  return bad;
+}
+
+void list(const char* what, const std::vector<LedgerFinding>& findings) {
+  for (const LedgerFinding& f : findings) fmt::print("  {} position {} (step {}): {}\n", what, f.position, f.step, f.detail);
+}
+
+Result<LedgerVerdict> audit(const RunDirectory& run) {
+  TROUPE_ASSIGN(const auto db, StateDb::open_read_only(run.state_db()));
+  TROUPE_ASSIGN(const auto records, db->epochs());
+  TROUPE_ASSIGN(const std::int64_t steps, db->committed_step());
+  TROUPE_ASSIGN(const std::string text, read_file(run.config()));
+  const LoadOutcome config = load_job_text(run.config(), text, {});
+  if (!config.config) return Error{Errc::data_loss, config.errors.empty() ? run.config() + ": unreadable" : config.errors.front()};
+  std::vector<LedgerEpoch> epochs;
+  for (const EpochRecord& record : records) epochs.push_back({.fence = record.fence, .resume_step = record.resume_step});
+  const JobConfig& job = config.config->job;
+  // The order of positions needs no dataset here: a pass is only counted for the summary.
+  const std::int64_t expected = std::max<std::int64_t>(1, steps * job.training.global_batch_size);
+  return LedgerAudit(epochs, steps, job.training.global_batch_size, expected).run(run.ledger());
+}
+
+}  // namespace
+
+int verify_command(const VerifyOptions& options) {
+  const auto run = find_run(options.run, options.run_root);
+  if (!run) return complain(run.error(), kUsage);
+  fmt::print("verify {}\n", run->root());
+  const int bad = verify_checkpoints(*run);
+  const auto verdict = audit(*run);
+  if (!verdict) return complain(verdict.error(), kDataProblem);
+  fmt::print("  committed step {}: {} positions  trained {}  void {}  lost {}  doubled {}\n", verdict->steps, verdict->expected,
+             verdict->trained, verdict->voided, verdict->lost, verdict->doubled);
+  if (verdict->superseded > 0) fmt::print("  {} positions were trained again after a rollback; those records are superseded\n", verdict->superseded);
+  list("void", verdict->void_list);
+  list("lost", verdict->lost_list);
+  list("doubled", verdict->doubled_list);
+  list("misplaced", verdict->misplaced_list);
+  list("changed", verdict->changed_list);
+  const bool ok = bad == 0 && verdict->ok();
+  fmt::print("{}\n", ok ? "OK" : "PROBLEMS FOUND");
+  return ok ? kOk : kDataProblem;
+}
+
+int export_command(const ExportOptions& options) {
+  std::string checkpoint = options.source;
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::path(checkpoint) / "manifest.json", error)) {
+    const auto run = find_run(options.source, options.run_root);
+    if (!run) return complain(run.error(), kUsage);
+    const auto newest = newest_valid(run->checkpoints());
+    if (!newest) return complain(newest.error(), kUsage);
+    checkpoint = newest->directory;
+  }
+  const auto summary = export_safetensors(checkpoint, options.out, options.shard_bytes);
+  if (!summary) return complain(summary.error(), kUsage);
+  fmt::print("exported {} tensors, {} parameters, {} bytes from {} to {}\n", summary->tensors, summary->parameters, summary->bytes,
+             checkpoint, options.out);
+  return kOk;
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace troupe {
+
+/// Time as an argument, so that tests decide when it passes. Safe from any thread.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  /// Monotonic; for deadlines and durations.
+  virtual std::chrono::steady_clock::time_point now() const = 0;
+  /// Seconds since 1970-01-01 UTC; for records that people and other programs read.
+  virtual double wall_seconds() const = 0;
+};
+
+/// The machine's clocks.
+class SystemClock final : public Clock {
+ public:
+  std::chrono::steady_clock::time_point now() const override;
+  double wall_seconds() const override;
+};
+
+/// The process's one SystemClock.
+const Clock& system_clock();
+
+/// Stands still until advance() is called.
+class FakeClock final : public Clock {
+ public:
+  explicit FakeClock(double wall_start = 1.8e9);
+  std::chrono::steady_clock::time_point now() const override;
+  double wall_seconds() const override;
+  void advance(std::chrono::nanoseconds by);
+
+ private:
+  double wall_start_;
+  std::atomic<std::int64_t> elapsed_ns_{0};
+};
+
+}  // namespace troupe

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// A CURVE key pair, each half 40 characters of Z85.
+struct CurveKeyPair {
+  std::string public_key;
+  std::string secret_key;
+};
+
+/// A fresh pair. Errors: failed_precondition (libzmq was built without CURVE).
+Result<CurveKeyPair> generate_keypair();
+/// The public half of a secret key. Errors: invalid_argument.
+Result<std::string> public_key_of(const std::string& secret_key);
+
+/// What a node needs to join a job over the network. The file that holds it is a secret: whoever reads it may join.
+struct Token {
+  std::string endpoint;    ///< "tcp://host:port" of the controller
+  std::string server_key;  ///< controller's public key
+  std::string public_key;  ///< client's pair
+  std::string secret_key;
+};
+
+/// Writes the token file (docs/wire.md) with mode 0600: a new file, synced, then renamed over `path`.
+/// Errors: invalid_argument (a field is empty or has a line break), unavailable (cannot write).
+Result<void> write_token_file(const std::string& path, const Token& token);
+
+/// Reads a token file. Errors: not_found, failed_precondition (another owner, or others can read it; names the chmod),
+/// invalid_argument (damaged; names the line).
+Result<Token> read_token_file(const std::string& path);
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// A ZeroMQ address that Troupe uses: "tcp://host:port" (port may be "*") or "ipc:///absolute/path".
+struct Endpoint {
+  enum class Kind : std::uint8_t { tcp, ipc };
+  Kind kind = Kind::ipc;
+  std::string host;  ///< tcp: as written, brackets of IPv6 included
+  std::string port;  ///< tcp: digits or "*"
+  std::string path;  ///< ipc
+};
+
+/// Errors: invalid_argument (another scheme, an abstract or overlong ipc path, a bad port).
+Result<Endpoint> parse_endpoint(const std::string& text);
+
+/// Whether a tcp address can only be reached from this machine: 127.0.0.0/8, ::1 or localhost.
+bool is_loopback(const Endpoint& endpoint) noexcept;
+
+/// Makes the folder of an ipc path with mode 0700, or checks that nobody else can enter it.
+/// Errors: failed_precondition (others may enter; names the chmod), unavailable (cannot be made).
+Result<void> prepare_ipc_folder(const Endpoint& endpoint);
+
+}  // namespace troupe

@@ -1,0 +1,18 @@
+#include "configs/embedded.h"
+
+namespace troupe {
+
+std::optional<EmbeddedFile> find_embedded(const std::string& name) {
+  constexpr std::string_view kQuickstart = "quickstart:";
+  const std::string wanted =
+      name.starts_with(kQuickstart) ? "recipes/quickstart_" + name.substr(kQuickstart.size()) : name;
+  for (const EmbeddedFile& file : embedded_files()) {
+    const std::string_view bare = file.name.substr(0, file.name.size() - std::string_view(".yaml").size());
+    for (const std::string_view form : {file.name, bare}) {
+      if (wanted == form || wanted == form.substr(form.find('/') + 1)) return file;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace troupe

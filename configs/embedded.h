@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// A configuration file inside the binary: configs/presets/*.yaml and configs/recipes/*.yaml, put there by
+/// configs/embed.cmake at build time.
+struct EmbeddedFile {
+  std::string_view name;  ///< "presets/dreamzero_tiny.yaml"
+  std::string_view text;
+};
+
+/// All of them, sorted by name.
+const std::vector<EmbeddedFile>& embedded_files();
+
+/// The file that a name stands for: "presets/dreamzero_tiny.yaml", with or without ".yaml" and the folder, or
+/// "quickstart:sft" for recipes/quickstart_sft.yaml.
+std::optional<EmbeddedFile> find_embedded(const std::string& name);
+
+}  // namespace troupe

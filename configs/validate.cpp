@@ -1,0 +1,156 @@
+#include "configs/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "base/ids.h"
+#include "configs/placement_text.h"
+#include "configs/scalar.h"
+
+namespace troupe {
+
+namespace {
+
+const std::vector<std::string>& known_roles() {
+  static const std::vector<std::string> roles = {"learner", "decoder", "checkpointer"};
+  return roles;
+}
+
+bool is_role(const std::string& name) {
+  return std::find(known_roles().begin(), known_roles().end(), name) != known_roles().end();
+}
+
+std::string role_error(const std::string& name) {
+  if (name == "actor") return "RLinf's 'actor' is called 'learner' here; write 'learner'";
+  return fmt::format("'{}' is not a role; roles are learner, decoder, checkpointer", name);
+}
+
+std::vector<std::string> split_roles(const std::string& key) {
+  std::vector<std::string> roles;
+  for (std::size_t begin = 0; begin <= key.size();) {
+    const std::size_t end = std::min(key.find(',', begin), key.size());
+    const std::size_t first = key.find_first_not_of(' ', begin);
+    std::string role = first >= end ? "" : key.substr(first, end - first);
+    while (!role.empty() && role.back() == ' ') role.pop_back();
+    roles.push_back(std::move(role));
+    begin = end + 1;
+  }
+  return roles;
+}
+
+void validate_node_groups(const ClusterConfig& cluster, Rules& rules) {
+  std::set<std::string> labels;
+  for (std::size_t i = 0; i < cluster.node_groups.size(); ++i) {
+    const NodeGroupConfig& group = cluster.node_groups[i];
+    const std::string path = fmt::format("cluster.node_groups[{}]", i);
+    rules.require(group.label != "cluster" && group.label != "node", path + ".label",
+                  fmt::format("label '{}' is reserved", group.label));
+    rules.require(is_name(group.label), path + ".label",
+                  fmt::format("'{}' is not a label; it must match {}", group.label, kNamePattern));
+    rules.require(labels.insert(group.label).second, path + ".label",
+                  fmt::format("label '{}' is used twice", group.label));
+    const auto wrong = check_rank_list(group.node_ranks, cluster.num_nodes);
+    rules.require(!wrong, path + ".node_ranks", wrong.value_or(""), {"cluster.num_nodes"});
+  }
+}
+
+void validate_placement(const std::string& key, const PlacementConfig& placement, const ClusterConfig& cluster,
+                        std::set<std::string>& placed, Rules& rules) {
+  const std::string path = "cluster.component_placement." + key;
+  const std::vector<std::string> roles = split_roles(key);
+  for (const std::string& role : roles) {
+    rules.require(is_role(role), path, role_error(role));
+    rules.require(placed.insert(role).second, path, fmt::format("role '{}' is placed twice", role));
+  }
+  const bool has_learner = std::find(roles.begin(), roles.end(), "learner") != roles.end();
+  rules.require(roles.size() == 1 || !has_learner, path,
+                "learner ranks keep their devices to themselves and cannot share one rule with other roles; give "
+                "learner a line of its own");
+  const auto wrong = check_placement_text(placement.placement);
+  rules.require(!wrong, path, wrong.value_or(""), {}, path + ".placement");
+  const auto is_group = [&](const NodeGroupConfig& group) { return group.label == placement.node_group; };
+  const bool known = placement.node_group == "cluster" || placement.node_group == "node" ||
+                     std::any_of(cluster.node_groups.begin(), cluster.node_groups.end(), is_group);
+  rules.require(known, path + ".node_group",
+                fmt::format("no node group is labelled '{}'; write cluster, node or a label of cluster.node_groups",
+                            placement.node_group),
+                {"cluster.node_groups"});
+}
+
+void validate_training(const JobConfig& job, Rules& rules) {
+  const auto& betas = job.optimizer.betas;
+  const auto in_range = [](double b) { return b >= 0 && b < 1; };
+  rules.require(betas.size() == 2 && std::all_of(betas.begin(), betas.end(), in_range), "optimizer.betas",
+                "wants two numbers in [0, 1)");
+  rules.require(job.lr_scheduler.name != "cosine" || job.lr_scheduler.min_lr <= job.optimizer.lr, "lr_scheduler.min_lr",
+                fmt::format("{} is above optimizer.lr {}", format_number(job.lr_scheduler.min_lr),
+                            format_number(job.optimizer.lr)),
+                {"optimizer.lr", "lr_scheduler.name"});
+  rules.require(job.parallelism.data_parallel_shard_degree != 0, "parallelism.data_parallel_shard_degree",
+                "0 ranks cannot hold the parameters; write -1 for all learner ranks");
+  rules.require(job.eval.every == 0 || !job.data.eval_episodes.empty(), "eval.every",
+                "evaluation needs held-out episodes; name them in data.eval_episodes or set eval.every to 0",
+                {"data.eval_episodes"});
+  const auto& sinks = job.metrics.sinks;
+  rules.require(std::set<std::string>(sinks.begin(), sinks.end()).size() == sinks.size(), "metrics.sinks",
+                "names a sink twice");
+}
+
+}  // namespace
+
+void Rules::require(bool holds, const std::string& path, const std::string& message,
+                    std::initializer_list<const char*> also_reads, const std::string& position) {
+  if (holds || is_bad(path)) return;
+  for (const char* key : also_reads) {
+    if (is_bad(key)) return;
+  }
+  const auto at = origins_.find(position.empty() ? path : position);
+  errors_.add(at == origins_.end() ? Origin{} : at->second, path + ": " + message);
+}
+
+bool Rules::is_bad(const std::string& path) const {
+  // a key is unusable, too, when the section or list it stands in was refused
+  for (std::size_t end = path.size(); end != std::string::npos && end > 0; end = path.find_last_of(".[", end - 1)) {
+    if (errors_.is_bad(path.substr(0, end))) return true;
+  }
+  return false;
+}
+
+void validate_cluster(const ClusterConfig& cluster, Rules& rules) {
+  validate_node_groups(cluster, rules);
+  std::set<std::string> placed;
+  for (const auto& [key, placement] : cluster.component_placement)
+    validate_placement(key, placement, cluster, placed, rules);
+  for (const auto& [role, isolation] : cluster.isolation) {
+    rules.require(is_role(role), "cluster.isolation." + role, role_error(role));
+  }
+  for (const auto& [role, elastic] : cluster.elastic) {
+    const std::string path = "cluster.elastic." + role;
+    rules.require(is_role(role), path, role_error(role));
+    rules.require(!is_role(role) || role == "decoder", path,
+                  fmt::format("{} has a fixed size; only decoder is elastic", role));
+    rules.require(elastic.min <= elastic.max, path + ".min",
+                  fmt::format("{} is above max {}", elastic.min, elastic.max));
+  }
+  rules.require(cluster.restart.backoff_initial_s <= cluster.restart.backoff_max_s, "cluster.restart.backoff_initial_s",
+                fmt::format("{} is above backoff_max_s {}", format_number(cluster.restart.backoff_initial_s),
+                            format_number(cluster.restart.backoff_max_s)),
+                {"cluster.restart.backoff_max_s"});
+}
+
+void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& errors) {
+  Rules rules(origins, errors);
+  rules.require(is_name(job.job.name), "job.name",
+                fmt::format("'{}' is not a name; it must match {}", job.job.name, kNamePattern));
+  rules.require(!job.job.run_root.empty(), "job.run_root", "is empty; name the folder that holds run directories");
+  validate_cluster(job.cluster, rules);
+  validate_model(job.model, rules);
+  validate_data(job.data, rules);
+  validate_window(job.data.window, job.model, rules);
+  validate_training(job, rules);
+}
+
+}  // namespace troupe

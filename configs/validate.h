@@ -1,0 +1,37 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "configs/decode.h"
+#include "configs/diagnostics.h"
+#include "configs/job_config.h"
+
+namespace troupe {
+
+/// Checks what one field cannot say: rules between fields, names, grammars. Each error stands at the key to change and
+/// a rule is skipped when a key it reads is already reported. The planner checks what needs the number of ranks.
+void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& errors);
+
+/// The parts of validate_job().
+class Rules {
+ public:
+  Rules(const OriginMap& origins, Diagnostics& errors) : origins_(origins), errors_(errors) {}
+
+  /// Reports "path: message" at the path unless `holds`, or unless one of the keys the rule read is bad.
+  /// `position` is the key whose place is shown, where that is not `path`.
+  void require(bool holds, const std::string& path, const std::string& message,
+               std::initializer_list<const char*> also_reads = {}, const std::string& position = {});
+  bool is_bad(const std::string& path) const;
+
+ private:
+  const OriginMap& origins_;
+  Diagnostics& errors_;
+};
+void validate_cluster(const ClusterConfig& cluster, Rules& rules);
+void validate_model(const ModelConfig& model, Rules& rules);
+void validate_data(const DataConfig& data, Rules& rules);
+/// Windows against the model: frames per block, latent frames, actions per block.
+void validate_window(const WindowConfig& window, const ModelConfig& model, Rules& rules);
+
+}  // namespace troupe

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "configs/validate.h"
+
+namespace troupe {
+
+namespace {
+
+void validate_dit(const DitConfig& dit, const LatentCodecConfig& codec, Rules& rules) {
+  const bool divides = dit.dim % dit.num_heads == 0;
+  rules.require(divides, "model.dit.dim", fmt::format("{} is not a multiple of num_heads {}", dit.dim, dit.num_heads),
+                {"model.dit.num_heads"});
+  // Rotary positions split a head into frame, row and column parts of dh - 4 (dh / 6), 2 (dh / 6), 2 (dh / 6) channels.
+  const std::int64_t head = dit.dim / dit.num_heads, side = 2 * (head / 6), frame = head - 2 * side;
+  rules.require(
+      !divides || (head % 2 == 0 && side > 0 && frame > 0), "model.dit.dim",
+      fmt::format("{} / num_heads {} gives heads of {} channels; rotary positions need an even number of at least 6",
+                  dit.dim, dit.num_heads, head),
+      {"model.dit.num_heads"});
+  rules.require(dit.freq_dim % 2 == 0, "model.dit.freq_dim",
+                fmt::format("{} is odd; the sinusoid has a cosine for every sine", dit.freq_dim));
+  const std::int64_t wanted = dit.concat_first_frame_latent ? 2 * codec.channels + 4 : codec.channels;
+  rules.require(dit.in_dim == wanted, "model.dit.in_dim",
+                fmt::format("{} must be {}: {} codec channels{}", dit.in_dim, wanted, codec.channels,
+                            dit.concat_first_frame_latent ? ", 4 of mask and the first frame's latent" : ""),
+                {"model.codec.channels", "model.dit.concat_first_frame_latent"});
+  rules.require(dit.out_dim == codec.channels, "model.dit.out_dim",
+                fmt::format("{} must be model.codec.channels {}", dit.out_dim, codec.channels),
+                {"model.codec.channels"});
+}
+
+void validate_codec(const ModelConfig& model, Rules& rules) {
+  const LatentCodecConfig& codec = model.codec;
+  const std::int64_t coefficients = 3 * codec.stride_t * codec.stride_hw * codec.stride_hw;
+  rules.require(codec.type != "dct" || codec.channels <= coefficients, "model.codec.channels",
+                fmt::format("{} is more than the 3 x stride_t {} x stride_hw {}^2 = {} coefficients of a block",
+                            codec.channels, codec.stride_t, codec.stride_hw, coefficients),
+                {"model.codec.stride_t", "model.codec.stride_hw"});
+  const auto check_side = [&](const char* path, std::int64_t pixels) {
+    // an odd number of latent rows is allowed: the patch embedding drops the last one
+    rules.require(
+        pixels % codec.stride_hw == 0 && pixels >= 2 * codec.stride_hw, path,
+        fmt::format("{} must be a multiple of model.codec.stride_hw {} and at least {}, one patch of two latents",
+                    pixels, codec.stride_hw, 2 * codec.stride_hw),
+        {"model.codec.stride_hw"});
+  };
+  check_side("model.target_height", model.target_height);
+  check_side("model.target_width", model.target_width);
+}
+
+void validate_encoders(const ModelConfig& model, Rules& rules) {
+  const TextEncoderConfig& text = model.text_encoder;
+  rules.require(text.dim_attn % text.num_heads == 0, "model.text_encoder.dim_attn",
+                fmt::format("{} is not a multiple of num_heads {}", text.dim_attn, text.num_heads),
+                {"model.text_encoder.num_heads"});
+  rules.require(text.num_buckets % 2 == 0, "model.text_encoder.num_buckets",
+                fmt::format("{} is odd; half of the buckets look back, half ahead", text.num_buckets));
+  const ImageEncoderConfig& image = model.image_encoder;
+  rules.require(image.dim % image.num_heads == 0, "model.image_encoder.dim",
+                fmt::format("{} is not a multiple of num_heads {}", image.dim, image.num_heads),
+                {"model.image_encoder.num_heads"});
+  rules.require(image.image_size % image.patch_size == 0, "model.image_encoder.image_size",
+                fmt::format("{} is not a multiple of patch_size {}", image.image_size, image.patch_size),
+                {"model.image_encoder.patch_size"});
+}
+
+void validate_init(const ModelInitConfig& init, Rules& rules) {
+  rules.require(init.mode != "checkpoint" || !init.path.empty(), "model.init.path",
+                "is empty; mode checkpoint reads the weights from there", {"model.init.mode"});
+  rules.require(init.mode != "random" || init.path.empty(), "model.init.path",
+                fmt::format("'{}' would be ignored with mode random; set model.init.mode=checkpoint", init.path),
+                {"model.init.mode"});
+  rules.require(
+      !init.path.ends_with(".pth") && !init.path.ends_with(".pt"), "model.init.path",
+      fmt::format("'{0}' is a pickle file, which is never loaded here; run: troupe convert weights {0} --to troupe",
+                  init.path));
+}
+
+void validate_embodiment(const EmbodimentConfig& e, Rules& rules) {
+  const std::size_t views = e.views.size();
+  const auto fits = [&] {
+    if (e.layout == "single") return views == 1;
+    if (e.layout == "horizontal") return views == 2;
+    if (e.layout == "droid") return views == 3;
+    return views >= 2 && views <= 4;
+  };
+  const char* wants = e.layout == "single"       ? "one view"
+                      : e.layout == "horizontal" ? "two views"
+                      : e.layout == "droid"      ? "three views"
+                                                 : "two to four views";
+  rules.require(fits(), "data.embodiment.views", fmt::format("{} named; layout {} shows {}", views, e.layout, wants),
+                {"data.embodiment.layout"});
+  const auto unique = [&](const std::vector<std::string>& names, const char* path) {
+    rules.require(std::set<std::string>(names.begin(), names.end()).size() == names.size(), path, "names a key twice");
+    rules.require(std::find(names.begin(), names.end(), "") == names.end(), path, "holds an empty name");
+  };
+  unique(e.views, "data.embodiment.views");
+  unique(e.state_keys, "data.embodiment.state_keys");
+  unique(e.action_keys, "data.embodiment.action_keys");
+  unique(e.relative_action_keys, "data.embodiment.relative_action_keys");
+  const auto holds = [](const std::vector<std::string>& keys, const std::string& key) {
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  };
+  for (const std::string& key : e.relative_action_keys) {
+    rules.require(holds(e.action_keys, key) && holds(e.state_keys, key), "data.embodiment.relative_action_keys",
+                  fmt::format("'{}' must be in action_keys and, as the value it is relative to, in state_keys", key),
+                  {"data.embodiment.action_keys", "data.embodiment.state_keys"});
+  }
+}
+
+}  // namespace
+
+void validate_model(const ModelConfig& model, Rules& rules) {
+  validate_dit(model.dit, model.codec, rules);
+  validate_codec(model, rules);
+  validate_encoders(model, rules);
+  validate_init(model.init, rules);
+  rules.require(
+      model.latent_frames_per_block % model.states_per_block == 0, "model.states_per_block",
+      fmt::format("{} must divide latent_frames_per_block {}", model.states_per_block, model.latent_frames_per_block),
+      {"model.latent_frames_per_block"});
+}
+
+void validate_data(const DataConfig& data, Rules& rules) {
+  rules.require(
+      data.sets.size() == 1, "data.sets",
+      fmt::format("{} datasets; wants exactly one, such as data.sets=[{{path: data/droid}}]", data.sets.size()));
+  for (std::size_t i = 0; i < data.sets.size(); ++i) {
+    const std::string path = fmt::format("data.sets[{}].path", i);
+    rules.require(!data.sets[i].path.empty(), path, "is empty; name the dataset's folder");
+  }
+  const auto& held_out = data.eval_episodes;
+  const bool natural = std::all_of(held_out.begin(), held_out.end(), [](std::int64_t e) { return e >= 0; });
+  rules.require(natural && std::set<std::int64_t>(held_out.begin(), held_out.end()).size() == held_out.size(),
+                "data.eval_episodes", "wants episode indices from 0, each once");
+  validate_embodiment(data.embodiment, rules);
+}
+
+void validate_window(const WindowConfig& window, const ModelConfig& model, Rules& rules) {
+  const auto& offsets = window.video_offsets;
+  bool uniform = !offsets.empty() && offsets.front() >= 0;
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    uniform = uniform && offsets[i] > offsets[i - 1] && offsets[i] - offsets[i - 1] == offsets[1] - offsets[0];
+  }
+  const char* offsets_path = "data.window.video_offsets";
+  rules.require(uniform, offsets_path, "wants frame offsets from 0 up, strictly increasing and equally spaced");
+  // T = F K + 1 frames are 1 + F K / stride_t latent frames; blocks of nfpb latent frames must number K
+  const auto frames = static_cast<std::int64_t>(offsets.size());
+  const std::int64_t wanted = model.codec.stride_t * model.latent_frames_per_block;
+  rules.require(
+      frames == wanted, offsets_path,
+      fmt::format(
+          "{} frames per block; {} chunks need model.codec.stride_t {} x model.latent_frames_per_block {} = {} each",
+          frames, window.chunks, model.codec.stride_t, model.latent_frames_per_block, wanted),
+      {"model.codec.stride_t", "model.latent_frames_per_block"});
+  rules.require(window.action_horizon % model.latent_frames_per_block == 0, "data.window.action_horizon",
+                fmt::format("{} is not a multiple of model.latent_frames_per_block {}", window.action_horizon,
+                            model.latent_frames_per_block),
+                {"model.latent_frames_per_block"});
+}
+
+}  // namespace troupe

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe {
+
+// The safetensors container (docs/checkpoints.md): u64 little-endian header length, a JSON header
+// {name: {dtype, shape, data_offsets: [begin, end]}, "__metadata__": {string: string}}, then the data without gaps.
+
+/// A longer header is refused.
+inline constexpr std::int64_t kMaxSafetensorsHeader = 100'000'000;
+
+/// Bytes of one element: F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL F8_E4M3 F8_E5M2; nothing for other names.
+std::optional<std::int64_t> safetensors_dtype_size(std::string_view dtype);
+
+/// One tensor of an open file.
+struct TensorInfo {
+  std::string dtype;                 ///< "F32", "BF16", ...
+  std::vector<std::int64_t> shape;   ///< empty for a scalar
+  std::span<const std::byte> bytes;  ///< row-major little-endian; valid while the reader lives; may be unaligned
+
+  std::int64_t numel() const {
+    std::int64_t n = 1;
+    for (const std::int64_t d : shape) n *= d;
+    return n;
+  }
+};
+
+/// A safetensors file mapped read-only. The whole header is checked on opening: its length, the JSON (no key twice),
+/// known dtypes, sizes that match shapes, offsets inside the file, no gap and no overlap. Immutable afterwards: any
+/// number of threads may read. The file must not be truncated while it is open.
+class SafetensorsReader {
+ public:
+  /// Errors: not_found, or data_loss naming the file and what is wrong.
+  static Result<SafetensorsReader> open(const std::string& path);
+
+  SafetensorsReader(SafetensorsReader&&) noexcept;
+  SafetensorsReader& operator=(SafetensorsReader&&) noexcept;
+  ~SafetensorsReader();
+
+  const std::string& path() const;
+  /// Tensor names in the order of their data.
+  const std::vector<std::string>& names() const;
+  bool contains(std::string_view name) const;
+  /// Errors: not_found, naming the file and the tensor.
+  Result<TensorInfo> info(std::string_view name) const;
+  const std::map<std::string, std::string>& metadata() const;
+  /// The whole file, header included; for digests.
+  std::span<const std::byte> file_bytes() const;
+
+ private:
+  struct Impl;
+  explicit SafetensorsReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What a file will hold.
+struct TensorDeclaration {
+  std::string name;
+  std::string dtype;
+  std::vector<std::int64_t> shape;
+};
+
+/// Streams tensors to a file: declare all, then append their bytes in that order, then finish. The header is padded
+/// with spaces so that the data starts at a multiple of 8 bytes; keys are sorted, so equal input gives equal bytes.
+/// Not thread-safe. Destroying an unfinished writer closes the file and leaves it incomplete: the caller removes it.
+/// Errors of all calls: resource_exhausted when the disk or quota is full, unavailable for other failures of the
+/// system, invalid_argument for a bad declaration or bytes that do not add up; each names the file.
+class SafetensorsWriter {
+ public:
+  /// Creates (or truncates) `path` and writes the header.
+  static Result<SafetensorsWriter> create(const std::string& path, const std::vector<TensorDeclaration>& tensors,
+                                          const std::map<std::string, std::string>& metadata = {});
+
+  SafetensorsWriter(SafetensorsWriter&&) noexcept;
+  SafetensorsWriter& operator=(SafetensorsWriter&&) noexcept;
+  ~SafetensorsWriter();
+
+  /// The next bytes of the current tensor; they may span several tensors or be part of one.
+  Result<void> append(std::span<const std::byte> bytes);
+  /// Hands everything to the operating system. Errors: invalid_argument when bytes are missing.
+  Result<void> finish();
+  /// fsync. Call after finish.
+  Result<void> sync();
+
+  /// Bytes of the file, header included.
+  std::int64_t size() const;
+  /// XXH3-128 of the file as 32 hex digits, kept while writing. Complete after finish.
+  std::string digest() const;
+
+ private:
+  struct Impl;
+  explicit SafetensorsWriter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace troupe {
+
+/// AdamW's constants; the learning rate comes with each step.
+struct AdamWOptions {
+  double beta1 = 0.95;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 1e-5;
+};
+
+/// One update of a run of parameters; element-wise, so any split of the parameters over calls gives the same bits.
+///     g = grad * grad_scale;  p = p * (1 - lr * decay);  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+///     p = p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+///
+/// Shapes: param, m, v, grad of one length. All f32; the corrections 1 - b^t are formed in double.
+/// `update` is t, 1 for the first update. `grad_scale` is the clip factor. A zero element with zero gradient stays
+/// zero. Source: arXiv:1711.05101 algorithm 2; the order (decay first) of LibTorch's fused AdamW.
+void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, std::span<const float> grad,
+                float grad_scale, double lr, std::int64_t update, const AdamWOptions& options);
+
+/// Sum of x^2 in double, over blocks of 1024 elements added in order: the same bits for the same run at any alignment.
+double sum_of_squares(std::span<const float> x);
+
+/// sum[i] += x[i]
+void add_to(std::span<float> sum, std::span<const float> x);
+
+/// Clip factor for a gradient of that norm: min(1, limit / (norm + 1e-6)); 1 when limit is 0 (off).
+float clip_factor(double norm, double limit);
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+#include "model/shard/flat_layout.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "base/hash.h"
+
+namespace troupe {
+
+FlatLayout make_flat_layout(std::span<const ParamSpec> params) {
+  FlatLayout layout;
+  std::string text;
+  for (const auto& param : params) {
+    LayoutEntry entry{param.name, param.shape, 0, 1};
+    for (const auto extent : param.shape) entry.numel *= extent;
+    entry.offset =
+        (layout.numel + FlatLayout::kEntryAlignment - 1) / FlatLayout::kEntryAlignment * FlatLayout::kEntryAlignment;
+    layout.numel = entry.offset + entry.numel;
+    text += fmt::format("{}[{}]@{};", entry.name, fmt::join(entry.shape, ","), entry.offset);
+    layout.entries.push_back(std::move(entry));
+  }
+  layout.hash = xxh3_64(text);
+  return layout;
+}
+
+std::uint64_t hash_of(std::span<const FlatLayout> layouts) {
+  std::string text;
+  for (const auto& layout : layouts) text += to_hex(layout.hash);
+  return xxh3_64(text);
+}
+
+std::int64_t slot_elements(std::span<const FlatLayout> layouts, int world) {
+  std::int64_t largest = 0;
+  for (const auto& layout : layouts) largest = std::max(largest, layout.padded(world));
+  return largest;
+}
+
+ParamView views_of(const FlatLayout& layout, const at::Tensor& flat, bool leaves) {
+  ParamView views;
+  for (const auto& entry : layout.entries) {
+    auto view = flat.narrow(0, entry.offset, entry.numel).view(entry.shape).detach();
+    if (leaves) view.requires_grad_(true);
+    views.set(entry.name, std::move(view));
+  }
+  return views;
+}
+
+void zero_gaps(const FlatLayout& layout, const at::Tensor& flat) {
+  float* data = flat.data_ptr<float>();
+  std::int64_t covered = 0;
+  for (const auto& entry : layout.entries) {
+    std::fill(data + covered, data + entry.offset, 0.0f);
+    covered = entry.offset + entry.numel;
+  }
+  std::fill(data + covered, data + flat.numel(), 0.0f);
+}
+
+}  // namespace troupe

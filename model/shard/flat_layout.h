@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/shard/network.h"
+
+namespace troupe {
+
+/// Where one parameter lies in its unit's flat buffer, in elements.
+struct LayoutEntry {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::int64_t offset = 0;
+  std::int64_t numel = 0;
+};
+
+/// One unit's parameters in one flat buffer (docs/learner-engine.md "Layout"). Entries keep the order of the unit's
+/// ParamSpecs; each starts at a multiple of kEntryAlignment; gaps and padding hold zeros and stay zero. Rank r's shard
+/// is elements [r * shard(world), (r + 1) * shard(world)), so a parameter may lie on several ranks.
+struct FlatLayout {
+  static constexpr std::int64_t kEntryAlignment = 64;    ///< 256 bytes of f32
+  static constexpr std::int64_t kShardAlignment = 1024;  ///< every shard is a multiple
+
+  std::vector<LayoutEntry> entries;
+  std::int64_t numel = 0;  ///< end of the last entry, before padding
+  std::uint64_t hash = 0;  ///< of names, shapes and offsets; does not depend on the world size
+
+  std::int64_t padded(int world) const { return (numel + unit(world) - 1) / unit(world) * unit(world); }
+  std::int64_t shard(int world) const { return padded(world) / world; }
+
+ private:
+  static std::int64_t unit(int world) { return world * kShardAlignment; }
+};
+
+FlatLayout make_flat_layout(std::span<const ParamSpec> params);
+
+/// One hash over all units' layouts, in order.
+std::uint64_t hash_of(std::span<const FlatLayout> layouts);
+
+/// Elements of the largest unit, padded: the size of a slot.
+std::int64_t slot_elements(std::span<const FlatLayout> layouts, int world);
+
+/// Views of one unit over its flat buffer (padded elements). With `leaves` each view is a leaf that requires grad.
+ParamView views_of(const FlatLayout& layout, const at::Tensor& flat, bool leaves);
+
+/// Zeros what no entry covers. `flat` is contiguous f32.
+void zero_gaps(const FlatLayout& layout, const at::Tensor& flat);
+
+}  // namespace troupe

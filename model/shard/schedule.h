@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// One step of a rank's work on a micro-batch.
+enum class OpKind : std::uint8_t {
+  gather,       ///< start the all-gather of a unit into a parameter slot
+  wait_gather,  ///< wait until it has arrived
+  forward,      ///< run the unit, keeping its inputs; the last unit is recorded for its backward
+  backward,     ///< recompute the unit with gradients; its parameter gradients go to a gradient slot
+  reduce,       ///< start the reduce-scatter of a gradient slot
+  wait_reduce,  ///< wait for it and add the rank's part to the accumulator; the gradient slot is free
+};
+
+struct Op {
+  OpKind kind;
+  int unit = 0;
+  int slot = -1;       ///< parameter slot: gather, wait_gather, forward, backward
+  int grad_slot = -1;  ///< gradient slot: backward, reduce, wait_reduce
+  int micro = 0;
+  bool operator==(const Op&) const = default;
+};
+
+enum class ScheduleMode : std::uint8_t { train, forward_only };
+
+struct ScheduleSpec {
+  int num_units = 0;
+  int param_slots = 3;  ///< K: units gathered ahead, plus the one in use
+  int grad_slots = 2;   ///< G: reduce-scatters under way, plus the one being written
+  int micro_batches = 1;
+  ScheduleMode mode = ScheduleMode::train;
+  std::vector<int> held = {};  ///< unit that each parameter slot holds at the start, -1 for none; empty: all none
+};
+
+using Schedule = std::vector<Op>;
+
+/// The order of a rank's work, in unit order forward and reverse order backward (learner.md 4.4):
+///   - unit u uses parameter slot u mod K; a unit that its slot still holds is not gathered again, so that the last
+///     K units stay for the turn, and K >= num_units means one gather per step;
+///   - gathers run K - 1 units ahead; backward waits only for the reduce-scatter that last used its gradient slot;
+///   - every operation that is started is waited for before the micro-batch ends.
+/// Pure: the same spec gives the same operations on every rank, which keeps collectives in one order.
+Schedule make_schedule(const ScheduleSpec& spec);
+
+/// One operation a line, such as "gather      u3 p0" or "backward    u2 p2 g1 m0".
+std::string to_string(const Schedule& schedule);
+
+}  // namespace troupe

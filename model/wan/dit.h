@@ -1,0 +1,80 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "configs/model_config.h"
+#include "model/loss/flow_matching.h"
+#include "model/shard/network.h"
+#include "model/wan/rope.h"
+#include "model/wan/sequence_layout.h"
+
+namespace troupe {
+
+/// How the DiT's training forward is evaluated; every choice gives the same loss and gradients up to rounding.
+struct DitOptions {
+  /// Leave out the last clean block everywhere, and in the last layer all rows that reach no loss
+  /// (dreamzero-model.md 2.8).
+  bool trim = true;
+  /// Action tokens have timesteps of their own (5.2). Off: each block's actions share the block's video timestep.
+  bool decoupled_action_timesteps = false;
+};
+
+/// What prologue puts into Carry::conditioning, in this order. R time rows: clean, noisy frame 0, blocks 1..nb, then,
+/// with decoupled action timesteps, one row for each action token.
+namespace dit_conditioning {
+inline constexpr std::size_t kText = 0;            ///< [B, L, d]
+inline constexpr std::size_t kImage = 1;           ///< [B, 257, d]
+inline constexpr std::size_t kTimeRows = 2;        ///< e, [B, R, d]
+inline constexpr std::size_t kModulationRows = 3;  ///< e0, [B, R, 6, d]
+}  // namespace dit_conditioning
+
+/// DreamZero's causal Wan transformer, training forward with teacher forcing (dreamzero-model.md 2).
+///
+/// Inputs (model/wan/batch_keys.h): noisy_latents, clean_latents, video_ids, noisy_actions, action_ids, state, context,
+/// clip, and first_frame with concat_first_frame_latent. With video_target, action_target, action_mask and
+/// has_real_action the outputs have a loss; sample_weight, if present, scales each sample's share of it.
+/// The number of blocks follows from F and may be anything up to the window's.
+/// Carry: x [B, N, d] in the order of SequenceLayout; after the last block of a trimmed network only the rows of
+/// SequenceLayout::output_segments().
+/// Outputs: predictions "video" and "actions" always; loss and metrics "loss", "dynamics_loss" (video), "action_loss".
+/// Compute happens in the parameters' dtype with norms, softmax and loss in f32 (f64 for f64): P-train of 2.0.
+/// Errors: every function throws c10::Error on a missing tensor or a shape mismatch, naming it.
+/// Thread-safe. Deterministic on one thread count: blocks give the same bits when run again, recording or not.
+class DitNetwork final : public Network {
+ public:
+  /// `max_blocks` is the window's length in blocks (data.window.chunks, the reference's max_chunk_size).
+  DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOptions options = {});
+
+  const std::vector<UnitSpec>& units() const override { return units_; }
+  Carry prologue(const ParamView& params, const Batch& batch) const override;
+  at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const override;
+  Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const override;
+
+  /// Where the batch's tokens stand.
+  SequenceLayout layout(const Batch& batch) const;
+  const ModelConfig& config() const { return config_; }
+  const DitOptions& options() const { return options_; }
+
+ private:
+  RopeTables rope(const SequenceLayout& layout, at::ScalarType dtype, at::Device device) const;
+  void add_losses(Outputs& outputs, const Batch& batch) const;
+
+  ModelConfig config_;
+  std::int64_t max_blocks_;
+  DitOptions options_;
+  std::vector<UnitSpec> units_;
+  FlowSchedule schedule_;
+
+  /// Rotation tables of the few shapes that a run has, by what they depend on.
+  using RopeKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, int>;
+  mutable std::mutex rope_mutex_;
+  mutable std::map<RopeKey, RopeTables> rope_cache_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/shard/network.h"
+
+namespace troupe {
+
+/// A whole parameter drawn as the engine draws its shards (model/shard/init.h): f32 on the CPU.
+at::Tensor initial_tensor(const ParamSpec& spec, std::uint64_t seed);
+
+/// The parameters of a network that is never trained, whole on every rank. Immutable, so threads may share it.
+class FrozenParams {
+ public:
+  /// Random values from the seed. `prefix` stands before each name in the draws' keys (not in the view), so that
+  /// networks with equal tensor names differ.
+  static FrozenParams random(const std::vector<ParamSpec>& specs, std::uint64_t seed, const std::string& prefix);
+  /// Values from elsewhere. invalid_argument names the first tensor that is missing, has another shape, or is not
+  /// wanted.
+  static Result<FrozenParams> from_tensors(const std::vector<ParamSpec>& specs,
+                                           std::map<std::string, at::Tensor> tensors);
+
+  const ParamView& view() const { return view_; }
+  /// XXH3-128 over every tensor in the order of names: name, a zero byte, dtype, a zero byte, bytes. 32 hex digits.
+  std::string content_hash() const;
+  std::int64_t bytes() const;
+
+ private:
+  ParamView view_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "configs/data_config.h"
+#include "configs/model_config.h"
+
+namespace troupe {
+
+/// Size and work of one unit of the DiT.
+struct DitUnitCost {
+  std::string name;
+  std::string layout_class;
+  std::int64_t params = 0;            ///< elements
+  std::vector<std::int64_t> numels;   ///< elements of each parameter, in the unit's order
+  double forward_flops = 0;           ///< per sample, nominal: dreamzero-model.md 8.1, the number MFU counts
+  double executed_forward_flops = 0;  ///< per sample, what DitNetwork runs with its options
+};
+
+/// Size and work of the model, for placement's ModelCost.
+struct DitCost {
+  std::vector<DitUnitCost> units;
+  std::int64_t tokens = 0;                       ///< nominal sequence length N = 2V + A + S
+  std::int64_t executed_tokens = 0;              ///< N' of the trimmed sequence
+  std::int64_t activation_bytes_per_sample = 0;  ///< unit inputs and conditioning kept by forward, full recompute
+  std::int64_t workspace_bytes_per_sample = 0;   ///< one block's recompute and backward (estimate, learner.md 4.6)
+  std::int64_t encoder_bytes = 0;                ///< frozen encoders in f32 and the codec's tables
+  double encoder_flops = 0;                      ///< per sample: T5 over all text tokens, CLIP
+  double forward_flops() const;
+  double executed_forward_flops() const;
+};
+
+/// `bytes_per_element` of activations: 4 for fp32, 2 for bf16.
+DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int64_t bytes_per_element,
+                 bool trim = true);
+
+}  // namespace troupe

@@ -1,0 +1,115 @@
+#include "placement/capacity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "placement/format.h"
+#include "placement/seats.h"
+
+namespace troupe {
+
+namespace {
+
+// "2 learners x 3.1 GiB + 2 decoders x 0.3 GiB": what fills a node.
+std::string describe_memory(const Plan& plan, std::int64_t node) {
+  std::string text;
+  for (const std::string& role : planned_roles()) {
+    std::int64_t count = 0, bytes = 0;
+    for (const PlannedActor& actor : plan.actors) {
+      if (actor.role != role || actor.node != node) continue;
+      ++count;
+      bytes = actor.memory_bytes;
+    }
+    if (count == 0) continue;
+    text += fmt::format("{}{} {}{} x {}", text.empty() ? "" : " + ", count, role, count == 1 ? "" : "s",
+                        format_bytes(bytes));
+  }
+  return text;
+}
+
+std::optional<MemoryProblem> device_problem(const Plan& plan) {
+  const std::int64_t need = plan.learner_memory.engine_bytes();
+  for (const PlannedActor& actor : plan.actors) {
+    for (const std::int64_t d : actor.devices) {
+      const DeviceSnapshot& device =
+          plan.nodes[static_cast<std::size_t>(actor.node)].devices[static_cast<std::size_t>(d)];
+      if (need <= device.memory_bytes) continue;
+      return MemoryProblem{
+          fmt::format("learner needs {} per GPU, {} available", format_bytes(need), format_bytes(device.memory_bytes)),
+          need, device.memory_bytes};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<NodeLoad> node_loads(const Plan& plan) {
+  std::vector<NodeLoad> loads(plan.nodes.size());
+  for (const PlannedActor& actor : plan.actors) {
+    NodeLoad& load = loads[static_cast<std::size_t>(actor.node)];
+    load.cpus += actor.cpus;
+    load.memory_bytes += actor.memory_bytes;
+  }
+  return loads;
+}
+
+std::int64_t usable_memory(const NodeSnapshot& node) { return node.memory_bytes - node.memory_bytes / 20; }
+
+std::optional<MemoryProblem> find_memory_problem(const Plan& plan) {
+  if (auto problem = device_problem(plan)) return problem;
+  const auto loads = node_loads(plan);
+  for (std::size_t n = 0; n < loads.size(); ++n) {
+    const std::int64_t available = usable_memory(plan.nodes[n]);
+    if (loads[n].memory_bytes <= available) continue;
+    return MemoryProblem{
+        fmt::format("node {} ({}) needs {} of memory ({}), {} available ({} less 5 %)", n, plan.nodes[n].name,
+                    format_bytes(loads[n].memory_bytes), describe_memory(plan, static_cast<std::int64_t>(n)),
+                    format_bytes(available), format_bytes(plan.nodes[n].memory_bytes)),
+        loads[n].memory_bytes, available};
+  }
+  return std::nullopt;
+}
+
+std::int64_t peak_need(const Plan& plan) {
+  for (const PlannedActor& actor : plan.actors) {
+    if (!actor.devices.empty()) return plan.learner_memory.engine_bytes();
+  }
+  std::int64_t peak = 0;
+  for (const NodeLoad& load : node_loads(plan)) peak = std::max(peak, load.memory_bytes);
+  return peak;
+}
+
+std::vector<std::string> cpu_problems(const Plan& plan) {
+  std::vector<std::string> problems;
+  const auto loads = node_loads(plan);
+  for (std::size_t n = 0; n < loads.size(); ++n) {
+    const NodeSnapshot& node = plan.nodes[n];
+    if (node.devices.empty() || loads[n].cpus <= static_cast<double>(node.cpus)) continue;
+    const auto decoders = std::count_if(plan.actors.begin(), plan.actors.end(), [n](const PlannedActor& a) {
+      return a.role == "decoder" && a.node == static_cast<std::int64_t>(n);
+    });
+    const auto excess = static_cast<std::int64_t>(loads[n].cpus - static_cast<double>(node.cpus) + 0.999);
+    const std::string hint =
+        decoders > excess ? fmt::format("Nearest: {} decoders on this node instead of {}", decoders - excess, decoders)
+                          : std::string("Move actors to another node");
+    problems.push_back(fmt::format("node {} ({}) has {} cpus; its actors need {}. {}", n, node.name, node.cpus,
+                                   format_cpus(loads[n].cpus), hint));
+  }
+  return problems;
+}
+
+std::vector<std::string> cpu_warnings(const Plan& plan) {
+  std::vector<std::string> warnings;
+  const auto loads = node_loads(plan);
+  for (std::size_t n = 0; n < loads.size(); ++n) {
+    const NodeSnapshot& node = plan.nodes[n];
+    if (loads[n].cpus <= static_cast<double>(node.cpus)) continue;
+    warnings.push_back(fmt::format("cpus: node {} ({}) has {} cpus and its actors would use {}; they will take turns",
+                                   n, node.name, node.cpus, format_cpus(loads[n].cpus)));
+  }
+  return warnings;
+}
+
+}  // namespace troupe

@@ -1,0 +1,166 @@
+#include "placement/checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "placement/format.h"
+
+namespace troupe {
+
+namespace {
+
+void check_devices(const Seats& seats, std::vector<std::string>& reasons) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::string> owners;
+  for (const std::string& role : planned_roles()) {
+    const auto& mine = seats.at(role);
+    for (std::size_t p = 0; p < mine.size(); ++p) {
+      for (const std::int64_t device : mine[p].devices) {
+        const std::string name = fmt::format("{}/{}", role, p);
+        const auto [owner, added] = owners.emplace(std::pair{mine[p].node, device}, name);
+        if (added) continue;
+        reasons.push_back(fmt::format("device {} of node {} is given to {} and to {}; devices may not be shared. {}",
+                                      device, mine[p].node, owner->second, name,
+                                      role == "learner"
+                                          ? "Give every learner rank its own device"
+                                          : fmt::format("Place {}s on cores with node_group: node", role)));
+        return;  // one sentence says it; the others would repeat it
+      }
+    }
+  }
+}
+
+void check_learners(const ClusterSnapshot& cluster, const std::vector<Seat>& learners,
+                    std::vector<std::string>& reasons) {
+  std::string model;
+  std::size_t with_device = 0;
+  for (std::size_t p = 0; p < learners.size(); ++p) {
+    const Seat& seat = learners[p];
+    if (seat.devices.size() > 1) {
+      reasons.push_back(fmt::format(
+          "learner/{} gets {} devices; a learner rank drives one device. Write as many process ranks as devices", p,
+          seat.devices.size()));
+      return;
+    }
+    if (seat.devices.empty()) continue;
+    ++with_device;
+    const auto& node = cluster.nodes[static_cast<std::size_t>(seat.node)];
+    const std::string& mine = node.devices[static_cast<std::size_t>(seat.devices[0])].model;
+    if (model.empty()) model = mine;
+    if (mine != model) {
+      reasons.push_back(fmt::format(
+          "learners sit on devices of two models, {} and {} (learner/{}); one model is needed. Restrict them to "
+          "a node group of equal devices",
+          model, mine, p));
+      return;
+    }
+  }
+  if (with_device != 0 && with_device != learners.size()) {
+    reasons.push_back(fmt::format(
+        "{} of {} learner ranks have a device and the others run on cores; all or none must. Restrict them to "
+        "a node group of equal nodes",
+        with_device, learners.size()));
+  }
+}
+
+void check_pool_size(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
+  for (const auto& [pool, bounds] : job.cluster.elastic) {
+    if (pool != "decoder") {
+      reasons.push_back(fmt::format("cluster.elastic.{}: {} is not an elastic pool; elastic pools: decoder.{}", pool,
+                                    pool, did_you_mean(pool, {"decoder"})));
+      continue;
+    }
+    const auto size = static_cast<std::int64_t>(seats.at("decoder").size());
+    if (bounds.min > bounds.max) {
+      reasons.push_back(fmt::format("cluster.elastic.decoder: min {} is above max {}", bounds.min, bounds.max));
+    } else if (size < bounds.min || size > bounds.max) {
+      reasons.push_back(
+          fmt::format("placement starts {} decoders; cluster.elastic.decoder allows {} to {}. Nearest: {} decoders",
+                      size, bounds.min, bounds.max, std::clamp(size, bounds.min, bounds.max)));
+    }
+  }
+}
+
+std::int64_t largest_divisor_up_to(std::int64_t value, std::int64_t limit) {
+  for (std::int64_t d = std::min(value, limit); d > 1; --d) {
+    if (value % d == 0) return d;
+  }
+  return 1;
+}
+
+}  // namespace
+
+void check_seats(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats,
+                 std::vector<std::string>& reasons) {
+  check_devices(seats, reasons);
+  check_learners(cluster, seats.at("learner"), reasons);
+  if (seats.at("checkpointer").size() != 1) {
+    reasons.push_back(fmt::format(
+        "cluster.component_placement.checkpointer starts {} checkpointers; exactly one is needed, such as \"0\"",
+        seats.at("checkpointer").size()));
+  }
+  check_pool_size(job, seats, reasons);
+}
+
+std::string isolation_of(const JobConfig& job, const std::string& role) {
+  const auto found = job.cluster.isolation.find(role);
+  return found == job.cluster.isolation.end() ? "process" : found->second;
+}
+
+void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
+  const auto& known = planned_roles();
+  for (const auto& [role, value] : job.cluster.isolation) {
+    if (std::find(known.begin(), known.end(), role) == known.end()) {
+      reasons.push_back(fmt::format("cluster.isolation: unknown role '{}'; roles: {}.{}", role, join_names(known),
+                                    did_you_mean(role, known)));
+    } else if (value != "process" && value != "thread") {
+      reasons.push_back(fmt::format("cluster.isolation.{} is '{}'; wanted process or thread", role, value));
+    }
+  }
+  if (isolation_of(job, "learner") != "thread") return;
+  const auto& learners = seats.at("learner");
+  for (const Seat& seat : learners) {
+    if (!seat.devices.empty()) {
+      reasons.push_back(
+          "cluster.isolation.learner is thread; a learner rank with a device is a process of its own. "
+          "Set cluster.isolation.learner=process");
+      return;
+    }
+    if (seat.node != learners.front().node) {
+      reasons.push_back(
+          fmt::format("cluster.isolation.learner is thread, which needs all ranks on one node; they sit on node {} and "
+                      "node {}. Set cluster.isolation.learner=process",
+                      learners.front().node, seat.node));
+      return;
+    }
+  }
+}
+
+BatchPlan plan_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::string>& reasons) {
+  const std::int64_t global = job.training.global_batch_size, micro = job.training.micro_batch_size;
+  const std::int64_t pass = micro * ranks;
+  BatchPlan batch{.global = global, .micro = micro, .data_ranks = ranks, .accumulation = global / pass};
+  if (global % pass != 0) {
+    const std::int64_t nearest = std::max<std::int64_t>(1, (global + pass / 2) / pass) * pass;
+    const std::string other =
+        global % ranks != 0
+            ? fmt::format("({} cannot be split over {} data ranks at any micro-batch size)", global, ranks)
+            : fmt::format("or training.micro_batch_size={}", largest_divisor_up_to(global / ranks, micro));
+    reasons.push_back(
+        fmt::format("training.global_batch_size {} is not a multiple of micro_batch_size {} x {} data ranks = {}\n"
+                    "      fix: training.global_batch_size={} {}",
+                    global, micro, ranks, pass, nearest, other));
+  }
+  const std::int64_t degree = job.parallelism.data_parallel_shard_degree;
+  if (degree != -1 && degree != ranks) {
+    reasons.push_back(
+        fmt::format("parallelism.data_parallel_shard_degree {} is not the number of learner ranks, {}\n"
+                    "      fix: parallelism.data_parallel_shard_degree=-1 (all ranks)",
+                    degree, ranks));
+  }
+  return batch;
+}
+
+}  // namespace troupe

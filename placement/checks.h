@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "configs/job_config.h"
+#include "placement/plan.h"
+#include "placement/seats.h"
+
+namespace troupe {
+
+/// Reasons why seats contradict each other or the hardware: a device given twice, a learner rank without exactly one
+/// device beside others that have one, mixed device models, more than one checkpointer, a pool outside its elastic
+/// bounds.
+void check_seats(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats,
+                 std::vector<std::string>& reasons);
+
+/// Isolation of a role: what the job says, else "process".
+std::string isolation_of(const JobConfig& job, const std::string& role);
+
+/// Reasons why `cluster.isolation` cannot be met: unknown roles, thread learners on several nodes or on devices.
+void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons);
+
+/// global = micro * ranks * accumulation, and the shard degree. Appends to `reasons` what does not divide, with the
+/// nearest fix.
+BatchPlan plan_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::string>& reasons);
+
+}  // namespace troupe

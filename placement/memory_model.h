@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "configs/job_config.h"
+#include "placement/plan.h"
+
+namespace troupe {
+
+/// Every entry of a unit's flat buffer starts at a multiple of this many elements (256 bytes of f32).
+inline constexpr std::int64_t kEntryAlignment = 64;
+/// A unit's flat buffer is padded to a multiple of `world` times this many elements, so that shards are equal and
+/// aligned.
+inline constexpr std::int64_t kShardAlignment = 1024;
+
+/// Elements of a unit's flat buffer, the rule that the engine's layout follows too (learner.md 4.1): entries in
+/// order, each rounded up to start at a multiple of 64 elements; the end of the last entry rounded up to a multiple
+/// of world * 1024 elements. A unit without parameters has length 0.
+std::int64_t padded_numel(const std::vector<std::int64_t>& numels, std::int64_t world);
+
+/// Slots of one rank's feed: micro_batch_size * (accumulation + prefetch_batches), so that a whole step stays
+/// resident until it commits while `prefetch_batches` micro-batches are on their way, plus this rank's share
+/// ceil(eval.max_samples / ranks) of the held-out windows when evaluation is on.
+std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
+
+/// Bytes of one learner rank (learner.md 4.11), n = shard elements = sum over units of padded_numel / world:
+///     shard       16 n with fp32 parameters: master, two moments, gradient accumulator; the master itself is gathered
+///                 18 n with bf16 parameters: the same and the bf16 shard that is gathered
+///     param slots min(param_slots, units) * largest padded unit * (4 | 2)
+///     grad slots  grad_slots * largest padded unit * 4
+///     activations micro_batch_size * (kept per sample + one block's recompute and backward per sample)
+///     snapshot    12 n: master and moments on their way to a checkpoint
+///     feed        slots_in_feed * sample_bytes
+/// `margin_bytes` is left at 0; the planner sets it for ranks on devices.
+MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world, std::int64_t slots_in_feed);
+
+/// Elements of one rank's shard over all units.
+std::int64_t shard_numel(const ModelCost& cost, std::int64_t world);
+
+/// Bytes of state per parameter and world: 16 or 18.
+std::int64_t state_bytes_per_param(const JobConfig& job);
+
+}  // namespace troupe

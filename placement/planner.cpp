@@ -1,0 +1,193 @@
+#include "placement/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "placement/capacity.h"
+#include "placement/checks.h"
+#include "placement/format.h"
+#include "placement/memory_model.h"
+#include "placement/seats.h"
+#include "placement/streams.h"
+
+namespace troupe {
+
+namespace {
+
+// Buffers of the checkpointer beside the arenas it maps.
+constexpr std::int64_t kCheckpointerBytes = std::int64_t{64} << 20;
+
+bool on_devices(const Seats& seats) { return !seats.at("learner").front().devices.empty(); }
+
+// Everything that depends on batch sizes and number formats, so that alternatives can be tried.
+void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
+  const std::int64_t ranks = plan.batch.data_ranks;
+  plan.batch.micro = job.training.micro_batch_size;
+  plan.batch.accumulation = plan.batch.global / (plan.batch.micro * ranks);
+  MemoryTable& table = plan.learner_memory;
+  table = learner_memory(job, cost, ranks, feed_slots(job, plan.batch));
+  const bool devices = !plan.actors.front().devices.empty();
+  if (devices) table.margin_bytes = table.engine_bytes() * 6 / 100;
+  std::int64_t remote_ranks = 0, checkpointer_node = 0;
+  for (const PlannedActor& a : plan.actors) {
+    if (a.role == "checkpointer") checkpointer_node = a.node;
+  }
+  for (PlannedActor& a : plan.actors) {
+    if (a.role == "learner") {
+      a.memory_bytes = devices ? table.arena_bytes() : table.total();
+      if (a.node != checkpointer_node) ++remote_ranks;
+    } else if (a.role == "decoder") {
+      a.memory_bytes = cost.decoder_bytes;
+    } else {
+      // Shards of ranks on other nodes arrive over the network and are staged here.
+      a.memory_bytes = kCheckpointerBytes + remote_ranks * table.snapshot_bytes;
+    }
+  }
+}
+
+std::vector<PlannedActor> make_actors(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats) {
+  std::vector<std::int64_t> ranks(cluster.nodes.size());
+  for (const Seat& seat : seats.at("learner")) ++ranks[static_cast<std::size_t>(seat.node)];
+  std::vector<PlannedActor> actors;
+  for (const std::string& role : planned_roles()) {
+    const auto& mine = seats.at(role);
+    for (std::size_t p = 0; p < mine.size(); ++p) {
+      const auto n = static_cast<std::size_t>(mine[p].node);
+      const NodeSnapshot& node = cluster.nodes[n];
+      PlannedActor actor{.name = fmt::format("{}/{}", role, p),
+                         .role = role,
+                         .process_rank = static_cast<std::int64_t>(p),
+                         .node = mine[p].node,
+                         .devices = mine[p].devices,
+                         .cpus = kDecoderCpus,
+                         .isolation = isolation_of(job, role),
+                         .memory_bytes = 0};
+      if (role == "learner") actor.cpus = learner_cpus(node, ranks[n]);
+      if (role == "checkpointer") actor.cpus = checkpointer_cpus(node);
+      actors.push_back(std::move(actor));
+    }
+  }
+  return actors;
+}
+
+// The largest smaller micro-batch that divides the batch and fits, in words; empty when there is none.
+std::string smaller_micro_batch(const JobConfig& job, const ModelCost& cost, const Plan& plan) {
+  const std::int64_t per_rank = plan.batch.global / plan.batch.data_ranks;
+  for (std::int64_t micro = plan.batch.micro - 1; micro >= 1; --micro) {
+    if (per_rank % micro != 0) continue;
+    JobConfig trial_job = job;
+    trial_job.training.micro_batch_size = micro;
+    Plan trial = plan;
+    fill_memory(trial_job, cost, trial);
+    if (!find_memory_problem(trial)) {
+      return fmt::format("Largest fitting micro_batch_size: {} ({}).", micro, format_bytes(peak_need(trial)));
+    }
+  }
+  return "No smaller micro_batch_size fits.";
+}
+
+// More ranks on devices like these; only counts that divide the batch.
+std::string more_devices(const JobConfig& job, const ModelCost& cost, const Plan& plan) {
+  const PlannedActor& first = plan.actors.front();
+  if (first.devices.empty()) return {};
+  const auto& node = plan.nodes[static_cast<std::size_t>(first.node)];
+  const std::int64_t memory = node.devices[static_cast<std::size_t>(first.devices[0])].memory_bytes;
+  for (std::int64_t ranks = plan.batch.data_ranks * 2; ranks <= plan.batch.data_ranks * 64; ranks *= 2) {
+    if (plan.batch.global % (plan.batch.micro * ranks) != 0) break;
+    MemoryTable table = learner_memory(job, cost, ranks, 0);
+    if (table.engine_bytes() + table.engine_bytes() * 6 / 100 <= memory) return fmt::format("{} GPUs", ranks);
+  }
+  return {};
+}
+
+// Changes that were tried on the model and fit.
+std::string other_changes(const JobConfig& job, const ModelCost& cost, const Plan& plan) {
+  std::vector<std::string> changes;
+  const auto try_change = [&](const char* text, auto&& change) {
+    JobConfig trial_job = job;
+    change(trial_job);
+    Plan trial = plan;
+    fill_memory(trial_job, cost, trial);
+    if (!find_memory_problem(trial)) changes.emplace_back(text);
+  };
+  if (job.precision.param != "bf16")
+    try_change("precision.param=bf16", [](JobConfig& j) { j.precision.param = "bf16"; });
+  if (job.parallelism.param_slots > 2)
+    try_change("parallelism.param_slots=2", [](JobConfig& j) { j.parallelism.param_slots = 2; });
+  if (job.data.prefetch_batches > 1)
+    try_change("data.prefetch_batches=1", [](JobConfig& j) { j.data.prefetch_batches = 1; });
+  const std::string devices = more_devices(job, cost, plan);
+  if (!devices.empty()) changes.push_back(devices);
+  if (changes.empty()) return {};
+  return "\n      also possible: " + fmt::format("{}", fmt::join(changes, ", "));
+}
+
+void check_capacity(const JobConfig& job, const ModelCost& cost, const Plan& plan, std::vector<std::string>& reasons) {
+  if (const auto problem = find_memory_problem(plan)) {
+    reasons.push_back(
+        fmt::format("{}. {}{}", problem->text, smaller_micro_batch(job, cost, plan), other_changes(job, cost, plan)));
+  }
+  for (std::string& problem : cpu_problems(plan)) reasons.push_back(std::move(problem));
+}
+
+// The nodes to plan on, or a reason.
+ClusterSnapshot select_nodes(const ClusterSnapshot& cluster, const JobConfig& job, Plan& plan,
+                             std::vector<std::string>& reasons) {
+  const auto have = static_cast<std::int64_t>(cluster.nodes.size()), want = job.cluster.num_nodes;
+  ClusterSnapshot selected = cluster;
+  if (have < want) {
+    reasons.push_back(
+        fmt::format("cluster.num_nodes {} asks for more nodes than there are, {}\n      fix: {}", want, have,
+                    have == 0 ? std::string("start a node")
+                              : fmt::format("start {} more, or cluster.num_nodes={}", want - have, have)));
+  } else if (have > want) {
+    selected.nodes.resize(static_cast<std::size_t>(want));
+    plan.warnings.push_back(
+        fmt::format("nodes: {} of {} nodes are used; cluster.num_nodes={} would use all", want, have, have));
+  }
+  return selected;
+}
+
+void add_warnings(const Seats& seats, Plan& plan) {
+  for (std::string& warning : cpu_warnings(plan)) plan.warnings.push_back(std::move(warning));
+  if (on_devices(seats)) {
+    plan.warnings.emplace_back("nccl: this build has no NCCL backend; the plan can be printed and not run");
+  }
+}
+
+}  // namespace
+
+std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const JobConfig& job, const ModelCost& cost) {
+  std::vector<std::string> reasons;
+  Plan plan;
+  plan.job = job.job.name;
+  const ClusterSnapshot used = select_nodes(cluster, job, plan, reasons);
+  if (!reasons.empty()) return Infeasible{std::move(reasons)};
+  plan.nodes = used.nodes;
+
+  const Seats seats = resolve_seats(used, job, reasons);
+  if (!reasons.empty()) return Infeasible{std::move(reasons)};
+  check_seats(used, job, seats, reasons);
+  check_isolation(job, seats, reasons);
+  const auto ranks = static_cast<std::int64_t>(seats.at("learner").size());
+  plan.batch = plan_batch(job, ranks, reasons);
+  if (!reasons.empty()) return Infeasible{std::move(reasons)};
+
+  plan.collective = on_devices(seats) ? "nccl" : isolation_of(job, "learner") == "thread" ? "thread" : "gloo";
+  for (const UnitCost& unit : cost.units) plan.parameters += unit.params;
+  plan.actors = make_actors(used, job, seats);
+  fill_memory(job, cost, plan);
+  plan.disk_bytes_per_checkpoint = plan.learner_memory.snapshot_bytes * ranks;
+  plan.feed_slots = feed_slots(job, plan.batch);
+  plan.sample_bytes = cost.sample_bytes;
+  plan.decoder_memory_bytes = cost.decoder_bytes;
+  plan.streams = plan_streams(plan.actors, plan.feed_slots, cost.sample_bytes, plan.learner_memory.snapshot_bytes);
+  check_capacity(job, cost, plan, reasons);
+  if (!reasons.empty()) return Infeasible{std::move(reasons)};
+  add_warnings(seats, plan);
+  return plan;
+}
+
+}  // namespace troupe

@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "placement/render.h"
+
+namespace troupe {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int kPlanFormat = 1;
+
+std::int64_t to_milli(double cpus) { return std::llround(cpus * 1000); }
+
+json node_to_json(const NodeSnapshot& node) {
+  json devices = json::array();
+  for (const DeviceSnapshot& d : node.devices)
+    devices.push_back({{"memory_bytes", d.memory_bytes}, {"model", d.model}});
+  return {{"cpus", node.cpus}, {"devices", devices}, {"memory_bytes", node.memory_bytes}, {"name", node.name}};
+}
+
+json actor_to_json(const PlannedActor& a) {
+  return {{"cpu_milli", to_milli(a.cpus)},  {"devices", a.devices}, {"isolation", a.isolation},
+          {"memory_bytes", a.memory_bytes}, {"name", a.name},       {"node", a.node},
+          {"process_rank", a.process_rank}, {"role", a.role}};
+}
+
+json memory_to_json(const MemoryTable& m) {
+  return {{"activation_bytes", m.activation_bytes},
+          {"encoder_bytes", m.encoder_bytes},
+          {"feed_bytes", m.feed_bytes},
+          {"grad_slot_bytes", m.grad_slot_bytes},
+          {"margin_bytes", m.margin_bytes},
+          {"param_slot_bytes", m.param_slot_bytes},
+          {"shard_bytes", m.shard_bytes},
+          {"snapshot_bytes", m.snapshot_bytes}};
+}
+
+// Everything but revision and plan_id.
+json content(const Plan& plan) {
+  json nodes = json::array(), actors = json::array(), streams = json::array();
+  for (const NodeSnapshot& n : plan.nodes) nodes.push_back(node_to_json(n));
+  for (const PlannedActor& a : plan.actors) actors.push_back(actor_to_json(a));
+  for (const PlannedStream& s : plan.streams) {
+    streams.push_back(
+        {{"from", s.from}, {"slot_bytes", s.slot_bytes}, {"slots", s.slots}, {"to", s.to}, {"transport", s.transport}});
+  }
+  const BatchPlan& b = plan.batch;
+  return {{"actors", actors},
+          {"batch",
+           {{"accumulation", b.accumulation}, {"data_ranks", b.data_ranks}, {"global", b.global}, {"micro", b.micro}}},
+          {"collective", plan.collective},
+          {"decoder_memory_bytes", plan.decoder_memory_bytes},
+          {"disk_bytes_per_checkpoint", plan.disk_bytes_per_checkpoint},
+          {"feed_slots", plan.feed_slots},
+          {"format", kPlanFormat},
+          {"job", plan.job},
+          {"learner_memory", memory_to_json(plan.learner_memory)},
+          {"nodes", nodes},
+          {"parameters", plan.parameters},
+          {"sample_bytes", plan.sample_bytes},
+          {"streams", streams},
+          {"warnings", plan.warnings}};
+}
+
+std::string id_of(const json& plan_content) { return to_hex(xxh3_64(std::string_view(plan_content.dump(2)))); }
+
+NodeSnapshot node_from_json(const json& j) {
+  NodeSnapshot node{.name = j.at("name"), .cpus = j.at("cpus"), .memory_bytes = j.at("memory_bytes"), .devices = {}};
+  for (const json& d : j.at("devices")) node.devices.push_back({d.at("model"), d.at("memory_bytes")});
+  return node;
+}
+
+PlannedActor actor_from_json(const json& j, std::size_t num_nodes) {
+  PlannedActor a{.name = j.at("name"),
+                 .role = j.at("role"),
+                 .process_rank = j.at("process_rank"),
+                 .node = j.at("node"),
+                 .devices = j.at("devices").get<std::vector<std::int64_t>>(),
+                 .cpus = static_cast<double>(j.at("cpu_milli").get<std::int64_t>()) / 1000.0,
+                 .isolation = j.at("isolation"),
+                 .memory_bytes = j.at("memory_bytes")};
+  if (a.node < 0 || static_cast<std::size_t>(a.node) >= num_nodes) {
+    throw std::out_of_range(fmt::format("actor {} sits on node {} of {}", a.name, a.node, num_nodes));
+  }
+  return a;
+}
+
+Plan plan_from(const json& j) {
+  Plan plan;
+  plan.job = j.at("job");
+  plan.revision = j.at("revision");
+  for (const json& n : j.at("nodes")) plan.nodes.push_back(node_from_json(n));
+  for (const json& a : j.at("actors")) plan.actors.push_back(actor_from_json(a, plan.nodes.size()));
+  for (const json& s : j.at("streams")) {
+    plan.streams.push_back({s.at("from"), s.at("to"), s.at("transport"), s.at("slots"), s.at("slot_bytes")});
+  }
+  plan.collective = j.at("collective");
+  const json& b = j.at("batch");
+  plan.batch = {b.at("global"), b.at("micro"), b.at("data_ranks"), b.at("accumulation")};
+  const json& m = j.at("learner_memory");
+  plan.learner_memory = {m.at("shard_bytes"),      m.at("param_slot_bytes"), m.at("grad_slot_bytes"),
+                         m.at("activation_bytes"), m.at("encoder_bytes"),    m.at("snapshot_bytes"),
+                         m.at("feed_bytes"),       m.at("margin_bytes")};
+  plan.parameters = j.at("parameters");
+  plan.disk_bytes_per_checkpoint = j.at("disk_bytes_per_checkpoint");
+  plan.feed_slots = j.at("feed_slots");
+  plan.sample_bytes = j.at("sample_bytes");
+  plan.decoder_memory_bytes = j.at("decoder_memory_bytes");
+  plan.warnings = j.at("warnings").get<std::vector<std::string>>();
+  return plan;
+}
+
+}  // namespace
+
+std::string plan_id(const Plan& plan) { return id_of(content(plan)); }
+
+std::string to_json(const Plan& plan) {
+  json j = content(plan);
+  const std::string id = id_of(j);
+  j["plan_id"] = id;
+  j["revision"] = plan.revision;
+  return j.dump(2) + "\n";
+}
+
+Result<Plan> plan_from_json(const std::string& text) {
+  try {
+    const json j = json::parse(text);
+    const json& format = j.at("format");
+    if (format != kPlanFormat) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("plan: format {}; this build reads format {}", format.dump(), kPlanFormat)};
+    }
+    Plan plan = plan_from(j);
+    const std::string id = plan_id(plan), written = j.at("plan_id");
+    if (id != written) {
+      return Error{
+          Errc::invalid_argument,
+          fmt::format("plan: plan_id {} does not match the content ({}); the file was changed after it was written",
+                      written, id)};
+    }
+    return plan;
+  } catch (const std::exception& e) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("plan: not a plan as written by `troupe plan --json`: {}", e.what())};
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "placement/capacity.h"
+#include "placement/format.h"
+#include "placement/memory_model.h"
+#include "placement/render.h"
+#include "placement/seats.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr const char* kRow = "  {:<13} {:<6} {:<16} {:<9} {:<19} {}\n";
+
+std::vector<const PlannedActor*> actors_of(const Plan& plan, const std::string& role) {
+  std::vector<const PlannedActor*> actors;
+  for (const PlannedActor& a : plan.actors) {
+    if (a.role == role) actors.push_back(&a);
+  }
+  return actors;
+}
+
+// Ascending numbers as "0-3,5".
+std::string to_ranges(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t j = i;
+    while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) ++j;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[i]);
+    if (j > i) text += fmt::format("-{}", numbers[j]);
+    i = j + 1;
+  }
+  return text;
+}
+
+// "gpu 0-7", "node 0:0-23", or one entry per node: "node 0 gpu 0-7; node 1 gpu 0-7".
+std::vector<std::string> places(const Plan& plan, const std::vector<const PlannedActor*>& actors) {
+  std::map<std::int64_t, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> by_node;  // ranks, devices
+  for (const PlannedActor* a : actors) {
+    auto& [ranks, devices] = by_node[a->node];
+    ranks.push_back(a->process_rank);
+    devices.insert(devices.end(), a->devices.begin(), a->devices.end());
+  }
+  std::vector<std::string> lines;
+  for (auto& [node, entry] : by_node) {
+    auto& [ranks, devices] = entry;
+    std::sort(devices.begin(), devices.end());
+    if (!devices.empty()) {
+      lines.push_back(plan.nodes.size() == 1 ? fmt::format("gpu {}", to_ranges(devices))
+                                             : fmt::format("node {} gpu {}", node, to_ranges(devices)));
+    } else {
+      lines.push_back(actors.size() == 1 ? fmt::format("node {}", node)
+                                         : fmt::format("node {}:{}", node, to_ranges(ranks)));
+    }
+  }
+  return lines;
+}
+
+std::string cpus_text(const std::vector<const PlannedActor*>& actors) {
+  const auto [least, most] = std::minmax_element(
+      actors.begin(), actors.end(), [](const PlannedActor* a, const PlannedActor* b) { return a->cpus < b->cpus; });
+  if ((*least)->cpus != (*most)->cpus)
+    return fmt::format("{}-{} each", format_cpus((*least)->cpus), format_cpus((*most)->cpus));
+  return actors.size() == 1 ? format_cpus((*most)->cpus) : format_cpus((*most)->cpus) + " each";
+}
+
+// Lays a role's lines out in columns; places and notes may be longer than one line.
+std::string block(const std::string& role, const std::vector<const PlannedActor*>& actors,
+                  const std::vector<std::string>& where, const std::string& memory,
+                  const std::vector<std::string>& notes) {
+  std::string text;
+  for (std::size_t i = 0; i < std::max(where.size(), notes.size()); ++i) {
+    const bool first = i == 0;
+    std::string line = fmt::format(fmt::runtime(kRow), first ? role : "", first ? std::to_string(actors.size()) : "",
+                                   i < where.size() ? where[i] : "", first ? cpus_text(actors) : "",
+                                   first ? memory : "", i < notes.size() ? notes[i] : "");
+    line.erase(line.find_last_not_of(" \n") + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string learner_block(const Plan& plan, const JobConfig& job) {
+  const auto actors = actors_of(plan, "learner");
+  const MemoryTable& m = plan.learner_memory;
+  const bool devices = !actors.front()->devices.empty();
+  const std::int64_t state = state_bytes_per_param(job);
+  std::vector<std::string> notes = {
+      fmt::format("{} params x {} B (fp32 weight, grad, 2 Adam{}) / {}", format_count(plan.parameters), state,
+                  state == 18 ? ", bf16 copy" : "", plan.batch.data_ranks),
+      fmt::format("+ gathered {} ({} param + {} grad slots) + encoders {}",
+                  format_bytes(m.param_slot_bytes + m.grad_slot_bytes), job.parallelism.param_slots,
+                  job.parallelism.grad_slots, format_bytes(m.encoder_bytes)),
+      fmt::format("+ activations {} (recompute {}, mbs {})", format_bytes(m.activation_bytes),
+                  job.activation_checkpoint.mode, plan.batch.micro)};
+  const std::string arenas =
+      fmt::format("feed {} ({} slots x {}) + snapshot {} (12 B/param)", format_bytes(m.feed_bytes), plan.feed_slots,
+                  format_bytes(plan.sample_bytes), format_bytes(m.snapshot_bytes));
+  if (devices) {
+    const auto& node = plan.nodes[static_cast<std::size_t>(actors.front()->node)];
+    const std::int64_t memory = node.devices[static_cast<std::size_t>(actors.front()->devices.front())].memory_bytes;
+    notes.push_back(fmt::format("+ 6 % margin {} = {} of {} per GPU ({:.0f}%)  fits, {} free",
+                                format_bytes(m.margin_bytes), format_bytes(m.engine_bytes()), format_bytes(memory),
+                                100.0 * static_cast<double>(m.engine_bytes()) / static_cast<double>(memory),
+                                format_bytes(memory - m.engine_bytes())));
+    notes.push_back(fmt::format("host {} per rank: {}", format_bytes(m.arena_bytes()), arenas));
+  } else {
+    notes.push_back(fmt::format("+ {} = {} per rank", arenas, format_bytes(m.total())));
+  }
+  return block("learner", actors, places(plan, actors), fmt::format("states {}", format_bytes(m.shard_bytes)), notes);
+}
+
+std::string decoder_block(const Plan& plan, const JobConfig& job) {
+  const auto actors = actors_of(plan, "decoder");
+  if (actors.empty()) return {};
+  const auto found = job.cluster.elastic.find("decoder");
+  const ElasticConfig bounds = found == job.cluster.elastic.end() ? ElasticConfig{} : found->second;
+  return block("decoder", actors, places(plan, actors),
+               fmt::format("host {}{}", format_bytes(actors.front()->memory_bytes), actors.size() == 1 ? "" : " each"),
+               {fmt::format("{}; elastic {} to {}", actors.front()->isolation, bounds.min, bounds.max)});
+}
+
+std::string checkpointer_block(const Plan& plan, const JobConfig& job) {
+  const auto actors = actors_of(plan, "checkpointer");
+  const std::int64_t disk = plan.disk_bytes_per_checkpoint;
+  return block(
+      "checkpointer", actors, places(plan, actors), fmt::format("host {}", format_bytes(actors.front()->memory_bytes)),
+      {fmt::format("every {} steps, 12 B/param = {} on disk, keep {} -> {}", format_grouped(job.checkpoint.interval),
+                   format_bytes(disk), job.checkpoint.keep, format_bytes(disk * job.checkpoint.keep))});
+}
+
+std::string role_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }
+
+// One line per (from role, to role, transport).
+std::string stream_lines(const Plan& plan) {
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const PlannedStream*>> groups;
+  for (const PlannedStream& s : plan.streams) groups[{role_of(s.from), role_of(s.to), s.transport}].push_back(&s);
+  std::string text;
+  for (const auto& [key, streams] : groups) {
+    const auto& [from, to, transport] = key;
+    text += fmt::format("  {:<13} {} -> {}: {} x {}, {} slot{} of {}\n", text.empty() ? "streams" : "", from, to,
+                        streams.size(), transport, streams.front()->slots, streams.front()->slots == 1 ? "" : "s",
+                        format_bytes(streams.front()->slot_bytes));
+  }
+  return text;
+}
+
+std::string node_lines(const Plan& plan) {
+  std::string text;
+  const auto loads = node_loads(plan);
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    const NodeSnapshot& node = plan.nodes[n];
+    std::string devices;
+    if (!node.devices.empty()) {
+      devices = fmt::format(", {} x {} {}", node.devices.size(), node.devices[0].model,
+                            format_bytes(node.devices[0].memory_bytes));
+    }
+    text += fmt::format("  {:<13} {} ({}): cpus {} of {}, host {} of {}{}\n", n == 0 ? "nodes" : "", n, node.name,
+                        format_cpus(loads[n].cpus), node.cpus, format_bytes(loads[n].memory_bytes),
+                        format_bytes(node.memory_bytes), devices);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_table(const Plan& plan, const JobConfig& job) {
+  std::string text = fmt::format(fmt::runtime(kRow), "actor", "count", "where", "cpus", "memory", "notes");
+  text += learner_block(plan, job) + decoder_block(plan, job) + checkpointer_block(plan, job);
+  const BatchPlan& b = plan.batch;
+  text += fmt::format("  {:<13} {} x {} x accum {} = {} samples/step; {} steps = {} samples\n", "batch", b.micro,
+                      b.data_ranks, b.accumulation, format_grouped(b.global), format_grouped(job.training.steps),
+                      format_grouped(job.training.steps * b.global));
+  text += fmt::format("  {:<13} {} over {} rank{}\n", "collective", plan.collective, b.data_ranks,
+                      b.data_ranks == 1 ? "" : "s");
+  text += stream_lines(plan) + node_lines(plan);
+  for (const std::string& warning : plan.warnings) text += "  warning       " + warning + "\n";
+  return text;
+}
+
+}  // namespace troupe

@@ -1,0 +1,145 @@
+#include "placement/seats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "placement/format.h"
+#include "placement/placement_string.h"
+#include "placement/resources.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::int64_t kDecodersPerDevice = 3;
+constexpr std::int64_t kDecodersPerCpuRank = 2;
+
+// "learner,decoder: 0-1" is one rule for two roles. Returns role -> rule.
+std::map<std::string, PlacementConfig> split_keys(const JobConfig& job, std::vector<std::string>& reasons) {
+  std::map<std::string, PlacementConfig> rules;
+  const auto& known = planned_roles();
+  for (const auto& [key, rule] : job.cluster.component_placement) {
+    for (std::size_t begin = 0; begin <= key.size();) {
+      const std::size_t end = std::min(key.find(',', begin), key.size());
+      std::string role = key.substr(begin, end - begin);
+      role.erase(std::remove(role.begin(), role.end(), ' '), role.end());
+      begin = end + 1;
+      if (std::find(known.begin(), known.end(), role) == known.end()) {
+        reasons.push_back(fmt::format("cluster.component_placement: unknown role '{}'; roles of a {} job: {}.{}", role,
+                                      job.job.kind, join_names(known), did_you_mean(role, known)));
+      } else if (!rules.emplace(role, rule).second) {
+        reasons.push_back(fmt::format("cluster.component_placement places '{}' twice; keep one entry", role));
+      }
+    }
+  }
+  return rules;
+}
+
+// All resources of one process lie on one node and are either devices or the node itself.
+std::optional<std::string> seat_from(const std::vector<std::int64_t>& numbers, const std::vector<Resource>& resources,
+                                     const std::string& who, Seat& seat) {
+  seat.node = resources[static_cast<std::size_t>(numbers.front())].node;
+  for (const std::int64_t number : numbers) {
+    const Resource& resource = resources[static_cast<std::size_t>(number)];
+    if (resource.node != seat.node) {
+      return fmt::format(
+          "cluster.component_placement: {} gets resources of node {} and node {}; all resources of one process must "
+          "lie "
+          "on one node. Give it its own process on each node",
+          who, seat.node, resource.node);
+    }
+    if (resource.device >= 0) seat.devices.push_back(resource.device);
+  }
+  return std::nullopt;
+}
+
+std::vector<Seat> explicit_seats(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role,
+                                 const PlacementConfig& rule, std::vector<std::string>& reasons) {
+  const std::string key = "cluster.component_placement." + role;
+  const auto resources = resources_of(cluster, job.cluster, rule.node_group);
+  if (!resources) {
+    reasons.push_back(resources.error().with(key).message());
+    return {};
+  }
+  const auto map = parse_placement(rule.placement, static_cast<std::int64_t>(resources->size()), key);
+  if (!map) {
+    reasons.push_back(map.error().message());
+    return {};
+  }
+  std::vector<Seat> seats(map->size());
+  for (std::size_t p = 0; p < map->size(); ++p) {
+    const auto problem = seat_from((*map)[p], *resources, fmt::format("{}/{}", role, p), seats[p]);
+    if (problem) reasons.push_back(*problem);
+  }
+  return seats;
+}
+
+std::vector<Seat> default_learners(const ClusterSnapshot& cluster) {
+  std::vector<Seat> seats;
+  for (std::size_t n = 0; n < cluster.nodes.size(); ++n) {
+    for (std::size_t d = 0; d < cluster.nodes[n].devices.size(); ++d) {
+      seats.push_back({static_cast<std::int64_t>(n), {static_cast<std::int64_t>(d)}});
+    }
+  }
+  if (!seats.empty()) return seats;
+  for (std::size_t n = 0; n < cluster.nodes.size(); ++n) seats.push_back({static_cast<std::int64_t>(n), {}});
+  return seats;
+}
+
+// Three decoders per device, two per CPU rank, as far as free cores go; at least elastic min (or one) and at most
+// elastic max.
+std::vector<Seat> default_decoders(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats) {
+  const auto bounds = job.cluster.elastic.find("decoder");
+  const ElasticConfig elastic = bounds == job.cluster.elastic.end() ? ElasticConfig{} : bounds->second;
+  std::vector<std::int64_t> ranks(cluster.nodes.size()), checkpointers(cluster.nodes.size());
+  for (const Seat& seat : seats.at("learner")) ++ranks[static_cast<std::size_t>(seat.node)];
+  for (const Seat& seat : seats.at("checkpointer")) ++checkpointers[static_cast<std::size_t>(seat.node)];
+  std::vector<Seat> decoders;
+  for (std::size_t n = 0; n < cluster.nodes.size(); ++n) {
+    if (ranks[n] == 0) continue;
+    const NodeSnapshot& node = cluster.nodes[n];
+    const double taken = learner_cpus(node, ranks[n]) * static_cast<double>(ranks[n]) +
+                         checkpointer_cpus(node) * static_cast<double>(checkpointers[n]);
+    const auto free = static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / kDecoderCpus));
+    const std::int64_t wanted = ranks[n] * (node.devices.empty() ? kDecodersPerCpuRank : kDecodersPerDevice);
+    for (std::int64_t i = 0; i < std::min(free, wanted); ++i) decoders.push_back({static_cast<std::int64_t>(n), {}});
+  }
+  const auto least = static_cast<std::size_t>(std::max<std::int64_t>(1, elastic.min));
+  const std::int64_t home = seats.at("learner").front().node;
+  while (decoders.size() < least) decoders.push_back({home, {}});
+  const auto most = static_cast<std::size_t>(std::max(elastic.max, elastic.min));
+  if (decoders.size() > std::max(most, least)) decoders.resize(std::max(most, least));
+  return decoders;
+}
+
+}  // namespace
+
+const std::vector<std::string>& planned_roles() {
+  static const std::vector<std::string> kRoles = {"learner", "decoder", "checkpointer"};
+  return kRoles;
+}
+
+double usable_cpus(const NodeSnapshot& node) { return static_cast<double>(node.cpus) - (node.cpus >= 8 ? 1.0 : 0.25); }
+
+double learner_cpus(const NodeSnapshot& node, std::int64_t ranks_on_node) {
+  const std::int64_t share = node.cpus / 2 / std::max<std::int64_t>(1, ranks_on_node);
+  return static_cast<double>(std::clamp<std::int64_t>(share, 1, node.devices.empty() ? share + 1 : 2));
+}
+
+double checkpointer_cpus(const NodeSnapshot& node) { return node.cpus >= 16 ? 2 : 1; }
+
+Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::vector<std::string>& reasons) {
+  Seats seats;
+  for (const auto& [role, rule] : split_keys(job, reasons))
+    seats[role] = explicit_seats(cluster, job, role, rule, reasons);
+  if (seats.count("learner") == 0) seats["learner"] = default_learners(cluster);
+  if (seats.count("checkpointer") == 0) seats["checkpointer"] = {Seat{}};
+  if (!reasons.empty()) return seats;
+  if (seats.count("decoder") == 0) seats["decoder"] = default_decoders(cluster, job, seats);
+  return seats;
+}
+
+}  // namespace troupe

@@ -1,0 +1,146 @@
+#include "tests/configs/support.h"
+
+namespace troupe {
+namespace {
+
+using namespace config_test;
+
+TEST(ErrorMessagesTest, UnknownKeysShowTheLineACaretAndTheNearestName) {
+  EXPECT_EQ(errors_of(load(kTiny + "training: {micro_batchsize: 32}\n")),
+            "my.yaml:2:12: error: unknown key 'training.micro_batchsize'\n"
+            "    2 | training: {micro_batchsize: 32}\n"
+            "      |            ^~~~~~~~~~~~~~~ did you mean 'micro_batch_size'?\n");
+}
+
+TEST(ErrorMessagesTest, UnknownKeysThatLiveElsewhereShowTheirFullPath) {
+  EXPECT_EQ(errors_of(load(kTiny + "training:\n  warmup_ratio: 0.1\n")),
+            "my.yaml:3:3: error: unknown key 'training.warmup_ratio'\n"
+            "    3 |   warmup_ratio: 0.1\n"
+            "      |   ^~~~~~~~~~~~ did you mean 'lr_scheduler.warmup_ratio'?\n");
+  EXPECT_EQ(errors_of(load(kTiny + "bananas: 1\n")),
+            "my.yaml:2:1: error: unknown key 'bananas'\n"
+            "    2 | bananas: 1\n"
+            "      | ^~~~~~~\n");
+}
+
+TEST(ErrorMessagesTest, DuplicateKeysNameMapAndFirstPlace) {
+  EXPECT_EQ(errors_of(load(kTiny + "optimizer:\n  lr: 1.0e-3\n  eps: 1.0e-8\n  lr: 2.0e-3\n")),
+            "my.yaml:5:3: error: duplicate key 'lr' in map 'optimizer' (first at 3:3)\n"
+            "    5 |   lr: 2.0e-3\n"
+            "      |   ^~\n");
+}
+
+TEST(ErrorMessagesTest, PlacementsAreCheckedAtTheirPosition) {
+  EXPECT_EQ(
+      errors_of(load(kTiny + "cluster:\n  component_placement:\n    decoder: \"0-2:0-7\"\n")),
+      "my.yaml:4:14: error: cluster.component_placement.decoder: segment '0-2:0-7' maps 8 processes to 3 resources; "
+      "one count must divide the other\n"
+      "    4 |     decoder: \"0-2:0-7\"\n"
+      "      |              ^~~~~~~~~\n");
+  const std::string in_map =
+      errors_of(load(kTiny + "cluster: {component_placement: {decoder: {node_group: node, placement: 1-0}}}\n"));
+  EXPECT_TRUE(contains(in_map, "my.yaml:2:72: error: cluster.component_placement.decoder: segment '1-0'")) << in_map;
+}
+
+TEST(ErrorMessagesTest, OverridesAreNamedAsSuch) {
+  EXPECT_EQ(errors_of(load(kTiny, {"data.sets[0].weight=heavy"})),
+            "command line: error: data.sets[0].weight: expected number > 0, got 'heavy'\n");
+  EXPECT_EQ(errors_of(load(kTiny, {"data.sets[0].weight=0"})),
+            "command line: error: data.sets[0].weight: expected number > 0, got '0'\n");
+  EXPECT_EQ(errors_of(load(kTiny, {"training.micro_batchsize=3"})),
+            "command line: error: unknown key 'training.micro_batchsize'; did you mean 'micro_batch_size'?\n");
+}
+
+TEST(ErrorMessagesTest, LaterStagesCanPointAtAKey) {
+  const auto outcome = load(kTiny + "training:\n  global_batch_size: 250\n");
+  ASSERT_TRUE(outcome.config);
+  EXPECT_EQ(
+      outcome.config->error_at("training.global_batch_size", "training.global_batch_size 250 is not a multiple of 256",
+                               "training.global_batch_size=256"),
+      "my.yaml:3:22: error: training.global_batch_size 250 is not a multiple of 256\n"
+      "    3 |   global_batch_size: 250\n"
+      "      |                      ^~~\n"
+      "      fix: training.global_batch_size=256");
+  EXPECT_EQ(outcome.config->error_at("training.micro_batch_size", "too large"), "my.yaml: error: too large");
+}
+
+TEST(ErrorMessagesTest, TypesAreNamedWithRangeAndChoices) {
+  const std::string errors = errors_of(load(kTiny + R"(training: {steps: 0, micro_batch_size: "4", clip_grad_norm: no}
+model: {dit: {concat_first_frame_latent: yes}}
+data: {bad_sample: skipp, eval_episodes: 3, sets: {path: x}}
+optimizer: [1]
+metrics: {sinks: [jsonl, wandb]}
+)"));
+  EXPECT_TRUE(
+      contains(errors, "my.yaml:2:19: error: training.steps: expected integer in [1, 1099511627776], got '0'\n"))
+      << errors;
+  EXPECT_TRUE(contains(errors, "training.micro_batch_size: expected integer in [1, 1048576], got the string \"4\"\n"))
+      << errors;
+  EXPECT_TRUE(contains(errors, "^~~ quotes make it a string\n")) << errors;
+  EXPECT_TRUE(contains(errors, "training.clip_grad_norm: expected number in [0, 1000000000000], got 'no'\n")) << errors;
+  EXPECT_TRUE(contains(errors, "model.dit.concat_first_frame_latent: expected true or false, got 'yes'\n")) << errors;
+  EXPECT_TRUE(contains(errors, "my.yaml:4:20: error: data.bad_sample: expected one of fail, skip, got 'skipp'\n"))
+      << errors;
+  EXPECT_TRUE(contains(errors, "^~~~~ did you mean 'skip'?\n")) << errors;
+  EXPECT_TRUE(contains(errors, "data.eval_episodes: expected a list, each item integer, got '3'\n")) << errors;
+  EXPECT_TRUE(contains(errors, "data.sets: expected a list of maps, got a map\n")) << errors;
+  EXPECT_TRUE(contains(errors, "my.yaml:5:12: error: optimizer: expected a map of keys, got a list\n")) << errors;
+  EXPECT_TRUE(contains(errors, "metrics.sinks[1]: expected one of jsonl, csv, tensorboard, got 'wandb'\n")) << errors;
+}
+
+TEST(ErrorMessagesTest, RenamedKeysNameTheNewKey) {
+  const std::string errors = errors_of(
+      load(kTiny + "actor:\n  micro_batch_size: 4\n  optim: {lr: 1.0e-3}\n  foo: 1\nrunner: {max_steps: 9}\n"));
+  EXPECT_TRUE(
+      contains(errors,
+               "my.yaml:3:3: error: key 'actor.micro_batch_size' (RLinf) is called 'training.micro_batch_size'\n"
+               "    3 |   micro_batch_size: 4\n"
+               "      |   ^~~~~~~~~~~~~~~~ write 'training.micro_batch_size'\n"))
+      << errors;
+  EXPECT_TRUE(contains(errors, "key 'actor.optim.lr' (RLinf) is called 'optimizer.lr'")) << errors;
+  EXPECT_TRUE(contains(errors, "my.yaml:5:3: error: unknown key 'actor.foo'")) << errors;
+  EXPECT_TRUE(contains(errors, "key 'runner.max_steps' (RLinf) is called 'training.steps'")) << errors;
+  EXPECT_EQ(errors_of(load(kTiny, {"data.train_data_paths=[a]"})),
+            "command line: error: key 'data.train_data_paths' (RLinf) is called 'data.sets'; write 'data.sets'\n");
+}
+
+TEST(ErrorMessagesTest, AllErrorsComeAtOnceUpToTwenty) {
+  const auto three = load(kTiny + "training: {steps: x}\njob: {nme: a}\n", {"optimizer.betas=[1]"});
+  EXPECT_EQ(three.errors.size(), 3u);
+  std::string many = kTiny;
+  for (int i = 0; i < 25; ++i) many += "unknown_section_" + std::to_string(i) + ": 1\n";
+  const auto outcome = load(many);
+  EXPECT_EQ(outcome.errors.size(), 20u);
+  EXPECT_TRUE(contains(outcome.errors.back(), "\nmy.yaml: 5 more errors are not shown")) << outcome.errors.back();
+}
+
+TEST(ErrorMessagesTest, AWrongValueIsReportedOnceNotAgainByRulesThatReadIt) {
+  EXPECT_EQ(load(kTiny + "model: {codec: {stride_t: x}}\n").errors.size(), 1u);
+  EXPECT_EQ(load(kTiny + "data: {embodiment: {layout: xyz}}\n").errors.size(), 1u);
+}
+
+TEST(ErrorMessagesTest, FilesThatCannotBeReadAreNamed) {
+  const TempDir dir;
+  EXPECT_TRUE(contains(load_job("nowhere/job.yaml", {}).errors.at(0),
+                       "nowhere/job.yaml: error: no such file; inside the binary are presets/"));
+  EXPECT_EQ(load_job("recipes/quickstart_stf.yaml", {}).errors.at(0),
+            "recipes/quickstart_stf.yaml: error: no such file; did you mean 'recipes/quickstart_sft.yaml'?");
+  EXPECT_EQ(load_job(dir.file(""), {}).errors.at(0), dir.file("") + ": error: is a directory; name the YAML file");
+  const std::string binary = dir.write("b.yaml", "a: \xFF\n");
+  EXPECT_EQ(load_job(binary, {}).errors.at(0), binary + ": error: not UTF-8 text");
+  const std::string large = dir.write("l.yaml", std::string((1 << 20) + 1, '#'));
+  EXPECT_EQ(load_job(large, {}).errors.at(0),
+            large + ": error: larger than 1048576 bytes, the limit for a configuration file");
+  const std::string broken = dir.write("x.yaml", "a: [\n");
+  EXPECT_TRUE(contains(load_job(broken, {}).errors.at(0), "x.yaml:2:1: error: YAML syntax: "));
+}
+
+TEST(ErrorMessagesTest, MissingKeysAreReportedAgainstTheFile) {
+  const std::string errors = errors_of(load("job: {name: x}\n"));
+  EXPECT_TRUE(contains(
+      errors, "my.yaml: error: data.sets: 0 datasets; wants exactly one, such as data.sets=[{path: data/droid}]"))
+      << errors;
+}
+
+}  // namespace
+}  // namespace troupe

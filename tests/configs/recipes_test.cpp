@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <sstream>
+
+#include "configs/embedded.h"
+#include "tests/configs/support.h"
+
+namespace troupe {
+namespace {
+
+using namespace config_test;
+
+std::string read(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST(RecipesTest, EveryYamlOfTheFolderIsInTheBinary) {
+  const std::filesystem::path configs = std::filesystem::path(TROUPE_SOURCE_DIR) / "configs";
+  std::size_t on_disk = 0;
+  for (const char* folder : {"presets", "recipes"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(configs / folder)) {
+      ++on_disk;
+      const std::string name = std::string(folder) + "/" + entry.path().filename().string();
+      const auto file = find_embedded(name);
+      ASSERT_TRUE(file) << name << " is missing from configs/CMakeLists.txt";
+      EXPECT_EQ(file->text, read(entry.path())) << name;
+    }
+  }
+  EXPECT_EQ(embedded_files().size(), on_disk);
+}
+
+TEST(RecipesTest, EveryPresetAndRecipeLoads) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    SCOPED_TRACE(std::string(file.name));
+    job_of(load_job(std::string(file.name), {}));
+  }
+}
+
+TEST(RecipesTest, RecipesAreShortAndSayWhatTheyAreFor) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    EXPECT_LT(std::count(file.text.begin(), file.text.end(), '\n'), 60) << file.name;
+    EXPECT_TRUE(file.text.starts_with("# ")) << file.name;
+  }
+}
+
+TEST(RecipesTest, ShortNamesResolve) {
+  EXPECT_EQ(find_embedded("quickstart:sft")->name, "recipes/quickstart_sft.yaml");
+  EXPECT_EQ(find_embedded("dreamzero_tiny")->name, "presets/dreamzero_tiny.yaml");
+  EXPECT_EQ(find_embedded("recipes/sft_gr1_tiny")->name, "recipes/sft_gr1_tiny.yaml");
+  EXPECT_FALSE(find_embedded("quickstart:nothing"));
+  EXPECT_EQ(job_of(load_job("quickstart:sft", {})).job.name, "quickstart-sft");
+}
+
+TEST(RecipesTest, PresetsHaveTheDimensionsOfTheirModels) {
+  const ModelConfig five = job_of(load_job("presets/dreamzero_wan22_5b.yaml", {})).model;
+  EXPECT_EQ(five.dit.dim, 3072);
+  EXPECT_EQ(five.dit.num_layers, 30);
+  EXPECT_EQ(five.dit.in_dim, 48);
+  const ModelConfig fourteen = job_of(load_job("presets/dreamzero_wan21_14b.yaml", {})).model;
+  EXPECT_EQ(fourteen.dit.dim, 5120);
+  EXPECT_EQ(fourteen.dit.in_dim, 36);
+  EXPECT_EQ(fourteen.codec.channels, 16);
+}
+
+TEST(RecipesTest, TheRecordingsFolderIsGivenOnTheCommandLine) {
+  const auto outcome = load_job("recipes/sft_gr1_tiny.yaml", {"data.sets[0].path=/data/gr1"});
+  EXPECT_EQ(job_of(outcome).data.sets.at(0).path, "/data/gr1");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "configs/loader.h"
+
+namespace troupe::config_test {
+
+/// A complete job in one line; tests lay their keys over it.
+inline const std::string kTiny = "extends: presets/dreamzero_tiny.yaml\n";
+
+inline LoadOutcome load(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  return load_job_text("my.yaml", yaml, overrides);
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// The job, or a failed test that shows the errors.
+inline JobConfig job_of(const LoadOutcome& outcome) {
+  std::string all;
+  for (const std::string& error : outcome.errors) all += error + "\n";
+  EXPECT_TRUE(outcome.config.has_value()) << all;
+  EXPECT_TRUE(outcome.errors.empty()) << all;
+  return outcome.config ? outcome.config->job : JobConfig{};
+}
+
+/// All errors in one text.
+inline std::string errors_of(const LoadOutcome& outcome) {
+  EXPECT_FALSE(outcome.config.has_value()) << "the load succeeded";
+  std::string all;
+  for (const std::string& error : outcome.errors) all += error + "\n";
+  return all;
+}
+
+/// A folder of its own, removed at the end of the test.
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-configs-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TempDir() { std::filesystem::remove_all(path_); }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+    return file(name);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// An environment variable for the length of a scope.
+class ScopedEnv {
+ public:
+  ScopedEnv(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~ScopedEnv() { ::unsetenv(name_); }
+  ScopedEnv(const ScopedEnv&) = delete;
+  ScopedEnv& operator=(const ScopedEnv&) = delete;
+
+ private:
+  const char* name_;
+};
+
+}  // namespace troupe::config_test

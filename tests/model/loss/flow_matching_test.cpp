@@ -1,0 +1,130 @@
+// The schedule table, keyed draws, mixing and the weighted losses.
+#include "model/loss/flow_matching.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "tests/support/golden_folder.h"
+#include "tests/support/safetensors_file.h"
+#include "tests/support/tensor_checks.h"
+
+namespace troupe {
+namespace {
+
+using testing::expect_near;
+using testing::golden_cases;
+using testing::GoldenCase;
+using testing::max_difference;
+
+TEST(FlowScheduleTest, TableHasThePublishedRows) {
+  const auto schedule = make_flow_schedule();
+  struct Row {
+    int id;
+    double sigma, t, weight;
+  };
+  for (const auto& row :
+       {Row{0, 1.0, 1000.0, 0.0}, Row{1, 0.9998, 999.7998, 0.001281}, Row{100, 0.978261, 978.2609, 0.139075},
+        Row{500, 0.833333, 833.3333, 1.024862}, Row{833, 0.5006, 500.5995, 2.0764},
+        Row{990, 0.048077, 48.0769, 0.306796}, Row{999, 0.00498, 4.9801, 0.031879}}) {
+    EXPECT_NEAR(schedule.sigmas[row.id].item<double>(), row.sigma, 1e-6) << row.id;
+    EXPECT_NEAR(schedule.timesteps[row.id].item<double>(), row.t, 2e-4) << row.id;
+    EXPECT_NEAR(schedule.weights[row.id].item<double>(), row.weight, 2e-6) << row.id;
+  }
+  EXPECT_EQ(schedule.weights[0].item<double>(), 0.0);
+  EXPECT_NEAR(schedule.weights.to(at::kDouble).mean().item<double>(), 1.0, 1e-6);
+  EXPECT_NEAR(schedule.sigmas.to(at::kDouble).mean().item<double>(), 0.747550, 1e-6);
+}
+
+class GoldenScheduleTest : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(GoldenScheduleTest, TableIdsAndMixingMatchTheReference) {
+  const auto tensors = testing::load_safetensors(GetParam().tensors());
+  const auto& tolerance = GetParam().json.at("recommended_abs_tolerance");
+  const auto limit = [&](const char* name) { return tolerance.at(name).get<double>(); };
+  const auto schedule = make_flow_schedule();
+  expect_near(schedule.sigmas, tensors.at("out.sigmas"), limit("sigmas"), "sigmas");
+  expect_near(schedule.timesteps, tensors.at("out.timesteps"), limit("timesteps"), "timesteps");
+  expect_near(schedule.weights, tensors.at("out.weights"), limit("weights"), "weights");
+  EXPECT_TRUE(at::equal(ids_from_beta_draws(tensors.at("in.beta_draw")), tensors.at("out.beta_ids")));
+
+  const auto& ids = tensors.at("in.mix.ids");
+  expect_near(schedule.weights.index({ids}), tensors.at("out.mix.weights"), limit("weights"), "weights of ids");
+  for (const auto& [suffix, dtype] : {std::pair{"fp32", at::kFloat}, std::pair{"bf16", at::kBFloat16}}) {
+    const auto mix = mix_noise(tensors.at("in.mix.x0").to(dtype), tensors.at("in.mix.eps"),
+                               schedule.sigmas.index({ids}).unsqueeze(1));
+    const auto name = std::string("mix_") + suffix;
+    expect_near(mix.noisy, tensors.at(std::string("out.mix.x_t_") + suffix), limit(name.c_str()), name + " x_t");
+    expect_near(mix.target, tensors.at(std::string("out.mix.target_") + suffix), limit(name.c_str()), name + " target");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenScheduleTest, ::testing::ValuesIn(golden_cases("dit", "schedule")),
+                         [](const auto& param_info) { return param_info.param.name; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenScheduleTest);
+
+TEST(KeyedDrawsTest, ASamplesNoiseDependsOnItsPositionAlone) {
+  const std::vector<std::uint64_t> all{4, 9, 5}, one{9};
+  const auto together = keyed_noise(42, rng_stream::video_noise, all, {3, 5});
+  EXPECT_TRUE(at::equal(together.narrow(0, 1, 1), keyed_noise(42, rng_stream::video_noise, one, {3, 5})));
+  EXPECT_FALSE(at::equal(together[0], together[2]));
+  EXPECT_FALSE(at::equal(together, keyed_noise(43, rng_stream::video_noise, all, {3, 5})));
+  EXPECT_FALSE(at::equal(together, keyed_noise(42, rng_stream::action_noise, all, {3, 5})));
+}
+
+TEST(KeyedDrawsTest, NoiseIsStandardNormal) {
+  const std::vector<std::uint64_t> positions{1, 2, 3, 4};
+  const auto noise = keyed_noise(1, rng_stream::video_noise, positions, {20000}).to(at::kDouble);
+  EXPECT_NEAR(noise.mean().item<double>(), 0.0, 5 / std::sqrt(80000.0));
+  EXPECT_NEAR(noise.square().mean().item<double>(), 1.0, 5 * std::sqrt(2 / 80000.0));
+}
+
+TEST(KeyedDrawsTest, FramesOfABlockShareAnIdAndFrameZeroKeepsItsOwn) {
+  std::vector<std::uint64_t> positions(200);
+  for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = i;
+  const auto ids = draw_video_ids(42, rng_stream::video_timestep, positions, 5, 2);
+  EXPECT_TRUE(at::equal(ids.select(1, 1), ids.select(1, 2)));
+  EXPECT_TRUE(at::equal(ids.select(1, 3), ids.select(1, 4)));
+  EXPECT_FALSE(at::equal(ids.select(1, 0), ids.select(1, 1)));
+  EXPECT_GE(ids.min().item<std::int64_t>(), 0);
+  EXPECT_LT(ids.max().item<std::int64_t>(), kScheduleSize);
+  // uniform: the mean of 600 free draws, within five deviations
+  const auto free = at::cat({ids.select(1, 0), ids.select(1, 1), ids.select(1, 3)}).to(at::kDouble);
+  EXPECT_NEAR(free.mean().item<double>(), 499.5, 5 * 288.7 / std::sqrt(600.0));
+  const auto actions = coupled_action_ids(ids, 2, 3);
+  EXPECT_TRUE(at::equal(actions.select(1, 2), ids.select(1, 1)));
+  EXPECT_TRUE(at::equal(actions.select(1, 3), ids.select(1, 3)));
+}
+
+TEST(FlowLossTest, APerfectVelocityCostsNothing) {
+  const std::vector<std::uint64_t> positions{1, 2};
+  const auto v = keyed_noise(1, 0, positions, {3, 5, 4, 6});
+  EXPECT_EQ(video_flow_loss(v, v, at::ones({2, 5})).item<double>(), 0.0);
+}
+
+TEST(FlowLossTest, VideoLossIsTheWeightedMeanOfSquaresAndCropsTheTarget) {
+  const auto target = at::zeros({1, 2, 3, 5, 4});
+  const auto velocity = at::full({1, 2, 3, 4, 4}, 2.0);
+  const auto weights = at::tensor({0.0, 1.0, 2.0}).unsqueeze(0);
+  EXPECT_NEAR(video_flow_loss(velocity, target, weights).item<double>(), 4.0 * (0 + 1 + 2) / 3, 1e-6);
+}
+
+TEST(FlowLossTest, ActionLossDividesByPaddedDimensionsAndDropsUnrealSamples) {
+  const auto velocity = at::full({2, 3, 32}, 1.0), target = at::zeros({2, 3, 32});
+  auto mask = at::zeros({2, 3, 32}, at::TensorOptions().dtype(at::kBool));
+  mask.narrow(2, 0, 8).fill_(true);
+  const auto real = at::tensor({1, 0}).to(at::kBool), weights = at::ones({2, 3});
+  // sample 0: 8 of 32 dimensions; sample 1 is not real
+  EXPECT_NEAR(action_flow_loss(velocity, target, mask, real, weights).item<double>(), 8.0 / 32.0 / 2.0, 1e-7);
+}
+
+TEST(FlowLossTest, ShapesThatDoNotFitAreRefused) {
+  EXPECT_THROW(video_flow_loss(at::zeros({1, 2, 3, 4, 4}), at::zeros({1, 2, 3, 2, 4}), at::ones({1, 3})), c10::Error);
+  // real per sample, not per sample and row
+  EXPECT_THROW(action_flow_loss(at::zeros({2, 3, 4}), at::zeros({2, 3, 4}), at::ones({2, 3, 4}), at::ones({2, 1}),
+                                at::ones({2, 3})),
+               c10::Error);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,122 @@
+#include "tests/model/shard/training_harness.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+namespace troupe {
+
+using namespace std::chrono_literals;
+
+Result<void> FullState::read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
+                             float* out) const {
+  const auto& source = values[unit][static_cast<std::size_t>(kind)];
+  if (begin + count > static_cast<std::int64_t>(source.size()))
+    return Error{Errc::internal, "read past the end of a unit"};
+  std::memcpy(out, source.data() + begin, static_cast<std::size_t>(count) * sizeof(float));
+  return {};
+}
+
+Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<double>& losses,
+                        std::vector<double>& norms) {
+  const std::int64_t per_step = std::int64_t{run.world} * run.micro_batches;
+  const double weight = 1.0 / static_cast<double>(per_step);
+  for (std::int64_t step = run.first_step; step < run.first_step + run.steps; ++step) {
+    double loss = 0;
+    for (int j = 0; j < run.micro_batches; ++j) {
+      const auto batch = chain_batch(step * per_step + j * run.world + engine.rank(), 4, run.shape);
+      TROUPE_ASSIGN(const auto micro, engine.accumulate(batch, weight, j == 0));
+      loss += micro.loss * weight;
+    }
+    TROUPE_ASSIGN(const auto vote, engine.vote({loss}, {}));
+    if (vote.finite)
+      engine.commit(run.lr, vote);
+    else
+      engine.discard();
+    losses.push_back(vote.sums[0]);
+    norms.push_back(vote.grad_norm);
+  }
+  return {};
+}
+
+std::vector<std::byte> snapshot_of(const Engine& engine) {
+  std::vector<std::byte> bytes(engine.snapshot_bytes());
+  engine.snapshot(bytes);
+  return bytes;
+}
+
+FullState full_state(const std::vector<FlatLayout>& layouts, int world,
+                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates) {
+  FullState state;
+  state.num_updates = updates;
+  std::size_t at = 0;
+  for (const auto& layout : layouts) {
+    const auto shard_bytes = static_cast<std::size_t>(layout.shard(world)) * sizeof(float);
+    auto& unit = state.values.emplace_back();
+    for (int kind = 0; kind < 3; ++kind) {
+      auto& values = unit.emplace_back(static_cast<std::size_t>(layout.padded(world)));
+      for (std::size_t r = 0; r < snapshots.size(); ++r) {
+        std::memcpy(reinterpret_cast<std::byte*>(values.data()) + r * shard_bytes, snapshots[r].data() + at,
+                    shard_bytes);
+      }
+      at += shard_bytes;
+      for (std::size_t i = static_cast<std::size_t>(layout.numel); i < values.size(); ++i)
+        EXPECT_EQ(values[i], 0.0f) << "padding";
+      values.resize(static_cast<std::size_t>(layout.numel));
+    }
+  }
+  return state;
+}
+
+TrainingResult train(const TrainingRun& run) {
+  const auto network = std::make_shared<ChainNetwork>(run.shape);
+  auto join = run.join;
+  if (!join) join = [group = make_thread_group(run.world, 20s)](int rank) { return join_thread_group(group, rank); };
+  TrainingResult result;
+  std::vector<std::vector<std::byte>> snapshots(static_cast<std::size_t>(run.world));
+  std::vector<FlatLayout> layouts;
+  std::int64_t updates = 0;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < run.world; ++rank) {
+    threads.emplace_back([&, rank] {
+      at::set_num_threads(1);
+      const auto collective = join(rank);
+      Engine engine(network, run.options);
+      engine.attach(*collective);
+      engine.initialise(11);
+      if (run.resume) {
+        ASSERT_TRUE(engine.load(*run.resume));
+      }
+      std::vector<double> losses, norms;
+      const auto done = train_rank(engine, run, losses, norms);
+      ASSERT_TRUE(done) << done.error().to_string();
+      snapshots[static_cast<std::size_t>(rank)] = snapshot_of(engine);
+      if (rank != 0) return;
+      result.losses = losses;
+      result.norms = norms;
+      layouts = engine.layouts();
+      updates = engine.updates();
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  if (!::testing::Test::HasFatalFailure()) result.state = full_state(layouts, run.world, snapshots, updates);
+  return result;
+}
+
+void run_thread_ranks(int world, const std::function<void(Collective&)>& body) {
+  const auto group = make_thread_group(world, 20s);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world; ++rank) {
+    threads.emplace_back([&, rank] {
+      at::set_num_threads(1);
+      const auto collective = join_thread_group(group, rank);
+      body(*collective);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace troupe

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "model/shard/engine.h"
+#include "tests/model/shard/chain_network.h"
+
+namespace troupe {
+
+/// The whole state of a run, independent of the world size: [unit][kind][element of the unpadded flat buffer].
+struct FullState final : StateSource {
+  std::vector<std::vector<std::vector<float>>> values;
+  std::int64_t num_updates = 0;
+  std::int64_t updates() const override { return num_updates; }
+  Result<void> read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
+                    float* out) const override;
+  bool operator==(const FullState& other) const { return values == other.values && num_updates == other.num_updates; }
+};
+
+/// What one run of the harness does.
+struct TrainingRun {
+  int world = 1;
+  int micro_batches = 1;  ///< per rank and step
+  std::int64_t first_step = 0, steps = 5;
+  double lr = 1e-2;
+  EngineOptions options{.clip_grad_norm = 0.5,
+                        .adamw = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01}};
+  ChainShape shape = {};
+  const StateSource* resume = nullptr;  ///< null: initialise with seed 11
+  /// Makes rank r's collective, on its thread; default: the thread backend.
+  std::function<std::unique_ptr<Collective>(int rank)> join = nullptr;
+};
+
+struct TrainingResult {
+  std::vector<double> losses, norms;  ///< of each step, over all ranks
+  FullState state;
+};
+
+/// The loop of one rank: global micro-batch j * world + rank is this rank's j-th. Appends to losses and norms.
+Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<double>& losses,
+                        std::vector<double>& norms);
+
+/// Puts the ranks' snapshots together.
+FullState full_state(const std::vector<FlatLayout>& layouts, int world,
+                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates);
+std::vector<std::byte> snapshot_of(const Engine& engine);
+
+/// Runs every rank on a thread of its own, one intra-op thread each, and fails the test if a rank fails.
+TrainingResult train(const TrainingRun& run);
+
+/// Runs `body` for each rank on its own thread with a fresh thread group.
+void run_thread_ranks(int world, const std::function<void(Collective&)>& body);
+
+}  // namespace troupe

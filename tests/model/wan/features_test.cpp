@@ -1,0 +1,173 @@
+// Frozen parameters, the feature encoder and its text cache.
+#include "model/wan/features.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "model/loss/flow_matching.h"
+#include "model/wan/batch_keys.h"
+#include "model/wan/clip_encoder.h"
+#include "model/wan/t5_encoder.h"
+#include "tests/support/tensor_checks.h"
+
+namespace troupe {
+namespace {
+
+using testing::max_difference;
+
+ModelConfig small_config() {
+  ModelConfig config;
+  config.text_encoder = {.vocab = 300,
+                         .dim = 16,
+                         .dim_attn = 16,
+                         .dim_ff = 24,
+                         .num_heads = 2,
+                         .num_layers = 2,
+                         .num_buckets = 32,
+                         .max_length = 8,
+                         .tokenizer = ""};
+  config.image_encoder = {
+      .image_size = 28, .patch_size = 14, .dim = 12, .mlp_dim = 24, .num_heads = 2, .num_layers = 3, .head_dim_out = 8};
+  config.codec = {.type = "dct", .channels = 6, .stride_t = 4, .stride_hw = 8};
+  config.target_height = 16;
+  config.target_width = 32;
+  return config;
+}
+
+/// Two samples of five frames with prompts of three and five tokens.
+Batch small_samples() {
+  const std::vector<std::uint64_t> positions{0, 1};
+  const auto noise = keyed_noise(3, 0, positions, {5, 20, 40, 3});
+  const auto images = (noise.sigmoid() * 255).to(at::kByte);
+  const auto ids = at::tensor({10, 11, 1, 0, 0, 0, 0, 0, 20, 21, 22, 23, 1, 0, 0, 0}).to(at::kLong).view({2, 8});
+  return {{batch_keys::kImages, images},
+          {batch_keys::kText, ids},
+          {batch_keys::kTextMask, ids.ne(0).to(at::kLong)},
+          {batch_keys::kState, at::ones({2, 1, 4})},
+          {batch_keys::kHasRealAction, at::ones({2}).to(at::kBool)}};
+}
+
+std::unique_ptr<FeatureEncoder> make_encoder(const ModelConfig& config, std::uint64_t seed) {
+  return std::move(FeatureEncoder::random(config, seed)).value();
+}
+
+TEST(InitialValuesTest, SeedAndNameDecideTheValues) {
+  const ParamSpec a{"a", {50}, {Init::Kind::normal, 1}}, b{"b", {50}, {Init::Kind::normal, 1}};
+  EXPECT_TRUE(at::equal(initial_tensor(a, 1), initial_tensor(a, 1)));
+  EXPECT_FALSE(at::equal(initial_tensor(a, 1), initial_tensor(b, 1)));
+  EXPECT_FALSE(at::equal(initial_tensor(a, 1), initial_tensor(a, 2)));
+}
+
+TEST(FrozenParamsTest, TheContentHashFollowsEveryValue) {
+  const auto specs = t5_params(small_config().text_encoder);
+  const auto a = FrozenParams::random(specs, 1, "text_encoder."), b = FrozenParams::random(specs, 1, "text_encoder.");
+  EXPECT_EQ(a.content_hash(), b.content_hash());
+  EXPECT_EQ(a.content_hash().size(), 32U);
+  EXPECT_NE(a.content_hash(), FrozenParams::random(specs, 2, "text_encoder.").content_hash());
+  auto tensors = a.view().tensors();
+  tensors["norm.weight"] = tensors.at("norm.weight").clone();
+  tensors["norm.weight"][0] += 1e-6;
+  EXPECT_NE(a.content_hash(), FrozenParams::from_tensors(specs, tensors).value().content_hash());
+}
+
+TEST(FrozenParamsTest, AMissingMisshapenOrForeignTensorIsNamed) {
+  const auto specs = t5_params(small_config().text_encoder);
+  const auto whole = FrozenParams::random(specs, 1, "").view().tensors();
+  auto tensors = whole;
+  tensors.erase("norm.weight");
+  EXPECT_NE(FrozenParams::from_tensors(specs, tensors).error().message().find("norm.weight"), std::string::npos);
+  tensors = whole;
+  tensors["norm.weight"] = at::ones({3});
+  EXPECT_NE(FrozenParams::from_tensors(specs, tensors).error().message().find("[3]"), std::string::npos);
+  tensors = whole;
+  tensors["decoder.weight"] = at::ones({3});
+  EXPECT_NE(FrozenParams::from_tensors(specs, tensors).error().message().find("decoder.weight"), std::string::npos);
+}
+
+TEST(FeatureEncoderTest, ASampleBecomesConditioningOfTheRightShapes) {
+  const auto encoder = make_encoder(small_config(), 1);
+  const auto batch = encoder->encode(small_samples());
+  EXPECT_EQ(batch.at(batch_keys::kContext).sizes(), at::IntArrayRef({2, 8, 16}));
+  EXPECT_EQ(batch.at(batch_keys::kClip).sizes(), at::IntArrayRef({2, 5, 12}));
+  EXPECT_EQ(batch.at(batch_keys::kCleanLatents).sizes(), at::IntArrayRef({2, 6, 2, 2, 4}));
+  EXPECT_EQ(batch.count(batch_keys::kFirstFrame), 0U);
+  EXPECT_EQ(batch.count(batch_keys::kState), 1U);
+  EXPECT_EQ(batch.count(batch_keys::kHasRealAction), 1U);
+  for (const auto& [name, tensor] : batch) EXPECT_FALSE(tensor.requires_grad()) << name;
+}
+
+TEST(FeatureEncoderTest, TheTailOfEachPromptIsZeroFromItsOwnLength) {
+  const auto encoder = make_encoder(small_config(), 1);
+  const auto context = encoder->encode(small_samples()).at(batch_keys::kContext);
+  EXPECT_TRUE(context[0].narrow(0, 3, 5).eq(0).all().item<bool>());
+  EXPECT_TRUE(context[1].narrow(0, 5, 3).eq(0).all().item<bool>());
+  EXPECT_GT(context[1].narrow(0, 4, 1).abs().max().item<double>(), 0.0);
+}
+
+TEST(FeatureEncoderTest, TextFeaturesEqualTheMaskedEncoderOverTheWholeLength) {
+  const auto config = small_config();
+  const auto encoder = make_encoder(config, 1);
+  const auto samples = small_samples();
+  const auto text = FrozenParams::random(t5_params(config.text_encoder), 1, "text_encoder.");
+  const auto& mask = samples.at(batch_keys::kTextMask);
+  const auto whole = zero_tail(t5_encode(config.text_encoder, text.view(), samples.at(batch_keys::kText), mask), mask,
+                               TailMode::per_sample);
+  EXPECT_LE(max_difference(encoder->encode_text(samples.at(batch_keys::kText), mask), whole), 1e-5);
+}
+
+TEST(FeatureEncoderTest, APromptSeenBeforeComesFromTheCacheWithTheSameBits) {
+  const auto encoder = make_encoder(small_config(), 1);
+  const auto samples = small_samples();
+  const auto first = encoder->encode_text(samples.at(batch_keys::kText), samples.at(batch_keys::kTextMask));
+  EXPECT_EQ(encoder->text_cache().misses(), 2);
+  const auto again =
+      encoder->encode_text(samples.at(batch_keys::kText).flip(0), samples.at(batch_keys::kTextMask).flip(0));
+  EXPECT_EQ(encoder->text_cache().hits(), 2);
+  EXPECT_TRUE(at::equal(first.flip(0), again));
+}
+
+TEST(FeatureEncoderTest, FirstFrameChannelsHoldTheMaskAndALatentOfTheFirstFrameAlone) {
+  auto config = small_config();
+  config.dit.concat_first_frame_latent = true;
+  const auto encoder = make_encoder(config, 1);
+  auto samples = small_samples();
+  const auto y = encoder->encode(samples).at(batch_keys::kFirstFrame);
+  EXPECT_EQ(y.sizes(), at::IntArrayRef({2, 10, 2, 2, 4}));
+  EXPECT_TRUE(y.narrow(1, 0, 4).select(2, 0).eq(1).all().item<bool>());
+  EXPECT_TRUE(y.narrow(1, 0, 4).narrow(2, 1, 1).eq(0).all().item<bool>());
+  auto images = samples.at(batch_keys::kImages).clone();
+  images.narrow(1, 1, 4).fill_(200);
+  samples[batch_keys::kImages] = images;
+  EXPECT_TRUE(at::equal(encoder->encode(samples).at(batch_keys::kFirstFrame), y));
+}
+
+TEST(FeatureEncoderTest, HashesNameEachFrozenPart) {
+  const auto hashes = make_encoder(small_config(), 1)->content_hashes();
+  EXPECT_EQ(hashes, make_encoder(small_config(), 1)->content_hashes());
+  ASSERT_EQ(hashes.size(), 2U);
+  EXPECT_NE(hashes.at("text_encoder"), hashes.at("image_encoder"));
+  EXPECT_NE(hashes, make_encoder(small_config(), 2)->content_hashes());
+}
+
+TEST(FeatureEncoderTest, AMaskWithAHoleIsRefused) {
+  const auto encoder = make_encoder(small_config(), 1);
+  const auto ids = at::ones({1, 3}, at::TensorOptions().dtype(at::kLong));
+  EXPECT_THROW(encoder->encode_text(ids, at::tensor({1, 0, 1}).to(at::kLong).view({1, 3})), c10::Error);
+}
+
+TEST(TextFeatureCacheTest, TheLeastRecentlyUsedEntryLeavesFirst) {
+  TextFeatureCache cache(3 * 4 * 2);  // three tensors of two floats
+  for (const char* key : {"a", "b", "c"}) cache.put(key, at::ones({2}));
+  EXPECT_TRUE(cache.find("a").defined());
+  cache.put("d", at::ones({2}));
+  EXPECT_FALSE(cache.find("b").defined());
+  EXPECT_TRUE(cache.find("a").defined());
+  EXPECT_TRUE(cache.find("c").defined());
+  EXPECT_EQ(cache.bytes(), 24);
+  cache.put("large", at::ones({100}));
+  EXPECT_FALSE(cache.find("large").defined());
+  EXPECT_EQ(cache.bytes(), 24);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,174 @@
+// The DiT's training forward, loss and gradients against the reference's own numbers (golden/dit).
+#include <gtest/gtest.h>
+
+#include "model/wan/dit_parts.h"
+#include "tests/model/wan/golden_dit_case.h"
+#include "tests/model/wan/network_run.h"
+#include "tests/support/tensor_checks.h"
+
+namespace troupe {
+namespace {
+
+using testing::expect_near;
+using testing::golden_cases;
+using testing::GoldenCase;
+using testing::GoldenDitCase;
+
+std::vector<GoldenCase> training_cases() {
+  auto cases = golden_cases("dit", "train");
+  for (auto& c : golden_cases("dit", "loss_head")) cases.push_back(c);
+  return cases;
+}
+
+TEST(GoldenDitFolderTest, EveryKindIsTestedOrNamed) {
+  testing::expect_known_kinds("dit", {"train", "loss_head", "bf16", "schedule", "visibility", "init_stats", "keys"},
+                              {"infer", "unipc", "skip_logic"});
+}
+
+class GoldenDitTest : public ::testing::TestWithParam<GoldenCase> {};
+
+/// The batch that the reference's head handed to its DiT, as far as the case recorded it.
+void expect_inputs(const GoldenDitCase& golden, const Batch& batch) {
+  const std::map<std::string, const char*> names = {{"dit.x_t", batch_keys::kNoisyLatents},
+                                                    {"dit.action_t", batch_keys::kNoisyActions},
+                                                    {"dit.context", batch_keys::kContext},
+                                                    {"dit.y", batch_keys::kFirstFrame}};
+  for (const auto& [recorded, key] : names) {
+    if (golden.in.count(recorded) != 0) expect_near(batch.at(key), golden.in.at(recorded), 1e-6, recorded);
+  }
+  const auto schedule = make_flow_schedule();
+  const std::map<std::string, std::pair<at::Tensor, const char*>> tables = {
+      {"dit.t_video", {schedule.timesteps, batch_keys::kVideoIds}},
+      {"dit.t_action", {schedule.timesteps, batch_keys::kActionIds}}};
+  for (const auto& [recorded, source] : tables) {
+    if (golden.in.count(recorded) == 0) continue;
+    expect_near(source.first.index({batch.at(source.second)}), golden.in.at(recorded), 2e-4, recorded);
+  }
+}
+
+void expect_outputs(const GoldenDitCase& golden, const Outputs& outputs) {
+  std::map<std::string, at::Tensor> got = {{"loss", outputs.loss},
+                                           {"loss_video", outputs.metrics.at("dynamics_loss")},
+                                           {"loss_action", outputs.metrics.at("action_loss")},
+                                           {"v_video", outputs.predictions.at(batch_keys::kVideoVelocity)},
+                                           {"v_action", outputs.predictions.at(batch_keys::kActionVelocity)}};
+  int compared = 0;
+  for (const auto& [name, value] : got) {
+    if (golden.out.count(name) == 0) continue;
+    expect_near(value, golden.out.at(name), golden.tolerance("out." + name), name);
+    ++compared;
+  }
+  EXPECT_GT(compared, 0) << "the case has no output to compare";
+}
+
+TEST_P(GoldenDitTest, InputsOutputsAndGradientsMatchTheReference) {
+  const GoldenDitCase golden(GetParam());
+  const auto batch = golden.batch();
+  expect_inputs(golden, batch);
+  for (const bool trim : {true, false}) {
+    SCOPED_TRACE(trim ? "trimmed" : "whole");
+    const auto network = golden.network(trim);
+    const auto parameters = testing::recording(golden.weights);
+    const auto outputs = testing::run_network(network, parameters, batch);
+    expect_outputs(golden, outputs);
+    if (golden.grads.empty()) continue;
+    const auto rule = golden.json.value("recommended_grad_tolerance", nlohmann::json());
+    const double tolerance = rule.is_object() ? rule.value("rel_l2", 2e-5) : 2e-5;
+    const auto got = testing::gradients(outputs.loss, parameters);
+    for (const auto& [name, want] : golden.grads) {
+      ASSERT_EQ(got.count(name), 1U) << name;
+      EXPECT_LE(testing::relative_l2(got.at(name), want), tolerance) << name;
+    }
+  }
+}
+
+TEST_P(GoldenDitTest, LossWeightsMatchTheReference) {
+  const GoldenDitCase golden(GetParam());
+  const auto weights = make_flow_schedule().weights;
+  const std::map<std::string, at::Tensor> ids = {{"w_video", golden.video_ids()}, {"w_action", golden.action_ids()}};
+  for (const auto& [name, ids_of] : ids) {
+    if (golden.out.count(name) == 0) continue;
+    expect_near(weights.index({ids_of}), golden.out.at(name), golden.tolerance("out." + name), name);
+  }
+}
+
+/// Rows in the reference's order [clean V | noisy V | A | S].
+at::Tensor to_reference_order(const at::Tensor& x_BNC, const SequenceLayout& layout) {
+  return at::empty_like(x_BNC).index_copy(1, at::tensor(layout.reference_rows()), x_BNC);
+}
+
+/// Activations that the unit interface shows: embeddings, time rows, and every block's output.
+TEST_P(GoldenDitTest, ActivationsMatchTheReference) {
+  const GoldenDitCase golden(GetParam());
+  const auto batch = golden.batch();
+  const auto network = golden.network(false);
+  const auto layout = network.layout(batch);
+  std::vector<at::Tensor> trace;
+  const auto carry = network.prologue(testing::view_of(network.units().front(), golden.weights), batch);
+  (void)testing::run_network(network, golden.weights, batch, &trace);
+
+  const auto x = to_reference_order(carry.x, layout);
+  const auto video = layout.video_tokens(), actions = layout.blocks * layout.actions_per_block;
+  const auto states = layout.blocks * layout.states_per_block;
+  const auto rest = video + actions + states;
+  const auto e = to_reference_order(
+      spread_time_rows(carry.conditioning[dit_conditioning::kTimeRows], layout, golden.decoupled(), false), layout);
+  const auto e0 = to_reference_order(spread_time_rows(carry.conditioning[dit_conditioning::kModulationRows].flatten(2),
+                                                      layout, golden.decoupled(), false),
+                                     layout)
+                      .unflatten(-1, {6, -1});
+  std::map<std::string, at::Tensor> got = {{"patch_clean", x.narrow(1, 0, video)},
+                                           {"patch_noisy", x.narrow(1, video, video)},
+                                           {"action_features", x.narrow(1, 2 * video, actions)},
+                                           {"state_features", x.narrow(1, 2 * video + actions, states)},
+                                           {"ctx_text", carry.conditioning[dit_conditioning::kText]},
+                                           {"ctx_img", carry.conditioning[dit_conditioning::kImage]},
+                                           {"e_clean", e.narrow(1, 0, video)},
+                                           {"e_noisy", e.narrow(1, video, rest)},
+                                           {"e0_clean", e0.narrow(1, 0, video)},
+                                           {"e0_noisy", e0.narrow(1, video, rest)}};
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    got["block" + std::to_string(i) + ".out"] = to_reference_order(trace[i], layout);
+  }
+  int compared = 0;
+  for (const auto& [name, value] : got) {
+    const auto want = golden.out.find("act." + name);
+    if (want == golden.out.end()) continue;
+    expect_near(value, want->second, golden.tolerance("out.act." + name), name);
+    ++compared;
+  }
+  if (compared == 0) GTEST_SKIP() << GetParam().name << " records no activations";
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenDitTest, ::testing::ValuesIn(training_cases()),
+                         [](const auto& param_info) { return param_info.param.name; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenDitTest);
+
+class GoldenBf16Test : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(GoldenBf16Test, Bf16StaysWithinTwiceTheReferencesOwnError) {
+  const GoldenDitCase golden(GetParam());
+  const auto network = golden.network(true);
+  const auto parameters = testing::recording(golden.weights);
+  const auto outputs = testing::run_network(network, parameters, golden.batch());
+  const auto& limits = golden.json.at("recommended_tolerance").at("rel_l2_against_fp32");
+  EXPECT_LE(testing::relative_l2(outputs.predictions.at(batch_keys::kVideoVelocity), golden.out.at("fp32.v_video")),
+            limits.at("v_video").get<double>());
+  EXPECT_LE(testing::relative_l2(outputs.predictions.at(batch_keys::kActionVelocity), golden.out.at("fp32.v_action")),
+            limits.at("v_action").get<double>());
+  double error = 0, norm = 0;
+  for (const auto& [name, grad] : testing::gradients(outputs.loss, parameters)) {
+    const auto& want = golden.grads.at(name);
+    error += (grad.to(at::kDouble) - want.to(at::kDouble)).square().sum().item<double>();
+    norm += want.to(at::kDouble).square().sum().item<double>();
+  }
+  const auto own = golden.json.at("against_exact").at("bf16").at("grads").at("total_rel_l2").get<double>();
+  EXPECT_LE(std::sqrt(error / norm), 2 * own);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenBf16Test, ::testing::ValuesIn(golden_cases("dit", "bf16")),
+                         [](const auto& param_info) { return param_info.param.name; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenBf16Test);
+
+}  // namespace
+}  // namespace troupe

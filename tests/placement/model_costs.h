@@ -1,0 +1,76 @@
+#pragma once
+
+#include <numeric>
+#include <string>
+
+#include "configs/job_config.h"
+#include "placement/plan.h"
+
+namespace troupe::testing {
+
+inline UnitCost make_unit(std::string name, std::string layout_class, std::vector<std::int64_t> numels) {
+  UnitCost unit{.name = std::move(name),
+                .layout_class = std::move(layout_class),
+                .params = 0,
+                .numels = std::move(numels),
+                .forward_flops_per_sample = 0};
+  unit.params = std::accumulate(unit.numels.begin(), unit.numels.end(), std::int64_t{0});
+  return unit;
+}
+
+/// A DreamZero-shaped chain: prologue, `layers` blocks of width d and feed-forward f, epilogue.
+inline ModelCost chain(std::int64_t layers, std::int64_t d, std::int64_t f, std::int64_t outside) {
+  ModelCost cost;
+  cost.units.push_back(make_unit("embed", "embed", {outside, d}));
+  std::vector<std::int64_t> block;
+  for (int i = 0; i < 10; ++i) {  // q k v o of self attention, q k v o k_img v_img of cross attention
+    block.push_back(d * d);
+    block.push_back(d);
+  }
+  for (const std::int64_t numel : {d * f, f, f * d, d, 6 * d, d, d, d, d, d, d, d}) block.push_back(numel);
+  for (std::int64_t i = 0; i < layers; ++i)
+    cost.units.push_back(make_unit("blocks." + std::to_string(i), "block", block));
+  cost.units.push_back(make_unit("head", "head", {d * 192, 192, 2 * d}));
+  return cost;
+}
+
+/// About 0.2 M parameters.
+inline ModelCost tiny_cost() {
+  ModelCost cost = chain(4, 48, 96, 50'000);
+  cost.activation_bytes_per_sample = 400'000;
+  cost.workspace_bytes_per_sample = 600'000;
+  cost.encoder_bytes = 3'000'000;
+  cost.sample_bytes = 700'000;
+  cost.decoder_bytes = std::int64_t{96} << 20;
+  return cost;
+}
+
+/// Shapes of learner.md section 1 with the full-recompute figures of 4.6.
+inline ModelCost cost_5b() {
+  ModelCost cost = chain(30, 3072, 14'336, 129'000'000);
+  cost.activation_bytes_per_sample = 180'000'000;
+  cost.workspace_bytes_per_sample = 350'000'000;
+  cost.encoder_bytes = 12'700'000'000;
+  cost.sample_bytes = 17'000'000;
+  cost.decoder_bytes = std::int64_t{400} << 20;
+  return cost;
+}
+
+inline ModelCost cost_14b() {
+  ModelCost cost = chain(40, 5120, 13'824, 330'000'000);
+  cost.activation_bytes_per_sample = 6'500'000'000;
+  cost.workspace_bytes_per_sample = 8'000'000'000;
+  cost.encoder_bytes = 12'700'000'000;
+  cost.sample_bytes = 68'000'000;
+  cost.decoder_bytes = std::int64_t{600} << 20;
+  return cost;
+}
+
+/// global 8, micro 1, everything else at its default.
+inline JobConfig small_job() {
+  JobConfig job;
+  job.job.name = "test";
+  return job;
+}
+
+}  // namespace troupe::testing

@@ -1,0 +1,95 @@
+#include "placement/render.h"
+
+#include <gmock/gmock.h>
+
+#include "placement/planner.h"
+#include "placement/pretend.h"
+#include "tests/placement/model_costs.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+Plan sample_plan(const char* cluster = "8xH200", const ModelCost& cost = testing::cost_5b()) {
+  JobConfig job = testing::small_job();
+  job.precision.param = "bf16";
+  job.training.global_batch_size = 256;
+  job.training.micro_batch_size = 32;
+  return std::get<Plan>(make_plan(*pretend_cluster(cluster), job, cost));
+}
+
+TEST(RenderTest, TableShowsRolesBatchAndMemoryFormula) {
+  JobConfig job = testing::small_job();
+  job.precision.param = "bf16";
+  job.training.steps = 2000;
+  const std::string table = to_table(sample_plan(), job);
+  EXPECT_THAT(table, HasSubstr("learner       8      gpu 0-7          2 each"));
+  EXPECT_THAT(table, HasSubstr("decoder       24     node 0:0-23      1 each"));
+  EXPECT_THAT(table, HasSubstr("params x 18 B"));
+  EXPECT_THAT(table, HasSubstr("32 x 8 x accum 1 = 256 samples/step; 2,000 steps = 512,000 samples"));
+  EXPECT_THAT(table, HasSubstr("decoder -> learner: 192 x shm"));
+  EXPECT_THAT(table, HasSubstr("warning"));
+}
+TEST(RenderTest, TableHasNoTrailingBlanks) {
+  const std::string table = to_table(sample_plan("cpu64-256G", testing::tiny_cost()), testing::small_job());
+  EXPECT_EQ(table.find(" \n"), std::string::npos);
+  EXPECT_EQ(table.back(), '\n');
+}
+TEST(RenderTest, JsonRoundTripKeepsEveryByte) {
+  const std::string text = to_json(sample_plan());
+  const auto back = plan_from_json(text);
+  ASSERT_TRUE(back) << back.error().message();
+  EXPECT_EQ(to_json(*back), text);
+}
+TEST(RenderTest, JsonHasOnlyIntegers) {
+  EXPECT_EQ(to_json(sample_plan("cpu2-8G", testing::tiny_cost())).find(".0"), std::string::npos);
+}
+TEST(RenderTest, PlanIdIgnoresTheRevision) {
+  Plan plan = sample_plan();
+  const std::string id = plan_id(plan);
+  EXPECT_EQ(id.size(), 16u);
+  plan.revision = 9;
+  EXPECT_EQ(plan_id(plan), id);
+  plan.actors[0].node = 1;
+  EXPECT_NE(plan_id(plan), id);
+}
+TEST(RenderTest, ChangedFileIsRefused) {
+  std::string text = to_json(sample_plan());
+  const std::size_t at = text.find("\"nccl\"");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 6, "\"gloo\"");
+  const auto back = plan_from_json(text);
+  ASSERT_FALSE(back);
+  EXPECT_THAT(back.error().message(), HasSubstr("changed after it was written"));
+}
+TEST(RenderTest, OtherFormatsAreRefused) {
+  EXPECT_THAT(plan_from_json(R"({"format": 2})").error().message(), HasSubstr("format 2"));
+  EXPECT_FALSE(plan_from_json("[]"));
+  EXPECT_FALSE(plan_from_json("{"));
+  EXPECT_FALSE(plan_from_json(R"({"format": 1})"));
+}
+TEST(RenderTest, DiffOfEqualPlansIsEmpty) {
+  Plan other = sample_plan();
+  other.revision = 4;
+  EXPECT_EQ(diff(sample_plan(), other), "");
+}
+TEST(RenderTest, DiffNamesMovesAdditionsAndRemovals) {
+  const Plan before = sample_plan("cpu64-256G", testing::tiny_cost());
+  Plan after = before;
+  after.nodes.push_back(after.nodes[0]);
+  after.nodes[1].name = "other";
+  after.actors[1].node = 1;
+  after.actors[1].cpus = 2;
+  after.batch.global = 512;
+  after.collective = "thread";
+  const std::string text = diff(before, after);
+  EXPECT_THAT(text, HasSubstr("+ node 1 (other)\n"));
+  EXPECT_THAT(text, HasSubstr("~ decoder/0: node 0->1, cpus 1->2\n"));
+  EXPECT_THAT(text, HasSubstr("~ job: collective gloo->thread\n"));
+  EXPECT_THAT(text, HasSubstr("~ batch: global 256->512\n"));
+  EXPECT_THAT(diff(after, before), HasSubstr("- node 1 (other)\n"));
+}
+
+}  // namespace
+}  // namespace troupe

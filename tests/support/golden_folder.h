@@ -1,0 +1,74 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe::testing {
+
+/// One case of a golden folder: NAME.json, with tensors in NAME.safetensors when it has any.
+struct GoldenCase {
+  std::string name;
+  std::string kind;
+  std::filesystem::path folder;
+  nlohmann::json json;
+
+  std::filesystem::path tensors() const { return folder / (name + ".safetensors"); }
+  friend std::ostream& operator<<(std::ostream& out, const GoldenCase& c) { return out << c.name; }
+};
+
+/// Folder `part` below TROUPE_GOLDEN, or of the checkout's neighbour shared/golden.
+inline std::filesystem::path golden_folder(const std::string& part) {
+  const char* root = std::getenv("TROUPE_GOLDEN");
+  return std::filesystem::path(root != nullptr ? root : TROUPE_SOURCE_DIR "/../shared/golden") / part;
+}
+
+/// Every case directly in the folder, by name.
+inline std::vector<GoldenCase> golden_cases(const std::string& part) {
+  std::vector<GoldenCase> cases;
+  const auto folder = golden_folder(part);
+  if (!std::filesystem::is_directory(folder)) return cases;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".json") continue;
+    std::ifstream in(entry.path());
+    auto json = nlohmann::json::parse(in);
+    const auto kind = json.value("kind", "");
+    cases.push_back({entry.path().stem().string(), kind, folder, std::move(json)});
+  }
+  std::sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return cases;
+}
+
+/// The folder's cases of one kind.
+inline std::vector<GoldenCase> golden_cases(const std::string& part, const std::string& kind) {
+  auto cases = golden_cases(part);
+  std::erase_if(cases, [&kind](const GoldenCase& c) { return c.kind != kind; });
+  return cases;
+}
+
+/// Fails on a case whose kind is neither tested by the caller nor named as left to other tests or later work; prints
+/// how many of the latter there are.
+inline void expect_known_kinds(const std::string& part, const std::set<std::string>& tested,
+                               const std::set<std::string>& elsewhere) {
+  std::map<std::string, int> left;
+  for (const auto& c : golden_cases(part)) {
+    EXPECT_TRUE(tested.count(c.kind) + elsewhere.count(c.kind) > 0)
+        << c.name << " has unknown kind \"" << c.kind << "\"";
+    if (elsewhere.count(c.kind) > 0) ++left[c.kind];
+  }
+  for (const auto& [kind, count] : left) {
+    std::cout << "golden " << part << ": " << count << " case(s) of kind " << kind
+              << " are left to other tests or later work\n";
+  }
+}
+
+}  // namespace troupe::testing

@@ -1,0 +1,127 @@
+#include "workers/checkpoint/commit.h"
+
+#include "tests/workers/checkpoint/fixture.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class CommitTest : public testing::CheckpointFixture {
+ protected:
+  std::string folder() const { return folder_.string(); }
+  std::vector<std::int64_t> steps() const {
+    std::vector<std::int64_t> found;
+    for (const auto& entry : list_checkpoints(folder())) found.push_back(entry.step);
+    return found;
+  }
+};
+
+TEST_F(CommitTest, CommitRenamesAndMovesLatest) {
+  EXPECT_EQ(write_and_commit(manifest(2, 7)), path("step_000007"));
+  EXPECT_EQ(fs::read_symlink(path("latest")), "step_000007");
+  EXPECT_FALSE(fs::exists(tmp(manifest(2, 7))));
+  write_and_commit(manifest(2, 1'234'567));
+  EXPECT_EQ(fs::read_symlink(path("latest")), "step_1234567");
+  EXPECT_THAT(steps(), ElementsAre(7, 1'234'567));
+}
+TEST_F(CommitTest, CommitWithoutManifestIsRefused) {
+  const Manifest m = manifest(2);
+  ASSERT_TRUE(write(m));
+  fs::remove(tmp(m) + "/manifest.json");
+  EXPECT_EQ(commit_checkpoint(folder(), tmp(m), m.step).error().code(), Errc::not_found);
+  EXPECT_FALSE(fs::exists(path("latest")));
+}
+TEST_F(CommitTest, CommitOfAnotherStepIsRefused) {
+  const Manifest m = manifest(2);
+  ASSERT_TRUE(write(m));
+  EXPECT_EQ(commit_checkpoint(folder(), tmp(m), 501).error().code(), Errc::failed_precondition);
+}
+TEST_F(CommitTest, CommitOfATruncatedFileIsRefused) {
+  const Manifest m = manifest(2);
+  ASSERT_TRUE(write(m));
+  fs::resize_file(tmp(m) + "/rank-00000-of-00002.safetensors", 10);
+  EXPECT_EQ(commit_checkpoint(folder(), tmp(m), m.step).error().code(), Errc::data_loss);
+}
+TEST_F(CommitTest, CommittingTwiceChangesNothing) {
+  const Manifest m = manifest(2);
+  const std::string first = write_and_commit(m);
+  const auto again = commit_checkpoint(folder(), tmp(m), m.step);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, first);
+}
+TEST_F(CommitTest, LaterAttemptAtAStepReplacesTheEarlier) {
+  write_and_commit(manifest(2, 500, 1));
+  write_and_commit(manifest(3, 500, 2));
+  const auto entries = list_checkpoints(folder());
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].manifest.fence, 2u);
+  EXPECT_FALSE(fs::exists(path(checkpoint_tmp_name(500, 2))));
+}
+TEST_F(CommitTest, ListIgnoresWhatIsNotACheckpoint) {
+  write_and_commit(manifest(1, 3));
+  ASSERT_TRUE(write(manifest(1, 4)));         // not committed
+  fs::create_directory(path("step_000005"));  // garbage
+  fs::create_directory(path("step_x"));
+  std::ofstream(path("step_000006")) << "a file";
+  EXPECT_THAT(steps(), ElementsAre(3));
+}
+TEST_F(CommitTest, NewestValidPassesOverDamage) {
+  write_and_commit(manifest(2, 1));
+  const std::string second = write_and_commit(manifest(2, 2));
+  const std::string third = write_and_commit(manifest(2, 3));
+  const std::string fourth = write_and_commit(manifest(2, 4));
+  flip_byte(second + "/rank-00000-of-00002.safetensors", 2000);
+  fs::resize_file(third + "/rank-00001-of-00002.safetensors", 64);
+  fs::remove(fourth + "/manifest.json");
+  EXPECT_EQ(newest_valid(folder(), CheckpointCheck::sizes)->step, 2);
+  EXPECT_EQ(newest_valid(folder(), CheckpointCheck::digests)->step, 1);
+}
+TEST_F(CommitTest, NothingValidIsNotFound) {
+  EXPECT_EQ(newest_valid(folder()).error().code(), Errc::not_found);
+  EXPECT_EQ(newest_valid(path("absent")).error().code(), Errc::not_found);
+}
+
+TEST_F(CommitTest, PruneKeepsTheNewest) {
+  for (const std::int64_t step : {1, 2, 3, 4, 5}) write_and_commit(manifest(1, step));
+  EXPECT_THAT(prune_checkpoints(folder(), 2), ElementsAre(1, 2, 3));
+  EXPECT_THAT(steps(), ElementsAre(4, 5));
+  EXPECT_FALSE(fs::exists(path("step_000001")));
+}
+TEST_F(CommitTest, PruneNeverRemovesTheLast) {
+  write_and_commit(manifest(1, 1));
+  EXPECT_THAT(prune_checkpoints(folder(), 0), IsEmpty());
+  EXPECT_THAT(steps(), ElementsAre(1));
+}
+TEST_F(CommitTest, DamagedCheckpointsDoNotCountAsKept) {
+  const std::string one = write_and_commit(manifest(1, 1));
+  const std::string two = write_and_commit(manifest(1, 2));
+  fs::resize_file(two + "/rank-00000-of-00001.safetensors", 64);
+  EXPECT_THAT(prune_checkpoints(folder(), 1), IsEmpty());
+  EXPECT_TRUE(fs::exists(one)) << "the only good one";
+  EXPECT_TRUE(fs::exists(two)) << "damage is for a person to look at";
+}
+TEST_F(CommitTest, PruneRemovesGarbageOfOlderFencesOnly) {
+  write_and_commit(manifest(1, 10, 5));
+  ASSERT_TRUE(write(manifest(1, 11, 4)));
+  ASSERT_TRUE(write(manifest(1, 11, 5)));
+  ASSERT_TRUE(write(manifest(1, 11, 6)));
+  fs::create_directory(path("step_000009"));
+  fs::create_directory(path("notes"));
+  EXPECT_THAT(prune_checkpoints(folder(), 3), IsEmpty());
+  EXPECT_FALSE(fs::exists(tmp(manifest(1, 11, 4))));
+  EXPECT_TRUE(fs::exists(tmp(manifest(1, 11, 5))));
+  EXPECT_TRUE(fs::exists(tmp(manifest(1, 11, 6))));
+  EXPECT_FALSE(fs::exists(path("step_000009")));
+  EXPECT_TRUE(fs::exists(path("notes")));
+  prune_checkpoints(folder(), 3, 6);
+  EXPECT_FALSE(fs::exists(tmp(manifest(1, 11, 5))));
+  EXPECT_TRUE(fs::exists(tmp(manifest(1, 11, 6))));
+}
+TEST_F(CommitTest, PruneOfAnEmptyFolderDoesNothing) { EXPECT_THAT(prune_checkpoints(folder(), 3), IsEmpty()); }
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/fault.h"
+#include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/reader.h"
+#include "workers/checkpoint/writer.h"
+
+namespace troupe::testing {
+
+/// A folder of its own, faults disarmed before and after, and a small model: three units whose sizes divide by nothing.
+class CheckpointFixture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "troupe-checkpoint-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    ASSERT_TRUE(arm_faults(""));
+  }
+  void TearDown() override {
+    ASSERT_TRUE(arm_faults(""));
+    std::filesystem::remove_all(folder_);
+  }
+
+  static ManifestUnit unit(std::string name, std::string layout_class, const std::vector<ManifestParam>& params) {
+    ManifestUnit u{
+        .name = std::move(name), .layout_class = std::move(layout_class), .params = {}, .numel = 0, .layout_hash = 0};
+    for (ManifestParam p : params) {
+      p.numel = 1;
+      for (const auto d : p.shape) p.numel *= d;
+      p.offset = (u.numel + 63) / 64 * 64;
+      u.numel = p.offset + p.numel;
+      u.params.push_back(p);
+    }
+    u.layout_hash = static_cast<std::uint64_t>(u.numel) * 31;
+    return u;
+  }
+  static Manifest manifest(std::int64_t world, std::int64_t step = 500, std::uint64_t fence = 0x100000003) {
+    Manifest m;
+    m.step = step;
+    m.fence = fence;
+    m.world = world;
+    m.units = {unit("embed", "embed", {{"embed.weight", {37, 101}, 0, 0}, {"embed.bias", {101}, 0, 0}}),
+               unit("blocks.0", "block", {{"blocks.0.w", {3, 5, 7}, 0, 0}, {"blocks.0.scale", {}, 0, 0}}),
+               unit("head", "head", {{"head.weight", {2, 1500}, 0, 0}})};
+    m.layout_hash = 0xabcdef0123456789;
+    m.optimizer = {
+        .name = "adamw", .lr = 1e-5, .betas = {0.95, 0.999}, .eps = 1e-8, .weight_decay = 1e-5, .updates = step - 1};
+    m.seed = 42;
+    m.next_position = step * 8;
+    m.dataset_fingerprint = "fingerprint";
+    m.config = "version: 1\n";
+    m.encoder_hash = "encoders";
+    m.version = "0.1.0";
+    return m;
+  }
+  /// The state every world must agree on. Distinct per unit, kind and element; padding is 0.
+  static float value(const Manifest& m, std::size_t u, std::size_t kind, std::int64_t element) {
+    if (element >= m.units[u].numel) return 0;
+    return static_cast<float>(element) + 0.25F * static_cast<float>(kind) + 10'000.0F * static_cast<float>(u + 1);
+  }
+  static std::vector<float> rank_state(const Manifest& m, std::int64_t rank) {
+    std::vector<float> state;
+    for (std::size_t u = 0; u < m.units.size(); ++u) {
+      const std::int64_t n = m.units[u].shard(m.world);
+      for (std::size_t kind = 0; kind < 3; ++kind) {
+        for (std::int64_t i = 0; i < n; ++i) state.push_back(value(m, u, kind, rank * n + i));
+      }
+    }
+    return state;
+  }
+  std::string tmp(const Manifest& m) const { return path(checkpoint_tmp_name(m.step, m.fence)); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  Result<WrittenCheckpoint> write(const Manifest& m) {
+    std::vector<std::vector<float>> states;
+    for (std::int64_t r = 0; r < m.world; ++r) states.push_back(rank_state(m, r));
+    CheckpointRequest request{
+        .directory = tmp(m), .manifest = m, .ranks = {}, .attachments = {{"ledger.jsonl", "{}\n"}}};
+    for (const auto& s : states) request.ranks.push_back(std::as_bytes(std::span(s)));
+    return CheckpointWriter().write(request);
+  }
+  std::string write_and_commit(const Manifest& m) {
+    const auto written = write(m);
+    EXPECT_TRUE(written) << (written ? "" : written.error().message());
+    const auto committed = commit_checkpoint(folder_.string(), tmp(m), m.step);
+    EXPECT_TRUE(committed) << (committed ? "" : committed.error().message());
+    return committed ? *committed : std::string();
+  }
+  static void flip_byte(const std::string& file, std::int64_t at) {
+    std::fstream f(file, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekg(at);
+    const int byte = f.get();
+    f.seekp(at);
+    f.put(static_cast<char>(byte ^ 1));
+  }
+  static std::string text_of(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::ostringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace troupe::testing

@@ -1,0 +1,145 @@
+#include "workers/checkpoint/reader.h"
+
+#include "tests/workers/checkpoint/fixture.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class CheckpointReaderTest : public testing::CheckpointFixture {
+ protected:
+  static std::string open_error(const std::string& directory) {
+    auto reader = CheckpointReader::open(directory);
+    EXPECT_FALSE(reader);
+    return reader ? std::string() : reader.error().message();
+  }
+};
+
+TEST_F(CheckpointReaderTest, EveryWorldReadsEveryOthersShardsBitEqual) {
+  for (const std::int64_t written : {1, 2, 3, 4, 8}) {
+    const Manifest m = manifest(written, 100 + written);
+    auto reader = CheckpointReader::open(write_and_commit(m));
+    ASSERT_TRUE(reader) << reader.error().message();
+    ASSERT_TRUE((*reader)->verify_digests());
+    for (const std::int64_t world : {1, 2, 3, 4, 8}) {
+      const Manifest target = manifest(world);
+      for (std::int64_t rank = 0; rank < world; ++rank) {
+        std::vector<float> state;
+        for (std::size_t u = 0; u < target.units.size(); ++u) {
+          const std::int64_t n = target.units[u].shard(world);
+          for (const auto kind :
+               {CheckpointReader::Kind::master, CheckpointReader::Kind::m, CheckpointReader::Kind::v}) {
+            std::vector<float> shard(static_cast<std::size_t>(n), -1);
+            ASSERT_TRUE((*reader)->read(static_cast<std::int64_t>(u), kind, rank * n, n, shard.data()));
+            state.insert(state.end(), shard.begin(), shard.end());
+          }
+        }
+        const auto want = rank_state(target, rank);
+        ASSERT_EQ(state.size(), want.size());
+        EXPECT_EQ(std::memcmp(state.data(), want.data(), want.size() * 4), 0)
+            << written << " -> " << world << " rank " << rank;
+      }
+    }
+  }
+}
+TEST_F(CheckpointReaderTest, AnyIntervalReadsAcrossRanks) {
+  const Manifest m = manifest(3);
+  auto reader = CheckpointReader::open(write_and_commit(m));
+  for (const auto& [begin, count] : {std::pair<std::int64_t, std::int64_t>{0, 1},
+                                     {2047, 2},
+                                     {2040, 1900},
+                                     {3876, 1},
+                                     {3876, 10},
+                                     {5000, 3},
+                                     {0, 0}}) {
+    std::vector<float> out(static_cast<std::size_t>(count), -1);
+    ASSERT_TRUE((*reader)->read(0, CheckpointReader::Kind::v, begin, count, out.data()));
+    for (std::int64_t i = 0; i < count; ++i) EXPECT_EQ(out[static_cast<std::size_t>(i)], value(m, 0, 2, begin + i));
+  }
+}
+TEST_F(CheckpointReaderTest, BadIntervalsAreRefused) {
+  auto reader = CheckpointReader::open(write_and_commit(manifest(1)));
+  float out = 0;
+  EXPECT_EQ((*reader)->read(9, CheckpointReader::Kind::v, 0, 1, &out).error().code(), Errc::invalid_argument);
+  EXPECT_EQ((*reader)->read(-1, CheckpointReader::Kind::v, 0, 1, &out).error().code(), Errc::invalid_argument);
+  EXPECT_EQ((*reader)->read(0, CheckpointReader::Kind::v, -1, 1, &out).error().code(), Errc::invalid_argument);
+}
+TEST_F(CheckpointReaderTest, FlippedBytesAreFoundByTheDigestPass) {
+  const std::string directory = write_and_commit(manifest(2));
+  const std::string file = directory + "/rank-00001-of-00002.safetensors";
+  flip_byte(file, static_cast<std::int64_t>(fs::file_size(file)) - 5);
+  auto reader = CheckpointReader::open(directory);
+  ASSERT_TRUE(reader);
+  const auto verified = (*reader)->verify_digests();
+  ASSERT_FALSE(verified);
+  EXPECT_EQ(verified.error().code(), Errc::data_loss);
+  EXPECT_THAT(verified.error().message(), HasSubstr(file));
+}
+TEST_F(CheckpointReaderTest, FlippedBytesOfAnAttachmentAreFound) {
+  const std::string directory = write_and_commit(manifest(1));
+  flip_byte(directory + "/ledger.jsonl", 0);
+  EXPECT_THAT((*CheckpointReader::open(directory))->verify_digests().error().message(), HasSubstr("ledger.jsonl"));
+}
+TEST_F(CheckpointReaderTest, TruncatedFilesAreRefused) {
+  const std::string directory = write_and_commit(manifest(2));
+  fs::resize_file(directory + "/rank-00000-of-00002.safetensors", 100);
+  EXPECT_THAT(open_error(directory), HasSubstr("100 bytes; the manifest says"));
+}
+TEST_F(CheckpointReaderTest, MissingFilesAreRefused) {
+  const std::string directory = write_and_commit(manifest(2));
+  fs::remove(directory + "/rank-00001-of-00002.safetensors");
+  EXPECT_THAT(open_error(directory), HasSubstr("the manifest lists it"));
+}
+TEST_F(CheckpointReaderTest, FolderWithoutManifestIsGarbage) {
+  const std::string directory = write_and_commit(manifest(2));
+  fs::remove(directory + "/manifest.json");
+  EXPECT_EQ(CheckpointReader::open(directory).error().code(), Errc::not_found);
+}
+TEST_F(CheckpointReaderTest, ManifestOfAnotherLayoutIsRefused) {
+  const std::string directory = write_and_commit(manifest(2));
+  Manifest m = *read_manifest(directory);
+  m.units[2].name = "tail";
+  std::ofstream(directory + "/manifest.json") << manifest_to_json(m);
+  EXPECT_THAT(open_error(directory), HasSubstr("no tensor 'tail.master'"));
+}
+TEST_F(CheckpointReaderTest, ManifestOfAnotherSizeIsRefused) {
+  const std::string directory = write_and_commit(manifest(1));
+  Manifest m = *read_manifest(directory);
+  m.units[2] = unit("head", "head", {{"head.weight", {2, 9000}, 0, 0}});
+  std::ofstream(directory + "/manifest.json") << manifest_to_json(m);
+  EXPECT_THAT(open_error(directory), HasSubstr("the layout needs F32 [18432]"));
+}
+
+TEST_F(CheckpointReaderTest, EqualLayoutIsAccepted) {
+  auto reader = CheckpointReader::open(write_and_commit(manifest(2)));
+  EXPECT_TRUE((*reader)->check_layout(manifest(5).units));
+}
+TEST_F(CheckpointReaderTest, LayoutErrorNamesTheFirstDifferingTensor) {
+  auto reader = CheckpointReader::open(write_and_commit(manifest(2)));
+  const auto error = [&](const std::function<void(std::vector<ManifestUnit>&)>& change) {
+    auto units = manifest(2).units;
+    change(units);
+    const auto checked = (*reader)->check_layout(units);
+    EXPECT_FALSE(checked);
+    if (checked) return std::string();
+    EXPECT_EQ(checked.error().code(), Errc::failed_precondition);
+    return checked.error().message();
+  };
+  EXPECT_THAT(error([](auto& u) {
+                u[1].params[0].shape = {3, 5, 8};
+              }),
+              HasSubstr("tensor 'blocks.0.w' [3, 5, 7] at element 0 where the model has 'blocks.0.w' [3, 5, 8]"));
+  EXPECT_THAT(error([](auto& u) { u[0].params[1].name = "b"; }), HasSubstr("'embed.bias' [101]"));
+  EXPECT_THAT(error([](auto& u) { u[0].params.pop_back(); }), HasSubstr("that the model does not have"));
+  EXPECT_THAT(error([](auto& u) { u[0].params.push_back(u[0].params[0]); }), HasSubstr("lacks the model's tensor"));
+  EXPECT_THAT(error([](auto& u) { u[1].name = "blocks.1"; }),
+              HasSubstr("unit 'blocks.0' where the model has 'blocks.1'"));
+  EXPECT_THAT(error([](auto& u) { u.pop_back(); }), HasSubstr("unit 'head' that the model does not have"));
+  EXPECT_THAT(error([](auto& u) { u.push_back(u[0]); }), HasSubstr("lacks the model's unit 'embed'"));
+  EXPECT_THAT(error([](auto& u) { u[2].layout_hash = 1; }), HasSubstr("layout hash"));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,63 @@
+#include "workers/controller/state_db.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/ids.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct StateDbTest : ::testing::Test {
+  void SetUp() override { std::filesystem::create_directories(folder); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  std::string folder = (std::filesystem::temp_directory_path() / ("troupe-db-" + to_hex(new_message_id()))).string();
+  std::string path = folder + "/state.db";
+};
+
+TEST_F(StateDbTest, KeepsWhatWasWrittenOverAReopening) {
+  {
+    auto db = StateDb::open(path).value();
+    EXPECT_EQ(db->next_term().value(), 1u);
+    db->add_epoch({.fence = (1ull << 32) + 1, .resume_step = 0, .reason = "start"}).value();
+    db->add_checkpoint({.step = 10, .fence = 1, .directory = "checkpoints/step_000010", .manifest_hash = "ab"}).value();
+    db->set_job("RUNNING", 10).value();
+    db->add_plan(1, "{}").value();
+  }
+  auto db = StateDb::open(path).value();
+  EXPECT_EQ(db->next_term().value(), 2u);
+  EXPECT_EQ(db->epochs().value().at(0).fence, (1ull << 32) + 1);
+  EXPECT_EQ(db->checkpoints().value().at(0).directory, "checkpoints/step_000010");
+  EXPECT_EQ(db->committed_step().value(), 10);
+  EXPECT_EQ(db->newest_plan().value(), "{}");
+}
+
+TEST_F(StateDbTest, RefusesASecondController) {
+  auto first = StateDb::open(path).value();
+  const auto second = StateDb::open(path);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code(), Errc::failed_precondition);
+  EXPECT_THAT(second.error().message(), HasSubstr("another controller"));
+}
+
+TEST_F(StateDbTest, NamesADamagedFile) {
+  std::ofstream(path) << std::string(5000, 'x');
+  const auto opened = StateDb::open(path);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Errc::data_loss);
+  EXPECT_THAT(opened.error().message(), HasSubstr(path));
+}
+
+TEST_F(StateDbTest, CanBeReadAfterItsControllerEnded) {
+  StateDb::open(path).value()->set_job("DONE", 7).value();
+  auto db = StateDb::open_read_only(path).value();
+  EXPECT_EQ(db->job_state().value(), "DONE");
+}
+
+}  // namespace
+}  // namespace troupe

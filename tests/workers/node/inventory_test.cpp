@@ -1,0 +1,92 @@
+#include "workers/node/inventory.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "workers/node/cgroup.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CgroupTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/troupe-cgroup-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    fs::create_directories(root_ + "/pod/box");
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  void write(const std::string& path, const std::string& text) { std::ofstream(root_ + path) << text; }
+  std::string root_;
+};
+
+TEST_F(CgroupTest, WithoutFilesThereIsNoLimit) {
+  const auto limits = read_cgroup_limits(root_, "/pod/box");
+  EXPECT_FALSE(limits.cpus);
+  EXPECT_FALSE(limits.memory_bytes);
+  EXPECT_EQ(read_oom_kills(root_, "/pod/box"), 0U);
+}
+
+TEST_F(CgroupTest, TheTightestOfAllLevelsHolds) {
+  write("/cpu.max", "max 100000\n");
+  write("/pod/cpu.max", "150000 100000\n");
+  write("/pod/box/cpu.max", "800000 100000\n");
+  write("/pod/memory.max", "max\n");
+  write("/pod/box/memory.max", "1073741824\n");
+  const auto limits = read_cgroup_limits(root_, "/pod/box");
+  EXPECT_EQ(limits.cpus, 1.5);
+  EXPECT_EQ(limits.memory_bytes, 1LL << 30);
+  EXPECT_FALSE(read_cgroup_limits(root_, "/").cpus);
+}
+
+TEST_F(CgroupTest, DamagedFilesAreNoLimit) {
+  write("/pod/cpu.max", "many\n");
+  write("/pod/memory.max", "-5\n");
+  const auto limits = read_cgroup_limits(root_, "/pod");
+  EXPECT_FALSE(limits.cpus);
+  EXPECT_FALSE(limits.memory_bytes);
+}
+
+TEST_F(CgroupTest, OomKillsAreCounted) {
+  write("/pod/memory.events", "low 0\nhigh 3\nmax 9\noom 2\noom_kill 2\noom_group_kill 1\n");
+  EXPECT_EQ(read_oom_kills(root_, "/pod"), 2U);
+}
+
+TEST(InventoryTest, DescribesThisMachine) {
+  const NodeFacts facts = read_inventory("node/3");
+  EXPECT_EQ(facts.snapshot.name, "node/3");
+  EXPECT_GE(facts.snapshot.cpus, 1);
+  EXPECT_LE(facts.snapshot.cpus, static_cast<std::int64_t>(std::thread::hardware_concurrency()));
+  EXPECT_GT(facts.snapshot.memory_bytes, 64LL << 20);
+  EXPECT_FALSE(facts.host.empty());
+  EXPECT_EQ(facts.boot_id.size(), 36U);
+  EXPECT_EQ(facts.boot_id, read_inventory("other").boot_id);
+  const std::int64_t free = free_memory_bytes();
+  EXPECT_GT(free, 0);
+  EXPECT_LE(free, facts.snapshot.memory_bytes);
+}
+
+TEST(InventoryTest, CountsOnlyProcessorsThisProcessMayUse) {
+  std::thread narrow([] {
+    cpu_set_t mask, one;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof mask, &mask), 0);
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
+      if (CPU_ISSET(cpu, &mask)) CPU_SET(cpu, &one);
+    }
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_EQ(read_inventory("narrow").snapshot.cpus, 1);
+  });
+  narrow.join();
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,241 @@
+#include <cairo.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "workers/report/axes.h"
+#include "workers/report/loss_plot.h"
+#include "workers/report/prediction_sheet.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A PNG read back, and the colours in it.
+struct Reread {
+  std::int64_t width = 0, height = 0;
+  std::vector<std::uint32_t> pixels;
+  std::set<std::uint32_t> colors() const { return {pixels.begin(), pixels.end()}; }
+  std::uint32_t at(std::int64_t x, std::int64_t y) const { return pixels[static_cast<std::size_t>(y * width + x)]; }
+  std::int64_t count(std::uint32_t color) const {
+    return std::count_if(pixels.begin(), pixels.end(), [&](std::uint32_t p) { return near(p, color); });
+  }
+  /// Within 12 levels in each channel: antialiasing mixes every line with the ground.
+  static bool near(std::uint32_t a, std::uint32_t b) {
+    for (const int shift : {0, 8, 16}) {
+      if (std::abs(static_cast<int>(a >> shift & 255) - static_cast<int>(b >> shift & 255)) > 12) return false;
+    }
+    return true;
+  }
+};
+
+Reread reread(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  char signature[8] = {};
+  in.read(signature, 8);
+  EXPECT_EQ(std::string(signature, 8), std::string("\x89PNG\r\n\x1a\n", 8));
+  cairo_surface_t* surface = cairo_image_surface_create_from_png(path.c_str());
+  Reread r{cairo_image_surface_get_width(surface), cairo_image_surface_get_height(surface), {}};
+  const unsigned char* data = cairo_image_surface_get_data(surface);
+  for (std::int64_t y = 0; y < r.height; ++y) {
+    const auto* row = reinterpret_cast<const std::uint32_t*>(data + y * cairo_image_surface_get_stride(surface));
+    for (std::int64_t x = 0; x < r.width; ++x) r.pixels.push_back(row[x] & 0xFFFFFF);
+  }
+  cairo_surface_destroy(surface);
+  return r;
+}
+
+/// TROUPE_KEEP_PICTURES names a folder in which the pictures stay, to be looked at.
+class PicturesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* keep = std::getenv("TROUPE_KEEP_PICTURES");
+    kept_ = keep != nullptr;
+    std::string pattern = (fs::temp_directory_path() / "troupe-report-XXXXXX").string();
+    folder_ = kept_ ? fs::path(keep) : fs::path(::mkdtemp(pattern.data()));
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    if (!kept_) fs::remove_all(folder_, ignored);
+  }
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+  bool kept_ = false;
+};
+
+std::vector<LossSeries> curves() {
+  std::vector<LossSeries> all = {{"train loss", LossRole::train, {}},
+                                 {"dynamics", LossRole::dynamics, {}},
+                                 {"action", LossRole::action, {}},
+                                 {"held-out loss", LossRole::held_out, {}}};
+  for (std::int64_t step = 1; step <= 400; ++step) {
+    const auto s = static_cast<double>(step);
+    const double noise = 0.08 * std::sin(s * 12.9898) * std::cos(s * 4.1414),
+                 dynamics = 0.55 * std::exp(-s / 90) + 0.06;
+    const double action = 0.9 * std::exp(-s / 50) + 0.11;
+    all[0].points.push_back({step, (dynamics + action) * (1 + noise)});
+    all[1].points.push_back({step, dynamics * (1 - noise)});
+    all[2].points.push_back({step, action * (1 + 2 * noise)});
+    if (step % 40 == 0) all[3].points.push_back({step, dynamics + action + 0.03});
+  }
+  return all;
+}
+
+TEST_F(PicturesTest, LossCurvesAreDrawnInTheirColoursAtTheAskedSize) {
+  const auto drawn =
+      draw_loss_curves(file("loss.png"), curves(), {.title = "quickstart: loss", .width = 1000, .height = 600});
+  ASSERT_TRUE(drawn) << drawn.error().to_string();
+  const Reread r = reread(file("loss.png"));
+  EXPECT_EQ(r.width, 1000);
+  EXPECT_EQ(r.height, 600);
+  for (const std::uint32_t color : {0x1A4794u, 0x178F80u, 0xDB781Au, 0xB3215Cu}) {
+    EXPECT_GT(r.count(color), 40) << std::hex << color;
+  }
+  // the train curve falls: it is high at the left and low at the right
+  const auto height_at = [&](std::int64_t from, std::int64_t to) {
+    double sum = 0, n = 0;
+    for (std::int64_t y = 60; y < 536; ++y) {
+      for (std::int64_t x = from; x < to; ++x) {
+        if (!Reread::near(r.at(x, y), 0x1A4794u)) continue;
+        sum += static_cast<double>(y);
+        n += 1;
+      }
+    }
+    return sum / n;
+  };
+  EXPECT_LT(height_at(93, 140) + 100, height_at(600, 720));
+}
+
+TEST_F(PicturesTest, ALogarithmicAxisAndGapsInTheCurveAreDrawn) {
+  auto series = curves();
+  series[0].points[100].value = std::numeric_limits<double>::quiet_NaN();
+  series[0].points[101].value = std::numeric_limits<double>::infinity();
+  series[1].points[7].value = -1;
+  ASSERT_TRUE(draw_loss_curves(file("loss_log.png"), series, {.title = "quickstart: loss", .log_scale = true}));
+  EXPECT_GT(reread(file("loss_log.png")).colors().size(), 100u);
+}
+
+TEST_F(PicturesTest, ACurveOfOnePointIsVisible) {
+  const std::vector<LossSeries> one = {{"train loss", LossRole::train, {{1, 0.5}}}};
+  ASSERT_TRUE(draw_loss_curves(file("one.png"), one, {.title = "one step"}));
+  EXPECT_GT(reread(file("one.png")).count(0x1A4794u), 20);
+}
+
+TEST_F(PicturesTest, NothingToDrawAndNowhereToWriteAreErrors) {
+  const std::vector<LossSeries> none = {
+      {"train loss", LossRole::train, {{1, std::numeric_limits<double>::quiet_NaN()}}}};
+  EXPECT_EQ(draw_loss_curves(file("none.png"), none, {}).error().code(), Errc::invalid_argument);
+  EXPECT_EQ(draw_loss_curves(file("no/such/folder.png"), curves(), {}).error().code(), Errc::failed_precondition);
+  EXPECT_FALSE(fs::exists(file("none.png")));
+}
+
+struct Clip {
+  std::vector<std::vector<std::uint8_t>> bytes;
+  std::vector<Rgb8View> views;
+};
+
+/// A disc that moves over a gradient; `error` shifts it, as an imperfect prediction would.
+Clip moving_disc(std::int64_t frames, double error) {
+  Clip clip;
+  constexpr std::int64_t kSide = 64;
+  for (std::int64_t t = 0; t < frames; ++t) {
+    std::vector<std::uint8_t> rgb;
+    const double cx = 10 + 2.2 * static_cast<double>(t) + error * static_cast<double>(t),
+                 cy = 30 + 12 * std::sin(0.3 * static_cast<double>(t));
+    for (std::int64_t y = 0; y < kSide; ++y) {
+      for (std::int64_t x = 0; x < kSide; ++x) {
+        const bool inside = std::hypot(static_cast<double>(x) - cx, static_cast<double>(y) - cy) < 9;
+        rgb.push_back(inside ? 220 : static_cast<std::uint8_t>(120 + x));
+        rgb.push_back(inside ? 60 : static_cast<std::uint8_t>(140 + y));
+        rgb.push_back(inside ? 50 : 200);
+      }
+    }
+    clip.bytes.push_back(std::move(rgb));
+  }
+  for (const auto& rgb : clip.bytes) clip.views.push_back({rgb.data(), kSide, kSide, 3 * kSide});
+  return clip;
+}
+
+TEST_F(PicturesTest, APredictionSheetShowsFramesAndActionsOfBoth) {
+  const Clip truth = moving_disc(17, 0), guess = moving_disc(17, 0.35);
+  PredictionSheet sheet{.title = "Held-out clip: step 400, episode 3",
+                        .caption = "pick up the red ball",
+                        .true_frames = truth.views,
+                        .predicted_frames = guess.views,
+                        .frame_labels = {},
+                        .action_names = {"shoulder", "elbow", "wrist", "gripper"},
+                        .action_steps = 32,
+                        .true_actions = {},
+                        .predicted_actions = {}};
+  for (int t = 0; t < 32; ++t) {
+    for (int d = 0; d < 4; ++d) {
+      const double value = std::sin(0.1 * t + d) * (d + 1);
+      sheet.true_actions.push_back(static_cast<float>(value));
+      sheet.predicted_actions.push_back(static_cast<float>(value + 0.1 * std::sin(1.7 * t + d)));
+    }
+  }
+  const auto drawn = draw_prediction(file("prediction.png"), sheet);
+  ASSERT_TRUE(drawn) << drawn.error().to_string();
+  const Reread r = reread(file("prediction.png"));
+  EXPECT_GE(r.width, 960);
+  EXPECT_GT(r.colors().size(), 500u);
+  EXPECT_GT(r.count(0xDC3C32u), 2000);  // the disc, in both rows
+  EXPECT_GT(r.count(0xDB5C14u), 100);   // predicted curves
+
+  sheet.predicted_frames.pop_back();
+  EXPECT_EQ(draw_prediction(file("bad.png"), sheet).error().code(), Errc::invalid_argument);
+  sheet.predicted_frames = guess.views;
+  sheet.true_actions.pop_back();
+  EXPECT_EQ(draw_prediction(file("bad.png"), sheet).error().code(), Errc::invalid_argument);
+}
+
+TEST_F(PicturesTest, ASheetOfFramesAloneAndOneOfActionsAloneAreDrawn) {
+  const Clip truth = moving_disc(3, 0);
+  PredictionSheet frames{.title = "frames", .caption = "", .true_frames = truth.views, .predicted_frames = truth.views};
+  EXPECT_TRUE(draw_prediction(file("frames.png"), frames));
+  PredictionSheet actions{.title = "actions",
+                          .caption = "",
+                          .action_names = {"x"},
+                          .action_steps = 2,
+                          .true_actions = {0, 1},
+                          .predicted_actions = {1, 1}};
+  EXPECT_TRUE(draw_prediction(file("actions.png"), actions));
+  EXPECT_EQ(draw_prediction(file("empty.png"), {}).error().code(), Errc::invalid_argument);
+}
+
+TEST_F(PicturesTest, SignalToNoiseFollowsItsFormula) {
+  const std::vector<std::uint8_t> a(12, 100), b(12, 110);
+  const Rgb8View p{a.data(), 2, 2, 6}, q{b.data(), 2, 2, 6};
+  EXPECT_NEAR(peak_signal_to_noise(p, q), 20 * std::log10(25.5), 1e-9);
+  EXPECT_TRUE(std::isinf(peak_signal_to_noise(p, p)));
+}
+
+TEST_F(PicturesTest, TicksAreRoundAndInsideTheRange) {
+  EXPECT_EQ(linear_ticks(0, 400, 8), (std::vector<double>{0, 50, 100, 150, 200, 250, 300, 350, 400}));
+  EXPECT_EQ(linear_ticks(-1, 1, 4), (std::vector<double>{-1, -0.5, 0, 0.5, 1}));
+  EXPECT_EQ(log_ticks(0.001, 10).size(), 5u);
+  EXPECT_GE(log_ticks(0.3, 0.9).size(), 2u);
+  EXPECT_EQ(tick_text(0.25, 0.05), "0.25");
+  EXPECT_EQ(tick_text(1500, 500), "1,500");
+  EXPECT_EQ(tick_text(0, 1), "0");
+  EXPECT_EQ(tick_text(2e-5, 2e-5), "2.0e-05");
+}
+
+TEST_F(PicturesTest, TheRunningMeanKeepsASlope) {
+  std::vector<LossPoint> line;
+  for (std::int64_t i = 0; i < 50; ++i) line.push_back({i, 3.0 * static_cast<double>(i)});
+  const auto smooth = running_mean(line, 9);
+  for (std::size_t i = 0; i < line.size(); ++i) EXPECT_NEAR(smooth[i].value, line[i].value, 1e-9);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "model/shard/engine.h"
+#include "workers/checkpoint/reader.h"
+
+namespace troupe {
+
+/// A checkpoint as an engine's source of state. The reader must outlive it. Callers compare layouts first
+/// (CheckpointReader::check_layout).
+class CheckpointState final : public StateSource {
+ public:
+  explicit CheckpointState(const CheckpointReader& reader) : reader_(reader) {}
+
+  std::int64_t updates() const override { return reader_.manifest().optimizer.updates; }
+  Result<void> read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
+                    float* out) const override {
+    static_assert(static_cast<int>(StateKind::master) == static_cast<int>(CheckpointReader::Kind::master));
+    static_assert(static_cast<int>(StateKind::m) == static_cast<int>(CheckpointReader::Kind::m));
+    static_assert(static_cast<int>(StateKind::v) == static_cast<int>(CheckpointReader::Kind::v));
+    return reader_.read(static_cast<std::int64_t>(unit), static_cast<CheckpointReader::Kind>(kind), begin, count, out);
+  }
+
+ private:
+  const CheckpointReader& reader_;
+};
+
+/// The manifest's description of a model's units, from the layouts an engine uses.
+inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& units,
+                                                const std::vector<FlatLayout>& layouts) {
+  std::vector<ManifestUnit> described;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    ManifestUnit unit{.name = units[u].name,
+                      .layout_class = units[u].layout_class,
+                      .params = {},
+                      .numel = layouts[u].numel,
+                      .layout_hash = layouts[u].hash};
+    for (const LayoutEntry& e : layouts[u].entries) unit.params.push_back({e.name, e.shape, e.offset, e.numel});
+    described.push_back(std::move(unit));
+  }
+  return described;
+}
+
+}  // namespace troupe

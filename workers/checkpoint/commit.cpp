@@ -1,0 +1,190 @@
+#include "workers/checkpoint/commit.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "workers/checkpoint/files.h"
+#include "workers/checkpoint/reader.h"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A name of ours, taken apart.
+struct ParsedName {
+  std::int64_t step = 0;
+  std::optional<std::uint64_t> fence;  ///< set: temporary
+};
+
+std::optional<ParsedName> parse_name(std::string_view name) {
+  if (!name.starts_with("step_")) return std::nullopt;
+  name.remove_prefix(5);
+  const std::size_t dot = name.find(".tmp-");
+  const std::string_view digits = name.substr(0, dot);
+  ParsedName parsed;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), parsed.step);
+  if (digits.size() < 6 || error != std::errc() || end != digits.data() + digits.size() || parsed.step < 0)
+    return std::nullopt;
+  if (dot == std::string_view::npos) return parsed;
+  const std::string_view hex = name.substr(dot + 5);
+  std::uint64_t fence = 0;
+  const auto [hex_end, hex_error] = std::from_chars(hex.data(), hex.data() + hex.size(), fence, 16);
+  if (hex.size() != 16 || hex_error != std::errc() || hex_end != hex.data() + hex.size()) return std::nullopt;
+  parsed.fence = fence;
+  return parsed;
+}
+
+std::vector<std::string> subfolders(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (it->is_directory(error) && !it->is_symlink(error)) names.push_back(it->path().filename().string());
+  }
+  if (error) log::warn("{}: cannot be listed: {}", folder, error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<void> check_sizes(const std::string& directory, const Manifest& manifest) {
+  for (const ManifestFile& file : manifest.files) {
+    const std::string path = directory + "/" + file.name;
+    std::error_code error;
+    const auto size = fs::file_size(path, error);
+    if (error) return Error{Errc::data_loss, fmt::format("{}: {}; the manifest lists it", path, error.message())};
+    if (static_cast<std::int64_t>(size) == file.size) continue;
+    return Error{Errc::data_loss, fmt::format("{}: {} bytes; the manifest says {}", path, size, file.size)};
+  }
+  return {};
+}
+
+Result<CheckpointEntry> read_entry(const std::string& directory, std::int64_t step) {
+  TROUPE_ASSIGN(Manifest manifest, read_manifest(directory));
+  if (manifest.step != step) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("{}: its manifest is of step {}, not {}", directory, manifest.step, step)};
+  }
+  TROUPE_TRY(check_sizes(directory, manifest));
+  return CheckpointEntry{.step = step, .directory = directory, .manifest = std::move(manifest)};
+}
+
+// The manifest goes first: from then on the directory is garbage, whatever happens next.
+bool remove_checkpoint(const std::string& directory) {
+  std::error_code error;
+  fs::remove(directory + "/manifest.json", error);
+  if (!error) {
+    if (const auto synced = sync_directory(directory); !synced && synced.error().code() != Errc::not_found) {
+      log::warn("{}", synced.error().message());
+    }
+    fs::remove_all(directory, error);
+  }
+  if (error) log::warn("{}: cannot be removed: {}", directory, error.message());
+  return !error;
+}
+
+Result<void> move_latest(const std::string& folder, const std::string& name) {
+  const std::string link = folder + "/latest", temporary = folder + "/latest.tmp";
+  std::error_code error;
+  fs::remove(temporary, error);
+  if (error) return file_error(temporary, "cannot be removed", error.value());
+  if (::symlink(name.c_str(), temporary.c_str()) != 0) return file_error(temporary, "cannot be created", errno);
+  if (std::rename(temporary.c_str(), link.c_str()) != 0) return file_error(link, "cannot be moved", errno);
+  return sync_directory(folder);
+}
+
+}  // namespace
+
+std::string checkpoint_name(std::int64_t step) { return fmt::format("step_{:06d}", step); }
+std::string checkpoint_tmp_name(std::int64_t step, std::uint64_t fence) {
+  return fmt::format("{}.tmp-{}", checkpoint_name(step), to_hex(fence));
+}
+
+Result<std::string> commit_checkpoint(const std::string& folder, const std::string& tmp_directory, std::int64_t step) {
+  const std::string name = checkpoint_name(step), target = folder + "/" + name;
+  std::error_code error;
+  if (!fs::exists(tmp_directory, error) && read_entry(target, step)) {
+    TROUPE_TRY(move_latest(folder, name));
+    return target;
+  }
+  if (const auto entry = read_entry(tmp_directory, step); !entry) return entry.error();
+  const bool replaces = fs::exists(target, error);
+  // An exchange leaves no moment without a checkpoint of this step.
+  const unsigned flags = replaces ? RENAME_EXCHANGE : 0U;
+  if (::renameat2(AT_FDCWD, tmp_directory.c_str(), AT_FDCWD, target.c_str(), flags) != 0) {
+    return file_error(target, "cannot be renamed into place", errno);
+  }
+  TROUPE_TRY(sync_directory(folder));
+  TROUPE_TRY(move_latest(folder, name));
+  if (replaces) {
+    log::warn("{}: replaced by a later attempt at the same step", target);
+    remove_checkpoint(tmp_directory);
+  }
+  return target;
+}
+
+std::vector<CheckpointEntry> list_checkpoints(const std::string& folder) {
+  std::vector<CheckpointEntry> entries;
+  for (const std::string& name : subfolders(folder)) {
+    const auto parsed = parse_name(name);
+    if (!parsed || parsed->fence) continue;
+    auto entry = read_entry(folder + "/" + name, parsed->step);
+    if (entry) entries.push_back(std::move(*entry));
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.step < b.step; });
+  return entries;
+}
+
+Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck check) {
+  std::vector<std::pair<std::int64_t, std::string>> candidates;
+  for (const std::string& name : subfolders(folder)) {
+    const auto parsed = parse_name(name);
+    if (parsed && !parsed->fence) candidates.emplace_back(parsed->step, folder + "/" + name);
+  }
+  std::sort(candidates.rbegin(), candidates.rend());
+  for (const auto& [step, directory] : candidates) {
+    auto entry = read_entry(directory, step);
+    if (entry && check == CheckpointCheck::digests) {
+      auto reader = CheckpointReader::open(directory);
+      auto verified = reader ? (*reader)->verify_digests() : Result<void>(reader.error());
+      if (!verified) entry = verified.error();
+    }
+    if (entry) return entry;
+    log::warn("checkpoint {} is passed over: {}", directory, entry.error().message());
+  }
+  return Error{Errc::not_found, fmt::format("{}: no valid checkpoint among {}", folder, candidates.size())};
+}
+
+std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,
+                                            std::optional<std::uint64_t> current_fence) {
+  auto entries = list_checkpoints(folder);
+  std::uint64_t fence = current_fence.value_or(0);
+  if (!current_fence && !entries.empty()) fence = entries.back().manifest.fence;
+  std::vector<std::int64_t> removed;
+  const std::size_t kept = std::max<std::size_t>(1, keep);
+  for (std::size_t i = 0; i + kept < entries.size(); ++i) {
+    if (remove_checkpoint(entries[i].directory)) removed.push_back(entries[i].step);
+  }
+  for (const std::string& name : subfolders(folder)) {
+    const auto parsed = parse_name(name);
+    if (!parsed) continue;
+    const std::string directory = folder + "/" + name;
+    std::error_code error;
+    const bool garbage =
+        parsed->fence ? *parsed->fence < fence : !fs::exists(directory + "/manifest.json", error) && !error;
+    if (garbage) remove_checkpoint(directory);
+  }
+  return removed;
+}
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "workers/checkpoint/manifest.h"
+
+namespace troupe {
+
+/// One committed checkpoint.
+struct CheckpointEntry {
+  std::int64_t step = 0;
+  std::string directory;
+  Manifest manifest;
+};
+
+/// "step_000500", and "step_000500.tmp-000000010000001f" while it is written under a fence.
+std::string checkpoint_name(std::int64_t step);
+std::string checkpoint_tmp_name(std::int64_t step, std::uint64_t fence);
+
+/// Makes a written checkpoint visible: checks its manifest (step and sizes), renames `tmp_directory` to
+/// `folder`/step_NNNNNN, fsyncs `folder`, and moves the symlink `folder`/latest to it by rename. A checkpoint of the
+/// same step that is already there is replaced. Idempotent: when `tmp_directory` is gone and step_NNNNNN is valid,
+/// nothing happens. Returns the new directory. Errors: failed_precondition, not_found, data_loss, resource_exhausted,
+/// unavailable.
+Result<std::string> commit_checkpoint(const std::string& folder, const std::string& tmp_directory, std::int64_t step);
+
+/// Committed checkpoints of a folder whose manifest reads and whose files have the sizes it says, by ascending step.
+std::vector<CheckpointEntry> list_checkpoints(const std::string& folder);
+
+/// How much newest_valid looks at.
+enum class CheckpointCheck : std::uint8_t { sizes, digests };
+
+/// The newest checkpoint that passes; each one passed over is logged as a warning. Errors: not_found.
+Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck check = CheckpointCheck::digests);
+
+/// Keeps the newest `keep` (at least one) valid checkpoints and removes older ones, each one's manifest first so that
+/// a crash leaves garbage and not half a checkpoint. Also removes garbage: step_NNNNNN without a manifest, and
+/// step_NNNNNN.tmp-<fence> with a fence below `current_fence` (if absent: below the newest checkpoint's). Other names
+/// are left alone. What cannot be removed is logged and left. Returns the steps of removed checkpoints.
+std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,
+                                            std::optional<std::uint64_t> current_fence = std::nullopt);
+
+}  // namespace troupe

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// What an export wrote.
+struct ExportSummary {
+  std::vector<std::string> files;  ///< names in the output folder, the index last
+  std::int64_t tensors = 0;
+  std::int64_t parameters = 0;  ///< elements
+  std::int64_t bytes = 0;       ///< of tensor data
+};
+
+/// Writes the master weights of a checkpoint as plain fp32 tensors under their names: model.safetensors when they fit
+/// in `max_shard_bytes`, else model-NNNNN-of-MMMMM.safetensors filled in order of names and
+/// model.safetensors.index.json {metadata: {total_size}, weight_map: {tensor: file}}. Tensors are sorted by name and
+/// nothing else goes in, so equal weights give equal bytes, whatever world, step or path they come from. Memory: one
+/// megabyte of a tensor at a time. The folder is made if need be; files appear under their names only when complete.
+/// Errors: those of CheckpointReader; failed_precondition when the folder already holds an export; resource_exhausted,
+/// unavailable.
+Result<ExportSummary> export_safetensors(const std::string& checkpoint, const std::string& folder,
+                                         std::int64_t max_shard_bytes);
+
+}  // namespace troupe

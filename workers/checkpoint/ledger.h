@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// A position whose sample did not count.
+struct VoidPosition {
+  std::int64_t position = 0;
+  std::string reason;
+};
+
+/// What one learner rank consumed in one committed step (docs/checkpoints.md "Ledger").
+struct LedgerRecord {
+  std::uint64_t fence = 0;
+  std::int64_t step = 0;  ///< counted from 0: step s trains positions [s * G, (s + 1) * G)
+  std::int64_t rank = 0;
+  std::vector<std::int64_t> positions;  ///< carried by the samples this rank received, void ones included
+  std::vector<std::uint64_t> xxh3;      ///< XXH3-64 of each sample's bytes, one per position
+  std::vector<VoidPosition> voids;      ///< positions that did not count, and why
+};
+
+/// One line of a ledger file, newline included.
+std::string ledger_line(const LedgerRecord& record);
+
+/// "fence-0000000100000003-rank-1.jsonl".
+std::string ledger_file_name(std::uint64_t fence, std::int64_t rank);
+
+/// Appends to the ledger of one rank under one fence. Not thread-safe.
+class LedgerWriter {
+ public:
+  /// Opens (or creates) folder/fence-<16 hex>-rank-<r>.jsonl; a torn last line of an earlier life is cut off.
+  static Result<LedgerWriter> open(const std::string& folder, std::uint64_t fence, std::int64_t rank);
+
+  LedgerWriter(LedgerWriter&& other) noexcept;
+  LedgerWriter& operator=(LedgerWriter&& other) noexcept;
+  ~LedgerWriter();
+
+  /// Writes one line. `fence` and `rank` must be the writer's. Errors: invalid_argument, resource_exhausted,
+  /// unavailable.
+  Result<void> append(const LedgerRecord& record);
+  /// fdatasync: the lines so far survive a crash of the machine. Call before shards count as saved.
+  Result<void> sync();
+  const std::string& path() const { return path_; }
+
+ private:
+  LedgerWriter(std::string path, int fd, std::uint64_t fence, std::int64_t rank);
+  std::string path_;
+  int fd_ = -1;
+  std::uint64_t fence_ = 0;
+  std::int64_t rank_ = 0;
+};
+
+/// How a scan ended.
+struct LedgerScan {
+  std::int64_t records = 0;
+  bool torn = false;  ///< the last line was cut off by a crash and is not counted
+};
+
+/// Reads one ledger file line by line. A last line that has no newline or does not check is torn: it was never synced.
+/// Errors: not_found; data_loss for any other line that does not check, naming file and line; what `visit` returns.
+Result<LedgerScan> scan_ledger(const std::string& path, const std::function<Result<void>(const LedgerRecord&)>& visit);
+
+}  // namespace troupe

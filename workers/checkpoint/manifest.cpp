@@ -1,0 +1,173 @@
+#include "workers/checkpoint/manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "base/hash.h"
+#include "workers/checkpoint/files.h"
+
+namespace troupe {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMaxManifest = std::int64_t{256} << 20;
+
+std::uint64_t from_hex(const json& value) {
+  const auto text = value.get<std::string>();
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size()) {
+    throw std::runtime_error(fmt::format("'{}' is not 16 hex digits", text));
+  }
+  return number;
+}
+
+json unit_to_json(const ManifestUnit& unit) {
+  json params = json::array();
+  for (const ManifestParam& p : unit.params) {
+    params.push_back({{"name", p.name}, {"numel", p.numel}, {"offset", p.offset}, {"shape", p.shape}});
+  }
+  return {{"layout_class", unit.layout_class},
+          {"layout_hash", to_hex(unit.layout_hash)},
+          {"name", unit.name},
+          {"numel", unit.numel},
+          {"params", params}};
+}
+
+ManifestParam param_from_json(const json& j, const std::string& unit, std::int64_t covered) {
+  ManifestParam p{.name = j.at("name"),
+                  .shape = j.at("shape").get<std::vector<std::int64_t>>(),
+                  .offset = j.at("offset"),
+                  .numel = j.at("numel")};
+  std::int64_t numel = 1;
+  for (const std::int64_t d : p.shape) {
+    if (d < 0 || __builtin_mul_overflow(numel, d, &numel))
+      throw std::runtime_error(fmt::format("parameter '{}': bad shape", p.name));
+  }
+  if (numel != p.numel)
+    throw std::runtime_error(fmt::format("parameter '{}': {} elements; its shape has {}", p.name, p.numel, numel));
+  if (p.offset < covered)
+    throw std::runtime_error(fmt::format("unit '{}': parameter '{}' overlaps the one before it", unit, p.name));
+  return p;
+}
+
+ManifestUnit unit_from_json(const json& j) {
+  ManifestUnit unit{.name = j.at("name"),
+                    .layout_class = j.at("layout_class"),
+                    .params = {},
+                    .numel = j.at("numel"),
+                    .layout_hash = from_hex(j.at("layout_hash"))};
+  std::int64_t covered = 0;
+  for (const json& p : j.at("params")) {
+    unit.params.push_back(param_from_json(p, unit.name, covered));
+    if (__builtin_add_overflow(unit.params.back().offset, unit.params.back().numel, &covered)) {
+      throw std::runtime_error(fmt::format("unit '{}': offsets overflow", unit.name));
+    }
+  }
+  constexpr std::int64_t kMaxElements = std::int64_t{1} << 50;
+  if (unit.numel != covered || covered > kMaxElements) {
+    throw std::runtime_error(
+        fmt::format("unit '{}': {} elements; its parameters end at {}", unit.name, unit.numel, covered));
+  }
+  return unit;
+}
+
+ManifestFile file_from_json(const json& j) {
+  ManifestFile file{.name = j.at("name"), .size = j.at("size"), .digest = j.at("xxh3_128")};
+  if (!is_plain_name(file.name)) throw std::runtime_error(fmt::format("file name '{}' is not a plain name", file.name));
+  return file;
+}
+
+Manifest manifest_from(const json& j) {
+  Manifest m;
+  m.format = j.at("format");
+  if (m.format != Manifest::kFormat)
+    throw std::runtime_error(fmt::format("format {}; this build reads {}", m.format, Manifest::kFormat));
+  m.step = j.at("step");
+  m.fence = from_hex(j.at("fence"));
+  m.world = j.at("world");
+  if (m.step < 0 || m.world < 1 || m.world > 65'536)
+    throw std::runtime_error(fmt::format("step {}, world {}", m.step, m.world));
+  for (const json& unit : j.at("units")) m.units.push_back(unit_from_json(unit));
+  m.layout_hash = from_hex(j.at("layout_hash"));
+  const json& o = j.at("optimizer");
+  m.optimizer = {.name = o.at("name"),
+                 .lr = o.at("lr"),
+                 .betas = o.at("betas").get<std::vector<double>>(),
+                 .eps = o.at("eps"),
+                 .weight_decay = o.at("weight_decay"),
+                 .updates = o.at("updates")};
+  m.seed = j.at("seed");
+  m.next_position = j.at("next_position");
+  m.dataset_fingerprint = j.at("dataset_fingerprint");
+  m.config = j.at("config");
+  m.encoder_hash = j.at("encoder_hash");
+  for (const json& file : j.at("files")) m.files.push_back(file_from_json(file));
+  m.previous = j.at("previous");
+  m.version = j.at("version");
+  for (std::int64_t rank = 0; rank < m.world; ++rank) {
+    const std::string name = Manifest::rank_file(rank, m.world);
+    const bool listed =
+        std::any_of(m.files.begin(), m.files.end(), [&](const ManifestFile& f) { return f.name == name; });
+    if (!listed)
+      throw std::runtime_error(
+          fmt::format("{} is not listed; a checkpoint of world {} has one file per rank", name, m.world));
+  }
+  return m;
+}
+
+}  // namespace
+
+std::string Manifest::rank_file(std::int64_t rank, std::int64_t world) {
+  return fmt::format("rank-{:05d}-of-{:05d}.safetensors", rank, world);
+}
+
+std::string manifest_to_json(const Manifest& m) {
+  json units = json::array(), files = json::array();
+  for (const ManifestUnit& unit : m.units) units.push_back(unit_to_json(unit));
+  for (const ManifestFile& f : m.files) files.push_back({{"name", f.name}, {"size", f.size}, {"xxh3_128", f.digest}});
+  const json j = {{"config", m.config},
+                  {"dataset_fingerprint", m.dataset_fingerprint},
+                  {"encoder_hash", m.encoder_hash},
+                  {"fence", to_hex(m.fence)},
+                  {"files", files},
+                  {"format", m.format},
+                  {"layout_hash", to_hex(m.layout_hash)},
+                  {"next_position", m.next_position},
+                  {"optimizer",
+                   {{"betas", m.optimizer.betas},
+                    {"eps", m.optimizer.eps},
+                    {"lr", m.optimizer.lr},
+                    {"name", m.optimizer.name},
+                    {"updates", m.optimizer.updates},
+                    {"weight_decay", m.optimizer.weight_decay}}},
+                  {"previous", m.previous},
+                  {"seed", m.seed},
+                  {"step", m.step},
+                  {"units", units},
+                  {"version", m.version},
+                  {"world", m.world}};
+  return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Result<Manifest> manifest_from_json(const std::string& text, const std::string& path) {
+  try {
+    return manifest_from(json::parse(text));
+  } catch (const std::exception& e) {
+    return Error{Errc::data_loss, fmt::format("{}: not a checkpoint manifest: {}", path, e.what())};
+  }
+}
+
+Result<Manifest> read_manifest(const std::string& directory) {
+  const std::string path = directory + "/manifest.json";
+  TROUPE_ASSIGN(const std::string text, read_text_file(path, kMaxManifest));
+  return manifest_from_json(text, path);
+}
+
+}  // namespace troupe

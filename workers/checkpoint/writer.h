@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "workers/checkpoint/manifest.h"
+
+namespace troupe {
+
+/// A small file that travels with the checkpoint, such as the ledger of the steps it covers.
+struct CheckpointAttachment {
+  std::string name;  ///< plain file name
+  std::string bytes;
+};
+
+/// What to write.
+struct CheckpointRequest {
+  std::string directory;  ///< .../step_NNNNNN.tmp-<16 hex fence>; must not be anything else
+  Manifest manifest;      ///< everything but `files`; `world` says how many ranks there are
+  /// Each rank's state: for each unit in order master f32[n], m f32[n], v f32[n] with n = unit.shard(world). Views;
+  /// they stay valid and unchanged until write returns.
+  std::vector<std::span<const std::byte>> ranks;
+  std::vector<CheckpointAttachment> attachments;
+};
+
+/// What was written.
+struct WrittenCheckpoint {
+  std::string directory;
+  std::int64_t bytes = 0;     ///< of all files
+  std::string manifest_hash;  ///< XXH3-128 of manifest.json, 32 hex digits
+};
+
+/// Writes a checkpoint into its temporary directory: rank files, attachments, each fsynced, then manifest.json by
+/// rename; the directory is fsynced before and after. Whoever asked commits it (commit.h). A directory of the same
+/// name left by an earlier attempt is replaced. Digests are computed while writing. Stateless; one write per
+/// directory at a time.
+///
+/// Fault points: checkpoint.create (the directory), checkpoint.write (each chunk of at most 16 MiB), checkpoint.fsync
+/// and checkpoint.manifest; their subject is the file's path.
+/// Errors: invalid_argument for a request that contradicts itself; resource_exhausted, naming the file and the cause,
+/// for anything that went wrong on disk. After an error the directory is gone.
+class CheckpointWriter {
+ public:
+  Result<WrittenCheckpoint> write(const CheckpointRequest& request) const;
+};
+
+/// Bytes of one rank's state: 12 per shard element.
+std::int64_t snapshot_bytes(const Manifest& manifest);
+
+}  // namespace troupe

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "comm/messages.h"
+
+namespace troupe {
+
+/// What the final report and the progress line say about a run, gathered step by step (definitions: ux.md 1c). Pure.
+class RunStatistics {
+ public:
+  explicit RunStatistics(std::int64_t global_batch) : global_batch_(global_batch) {}
+
+  void add_step(const StepReport& report);
+  void add_eval(const EvalReport& report);
+  /// The group went back: steps above `step` will be trained again and do not count twice in the curves.
+  void roll_back(std::int64_t step);
+
+  struct Point {
+    std::int64_t step = 0;
+    double value = 0;
+  };
+  /// Mean of the first and of the last `n` training losses of this process's lifetime; 0 when there are none.
+  double first_mean(std::size_t n) const;
+  double last_mean(std::size_t n) const;
+  Point best() const;
+  const std::vector<Point>& curve(const std::string& name) const;
+  const std::map<std::string, std::vector<Point>>& curves() const { return curves_; }
+
+  double samples_per_second() const;                 ///< over all steps: batch size / total step time
+  double samples_per_second_quantile(double q) const;///< of single steps
+  double stall_percent() const;                      ///< 100 * sum of per-step maxima over ranks / sum of step times
+  double compute_percent() const;
+  double vote_percent() const;
+  double checkpoint_percent() const;
+  double last_step_seconds() const { return step_seconds_.empty() ? 0 : step_seconds_.back(); }
+  std::int64_t steps() const { return static_cast<std::int64_t>(step_seconds_.size()); }
+  std::int64_t skipped() const { return skipped_; }
+  double metric(const std::string& name) const;
+
+ private:
+  double share(double part) const;
+  const std::int64_t global_batch_;
+  std::map<std::string, std::vector<Point>> curves_;
+  std::map<std::string, double> last_;
+  std::vector<double> step_seconds_;
+  double total_ = 0, stall_ = 0, compute_ = 0, vote_ = 0, checkpoint_ = 0;
+  std::int64_t skipped_ = 0;
+};
+
+}  // namespace troupe

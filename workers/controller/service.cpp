@@ -1,0 +1,153 @@
+#include "workers/controller/service.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "placement/render.h"
+#include "workers/report/text_report.h"
+
+namespace troupe {
+
+namespace {
+constexpr std::size_t kNotableEvents = 20;
+
+std::string_view name_of(Severity severity) {
+  return severity == Severity::info ? "info" : severity == Severity::warn ? "warn" : "error";
+}
+}  // namespace
+
+ControllerService::ControllerService(Setup setup, Membership& membership, StateDb& db, std::vector<std::unique_ptr<MetricSink>> sinks,
+                                     Outbox outbox, Print print)
+    : setup_(std::move(setup)),
+      membership_(membership),
+      db_(db),
+      sinks_(std::move(sinks)),
+      outbox_(std::move(outbox)),
+      print_(std::move(print)),
+      events_(setup_.job.run.events(), std::ios::app),
+      statistics_(setup_.job.plan.batch.global),
+      job_(setup_.job, db, *this) {}
+
+ControllerService::~ControllerService() = default;
+
+void ControllerService::start(TimePoint now) {
+  started_ = last_tick_ = now;
+  job_.start(now);
+}
+
+void ControllerService::handle(const std::string& from, const Message& message, TimePoint now) {
+  if (const auto* request = std::get_if<Join>(&message)) {
+    join(from, *request, now);
+  } else if (const auto* beat = std::get_if<Heartbeat>(&message)) {
+    if (membership_.heard(beat->node, now)) send(from, HeartbeatAck{.sequence = beat->sequence, .term = setup_.job.term});
+  } else if (const auto* scale = std::get_if<Scale>(&message)) {
+    send(from, job_.scale(*scale, now));
+  } else if (std::holds_alternative<StatusQuery>(message)) {
+    send(from, Reply{.code = 0, .text = job_.status_json(now)});
+  } else if (const auto* stop = std::get_if<StopJob>(&message)) {
+    interrupt(stop->now ? "troupe status --stop --now" : "troupe status --stop", now);
+    if (stop->now) job_.interrupt("troupe status --stop --now", now);
+    send(from, Reply{.code = 0, .text = "stopping"});
+  } else {
+    job_.handle(from, message, now);
+  }
+}
+
+void ControllerService::join(const std::string& from, const Join& request, TimePoint now) {
+  const auto rank = membership_.join(request, from, now);
+  if (!rank) {
+    send(from, Reply{.code = 2, .text = rank.error().message()});
+    return;
+  }
+  NodeSnapshot node{.name = request.name, .cpus = request.cpus, .memory_bytes = request.memory_bytes, .devices = {}};
+  send(from, Joined{.term = setup_.job.term, .node_rank = *rank, .lease_ms = setup_.lease.count(), .config = setup_.config_yaml,
+                    .run_dir = setup_.job.run.root(), .plan = to_json(job_.plan())});
+  job_.node_joined(node, *rank);
+}
+
+void ControllerService::tick(TimePoint now) {
+  last_tick_ = now;
+  for (const std::int64_t rank : membership_.expire(now)) job_.node_lost(rank, now);
+  job_.tick(now);
+  if (job_.exit_code()) {
+    for (const auto& sink : sinks_) {
+      if (auto flushed = sink->flush(); !flushed) log::error("metrics: {}", flushed.error().message());
+    }
+  }
+}
+
+void ControllerService::interrupt(const std::string& why, TimePoint now) { job_.interrupt(why, now); }
+
+void ControllerService::send(const std::string& to, const Message& message) {
+  // Node agents elsewhere are reached by the name they joined with.
+  if (to.starts_with("node/")) {
+    for (const auto& [name, member] : membership_.members()) {
+      if (to == fmt::format("node/{}", member.rank)) {
+        outbox_(member.address, message);
+        return;
+      }
+    }
+  }
+  outbox_(to, message);
+}
+
+void ControllerService::event(Severity severity, const std::string& kind, const std::string& text) {
+  const double wall = setup_.wall_seconds();
+  const nlohmann::json line = {{"wall", wall}, {"severity", name_of(severity)}, {"kind", kind}, {"step", newest_step_}, {"text", text}};
+  events_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
+  if (auto written = db_.add_event(wall, kind, text); !written) log::error("{}", written.error().message());
+  if (severity != Severity::info && notable_.size() < kNotableEvents) notable_.push_back(fmt::format("{}: {}", kind, text));
+  print_(severity, text);
+}
+
+void ControllerService::write_metrics(std::int64_t step, const std::map<std::string, double>& values) {
+  const std::int64_t samples = step * setup_.job.plan.batch.global;
+  for (const auto& sink : sinks_) {
+    auto written = sink->write(step, setup_.wall_seconds(), samples, values);
+    if (written || metrics_failed_) continue;
+    metrics_failed_ = true;   // training goes on without its curves; said once
+    event(Severity::error, "metrics", fmt::format("metrics can no longer be written: {}", written.error().message()));
+  }
+}
+
+void ControllerService::step(const StepReport& report) {
+  if (report.step <= newest_step_) statistics_.roll_back(report.step - 1);
+  newest_step_ = report.step;
+  statistics_.add_step(report);
+  write_metrics(report.step, report.metrics);
+  const std::int64_t every = setup_.job.config.metrics.every;
+  const bool first = statistics_.steps() == 1;
+  if (first || report.step % every == 0 || report.step == setup_.job.config.training.steps) {
+    print_(Severity::info, progress(report));
+  }
+}
+
+std::string ControllerService::progress(const StepReport& report) const {
+  const auto value = [&](const char* name) { return report.metrics.count(name) ? report.metrics.at(name) : 0.0; };
+  const std::int64_t total = setup_.job.config.training.steps;
+  const double rate = statistics_.samples_per_second();
+  const auto samples_left = static_cast<double>((total - report.step) * setup_.job.plan.batch.global);
+  ProgressLine line{.name = setup_.job.config.job.name, .step = report.step, .total_steps = total, .loss = value("train/loss"),
+                    .dynamics_loss = value("train/dynamics_loss"), .action_loss = value("train/action_loss"),
+                    .gradient_norm = value("train/grad_norm"), .learning_rate = value("train/lr"), .samples_per_second = rate,
+                    .seconds_per_step = value("time/step"), .stall_percent = statistics_.stall_percent(),
+                    .ranks = setup_.job.plan.batch.data_ranks, .rank_noun = "rank", .mfu_percent = {}, .memory_used_gib = {},
+                    .memory_total_gib = {}, .remaining_seconds = {}};
+  if (rate > 0) line.remaining_seconds = samples_left / rate;
+  std::string text = progress_text(line);
+  while (!text.empty() && text.back() == '\n') text.pop_back();   // the printer ends the line
+  return text;
+}
+
+void ControllerService::evaluated(const EvalReport& report) {
+  statistics_.add_eval(report);
+  write_metrics(report.step, report.metrics);
+  const auto value = [&](const char* name) { return report.metrics.count(name) ? report.metrics.at(name) : 0.0; };
+  print_(Severity::info, fmt::format("[{}] step {} held-out loss {:.4f} (dyn {:.4f} act {:.4f}) on {:.0f} samples",
+                                     setup_.job.config.job.name, report.step, value("eval/loss"), value("eval/dynamics_loss"),
+                                     value("eval/action_loss"), value("eval/samples")));
+}
+
+}  // namespace troupe

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// Where one view lies on the canvas.
+struct CanvasTile {
+  std::int64_t row = 0, column = 0;  ///< pixels of the canvas
+  std::int64_t repeat = 1;           ///< each column of the view is written this many times
+};
+
+/// How the views of a sample share one picture (data.md 4.7). h, w: one view after the resize.
+///     single      1 view,   h x w
+///     horizontal  2 views,  h x 2w: view 0 left, view 1 right
+///     droid       3 views, 2h x 2w: view 2 on top, its columns twice; view 0 bottom left, view 1 bottom right
+///     grid2x2     2 or 3,  2h x 2w: view 0 top left, view 1 bottom left, view 2 top right, the rest black
+struct CanvasLayout {
+  std::int64_t height = 0, width = 0;  ///< pixels of the canvas
+  std::vector<CanvasTile> tiles{};     ///< one per view
+  bool covered = true;                 ///< false: part of the canvas belongs to no view and is black
+
+  /// Errors: invalid_argument for an unknown layout or a number of views that it does not take.
+  static Result<CanvasLayout> make(const std::string& layout, std::int64_t num_views, std::int64_t view_height,
+                                   std::int64_t view_width);
+};
+
+}  // namespace troupe

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// Size in bytes of a readable, non-empty regular file (or a link to one).
+/// Errors: not_found (missing, dangling link), data_loss (a folder or device where a file should be, zero bytes,
+/// unreadable).
+Result<std::int64_t> require_regular_file(const std::string& path);
+
+/// Whole contents of a text file. Errors: as above.
+Result<std::string> read_text_file(const std::string& path);
+
+}  // namespace troupe

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// An instruction ready for a prompt template, and the markers that were cut out of it.
+struct Instruction {
+  std::string text;
+  bool lapa = false;     ///< <LAPA>: latent actions, no real ones
+  bool dream = false;    ///< <DREAM>
+  bool cotrain = false;  ///< <COTRAIN>
+};
+
+/// The rules of data.md 4.8 before the template: markers are cut out; a text that is a Python literal becomes its first
+/// element (list, tuple) or its str(); the result is lower-cased by Unicode's rules. Blanks at the ends stay. Errors:
+/// invalid_argument (an empty list or tuple; a set of several elements, whose order Python does not define; not UTF-8).
+Result<Instruction> read_instruction(const std::string& raw);
+
+/// The instruction inside the template `prompt` of data.embodiment.prompt: "none" is the instruction itself,
+/// "single_view_human" puts a 39-byte sentence before it. Errors: invalid_argument (an unknown template).
+Result<std::string> make_prompt(const std::string& prompt, const std::string& instruction);
+
+}  // namespace troupe

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// A Python literal as ast.literal_eval reads it: numbers, strings, None, True, False, lists, tuples, dicts, sets.
+/// Complex numbers and bytes are not read.
+struct PythonLiteral {
+  enum class Kind { scalar, string, list, tuple, dict, set };
+  Kind kind = Kind::scalar;
+  std::string text;                  ///< scalar: its repr ("1000.0"); string: its characters, UTF-8
+  std::vector<PythonLiteral> items;  ///< elements; a dict alternates key, value
+
+  /// What Python's str() prints.
+  std::string str() const { return kind == Kind::string ? text : repr(); }
+  /// What Python's repr() prints. Sets print in the order written.
+  std::string repr() const;
+};
+
+/// Parses the whole text, or nothing when it is not a literal. Nesting is limited to 32 levels. Pure.
+std::optional<PythonLiteral> parse_python_literal(std::string_view text);
+
+}  // namespace troupe

@@ -1,0 +1,209 @@
+#include "workers/learner/rank.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "workers/checkpoint/checkpoint_state.h"
+
+namespace troupe {
+
+namespace {
+
+EngineOptions engine_options(const JobConfig& config) {
+  return {.param_dtype = config.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
+          .param_slots = static_cast<int>(config.parallelism.param_slots),
+          .grad_slots = static_cast<int>(config.parallelism.grad_slots),
+          .clip_grad_norm = config.training.clip_grad_norm,
+          .adamw = {.beta1 = config.optimizer.betas.at(0),
+                    .beta2 = config.optimizer.betas.at(1),
+                    .eps = config.optimizer.eps,
+                    .weight_decay = config.optimizer.weight_decay}};
+}
+
+}  // namespace
+
+LearnerRank::LearnerRank(Setup setup, TrainingTask& task, Feed& feed, Join join, Report report)
+    : setup_(std::move(setup)),
+      task_(task),
+      feed_(feed),
+      join_(std::move(join)),
+      report_(std::move(report)),
+      engine_(task.network(), engine_options(setup_.config)) {
+  thread_ = std::thread([this] { run(); });
+}
+
+LearnerRank::~LearnerRank() {
+  stop();
+  thread_.join();
+}
+
+std::chrono::milliseconds LearnerRank::step_timeout() const {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(setup_.config.training.step_timeout_s * 1000));
+}
+
+void LearnerRank::form(const GroupPlan& plan) {
+  std::lock_guard lock(mutex_);
+  if (plan.fence <= fence_ || (next_ && plan.fence <= next_->fence)) return;  // fences never go back
+  next_ = plan;
+  told_to_abort_ = aborted_ = true;
+  if (collective_) collective_->abort("a new group forms");
+  feed_.cancel("a new group forms");
+  changed_.notify_all();
+}
+
+void LearnerRank::abort(std::uint64_t fence, const std::string& why) {
+  std::lock_guard lock(mutex_);
+  if (fence != fence_) return;
+  told_to_abort_ = aborted_ = true;
+  if (collective_) collective_->abort(why);
+  feed_.cancel(why);
+  changed_.notify_all();
+}
+
+void LearnerRank::finish() { finish_ = true; }
+
+void LearnerRank::snapshot_settled(std::int64_t step, bool committed) {
+  std::lock_guard lock(mutex_);
+  if (unsettled_ != step) return;
+  unsettled_.reset();
+  if (!committed) log::warn("{}: the checkpoint of step {} was given up", setup_.actor, step);
+  changed_.notify_all();
+}
+
+void LearnerRank::stop() {
+  std::lock_guard lock(mutex_);
+  stopping_ = true;
+  told_to_abort_ = aborted_ = true;
+  if (collective_) collective_->abort("the rank is stopped");
+  feed_.cancel("the rank is stopped");
+  changed_.notify_all();
+}
+
+void LearnerRank::run() {
+  at::set_num_threads(1);
+  while (true) {
+    GroupPlan plan;
+    {
+      // Idle between groups: the controller decides when there is work, so only stop() or form() ends this wait.
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stopping_ || next_; });
+      if (stopping_) return;
+      plan = *next_;
+      next_.reset();
+      fence_ = plan.fence;
+      aborted_ = told_to_abort_ = false;
+      unsettled_.reset();
+    }
+    follow(plan);
+  }
+}
+
+void LearnerRank::follow(const GroupPlan& plan) {
+  Result<void> result;
+  try {
+    result = train(plan);
+  } catch (const std::exception& e) {
+    result = Error{Errc::internal, e.what()};
+  }
+  bool told = false;
+  {
+    std::lock_guard lock(mutex_);
+    told = told_to_abort_;
+    collective_.reset();
+  }
+  feed_.cancel("between groups");
+  if (result) return;
+  const Error& error = result.error();
+  log::warn("{}: left the group of fence {}: {}", setup_.actor, plan.fence, error.to_string());
+  if (told) return;
+  const bool regroup = error.code() == Errc::aborted || error.code() == Errc::deadline_exceeded || error.code() == Errc::unavailable;
+  if (regroup) {
+    report_(GroupAbort{.actor = setup_.actor, .fence = plan.fence, .reason = error.message()});
+  } else {
+    report_(Event{.actor = setup_.actor, .kind = "fatal", .text = error.message(), .subject = ""});
+  }
+}
+
+Result<void> LearnerRank::restore(const GroupPlan& plan) {
+  if (plan.checkpoint.empty()) {
+    engine_.initialise(static_cast<std::uint64_t>(setup_.config.job.seed));
+    return {};
+  }
+  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(plan.checkpoint));
+  TROUPE_TRY(reader->check_layout(manifest_units(task_.network()->units(), engine_.layouts())));
+  TROUPE_TRY(reader->verify_digests());
+  return engine_.load(CheckpointState(*reader));
+}
+
+Result<void> LearnerRank::report_group_up(const GroupPlan& plan) {
+  auto bytes = engine_.bytes();
+  bytes["resident"] = task_.resident_bytes();
+  bytes["snapshot"] = static_cast<std::int64_t>(engine_.snapshot_bytes());
+  report_(GroupUp{.actor = setup_.actor, .fence = plan.fence, .bytes = bytes});
+  std::lock_guard lock(mutex_);
+  if (aborted_) return Error{Errc::aborted, "told to leave the group"};
+  return {};
+}
+
+Result<void> LearnerRank::train(const GroupPlan& plan) {
+  plan_ = plan;
+  TROUPE_ASSIGN(auto joined, join_(plan));
+  group_ = joined.get();
+  {
+    std::lock_guard lock(mutex_);
+    if (aborted_) return Error{Errc::aborted, "told to leave the group"};
+    collective_ = std::move(joined);
+  }
+  engine_.attach(*group_);
+  TROUPE_TRY(restore(plan));
+  TROUPE_ASSIGN(ledger_, LedgerWriter::open(setup_.run_dir + "/ledger", plan.fence, plan.rank));
+  feed_.start(plan.fence, plan.resume_step, plan.num_eval);
+  TROUPE_TRY(report_group_up(plan));
+  TROUPE_TRY(group_->barrier());
+  consecutive_void_ = 0;
+  last_commit_ = std::chrono::steady_clock::now();
+  const std::int64_t steps = setup_.config.training.steps;
+  if (plan.resume_step == 0) TROUPE_TRY(evaluate(0));
+  std::int64_t step = plan.resume_step;
+  for (bool finished = false; !finished && step < steps; ++step) {
+    TROUPE_ASSIGN(finished, train_step(step));
+  }
+  if (step == steps) TROUPE_TRY(predict(step));
+  TROUPE_TRY(wait_snapshot_settled("the last checkpoint"));
+  report_(Finished{.actor = setup_.actor, .fence = plan.fence, .step = step});
+  return {};
+}
+
+Result<void> LearnerRank::wait_snapshot_settled(const char* what) {
+  std::unique_lock lock(mutex_);
+  const auto deadline = std::chrono::milliseconds(static_cast<std::int64_t>(setup_.config.checkpoint.timeout_s * 4000));
+  if (!changed_.wait_for(lock, deadline, [&] { return aborted_ || !unsettled_; })) {
+    return Error{Errc::deadline_exceeded, fmt::format("waited {} ms for {} (step {}) to settle", deadline.count(), what, *unsettled_)};
+  }
+  if (aborted_) return Error{Errc::aborted, "told to leave the group"};
+  return {};
+}
+
+Result<void> LearnerRank::snapshot(std::int64_t step) {
+  // One snapshot is in flight at a time: the next waits here, and the wait counts as checkpoint time.
+  TROUPE_TRY(wait_snapshot_settled("the previous checkpoint"));
+  TROUPE_TRY(ledger_->sync());
+  const std::size_t bytes = engine_.snapshot_bytes();
+  if (!arena_ || arena_->bytes().size() != bytes) {
+    TROUPE_ASSIGN(auto arena, Arena::create(setup_.actor + "-snapshot", bytes));
+    arena_.emplace(std::move(arena));
+  }
+  engine_.snapshot(arena_->bytes());
+  {
+    std::lock_guard lock(mutex_);
+    if (aborted_) return Error{Errc::aborted, "told to leave the group"};
+    unsettled_ = step;
+  }
+  report_(SnapshotReady{.actor = setup_.actor, .rank = plan_.rank, .step = step, .fence = plan_.fence, .handle = arena_->handle(),
+                        .updates = engine_.updates()});
+  return {};
+}
+
+}  // namespace troupe

@@ -1,0 +1,92 @@
+#include "workers/learner/role.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+#include <stdexcept>
+
+namespace troupe {
+
+namespace {
+
+/// Thread ranks of one process find each other by the name of their epoch's store.
+std::shared_ptr<ThreadGroup> thread_group(const GroupPlan& plan) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<ThreadGroup>> groups;
+  std::lock_guard lock(mutex);
+  std::erase_if(groups, [](const auto& entry) { return entry.second.expired(); });
+  auto group = groups[plan.store].lock();
+  if (!group) {
+    group = make_thread_group(static_cast<int>(plan.world), std::chrono::milliseconds(plan.timeout_ms));
+    groups[plan.store] = group;
+  }
+  return group;
+}
+
+}  // namespace
+
+LearnerRole::LearnerRole(Setup setup, IoLoop* loop, MakeTask make_task, Outbox outbox)
+    : setup_(std::move(setup)), loop_(loop), make_task_(std::move(make_task)), outbox_(std::move(outbox)) {}
+
+LearnerRole::~LearnerRole() {
+  rank_.reset();       // joins the thread that uses everything below
+  // Consumers first: their callbacks reach the feed.
+  while (!consumers_.empty()) consumers_.pop_back();
+}
+
+void LearnerRole::start() {
+  task_ = make_task_();
+  const JobConfig& config = setup_.rank.config;
+  const BatchPlan& batch = setup_.rank.batch;
+  Feed::Options options{
+      .order = {.global_batch = batch.global, .micro_batch = batch.micro, .accumulation = batch.accumulation, .rank = setup_.rank_index},
+      .total_steps = config.training.steps,
+      .item_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(config.data.decode_deadline_s * 1000))};
+  feed_ = std::make_unique<Feed>(options, [this, options](const std::string& producer, std::int64_t position) {
+    report(Event{.actor = setup_.identity.actor, .kind = "stuck_producer",
+                 .text = fmt::format("{} has held position {} for more than data.decode_deadline_s ({} ms)", producer, position,
+                                     options.item_deadline.count()),
+                 .subject = producer});
+  });
+  ActorUp up{.actor = setup_.identity.actor, .incarnation = setup_.identity.incarnation, .pid = ::getpid(), .channels = {}};
+  for (const ChannelOptions& channel : setup_.channels) {
+    ChannelConsumer* share = consumers_.empty() ? nullptr : consumers_.front().get();
+    auto consumer = open_consumer(loop_, channel, feed_->callbacks(), share);
+    if (!consumer) throw std::runtime_error(fmt::format("{}: {}", setup_.identity.actor, consumer.error().to_string()));
+    consumers_.push_back(std::move(*consumer));
+    if (!share) feed_->set_consumer(consumers_.front().get());
+    up.channels.push_back(consumers_.back()->address());
+  }
+  rank_ = std::make_unique<LearnerRank>(setup_.rank, *task_, *feed_, [this](const GroupPlan& plan) { return join(plan); },
+                                        [this](const Message& message) { report(message); });
+  report(up);
+}
+
+Result<std::unique_ptr<Collective>> LearnerRole::join(const GroupPlan& plan) const {
+  const int rank = static_cast<int>(plan.rank), world = static_cast<int>(plan.world);
+  if (plan.backend == "thread") return join_thread_group(thread_group(plan), rank);
+  if (plan.backend == "gloo") {
+    return join_gloo_group({.store_path = plan.store, .rank = rank, .world = world, .host = "127.0.0.1",
+                            .timeout = std::chrono::milliseconds(plan.timeout_ms)});
+  }
+  return Error{Errc::failed_precondition, fmt::format("collective backend '{}' is not part of this build", plan.backend)};
+}
+
+void LearnerRole::handle(const std::string&, const Message& message) {
+  if (!rank_) return;
+  if (const auto* plan = std::get_if<GroupPlan>(&message)) {
+    rank_->form(*plan);
+  } else if (const auto* abort = std::get_if<GroupAbort>(&message)) {
+    rank_->abort(abort->fence, abort->reason);
+  } else if (const auto* settled = std::get_if<CheckpointCommitted>(&message)) {
+    rank_->snapshot_settled(settled->step, settled->committed);
+  } else if (const auto* peers = std::get_if<Peers>(&message)) {
+    for (const std::string& producer : peers->gone) feed_->producer_gone(producer);
+  } else if (std::holds_alternative<Finish>(message)) {
+    rank_->finish();
+  }
+}
+
+}  // namespace troupe

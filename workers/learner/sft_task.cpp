@@ -1,0 +1,132 @@
+#include "workers/learner/sft_task.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/random.h"
+#include "model/io/safetensors.h"
+#include "model/loss/flow_matching.h"
+#include "model/wan/batch_keys.h"
+#include "model/wan/predict.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::int64_t kEulerSteps = 10;
+
+at::ScalarType dtype_of(FieldType type) {
+  return type == FieldType::u8 ? at::kByte : type == FieldType::i64 ? at::kLong : at::kFloat;
+}
+
+std::vector<std::uint64_t> positions_of(const std::vector<Feed::Sample>& samples) {
+  std::vector<std::uint64_t> positions;
+  for (const Feed::Sample& sample : samples) positions.push_back(static_cast<std::uint64_t>(sample.position));
+  return positions;
+}
+
+/// [C,T,H,W] in [-1,1] as u8 [T,H,W,C], the way the reference writes pictures: scaled, clipped, truncated.
+at::Tensor to_frames(const at::Tensor& video) {
+  return ((video.clamp(-1, 1) + 1) * 127.5).to(at::kByte).permute({1, 2, 3, 0}).contiguous();
+}
+
+TensorDeclaration declare(const std::string& name, const at::Tensor& tensor) {
+  return {.name = name, .dtype = tensor.scalar_type() == at::kByte ? "U8" : "F32", .shape = tensor.sizes().vec()};
+}
+
+std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()), static_cast<std::size_t>(tensor.nbytes())};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SftTask>> SftTask::make(const JobConfig& job) {
+  TROUPE_ASSIGN(auto layout, sample_layout(job.data, job.model, static_cast<std::int64_t>(job.data.embodiment.views.size())));
+  TROUPE_ASSIGN(auto features, FeatureEncoder::random(job.model, static_cast<std::uint64_t>(job.job.seed)));
+  return std::unique_ptr<SftTask>(new SftTask(job, std::move(layout), std::move(features)));
+}
+
+SftTask::SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<FeatureEncoder> features)
+    : job_(std::move(job)),
+      layout_(std::move(layout)),
+      features_(std::move(features)),
+      network_(std::make_shared<DitNetwork>(job_.model, job_.data.window.chunks)) {}
+
+Batch SftTask::collate(const std::vector<Feed::Sample>& samples) const {
+  const auto count = static_cast<std::int64_t>(samples.size());
+  Batch batch;
+  for (const TensorField& field : layout_.fields) {
+    std::vector<std::int64_t> shape = field.shape;
+    shape.insert(shape.begin(), count);
+    at::Tensor tensor = at::zeros(shape, dtype_of(field.type));
+    for (std::size_t b = 0; b < samples.size(); ++b) {
+      if (!samples[b].void_reason.empty()) continue;   // stays zero and has weight zero
+      auto* out = static_cast<std::byte*>(tensor.mutable_data_ptr()) + b * static_cast<std::size_t>(field.bytes);
+      std::memcpy(out, samples[b].bytes.data() + field.offset, static_cast<std::size_t>(field.bytes));
+    }
+    batch[field.name] = tensor;
+  }
+  namespace keys = batch_keys;
+  batch[keys::kTextMask] = batch.extract("text_mask").mapped();
+  batch[keys::kActionMask] = batch.at("action_mask").to(at::kBool);
+  batch[keys::kHasRealAction] = batch.at("has_real_action").flatten().to(at::kBool);
+  // A void sample has no text; one token keeps the encoder's shapes valid.
+  batch.at(keys::kTextMask).select(1, 0).fill_(1);
+  return batch;
+}
+
+Result<Batch> SftTask::make_batch(const std::vector<Feed::Sample>& samples, std::size_t real, NoiseMode mode) {
+  Batch batch = features_->encode(collate(samples));
+  const std::int64_t frames_per_block = job_.model.latent_frames_per_block;
+  const Batch inputs = make_training_inputs(batch.at(batch_keys::kCleanLatents), batch.at(batch_keys::kAction), positions_of(samples),
+                                            static_cast<std::uint64_t>(job_.job.seed), mode, frames_per_block);
+  for (const auto& [name, tensor] : inputs) batch[name] = tensor;
+  at::Tensor weight = at::ones({static_cast<std::int64_t>(samples.size())});
+  for (std::size_t b = 0; b < samples.size(); ++b) {
+    if (b >= real || !samples[b].void_reason.empty()) weight[static_cast<std::int64_t>(b)] = 0.0;
+  }
+  batch[batch_keys::kSampleWeight] = weight;
+  return batch;
+}
+
+Result<Batch> SftTask::train_batch(const std::vector<Feed::Sample>& samples) {
+  return make_batch(samples, samples.size(), NoiseMode::train);
+}
+
+Result<Batch> SftTask::eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) {
+  return make_batch(samples, real, NoiseMode::eval);
+}
+
+Result<void> SftTask::predict(const Feed::Sample& sample, const Forward& forward, const std::string& file, bool write) {
+  const Batch batch = features_->encode(collate({sample}));
+  const auto seed = static_cast<std::uint64_t>(job_.job.seed);
+  const std::vector<std::uint64_t> positions{static_cast<std::uint64_t>(sample.position)};
+  const at::Tensor& clean = batch.at(batch_keys::kCleanLatents);
+  const at::Tensor& actions = batch.at(batch_keys::kAction);
+  const auto noise_like = [&](const at::Tensor& like, std::uint64_t stream) {
+    return keyed_noise(seed, stream, positions, like.sizes().slice(1).vec());
+  };
+  TROUPE_ASSIGN(const Prediction predicted, troupe::predict(batch, noise_like(clean, rng_stream::eval_video_noise),
+                                                            noise_like(actions, rng_stream::eval_action_noise), kEulerSteps, forward));
+  if (!write) return {};
+  const std::int64_t dims = batch.at(batch_keys::kActionMask)[0][0].sum().item<std::int64_t>();
+  const auto used = [&](const at::Tensor& all) { return all[0].narrow(1, 0, dims).to(at::kFloat).contiguous(); };
+  const std::vector<std::pair<std::string, at::Tensor>> tensors = {
+      {"predicted_actions", used(predicted.actions)},
+      {"predicted_frames", to_frames(features_->codec().decode(predicted.video)[0])},
+      {"true_actions", used(actions)},
+      {"true_frames", to_frames(features_->codec().decode(clean)[0])}};
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
+  if (error) return Error{Errc::failed_precondition, fmt::format("{}: {}", file, error.message())};
+  std::vector<TensorDeclaration> declared;
+  for (const auto& [name, tensor] : tensors) declared.push_back(declare(name, tensor));
+  TROUPE_ASSIGN(auto writer, SafetensorsWriter::create(file, declared));
+  for (const auto& [name, tensor] : tensors) TROUPE_TRY(writer.append(bytes_of(tensor)));
+  return writer.finish();
+}
+
+}  // namespace troupe

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "configs/job_config.h"
+#include "model/wan/dit.h"
+#include "model/wan/features.h"
+#include "model/wan/training_inputs.h"
+#include "workers/data/sample.h"
+#include "workers/learner/task.h"
+
+namespace troupe {
+
+/// Supervised fine-tuning of DreamZero: samples become latents, text and image features (frozen, no gradients), then noisy
+/// inputs and velocity targets whose noise and timesteps are keyed by (seed, position).
+class SftTask final : public TrainingTask {
+ public:
+  /// Random frozen encoders from job.seed. Errors: invalid_argument (a window or canvas that cannot be).
+  static Result<std::unique_ptr<SftTask>> make(const JobConfig& job);
+
+  std::shared_ptr<const Network> network() const override { return network_; }
+  Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) override;
+  Result<Batch> eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) override;
+  /// Writes `true_frames`, `predicted_frames` u8 [T,H,W,3] and `true_actions`, `predicted_actions` f32 [A, used dims], Euler with
+  /// 10 steps on the training forward (model/wan/predict.h).
+  Result<void> predict(const Feed::Sample& sample, const Forward& forward, const std::string& file, bool write) override;
+  std::int64_t resident_bytes() const override { return features_->bytes() + features_->text_cache().bytes(); }
+  /// Content hashes of the frozen encoders, for manifests.
+  std::map<std::string, std::string> encoder_hashes() const { return features_->content_hashes(); }
+
+ private:
+  SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<FeatureEncoder> features);
+  Batch collate(const std::vector<Feed::Sample>& samples) const;
+  Result<Batch> make_batch(const std::vector<Feed::Sample>& samples, std::size_t real, NoiseMode mode);
+
+  const JobConfig job_;
+  const SampleLayout layout_;
+  std::unique_ptr<FeatureEncoder> features_;
+  std::shared_ptr<const DitNetwork> network_;
+};
+
+}  // namespace troupe

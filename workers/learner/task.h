@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/shard/network.h"
+#include "workers/learner/feed.h"
+
+namespace troupe {
+
+/// What a pipeline gives the learner: the network, and how samples become its batches. The learner neither knows nor cares which
+/// pipeline feeds it (design.md section 7). Used by the rank's thread only.
+class TrainingTask {
+ public:
+  /// Runs the network without gradients on every rank at once; all ranks must call it with batches of the same shapes.
+  using Forward = std::function<Result<Outputs>(const Batch&)>;
+
+  virtual ~TrainingTask() = default;
+  virtual std::shared_ptr<const Network> network() const = 0;
+  /// One micro-batch. A sample with a void_reason gets weight 0. Noise and timesteps depend on (seed, position) alone.
+  virtual Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) = 0;
+  /// The same for held-out samples, at fixed noise and timesteps; `real` samples count, the rest only fill the shape.
+  virtual Result<Batch> eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) = 0;
+  /// Predicts what follows in a held-out sample and writes it beside the truth into `file`. Collective; `write` on one rank only.
+  virtual Result<void> predict(const Feed::Sample& sample, const Forward& forward, const std::string& file, bool write) = 0;
+  /// Bytes held beside the shards: frozen encoders and caches.
+  virtual std::int64_t resident_bytes() const = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "placement/plan.h"
+
+namespace troupe {
+
+/// What this machine offers to the process that asks.
+struct NodeFacts {
+  NodeSnapshot snapshot;  ///< name as given; cpus and memory within affinity and cgroup limits; no devices without an
+                          ///< accelerator
+  std::string host;       ///< host name
+  std::string boot_id;    ///< equal in all processes of one machine until it is started again
+};
+
+/// Reads the facts. cpus: the affinity mask, and at most the cgroup's quota, rounded down but at least 1. memory:
+/// installed memory, and at most the cgroup's limit. Cheap; values that cannot be read are 0 or empty.
+NodeFacts read_inventory(const std::string& node_name);
+
+/// Memory that programs can still take, in bytes: MemAvailable, and at most what is left of the cgroup's limit.
+std::int64_t free_memory_bytes();
+
+}  // namespace troupe

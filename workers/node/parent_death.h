@@ -1,0 +1,14 @@
+#pragma once
+
+namespace troupe {
+
+/// Environment variable that ProcessTable sets to its own process id.
+inline constexpr const char* kParentPidVariable = "TROUPE_PARENT_PID";
+
+/// Ties this process to the one that started it: asks the kernel for SIGKILL when the starting thread ends, then checks
+/// that the parent is still the one named in TROUPE_PARENT_PID, which closes the race with a parent that died first; if
+/// not, ends the process with code 70. Call first thing in main(), before any thread. Does nothing in a process that no
+/// ProcessTable started.
+void die_with_parent();
+
+}  // namespace troupe

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// A host process to start.
+struct ProcessSpec {
+  std::string name;                        ///< unique among the running ones, such as "decoder/0#1"
+  std::vector<std::string> argv;           ///< argv[0] is the program's path
+  std::map<std::string, std::string> env;  ///< added to the inherited allow-list (docs/processes.md); wins over it
+  std::string stderr_log;  ///< file that stdout and stderr are appended to; its folder is made. Empty: /dev/null
+};
+
+/// How a process ended.
+struct ProcessExit {
+  std::string name;
+  pid_t pid = 0;
+  int exit_code = 0;           ///< as given to exit(); 0 when a signal ended it
+  int signal = 0;              ///< that ended it; 0: none
+  bool killed_by_us = false;   ///< kill() had been called for it
+  bool out_of_memory = false;  ///< SIGKILL while the cgroup's oom_kill counter grew
+  std::string stderr_tail;     ///< last 4 KiB it wrote to its log, made valid UTF-8
+};
+
+/// The child processes of a node: starts them, notices their end through pidfds, ends them. Thread-safe.
+///
+/// One thread of its own does the spawning, because the parent-death signal follows the spawning thread, and the
+/// watching. A child gets: its own process group, descriptors 0-2 only, an empty signal mask, default signal actions, a
+/// clean environment with TROUPE_PARENT_PID, which die_with_parent() (parent_death.h) checks first thing in main().
+/// What a child leaves in its process group is killed when the child's end is noticed, before that is reported.
+class ProcessTable {
+ public:
+  /// Called on the table's thread, once per process, in the order in which ends were noticed; must not block. It may
+  /// call start() and kill(). No call comes after the destructor.
+  using OnExit = std::function<void(const ProcessExit& exit)>;
+
+  explicit ProcessTable(OnExit on_exit);
+  /// kill_all() with 2 seconds of grace; nothing survives.
+  ~ProcessTable();
+  ProcessTable(const ProcessTable&) = delete;
+  ProcessTable& operator=(const ProcessTable&) = delete;
+
+  /// Starts a process and returns its pid. Errors: invalid_argument (no argv, name in use), not_found (no such
+  /// program), resource_exhausted (processes, descriptors), unavailable (log file), cancelled (the table is closing),
+  /// deadline_exceeded.
+  Result<pid_t> start(const ProcessSpec& spec);
+
+  /// SIGTERM now and SIGKILL after `grace`; 0 kills at once. A second call can only shorten the grace. Signals go to
+  /// the process group. Returns whether a process of that name runs.
+  bool kill(const std::string& name, std::chrono::milliseconds grace);
+
+  /// Ends every process: SIGTERM, after `grace` SIGKILL; returns when all ends were reported, or 5 seconds after the
+  /// SIGKILL. Nothing can be started afterwards.
+  void kill_all(std::chrono::milliseconds grace);
+
+  std::size_t num_running() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How text for people is laid out. The default is what a file or a pipe gets.
+struct TextStyle {
+  bool color = false;
+  std::int64_t width = 0;  ///< columns at which lines break between fields; 0: never
+};
+
+/// The style for an open descriptor: colours and the window's width on a terminal, unless NO_COLOR is set or TERM is
+/// "dumb".
+TextStyle text_style_of(int fd);
+
+/// One optimizer step as the terminal shows it. Percentages are 0..100. Definitions: ux.md 1c.
+struct ProgressLine {
+  std::string name{};
+  std::int64_t step = 0, total_steps = 0;
+  double loss = 0, dynamics_loss = 0, action_loss = 0, gradient_norm = 0, learning_rate = 0;
+  double samples_per_second = 0, seconds_per_step = 0, stall_percent = 0;
+  std::int64_t ranks = 1;
+  std::string rank_noun = "gpu";        ///< "gpu", or "rank" on CPUs
+  std::optional<double> mfu_percent{};  ///< absent: the device's peak is not known, printed as n/a
+  std::optional<double> memory_used_gib{}, memory_total_gib{};
+  std::optional<double> remaining_seconds{};
+};
+
+/// Two lines, each ending in a newline; fields that do not fit into style.width go to further lines with the same
+/// indent.
+std::string progress_text(const ProgressLine& line, const TextStyle& style = {});
+
+/// Everything the final block says. Percentages are 0..100.
+struct RunSummary {
+  std::string name{};
+  std::int64_t steps = 0, samples = 0;
+  double seconds = 0;
+  int exit_code = 0;
+  double loss_first = 0, loss_last = 0;  ///< means of the first and last ten steps
+  double loss_best = 0;
+  std::int64_t loss_best_step = 0;
+  std::int64_t not_finite = 0, void_batches = 0, restarts = 0;
+  double samples_per_second_mean = 0, samples_per_second_p50 = 0, samples_per_second_p05 = 0;
+  std::optional<double> mfu_percent{}, hfu_percent{};
+  double compute_percent = 0, exposed_comm_percent = 0, stall_percent = 0, checkpoint_percent = 0, other_percent = 0;
+  std::vector<std::string> events{};  ///< one line each; none: "none"
+  std::string checkpoint{};           ///< relative to the run directory; empty: nothing was saved
+  std::int64_t checkpoint_bytes = 0;
+  bool checkpoint_verified = false;
+  std::vector<std::string> next{};  ///< commands to run now
+};
+
+/// The block that ends a run. The first words are RUN COMPLETE (exit 0), RUN STOPPED (exit 130) or RUN FAILED.
+std::string run_report(const RunSummary& summary, const TextStyle& style = {});
+
+/// "1,234,567"
+std::string count_text(std::int64_t value);
+/// "52s", "3m05s", "3h09m52s", "2d04h31m"; negative and not finite values are "n/a".
+std::string duration_text(double seconds);
+/// "812 B", "55.9 GiB"
+std::string bytes_text(std::int64_t bytes);
+
+}  // namespace troupe
