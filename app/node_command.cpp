@@ -50,6 +50,9 @@ class NodeSession {
     fmt::print("joined as node/{} of {}\n", joined_.node_rank, controller_);
     std::fflush(stdout);
     const int code = stay();
+    process_->bridge->remove_local(name_);
+    caf::anon_send_exit(self_, caf::exit_reason::user_shutdown);
+    self_ = nullptr;
     node_.reset();
     actors_.reset();
     process_.reset();

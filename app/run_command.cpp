@@ -221,6 +221,10 @@ class RunSession {
 
   int finish() {
     const int code = *service_->exit_code();
+    process_->bridge->remove_local("controller");
+    caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
+    controller_ = nullptr;
+    lobby_.reset();
     node_.reset();      // sources and workers are gone; this ends what a deadline left over
     actors_.reset();
     ::unlink(point_.run.endpoint().c_str());

@@ -49,6 +49,9 @@ class MapVisitor : public msgpack::null_visitor {
                    [&](std::map<std::string, std::int64_t>* to) {
                      return in_member() && fits(value) && insert(*to, static_cast<std::int64_t>(value));
                    },
+                   // A writer may shorten a whole number in a float field; msgpack-cxx does.
+                   [&](double* to) { return *to = static_cast<double>(value), true; },
+                   [&](std::map<std::string, double>* to) { return in_member() && insert(*to, static_cast<double>(value)); },
                    [](auto) { return false; }});
   }
   bool visit_negative_integer(std::int64_t value) {
@@ -57,6 +60,8 @@ class MapVisitor : public msgpack::null_visitor {
                   Overloaded{[&](std::int64_t* to) { return *to = value, true; },
                              [&](std::vector<std::int64_t>* to) { return in_member() && (to->push_back(value), true); },
                              [&](std::map<std::string, std::int64_t>* to) { return in_member() && insert(*to, value); },
+                             [&](double* to) { return *to = static_cast<double>(value), true; },
+                             [&](std::map<std::string, double>* to) { return in_member() && insert(*to, static_cast<double>(value)); },
                              [](auto) { return false; }});
   }
   bool visit_float32(float value) { return visit_float64(static_cast<double>(value)); }

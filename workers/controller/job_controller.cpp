@@ -332,6 +332,7 @@ void JobController::stop_everything(TimePoint now) {
 }
 
 void JobController::interrupt(const std::string& why, TimePoint now) {
+  if (exit_code()) return;
   if (interrupted_ || state_ == JobState::starting || state_ == JobState::recovering) {
     const bool first = !interrupted_;
     interrupted_ = true;
