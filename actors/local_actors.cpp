@@ -27,7 +27,7 @@ LocalActors::~LocalActors() {
   }
 }
 
-void LocalActors::spawn(const RoleIdentity& identity, const std::string& role, std::function<void()> on_end) {
+void LocalActors::spawn(const RoleIdentity& identity, const std::string& role, std::function<void(const std::string& failure)> on_end) {
   const std::string name = identity.actor;
   Outbox outbox = [this, name](const std::string& to, const Message& message) { bridge_.send({name, to, message}); };
   auto make = [this, identity, role, outbox] { return make_(identity, role, outbox); };

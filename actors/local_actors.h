@@ -21,8 +21,9 @@ class LocalActors {
   /// Ends all of them and waits for each, 10 seconds at most.
   ~LocalActors();
 
-  /// Spawns the role detached and makes it reachable by name. `on_end` is called once, after the role is destroyed.
-  void spawn(const RoleIdentity& identity, const std::string& role, std::function<void()> on_end);
+  /// Spawns the role detached and makes it reachable by name. `on_end` is called once, after the role is destroyed;
+  /// `failure` says why it could not start, or is empty.
+  void spawn(const RoleIdentity& identity, const std::string& role, std::function<void(const std::string& failure)> on_end);
   /// Asks the actor to end; on_end follows.
   void stop(const std::string& actor);
 

@@ -6,16 +6,17 @@ namespace troupe {
 
 RoleState::~RoleState() {
   role.reset();
-  if (on_end) on_end();
+  if (on_end) on_end(failure);
 }
 
 MailActor::behavior_type role_actor(MailActor::stateful_pointer<RoleState> self, std::function<std::unique_ptr<Role>()> make,
-                                    std::function<void()> on_end) {
+                                    std::function<void(const std::string& failure)> on_end) {
   self->state.on_end = std::move(on_end);
   try {
     self->state.role = make();
     self->state.role->start();
   } catch (const std::exception& e) {
+    self->state.failure = e.what();
     log::error("role could not start: {}", e.what());
     self->quit(caf::exit_reason::unhandled_exception);
   }

@@ -35,6 +35,7 @@ struct NodeOptions {
   std::string controller;
   std::string token_file;
   std::string name;
+  double join_timeout_s = 60;     ///< how long the controller may take to let this node in
 };
 int node_command(const NodeOptions& options);
 

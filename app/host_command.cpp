@@ -9,6 +9,7 @@
 #include "app/process.h"
 #include "app/role_factory.h"
 #include "app/signals.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "configs/loader.h"
 #include "placement/render.h"
@@ -39,9 +40,10 @@ int fail(const std::string& why) {
 int host_command(const HostOptions& options) {
   const RoleIdentity identity{.actor = options.actor, .incarnation = options.incarnation};
   log::configure(identity.instance(), RunDirectory(options.run_dir).log_of(options.actor));
+  name_fault_process(identity.instance());
   auto context = load_context(options);
   if (!context) return fail(context.error().message());
-  Latch told_to_end, ended;   // before the process: its loop and actors set them
+  Latch told_to_end, ended;   // made before the process: its loop and actors set them
   auto process = Process::start(identity.instance());
   if (!process) return fail(process.error().message());
   Process& p = **process;
@@ -55,13 +57,15 @@ int host_command(const HostOptions& options) {
   LocalActors actors(*p.system, *p.bridge, [&context](const RoleIdentity& id, const std::string& role, Outbox outbox) {
     return make_role(*context, id, role, std::move(outbox));
   });
-  actors.spawn(identity, options.role, [&] {
+  std::string failure;   // written before `ended` is set, read after
+  actors.spawn(identity, options.role, [&](const std::string& why) {
+    failure = why;
     ended.set();
     told_to_end.set();
   });
   // A host lives as long as its role: its node ends it with SIGTERM, and the node's death by the parent-death signal.
   while (!told_to_end.wait_for(std::chrono::hours(1))) continue;
-  if (ended.is_set()) return fail(fmt::format("{} could not start; see {}", identity.instance(), RunDirectory(options.run_dir).log_of(options.actor)));
+  if (ended.is_set()) return fail(fmt::format("{} could not start: {}", identity.instance(), failure));
   actors.stop(options.actor);
   // Orderly end of the role's threads; what still hangs then ends with the process.
   const bool orderly = ended.wait_for(std::chrono::seconds(4));

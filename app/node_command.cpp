@@ -30,7 +30,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kBeat{1000};
 constexpr std::chrono::milliseconds kJoinRetry{500};
-constexpr std::chrono::seconds kJoinDeadline{60};
 
 int fail(const std::string& why, int code = kFailed) {
   fmt::print(stderr, "error: {}\n", why);
@@ -40,8 +39,8 @@ int fail(const std::string& why, int code = kFailed) {
 /// One membership of a job, from Join to the controller's end.
 class NodeSession {
  public:
-  NodeSession(std::string name, std::string controller, Token token)
-      : name_(std::move(name)), controller_(std::move(controller)), token_(std::move(token)) {}
+  NodeSession(std::string name, std::string controller, Token token, std::chrono::milliseconds join_timeout)
+      : name_(std::move(name)), controller_(std::move(controller)), token_(std::move(token)), join_timeout_(join_timeout) {}
 
   int run() {
     if (auto connected = connect(); !connected) return fail(connected.error().message());
@@ -116,12 +115,13 @@ class NodeSession {
     const NodeSnapshot& own = facts.snapshot;
     const Join request{.name = name_, .incarnation = incarnation_, .cpus = own.cpus, .memory_bytes = own.memory_bytes,
                        .host = facts.host, .boot_id = facts.boot_id, .term_seen = 0};
-    const auto until = std::chrono::steady_clock::now() + kJoinDeadline;
+    const auto until = std::chrono::steady_clock::now() + join_timeout_;
     std::unique_lock lock(mutex_);
     while (!is_joined_ && refusal_.empty() && !stopped_) {
       if (std::chrono::steady_clock::now() > until) {
         return Error{Errc::deadline_exceeded,
-                     fmt::format("{} did not answer within {} s: wrong address, or this token's key is not on its list", controller_, kJoinDeadline.count())};
+                     fmt::format("{} did not let this node in within {:.1f} s: wrong address, or this token is not the running job's",
+                                 controller_, std::chrono::duration<double>(join_timeout_).count())};
       }
       send(request);   // repeated until answered; the controller knows it by name and incarnation
       changed_.wait_for(lock, kJoinRetry);
@@ -160,10 +160,10 @@ class NodeSession {
         *process_->system, *process_->bridge, [this, launch](const RoleIdentity&, const std::string&, Outbox outbox) -> std::unique_ptr<Role> {
           return std::make_unique<NodeRole>(
               launch,
-              [this](const RoleIdentity& id, const std::string& role, std::function<void()> on_end) { actors_->spawn(id, role, std::move(on_end)); },
+              [this](const RoleIdentity& id, const std::string& role, NodeRole::OnEnd on_end) { actors_->spawn(id, role, std::move(on_end)); },
               [this](const std::string& actor) { actors_->stop(actor); }, std::move(outbox));
         });
-    node_->spawn({.actor = node, .incarnation = 0}, "node", [] {});
+    node_->spawn({.actor = node, .incarnation = 0}, "node", [](const std::string&) {});
     agent_stands(node);
     return {};
   }
@@ -186,6 +186,7 @@ class NodeSession {
 
   const std::string name_, controller_;
   const Token token_;
+  const std::chrono::milliseconds join_timeout_;
   const std::uint64_t incarnation_ = new_incarnation();
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -211,7 +212,7 @@ int node_command(const NodeOptions& options) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (!is_name(name) || name == "local") return fail(fmt::format("--name {}: wanted {} and not 'local'", name, kNamePattern), kUsage);
   log::configure(name, "");
-  return NodeSession(name, address, std::move(*token)).run();
+  return NodeSession(name, address, std::move(*token), std::chrono::milliseconds(static_cast<std::int64_t>(options.join_timeout_s * 1000))).run();
 }
 
 }  // namespace troupe

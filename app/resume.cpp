@@ -35,11 +35,14 @@ Result<void> check_unchanged(const LoadedConfig& config, const std::string& file
                            file, fmt::join(refused, ", "), fmt::join(mutable_on_resume(), ", "))};
 }
 
-bool is_finished(const RunDirectory& run) {
+/// Steps that a run which ended in order was trained to; none: it did not end, or not in order.
+std::optional<std::int64_t> finished_at(const RunDirectory& run) {
   const auto db = StateDb::open_read_only(run.state_db());
-  if (!db) return false;
+  if (!db) return std::nullopt;
   const auto state = (*db)->job_state();
-  return state && *state == "DONE";
+  const auto step = (*db)->committed_step();
+  if (!state || !step || *state != "DONE") return std::nullopt;
+  return *step;
 }
 
 Result<void> check_dataset(const std::string& checkpoint, const std::string& fingerprint) {
@@ -71,8 +74,11 @@ Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string
     return Error{Errc::invalid_argument, fmt::format("--resume {}: wanted auto or never", resume)};
   }
   const auto runs = runs_of(job.job.run_root, job.job.name);
-  if (resume == "never" || runs.empty() || is_finished(runs.front())) return new_run(job);
+  if (resume == "never" || runs.empty()) return new_run(job);
   const RunDirectory& newest = runs.front();
+  // With --resume auto, more steps than a finished run was asked for mean that it goes on.
+  const auto finished = finished_at(newest);
+  if (finished && (resume.empty() || *finished >= job.training.steps)) return new_run(job);
   const auto checkpoint = newest_valid(newest.checkpoints());
   if (resume.empty()) {
     if (!checkpoint) return new_run(job);

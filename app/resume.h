@@ -20,7 +20,8 @@ struct ResumePoint {
 
 /// Decides what `--resume` means (docs/run-directory.md):
 /// "": a new run; refused if the newest run of that name is unfinished and has checkpoints.
-/// "never": a new run.  "auto": the newest unfinished run of that name goes on, else a new run.
+/// "never": a new run.  "auto": the newest run of that name goes on if it is unfinished or training.steps
+/// now says more steps than it was trained to, else a new run.
 /// A run that goes on keeps its configuration but for the keys of mutable_on_resume().
 /// Errors: failed_precondition (names the run and what to add), invalid_argument (a changed key that may not), data_loss.
 Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume, const std::string& dataset_fingerprint);

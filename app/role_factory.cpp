@@ -8,8 +8,8 @@
 
 #include "app/feed_keys.h"
 #include "app/job_setup.h"
+#include "app/tokenize.h"
 #include "app/version.h"
-#include "model/text/tokenizer.h"
 #include "placement/memory_model.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/role.h"
@@ -23,7 +23,7 @@ namespace troupe {
 namespace {
 
 constexpr std::uint32_t kCreditsPerDecoder = 2;   // one in work, one waiting: the decoder never idles between items
-constexpr std::chrono::milliseconds kDialDeadline{20'000};
+constexpr std::chrono::milliseconds kDialDeadline{2'000};   // one attempt: a decoder dials again while the address is valid
 
 template <class T>
 T value_or_throw(Result<T> result) {
@@ -31,22 +31,10 @@ T value_or_throw(Result<T> result) {
   return std::move(result).value();
 }
 
-Tokenize make_tokenize(const TextEncoderConfig& config) {
-  auto made = make_tokenizer(config);
-  if (!made) throw std::runtime_error(made.error().message());
-  std::shared_ptr<const Tokenizer> tokenizer = std::move(*made);
-  return [tokenizer](const std::string& prompt, std::span<std::int64_t> ids, std::span<std::int64_t> mask) -> Result<void> {
-    const TokenizedText text = tokenizer->tokenize(prompt);
-    std::copy(text.ids.begin(), text.ids.end(), ids.begin());
-    std::copy(text.mask.begin(), text.mask.end(), mask.begin());
-    return {};
-  };
-}
-
 std::unique_ptr<Role> make_decoder(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
   const auto dataset = value_or_throw(open_dataset(context.config));
   auto builder = std::make_shared<SampleBuilder>(
-      value_or_throw(SampleBuilder::make(dataset, context.config, make_tokenize(context.config.model.text_encoder))));
+      value_or_throw(SampleBuilder::make(dataset, context.config, value_or_throw(make_tokenize(context.config.model.text_encoder)))));
   BuildSample build = [builder](Stream stream, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(builder->layout().bytes);
     TROUPE_TRY(builder->build(stream, position, slot.first(bytes)));
@@ -76,7 +64,7 @@ std::vector<ChannelOptions> feed_channels(const RoleContext& context, const Role
                        .slots = static_cast<std::uint32_t>(feed_slots(context.config, context.plan.batch)),
                        .slot_bytes = 0,
                        .transport = threads_only ? Transport::inproc : Transport::shm,
-                       .endpoint = fmt::format("ipc://{}/{}.flow", context.runtime_dir, file)};
+                       .endpoint = threads_only ? "" : fmt::format("ipc://{}/{}.flow", context.runtime_dir, file)};
   const auto views = static_cast<std::int64_t>(context.config.data.embodiment.views.size());
   local.slot_bytes = static_cast<std::size_t>(value_or_throw(sample_layout(context.config.data, context.config.model, views)).bytes);
   std::vector<ChannelOptions> channels{local};
@@ -93,7 +81,8 @@ std::vector<ChannelOptions> feed_channels(const RoleContext& context, const Role
 std::unique_ptr<Role> make_learner(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
   LearnerRole::Setup setup{
       .identity = identity,
-      .rank = {.config = context.config, .batch = context.plan.batch, .actor = identity.actor, .run_dir = context.run_dir},
+      .rank = {.config = context.config, .batch = context.plan.batch, .actor = identity.actor, .incarnation = identity.incarnation,
+               .run_dir = context.run_dir},
       .rank_index = planned(context.plan, identity.actor).process_rank,
       .channels = feed_channels(context, identity)};
   auto make_task = [config = context.config]() -> std::unique_ptr<TrainingTask> { return value_or_throw(SftTask::make(config)); };

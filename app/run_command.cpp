@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "comm/curve_keys.h"
 #include "placement/render.h"
+#include "workers/checkpoint/reader.h"
 #include "workers/node/inventory.h"
 #include "workers/node/node_role.h"
 
@@ -157,6 +158,12 @@ class RunSession {
       return kInfeasible;
     }
     plan_ = std::get<Plan>(std::move(outcome));
+    for (const PlannedActor& actor : plan_.actors) {
+      if (actor.role == "decoder" || actor.node == 0) continue;
+      return explain(Error{Errc::failed_precondition,
+                           fmt::format("{} is planned on node/{}; this build runs learners and the checkpointer on the machine of `troupe run`. Place "
+                                       "them there: {{node_group: node, placement: \"0:...\"}}", actor.name, actor.node)}, kInfeasible);
+    }
     if (plan_.collective == "nccl") {
       return explain(Error{Errc::failed_precondition, "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""}, kInfeasible);
     }
@@ -210,10 +217,10 @@ class RunSession {
         *process_->system, *process_->bridge, [this, launch](const RoleIdentity&, const std::string&, Outbox outbox) -> std::unique_ptr<Role> {
           return std::make_unique<NodeRole>(
               launch,
-              [this](const RoleIdentity& id, const std::string& role, std::function<void()> on_end) { actors_->spawn(id, role, std::move(on_end)); },
+              [this](const RoleIdentity& id, const std::string& role, NodeRole::OnEnd on_end) { actors_->spawn(id, role, std::move(on_end)); },
               [this](const std::string& actor) { actors_->stop(actor); }, std::move(outbox));
         });
-    node_->spawn({.actor = "node/0", .incarnation = 0}, "node", [] {});
+    node_->spawn({.actor = "node/0", .incarnation = 0}, "node", [](const std::string&) {});
   }
 
   /// Feeds listen for other hosts' decoders only where other hosts may join.
@@ -267,14 +274,21 @@ int run_command(const RunOptions& options) {
   if (!cost) return explain(cost.error(), kUsage);
   auto dataset = open_dataset(config->job);
   if (!dataset) return explain(dataset.error(), kUsage);
-  if (options.dry_run) {
+  // With further nodes to come only --dry-run can judge by this machine; else an infeasible job leaves nothing behind.
+  if (options.dry_run || config->job.cluster.num_nodes == 1) {
     auto outcome = make_plan(own_cluster(), config->job, *cost);
     if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
       explain(*infeasible, *config);
       return kInfeasible;
     }
-    fmt::print("{}", to_table(std::get<Plan>(outcome), config->job));
-    return kOk;
+    const ModelInitConfig& init = config->job.model.init;
+  if (init.mode == "checkpoint") {
+    if (auto weights = CheckpointReader::open(init.path); !weights) return explain(weights.error().with("model.init.path"), kUsage);
+  }
+  if (options.dry_run) {
+      fmt::print("{}", to_table(std::get<Plan>(outcome), config->job));
+      return kOk;
+    }
   }
   return RunSession(options, std::move(*config), std::move(*dataset), std::move(*cost)).run();
 }

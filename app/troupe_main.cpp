@@ -89,6 +89,8 @@ struct CommandLine {
     n->add_option("--controller", node.controller, "address that `troupe run --listen` printed (default: the token's)");
     n->add_option("--token-file", node.token_file, "file that `troupe run --listen` wrote")->required();
     n->add_option("--name", node.name, "name of this node (default: host name)");
+    n->add_option("--join-timeout", node.join_timeout_s, "seconds until a controller that does not let this node in is given up (default: 60)")
+        ->check(CLI::Range(0.5, 86400.0));
     auto* s = app.add_subcommand("status", "what runs where, and how fast");
     s->add_option("run", status.run, "run directory or job name (default: the latest)");
     s->add_option("--run-root", status.run_root, "folder of run directories");

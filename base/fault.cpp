@@ -25,6 +25,7 @@ struct Armed {
 
 struct State {
   std::mutex mutex;
+  std::string process;
   std::vector<Armed> armed;
   std::atomic<bool> any{false};
 };
@@ -112,9 +113,10 @@ Result<void> fault_point(std::string_view point, std::string_view subject) {
   Armed hit;
   {
     std::lock_guard lock(s.mutex);
+    const std::string named = subject.starts_with(s.process) ? std::string(subject) : fmt::format("{} {}", s.process, subject);
     for (Armed& a : s.armed) {
       if (a.point != point) continue;
-      if (!a.subject.empty() && subject.find(a.subject) == std::string_view::npos) continue;
+      if (!a.subject.empty() && named.find(a.subject) == std::string::npos) continue;
       if (a.skip > 0) {
         --a.skip;
         continue;
@@ -127,6 +129,12 @@ Result<void> fault_point(std::string_view point, std::string_view subject) {
   }
   if (hit.point.empty()) return {};
   return trigger(hit, point, subject);
+}
+
+void name_fault_process(const std::string& instance) {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.process = instance;
 }
 
 Result<void> arm_faults(const std::string& spec) {

@@ -14,8 +14,13 @@ namespace troupe {
 /// `kill` (SIGKILL to this process), `stall` (block for 1 hour, to script a stopped process) and `enospc` (Error
 /// resource_exhausted "No space left on device"). `count` limits how often it fires (default 1), `skip` passes over the first hits.
 /// `subject` narrows it to one actor or file: TROUPE_FAULT="decode@episode_000003:fail".
+/// In a process that has said whose it is (name_fault_process), a subject that does not begin with that name counts as preceded
+/// by it and a space, so that a spec can strike one incarnation: TROUPE_FAULT="checkpoint.write@checkpointer/0#0:kill".
 /// Points in use are listed in docs/fault-points.md.
 Result<void> fault_point(std::string_view point, std::string_view subject = {});
+
+/// Says which actor's process this is, such as "learner/1#0". Call it before threads that pass fault points start.
+void name_fault_process(const std::string& instance);
 
 /// Arms faults from text in the syntax above, replacing those armed before. Errors: invalid_argument.
 Result<void> arm_faults(const std::string& spec);

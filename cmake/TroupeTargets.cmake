@@ -95,10 +95,16 @@ function(troupe_test path)
                                               SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
   else()
     include(GoogleTest)
-    # The list passes through a generated script, where bare semicolons would end the value.
-    string(REPLACE ";" "\\;" labels "${arg_LABELS}")
-    string(REPLACE ";" "\\;" variables "${environment}")
-    gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${path}." PROPERTIES LABELS "${labels}"
-                         TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${variables}")
+    # Discovery passes properties through several list expansions, which would cut LABELS and ENVIRONMENT after their first element;
+    # so a file that ctest reads after the discovered cases sets them.
+    gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_PREFIX "${path}."
+                         TEST_LIST ${target}_cases)
+    set(properties_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_properties.cmake)
+    file(CONFIGURE OUTPUT ${properties_file} @ONLY CONTENT [=[
+foreach(case IN LISTS @target@_cases)
+  set_tests_properties("${case}" PROPERTIES LABELS "@arg_LABELS@" TIMEOUT @arg_TIMEOUT@ ENVIRONMENT "@environment@")
+endforeach()
+]=])
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties_file})
   endif()
 endfunction()

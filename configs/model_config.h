@@ -105,8 +105,8 @@ struct ModelInitConfig {
   std::string path;
 
   template <class V> static void describe(V& v) {
-    v.choice("mode", &ModelInitConfig::mode, "random: from job.seed; checkpoint: a safetensors file, an export folder or a Troupe checkpoint", {"random", "checkpoint"});
-    v.field("path", &ModelInitConfig::path, "file or folder for mode checkpoint");
+    v.choice("mode", &ModelInitConfig::mode, "random: from job.seed; checkpoint: the weights of a Troupe checkpoint, moments at zero", {"random", "checkpoint"});
+    v.field("path", &ModelInitConfig::path, "checkpoint folder (.../checkpoints/step_NNNNNN) for mode checkpoint");
   }
 };
 

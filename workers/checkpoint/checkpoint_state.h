@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "model/shard/engine.h"
 #include "workers/checkpoint/reader.h"
 
@@ -22,6 +24,21 @@ class CheckpointState final : public StateSource {
 
  private:
   const CheckpointReader& reader_;
+};
+
+/// The weights of a checkpoint as the start of a new job: moments are zero and no update is behind them.
+class WeightsOnly final : public StateSource {
+ public:
+  explicit WeightsOnly(const CheckpointReader& reader) : state_(reader) {}
+  std::int64_t updates() const override { return 0; }
+  Result<void> read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count, float* out) const override {
+    if (kind == StateKind::master) return state_.read(unit, kind, begin, count, out);
+    std::fill_n(out, count, 0.0f);
+    return {};
+  }
+
+ private:
+  const CheckpointState state_;
 };
 
 /// The manifest's description of a model's units, from the layouts an engine uses.

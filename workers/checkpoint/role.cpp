@@ -64,7 +64,7 @@ void CheckpointerRole::run() {
 }
 
 Result<WrittenCheckpoint> CheckpointerRole::write(const CheckpointBegin& request) const {
-  TROUPE_TRY(fault_point("checkpointer.begin", fmt::format("step {}", request.step)));
+  TROUPE_TRY(fault_point("checkpointer.begin", fmt::format("{} step {}", identity_.instance(), request.step)));
   Description description = describe_(request);
   CheckpointRequest job{.directory = request.directory, .manifest = std::move(description.manifest), .ranks = {},
                         .attachments = std::move(description.attachments)};

@@ -31,6 +31,8 @@ class CheckpointCoordinator {
 
   /// The newest committed checkpoint: found on disk at start, advanced by commits.
   std::int64_t committed_step() const { return committed_step_; }
+  /// The checkpointer has been asked and has not answered; tick() watches its deadline.
+  bool is_writing() const { return pending_ && pending_->sent && !pending_->retry_at; }
   /// Folder of it; empty before the first.
   const std::string& committed_directory() const { return committed_directory_; }
   void resume_from(std::int64_t step, const std::string& directory);

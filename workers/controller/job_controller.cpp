@@ -114,6 +114,7 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
   if (!actor || m.incarnation != actor->incarnation || actor->state == ActorState::gone) return;
   const bool was_wanted = state_ != JobState::stopping && !actor->removing;
   actor->state = ActorState::gone;
+  silent_since_.erase(m.actor);
   if (actor->removing) {
     effects_.event(Severity::info, "scaled_down", fmt::format("{} left", m.actor));
     actors_.erase(m.actor);
@@ -151,6 +152,7 @@ void JobController::lose_learner(const ActorRecord& actor, const std::string& wh
   regroup_at_.reset();
   checkpoints_.abandon();
   finished_.clear();
+  silent_since_.clear();   // the plan they owed an answer to is void
   for (const ActorRecord* other : actors_.of_role("learner")) {
     if (other->plan.name == actor.plan.name || other->state != ActorState::up) continue;
     effects_.send(other->plan.name, GroupAbort{.actor = actor.plan.name, .fence = fence_, .reason = why});
@@ -201,6 +203,7 @@ void JobController::form_group(const std::string& reason, TimePoint now) {
   std::erase_if(void_positions_, [&](std::int64_t p) { return p >= resume * setup_.plan.batch.global; });
   const auto learners = actors_.of_role("learner");
   for (const ActorRecord* learner : learners) {
+    silent_since_.try_emplace(learner->plan.name, now);   // one that still owes an answer to the plan before is no younger for it
     effects_.send(learner->plan.name,
                   GroupPlan{.fence = fence_, .rank = learner->plan.process_rank, .world = static_cast<std::int64_t>(learners.size()),
                             .backend = setup_.plan.collective, .store = fmt::format("{}/store-{:016x}", setup_.runtime_dir, fence_),
@@ -217,8 +220,10 @@ void JobController::form_group(const std::string& reason, TimePoint now) {
 void JobController::on(const std::string&, const GroupUp& m, TimePoint now) {
   if (m.fence != fence_) return;
   group_up_.insert(m.actor);
+  silent_since_.erase(m.actor);
   for (const auto& [kind, bytes] : m.bytes) learner_bytes_[kind] = std::max(learner_bytes_[kind], bytes);
   if (group_up_.size() < actors_.of_role("learner").size()) return;
+  if (epoch_ == 1) report_memory();
   if (epoch_ > 1) effects_.event(Severity::info, "regrouped", fmt::format("all {} learner ranks resume at step {}", group_up_.size(), step_));
   set_state(interrupted_ ? JobState::draining : JobState::running, now);
   last_progress_ = now;
@@ -227,8 +232,21 @@ void JobController::on(const std::string&, const GroupUp& m, TimePoint now) {
   }
 }
 
+void JobController::report_memory() {
+  const MemoryTable& planned = setup_.plan.learner_memory;
+  const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  const auto part = [&](const char* kind, std::int64_t plan) {
+    return fmt::format("{} {:.1f} MiB (plan {:.1f})", kind, mib(learner_bytes_[kind]), mib(plan));
+  };
+  effects_.event(Severity::info, "memory",
+                 fmt::format("memory per rank: {}, {}, {}; process {:.0f} MiB resident", part("shards", planned.shard_bytes),
+                             part("slots", planned.param_slot_bytes), part("gradients", planned.grad_slot_bytes), mib(learner_bytes_["process"])));
+}
+
 void JobController::on(const std::string& from, const GroupAbort& m, TimePoint now) {
-  if (m.fence != fence_ || regroup_at_ || state_ == JobState::stopping) return;
+  if (m.fence != fence_) return;
+  silent_since_.erase(from);
+  if (regroup_at_ || state_ == JobState::stopping) return;
   effects_.event(Severity::info, "group_lost", fmt::format("{} left the group: {}", from, m.reason));
   // A dead peer's obituary usually follows at once and names the cause; without one, the group forms again as it is.
   regroup_at_ = now + kWaitForObituary;
@@ -395,25 +413,11 @@ void JobController::tick(TimePoint now) {
       stop(actor, std::chrono::milliseconds(0), "did not come up");
     }
   }
-  if (regroup_at_ && now >= *regroup_at_) {
-    regroup_at_.reset();
-    if (actors_.all_up("learner")) form_group("a collective failed", now);
-  }
   if (checkpoints_.tick(now)) {
     effects_.event(Severity::warn, "stuck", "the checkpointer overran checkpoint.timeout_s; it is killed");
     if (ActorRecord* writer = actors_.find("checkpointer/0")) stop(*writer, std::chrono::milliseconds(0), "stuck");
   }
-  // A rank that does not come up in the new group is stopped or stuck: its node kills it, which frees the rest.
-  const bool forming = fence_ != 0 && group_up_.size() < actors_.of_role("learner").size() && actors_.all_up("learner");
-  if (forming && now - state_since_ > seconds(setup_.config.cluster.start_timeout_s)) {
-    for (ActorRecord* learner : actors_.of_role("learner")) {
-      if (group_up_.count(learner->plan.name)) continue;
-      effects_.event(Severity::warn, "stuck", fmt::format("{} did not join the group of step {}; it is killed", learner->plan.name, step_));
-      learner->state = ActorState::stopping;
-      stop(*learner, std::chrono::milliseconds(0), "did not join the group");
-    }
-    state_since_ = now;
-  }
+  watch_group(now);
 }
 
 }  // namespace troupe

@@ -91,6 +91,8 @@ class JobController {
   void plan_restart(ActorRecord& actor, const ActorExited& exit, TimePoint now);
   void lose_learner(const ActorRecord& actor, const std::string& why, TimePoint now);
   void form_group(const std::string& reason, TimePoint now);
+  void watch_group(TimePoint now);
+  bool kill_silent(std::chrono::milliseconds longer_than, TimePoint now);
   void send_peers(const ActorRecord& decoder);
   void producer_gone(const std::string& instance);
   void set_state(JobState state, TimePoint now);
@@ -98,6 +100,7 @@ class JobController {
   void stop_everything(TimePoint now);
   bool everything_ended() const;
   void check_void_budget(TimePoint now);
+  void report_memory();
   Message with_environment(const ActorRecord& actor) const;
 
   Setup setup_;
@@ -113,6 +116,7 @@ class JobController {
   std::uint64_t fence_ = 0;
   std::set<std::string> group_up_;
   std::set<std::string> finished_;
+  std::map<std::string, TimePoint> silent_since_;   // learners that owe an answer to their group's plan, and since when
   std::optional<TimePoint> regroup_at_;       // a collective failed and nobody has died yet
   int fruitless_groups_ = 0;                  // formed without a committed step in between
   std::int64_t step_ = 0;

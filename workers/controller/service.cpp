@@ -56,15 +56,24 @@ void ControllerService::handle(const std::string& from, const Message& message, 
 }
 
 void ControllerService::join(const std::string& from, const Join& request, TimePoint now) {
+  const auto known = membership_.members().find(request.name);
+  const bool lived = known != membership_.members().end() && known->second.alive;
+  const std::int64_t replaced = lived && known->second.incarnation != request.incarnation ? known->second.rank : 0;
+  // A node repeats its request until it hears the answer; only the first is news.
+  const auto introduced = introduced_.find(request.name);
+  const bool repeated = lived && introduced != introduced_.end() && introduced->second == request.incarnation;
   const auto rank = membership_.join(request, from, now);
   if (!rank) {
     send(from, Reply{.code = 2, .text = rank.error().message()});
     return;
   }
+  // Another agent under a living node's name: the one before has ended, and what it hosted with it.
+  if (replaced != 0) job_.node_lost(replaced, now);
   NodeSnapshot node{.name = request.name, .cpus = request.cpus, .memory_bytes = request.memory_bytes, .devices = {}};
   send(from, Joined{.term = setup_.job.term, .node_rank = *rank, .lease_ms = setup_.lease.count(), .config = setup_.config_yaml,
                     .run_dir = setup_.job.run.root(), .plan = to_json(job_.plan())});
-  job_.node_joined(node, *rank);
+  introduced_[request.name] = request.incarnation;
+  if (!repeated) job_.node_joined(node, *rank);
 }
 
 void ControllerService::tick(TimePoint now) {

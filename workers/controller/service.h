@@ -66,6 +66,7 @@ class ControllerService final : public ControllerEffects {
   const Outbox outbox_;
   const Print print_;
   std::ofstream events_;
+  std::map<std::string, std::uint64_t> introduced_;   // incarnation of each node that was told to the job
   RunStatistics statistics_;
   std::vector<std::string> notable_;
   std::int64_t newest_step_ = 0;

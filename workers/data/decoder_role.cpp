@@ -35,6 +35,10 @@ class DecoderRole::Connection {
  private:
   void serve() {
     auto dialled = role_.dial_(address_, role_.identity_.instance());
+    // A feed that does not answer may only be slow, or stopped: nobody but the controller says that it is gone.
+    while (!dialled && dialled.error().code() == Errc::deadline_exceeded && !stopping_) {
+      dialled = role_.dial_(address_, role_.identity_.instance());
+    }
     if (!dialled) {
       // The feed's process may just have died; the controller sends new addresses when it is back.
       log::warn("{}: cannot reach a feed: {}", role_.identity_.actor, dialled.error().message());
@@ -64,7 +68,7 @@ class DecoderRole::Connection {
     const std::span<std::byte> slot = producer_->slot(credit);
     {
       std::lock_guard lock(role_.build_mutex_);
-      const auto faulted = fault_point("decoder.item", fmt::format("{} position {}", role_.identity_.actor, credit.position));
+      const auto faulted = fault_point("decoder.item", fmt::format("{} position {}", role_.identity_.instance(), credit.position));
       const auto bytes = faulted ? role_.build_(credit.stream, credit.position, slot) : Result<std::size_t>(faulted.error());
       if (bytes) {
         item.bytes = *bytes;

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "base/log.h"
 #include "workers/checkpoint/checkpoint_state.h"
@@ -20,6 +23,14 @@ EngineOptions engine_options(const JobConfig& config) {
                     .beta2 = config.optimizer.betas.at(1),
                     .eps = config.optimizer.eps,
                     .weight_decay = config.optimizer.weight_decay}};
+}
+
+/// Resident memory of this process as the kernel counts it; 0 when it cannot be read.
+std::int64_t process_resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace
@@ -127,13 +138,16 @@ void LearnerRank::follow(const GroupPlan& plan) {
 }
 
 Result<void> LearnerRank::restore(const GroupPlan& plan) {
-  if (plan.checkpoint.empty()) {
+  const ModelInitConfig& init = setup_.config.model.init;
+  const bool fresh = plan.checkpoint.empty();
+  if (fresh && init.mode == "random") {
     engine_.initialise(static_cast<std::uint64_t>(setup_.config.job.seed));
     return {};
   }
-  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(plan.checkpoint));
+  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(fresh ? init.path : plan.checkpoint));
   TROUPE_TRY(reader->check_layout(manifest_units(task_.network()->units(), engine_.layouts())));
   TROUPE_TRY(reader->verify_digests());
+  if (fresh) return engine_.load(WeightsOnly(*reader));
   return engine_.load(CheckpointState(*reader));
 }
 
@@ -141,6 +155,7 @@ Result<void> LearnerRank::report_group_up(const GroupPlan& plan) {
   auto bytes = engine_.bytes();
   bytes["resident"] = task_.resident_bytes();
   bytes["snapshot"] = static_cast<std::int64_t>(engine_.snapshot_bytes());
+  bytes["process"] = process_resident_bytes();
   report_(GroupUp{.actor = setup_.actor, .fence = plan.fence, .bytes = bytes});
   std::lock_guard lock(mutex_);
   if (aborted_) return Error{Errc::aborted, "told to leave the group"};

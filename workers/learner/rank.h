@@ -34,6 +34,7 @@ class LearnerRank {
     JobConfig config;
     BatchPlan batch;
     std::string actor;             ///< "learner/0"
+    std::int64_t incarnation = 0;  ///< which start of that actor this is; names it at fault points
     std::string run_dir;           ///< ledger/ and eval/ are written below it
   };
   using Report = std::function<void(const Message&)>;

@@ -52,7 +52,7 @@ Result<StepVote> LearnerRank::compute(std::int64_t step, std::vector<Feed::Sampl
     auto begin = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(const auto samples, feed_.take(step, micro, step_timeout()));
     times.stall += seconds_since(begin);
-    TROUPE_TRY(fault_point("learner.step", fmt::format("{} step {}", setup_.actor, step)));
+    TROUPE_TRY(fault_point("learner.step", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step)));
     begin = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(const Batch inputs, task_.train_batch(samples));
     TROUPE_ASSIGN(const MicroResult result, engine_.accumulate(inputs, weight, micro == 0));
@@ -145,7 +145,7 @@ Result<bool> LearnerRank::train_step(std::int64_t step) {
   report_step(step, vote, lr, times, consumed, vote.finite);
   const bool evaluation_due = config.eval.every > 0 && ((step + 1) % config.eval.every == 0 || step + 1 == config.training.steps);
   if (evaluation_due) TROUPE_TRY(evaluate(step + 1));
-  TROUPE_TRY(fault_point("learner.committed", fmt::format("{} step {}", setup_.actor, step + 1)));
+  TROUPE_TRY(fault_point("learner.committed", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step + 1)));
   return finish;
 }
 

@@ -101,7 +101,8 @@ Result<Batch> SftTask::eval_batch(const std::vector<Feed::Sample>& samples, std:
 }
 
 Result<void> SftTask::predict(const Feed::Sample& sample, const Forward& forward, const std::string& file, bool write) {
-  const Batch batch = features_->encode(collate({sample}));
+  const Batch collated = collate({sample});
+  const Batch batch = features_->encode(collated);
   const auto seed = static_cast<std::uint64_t>(job_.job.seed);
   const std::vector<std::uint64_t> positions{static_cast<std::uint64_t>(sample.position)};
   const at::Tensor& clean = batch.at(batch_keys::kCleanLatents);
@@ -118,7 +119,7 @@ Result<void> SftTask::predict(const Feed::Sample& sample, const Forward& forward
       {"predicted_actions", used(predicted.actions)},
       {"predicted_frames", to_frames(features_->codec().decode(predicted.video)[0])},
       {"true_actions", used(actions)},
-      {"true_frames", to_frames(features_->codec().decode(clean)[0])}};
+      {"true_frames", to_frames(to_unit_video(collated.at(batch_keys::kImages), job_.model.target_height, job_.model.target_width)[0])}};
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   if (error) return Error{Errc::failed_precondition, fmt::format("{}: {}", file, error.message())};

@@ -42,7 +42,11 @@ void NodeRole::spawn(const Spawn& request) {
     spawn_process(request);
     return;
   }
-  spawn_local_({.actor = request.actor, .incarnation = request.incarnation}, request.role, [this, request] {
+  spawn_local_({.actor = request.actor, .incarnation = request.incarnation}, request.role, [this, request](const std::string& failure) {
+    if (!failure.empty()) {
+      report_failure(request, failure);
+      return;
+    }
     outbox_("controller", ActorExited{.actor = request.actor, .incarnation = request.incarnation, .exit_code = 0, .signal = 0,
                                       .killed_by_us = true, .stderr_tail = "", .out_of_memory = false});
   });

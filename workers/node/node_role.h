@@ -27,8 +27,9 @@ class NodeRole final : public Role {
     std::string data_host;      ///< address other nodes' decoders reach feeds by; empty: this machine only
     std::map<std::string, std::string> environment;
   };
-  /// Starts an actor inside this process; `on_end` is called once when it has ended.
-  using SpawnLocal = std::function<void(const RoleIdentity& identity, const std::string& role, std::function<void()> on_end)>;
+  /// Called once when an actor of this process has ended; `failure` says why it could not start, empty: it ended in order.
+  using OnEnd = std::function<void(const std::string& failure)>;
+  using SpawnLocal = std::function<void(const RoleIdentity& identity, const std::string& role, OnEnd on_end)>;
   using StopLocal = std::function<void(const std::string& actor)>;
 
   NodeRole(Launch launch, SpawnLocal spawn_local, StopLocal stop_local, Outbox outbox);

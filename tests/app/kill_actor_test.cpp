@@ -1,0 +1,86 @@
+// Host processes that are killed or stopped in the middle of a run: the run completes, and trains what it would have trained.
+#include "tests/app/kill_fixture.h"
+
+namespace troupe {
+namespace {
+
+using KillActorTest = KillTest;
+
+TEST_F(KillActorTest, KillsOfEveryRoleLeaveTheSameWeights) {
+  auto job = run("killed");
+  const std::vector<std::pair<int, std::string>> kills = {{3, "decoder/0"}, {7, "learner/1"}, {12, "checkpointer/0"},
+                                                          {18, "learner/0"}, {22, "decoder/1"}, {27, "learner/1"}};
+  for (const auto& [step, actor] : kills) {
+    ASSERT_TRUE(job->wait_output(step_line(step))) << job->output();
+    strike(*job, actor, SIGKILL);
+  }
+  expect_complete(*job, "killed");
+  for (const auto& [step, actor] : kills) EXPECT_NE(job->output().find(actor + " killed by signal 9; restart"), std::string::npos) << actor;
+  EXPECT_EQ(weights("killed"), undisturbed_weights());
+}
+
+TEST_F(KillActorTest, KillsDuringTheStartAreSurvived) {
+  auto job = run("early", {"training.steps=10"});
+  for (const char* actor : {"learner/0", "decoder/1", "checkpointer/0", "learner/1"}) strike(*job, actor, SIGKILL);
+  expect_complete(*job, "early");
+}
+
+TEST_F(KillActorTest, AllHostsKilledAtOnceComeBack) {
+  auto job = run("all");
+  ASSERT_TRUE(job->wait_output(step_line(12))) << job->output();
+  for (const auto& [instance, pid] : job->hosts()) ::kill(pid, SIGKILL);
+  expect_complete(*job, "all");
+  EXPECT_EQ(weights("all"), undisturbed_weights());
+}
+
+TEST_F(KillActorTest, AStoppedDecoderIsReplaced) {
+  auto job = run("stopped", {"data.decode_deadline_s=2"});
+  ASSERT_TRUE(job->wait_output(step_line(5))) << job->output();
+  const pid_t stopped = strike(*job, "decoder/0", SIGSTOP);
+  expect_complete(*job, "stopped");
+  EXPECT_NE(job->output().find("data.decode_deadline_s"), std::string::npos) << job->output();
+  EXPECT_FALSE(JobProcess::is_running(stopped));
+}
+
+TEST_F(KillActorTest, AStoppedLearnerIsKilledAndItsPeerIsNot) {
+  auto job = run("stopped", {"training.step_timeout_s=5", "cluster.start_timeout_s=5"});
+  ASSERT_TRUE(job->wait_output(step_line(7))) << job->output();
+  const auto peer = job->host("learner/0");
+  strike(*job, "learner/1", SIGSTOP);
+  ASSERT_TRUE(job->wait_output("learner/1 did not join the group")) << job->output();
+  EXPECT_EQ(job->host("learner/0"), peer);
+  expect_complete(*job, "stopped");
+  EXPECT_EQ(job->output().find("learner/0 killed"), std::string::npos) << job->output();
+}
+
+TEST_F(KillActorTest, LearnersThatAreAllStoppedAreReplaced) {
+  auto job = run("stopped", {"training.step_timeout_s=2", "cluster.start_timeout_s=5"});
+  ASSERT_TRUE(job->wait_output(step_line(7))) << job->output();
+  for (const char* actor : {"learner/0", "learner/1"}) strike(*job, actor, SIGSTOP);
+  expect_complete(*job, "stopped");
+}
+
+TEST_F(KillActorTest, AStoppedCheckpointerIsKilledAtItsDeadline) {
+  auto job = run("stopped", {"checkpoint.timeout_s=2"});
+  ASSERT_TRUE(job->wait_output(step_line(6))) << job->output();
+  strike(*job, "checkpointer/0", SIGSTOP);
+  expect_complete(*job, "stopped");
+  EXPECT_NE(job->output().find("checkpoint.timeout_s"), std::string::npos) << job->output();
+}
+
+TEST_F(KillActorTest, AnEmptyRestartBudgetEndsTheRunAndKeepsItsCheckpoints) {
+  auto job = run("budget", {"cluster.restart.budget=1"});
+  ASSERT_TRUE(job->wait_output(step_line(8))) << job->output();
+  strike(*job, "decoder/1", SIGKILL);
+  ASSERT_TRUE(job->wait_output("decoder/1 killed by signal 9; restart 1")) << job->output();
+  strike(*job, "decoder/1", SIGKILL);
+  EXPECT_EQ(job->wait(kRunDeadline), 4) << job->output();
+  EXPECT_NE(job->output().find("decoder/1 killed by signal 9 and is not started again"), std::string::npos) << job->output();
+  EXPECT_NE(job->output().find("cluster.restart.budget"), std::string::npos) << job->output();
+  EXPECT_TRUE(std::filesystem::exists(run_directory("budget") + "/checkpoints/step_000005/manifest.json"));
+  auto resumed = run("budget", {}, {"--resume", "auto"});
+  expect_complete(*resumed, "budget");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,72 @@
+// The process of `troupe run` is killed, doubled or told to stop.
+#include "tests/app/kill_fixture.h"
+
+namespace troupe {
+namespace {
+
+using KillControllerTest = KillTest;
+
+TEST_F(KillControllerTest, AKilledRunLeavesNobodyBehindAndResumesToTheSameWeights) {
+  auto job = run("killed");
+  ASSERT_TRUE(job->wait_output(step_line(13))) << job->output();
+  const auto hosts = job->hosts();
+  EXPECT_EQ(hosts.size(), 5u);
+  job->kill(SIGKILL);
+  ASSERT_EQ(job->wait(10s), 128 + SIGKILL);
+  auto resumed = run("killed", {}, {"--resume", "auto"});
+  const auto all_gone = [&] {
+    return std::none_of(hosts.begin(), hosts.end(), [](const auto& host) { return JobProcess::is_running(host.second); });
+  };
+  EXPECT_TRUE(resumed->wait_until(all_gone, 15s));
+  expect_complete(*resumed, "killed");
+  EXPECT_NE(resumed->output().find("resuming at step 10"), std::string::npos) << resumed->output();
+  EXPECT_EQ(weights("killed"), undisturbed_weights());
+}
+
+TEST_F(KillControllerTest, AKillBeforeTheFirstCheckpointStartsOver) {
+  auto job = run("killed", {"training.steps=10"});
+  ASSERT_TRUE(job->wait_output(step_line(2))) << job->output();
+  job->kill(SIGKILL);
+  ASSERT_EQ(job->wait(10s), 128 + SIGKILL);
+  auto resumed = run("killed", {"training.steps=10"}, {"--resume", "auto"});
+  expect_complete(*resumed, "killed");
+}
+
+TEST_F(KillControllerTest, ASecondControllerOfTheSameRunIsRefused) {
+  auto job = run("twice");
+  ASSERT_TRUE(job->wait_output(step_line(6))) << job->output();
+  auto second = run("twice", {}, {"--resume", "auto"});
+  EXPECT_EQ(second->wait(30s), 2) << second->output();
+  EXPECT_NE(second->output().find("another controller runs this job"), std::string::npos) << second->output();
+  expect_complete(*job, "twice");
+}
+
+TEST_F(KillControllerTest, OneInterruptWritesACheckpointAndEndsWith130) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    auto job = run("once", {}, {"--resume", "auto"});
+    ASSERT_TRUE(job->wait_output("step +[0-9]+/")) << job->output();
+    const auto hosts = job->hosts();
+    job->kill(signal);
+    EXPECT_EQ(job->wait(30s), 130) << job->output();
+    EXPECT_NE(job->output().find("finishing the current step and writing a checkpoint"), std::string::npos) << job->output();
+    for (const auto& [instance, pid] : hosts) EXPECT_FALSE(JobProcess::is_running(pid)) << instance;
+  }
+  auto resumed = run("once", {}, {"--resume", "auto"});
+  expect_complete(*resumed, "once");
+  EXPECT_EQ(weights("once"), undisturbed_weights());
+}
+
+TEST_F(KillControllerTest, ASecondInterruptStopsAtOnceAlsoWithAStoppedLearner) {
+  auto job = run("again");
+  ASSERT_TRUE(job->wait_output(step_line(7))) << job->output();
+  const pid_t stopped = strike(*job, "learner/0", SIGSTOP);
+  job->kill(SIGINT);
+  ASSERT_TRUE(job->wait_output("finishing the current step")) << job->output();
+  job->kill(SIGINT);
+  EXPECT_EQ(job->wait(60s), 130) << job->output();
+  EXPECT_FALSE(JobProcess::is_running(stopped));
+  expect_sound("again");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "tests/support/job_process.h"
+
+namespace troupe {
+
+using namespace std::chrono_literals;
+using testing_support::JobProcess;
+using testing_support::text_of;
+
+/// A folder with a generated dataset, and the quickstart job cut to 40 steps with a checkpoint every 5, each actor in its own process.
+class KillTest : public ::testing::Test {
+ protected:
+  using Words = std::vector<std::string>;
+  static constexpr std::chrono::milliseconds kRunDeadline{150'000}, kToolDeadline{60'000};
+
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override {
+    if (!HasFailure()) std::filesystem::remove_all(folder_);
+  }
+
+  /// Starts `troupe run` under the run root `name`.
+  std::unique_ptr<JobProcess> run(const std::string& name, const Words& overrides = {}, const Words& flags = {},
+                                  const std::map<std::string, std::string>& environment = {}) {
+    Words words = {"run", "quickstart:sft"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Words common = {"training.steps=40", "checkpoint.interval=5", "eval.every=0", "metrics.every=1",
+                          "job.run_root=" + folder_ + "/" + name, "data.sets[0].path=" + folder_ + "/data"};
+    words.insert(words.end(), common.begin(), common.end());
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    std::filesystem::create_directories(folder_ + "/" + name);
+    return std::make_unique<JobProcess>(words, fresh_log(name), environment);
+  }
+  std::unique_ptr<JobProcess> tool(const Words& words) { return std::make_unique<JobProcess>(words, fresh_log("tool")); }
+
+  /// The newest run directory under the run root.
+  std::string run_directory(const std::string& name) const {
+    std::string newest;
+    std::error_code absent;   // the run may not have made it yet
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/" + name + "/quickstart-sft", absent)) {
+      if (entry.is_directory() && !entry.is_symlink()) newest = std::max(newest, entry.path().string());
+    }
+    return newest;
+  }
+  void expect_sound(const std::string& name) {
+    auto verify = tool({"verify", run_directory(name)});
+    EXPECT_EQ(verify->wait(kToolDeadline), 0) << verify->output();
+  }
+  /// What `troupe export` writes: file name -> bytes.
+  std::map<std::string, std::string> weights(const std::string& name) {
+    const std::string out = folder_ + "/" + name + "/weights";
+    std::filesystem::remove_all(out);
+    auto exported = tool({"export", run_directory(name), "--out", out});
+    EXPECT_EQ(exported->wait(kToolDeadline), 0) << exported->output();
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(out)) {
+      if (entry.path().extension() == ".safetensors") files[entry.path().filename()] = text_of(entry.path());
+    }
+    EXPECT_FALSE(files.empty());
+    return files;
+  }
+  /// The weights of a run that nothing happens to.
+  std::map<std::string, std::string> undisturbed_weights() {
+    auto job = run("undisturbed");
+    EXPECT_EQ(job->wait(kRunDeadline), 0) << job->output();
+    return weights("undisturbed");
+  }
+  void expect_complete(JobProcess& job, const std::string& name) {
+    ASSERT_EQ(job.wait(kRunDeadline), 0) << job.output();
+    EXPECT_NE(job.output().find("RUN COMPLETE"), std::string::npos) << job.output();
+    expect_sound(name);
+  }
+  /// Sends `signal` to the actor's newest process, which is waited for.
+  pid_t strike(JobProcess& job, const std::string& actor, int signal) {
+    EXPECT_TRUE(job.wait_until([&] { return job.host(actor).has_value(); }, 30s)) << actor << "\n" << job.output();
+    const pid_t pid = job.host(actor).value_or(0);
+    if (pid != 0) ::kill(pid, signal);
+    return pid;
+  }
+  static std::string step_line(int step) { return "step +" + std::to_string(step) + "/"; }
+
+  const std::string folder_ = (std::filesystem::temp_directory_path() / ("troupe-kill-" + to_hex(new_message_id()))).string();
+
+ private:
+  std::string fresh_log(const std::string& name) { return folder_ + "/" + name + "-" + std::to_string(++logs_) + ".log"; }
+  int logs_ = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace troupe::testing_support {
+
+inline std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// The `troupe` program in a process of its own, its output in a file. Killed and waited for by the destructor; its children go
+/// with it by their parent-death signal.
+class JobProcess {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+
+  JobProcess(std::vector<std::string> arguments, std::string log, const std::map<std::string, std::string>& environment = {})
+      : log_(std::move(log)) {
+    const char* binary = std::getenv("TROUPE_BINARY");
+    if (!binary) throw std::runtime_error("TROUPE_BINARY does not name the program; run the test through ctest");
+    arguments.insert(arguments.begin(), binary);
+    std::vector<std::string> variables;
+    for (char** variable = environ; *variable; ++variable) variables.emplace_back(*variable);
+    for (const auto& [key, value] : environment) variables.push_back(key + "=" + value);
+    auto argv = pointers(arguments), envp = pointers(variables);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
+    posix_spawn_file_actions_adddup2(&files, 1, 2);
+    const int failed = posix_spawn(&pid_, binary, &files, nullptr, argv.data(), envp.data());
+    posix_spawn_file_actions_destroy(&files);
+    if (failed != 0) throw std::runtime_error(std::string(binary) + " cannot be started");
+    pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+    if (pidfd_ < 0) throw std::runtime_error("pidfd_open failed");
+  }
+  ~JobProcess() {
+    if (!exit_code_) {
+      kill(SIGKILL);
+      wait(Milliseconds(10'000));
+    }
+    ::close(pidfd_);
+  }
+  JobProcess(const JobProcess&) = delete;
+  JobProcess& operator=(const JobProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void kill(int signal) const {
+    if (!exit_code_) ::kill(pid_, signal);
+  }
+  std::string output() const { return text_of(log_); }
+
+  /// The exit code, or 128 + signal; nothing if it still runs after `deadline`.
+  std::optional<int> wait(Milliseconds deadline) {
+    if (exit_code_) return exit_code_;
+    pollfd ended{pidfd_, POLLIN, 0};
+    if (::poll(&ended, 1, static_cast<int>(deadline.count())) != 1) return std::nullopt;
+    int status = 0;
+    if (::waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("the program was waited for by somebody else");
+    exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return exit_code_;
+  }
+
+  /// Waits until the condition holds; false if it does not by `deadline`, or when the program ends without it.
+  template <class Condition>
+  bool wait_until(Condition condition, Milliseconds deadline) {
+    const auto until = std::chrono::steady_clock::now() + deadline;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      if (wait(Milliseconds(20))) return condition();
+    }
+    return true;
+  }
+  bool wait_output(const std::string& pattern, Milliseconds deadline = Milliseconds(60'000)) {
+    const std::regex wanted(pattern);
+    return wait_until([&] { return std::regex_search(output(), wanted); }, deadline);
+  }
+
+  /// Its host processes by instance: "decoder/0#1" -> pid.
+  std::map<std::string, pid_t> hosts() const {
+    std::map<std::string, pid_t> found;
+    std::error_code gone;   // processes end while the folder is read
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      const std::string stat = text_of(entry.path() / "stat");
+      const std::size_t after_name = stat.rfind(") ");
+      if (after_name == std::string::npos) continue;
+      char state = 0;
+      pid_t parent = 0;
+      std::istringstream(stat.substr(after_name + 2)) >> state >> parent;
+      if (parent != pid_ || state == 'Z') continue;
+      const auto words = split(text_of(entry.path() / "cmdline"));
+      const std::string actor = after(words, "--actor"), incarnation = after(words, "--incarnation");
+      if (!actor.empty()) found[actor + "#" + incarnation] = std::stoi(name);
+    }
+    return found;
+  }
+  /// Pid of the actor's newest process; nothing if it has none.
+  std::optional<pid_t> host(const std::string& actor) const {
+    std::optional<pid_t> newest;
+    int incarnation = -1;
+    for (const auto& [instance, pid] : hosts()) {
+      if (!instance.starts_with(actor + "#")) continue;
+      const int mark = std::stoi(instance.substr(actor.size() + 1));
+      if (mark > incarnation) incarnation = mark, newest = pid;
+    }
+    return newest;
+  }
+
+  /// False for a process that has ended, also when nobody has waited for it yet.
+  static bool is_running(pid_t pid) {
+    const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
+    const std::size_t after_name = stat.rfind(") ");
+    return after_name != std::string::npos && stat[after_name + 2] != 'Z' && stat[after_name + 2] != 'X';
+  }
+
+ private:
+  static std::vector<char*> pointers(std::vector<std::string>& words) {
+    std::vector<char*> result;
+    for (std::string& word : words) result.push_back(word.data());
+    result.push_back(nullptr);
+    return result;
+  }
+  static std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> words;
+    std::istringstream stream(text);
+    for (std::string word; std::getline(stream, word, '\0');) words.push_back(word);
+    return words;
+  }
+  static std::string after(const std::vector<std::string>& words, const std::string& flag) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (words[i] == flag) return words[i + 1];
+    }
+    return {};
+  }
+
+  const std::string log_;
+  pid_t pid_ = 0;
+  int pidfd_ = -1;
+  std::optional<int> exit_code_;
+};
+
+}  // namespace troupe::testing_support
