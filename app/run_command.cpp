@@ -274,6 +274,10 @@ int run_command(const RunOptions& options) {
   if (!cost) return explain(cost.error(), kUsage);
   auto dataset = open_dataset(config->job);
   if (!dataset) return explain(dataset.error(), kUsage);
+  const ModelInitConfig& init = config->job.model.init;
+  if (init.mode == "checkpoint") {
+    if (auto weights = CheckpointReader::open(init.path); !weights) return explain(weights.error().with("model.init.path"), kUsage);
+  }
   // With further nodes to come only --dry-run can judge by this machine; else an infeasible job leaves nothing behind.
   if (options.dry_run || config->job.cluster.num_nodes == 1) {
     auto outcome = make_plan(own_cluster(), config->job, *cost);
@@ -281,11 +285,7 @@ int run_command(const RunOptions& options) {
       explain(*infeasible, *config);
       return kInfeasible;
     }
-    const ModelInitConfig& init = config->job.model.init;
-  if (init.mode == "checkpoint") {
-    if (auto weights = CheckpointReader::open(init.path); !weights) return explain(weights.error().with("model.init.path"), kUsage);
-  }
-  if (options.dry_run) {
+    if (options.dry_run) {
       fmt::print("{}", to_table(std::get<Plan>(outcome), config->job));
       return kOk;
     }

@@ -70,7 +70,7 @@ TEST_F(KillActorTest, AStoppedCheckpointerIsKilledAtItsDeadline) {
 
 TEST_F(KillActorTest, AnEmptyRestartBudgetEndsTheRunAndKeepsItsCheckpoints) {
   auto job = run("budget", {"cluster.restart.budget=1"});
-  ASSERT_TRUE(job->wait_output(step_line(8))) << job->output();
+  ASSERT_TRUE(job->wait_output(step_line(11))) << job->output();   // which means that step 5 is on disk
   strike(*job, "decoder/1", SIGKILL);
   ASSERT_TRUE(job->wait_output("decoder/1 killed by signal 9; restart 1")) << job->output();
   strike(*job, "decoder/1", SIGKILL);

@@ -57,15 +57,18 @@ TEST_F(IoLoopTest, TimersRunByDueTimeAndCancelledOnesDoNot) {
   auto loop = start("timers");
   std::vector<int> seen;
   Signal done;
-  loop->after(60ms, [&] {
-    seen.push_back(3);
-    done.raise();
+  // Set on the loop's own thread, so that none can come due before the cancelled one is cancelled.
+  loop->post([&] {
+    loop->after(600ms, [&] {
+      seen.push_back(3);
+      done.raise();
+    });
+    loop->after(300ms, [&] { seen.push_back(2); });
+    const auto cancelled = loop->after(0ms, [&] { seen.push_back(99); });
+    loop->after(0ms, [&] { seen.push_back(1); });
+    loop->cancel(cancelled);
+    loop->cancel(123'456);  // unknown: nothing happens
   });
-  loop->after(30ms, [&] { seen.push_back(2); });
-  const auto cancelled = loop->after(20ms, [&] { seen.push_back(99); });
-  loop->after(0ms, [&] { seen.push_back(1); });
-  loop->cancel(cancelled);
-  loop->cancel(123'456);  // unknown: nothing happens
   ASSERT_TRUE(done.wait_for());
   EXPECT_EQ(seen, (std::vector<int>{1, 2, 3}));
 }

@@ -184,6 +184,37 @@ TEST_F(JobControllerTest, AFailedCollectiveWithoutADeathFormsTheGroupAgain) {
   EXPECT_EQ(effects.take<GroupPlan>().size(), 2u);
 }
 
+TEST_F(JobControllerTest, TheRankThatSaysNothingIsKilledAndNotTheOneThatWaitedForIt) {
+  const std::uint64_t fence = begin();
+  const auto complain = [&](std::uint64_t of) {
+    job->handle("learner/0", GroupAbort{.actor = "learner/0", .fence = of, .reason = "timed out"}, now);
+    pass(2s);
+  };
+  complain(fence);
+  EXPECT_EQ(effects.take<GroupPlan>().size(), 2u);
+  pass(std::chrono::seconds(static_cast<std::int64_t>(setup.config.training.step_timeout_s)));
+  complain(fence + 1);
+  EXPECT_TRUE(effects.take<GroupPlan>().empty());
+  const auto stops = effects.take<Stop>();
+  ASSERT_EQ(stops.size(), 1u);
+  EXPECT_EQ(stops[0].second.actor, "learner/1");
+  died("learner/1", 0);
+  pass(0ms);
+  up("learner/1", 1);
+  EXPECT_EQ(effects.take<GroupPlan>().size(), 2u);
+}
+
+TEST_F(JobControllerTest, AGroupInWhichNobodyReportsFormsAgainAndThenDies) {
+  begin();
+  pass(std::chrono::seconds(static_cast<std::int64_t>(5 * setup.config.training.step_timeout_s) - 1));
+  EXPECT_TRUE(effects.take<GroupPlan>().empty());
+  pass(2s);
+  EXPECT_EQ(effects.take<GroupPlan>().size(), 2u);
+  const double patience = std::max(setup.config.cluster.start_timeout_s, setup.config.training.step_timeout_s);
+  pass(std::chrono::seconds(static_cast<std::int64_t>(patience) + 3));
+  EXPECT_EQ(effects.take<Stop>().size(), 2u);
+}
+
 TEST_F(JobControllerTest, MessagesOfAnOlderFenceAreIgnored) {
   const std::uint64_t fence = begin();
   job->handle("learner/0", StepReport{.actor = "learner/0", .fence = fence - 1, .step = 9, .metrics = {}, .void_positions = {}}, now);

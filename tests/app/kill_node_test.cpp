@@ -1,0 +1,110 @@
+// A second node agent on this machine: joins, hosts decoders, dies; strangers are refused.
+#include <regex>
+
+#include "comm/curve_keys.h"
+#include "tests/app/kill_fixture.h"
+
+namespace troupe {
+namespace {
+
+class KillNodeTest : public KillTest {
+ protected:
+  /// Waits for the line that `--listen` prints.
+  void read_invitation(JobProcess& job) {
+    ASSERT_TRUE(job.wait_output("further nodes join with")) << job.output();
+    const std::string output = job.output();
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(output, found, std::regex("--controller (\\S+) --token-file (\\S+)"))) << output;
+    address_ = found[1];
+    token_ = found[2];
+  }
+  std::unique_ptr<JobProcess> node(const std::string& name) {
+    return tool({"node", "--controller", address_, "--token-file", token_, "--name", name});
+  }
+  /// Both decoders on node 1, which has to join first.
+  Words on_node_1() const {
+    return {"cluster.num_nodes=2", "cluster.lease_s=3", "cluster.component_placement.decoder={node_group: node, placement: \"1:0-1\"}"};
+  }
+
+  std::string address_, token_;
+};
+
+TEST_F(KillNodeTest, ANodeHostsTheDecodersAndLeavesAfterTheRun) {
+  auto job = run("joined", on_node_1(), {"--listen", "127.0.0.1:0"});
+  read_invitation(*job);
+  auto second = node("second");
+  ASSERT_TRUE(job->wait_output(step_line(5))) << job->output() << second->output();
+  EXPECT_EQ(second->hosts().size(), 2u);
+  EXPECT_EQ(job->hosts().size(), 3u);
+  expect_complete(*job, "joined");
+  EXPECT_EQ(second->wait(30s), 0) << second->output();
+  EXPECT_EQ(weights("joined"), undisturbed_weights());
+}
+
+TEST_F(KillNodeTest, DecodersOfAKilledNodeMove) {
+  auto job = run("moved", on_node_1(), {"--listen", "127.0.0.1:0"});
+  read_invitation(*job);
+  auto second = node("second");
+  ASSERT_TRUE(job->wait_output(step_line(5))) << job->output() << second->output();
+  const auto hosted = second->hosts();
+  second->kill(SIGKILL);
+  ASSERT_EQ(second->wait(10s), 128 + SIGKILL);
+  expect_complete(*job, "moved");
+  for (const auto& [instance, pid] : hosted) EXPECT_FALSE(JobProcess::is_running(pid)) << instance;
+  EXPECT_NE(job->output().find("node/1 (second) is lost"), std::string::npos) << job->output();
+  EXPECT_NE(job->output().find("decoder/0 moves to node/0"), std::string::npos) << job->output();
+  EXPECT_EQ(weights("moved"), undisturbed_weights());
+}
+
+TEST_F(KillNodeTest, ANodeThatJoinsLateTakesScaledUpDecodersAlsoWhenItIsStartedAgain) {
+  auto job = run("late", {"training.steps=120"}, {"--listen", "127.0.0.1:0"});
+  read_invitation(*job);
+  ASSERT_TRUE(job->wait_output(step_line(3))) << job->output();
+  auto second = node("second");
+  ASSERT_TRUE(job->wait_output("second joined as node/1")) << job->output() << second->output();
+  auto scale = tool({"scale", run_directory("late"), "decoder=4"});
+  ASSERT_EQ(scale->wait(kToolDeadline), 0) << scale->output();
+  EXPECT_TRUE(second->wait_until([&] { return second->hosts().size() == 2; }, 30s)) << scale->output() << second->output();
+  second->kill(SIGKILL);
+  ASSERT_EQ(second->wait(10s), 128 + SIGKILL);
+  // Back under its name before the lease has run out: what it hosted is known to be gone at once.
+  auto again = node("second");
+  ASSERT_TRUE(job->wait_output("node/1 \\(second\\) is lost")) << job->output();
+  expect_complete(*job, "late");
+}
+
+TEST_F(KillNodeTest, StrangersAreRefused) {
+  auto job = run("strangers", {"training.steps=400"}, {"--listen", "127.0.0.1:0"});
+  read_invitation(*job);
+  ASSERT_TRUE(job->wait_output(step_line(1))) << job->output();
+
+  const auto token = read_token_file(token_);
+  const auto keys = generate_keypair();
+  ASSERT_TRUE(token && keys);
+  const std::string forged = folder_ + "/forged";
+  ASSERT_TRUE(write_token_file(forged, {.endpoint = token->endpoint, .server_key = token->server_key, .public_key = keys->public_key,
+                                        .secret_key = keys->secret_key}));
+  auto stranger = tool({"node", "--token-file", forged, "--name", "stranger", "--join-timeout", "3"});
+  EXPECT_EQ(stranger->wait(20s), 4) << stranger->output();
+  EXPECT_NE(stranger->output().find("did not let this node in"), std::string::npos) << stranger->output();
+
+  const std::string open = folder_ + "/open";
+  std::filesystem::copy_file(token_, open);
+  std::filesystem::permissions(open, std::filesystem::perms(0644));
+  auto careless = tool({"node", "--token-file", open, "--name", "careless"});
+  EXPECT_EQ(careless->wait(20s), 2) << careless->output();
+  EXPECT_NE(careless->output().find("0644"), std::string::npos) << careless->output();
+
+  EXPECT_EQ(job->output().find("joined"), std::string::npos) << job->output();
+  job->kill(SIGTERM);
+  EXPECT_EQ(job->wait(60s), 130) << job->output();
+}
+
+TEST_F(KillNodeTest, ARunWhoseNodesDoNotComeEndsAtItsDeadline) {
+  auto job = run("alone", {"cluster.num_nodes=2", "cluster.start_timeout_s=2"}, {"--listen", "127.0.0.1:0"});
+  EXPECT_EQ(job->wait(30s), 4) << job->output();
+  EXPECT_NE(job->output().find("cluster.num_nodes is 2"), std::string::npos) << job->output();
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A folder of its own under the temporary folder, removed at the end.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// How a program ended and what it said.
+struct ProgramEnd {
+  int exit_code = -1;        ///< -1: it did not exit by itself
+  int signal = 0;            ///< it was killed by this one
+  bool timed_out = false;    ///< it overran its deadline and was killed by us
+  std::string out, err;
+
+  /// Everything, for a failed expectation's message.
+  std::string text() const;
+};
+
+/// How to start a program.
+struct ProgramOptions {
+  std::string cwd;                            ///< working directory
+  std::map<std::string, std::string> env;     ///< added to this process's environment
+  std::chrono::seconds deadline{50};          ///< from its start; then it is killed
+};
+
+/// A program that runs beside the test: TROUPE_BINARY with arguments. Its output is collected while the test waits for it;
+/// a program that writes more than a pipe holds in between waits too. Killed at the end if it still runs. One thread.
+class Program {
+ public:
+  explicit Program(const std::vector<std::string>& arguments, ProgramOptions options = {});
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  pid_t pid() const { return pid_; }
+  /// True once `text` stands in stdout or stderr; false when the program ended or its deadline passed before.
+  bool wait_for_text(const std::string& text);
+  void send_signal(int signal) const;
+  /// Waits for the end, until the deadline.
+  ProgramEnd wait();
+  /// What it has said so far.
+  const ProgramEnd& so_far() const { return end_; }
+
+ private:
+  enum class Event { output, ended, deadline };
+  Event next_event();
+  bool drain(int fd, std::string& text) const;
+  void reap();
+
+  const std::chrono::steady_clock::time_point until_;
+  pid_t pid_ = -1;
+  int pidfd_ = -1, out_ = -1, err_ = -1;
+  bool reaped_ = false;
+  ProgramEnd end_;
+};
+
+/// Runs `troupe ARGUMENTS` to its end.
+ProgramEnd run_program(const std::vector<std::string>& arguments, ProgramOptions options = {});
+
+}  // namespace troupe
