@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "app/commands.h"
 #include "model/wan/model_cost.h"
 #include "workers/data/sample.h"
 #include "workers/data/toy_dataset.h"
@@ -55,16 +56,19 @@ Result<ModelCost> model_cost(const JobConfig& job) {
 
 ClusterSnapshot own_cluster() { return {.nodes = {read_inventory("local").snapshot}}; }
 
-void explain(const Infeasible& infeasible, const LoadedConfig& config) {
+int explain(const Infeasible& infeasible, const LoadedConfig& config) {
+  bool only_batch = !infeasible.reasons.empty();
   for (const std::string& reason : infeasible.reasons) {
     const std::size_t end = reason.find_first_of(" :");
     const std::string key = reason.substr(0, end);
+    only_batch &= key.starts_with("training.");
     if (config.origins.count(key)) {
       fmt::print(stderr, "{}\n", config.error_at(key, reason));
     } else {
       fmt::print(stderr, "plan: error: {}\n", reason);
     }
   }
+  return only_batch ? kUsage : kInfeasible;
 }
 
 }  // namespace troupe

@@ -25,7 +25,8 @@ Result<void> ensure_quickstart_data(const JobConfig& job);
 Result<ModelCost> model_cost(const JobConfig& job);
 /// This machine as the only node of a cluster.
 ClusterSnapshot own_cluster();
-/// Prints why a job cannot run.
-void explain(const Infeasible& infeasible, const LoadedConfig& config);
+/// Prints why a job cannot run. Returns the exit code: kUsage when only numbers under `training` do not fit each other,
+/// which no machine would mend, else kInfeasible.
+int explain(const Infeasible& infeasible, const LoadedConfig& config);
 
 }  // namespace troupe

@@ -48,17 +48,24 @@ class NodeSession {
     if (auto hosted = host(); !hosted) return fail(hosted.error().message());
     fmt::print("joined as node/{} of {}\n", joined_.node_rank, controller_);
     std::fflush(stdout);
-    const int code = stay();
-    process_->bridge->remove_local(name_);
-    caf::anon_send_exit(self_, caf::exit_reason::user_shutdown);
-    self_ = nullptr;
+    return stay();
+  }
+
+  /// However it went: the actor system waits for its actors, so they are told to end first.
+  ~NodeSession() {
+    if (process_ && self_) {
+      process_->bridge->remove_local(name_);
+      caf::anon_send_exit(self_, caf::exit_reason::user_shutdown);
+      self_ = nullptr;
+    }
     node_.reset();
     actors_.reset();
     process_.reset();
     std::error_code ignored;   // sockets of this membership; a leftover folder harms nobody
-    std::filesystem::remove_all(runtime_dir_, ignored);
-    return code;
+    if (!runtime_dir_.empty()) std::filesystem::remove_all(runtime_dir_, ignored);
   }
+  NodeSession(const NodeSession&) = delete;
+  NodeSession& operator=(const NodeSession&) = delete;
 
  private:
   Result<void> connect() {

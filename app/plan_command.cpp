@@ -30,8 +30,7 @@ int plan_command(const PlanOptions& options) {
   }
   auto outcome = make_plan(cluster, config->job, *cost);
   if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
-    explain(*infeasible, *config);
-    return kInfeasible;
+    return explain(*infeasible, *config);
   }
   const Plan& plan = std::get<Plan>(outcome);
   if (options.json) {

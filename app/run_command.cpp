@@ -154,8 +154,7 @@ class RunSession {
     early_joins_ = std::move(*joined);
     auto outcome = make_plan(membership_->cluster(), job_, cost_);
     if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
-      troupe::explain(*infeasible, config_);
-      return kInfeasible;
+      return troupe::explain(*infeasible, config_);
     }
     plan_ = std::get<Plan>(std::move(outcome));
     for (const PlannedActor& actor : plan_.actors) {
@@ -282,8 +281,7 @@ int run_command(const RunOptions& options) {
   if (options.dry_run || config->job.cluster.num_nodes == 1) {
     auto outcome = make_plan(own_cluster(), config->job, *cost);
     if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
-      explain(*infeasible, *config);
-      return kInfeasible;
+      return explain(*infeasible, *config);
     }
     if (options.dry_run) {
       fmt::print("{}", to_table(std::get<Plan>(outcome), config->job));

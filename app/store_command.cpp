@@ -76,7 +76,7 @@ int verify_command(const VerifyOptions& options) {
   if (!verdict) return complain(verdict.error(), kDataProblem);
   fmt::print("  committed step {}: {} positions  trained {}  void {}  lost {}  doubled {}\n", verdict->steps, verdict->expected,
              verdict->trained, verdict->voided, verdict->lost, verdict->doubled);
-  if (verdict->superseded > 0) fmt::print("  {} positions were trained again after a rollback; those records are superseded\n", verdict->superseded);
+  if (verdict->superseded > 0) fmt::print("  {} positions stand in records of steps that were rolled back or never committed; those do not count\n", verdict->superseded);
   list("void", verdict->void_list);
   list("lost", verdict->lost_list);
   list("doubled", verdict->doubled_list);

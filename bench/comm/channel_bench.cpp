@@ -1,7 +1,6 @@
 // What a channel costs, against limits measured in the same run: items of 1 MiB against memcpy of the same bytes, and a
 // message there and back through two IoLoops against the same over raw ZeroMQ sockets.
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
 #include <zmq.h>
 
 #include <algorithm>
@@ -10,7 +9,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "bench/support/private_folder.h"
 #include "comm/arena.h"
 #include "comm/channel.h"
 
@@ -32,25 +31,6 @@ constexpr std::size_t kItemBytes = std::size_t{1} << 20;
 constexpr std::uint32_t kSlots = 8;
 constexpr int kRounds = 2000;
 constexpr auto kPatience = 20s;
-
-/// A private folder for ipc endpoints.
-class Folder {
- public:
-  Folder() {
-    std::string name = "/tmp/troupe-bench-XXXXXX";
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string endpoint(const std::string& name) const { return "ipc://" + path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 std::vector<std::byte> some_bytes(std::size_t count) {
   std::vector<std::byte> bytes(count);
@@ -87,7 +67,7 @@ BENCHMARK(BM_Xxh3);
 void BM_ChannelItems(benchmark::State& state) {
   const auto transport = static_cast<Transport>(state.range(0));
   state.SetLabel(std::string(to_string(transport)));
-  const Folder folder;
+  const bench::PrivateFolder folder;
   auto consumer_loop = IoLoop::start("consumer");
   auto producer_loop = IoLoop::start("producer");
   if (!consumer_loop || !producer_loop) return state.SkipWithError("no loop");
@@ -141,7 +121,7 @@ void report(benchmark::State& state, std::vector<double> microseconds) {
 
 /// The floor: a blocking DEALER and a blocking ROUTER on two threads, 64 bytes there and back over ipc.
 void BM_RawZmqPingPong(benchmark::State& state) {
-  const Folder folder;
+  const bench::PrivateFolder folder;
   const auto endpoint = folder.endpoint("raw");
   void* const context = zmq_ctx_new();
   void* const router = zmq_socket(context, ZMQ_ROUTER);
@@ -188,7 +168,7 @@ BENCHMARK(BM_RawZmqPingPong)->Unit(benchmark::kMillisecond)->UseRealTime();
 /// The same through two loops: envelope, checksum, queue and callback at both ends. The client sends the next from its
 /// callback.
 void BM_IoLoopPingPong(benchmark::State& state) {
-  const Folder folder;
+  const bench::PrivateFolder folder;
   auto server = IoLoop::start("server");
   auto client = IoLoop::start("client");
   if (!server || !client) return state.SkipWithError("no loop");

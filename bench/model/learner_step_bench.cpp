@@ -13,8 +13,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <stdexcept>
 
 #include "base/random.h"
@@ -143,13 +141,7 @@ int run(const Options& options, const std::string& command) {
     return 1;
   }
   fmt::print("{}", to_table(comparisons));
-  if (options.out.empty()) return 0;
-  std::ofstream file(options.out);
-  file << to_markdown(comparisons, command, *loaded.config);
-  if (!file.flush()) {
-    fmt::print(stderr, "{} could not be written\n", options.out);
-    return 2;
-  }
+  write_result(options.out, to_markdown(comparisons, command, *loaded.config));
   return 0;
 }
 
@@ -168,13 +160,8 @@ int main(int argc, char** argv) {
   app.add_option("overrides", options.overrides, "key=value");
   CLI11_PARSE(app, argc, argv);
   if (options.is_short) options.rounds = 1, options.steps = 2, options.micro = 1;
-  std::string command = "bench_model_learner_step";
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--out") == 0) ++i;  // where the file lies says nothing about the run
-    else command += std::string(" ") + argv[i];
-  }
   try {
-    return troupe::bench::run(options, command);
+    return troupe::bench::run(options, troupe::bench::command_line("bench_model_learner_step", argc, argv));
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}\n", e.what());
     return 2;

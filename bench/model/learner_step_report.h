@@ -3,17 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/support/result_file.h"
 #include "configs/loader.h"
 
 namespace troupe::bench {
-
-/// One number of each round.
-struct Series {
-  std::vector<double> values;
-  double median() const;
-  /// "12.3 (11.9 .. 13.0)"
-  std::string text(int decimals) const;
-};
 
 /// One comparison: the sharded learner against its peer, rounds in the order they ran.
 struct Comparison {
@@ -21,8 +14,6 @@ struct Comparison {
   Series sharded_ms, plain_ms;    ///< per sample
   double largest_loss_gap = 0;    ///< relative, over the steps compared before timing
   int compared_steps = 0;
-  /// Sharded over plain, round by round.
-  Series ratio() const;
 };
 
 std::string to_table(const std::vector<Comparison>& comparisons);

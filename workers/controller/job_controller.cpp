@@ -104,6 +104,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
   }
   if (actor->plan.role == "decoder" && fence_ != 0) send_peers(*actor);
   if (actor->plan.role == "checkpointer") checkpoints_.on_checkpointer_up(now);
+  if (actor->plan.role == "learner" && fence_ != 0) fruitless_groups_ = 0;   // its restart budget bounds these groups
   if (actor->plan.role == "learner" && actors_.all_up("learner")) form_group(fence_ == 0 ? "start" : "learner restarted", now);
 }
 

@@ -229,6 +229,11 @@ TEST_F(JobControllerTest, GivesUpWhenALearnerDiesMoreOftenThanItsBudget) {
     died("learner/1", incarnation);
     for (int i = 0; i < 400 && effects.take<Spawn>().empty() && job->failure().empty(); ++i) pass(100ms);
     up("learner/1", incarnation + 1);
+    // A step committed in between: it is this actor that fails, not the group.
+    for (const auto& [to, plan] : effects.take<GroupPlan>()) {
+      job->handle(to, GroupUp{.actor = to, .fence = plan.fence, .bytes = {}}, now);
+      job->handle(to, StepReport{.actor = to, .fence = plan.fence, .step = 1, .metrics = {}, .void_positions = {}}, now);
+    }
   }
   EXPECT_THAT(job->failure(), HasSubstr("learner/1"));
 }

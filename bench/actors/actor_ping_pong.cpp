@@ -1,0 +1,159 @@
+#include "bench/actors/actor_ping_pong.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <ctime>
+#include <future>
+#include <optional>
+#include <stdexcept>
+
+#include "actors/bridge.h"
+#include "base/ids.h"
+#include "comm/message_codec.h"
+
+namespace troupe::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+const std::string kPinger = "node/0", kLocalEcho = "local", kRemoteEcho = "controller";
+constexpr std::uint64_t kFirstSequence = 1'000'000;  // five bytes on the wire from the first ping to the last
+
+template <class T>
+T value_or_throw(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message());
+  return std::move(result).value();
+}
+
+Message heartbeat(std::uint64_t sequence) { return Heartbeat{.node = kPinger, .sequence = sequence, .free_memory_bytes = std::int64_t{8} << 30}; }
+Message acknowledgement(std::uint64_t sequence) { return HeartbeatAck{.sequence = sequence, .term = 1}; }
+
+MailActor::behavior_type echo(MailActor::pointer, Bridge* bridge) {
+  return {
+      [bridge](const Letter& letter) {
+        const auto* beat = std::get_if<Heartbeat>(&letter.message);
+        if (beat != nullptr) bridge->send({letter.to, letter.from, acknowledgement(beat->sequence)});
+      },
+      [](Wake) {},
+  };
+}
+
+/// One phase: what a pinger was asked for and has measured.
+struct Phase {
+  std::string target;
+  PingPlan plan;
+  std::promise<RoundTrips> ended;
+};
+struct PingerState {
+  RoundTrips microseconds;
+  std::uint64_t sequence = kFirstSequence;
+  Clock::time_point sent;
+  static inline const char* name = "pinger";
+};
+
+/// Starts with the first wake; ends itself after the last answer.
+MailActor::behavior_type pinger(MailActor::stateful_pointer<PingerState> self, Bridge* bridge, std::shared_ptr<Phase> phase) {
+  self->state.microseconds.reserve(static_cast<std::size_t>(phase->plan.pings));
+  const auto ping = [self, bridge, phase] {
+    self->state.sent = Clock::now();
+    bridge->send({kPinger, phase->target, heartbeat(self->state.sequence)});
+  };
+  return {
+      [self, phase, ping](const Letter& letter) {
+        const auto now = Clock::now();
+        PingerState& state = self->state;
+        const auto* answer = std::get_if<HeartbeatAck>(&letter.message);
+        if (answer == nullptr || answer->sequence != state.sequence) return;
+        const auto answered = static_cast<int>(++state.sequence - kFirstSequence);
+        if (answered > phase->plan.warm_up) state.microseconds.push_back(std::chrono::duration<double, std::micro>(now - state.sent).count());
+        if (answered < phase->plan.warm_up + phase->plan.pings) return ping();
+        phase->ended.set_value(std::move(state.microseconds));
+        self->quit();
+      },
+      [ping](Wake) { ping(); },
+  };
+}
+
+}  // namespace
+
+/// Loop, bridge and actor system of one process, taken down as a job does: actors, then the loop, then the bridge.
+class PostOffice {
+ public:
+  explicit PostOffice(const std::string& self)
+      : loop_(value_or_throw(IoLoop::start(self))), bridge_(*loop_, self, new_incarnation()) {
+    config_.set("scheduler.max-threads", std::size_t{2});  // idle: like roles, the actors here have threads of their own
+    system_ = std::make_unique<caf::actor_system>(config_);
+  }
+  ~PostOffice() {
+    bridge_.remove_local(echo_name_);
+    if (echo_) caf::anon_send_exit(*echo_, caf::exit_reason::user_shutdown);
+    echo_.reset();
+    system_.reset();
+    loop_.reset();
+  }
+  PostOffice(const PostOffice&) = delete;
+  PostOffice& operator=(const PostOffice&) = delete;
+
+  void spawn_echo(const std::string& name) {
+    echo_name_ = name;
+    echo_ = system_->spawn<caf::detached>(echo, &bridge_);
+    bridge_.add_local(name, *echo_);
+  }
+  void listen(const std::string& endpoint) { value_or_throw(loop_->bind_router(endpoint, bridge_.receiver())); }
+  void dial(const std::string& endpoint) {
+    bridge_.set_default_route(value_or_throw(loop_->connect_dealer(endpoint, kPinger, bridge_.receiver())));
+  }
+  RoundTrips ping(const std::shared_ptr<Phase>& phase) {
+    auto ended = phase->ended.get_future();
+    const MailActor actor = system_->spawn<caf::detached>(pinger, &bridge_, phase);
+    bridge_.add_local(kPinger, actor);  // before the first ping, whose answer comes by this name
+    caf::anon_send(actor, Wake::tick);
+    const bool in_time = ended.wait_for(phase->plan.deadline()) == std::future_status::ready;
+    bridge_.remove_local(kPinger);
+    if (in_time) return ended.get();
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    throw std::runtime_error(fmt::format("{} has not answered {} pings within {} ms", phase->target, phase->plan.warm_up + phase->plan.pings,
+                                         phase->plan.deadline().count()));
+  }
+
+ private:
+  std::unique_ptr<IoLoop> loop_;
+  Bridge bridge_;
+  caf::actor_system_config config_;
+  std::unique_ptr<caf::actor_system> system_;
+  std::string echo_name_;
+  std::optional<MailActor> echo_;
+};
+
+ActorPingPong::ActorPingPong(const std::string& endpoint) : post_(std::make_unique<PostOffice>(kPinger)) {
+  post_->spawn_echo(kLocalEcho);
+  post_->dial(endpoint);
+}
+ActorPingPong::~ActorPingPong() = default;
+
+RoundTrips ActorPingPong::run_local(const PingPlan& plan) { return run(kLocalEcho, plan); }
+RoundTrips ActorPingPong::run_remote(const PingPlan& plan) { return run(kRemoteEcho, plan); }
+
+RoundTrips ActorPingPong::run(const std::string& target, const PingPlan& plan) {
+  return post_->ping(std::make_shared<Phase>(Phase{.target = target, .plan = plan, .ended = {}}));
+}
+
+int serve_actor_echo(const std::string& endpoint) {
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);  // threads inherit it: the signal waits for the call below
+  PostOffice post(kRemoteEcho);
+  post.spawn_echo(kRemoteEcho);
+  post.listen(endpoint);
+  const timespec lifetime{.tv_sec = std::chrono::seconds(kEchoLifetime).count(), .tv_nsec = 0};
+  return sigtimedwait(&ending, nullptr, &lifetime) == SIGTERM ? 0 : 1;
+}
+
+PayloadBytes heartbeat_payload_bytes() {
+  return {.ping = value_or_throw(encode(heartbeat(kFirstSequence))).size(),
+          .answer = value_or_throw(encode(acknowledgement(kFirstSequence))).size()};
+}
+
+}  // namespace troupe::bench
