@@ -26,7 +26,9 @@ T value_or_throw(Result<T> result) {
   return std::move(result).value();
 }
 
-Message heartbeat(std::uint64_t sequence) { return Heartbeat{.node = kPinger, .sequence = sequence, .free_memory_bytes = std::int64_t{8} << 30}; }
+Message heartbeat(std::uint64_t sequence) {
+  return Heartbeat{.node = kPinger, .sequence = sequence, .free_memory_bytes = std::int64_t{8} << 30};
+}
 Message acknowledgement(std::uint64_t sequence) { return HeartbeatAck{.sequence = sequence, .term = 1}; }
 
 MailActor::behavior_type echo(MailActor::pointer, Bridge* bridge) {
@@ -53,7 +55,8 @@ struct PingerState {
 };
 
 /// Starts with the first wake; ends itself after the last answer.
-MailActor::behavior_type pinger(MailActor::stateful_pointer<PingerState> self, Bridge* bridge, std::shared_ptr<Phase> phase) {
+MailActor::behavior_type pinger(MailActor::stateful_pointer<PingerState> self, Bridge* bridge,
+                                std::shared_ptr<Phase> phase) {
   self->state.microseconds.reserve(static_cast<std::size_t>(phase->plan.pings));
   const auto ping = [self, bridge, phase] {
     self->state.sent = Clock::now();
@@ -66,7 +69,8 @@ MailActor::behavior_type pinger(MailActor::stateful_pointer<PingerState> self, B
         const auto* answer = std::get_if<HeartbeatAck>(&letter.message);
         if (answer == nullptr || answer->sequence != state.sequence) return;
         const auto answered = static_cast<int>(++state.sequence - kFirstSequence);
-        if (answered > phase->plan.warm_up) state.microseconds.push_back(std::chrono::duration<double, std::micro>(now - state.sent).count());
+        const double microseconds = std::chrono::duration<double, std::micro>(now - state.sent).count();
+        if (answered > phase->plan.warm_up) state.microseconds.push_back(microseconds);
         if (answered < phase->plan.warm_up + phase->plan.pings) return ping();
         phase->ended.set_value(std::move(state.microseconds));
         self->quit();
@@ -82,7 +86,7 @@ class PostOffice {
  public:
   explicit PostOffice(const std::string& self)
       : loop_(value_or_throw(IoLoop::start(self))), bridge_(*loop_, self, new_incarnation()) {
-    config_.set("scheduler.max-threads", std::size_t{2});  // idle: like roles, the actors here have threads of their own
+    config_.set("scheduler.max-threads", std::size_t{2});  // idle: actors here, like roles, are detached
     system_ = std::make_unique<caf::actor_system>(config_);
   }
   ~PostOffice() {
@@ -113,8 +117,8 @@ class PostOffice {
     bridge_.remove_local(kPinger);
     if (in_time) return ended.get();
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
-    throw std::runtime_error(fmt::format("{} has not answered {} pings within {} ms", phase->target, phase->plan.warm_up + phase->plan.pings,
-                                         phase->plan.deadline().count()));
+    throw std::runtime_error(fmt::format("{} has not answered {} pings within {} ms", phase->target,
+                                         phase->plan.warm_up + phase->plan.pings, phase->plan.deadline().count()));
   }
 
  private:

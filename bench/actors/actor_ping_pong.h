@@ -9,9 +9,9 @@ namespace troupe::bench {
 
 class PostOffice;
 
-/// Heartbeats from one detached actor to another, each sent when the acknowledgement of the one before has come: from handing a
-/// letter to the Bridge to the handler of its answer. The actors, the Bridge, the loop and the sockets are those of a job. One
-/// thread at a time; functions throw std::runtime_error.
+/// Heartbeats from one detached actor to another, each sent when the acknowledgement of the one before has come. Times
+/// run from handing a letter to the Bridge to the handler of its answer. Bridge, loop and sockets are those of a job.
+/// One thread at a time; functions throw std::runtime_error.
 class ActorPingPong {
  public:
   /// `endpoint`: where serve_actor_echo() of another process listens, or soon will.
@@ -28,8 +28,8 @@ class ActorPingPong {
   std::unique_ptr<PostOffice> post_;
 };
 
-/// Body of the actor echo process: an actor that answers every Heartbeat with a HeartbeatAck, until SIGTERM. Call before any
-/// thread runs. Returns an exit code.
+/// Body of the actor echo process: an actor that answers every Heartbeat with a HeartbeatAck, until SIGTERM. Call
+/// before any thread runs. Returns an exit code.
 int serve_actor_echo(const std::string& endpoint);
 
 /// Encoded size of the messages above.

@@ -1,7 +1,7 @@
-// What a control message costs from actor to actor and back (Heartbeat, answered by HeartbeatAck), against raw ZeroMQ between two
-// processes with as many payload bytes. Expect the local path well below raw: two thread switches and no system call that moves
-// bytes. Expect the remote path within a few times raw: each way adds an envelope, two checksums and two thread switches, from the
-// actor to the loop and from the loop to the actor.
+// What a control message costs from actor to actor and back (Heartbeat, answered by HeartbeatAck), against raw ZeroMQ
+// between two processes with as many payload bytes. Expect the local path well below raw: two thread switches and no
+// system call that moves bytes. Expect the remote path within a few times raw: each way adds an envelope, two checksums
+// and two thread switches, from the actor to the loop and from the loop to the actor.
 //     bench_actors_message [--pings 10000] [--warm-up 500] [--rounds 5] [--out RESULT.md]
 // Paths alternate within a round and take turns to be first. Exit 2 when a path fails.
 #include <CLI/CLI.hpp>
@@ -60,35 +60,42 @@ void run_once(Path& path, const PingPlan& plan) {
 std::string to_table(const std::array<Path, 3>& paths, const Path& raw) {
   std::string table = "| path | p50, us | p99, us | p50 / raw | p99 / raw |\n|---|---|---|---|---|\n";
   for (const Path& path : paths) {
-    table += fmt::format("| {} | {} | {} | {} | {} |\n", path.name, path.p50.text(1), path.p99.text(1), ratio(path.p50, raw.p50).text(2),
-                         ratio(path.p99, raw.p99).text(2));
+    table += fmt::format("| {} | {} | {} | {} | {} |\n", path.name, path.p50.text(1), path.p99.text(1),
+                         ratio(path.p50, raw.p50).text(2), ratio(path.p99, raw.p99).text(2));
   }
   return table;
 }
 
-std::string to_markdown(const std::string& table, const Options& options, PayloadBytes bytes, const std::string& command) {
+std::string to_markdown(const std::string& table, const Options& options, PayloadBytes bytes,
+                        const std::string& command) {
   int major = 0, minor = 0, patch = 0;
   zmq_version(&major, &minor, &patch);
-  const auto libraries = fmt::format("CAF {}.{}.{}, ZeroMQ {}.{}.{}", CAF_MAJOR_VERSION, CAF_MINOR_VERSION, CAF_PATCH_VERSION, major, minor, patch);
+  const auto libraries = fmt::format("CAF {}.{}.{}, ZeroMQ {}.{}.{}", CAF_MAJOR_VERSION, CAF_MINOR_VERSION,
+                                     CAF_PATCH_VERSION, major, minor, patch);
   return fmt::format(
       "# A control message there and back: actors against raw ZeroMQ, CPU\n\n"
-      "One Heartbeat ({} payload bytes) at a time, answered by a HeartbeatAck ({} payload bytes). Local: two detached actors of one\n"
-      "process, letters through its Bridge. Remote: the same two actors in two processes, through Bridge, IoLoop and a DEALER and ROUTER\n"
-      "over ipc. Raw: a blocking DEALER and a blocking ROUTER in two processes over ipc with as many payload bytes, no envelope.\n"
-      "Each round runs {} pings on each path after {} that do not count; paths take turns to be first. Medians of {} rounds, lowest and\n"
-      "highest in brackets; ratios are those of each round.\n\n{}\n{}",
-      bytes.ping, bytes.answer, options.plan.pings, options.plan.warm_up, options.rounds, table, provenance(command, libraries));
+      "One Heartbeat ({} payload bytes) at a time, answered by a HeartbeatAck ({} payload bytes). Local: two detached\n"
+      "actors of one process, letters through its Bridge. Remote: the same two actors in two processes, through Bridge,\n"
+      "IoLoop and a DEALER and ROUTER over ipc. Raw: a blocking DEALER and a blocking ROUTER in two processes over ipc\n"
+      "with as many payload bytes, no envelope. Each round runs {} pings on each path after {} that do not count; paths\n"
+      "take turns to be first. Medians of {} rounds, lowest and highest in brackets; ratios are those of each round.\n\n"
+      "{}\n{}",
+      bytes.ping, bytes.answer, options.plan.pings, options.plan.warm_up, options.rounds, table,
+      provenance(command, libraries));
 }
 
 void print_exit(const ProcessExit& exit) {
   if (exit.killed_by_us) return;
-  fmt::print(stderr, "{} ended with code {}, signal {}: {}\n", exit.name, exit.exit_code, exit.signal, exit.stderr_tail);
+  fmt::print(stderr, "{} ended with code {}, signal {}: {}\n", exit.name, exit.exit_code, exit.signal,
+             exit.stderr_tail);
 }
 
-void start_echo(ProcessTable& processes, const PrivateFolder& folder, const std::string& kind, std::size_t answer_bytes) {
+void start_echo(ProcessTable& processes, const PrivateFolder& folder, const std::string& kind,
+                std::size_t answer_bytes) {
   const auto started = processes.start({.name = "echo/" + kind,
-                                        .argv = {std::filesystem::read_symlink("/proc/self/exe").string(), "--serve", kind, "--endpoint",
-                                                 folder.endpoint(kind), "--answer-bytes", std::to_string(answer_bytes)},
+                                        .argv = {std::filesystem::read_symlink("/proc/self/exe").string(), "--serve",
+                                                 kind, "--endpoint", folder.endpoint(kind), "--answer-bytes",
+                                                 std::to_string(answer_bytes)},
                                         .env = {},
                                         .stderr_log = folder.file(kind + ".log")});
   if (!started) throw std::runtime_error(started.error().message());
@@ -97,17 +104,21 @@ void start_echo(ProcessTable& processes, const PrivateFolder& folder, const std:
 int measure(const Options& options, const std::string& command) {
   const PayloadBytes bytes = heartbeat_payload_bytes();
   const PrivateFolder folder;
-  ProcessTable processes(print_exit);  // after its users below: ends the echo processes and waits for them
+  ProcessTable processes(print_exit);  // goes after its users below: ends the echo processes and waits for them
   start_echo(processes, folder, "actor", bytes.answer);
   start_echo(processes, folder, "raw", bytes.answer);
   ActorPingPong actors(folder.endpoint("actor"));
   RawPingPong raw(folder.endpoint("raw"), bytes);
 
-  std::array<Path, 3> paths{Path{"local: actor to actor in one process", [&](const PingPlan& plan) { return actors.run_local(plan); }, {}, {}},
-                            Path{"remote: actor to actor in two processes, ipc", [&](const PingPlan& plan) { return actors.run_remote(plan); }, {}, {}},
-                            Path{"raw: DEALER to ROUTER in two processes, ipc", [&](const PingPlan& plan) { return raw.run(plan); }, {}, {}}};
+  std::array<Path, 3> paths;
+  paths[0].name = "local: actor to actor in one process";
+  paths[0].run = [&](const PingPlan& plan) { return actors.run_local(plan); };
+  paths[1].name = "remote: actor to actor in two processes, ipc";
+  paths[1].run = [&](const PingPlan& plan) { return actors.run_remote(plan); };
+  paths[2].name = "raw: DEALER to ROUTER in two processes, ipc";
+  paths[2].run = [&](const PingPlan& plan) { return raw.run(plan); };
   for (int round = 0; round < options.rounds; ++round) {
-    for (std::size_t i = 0; i < paths.size(); ++i) run_once(paths.at((static_cast<std::size_t>(round) + i) % paths.size()), options.plan);
+    for (int i = 0; i < 3; ++i) run_once(paths.at(static_cast<std::size_t>((round + i) % 3)), options.plan);
   }
   const std::string table = to_table(paths, paths.back());
   fmt::print("{}", table);
@@ -133,7 +144,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "phases of each path")->check(CLI::PositiveNumber);
   app.add_option("--out", options.out, "result file (Markdown)");
   app.add_flag("--short", options.is_short, "one short round: checks that the benchmark still runs");
-  app.add_option("--serve", options.serve, "be the echo process of a path")->check(CLI::IsMember({"actor", "raw"}))->group("");
+  app.add_option("--serve", options.serve, "be an echo process")->check(CLI::IsMember({"actor", "raw"}))->group("");
   app.add_option("--endpoint", options.endpoint, "where the echo process listens")->group("");
   app.add_option("--answer-bytes", options.answer_bytes, "bytes of a raw answer")->group("");
   CLI11_PARSE(app, argc, argv);

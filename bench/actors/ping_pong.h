@@ -11,7 +11,9 @@ struct PingPlan {
   int warm_up = 0;  ///< round trips that do not count
   int pings = 0;    ///< round trips that do
   /// When a phase that has not ended is given up: generous, for a loaded machine.
-  std::chrono::milliseconds deadline() const { return std::chrono::seconds(10) + std::chrono::milliseconds(10) * (warm_up + pings); }
+  std::chrono::milliseconds deadline() const {
+    return std::chrono::seconds(10) + std::chrono::milliseconds(10) * (warm_up + pings);
+  }
 };
 
 /// Round-trip times of one phase, in microseconds, in the order of the pings.

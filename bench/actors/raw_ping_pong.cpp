@@ -12,7 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(fmt::format("raw ping: {}: {}", what, zmq_strerror(zmq_errno()))); }
+[[noreturn]] void fail(const std::string& what) {
+  throw std::runtime_error(fmt::format("raw ping: {}: {}", what, zmq_strerror(zmq_errno())));
+}
 
 ZmqSocket open_socket(void* context, int type, std::chrono::milliseconds patience) {
   ZmqSocket socket(zmq_socket(context, type));
@@ -26,7 +28,9 @@ ZmqSocket open_socket(void* context, int type, std::chrono::milliseconds patienc
 }  // namespace
 
 RawPingPong::RawPingPong(const std::string& endpoint, PayloadBytes bytes)
-    : bytes_(bytes), context_(zmq_ctx_new()), dealer_(open_socket(context_.get(), ZMQ_DEALER, std::chrono::seconds(10))) {
+    : bytes_(bytes),
+      context_(zmq_ctx_new()),
+      dealer_(open_socket(context_.get(), ZMQ_DEALER, std::chrono::seconds(10))) {
   if (zmq_connect(dealer_.get(), endpoint.c_str()) != 0) fail("cannot dial " + endpoint);
 }
 
@@ -38,11 +42,14 @@ RoundTrips RawPingPong::run(const PingPlan& plan) {
   const auto deadline = Clock::now() + plan.deadline();
   for (int i = 0; i < plan.warm_up + plan.pings; ++i) {
     const auto begin = Clock::now();
-    if (begin > deadline) throw std::runtime_error(fmt::format("raw ping: {} round trips within {} ms", i, plan.deadline().count()));
+    if (begin > deadline) {
+      throw std::runtime_error(fmt::format("raw ping: only {} round trips within {} ms", i, plan.deadline().count()));
+    }
     if (zmq_send(dealer_.get(), ping.data(), ping.size(), 0) < 0) fail("cannot send");
     const int received = zmq_recv(dealer_.get(), answer.data(), answer.size(), 0);
     if (received < 0) fail("no answer");
-    if (i >= plan.warm_up) microseconds.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+    const auto end = Clock::now();
+    if (i >= plan.warm_up) microseconds.push_back(std::chrono::duration<double, std::micro>(end - begin).count());
     if (static_cast<std::size_t>(received) != answer.size()) {
       throw std::runtime_error(fmt::format("raw ping: an answer of {} bytes, wanted {}", received, answer.size()));
     }

@@ -7,8 +7,8 @@
 
 namespace troupe::bench {
 
-/// The floor: a blocking DEALER that sends bytes to the blocking ROUTER of serve_raw_echo() and waits for as many as an answer
-/// has. No envelope, no encoding, no loop. One thread at a time; functions throw std::runtime_error.
+/// The floor: a blocking DEALER that sends bytes to the blocking ROUTER of serve_raw_echo() and waits for as many as an
+/// answer has. No envelope, no encoding, no loop. One thread at a time; functions throw std::runtime_error.
 class RawPingPong {
  public:
   RawPingPong(const std::string& endpoint, PayloadBytes bytes);
@@ -20,7 +20,7 @@ class RawPingPong {
   ZmqSocket dealer_;
 };
 
-/// Body of the raw echo process: answers every message with `answer_bytes` bytes until it is killed. Returns an exit code.
+/// Body of the raw echo process: answers every message with `answer_bytes` bytes until killed. Returns an exit code.
 int serve_raw_echo(const std::string& endpoint, std::size_t answer_bytes);
 
 }  // namespace troupe::bench

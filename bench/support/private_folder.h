@@ -14,7 +14,9 @@ class PrivateFolder {
  public:
   PrivateFolder() {
     std::string name = "/tmp/troupe-bench-XXXXXX";  // short: an ipc path has at most 107 bytes
-    if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "cannot make " + name);
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw std::system_error(errno, std::generic_category(), "cannot make " + name);
+    }
     path_ = name;
   }
   ~PrivateFolder() {

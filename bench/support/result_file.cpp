@@ -70,8 +70,9 @@ std::string command_line(const std::string& program, int argc, const char* const
 }
 
 std::string provenance(const std::string& command, const std::string& libraries) {
-  return fmt::format("- command: `{}`\n- commit: {}\n- machine: {}, {} hardware threads\n- {}, g++ {}, build type {}\n", command, commit(),
-                     cpu_model(), std::thread::hardware_concurrency(), libraries, __VERSION__, TROUPE_BUILD_TYPE);
+  return fmt::format(
+      "- command: `{}`\n- commit: {}\n- machine: {}, {} hardware threads\n- {}, g++ {}, build type {}\n", command,
+      commit(), cpu_model(), std::thread::hardware_concurrency(), libraries, __VERSION__, TROUPE_BUILD_TYPE);
 }
 
 void write_result(const std::string& file, const std::string& markdown) {
