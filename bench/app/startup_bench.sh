@@ -65,7 +65,8 @@ table() {
   echo "| first training step | $(summary trained) |"
   echo "| exit, with a checkpoint, a prediction and two pictures written | $(summary finished) |"
 }
-table
+rows=$(table)
+echo "$rows"
 [ -n "$out" ] || exit 0
 cd "$root"
 {
@@ -74,7 +75,7 @@ cd "$root"
   echo "\`troupe run quickstart:sft training.steps=1\`: two learner processes, two decoders, one checkpointer, on one machine. The data set exists and is"
   echo "in the page cache."
   echo
-  table
+  echo "$rows"
   echo
   echo "- command: \`bench/app/startup_bench.sh --runs $runs\`"
   echo "- commit: $(git rev-parse --short=12 HEAD)$([ -z "$(git --no-optional-locks status --porcelain)" ] || echo ' with uncommitted changes')"
