@@ -95,6 +95,8 @@ class NodeSession {
       wake([&] { joined_ = *joined, is_joined_ = true; });
     } else if (std::holds_alternative<HeartbeatAck>(message)) {
       wake([&] { last_ack_ = std::chrono::steady_clock::now(); });
+    } else if (const auto* finish = std::get_if<Finish>(&message)) {
+      wake([&] { stopped_ = true, farewell_ = finish->reason; });
     } else if (const auto* reply = std::get_if<Reply>(&message)) {
       wake([&] { refusal_ = reply->text; });
     } else {
@@ -188,6 +190,7 @@ class NodeSession {
       send(Heartbeat{.node = name_, .sequence = ++sequence, .free_memory_bytes = free_memory_bytes()});
       changed_.wait_for(lock, kBeat);
     }
+    if (!farewell_.empty()) fmt::print("{}; leaving\n", farewell_);
     return kOk;
   }
 
@@ -199,7 +202,7 @@ class NodeSession {
   std::condition_variable changed_;
   Joined joined_;
   bool is_joined_ = false, stopped_ = false;
-  std::string refusal_, runtime_dir_, agent_;
+  std::string refusal_, farewell_, runtime_dir_, agent_;
   std::vector<Message> early_;
   std::chrono::steady_clock::time_point last_ack_{};
   SocketId link_{};

@@ -192,7 +192,7 @@ struct CheckpointCommitted {
   bool committed = true;
   template <class V> void fields(V& v) { v(1, step); v(2, fence); v(3, committed); }
 };
-/// controller -> learners: stop after the current step, with a checkpoint.
+/// controller -> learners: stop after the current step, with a checkpoint. controller -> further nodes: the job has ended.
 struct Finish {
   static constexpr std::uint16_t kType = 0x45;
   std::string reason;

@@ -81,6 +81,9 @@ void ControllerService::tick(TimePoint now) {
   for (const std::int64_t rank : membership_.expire(now)) job_.node_lost(rank, now);
   job_.tick(now);
   if (job_.exit_code()) {
+    for (const auto& [name, member] : membership_.members()) {
+      if (member.rank != 0 && member.alive) outbox_(member.address, Finish{.reason = "the job has ended"});
+    }
     for (const auto& sink : sinks_) {
       if (auto flushed = sink->flush(); !flushed) log::error("metrics: {}", flushed.error().message());
     }
