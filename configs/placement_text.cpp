@@ -5,48 +5,25 @@
 #include <string_view>
 #include <vector>
 
+#include "configs/rank_text.h"
 #include "configs/scalar.h"
 
 namespace troupe {
 
 namespace {
 
-constexpr std::size_t kMaxText = 4096;
-constexpr std::int64_t kMaxElements = 65536, kMaxNumber = 2147483647;
-
-struct Range {
-  std::int64_t first = 0, last = 0;
-  std::int64_t count() const { return last - first + 1; }
-};
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(trim(text.substr(0, end)));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 std::optional<std::int64_t> parse_rank(std::string_view text) {
-  text = trim(text);
+  text = trim_blanks(text);
   const auto value = text.starts_with('+') ? std::nullopt : parse_integer(text);
-  return value && *value >= 0 && *value <= kMaxNumber ? value : std::nullopt;
+  return value && *value >= 0 && *value <= kMaxRank ? value : std::nullopt;
 }
 
-std::optional<Range> parse_range(std::string_view text) {
+std::optional<RankRange> parse_range(std::string_view text) {
   const std::size_t dash = text.find('-');
   const auto first = parse_rank(text.substr(0, dash));
   const auto last = dash == std::string_view::npos ? first : parse_rank(text.substr(dash + 1));
-  if (!first || !last || *last < *first || *last - *first >= kMaxElements) return std::nullopt;
-  return Range{*first, *last};
+  if (!first || !last || *last < *first || *last - *first >= kMaxRankRange) return std::nullopt;
+  return RankRange{*first, *last};
 }
 
 /// State over the segments of one placement text.
@@ -56,9 +33,9 @@ struct Progress {
 };
 
 std::optional<std::string> check_segment(std::string_view segment, bool only, Progress& progress) {
-  const auto parts = split(segment, ':');
+  const auto parts = split_trimmed(segment, ':');
   if (parts.size() > 2) return fmt::format("segment '{}' has more than one ':'", segment);
-  std::optional<Range> processes;
+  std::optional<RankRange> processes;
   if (parts.size() == 2) {
     processes = parse_range(parts[1]);
     if (!processes) return fmt::format("segment '{}': '{}' is not a process rank or a range a-b", segment, parts[1]);
@@ -95,9 +72,9 @@ std::optional<std::string> check_segment(std::string_view segment, bool only, Pr
 }  // namespace
 
 std::optional<std::string> check_placement_text(const std::string& text) {
-  if (text.size() > kMaxText) return fmt::format("{} bytes; a placement may have {}", text.size(), kMaxText);
-  if (trim(text).empty()) return "is empty; write resource_ranks[:process_ranks], such as 0-3 or all";
-  const auto segments = split(text, ',');
+  if (text.size() > kMaxPlacementText) return fmt::format("{} bytes; a placement may have {}", text.size(), kMaxPlacementText);
+  if (trim_blanks(text).empty()) return "is empty; write resource_ranks[:process_ranks], such as 0-3 or all";
+  const auto segments = split_trimmed(text, ',');
   Progress progress;
   for (const std::string_view segment : segments) {
     if (auto wrong = check_segment(segment, segments.size() == 1, progress)) return wrong;
@@ -107,7 +84,7 @@ std::optional<std::string> check_placement_text(const std::string& text) {
 
 std::optional<std::string> check_rank_list(const std::string& text, std::int64_t num_nodes) {
   std::int64_t last = -1;
-  for (const std::string_view part : split(text, ',')) {
+  for (const std::string_view part : split_trimmed(text, ',')) {
     const auto range = parse_range(part);
     if (!range) return fmt::format("'{}' is not a node rank or a range a-b", part);
     if (range->first <= last) return fmt::format("node ranks must ascend; '{}' comes after {}", part, last);

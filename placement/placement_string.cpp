@@ -5,34 +5,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "configs/rank_text.h"
+
 namespace troupe {
 
 namespace {
-
-constexpr std::size_t kMaxText = 4096;
-constexpr std::int64_t kMaxRange = 65'536;
-constexpr std::int64_t kMaxInt = 2'147'483'647;
-
-struct Range {
-  std::int64_t first = 0, last = 0;
-  std::int64_t count() const { return last - first + 1; }
-};
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(trim(text.substr(0, end)));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
 
 std::optional<std::int64_t> to_int(std::string_view digits) {
   if (digits.empty() || digits.size() > 10) return std::nullopt;
@@ -41,40 +18,40 @@ std::optional<std::int64_t> to_int(std::string_view digits) {
     if (c < '0' || c > '9') return std::nullopt;
     value = value * 10 + (c - '0');
   }
-  if (value > kMaxInt) return std::nullopt;
+  if (value > kMaxRank) return std::nullopt;
   return value;
 }
 
 Error bad(std::string_view key, std::string why) { return {Errc::invalid_argument, fmt::format("{}: {}", key, why)}; }
 
-Result<Range> parse_range(std::string_view text, std::string_view segment, std::string_view key) {
+Result<RankRange> parse_range(std::string_view text, std::string_view segment, std::string_view key) {
   const std::size_t dash = text.find('-');
-  const auto first = to_int(trim(text.substr(0, dash)));
-  const auto last = dash == std::string_view::npos ? first : to_int(trim(text.substr(dash + 1)));
+  const auto first = to_int(trim_blanks(text.substr(0, dash)));
+  const auto last = dash == std::string_view::npos ? first : to_int(trim_blanks(text.substr(dash + 1)));
   if (!first || !last) {
     return bad(key, fmt::format("segment '{}': '{}' is not a number or a range a-b of numbers up to {}", segment, text,
-                                kMaxInt));
+                                kMaxRank));
   }
   if (*last < *first) {
     return bad(key, fmt::format("segment '{}': range {}-{} runs backwards; write {}-{}", segment, *first, *last, *last,
                                 *first));
   }
-  if (*last - *first + 1 > kMaxRange) {
+  if (*last - *first + 1 > kMaxRankRange) {
     return bad(key, fmt::format("segment '{}': range of {} elements; at most {} are allowed", segment,
-                                *last - *first + 1, kMaxRange));
+                                *last - *first + 1, kMaxRankRange));
   }
-  return Range{*first, *last};
+  return RankRange{*first, *last};
 }
 
 struct Segment {
   std::string_view text;
-  Range resources, processes;
+  RankRange resources, processes;
 };
 
 // Resolves `all` and omitted process ranks; `next_process` is one past the highest rank so far.
 Result<Segment> parse_segment(std::string_view text, std::int64_t num_resources, std::int64_t next_process,
                               std::string_view key) {
-  const auto halves = split(text, ':');
+  const auto halves = split_trimmed(text, ':');
   if (halves.size() > 2)
     return bad(key, fmt::format("segment '{}' has {} colons; wanted resources[:processes]", text, halves.size() - 1));
   Segment segment{.text = text, .resources = {}, .processes = {}};
@@ -142,12 +119,12 @@ Result<std::int64_t> count_processes(const std::vector<Segment>& segments, std::
 }  // namespace
 
 Result<ProcessMap> parse_placement(std::string_view text, std::int64_t num_resources, std::string_view key) {
-  if (text.size() > kMaxText)
-    return bad(key, fmt::format("placement of {} bytes; at most {} are allowed", text.size(), kMaxText));
+  if (text.size() > kMaxPlacementText)
+    return bad(key, fmt::format("placement of {} bytes; at most {} are allowed", text.size(), kMaxPlacementText));
   if (num_resources < 1) return bad(key, "the node group has no resources");
   std::vector<Segment> segments;
   std::int64_t next_process = 0, next_resource = 0;
-  for (const std::string_view part : split(text, ',')) {
+  for (const std::string_view part : split_trimmed(text, ',')) {
     if (part.empty())
       return bad(key,
                  fmt::format("'{}' has an empty segment; wanted resources[:processes], such as '0-3' or 'all'", text));
@@ -168,11 +145,11 @@ Result<ProcessMap> parse_placement(std::string_view text, std::int64_t num_resou
 }
 
 Result<std::vector<std::int64_t>> parse_ranks(std::string_view text, std::string_view key) {
-  if (text.size() > kMaxText)
-    return bad(key, fmt::format("{} bytes of ranks; at most {} are allowed", text.size(), kMaxText));
+  if (text.size() > kMaxPlacementText)
+    return bad(key, fmt::format("{} bytes of ranks; at most {} are allowed", text.size(), kMaxPlacementText));
   std::vector<std::int64_t> ranks;
-  for (const std::string_view part : split(text, ',')) {
-    TROUPE_ASSIGN(const Range range, parse_range(part, part, key));
+  for (const std::string_view part : split_trimmed(text, ',')) {
+    TROUPE_ASSIGN(const RankRange range, parse_range(part, part, key));
     if (!ranks.empty() && range.first <= ranks.back()) {
       return bad(key, fmt::format("'{}' names rank {} again or out of order; ranks must ascend, each once", text,
                                   range.first));
