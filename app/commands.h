@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "workers/serve/policy_options.h"
+
 namespace troupe {
 
 /// Exit codes of every command (ux.md 1d).
@@ -65,12 +67,54 @@ struct VerifyOptions {
 };
 int verify_command(const VerifyOptions& options);
 
-/// `troupe export RUN_OR_CKPT --format safetensors --out DIR`
+/// `troupe export RUN_OR_CKPT --format safetensors|gear|lora --out DIR`
 struct ExportOptions {
   std::string source, run_root = "runs", format = "safetensors", out;
+  std::string dtype = "fp32";     ///< fp32 or bf16
+  bool merge_lora = false;        ///< adapters folded into the weights they adapt
   std::int64_t shard_bytes = 5'000'000'000;
 };
 int export_command(const ExportOptions& options);
+
+/// `troupe convert weights SOURCE --to troupe|wan|dreamzero --out DIR`
+struct ConvertOptions {
+  std::string what;               ///< "weights"
+  std::string source, out, to = "troupe";
+  std::string component = "auto"; ///< auto, dit, text_encoder, image_encoder, vae: what a file without prefixes holds
+  std::string model;              ///< 5b, 14b, or a job file: whose keys are expected; empty: by the shapes found
+  std::string dtype = "keep";     ///< keep, fp32, bf16
+  bool merge_lora = false, check = false;
+  double lora_scale = 1.0;        ///< alpha / rank, for --merge-lora
+  std::int64_t shard_bytes = 5'000'000'000;
+};
+int convert_command(const ConvertOptions& options);
+
+/// `troupe eval CKPT --open-loop`
+struct EvalOptions {
+  std::string checkpoint, run_root = "runs";
+  bool open_loop = false, json = false;
+  std::string data;               ///< dataset folder; empty: the job's
+  std::vector<std::int64_t> episodes;
+  std::int64_t windows = 16;      ///< windows evaluated at most
+  std::string out;                ///< folder of eval.json and open_loop.png; empty: eval/ in the run directory
+  PolicyOptions policy;
+};
+int eval_command(const EvalOptions& options);
+
+/// `troupe serve CKPT --protocol dreamzero|openpi|groot`
+struct ServeOptions {
+  std::string checkpoint, run_root = "runs";
+  std::string protocol = "dreamzero";
+  std::string bind;               ///< host:port; empty: 127.0.0.1:8000, groot 127.0.0.1:5555
+  std::string token_file;         ///< bearer token (api_token with groot); required unless bound to loopback
+  std::string action_key;         ///< "": the protocol's form; array: bare ndarray; actions: map with that key; keys: action.*
+  std::int64_t max_sessions = 64, queue = 64;
+  std::int64_t max_request_bytes = 64 << 20;
+  double request_timeout_s = 60, idle_timeout_s = 600;
+  bool allow_kill = false, once_selftest = false;
+  PolicyOptions policy;
+};
+int serve_command(const ServeOptions& options);
 
 /// `troupe config [JOB] --schema | --markdown`
 struct ConfigOptions {
@@ -83,6 +127,7 @@ int config_command(const ConfigOptions& options);
 /// `troupe doctor`
 struct DoctorOptions {
   bool markdown = false;
+  std::string model;              ///< 5b, 14b, a job file or a checkpoint folder: parameter counts and keys instead of the machine
 };
 int doctor_command(const DoctorOptions& options);
 

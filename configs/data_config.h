@@ -41,7 +41,8 @@ struct EmbodimentConfig {
     v.field("relative_action_keys", &EmbodimentConfig::relative_action_keys, "action keys made relative to the state of the same name at each block's first step");
     v.choice("normalization", &EmbodimentConfig::normalization, "mode for every state and action key", {"q99", "min_max", "mean_std", "scale"});
     v.choice("layout", &EmbodimentConfig::layout, "how views share the canvas (data.md 4.7)", {"single", "horizontal", "droid", "grid2x2"});
-    v.choice("prompt", &EmbodimentConfig::prompt, "how the instruction is wrapped: none, or the single view template", {"none", "single_view_human"});
+    v.choice("prompt", &EmbodimentConfig::prompt, "how the instruction is wrapped: none, single_view_human, or the template of the embodiment of that name (dreamzero-model.md 4.2)",
+             {"none", "single_view_human", "oxe_droid", "agibot", "xdof", "yam", "gr1_unified", "mecka_hands", "libero_sim", "franka_pnp"});
     v.field("language_key", &EmbodimentConfig::language_key, "annotation key of modality.json; empty: the first one, else task_index");
   }
 };

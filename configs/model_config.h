@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "configs/bounds.h"
 
 namespace troupe {
 
@@ -49,6 +52,7 @@ struct TextEncoderConfig {
   std::int64_t num_buckets = 32;
   std::int64_t max_length = 512;
   std::string tokenizer;
+  std::string tail = "per_sample";
 
   template <class V> static void describe(V& v) {
     v.field("vocab", &TextEncoderConfig::vocab, "rows of the token embedding", "count", 259, 1 << 24);
@@ -60,6 +64,7 @@ struct TextEncoderConfig {
     v.field("num_buckets", &TextEncoderConfig::num_buckets, "relative position buckets", "count", 2, 1024);
     v.field("max_length", &TextEncoderConfig::max_length, "tokens per prompt after padding and truncation", "tokens", 2, 4096);
     v.field("tokenizer", &TextEncoderConfig::tokenizer, "SentencePiece model file; empty: UTF-8 bytes as tokens");
+    v.choice("tail", &TextEncoderConfig::tail, "what is zeroed behind a prompt: from its own length, or from the shortest of the micro-batch as the reference does", {"per_sample", "batch_min"});
   }
 };
 
@@ -84,18 +89,22 @@ struct ImageEncoderConfig {
   }
 };
 
-/// How pixels become latents.
+/// How pixels become latents (dreamzero-model.md 3).
 struct LatentCodecConfig {
   std::string type = "dct";
   std::int64_t channels = 48;
   std::int64_t stride_t = 4;
   std::int64_t stride_hw = 16;
+  std::int64_t encoder_dim = 160;
+  std::int64_t decoder_dim = 256;
 
   template <class V> static void describe(V& v) {
-    v.choice("type", &LatentCodecConfig::type, "dct: orthonormal space-time cosine transform, needs no weights", {"dct"});
-    v.field("channels", &LatentCodecConfig::channels, "latent channels", "channels", 1, 4096);
+    v.choice("type", &LatentCodecConfig::type, "dct: orthonormal space-time cosine transform, needs no weights; wan21, wan22: Wan's causal VAE, frozen", {"dct", "wan21", "wan22"});
+    v.field("channels", &LatentCodecConfig::channels, "latent channels; 16 in wan21, 48 in wan22", "channels", 1, 4096);
     v.field("stride_t", &LatentCodecConfig::stride_t, "frames per latent frame after the first", "frames", 1, 16);
-    v.field("stride_hw", &LatentCodecConfig::stride_hw, "pixels per latent row and column", "pixels", 2, 64);
+    v.field("stride_hw", &LatentCodecConfig::stride_hw, "pixels per latent row and column; 8 in wan21, 16 in wan22", "pixels", 2, 64);
+    v.field("encoder_dim", &LatentCodecConfig::encoder_dim, "base width of the VAE's encoder: 96 in wan21, 160 in wan22; dct ignores it", "channels", 1, 4096);
+    v.field("decoder_dim", &LatentCodecConfig::decoder_dim, "base width of the VAE's decoder: 96 in wan21, 256 in wan22; dct ignores it", "channels", 1, 4096);
   }
 };
 
@@ -103,10 +112,49 @@ struct LatentCodecConfig {
 struct ModelInitConfig {
   std::string mode = "random";
   std::string path;
+  std::string text_encoder;
+  std::string image_encoder;
+  std::string vae;
 
   template <class V> static void describe(V& v) {
-    v.choice("mode", &ModelInitConfig::mode, "random: from job.seed; checkpoint: the weights of a Troupe checkpoint, moments at zero", {"random", "checkpoint"});
-    v.field("path", &ModelInitConfig::path, "checkpoint folder (.../checkpoints/step_NNNNNN) for mode checkpoint");
+    v.choice("mode", &ModelInitConfig::mode,
+             "random: from job.seed; checkpoint: the weights of a Troupe checkpoint, moments at zero; components: Wan's DiT at path and its frozen encoders; "
+             "dreamzero: a full DreamZero checkpoint",
+             {"random", "checkpoint", "components", "dreamzero"});
+    v.field("path", &ModelInitConfig::path, "checkpoint: .../checkpoints/step_NNNNNN; components: safetensors file or folder of the DiT; dreamzero: folder with config.json and model*.safetensors");
+    v.field("text_encoder", &ModelInitConfig::text_encoder, "safetensors file or folder of the UMT5 encoder; empty: from path with mode dreamzero, else from job.seed");
+    v.field("image_encoder", &ModelInitConfig::image_encoder, "safetensors file or folder of the CLIP image encoder; empty: as text_encoder");
+    v.field("vae", &ModelInitConfig::vae, "safetensors file or folder of Wan's VAE; empty: as text_encoder; codec dct has none");
+  }
+};
+
+/// Low-rank adapters (arXiv:2106.09685) with PEFT's names and initial values (dreamzero-model.md 5.4).
+struct LoraConfig {
+  std::int64_t rank = 4;
+  double alpha = 4;
+  std::vector<std::string> targets = {"q", "k", "v", "o", "ffn.0", "ffn.2"};
+
+  template <class V> static void describe(V& v) {
+    v.field("rank", &LoraConfig::rank, "columns of A and rows of B", "count", 1, 1024);
+    v.field("alpha", &LoraConfig::alpha, "the adapters' product is scaled by alpha / rank", "", kAboveZero, 1e6);
+    v.field("targets", &LoraConfig::targets, "suffixes of the linears inside blocks that get adapters; k_img and v_img are not matched by k and v");
+  }
+};
+
+/// How timesteps are drawn in training (dreamzero-model.md 5.2).
+struct NoiseConfig {
+  bool decouple_video_action = false;
+  bool high_noise_emphasis = false;
+  double high_noise_beta_alpha = 3.0;
+  double video_noise_beta_alpha = 3.0;
+  double video_noise_beta_beta = 1.0;
+
+  template <class V> static void describe(V& v) {
+    v.field("decouple_video_action", &NoiseConfig::decouple_video_action, "video timesteps from a Beta distribution, each action's uniform and its own; wins over high_noise_emphasis");
+    v.field("high_noise_emphasis", &NoiseConfig::high_noise_emphasis, "video timesteps from Beta(high_noise_beta_alpha, 1), actions as their block");
+    v.field("high_noise_beta_alpha", &NoiseConfig::high_noise_beta_alpha, "first parameter of that distribution", "", kAboveZero, 1e3);
+    v.field("video_noise_beta_alpha", &NoiseConfig::video_noise_beta_alpha, "first parameter with decouple_video_action", "", kAboveZero, 1e3);
+    v.field("video_noise_beta_beta", &NoiseConfig::video_noise_beta_beta, "second parameter with decouple_video_action", "", kAboveZero, 1e3);
   }
 };
 
@@ -117,6 +165,9 @@ struct ModelConfig {
   ImageEncoderConfig image_encoder;
   LatentCodecConfig codec;
   ModelInitConfig init;
+  std::string train_architecture = "full";
+  LoraConfig lora;
+  NoiseConfig noise;
   std::int64_t target_height = 160;
   std::int64_t target_width = 320;
   std::int64_t latent_frames_per_block = 2;
@@ -128,6 +179,9 @@ struct ModelConfig {
     v.group("image_encoder", &ModelConfig::image_encoder, "CLIP image encoder, frozen");
     v.group("codec", &ModelConfig::codec, "pixels to latents");
     v.group("init", &ModelConfig::init, "initial weights");
+    v.choice("train_architecture", &ModelConfig::train_architecture, "full: every parameter of the DiT; lora: adapters, state encoder, action encoder and decoder", {"full", "lora"});
+    v.group("lora", &ModelConfig::lora, "low-rank adapters, for train_architecture lora");
+    v.group("noise", &ModelConfig::noise, "timesteps drawn in training");
     v.field("target_height", &ModelConfig::target_height, "rows of the canvas entering the codec", "pixels", 8, 4096);
     v.field("target_width", &ModelConfig::target_width, "columns of the canvas entering the codec", "pixels", 8, 4096);
     v.field("latent_frames_per_block", &ModelConfig::latent_frames_per_block, "latent frames that share a timestep (nfpb)", "frames", 1, 64);

@@ -39,9 +39,13 @@ struct ParallelismConfig {
 /// Number formats.
 struct PrecisionConfig {
   std::string param = "fp32";
+  std::string encoders = "fp32";
+  bool round_timesteps = false;
 
   template <class V> static void describe(V& v) {
     v.choice("param", &PrecisionConfig::param, "dtype of gathered parameters and compute; masters and moments are fp32", {"fp32", "bf16"});
+    v.choice("encoders", &PrecisionConfig::encoders, "dtype of the frozen text encoder, image encoder and VAE; the reference's is bf16", {"fp32", "bf16"});
+    v.field("round_timesteps", &PrecisionConfig::round_timesteps, "timesteps rounded to bf16 before they are embedded, as FSDP2 with cast forward inputs does (dreamzero-model.md 2.0)");
   }
 };
 
@@ -50,7 +54,7 @@ struct ActivationCheckpointConfig {
   std::string mode = "full";
 
   template <class V> static void describe(V& v) {
-    v.choice("mode", &ActivationCheckpointConfig::mode, "full: every unit keeps its inputs and recomputes", {"full"});
+    v.choice("mode", &ActivationCheckpointConfig::mode, "full: every unit keeps its inputs and recomputes; none: every unit keeps what its backward needs", {"full", "none"});
   }
 };
 

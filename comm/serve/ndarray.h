@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// An array as NumPy sends it: little-endian, C order. Owns its bytes.
+struct NdArray {
+  std::string dtype;                ///< numpy's dtype.str: "|u1", "<f4", "<f8", "<i8", "|b1", ...
+  std::vector<std::int64_t> shape;  ///< empty for a scalar
+  std::vector<std::byte> data;
+
+  std::int64_t numel() const {
+    std::int64_t n = 1;
+    for (const std::int64_t d : shape) n *= d;
+    return n;
+  }
+  friend bool operator==(const NdArray&, const NdArray&) = default;
+};
+
+}  // namespace troupe

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "model/io/weight_source.h"
+#include "model/wan/weights/checkpoint_names.h"
+
+namespace troupe {
+
+/// One component as it was found.
+struct LoadedComponent {
+  std::map<std::string, at::Tensor> tensors;  ///< plain names; wanted shapes; the asked dtype
+  KeyDifference keys;                         ///< missing tensors are not in `tensors`
+};
+
+/// Reads a component's tensors from a source, cast to `dtype`; a tensor that already has it is a view of the mapping
+/// (kept alive by the tensor). Adapters lora_A, lora_B beside a linear are merged: W + B A * lora_scale (alpha / rank). A
+/// scalar may be stored as [1] and the other way round. Missing and unexpected keys are reported, not errors; the caller
+/// decides. Errors: invalid_argument (a wrong shape, a dtype that is not a float, adapters without their pair),
+/// data_loss.
+Result<LoadedComponent> load_component(const std::shared_ptr<const WeightSource>& source, const ModelConfig& config,
+                                       Component component, at::ScalarType dtype, double lora_scale = 1.0);
+
+}  // namespace troupe
