@@ -20,6 +20,11 @@ class LatentCodec {
   /// Errors: throws c10::Error when H or W is no multiple of stride_hw.
   virtual at::Tensor encode(const at::Tensor& video) const = 0;
 
+  /// Latents of `frames` frames of which the first is `image` [B, 3, H, W] and the others are mid-grey (zero), as a model
+  /// that is shown its first frame wants them. What encode() gives for that video, except where a codec rounds reduced
+  /// precision otherwise.
+  virtual at::Tensor encode_first_frame(const at::Tensor& image, std::int64_t frames) const;
+
   /// Video [B, 3, 1 + (F-1)*stride_t, h*stride_hw, w*stride_hw]. Not clamped to [-1, 1], so that encode(decode(z)) is
   /// z.
   virtual at::Tensor decode(const at::Tensor& latents) const = 0;
@@ -31,7 +36,8 @@ class LatentCodec {
   virtual std::int64_t bytes() const = 0;
 };
 
-/// The codec that `config.type` names. invalid_argument when it keeps more channels than a block has coefficients.
+/// The codec of type dct. invalid_argument when it keeps more channels than a block has coefficients, and for wan21 and
+/// wan22, which have weights: make_vae_codec (model/wan/vae/vae_codec.h) makes those.
 Result<std::unique_ptr<LatentCodec>> make_latent_codec(const LatentCodecConfig& config);
 
 }  // namespace troupe

@@ -126,5 +126,23 @@ TEST(LatentCodecTest, TooManyChannelsAreRefusedWithTheLimit) {
   EXPECT_NE(codec.error().message().find("12 coefficients"), std::string::npos) << codec.error().message();
 }
 
+TEST(LatentCodecTest, CodecsWithWeightsAreRefusedByName) {
+  LatentCodecConfig config;
+  config.type = "wan22";
+  const auto codec = make_latent_codec(config);
+  ASSERT_FALSE(codec);
+  EXPECT_EQ(codec.error().code(), Errc::invalid_argument);
+  EXPECT_NE(codec.error().message().find("\"wan22\", which has weights"), std::string::npos)
+      << codec.error().message();
+}
+
+TEST(LatentCodecTest, AFirstFramesLatentsAreThoseOfItsVideoOfZeros) {
+  const DctCodec codec(6, 4, 8);
+  const auto image = at::arange(2 * 3 * 16 * 24, at::kFloat).view({2, 3, 16, 24}).sin();
+  auto video = at::zeros({2, 3, 9, 16, 24});
+  video.select(2, 0).copy_(image);
+  EXPECT_TRUE(at::equal(codec.encode_first_frame(image, 9), codec.encode(video)));
+}
+
 }  // namespace
 }  // namespace troupe
