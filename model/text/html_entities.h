@@ -3,13 +3,16 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
-
 namespace troupe {
 
-/// Resolves HTML character references as Python's html.unescape: decimal, hexadecimal, and the names of HTML 4's
-/// Latin-1 and punctuation tables; a few old names also without their semicolon. A text without `&` comes back
-/// unchanged. Errors: invalid_argument (a name with a semicolon that is not in the table: HTML 5 has 2,231 of them).
-Result<std::string> unescape_html(std::string_view utf8);
+/// Resolves character references once, as Python's html.unescape and HTML5 do: decimal and hexadecimal numbers (128 to
+/// 159 read as Windows-1252, non-characters dropped), the 2,231 names, and the longest old name that may stand without
+/// its semicolon. What is no reference stays as it is.
+std::string unescape_html(std::string_view utf8);
+
+/// Resolves once only whole references, from `&` to `;`: numbers and names of at most 24 characters, and names in
+/// capitals (`&HELLIP;`, `&EACUTE;`) where HTML5 itself reads nothing else into them; those give the upper case of the
+/// lower-case name's character. This is the narrower reading of ftfy's repair, which the prompt cleaning repeats.
+std::string unescape_whole_html(std::string_view utf8);
 
 }  // namespace troupe

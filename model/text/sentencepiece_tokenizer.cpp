@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
@@ -11,34 +12,31 @@ namespace {
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   SentencePieceTokenizer(std::unique_ptr<sentencepiece::SentencePieceProcessor> model, std::int64_t max_length,
-                         UnknownBytes unknown)
-      : Tokenizer(max_length), model_(std::move(model)), unknown_(unknown) {
-    for (const int id : {model_->pad_id(), model_->eos_id(), model_->unk_id()}) {
-      if (id >= 0) specials_.emplace_back(model_->IdToPiece(id), id);
-    }
+                         UnknownBytes unknown, std::vector<AddedToken> added)
+      : Tokenizer(max_length), model_(std::move(model)), unknown_(unknown), added_(std::move(added)) {
+    vocab_ = model_->GetPieceSize();
+    for (const AddedToken& token : added_) vocab_ = std::max(vocab_, token.id + 1);
   }
 
-  std::int64_t vocab() const override { return model_->GetPieceSize(); }
+  std::int64_t vocab() const override { return vocab_; }
 
  protected:
   std::vector<std::int64_t> pieces(const std::string& cleaned) const override {
     std::vector<std::int64_t> ids;
     std::size_t begin = 0;
     while (begin < cleaned.size()) {
-      // the nearest literal special token splits the text
-      std::size_t found = std::string::npos;
-      const Special* special = nullptr;
-      for (const auto& candidate : specials_) {
-        const auto at = cleaned.find(candidate.first, begin);
-        if (at < found) {
-          found = at;
-          special = &candidate;
-        }
+      const auto [found, token] = next_added(cleaned, begin);
+      std::size_t end = std::min(found, cleaned.size());
+      if (token == nullptr) {
+        append_plain(cleaned.substr(begin), ids);
+        break;
       }
-      append_plain(cleaned.substr(begin, found - begin), ids);
-      if (special == nullptr) break;
-      ids.push_back(special->second);
-      begin = found + special->first.size();
+      // a cleaned prompt has no white space but single blanks
+      if (token->strip_left && end > begin && cleaned[end - 1] == ' ') --end;
+      append_plain(cleaned.substr(begin, end - begin), ids);
+      ids.push_back(token->id);
+      begin = found + token->content.size();
+      if (token->strip_right && begin < cleaned.size() && cleaned[begin] == ' ') ++begin;
     }
     return ids;
   }
@@ -46,7 +44,16 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::int64_t end_id() const override { return model_->eos_id(); }
 
  private:
-  using Special = std::pair<std::string, std::int64_t>;
+  /// The first literal token from `begin` on, the longest where several begin; null for none.
+  std::pair<std::size_t, const AddedToken*> next_added(const std::string& text, std::size_t begin) const {
+    std::pair<std::size_t, const AddedToken*> first{std::string::npos, nullptr};
+    for (const AddedToken& token : added_) {
+      const std::size_t at = text.find(token.content, begin);
+      const bool longer = first.second != nullptr && token.content.size() > first.second->content.size();
+      if (at < first.first || (at == first.first && at != std::string::npos && longer)) first = {at, &token};
+    }
+    return first;
+  }
 
   void append_plain(const std::string& text, std::vector<std::int64_t>& ids) const {
     bool after_unknown = false;
@@ -63,13 +70,14 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   std::unique_ptr<sentencepiece::SentencePieceProcessor> model_;
   UnknownBytes unknown_;
-  std::vector<Special> specials_;
+  std::vector<AddedToken> added_;
+  std::int64_t vocab_ = 0;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer>> load_sentencepiece_tokenizer(const std::string& path, std::int64_t max_length,
-                                                                UnknownBytes unknown) {
+                                                                UnknownBytes unknown, std::vector<AddedToken> added) {
   auto model = std::make_unique<sentencepiece::SentencePieceProcessor>();
   const auto status = model->Load(path);
   if (!status.ok()) {
@@ -81,7 +89,13 @@ Result<std::unique_ptr<Tokenizer>> load_sentencepiece_tokenizer(const std::strin
     return Error{Errc::invalid_argument, fmt::format("model.text_encoder.tokenizer \"{}\" has no {} token", path,
                                                      model->pad_id() < 0 ? "padding" : "end")};
   }
-  return std::unique_ptr<Tokenizer>(std::make_unique<SentencePieceTokenizer>(std::move(model), max_length, unknown));
+  if (added.empty()) {
+    for (const int id : {model->pad_id(), model->eos_id(), model->unk_id()}) {
+      if (id >= 0) added.push_back({.content = model->IdToPiece(id), .id = id});
+    }
+  }
+  return std::unique_ptr<Tokenizer>(
+      std::make_unique<SentencePieceTokenizer>(std::move(model), max_length, unknown, std::move(added)));
 }
 
 }  // namespace troupe

@@ -5,11 +5,13 @@
 
 #include "base/result.h"
 #include "model/text/tokenizer.h"
+#include "model/text/tokenizer_json.h"
 
 namespace troupe {
 
-/// A tokenizer from a SentencePiece model file; use make_tokenizer, which also checks the vocabulary.
+/// A tokenizer from a SentencePiece model file. `added` are the literal tokens looked for before splitting; when empty,
+/// the model's padding, end and unknown pieces. Use make_tokenizer, which finds the files and checks the vocabulary.
 Result<std::unique_ptr<Tokenizer>> load_sentencepiece_tokenizer(const std::string& path, std::int64_t max_length,
-                                                                UnknownBytes unknown);
+                                                                UnknownBytes unknown, std::vector<AddedToken> added);
 
 }  // namespace troupe

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
 #include "model/text/sentencepiece_tokenizer.h"
+#include "model/text/unicode.h"
 
 namespace troupe {
 namespace {
 
 constexpr std::int64_t kPad = 0, kEnd = 1, kFirstByte = 3;  // 2 is unknown, which bytes never are
-
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 class ByteTokenizer final : public Tokenizer {
  public:
@@ -26,11 +29,28 @@ class ByteTokenizer final : public Tokenizer {
   std::int64_t end_id() const override { return kEnd; }
 };
 
+/// The SentencePiece model that the configuration names, with what a tokenizer.json beside it says.
+Result<std::unique_ptr<Tokenizer>> load_from_files(const TextEncoderConfig& config,
+                                                   std::optional<UnknownBytes> unknown) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;  // what cannot be seen is reported by the reader of the file
+  fs::path model = config.tokenizer;
+  if (fs::is_directory(model, ignored)) model /= "spiece.model";
+  TokenizerJson json;
+  const fs::path beside = model.parent_path() / "tokenizer.json";
+  if (fs::exists(beside, ignored)) {
+    TROUPE_ASSIGN(json, read_tokenizer_json(beside.string()));
+  }
+  const auto from_file = json.byte_fallback ? UnknownBytes::keep : UnknownBytes::to_unknown;
+  return load_sentencepiece_tokenizer(model.string(), config.max_length, unknown.value_or(from_file),
+                                      std::move(json.added));
+}
+
 }  // namespace
 
-TokenizedText Tokenizer::tokenize(std::string_view prompt) const {
+TokenizedText Tokenizer::tokenize(std::string_view cleaned) const {
   TokenizedText out;
-  out.ids = pieces(clean_ascii_prompt(prompt));
+  out.ids = pieces(std::string(cleaned));
   const auto length = static_cast<std::size_t>(max_length_);
   if (out.ids.size() > length - 1) out.ids.resize(length - 1);
   out.ids.push_back(end_id());
@@ -40,20 +60,13 @@ TokenizedText Tokenizer::tokenize(std::string_view prompt) const {
   return out;
 }
 
-std::string clean_ascii_prompt(std::string_view prompt) {
-  std::string out;
-  for (const char c : prompt) {
-    if (!is_space(c)) {
-      out.push_back(c);
-    } else if (!out.empty() && out.back() != ' ') {
-      out.push_back(' ');
-    }
-  }
-  if (!out.empty() && out.back() == ' ') out.pop_back();
-  return out;
+Result<TokenizedText> clean_and_tokenize(const Tokenizer& tokenizer, std::string_view prompt) {
+  TROUPE_ASSIGN(const std::string cleaned, clean_prompt(prompt));
+  return tokenizer.tokenize(cleaned);
 }
 
-Result<std::unique_ptr<Tokenizer>> make_tokenizer(const TextEncoderConfig& config, UnknownBytes unknown) {
+Result<std::unique_ptr<Tokenizer>> make_tokenizer(const TextEncoderConfig& config,
+                                                  std::optional<UnknownBytes> unknown) {
   if (config.max_length < 2) {
     return Error{Errc::invalid_argument,
                  fmt::format("model.text_encoder.max_length is {}, want at least 2", config.max_length)};
@@ -62,7 +75,7 @@ Result<std::unique_ptr<Tokenizer>> make_tokenizer(const TextEncoderConfig& confi
   if (config.tokenizer.empty()) {
     tokenizer = std::make_unique<ByteTokenizer>(config.max_length);
   } else {
-    TROUPE_ASSIGN(tokenizer, load_sentencepiece_tokenizer(config.tokenizer, config.max_length, unknown));
+    TROUPE_ASSIGN(tokenizer, load_from_files(config, unknown));
   }
   if (tokenizer->vocab() > config.vocab) {
     return Error{Errc::invalid_argument,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,9 +23,9 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// Cleans the prompt (clean_ascii_prompt), splits it, keeps at most max_length - 1 pieces, appends the end token,
-  /// pads.
-  TokenizedText tokenize(std::string_view prompt) const;
+  /// Ids of a prompt that clean_prompt (unicode.h) has cleaned: split, cut to max_length - 1 pieces, the end token
+  /// appended, padded. Does not clean: that happens once, on the whole prompt.
+  TokenizedText tokenize(std::string_view cleaned) const;
 
   std::int64_t max_length() const { return max_length_; }
   virtual std::int64_t vocab() const = 0;
@@ -40,22 +41,23 @@ class Tokenizer {
   std::int64_t max_length_;
 };
 
-/// Collapses runs of ASCII white space to one space and strips both ends. Leaves every other byte as it is: entities
-/// and Unicode are not repaired.
-std::string clean_ascii_prompt(std::string_view prompt);
+/// Cleans a whole prompt and tokenises it. Errors: those of clean_prompt.
+Result<TokenizedText> clean_and_tokenize(const Tokenizer& tokenizer, std::string_view prompt);
 
 /// What becomes of characters outside a SentencePiece vocabulary when the model has byte pieces
 /// (dreamzero-model.md 4.2).
 enum class UnknownBytes : std::uint8_t {
-  to_unknown,  ///< one unknown token, runs fused: what the published fast tokenizer does without byte fallback
+  to_unknown,  ///< one unknown token, runs fused: what the fast tokenizer does without byte fallback
   keep,        ///< byte pieces
 };
 
-/// The tokenizer that `config.tokenizer` names: a SentencePiece model file, or with an empty name UTF-8 bytes (byte +
-/// 3; pad 0, end 1, unknown 2). In a SentencePiece tokenizer the literal special tokens of the model in a prompt become
-/// their ids. Errors: not_found for a file that cannot be read, invalid_argument for a vocabulary larger than
-/// config.vocab.
+/// The tokenizer that `config.tokenizer` names: a SentencePiece model file, a folder that holds spiece.model, or with
+/// an empty name UTF-8 bytes (byte + 3; pad 0, end 1, unknown 2). A tokenizer.json beside the model says whether
+/// unknown characters become byte pieces (model.byte_fallback) and which literal tokens in a prompt become their ids
+/// (added_tokens); without one they become the unknown token, and the literals are the model's padding, end and unknown
+/// pieces. `unknown` overrides the file. Errors: not_found for a file that cannot be read, invalid_argument for a
+/// tokenizer.json that is none and for a vocabulary larger than config.vocab.
 Result<std::unique_ptr<Tokenizer>> make_tokenizer(const TextEncoderConfig& config,
-                                                  UnknownBytes unknown = UnknownBytes::to_unknown);
+                                                  std::optional<UnknownBytes> unknown = std::nullopt);
 
 }  // namespace troupe

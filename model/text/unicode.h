@@ -15,10 +15,13 @@ Result<std::string> to_lower(std::string_view utf8);
 /// underscore) nor white space is deleted. Errors: invalid_argument (not UTF-8).
 Result<std::string> formalize_language(std::string_view utf8);
 
-/// The cleaning before Wan's tokenizer: text repair (ligatures, full-width forms, curly quotes, line ends, control
-/// characters, NFC), HTML entities resolved, white space collapsed, ends stripped. Errors: invalid_argument for text
-/// that would need guessing: not UTF-8, UTF-8 that was once decoded as Latin-1 or Windows-1252, a named HTML entity
-/// outside our table. Source: data.md 4.9.
+/// The cleaning before Wan's tokenizer, of the whole prompt and once (docs/text.md): ftfy's repair (HTML references,
+/// terminal escapes, control characters, ligatures, widths, quotes, NFC) line by line until nothing changes, then
+/// references resolved twice, white space collapsed to single blanks, ends stripped. Equal to the reference on text
+/// that is not mis-decoded. Pure; any thread may call it. Errors: invalid_argument for what it will not guess: not
+/// UTF-8, text that was UTF-8 and was decoded with another encoding, more than 64 levels of references within
+/// references.
+/// Source: dreamzero-model.md 4.2.
 Result<std::string> clean_prompt(std::string_view utf8);
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/hash.h"
@@ -17,21 +18,16 @@ namespace {
 namespace key = batch_keys;
 
 constexpr std::int64_t kMaskChannels = 4;  // of the first-frame input: 1 in latent frame 0, else 0
+constexpr std::int64_t kLengthStep = 16;   // new prompts are padded to a multiple of this many tokens
+constexpr std::int64_t kTokensTogether = 4096;  // of new prompts encoded in one call, padding included
+
+/// Where the cache keeps a prompt of these real ids (i64 [L], contiguous).
+std::string key_of(const at::Tensor& ids) {
+  const auto* data = reinterpret_cast<const std::byte*>(ids.data_ptr<std::int64_t>());
+  return xxh3_128_hex({data, static_cast<std::size_t>(ids.numel()) * sizeof(std::int64_t)});
+}
 
 }  // namespace
-
-at::Tensor to_unit_video(const at::Tensor& images, std::int64_t height, std::int64_t width) {
-  TORCH_CHECK(images.dim() == 5 && images.size(4) == 3 && images.scalar_type() == at::kByte, "images ", images.sizes(),
-              " of ", images.scalar_type(), " want u8 [B, T, H, W, 3]");
-  auto video = images.permute({0, 4, 1, 2, 3}).to(at::kFloat).div(255.0).sub(0.5).div(0.5);
-  if (video.size(3) == height && video.size(4) == width) return video.contiguous();
-  const auto batch = video.size(0), frames = video.size(2);
-  const auto flat = video.transpose(1, 2).reshape({batch * frames, 3, video.size(3), video.size(4)});
-  return at::upsample_bilinear2d(flat, {height, width}, /*align_corners=*/false)
-      .view({batch, frames, 3, height, width})
-      .transpose(1, 2)
-      .contiguous();
-}
 
 at::Tensor TextFeatureCache::find(const std::string& key) {
   const auto it = index_.find(key);
@@ -77,32 +73,76 @@ at::Tensor FeatureEncoder::encode_text(const at::Tensor& ids, const at::Tensor& 
   TORCH_CHECK(ids.dim() == 2 && ids.scalar_type() == at::kLong && ids.sizes() == mask.sizes(), "text ", ids.sizes(),
               " and its mask ", mask.sizes(), " want i64 [B, L]");
   const c10::NoGradGuard no_grad;
-  const auto ids_cpu = ids.cpu().contiguous(), lengths = mask.ne(0).to(at::kLong).sum(1).cpu();
-  const auto width = config_.text_encoder.dim;
-  auto out = at::zeros({ids.size(0), ids.size(1), width}, text_.view().tensors().begin()->second.options());
+  const auto ids_cpu = ids.cpu().contiguous(), mask_cpu = mask.ne(0).cpu();
+  const auto lengths = mask_cpu.to(at::kLong).sum(1);
+  std::vector<std::string> keys(static_cast<std::size_t>(ids.size(0)));
+  std::map<std::string, at::Tensor> features;  // of this call's prompts, whatever the cache keeps
+  std::vector<NewPrompt> missing;
   for (std::int64_t b = 0; b < ids.size(0); ++b) {
     const auto length = lengths[b].item<std::int64_t>();
-    if (length == 0) continue;
-    TORCH_CHECK(mask.select(0, b).narrow(0, 0, length).ne(0).all().item<bool>(), "text_attention_mask of sample ", b,
+    TORCH_CHECK(mask_cpu.select(0, b).narrow(0, 0, length).all().item<bool>(), "text_attention_mask of sample ", b,
                 " has a hole; real tokens come first");
-    const auto row = ids_cpu.select(0, b).narrow(0, 0, length);
-    const auto* data = reinterpret_cast<const std::byte*>(row.data_ptr<std::int64_t>());
-    const auto cache_key = xxh3_128_hex({data, static_cast<std::size_t>(length) * sizeof(std::int64_t)});
-    auto features = cache_.find(cache_key);
-    if (!features.defined()) {
-      const auto prompt = row.unsqueeze(0).to(out.device());
-      features = t5_encode(config_.text_encoder, text_.view(), prompt, at::ones_like(prompt)).squeeze(0);
-      cache_.put(cache_key, features);
-    }
-    out.select(0, b).narrow(0, 0, length).copy_(features);
+    if (length == 0) continue;
+    auto row = ids_cpu.select(0, b).narrow(0, 0, length);
+    auto& key = keys[static_cast<std::size_t>(b)] = key_of(row);
+    if (features.count(key) != 0) continue;
+    features[key] = cache_.find(key);
+    if (!features[key].defined()) missing.push_back({key, std::move(row)});
   }
-  return out;
+  encode_missing(std::move(missing), features);
+
+  const auto options = text_.view().tensors().begin()->second.options();
+  auto out = at::zeros({ids.size(0), ids.size(1), config_.text_encoder.dim}, options);
+  for (std::int64_t b = 0; b < ids.size(0); ++b) {
+    const auto& key = keys[static_cast<std::size_t>(b)];
+    if (!key.empty()) out.select(0, b).narrow(0, 0, features[key].size(0)).copy_(features[key]);
+  }
+  if (config_.text_encoder.tail != "batch_min") return out;  // zero behind each prompt already
+  return zero_tail(out, mask.to(out.device()), TailMode::batch_min);
 }
 
-at::Tensor FeatureEncoder::first_frame_channels(const at::Tensor& video) const {
-  auto still = at::zeros_like(video);
-  still.narrow(2, 0, 1).copy_(video.narrow(2, 0, 1));
-  const auto latents = codec_->encode(still);
+void FeatureEncoder::encode_missing(std::vector<NewPrompt> missing, std::map<std::string, at::Tensor>& features) {
+  // Together go prompts whose lengths round up to the same multiple: few shapes, little padding, and the columns that a
+  // prompt is encoded with depend on nothing but itself.
+  const auto padded = [](const NewPrompt& prompt) { return (prompt.ids.size(0) + kLengthStep - 1) / kLengthStep; };
+  std::stable_sort(missing.begin(), missing.end(),
+                   [&](const NewPrompt& a, const NewPrompt& b) { return padded(a) < padded(b); });
+  for (std::size_t begin = 0; begin < missing.size();) {
+    const auto width = padded(missing[begin]) * kLengthStep;
+    const auto most = static_cast<std::size_t>(std::max<std::int64_t>(1, kTokensTogether / width));
+    std::size_t end = begin + 1;
+    while (end < missing.size() && end - begin < most && padded(missing[end]) * kLengthStep == width) ++end;
+
+    const auto count = static_cast<std::int64_t>(end - begin);
+    auto ids = at::zeros({count, width}, at::TensorOptions().dtype(at::kLong)), mask = at::zeros_like(ids);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto& row = missing[begin + static_cast<std::size_t>(i)].ids;
+      ids.select(0, i).narrow(0, 0, row.size(0)).copy_(row);
+      mask.select(0, i).narrow(0, 0, row.size(0)).fill_(1);
+    }
+    const auto device = text_.view().tensors().begin()->second.device();
+    const auto hidden = t5_encode(config_.text_encoder, text_.view(), ids.to(device), mask.to(device));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto& prompt = missing[begin + static_cast<std::size_t>(i)];
+      // a copy, so that a cached prompt does not keep its whole group alive
+      const auto own = hidden.select(0, i).narrow(0, 0, prompt.ids.size(0)).clone();
+      features[prompt.key] = own;
+      cache_.put(prompt.key, own);
+    }
+    begin = end;
+  }
+}
+
+at::Tensor FeatureEncoder::encode_image(const at::Tensor& images) const {
+  const c10::NoGradGuard no_grad;
+  return clip_encode(config_.image_encoder, image_.view(), images);
+}
+
+at::Tensor FeatureEncoder::first_frame_channels(const at::Tensor& first_frame, std::int64_t frames) const {
+  TORCH_CHECK(first_frame.dim() == 4 && first_frame.size(1) == 3 && frames > 0, "first frame ", first_frame.sizes(),
+              " of ", frames, " frames, want [B, 3, H, W] and at least one frame");
+  const c10::NoGradGuard no_grad;
+  const auto latents = codec_->encode_first_frame(first_frame, frames);
   auto mask =
       at::zeros({latents.size(0), kMaskChannels, latents.size(2), latents.size(3), latents.size(4)}, latents.options());
   mask.narrow(2, 0, 1).fill_(1.0);
@@ -114,9 +154,11 @@ Batch FeatureEncoder::encode(const Batch& samples) {
   const auto video = to_unit_video(batch_tensor(samples, key::kImages), config_.target_height, config_.target_width);
   Batch batch;
   batch[key::kContext] = encode_text(batch_tensor(samples, key::kText), batch_tensor(samples, key::kTextMask));
-  batch[key::kClip] = clip_encode(config_.image_encoder, image_.view(), video.select(2, 0));
+  batch[key::kClip] = encode_image(video.select(2, 0));
   batch[key::kCleanLatents] = codec_->encode(video).contiguous();
-  if (config_.dit.concat_first_frame_latent) batch[key::kFirstFrame] = first_frame_channels(video);
+  if (config_.dit.concat_first_frame_latent) {
+    batch[key::kFirstFrame] = first_frame_channels(video.select(2, 0), video.size(2));
+  }
   for (const char* name : {key::kState, key::kAction, key::kActionMask, key::kHasRealAction}) {
     const auto it = samples.find(name);
     if (it != samples.end()) batch[name] = it->second;

@@ -8,18 +8,16 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/result.h"
 #include "configs/model_config.h"
 #include "model/codec/latent_codec.h"
 #include "model/shard/network.h"
 #include "model/wan/frozen_params.h"
+#include "model/wan/unit_video.h"
 
 namespace troupe {
-
-/// Pixels u8 [B, T, H, W, 3] as f32 [B, 3, T, height, width] in [-1, 1]: x/255, then (x - 0.5)/0.5, then, only when the
-/// size differs, a bilinear resize (half-pixel centres, no antialias).
-at::Tensor to_unit_video(const at::Tensor& images, std::int64_t height, std::int64_t width);
 
 /// Text features of prompts seen before, least recently used out first. Not thread-safe.
 class TextFeatureCache {
@@ -53,16 +51,25 @@ class FeatureEncoder {
   /// Encoders with random values from the seed, for runs that load no checkpoint.
   static Result<std::unique_ptr<FeatureEncoder>> random(const ModelConfig& config, std::uint64_t seed);
 
-  /// `samples` holds images, text, text_attention_mask (batch_keys.h). Returns context (each prompt's tail zeroed from
-  /// its own length), clip of the first frame, clean_latents, first_frame when the model concatenates it (mask, then
-  /// the latents of the first frame followed by zeros), and what samples has of state, action, action_mask and
-  /// has_real_action.
+  /// `samples` holds images, text, text_attention_mask (batch_keys.h). Returns context (encode_text), clip of the first
+  /// frame (encode_image), clean_latents (f32), first_frame when the model concatenates it (first_frame_channels), and
+  /// what samples has of state, action, action_mask and has_real_action.
   /// Errors: throws c10::Error on a missing tensor or a wrong shape.
   Batch encode(const Batch& samples);
 
-  /// Text features [B, L, d], tail zeroed. A prompt is encoded by itself and up to its length, so its features depend
-  /// neither on its neighbours nor on the padding; they are cached by the hash of its real ids.
+  /// Text features [B, L, d] of ids and mask i64 [B, L] in the text encoder's dtype, zeroed behind each prompt as
+  /// text_encoder.tail says (batch_min: from the shortest of this call). Prompts that the cache lacks are encoded
+  /// together, those of similar lengths in one call. Features are cached by the hash of a prompt's real ids; they
+  /// depend on neither padding nor neighbours but for rounding.
+  /// Errors: throws c10::Error on a wrong shape or a mask with a hole.
   at::Tensor encode_text(const at::Tensor& ids, const at::Tensor& mask);
+
+  /// CLIP features [B, 1 + patches, d] of images [B, 3, H, W] in [-1, 1] of any size, in the image encoder's dtype.
+  at::Tensor encode_image(const at::Tensor& images_B3HW) const;
+
+  /// The channels that an i2v model sees beside its latents, f32 [B, 4 + C, 1 + (frames-1)/stride_t, h, w]: the mask (1
+  /// in latent frame 0), then the latents of the frame [B, 3, H, W] in [-1, 1] followed by frames-1 frames of zeros.
+  at::Tensor first_frame_channels(const at::Tensor& first_frame_B3HW, std::int64_t frames) const;
 
   /// Content hash of each frozen part ("text_encoder", "image_encoder") for a checkpoint's manifest.
   std::map<std::string, std::string> content_hashes() const;
@@ -72,7 +79,13 @@ class FeatureEncoder {
   const TextFeatureCache& text_cache() const { return cache_; }
 
  private:
-  at::Tensor first_frame_channels(const at::Tensor& video) const;
+  /// A prompt that the cache lacks.
+  struct NewPrompt {
+    std::string key;
+    at::Tensor ids;  ///< real ids, i64 [L]
+  };
+  /// Encodes prompts in groups and adds their features [L, d] to `features` and to the cache.
+  void encode_missing(std::vector<NewPrompt> missing, std::map<std::string, at::Tensor>& features);
 
   ModelConfig config_;
   FrozenParams text_, image_;

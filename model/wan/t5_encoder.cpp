@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "model/wan/layers.h"
 
@@ -36,7 +37,7 @@ at::Tensor attention(const TextEncoderConfig& config, const ParamView& params, c
 }
 
 at::Tensor feed_forward(const ParamView& params, const std::string& prefix, const at::Tensor& x) {
-  const auto gate = at::gelu(linear(params, prefix + "gate.0", x), "tanh");
+  const auto gate = t5_gelu(linear(params, prefix + "gate.0", x));
   return linear(params, prefix + "fc2", linear(params, prefix + "fc1", x) * gate);
 }
 
@@ -73,6 +74,13 @@ at::Tensor t5_position_buckets(const at::Tensor& relative, std::int64_t num_buck
                       std::log(kMaxDistance / static_cast<double>(exact)) * static_cast<double>(half - exact);
   const auto far = (exact + scaled.to(at::kLong)).clamp_max(half - 1);
   return (relative > 0).to(at::kLong) * half + at::where(distance < exact, distance, far);
+}
+
+at::Tensor t5_gelu(const at::Tensor& x) {
+  if (x.scalar_type() != at::kBFloat16) return at::gelu(x, "tanh");
+  // every operation rounds to bf16, as the reference's written-out form does; a fused GELU rounds once
+  const double root = std::sqrt(2.0 / std::numbers::pi);
+  return 0.5 * x * (1.0 + at::tanh(root * (x + 0.044715 * at::pow(x, 3.0))));
 }
 
 at::Tensor t5_encode(const TextEncoderConfig& config, const ParamView& params, const at::Tensor& ids,

@@ -22,6 +22,9 @@ std::vector<ParamSpec> t5_params(const TextEncoderConfig& config);
 /// logarithmic up to distance 128.
 at::Tensor t5_position_buckets(const at::Tensor& relative, std::int64_t num_buckets);
 
+/// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); in bf16 every operation rounds (4.1).
+at::Tensor t5_gelu(const at::Tensor& x);
+
 /// Hidden states [B, L, d] of ids i64 [B, L]. Keys whose mask (i64 or bool [B, L]) is zero are not seen; rows of real
 /// tokens do not depend on what stands in the padding.
 /// Errors: throws c10::Error on a shape mismatch or an id outside the vocabulary.

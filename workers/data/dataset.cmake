@@ -12,7 +12,7 @@ troupe_library(workers_data
     multi_anchor.cpp
     normalise.cpp
     parquet_table.cpp
-    python_literal.cpp
+    python_literal.cpp python_repr.cpp
     sample.cpp
     sample_builder.cpp
     sample_index.cpp

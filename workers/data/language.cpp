@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "model/text/prompt_templates.h"
 #include "model/text/unicode.h"
 #include "workers/data/python_literal.h"
 
 namespace troupe {
 
 namespace {
-
-constexpr const char* kSingleViewHuman = "A single view video shows that a human ";
 
 bool cut(std::string& text, const std::string& marker) {
   bool found = false;
@@ -49,11 +48,14 @@ Result<Instruction> read_instruction(const std::string& raw) {
   return out;
 }
 
-Result<std::string> make_prompt(const std::string& prompt, const std::string& instruction) {
-  if (prompt == "none") return instruction;
-  if (prompt == "single_view_human") return kSingleViewHuman + instruction;
-  return Error{Errc::invalid_argument,
-               fmt::format("data.embodiment.prompt is '{}'; none and single_view_human are known", prompt)};
+Result<std::string> make_prompt(const std::string& prompt, const std::string& instruction, std::int64_t num_views) {
+  return wrap_instruction(prompt, instruction, num_views);
+}
+
+Result<std::string> prompt_from_task(const std::string& prompt, const std::string& task, std::int64_t num_views) {
+  TROUPE_ASSIGN(const Instruction instruction, read_instruction(task));
+  TROUPE_ASSIGN(const std::string whole, make_prompt(prompt, instruction.text, num_views));
+  return clean_prompt(whole);
 }
 
 }  // namespace troupe

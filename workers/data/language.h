@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -19,8 +20,12 @@ struct Instruction {
 /// invalid_argument (an empty list or tuple; a set of several elements, whose order Python does not define; not UTF-8).
 Result<Instruction> read_instruction(const std::string& raw);
 
-/// The instruction inside the template `prompt` of data.embodiment.prompt: "none" is the instruction itself,
-/// "single_view_human" puts a 39-byte sentence before it. Errors: invalid_argument (an unknown template).
-Result<std::string> make_prompt(const std::string& prompt, const std::string& instruction);
+/// The instruction inside the template `prompt` of data.embodiment.prompt (model/text/prompt_templates.h). Errors:
+/// invalid_argument (an unknown template, fewer views than it describes).
+Result<std::string> make_prompt(const std::string& prompt, const std::string& instruction, std::int64_t num_views);
+
+/// From a task as a dataset or a client words it to the text for Tokenizer::tokenize: read_instruction, make_prompt,
+/// clean_prompt. Errors: those of the three.
+Result<std::string> prompt_from_task(const std::string& prompt, const std::string& task, std::int64_t num_views);
 
 }  // namespace troupe

@@ -1,12 +1,11 @@
 #include "workers/data/python_literal.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <cstdlib>
+
+#include "workers/data/python_repr.h"
 
 namespace troupe {
 
@@ -37,57 +36,32 @@ void append_utf8(std::string& out, std::uint32_t c) {
   }
 }
 
-/// Python's repr of a float: shortest digits, an exponent below 1e-4 and from 1e16 on.
-std::string float_repr(double value) {
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  char buffer[64];
-  const double magnitude = std::abs(value);
-  const bool exponent = magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e16);
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value,
-                                 exponent ? std::chars_format::scientific : std::chars_format::fixed)
-                       .ptr;
-  std::string text(buffer, end);
-  if (!exponent && text.find('.') == std::string::npos) text += ".0";
-  return text;
-}
-
-std::string string_repr(const std::string& text) {
-  const bool use_double = text.find('\'') != std::string::npos && text.find('"') == std::string::npos;
-  const char quote = use_double ? '"' : '\'';
-  std::string out(1, quote);
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == quote || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n' || c == '\t' || c == '\r') {
-      out += c == '\n' ? "\\n" : c == '\t' ? "\\t" : "\\r";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + quote;
-}
-
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
 
   std::optional<PythonLiteral> whole() {
     skip_space(true);
+    const std::size_t begin = at_;
     auto first = value(0);
     skip_space(false);
     if (first && peek() == ',') first = bare_tuple(std::move(*first));
+    const std::size_t end = at_;
     skip_space(true);
     if (!first || at_ != text_.size()) return std::nullopt;
+    // an indented line of its own, before or behind, is a syntax error
+    if (indented(text_.substr(0, begin)) || indented(text_.substr(end))) return std::nullopt;
     return first;
   }
 
  private:
   using Maybe = std::optional<PythonLiteral>;
   using Kind = PythonLiteral::Kind;
+
+  /// Whether white space has a line end and then ends with a blank.
+  static bool indented(std::string_view space) {
+    return space.find('\n') != std::string_view::npos && (space.back() == ' ' || space.back() == '\t');
+  }
 
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   bool take(char c) {
@@ -131,9 +105,12 @@ class Parser {
     if (c == '(') return sequence(')', Kind::tuple, depth);
     if (c == '{') return braces(depth);
     if (c == '\'' || c == '"') return strings();
-    const char quote = peek(1);
-    if ((c == 'r' || c == 'R' || c == 'u' || c == 'U') && (quote == '\'' || quote == '"')) return strings();
-    if (is_digit(c) || c == '.' || c == '-' || c == '+') return number();
+    if (string_prefix() > 0) return strings();
+    if (text_.substr(at_, 3) == "...") {
+      at_ += 3;
+      return PythonLiteral{Kind::scalar, "Ellipsis", {}};
+    }
+    if (is_digit(c) || c == '.' || c == '-' || c == '+') return number(depth > 0);
     for (const char* word : {"None", "True", "False"}) {
       const std::size_t n = std::char_traits<char>::length(word);
       if (text_.substr(at_, n) == word && !is_name(peek(n))) {
@@ -172,7 +149,7 @@ class Parser {
       if (take('}')) return out;
       if (!comma) return std::nullopt;
       auto key = value(depth + 1);
-      if (!key) return std::nullopt;
+      if (!key || !is_hashable(*key)) return std::nullopt;
       skip_space(true);
       const bool pair = peek() == ':';
       if (out.items.empty() && !pair) out.kind = Kind::set;
@@ -190,6 +167,12 @@ class Parser {
     }
   }
 
+  /// Lists, dicts and sets are neither keys nor elements of sets: Python raises TypeError.
+  static bool is_hashable(const PythonLiteral& item) {
+    if (item.kind == Kind::scalar || item.kind == Kind::string) return true;
+    return item.kind == Kind::tuple && std::all_of(item.items.begin(), item.items.end(), is_hashable);
+  }
+
   /// A repeated key keeps its first place and takes the last value.
   static void insert(PythonLiteral& out, PythonLiteral key, Maybe mapped) {
     const std::size_t step = out.kind == Kind::dict ? 2 : 1;
@@ -203,21 +186,40 @@ class Parser {
     if (mapped) out.items.push_back(std::move(*mapped));
   }
 
-  /// Adjacent strings are one string.
-  Maybe strings() {
-    PythonLiteral out{Kind::string, {}, {}};
-    while (true) {
-      const char c = peek();
-      const bool prefixed = c == 'r' || c == 'R' || c == 'u' || c == 'U';
-      const char quote = prefixed ? peek(1) : c;
-      if (quote != '\'' && quote != '"') return out;
-      if (prefixed) ++at_;
-      if (!string(quote, c == 'r' || c == 'R', out.text)) return std::nullopt;
-      skip_space(false);
-    }
+  static bool is_quote(char c) { return c == '\'' || c == '"'; }
+
+  /// Length of the letters before a quote: r, u, b, br or rb in any case; 0 for none.
+  std::size_t string_prefix() const {
+    const char first = static_cast<char>(peek() | 0x20), second = static_cast<char>(peek(1) | 0x20);
+    if ((first == 'r' || first == 'u' || first == 'b') && is_quote(peek(1))) return 1;
+    const bool pair = (first == 'b' && second == 'r') || (first == 'r' && second == 'b');
+    return pair && is_quote(peek(2)) ? 2 : 0;
   }
 
-  bool string(char quote, bool raw, std::string& out) {
+  /// Adjacent strings are one string; text and bytes do not mix. Bytes become their repr at once.
+  Maybe strings() {
+    std::string text;
+    std::optional<bool> bytes;
+    while (true) {
+      const std::size_t prefix = string_prefix();
+      const char quote = peek(prefix);
+      if (!is_quote(quote)) break;
+      bool raw = false, of_bytes = false;
+      for (std::size_t i = 0; i < prefix; ++i) {
+        raw = raw || (peek(i) | 0x20) == 'r';
+        of_bytes = of_bytes || (peek(i) | 0x20) == 'b';
+      }
+      if (bytes.value_or(of_bytes) != of_bytes) return std::nullopt;
+      bytes = of_bytes;
+      at_ += prefix;
+      if (!string(quote, raw, of_bytes, text)) return std::nullopt;
+      skip_space(false);
+    }
+    if (bytes.value_or(false)) return PythonLiteral{Kind::scalar, bytes_repr(text), {}};
+    return PythonLiteral{Kind::string, text, {}};
+  }
+
+  bool string(char quote, bool raw, bool bytes, std::string& out) {
     const bool triple = peek(1) == quote && peek(2) == quote;
     at_ += triple ? 3 : 1;
     while (at_ < text_.size()) {
@@ -226,35 +228,35 @@ class Parser {
         at_ += triple ? 3 : 1;
         return true;
       }
-      if (c == '\n' && !triple) return false;
+      if ((c == '\n' && !triple) || (bytes && (c & 0x80) != 0)) return false;
       ++at_;
       if (c != '\\') {
         out += c;
       } else if (raw) {
         out += c;
         if (at_ < text_.size()) out += text_[at_++];
-      } else if (!escape(out)) {
+      } else if (!escape(bytes, out)) {
         return false;
       }
     }
     return false;
   }
 
-  bool escape(std::string& out) {
+  bool escape(bool bytes, std::string& out) {
     if (at_ == text_.size()) return false;
     const char c = text_[at_++];
     static constexpr std::string_view kNames = "abfnrtv\\'\"", kValues = "\a\b\f\n\r\t\v\\'\"";
     if (const std::size_t i = kNames.find(c); i != std::string_view::npos) return out += kValues[i], true;
     if (c == '\n') return true;
-    if (c == 'x') return coded(2, out);
-    if (c == 'u') return coded(4, out);
-    if (c == 'U') return coded(8, out);
-    if (c == 'N') return false;
+    if (c == 'x') return coded(2, bytes, out);
+    if (!bytes && c == 'u') return coded(4, false, out);
+    if (!bytes && c == 'U') return coded(8, false, out);
+    if (!bytes && c == 'N') return false;
     if (c >= '0' && c <= '7') {
       std::uint32_t code = static_cast<std::uint32_t>(c - '0');
       for (int i = 0; i < 2 && peek() >= '0' && peek() <= '7'; ++i)
         code = code * 8 + static_cast<std::uint32_t>(text_[at_++] - '0');
-      append_utf8(out, code);
+      append(code, bytes, out);
       return true;
     }
     out += '\\';
@@ -262,14 +264,22 @@ class Parser {
     return true;
   }
 
-  bool coded(std::size_t digits, std::string& out) {
+  static void append(std::uint32_t code, bool byte, std::string& out) {
+    if (byte) {
+      out += static_cast<char>(code & 0xFF);
+    } else {
+      append_utf8(out, code);
+    }
+  }
+
+  bool coded(std::size_t digits, bool byte, std::string& out) {
     std::uint32_t code = 0;
     if (at_ + digits > text_.size()) return false;
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, begin + digits, code, 16);
     if (error != std::errc{} || end != begin + digits || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
       return false;
-    append_utf8(out, code);
+    append(code, byte, out);
     at_ += digits;
     return true;
   }
@@ -284,56 +294,102 @@ class Parser {
     return out.size() > begin;
   }
 
-  Maybe number() {
+  /// A number with its sign, and the complex number that a sum of a real and an imaginary one is.
+  Maybe number(bool in_brackets) {
     const bool negative = peek() == '-';
     if (negative || peek() == '+') {
       ++at_;
-      skip_space(false);
+      skip_space(in_brackets);
     }
-    if (peek() == '0' && (peek(1) | 0x20) != 'e' && is_name(peek(1)) && !is_digit(peek(1)) && peek(1) != '_')
-      return radix(negative);
-    std::string text;
-    const bool whole = digits(text);
-    bool real = false;
+    const auto first = unsigned_number();
+    if (!first) return std::nullopt;
+    const double sign = negative ? -1.0 : 1.0;
+    if (first->imaginary) {
+      // minus an imaginary number has the real part -0
+      return PythonLiteral{Kind::scalar, complex_repr(negative ? -0.0 : 0.0, sign * first->value), {}};
+    }
+    const std::size_t behind_first = at_;
+    skip_space(in_brackets);
+    const char operation = peek();
+    if (operation != '+' && operation != '-') {
+      at_ = behind_first;
+      return PythonLiteral{Kind::scalar, first->repr(negative), {}};
+    }
+    ++at_;
+    skip_space(in_brackets);
+    const auto second = unsigned_number();
+    if (!second || !second->imaginary) return std::nullopt;
+    const bool minus_zero = negative && first->real && first->value == 0;
+    const double real = minus_zero ? -0.0 : first->value == 0 ? 0.0 : sign * first->value;
+    // Python adds complex numbers: the second one's real part is +0
+    return PythonLiteral{Kind::scalar,
+                         operation == '+' ? complex_repr(real + 0.0, second->value)
+                                          : complex_repr(real - 0.0, 0.0 - second->value), {}};
+  }
+
+  struct Number {
+    std::string digits;  ///< of an integer, decimal
+    double value = 0;
+    bool real = false;  ///< written with a point or an exponent
+    bool imaginary = false;
+
+    std::string repr(bool negative) const {
+      if (real) return float_repr(negative ? -value : value);
+      return (negative && digits != "0" ? "-" : "") + digits;
+    }
+  };
+
+  std::optional<Number> unsigned_number() {
+    if (peek() == '0' && (peek(1) | 0x20) != 'e' && (peek(1) | 0x20) != 'j' && is_name(peek(1)) && !is_digit(peek(1)) &&
+        peek(1) != '_') {
+      return radix();
+    }
+    Number out;
+    const bool whole = digits(out.digits);
     if (peek() == '.') {
-      real = true;
-      text += '.';
+      out.real = true;
+      out.digits += '.';
       ++at_;
-      const bool fraction = digits(text);
+      const bool fraction = digits(out.digits);
       if (!whole && !fraction) return std::nullopt;
     }
-    if (!whole && !real) return std::nullopt;
+    if (!whole && !out.real) return std::nullopt;
     if ((peek() | 0x20) == 'e') {
       const std::size_t sign = peek(1) == '-' || peek(1) == '+' ? 1 : 0;
       if (!is_digit(peek(1 + sign))) return std::nullopt;
-      real = true;
-      text += 'e';
-      if (sign != 0) text += peek(1);
+      out.real = true;
+      out.digits += 'e';
+      if (sign != 0) out.digits += peek(1);
       at_ += 1 + sign;
-      digits(text);
+      digits(out.digits);
     }
+    out.imaginary = (peek() | 0x20) == 'j';
+    if (out.imaginary) ++at_;
     if (is_name(peek())) return std::nullopt;
-    if (real) {
-      const double value = std::strtod(text.c_str(), nullptr);
-      return PythonLiteral{Kind::scalar, float_repr(negative ? -value : value), {}};
-    }
-    const bool zero = text.find_first_not_of('0') == std::string::npos;
-    if (zero) return PythonLiteral{Kind::scalar, "0", {}};
-    if (text[0] == '0') return std::nullopt;  // 007 is a syntax error
-    return PythonLiteral{Kind::scalar, (negative ? "-" : "") + text, {}};
+    out.value = std::strtod(out.digits.c_str(), nullptr);
+    if (out.real || out.imaginary) return out;
+    const bool zero = out.digits.find_first_not_of('0') == std::string::npos;
+    if (!zero && out.digits[0] == '0') return std::nullopt;  // 007 is a syntax error
+    if (zero) out.digits = "0";
+    return out;
   }
 
-  Maybe radix(bool negative) {
+  std::optional<Number> radix() {
     const char kind = static_cast<char>(peek(1) | 0x20);
     const int base = kind == 'x' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 0;
     if (base == 0) return std::nullopt;
+    std::string text;
+    at_ += 2;
+    if (peek() == '_') ++at_;
+    for (; is_name(peek()) && (peek() & 0x80) == 0; ++at_) {
+      if (peek() == '_' && (text_[at_ - 1] == '_' || !is_name(peek(1)))) return std::nullopt;
+      if (peek() != '_') text += peek();
+    }
     std::uint64_t value = 0;
-    const char* begin = text_.data() + at_ + 2;
-    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value, base);
-    if (error != std::errc{}) return std::nullopt;
-    at_ = static_cast<std::size_t>(end - text_.data());
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
     if (is_name(peek())) return std::nullopt;
-    return PythonLiteral{Kind::scalar, (negative && value != 0 ? "-" : "") + std::to_string(value), {}};
+    return Number{.digits = std::to_string(value), .value = static_cast<double>(value)};
   }
 
   std::string_view text_;
@@ -341,18 +397,6 @@ class Parser {
 };
 
 }  // namespace
-
-std::string PythonLiteral::repr() const {
-  if (kind == Kind::scalar) return text;
-  if (kind == Kind::string) return string_repr(text);
-  std::string out(1, kind == Kind::list ? '[' : kind == Kind::tuple ? '(' : '{');
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) out += kind == Kind::dict && i % 2 == 1 ? ": " : ", ";
-    out += items[i].repr();
-  }
-  if (kind == Kind::tuple && items.size() == 1) out += ',';
-  return out + (kind == Kind::list ? ']' : kind == Kind::tuple ? ')' : '}');
-}
 
 std::optional<PythonLiteral> parse_python_literal(std::string_view text) { return Parser(text).whole(); }
 

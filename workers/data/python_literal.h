@@ -7,12 +7,12 @@
 
 namespace troupe {
 
-/// A Python literal as ast.literal_eval reads it: numbers, strings, None, True, False, lists, tuples, dicts, sets.
-/// Complex numbers and bytes are not read.
+/// A Python literal as ast.literal_eval reads it: numbers (complex ones too), strings, bytes, None, True, False, ...,
+/// lists, tuples, dicts, sets.
 struct PythonLiteral {
   enum class Kind { scalar, string, list, tuple, dict, set };
   Kind kind = Kind::scalar;
-  std::string text;                  ///< scalar: its repr ("1000.0"); string: its characters, UTF-8
+  std::string text;                  ///< scalar, bytes: its repr ("1000.0"); string: its characters, UTF-8
   std::vector<PythonLiteral> items;  ///< elements; a dict alternates key, value
 
   /// What Python's str() prints.

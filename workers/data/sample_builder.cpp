@@ -31,7 +31,7 @@ Result<SampleBuilder> SampleBuilder::make(std::shared_ptr<const Dataset> dataset
   TROUPE_ASSIGN(SampleLayout layout, sample_layout(job.data, job.model, views));
   TROUPE_ASSIGN(ImageChain chain, ImageChain::make(job.data.image, job.data.embodiment.layout, views));
   TROUPE_ASSIGN(const NormalizationMode mode, normalization_mode(job.data.embodiment.normalization));
-  TROUPE_ASSIGN([[maybe_unused]] const std::string prompt, make_prompt(job.data.embodiment.prompt, ""));
+  TROUPE_ASSIGN([[maybe_unused]] const std::string prompt, make_prompt(job.data.embodiment.prompt, "", views));
   if (!read_clip) read_clip = own_decoder();
   return SampleBuilder(std::move(dataset), job, std::move(layout), std::move(chain), mode, std::move(tokenize),
                        std::move(read_clip));
@@ -106,7 +106,8 @@ Result<void> SampleBuilder::build_entry(Stream stream, std::int64_t position, co
 
 Result<void> SampleBuilder::fill_text(const std::string& task, std::span<std::byte> slot) {
   TROUPE_ASSIGN(const Instruction instruction, read_instruction(task));
-  TROUPE_ASSIGN(std::string prompt, make_prompt(data_.embodiment.prompt, instruction.text));
+  const auto views = static_cast<std::int64_t>(dataset_->columns().views.size());
+  TROUPE_ASSIGN(std::string prompt, make_prompt(data_.embodiment.prompt, instruction.text, views));
   TROUPE_ASSIGN(prompt, clean_prompt(prompt));
   field_values<std::uint8_t>(slot, layout_.field("has_real_action"))[0] = instruction.lapa ? 0 : 1;
   return tokenize_(prompt, field_values<std::int64_t>(slot, layout_.field("text")),

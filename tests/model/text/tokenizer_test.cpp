@@ -2,7 +2,11 @@
 #include "model/text/tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "tests/support/golden_folder.h"
@@ -19,16 +23,19 @@ std::unique_ptr<Tokenizer> byte_tokenizer(std::int64_t max_length) {
   return std::move(make_tokenizer(config)).value();
 }
 
-TEST(CleanAsciiPromptTest, WhiteSpaceCollapsesAndEndsAreStripped) {
-  EXPECT_EQ(clean_ascii_prompt("  Pick   up\tthe\nred \r\n block  "), "Pick up the red block");
-  EXPECT_EQ(clean_ascii_prompt(" \t "), "");
-  EXPECT_EQ(clean_ascii_prompt("caf\xc3\xa9  x"), "caf\xc3\xa9 x");
-}
-
 TEST(ByteTokenizerTest, BytesAreShiftedByThreeThenEndThenPadding) {
-  const auto tokens = byte_tokenizer(6)->tokenize(" Hi ");
+  const auto tokens = byte_tokenizer(6)->tokenize("Hi");
   EXPECT_EQ(tokens.ids, (std::vector<std::int64_t>{'H' + 3, 'i' + 3, 1, 0, 0, 0}));
   EXPECT_EQ(tokens.mask, (std::vector<std::int64_t>{1, 1, 1, 0, 0, 0}));
+}
+
+TEST(ByteTokenizerTest, TokenizingDoesNotCleanAndCleaningHappensOnce) {
+  const auto tokenizer = byte_tokenizer(4);
+  EXPECT_EQ(tokenizer->tokenize(" a").ids, (std::vector<std::int64_t>{' ' + 3, 'a' + 3, 1, 0}));
+  const auto cleaned = clean_and_tokenize(*tokenizer, " \uFF41\t&amp; ");
+  ASSERT_TRUE(cleaned);
+  EXPECT_EQ(cleaned->ids, (std::vector<std::int64_t>{'a' + 3, ' ' + 3, '&' + 3, 1}));
+  EXPECT_FALSE(clean_and_tokenize(*tokenizer, "\xff"));
 }
 
 TEST(ByteTokenizerTest, TruncationKeepsTheEndToken) {
@@ -66,13 +73,44 @@ TEST(MakeTokenizerTest, AVocabularyLargerThanTheEmbeddingIsRefused) {
   EXPECT_EQ(tokenizer.error().code(), Errc::invalid_argument);
 }
 
+/// A folder that is removed with the test.
+class Folder {
+ public:
+  Folder()
+      : path_(std::filesystem::path(::testing::TempDir()) / ("tokenizer_test_" + std::to_string(::getpid()))) {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  void write(const char* name, const std::string& text) const { std::ofstream(path_ / name, std::ios::binary) << text; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(MakeTokenizerTest, AFolderWithoutASentencePieceModelNamesTheFileItWants) {
+  const Folder folder;
+  TextEncoderConfig config;
+  config.tokenizer = folder.path().string();
+  const auto tokenizer = make_tokenizer(config);
+  ASSERT_FALSE(tokenizer);
+  EXPECT_NE(tokenizer.error().message().find("spiece.model"), std::string::npos);
+}
+
 class GoldenSentencePieceTest : public ::testing::TestWithParam<GoldenCase> {
  protected:
-  std::unique_ptr<Tokenizer> load(UnknownBytes unknown) const {
+  std::filesystem::path model() const { return GetParam().folder / GetParam().json.at("model").get<std::string>(); }
+  TextEncoderConfig config(const std::filesystem::path& tokenizer) const {
     TextEncoderConfig config;
-    config.tokenizer = (GetParam().folder / GetParam().json.at("model").get<std::string>()).string();
+    config.tokenizer = tokenizer.string();
     config.max_length = GetParam().json.at("max_length").get<std::int64_t>();
-    return std::move(make_tokenizer(config, unknown)).value();
+    return config;
+  }
+  std::unique_ptr<Tokenizer> load(UnknownBytes unknown) const {
+    return std::move(make_tokenizer(config(model()), unknown)).value();
   }
   /// The ids of every row, from its cleaned text: cleaning beyond ASCII is another kind of case.
   void expect_rows(const Tokenizer& tokenizer, const char* column) const {
@@ -104,6 +142,59 @@ TEST_P(GoldenSentencePieceTest, ABatchIsPaddedAndMaskedLikeTheReferences) {
     EXPECT_EQ(got.ids, batch.at("ids")[i].get<std::vector<std::int64_t>>()) << i;
     EXPECT_EQ(got.mask, batch.at("mask")[i].get<std::vector<std::int64_t>>()) << i;
   }
+}
+
+TEST_P(GoldenSentencePieceTest, PromptsAreCleanedOnceOnTheirWayToIds) {
+  const auto tokenizer = load(UnknownBytes::to_unknown);
+  for (const auto& row : GetParam().json.at("rows")) {
+    if (!row.contains("text") || !row.contains("ids")) continue;
+    const auto got = clean_and_tokenize(*tokenizer, row.at("text").get<std::string>());
+    if (!got) continue;  // mis-decoded text is refused, which text_clean covers
+    const auto length = std::accumulate(got->mask.begin(), got->mask.end(), std::int64_t{0});
+    EXPECT_EQ(std::vector<std::int64_t>(got->ids.begin(), got->ids.begin() + length),
+              row.at("ids").get<std::vector<std::int64_t>>())
+        << row.at("text");
+  }
+}
+
+TEST_P(GoldenSentencePieceTest, AFolderAndItsTokenizerJsonDecideAboutUnknownBytes) {
+  const Folder folder;
+  std::filesystem::copy_file(model(), folder.path() / "spiece.model");
+  const auto made = [&](const std::filesystem::path& path) { return std::move(make_tokenizer(config(path))).value(); };
+  expect_rows(*made(folder.path()), "ids");  // no tokenizer.json: unknown
+  folder.write("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [], "byte_fallback": false}})");
+  expect_rows(*made(folder.path()), "ids");
+  folder.write("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [], "byte_fallback": true}})");
+  if (GetParam().json.value("byte_fallback", false)) {
+    expect_rows(*made(folder.path()), "ids_byte_fallback_true");
+    expect_rows(*made(folder.path() / "spiece.model"), "ids_byte_fallback_true");
+  } else {
+    expect_rows(*made(folder.path()), "ids");
+  }
+}
+
+TEST_P(GoldenSentencePieceTest, AddedTokensOfTheTokenizerJsonBecomeTheirIds) {
+  const Folder folder;
+  std::filesystem::copy_file(model(), folder.path() / "spiece.model");
+  const auto first = std::move(make_tokenizer(config(folder.path()))).value()->vocab();
+  folder.write("tokenizer.json", R"({"added_tokens": [{"id": )" + std::to_string(first) + R"(, "content": "<x>"},
+      {"id": )" + std::to_string(first + 1) + R"(, "content": "<x>y", "lstrip": true, "rstrip": true}]})");
+  const auto tokenizer = std::move(make_tokenizer(config(folder.path()))).value();
+  EXPECT_EQ(tokenizer->vocab(), first + 2);
+  EXPECT_EQ(tokenizer->tokenize("<x>").ids.front(), first);
+  EXPECT_EQ(tokenizer->tokenize("<x>y").ids.front(), first + 1) << "the longest literal wins";
+  const auto alone = tokenizer->tokenize("the").ids, between = tokenizer->tokenize("the <x>y the").ids;
+  const auto end = tokenizer->tokenize("").ids.front();
+  const std::vector<std::int64_t> pieces(alone.begin(), std::find(alone.begin(), alone.end(), end));
+  std::vector<std::int64_t> want = pieces;
+  want.push_back(first + 1);
+  want.insert(want.end(), pieces.begin(), pieces.end());
+  EXPECT_EQ(std::vector<std::int64_t>(between.begin(), between.begin() + static_cast<std::ptrdiff_t>(want.size())),
+            want);
+  // a vocabulary that the embedding lacks
+  auto small = config(folder.path());
+  small.vocab = first + 1;
+  EXPECT_FALSE(make_tokenizer(small));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenSentencePieceTest, ::testing::ValuesIn(golden_cases("encoders", "sentencepiece")),

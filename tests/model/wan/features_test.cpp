@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/clip_encoder.h"
@@ -124,6 +126,105 @@ TEST(FeatureEncoderTest, APromptSeenBeforeComesFromTheCacheWithTheSameBits) {
       encoder->encode_text(samples.at(batch_keys::kText).flip(0), samples.at(batch_keys::kTextMask).flip(0));
   EXPECT_EQ(encoder->text_cache().hits(), 2);
   EXPECT_TRUE(at::equal(first.flip(0), again));
+}
+
+/// Prompts of the given lengths (each ends with 1), padded to the longest, and their mask.
+std::pair<at::Tensor, at::Tensor> prompts_of(const std::vector<std::int64_t>& lengths) {
+  const auto width = *std::max_element(lengths.begin(), lengths.end());
+  auto ids = at::zeros({static_cast<std::int64_t>(lengths.size()), width}, at::TensorOptions().dtype(at::kLong));
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    auto row = ids[static_cast<std::int64_t>(i)].narrow(0, 0, lengths[i]);
+    row.copy_((at::arange(lengths[i], ids.options()) * 7 + static_cast<std::int64_t>(i) * 31).remainder(290) + 2);
+    row[lengths[i] - 1].fill_(1);
+  }
+  return {ids, ids.ne(0).to(at::kLong)};
+}
+
+TEST(FeatureEncoderTest, PromptsEncodedTogetherEqualPromptsEncodedAlone) {
+  const std::vector<std::int64_t> lengths{5, 40, 3, 17, 40, 1, 16, 33, 500};
+  const auto [ids, mask] = prompts_of(lengths);
+  const auto encoder = make_encoder(small_config(), 1);
+  const auto together = encoder->encode_text(ids, mask);
+  EXPECT_EQ(encoder->text_cache().misses(), 9);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i);
+    const auto alone = make_encoder(small_config(), 1)->encode_text(ids[row].unsqueeze(0), mask[row].unsqueeze(0));
+    EXPECT_LE(max_difference(together[row], alone[0]), 2e-6) << "length " << lengths[i];
+    EXPECT_TRUE(together[row].narrow(0, lengths[i], ids.size(1) - lengths[i]).eq(0).all().item<bool>());
+  }
+}
+
+TEST(FeatureEncoderTest, EqualPromptsOfOneCallAreEncodedOnce) {
+  const auto [ids, mask] = prompts_of({6, 9});
+  const auto encoder = make_encoder(small_config(), 1);
+  const auto rows = at::tensor({0, 1, 0, 1, 0}).to(at::kLong);
+  const auto out = encoder->encode_text(ids.index_select(0, rows), mask.index_select(0, rows));
+  EXPECT_EQ(encoder->text_cache().misses(), 2);
+  EXPECT_TRUE(at::equal(out[0], out[2]));
+  EXPECT_TRUE(at::equal(out[1], out[3]));
+}
+
+TEST(FeatureEncoderTest, ACacheTooSmallForOnePromptChangesNothing) {
+  const auto [ids, mask] = prompts_of({6, 9, 30});
+  const auto config = small_config();
+  FeatureEncoder encoder(config, FrozenParams::random(t5_params(config.text_encoder), 1, "text_encoder."),
+                         FrozenParams::random(clip_params(config.image_encoder), 1, "image_encoder.model."),
+                         std::move(make_latent_codec(config.codec)).value(), 64);
+  EXPECT_TRUE(at::equal(encoder.encode_text(ids, mask), make_encoder(config, 1)->encode_text(ids, mask)));
+  EXPECT_EQ(encoder.text_cache().bytes(), 0);
+}
+
+TEST(FeatureEncoderTest, TailBatchMinZeroesFromTheShortestPromptOfTheCall) {
+  const auto [ids, mask] = prompts_of({6, 9, 4});
+  auto config = small_config();
+  const auto own = make_encoder(config, 1)->encode_text(ids, mask);
+  config.text_encoder.tail = "batch_min";
+  const auto cut = make_encoder(config, 1)->encode_text(ids, mask);
+  EXPECT_TRUE(at::equal(cut.narrow(1, 0, 4), own.narrow(1, 0, 4)));
+  EXPECT_TRUE(cut.narrow(1, 4, 5).eq(0).all().item<bool>());
+  EXPECT_GT(own[1].narrow(0, 4, 5).abs().max().item<double>(), 0.0);
+}
+
+TEST(FeatureEncoderTest, ImagesEncodedTogetherEqualImagesEncodedAlone) {
+  const auto config = small_config();
+  const auto encoder = make_encoder(config, 1);
+  const std::vector<std::uint64_t> positions{0, 1, 2};
+  const auto images = keyed_noise(5, 0, positions, {3, 20, 40}).tanh();
+  const auto together = encoder->encode_image(images);
+  EXPECT_EQ(together.sizes(), at::IntArrayRef({3, 5, 12}));
+  for (std::int64_t i = 0; i < 3; ++i) {
+    EXPECT_LE(max_difference(together[i], encoder->encode_image(images.narrow(0, i, 1))[0]), 2e-6);
+  }
+}
+
+TEST(FeatureEncoderTest, EncodersComputeInTheDtypeOfTheirWeights) {
+  const auto config = small_config();
+  const auto half = [](const std::vector<ParamSpec>& specs, const char* prefix) {
+    auto tensors = FrozenParams::random(specs, 1, prefix).view().tensors();
+    for (auto& [name, tensor] : tensors) tensor = tensor.to(at::kBFloat16);
+    return FrozenParams::from_tensors(specs, tensors).value();
+  };
+  FeatureEncoder encoder(config, half(t5_params(config.text_encoder), "text_encoder."),
+                         half(clip_params(config.image_encoder), "image_encoder.model."),
+                         std::move(make_latent_codec(config.codec)).value());
+  const auto got = encoder.encode(small_samples()), want = make_encoder(config, 1)->encode(small_samples());
+  for (const char* name : {batch_keys::kContext, batch_keys::kClip}) {
+    EXPECT_EQ(got.at(name).scalar_type(), at::kBFloat16) << name;
+    EXPECT_LE(testing::relative_l2(got.at(name).to(at::kFloat), want.at(name)), 0.03) << name;
+  }
+  EXPECT_EQ(got.at(batch_keys::kCleanLatents).scalar_type(), at::kFloat);
+}
+
+TEST(FeatureEncoderTest, FirstFrameChannelsOfAFrameEqualThoseOfItsVideo) {
+  auto config = small_config();
+  config.dit.concat_first_frame_latent = true;
+  const auto encoder = make_encoder(config, 1);
+  const auto samples = small_samples();
+  const auto video = to_unit_video(samples.at(batch_keys::kImages), config.target_height, config.target_width);
+  const auto y = encoder->first_frame_channels(video.select(2, 0), video.size(2));
+  EXPECT_TRUE(at::equal(y, encoder->encode(samples).at(batch_keys::kFirstFrame)));
+  EXPECT_EQ(encoder->first_frame_channels(video.select(2, 0), 9).size(2), 3);
+  EXPECT_THROW(encoder->first_frame_channels(video, 9), c10::Error);
 }
 
 TEST(FeatureEncoderTest, FirstFrameChannelsHoldTheMaskAndALatentOfTheFirstFrameAlone) {

@@ -11,5 +11,7 @@ troupe_test(workers/data/golden_sampling_test DEPENDS troupe::workers_data nlohm
 troupe_test(workers/data/golden_normalisation_test DEPENDS troupe::workers_data nlohmann_json::nlohmann_json LABELS unit)
 troupe_test(workers/data/golden_language_test
   DEPENDS troupe::workers_data troupe::model_text nlohmann_json::nlohmann_json LABELS unit)
+troupe_test(workers/data/golden_prompts_test
+  DEPENDS troupe::workers_data troupe::model_text nlohmann_json::nlohmann_json LABELS unit)
 troupe_test(workers/data/golden_tables_test DEPENDS troupe::workers_data nlohmann_json::nlohmann_json LABELS unit)
 troupe_test(workers/data/golden_batch_test DEPENDS troupe::workers_data nlohmann_json::nlohmann_json LABELS unit)

@@ -162,7 +162,7 @@ TEST_P(GoldenBatchTest, PromptsMatch) {
         std::any_of(tasks->begin(), tasks->end(), [&](const auto& t) { return t.second == sample["text"]; });
     EXPECT_TRUE(listed) << sample["text"];
     if (recipe_.single_view_prompt) {
-      EXPECT_EQ(*make_prompt("single_view_human", instruction->text), want);
+      EXPECT_EQ(*make_prompt("single_view_human", instruction->text, 1), want);
       continue;
     }
     // The DROID template is prefix (38 bytes), instruction, layout (353 bytes), instruction.

@@ -41,6 +41,18 @@ TEST(LanguageTest, LiteralsPrintAsPythonPrintsThem) {
       {" 4 # four", "4"},
       {"[1,\n 2]", "[1, 2]"},
       {"123456789012345678901234567890", "123456789012345678901234567890"},
+      {"...", "Ellipsis"},
+      {"[..., 1]", "[Ellipsis, 1]"},
+      {"b'a' b\"\\x41'\\xff\\n\\u0041\"", "b\"aA'\\xff\\n\\\\u0041\""},
+      {"(bR'\\n', 2)", "(b'\\\\n', 2)"},
+      {"2j", "2j"},
+      {"007j", "7j"},
+      {"-2j", "(-0-2j)"},
+      {"1+2j", "(1+2j)"},
+      {"-1.5 - 1e3J", "(-1.5-1000j)"},
+      {"0-2j", "-2j"},
+      {"-0.0-2j", "(-0-2j)"},
+      {"[1 + 2j]", "[(1+2j)]"},
   };
   for (const auto& [text, want] : cases) {
     const auto literal = parse_python_literal(text);
@@ -70,7 +82,15 @@ TEST(LanguageTest, OrdinarySentencesAreNotLiterals) {
                            "-",
                            "0xZZ",
                            "1e",
-                           "(,)"}) {
+                           "(,)",
+                           "....",
+                           "b'caf\u00e9'",
+                           "'a' b'b'",
+                           "1+2",
+                           "2j+1",
+                           "1+-2j",
+                           "{[1]: 2}",
+                           "{(1, [2])}"}) {
     EXPECT_FALSE(parse_python_literal(text)) << text;
   }
 }
@@ -104,9 +124,13 @@ TEST(LanguageTest, MarkersAreCutOutAndRemembered) {
 }
 
 TEST(LanguageTest, PromptsWrapTheInstruction) {
-  EXPECT_EQ(*make_prompt("none", "go"), "go");
-  EXPECT_EQ(make_prompt("single_view_human", "")->size(), 39u);
-  EXPECT_FALSE(make_prompt("grand", "go"));
+  EXPECT_EQ(*make_prompt("none", "go", 1), "go");
+  EXPECT_EQ(make_prompt("single_view_human", "", 1)->size(), 39u);
+  EXPECT_FALSE(make_prompt("grand", "go", 1));
+  EXPECT_EQ(*prompt_from_task("gr1_unified", "['Lift  &AMP; go', 2]", 1),
+            "A single view video shows that a human lift & go");
+  EXPECT_FALSE(prompt_from_task("agibot", "go", 1));
+  EXPECT_FALSE(prompt_from_task("none", "[]", 1));
 }
 
 TEST(UnicodeTest, LowerCaseFollowsUnicode) {
@@ -122,7 +146,7 @@ TEST(UnicodeTest, CleaningResolvesEntitiesAndStraightensQuotes) {
 }
 
 TEST(UnicodeTest, GuessworkIsRefusedByName) {
-  for (const char* text : {"caf\u00C3\u00A9", "it\u00E2\u20AC\u2122s", "a \u0081", "&notanentity;"}) {
+  for (const char* text : {"caf\u00C3\u00A9", "it\u00E2\u20AC\u2122s"}) {
     const auto got = clean_prompt(text);
     ASSERT_FALSE(got) << text;
     EXPECT_EQ(got.error().code(), Errc::invalid_argument);
