@@ -11,34 +11,21 @@
 #include "configs/model_config.h"
 #include "model/shard/network.h"
 #include "model/wan/features.h"
-#include "model/wan/infer/step_skip.h"
+#include "model/wan/infer/infer_options.h"
 
 namespace troupe {
 
-/// How a policy call denoises (dreamzero-model.md 6.1). The defaults are the released behaviour but for step skipping,
-/// which is off.
-struct InferOptions {
-  std::int64_t steps = 16;
-  double cfg_scale = 5.0;  ///< 1: no guidance, the unconditional branch is not run
-  double shift = 5.0;
-  std::uint64_t noise_seed = 1140;
-  StepSkip skip = StepSkip::none;
-  bool state_self_only = false;             ///< state tokens see only themselves, as in training (6.4)
-  bool decouple_noise = false;              ///< 6.6
-  double video_final_noise = 0.8;           ///< with decouple_noise
-};
-
 /// What one robot shows in one call.
 struct PolicyInput {
-  at::Tensor frames;         ///< u8 [T, H, W, 3], canvases; T is 1, 4, 8 or 9 (6.3)
-  at::Tensor state;          ///< f32 [states_per_block, max_state_dim], normalised and padded
-  at::Tensor ids, mask;      ///< i64 [L], the tokenised prompt
+  at::Tensor frames;     ///< u8 [T, H, W, 3], canvases; T is one of CallProtocol::accepted(): 1, 4, 8 or 9 (6.3)
+  at::Tensor state;      ///< f32 [states_per_block, max_state_dim], normalised and padded
+  at::Tensor ids, mask;  ///< i64 [L], the tokenised prompt
 };
 
 struct PolicyOutput {
-  at::Tensor actions;        ///< f32 [actions_per_block, action_dim], still normalised
-  at::Tensor video;          ///< latents f32 [Cz, n, h, w]; the first call of an episode starts with frame 0
-  bool reset = false;        ///< this call started an episode: no earlier frame was seen
+  at::Tensor actions;            ///< f32 [actions_per_block, action_dim], still normalised
+  at::Tensor video;              ///< latents f32 [Cz, n, h, w]; the first call of an episode starts with frame 0
+  bool reset = false;            ///< this call started an episode: no earlier frame was seen
   std::int64_t start_frame = 0;  ///< RoPE position of the first predicted latent frame
   std::int64_t evaluated_steps = 0;
 };
@@ -47,7 +34,7 @@ struct PolicyOutput {
 class PolicySession;
 
 /// DreamZero's policy call (dreamzero-model.md 6.3) for any number of robots at once. Sessions may stand at different
-/// frames; those that can share a forward pass do. Not thread-safe: one thread at a time.
+/// frames and still share every forward pass. Not thread-safe: one thread at a time.
 class WanPolicy {
  public:
   /// `dit` has every tensor of dit_units(config) and outlives the policy, `features` too. `max_blocks` is the window's
@@ -57,11 +44,17 @@ class WanPolicy {
             FeatureEncoder& features, at::Tensor negative_ids, at::Tensor negative_mask, InferOptions options = {});
   ~WanPolicy();
 
+  /// Whether configuration and options can run at all; act() returns the same error. invalid_argument names the key.
+  static Result<void> check(const ModelConfig& config, const InferOptions& options);
+
   std::shared_ptr<PolicySession> open_session() const;
   /// Forgets the episode: the next call starts one.
   void reset(PolicySession& session) const;
+  /// Bytes of the session's caches; the unconditional branch's text is shared by all and not counted.
+  static std::int64_t cached_bytes(const PolicySession& session);
 
-  /// One call for each session; no session twice. Errors: invalid_argument for a shape that does not fit, naming the input.
+  /// One call for each session; no session twice. Errors: invalid_argument for a shape that does not fit, naming the
+  /// input, with no session changed; internal when the network failed, and then the sessions have been reset.
   Result<std::vector<PolicyOutput>> act(std::span<PolicySession* const> sessions, std::span<const PolicyInput> inputs);
 
  private:

@@ -1,0 +1,116 @@
+#include "model/wan/infer/denoise.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/GradMode.h>
+
+#include "model/wan/infer/step_skip.h"
+#include "model/wan/layers.h"
+
+namespace troupe {
+namespace {
+
+/// A request on its way from noise to sample.
+struct Run {
+  UniPcSampler video, actions;
+  StepSkipRule skip;
+  at::Tensor states;
+  at::Tensor v_video, v_action;  ///< of the last evaluated step
+  std::vector<bool> evaluated;
+};
+
+at::Tensor guided(const at::Tensor& v_by_branch, double cfg_scale) {
+  const auto cond = v_by_branch.select(1, 0);
+  if (v_by_branch.size(1) == 1) return cond;
+  const auto uncond = v_by_branch.select(1, 1);
+  return uncond + (cond - uncond) * cfg_scale;
+}
+
+at::Tensor join(const std::vector<at::Tensor>& parts) { return parts.size() == 1 ? parts.front() : at::cat(parts, 0); }
+
+/// One forward for the runs that `indices` names; returns each one's velocities in that order.
+std::vector<Velocities> evaluate(DitInference& dit, std::span<const DenoiseRequest> requests,
+                                 const std::vector<Run>& runs, const std::vector<std::size_t>& indices, double t_video,
+                                 double t_action) {
+  std::vector<DitEpisode*> episodes;
+  std::vector<at::Tensor> video, actions, states;
+  for (const auto i : indices) {
+    episodes.push_back(requests[i].episode);
+    video.push_back(runs[i].video.sample());
+    actions.push_back(runs[i].actions.sample());
+    states.push_back(runs[i].states);
+  }
+  const auto all = dit.evaluate(episodes, {join(video), join(actions), join(states), t_video, t_action});
+  std::vector<Velocities> out;
+  std::int64_t begin = 0;
+  for (const auto* episode : episodes) {
+    const auto count = episode->samples();
+    out.push_back({all.video.narrow(0, begin, count), all.actions.narrow(0, begin, count)});
+    begin += count;
+  }
+  return out;
+}
+
+}  // namespace
+
+at::Tensor seeded_noise(std::uint64_t seed, at::IntArrayRef shape) {
+  return at::randn(shape, at::detail::createCPUGenerator(seed), at::TensorOptions().dtype(at::kFloat));
+}
+
+Denoiser::Denoiser(const InferOptions& options) : options_(options) {
+  auto levels = unipc_levels(options.steps, options.shift);
+  action_plan_ = std::make_shared<const UniPcPlan>(levels);
+  video_plan_ = options.decouple_noise
+                    ? std::make_shared<const UniPcPlan>(decoupled_levels(levels, options.video_final_noise))
+                    : action_plan_;
+}
+
+std::vector<Denoised> Denoiser::run(DitInference& dit, std::span<const DenoiseRequest> requests,
+                                    const DenoiseObserver& observer) const {
+  const c10::NoGradGuard no_grad;
+  // rounding a sample to bf16 at every step would cost more than the network's own rounding
+  const auto wide = dit.options().dtype(accumulate_type(dit.options().dtype().toScalarType()));
+  std::vector<Run> runs;
+  for (const auto& request : requests) {
+    TORCH_CHECK(request.episode->branches() == options_.branches(), "an episode of ", request.episode->branches(),
+                " branches; cfg_scale ", options_.cfg_scale, " wants ", options_.branches());
+    runs.push_back({UniPcSampler(video_plan_, request.video_noise.to(wide)),
+                    UniPcSampler(action_plan_, request.action_noise.to(wide)),
+                    StepSkipRule(options_.skip),
+                    request.states.to(dit.options()),
+                    {},
+                    {},
+                    {}});
+  }
+  for (std::int64_t step = 0; step < options_.steps; ++step) {
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      runs[i].evaluated.push_back(runs[i].skip.evaluates());
+      if (runs[i].evaluated.back()) indices.push_back(i);
+    }
+    std::vector<Velocities> velocities;
+    if (!indices.empty()) {
+      const auto at_step = static_cast<std::size_t>(step);
+      velocities = evaluate(dit, requests, runs, indices, static_cast<double>(video_levels().timesteps[at_step]),
+                            static_cast<double>(action_levels().timesteps[at_step]));
+    }
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+      auto& run = runs[indices[k]];
+      run.v_video = guided(velocities[k].video.to(wide), options_.cfg_scale);
+      run.v_action = velocities[k].actions.select(1, 0).to(wide);
+      run.skip.record(run.v_video);
+    }
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      runs[i].video.advance(runs[i].v_video);
+      runs[i].actions.advance(runs[i].v_action);
+      const auto* seen = runs[i].evaluated.back() ? &velocities[next++] : nullptr;
+      if (observer) observer({i, step, seen, runs[i].video.sample(), runs[i].actions.sample()});
+    }
+  }
+  std::vector<Denoised> out;
+  for (auto& run : runs) out.push_back({run.video.sample(), run.actions.sample(), std::move(run.evaluated)});
+  return out;
+}
+
+}  // namespace troupe

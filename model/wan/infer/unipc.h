@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace troupe {
+
+/// Noise levels of a denoising run: `steps` + 1 sigmas from noisy to clean, and the timestep that the network is told
+/// at each step.
+struct NoiseLevels {
+  std::vector<float> sigmas;
+  std::vector<std::int64_t> timesteps;  ///< trunc(1000 * sigma)
+
+  std::int64_t steps() const { return static_cast<std::int64_t>(timesteps.size()); }
+};
+
+/// s_i = 0.999 (1 - i/steps), sigma_i = shift s_i / (1 + (shift - 1) s_i), i < steps; the last sigma is 0
+/// (dreamzero-model.md 6.5).
+NoiseLevels unipc_levels(std::int64_t steps, double shift);
+
+/// The same number of steps from the first sigma down to `final_noise` instead of 0 (6.6):
+///     sigma' = sigma (sigma_0 - final_noise) / sigma_0 + final_noise
+NoiseLevels decoupled_levels(const NoiseLevels& levels, double final_noise);
+
+/// The way from one noise level to the next, in f32: x' = ratio * x - scale * (m + what order 2 adds), with
+/// ratio = sigma'/sigma and scale = alpha' expm1(-h). rk places the prediction before m.
+struct UniPcInterval {
+  int order = 0;
+  float ratio = 0, scale = 0, rk = 1;
+};
+
+/// What one step multiplies.
+struct UniPcStep {
+  float sigma = 0;
+  UniPcInterval corrector;               ///< from the level before to this one; order 0 in the first step
+  float rho_before = 0, rho_now = 0.5F;  ///< its weights of (m_{i-2} - m_{i-1}) / rk and of m_i - m_{i-1}
+  UniPcInterval predictor;               ///< from this level to the next
+};
+
+/// Coefficients of UniPC (arXiv:2302.04867) of order 2, B(h) = expm1(h), predicting x0, lower order at the end: they
+/// depend on the levels alone. Immutable.
+class UniPcPlan {
+ public:
+  explicit UniPcPlan(NoiseLevels levels);
+
+  const NoiseLevels& levels() const { return levels_; }
+  const UniPcStep& step(std::int64_t index) const { return steps_.at(static_cast<std::size_t>(index)); }
+
+ private:
+  NoiseLevels levels_;
+  std::vector<UniPcStep> steps_;
+};
+
+/// Denoises one tensor. Not thread-safe.
+class UniPcSampler {
+ public:
+  /// `sample` is noise; it is not changed. Results have its dtype; in f32 they are the reference's bits where MKL's
+  /// logarithm takes the same path on both machines (MKL_CBWR=COMPATIBLE), else they may differ in the last two.
+  UniPcSampler(std::shared_ptr<const UniPcPlan> plan, at::Tensor sample);
+
+  const at::Tensor& sample() const { return sample_; }
+  bool done() const { return index_ == plan_->levels().steps(); }
+  /// Takes the velocity at the present sample and moves it to the next noise level. Throws c10::Error when done.
+  void advance(const at::Tensor& velocity);
+
+ private:
+  std::shared_ptr<const UniPcPlan> plan_;
+  std::int64_t index_ = 0;
+  at::Tensor sample_;         ///< after the last predictor
+  at::Tensor corrected_;      ///< the sample that the last predictor started from
+  at::Tensor last_, before_;  ///< x0 predictions of the last two steps
+};
+
+}  // namespace troupe

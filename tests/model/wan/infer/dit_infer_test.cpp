@@ -1,0 +1,288 @@
+// The inference forward: caches against the training forward, batches against single episodes, bf16 against f32.
+#include "model/wan/infer/dit_infer.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/wan/dit.h"
+#include "model/wan/infer/denoise.h"
+#include "tests/model/wan/infer/infer_fixture.h"
+#include "tests/support/tensor_checks.h"
+
+namespace troupe {
+namespace {
+
+using testing::InferSetup;
+using testing::max_difference;
+using testing::relative_l2;
+using testing::TinyShape;
+
+const TinyShape kPlain{.name = "plain", .blocks = 3, .max_blocks = 3};
+const TinyShape kImage{.name = "image", .blocks = 3, .max_blocks = 3, .image_to_video = true};
+
+class CachedForwardTest : public ::testing::TestWithParam<TinyShape> {};
+
+/// The last block through the caches and through the training forward, which sees all frames at once.
+std::pair<Velocities, Outputs> both_ways(const InferSetup& setup, bool state_self_only) {
+  namespace key = batch_keys;
+  const auto& shape = setup.shape;
+  const auto known = shape.blocks - 1;
+  const DitNetwork network(setup.config, shape.max_blocks);
+  auto outputs = testing::run_network(network, setup.parameters, setup.batch);
+  auto dit = setup.make(state_self_only);
+  const auto episode = setup.episode(dit, 0, 1, known, 1);
+  const auto id = setup.batch.at(key::kVideoIds)[0][-1].item<std::int64_t>();
+  const auto t = make_flow_schedule().timesteps[id].item<double>();
+  DitEpisode* const episodes[] = {episode.get()};
+  return {dit.evaluate(episodes, setup.noisy(0, 1, known, t, t)), std::move(outputs)};
+}
+
+at::Tensor last_block(const at::Tensor& x, std::int64_t axis, std::int64_t count) {
+  return x.narrow(axis, x.size(axis) - count, count);
+}
+
+TEST_P(CachedForwardTest, EqualsTheTrainingForwardOfTheLastBlock) {
+  const InferSetup setup(GetParam(), 1, at::kDouble);
+  const auto [velocities, outputs] = both_ways(setup, true);
+  EXPECT_LE(max_difference(velocities.video.select(1, 0), last_block(outputs.predictions.at(batch_keys::kVideoVelocity),
+                                                                     2, GetParam().frames_per_block)),
+            1e-9);
+  EXPECT_LE(
+      max_difference(velocities.actions.select(1, 0),
+                     last_block(outputs.predictions.at(batch_keys::kActionVelocity), 1, GetParam().actions_per_block)),
+      1e-9);
+}
+
+TEST_P(CachedForwardTest, StateTokensThatSeeEverythingGiveOtherVelocities) {
+  const InferSetup setup(GetParam(), 1, at::kDouble);
+  const auto [velocities, outputs] = both_ways(setup, false);
+  EXPECT_GT(
+      max_difference(velocities.actions.select(1, 0),
+                     last_block(outputs.predictions.at(batch_keys::kActionVelocity), 1, GetParam().actions_per_block)),
+      1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, CachedForwardTest,
+    ::testing::Values(TinyShape{.name = "two_blocks"}, TinyShape{.name = "one_block", .blocks = 1, .max_blocks = 1},
+                      TinyShape{.name = "one_frame", .blocks = 4, .frames_per_block = 1, .max_blocks = 5},
+                      TinyShape{.name = "two_states",
+                                .blocks = 3,
+                                .frames_per_block = 2,
+                                .actions_per_block = 4,
+                                .states_per_block = 2,
+                                .max_blocks = 3},
+                      TinyShape{.name = "image", .blocks = 3, .max_blocks = 4, .image_to_video = true}),
+    [](const auto& param_info) { return param_info.param.name; });
+
+/// Three episodes at different frames in one forward, and each alone.
+void expect_batch_equals_single(const TinyShape& shape, std::int64_t branches) {
+  const InferSetup setup(shape, 4, at::kDouble);
+  auto dit = setup.make();
+  const std::vector<std::int64_t> first{0, 1, 3}, count{1, 2, 1}, blocks{2, 0, 1};
+  std::vector<std::unique_ptr<DitEpisode>> episodes;
+  std::vector<DitEpisode*> together;
+  std::vector<at::Tensor> video, actions, states;
+  std::vector<Velocities> alone;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    episodes.push_back(setup.episode(dit, first[i], count[i], blocks[i], branches));
+    together.push_back(episodes.back().get());
+    const auto noisy = setup.noisy(first[i], count[i], blocks[i], 700, 300);
+    alone.push_back(dit.evaluate({&together.back(), 1}, noisy));
+    video.push_back(noisy.video);
+    actions.push_back(noisy.actions);
+    states.push_back(noisy.states);
+  }
+  const auto all = dit.evaluate(together, {at::cat(video), at::cat(actions), at::cat(states), 700, 300});
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_LE(max_difference(all.video.narrow(0, row, count[i]), alone[i].video), 1e-10) << "episode " << i;
+    EXPECT_LE(max_difference(all.actions.narrow(0, row, count[i]), alone[i].actions), 1e-10) << "episode " << i;
+    row += count[i];
+  }
+}
+
+TEST(DitInferenceTest, EpisodesAtDifferentFramesRunTogetherAsAlone) {
+  expect_batch_equals_single(kPlain, 2);
+  expect_batch_equals_single(kImage, 2);
+  expect_batch_equals_single(kPlain, 1);
+}
+
+TEST(DitInferenceTest, EpisodesArePrefilledTogetherAsAlone) {
+  const InferSetup setup(kImage, 2, at::kDouble);
+  auto dit = setup.make();
+  const auto a = setup.episode(dit, 0, 1, 0, 2), b = setup.episode(dit, 1, 1, 1, 2);
+  const auto& latents = setup.batch.at(batch_keys::kCleanLatents);
+  DitEpisode* const episodes[] = {a.get(), b.get()};
+  dit.prefill(episodes, at::cat({latents.narrow(0, 0, 1).narrow(2, 1, 2), latents.narrow(0, 1, 1).narrow(2, 3, 2)}));
+  const auto alone_a = setup.episode(dit, 0, 1, 1, 2), alone_b = setup.episode(dit, 1, 1, 2, 2);
+  for (std::int64_t layer = 0; layer < setup.config.dit.num_layers; ++layer) {
+    EXPECT_LE(max_difference(a->cache.keys(layer, 0), alone_a->cache.keys(layer, 0)), 1e-10) << layer;
+    EXPECT_LE(max_difference(b->cache.values(layer, 0), alone_b->cache.values(layer, 0)), 1e-10) << layer;
+  }
+  EXPECT_EQ(a->frames, 3);
+  EXPECT_EQ(b->frames, 5);
+}
+
+TEST(DitInferenceTest, BothBranchesAreWhatEachIsAlone) {
+  const InferSetup setup(kPlain, 1, at::kDouble);
+  auto dit = setup.make();
+  const auto both = setup.episode(dit, 0, 1, 1, 2), one = setup.episode(dit, 0, 1, 1, 1);
+  DitEpisode *const two_branches[] = {both.get()}, *const one_branch[] = {one.get()};
+  const auto noisy = setup.noisy(0, 1, 1, 500, 500);
+  const auto guided = dit.evaluate(two_branches, noisy), plain = dit.evaluate(one_branch, noisy);
+  EXPECT_LE(max_difference(guided.video.select(1, 0), plain.video.select(1, 0)), 1e-10);
+  EXPECT_GT(max_difference(guided.video.select(1, 1), plain.video.select(1, 0)), 1e-3);
+}
+
+TEST(DitInferenceTest, AnEvaluationLeavesTheCacheAsItWas) {
+  const InferSetup setup(kPlain, 1, at::kDouble);
+  auto dit = setup.make();
+  const auto episode = setup.episode(dit, 0, 1, 1, 2);
+  DitEpisode* const episodes[] = {episode.get()};
+  const auto keys = episode->cache.keys(1, 0).clone();
+  const auto first = dit.evaluate(episodes, setup.noisy(0, 1, 1, 900, 900));
+  (void)dit.evaluate(episodes, setup.noisy(0, 1, 1, 100, 50));
+  EXPECT_TRUE(at::equal(episode->cache.keys(1, 0), keys));
+  EXPECT_EQ(episode->frames, 3);
+  EXPECT_TRUE(at::equal(dit.evaluate(episodes, setup.noisy(0, 1, 1, 900, 900)).video, first.video));
+}
+
+TEST(DitInferenceTest, ZeroRowsBehindAPromptMayBeKeptAsOne) {
+  const InferSetup setup(kPlain, 2, at::kDouble);
+  auto dit = setup.make();
+  auto context = setup.of(batch_keys::kContext, 0, 2).clone();
+  context.narrow(0, 0, 1).narrow(1, 2, 4).zero_();
+  context.narrow(0, 1, 1).narrow(1, 3, 3).zero_();
+  const auto keys = dit.text_keys(context);
+  EXPECT_EQ(keys->pad_rows, 3);
+  EXPECT_EQ(keys->layers.front().k.size(1), 4);
+  // no row is exactly zero, so all are kept; what is added is far below the comparison's tolerance
+  const auto whole = dit.text_keys(context + 1e-13);
+  EXPECT_FALSE(whole->mask.defined());
+  const auto q =
+      at::randn({2, 5, setup.config.dit.num_heads, setup.config.dit.dim / setup.config.dit.num_heads}, at::kDouble);
+  for (std::size_t i = 0; i < keys->layers.size(); ++i) {
+    const auto& a = keys->layers[i];
+    const auto& b = whole->layers[i];
+    EXPECT_LE(max_difference(attend(q, a.k, a.v, keys->mask), attend(q, b.k, b.v)), 1e-9) << "layer " << i;
+  }
+}
+
+TEST(DitInferenceTest, WhatDoesNotFitIsRefusedByName) {
+  const InferSetup setup(kPlain, 1, at::kFloat);
+  auto dit = setup.make();
+  EpisodeContext odd;
+  odd.text.push_back(dit.text_keys(setup.of(batch_keys::kContext, 0, 1)));
+  odd.clip = setup.of(batch_keys::kClip, 0, 1);
+  odd.height = 11;
+  odd.width = 20;
+  EXPECT_THAT([&] { (void)dit.begin(odd); },
+              ::testing::ThrowsMessage<c10::Error>(::testing::HasSubstr("11 x 20 rows and columns, want even")));
+  const auto full = setup.episode(dit, 0, 1, 3, 1);
+  DitEpisode* const episodes[] = {full.get()};
+  EXPECT_THAT(
+      [&] {
+        dit.prefill(episodes, at::zeros({1, 3, 2, 4, 6}));
+      },
+      ::testing::ThrowsMessage<c10::Error>(::testing::HasSubstr("the window has 7")));
+  EXPECT_THAT(
+      [&] {
+        dit.prefill(episodes, at::zeros({1, 3, 1, 4, 6}));
+      },
+      ::testing::ThrowsMessage<c10::Error>(::testing::HasSubstr("was given 1 more")));
+}
+
+/// A model wide enough that bf16's error is what it is in the real ones.
+InferSetup wide_setup() {
+  InferSetup setup(kPlain, 2, at::kFloat);
+  setup.config.dit.dim = 96;
+  setup.config.dit.ffn_dim = 256;
+  setup.config.dit.freq_dim = 64;
+  const auto rounded = testing::random_parameters(dit_units(setup.config), 5, at::kBFloat16);
+  setup.parameters = testing::cast_parameters(rounded, at::kFloat);
+  return setup;
+}
+
+TEST(Bf16InferenceTest, VelocitiesStayWithinTwoPercentOfF32) {
+  const auto setup = wide_setup();
+  auto low = setup;
+  low.parameters = testing::cast_parameters(setup.parameters, at::kBFloat16);
+  auto dit = setup.make(), bf16 = low.make();
+  for (const std::int64_t blocks : {0, 2}) {
+    const auto a = setup.episode(dit, 0, 2, blocks, 2), b = low.episode(bf16, 0, 2, blocks, 2);
+    DitEpisode *const exact[] = {a.get()}, *const rough[] = {b.get()};
+    const auto noisy = setup.noisy(0, 2, blocks, 833, 833);
+    const auto want = dit.evaluate(exact, noisy), got = bf16.evaluate(rough, noisy);
+    EXPECT_EQ(got.video.scalar_type(), at::kBFloat16);
+    const auto video = relative_l2(got.video, want.video), actions = relative_l2(got.actions, want.actions);
+    std::cout << "bf16 after " << blocks << " blocks: video " << video << ", actions " << actions << '\n';
+    EXPECT_LE(video, 0.02);
+    EXPECT_LE(actions, 0.02);
+  }
+}
+
+TEST(Bf16InferenceTest, AWholeRunStaysWithinTwoPercentOfF32) {
+  const auto setup = wide_setup();
+  auto low = setup;
+  low.parameters = testing::cast_parameters(setup.parameters, at::kBFloat16);
+  auto dit = setup.make(), bf16 = low.make();
+  for (const double cfg_scale : {1.0, 5.0}) {
+    const InferOptions options{.cfg_scale = cfg_scale};
+    const Denoiser denoiser(options);
+    const auto a = setup.episode(dit, 0, 1, 1, options.branches()), b = low.episode(bf16, 0, 1, 1, options.branches());
+    const auto noisy = setup.noisy(0, 1, 1, 0, 0);
+    const DenoiseRequest exact[] = {{a.get(), noisy.video, noisy.actions, noisy.states}};
+    const DenoiseRequest rough[] = {{b.get(), noisy.video, noisy.actions, noisy.states}};
+    const auto want = denoiser.run(dit, exact).front(), got = denoiser.run(bf16, rough).front();
+    const auto video = relative_l2(got.video, want.video), actions = relative_l2(got.actions, want.actions);
+    std::cout << "bf16 run with cfg " << cfg_scale << ": video " << video << ", actions " << actions << '\n';
+    EXPECT_LE(video, 0.02);
+    EXPECT_LE(actions, 0.02);
+  }
+}
+
+TEST(DenoiserTest, EpisodesSkipStepsEachForItself) {
+  const InferSetup setup(kPlain, 2, at::kFloat);
+  auto dit = setup.make();
+  const InferOptions options{.cfg_scale = 3.0, .skip = StepSkip::dynamic};
+  const Denoiser denoiser(options);
+  std::vector<std::unique_ptr<DitEpisode>> episodes;
+  std::vector<DenoiseRequest> requests;
+  std::vector<Denoised> alone;
+  for (std::int64_t i = 0; i < 2; ++i) {
+    episodes.push_back(setup.episode(dit, i, 1, 1 - i, 2));
+    const auto noisy = setup.noisy(i, 1, 1 - i, 0, 0);
+    requests.push_back({episodes.back().get(), noisy.video, noisy.actions, noisy.states});
+    alone.push_back(denoiser.run(dit, {&requests.back(), 1}).front());
+  }
+  const auto together = denoiser.run(dit, requests);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(together[i].evaluated, alone[i].evaluated) << i;
+    EXPECT_LE(relative_l2(together[i].video, alone[i].video), 1e-4) << i;
+    EXPECT_LE(relative_l2(together[i].actions, alone[i].actions), 1e-4) << i;
+  }
+}
+
+TEST(DenoiserTest, AFixedMaskIsFollowedAndScaleOneRunsOneBranch) {
+  const InferSetup setup(kPlain, 1, at::kFloat);
+  auto dit = setup.make();
+  const InferOptions options{.cfg_scale = 1.0, .skip = StepSkip::steps_5};
+  const auto episode = setup.episode(dit, 0, 1, 0, options.branches());
+  const auto noisy = setup.noisy(0, 1, 0, 0, 0);
+  const DenoiseRequest requests[] = {{episode.get(), noisy.video, noisy.actions, noisy.states}};
+  std::int64_t evaluated = 0, branches = 0, steps = 0;
+  (void)Denoiser(options).run(dit, requests, [&](const DenoiseStep& step) {
+    ++steps;
+    if (step.velocities == nullptr) return;
+    ++evaluated;
+    branches = step.velocities->video.size(1);
+  });
+  EXPECT_EQ(steps, 16);
+  EXPECT_EQ(evaluated, 5);
+  EXPECT_EQ(branches, 1);
+}
+
+}  // namespace
+}  // namespace troupe
