@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/doctor_model.h"
 #include "comm/arena.h"
 #include "comm/collective.h"
 #include "comm/io_loop.h"
@@ -90,6 +91,7 @@ const char* word(Finding::Level level) {
 }  // namespace
 
 int doctor_command(const DoctorOptions& options) {
+  if (!options.model.empty()) return doctor_model(options.model, options.markdown);
   std::vector<Finding> findings = {check("machine", machine()), disk(), check("shm", shared_memory()), check("zeromq", sockets()),
                                    check("gloo", gloo()), check("ffmpeg", codecs())};
   findings.push_back({Finding::Level::ok, "gpu", "this build has no CUDA kernels: jobs run on cores"});

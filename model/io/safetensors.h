@@ -28,6 +28,8 @@ struct TensorInfo {
   std::string dtype;                 ///< "F32", "BF16", ...
   std::vector<std::int64_t> shape;   ///< empty for a scalar
   std::span<const std::byte> bytes;  ///< row-major little-endian; valid while the reader lives; may be unaligned
+  std::string_view file;             ///< path of the file that holds it; valid while the reader lives
+  std::int64_t offset = 0;           ///< where `bytes` begins in that file
 
   std::int64_t numel() const {
     std::int64_t n = 1;
@@ -41,7 +43,7 @@ struct TensorInfo {
 /// number of threads may read. The file must not be truncated while it is open.
 class SafetensorsReader {
  public:
-  /// Errors: not_found, or data_loss naming the file and what is wrong.
+  /// Errors: not_found, or data_loss naming the file, what is wrong and the offset where.
   static Result<SafetensorsReader> open(const std::string& path);
 
   SafetensorsReader(SafetensorsReader&&) noexcept;

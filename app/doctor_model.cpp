@@ -1,0 +1,200 @@
+// `troupe doctor --model`: parameter counts and key lists from shapes and headers alone.
+#include "app/doctor_model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "app/checkpoint_config.h"
+#include "app/commands.h"
+#include "configs/loader.h"
+#include "model/io/tensor_source.h"
+#include "model/wan/weights/inspect_weights.h"
+#include "model/wan/weights/model_summary.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<Component, 4> kComponents = {Component::dit, Component::text_encoder, Component::image_encoder,
+                                                  Component::vae};
+
+/// fmt::print throws when a reader such as `head` has gone.
+template <class... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stdout);
+}
+
+/// 5606692832 -> "5,606,692,832"
+std::string grouped(std::int64_t number) {
+  std::string out = std::to_string(number);
+  for (auto at = static_cast<std::ptrdiff_t>(out.size()) - 3; at > 0; at -= 3)
+    out.insert(static_cast<std::size_t>(at), ",");
+  return out;
+}
+
+void print_row(const std::string& what, std::int64_t count, bool markdown) {
+  if (markdown) {
+    say("| {} | {} |\n", what, grouped(count));
+  } else {
+    say("  {:<62} {:>15}\n", what, grouped(count));
+  }
+}
+
+void print_counts(const ModelSummary& s, bool markdown) {
+  if (markdown) say("| component | parameters |\n|---|---|\n");
+  const auto part = [&](const std::string& name) {
+    const auto found = s.dit_parts.find(name);
+    return found == s.dit_parts.end() ? 0 : found->second;
+  };
+  const std::vector<std::pair<std::string, std::int64_t>> rows = {
+      {"patch_embedding", part("patch_embedding")},
+      {"text_embedding", part("text_embedding")},
+      {"time_embedding", part("time_embedding")},
+      {"time_projection", part("time_projection")},
+      {"img_emb", part("img_emb")},
+      {"one block", part("block")},
+      {"- self_attn", part("block.self_attn")},
+      {"- cross_attn", part("block.cross_attn")},
+      {"  of which k_img, v_img, norm_k_img", part("block.image_path")},
+      {"- ffn", part("block.ffn")},
+      {"- norm3 + modulation", part("block.other")},
+      {"all blocks", s.blocks},
+      {"head", part("head")},
+      {"state_encoder", part("state_encoder")},
+      {"action_encoder", part("action_encoder")},
+      {"action_decoder", part("action_decoder")},
+      {"DiT total", s.dit},
+      {"present in the Wan checkpoint", s.in_wan},
+      {"newly initialised: CLIP path", s.new_image_path},
+      {"newly initialised: action and state modules", s.new_action_state},
+      {"frozen text encoder", s.text_encoder},
+      {"- token embedding", s.token_embedding},
+      {"frozen image encoder, visual tower", s.image_encoder},
+      {"- used (without the last block, norm and projection)", s.image_encoder_used},
+      {"frozen VAE, encoder", s.vae_encoder},
+      {"frozen VAE, decoder", s.vae_decoder},
+      {"frozen VAE, total with its 1x1x1 convolutions", s.vae},
+  };
+  for (const auto& [what, count] : rows) print_row(what, count, markdown);
+}
+
+/// "blocks.12.ffn.0.bias" -> {"blocks.N.ffn.0.bias", 12}; other names have no index.
+std::pair<std::string, std::int64_t> without_layer(const std::string& name) {
+  for (const std::string prefix : {"blocks.", "visual.transformer."}) {
+    if (!name.starts_with(prefix)) continue;
+    const auto end = name.find('.', prefix.size());
+    if (end == std::string::npos) continue;
+    const auto number = name.substr(prefix.size(), end - prefix.size());
+    const bool digits =
+        !number.empty() && std::all_of(number.begin(), number.end(), [](unsigned char c) { return std::isdigit(c); });
+    if (digits && number.size() < 6) return {prefix + "N" + name.substr(end), std::stoll(number)};
+  }
+  return {name, -1};
+}
+
+/// Names and shapes, layers of equal shape in one line.
+void print_keys(const std::vector<ParamSpec>& specs) {
+  std::vector<std::string> order;
+  std::map<std::string, std::int64_t> layers;
+  for (const auto& spec : specs) {
+    const auto [name, index] = without_layer(spec.name);
+    const auto line = fmt::format("{} {}", name, shape_text(spec.shape));
+    if (layers.emplace(line, -1).second) order.push_back(line);
+    layers[line] = std::max(layers[line], index);
+  }
+  for (const auto& line : order) {
+    const auto last = layers[line];
+    say("    {}{}\n", line, last < 0 ? "" : fmt::format(", N = 0..{}", last));
+  }
+}
+
+int print_model(const ModelConfig& config, bool markdown) {
+  const ModelSummary summary = summarise_model(config);
+  print_counts(summary, markdown);
+  for (const auto component : kComponents) {
+    const auto specs = component_params(config, component);
+    say("{}: {} tensors, {} parameters, stored as {}*\n", component_name(component), specs.size(),
+        grouped(count_elements(specs)), dreamzero_name(component, ""));
+    print_keys(specs);
+  }
+  return kOk;
+}
+
+/// The checkpoints that a path holds: itself, or its folders named for components.
+std::vector<std::pair<std::string, std::optional<Component>>> checkpoints_at(const std::string& path) {
+  std::vector<std::pair<std::string, std::optional<Component>>> out;
+  std::error_code error;
+  for (const auto component : kComponents) {
+    const auto folder = fs::path(path) / component_name(component);
+    if (fs::is_directory(folder, error)) out.emplace_back(folder.string(), component);
+  }
+  if (out.empty()) out.emplace_back(path, std::nullopt);
+  return out;
+}
+
+int complain(const Error& error, int code) {
+  fmt::print(stderr, "error: {}\n", error.message());
+  return code;
+}
+
+int print_checkpoint(const std::string& path) {
+  bool sound = true;
+  for (const auto& [part, component] : checkpoints_at(path)) {
+    const auto source = TensorSource::open(part);
+    if (!source) return complain(source.error(), kUnhealthy);
+    const auto report = inspect_weights(**source, component, std::nullopt);
+    if (!report) return complain(report.error(), kUnhealthy);
+    say("{}\n{}", part, report_text(*report));
+    sound = sound && report->sound();
+    const auto config = check_checkpoint_config(path, *report);
+    if (!config) return complain(config.error(), kUnhealthy);
+    for (const auto& line : config->facts) say("  config.json: {}\n", line);
+    for (const auto& line : config->contradictions) say("  config.json contradicts the tensors: {}\n", line);
+    sound = sound && config->contradictions.empty();
+  }
+  say("{}\n", sound ? "OK" : "PROBLEMS FOUND");
+  return sound ? kOk : kUnhealthy;
+}
+
+bool is_checkpoint(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return true;
+  return fs::exists(path, error) &&
+         (path.ends_with(".safetensors") || path.ends_with(".index.json") || is_pickle_path(path));
+}
+
+}  // namespace
+
+Result<ModelConfig> named_model(const std::string& name) {
+  const bool wan22 = name == "5b", wan21 = name == "14b";
+  const LoadOutcome loaded = load_job(wan22   ? "presets/dreamzero_wan22_5b.yaml"
+                                      : wan21 ? "presets/dreamzero_wan21_14b.yaml"
+                                              : name,
+                                      {});
+  if (!loaded.config) {
+    return Error{Errc::invalid_argument, fmt::format("'{}' is neither 5b, 14b, a job nor a checkpoint: {}", name,
+                                                     fmt::join(loaded.errors, "\n"))};
+  }
+  const ModelConfig& model = loaded.config->job.model;
+  // the presets may plan with the cosine codec; their checkpoints have Wan's VAE
+  if (wan22 || wan21) return with_wan_codec(model, wan22 ? "wan22" : "wan21");
+  return model;
+}
+
+int doctor_model(const std::string& model, bool markdown) {
+  if (is_checkpoint(model)) return print_checkpoint(model);
+  const auto config = named_model(model);
+  if (!config) return complain(config.error(), kUsage);
+  return print_model(*config, markdown);
+}
+
+}  // namespace troupe

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// A file that is not what its format says; thrown inside the readers of this folder, turned into an Error at their
+/// edge. `offset` is where in the file the damage was seen.
+struct FormatError : std::runtime_error {
+  FormatError(std::int64_t at, const std::string& message) : std::runtime_error(message), offset(at) {}
+  std::int64_t offset;
+
+  /// data_loss "path: message (at offset N)".
+  Error in(const std::string& path) const {
+    return {Errc::data_loss, path + ": " + what() + " (at offset " + std::to_string(offset) + ")"};
+  }
+};
+
+}  // namespace troupe

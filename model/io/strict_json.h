@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace troupe {
+
+/// Parses a JSON document from outside. The plain parser keeps the last of equal keys; a header that says two things
+/// about a tensor is damaged. `what` names the document in messages, `offset` is where it begins in its file.
+/// Throws FormatError for bad JSON, a key given twice in an object, nesting of more than `max_depth`.
+nlohmann::json parse_strict_json(std::string_view text, int max_depth, std::string_view what, std::int64_t offset);
+
+/// Where `key` stands in the document (the `nth` mention, from 0), in bytes from its begin; 0 when it is not found as
+/// it is written.
+std::int64_t find_json_key(std::string_view text, std::string_view key, int nth);
+
+}  // namespace troupe

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/model_config.h"
+#include "model/io/tensor_source.h"
+#include "model/wan/weights/inspect_weights.h"
+
+namespace troupe {
+
+/// How the tensors of a converted checkpoint are named and split into files (docs/weights.md).
+enum class WeightLayout : std::uint8_t {
+  troupe,    ///< plain names, one folder per component (none for a single one), model*.safetensors
+  wan,       ///< the same with diffusion_pytorch_model*.safetensors
+  dreamzero  ///< full names of all components in one checkpoint, model*.safetensors
+};
+
+/// What becomes of the values. Tensors that are not floats stay as they are.
+enum class WeightDtype : std::uint8_t { keep, fp32, bf16 };
+
+struct ConvertRequest {
+  std::string out{};  ///< folder
+  WeightLayout layout = WeightLayout::troupe;
+  WeightDtype dtype = WeightDtype::keep;
+  bool merge_lora = false;                   ///< adapters are added to the weights they adapt: W + lora_scale * B A
+  double lora_scale = 1.0;                   ///< alpha / rank
+  std::int64_t shard_bytes = 5'000'000'000;  ///< most tensor bytes of a file with more than one tensor
+};
+
+/// One file of the result.
+struct ConvertedFile {
+  std::string path;  ///< below the folder
+  std::int64_t bytes = 0;
+  bool reused = false;  ///< an earlier, interrupted conversion had finished it
+};
+
+/// Writes what inspect_weights() reported of `source` in another layout. Values are streamed: beside the mapping,
+/// memory
+/// is bounded by one tensor that is not contiguous in a .pth, else by a few MiB. Equal requests give equal bytes, also
+/// when interrupted and repeated: each file is written as NAME.tmp, synced and renamed, and `conversion.json` lists the
+/// request, a fingerprint of the source and the digest of every finished file; a repeated call verifies those and
+/// writes
+/// the rest. An index is written last.
+/// Errors: invalid_argument (the report is not sound, a tensor is no float where it must be, adapters that do not fit
+/// their weight); failed_precondition (the folder holds another conversion or files of the result's names that this
+/// conversion did not write); resource_exhausted; unavailable; data_loss.
+/// Fault points: convert.tensor (subject: path of the file and the tensor), convert.file (path).
+Result<std::vector<ConvertedFile>> convert_weights(const TensorSource& source, const WeightsReport& report,
+                                                   const ConvertRequest& request);
+
+}  // namespace troupe

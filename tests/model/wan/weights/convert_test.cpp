@@ -1,0 +1,347 @@
+#include "model/wan/weights/convert.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/fault.h"
+#include "model/wan/weights/load_weights.h"
+#include "tests/model/wan/tiny_model.h"
+#include "tests/support/pth_bytes.h"
+#include "tests/support/tensor_checks.h"
+#include "tests/support/weight_files.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::max_difference;
+using testing::ScratchFolder;
+using testing::write_safetensors;
+using Tensors = std::map<std::string, at::Tensor>;
+
+/// Writes tensors as torch.save does, the first of them transposed in its storage.
+void write_pth(const std::string& path, const Tensors& tensors) {
+  std::vector<testing::PthTensor> described;
+  std::vector<std::pair<std::string, std::string>> storages;
+  for (const auto& [name, tensor] : tensors) {
+    const bool turn = described.empty() && tensor.dim() == 2;
+    const auto stored = (turn ? tensor.t() : tensor).contiguous();
+    const auto view = turn ? stored.t() : stored;
+    const auto key = std::to_string(storages.size());
+    const char* type = tensor.scalar_type() == at::kFloat ? "FloatStorage" : "BFloat16Storage";
+    described.push_back({name, type, key, tensor.numel(), 0, view.sizes().vec(), view.strides().vec(), false});
+    storages.emplace_back(key, std::string(static_cast<const char*>(stored.data_ptr()), stored.nbytes()));
+  }
+  std::ofstream(path, std::ios::binary) << testing::pth_bytes(testing::state_dict_pickle(described), storages);
+}
+
+std::map<std::string, std::string> files_in(const std::string& folder) {
+  std::map<std::string, std::string> out;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    out[fs::relative(entry.path(), folder).string()] = std::string((std::istreambuf_iterator<char>(in)), {});
+  }
+  return out;
+}
+
+class ConvertTest : public ::testing::Test {
+ protected:
+  ConvertTest() {
+    config_ = testing::tiny_config({.name = "tiny"});
+    config_.codec.type = "dct";
+    for (const auto component : {Component::dit, Component::text_encoder, Component::image_encoder}) {
+      plain_[component] = testing::numbered_tensors(component_params(config_, component), at::kFloat);
+      for (const auto& [name, tensor] : plain_[component]) full_[dreamzero_name(component, name)] = tensor;
+    }
+  }
+  ~ConvertTest() override { (void)arm_faults(""); }
+
+  std::string store(const Tensors& tensors, const std::string& name = "source.safetensors") {
+    write_safetensors(folder_ / name, tensors);
+    return folder_ / name;
+  }
+  Result<std::vector<ConvertedFile>> convert(const std::string& path, ConvertRequest request) {
+    if (request.out.empty()) request.out = folder_ / "out";
+    TROUPE_ASSIGN(const auto source, TensorSource::open(path));
+    TROUPE_ASSIGN(const auto report, inspect_weights(*source, std::nullopt, config_));
+    return convert_weights(*source, report, request);
+  }
+  Error error_of(const std::string& path, const ConvertRequest& request) {
+    const auto files = convert(path, request);
+    EXPECT_FALSE(files);
+    return files ? Error{Errc::internal, ""} : files.error();
+  }
+  Tensors load(const std::string& path, Component component, at::ScalarType dtype = at::kFloat) {
+    const auto source = WeightSource::open(path);
+    EXPECT_TRUE(source) << source.error().message();
+    if (!source) return {};
+    const auto loaded = load_component(*source, config_, component, dtype);
+    EXPECT_TRUE(loaded) << loaded.error().message();
+    return loaded ? loaded->tensors : Tensors();
+  }
+  void expect_equal(const Tensors& got, const Tensors& want) {
+    EXPECT_EQ(got.size(), want.size());
+    for (const auto& [name, tensor] : want) {
+      ASSERT_EQ(got.count(name), 1u) << name;
+      EXPECT_TRUE(at::equal(got.at(name), tensor)) << name;
+    }
+  }
+  /// The DiT with adapters of rank 2 on one linear.
+  Tensors adapted() {
+    auto tensors = plain_[Component::dit];
+    tensors[q_ + ".lora_A.weight"] = at::randn({2, 24});
+    tensors[q_ + ".lora_B.weight"] = at::randn({24, 2});
+    return tensors;
+  }
+
+  ScratchFolder folder_;
+  ModelConfig config_;
+  std::map<Component, Tensors> plain_;
+  Tensors full_;
+  const std::string q_ = "blocks.0.self_attn.q";
+};
+
+TEST_F(ConvertTest, APickleBecomesAFolderThatLoads) {
+  write_pth(folder_ / "t5.pth", plain_[Component::text_encoder]);
+  const auto files = convert(folder_ / "t5.pth", {});
+  ASSERT_TRUE(files) << files.error().message();
+  ASSERT_EQ(files->size(), 1u);
+  EXPECT_EQ(files->front().path, "model.safetensors");
+  expect_equal(load(folder_ / "out", Component::text_encoder), plain_[Component::text_encoder]);
+}
+TEST_F(ConvertTest, AFullCheckpointSplitsIntoComponentsAndBack) {
+  const auto split = convert(store(full_), {.out = folder_ / "wan", .layout = WeightLayout::wan});
+  ASSERT_TRUE(split) << split.error().message();
+  for (const auto& [component, tensors] : plain_) {
+    const auto part = folder_ / "wan" + std::string("/") + component_name(component);
+    EXPECT_TRUE(fs::exists(part + "/diffusion_pytorch_model.safetensors"));
+    expect_equal(load(part, component), tensors);
+  }
+  const auto dit = folder_ / "wan" + std::string("/dit");
+  const auto named = convert(dit, {.out = folder_ / "full", .layout = WeightLayout::dreamzero});
+  ASSERT_TRUE(named) << named.error().message();
+  const auto source = WeightSource::open(folder_ / "full");
+  ASSERT_TRUE(source);
+  EXPECT_TRUE((*source)->contains("action_head.model.head.modulation"));
+  EXPECT_EQ((*source)->names().size(), plain_[Component::dit].size());
+}
+TEST_F(ConvertTest, DtypesAreCastWhereAsked) {
+  const auto path = store(plain_[Component::dit]);
+  ASSERT_TRUE(convert(path, {.out = folder_ / "narrow", .dtype = WeightDtype::bf16}));
+  const auto narrow = load(folder_ / "narrow", Component::dit, at::kBFloat16);
+  for (const auto& [name, tensor] : plain_[Component::dit]) {
+    EXPECT_TRUE(at::equal(narrow.at(name), tensor.to(at::kBFloat16))) << name;
+  }
+  ASSERT_TRUE(convert(folder_ / "narrow", {.out = folder_ / "wide", .dtype = WeightDtype::fp32}));
+  const auto source = WeightSource::open(folder_ / "wide");
+  ASSERT_TRUE(source);
+  EXPECT_EQ((*source)->info(q_ + ".weight")->dtype, "F32");
+  EXPECT_TRUE(
+      at::equal(load(folder_ / "wide", Component::dit).at(q_ + ".weight"), narrow.at(q_ + ".weight").to(at::kFloat)));
+}
+TEST_F(ConvertTest, AdaptersAreKeptOrMerged) {
+  const auto path = store(adapted());
+  ASSERT_TRUE(convert(path, {.out = folder_ / "peft", .layout = WeightLayout::dreamzero}));
+  const auto source = WeightSource::open(folder_ / "peft");
+  ASSERT_TRUE(source);
+  const std::string inside = "action_head.model.base_model.model.";
+  EXPECT_TRUE((*source)->contains(inside + q_ + ".base_layer.weight"));
+  EXPECT_TRUE((*source)->contains(inside + q_ + ".base_layer.bias"));
+  EXPECT_TRUE((*source)->contains(inside + q_ + ".lora_A.default.weight"));
+  EXPECT_TRUE((*source)->contains(inside + "blocks.0.self_attn.k.weight"));
+  const auto applied = load_component(*source, config_, Component::dit, at::kFloat, 0.5);
+  ASSERT_TRUE(applied) << applied.error().message();
+
+  ASSERT_TRUE(convert(path, {.out = folder_ / "merged", .merge_lora = true, .lora_scale = 0.5}));
+  const auto merged = load(folder_ / "merged", Component::dit);
+  EXPECT_LE(max_difference(merged.at(q_ + ".weight"), applied->tensors.at(q_ + ".weight")), 1e-5);
+  EXPECT_TRUE(at::equal(merged.at("head.modulation"), plain_[Component::dit].at("head.modulation")));
+}
+TEST_F(ConvertTest, ASaveOfAdaptersAloneIsConvertedButNotMerged) {
+  Tensors tensors;
+  for (const auto& [name, tensor] : adapted()) {
+    if (name.find("lora_") != name.npos || name.starts_with("action_")) tensors[name] = tensor;
+  }
+  const auto path = store(tensors);
+  ASSERT_TRUE(convert(path, {}));
+  EXPECT_THAT(error_of(path, {.out = folder_ / "m", .merge_lora = true}).message(),
+              HasSubstr("--merge-lora has nothing to add to"));
+}
+TEST_F(ConvertTest, LargeCheckpointsAreSplitWithAnIndex) {
+  const auto files = convert(store(plain_[Component::dit]), {.shard_bytes = 20'000});
+  ASSERT_TRUE(files) << files.error().message();
+  ASSERT_GT(files->size(), 3u);
+  EXPECT_EQ(files->front().path, fmt::format("model-00001-of-{:05}.safetensors", files->size()));
+  expect_equal(load(folder_ / "out", Component::dit), plain_[Component::dit]);
+}
+TEST_F(ConvertTest, AnInterruptedConversionGoesOnToTheSameBytes) {
+  const auto path = store(plain_[Component::dit]);
+  const ConvertRequest request{.dtype = WeightDtype::bf16, .shard_bytes = 10'000};
+  auto whole = request;
+  whole.out = folder_ / "whole";
+  ASSERT_TRUE(convert(path, whole));
+  for (const char* point : {"convert.tensor", "convert.file"}) {
+    SCOPED_TRACE(point);
+    auto parts = request;
+    parts.out = folder_ / point;
+    ASSERT_TRUE(arm_faults(fmt::format("{}:fail:1:2", point)));
+    EXPECT_FALSE(convert(path, parts));
+    EXPECT_FALSE(WeightSource::open(parts.out)) << "a half conversion must not look like a checkpoint";
+    ASSERT_TRUE(arm_faults(""));
+    const auto files = convert(path, parts);
+    ASSERT_TRUE(files) << files.error().message();
+    EXPECT_EQ(files_in(parts.out), files_in(whole.out));
+  }
+}
+TEST_F(ConvertTest, AKilledConversionGoesOnWithoutRewritingWhatWasFinished) {
+  const auto path = store(plain_[Component::dit]);
+  const std::string out = folder_ / "killed";
+  const ConvertRequest request{.out = out, .shard_bytes = 20'000};
+  EXPECT_EXIT(
+      {
+        (void)arm_faults("convert.tensor:kill:1:40");
+        (void)convert(path, request);
+        std::exit(0);
+      },
+      ::testing::KilledBySignal(SIGKILL), "");
+  const auto files = convert(path, request);
+  ASSERT_TRUE(files) << files.error().message();
+  EXPECT_TRUE(files->front().reused);
+  EXPECT_FALSE(files->back().reused);
+  auto whole = request;
+  whole.out = folder_ / "whole";
+  ASSERT_TRUE(convert(path, whole));
+  EXPECT_EQ(files_in(out), files_in(whole.out));
+}
+TEST_F(ConvertTest, AFinishedFileThatChangedIsWrittenAgain) {
+  const auto path = store(plain_[Component::dit]);
+  ASSERT_TRUE(convert(path, {}));
+  const auto before = files_in(folder_ / "out");
+  const auto again = convert(path, {});
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->front().reused);
+  {
+    std::fstream file(folder_ / "out/model.safetensors", std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(-1, std::ios::end);
+    file.put('\x55');
+  }
+  const auto mended = convert(path, {});
+  ASSERT_TRUE(mended);
+  EXPECT_FALSE(mended->front().reused);
+  EXPECT_EQ(files_in(folder_ / "out"), before);
+}
+TEST_F(ConvertTest, AnotherRequestIntoTheSameFolderIsRefused) {
+  const auto path = store(plain_[Component::dit]);
+  ASSERT_TRUE(convert(path, {}));
+  for (const ConvertRequest& other : {ConvertRequest{.layout = WeightLayout::dreamzero},
+                                      ConvertRequest{.dtype = WeightDtype::bf16}, ConvertRequest{.shard_bytes = 7}}) {
+    const auto error = error_of(path, other);
+    EXPECT_EQ(error.code(), Errc::failed_precondition);
+    EXPECT_THAT(error.message(), HasSubstr("holds another conversion"));
+  }
+  auto changed = plain_[Component::dit];
+  changed[q_ + ".bias"] = changed[q_ + ".bias"] + 1;
+  EXPECT_THAT(error_of(store(changed, "other.safetensors"), {}).message(), HasSubstr("its source is"));
+}
+TEST_F(ConvertTest, FilesOfOthersAreNotOverwritten) {
+  fs::create_directories(folder_ / "out");
+  std::ofstream(folder_ / "out/model.safetensors") << "mine";
+  const auto error = error_of(store(plain_[Component::dit]), {});
+  EXPECT_EQ(error.code(), Errc::failed_precondition);
+  EXPECT_THAT(error.message(), HasSubstr("exists and no conversion wrote it"));
+  EXPECT_EQ(files_in(folder_ / "out").at("model.safetensors"), "mine");
+}
+TEST_F(ConvertTest, WhatAWanCheckpointLacksIsNamedAndAllowed) {
+  auto tensors = plain_[Component::dit];
+  std::erase_if(tensors, [&](const auto& entry) { return is_new_in_dreamzero(config_, entry.first); });
+  ASSERT_LT(tensors.size(), plain_[Component::dit].size());
+  const auto path = store(tensors);
+  const auto source = TensorSource::open(path);
+  ASSERT_TRUE(source);
+  const auto report = inspect_weights(**source, std::nullopt, config_);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->sound());
+  EXPECT_EQ(report->components.front().new_in_dreamzero.size(), plain_[Component::dit].size() - tensors.size());
+  EXPECT_THAT(report_text(*report), HasSubstr("new action_encoder.W1.W"));
+  EXPECT_TRUE(convert(path, {}));
+}
+TEST_F(ConvertTest, OtherDifferencesAreRefusedByName) {
+  auto tensors = plain_[Component::dit];
+  tensors.erase("head.modulation");
+  EXPECT_THAT(error_of(store(tensors), {}).message(), HasSubstr("1 tensors are missing"));
+  tensors = plain_[Component::dit];
+  tensors["surprise"] = at::zeros({1});
+  EXPECT_THAT(error_of(store(tensors), {}).message(), HasSubstr("a tensor that the model does not have: surprise"));
+  tensors = plain_[Component::dit];
+  tensors["head.modulation"] = at::zeros({3});
+  EXPECT_THAT(error_of(store(tensors), {}).message(), HasSubstr("head.modulation: shape [3]"));
+  tensors["head.modulation"] = at::zeros({1, 2, 24}, at::TensorOptions().dtype(at::kLong));
+  EXPECT_THAT(error_of(store(tensors), {}).message(), HasSubstr("dtype I64"));
+}
+TEST_F(ConvertTest, SizesAreToldFromTheShapes) {
+  const auto source = TensorSource::open(store(full_));
+  ASSERT_TRUE(source);
+  const auto report = inspect_weights(**source, std::nullopt, std::nullopt);
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_TRUE(report->sound()) << report_text(*report);
+  EXPECT_EQ(report->components.size(), 3u);
+  EXPECT_EQ(report->config.dit.num_layers, config_.dit.num_layers);
+  EXPECT_EQ(report->config.dit.in_dim, config_.dit.in_dim);
+  EXPECT_EQ(report->config.text_encoder.dim_ff, config_.text_encoder.dim_ff);
+  EXPECT_EQ(report->config.image_encoder.image_size, config_.image_encoder.image_size);
+}
+TEST_F(ConvertTest, VaesOfBothKindsAreToldFromTheShapes) {
+  for (const std::string type : {"wan21", "wan22"}) {
+    auto config = config_;
+    config.codec = {.type = type,
+                    .channels = 4,
+                    .stride_t = 4,
+                    .stride_hw = type == "wan21" ? 8 : 16,
+                    .encoder_dim = 8,
+                    .decoder_dim = 8};
+    const auto path = store(testing::numbered_tensors(component_params(config, Component::vae), at::kFloat));
+    const auto source = TensorSource::open(path);
+    ASSERT_TRUE(source);
+    const auto report = inspect_weights(**source, std::nullopt, std::nullopt);
+    ASSERT_TRUE(report) << report.error().message();
+    EXPECT_TRUE(report->sound()) << report_text(*report);
+    EXPECT_EQ(report->config.codec.type, type);
+    EXPECT_EQ(report->config.codec.channels, 4);
+  }
+}
+TEST_F(ConvertTest, ClipsTextTowerIsPassedOver) {
+  auto tensors = plain_[Component::image_encoder];
+  tensors["textual.norm.weight"] = at::zeros({3});
+  const auto path = store(tensors);
+  const auto source = TensorSource::open(path);
+  ASSERT_TRUE(source);
+  const auto report = inspect_weights(**source, std::nullopt, std::nullopt);
+  ASSERT_TRUE(report);
+  EXPECT_THAT(report->passed_over, ElementsAre("textual.norm.weight"));
+  EXPECT_TRUE(report->sound());
+}
+TEST_F(ConvertTest, NamesThatSayNothingNeedAComponent) {
+  const auto source = TensorSource::open(store({{"weight", at::zeros({1})}}));
+  ASSERT_TRUE(source);
+  EXPECT_THAT(inspect_weights(**source, std::nullopt, std::nullopt).error().message(), HasSubstr("--component"));
+  EXPECT_THAT(inspect_weights(**source, Component::dit, std::nullopt).error().message(),
+              HasSubstr("there is no patch_embedding.weight"));
+}
+TEST_F(ConvertTest, SizesThatNoModelHasAreRefused) {
+  const auto source = TensorSource::open(
+      store({{"patch_embedding.weight", at::zeros({1})}, {"blocks.99999999.x.weight", at::zeros({1})}}));
+  ASSERT_TRUE(source);
+  EXPECT_THAT(inspect_weights(**source, Component::dit, std::nullopt).error().message(),
+              HasSubstr("which no model has"));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,132 @@
+// The frozen encoders of a job, from files or from the seed.
+#include "model/wan/weights/load_features.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+
+#include "model/wan/batch_keys.h"
+#include "model/wan/weights/checkpoint_names.h"
+#include "tests/support/tensor_checks.h"
+#include "tests/support/weight_files.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::write_safetensors;
+using Tensors = std::map<std::string, at::Tensor>;
+
+constexpr std::uint64_t kSeed = 3;
+
+class LoadFeaturesTest : public ::testing::Test {
+ protected:
+  static ModelConfig config(const std::string& codec = "dct") {
+    ModelConfig c;
+    c.text_encoder = {.vocab = 300,
+                      .dim = 16,
+                      .dim_attn = 16,
+                      .dim_ff = 24,
+                      .num_heads = 2,
+                      .num_layers = 2,
+                      .num_buckets = 8,
+                      .max_length = 12,
+                      .tokenizer = {}};
+    c.image_encoder = {.image_size = 28,
+                       .patch_size = 14,
+                       .dim = 16,
+                       .mlp_dim = 24,
+                       .num_heads = 2,
+                       .num_layers = 3,
+                       .head_dim_out = 8};
+    c.codec = {.type = codec,
+               .channels = codec == "wan21" ? 16 : 8,
+               .stride_t = 4,
+               .stride_hw = 8,
+               .encoder_dim = 4,
+               .decoder_dim = 4};
+    c.target_height = 16;
+    c.target_width = 32;
+    return c;
+  }
+  static Batch samples() {
+    return {{batch_keys::kImages, at::arange(5 * 16 * 32 * 3).remainder(251).to(at::kByte).view({1, 5, 16, 32, 3})},
+            {batch_keys::kText, at::arange(12).view({1, 12}) + 5},
+            {batch_keys::kTextMask, at::ones({1, 12}, at::kLong)}};
+  }
+  static Tensors drawn(const ModelConfig& c, Component component, std::uint64_t seed) {
+    Tensors out;
+    for (const auto& spec : component_params(c, component)) out[spec.name] = initial_tensor(spec, seed);
+    return out;
+  }
+  std::string store(const std::string& name, const Tensors& tensors) {
+    write_safetensors(folder_ / name, tensors);
+    return folder_ / name;
+  }
+  static Batch encode(const ModelConfig& c, at::ScalarType dtype = at::kFloat) {
+    auto features = load_features(c, dtype, kSeed);
+    EXPECT_TRUE(features) << features.error().message();
+    return (*features)->encode(samples());
+  }
+
+  testing::ScratchFolder folder_;
+};
+
+TEST_F(LoadFeaturesTest, WithoutFilesTheyAreThoseOfTheSeed) {
+  const auto want = (*FeatureEncoder::random(config(), kSeed))->encode(samples());
+  for (const auto& [name, value] : encode(config())) EXPECT_TRUE(at::equal(value, want.at(name))) << name;
+}
+
+TEST_F(LoadFeaturesTest, EachPartComesFromItsFile) {
+  const auto seeded = encode(config());
+  auto c = config();
+  c.init.text_encoder = store("t5.safetensors", drawn(c, Component::text_encoder, 50));
+  const auto with_text = encode(c);
+  EXPECT_FALSE(at::equal(with_text.at(batch_keys::kContext), seeded.at(batch_keys::kContext)));
+  EXPECT_TRUE(at::equal(with_text.at(batch_keys::kClip), seeded.at(batch_keys::kClip)));
+  c.init.image_encoder = store("clip.safetensors", drawn(c, Component::image_encoder, 51));
+  EXPECT_FALSE(at::equal(encode(c).at(batch_keys::kClip), seeded.at(batch_keys::kClip)));
+}
+
+TEST_F(LoadFeaturesTest, AFullCheckpointHoldsEveryPart) {
+  auto c = config("wan21");
+  Tensors full;
+  for (const auto component : {Component::text_encoder, Component::image_encoder, Component::vae}) {
+    for (const auto& [name, tensor] : drawn(c, component, 60)) full[dreamzero_name(component, name)] = tensor;
+  }
+  auto separate = c;
+  separate.init.text_encoder = store("t5.safetensors", drawn(c, Component::text_encoder, 60));
+  separate.init.image_encoder = store("clip.safetensors", drawn(c, Component::image_encoder, 60));
+  separate.init.vae = store("vae.safetensors", drawn(c, Component::vae, 60));
+  c.init.mode = "dreamzero";
+  c.init.path = store("model.safetensors", full);
+  const auto want = encode(separate);
+  for (const auto& [name, value] : encode(c)) EXPECT_TRUE(at::equal(value, want.at(name))) << name;
+  EXPECT_EQ(want.at(batch_keys::kCleanLatents).sizes(), (at::IntArrayRef{1, 16, 2, 2, 4}));
+}
+
+TEST_F(LoadFeaturesTest, Bf16EncodersStayNearFp32OnesAndTakeHalfTheRoom) {
+  for (const char* codec : {"dct", "wan21"}) {
+    const auto exact = encode(config(codec)), rounded = encode(config(codec), at::kBFloat16);
+    for (const char* name : {batch_keys::kContext, batch_keys::kClip, batch_keys::kCleanLatents}) {
+      EXPECT_LE(testing::relative_l2(rounded.at(name), exact.at(name)), 0.05) << codec << " " << name;
+    }
+  }
+  const auto wide = load_features(config(), at::kFloat, kSeed), narrow = load_features(config(), at::kBFloat16, kSeed);
+  EXPECT_LT((*narrow)->bytes(), (*wide)->bytes());
+}
+
+TEST_F(LoadFeaturesTest, WhatAFileLacksIsNamed) {
+  auto c = config();
+  auto tensors = drawn(c, Component::text_encoder, 50);
+  tensors.erase("norm.weight");
+  c.init.text_encoder = store("t5.safetensors", tensors);
+  const auto loaded = load_features(c, at::kFloat, kSeed);
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(loaded.error().message(), HasSubstr("norm.weight"));
+  EXPECT_THAT(loaded.error().message(), HasSubstr("t5.safetensors"));
+  c.init.text_encoder = folder_ / "absent.safetensors";
+  EXPECT_EQ(load_features(c, at::kFloat, kSeed).error().code(), Errc::not_found);
+}
+
+}  // namespace
+}  // namespace troupe

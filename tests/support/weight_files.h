@@ -1,0 +1,89 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/io/safetensors.h"
+#include "model/shard/network.h"
+
+namespace troupe::testing {
+
+/// An empty folder that goes away with its owner.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "troupe-weights-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error(name + " cannot be made");
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;  // a leftover temporary folder harms nobody
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string safetensors_dtype(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return "F32";
+    case at::kDouble:
+      return "F64";
+    case at::kBFloat16:
+      return "BF16";
+    case at::kHalf:
+      return "F16";
+    case at::kLong:
+      return "I64";
+    case at::kByte:
+      return "U8";
+    default:
+      throw std::runtime_error("no name for this dtype");
+  }
+}
+
+/// Writes tensors as one safetensors file. Throws std::runtime_error.
+inline void write_safetensors(const std::string& path, const std::map<std::string, at::Tensor>& tensors) {
+  std::vector<TensorDeclaration> declared;
+  for (const auto& [name, tensor] : tensors) {
+    declared.push_back({name, safetensors_dtype(tensor.scalar_type()), tensor.sizes().vec()});
+  }
+  auto writer = SafetensorsWriter::create(path, declared);
+  if (!writer) throw std::runtime_error(writer.error().message());
+  for (const auto& [name, tensor] : tensors) {
+    const auto values = tensor.contiguous();
+    const auto result = writer->append({static_cast<const std::byte*>(values.data_ptr()), values.nbytes()});
+    if (!result) throw std::runtime_error(result.error().message());
+  }
+  const auto finished = writer->finish();
+  if (!finished) throw std::runtime_error(finished.error().message());
+}
+
+/// Values that differ from each other and from tensor to tensor, with the specs' shapes.
+inline std::map<std::string, at::Tensor> numbered_tensors(const std::vector<ParamSpec>& specs, at::ScalarType type) {
+  std::map<std::string, at::Tensor> tensors;
+  double start = 0;
+  for (const auto& spec : specs) {
+    auto tensor = at::empty(spec.shape, at::TensorOptions().dtype(at::kDouble));
+    tensor.view(-1).copy_(at::arange(tensor.numel(), at::TensorOptions().dtype(at::kDouble)));
+    start += 0.37;
+    tensors[spec.name] = at::sin(tensor * 0.73 + start).to(type);
+  }
+  return tensors;
+}
+
+}  // namespace troupe::testing
