@@ -93,9 +93,10 @@ std::unique_ptr<Role> make_learner(const RoleContext& context, const RoleIdentit
 Manifest job_manifest(const JobConfig& job, const Dataset& dataset) {
   const auto task = value_or_throw(SftTask::make(job));
   std::vector<FlatLayout> layouts;
-  for (const UnitSpec& unit : task->network()->units()) layouts.push_back(make_flat_layout(unit.params));
+  const std::vector<UnitSpec> units = state_units(task->network()->units());
+  for (const UnitSpec& unit : units) layouts.push_back(make_flat_layout(unit.params));
   Manifest manifest;
-  manifest.units = manifest_units(task->network()->units(), layouts);
+  manifest.units = manifest_units(units, layouts);
   manifest.layout_hash = hash_of(layouts);
   manifest.optimizer = {.name = job.optimizer.name, .lr = job.optimizer.lr, .betas = job.optimizer.betas, .eps = job.optimizer.eps,
                         .weight_decay = job.optimizer.weight_decay};

@@ -21,6 +21,7 @@
 #include "base/tensorboard.h"
 #include "base/log.h"
 #include "comm/curve_keys.h"
+#include "model/io/weight_source.h"
 #include "placement/render.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/node/inventory.h"
@@ -276,6 +277,8 @@ int run_command(const RunOptions& options) {
   const ModelInitConfig& init = config->job.model.init;
   if (init.mode == "checkpoint") {
     if (auto weights = CheckpointReader::open(init.path); !weights) return explain(weights.error().with("model.init.path"), kUsage);
+  } else if (init.mode != "random") {
+    if (auto weights = WeightSource::open(init.path); !weights) return explain(weights.error().with("model.init.path"), kUsage);
   }
   // With further nodes to come only --dry-run can judge by this machine; else an infeasible job leaves nothing behind.
   if (options.dry_run || config->job.cluster.num_nodes == 1) {

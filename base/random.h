@@ -38,7 +38,8 @@ namespace rng_stream {
 inline constexpr std::uint64_t crop = 0, jitter = 1, language = 2, mixture = 3, dropout = 4;  // data.md 4.4
 inline constexpr std::uint64_t video_noise = 16, video_timestep = 17, action_noise = 18, action_timestep = 19;
 inline constexpr std::uint64_t init = 32, toy_scene = 48;
-inline constexpr std::uint64_t eval_video_noise = 64, eval_video_timestep = 65, eval_action_noise = 66;
+inline constexpr std::uint64_t eval_video_noise = 64, eval_video_timestep = 65, eval_action_noise = 66,
+                               eval_action_timestep = 67;
 }  // namespace rng_stream
 
 }  // namespace troupe

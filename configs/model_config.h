@@ -63,7 +63,7 @@ struct TextEncoderConfig {
     v.field("num_layers", &TextEncoderConfig::num_layers, "transformer blocks", "count", 1, 1024);
     v.field("num_buckets", &TextEncoderConfig::num_buckets, "relative position buckets", "count", 2, 1024);
     v.field("max_length", &TextEncoderConfig::max_length, "tokens per prompt after padding and truncation", "tokens", 2, 4096);
-    v.field("tokenizer", &TextEncoderConfig::tokenizer, "SentencePiece model file; empty: UTF-8 bytes as tokens");
+    v.field("tokenizer", &TextEncoderConfig::tokenizer, "SentencePiece model file, or a folder with spiece.model (and tokenizer.json); empty: UTF-8 bytes as tokens");
     v.choice("tail", &TextEncoderConfig::tail, "what is zeroed behind a prompt: from its own length, or from the shortest of the micro-batch as the reference does", {"per_sample", "batch_min"});
   }
 };

@@ -39,6 +39,15 @@ void validate_codec(const ModelConfig& model, Rules& rules) {
                 fmt::format("{} is more than the 3 x stride_t {} x stride_hw {}^2 = {} coefficients of a block",
                             codec.channels, codec.stride_t, codec.stride_hw, coefficients),
                 {"model.codec.stride_t", "model.codec.stride_hw"});
+  // the VAEs' layers fix their strides; their widths are free, so that small ones can be tested
+  const bool is_vae = codec.type == "wan21" || codec.type == "wan22";
+  const auto check_stride = [&](const char* path, std::int64_t stride, std::int64_t wanted) {
+    rules.require(!is_vae || stride == wanted, path,
+                  fmt::format("{} must be {} with model.codec.type {}", stride, wanted, codec.type),
+                  {"model.codec.type"});
+  };
+  check_stride("model.codec.stride_t", codec.stride_t, 4);
+  check_stride("model.codec.stride_hw", codec.stride_hw, codec.type == "wan22" ? 16 : 8);
   const auto check_side = [&](const char* path, std::int64_t pixels) {
     // an odd number of latent rows is allowed: the patch embedding drops the last one
     rules.require(
@@ -67,16 +76,49 @@ void validate_encoders(const ModelConfig& model, Rules& rules) {
                 {"model.image_encoder.patch_size"});
 }
 
-void validate_init(const ModelInitConfig& init, Rules& rules) {
-  rules.require(init.mode != "checkpoint" || !init.path.empty(), "model.init.path",
-                "is empty; mode checkpoint reads the weights from there", {"model.init.mode"});
-  rules.require(init.mode != "random" || init.path.empty(), "model.init.path",
-                fmt::format("'{}' would be ignored with mode random; set model.init.mode=checkpoint", init.path),
-                {"model.init.mode"});
+void validate_init(const ModelInitConfig& init, const LatentCodecConfig& codec, Rules& rules) {
+  rules.require(init.mode == "random" || !init.path.empty(), "model.init.path",
+                fmt::format("is empty; mode {} reads the weights from there", init.mode), {"model.init.mode"});
   rules.require(
-      !init.path.ends_with(".pth") && !init.path.ends_with(".pt"), "model.init.path",
-      fmt::format("'{0}' is a pickle file, which is never loaded here; run: troupe convert weights {0} --to troupe",
-                  init.path));
+      init.mode != "random" || init.path.empty(), "model.init.path",
+      fmt::format("'{}' would be ignored with mode random; set model.init.mode to checkpoint, components or dreamzero",
+                  init.path),
+      {"model.init.mode"});
+  rules.require(
+      codec.type != "dct" || init.vae.empty(), "model.init.vae",
+      fmt::format("'{}' would be ignored: codec dct has no weights; set model.codec.type to wan21 or wan22", init.vae),
+      {"model.codec.type"});
+  const auto refuse_pickle = [&rules](const char* key, const std::string& path) {
+    rules.require(
+        !path.ends_with(".pth") && !path.ends_with(".pt") && !path.ends_with(".bin"), key,
+        fmt::format("'{0}' is a pickle file, which is never loaded here; run: troupe convert weights {0} --to troupe",
+                    path));
+  };
+  refuse_pickle("model.init.path", init.path);
+  refuse_pickle("model.init.text_encoder", init.text_encoder);
+  refuse_pickle("model.init.image_encoder", init.image_encoder);
+  refuse_pickle("model.init.vae", init.vae);
+}
+
+void validate_lora(const ModelConfig& model, Rules& rules) {
+  if (model.train_architecture != "lora") return;
+  // the linears inside blocks; a target is one of them or what follows a dot in it (model/wan/lora.h)
+  static const std::set<std::string> kLinears = {"q", "k", "v", "o", "k_img", "v_img", "ffn.0", "ffn.2"};
+  for (const std::string& target : model.lora.targets) {
+    const std::size_t dot = target.find('.');
+    const bool qualified = dot != std::string::npos && kLinears.count(target.substr(dot + 1)) != 0 &&
+                           (target.starts_with("self_attn.") || target.starts_with("cross_attn."));
+    rules.require(
+        kLinears.count(target) != 0 || qualified, "model.lora.targets",
+        fmt::format("'{}' names no linear of a block; wants q, k, v, o, k_img, v_img, ffn.0, ffn.2, or one of the "
+                    "first six behind self_attn. or cross_attn.",
+                    target),
+        {"model.train_architecture"});
+  }
+  rules.require(!model.lora.targets.empty(), "model.lora.targets",
+                "is empty; train_architecture lora has nothing to adapt", {"model.train_architecture"});
+  rules.require(model.lora.rank <= model.dit.dim, "model.lora.rank",
+                fmt::format("{} is more than model.dit.dim {}", model.lora.rank, model.dit.dim), {"model.dit.dim"});
 }
 
 void validate_embodiment(const EmbodimentConfig& e, Rules& rules) {
@@ -117,7 +159,8 @@ void validate_model(const ModelConfig& model, Rules& rules) {
   validate_dit(model.dit, model.codec, rules);
   validate_codec(model, rules);
   validate_encoders(model, rules);
-  validate_init(model.init, rules);
+  validate_init(model.init, model.codec, rules);
+  validate_lora(model, rules);
   rules.require(
       model.latent_frames_per_block % model.states_per_block == 0, "model.states_per_block",
       fmt::format("{} must divide latent_frames_per_block {}", model.states_per_block, model.latent_frames_per_block),

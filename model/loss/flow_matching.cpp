@@ -3,9 +3,22 @@
 #include <ATen/ATen.h>
 
 #include "base/random.h"
+#include "model/loss/beta_distribution.h"
 
 namespace troupe {
 namespace {
+
+/// i64 [B, count], uniform in 0..999.
+at::Tensor uniform_ids(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
+                       std::int64_t count) {
+  auto ids = at::empty({static_cast<std::int64_t>(positions.size()), count}, at::TensorOptions().dtype(at::kLong));
+  auto* out = ids.data_ptr<std::int64_t>();
+  for (const auto position : positions) {
+    CounterRng rng(seed, stream, position);
+    for (std::int64_t i = 0; i < count; ++i) *out++ = rng.below(static_cast<std::uint32_t>(kScheduleSize));
+  }
+  return ids;
+}
 
 /// Squared errors are summed in f32 whatever the network's dtype, in f64 when a test runs in f64.
 at::Tensor squared_error(const at::Tensor& velocity, const at::Tensor& target) {
@@ -41,13 +54,26 @@ at::Tensor keyed_noise(std::uint64_t seed, std::uint64_t stream, std::span<const
 
 at::Tensor draw_video_ids(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
                           std::int64_t frames, std::int64_t frames_per_block) {
-  auto ids = at::empty({static_cast<std::int64_t>(positions.size()), frames}, at::TensorOptions().dtype(at::kLong));
-  auto* out = ids.data_ptr<std::int64_t>();
+  return tie_video_ids(uniform_ids(seed, stream, positions, frames), frames_per_block);
+}
+
+at::Tensor draw_beta_video_ids(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
+                               std::int64_t frames, std::int64_t frames_per_block, double a, double b) {
+  auto draws = at::empty({static_cast<std::int64_t>(positions.size()), frames}, at::TensorOptions().dtype(at::kFloat));
+  float* out = draws.data_ptr<float>();
   for (const auto position : positions) {
     CounterRng rng(seed, stream, position);
-    for (std::int64_t f = 0; f < frames; ++f) *out++ = rng.below(static_cast<std::uint32_t>(kScheduleSize));
+    for (std::int64_t f = 0; f < frames; ++f) {
+      const double u = (static_cast<double>(rng.next_u32()) + 0.5) * 0x1.0p-32;
+      *out++ = static_cast<float>(beta_quantile(u, a, b));
+    }
   }
-  return tie_video_ids(ids, frames_per_block);
+  return tie_video_ids(ids_from_beta_draws(draws), frames_per_block);
+}
+
+at::Tensor draw_action_ids(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
+                           std::int64_t actions) {
+  return uniform_ids(seed, stream, positions, actions);
 }
 
 at::Tensor tie_video_ids(const at::Tensor& ids_BF, std::int64_t frames_per_block) {

@@ -35,6 +35,16 @@ at::Tensor keyed_noise(std::uint64_t seed, std::uint64_t stream, std::span<const
 at::Tensor draw_video_ids(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
                           std::int64_t frames, std::int64_t frames_per_block);
 
+/// Video timestep ids i64 [B, F] of the high-noise modes (5.2), keyed and tied like draw_video_ids: frame f's id is that
+/// of r = beta_quantile(u, a, b), u = (n + 1/2) / 2^32, n its 32-bit draw.
+at::Tensor draw_beta_video_ids(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
+                               std::int64_t frames, std::int64_t frames_per_block, double a, double b);
+
+/// Action ids i64 [B, A] of the decoupled mode: uniform in 0..999 and independent for each action, keyed like
+/// keyed_noise.
+at::Tensor draw_action_ids(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
+                           std::int64_t actions);
+
 /// Gives every frame of a block (frames 1.. in groups of frames_per_block) the id of the block's first; frame 0 keeps
 /// its own.
 at::Tensor tie_video_ids(const at::Tensor& ids_BF, std::int64_t frames_per_block);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/check.h"
 #include "model/shard/executor.h"
@@ -28,7 +27,8 @@ Engine::Engine(std::shared_ptr<const Network> network, EngineOptions options)
   TROUPE_CHECK(options_.param_slots >= 1 && options_.grad_slots >= 1, "at least one slot of each kind");
   // a slot beyond the last unit would never be used
   options_.param_slots = std::min(options_.param_slots, static_cast<int>(network_->units().size()));
-  for (const auto& unit : network_->units()) layouts_.push_back(make_flat_layout(unit.params));
+  units_ = state_units(network_->units());
+  for (const auto& unit : units_) layouts_.push_back(make_flat_layout(unit.params));
   layout_hash_ = hash_of(layouts_);
 }
 
@@ -39,55 +39,81 @@ void Engine::attach(Collective& collective) {
     rank_ = collective.rank();
     world_ = collective.world();
     has_state_ = false;
-    store_ = std::make_unique<ShardStore>(layouts_, world_, options_.param_dtype);
-    const auto elements = slot_elements(layouts_, world_);
-    params_ = std::make_unique<SlotPool>(options_.param_slots, elements, options_.param_dtype);
-    gradients_ = std::make_unique<SlotPool>(options_.grad_slots, elements, at::kFloat);
-    views_.clear();
-    for (std::size_t u = 0; u < layouts_.size(); ++u) {
-      views_.push_back(
-          views_of(layouts_[u], params_->buffer(static_cast<int>(u) % options_.param_slots), /*leaves=*/true));
-    }
+    allocate();
   }
   params_->clear();
+  if (resident_) resident_->mark_stale();
   discard();
   collective_ = &collective;
 }
 
-void Engine::initialise(std::uint64_t seed) {
-  TROUPE_CHECK(store_ != nullptr, "attach() comes before initialise()");
-  for (std::size_t u = 0; u < layouts_.size(); ++u) {
-    fill_initial(network_->units()[u], layouts_[u], seed, rank_ * store_->elements(u),
-                 store_->state(StateKind::master, u));
-    for (const auto kind : {StateKind::m, StateKind::v}) {
-      const auto moment = store_->state(kind, u);
-      std::fill(moment.begin(), moment.end(), 0.0f);
-    }
-    store_->refresh(u);
+void Engine::allocate() {
+  const auto& chain = network_->units();
+  const std::span all(layouts_);
+  std::vector<bool> trainable;
+  std::vector<FlatLayout> with_gradients;  // what gradient slots must hold
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    trainable.push_back(units_[u].trainable);
+    if (u < chain.size() && units_[u].trainable) with_gradients.push_back(layouts_[u]);
   }
-  updates_ = 0;
+  store_ = std::make_unique<ShardStore>(layouts_, trainable, world_, options_.param_dtype);
+  params_ = std::make_unique<SlotPool>(options_.param_slots, slot_elements(all.first(chain.size()), world_),
+                                       options_.param_dtype);
+  gradients_ = std::make_unique<SlotPool>(options_.grad_slots, slot_elements(with_gradients, world_), at::kFloat);
+  if (units_.size() > chain.size()) {
+    resident_ = std::make_unique<ResidentGroup>(chain, layouts_.back(), rank_, world_, options_.param_dtype);
+  }
+  views_.clear();
+  for (std::size_t u = 0; u < chain.size(); ++u) {
+    const auto& slot = params_->buffer(static_cast<int>(u) % options_.param_slots);
+    auto& view = views_.emplace_back(views_of(layouts_[u], slot, /*leaves=*/chain[u].trainable));
+    if (resident_) resident_->add_parameters(u, view);
+    view.set_adapter_scale(chain[u].adapter_scale);
+  }
+}
+
+bool Engine::any_unit_in_slots_changes() const {
+  const auto& chain = network_->units();
+  return std::any_of(chain.begin(), chain.end(), [](const UnitSpec& unit) { return unit.trainable; });
+}
+
+void Engine::start_from(std::int64_t updates) {
+  updates_ = updates;
   has_state_ = true;
   params_->clear();
+  if (resident_) resident_->mark_stale();
   discard();
+}
+
+void Engine::initialise(std::uint64_t seed) {
+  TROUPE_CHECK(store_ != nullptr, "attach() comes before initialise()");
+  std::vector<float> values;
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    values.resize(static_cast<std::size_t>(store_->elements(u)));
+    fill_initial(units_[u], layouts_[u], seed, rank_ * store_->elements(u), values);
+    for (const auto kind : saved_kinds(units_[u].trainable)) {
+      if (kind != StateKind::master) std::fill(values.begin(), values.end(), 0.0f);
+      store_->write(kind, u, values);
+    }
+  }
+  start_from(0);
 }
 
 Result<void> Engine::load(const StateSource& source) {
   TROUPE_CHECK(store_ != nullptr, "attach() comes before load()");
   has_state_ = false;
-  for (std::size_t u = 0; u < layouts_.size(); ++u) {
+  std::vector<float> values;
+  for (std::size_t u = 0; u < units_.size(); ++u) {
     const std::int64_t begin = rank_ * store_->elements(u);
     const std::int64_t count = std::clamp<std::int64_t>(layouts_[u].numel - begin, 0, store_->elements(u));
-    for (const auto kind : {StateKind::master, StateKind::m, StateKind::v}) {
-      const auto target = store_->state(kind, u);
-      if (count > 0) TROUPE_TRY(source.read(u, kind, begin, count, target.data()));
-      std::fill(target.begin() + count, target.end(), 0.0f);
+    values.resize(static_cast<std::size_t>(store_->elements(u)));
+    for (const auto kind : saved_kinds(units_[u].trainable)) {
+      if (count > 0) TROUPE_TRY(source.read(u, kind, begin, count, values.data()));
+      std::fill(values.begin() + count, values.end(), 0.0f);
+      store_->write(kind, u, values);
     }
-    store_->refresh(u);
   }
-  updates_ = source.updates();
-  has_state_ = true;
-  params_->clear();
-  discard();
+  start_from(source.updates());
   return {};
 }
 
@@ -108,14 +134,16 @@ Error Engine::give_up(Error error) {
 }
 
 Result<void> Engine::run(UnitTape& tape, ScheduleMode mode, bool first) {
-  ScheduleSpec spec{.num_units = static_cast<int>(layouts_.size()),
+  ScheduleSpec spec{.num_units = static_cast<int>(chain_length()),
                     .param_slots = params_->size(),
                     .grad_slots = gradients_->size(),
                     .micro_batches = 1,
                     .mode = mode,
-                    .held = params_->held()};
+                    .held = params_->held(),
+                    .trainable = {}};
+  for (const auto& unit : network_->units()) spec.trainable.push_back(unit.trainable);
   Collective& group = *collective_.load();
-  Executor executor(*this, group, tape, first);
+  Executor executor(*this, group, tape, mode, first);
   Result<void> result;
   try {
     result = executor.run(make_schedule(spec));
@@ -132,7 +160,7 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
   if (!first && !has_gradients_)
     return Error{Errc::failed_precondition, "accumulate: the first micro-batch of a step must say so"};
   if (first) discard();
-  UnitTape tape(*network_, batch, weight, /*recorded=*/true);
+  UnitTape tape(*network_, batch, weight, options_.recompute ? TapeMode::recompute : TapeMode::keep);
   TROUPE_TRY(run(tape, ScheduleMode::train, first));
   has_gradients_ = true;
   try {
@@ -146,7 +174,7 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
 
 Result<Outputs> Engine::forward(const Batch& batch) {
   TROUPE_TRY(check_ready("forward"));
-  UnitTape tape(*network_, batch, 0, /*recorded=*/false);
+  UnitTape tape(*network_, batch, 0, TapeMode::forward_only);
   TROUPE_TRY(run(tape, ScheduleMode::forward_only, false));
   return tape.outputs();
 }
@@ -156,7 +184,9 @@ Result<StepVote> Engine::vote(std::vector<double> sums, std::vector<double> maxi
   if (!has_gradients_)
     return Error{Errc::failed_precondition, "vote: no micro-batch has been accumulated since the last step"};
   double squares = 0;
-  for (std::size_t u = 0; u < layouts_.size(); ++u) squares += sum_of_squares(store_->accumulator(u));
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    if (units_[u].trainable) squares += sum_of_squares(store_->accumulator(u));
+  }
   const double mine[] = {squares, saw_non_finite_loss_ ? 1.0 : 0.0};
   sums.insert(sums.begin(), std::begin(mine), std::end(mine));
 
@@ -199,12 +229,15 @@ void Engine::commit(double lr, const StepVote& vote) {
   TROUPE_CHECK(has_gradients_, "a step has gradients");
   ++updates_;
   const float scale = clip_factor(vote.grad_norm, options_.clip_grad_norm);
-  for (std::size_t u = 0; u < layouts_.size(); ++u) {
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    if (!units_[u].trainable) continue;
     adamw_step(store_->state(StateKind::master, u), store_->state(StateKind::m, u), store_->state(StateKind::v, u),
                store_->accumulator(u), scale, lr, updates_, options_.adamw);
     store_->refresh(u);
   }
-  params_->clear();
+  // frozen units stay in their slots: what they hold is still true
+  if (any_unit_in_slots_changes()) params_->clear();
+  if (resident_) resident_->mark_stale();
   discard();
 }
 
@@ -215,24 +248,27 @@ void Engine::discard() {
 }
 
 std::size_t Engine::snapshot_bytes() const {
-  return store_ ? static_cast<std::size_t>(store_->total_elements()) * 3 * sizeof(float) : 0;
+  return store_ ? static_cast<std::size_t>(store_->saved_elements()) * sizeof(float) : 0;
 }
 
 void Engine::snapshot(std::span<std::byte> out) const {
   TROUPE_CHECK(has_state_ && out.size() == snapshot_bytes(), "a snapshot goes into exactly snapshot_bytes()");
-  std::byte* at = out.data();
-  for (std::size_t u = 0; u < layouts_.size(); ++u) {
-    for (const auto kind : {StateKind::master, StateKind::m, StateKind::v}) {
-      const auto values = std::as_bytes(std::as_const(*store_).state(kind, u));
-      std::memcpy(at, values.data(), values.size());
-      at += values.size();
+  TROUPE_CHECK(reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0, "a snapshot's memory is aligned");
+  auto* at = reinterpret_cast<float*>(out.data());
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    const auto count = static_cast<std::size_t>(store_->elements(u));
+    for (const auto kind : saved_kinds(units_[u].trainable)) {
+      store_->read(kind, u, {at, count});
+      at += count;
     }
   }
 }
 
 std::map<std::string, std::int64_t> Engine::bytes() const {
   if (!store_) return {{"shards", 0}, {"slots", 0}, {"gradients", 0}};
-  return {{"shards", store_->bytes()}, {"slots", params_->bytes()}, {"gradients", gradients_->bytes()}};
+  return {{"shards", store_->bytes()},
+          {"slots", params_->bytes() + (resident_ ? resident_->parameter_bytes() : 0)},
+          {"gradients", gradients_->bytes() + (resident_ ? resident_->gradient_bytes() : 0)}};
 }
 
 void Engine::abort(const std::string& why) {

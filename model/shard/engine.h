@@ -16,6 +16,7 @@
 #include "model/optim/adamw.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/network.h"
+#include "model/shard/resident_group.h"
 #include "model/shard/schedule.h"
 #include "model/shard/shard_store.h"
 #include "model/shard/slot_pool.h"
@@ -28,6 +29,7 @@ struct EngineOptions {
   int param_slots = 3;                      ///< K; no more than there are units
   int grad_slots = 2;                       ///< G
   double clip_grad_norm = 1.0;              ///< 0: off
+  bool recompute = true;                    ///< backward runs units again; off: their graphs are kept (TapeMode::keep)
   AdamWOptions adamw = {};
 };
 
@@ -39,7 +41,8 @@ struct StepVote {
   std::vector<double> maxima;  ///< the caller's, maximum over ranks
 };
 
-/// Where an engine's state comes from: a checkpoint, or another engine's snapshot.
+/// Where an engine's state comes from: a checkpoint, other weights, or another engine's snapshot. Units are those of
+/// Engine::units(); of a frozen one only the master is asked for.
 class StateSource {
  public:
   virtual ~StateSource() = default;
@@ -85,8 +88,8 @@ class Engine {
   /// Runs the network without gradients. All ranks must call it.
   Result<Outputs> forward(const Batch& batch);
 
-  /// This rank's state: for each unit in order, master, m and v of its shard, little-endian f32
-  /// (docs/learner-engine.md).
+  /// This rank's state: for each unit in order, master, m and v of its shard, of a frozen unit its values alone,
+  /// little-endian f32 (docs/learner-engine.md).
   std::size_t snapshot_bytes() const;
   void snapshot(std::span<std::byte> out) const;
 
@@ -94,10 +97,13 @@ class Engine {
   int rank() const noexcept { return rank_; }
   int world() const noexcept { return world_; }
   const Network& network() const noexcept { return *network_; }
+  /// What has state: the chain's units, and after them the resident group, if any (state_units).
+  const std::vector<UnitSpec>& units() const noexcept { return units_; }
+  /// Of units().
   const std::vector<FlatLayout>& layouts() const noexcept { return layouts_; }
   std::uint64_t layout_hash() const noexcept { return layout_hash_; }
-  /// Bytes allocated: "shards" (master, m, v, accumulator, bf16 copy), "slots" (parameter slots), "gradients" (gradient
-  /// slots).
+  /// Bytes allocated: "shards" (master, m, v, accumulator, bf16 copy, frozen values), "slots" (parameter slots, resident
+  /// parameters), "gradients" (gradient slots, resident gradients).
   std::map<std::string, std::int64_t> bytes() const;
 
   /// Makes the call under way, and later ones, fail with `aborted`. Any thread, while the attached collective exists.
@@ -108,9 +114,16 @@ class Engine {
   Result<void> check_ready(const char* what) const;
   Result<void> run(UnitTape& tape, ScheduleMode mode, bool first);
   Error give_up(Error error);
+  void allocate();
+  void start_from(std::int64_t updates);
+  std::size_t chain_length() const { return network_->units().size(); }
+  /// Index of the resident group, when there is one.
+  std::size_t resident_unit() const { return chain_length(); }
+  bool any_unit_in_slots_changes() const;
 
   const std::shared_ptr<const Network> network_;
   EngineOptions options_;
+  std::vector<UnitSpec> units_;
   std::vector<FlatLayout> layouts_;
   std::uint64_t layout_hash_ = 0;
 
@@ -118,7 +131,8 @@ class Engine {
   int rank_ = 0, world_ = 0;
   std::unique_ptr<ShardStore> store_;
   std::unique_ptr<SlotPool> params_, gradients_;
-  std::vector<ParamView> views_;  ///< of unit u over its slot u mod K; leaves
+  std::unique_ptr<ResidentGroup> resident_;  ///< null without resident parameters
+  std::vector<ParamView> views_;             ///< of unit u over its slot u mod K; leaves where they are trained
 
   bool has_state_ = false;
   bool has_gradients_ = false;

@@ -14,10 +14,11 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-Engine::Executor::Executor(Engine& engine, Collective& collective, UnitTape& tape, bool first)
+Engine::Executor::Executor(Engine& engine, Collective& collective, UnitTape& tape, ScheduleMode mode, bool first)
     : engine_(engine),
       collective_(collective),
       tape_(tape),
+      mode_(mode),
       first_(first),
       gathers_(index(engine.params_->size())),
       reduces_(index(engine.gradients_->size())) {}
@@ -32,11 +33,16 @@ Engine::Executor::~Executor() {
 }
 
 Result<void> Engine::Executor::run(const Schedule& schedule) {
+  const std::size_t resident = engine_.resident_unit();
+  if (engine_.resident_) {
+    TROUPE_TRY(engine_.resident_->gather(collective_, engine_.store_->gather_source(resident)));
+  }
   for (const auto& op : schedule) {
     if (auto done = step(op); !done)
       return done.error().with(fmt::format("unit {}", engine_.network_->units()[index(op.unit)].name));
   }
-  return {};
+  if (!engine_.resident_ || mode_ == ScheduleMode::forward_only) return {};
+  return engine_.resident_->reduce(collective_, engine_.store_->accumulator(resident), first_);
 }
 
 Result<void> Engine::Executor::step(const Op& op) {
@@ -74,12 +80,18 @@ void Engine::Executor::forward(const Op& op) {
 
 void Engine::Executor::backward(const Op& op) {
   const auto& layout = engine_.layouts_[index(op.unit)];
+  const bool trainable = op.grad_slot >= 0;
+  ParamView gradients;
+  if (engine_.resident_) engine_.resident_->add_gradients(index(op.unit), gradients);
   engine_.params_->begin_read(op.slot, op.unit);
-  engine_.gradients_->begin_write(op.grad_slot, op.unit);
-  const auto full = engine_.gradients_->buffer(op.grad_slot).narrow(0, 0, layout.padded(engine_.world_));
-  zero_gaps(layout, full);
-  tape_.backward(op.unit, engine_.views_[index(op.unit)], views_of(layout, full, /*leaves=*/false));
-  engine_.gradients_->end_write(op.grad_slot, op.unit);
+  if (trainable) {
+    engine_.gradients_->begin_write(op.grad_slot, op.unit);
+    const auto full = engine_.gradients_->buffer(op.grad_slot).narrow(0, 0, layout.padded(engine_.world_));
+    zero_gaps(layout, full);
+    add_views(gradients, layout.entries, full, /*leaves=*/false);
+  }
+  tape_.backward(op.unit, engine_.views_[index(op.unit)], gradients);
+  if (trainable) engine_.gradients_->end_write(op.grad_slot, op.unit);
   engine_.params_->end_read(op.slot, op.unit);
 }
 

@@ -12,7 +12,7 @@ namespace troupe {
 /// see Collective::abort). Used for one run.
 class Engine::Executor {
  public:
-  Executor(Engine& engine, Collective& collective, UnitTape& tape, bool first);
+  Executor(Engine& engine, Collective& collective, UnitTape& tape, ScheduleMode mode, bool first);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -33,6 +33,7 @@ class Engine::Executor {
   Engine& engine_;
   Collective& collective_;
   UnitTape& tape_;
+  const ScheduleMode mode_;
   const bool first_;
   std::vector<std::unique_ptr<PendingCollective>> gathers_;  ///< by parameter slot
   std::vector<std::unique_ptr<PendingCollective>> reduces_;  ///< by gradient slot

@@ -37,12 +37,16 @@ std::int64_t slot_elements(std::span<const FlatLayout> layouts, int world) {
 
 ParamView views_of(const FlatLayout& layout, const at::Tensor& flat, bool leaves) {
   ParamView views;
-  for (const auto& entry : layout.entries) {
+  add_views(views, layout.entries, flat, leaves);
+  return views;
+}
+
+void add_views(ParamView& views, std::span<const LayoutEntry> entries, const at::Tensor& flat, bool leaves) {
+  for (const auto& entry : entries) {
     auto view = flat.narrow(0, entry.offset, entry.numel).view(entry.shape).detach();
     if (leaves) view.requires_grad_(true);
     views.set(entry.name, std::move(view));
   }
-  return views;
 }
 
 void zero_gaps(const FlatLayout& layout, const at::Tensor& flat) {

@@ -45,6 +45,8 @@ std::int64_t slot_elements(std::span<const FlatLayout> layouts, int world);
 
 /// Views of one unit over its flat buffer (padded elements). With `leaves` each view is a leaf that requires grad.
 ParamView views_of(const FlatLayout& layout, const at::Tensor& flat, bool leaves);
+/// The same of some entries only, added to `views`.
+void add_views(ParamView& views, std::span<const LayoutEntry> entries, const at::Tensor& flat, bool leaves);
 
 /// Zeros what no entry covers. `flat` is contiguous f32.
 void zero_gaps(const FlatLayout& layout, const at::Tensor& flat);

@@ -4,6 +4,16 @@
 
 namespace troupe {
 
+std::vector<UnitSpec> state_units(const std::vector<UnitSpec>& chain) {
+  auto units = chain;
+  UnitSpec resident{"resident", "resident", {}};
+  for (const auto& unit : chain) {
+    resident.params.insert(resident.params.end(), unit.resident.begin(), unit.resident.end());
+  }
+  if (!resident.params.empty()) units.push_back(std::move(resident));
+  return units;
+}
+
 const at::Tensor& ParamView::operator[](const std::string& name) const {
   const auto found = tensors_.find(name);
   TORCH_CHECK(found != tensors_.end(), "the unit has no parameter \"", name, "\"; its ParamSpec list declares ",

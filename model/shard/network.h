@@ -29,9 +29,19 @@ struct UnitSpec {
   std::string name;          ///< "embed", "blocks.0", ..., "head"
   std::string layout_class;  ///< "embed", "block", "head"
   std::vector<ParamSpec> params;
+  bool trainable = true;  ///< of `params`; false: they never change, and no gradient, master or moment is kept
+  /// Small trainable parameters that the unit uses too and that every rank keeps whole: low-rank adapters. Those of all
+  /// units form one group (state_units).
+  std::vector<ParamSpec> resident = {};
+  double adapter_scale = 1.0;  ///< alpha / rank of the adapters in `resident`
 };
 
-/// Named tensors of one unit, views over a slot; valid while the slot is held. Lookup of an unknown name throws c10::Error.
+/// The units that have state: the chain's, and after them, if any has resident parameters, the unit "resident" that
+/// holds the resident parameters of all in order. Engines, snapshots and checkpoints number units in this order.
+std::vector<UnitSpec> state_units(const std::vector<UnitSpec>& chain);
+
+/// Named tensors of one unit: views over a slot, valid while the slot is held, and the unit's resident parameters. Lookup
+/// of an unknown name throws c10::Error.
 class ParamView {
  public:
   void set(std::string name, at::Tensor tensor) { tensors_[std::move(name)] = std::move(tensor); }
@@ -39,8 +49,13 @@ class ParamView {
   bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
   const std::map<std::string, at::Tensor>& tensors() const { return tensors_; }
 
+  /// UnitSpec::adapter_scale, for whoever applies the adapters among these tensors.
+  double adapter_scale() const { return adapter_scale_; }
+  void set_adapter_scale(double scale) { adapter_scale_ = scale; }
+
  private:
   std::map<std::string, at::Tensor> tensors_;
+  double adapter_scale_ = 1.0;
 };
 
 /// Named inputs of one micro-batch (not differentiated).

@@ -28,6 +28,9 @@ class Builder {
 
  private:
   int slot_of(int unit) const { return unit % spec_.param_slots; }
+  bool is_trainable(int unit) const {
+    return spec_.trainable.empty() || spec_.trainable[static_cast<std::size_t>(unit)];
+  }
   void emit(OpKind kind, int unit, int slot, int grad_slot) { ops_.push_back({kind, unit, slot, grad_slot, micro_}); }
 
   void gather(int unit) {
@@ -58,6 +61,10 @@ class Builder {
     for (int u = spec_.num_units - 1; u >= 0; --u) {
       for (int ahead = u; ahead > std::max(u - spec_.param_slots, -1); --ahead) gather(ahead);
       wait_gather(u);
+      if (!is_trainable(u)) {
+        emit(OpKind::backward, u, slot_of(u), -1);
+        continue;
+      }
       wait_reduce(next);
       emit(OpKind::backward, u, slot_of(u), next);
       emit(OpKind::reduce, u, -1, next);
@@ -83,12 +90,18 @@ class Builder {
 
 std::string_view name_of(OpKind kind) {
   switch (kind) {
-    case OpKind::gather: return "gather";
-    case OpKind::wait_gather: return "wait_gather";
-    case OpKind::forward: return "forward";
-    case OpKind::backward: return "backward";
-    case OpKind::reduce: return "reduce";
-    case OpKind::wait_reduce: return "wait_reduce";
+    case OpKind::gather:
+      return "gather";
+    case OpKind::wait_gather:
+      return "wait_gather";
+    case OpKind::forward:
+      return "forward";
+    case OpKind::backward:
+      return "backward";
+    case OpKind::reduce:
+      return "reduce";
+    case OpKind::wait_reduce:
+      return "wait_reduce";
   }
   return "?";
 }
@@ -98,6 +111,8 @@ std::string_view name_of(OpKind kind) {
 Schedule make_schedule(const ScheduleSpec& spec) {
   TROUPE_CHECK(spec.num_units >= 2, "a network has a prologue and an epilogue");
   TROUPE_CHECK(spec.param_slots >= 1 && spec.grad_slots >= 1, "at least one slot of each kind");
+  TROUPE_CHECK(spec.trainable.empty() || static_cast<int>(spec.trainable.size()) == spec.num_units,
+               "every unit is trainable or not");
   return Builder(spec).build();
 }
 

@@ -20,7 +20,7 @@ struct Op {
   OpKind kind;
   int unit = 0;
   int slot = -1;       ///< parameter slot: gather, wait_gather, forward, backward
-  int grad_slot = -1;  ///< gradient slot: backward, reduce, wait_reduce
+  int grad_slot = -1;  ///< gradient slot: backward of a trainable unit, reduce, wait_reduce
   int micro = 0;
   bool operator==(const Op&) const = default;
 };
@@ -34,6 +34,7 @@ struct ScheduleSpec {
   int micro_batches = 1;
   ScheduleMode mode = ScheduleMode::train;
   std::vector<int> held = {};  ///< unit that each parameter slot holds at the start, -1 for none; empty: all none
+  std::vector<bool> trainable = {};  ///< of each unit; a frozen one has a backward but no gradient slot; empty: all
 };
 
 using Schedule = std::vector<Op>;

@@ -4,10 +4,12 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <utility>
+
 namespace troupe {
 
-UnitTape::UnitTape(const Network& network, const Batch& batch, double weight, bool recorded)
-    : network_(network), batch_(batch), weight_(weight), recorded_(recorded) {}
+UnitTape::UnitTape(const Network& network, const Batch& batch, double weight, TapeMode mode)
+    : network_(network), batch_(batch), weight_(weight), mode_(mode) {}
 
 bool UnitTape::is_differentiated(const at::Tensor& tensor) const {
   return tensor.defined() && tensor.is_floating_point();
@@ -27,59 +29,68 @@ UnitTape::Leaves UnitTape::make_leaves(const at::Tensor& x) const {
   return leaves;
 }
 
-void UnitTape::forward(int unit, const ParamView& params) {
-  const bool is_last = unit == last_unit();
-  if (is_last && recorded_) {
-    const at::AutoGradMode recording(true);
-    epilogue_leaves_ = make_leaves(x_.back());
-    outputs_ = network_.epilogue(params, epilogue_leaves_.carry, batch_);
-    return;
+UnitTape::Recorded UnitTape::record(int unit, const ParamView& params) {
+  const at::AutoGradMode recording(true);
+  if (unit == 0) {
+    const auto carry = network_.prologue(params, batch_);
+    Recorded recorded{{}, {carry.x}};
+    recorded.outputs.insert(recorded.outputs.end(), carry.conditioning.begin(), carry.conditioning.end());
+    return recorded;
+  }
+  Recorded recorded{make_leaves(x_.back()), {}};
+  if (unit == last_unit()) {
+    outputs_ = network_.epilogue(params, recorded.leaves.carry, batch_);
+    recorded.outputs = {outputs_->loss};
+  } else {
+    recorded.outputs = {network_.block(unit - 1, params, recorded.leaves.carry, batch_)};
+  }
+  return recorded;
+}
+
+std::vector<at::Tensor> UnitTape::run(int unit, const ParamView& params) {
+  if (mode_ == TapeMode::keep || (mode_ == TapeMode::recompute && unit == last_unit())) {
+    return (kept_[unit] = record(unit, params)).outputs;
   }
   const at::NoGradGuard no_grad;
   if (unit == 0) {
-    auto carry = network_.prologue(params, batch_);
-    x_.push_back(carry.x.detach());
-    for (const auto& c : carry.conditioning) conditioning_.push_back(c.defined() ? c.detach() : c);
-    conditioning_gradients_.resize(conditioning_.size());
-    return;
+    const auto carry = network_.prologue(params, batch_);
+    std::vector<at::Tensor> outputs{carry.x};
+    outputs.insert(outputs.end(), carry.conditioning.begin(), carry.conditioning.end());
+    return outputs;
   }
   const Carry carry{x_.back(), conditioning_};
-  if (is_last) {
-    outputs_ = network_.epilogue(params, carry, batch_);
-    return;
+  if (unit != last_unit()) return {network_.block(unit - 1, params, carry, batch_)};
+  outputs_ = network_.epilogue(params, carry, batch_);
+  return {outputs_->loss};
+}
+
+void UnitTape::forward(int unit, const ParamView& params) {
+  const auto outputs = run(unit, params);
+  if (unit == last_unit()) return;
+  if (unit == 0) {
+    for (std::size_t i = 1; i < outputs.size(); ++i) {
+      conditioning_.push_back(outputs[i].defined() ? outputs[i].detach() : outputs[i]);
+    }
+    conditioning_gradients_.resize(conditioning_.size());
   }
-  auto next = network_.block(unit - 1, params, carry, batch_).detach();
-  if (recorded_)
-    x_.push_back(std::move(next));
-  else
-    x_.back() = std::move(next);
+  // only a backward that runs units again needs their inputs
+  if (mode_ != TapeMode::recompute) x_.clear();
+  x_.push_back(outputs.front().detach());
 }
 
 void UnitTape::backward(int unit, const ParamView& params, const ParamView& gradients) {
-  const at::AutoGradMode recording(true);
-  if (unit == last_unit()) {
-    const auto& loss = outputs_->loss;
-    differentiate({loss}, {at::full({}, weight_, loss.options())}, epilogue_leaves_, params, gradients);
-    epilogue_leaves_ = {};
-    outputs_->loss = loss.detach();
-    return;
+  std::vector<at::Tensor> seeds{x_gradient_};
+  if (unit == last_unit()) seeds = {at::full({}, weight_, outputs_->loss.options())};
+  // the output of this unit: its gradient has arrived
+  if (mode_ == TapeMode::recompute && unit != last_unit()) x_.pop_back();
+  auto kept = kept_.extract(unit);
+  auto recorded = kept.empty() ? record(unit, params) : std::move(kept.mapped());
+  for (std::size_t i = 1; i < recorded.outputs.size(); ++i) {
+    const auto& sum = conditioning_gradients_[i - 1];
+    seeds.push_back(sum.defined() ? sum.to(recorded.outputs[i].scalar_type()) : sum);
   }
-  if (unit == 0) return backward_prologue(params, gradients);
-  x_.pop_back();  // the output of this unit; its gradient has arrived
-  const auto leaves = make_leaves(x_.back());
-  const auto y = network_.block(unit - 1, params, leaves.carry, batch_);
-  differentiate({y}, {x_gradient_}, leaves, params, gradients);
-}
-
-void UnitTape::backward_prologue(const ParamView& params, const ParamView& gradients) {
-  const auto carry = network_.prologue(params, batch_);
-  std::vector<at::Tensor> outputs{carry.x}, seeds{x_gradient_};
-  for (std::size_t i = 0; i < carry.conditioning.size(); ++i) {
-    if (!conditioning_gradients_[i].defined()) continue;
-    outputs.push_back(carry.conditioning[i]);
-    seeds.push_back(conditioning_gradients_[i].to(carry.conditioning[i].scalar_type()));
-  }
-  differentiate(outputs, seeds, {}, params, gradients);
+  differentiate(recorded.outputs, seeds, recorded.leaves, params, gradients);
+  if (unit == last_unit()) outputs_->loss = outputs_->loss.detach();
 }
 
 void UnitTape::differentiate(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& seeds,
@@ -87,12 +98,12 @@ void UnitTape::differentiate(const std::vector<at::Tensor>& outputs, const std::
   // outputs that depend on nothing here (a prologue that passes data through) have no gradient to ask for
   std::vector<at::Tensor> from, with;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].requires_grad() || !seeds[i].defined()) continue;
+    if (!outputs[i].defined() || !outputs[i].requires_grad() || !seeds[i].defined()) continue;
     from.push_back(outputs[i]);
     with.push_back(seeds[i]);
   }
   auto inputs = leaves.inputs;
-  for (const auto& [name, param] : params.tensors()) inputs.push_back(param);
+  for (const auto& [name, target] : gradients.tensors()) inputs.push_back(params[name]);
   std::vector<at::Tensor> found(inputs.size());
   if (!from.empty() && !inputs.empty()) {
     found = torch::autograd::grad(from, inputs, with, /*retain_graph=*/false, /*create_graph=*/false,
@@ -109,9 +120,8 @@ void UnitTape::differentiate(const std::vector<at::Tensor>& outputs, const std::
     auto& sum = conditioning_gradients_[i];
     sum = sum.defined() ? sum + gradient.to(at::kFloat) : gradient.to(at::kFloat);
   }
-  for (const auto& [name, param] : params.tensors()) {
+  for (const auto& [name, target] : gradients.tensors()) {
     const auto& gradient = found[next++];
-    const auto& target = gradients[name];
     if (gradient.defined())
       target.copy_(gradient);
     else

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,22 +18,33 @@ struct MicroResult {
   std::map<std::string, double> metrics;
 };
 
+/// What a tape keeps between forward and backward.
+enum class TapeMode : std::uint8_t {
+  forward_only,  ///< nothing: no backward follows
+  recompute,     ///< each unit's input; backward runs the unit again
+  keep,          ///< each unit's autograd graph with all that it saved; nothing runs twice
+};
+
 /// One micro-batch on its way through a network's units: the generic unit of learner.md 4.6, which works for any
-/// Network. Forward runs without recording and keeps each unit's input x (the conditioning is shared); backward runs
-/// the unit again on detached inputs with recording on, differentiates it with autograd, and hands the gradients down.
-/// The last unit runs once, recorded. Gradients of the conditioning are summed in f32 over the units, last unit first.
+/// Network. With TapeMode::recompute forward runs without recording and keeps each unit's input x (the conditioning is
+/// shared); backward runs the unit again on detached inputs with recording on, differentiates it with autograd, and hands
+/// the gradients down. With TapeMode::keep forward records at once. The last unit is always recorded by its forward.
+/// Gradients of the conditioning are summed in f32 over the units, last unit first. Both modes do the same operations on
+/// the same values: same loss, same gradients, bit for bit.
 ///
-/// Call forward for units 0..n-1 in order, then backward for n-1..0. Parameter views passed to backward (and to the
-/// last forward of a training tape) are leaves that require grad and hold the same values as in forward. One thread;
-/// CPU gradients run in the calling thread. Throws c10::Error when the network does.
+/// Call forward for units 0..n-1 in order, then backward for n-1..0. Parameter views passed to a recorded forward and to
+/// backward are leaves that require grad and hold the same values as in forward; with `keep` they are the very tensors
+/// that forward had. Their memory may hold other units' values in between, if nothing but raw writes put them there: the
+/// graph then reads what backward's caller has put back. One thread; CPU gradients run in the calling thread. Throws
+/// c10::Error when the network does.
 class UnitTape {
  public:
-  /// `weight` scales the loss's gradient. `recorded`: backward will follow. The batch must outlive the tape.
-  UnitTape(const Network& network, const Batch& batch, double weight, bool recorded);
+  /// `weight` scales the loss's gradient. The batch must outlive the tape.
+  UnitTape(const Network& network, const Batch& batch, double weight, TapeMode mode);
 
   void forward(int unit, const ParamView& params);
-  /// Writes d(weight * loss)/d(param) into `gradients`, which has the parameters' names and shapes; a parameter that
-  /// the unit does not use gets zeros.
+  /// Writes d(weight * loss)/d(param) into `gradients`, which has the names and shapes of the parameters that are
+  /// trained; one that the unit does not use gets zeros.
   void backward(int unit, const ParamView& params, const ParamView& gradients);
 
   /// After the last forward.
@@ -44,21 +56,28 @@ class UnitTape {
     Carry carry;
     std::vector<at::Tensor> inputs;  ///< those of carry that are differentiated: x, then conditioning
   };
+  /// One run of a unit with gradients recorded.
+  struct Recorded {
+    Leaves leaves;
+    std::vector<at::Tensor> outputs;  ///< x, and of the prologue its conditioning; of the last unit the loss
+  };
   int last_unit() const { return static_cast<int>(network_.units().size()) - 1; }
   bool is_differentiated(const at::Tensor& tensor) const;
   Leaves make_leaves(const at::Tensor& x) const;
-  void backward_prologue(const ParamView& params, const ParamView& gradients);
+  Recorded record(int unit, const ParamView& params);
+  /// The unit's outputs, recorded or not as the mode says.
+  std::vector<at::Tensor> run(int unit, const ParamView& params);
   void differentiate(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& seeds, const Leaves& leaves,
                      const ParamView& params, const ParamView& gradients);
 
   const Network& network_;
   const Batch& batch_;
   const double weight_;
-  const bool recorded_;
+  const TapeMode mode_;
   std::vector<at::Tensor> conditioning_;  ///< from the prologue, detached
-  std::vector<at::Tensor> x_;             ///< x_[u]: input of unit u + 1
+  std::vector<at::Tensor> x_;             ///< recompute: x_[u] is the input of unit u + 1; else the next unit's alone
+  std::map<int, Recorded> kept_;          ///< by unit, until its backward
   std::optional<Outputs> outputs_;
-  Leaves epilogue_leaves_;
   at::Tensor x_gradient_;
   std::vector<at::Tensor> conditioning_gradients_;  ///< f32; undefined until something flows
 };

@@ -106,6 +106,15 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"CodecChannels",
                {"model.codec.stride_hw=2", "model.codec.channels=49", "model.dit.in_dim=49", "model.dit.out_dim=49"},
                "model.codec.channels: 49 is more than the 3 x stride_t 4 x stride_hw 2^2 = 48 coefficients"},
+        Broken{"StrideOfWan21",
+               {"model.codec.type=wan21"},
+               "model.codec.stride_hw: 16 must be 8 with model.codec.type wan21"},
+        Broken{"StrideOfWan22",
+               {"model.codec.type=wan22", "model.codec.stride_hw=8"},
+               "model.codec.stride_hw: 8 must be 16 with model.codec.type wan22"},
+        Broken{"TimeStrideOfWan22",
+               {"model.codec.type=wan22", "model.codec.stride_t=2", "model.latent_frames_per_block=4"},
+               "model.codec.stride_t: 2 must be 4 with model.codec.type wan22"},
         Broken{"TargetHeight",
                {"model.target_height=72"},
                "model.target_height: 72 must be a multiple of model.codec.stride_hw 16"},
@@ -171,6 +180,12 @@ TEST(ValidateJobTest, JoinedCpuRolesAreAllowed) {
 
 TEST(ValidateJobTest, AnOddNumberOfLatentRowsIsAllowed) {
   EXPECT_EQ(job_of(load(kTiny, {"model.target_height=176"})).model.target_height, 176);
+}
+
+TEST(ValidateJobTest, AVaeOfAnyWidthIsAllowed) {
+  const auto wan21 = job_of(load(kTiny, {"model.codec={type: wan21, stride_hw: 8, encoder_dim: 4, decoder_dim: 5}"}));
+  EXPECT_EQ(wan21.model.codec.encoder_dim, 4);
+  EXPECT_EQ(job_of(load(kTiny, {"model.codec.type=wan22"})).model.codec.type, "wan22");
 }
 
 TEST(ValidateJobTest, WorksOnStructsThatNoFileWrote) {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-
 #include "model/shard/engine.h"
 #include "workers/checkpoint/reader.h"
 
@@ -26,22 +24,7 @@ class CheckpointState final : public StateSource {
   const CheckpointReader& reader_;
 };
 
-/// The weights of a checkpoint as the start of a new job: moments are zero and no update is behind them.
-class WeightsOnly final : public StateSource {
- public:
-  explicit WeightsOnly(const CheckpointReader& reader) : state_(reader) {}
-  std::int64_t updates() const override { return 0; }
-  Result<void> read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count, float* out) const override {
-    if (kind == StateKind::master) return state_.read(unit, kind, begin, count, out);
-    std::fill_n(out, count, 0.0f);
-    return {};
-  }
-
- private:
-  const CheckpointState state_;
-};
-
-/// The manifest's description of a model's units, from the layouts an engine uses.
+/// The manifest's description of an engine's units (state_units of the network's chain) and their layouts.
 inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& units,
                                                 const std::vector<FlatLayout>& layouts) {
   std::vector<ManifestUnit> described;
@@ -50,7 +33,8 @@ inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& uni
                       .layout_class = units[u].layout_class,
                       .params = {},
                       .numel = layouts[u].numel,
-                      .layout_hash = layouts[u].hash};
+                      .layout_hash = layouts[u].hash,
+                      .trainable = units[u].trainable};
     for (const LayoutEntry& e : layouts[u].entries) unit.params.push_back({e.name, e.shape, e.offset, e.numel});
     described.push_back(std::move(unit));
   }

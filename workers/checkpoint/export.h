@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "workers/checkpoint/tensors.h"
 
 namespace troupe {
 
@@ -16,13 +17,24 @@ struct ExportSummary {
   std::int64_t bytes = 0;       ///< of tensor data
 };
 
-/// Writes the master weights of a checkpoint as plain fp32 tensors under their names: model.safetensors when they fit
-/// in `max_shard_bytes`, else model-NNNNN-of-MMMMM.safetensors filled in order of names and
+/// How an export writes tensors.
+struct ExportFormat {
+  std::int64_t max_shard_bytes = 5'000'000'000;
+  bool bf16 = false;   ///< rounded to nearest, ties to even; else fp32
+  std::string prefix;  ///< before every name, such as "action_head.model."
+  AdapterForm adapters = AdapterForm::separate;
+};
+
+/// Writes the master weights of a checkpoint as plain tensors under their names: model.safetensors when they fit in
+/// `max_shard_bytes`, else model-NNNNN-of-MMMMM.safetensors filled in order of names and
 /// model.safetensors.index.json {metadata: {total_size}, weight_map: {tensor: file}}. Tensors are sorted by name and
 /// nothing else goes in, so equal weights give equal bytes, whatever world, step or path they come from. Memory: one
 /// megabyte of a tensor at a time. The folder is made if need be; files appear under their names only when complete.
-/// Errors: those of CheckpointReader; failed_precondition when the folder already holds an export; resource_exhausted,
+/// Errors: those of CheckpointTensors; failed_precondition when the folder already holds an export; resource_exhausted,
 /// unavailable.
+Result<ExportSummary> export_safetensors(const std::string& checkpoint, const std::string& folder,
+                                         const ExportFormat& format);
+/// The same in fp32 under plain names, adapters beside the weights they adapt.
 Result<ExportSummary> export_safetensors(const std::string& checkpoint, const std::string& folder,
                                          std::int64_t max_shard_bytes);
 

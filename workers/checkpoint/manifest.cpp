@@ -33,11 +33,13 @@ json unit_to_json(const ManifestUnit& unit) {
   for (const ManifestParam& p : unit.params) {
     params.push_back({{"name", p.name}, {"numel", p.numel}, {"offset", p.offset}, {"shape", p.shape}});
   }
-  return {{"layout_class", unit.layout_class},
-          {"layout_hash", to_hex(unit.layout_hash)},
-          {"name", unit.name},
-          {"numel", unit.numel},
-          {"params", params}};
+  json j = {{"layout_class", unit.layout_class},
+            {"layout_hash", to_hex(unit.layout_hash)},
+            {"name", unit.name},
+            {"numel", unit.numel},
+            {"params", params}};
+  if (!unit.trainable) j["trainable"] = false;
+  return j;
 }
 
 ManifestParam param_from_json(const json& j, const std::string& unit, std::int64_t covered) {
@@ -62,7 +64,8 @@ ManifestUnit unit_from_json(const json& j) {
                     .layout_class = j.at("layout_class"),
                     .params = {},
                     .numel = j.at("numel"),
-                    .layout_hash = from_hex(j.at("layout_hash"))};
+                    .layout_hash = from_hex(j.at("layout_hash")),
+                    .trainable = j.value("trainable", true)};
   std::int64_t covered = 0;
   for (const json& p : j.at("params")) {
     unit.params.push_back(param_from_json(p, unit.name, covered));

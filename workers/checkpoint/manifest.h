@@ -25,6 +25,10 @@ struct ManifestUnit {
   std::vector<ManifestParam> params;
   std::int64_t numel = 0;  ///< end of the last parameter; without the padding that depends on the world
   std::uint64_t layout_hash = 0;
+  bool trainable = true;  ///< false: frozen values, saved without moments
+
+  /// Number of tensors in a rank file: master, m and v, or of a frozen unit master alone.
+  std::size_t num_kinds() const { return trainable ? 3 : 1; }
 
   /// Elements of each rank's shard: numel rounded up to a multiple of world * 1024, over world.
   std::int64_t shard(std::int64_t world) const {

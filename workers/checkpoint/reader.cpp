@@ -28,6 +28,10 @@ std::string describe(const ManifestParam& p) {
 // What differs first between two units of one place in the chain, or nothing.
 std::string first_difference(const ManifestUnit& have, const ManifestUnit& want) {
   if (have.name != want.name) return fmt::format("unit '{}' where the model has '{}'", have.name, want.name);
+  if (have.trainable != want.trainable) {
+    return fmt::format("unit '{}' is {} where the model's is {} (model.train_architecture)", have.name,
+                       have.trainable ? "trained" : "frozen", want.trainable ? "trained" : "frozen");
+  }
   const std::size_t common = std::min(have.params.size(), want.params.size());
   for (std::size_t i = 0; i < common; ++i) {
     if (have.params[i] == want.params[i]) continue;
@@ -57,7 +61,7 @@ Result<void> CheckpointReader::Shards::open_rank(const std::string& path, const 
   std::vector<std::array<const std::byte*, 3>> units;
   for (const ManifestUnit& unit : manifest.units) {
     std::array<const std::byte*, 3> kinds{};
-    for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    for (std::size_t k = 0; k < unit.num_kinds(); ++k) {
       const auto info = file->info(unit.name + "." + kKinds[k]);
       if (!info) return Error{Errc::data_loss, info.error().message()};
       const std::int64_t n = unit.shard(manifest.world);
@@ -140,6 +144,10 @@ Result<void> CheckpointReader::read(std::int64_t unit, Kind kind, std::int64_t b
                                                      directory_, begin, begin + count, unit, manifest_.units.size())};
   }
   const ManifestUnit& layout = manifest_.units[static_cast<std::size_t>(unit)];
+  if (static_cast<std::size_t>(kind) >= layout.num_kinds()) {
+    std::fill(out, out + count, 0.0F);
+    return {};
+  }
   const std::int64_t shard = layout.shard(manifest_.world), end = begin + count;
   std::int64_t at = begin;
   while (at < std::min(end, layout.numel)) {

@@ -32,7 +32,8 @@ class CheckpointReader {
   Result<void> check_layout(const std::vector<ManifestUnit>& expected) const;
 
   /// Elements [begin, begin + count) of a unit's flat buffer. Elements past unit.numel are padding and read as 0, so
-  /// a new rank reads its whole shard [rank * n, (rank + 1) * n). Errors: invalid_argument.
+  /// a new rank reads its whole shard [rank * n, (rank + 1) * n). A frozen unit's moments read as 0.
+  /// Errors: invalid_argument.
   Result<void> read(std::int64_t unit, Kind kind, std::int64_t begin, std::int64_t count, float* out) const;
 
  private:

@@ -61,7 +61,9 @@ Result<ManifestFile> write_rank(const CheckpointRequest& request, std::size_t ra
   const std::string path = request.directory + "/" + name;
   std::vector<TensorDeclaration> tensors;
   for (const ManifestUnit& unit : m.units) {
-    for (const char* kind : kKinds) tensors.push_back({unit.name + "." + kind, "F32", {unit.shard(m.world)}});
+    for (std::size_t k = 0; k < unit.num_kinds(); ++k) {
+      tensors.push_back({unit.name + "." + kKinds[k], "F32", {unit.shard(m.world)}});
+    }
   }
   TROUPE_ASSIGN(auto file, SafetensorsWriter::create(path, tensors, {{"format", "troupe-shard-1"}}));
   // The declared order is the order of the snapshot, so the bytes pass through as they are.
@@ -112,9 +114,11 @@ Result<WrittenCheckpoint> write_files(const CheckpointRequest& request) {
 }  // namespace
 
 std::int64_t snapshot_bytes(const Manifest& manifest) {
-  std::int64_t elements = 0;
-  for (const ManifestUnit& unit : manifest.units) elements += unit.shard(manifest.world);
-  return elements * 12;
+  std::int64_t bytes = 0;
+  for (const ManifestUnit& unit : manifest.units) {
+    bytes += unit.shard(manifest.world) * static_cast<std::int64_t>(unit.num_kinds() * sizeof(float));
+  }
+  return bytes;
 }
 
 Result<WrittenCheckpoint> CheckpointWriter::write(const CheckpointRequest& request) const {

@@ -21,8 +21,8 @@ struct CheckpointAttachment {
 struct CheckpointRequest {
   std::string directory;  ///< .../step_NNNNNN.tmp-<16 hex fence>; must not be anything else
   Manifest manifest;      ///< everything but `files`; `world` says how many ranks there are
-  /// Each rank's state: for each unit in order master f32[n], m f32[n], v f32[n] with n = unit.shard(world). Views;
-  /// they stay valid and unchanged until write returns.
+  /// Each rank's state: for each unit in order master f32[n], m f32[n], v f32[n] with n = unit.shard(world), of a frozen
+  /// unit master alone. Views; they stay valid and unchanged until write returns.
   std::vector<std::span<const std::byte>> ranks;
   std::vector<CheckpointAttachment> attachments;
 };
@@ -48,7 +48,7 @@ class CheckpointWriter {
   Result<WrittenCheckpoint> write(const CheckpointRequest& request) const;
 };
 
-/// Bytes of one rank's state: 12 per shard element.
+/// Bytes of one rank's state: 12 per shard element, 4 where it is frozen.
 std::int64_t snapshot_bytes(const Manifest& manifest);
 
 }  // namespace troupe

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "workers/checkpoint/checkpoint_state.h"
+#include "workers/learner/initial_state.h"
 
 namespace troupe {
 
@@ -19,6 +20,7 @@ EngineOptions engine_options(const JobConfig& config) {
           .param_slots = static_cast<int>(config.parallelism.param_slots),
           .grad_slots = static_cast<int>(config.parallelism.grad_slots),
           .clip_grad_norm = config.training.clip_grad_norm,
+          .recompute = config.activation_checkpoint.mode == "full",
           .adamw = {.beta1 = config.optimizer.betas.at(0),
                     .beta2 = config.optimizer.betas.at(1),
                     .eps = config.optimizer.eps,
@@ -138,16 +140,15 @@ void LearnerRank::follow(const GroupPlan& plan) {
 }
 
 Result<void> LearnerRank::restore(const GroupPlan& plan) {
-  const ModelInitConfig& init = setup_.config.model.init;
-  const bool fresh = plan.checkpoint.empty();
-  if (fresh && init.mode == "random") {
+  if (plan.checkpoint.empty()) {
+    TROUPE_ASSIGN(const auto source, open_initial_state(setup_.config, engine_.units()));
+    if (source) return engine_.load(*source);
     engine_.initialise(static_cast<std::uint64_t>(setup_.config.job.seed));
     return {};
   }
-  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(fresh ? init.path : plan.checkpoint));
-  TROUPE_TRY(reader->check_layout(manifest_units(task_.network()->units(), engine_.layouts())));
+  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(plan.checkpoint));
+  TROUPE_TRY(reader->check_layout(manifest_units(engine_.units(), engine_.layouts())));
   TROUPE_TRY(reader->verify_digests());
-  if (fresh) return engine_.load(WeightsOnly(*reader));
   return engine_.load(CheckpointState(*reader));
 }
 

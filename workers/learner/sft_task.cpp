@@ -11,6 +11,7 @@
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/predict.h"
+#include "model/wan/weights/load_features.h"
 
 namespace troupe {
 
@@ -21,6 +22,9 @@ constexpr std::int64_t kEulerSteps = 10;
 at::ScalarType dtype_of(FieldType type) {
   return type == FieldType::u8 ? at::kByte : type == FieldType::i64 ? at::kLong : at::kFloat;
 }
+
+/// "fp32" or "bf16".
+at::ScalarType dtype_of(const std::string& precision) { return precision == "bf16" ? at::kBFloat16 : at::kFloat; }
 
 std::vector<std::uint64_t> positions_of(const std::vector<Feed::Sample>& samples) {
   std::vector<std::uint64_t> positions;
@@ -45,7 +49,7 @@ std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
 
 Result<std::unique_ptr<SftTask>> SftTask::make(const JobConfig& job) {
   TROUPE_ASSIGN(auto layout, sample_layout(job.data, job.model, static_cast<std::int64_t>(job.data.embodiment.views.size())));
-  TROUPE_ASSIGN(auto features, FeatureEncoder::random(job.model, static_cast<std::uint64_t>(job.job.seed)));
+  TROUPE_ASSIGN(auto features, load_features(job.model, dtype_of(job.precision.encoders), static_cast<std::uint64_t>(job.job.seed)));
   return std::unique_ptr<SftTask>(new SftTask(job, std::move(layout), std::move(features)));
 }
 
@@ -53,7 +57,9 @@ SftTask::SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<FeatureEnco
     : job_(std::move(job)),
       layout_(std::move(layout)),
       features_(std::move(features)),
-      network_(std::make_shared<DitNetwork>(job_.model, job_.data.window.chunks)) {}
+      network_(std::make_shared<DitNetwork>(job_.model, job_.data.window.chunks,
+                                            DitOptions{.decoupled_action_timesteps = job_.model.noise.decouple_video_action,
+                                                       .round_timesteps = job_.precision.round_timesteps})) {}
 
 Batch SftTask::collate(const std::vector<Feed::Sample>& samples) const {
   const auto count = static_cast<std::int64_t>(samples.size());
@@ -80,9 +86,11 @@ Batch SftTask::collate(const std::vector<Feed::Sample>& samples) const {
 
 Result<Batch> SftTask::make_batch(const std::vector<Feed::Sample>& samples, std::size_t real, NoiseMode mode) {
   Batch batch = features_->encode(collate(samples));
-  const std::int64_t frames_per_block = job_.model.latent_frames_per_block;
+  // before anything else, so that noise is mixed and targets are made in the precision of the parameters
+  cast_inputs(batch, dtype_of(job_.precision.param));
   const Batch inputs = make_training_inputs(batch.at(batch_keys::kCleanLatents), batch.at(batch_keys::kAction), positions_of(samples),
-                                            static_cast<std::uint64_t>(job_.job.seed), mode, frames_per_block);
+                                            static_cast<std::uint64_t>(job_.job.seed), mode, job_.model.latent_frames_per_block,
+                                            job_.model.noise);
   for (const auto& [name, tensor] : inputs) batch[name] = tensor;
   at::Tensor weight = at::ones({static_cast<std::int64_t>(samples.size())});
   for (std::size_t b = 0; b < samples.size(); ++b) {

@@ -17,7 +17,8 @@ namespace troupe {
 /// inputs and velocity targets whose noise and timesteps are keyed by (seed, position).
 class SftTask final : public TrainingTask {
  public:
-  /// Random frozen encoders from job.seed. Errors: invalid_argument (a window or canvas that cannot be).
+  /// Frozen encoders from model.init or job.seed, in precision.encoders (load_features). Errors: those of load_features;
+  /// invalid_argument (a window or canvas that cannot be).
   static Result<std::unique_ptr<SftTask>> make(const JobConfig& job);
 
   std::shared_ptr<const Network> network() const override { return network_; }

@@ -56,6 +56,19 @@ TEST(EngineParityTest, TwoThreadRanksAreBitEqualToOneRankThatAccumulatesTwo) {
   EXPECT_TRUE(one.state == two.state);
 }
 
+TEST(EngineParityTest, KeptGraphsTrainLikeRecomputedOnesForAnyNumberOfSlots) {
+  TrainingRun run{.world = 2, .micro_batches = 2, .steps = 6};
+  const auto recomputed = train(run);
+  run.options.recompute = false;
+  for (const int slots : {1, 2, 3, 64}) {
+    run.options.param_slots = slots;
+    const auto kept = train(run);
+    EXPECT_EQ(kept.losses, recomputed.losses) << slots << " slots";
+    EXPECT_EQ(kept.norms, recomputed.norms) << slots << " slots";
+    EXPECT_TRUE(kept.state == recomputed.state) << slots << " slots";
+  }
+}
+
 TEST(EngineParityTest, TwoRunsOnThreadRanksAreBitEqual) {
   const auto first = train({.world = 3, .micro_batches = 2, .steps = 6});
   const auto second = train({.world = 3, .micro_batches = 2, .steps = 6});

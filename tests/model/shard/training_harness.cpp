@@ -48,15 +48,16 @@ std::vector<std::byte> snapshot_of(const Engine& engine) {
   return bytes;
 }
 
-FullState full_state(const std::vector<FlatLayout>& layouts, int world,
+FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatLayout>& layouts, int world,
                      const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates) {
   FullState state;
   state.num_updates = updates;
   std::size_t at = 0;
-  for (const auto& layout : layouts) {
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const auto& layout = layouts[u];
     const auto shard_bytes = static_cast<std::size_t>(layout.shard(world)) * sizeof(float);
     auto& unit = state.values.emplace_back();
-    for (int kind = 0; kind < 3; ++kind) {
+    for (std::size_t kind = 0; kind < saved_kinds(units[u].trainable).size(); ++kind) {
       auto& values = unit.emplace_back(static_cast<std::size_t>(layout.padded(world)));
       for (std::size_t r = 0; r < snapshots.size(); ++r) {
         std::memcpy(reinterpret_cast<std::byte*>(values.data()) + r * shard_bytes, snapshots[r].data() + at,
@@ -71,12 +72,18 @@ FullState full_state(const std::vector<FlatLayout>& layouts, int world,
   return state;
 }
 
+FullState full_state(const std::vector<FlatLayout>& layouts, int world,
+                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates) {
+  return full_state(std::vector<UnitSpec>(layouts.size()), layouts, world, snapshots, updates);
+}
+
 TrainingResult train(const TrainingRun& run) {
-  const auto network = std::make_shared<ChainNetwork>(run.shape);
+  const auto network = run.network ? run.network : std::make_shared<ChainNetwork>(run.shape);
   auto join = run.join;
   if (!join) join = [group = make_thread_group(run.world, 20s)](int rank) { return join_thread_group(group, rank); };
   TrainingResult result;
   std::vector<std::vector<std::byte>> snapshots(static_cast<std::size_t>(run.world));
+  std::vector<UnitSpec> units;
   std::vector<FlatLayout> layouts;
   std::int64_t updates = 0;
   std::vector<std::thread> threads;
@@ -97,12 +104,13 @@ TrainingResult train(const TrainingRun& run) {
       if (rank != 0) return;
       result.losses = losses;
       result.norms = norms;
+      units = engine.units();
       layouts = engine.layouts();
       updates = engine.updates();
     });
   }
   for (auto& thread : threads) thread.join();
-  if (!::testing::Test::HasFatalFailure()) result.state = full_state(layouts, run.world, snapshots, updates);
+  if (!::testing::Test::HasFatalFailure()) result.state = full_state(units, layouts, run.world, snapshots, updates);
   return result;
 }
 

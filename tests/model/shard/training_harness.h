@@ -28,6 +28,7 @@ struct TrainingRun {
   EngineOptions options{.clip_grad_norm = 0.5,
                         .adamw = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01}};
   ChainShape shape = {};
+  std::shared_ptr<const Network> network = nullptr;  ///< null: ChainNetwork(shape); takes chain_batch(shape)
   const StateSource* resume = nullptr;  ///< null: initialise with seed 11
   /// Makes rank r's collective, on its thread; default: the thread backend.
   std::function<std::unique_ptr<Collective>(int rank)> join = nullptr;
@@ -42,7 +43,10 @@ struct TrainingResult {
 Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<double>& losses,
                         std::vector<double>& norms);
 
-/// Puts the ranks' snapshots together.
+/// Puts the ranks' snapshots together. `units` and `layouts` are an engine's.
+FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatLayout>& layouts, int world,
+                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates);
+/// The same where every unit is trained.
 FullState full_state(const std::vector<FlatLayout>& layouts, int world,
                      const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates);
 std::vector<std::byte> snapshot_of(const Engine& engine);

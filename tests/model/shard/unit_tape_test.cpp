@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "model/shard/flat_layout.h"
 #include "tests/model/shard/chain_network.h"
 
@@ -13,7 +16,8 @@ namespace {
 std::map<std::string, at::Tensor> tape_gradients(const Network& network,
                                                  const std::map<std::string, at::Tensor>& parameters,
                                                  const Batch& batch, double weight, at::ScalarType dtype,
-                                                 MicroResult* result = nullptr) {
+                                                 MicroResult* result = nullptr,
+                                                 TapeMode mode = TapeMode::recompute) {
   std::vector<ParamView> params, gradients;
   std::map<std::string, at::Tensor> all;
   for (const auto& unit : network.units()) {
@@ -25,7 +29,7 @@ std::map<std::string, at::Tensor> tape_gradients(const Network& network,
       gradients.back().set(param.name, all[param.name]);
     }
   }
-  UnitTape tape(network, batch, weight, true);
+  UnitTape tape(network, batch, weight, mode);
   const int units = static_cast<int>(network.units().size());
   for (int u = 0; u < units; ++u) tape.forward(u, params[static_cast<std::size_t>(u)]);
   for (int u = units - 1; u >= 0; --u)
@@ -64,6 +68,55 @@ TEST(UnitTapeTest, BlocksAreBitEqualToTheGraphWithoutRecompute) {
   for (const auto& [name, want] : plain.gradients()) {
     if (name.rfind("embed.", 0) == 0) continue;
     EXPECT_TRUE(at::equal(gradients.at(name), want)) << name;
+  }
+}
+
+TEST(UnitTapeTest, KeptGraphsGiveTheBitsOfRecomputedOnes) {
+  const ChainNetwork network;
+  const PlainChain plain(network, 3);
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    MicroResult recomputed_result, kept_result;
+    const auto batch = chain_batch(4);
+    const auto recomputed =
+        tape_gradients(network, plain.parameters(), batch, 0.5, dtype, &recomputed_result, TapeMode::recompute);
+    const auto kept = tape_gradients(network, plain.parameters(), batch, 0.5, dtype, &kept_result, TapeMode::keep);
+    EXPECT_EQ(kept_result.loss, recomputed_result.loss);
+    for (const auto& [name, want] : recomputed) EXPECT_TRUE(at::equal(kept.at(name), want)) << name;
+  }
+}
+
+TEST(UnitTapeTest, KeptGraphsReadSlotsThatHeldOtherUnitsInBetween) {
+  // one slot for all units: every unit's parameters lie at the same place, put there again before its backward
+  const ChainNetwork network;
+  const PlainChain plain(network, 3);
+  const auto batch = chain_batch(5);
+  const auto want = tape_gradients(network, plain.parameters(), batch, 1.0, at::kFloat);
+  std::vector<FlatLayout> layouts;
+  std::int64_t largest = 0;
+  for (const auto& unit : network.units()) {
+    layouts.push_back(make_flat_layout(unit.params));
+    largest = std::max(largest, layouts.back().numel);
+  }
+  const auto slot = at::zeros({largest}, at::kFloat);
+  std::vector<ParamView> views;
+  for (const auto& layout : layouts) views.push_back(views_of(layout, slot, /*leaves=*/true));
+  const auto gather = [&](int unit) {
+    for (const auto& entry : layouts[static_cast<std::size_t>(unit)].entries) {
+      const auto value = plain.parameters().at(entry.name).detach().contiguous();
+      std::memcpy(slot.data_ptr<float>() + entry.offset, value.data_ptr(), value.nbytes());
+    }
+  };
+  UnitTape tape(network, batch, 1.0, TapeMode::keep);
+  const int units = static_cast<int>(layouts.size());
+  for (int u = 0; u < units; ++u) gather(u), tape.forward(u, views[static_cast<std::size_t>(u)]);
+  for (int u = units - 1; u >= 0; --u) {
+    ParamView gradients;
+    for (const auto& entry : layouts[static_cast<std::size_t>(u)].entries) {
+      gradients.set(entry.name, at::full(entry.shape, std::nan(""), at::kFloat));
+    }
+    gather(u);
+    tape.backward(u, views[static_cast<std::size_t>(u)], gradients);
+    for (const auto& [name, gradient] : gradients.tensors()) EXPECT_TRUE(at::equal(gradient, want.at(name))) << name;
   }
 }
 

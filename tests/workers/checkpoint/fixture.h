@@ -72,7 +72,7 @@ class CheckpointFixture : public ::testing::Test {
     std::vector<float> state;
     for (std::size_t u = 0; u < m.units.size(); ++u) {
       const std::int64_t n = m.units[u].shard(m.world);
-      for (std::size_t kind = 0; kind < 3; ++kind) {
+      for (std::size_t kind = 0; kind < m.units[u].num_kinds(); ++kind) {
         for (std::int64_t i = 0; i < n; ++i) state.push_back(value(m, u, kind, rank * n + i));
       }
     }

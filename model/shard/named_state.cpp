@@ -1,0 +1,38 @@
+#include "model/shard/named_state.h"
+
+#include <algorithm>
+
+#include "model/shard/init.h"
+
+namespace troupe {
+
+NamedState::NamedState(std::vector<UnitSpec> units, std::uint64_t seed) : units_(std::move(units)), seed_(seed) {
+  for (const auto& unit : units_) layouts_.push_back(make_flat_layout(unit.params));
+}
+
+Result<void> NamedState::read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
+                              float* out) const {
+  const auto size = static_cast<std::size_t>(count);
+  if (kind != StateKind::master) {
+    std::fill_n(out, size, 0.0f);
+    return {};
+  }
+  // initial values everywhere, gaps included; then what is stored
+  fill_initial(without_stored(unit), layouts_[unit], seed_, begin, {out, size});
+  for (const auto& entry : layouts_[unit].entries) {
+    if (!contains(entry.name)) continue;
+    const std::int64_t from = std::max(begin, entry.offset), to = std::min(begin + count, entry.offset + entry.numel);
+    if (from < to) TROUPE_TRY(read_tensor(entry.name, from - entry.offset, to - from, out + (from - begin)));
+  }
+  return {};
+}
+
+UnitSpec NamedState::without_stored(std::size_t unit) const {
+  UnitSpec copy = units_[unit];
+  for (auto& param : copy.params) {
+    if (contains(param.name)) param.init = {};  // zeros: nothing is drawn for what is overwritten
+  }
+  return copy;
+}
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "configs/model_config.h"
+#include "model/wan/features.h"
+#include "model/wan/frozen_params.h"
+#include "model/wan/weights/checkpoint_names.h"
+
+namespace troupe {
+
+/// The frozen encoders and the codec of a job. Each comes from its file in model.init (text_encoder, image_encoder,
+/// vae); one without a file comes from model.init.path with mode dreamzero, else from the seed, which is logged as a
+/// warning when the transformer itself is not random. Codec dct has no weights.
+///
+/// Tensors that a file stores in `dtype` (kFloat or kBFloat16) are views of its mapping, others are cast. The reference
+/// runs all three in bf16 (dreamzero-model.md 3.5, 4.1).
+/// Errors: those of WeightSource::open and load_component; invalid_argument listing what a file lacks or has too much.
+Result<std::unique_ptr<FeatureEncoder>> load_features(const ModelConfig& config, at::ScalarType dtype,
+                                                      std::uint64_t seed);
+
+/// One of the three networks of load_features by itself, under its names in a checkpoint; no tensor with codec dct.
+Result<FrozenParams> load_frozen_component(const ModelConfig& config, Component component, at::ScalarType dtype,
+                                           std::uint64_t seed);
+
+}  // namespace troupe

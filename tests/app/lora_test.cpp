@@ -1,0 +1,93 @@
+// Adapters on a frozen base through the whole program: training, stopping and going on, exporting, and starting from other runs.
+#include "tests/app/run_fixture.h"
+
+#include <cmath>
+#include <csignal>
+
+#include "tests/support/safetensors_bytes.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+const std::string kA = "blocks.0.self_attn.q.lora_A.default.weight", kB = "blocks.0.self_attn.q.lora_B.default.weight",
+                  kW = "blocks.0.self_attn.q.weight";
+
+class LoraRunTest : public RunTest {
+ protected:
+  static Words lora() { return {"model.train_architecture=lora", "model.lora.rank=2", "model.lora.alpha=3"}; }
+  /// Folder of a fresh export of a run root's latest run.
+  std::string export_of(const std::string& run_root) {
+    const std::string folder = "weights-" + std::to_string(exports_++);
+    const ProgramEnd end = troupe({"export", run_root + "/latest", "--out", folder});
+    EXPECT_EQ(end.exit_code, 0) << end.text();
+    return dir_ / (folder + "/model.safetensors");
+  }
+};
+
+TEST_F(LoraRunTest, TwoHalvesEqualTheWholeToTheBitAndOnlyAdaptersMove) {
+  const auto whole = run_small(lora() + Words{"job.run_root=whole"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.text();
+  const auto half = run_small(lora() + Words{"training.steps=10"});
+  ASSERT_EQ(half.exit_code, 0) << half.text();
+  const SafetensorsBytes middle(export_of("runs"));
+  const auto rest = run_small(lora() + Words{"--resume", "auto"});
+  ASSERT_EQ(rest.exit_code, 0) << rest.text();
+  EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
+  expect_verified(80);
+  EXPECT_TRUE(exported() == exported("whole"));
+  EXPECT_EQ(curve("train/loss"), curve("train/loss", "whole"));
+
+  const SafetensorsBytes end(export_of("runs"));
+  EXPECT_EQ(end.at(kW).as<float>(), middle.at(kW).as<float>()) << "the base is frozen";
+  EXPECT_NE(end.at(kB).as<float>(), middle.at(kB).as<float>());
+  EXPECT_NE(end.at("action_decoder.layer2.W").as<float>(), middle.at("action_decoder.layer2.W").as<float>());
+}
+
+TEST_F(LoraRunTest, AKilledRunOfProcessesGoesOnOnAnotherNumberOfRanks) {
+  const Words words = Words{"run", small_job(), "training.steps=200", "lr_scheduler.total_steps=200", "checkpoint.interval=5"} + lora();
+  Program job(words + in_processes(), options());
+  ASSERT_TRUE(job.wait_for_text("step  10/200")) << job.so_far().text();
+  job.send_signal(SIGINT);
+  const ProgramEnd stopped = job.wait();
+  ASSERT_EQ(stopped.exit_code, 130) << stopped.text();
+  const auto rest = troupe(words + Words{"training.steps=40", "--resume", "auto", "cluster.component_placement.learner=0"});
+  ASSERT_EQ(rest.exit_code, 0) << rest.text();
+  EXPECT_THAT(rest.out, HasSubstr("resuming at step"));
+  expect_verified(160);
+}
+
+TEST_F(LoraRunTest, AdaptersStartOnATrainedModelAndAreFoldedInWhenTrainedWhole) {
+  ASSERT_EQ(run_small({"training.steps=4", "job.run_root=base"}).exit_code, 0);
+  const std::string base = dir_ / "base/latest/checkpoints/latest";
+  const auto adapted = run_small(lora() + Words{"training.steps=4", "model.init={mode: checkpoint, path: " + base + "}"});
+  ASSERT_EQ(adapted.exit_code, 0) << adapted.text();
+  const SafetensorsBytes before(export_of("base")), after(export_of("runs"));
+  EXPECT_EQ(after.at(kW).as<float>(), before.at(kW).as<float>());
+
+  const std::string adapters = dir_ / "runs/latest/checkpoints/latest";
+  const auto whole = run_small({"training.steps=1", "optimizer.lr=0", "job.run_root=whole", "model.init={mode: checkpoint, path: " + adapters + "}"});
+  // the scale of the folded adapters is that of the checkpoint's own configuration: 3 / 2
+  ASSERT_EQ(whole.exit_code, 0) << whole.text();
+  const SafetensorsBytes folded(export_of("whole"));
+  const auto w = after.at(kW).as<float>(), a = after.at(kA).as<float>(), b = after.at(kB).as<float>(), got = folded.at(kW).as<float>();
+  const std::size_t width = static_cast<std::size_t>(after.at(kW).shape.at(1));
+  ASSERT_EQ(w.size(), got.size());
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    const std::size_t row = i / width, column = i % width;
+    const double want = w[i] + 1.5 * (double{b[2 * row]} * a[column] + double{b[2 * row + 1]} * a[width + column]);
+    ASSERT_NEAR(got[i], want, 1e-6) << i;
+  }
+}
+
+TEST_F(LoraRunTest, ACheckpointOfTheOtherArchitectureIsRefusedOnResumeByName) {
+  ASSERT_EQ(run_small({"training.steps=4"}).exit_code, 0);
+  const auto changed = run_small(lora() + Words{"training.steps=8", "--resume", "auto"});
+  EXPECT_EQ(changed.exit_code, 2) << changed.text();
+  EXPECT_THAT(changed.err, HasSubstr("model.train_architecture"));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/wan/lora_merge.h"
+#include "workers/checkpoint/reader.h"
+
+namespace troupe {
+
+/// What becomes of low-rank adapters when a checkpoint's tensors are listed.
+enum class AdapterForm : std::uint8_t {
+  separate,   ///< as they are, beside the frozen weights they adapt
+  merged,     ///< folded into those weights; they are not listed themselves
+  trainable,  ///< what was trained alone: adapters and other trained tensors, without the frozen base
+};
+
+/// One tensor of the model.
+struct CheckpointTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::int64_t numel = 0;
+};
+
+/// The network's weights in a checkpoint, by tensor instead of by unit and rank. Holds nothing in memory but, with
+/// AdapterForm::merged, the adapters. Immutable: any number of threads may read.
+class CheckpointTensors {
+ public:
+  /// The scale of adapters is model.lora's alpha / rank of the checkpoint's own configuration.
+  /// Errors: those of CheckpointReader::open; data_loss (an adapter without its pair or its linear, or a configuration
+  /// that does not read).
+  static Result<std::unique_ptr<CheckpointTensors>> open(const std::string& directory, AdapterForm form);
+
+  const Manifest& manifest() const { return reader_->manifest(); }
+  /// Sorted by name.
+  const std::vector<CheckpointTensor>& tensors() const { return tensors_; }
+  /// Whether the checkpoint holds adapters at all.
+  bool has_adapters() const { return has_adapters_; }
+  /// Elements [begin, begin + count) of tensors()[index], row-major.
+  Result<void> read(std::size_t index, std::int64_t begin, std::int64_t count, float* out) const;
+
+ private:
+  struct Place {
+    std::int64_t unit = 0, offset = 0, numel = 0;
+  };
+  CheckpointTensors() = default;
+  Result<void> list(AdapterForm form);
+  Result<void> find_adapters();
+  Result<LowRankUpdate> read_adapter(const std::string& module) const;
+  Result<void> read_place(const Place& place, std::int64_t begin, std::int64_t count, float* out) const;
+
+  std::unique_ptr<CheckpointReader> reader_;
+  std::vector<CheckpointTensor> tensors_;
+  std::map<std::string, Place> places_;                            ///< of every tensor in the checkpoint
+  std::map<std::string, std::vector<std::int64_t>> shapes_;        ///< of the same
+  std::map<std::string, std::shared_ptr<LowRankUpdate>> updates_;  ///< by weight name; only with AdapterForm::merged
+  bool has_adapters_ = false;
+  double scale_ = 1.0;
+};
+
+}  // namespace troupe

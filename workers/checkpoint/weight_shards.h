@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// A tensor that is to be written.
+struct ShardTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+
+  std::int64_t numel() const {
+    std::int64_t n = 1;
+    for (const std::int64_t d : shape) n *= d;
+    return n;
+  }
+};
+
+/// Gives elements [begin, begin + count) of tensor `index`. Called for every tensor in order, from begin to end.
+using ReadShardTensor =
+    std::function<Result<void>(std::size_t index, std::int64_t begin, std::int64_t count, float* out)>;
+
+/// What was written.
+struct ShardSummary {
+  std::vector<std::string> files;  ///< names in the folder, the index last
+  std::int64_t bytes = 0;          ///< of tensor data
+};
+
+/// Writes tensors, sorted by name, as model.safetensors when they fit in `max_shard_bytes`, else as
+/// model-NNNNN-of-MMMMM.safetensors filled in order and model.safetensors.index.json {metadata: {total_size},
+/// weight_map: {tensor: file}}; fp32, or bf16 rounded to nearest, ties to even. Memory: one megabyte of a tensor at a
+/// time. The folder is made if need be; files appear under their names only when complete, and none stays after a
+/// failure. Errors: those of `read`; failed_precondition when the folder already holds such files; invalid_argument
+/// (names that are not sorted); resource_exhausted, unavailable.
+Result<ShardSummary> write_weight_shards(const std::string& folder, const std::vector<ShardTensor>& tensors,
+                                         const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes);
+
+}  // namespace troupe
