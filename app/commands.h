@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "workers/serve/policy_options.h"
+#include "workers/policy/policy_options.h"
 
 namespace troupe {
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "app/checkpoint_path.h"
 #include "app/commands.h"
 #include "configs/loader.h"
 #include "workers/checkpoint/commit.h"
@@ -13,6 +14,7 @@
 #include "workers/checkpoint/reader.h"
 #include "workers/controller/run_directory.h"
 #include "workers/controller/state_db.h"
+#include "workers/policy/gear_export.h"
 
 namespace troupe {
 
@@ -87,20 +89,47 @@ int verify_command(const VerifyOptions& options) {
   return ok ? kOk : kDataProblem;
 }
 
-int export_command(const ExportOptions& options) {
-  std::string checkpoint = options.source;
-  std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::path(checkpoint) / "manifest.json", error)) {
-    const auto run = find_run(options.source, options.run_root);
-    if (!run) return complain(run.error(), kUsage);
-    const auto newest = newest_valid(run->checkpoints());
-    if (!newest) return complain(newest.error(), kUsage);
-    checkpoint = newest->directory;
+namespace {
+
+/// Writes in the format that was asked for.
+Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptions& options) {
+  if (options.dtype != "fp32" && options.dtype != "bf16") {
+    return Error{Errc::invalid_argument, fmt::format("--dtype is '{}'; wanted fp32 or bf16", options.dtype)};
   }
-  const auto summary = export_safetensors(checkpoint, options.out, options.shard_bytes);
+  const bool bf16 = options.dtype == "bf16";
+  if (options.format == "gear") {
+    return export_gear(checkpoint, options.out, {.max_shard_bytes = options.shard_bytes, .bf16 = bf16, .merge_lora = options.merge_lora});
+  }
+  ExportFormat format;
+  format.max_shard_bytes = options.shard_bytes;
+  format.bf16 = bf16;
+  if (options.format == "safetensors") {
+    format.adapters = options.merge_lora ? AdapterForm::merged : AdapterForm::separate;
+    return export_safetensors(checkpoint, options.out, format);
+  }
+  if (options.format != "lora") {
+    return Error{Errc::invalid_argument, fmt::format("--format is '{}'; wanted safetensors, gear or lora", options.format)};
+  }
+  if (options.merge_lora) return Error{Errc::invalid_argument, "--format lora writes adapters by themselves; --merge-lora has no meaning there"};
+  TROUPE_ASSIGN(const auto trained, CheckpointTensors::open(checkpoint, AdapterForm::trainable));
+  if (!trained->has_adapters()) {
+    return Error{Errc::failed_precondition, fmt::format("{} was trained without adapters; export it with --format safetensors or gear", checkpoint)};
+  }
+  // As the reference saves adapters alone (dreamzero-model.md 7.4).
+  format.adapters = AdapterForm::trainable;
+  format.prefix = "action_head.model.base_model.model.";
+  return export_safetensors(checkpoint, options.out, format);
+}
+
+}  // namespace
+
+int export_command(const ExportOptions& options) {
+  const auto place = find_checkpoint(options.source, options.run_root);
+  if (!place) return complain(place.error(), kUsage);
+  const auto summary = export_as(place->folder, options);
   if (!summary) return complain(summary.error(), kUsage);
   fmt::print("exported {} tensors, {} parameters, {} bytes from {} to {}\n", summary->tensors, summary->parameters, summary->bytes,
-             checkpoint, options.out);
+             place->folder, options.out);
   return kOk;
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using namespace troupe;
 
-const std::vector<std::string> kVerbs = {"run", "plan", "node", "scale", "status", "verify", "doctor", "config", "export"};
+const std::vector<std::string> kVerbs = {"run", "plan", "node", "scale", "status", "verify", "doctor", "config", "export", "convert", "eval", "serve"};
 
 /// "pool=N" as `troupe scale` takes it.
 bool parse_scale(const std::vector<std::string>& words, ScaleOptions& scale) {
@@ -56,6 +56,9 @@ struct CommandLine {
   ExportOptions exported;
   ConfigOptions config;
   DoctorOptions doctor;
+  ConvertOptions convert;
+  EvalOptions eval;
+  ServeOptions serve;
 
   CommandLine() {
     app.set_version_flag("--version", std::string("troupe ") + kTroupeVersion);
@@ -63,6 +66,8 @@ struct CommandLine {
     add_jobs();
     add_live();
     add_files();
+    add_weights();
+    add_policies();
     add_host();
   }
 
@@ -108,14 +113,76 @@ struct CommandLine {
     auto* v = app.add_subcommand("verify", "check a run's checkpoints, and that every sample was trained exactly once");
     v->add_option("run", verify.run, "run directory or job name (default: the latest)");
     v->add_option("--run-root", verify.run_root, "folder of run directories");
+    auto* d = app.add_subcommand("doctor", "check this machine: cores, memory, libraries, codecs, loopback");
+    d->add_flag("--markdown", doctor.markdown, "as a table to paste");
+    d->add_option("--model", doctor.model, "5b, 14b, a job file or a checkpoint folder: parameter counts and keys, without allocating weights");
+  }
+
+  void add_weights() {
     auto* x = app.add_subcommand("export", "write a checkpoint's weights for others");
     x->add_option("source", exported.source, "run directory, job name, or a checkpoint's folder")->required();
-    x->add_option("--format", exported.format, "safetensors")->check(CLI::IsMember({"safetensors"}));
+    x->add_option("--format", exported.format, "safetensors: the trained weights; gear: a full DreamZero folder; lora: adapters and what trains beside them")
+        ->check(CLI::IsMember({"safetensors", "gear", "lora"}));
+    x->add_option("--dtype", exported.dtype, "fp32 or bf16")->check(CLI::IsMember({"fp32", "bf16"}));
+    x->add_flag("--merge-lora", exported.merge_lora, "fold adapters into the weights they adapt");
     x->add_option("--out", exported.out, "folder to write")->required();
     x->add_option("--shard-size", exported.shard_bytes, "largest file in bytes")->check(CLI::PositiveNumber);
     x->add_option("--run-root", exported.run_root, "folder of run directories");
-    auto* d = app.add_subcommand("doctor", "check this machine: cores, memory, libraries, codecs, loopback");
-    d->add_flag("--markdown", doctor.markdown, "as a table to paste");
+    auto* c = app.add_subcommand("convert", "weights of Wan and DreamZero between layouts, .pth files to safetensors");
+    c->add_option("what", convert.what, "weights")->required()->check(CLI::IsMember({"weights"}));
+    c->add_option("source", convert.source, ".pth, .pt or .safetensors file, index, or folder")->required();
+    c->add_option("--out", convert.out, "folder to write (not with --check)");
+    c->add_option("--to", convert.to, "troupe: one file of plain names; wan: as Wan's folders; dreamzero: full names in shards")
+        ->check(CLI::IsMember({"troupe", "wan", "dreamzero"}));
+    c->add_option("--component", convert.component, "what a file without prefixes holds")
+        ->check(CLI::IsMember({"auto", "dit", "text_encoder", "image_encoder", "vae"}));
+    c->add_option("--model", convert.model, "5b, 14b or a job file: whose keys are expected");
+    c->add_option("--dtype", convert.dtype, "keep, fp32 or bf16")->check(CLI::IsMember({"keep", "fp32", "bf16"}));
+    c->add_flag("--merge-lora", convert.merge_lora, "fold adapters into the weights they adapt");
+    c->add_option("--lora-scale", convert.lora_scale, "alpha / rank for --merge-lora");
+    c->add_flag("--check", convert.check, "list missing and unexpected keys, write nothing");
+    c->add_option("--shard-size", convert.shard_bytes, "largest file in bytes")->check(CLI::PositiveNumber);
+  }
+
+  void add_policies() {
+    auto* e = app.add_subcommand("eval", "compare a policy with recordings");
+    e->add_option("checkpoint", eval.checkpoint, "run, checkpoint folder, or DreamZero folder")->required();
+    e->add_flag("--open-loop", eval.open_loop, "predicted against recorded actions, per dimension, with a plot");
+    e->add_option("--data", eval.data, "dataset folder (default: the job's)");
+    e->add_option("--episodes", eval.episodes, "episodes to evaluate (default: the job's data.eval_episodes)")->delimiter(',');
+    e->add_option("--windows", eval.windows, "windows evaluated at most, spread evenly")->check(CLI::PositiveNumber);
+    e->add_option("--out", eval.out, "folder of eval.json and open_loop.png");
+    e->add_flag("--json", eval.json, "the result as JSON");
+    e->add_option("--run-root", eval.run_root, "folder of run directories");
+    add_policy_options(e, eval.policy);
+    auto* s = app.add_subcommand("serve", "answer robots over their own protocols");
+    s->add_option("checkpoint", serve.checkpoint, "run, checkpoint folder, or DreamZero folder")->required();
+    s->add_option("--protocol", serve.protocol, "dreamzero, openpi or groot")->check(CLI::IsMember({"dreamzero", "openpi", "groot"}));
+    s->add_option("--bind", serve.bind, "host:port (default: 127.0.0.1:8000, groot 127.0.0.1:5555)");
+    s->add_option("--token-file", serve.token_file, "file with the bearer token that clients must send; required off loopback");
+    s->add_option("--action-key", serve.action_key, "form of the reply: array, actions, or keys (action.*)")
+        ->check(CLI::IsMember({"array", "actions", "keys"}));
+    s->add_option("--max-sessions", serve.max_sessions, "episodes kept at once")->check(CLI::PositiveNumber);
+    s->add_option("--queue", serve.queue, "requests that may wait")->check(CLI::PositiveNumber);
+    s->add_option("--max-request-bytes", serve.max_request_bytes, "largest request")->check(CLI::PositiveNumber);
+    s->add_option("--request-timeout", serve.request_timeout_s, "seconds a request may take")->check(CLI::Range(0.1, 86400.0));
+    s->add_option("--idle-timeout", serve.idle_timeout_s, "seconds of silence after which a connection is closed")->check(CLI::Range(1.0, 86400.0));
+    s->add_flag("--allow-kill", serve.allow_kill, "groot: let clients end the server");
+    s->add_flag("--once-selftest", serve.once_selftest, "answer one request of our own and end");
+    s->add_option("--run-root", serve.run_root, "folder of run directories");
+    add_policy_options(s, serve.policy);
+  }
+
+  static void add_policy_options(CLI::App* c, PolicyOptions& policy) {
+    c->add_option("--steps", policy.steps, "denoising steps")->check(CLI::Range(1, 1000));
+    c->add_option("--cfg-scale", policy.cfg_scale, "guidance; 1 switches it off")->check(CLI::Range(1.0, 100.0));
+    c->add_option("--noise-seed", policy.noise_seed, "seed of every call's noise");
+    c->add_option("--skip", policy.skip, "steps evaluated of 16: none (all), 5, 6, 7, 8 or dynamic")
+        ->check(CLI::IsMember({"none", "5", "6", "7", "8", "dynamic"}));
+    c->add_option("--dtype", policy.dtype, "fp32 or bf16")->check(CLI::IsMember({"fp32", "bf16"}));
+    c->add_option("--tokenizer", policy.tokenizer, "SentencePiece model or its folder (default: the checkpoint's)");
+    c->add_option("--embodiment", policy.embodiment, "tag in metadata.json (default: the only one)");
+    c->add_flag("--sign-gripper", policy.sign_gripper, "round the gripper to open or closed, as RLinf does for its embodiments");
   }
 
   void add_host() {
@@ -141,6 +208,9 @@ struct CommandLine {
     if (app.got_subcommand("export")) return export_command(exported);
     if (app.got_subcommand("config")) return config_command(config);
     if (app.got_subcommand("doctor")) return doctor_command(doctor);
+    if (app.got_subcommand("convert")) return convert_command(convert);
+    if (app.got_subcommand("eval")) return eval_command(eval);
+    if (app.got_subcommand("serve")) return serve_command(serve);
     if (!parse_scale(scale_words, scale)) {
       fmt::print(stderr, "troupe scale: expected pool=N, such as decoder=8, got '{}'\n", fmt::join(scale_words, " "));
       return kUsage;

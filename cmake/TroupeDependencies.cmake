@@ -36,6 +36,12 @@ troupe_pkg(AVFORMAT libavformat libavformat-dev)
 troupe_pkg(AVCODEC libavcodec libavcodec-dev)
 troupe_pkg(AVUTIL libavutil libavutil-dev)
 
+# Headers only: Boost.Beast and what it needs.
+find_package(Boost 1.74 QUIET)
+if(NOT TARGET Boost::headers)
+  message(FATAL_ERROR "Boost's headers were not found. Install the Debian package libboost-dev (scripts/setup does it).")
+endif()
+
 find_package(CAF MODULE REQUIRED)
 find_package(Torch MODULE REQUIRED)
 find_package(Arrow MODULE REQUIRED)

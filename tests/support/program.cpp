@@ -67,7 +67,7 @@ std::string ProgramEnd::text() const {
 
 Program::Program(const std::vector<std::string>& arguments, ProgramOptions options)
     : until_(std::chrono::steady_clock::now() + options.deadline) {
-  const char* binary = std::getenv("TROUPE_BINARY");
+  const char* binary = options.program.empty() ? std::getenv("TROUPE_BINARY") : options.program.c_str();
   if (binary == nullptr) throw std::runtime_error("TROUPE_BINARY is not set; run this test with ctest");
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) check(errno, "pipe2");

@@ -37,6 +37,7 @@ struct ProgramEnd {
 
 /// How to start a program.
 struct ProgramOptions {
+  std::string program{};                       ///< path of what is run; empty: TROUPE_BINARY
   std::string cwd;                            ///< working directory
   std::map<std::string, std::string> env;     ///< added to this process's environment
   std::chrono::seconds deadline{50};          ///< from its start; then it is killed

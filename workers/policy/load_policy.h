@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "workers/serve/policy.h"
-#include "workers/serve/policy_options.h"
+#include "workers/policy/policy.h"
+#include "workers/policy/policy_options.h"
 
 namespace troupe {
 

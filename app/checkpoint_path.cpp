@@ -1,0 +1,27 @@
+#include "app/checkpoint_path.h"
+
+#include <filesystem>
+
+#include "workers/checkpoint/commit.h"
+#include "workers/controller/run_directory.h"
+#include "workers/policy/read_spec.h"
+
+namespace troupe {
+
+namespace fs = std::filesystem;
+
+Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::string& run_root) {
+  if (checkpoint_kind(source)) {
+    CheckpointPlace place{.folder = source, .run = {}};
+    while (place.folder.size() > 1 && place.folder.back() == '/') place.folder.pop_back();
+    std::error_code code;
+    const fs::path real = fs::canonical(source, code);
+    if (!code && real.parent_path().filename() == "checkpoints") place.run = real.parent_path().parent_path().string();
+    return place;
+  }
+  TROUPE_ASSIGN(const RunDirectory run, find_run(source, run_root));
+  TROUPE_ASSIGN(const CheckpointEntry newest, newest_valid(run.checkpoints()));
+  return CheckpointPlace{.folder = newest.directory, .run = run.root()};
+}
+
+}  // namespace troupe

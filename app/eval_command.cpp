@@ -1,0 +1,145 @@
+// `troupe eval CKPT --open-loop`: what a policy would have done where recordings say what was done.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "app/checkpoint_path.h"
+#include "app/commands.h"
+#include "configs/loader.h"
+#include "workers/checkpoint/files.h"
+#include "workers/checkpoint/manifest.h"
+#include "workers/data/dataset.h"
+#include "workers/evaluate/open_loop.h"
+#include "workers/evaluate/open_loop_report.h"
+#include "workers/policy/load_policy.h"
+#include "workers/policy/read_spec.h"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Wrong input is the user's to mend; everything else is a run that failed.
+int code_of(const Error& error) {
+  switch (error.code()) {
+    case Errc::invalid_argument:
+    case Errc::not_found:
+    case Errc::failed_precondition:
+      return kUsage;
+    default:
+      return kFailed;
+  }
+}
+
+int complain(const Error& error) {
+  fmt::print(stderr, "error: {}\n", error.message());
+  return code_of(error);
+}
+
+/// The data a checkpoint is evaluated on, and the episodes that its job held out.
+struct EvalData {
+  DataConfig data;
+  std::vector<std::int64_t> held_out;
+};
+
+Result<EvalData> choose_data(const CheckpointPlace& place, const PolicySpec& spec, const EvalOptions& options) {
+  EvalData out;
+  TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(place.folder));
+  if (kind == CheckpointKind::troupe) {
+    TROUPE_ASSIGN(const Manifest manifest, read_manifest(place.folder));
+    const LoadOutcome job = load_job_text(place.folder + "/manifest.json: config", manifest.config, {});
+    if (!job.config) return Error{Errc::data_loss, job.errors.empty() ? place.folder : job.errors.front()};
+    out.data = job.config->job.data;
+    std::error_code code;
+    const bool same = options.data.empty() || fs::equivalent(options.data, out.data.sets.front().path, code);
+    if (same) out.held_out = out.data.eval_episodes;
+  } else {
+    if (options.data.empty()) {
+      return Error{Errc::invalid_argument, fmt::format("{} names no dataset; name one with --data", place.folder)};
+    }
+    out.data.embodiment = spec.embodiment;
+    out.data.window = spec.window;
+    out.data.image = spec.image;
+    out.data.sets.resize(1);
+  }
+  if (!options.data.empty()) out.data.sets.front().path = options.data;
+  // Nothing is trained here: every episode may be looked at, and run_open_loop is told which.
+  out.data.eval_episodes.clear();
+  return out;
+}
+
+Result<std::string> output_folder(const CheckpointPlace& place, const EvalOptions& options) {
+  std::string folder = options.out;
+  if (folder.empty() && place.run.empty()) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("{} lies in no run directory; name a folder with --out", place.folder)};
+  }
+  if (folder.empty()) {
+    std::error_code code;
+    const fs::path real = fs::canonical(place.folder, code);  // of a link such as checkpoints/latest
+    folder = place.run + "/eval/" + (code ? fs::path(place.folder) : real).filename().string();
+  }
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code) return file_error(folder, "cannot be created", code.value());
+  return folder;
+}
+
+std::map<std::string, std::string> described(const EvalOptions& options) {
+  const PolicyOptions& p = options.policy;
+  return {{"steps", fmt::format("{}", p.steps)},
+          {"cfg_scale", fmt::format("{}", p.cfg_scale)},
+          {"noise_seed", fmt::format("{}", p.noise_seed)},
+          {"skip", p.skip},
+          {"dtype", p.dtype},
+          {"sign_gripper", p.sign_gripper ? "true" : "false"},
+          {"windows", fmt::format("{}", options.windows)}};
+}
+
+/// Returns predictions that were not finite.
+Result<std::int64_t> evaluate(const EvalOptions& options) {
+  TROUPE_ASSIGN(const CheckpointPlace place, find_checkpoint(options.checkpoint, options.run_root));
+  TROUPE_ASSIGN(const PolicySpec spec, read_policy_spec(place.folder, options.policy));
+  TROUPE_ASSIGN(const EvalData chosen, choose_data(place, spec, options));
+  TROUPE_ASSIGN(const std::string folder, output_folder(place, options));
+  TROUPE_ASSIGN(const auto dataset, Dataset::open(chosen.data, spec.model));
+  TROUPE_ASSIGN(const auto policy, load_policy(place.folder, options.policy));
+
+  OpenLoopOptions how{.episodes = options.episodes.empty() ? chosen.held_out : options.episodes,
+                      .windows = options.windows,
+                      .progress = {}};
+  if (how.episodes.empty()) {
+    fmt::print(
+        stderr,
+        "note: no episode was held out and none is named (--episodes), so all of them are taken, trained on or not\n");
+  }
+  TROUPE_ASSIGN(const OpenLoopResult result, run_open_loop(*policy, *dataset, chosen.data, how));
+  const OpenLoopSubject subject{.checkpoint = place.folder,
+                                .dataset = dataset->root(),
+                                .embodiment = policy->info().embodiment,
+                                .options = described(options)};
+  const std::string json = open_loop_json(result, subject);
+  TROUPE_TRY(write_file_durably(folder + "/eval.json", json));
+  TROUPE_TRY(draw_open_loop(folder + "/open_loop.png", result, subject));
+  fmt::print("{}", options.json ? json : open_loop_table(result));
+  if (!options.json) fmt::print("written: {0}/eval.json, {0}/open_loop.png\n", folder);
+  return result.overall.non_finite;
+}
+
+}  // namespace
+
+int eval_command(const EvalOptions& options) {
+  if (!options.open_loop) {
+    return complain(
+        {Errc::invalid_argument, "say what is evaluated: --open-loop compares predicted with recorded actions"});
+  }
+  const auto non_finite = evaluate(options);
+  if (!non_finite) return complain(non_finite.error());
+  if (*non_finite == 0) return kOk;
+  fmt::print(stderr, "error: {} predicted values are not finite\n", *non_finite);
+  return kFailed;
+}
+
+}  // namespace troupe

@@ -1,0 +1,207 @@
+#include "comm/serve/rep_server.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "base/log.h"
+#include "comm/zmq_handles.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr long kMaxPollMs = 100;  // never infinite: a lost wake-up would hang the process
+constexpr int kLingerMs = 500;
+constexpr std::size_t kMaxRoute = 4;
+constexpr int kBatch = 64;  // requests taken in one turn, so that replies are not held up
+
+class Server final : public RepServer {
+ public:
+  Server(const RepServerOptions& options, OnRequest on_request)
+      : options_(options), on_request_(std::move(on_request)) {}
+  ~Server() override {
+    stop();
+    if (wake_fd_ >= 0) ::close(wake_fd_);
+  }
+  void stop() override {
+    stopping_ = true;
+    wake();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Result<void> open() {
+    wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    context_.reset(zmq_ctx_new());
+    if (wake_fd_ < 0 || !context_)
+      return Error{Errc::resource_exhausted, fmt::format("no descriptors left: {}", std::strerror(errno))};
+    router_.reset(zmq_socket(context_.get(), ZMQ_ROUTER));
+    if (!router_)
+      return Error{Errc::resource_exhausted, fmt::format("no ZeroMQ socket: {}", zmq_strerror(zmq_errno()))};
+    void* socket = router_.get();
+    const auto bytes = static_cast<std::int64_t>(options_.max_message_bytes);
+    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes, sizeof bytes);
+    set_option(socket, ZMQ_LINGER, kLingerMs);
+    set_option(socket, ZMQ_RCVHWM, options_.queue_per_peer);
+    set_option(socket, ZMQ_SNDHWM, options_.queue_per_peer);
+    set_option(socket, ZMQ_HANDSHAKE_IVL, static_cast<int>(options_.handshake_timeout.count()));
+    set_option(socket, ZMQ_HEARTBEAT_IVL, static_cast<int>(options_.heartbeat.count()));
+    set_option(socket, ZMQ_HEARTBEAT_TIMEOUT, static_cast<int>(2 * options_.heartbeat.count()));
+    return bind(socket);
+  }
+
+  Result<void> launch() {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    Result<void> result;
+    try {
+      thread_ = std::thread([this] { run(); });
+      pthread_setname_np(thread_.native_handle(), "rep server");
+    } catch (const std::system_error& e) {
+      result = Error{Errc::resource_exhausted, fmt::format("the ZeroMQ server cannot start its thread: {}", e.what())};
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return result;
+  }
+
+  std::uint16_t port() const override { return port_; }
+  void reply(const RepPeer& peer, std::vector<std::byte> message) override {
+    {
+      const std::lock_guard lock(mutex_);
+      outgoing_.push_back({peer, std::move(message)});
+    }
+    wake();
+  }
+  Stats stats() const override { return {requests_, replies_, malformed_}; }
+
+ private:
+  struct Reply {
+    RepPeer peer;
+    std::vector<std::byte> message;
+  };
+
+  Result<void> bind(void* socket) {
+    const bool is_v6 = options_.host.find(':') != std::string::npos;
+    if (is_v6) set_option(socket, ZMQ_IPV6, 1);
+    const std::string host = options_.host == "localhost" ? "127.0.0.1"
+                             : is_v6                      ? "[" + options_.host + "]"
+                                                          : options_.host;
+    const std::string endpoint =
+        fmt::format("tcp://{}:{}", host, options_.port == 0 ? "*" : std::to_string(options_.port));
+    if (zmq_bind(socket, endpoint.c_str()) != 0) {
+      const int why = zmq_errno();
+      const Errc code = why == EINVAL || why == ENODEV ? Errc::invalid_argument : Errc::unavailable;
+      return Error{code, fmt::format("{} cannot be bound: {}", endpoint, zmq_strerror(why))};
+    }
+    char bound[256] = {};
+    std::size_t size = sizeof bound;
+    zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size);
+    const std::string text(bound);
+    const char* digits = text.data() + text.rfind(':') + 1;
+    std::from_chars(digits, text.data() + text.size(), port_);
+    return {};
+  }
+
+  void run() {
+    while (!stopping_) {
+      zmq_pollitem_t items[] = {{router_.get(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_fd_, ZMQ_POLLIN, 0}};
+      if (zmq_poll(items, 2, kMaxPollMs) < 0 && zmq_errno() != EINTR) {
+        log::error("serve: zmq_poll failed: {}", zmq_strerror(zmq_errno()));
+        break;
+      }
+      send_replies();
+      for (int i = 0; i < kBatch && receive(); ++i) {
+      }
+    }
+    send_replies();
+    router_.reset();  // a socket is closed by the thread that used it
+  }
+
+  /// One message; false when there is none.
+  bool receive() {
+    RepPeer peer;
+    ZmqFrame frame;
+    if (!frame.receive(router_.get())) return false;
+    peer.id = frame.text();
+    // what a proxy or REQ_CORRELATE put in front ends with an empty frame
+    bool delimited = false;
+    while (!delimited && frame.has_more() && peer.route.size() < kMaxRoute && frame.receive(router_.get())) {
+      delimited = frame.bytes().empty();
+      if (!delimited) peer.route.push_back(frame.text());
+    }
+    if (!delimited || !frame.has_more() || !frame.receive(router_.get()) || frame.has_more()) {
+      while (frame.has_more() && frame.receive(router_.get())) {
+      }
+      ++malformed_;
+      return true;
+    }
+    ++requests_;
+    try {
+      on_request_(peer, {frame.bytes().begin(), frame.bytes().end()});
+    } catch (const std::exception& e) {
+      log::error("serve: a request failed: {}", e.what());
+    }
+    return true;
+  }
+
+  void send_replies() {
+    std::uint64_t count = 0;
+    while (::read(wake_fd_, &count, sizeof count) < 0 && errno == EINTR) {
+    }
+    std::vector<Reply> replies;
+    {
+      const std::lock_guard lock(mutex_);
+      replies.swap(outgoing_);
+    }
+    for (const Reply& reply : replies) {
+      // a ROUTER drops what a peer does not take: nobody else waits for it
+      bool sent = send_frame(std::as_bytes(std::span(reply.peer.id)), true);
+      for (const std::string& part : reply.peer.route) sent = sent && send_frame(std::as_bytes(std::span(part)), true);
+      sent = sent && send_frame({}, true) && send_frame(reply.message, false);
+      if (sent) ++replies_;
+    }
+  }
+  bool send_frame(std::span<const std::byte> bytes, bool more) {
+    return zmq_send(router_.get(), bytes.data(), bytes.size(), ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0;
+  }
+
+  void wake() {
+    const std::uint64_t one = 1;
+    while (wake_fd_ >= 0 && ::write(wake_fd_, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+  }
+
+  const RepServerOptions options_;
+  const OnRequest on_request_;
+  ZmqContext context_;
+  ZmqSocket router_;
+  int wake_fd_ = -1;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> requests_{0}, replies_{0}, malformed_{0};
+  std::mutex mutex_;
+  std::vector<Reply> outgoing_;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RepServer>> RepServer::start(const RepServerOptions& options, OnRequest on_request) {
+  auto server = std::make_unique<Server>(options, std::move(on_request));
+  TROUPE_TRY(server->open());
+  TROUPE_TRY(server->launch());
+  return std::unique_ptr<RepServer>(std::move(server));
+}
+
+}  // namespace troupe

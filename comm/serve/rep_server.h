@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// How a RepServer listens.
+struct RepServerOptions {
+  std::string host = "127.0.0.1";                         ///< an address, "localhost", or "*" for all
+  std::uint16_t port = 0;                                 ///< 0: any free one
+  std::size_t max_message_bytes = std::size_t{64} << 20;  ///< a peer that announces more is disconnected
+  std::chrono::milliseconds handshake_timeout{10'000};
+  std::chrono::milliseconds heartbeat{30'000};  ///< a connected peer that is silent for two of these is disconnected
+  int queue_per_peer = 4;                       ///< messages that wait each way for one peer; more replies are dropped
+};
+
+/// Whom to answer: what a ROUTER puts in front of a request.
+struct RepPeer {
+  std::string id;                  ///< of the connection; the same for all its requests
+  std::vector<std::string> route;  ///< further frames before the delimiter (REQ_CORRELATE)
+};
+
+/// A ZeroMQ server for REQ clients, as a REP would be, but with a ROUTER: a slow or silent client holds up nobody. One
+/// thread. Methods may be called from any thread.
+class RepServer {
+ public:
+  /// On the server's thread: short, never blocking.
+  using OnRequest = std::function<void(const RepPeer& peer, std::vector<std::byte> message)>;
+
+  /// Binds and starts. Errors: invalid_argument (host), unavailable (address in use), resource_exhausted.
+  static Result<std::unique_ptr<RepServer>> start(const RepServerOptions& options, OnRequest on_request);
+  /// Stops.
+  virtual ~RepServer() = default;
+  /// Sends what is queued (linger 500 ms) and joins. Requests may come until it returns, none afterwards.
+  virtual void stop() = 0;
+
+  virtual std::uint16_t port() const = 0;
+  virtual void reply(const RepPeer& peer, std::vector<std::byte> message) = 0;
+
+  /// Counters since start.
+  struct Stats {
+    std::uint64_t requests = 0;
+    std::uint64_t replies = 0;
+    std::uint64_t malformed = 0;  ///< messages without a delimiter or of several parts; not answered
+  };
+  virtual Stats stats() const = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "comm/serve/ndarray.h"
+
+namespace troupe {
+
+struct WireValue;
+struct WirePair;
+using WireBytes = std::vector<std::byte>;
+using WireArray = std::vector<WireValue>;
+/// Pairs in the order of the wire; no name twice.
+using WireMap = std::vector<WirePair>;
+
+/// What a policy client and a policy server exchange: a tree of plain values and arrays. Owns everything below it.
+struct WireValue {
+  std::variant<std::monostate, bool, std::int64_t, double, std::string, WireBytes, WireArray, WireMap, NdArray> storage;
+
+  WireValue() = default;  ///< nil
+  template <std::same_as<bool> T>
+  WireValue(T value) : storage(value) {}  // NOLINT: implicit by design, as are the next
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) WireValue(T value) : storage(static_cast<std::int64_t>(value)) {}
+  template <std::floating_point T>
+  WireValue(T value) : storage(static_cast<double>(value)) {}
+  WireValue(const char* value) : storage(std::string(value)) {}
+  WireValue(std::string value) : storage(std::move(value)) {}
+  WireValue(WireBytes value) : storage(std::move(value)) {}
+  WireValue(WireArray value) : storage(std::move(value)) {}
+  WireValue(WireMap value) : storage(std::move(value)) {}
+  WireValue(NdArray value) : storage(std::move(value)) {}
+
+  /// The value as a T, or null when it is something else.
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&storage);
+  }
+  bool is_nil() const { return std::holds_alternative<std::monostate>(storage); }
+
+  friend bool operator==(const WireValue&, const WireValue&);
+};
+
+struct WirePair {
+  std::string name;
+  WireValue value;
+  friend bool operator==(const WirePair&, const WirePair&) = default;
+};
+
+/// The value of that name, or null.
+const WireValue* find(const WireMap& map, std::string_view name);
+
+/// What a value is, for messages: "a string", "a map of 3", "an array <f4 [7]".
+std::string describe(const WireValue& value);
+/// "<f4 [8, 7]"
+std::string describe(const NdArray& array);
+
+}  // namespace troupe

@@ -1,0 +1,144 @@
+// The ZeroMQ server with REQ clients and with sockets that misbehave.
+#include "comm/serve/rep_server.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "comm/serve/serve_client.h"
+#include "comm/zmq_handles.h"
+
+namespace troupe {
+namespace {
+
+constexpr auto kPatience = std::chrono::milliseconds(20'000);
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Answers in upper case, but keeps "hold" until `release`.
+class RepServerTest : public ::testing::Test {
+ protected:
+  void start(RepServerOptions options = {}) {
+    auto server = RepServer::start(options, [this](const RepPeer& peer, std::vector<std::byte> message) {
+      const std::lock_guard lock(mutex_);
+      if (text_of(message) == "hold") {
+        held_.push_back(peer);
+        changed_.notify_all();
+      } else {
+        server_->reply(peer, bytes_of("re:" + text_of(message)));
+      }
+    });
+    ASSERT_TRUE(server) << server.error().message();
+    const std::lock_guard lock(mutex_);
+    server_ = std::move(*server);
+  }
+  void TearDown() override {
+    if (server_) server_->stop();
+  }
+  std::string ask(const std::string& text) {
+    const auto reply = ask_rep_server("127.0.0.1", server_->port(), bytes_of(text), kPatience);
+    return reply ? text_of(*reply) : reply.error().message();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<RepPeer> held_;
+  std::unique_ptr<RepServer> server_;
+};
+
+TEST_F(RepServerTest, AHeldRequestHoldsUpNobodyElse) {
+  start();
+  std::string late;
+  std::thread slow([&] { late = ask("hold"); });
+  {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, kPatience, [&] { return held_.size() == 1; }));
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask("a"), "re:a");
+  server_->reply(held_.front(), bytes_of("at last"));
+  slow.join();
+  EXPECT_EQ(late, "at last");
+}
+
+TEST_F(RepServerTest, CorrelatedRequestsGetTheirRouteBack) {
+  start();
+  const ZmqContext context(zmq_ctx_new());
+  const ZmqSocket socket(zmq_socket(context.get(), ZMQ_REQ));
+  for (const int option : {ZMQ_REQ_CORRELATE, ZMQ_REQ_RELAXED}) set_option(socket.get(), option, 1);
+  set_option(socket.get(), ZMQ_LINGER, 0);
+  set_option(socket.get(), ZMQ_RCVTIMEO, static_cast<int>(kPatience.count()));
+  ASSERT_EQ(zmq_connect(socket.get(), ("tcp://127.0.0.1:" + std::to_string(server_->port())).c_str()), 0);
+  ASSERT_GE(zmq_send(socket.get(), "x", 1, 0), 0);
+  char reply[16] = {};
+  ASSERT_EQ(zmq_recv(socket.get(), reply, sizeof reply, 0), 4);
+  EXPECT_STREQ(reply, "re:x");
+}
+
+TEST_F(RepServerTest, AMessageOverTheLimitDisconnectsItsSenderOnly) {
+  start({.max_message_bytes = 1000});
+  const ZmqContext context(zmq_ctx_new());
+  const ZmqSocket large(zmq_socket(context.get(), ZMQ_REQ));
+  set_option(large.get(), ZMQ_LINGER, 0);
+  set_option(large.get(), ZMQ_RCVTIMEO, 300);
+  ASSERT_EQ(zmq_connect(large.get(), ("tcp://127.0.0.1:" + std::to_string(server_->port())).c_str()), 0);
+  const std::string text(2000, 'x');
+  ASSERT_GE(zmq_send(large.get(), text.data(), text.size(), 0), 0);
+  EXPECT_EQ(ask("small"), "re:small");
+  char reply[16] = {};
+  EXPECT_EQ(zmq_recv(large.get(), reply, sizeof reply, 0), -1);
+  EXPECT_EQ(server_->stats().requests, 1U);
+}
+
+TEST_F(RepServerTest, FramesThatNoReqSendsAreCountedAndDropped) {
+  start();
+  const ZmqContext context(zmq_ctx_new());
+  const ZmqSocket dealer(zmq_socket(context.get(), ZMQ_DEALER));
+  set_option(dealer.get(), ZMQ_LINGER, 0);
+  set_option(dealer.get(), ZMQ_RCVTIMEO, static_cast<int>(kPatience.count()));
+  ASSERT_EQ(zmq_connect(dealer.get(), ("tcp://127.0.0.1:" + std::to_string(server_->port())).c_str()), 0);
+  ASSERT_GE(zmq_send(dealer.get(), "no delimiter", 12, 0), 0);
+  for (const std::string part : {"", "two"})
+    ASSERT_GE(zmq_send(dealer.get(), part.data(), part.size(), ZMQ_SNDMORE), 0);
+  ASSERT_GE(zmq_send(dealer.get(), "parts", 5, 0), 0);
+  ASSERT_GE(zmq_send(dealer.get(), "", 0, ZMQ_SNDMORE), 0);
+  ASSERT_GE(zmq_send(dealer.get(), "good", 4, 0), 0);
+  char reply[16] = {};
+  ASSERT_EQ(zmq_recv(dealer.get(), reply, sizeof reply, 0), 0);
+  ASSERT_EQ(zmq_recv(dealer.get(), reply, sizeof reply, 0), 7);
+  EXPECT_STREQ(reply, "re:good");
+  EXPECT_EQ(server_->stats().malformed, 2U);
+}
+
+TEST_F(RepServerTest, AFloodWithoutReadingHarmsNobodyElse) {
+  start();
+  const ZmqContext context(zmq_ctx_new());
+  const ZmqSocket flood(zmq_socket(context.get(), ZMQ_DEALER));
+  set_option(flood.get(), ZMQ_LINGER, 0);
+  set_option(flood.get(), ZMQ_RCVHWM, 1);
+  set_option(flood.get(), ZMQ_SNDTIMEO, 0);
+  ASSERT_EQ(zmq_connect(flood.get(), ("tcp://127.0.0.1:" + std::to_string(server_->port())).c_str()), 0);
+  const std::string text(100'000, 'x');
+  for (int i = 0; i < 300; ++i) {
+    zmq_send(flood.get(), "", 0, ZMQ_SNDMORE);
+    zmq_send(flood.get(), text.data(), text.size(), 0);
+    if (i % 30 != 0) continue;
+    EXPECT_EQ(ask("a"), "re:a");
+  }
+}
+
+TEST_F(RepServerTest, AnAddressInUseIsNamed) {
+  start();
+  EXPECT_EQ(RepServer::start({.port = server_->port()}, {}).error().code(), Errc::unavailable);
+}
+
+}  // namespace
+}  // namespace troupe

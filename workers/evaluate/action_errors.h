@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// Means of errors over some values. Values that are not finite are counted and left out of every mean.
+struct ActionError {
+  std::int64_t count = 0;       ///< values in the means
+  std::int64_t non_finite = 0;  ///< predictions that are NaN or infinite
+  double mse = 0, mae = 0;      ///< in the robot's units (squared) and units
+  double normalised_mse = 0;    ///< of errors times the normalisation's scale: 2 / (q99 - q01) for q99
+  /// The same mean squared errors of two policies that need no model, over the same values.
+  double hold_mse = 0, hold_normalised_mse = 0;  ///< the recorded action of the block's first step, held
+  double mean_mse = 0,
+         mean_normalised_mse = 0;  ///< the dataset's mean action (its mean relative action, for relative keys)
+};
+
+/// What is compared in one block of a window: rows of a horizon, row major (horizon, width), all alike.
+struct ActionBlock {
+  std::span<const float> recorded, predicted;
+  std::span<const float> mean;  ///< (width): the mean action at this block
+};
+
+/// Sums errors over blocks. Sums are double, in the order of calls: the same blocks give the same numbers.
+class ActionErrorSums {
+ public:
+  /// scale: for each dimension what an error is multiplied by to be in normalised units.
+  ActionErrorSums(std::int64_t horizon, std::vector<double> scale);
+
+  /// Requires spans of horizon x width values, and of width values.
+  void add(const ActionBlock& block);
+
+  ActionError overall() const;
+  std::vector<ActionError> by_dimension() const;
+  std::vector<ActionError> by_step() const;
+
+ private:
+  struct Sums {
+    std::int64_t count = 0, non_finite = 0;
+    double squared = 0, absolute = 0, normalised = 0, hold = 0, hold_normalised = 0, mean = 0, mean_normalised = 0;
+    void add(const Sums& other);
+    ActionError means() const;
+  };
+  std::size_t horizon_;
+  std::vector<double> scale_;
+  std::vector<Sums> sums_;  // (horizon, width)
+};
+
+}  // namespace troupe
