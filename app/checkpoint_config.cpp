@@ -46,6 +46,7 @@ Result<CheckpointConfigReport> check_checkpoint_config(const std::string& checkp
     if (const json* value = find(root, {key})) out.facts.push_back(fmt::format("{} {}", key, value->dump()));
   }
   const json* dit = find(root, {"action_head_cfg", "config", "diffusion_model_cfg"});
+  if (dit == nullptr && root.contains("dim")) dit = &root;  // Wan's own
   if (dit == nullptr) return out;
   const auto& found = weights.config.dit;
   const std::pair<const char*, std::int64_t> sizes[] = {

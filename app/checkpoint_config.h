@@ -14,9 +14,9 @@ struct CheckpointConfigReport {
 };
 
 /// Reads the config.json beside or in a checkpoint (dreamzero-model.md 7.4: model_type, action_horizon, action_dim,
-/// action_head_cfg.config.diffusion_model_cfg) and compares the DiT's sizes with the shapes found. Without that file,
-/// or
-/// without a DiT among the tensors, the report is empty. Errors: data_loss when the file is not JSON.
+/// action_head_cfg.config.diffusion_model_cfg; Wan's own has the sizes at its root) and compares the DiT's sizes with
+/// the shapes found. Without that file, or without a DiT among the tensors, the report is empty. Errors: data_loss when
+/// the file is not JSON.
 Result<CheckpointConfigReport> check_checkpoint_config(const std::string& checkpoint, const WeightsReport& weights);
 
 }  // namespace troupe

@@ -167,9 +167,8 @@ int print_checkpoint(const std::string& path) {
 
 bool is_checkpoint(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return true;
-  return fs::exists(path, error) &&
-         (path.ends_with(".safetensors") || path.ends_with(".index.json") || is_pickle_path(path));
+  return fs::is_directory(path, error) || path.ends_with(".safetensors") || path.ends_with(".index.json") ||
+         is_pickle_path(path);
 }
 
 }  // namespace
@@ -191,7 +190,11 @@ Result<ModelConfig> named_model(const std::string& name) {
 }
 
 int doctor_model(const std::string& model, bool markdown) {
-  if (is_checkpoint(model)) return print_checkpoint(model);
+  if (is_checkpoint(model)) {
+    std::error_code error;
+    if (fs::exists(model, error)) return print_checkpoint(model);
+    return complain({Errc::not_found, model + " does not exist"}, kUsage);
+  }
   const auto config = named_model(model);
   if (!config) return complain(config.error(), kUsage);
   return print_model(*config, markdown);

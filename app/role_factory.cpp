@@ -10,6 +10,7 @@
 #include "app/job_setup.h"
 #include "app/tokenize.h"
 #include "app/version.h"
+#include "model/wan/lora.h"
 #include "placement/memory_model.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/role.h"
@@ -89,11 +90,11 @@ std::unique_ptr<Role> make_learner(const RoleContext& context, const RoleIdentit
   return std::make_unique<LearnerRole>(std::move(setup), context.loop, std::move(make_task), std::move(outbox));
 }
 
-/// The part of a manifest that is the same for every checkpoint of a job.
+/// The part of a manifest that is the same for every checkpoint of a job, from specifications and files alone: the
+/// network and its frozen encoders are in the learner's memory, not here.
 Manifest job_manifest(const JobConfig& job, const Dataset& dataset) {
-  const auto task = value_or_throw(SftTask::make(job));
   std::vector<FlatLayout> layouts;
-  const std::vector<UnitSpec> units = state_units(task->network()->units());
+  const std::vector<UnitSpec> units = state_units(training_units(job.model));
   for (const UnitSpec& unit : units) layouts.push_back(make_flat_layout(unit.params));
   Manifest manifest;
   manifest.units = manifest_units(units, layouts);
@@ -103,7 +104,8 @@ Manifest job_manifest(const JobConfig& job, const Dataset& dataset) {
   manifest.seed = job.job.seed;
   manifest.dataset_fingerprint = dataset.fingerprint();
   manifest.config = to_yaml(job);
-  for (const auto& [part, hash] : task->encoder_hashes()) manifest.encoder_hash += fmt::format("{}{}={}", manifest.encoder_hash.empty() ? "" : " ", part, hash);
+  const auto hashes = value_or_throw(SftTask::encoder_hashes(job));
+  for (const auto& [part, hash] : hashes) manifest.encoder_hash += fmt::format("{}{}={}", manifest.encoder_hash.empty() ? "" : " ", part, hash);
   manifest.version = kTroupeVersion;
   return manifest;
 }

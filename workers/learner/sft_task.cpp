@@ -53,6 +53,10 @@ Result<std::unique_ptr<SftTask>> SftTask::make(const JobConfig& job) {
   return std::unique_ptr<SftTask>(new SftTask(job, std::move(layout), std::move(features)));
 }
 
+Result<std::map<std::string, std::string>> SftTask::encoder_hashes(const JobConfig& job) {
+  return frozen_content_hashes(job.model, dtype_of(job.precision.encoders), static_cast<std::uint64_t>(job.job.seed));
+}
+
 SftTask::SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<FeatureEncoder> features)
     : job_(std::move(job)),
       layout_(std::move(layout)),

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "configs/job_config.h"
@@ -20,6 +23,8 @@ class SftTask final : public TrainingTask {
   /// Frozen encoders from model.init or job.seed, in precision.encoders (load_features). Errors: those of load_features;
   /// invalid_argument (a window or canvas that cannot be).
   static Result<std::unique_ptr<SftTask>> make(const JobConfig& job);
+  /// Content hashes of those encoders by name, for manifests; none is kept in memory (frozen_content_hashes).
+  static Result<std::map<std::string, std::string>> encoder_hashes(const JobConfig& job);
 
   std::shared_ptr<const Network> network() const override { return network_; }
   Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) override;
@@ -28,8 +33,6 @@ class SftTask final : public TrainingTask {
   /// 10 steps on the training forward (model/wan/predict.h).
   Result<void> predict(const Feed::Sample& sample, const Forward& forward, const std::string& file, bool write) override;
   std::int64_t resident_bytes() const override { return features_->bytes() + features_->text_cache().bytes(); }
-  /// Content hashes of the frozen encoders, for manifests.
-  std::map<std::string, std::string> encoder_hashes() const { return features_->content_hashes(); }
 
  private:
   SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<FeatureEncoder> features);

@@ -257,7 +257,7 @@ TEST(DatasetTest, ConfigurationErrorsNameTheKey) {
 
 TEST(DatasetTest, TextThatCleaningRefusesIsFoundAtOpening) {
   const TinyDataset files;
-  files.write_lines("meta/tasks.jsonl", {R"({"task_index": 0, "task": "caf\u0081 cup"})"});
+  files.write_lines("meta/tasks.jsonl", {R"({"task_index": 0, "task": "don\u00e2\u20ac\u2122t spill"})"});
   EXPECT_NE(refusal(files.job()).find("D11"), std::string::npos) << refusal(files.job());
 }
 
