@@ -6,8 +6,8 @@
 
 #include "app/checkpoint_path.h"
 #include "app/commands.h"
+#include "base/durable_file.h"
 #include "configs/loader.h"
-#include "workers/checkpoint/files.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/data/dataset.h"
 #include "workers/evaluate/open_loop.h"

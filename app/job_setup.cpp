@@ -1,11 +1,16 @@
 #include "app/job_setup.h"
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <filesystem>
 
 #include "app/commands.h"
+#include "model/shard/flat_layout.h"
+#include "model/wan/dit_units.h"
+#include "model/wan/encoder_cost.h"
+#include "model/wan/lora.h"
 #include "model/wan/model_cost.h"
 #include "workers/data/sample.h"
 #include "workers/data/toy_dataset.h"
@@ -35,21 +40,44 @@ Result<std::shared_ptr<const Dataset>> open_dataset(const JobConfig& job) {
   return Dataset::open(job.data, job.model);
 }
 
+namespace {
+
+UnitCost unit_cost(const UnitSpec& unit, bool resident, double forward_flops) {
+  UnitCost cost{.name = unit.name, .layout_class = unit.layout_class, .params = count_parameters(unit), .numels = {},
+                .forward_flops_per_sample = forward_flops, .trainable = unit.trainable, .resident = resident};
+  for (const LayoutEntry& entry : make_flat_layout(unit.params).entries) cost.numels.push_back(entry.numel);
+  return cost;
+}
+
+/// What the learner's network is made of.
+Result<std::vector<UnitSpec>> trained_chain(const ModelConfig& config) {
+  try {
+    return training_units(config);
+  } catch (const c10::Error& e) {
+    return Error{Errc::invalid_argument, e.what_without_backtrace()};
+  }
+}
+
+}  // namespace
+
 Result<ModelCost> model_cost(const JobConfig& job) {
-  const DitCost dit = dit_cost(job.model, job.data.window, job.precision.param == "bf16" ? 2 : 4);
+  const DitCost dit = dit_cost(job.model, job.data.window, job.precision.param == "bf16" ? 2 : 4, /*trim=*/true,
+                               job.activation_checkpoint.mode == "full");
   ModelCost cost;
-  for (const DitUnitCost& unit : dit.units) {
-    cost.units.push_back({.name = unit.name, .layout_class = unit.layout_class, .params = unit.params, .numels = unit.numels,
-                          .forward_flops_per_sample = unit.executed_forward_flops});
+  TROUPE_ASSIGN(const std::vector<UnitSpec> chain, trained_chain(job.model));
+  const std::vector<UnitSpec> units = state_units(chain);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const bool resident = u >= chain.size();
+    cost.units.push_back(unit_cost(units[u], resident, resident ? 0 : dit.units[u].executed_forward_flops));
   }
   cost.activation_bytes_per_sample = dit.activation_bytes_per_sample;
   cost.workspace_bytes_per_sample = dit.workspace_bytes_per_sample;
-  cost.encoder_bytes = dit.encoder_bytes;
+  cost.encoder_bytes = encoder_cost(job.model, job.data.window, job.precision.encoders == "bf16" ? 2 : 4).bytes;
   const auto views = static_cast<std::int64_t>(std::max<std::size_t>(1, job.data.embodiment.views.size()));
   TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model, views));
   cost.sample_bytes = layout.bytes;
-  // A decoder holds one clip at source size per view beside the slot, and FFmpeg's reference pictures: taken as 64 MiB and
-  // four slots.
+  // A decoder holds one clip at source size per view beside the slot, and FFmpeg's reference pictures: taken as 64 MiB
+  // and four slots.
   cost.decoder_bytes = (std::int64_t{64} << 20) + 4 * layout.bytes;
   return cost;
 }

@@ -8,8 +8,36 @@ namespace troupe {
 
 namespace {
 
+constexpr std::int64_t kGradientBytes = 4;       // of every gradient slot, f32
+constexpr std::int64_t kSavedBytesTrained = 12;  // master and two moments, f32
+constexpr std::int64_t kSavedBytesFrozen = 4;    // values in f32, whatever is gathered
+
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+// What the units amount to on one of `world` ranks.
+struct Elements {
+  std::int64_t trained = 0, frozen = 0;           // of this rank's shards
+  std::int64_t largest = 0, largest_trained = 0;  // padded units of the chain
+  std::int64_t resident = 0;                      // padded, whole
+  std::int64_t chain_units = 0;
+};
+
+Elements count_elements(const ModelCost& cost, std::int64_t world) {
+  Elements elements;
+  for (const UnitCost& unit : cost.units) {
+    const std::int64_t padded = padded_numel(unit.numels, world);
+    (unit.trainable ? elements.trained : elements.frozen) += padded / world;
+    if (unit.resident) {
+      elements.resident += padded;
+      continue;
+    }
+    ++elements.chain_units;
+    elements.largest = std::max(elements.largest, padded);
+    if (unit.trainable) elements.largest_trained = std::max(elements.largest_trained, padded);
+  }
+  return elements;
 }
 
 }  // namespace
@@ -27,29 +55,23 @@ std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch) {
   return training + (job.eval.max_samples + batch.data_ranks - 1) / batch.data_ranks;
 }
 
-std::int64_t shard_numel(const ModelCost& cost, std::int64_t world) {
-  std::int64_t elements = 0;
-  for (const UnitCost& unit : cost.units) elements += padded_numel(unit.numels, world) / world;
-  return elements;
-}
+std::int64_t gathered_bytes_per_param(const JobConfig& job) { return job.precision.param == "bf16" ? 2 : 4; }
 
 std::int64_t state_bytes_per_param(const JobConfig& job) { return job.precision.param == "bf16" ? 18 : 16; }
 
 MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world,
                            std::int64_t slots_in_feed) {
-  std::int64_t largest = 0;
-  for (const UnitCost& unit : cost.units) largest = std::max(largest, padded_numel(unit.numels, world));
-  const std::int64_t shard = shard_numel(cost, world);
-  const std::int64_t param_bytes = job.precision.param == "bf16" ? 2 : 4;
-  const std::int64_t micro = job.training.micro_batch_size;
-  const auto units = static_cast<std::int64_t>(cost.units.size());
+  const Elements elements = count_elements(cost, world);
+  const std::int64_t param_bytes = gathered_bytes_per_param(job);
   MemoryTable table;
-  table.shard_bytes = shard * state_bytes_per_param(job);
-  table.param_slot_bytes = std::min(job.parallelism.param_slots, units) * largest * param_bytes;
-  table.grad_slot_bytes = job.parallelism.grad_slots * largest * 4;
-  table.activation_bytes = micro * (cost.activation_bytes_per_sample + cost.workspace_bytes_per_sample);
+  table.shard_bytes = elements.trained * state_bytes_per_param(job) + elements.frozen * param_bytes;
+  const std::int64_t param_slots = std::min(job.parallelism.param_slots, elements.chain_units);
+  table.param_slot_bytes = (param_slots * elements.largest + elements.resident) * param_bytes;
+  table.grad_slot_bytes = (job.parallelism.grad_slots * elements.largest_trained + elements.resident) * kGradientBytes;
+  table.activation_bytes =
+      job.training.micro_batch_size * (cost.activation_bytes_per_sample + cost.workspace_bytes_per_sample);
   table.encoder_bytes = cost.encoder_bytes;
-  table.snapshot_bytes = shard * 12;
+  table.snapshot_bytes = elements.trained * kSavedBytesTrained + elements.frozen * kSavedBytesFrozen;
   table.feed_bytes = slots_in_feed * cost.sample_bytes;
   return table;
 }

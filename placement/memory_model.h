@@ -24,21 +24,23 @@ std::int64_t padded_numel(const std::vector<std::int64_t>& numels, std::int64_t 
 /// ceil(eval.max_samples / ranks) of the held-out windows when evaluation is on.
 std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 
-/// Bytes of one learner rank (learner.md 4.11), n = shard elements = sum over units of padded_numel / world:
+/// Bytes of one learner rank (learner.md 4.11), n and z = shard elements of trained and of frozen units = sum over them
+/// of padded_numel / world, r = padded elements of the resident unit, chain = all other units:
 ///     shard       16 n with fp32 parameters: master, two moments, gradient accumulator; the master itself is gathered
 ///                 18 n with bf16 parameters: the same and the bf16 shard that is gathered
-///     param slots min(param_slots, units) * largest padded unit * (4 | 2)
-///     grad slots  grad_slots * largest padded unit * 4
+///                 (4 | 2) z: the values that are gathered
+///     param slots (min(param_slots, units of the chain) * largest padded unit of the chain + r) * (4 | 2)
+///     grad slots  (grad_slots * largest padded trained unit of the chain + r) * 4
 ///     activations micro_batch_size * (kept per sample + one block's recompute and backward per sample)
-///     snapshot    12 n: master and moments on their way to a checkpoint
+///     snapshot    12 n + 4 z: master and moments on their way to a checkpoint, frozen values in f32
 ///     feed        slots_in_feed * sample_bytes
 /// `margin_bytes` is left at 0; the planner sets it for ranks on devices.
 MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int64_t world, std::int64_t slots_in_feed);
 
-/// Elements of one rank's shard over all units.
-std::int64_t shard_numel(const ModelCost& cost, std::int64_t world);
-
-/// Bytes of state per parameter and world: 16 or 18.
+/// Bytes of state per trained parameter and world: 16 or 18.
 std::int64_t state_bytes_per_param(const JobConfig& job);
+
+/// Bytes of a parameter as it is gathered, and of a frozen one's state: 4 or 2.
+std::int64_t gathered_bytes_per_param(const JobConfig& job);
 
 }  // namespace troupe

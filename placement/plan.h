@@ -33,12 +33,14 @@ struct UnitCost {
   std::int64_t params = 0;           ///< elements
   std::vector<std::int64_t> numels;  ///< elements of each parameter in order
   double forward_flops_per_sample = 0;
+  bool trainable = true;  ///< false: gathered like any other, and nothing but its values is kept
+  bool resident = false;  ///< behind the chain: kept whole on every rank, takes no slot (low-rank adapters)
 };
 
 /// Everything the planner needs to know of a model and of its samples, filled by app.
 struct ModelCost {
-  std::vector<UnitCost> units;
-  std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward, full recompute
+  std::vector<UnitCost> units;                   ///< those that have state: the chain in order, then the resident one
+  std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward
   std::int64_t workspace_bytes_per_sample = 0;   ///< peak of one block's recompute and backward
   std::int64_t encoder_bytes = 0;                ///< frozen encoders and codec beside the shards
   std::int64_t sample_bytes = 0;                 ///< one slot of the feed's arena
@@ -68,9 +70,9 @@ struct PlannedStream {
 
 /// Bytes per learner rank, in the terms of learner.md 4.11.
 struct MemoryTable {
-  std::int64_t shard_bytes = 0;  ///< master, moments, accumulator (and low-precision shard) of this rank
-  std::int64_t param_slot_bytes = 0;
-  std::int64_t grad_slot_bytes = 0;
+  std::int64_t shard_bytes = 0;  ///< master, moments, accumulator (and low-precision shard) of this rank; frozen values
+  std::int64_t param_slot_bytes = 0;  ///< and the resident parameters, whole
+  std::int64_t grad_slot_bytes = 0;   ///< and the resident gradients, whole
   std::int64_t activation_bytes = 0;
   std::int64_t encoder_bytes = 0;
   std::int64_t snapshot_bytes = 0;  ///< checkpoint arena
@@ -104,6 +106,7 @@ struct Plan {
   BatchPlan batch;
   MemoryTable learner_memory;
   std::int64_t parameters = 0;
+  std::int64_t frozen_parameters = 0;  ///< of them
   std::int64_t disk_bytes_per_checkpoint = 0;
   std::int64_t feed_slots = 0;            ///< slots of each learner's feed
   std::int64_t sample_bytes = 0;          ///< one slot

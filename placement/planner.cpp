@@ -176,7 +176,10 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
 
   plan.collective = on_devices(seats) ? "nccl" : isolation_of(job, "learner") == "thread" ? "thread" : "gloo";
-  for (const UnitCost& unit : cost.units) plan.parameters += unit.params;
+  for (const UnitCost& unit : cost.units) {
+    plan.parameters += unit.params;
+    if (!unit.trainable) plan.frozen_parameters += unit.params;
+  }
   plan.actors = make_actors(used, job, seats);
   fill_memory(job, cost, plan);
   plan.disk_bytes_per_checkpoint = plan.learner_memory.snapshot_bytes * ranks;

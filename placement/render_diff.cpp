@@ -118,6 +118,7 @@ std::string diff(const Plan& before, const Plan& after) {
   job.add("name", before.job, after.job);
   job.add("collective", before.collective, after.collective);
   job.add("parameters", before.parameters, after.parameters);
+  job.add("frozen_parameters", before.frozen_parameters, after.frozen_parameters);
   job.add_bytes("checkpoint", before.disk_bytes_per_checkpoint, after.disk_bytes_per_checkpoint);
   batch.add("global", before.batch.global, after.batch.global);
   batch.add("micro", before.batch.micro, after.batch.micro);

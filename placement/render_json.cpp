@@ -50,21 +50,24 @@ json content(const Plan& plan) {
         {{"from", s.from}, {"slot_bytes", s.slot_bytes}, {"slots", s.slots}, {"to", s.to}, {"transport", s.transport}});
   }
   const BatchPlan& b = plan.batch;
-  return {{"actors", actors},
-          {"batch",
-           {{"accumulation", b.accumulation}, {"data_ranks", b.data_ranks}, {"global", b.global}, {"micro", b.micro}}},
-          {"collective", plan.collective},
-          {"decoder_memory_bytes", plan.decoder_memory_bytes},
-          {"disk_bytes_per_checkpoint", plan.disk_bytes_per_checkpoint},
-          {"feed_slots", plan.feed_slots},
-          {"format", kPlanFormat},
-          {"job", plan.job},
-          {"learner_memory", memory_to_json(plan.learner_memory)},
-          {"nodes", nodes},
-          {"parameters", plan.parameters},
-          {"sample_bytes", plan.sample_bytes},
-          {"streams", streams},
-          {"warnings", plan.warnings}};
+  json all = {
+      {"actors", actors},
+      {"batch",
+       {{"accumulation", b.accumulation}, {"data_ranks", b.data_ranks}, {"global", b.global}, {"micro", b.micro}}},
+      {"collective", plan.collective},
+      {"decoder_memory_bytes", plan.decoder_memory_bytes},
+      {"disk_bytes_per_checkpoint", plan.disk_bytes_per_checkpoint},
+      {"feed_slots", plan.feed_slots},
+      {"format", kPlanFormat},
+      {"job", plan.job},
+      {"learner_memory", memory_to_json(plan.learner_memory)},
+      {"nodes", nodes},
+      {"parameters", plan.parameters},
+      {"sample_bytes", plan.sample_bytes},
+      {"streams", streams},
+      {"warnings", plan.warnings}};
+  if (plan.frozen_parameters != 0) all["frozen_parameters"] = plan.frozen_parameters;
+  return all;
 }
 
 std::string id_of(const json& plan_content) { return to_hex(xxh3_64(std::string_view(plan_content.dump(2)))); }
@@ -107,6 +110,7 @@ Plan plan_from(const json& j) {
                          m.at("activation_bytes"), m.at("encoder_bytes"),    m.at("snapshot_bytes"),
                          m.at("feed_bytes"),       m.at("margin_bytes")};
   plan.parameters = j.at("parameters");
+  plan.frozen_parameters = j.value("frozen_parameters", std::int64_t{0});
   plan.disk_bytes_per_checkpoint = j.at("disk_bytes_per_checkpoint");
   plan.feed_slots = j.at("feed_slots");
   plan.sample_bytes = j.at("sample_bytes");

@@ -85,22 +85,43 @@ std::string block(const std::string& role, const std::vector<const PlannedActor*
   return text;
 }
 
+bool trains_adapters(const Plan& plan) { return plan.frozen_parameters > 0; }
+
+// "5.61e9 params x 18 B (fp32 weight, grad, 2 Adam, bf16 copy) / 8", before it what is frozen.
+std::string state_note(const Plan& plan, const JobConfig& job) {
+  const std::int64_t state = state_bytes_per_param(job);
+  const std::string trained =
+      fmt::format("{} params x {} B (fp32 weight, grad, 2 Adam{})",
+                  format_count(plan.parameters - plan.frozen_parameters), state, state == 18 ? ", bf16 copy" : "");
+  if (!trains_adapters(plan)) return fmt::format("{} / {}", trained, plan.batch.data_ranks);
+  return fmt::format("({} frozen params x {} B + {}) / {}", format_count(plan.frozen_parameters),
+                     gathered_bytes_per_param(job), trained, plan.batch.data_ranks);
+}
+
+// What is whole on every rank.
+std::string gathered_note(const Plan& plan, const JobConfig& job) {
+  if (trains_adapters(plan))
+    return fmt::format("{} param slots, trained params and grads", job.parallelism.param_slots);
+  return fmt::format("{} param + {} grad slots", job.parallelism.param_slots, job.parallelism.grad_slots);
+}
+
+std::string saved_note(const Plan& plan) {
+  return trains_adapters(plan) ? "12 B/trained + 4 B/frozen param" : "12 B/param";
+}
+
 std::string learner_block(const Plan& plan, const JobConfig& job) {
   const auto actors = actors_of(plan, "learner");
   const MemoryTable& m = plan.learner_memory;
   const bool devices = !actors.front()->devices.empty();
-  const std::int64_t state = state_bytes_per_param(job);
   std::vector<std::string> notes = {
-      fmt::format("{} params x {} B (fp32 weight, grad, 2 Adam{}) / {}", format_count(plan.parameters), state,
-                  state == 18 ? ", bf16 copy" : "", plan.batch.data_ranks),
-      fmt::format("+ gathered {} ({} param + {} grad slots) + encoders {}",
-                  format_bytes(m.param_slot_bytes + m.grad_slot_bytes), job.parallelism.param_slots,
-                  job.parallelism.grad_slots, format_bytes(m.encoder_bytes)),
+      state_note(plan, job),
+      fmt::format("+ gathered {} ({}) + encoders {}", format_bytes(m.param_slot_bytes + m.grad_slot_bytes),
+                  gathered_note(plan, job), format_bytes(m.encoder_bytes)),
       fmt::format("+ activations {} (recompute {}, mbs {})", format_bytes(m.activation_bytes),
                   job.activation_checkpoint.mode, plan.batch.micro)};
   const std::string arenas =
-      fmt::format("feed {} ({} slots x {}) + snapshot {} (12 B/param)", format_bytes(m.feed_bytes), plan.feed_slots,
-                  format_bytes(plan.sample_bytes), format_bytes(m.snapshot_bytes));
+      fmt::format("feed {} ({} slots x {}) + snapshot {} ({})", format_bytes(m.feed_bytes), plan.feed_slots,
+                  format_bytes(plan.sample_bytes), format_bytes(m.snapshot_bytes), saved_note(plan));
   if (devices) {
     const auto& node = plan.nodes[static_cast<std::size_t>(actors.front()->node)];
     const std::int64_t memory = node.devices[static_cast<std::size_t>(actors.front()->devices.front())].memory_bytes;
@@ -128,10 +149,11 @@ std::string decoder_block(const Plan& plan, const JobConfig& job) {
 std::string checkpointer_block(const Plan& plan, const JobConfig& job) {
   const auto actors = actors_of(plan, "checkpointer");
   const std::int64_t disk = plan.disk_bytes_per_checkpoint;
-  return block(
-      "checkpointer", actors, places(plan, actors), fmt::format("host {}", format_bytes(actors.front()->memory_bytes)),
-      {fmt::format("every {} steps, 12 B/param = {} on disk, keep {} -> {}", format_grouped(job.checkpoint.interval),
-                   format_bytes(disk), job.checkpoint.keep, format_bytes(disk * job.checkpoint.keep))});
+  return block("checkpointer", actors, places(plan, actors),
+               fmt::format("host {}", format_bytes(actors.front()->memory_bytes)),
+               {fmt::format("every {} steps, {} = {} on disk, keep {} -> {}", format_grouped(job.checkpoint.interval),
+                            saved_note(plan), format_bytes(disk), job.checkpoint.keep,
+                            format_bytes(disk * job.checkpoint.keep))});
 }
 
 std::string role_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }

@@ -93,7 +93,9 @@ void PickleMachine::step() {
   switch (opcode) {
     case 0x80: {  // PROTO
       const auto protocol = in_.number<std::uint8_t>();
-      if (started_ || protocol != 2) fail(fmt::format("opcode PROTO {}; a state dict begins with PROTO 2", protocol));
+      if (started_ || protocol != 2) {
+        fail(fmt::format("opcode PROTO {}; wanted one PROTO 2, as torch.save writes without pickle_protocol", protocol));
+      }
       started_ = true;
       return;
     }
@@ -249,7 +251,11 @@ void PickleMachine::global() {
     return;
   }
   const auto function = pickle_function(module, name);
-  if (!function) fail(fmt::format("global {}.{} is refused: only tensors and containers are read", module, name));
+  if (!function) {
+    fail(fmt::format(
+        "global {}.{} is refused: only tensors and containers are read; with PyTorch, save the state dict alone",
+        module, name));
+  }
   make(PickleKind::function).integer = static_cast<std::int64_t>(*function);
 }
 

@@ -20,6 +20,16 @@ Bytes bytes_of(Bytes archive, const ZipEntry& entry) {
   return archive.subspan(static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.size));
 }
 
+/// What releases of PyTorch before 1.6 wrote, and later ones on demand: pickles one behind the other, without an
+/// archive.
+void check_archive(Bytes file) {
+  constexpr std::byte kProto{0x80};
+  if (file.empty() || file.front() != kProto) return;
+  throw FormatError(0,
+                    "a bare pickle, as torch.save wrote before version 1.6; save it again with PyTorch: "
+                    "torch.save(torch.load(OLD, map_location='cpu', weights_only=True), NEW)");
+}
+
 /// The folder inside the archive that holds the pickle and the storages, with its slash.
 std::string find_root(const Entries& entries) {
   std::string root;
@@ -77,6 +87,7 @@ struct PthReader::Impl {
 
   void read() {
     const Bytes archive = file.bytes();
+    check_archive(archive);
     Entries entries;
     for (auto& entry : read_zip_directory(archive)) entries.emplace(entry.name, entry);
     const std::string root = find_root(entries);

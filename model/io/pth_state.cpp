@@ -133,7 +133,8 @@ class StateDict {
       bad(fmt::format("reaches element {} of a storage of {}", last, tensor.storage_numel));
     }
     if (tensor.numel > tensor.storage_numel) {
-      bad(fmt::format("has {} elements over a storage of {}: an expanded view", tensor.numel, tensor.storage_numel));
+      bad(fmt::format("has {} elements over a storage of {}: an expanded view; save it contiguous()", tensor.numel,
+                      tensor.storage_numel));
     }
     tensor.contiguous = is_contiguous(tensor);
   }

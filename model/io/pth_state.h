@@ -24,8 +24,7 @@ struct StoredTensor {
 };
 
 /// Containers nested deeper, more of their entries, and longer names than this are refused: a small pickle can share
-/// one
-/// container a million times.
+/// one container a million times.
 inline constexpr int kMaxStateDepth = 32;
 inline constexpr std::int64_t kMaxStateEntries = 200'000;
 inline constexpr std::size_t kMaxTensorName = 1024;

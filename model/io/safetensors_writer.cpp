@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/durable_file.h"
 #include "base/hash.h"
 #include "model/io/safetensors.h"
 
@@ -17,11 +17,6 @@ using nlohmann::json;
 
 // Small appends are gathered; larger ones go straight to the file.
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
-
-Error system_error(const std::string& path, const char* what, int cause) {
-  const Errc code = cause == ENOSPC || cause == EDQUOT ? Errc::resource_exhausted : Errc::unavailable;
-  return {code, fmt::format("{}: {}: {}", path, what, std::strerror(cause))};
-}
 
 struct Header {
   std::string text;  ///< padded JSON
@@ -82,7 +77,7 @@ struct SafetensorsWriter::Impl {
     while (!bytes.empty()) {
       const ssize_t n = ::write(fd, bytes.data(), bytes.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return system_error(path, "cannot be written", errno);
+      if (n < 0) return file_error(path, "cannot be written", errno);
       bytes = bytes.subspan(static_cast<std::size_t>(n));
     }
     return {};
@@ -115,7 +110,7 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
   impl->path = path;
   impl->remaining = header.data_bytes;
   impl->fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (impl->fd < 0) return system_error(path, "cannot be created", errno);
+  if (impl->fd < 0) return file_error(path, "cannot be created", errno);
   std::byte length[8];
   for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(header.text.size() >> (8 * i) & 0xFF);
   TROUPE_TRY(impl->put(length));
@@ -141,7 +136,7 @@ Result<void> SafetensorsWriter::finish() {
 }
 
 Result<void> SafetensorsWriter::sync() {
-  if (::fsync(impl_->fd) != 0) return system_error(impl_->path, "cannot be synced", errno);
+  if (::fsync(impl_->fd) != 0) return file_error(impl_->path, "cannot be synced", errno);
   return {};
 }
 

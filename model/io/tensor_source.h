@@ -12,8 +12,7 @@
 namespace troupe {
 
 /// Named tensors of any container that can be converted: a safetensors file, folder or index, or a .pth file. Mapped,
-/// so
-/// that opening costs no memory. Immutable: any number of threads may read.
+/// so that opening costs no memory. Immutable: any number of threads may read.
 class TensorSource {
  public:
   /// As WeightSource::open, and for .pth, .pt, .bin and .ckpt as PthReader::open.

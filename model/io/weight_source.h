@@ -10,16 +10,16 @@
 
 namespace troupe {
 
-/// Named tensors of a checkpoint, whether it is one safetensors file or several with an index
-/// {"metadata": {"total_size": n}, "weight_map": {tensor: file}}. Files are mapped read-only, so opening costs no memory.
-/// Immutable: any number of threads may read.
+/// Named tensors of a checkpoint, whether it is one safetensors file or several with an index {"metadata":
+/// {"total_size": n}, "weight_map": {tensor: file}}. Files are mapped read-only, so opening costs no memory. Immutable:
+/// any number of threads may read.
 class WeightSource {
  public:
   /// `path` is a .safetensors file, a .safetensors.index.json, or a folder with one of model.safetensors,
   /// model.safetensors.index.json, diffusion_pytorch_model.safetensors, diffusion_pytorch_model.safetensors.index.json.
   /// Errors: not_found; invalid_argument for a folder with several of them and for .pth, .pt and .bin files (the
-  /// message prints the `troupe convert weights` line); data_loss for a bad file, or an index that names a missing file,
-  /// a tensor that its file lacks, or a file outside the folder.
+  /// message prints the `troupe convert weights` line); data_loss for a bad file, or an index that names a missing
+  /// file, a tensor that its file lacks, or a file outside the folder.
   static Result<std::shared_ptr<const WeightSource>> open(const std::string& path);
   virtual ~WeightSource() = default;
 

@@ -27,16 +27,16 @@ enum class TapeMode : std::uint8_t {
 
 /// One micro-batch on its way through a network's units: the generic unit of learner.md 4.6, which works for any
 /// Network. With TapeMode::recompute forward runs without recording and keeps each unit's input x (the conditioning is
-/// shared); backward runs the unit again on detached inputs with recording on, differentiates it with autograd, and hands
-/// the gradients down. With TapeMode::keep forward records at once. The last unit is always recorded by its forward.
-/// Gradients of the conditioning are summed in f32 over the units, last unit first. Both modes do the same operations on
-/// the same values: same loss, same gradients, bit for bit.
+/// shared); backward runs the unit again on detached inputs with recording on, differentiates it with autograd, and
+/// hands the gradients down. With TapeMode::keep forward records at once. The last unit is always recorded by its
+/// forward. Gradients of the conditioning are summed in f32 over the units, last unit first. Both modes do the same
+/// operations on the same values: same loss, same gradients, bit for bit.
 ///
-/// Call forward for units 0..n-1 in order, then backward for n-1..0. Parameter views passed to a recorded forward and to
-/// backward are leaves that require grad and hold the same values as in forward; with `keep` they are the very tensors
-/// that forward had. Their memory may hold other units' values in between, if nothing but raw writes put them there: the
-/// graph then reads what backward's caller has put back. One thread; CPU gradients run in the calling thread. Throws
-/// c10::Error when the network does.
+/// Call forward for units 0..n-1 in order, then backward for n-1..0. Parameter views passed to a recorded forward
+/// and to backward are leaves that require grad and hold the same values as in forward; with `keep` they are the
+/// very tensors that forward had. Their memory may hold other units' values in between, if nothing but raw writes
+/// put them there: the graph then reads what backward's caller has put back. One thread; CPU gradients run in the
+/// calling thread. Throws c10::Error when the network does.
 class UnitTape {
  public:
   /// `weight` scales the loss's gradient. The batch must outlive the tape.

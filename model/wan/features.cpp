@@ -166,8 +166,4 @@ Batch FeatureEncoder::encode(const Batch& samples) {
   return batch;
 }
 
-std::map<std::string, std::string> FeatureEncoder::content_hashes() const {
-  return {{"text_encoder", text_.content_hash()}, {"image_encoder", image_.content_hash()}};
-}
-
 }  // namespace troupe

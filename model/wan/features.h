@@ -71,8 +71,6 @@ class FeatureEncoder {
   /// in latent frame 0), then the latents of the frame [B, 3, H, W] in [-1, 1] followed by frames-1 frames of zeros.
   at::Tensor first_frame_channels(const at::Tensor& first_frame_B3HW, std::int64_t frames) const;
 
-  /// Content hash of each frozen part ("text_encoder", "image_encoder") for a checkpoint's manifest.
-  std::map<std::string, std::string> content_hashes() const;
   /// Bytes of parameters and tables, without the cache.
   std::int64_t bytes() const { return text_.bytes() + image_.bytes() + codec_->bytes(); }
   const LatentCodec& codec() const { return *codec_; }

@@ -3,14 +3,16 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 
-#include "base/hash.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/init.h"
 
 namespace troupe {
 namespace {
+
+constexpr std::int64_t kHashedTogether = std::int64_t{1} << 22;  // elements
 
 std::string shape_text(at::IntArrayRef sizes) {
   std::ostringstream out;
@@ -23,6 +25,19 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 }  // namespace
+
+void ContentHash::add(const std::string& name, const at::Tensor& tensor, at::ScalarType dtype) {
+  const std::byte zero{0};
+  hash_.update(bytes_of(name));
+  hash_.update({&zero, 1});
+  hash_.update(bytes_of(c10::toString(dtype)));
+  hash_.update({&zero, 1});
+  const auto stored = tensor.detach().cpu().contiguous().flatten();
+  for (std::int64_t begin = 0; begin < stored.numel(); begin += kHashedTogether) {
+    const auto piece = stored.narrow(0, begin, std::min(kHashedTogether, stored.numel() - begin)).to(dtype);
+    hash_.update({static_cast<const std::byte*>(piece.const_data_ptr()), piece.nbytes()});
+  }
+}
 
 at::Tensor initial_tensor(const ParamSpec& spec, std::uint64_t seed) {
   const UnitSpec unit{"", "", {spec}};
@@ -61,16 +76,8 @@ Result<FrozenParams> FrozenParams::from_tensors(const std::vector<ParamSpec>& sp
 }
 
 std::string FrozenParams::content_hash() const {
-  Xxh3Stream hash;
-  const std::byte zero{0};
-  for (const auto& [name, tensor] : view_.tensors()) {
-    const auto values = tensor.cpu().contiguous();
-    hash.update(bytes_of(name));
-    hash.update({&zero, 1});
-    hash.update(bytes_of(c10::toString(values.scalar_type())));
-    hash.update({&zero, 1});
-    hash.update({static_cast<const std::byte*>(values.data_ptr()), values.nbytes()});
-  }
+  ContentHash hash;
+  for (const auto& [name, tensor] : view_.tensors()) hash.add(name, tensor, tensor.scalar_type());
   return hash.hex();
 }
 

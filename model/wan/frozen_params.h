@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "model/shard/network.h"
 
@@ -14,6 +15,18 @@ namespace troupe {
 
 /// A whole parameter drawn as the engine draws its shards (model/shard/init.h): f32 on the CPU.
 at::Tensor initial_tensor(const ParamSpec& spec, std::uint64_t seed);
+
+/// XXH3-128 over named tensors in the order they are added: name, a zero byte, dtype, a zero byte, bytes.
+class ContentHash {
+ public:
+  /// Adds `tensor` as it is after a cast to `dtype`; of another dtype only a piece is cast at a time.
+  void add(const std::string& name, const at::Tensor& tensor, at::ScalarType dtype);
+  /// 32 hex digits.
+  std::string hex() const { return hash_.hex(); }
+
+ private:
+  Xxh3Stream hash_;
+};
 
 /// The parameters of a network that is never trained, whole on every rank. Immutable, so threads may share it.
 class FrozenParams {
@@ -27,7 +40,7 @@ class FrozenParams {
                                            std::map<std::string, at::Tensor> tensors);
 
   const ParamView& view() const { return view_; }
-  /// XXH3-128 over every tensor in the order of names: name, a zero byte, dtype, a zero byte, bytes. 32 hex digits.
+  /// ContentHash of every tensor in the order of names.
   std::string content_hash() const;
   std::int64_t bytes() const;
 

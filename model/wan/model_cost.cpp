@@ -1,9 +1,7 @@
 #include "model/wan/model_cost.h"
 
-#include "model/wan/clip_encoder.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/sequence_layout.h"
-#include "model/wan/t5_encoder.h"
 
 namespace troupe {
 namespace {
@@ -62,20 +60,23 @@ double head_flops(const ModelConfig& config, const SequenceLayout& layout) {
          2 * to_double(layout.video_tokens()) * d * 4 * to_double(dit.out_dim);
 }
 
-double t5_flops(const TextEncoderConfig& config) {
-  const double length = to_double(config.max_length), attn = to_double(config.dim_attn);
-  const double linears = 2 * length * to_double(config.dim) * (4 * attn + 3 * to_double(config.dim_ff));
-  return to_double(config.num_layers) * (linears + 4 * length * length * attn);
+/// Keys that attention reads as joined copies because they lie in several ranges.
+std::int64_t joined_keys(const std::vector<AttentionSegment>& segments) {
+  std::int64_t count = 0;
+  for (const auto& segment : segments) {
+    if (segment.keys.size() < 2) continue;
+    for (const auto& keys : segment.keys) count += keys.size();
+  }
+  return count;
 }
 
-double clip_flops(const ImageEncoderConfig& config) {
-  const double d = to_double(config.dim), side = to_double(config.image_size / config.patch_size);
-  const double tokens = side * side + 1, patch = 3 * to_double(config.patch_size * config.patch_size);
-  const double block = 2 * tokens * (4 * d * d + 2 * d * to_double(config.mlp_dim)) + 4 * tokens * tokens * d;
-  return to_double(config.num_layers - 1) * block + 2 * side * side * patch * d;
+/// Elements that one block's graph saves: per token its input, h1, q, k (raw and rotated), v, attention's result by
+/// segment and joined, y1, x1, h3, qc (raw and normed), both cross results and their sum, x2, h2, y2, u and gelu(u);
+/// joined keys and values; k (raw and normed) and v of the context.
+std::int64_t saved_elements(const DitConfig& dit, const SequenceLayout& run, std::int64_t context) {
+  return run.tokens() * (20 * dit.dim + 2 * dit.ffn_dim) + 2 * joined_keys(run.segments()) * dit.dim +
+         3 * context * dit.dim;
 }
-
-std::int64_t f32_bytes(const std::vector<ParamSpec>& specs) { return 4 * count_parameters({"", "", specs}); }
 
 }  // namespace
 
@@ -91,7 +92,8 @@ double DitCost::executed_forward_flops() const {
   return total;
 }
 
-DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int64_t bytes_per_element, bool trim) {
+DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int64_t bytes_per_element, bool trim,
+                 bool recompute) {
   const auto whole = planned_layout(config, window, false), run = planned_layout(config, window, trim);
   const auto patch_side = config.image_encoder.image_size / config.image_encoder.patch_size;
   const double text = to_double(config.text_encoder.max_length), image = to_double(1 + patch_side * patch_side);
@@ -126,10 +128,12 @@ DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int
   cost.activation_bytes_per_sample =
       bytes_per_element * ((config.dit.num_layers + 1) * run.tokens() * d + conditioning);
   cost.workspace_bytes_per_sample = 2 * bytes_per_element * run.tokens() * (19 * d + 2 * config.dit.ffn_dim);
-  cost.encoder_flops = t5_flops(config.text_encoder) + clip_flops(config.image_encoder);
-  const auto block_pixels = 3 * config.codec.stride_hw * config.codec.stride_hw;
-  cost.encoder_bytes = f32_bytes(t5_params(config.text_encoder)) + f32_bytes(clip_params(config.image_encoder)) +
-                       4 * config.codec.channels * (block_pixels * (1 + config.codec.stride_t) + 2);
+  if (!recompute) {
+    const auto saved = saved_elements(config.dit, run, static_cast<std::int64_t>(text + image));
+    cost.activation_bytes_per_sample =
+        bytes_per_element * (config.dit.num_layers * saved + run.tokens() * d + conditioning);
+    cost.workspace_bytes_per_sample /= 2;  // gradients of one block
+  }
   return cost;
 }
 

@@ -19,21 +19,21 @@ struct DitUnitCost {
   double executed_forward_flops = 0;  ///< per sample, what DitNetwork runs with its options
 };
 
-/// Size and work of the model, for placement's ModelCost.
+/// Size and work of the transformer, for placement's ModelCost. What is frozen beside it: encoder_cost.h.
 struct DitCost {
   std::vector<DitUnitCost> units;
-  std::int64_t tokens = 0;                       ///< nominal sequence length N = 2V + A + S
-  std::int64_t executed_tokens = 0;              ///< N' of the trimmed sequence
-  std::int64_t activation_bytes_per_sample = 0;  ///< unit inputs and conditioning kept by forward, full recompute
-  std::int64_t workspace_bytes_per_sample = 0;   ///< one block's recompute and backward (estimate, learner.md 4.6)
-  std::int64_t encoder_bytes = 0;                ///< frozen encoders in f32 and the codec's tables
-  double encoder_flops = 0;                      ///< per sample: T5 over all text tokens, CLIP
+  std::int64_t tokens = 0;           ///< nominal sequence length N = 2V + A + S
+  std::int64_t executed_tokens = 0;  ///< N' of the trimmed sequence
+  /// What forward keeps for backward: unit inputs and conditioning, and without recompute all that the blocks'
+  /// graphs save.
+  std::int64_t activation_bytes_per_sample = 0;
+  std::int64_t workspace_bytes_per_sample = 0;  ///< one block's recompute and backward (estimate, learner.md 4.6)
   double forward_flops() const;
   double executed_forward_flops() const;
 };
 
-/// `bytes_per_element` of activations: 4 for fp32, 2 for bf16.
+/// `bytes_per_element` of activations: 4 for fp32, 2 for bf16. `recompute`: activation_checkpoint.mode is full.
 DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int64_t bytes_per_element,
-                 bool trim = true);
+                 bool trim = true, bool recompute = true);
 
 }  // namespace troupe

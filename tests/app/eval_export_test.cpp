@@ -68,6 +68,16 @@ class EvalExportTest : public RunTest {
   std::filesystem::path run_;
 };
 
+TEST_F(EvalExportTest, ATrainedPolicyServesEveryProtocol) {
+  train();
+  for (const char* protocol : {"dreamzero", "openpi", "groot"}) {
+    const ProgramEnd end =
+        troupe({"serve", run_.string(), "--protocol", protocol, "--once-selftest", "--steps", "2", "--dtype", "bf16"});
+    EXPECT_EQ(end.exit_code, 0) << end.text();
+    EXPECT_THAT(end.out, HasSubstr("self-test ok")) << protocol;
+  }
+}
+
 TEST_F(EvalExportTest, ACheckpointIsEvaluatedAndExportedAndComesBackTheSame) {
   train();
   const std::string checkpoint = (run_ / "checkpoints/step_000003").string();

@@ -11,3 +11,11 @@ troupe_test(app/eval_export_test
   DEPENDS troupe::app troupe::test_program troupe::workers_video nlohmann_json::nlohmann_json
   LABELS integration)
 add_dependencies(app_eval_export_test troupe)
+# `convert weights` and `doctor --model`.
+troupe_test(app/weights_command_test
+  DEPENDS troupe::model_weights troupe::test_program nlohmann_json::nlohmann_json
+  LABELS integration ATEN)
+add_dependencies(app_weights_command_test troupe)
+troupe_test(app/plan_memory_test
+  DEPENDS troupe::app troupe::placement troupe::model_shard troupe::comm_collective troupe::workers_checkpoint troupe::workers_learner
+  LABELS unit ATEN)

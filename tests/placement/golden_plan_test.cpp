@@ -42,6 +42,7 @@ std::vector<std::string> case_names() {
 ModelCost cost_of(const std::string& name) {
   if (name == "5b") return testing::cost_5b();
   if (name == "14b") return testing::cost_14b();
+  if (name == "14b_lora") return testing::cost_14b_lora();
   EXPECT_EQ(name, "tiny");
   return testing::tiny_cost();
 }

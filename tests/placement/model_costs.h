@@ -66,6 +66,24 @@ inline ModelCost cost_14b() {
   return cost;
 }
 
+/// The same blocks frozen, with rank-4 adapters on six linears of each and 89 M parameters of state and action modules.
+inline ModelCost cost_14b_lora() {
+  ModelCost cost = cost_14b();
+  for (UnitCost& unit : cost.units) unit.trainable = false;
+  std::vector<std::int64_t> numels{89'000'000};
+  for (int i = 0; i < 40 * 4; ++i) {  // q k v o
+    numels.push_back(4 * 5120);
+    numels.push_back(5120 * 4);
+  }
+  for (int i = 0; i < 40 * 2; ++i) {  // ffn.0 and ffn.2
+    numels.push_back(4 * 5120);
+    numels.push_back(13'824 * 4);
+  }
+  cost.units.push_back(make_unit("resident", "resident", std::move(numels)));
+  cost.units.back().resident = true;
+  return cost;
+}
+
 /// global 8, micro 1, everything else at its default.
 inline JobConfig small_job() {
   JobConfig job;

@@ -11,11 +11,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Plan sample_plan(const char* cluster = "8xH200", const ModelCost& cost = testing::cost_5b()) {
+Plan sample_plan(const char* cluster = "8xH200", const ModelCost& cost = testing::cost_5b(), std::int64_t micro = 32) {
   JobConfig job = testing::small_job();
   job.precision.param = "bf16";
   job.training.global_batch_size = 256;
-  job.training.micro_batch_size = 32;
+  job.training.micro_batch_size = micro;
   return std::get<Plan>(make_plan(*pretend_cluster(cluster), job, cost));
 }
 
@@ -30,6 +30,22 @@ TEST(RenderTest, TableShowsRolesBatchAndMemoryFormula) {
   EXPECT_THAT(table, HasSubstr("32 x 8 x accum 1 = 256 samples/step; 2,000 steps = 512,000 samples"));
   EXPECT_THAT(table, HasSubstr("decoder -> learner: 192 x shm"));
   EXPECT_THAT(table, HasSubstr("warning"));
+}
+TEST(RenderTest, TableTellsFrozenFromTrainedParameters) {
+  JobConfig job = testing::small_job();
+  job.precision.param = "bf16";
+  const Plan plan = sample_plan("8xH200", testing::cost_14b_lora(), 2);
+  const std::string table = to_table(plan, job);
+  EXPECT_THAT(table, HasSubstr("e9 frozen params x 2 B + 101.62e6 params x 18 B"));
+  EXPECT_THAT(table, HasSubstr("12 B/trained + 4 B/frozen param"));
+}
+TEST(RenderTest, FrozenParametersSurviveTheRoundTrip) {
+  const std::string text = to_json(sample_plan("8xH200", testing::cost_14b_lora(), 2));
+  const auto back = plan_from_json(text);
+  ASSERT_TRUE(back) << back.error().message();
+  EXPECT_GT(back->frozen_parameters, 15'000'000'000);
+  EXPECT_EQ(to_json(*back), text);
+  EXPECT_EQ(to_json(sample_plan()).find("frozen_parameters"), std::string::npos) << "absent where nothing is frozen";
 }
 TEST(RenderTest, TableHasNoTrailingBlanks) {
   const std::string table = to_table(sample_plan("cpu64-256G", testing::tiny_cost()), testing::small_job());

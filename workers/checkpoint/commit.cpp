@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/durable_file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "workers/checkpoint/files.h"
 #include "workers/checkpoint/reader.h"
 
 namespace troupe {

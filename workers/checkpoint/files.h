@@ -8,20 +8,6 @@
 
 namespace troupe {
 
-/// The sentence "path: what: cause" for an errno; resource_exhausted for a full disk or quota, not_found for a
-/// missing path, else unavailable.
-Error file_error(const std::string& path, std::string_view what, int cause);
-
-/// Flushes a directory's entries to disk.
-Result<void> sync_directory(const std::string& path);
-
-/// Writes `path` so that after a crash it holds either all of `bytes` or what it held before: path.tmp, fsync,
-/// rename, fsync of the directory.
-Result<void> write_file_durably(const std::string& path, std::string_view bytes);
-
-/// Writes and fsyncs `path` in place; a crash may leave it half there.
-Result<void> write_file_synced(const std::string& path, std::string_view bytes);
-
 /// The whole file as text. Errors: not_found, data_loss when it is larger than `limit` bytes.
 Result<std::string> read_text_file(const std::string& path, std::int64_t limit);
 

@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/durable_file.h"
 #include "base/hash.h"
-#include "workers/checkpoint/files.h"
 
 namespace troupe {
 

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/durable_file.h"
 #include "model/io/safetensors.h"
-#include "workers/checkpoint/files.h"
 
 namespace troupe {
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/durable_file.h"
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/log.h"

@@ -9,9 +9,9 @@
 #include <optional>
 #include <set>
 
+#include "base/durable_file.h"
 #include "model/wan/lora.h"
 #include "model/wan/weights/load_features.h"
-#include "workers/checkpoint/files.h"
 #include "workers/checkpoint/tensors.h"
 #include "workers/checkpoint/weight_shards.h"
 #include "workers/data/file_checks.h"

@@ -6,13 +6,7 @@
 #include "model/wan/clip_encoder.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/t5_encoder.h"
-#if __has_include("model/wan/vae_params.h")
 #include "model/wan/vae_params.h"
-#define VAE_PARAMS(c) vae_params(c)
-#else
-#define VAE_PARAMS(c) \
-  std::vector<ParamSpec> {}
-#endif
 
 namespace troupe {
 namespace {

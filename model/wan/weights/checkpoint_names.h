@@ -17,13 +17,14 @@ enum class Component : std::uint8_t { dit, text_encoder, image_encoder, vae };
 /// Where a stored tensor belongs.
 struct StoredName {
   Component component = Component::dit;
-  std::string name;  ///< as in dreamzero-model.md 7.2-7.3 without any prefix; adapters end in .lora_A.weight or .lora_B.weight
+  /// As in dreamzero-model.md 7.2-7.3 without any prefix; adapters end in .lora_A.weight or .lora_B.weight.
+  std::string name;
 };
 
 /// Reads the name of a stored tensor: the prefixes action_head.model., action_head.text_encoder.,
-/// action_head.image_encoder.model., action_head.vae.model. (or none: then `component` says what the file holds), PEFT's
-/// base_model.model. and .base_layer., and adapter names with or without ".default" are taken away. Nothing for a tensor
-/// of no component (CLIP's textual.*).
+/// action_head.image_encoder.model., action_head.vae.model. (or none: then `component` says what the file holds),
+/// PEFT's base_model.model. and .base_layer., and adapter names with or without ".default" are taken away. Nothing for
+/// a tensor of no component (CLIP's textual.*).
 std::optional<StoredName> read_stored_name(std::string_view stored, Component component);
 
 /// The full name in a DreamZero checkpoint.

@@ -23,8 +23,8 @@ struct ComponentKeys {
   std::map<std::string, AdapterNames> adapters;  ///< by the plain name of the weight they adapt
 };
 
-/// The stored names that belong to `wanted`; names without a prefix belong to `unprefixed`. Errors: invalid_argument when
-/// two stored names mean one tensor.
+/// The stored names that belong to `wanted`; names without a prefix belong to `unprefixed`. Errors: invalid_argument
+/// when two stored names mean one tensor.
 Result<ComponentKeys> component_keys(const std::vector<std::string>& stored, Component unprefixed, Component wanted);
 
 /// True when tensors of these shapes are the same up to a scalar that is stored as [1], or the other way round.

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/durable_file.h"
 #include "base/hash.h"
-#include "model/io/durable_file.h"
 
 namespace troupe {
 namespace {
@@ -90,7 +90,7 @@ Result<ConversionRecord> read_record(const std::string& folder) {
 
 Result<void> write_record(const std::string& folder, const ConversionRecord& record) {
   const nlohmann::json root = {{"format", 1}, {"request", record.request}, {"finished", record.finished}};
-  return write_text_durably((fs::path(folder) / kRecordName).string(), root.dump(2) + "\n");
+  return write_file_durably((fs::path(folder) / kRecordName).string(), root.dump(2) + "\n");
 }
 
 Result<ConversionRecord> resume_record(const std::string& folder, const ConversionRecord& fresh,

@@ -5,10 +5,10 @@
 
 #include <filesystem>
 
+#include "base/durable_file.h"
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "model/io/durable_file.h"
 #include "model/io/mapped_file.h"
 #include "model/io/weight_index.h"
 #include "model/wan/weights/conversion_record.h"
@@ -57,7 +57,7 @@ Result<void> write_index(const PlannedCheckpoint& checkpoint, const std::string&
       bytes += tensor_bytes(tensor.declared);
     }
   }
-  return write_text_durably((fs::path(folder) / checkpoint.index_path).string(), weight_index_text(map, bytes));
+  return write_file_durably((fs::path(folder) / checkpoint.index_path).string(), weight_index_text(map, bytes));
 }
 
 Result<void> write_checkpoint(const TensorSource& source, const PlannedCheckpoint& checkpoint,

@@ -39,12 +39,10 @@ struct ConvertedFile {
 };
 
 /// Writes what inspect_weights() reported of `source` in another layout. Values are streamed: beside the mapping,
-/// memory
-/// is bounded by one tensor that is not contiguous in a .pth, else by a few MiB. Equal requests give equal bytes, also
-/// when interrupted and repeated: each file is written as NAME.tmp, synced and renamed, and `conversion.json` lists the
-/// request, a fingerprint of the source and the digest of every finished file; a repeated call verifies those and
-/// writes
-/// the rest. An index is written last.
+/// memory is bounded by one tensor that is not contiguous in a .pth, else by a few MiB. Equal requests give equal
+/// bytes, also when interrupted and repeated: each file is written as NAME.tmp, synced and renamed, and
+/// `conversion.json` lists the request, a fingerprint of the source and the digest of every finished file; a repeated
+/// call verifies those and writes the rest. An index is written last.
 /// Errors: invalid_argument (the report is not sound, a tensor is no float where it must be, adapters that do not fit
 /// their weight); failed_precondition (the folder holds another conversion or files of the result's names that this
 /// conversion did not write); resource_exhausted; unavailable; data_loss.

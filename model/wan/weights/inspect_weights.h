@@ -44,8 +44,7 @@ struct WeightsReport {
 /// Reads names, shapes and dtypes; no values. `component`: what names without a prefix belong to; nothing: guessed from
 /// the names. `model`: what is expected; nothing: sizes are inferred from the shapes, so that only the pattern is
 /// checked. Errors: invalid_argument when either cannot be told, two stored names are one tensor, or an adapter lacks
-/// its
-/// other half.
+/// its other half.
 Result<WeightsReport> inspect_weights(const TensorSource& source, std::optional<Component> component,
                                       const std::optional<ModelConfig>& model);
 

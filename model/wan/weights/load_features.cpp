@@ -37,40 +37,57 @@ const std::string& path_of(const ModelInitConfig& init, Component component) {
   return init.mode == "dreamzero" ? init.path : kNowhere;
 }
 
-Result<std::map<std::string, at::Tensor>> read_file(const ModelConfig& config, Component component,
-                                                    const std::string& path, at::ScalarType dtype) {
+/// Hands a component's tensors to `visit` in the order of names, from its file or drawn from the seed.
+Result<void> visit_frozen_component(const ModelConfig& config, Component component, std::uint64_t seed,
+                                    const VisitTensor& visit) {
+  const std::string& path = path_of(config.init, component);
+  if (path.empty()) {
+    std::map<std::string, ParamSpec> by_name;
+    for (auto& spec : component_params(config, component)) by_name[spec.name] = spec;
+    for (const auto& [name, spec] : by_name) {
+      visit(name, initial_tensor({draw_prefix(component) + name, spec.shape, spec.init}, seed));
+    }
+    return {};
+  }
   TROUPE_ASSIGN(const auto source, WeightSource::open(path));
-  TROUPE_ASSIGN(auto loaded, load_component(source, config, component, dtype));
-  for (const auto* names : {&loaded.keys.missing, &loaded.keys.unexpected}) {
+  TROUPE_ASSIGN(const KeyDifference keys, visit_component(source, config, component, visit));
+  for (const auto* names : {&keys.missing, &keys.unexpected}) {
     if (names->empty()) continue;
     return Error{
         Errc::invalid_argument,
         fmt::format("{}: {} tensors of the {} {}, the first is '{}'", path, names->size(), component_name(component),
-                    names == &loaded.keys.missing ? "are missing" : "are not part of the configured model",
-                    names->front())};
+                    names == &keys.missing ? "are missing" : "are not part of the configured model", names->front())};
   }
-  return std::move(loaded.tensors);
+  return {};
 }
 
 }  // namespace
 
 Result<FrozenParams> load_frozen_component(const ModelConfig& config, Component component, at::ScalarType dtype,
                                            std::uint64_t seed) {
-  const auto specs = component_params(config, component);
-  const std::string& path = path_of(config.init, component);
-  if (!path.empty()) {
-    TROUPE_ASSIGN(auto tensors, read_file(config, component, path, dtype));
-    return FrozenParams::from_tensors(specs, std::move(tensors));
-  }
-  if (config.init.mode != "random") {
+  if (path_of(config.init, component).empty() && config.init.mode != "random") {
     log::warn("model.init names no file for the {}: it starts from random values drawn from job.seed and stays frozen",
               component_name(component));
   }
-  std::map<std::string, at::Tensor> drawn;
-  for (const auto& spec : specs) {
-    drawn[spec.name] = initial_tensor({draw_prefix(component) + spec.name, spec.shape, spec.init}, seed).to(dtype);
+  std::map<std::string, at::Tensor> tensors;
+  TROUPE_TRY(visit_frozen_component(config, component, seed, [&](const std::string& name, const at::Tensor& tensor) {
+    tensors.emplace(name, tensor.to(dtype));
+  }));
+  return FrozenParams::from_tensors(component_params(config, component), std::move(tensors));
+}
+
+Result<std::map<std::string, std::string>> frozen_content_hashes(const ModelConfig& config, at::ScalarType dtype,
+                                                                 std::uint64_t seed) {
+  std::map<std::string, std::string> hashes;
+  for (const auto component : {Component::text_encoder, Component::image_encoder, Component::vae}) {
+    if (component == Component::vae && config.codec.type == "dct") continue;
+    ContentHash hash;
+    TROUPE_TRY(visit_frozen_component(config, component, seed, [&](const std::string& name, const at::Tensor& tensor) {
+      hash.add(name, tensor, dtype);
+    }));
+    hashes[component_name(component)] = hash.hex();
   }
-  return FrozenParams::from_tensors(specs, std::move(drawn));
+  return hashes;
 }
 
 Result<std::unique_ptr<FeatureEncoder>> load_features(const ModelConfig& config, at::ScalarType dtype,

@@ -3,7 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "configs/model_config.h"
@@ -26,5 +28,11 @@ Result<std::unique_ptr<FeatureEncoder>> load_features(const ModelConfig& config,
 /// One of the three networks of load_features by itself, under its names in a checkpoint; no tensor with codec dct.
 Result<FrozenParams> load_frozen_component(const ModelConfig& config, Component component, at::ScalarType dtype,
                                            std::uint64_t seed);
+
+/// FrozenParams::content_hash of each network of load_features, by component_name ("text_encoder", "image_encoder", and
+/// "vae" unless the codec is dct), for whoever describes a job without running it: tensors are read or drawn one at a
+/// time and none is kept. Errors: those of load_features.
+Result<std::map<std::string, std::string>> frozen_content_hashes(const ModelConfig& config, at::ScalarType dtype,
+                                                                 std::uint64_t seed);
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -82,7 +83,18 @@ Result<void> check_pairs(const WeightSource& source, const ComponentKeys& keys, 
 
 Result<LoadedComponent> load_component(const SourcePtr& source, const ModelConfig& config, Component component,
                                        at::ScalarType dtype, double lora_scale) {
-  const auto specs = component_params(config, component);
+  LoadedComponent out;
+  const auto keep = [&](const std::string& name, const at::Tensor& tensor) {
+    out.tensors.emplace(name, tensor.to(dtype));
+  };
+  TROUPE_ASSIGN(out.keys, visit_component(source, config, component, keep, lora_scale));
+  return out;
+}
+
+Result<KeyDifference> visit_component(const SourcePtr& source, const ModelConfig& config, Component component,
+                                      const VisitTensor& visit, double lora_scale) {
+  auto specs = component_params(config, component);
+  std::sort(specs.begin(), specs.end(), [](const ParamSpec& a, const ParamSpec& b) { return a.name < b.name; });
   std::set<std::string> wanted;
   for (const auto& spec : specs) wanted.insert(spec.name);
   auto keys = component_keys(source->names(), component, component);
@@ -92,12 +104,11 @@ Result<LoadedComponent> load_component(const SourcePtr& source, const ModelConfi
     TROUPE_ASSIGN(const TensorInfo info, source->info(stored));
     return info.shape;
   };
-  LoadedComponent out;
-  TROUPE_ASSIGN(out.keys, compare_keys(*keys, specs, shape_of));
-  if (!out.keys.misshapen.empty()) {
+  TROUPE_ASSIGN(KeyDifference difference, compare_keys(*keys, specs, shape_of));
+  if (!difference.misshapen.empty()) {
     return Error{Errc::invalid_argument,
                  fmt::format("{}: {} (one of {} tensors of the {} whose shapes do not fit model.*)", source->path(),
-                             out.keys.misshapen.front(), out.keys.misshapen.size(), component_name(component))};
+                             difference.misshapen.front(), difference.misshapen.size(), component_name(component))};
   }
   for (const auto& spec : specs) {
     const auto found = keys->weights.find(spec.name);
@@ -107,9 +118,9 @@ Result<LoadedComponent> load_component(const SourcePtr& source, const ModelConfi
     if (adapter != keys->adapters.end()) {
       TROUPE_ASSIGN(tensor, merge_adapter(source, tensor, found->second, adapter->second, lora_scale));
     }
-    out.tensors.emplace(spec.name, tensor.to(dtype).view(spec.shape));
+    visit(spec.name, tensor.view(spec.shape));
   }
-  return out;
+  return difference;
 }
 
 }  // namespace troupe

@@ -1,6 +1,5 @@
-// Feeds damaged files to the readers of outside bytes: safetensors, its index, PyTorch's zip of a pickle. Real
-// headers and
-// archives are changed by a generator with a fixed seed, so that a finding repeats: fuzz_readers SECONDS [SEED].
+// Feeds damaged files to the readers of outside bytes: safetensors, its index, PyTorch's zip of a pickle. Real headers
+// and archives are changed by a generator with a fixed seed, so that a finding repeats: fuzz_readers SECONDS [SEED].
 // An input must be read whole (every value is touched) or refused with an error that names the file and an offset;
 // everything else, a crash above all, is a finding. The time is a budget, not a judge.
 #include <fmt/format.h>
@@ -87,6 +86,12 @@ std::vector<std::string> recorded_safetensors() {
     if (out.size() == 8) break;
   }
   return out;
+}
+
+/// The file of PyTorch that is checked in.
+std::string recorded_archive() {
+  std::ifstream in(TROUPE_SOURCE_DIR "/tests/golden/weights/state_dict.pth", std::ios::binary);
+  return {(std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()};
 }
 
 std::vector<PthTensor> described_tensors() {
@@ -227,8 +232,8 @@ struct Fuzzer {
   explicit Fuzzer(std::uint64_t seed) : random(seed), headers(recorded_safetensors()) {
     headers.push_back(written_safetensors());
     pickle = state_dict_pickle(described_tensors());
-    archives = {archive_of(pickle, {}), archive_of(pickle, {.zip64 = true}),
-                archive_of(pickle, {.descriptors = false})};
+    archives = {archive_of(pickle, {}), archive_of(pickle, {.zip64 = true}), archive_of(pickle, {.descriptors = false}),
+                recorded_archive()};
     index = weight_index_text(
         {{"a.weight", "model-00001-of-00002.safetensors"}, {"b.weight", "model-00002-of-00002.safetensors"}}, 96);
   }

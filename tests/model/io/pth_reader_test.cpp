@@ -51,7 +51,7 @@ class PthReaderTest : public ::testing::Test {
     const auto bytes = reader.read(name, gathered);
     EXPECT_TRUE(bytes) << bytes.error().message();
     std::vector<T> out(bytes->size() / sizeof(T));
-    std::memcpy(out.data(), bytes->data(), bytes->size());
+    if (!bytes->empty()) std::memcpy(out.data(), bytes->data(), bytes->size());
     return out;
   }
 
@@ -299,8 +299,54 @@ TEST_F(PthReaderTest, OverlappingAndRepeatedEntriesAreRefused) {
   bytes.replace(entry + 42, 4, little(local, 4));
   EXPECT_THAT(error_of(bytes), HasSubstr("overlaps"));
 }
+TEST_F(PthReaderTest, AFileThatPyTorchWroteIsRead) {
+  const auto reader = PthReader::open(TROUPE_SOURCE_DIR "/tests/golden/weights/state_dict.pth");
+  ASSERT_TRUE(reader) << reader.error().message();
+  EXPECT_THAT(reader->names(),
+              ElementsAre("blocks.0.attn.k.weight", "blocks.0.attn.o.weight", "blocks.0.attn.q.weight",
+                          "blocks.0.attn.v.weight", "blocks.0.norm1.weight", "empty", "ids", "log_scale", "mask"));
+  // element (row, column) of the storage that four of them share is (6 row + column) / 8
+  std::vector<float> base(24), turned, window;
+  for (std::size_t i = 0; i < 24; ++i) base[i] = static_cast<float>(i) / 8;
+  for (std::size_t column = 0; column < 6; ++column) {
+    for (std::size_t row = 0; row < 4; ++row) turned.push_back(base[6 * row + column]);
+  }
+  for (const std::size_t row : {1, 2}) {
+    for (const std::size_t column : {2, 3, 4}) window.push_back(base[6 * row + column]);
+  }
+  EXPECT_EQ(values_of<float>(*reader, "blocks.0.attn.q.weight"), base);
+  EXPECT_EQ(values_of<float>(*reader, "blocks.0.attn.k.weight"), turned);
+  EXPECT_EQ(values_of<float>(*reader, "blocks.0.attn.v.weight"), window);
+  EXPECT_EQ(values_of<float>(*reader, "blocks.0.attn.o.weight"),
+            std::vector<float>(base.begin() + 12, base.begin() + 18));
+  EXPECT_THAT(reader->declaration("blocks.0.attn.k.weight")->shape, ElementsAre(6, 4));
+  EXPECT_THAT(reader->declaration("blocks.0.attn.v.weight")->shape, ElementsAre(2, 3));
+  EXPECT_EQ(reader->declaration("blocks.0.norm1.weight")->dtype, "BF16");
+  EXPECT_THAT(values_of<std::uint16_t>(*reader, "blocks.0.norm1.weight"),
+              ElementsAre(0xBF80, 0xBF40, 0xBF00, 0xBE80, 0, 0x3E80));
+  EXPECT_TRUE(reader->declaration("log_scale")->shape.empty());
+  EXPECT_THAT(values_of<float>(*reader, "log_scale"), ElementsAre(2.5F));
+  EXPECT_THAT(values_of<std::int64_t>(*reader, "ids"), ElementsAre(-1, std::int64_t{1} << 40));
+  EXPECT_EQ(reader->declaration("mask")->dtype, "BOOL");
+  EXPECT_THAT(values_of<std::uint8_t>(*reader, "mask"), ElementsAre(1, 0, 1));
+  EXPECT_EQ(reader->declaration("empty")->dtype, "F16");
+  EXPECT_THAT(reader->declaration("empty")->shape, ElementsAre(0, 3));
+  EXPECT_TRUE(values_of<std::uint16_t>(*reader, "empty").empty());
+}
+TEST_F(PthReaderTest, FilesOfOtherFormatsOfPyTorchAreRefusedWithTheRemedy) {
+  // torch.save(..., _use_new_zipfile_serialization=False), as every release before 1.6 wrote
+  const std::string old = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.";
+  const auto message = error_of(old + std::string(200, 'x'));
+  EXPECT_THAT(message, HasSubstr("before version 1.6"));
+  EXPECT_THAT(message, HasSubstr("weights_only=True"));
+  // PyTorch's own weights_only reader refuses these too
+  EXPECT_THAT(error_of(pth_bytes("\x80\x04\x95", {{"0", values_}})),
+              ::testing::AllOf(HasSubstr("PROTO 4"), HasSubstr("without pickle_protocol")));
+  EXPECT_THAT(error_of_pickle(PickleBytes().global("argparse", "Namespace").raw(")R.")),
+              HasSubstr("save the state dict alone"));
+}
 TEST_F(PthReaderTest, OtherContainersAreRefused) {
-  EXPECT_THAT(error_of("\x80\x02\x8a\x0a"), HasSubstr("not a zip archive"));
+  EXPECT_THAT(error_of("PK\x03\x04 and no more"), HasSubstr("not a zip archive"));
   EXPECT_THAT(error_of(stored_zip({{"w/code.py", "x"}})), HasSubstr("no data.pkl"));
   EXPECT_EQ(PthReader::open((folder_ / "none.pth").string()).error().code(), Errc::not_found);
 }

@@ -242,14 +242,6 @@ TEST(FeatureEncoderTest, FirstFrameChannelsHoldTheMaskAndALatentOfTheFirstFrameA
   EXPECT_TRUE(at::equal(encoder->encode(samples).at(batch_keys::kFirstFrame), y));
 }
 
-TEST(FeatureEncoderTest, HashesNameEachFrozenPart) {
-  const auto hashes = make_encoder(small_config(), 1)->content_hashes();
-  EXPECT_EQ(hashes, make_encoder(small_config(), 1)->content_hashes());
-  ASSERT_EQ(hashes.size(), 2U);
-  EXPECT_NE(hashes.at("text_encoder"), hashes.at("image_encoder"));
-  EXPECT_NE(hashes, make_encoder(small_config(), 2)->content_hashes());
-}
-
 TEST(FeatureEncoderTest, AMaskWithAHoleIsRefused) {
   const auto encoder = make_encoder(small_config(), 1);
   const auto ids = at::ones({1, 3}, at::TensorOptions().dtype(at::kLong));

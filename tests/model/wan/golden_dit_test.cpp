@@ -97,7 +97,19 @@ at::Tensor to_reference_order(const at::Tensor& x_BNC, const SequenceLayout& lay
   return at::empty_like(x_BNC).index_copy(1, at::tensor(layout.reference_rows()), x_BNC);
 }
 
-/// Activations that the unit interface shows: embeddings, time rows, and every block's output.
+/// What block 0 of the untrimmed network passes through.
+BlockSave first_block_activations(const GoldenDitCase& golden, const DitNetwork& network, const Carry& carry,
+                                  const SequenceLayout& layout) {
+  const auto& dit = network.config().dit;
+  const auto rope = make_rope_tables(layout, dit.dim / dit.num_heads, carry.x.scalar_type());
+  const auto plan = make_block_plan(dit, layout, rope, golden.decoupled(), /*outputs_only=*/false);
+  BlockSave save;
+  (void)transformer_block(plan, testing::view_of(network.units()[1], golden.weights), "blocks.0.", carry.x,
+                          carry.conditioning, &save);
+  return save;
+}
+
+/// Activations that the unit interface shows: embeddings, time rows, every block's output and the inside of the first.
 TEST_P(GoldenDitTest, ActivationsMatchTheReference) {
   const GoldenDitCase golden(GetParam());
   const auto batch = golden.batch();
@@ -111,12 +123,12 @@ TEST_P(GoldenDitTest, ActivationsMatchTheReference) {
   const auto video = layout.video_tokens(), actions = layout.blocks * layout.actions_per_block;
   const auto states = layout.blocks * layout.states_per_block;
   const auto rest = video + actions + states;
-  const auto e = to_reference_order(
-      spread_time_rows(carry.conditioning[dit_conditioning::kTimeRows], layout, golden.decoupled(), false), layout);
-  const auto e0 = to_reference_order(spread_time_rows(carry.conditioning[dit_conditioning::kModulationRows].flatten(2),
-                                                      layout, golden.decoupled(), false),
-                                     layout)
-                      .unflatten(-1, {6, -1});
+  const auto time_row = time_row_of(layout, golden.decoupled());
+  const auto rows_of = [&](std::size_t conditioning) {
+    return to_reference_order(carry.conditioning[conditioning].index_select(1, time_row), layout);
+  };
+  const auto e = rows_of(dit_conditioning::kTimeRows), e0 = rows_of(dit_conditioning::kModulationRows);
+  const auto save = first_block_activations(golden, network, carry, layout);
   std::map<std::string, at::Tensor> got = {{"patch_clean", x.narrow(1, 0, video)},
                                            {"patch_noisy", x.narrow(1, video, video)},
                                            {"action_features", x.narrow(1, 2 * video, actions)},
@@ -126,7 +138,15 @@ TEST_P(GoldenDitTest, ActivationsMatchTheReference) {
                                            {"e_clean", e.narrow(1, 0, video)},
                                            {"e_noisy", e.narrow(1, video, rest)},
                                            {"e0_clean", e0.narrow(1, 0, video)},
-                                           {"e0_noisy", e0.narrow(1, video, rest)}};
+                                           {"e0_noisy", e0.narrow(1, video, rest)},
+                                           {"block0.self_attn_in", to_reference_order(save.self_in, layout)},
+                                           {"block0.q_rope", to_reference_order(save.q, layout)},
+                                           {"block0.k_rope", to_reference_order(save.k, layout)},
+                                           {"block0.v", to_reference_order(save.v.flatten(2), layout)},
+                                           {"block0.self_attn_pre_o", to_reference_order(save.self_attended, layout)},
+                                           {"block0.self_attn_out", to_reference_order(save.self_out, layout)},
+                                           {"block0.cross_attn_pre_o", to_reference_order(save.cross_attended, layout)},
+                                           {"block0.ffn_in", to_reference_order(save.ffn_in, layout)}};
   for (std::size_t i = 0; i < trace.size(); ++i) {
     got["block" + std::to_string(i) + ".out"] = to_reference_order(trace[i], layout);
   }

@@ -115,6 +115,45 @@ TEST_F(LoadFeaturesTest, Bf16EncodersStayNearFp32OnesAndTakeHalfTheRoom) {
   EXPECT_LT((*narrow)->bytes(), (*wide)->bytes());
 }
 
+TEST_F(LoadFeaturesTest, HashesAreThoseOfTheLoadedParts) {
+  auto c = config("wan21");
+  const auto check = [&](at::ScalarType dtype) {
+    const auto hashes = frozen_content_hashes(c, dtype, kSeed);
+    ASSERT_TRUE(hashes) << hashes.error().message();
+    ASSERT_EQ(hashes->size(), 3U);
+    for (const auto component : {Component::text_encoder, Component::image_encoder, Component::vae}) {
+      const auto loaded = load_frozen_component(c, component, dtype, kSeed);
+      ASSERT_TRUE(loaded);
+      EXPECT_EQ(hashes->at(component_name(component)), loaded->content_hash()) << component_name(component);
+    }
+  };
+  check(at::kFloat);
+  const auto drawn_hashes = *frozen_content_hashes(c, at::kFloat, kSeed);
+  EXPECT_NE(drawn_hashes, *frozen_content_hashes(c, at::kFloat, kSeed + 1));
+  EXPECT_NE(drawn_hashes, *frozen_content_hashes(c, at::kBFloat16, kSeed));
+  c.init.text_encoder = store("t5.safetensors", drawn(c, Component::text_encoder, 50));
+  check(at::kFloat);
+  check(at::kBFloat16);
+  const auto with_file = *frozen_content_hashes(c, at::kFloat, kSeed);
+  EXPECT_NE(with_file.at("text_encoder"), drawn_hashes.at("text_encoder"));
+  EXPECT_EQ(with_file.at("vae"), drawn_hashes.at("vae"));
+}
+
+TEST_F(LoadFeaturesTest, TheHashOfATensorCastInPiecesIsThatOfTheWhole) {
+  const auto stored = at::arange((std::int64_t{1} << 22) + 5).to(at::kFloat).div_(7);
+  ContentHash pieces, whole;
+  pieces.add("w", stored, at::kBFloat16);
+  whole.add("w", stored.to(at::kBFloat16), at::kBFloat16);
+  EXPECT_EQ(pieces.hex(), whole.hex());
+}
+
+TEST_F(LoadFeaturesTest, ACodecWithoutWeightsHasNoHash) {
+  const auto hashes = frozen_content_hashes(config(), at::kFloat, kSeed);
+  ASSERT_TRUE(hashes);
+  ASSERT_EQ(hashes->size(), 2U);
+  EXPECT_NE(hashes->at("text_encoder"), hashes->at("image_encoder"));
+}
+
 TEST_F(LoadFeaturesTest, WhatAFileLacksIsNamed) {
   auto c = config();
   auto tensors = drawn(c, Component::text_encoder, 50);
@@ -124,6 +163,7 @@ TEST_F(LoadFeaturesTest, WhatAFileLacksIsNamed) {
   ASSERT_FALSE(loaded);
   EXPECT_THAT(loaded.error().message(), HasSubstr("norm.weight"));
   EXPECT_THAT(loaded.error().message(), HasSubstr("t5.safetensors"));
+  EXPECT_EQ(frozen_content_hashes(c, at::kFloat, kSeed).error().message(), loaded.error().message());
   c.init.text_encoder = folder_ / "absent.safetensors";
   EXPECT_EQ(load_features(c, at::kFloat, kSeed).error().code(), Errc::not_found);
 }

@@ -1,0 +1,143 @@
+// What the planner prints of a learner's memory is what the engine, the encoders and the checkpointer allocate.
+#include <gmock/gmock.h>
+
+#include "app/job_setup.h"
+#include "comm/collective.h"
+#include "configs/loader.h"
+#include "model/shard/engine.h"
+#include "model/wan/dit.h"
+#include "placement/memory_model.h"
+#include "placement/pretend.h"
+#include "workers/checkpoint/checkpoint_state.h"
+#include "workers/checkpoint/writer.h"
+#include "workers/learner/sft_task.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+JobConfig load_tiny(const std::vector<std::string>& overrides) {
+  const LoadOutcome loaded = load_job("presets/dreamzero_tiny.yaml", overrides);
+  EXPECT_TRUE(loaded.config) << (loaded.errors.empty() ? "" : loaded.errors.front());
+  return loaded.config ? loaded.config->job : JobConfig{};
+}
+
+ModelCost cost_of(const JobConfig& job) {
+  auto cost = model_cost(job);
+  EXPECT_TRUE(cost) << cost.error().message();
+  return cost ? *cost : ModelCost{};
+}
+
+/// As LearnerRank makes it.
+std::unique_ptr<Engine> make_engine(const JobConfig& job) {
+  return std::make_unique<Engine>(
+      std::make_shared<DitNetwork>(job.model, job.data.window.chunks),
+      EngineOptions{.param_dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
+                    .param_slots = static_cast<int>(job.parallelism.param_slots),
+                    .grad_slots = static_cast<int>(job.parallelism.grad_slots),
+                    .recompute = job.activation_checkpoint.mode == "full"});
+}
+
+struct Case {
+  std::string name;
+  std::vector<std::string> overrides;
+};
+
+std::string name_of(const ::testing::TestParamInfo<std::tuple<Case, int>>& info) {
+  return std::get<0>(info.param).name + "On" + std::to_string(std::get<1>(info.param));
+}
+
+class PlanMemoryTest : public ::testing::TestWithParam<std::tuple<Case, int>> {
+ protected:
+  const JobConfig job_ = load_tiny(std::get<0>(GetParam()).overrides);
+  const int world_ = std::get<1>(GetParam());
+};
+
+TEST_P(PlanMemoryTest, PlannedBytesAreTheBytesThatTheEngineAllocates) {
+  const MemoryTable planned = learner_memory(job_, cost_of(job_), world_, 0);
+  const auto group = make_thread_group(world_, std::chrono::seconds(10));
+  const auto collective = join_thread_group(group, 0);
+  const auto engine = make_engine(job_);
+  engine->attach(*collective);
+  const auto allocated = engine->bytes();
+  EXPECT_EQ(allocated.at("shards"), planned.shard_bytes);
+  EXPECT_EQ(allocated.at("slots"), planned.param_slot_bytes);
+  EXPECT_EQ(allocated.at("gradients"), planned.grad_slot_bytes);
+  EXPECT_EQ(static_cast<std::int64_t>(engine->snapshot_bytes()), planned.snapshot_bytes);
+
+  Manifest manifest;
+  manifest.world = world_;
+  manifest.units = manifest_units(engine->units(), engine->layouts());
+  EXPECT_EQ(snapshot_bytes(manifest), planned.snapshot_bytes) << "what the checkpointer maps";
+}
+
+TEST_P(PlanMemoryTest, PlannerAndEnginePadUnitsAlike) {
+  const auto engine = make_engine(job_);
+  const ModelCost cost = cost_of(job_);
+  ASSERT_EQ(cost.units.size(), engine->units().size());
+  for (std::size_t u = 0; u < cost.units.size(); ++u) {
+    EXPECT_EQ(cost.units[u].name, engine->units()[u].name);
+    EXPECT_EQ(cost.units[u].trainable, engine->units()[u].trainable) << cost.units[u].name;
+    EXPECT_EQ(padded_numel(cost.units[u].numels, world_), engine->layouts()[u].padded(world_)) << cost.units[u].name;
+  }
+}
+
+const std::vector<std::string> kLora{"model.train_architecture=lora"};
+const Case kCases[] = {
+    {"Full", {}},
+    {"FullBf16", {"precision.param=bf16"}},
+    {"FullKept", {"activation_checkpoint.mode=none"}},
+    {"Lora", kLora},
+    {"LoraBf16", {"model.train_architecture=lora", "precision.param=bf16"}},
+    {"LoraKept", {"model.train_architecture=lora", "activation_checkpoint.mode=none"}},
+    {"LoraOfManySlots", {"model.train_architecture=lora", "parallelism.param_slots=64", "model.lora.rank=16"}},
+};
+INSTANTIATE_TEST_SUITE_P(Jobs, PlanMemoryTest,
+                         ::testing::Combine(::testing::ValuesIn(kCases), ::testing::Values(1, 2, 3, 8)), name_of);
+
+TEST(PlanOfAJobTest, EncodersTakeWhatTheTaskKeeps) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    const JobConfig job = load_tiny({std::string("precision.encoders=") + precision});
+    auto task = SftTask::make(job);
+    ASSERT_TRUE(task) << task.error().message();
+    EXPECT_EQ(cost_of(job).encoder_bytes, (*task)->resident_bytes()) << precision;
+  }
+}
+
+TEST(PlanOfAJobTest, AdaptersMakeTheStreamToTheCheckpointerAsSmallAsItsSnapshot) {
+  const JobConfig full = load_tiny({}), lora = load_tiny(kLora);
+  const auto cluster = pretend_cluster("cpu16-64G");
+  ASSERT_TRUE(cluster);
+  const auto plan_of = [&](const JobConfig& job) { return std::get<Plan>(make_plan(*cluster, job, cost_of(job))); };
+  const Plan whole = plan_of(full), adapters = plan_of(lora);
+  EXPECT_EQ(whole.frozen_parameters, 0);
+  const std::int64_t trained = adapters.parameters - adapters.frozen_parameters;
+  EXPECT_EQ(trained, cost_of(lora).units.back().params);
+  EXPECT_GT(trained, 0);
+  const auto slot = [](const Plan& plan) {
+    for (const PlannedStream& stream : plan.streams) {
+      if (stream.to.starts_with("checkpointer")) return stream.slot_bytes;
+    }
+    return std::int64_t{0};
+  };
+  EXPECT_EQ(slot(adapters), adapters.learner_memory.snapshot_bytes);
+  EXPECT_LT(slot(adapters), slot(whole));
+}
+
+TEST(PlanOfAJobTest, KeptGraphsNeedMoreActivations) {
+  const ModelCost recomputed = cost_of(load_tiny({})), kept = cost_of(load_tiny({"activation_checkpoint.mode=none"}));
+  EXPECT_GT(kept.activation_bytes_per_sample, recomputed.activation_bytes_per_sample);
+}
+
+TEST(PlanOfAJobTest, ATargetThatIsNoLinearIsAnError) {
+  JobConfig job = load_tiny(kLora);
+  job.model.lora.targets = {"q", "no_such_linear"};
+  const auto cost = model_cost(job);
+  ASSERT_FALSE(cost);
+  EXPECT_EQ(cost.error().code(), Errc::invalid_argument);
+  EXPECT_THAT(cost.error().message(), HasSubstr("no_such_linear"));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,87 @@
+// Bytes against what is loaded, FLOPs against the published table (dreamzero-model.md 8.1).
+#include "model/wan/encoder_cost.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "model/wan/weights/load_features.h"
+
+namespace troupe {
+namespace {
+
+double tera(double flops) { return flops / 1e12; }
+
+ModelConfig with_codec(LatentCodecConfig codec, std::int64_t height, std::int64_t width) {
+  ModelConfig config;
+  config.codec = std::move(codec);
+  config.target_height = height;
+  config.target_width = width;
+  return config;
+}
+
+const LatentCodecConfig kWan22{
+    .type = "wan22", .channels = 48, .stride_t = 4, .stride_hw = 16, .encoder_dim = 160, .decoder_dim = 256};
+const LatentCodecConfig kWan21{
+    .type = "wan21", .channels = 16, .stride_t = 4, .stride_hw = 8, .encoder_dim = 96, .decoder_dim = 96};
+
+TEST(EncoderCostTest, FlopsAreThePublishedOnes) {
+  const auto cost = encoder_cost(with_codec(kWan22, 160, 320), {}, 2);
+  EXPECT_NEAR(tera(cost.text_flops), 4.845, 0.0005);
+  EXPECT_NEAR(tera(cost.image_flops), 0.324, 0.0005);
+  EXPECT_NEAR(tera(cost.codec_flops), 5.958, 0.0005);
+  EXPECT_NEAR(tera(cost.flops()), 4.845 + 0.324 + 5.958, 0.001);
+  EXPECT_NEAR(tera(encoder_cost(with_codec(kWan22, 176, 320), {}, 2).codec_flops), 6.554, 0.0005);
+  EXPECT_NEAR(tera(encoder_cost(with_codec(kWan21, 352, 640), {}, 2).codec_flops), 37.736, 0.0005);
+}
+
+TEST(EncoderCostTest, AClipOfNineFramesCostsThePublishedFlopsToo) {
+  WindowConfig window;
+  window.chunks = 1;
+  EXPECT_NEAR(tera(encoder_cost(with_codec(kWan22, 160, 320), window, 2).codec_flops), 1.67, 0.005);
+  EXPECT_NEAR(tera(encoder_cost(with_codec(kWan21, 352, 640), window, 2).codec_flops), 10.57, 0.005);
+}
+
+TEST(EncoderCostTest, DctIsOneProductForEachBlock) {
+  auto config = with_codec({.type = "dct", .channels = 8, .stride_t = 4, .stride_hw = 8}, 16, 32);
+  config.latent_frames_per_block = 1;
+  WindowConfig window;
+  window.chunks = 2;
+  // 2 x 4 blocks a frame; 3 * 8 * 8 pixels in the first, four times as many in the two others
+  EXPECT_EQ(encoder_cost(config, window, 4).codec_flops, 2.0 * 8 * 8 * (192 + 2 * 768));
+}
+
+TEST(EncoderCostTest, BytesAreThoseOfTheLoadedEncoders) {
+  const std::vector<LatentCodecConfig> codecs = {
+      {.type = "dct", .channels = 8, .stride_t = 4, .stride_hw = 8},
+      {.type = "wan21", .channels = 16, .stride_t = 4, .stride_hw = 8, .encoder_dim = 4, .decoder_dim = 8},
+      {.type = "wan22", .channels = 48, .stride_t = 4, .stride_hw = 16, .encoder_dim = 8, .decoder_dim = 4}};
+  for (const auto& codec : codecs) {
+    ModelConfig config;
+    config.text_encoder = {.vocab = 300,
+                           .dim = 16,
+                           .dim_attn = 16,
+                           .dim_ff = 24,
+                           .num_heads = 2,
+                           .num_layers = 2,
+                           .num_buckets = 8,
+                           .max_length = 12,
+                           .tokenizer = {}};
+    config.image_encoder = {.image_size = 28,
+                            .patch_size = 14,
+                            .dim = 16,
+                            .mlp_dim = 24,
+                            .num_heads = 2,
+                            .num_layers = 3,
+                            .head_dim_out = 8};
+    config.codec = codec;
+    for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+      const auto features = load_features(config, dtype, 1);
+      ASSERT_TRUE(features) << features.error().message();
+      const auto bytes = static_cast<std::int64_t>(c10::elementSize(dtype));
+      EXPECT_EQ(encoder_cost(config, {}, bytes).bytes, (*features)->bytes()) << codec.type << " " << dtype;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe
