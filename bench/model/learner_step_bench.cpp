@@ -83,6 +83,7 @@ EngineOptions engine_options(const JobConfig& job) {
           .param_slots = static_cast<int>(job.parallelism.param_slots),
           .grad_slots = static_cast<int>(job.parallelism.grad_slots),
           .clip_grad_norm = job.training.clip_grad_norm,
+          .recompute = job.activation_checkpoint.mode == "full",
           .adamw = {.beta1 = job.optimizer.betas.at(0), .beta2 = job.optimizer.betas.at(1), .eps = job.optimizer.eps,
                     .weight_decay = job.optimizer.weight_decay}};
 }

@@ -2,10 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/modulated_norm.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/dit_parts.h"
-#include "model/wan/dit_units.h"
 #include "model/wan/layers.h"
+#include "model/wan/lora.h"
 
 namespace troupe {
 namespace {
@@ -37,7 +38,7 @@ DitNetwork::DitNetwork(const ModelConfig& config, std::int64_t max_blocks, DitOp
     : config_(config),
       max_blocks_(max_blocks),
       options_(options),
-      units_(dit_units(config)),
+      units_(training_units(config)),
       schedule_(make_flow_schedule()) {
   TORCH_CHECK(max_blocks >= 1, "the window has ", max_blocks, " blocks, want at least 1 (data.window.chunks)");
   TORCH_CHECK(config.dit.dim % config.dit.num_heads == 0 && (config.dit.dim / config.dit.num_heads) % 2 == 0,
@@ -73,22 +74,26 @@ SequenceLayout DitNetwork::layout(const Batch& batch) const {
   return layout;
 }
 
-RopeTables DitNetwork::rope(const SequenceLayout& layout, at::ScalarType dtype, at::Device device) const {
-  const RopeKey cache_key{layout.frames,
+std::shared_ptr<const BlockPlan> DitNetwork::plan(const SequenceLayout& layout, at::ScalarType dtype,
+                                                  at::Device device, bool outputs_only) const {
+  const PlanKey cache_key{layout.frames,
                           layout.grid_rows,
                           layout.grid_cols,
                           layout.actions_per_block,
                           layout.states_per_block,
                           static_cast<int>(dtype),
                           static_cast<int>(device.type()),
-                          device.index()};
-  const std::lock_guard lock(rope_mutex_);
-  auto it = rope_cache_.find(cache_key);
-  if (it == rope_cache_.end()) {
-    auto tables = make_rope_tables(layout, config_.dit.dim / config_.dit.num_heads, dtype);
-    it = rope_cache_.emplace(cache_key, RopeTables{tables.cos.to(device), tables.sin.to(device)}).first;
+                          device.index(),
+                          outputs_only};
+  const std::lock_guard lock(plan_mutex_);
+  auto& found = plans_[cache_key];
+  if (!found) {
+    const auto tables = make_rope_tables(layout, config_.dit.dim / config_.dit.num_heads, dtype);
+    found = std::make_shared<const BlockPlan>(make_block_plan(config_.dit, layout,
+                                                              {tables.cos.to(device), tables.sin.to(device)},
+                                                              options_.decoupled_action_timesteps, outputs_only));
   }
-  return it->second;
+  return found;
 }
 
 Carry DitNetwork::prologue(const ParamView& params, const Batch& batch) const {
@@ -97,7 +102,8 @@ Carry DitNetwork::prologue(const ParamView& params, const Batch& batch) const {
   const auto& action_ids = batch_tensor(batch, key::kActionIds);
   const bool decoupled = options_.decoupled_action_timesteps;
   check_ids(video_ids, action_ids, layout, decoupled);
-  const auto timesteps = schedule_.timesteps.to(video_ids.device());
+  auto timesteps = schedule_.timesteps.to(video_ids.device());
+  if (options_.round_timesteps) timesteps = timesteps.to(at::kBFloat16).to(at::kFloat);
   const auto t_video = timesteps.index({video_ids}), t_action = timesteps.index({action_ids});
 
   // time rows: clean (t = 0), noisy frame 0, one per block, and in the decoupled mode one per action
@@ -127,10 +133,9 @@ Carry DitNetwork::prologue(const ParamView& params, const Batch& batch) const {
 at::Tensor DitNetwork::block(std::int64_t index, const ParamView& params, const Carry& carry,
                              const Batch& batch) const {
   const auto layout = this->layout(batch);
-  const auto tables = rope(layout, accumulate_type(carry.x.scalar_type()), carry.x.device());
   const bool last = index + 1 == config_.dit.num_layers;
-  return transformer_block(config_.dit, params, "blocks." + std::to_string(index) + ".", carry, layout, tables,
-                           options_.decoupled_action_timesteps, last && options_.trim);
+  const auto shape = plan(layout, accumulate_type(carry.x.scalar_type()), carry.x.device(), last && options_.trim);
+  return transformer_block(*shape, params, "blocks." + std::to_string(index) + ".", carry.x, carry.conditioning);
 }
 
 Outputs DitNetwork::epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const {
@@ -146,12 +151,12 @@ Outputs DitNetwork::epilogue(const ParamView& params, const Carry& carry, const 
   const auto& table = params["head.modulation"];
   const auto& e = carry.conditioning[dit_conditioning::kTimeRows];
   const auto rows = table.unsqueeze(1) + e.narrow(1, 1, 1 + blocks).unsqueeze(2).to(table.scalar_type());
-  const auto spread = [&](const at::Tensor& r) {  // [B, 1 + nb, d] -> [B, V, d]
-    const auto tail = r.narrow(1, 1, blocks).unsqueeze(2).expand({r.size(0), blocks, video, r.size(2)});
-    return at::cat({r.narrow(1, 0, 1).expand({r.size(0), fs, r.size(2)}), tail.flatten(1, 2)}, 1);
-  };
-  const auto h =
-      plain_layer_norm(video_x, config_.dit.eps) * spread(1.0 + rows.select(2, 1)) + spread(rows.select(2, 0));
+  // rows of the time table: noisy frame 0, then one per block
+  const auto time_row = at::arange(1 + blocks, at::TensorOptions().dtype(at::kInt).device(video_x.device()));
+  const auto lengths = at::full({1 + blocks}, video, at::TensorOptions().dtype(at::kLong).device(video_x.device()));
+  lengths.narrow(0, 0, 1).fill_(fs);
+  const auto h = modulated_layer_norm(video_x, 1.0 + rows.select(2, 1), rows.select(2, 0),
+                                      time_row.repeat_interleave(lengths), config_.dit.eps);
 
   Outputs outputs;
   outputs.predictions[key::kVideoVelocity] = unpatchify(linear(params, "head.head", h), layout);

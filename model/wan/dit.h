@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <tuple>
 #include <vector>
@@ -11,7 +12,6 @@
 #include "configs/model_config.h"
 #include "model/loss/flow_matching.h"
 #include "model/shard/network.h"
-#include "model/wan/rope.h"
 #include "model/wan/sequence_layout.h"
 
 namespace troupe {
@@ -23,6 +23,9 @@ struct DitOptions {
   bool trim = true;
   /// Action tokens have timesteps of their own (5.2). Off: each block's actions share the block's video timestep.
   bool decoupled_action_timesteps = false;
+  /// Timesteps are rounded to bf16 before they are embedded, as FSDP2 with cast forward inputs does (2.0; 9, item 39).
+  /// Loss weights and the mixing do not see it.
+  bool round_timesteps = false;
 };
 
 /// What prologue puts into Carry::conditioning, in this order. R time rows: clean, noisy frame 0, blocks 1..nb, then,
@@ -33,6 +36,8 @@ inline constexpr std::size_t kImage = 1;           ///< [B, 257, d]
 inline constexpr std::size_t kTimeRows = 2;        ///< e, [B, R, d]
 inline constexpr std::size_t kModulationRows = 3;  ///< e0, [B, R, 6, d]
 }  // namespace dit_conditioning
+
+struct BlockPlan;
 
 /// DreamZero's causal Wan transformer, training forward with teacher forcing (dreamzero-model.md 2).
 ///
@@ -62,7 +67,8 @@ class DitNetwork final : public Network {
   const DitOptions& options() const { return options_; }
 
  private:
-  RopeTables rope(const SequenceLayout& layout, at::ScalarType dtype, at::Device device) const;
+  std::shared_ptr<const BlockPlan> plan(const SequenceLayout& layout, at::ScalarType dtype, at::Device device,
+                                        bool outputs_only) const;
   void add_losses(Outputs& outputs, const Batch& batch) const;
 
   ModelConfig config_;
@@ -71,10 +77,11 @@ class DitNetwork final : public Network {
   std::vector<UnitSpec> units_;
   FlowSchedule schedule_;
 
-  /// Rotation tables of the few shapes that a run has, by what they depend on.
-  using RopeKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, int>;
-  mutable std::mutex rope_mutex_;
-  mutable std::map<RopeKey, RopeTables> rope_cache_;
+  /// Plans of the few shapes that a run has, by what they depend on.
+  using PlanKey =
+      std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool>;
+  mutable std::mutex plan_mutex_;
+  mutable std::map<PlanKey, std::shared_ptr<const BlockPlan>> plans_;
 };
 
 }  // namespace troupe

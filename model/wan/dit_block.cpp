@@ -1,5 +1,10 @@
 #include <ATen/ATen.h>
 
+#include "kernels/gated_residual.h"
+#include "kernels/gelu.h"
+#include "kernels/linear.h"
+#include "kernels/modulated_norm.h"
+#include "kernels/rms_norm.h"
 #include "model/wan/dit.h"
 #include "model/wan/dit_parts.h"
 #include "model/wan/layers.h"
@@ -7,78 +12,90 @@
 namespace troupe {
 namespace {
 
-/// Rows of the given ranges along axis 1, without a copy when one range covers them.
-at::Tensor take_ranges(const at::Tensor& x, const std::vector<RowRange>& ranges) {
-  if (ranges.size() == 1) return x.narrow(1, ranges[0].begin, ranges[0].size());
+/// Rows of the given ranges along `axis`, without a copy when one range covers them.
+at::Tensor take_ranges(const at::Tensor& x, const std::vector<RowRange>& ranges, std::int64_t axis) {
+  if (ranges.size() == 1) return x.narrow(axis, ranges[0].begin, ranges[0].size());
   std::vector<at::Tensor> parts;
-  for (const auto& range : ranges) parts.push_back(x.narrow(1, range.begin, range.size()));
-  return at::cat(parts, 1);
+  for (const auto& range : ranges) parts.push_back(x.narrow(axis, range.begin, range.size()));
+  return at::cat(parts, axis);
 }
 
-at::Tensor take_queries(const at::Tensor& x, const std::vector<AttentionSegment>& segments) {
+std::vector<RowRange> query_ranges(const std::vector<AttentionSegment>& segments) {
   std::vector<RowRange> ranges;
   for (const auto& segment : segments) ranges.push_back(segment.query);
-  return take_ranges(x, ranges);
+  return ranges;
 }
 
-at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BTHD, const at::Tensor& v_BTHD) {
-  return at::scaled_dot_product_attention(q_BTHD.transpose(1, 2), k_BTHD.transpose(1, 2), v_BTHD.transpose(1, 2))
-      .transpose(1, 2);
+/// The rows of x that the plan has queries for.
+at::Tensor take_queries(const BlockPlan& plan, const at::Tensor& x) {
+  return plan.outputs_only ? take_ranges(x, query_ranges(plan.segments), 1) : x;
 }
 
-/// The six modulations of one block, spread over the rows it computes.
-class Modulation {
- public:
-  Modulation(const at::Tensor& rows_BR6d, const SequenceLayout& layout, bool decoupled)
-      : rows_(rows_BR6d), layout_(layout), decoupled_(decoupled) {}
+/// The six modulations of one block: rows of a small table, spread over the tokens by the kernels.
+struct Modulation {
+  at::Tensor rows_BR6d;
 
-  at::Tensor gate(std::int64_t index, bool outputs_only) const {
-    return spread_time_rows(rows_.select(2, index), layout_, decoupled_, outputs_only);
+  at::Tensor at(std::int64_t index) const { return rows_BR6d.select(2, index); }
+  /// LN(x) * (1 + scale) + shift.
+  at::Tensor apply(const at::Tensor& x, std::int64_t shift, std::int64_t scale, const at::Tensor& time_row,
+                   double eps) const {
+    return modulated_layer_norm(x, 1.0 + at(scale), at(shift), time_row, eps);
   }
-  /// LN(x) * (1 + scale) + shift; stays in the norm's dtype.
-  at::Tensor modulate(const at::Tensor& x, std::int64_t shift, std::int64_t scale, double eps,
-                      bool outputs_only) const {
-    const auto factor = spread_time_rows(1.0 + rows_.select(2, scale), layout_, decoupled_, outputs_only);
-    return plain_layer_norm(x, eps) * factor + gate(shift, outputs_only);
-  }
-
- private:
-  at::Tensor rows_;
-  const SequenceLayout& layout_;
-  bool decoupled_;
 };
 
-at::Tensor self_attention(const DitConfig& config, const ParamView& params, const std::string& prefix,
-                          const at::Tensor& h, const SequenceLayout& layout, const RopeTables& rope,
-                          bool outputs_only) {
-  const auto segments = outputs_only ? layout.output_segments() : layout.segments();
-  const auto heads = [&config](const at::Tensor& x) { return x.unflatten(-1, {config.num_heads, -1}); };
-  const auto hq = outputs_only ? take_queries(h, segments) : h;
-  const RopeTables q_rope = !outputs_only ? rope
-                                          : RopeTables{take_queries(rope.cos.unsqueeze(0), segments).select(0, 0),
-                                                       take_queries(rope.sin.unsqueeze(0), segments).select(0, 0)};
-  // the norm runs over the full width, before the heads are split
-  const auto q = rms_norm(params, prefix + "norm_q.weight", linear(params, prefix + "q", hq), config.eps);
-  const auto k = rms_norm(params, prefix + "norm_k.weight", linear(params, prefix + "k", h), config.eps);
-  const auto v = heads(linear(params, prefix + "v", h));
-  const auto a = segment_attention(apply_rope(heads(q), q_rope), apply_rope(heads(k), rope), v, segments);
-  return linear(params, prefix + "o", a.flatten(2));
+/// linear, RMS norm over the full width and, with tables, rotation; split into heads.
+at::Tensor normed_heads(const BlockPlan& plan, const ParamView& params, const std::string& prefix,
+                        const std::string& norm, const std::string& part, const at::Tensor& x, const RopeTables* rope) {
+  const auto y = linear(params, prefix + part, x);
+  const auto normed = rope == nullptr
+                          ? rms_norm_rotated(y, params[prefix + norm + ".weight"], plan.eps, {}, {})
+                          : rms_norm_rotated(y, params[prefix + norm + ".weight"], plan.eps, rope->cos, rope->sin);
+  return normed.unflatten(-1, {plan.num_heads, -1});
 }
 
-at::Tensor cross_attention(const DitConfig& config, const ParamView& params, const std::string& prefix,
-                           const at::Tensor& c, const Carry& carry) {
-  const auto heads = [&config](const at::Tensor& x) { return x.unflatten(-1, {config.num_heads, -1}); };
-  const auto& text = carry.conditioning[dit_conditioning::kText];
-  const auto& image = carry.conditioning[dit_conditioning::kImage];
-  const auto q = heads(rms_norm(params, prefix + "norm_q.weight", linear(params, prefix + "q", c), config.eps));
-  const auto kt = rms_norm(params, prefix + "norm_k.weight", linear(params, prefix + "k", text), config.eps);
-  const auto ki = rms_norm(params, prefix + "norm_k_img.weight", linear(params, prefix + "k_img", image), config.eps);
-  const auto from_text = attend(q, heads(kt), heads(linear(params, prefix + "v", text)));
-  const auto from_image = attend(q, heads(ki), heads(linear(params, prefix + "v_img", image)));
-  return linear(params, prefix + "o", (from_text + from_image).flatten(2));
+at::Tensor self_attention(const BlockPlan& plan, const ParamView& params, const std::string& prefix,
+                          const at::Tensor& h, BlockSave* save) {
+  const auto q = normed_heads(plan, params, prefix, "norm_q", "q", take_queries(plan, h), &plan.query_rope);
+  const auto k = normed_heads(plan, params, prefix, "norm_k", "k", h, &plan.rope);
+  const auto v = linear(params, prefix + "v", h).unflatten(-1, {plan.num_heads, -1});
+  const auto a = segment_attention(q, k, v, plan.segments).flatten(2);
+  if (save != nullptr) save->q = q, save->k = k, save->v = v, save->self_attended = a;
+  return linear(params, prefix + "o", a);
+}
+
+at::Tensor cross_attention(const BlockPlan& plan, const ParamView& params, const std::string& prefix,
+                           const at::Tensor& c, const std::vector<at::Tensor>& conditioning, BlockSave* save) {
+  const auto& text = conditioning[dit_conditioning::kText];
+  const auto& image = conditioning[dit_conditioning::kImage];
+  const auto heads = [&plan](const at::Tensor& x) { return x.unflatten(-1, {plan.num_heads, -1}); };
+  const auto q = normed_heads(plan, params, prefix, "norm_q", "q", c, nullptr);
+  const auto from_text = attention(q, normed_heads(plan, params, prefix, "norm_k", "k", text, nullptr),
+                                   heads(linear(params, prefix + "v", text)));
+  const auto from_image = attention(q, normed_heads(plan, params, prefix, "norm_k_img", "k_img", image, nullptr),
+                                    heads(linear(params, prefix + "v_img", image)));
+  const auto a = (from_text + from_image).flatten(2);
+  if (save != nullptr) save->cross_attended = a;
+  return linear(params, prefix + "o", a);
 }
 
 }  // namespace
+
+BlockPlan make_block_plan(const DitConfig& config, const SequenceLayout& layout, const RopeTables& rope, bool decoupled,
+                          bool outputs_only) {
+  BlockPlan plan;
+  plan.num_heads = config.num_heads;
+  plan.eps = config.eps;
+  plan.outputs_only = outputs_only;
+  plan.segments = outputs_only ? layout.output_segments() : layout.segments();
+  plan.rope = plan.query_rope = rope;
+  plan.time_row = plan.query_time_row = time_row_of(layout, decoupled).to(rope.cos.device());
+  if (outputs_only) {
+    const auto ranges = query_ranges(plan.segments);
+    plan.query_rope = {take_ranges(rope.cos, ranges, 0), take_ranges(rope.sin, ranges, 0)};
+    plan.query_time_row = take_ranges(plan.time_row, ranges, 0);
+  }
+  return plan;
+}
 
 at::Tensor segment_attention(const at::Tensor& q_BTHD, const at::Tensor& k_BNHD, const at::Tensor& v_BNHD,
                              const std::vector<AttentionSegment>& segments) {
@@ -89,8 +106,8 @@ at::Tensor segment_attention(const at::Tensor& q_BTHD, const at::Tensor& k_BNHD,
     if (segment.copies_value()) {
       parts.push_back(v_BNHD.narrow(1, segment.query.begin, count));
     } else {
-      parts.push_back(
-          attend(q_BTHD.narrow(1, row, count), take_ranges(k_BNHD, segment.keys), take_ranges(v_BNHD, segment.keys)));
+      parts.push_back(attention(q_BTHD.narrow(1, row, count), take_ranges(k_BNHD, segment.keys, 1),
+                                take_ranges(v_BNHD, segment.keys, 1)));
     }
     row += count;
   }
@@ -98,25 +115,25 @@ at::Tensor segment_attention(const at::Tensor& q_BTHD, const at::Tensor& k_BNHD,
   return at::cat(parts, 1);
 }
 
-at::Tensor transformer_block(const DitConfig& config, const ParamView& params, const std::string& prefix,
-                             const Carry& carry, const SequenceLayout& layout, const RopeTables& rope, bool decoupled,
-                             bool outputs_only) {
+at::Tensor transformer_block(const BlockPlan& plan, const ParamView& params, const std::string& prefix,
+                             const at::Tensor& x_BNd, const std::vector<at::Tensor>& conditioning, BlockSave* save) {
   const auto& table = params[prefix + "modulation"];
-  const auto& e0 = carry.conditioning[dit_conditioning::kModulationRows];
-  const Modulation modulation(table.unsqueeze(1) + e0.to(table.scalar_type()), layout, decoupled);
+  const auto& e0 = conditioning[dit_conditioning::kModulationRows];
+  const Modulation modulation{table.unsqueeze(1) + e0.to(table.scalar_type())};
 
   // self attention: keys and values come from every row, the rest only from rows that go on
-  const auto h = modulation.modulate(carry.x, 0, 1, config.eps, false);
-  const auto attended = self_attention(config, params, prefix + "self_attn.", h, layout, rope, outputs_only);
-  auto x = outputs_only ? take_queries(carry.x, layout.output_segments()) : carry.x;
-  x = x + attended * modulation.gate(2, outputs_only);
+  const auto h = modulation.apply(x_BNd, 0, 1, plan.time_row, plan.eps);
+  const auto attended = self_attention(plan, params, prefix + "self_attn.", h, save);
+  auto x = gated_residual(take_queries(plan, x_BNd), attended, modulation.at(2), plan.query_time_row);
 
-  const auto c = affine_layer_norm(params, prefix + "norm3", x, config.eps);
-  x = x + cross_attention(config, params, prefix + "cross_attn.", c, carry);
+  const auto c = modulated_layer_norm(x, params[prefix + "norm3.weight"].view({1, 1, -1}),
+                                      params[prefix + "norm3.bias"].view({1, 1, -1}), {}, plan.eps);
+  x = x + cross_attention(plan, params, prefix + "cross_attn.", c, conditioning, save);
 
-  const auto f = modulation.modulate(x, 3, 4, config.eps, outputs_only);
-  const auto hidden = at::gelu(linear(params, prefix + "ffn.0", f), "tanh");
-  return x + linear(params, prefix + "ffn.2", hidden) * modulation.gate(5, outputs_only);
+  const auto f = modulation.apply(x, 3, 4, plan.query_time_row, plan.eps);
+  const auto u = linear(params, prefix + "ffn.0", f);
+  if (save != nullptr) save->self_in = h, save->self_out = attended, save->ffn_in = f, save->ffn_hidden = u;
+  return gated_residual(x, linear(params, prefix + "ffn.2", gelu_tanh(u)), modulation.at(5), plan.query_time_row);
 }
 
 }  // namespace troupe

@@ -61,28 +61,22 @@ at::Tensor embed_states(const ParamView& params, const at::Tensor& states) {
                          at::relu(category_linear(params, "state_encoder.layer1", states)));
 }
 
-at::Tensor spread_time_rows(const at::Tensor& rows_BRd, const SequenceLayout& layout, bool decoupled,
-                            bool outputs_only) {
-  const auto batch = rows_BRd.size(0), channels = rows_BRd.size(2), blocks = layout.blocks;
-  const auto actions = layout.actions_per_block, states = outputs_only ? 0 : layout.states_per_block;
-  std::vector<at::Tensor> parts;
-  if (!outputs_only) parts.push_back(rows_BRd.narrow(1, 0, 1).expand({batch, layout.clean_tokens(), channels}));
-  parts.push_back(rows_BRd.narrow(1, 1, 1).expand({batch, layout.frame_tokens(), channels}));
-  const auto block_rows = rows_BRd.narrow(1, 2, blocks).unsqueeze(2);
-  if (!decoupled) {
-    const auto group = layout.block_video_tokens() + actions + states;
-    parts.push_back(block_rows.expand({batch, blocks, group, channels}).reshape({batch, blocks * group, channels}));
-    return at::cat(parts, 1);
-  }
-  const auto action_rows = rows_BRd.narrow(1, 2 + blocks, blocks * actions).view({batch, blocks, actions, channels});
-  std::vector<at::Tensor> group{block_rows.expand({batch, blocks, layout.block_video_tokens(), channels}), action_rows};
-  if (states > 0) {
+at::Tensor time_row_of(const SequenceLayout& layout, bool decoupled) {
+  std::vector<std::int32_t> rows;
+  const auto append = [&rows](std::int64_t row, std::int64_t count) {
+    rows.insert(rows.end(), static_cast<std::size_t>(count), static_cast<std::int32_t>(row));
+  };
+  const auto blocks = layout.blocks, actions = layout.actions_per_block, states = layout.states_per_block;
+  append(0, layout.clean_tokens());
+  append(1, layout.frame_tokens());
+  for (std::int64_t k = 0; k < blocks; ++k) {
+    const auto action_row = [&](std::int64_t i) { return decoupled ? 2 + blocks + k * actions + i : 2 + k; };
+    append(2 + k, layout.block_video_tokens());
+    for (std::int64_t i = 0; i < actions; ++i) append(action_row(i), 1);
     // a state takes the timestep of the action that starts its share of the block
-    const auto stride = actions / states;
-    group.push_back(action_rows.slice(2, 0, stride * states, stride));
+    for (std::int64_t i = 0; i < states; ++i) append(action_row(i * (actions / states)), 1);
   }
-  parts.push_back(at::cat(group, 2).flatten(1, 2));
-  return at::cat(parts, 1);
+  return at::tensor(rows, at::TensorOptions().dtype(at::kInt));
 }
 
 }  // namespace troupe

@@ -32,20 +32,46 @@ at::Tensor embed_image(const ParamView& params, const at::Tensor& clip);
 at::Tensor embed_actions(const ParamView& params, const at::Tensor& noisy_actions, const at::Tensor& timesteps);
 at::Tensor embed_states(const ParamView& params, const at::Tensor& states);
 
-/// Gives each token its time row: [B, R, d] -> [B, N, d] in sequence order; with `outputs_only` the rows of
-/// SequenceLayout::output_segments(). Copies by broadcasting, so its gradient is a plain sum in a fixed order.
-at::Tensor spread_time_rows(const at::Tensor& rows_BRd, const SequenceLayout& layout, bool decoupled,
-                            bool outputs_only);
+/// For each token, in sequence order, its time row (dit_conditioning): i32 [N].
+at::Tensor time_row_of(const SequenceLayout& layout, bool decoupled);
 
 /// Self attention by segments: q holds the segments' queries one after the other, k and v every row of the sequence.
 /// Returns [B, T, H, D] like q. Segments that see only themselves copy their value; no mask is ever built.
 at::Tensor segment_attention(const at::Tensor& q_BTHD, const at::Tensor& k_BNHD, const at::Tensor& v_BNHD,
                              const std::vector<AttentionSegment>& segments);
 
-/// One transformer block (2.7) whose parameters start with `prefix` ("blocks.3."). With `outputs_only` the rows that
-/// reach no loss contribute only keys and values, and the result has the rows of SequenceLayout::output_segments().
-at::Tensor transformer_block(const DitConfig& config, const ParamView& params, const std::string& prefix,
-                             const Carry& carry, const SequenceLayout& layout, const RopeTables& rope, bool decoupled,
-                             bool outputs_only);
+/// What a block computes besides its parameters: everything that depends on the layout alone. The same for all blocks
+/// but the last. Immutable; tensors are on the device that the block runs on.
+struct BlockPlan {
+  std::int64_t num_heads = 1;
+  double eps = 1e-6;
+  /// Rows that reach no loss contribute only keys and values, and the result has the rows of
+  /// SequenceLayout::output_segments().
+  bool outputs_only = false;
+  std::vector<AttentionSegment> segments;
+  RopeTables rope, query_rope;          ///< of every row, and of the rows with queries
+  at::Tensor time_row, query_time_row;  ///< time_row_of the same
+};
+
+BlockPlan make_block_plan(const DitConfig& config, const SequenceLayout& layout, const RopeTables& rope, bool decoupled,
+                          bool outputs_only);
+
+/// What a block's forward passes through, under learner.md 4.6's names: what its backward reads, and what a test
+/// compares. T rows with queries, N rows in all.
+struct BlockSave {
+  at::Tensor self_in;         ///< h1 [B, N, d], after norm and modulation
+  at::Tensor q, k, v;         ///< normed and rotated [B, T, H, D], [B, N, H, D] twice
+  at::Tensor self_attended;   ///< o [B, T, d], before the output projection
+  at::Tensor self_out;        ///< y1 [B, T, d], before the gate
+  at::Tensor cross_attended;  ///< o_c [B, T, d], text and image part added
+  at::Tensor ffn_in;          ///< h2 [B, T, d]
+  at::Tensor ffn_hidden;      ///< u [B, T, ffn], before GELU
+};
+
+/// One transformer block (2.7) whose parameters start with `prefix` ("blocks.3."): x_BNd to the residual stream behind
+/// it, [B, T, d]. `conditioning` as in dit_conditioning. `save`, when given, is filled.
+at::Tensor transformer_block(const BlockPlan& plan, const ParamView& params, const std::string& prefix,
+                             const at::Tensor& x_BNd, const std::vector<at::Tensor>& conditioning,
+                             BlockSave* save = nullptr);
 
 }  // namespace troupe

@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "kernels/linear.h"
+#include "kernels/rms_norm.h"
+
 namespace troupe {
 
 at::ScalarType accumulate_type(at::ScalarType dtype) { return dtype == at::kDouble ? at::kDouble : at::kFloat; }
@@ -11,16 +14,18 @@ at::ScalarType accumulate_type(at::ScalarType dtype) { return dtype == at::kDoub
 at::Tensor linear(const ParamView& params, const std::string& prefix, const at::Tensor& x) {
   const auto& weight = params[prefix + ".weight"];
   const auto bias = params.tensors().find(prefix + ".bias");
-  return at::linear(x.to(weight.scalar_type()), weight, bias == params.tensors().end() ? at::Tensor() : bias->second);
+  const auto in = x.to(weight.scalar_type());
+  const auto y = linear_product(in, weight, bias == params.tensors().end() ? at::Tensor() : bias->second);
+  const auto lora_a = params.tensors().find(prefix + ".lora_A.default.weight");
+  if (lora_a == params.tensors().end()) return y;
+  const auto update =
+      linear_product(linear_product(in, lora_a->second, {}), params[prefix + ".lora_B.default.weight"], {});
+  return y + (params.adapter_scale() == 1.0 ? update : update * params.adapter_scale());
 }
 
 at::Tensor category_linear(const ParamView& params, const std::string& prefix, const at::Tensor& x) {
   const auto& weight = params[prefix + ".W"];
-  return at::linear(x.to(weight.scalar_type()), weight.select(0, 0).t(), params[prefix + ".b"].select(0, 0));
-}
-
-at::Tensor plain_layer_norm(const at::Tensor& x, double eps) {
-  return at::layer_norm(x.to(accumulate_type(x.scalar_type())), {x.size(-1)}, {}, {}, eps);
+  return linear_product(x.to(weight.scalar_type()), weight.select(0, 0).t(), params[prefix + ".b"].select(0, 0));
 }
 
 at::Tensor affine_layer_norm(const ParamView& params, const std::string& prefix, const at::Tensor& x, double eps) {
@@ -31,9 +36,8 @@ at::Tensor affine_layer_norm(const ParamView& params, const std::string& prefix,
 
 at::Tensor rms_norm(const ParamView& params, const std::string& name, const at::Tensor& x, double eps) {
   const auto& gain = params[name];
-  const auto wide = x.to(accumulate_type(gain.scalar_type()));
-  const auto normed = wide * at::rsqrt(wide.square().mean(-1, true) + eps);
-  return normed.to(gain.scalar_type()) * gain;
+  const auto in = x.to(gain.scalar_type());
+  return rms_norm_rotated(in.reshape({1, -1, in.size(-1)}), gain, eps, {}, {}).view(in.sizes());
 }
 
 at::Tensor time_sinusoid(const at::Tensor& t, std::int64_t channels) {

@@ -17,14 +17,12 @@ namespace troupe {
 at::ScalarType accumulate_type(at::ScalarType dtype);
 
 /// y = x W^T + b with `prefix.weight` [out, in] and, where present, `prefix.bias` [out]; x is cast to the weight's
-/// dtype.
+/// dtype. With adapters `prefix.lora_A.default.weight` [r, in] and `prefix.lora_B.default.weight` [out, r]
+/// + (x A^T) B^T * params.adapter_scale().
 at::Tensor linear(const ParamView& params, const std::string& prefix, const at::Tensor& x);
 
 /// y = x W + b with `prefix.W` [1, in, out] and `prefix.b` [1, out] (dreamzero-model.md 2.3).
 at::Tensor category_linear(const ParamView& params, const std::string& prefix, const at::Tensor& x);
-
-/// Layer normalisation without parameters; the result stays in accumulate_type.
-at::Tensor plain_layer_norm(const at::Tensor& x, double eps);
 
 /// Layer normalisation with `prefix.weight` and `prefix.bias`; the result stays in accumulate_type.
 at::Tensor affine_layer_norm(const ParamView& params, const std::string& prefix, const at::Tensor& x, double eps);

@@ -51,12 +51,4 @@ RopeTables make_rope_tables(const SequenceLayout& layout, std::int64_t head_dim,
   return {table.cos().to(dtype), table.sin().to(dtype)};
 }
 
-at::Tensor apply_rope(const at::Tensor& x_BNHD, const RopeTables& tables) {
-  const auto pairs = x_BNHD.to(tables.cos.scalar_type()).unflatten(-1, {x_BNHD.size(-1) / 2, 2});
-  const auto even = pairs.select(-1, 0), odd = pairs.select(-1, 1);
-  const auto cos = tables.cos.unsqueeze(1), sin = tables.sin.unsqueeze(1);
-  const auto rotated = at::stack({even * cos - odd * sin, even * sin + odd * cos}, -1).flatten(-2);
-  return rotated.to(x_BNHD.scalar_type());
-}
-
 }  // namespace troupe

@@ -1,0 +1,74 @@
+#include "bench/model/dit_case.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "model/loss/flow_matching.h"
+#include "model/wan/batch_keys.h"
+#include "model/wan/dit_units.h"
+#include "model/wan/frozen_params.h"
+#include "model/wan/training_inputs.h"
+
+namespace troupe::bench {
+namespace {
+
+constexpr std::uint64_t kSeed = 17;
+
+ModelConfig config_of(const DitSize& size) {
+  ModelConfig config;
+  config.dit.dim = size.dim;
+  config.dit.num_heads = size.num_heads;
+  config.dit.num_layers = size.num_layers;
+  config.dit.ffn_dim = size.ffn_dim;
+  return config;
+}
+
+Batch make_batch(const ModelConfig& config, const DitSize& size, at::ScalarType dtype) {
+  const std::vector<std::uint64_t> positions{0};
+  const auto draw = [&](std::uint64_t stream, const std::vector<std::int64_t>& shape) {
+    return keyed_noise(kSeed, 1000 + stream, positions, shape).to(dtype);
+  };
+  const auto frames = 1 + size.blocks * config.latent_frames_per_block, actions = size.blocks * size.actions_per_block;
+  auto batch = make_training_inputs(draw(0, {config.dit.out_dim, frames, size.latent_height, size.latent_width}),
+                                    draw(1, {actions, config.dit.action_dim}).tanh(), positions, kSeed,
+                                    NoiseMode::train, config.latent_frames_per_block);
+  batch[batch_keys::kState] = draw(3, {size.blocks * config.states_per_block, config.dit.max_state_dim});
+  batch[batch_keys::kContext] = draw(4, {size.text_tokens, config.text_encoder.dim});
+  batch[batch_keys::kClip] = draw(5, {size.image_tokens, config.image_encoder.dim});
+  const auto flags = at::TensorOptions().dtype(at::kBool);
+  batch[batch_keys::kActionMask] = at::ones({1, actions, config.dit.action_dim}, flags);
+  batch[batch_keys::kHasRealAction] = at::ones({1}, flags);
+  return batch;
+}
+
+}  // namespace
+
+std::vector<ParamView> DitCase::views() const {
+  std::vector<ParamView> views;
+  for (const auto& unit : network->units()) {
+    auto& view = views.emplace_back();
+    for (const auto& spec : unit.params) view.set(spec.name, weights.at(spec.name).detach().requires_grad_(true));
+  }
+  return views;
+}
+
+DitCase make_dit_case(const DitSize& size, at::ScalarType dtype) {
+  DitCase made;
+  made.config = config_of(size);
+  made.max_blocks = size.blocks;
+  made.network = std::make_shared<DitNetwork>(made.config, size.blocks);
+  for (const auto& unit : made.network->units()) {
+    made.parameters += count_parameters(unit);
+    for (auto spec : unit.params) {
+      const bool gain = spec.init.kind == Init::Kind::ones;
+      const double fan_in = spec.shape.size() > 1 ? static_cast<double>(spec.shape[1]) : 16.0;
+      spec.init = {Init::Kind::normal, gain ? 0.2 : 1.0 / std::sqrt(fan_in)};
+      made.weights[spec.name] = (initial_tensor(spec, kSeed) + (gain ? 1.0 : 0.0)).to(dtype);
+    }
+  }
+  made.batch = make_batch(made.config, size, dtype);
+  return made;
+}
+
+}  // namespace troupe::bench

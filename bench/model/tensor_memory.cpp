@@ -1,0 +1,31 @@
+#include "bench/model/tensor_memory.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+namespace troupe::bench {
+namespace {
+
+struct PeakCounter final : c10::MemoryReportingInfoBase {
+  std::int64_t now = 0, peak = 0;
+  bool memoryProfilingEnabled() const override { return true; }
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
+    now += bytes;
+    peak = std::max(peak, now);
+  }
+};
+
+}  // namespace
+
+std::int64_t peak_tensor_bytes(const std::function<void()>& program) {
+  const auto counter = std::make_shared<PeakCounter>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
+  program();
+  return counter->peak;
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/element.h"
+#include "kernels/row_runs.h"
+
+namespace troupe::cpu {
+
+// The CPU code of the row-wise operators, on plain pointers. T is float, double or simd::Bf16; A what it is computed
+// in. Matrices are row-major and dense: x[row * channels + c]. Tables have `channels` values in each row and any
+// distance between rows. Threads share the runs or rows; results do not depend on their number.
+
+template <class T>
+using Acc = simd::Accumulate<T>;
+
+/// A table of modulations: row r begins at data + r * stride.
+template <class T>
+struct Table {
+  const T* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// y = (x - mean) * rstd * factor[run.table] + shift[run.table]; stats[row] = {mean, rstd}.
+template <class T>
+void modulated_norm_forward(const std::vector<RowRun>& runs, std::int64_t channels, const T* x, Table<T> factor,
+                            Table<T> shift, double eps, T* y, Acc<T>* stats, int threads);
+/// dx, and dfactor, dshift [table rows, channels] summed over the runs in their order.
+template <class T>
+void modulated_norm_backward(const std::vector<RowRun>& runs, std::int64_t channels, std::int64_t table_rows,
+                             const T* dy, const T* x, Table<T> factor, const Acc<T>* stats, T* dx, Acc<T>* dfactor,
+                             Acc<T>* dshift, int threads);
+
+/// Rotation of interleaved pairs by each token's angle; cos and sin [tokens, head_dim / 2], or nullptr for none.
+template <class T>
+struct Rotation {
+  const Acc<T>* cos = nullptr;
+  const Acc<T>* sin = nullptr;
+  std::int64_t tokens = 0;    ///< rows of the tables; matrix row r stands at token r % tokens
+  std::int64_t head_dim = 0;  ///< even; channels are whole heads
+};
+
+/// y = rotate(round(round(x * rstd) * gain)); rstd[row] = 1 / sqrt(mean(x^2) + eps).
+template <class T>
+void rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, const T* gain, double eps,
+                      const Rotation<T>& rotation, T* y, Acc<T>* rstd, int threads);
+/// dx, and dgain [channels].
+template <class T>
+void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, const T* x, const T* gain,
+                       const Acc<T>* rstd, const Rotation<T>& rotation, T* dx, Acc<T>* dgain, int threads);
+
+/// out = round(x + round(y * gate[run.table])).
+template <class T>
+void gated_residual_forward(const std::vector<RowRun>& runs, std::int64_t channels, const T* x, const T* y,
+                            Table<T> gate, T* out, int threads);
+/// dy = dout * gate, and dgate [table rows, channels].
+template <class T>
+void gated_residual_backward(const std::vector<RowRun>& runs, std::int64_t channels, std::int64_t table_rows,
+                             const T* dout, const T* y, Table<T> gate, T* dy, Acc<T>* dgate, int threads);
+
+/// y = u/2 (1 + tanh(sqrt(2/pi) (u + 0.044715 u^3))).
+template <class T>
+void gelu_tanh_forward(std::int64_t count, const T* u, T* y, int threads);
+template <class T>
+void gelu_tanh_backward(std::int64_t count, const T* dy, const T* u, T* du, int threads);
+
+/// y[row] = round(x[row] + bias), x in A.
+template <class T>
+void add_bias(std::int64_t rows, std::int64_t channels, const Acc<T>* x, const T* bias, T* y, int threads);
+
+}  // namespace troupe::cpu

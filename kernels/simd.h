@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/element.h"
+
+namespace troupe::simd {
+
+// Vectors of 64 bytes for the CPU kernels, written once and compiled for several instruction sets (with_best_isa). Rows
+// are read and written as f32, f64 or bf16; arithmetic is f32 for f32 and bf16, f64 for f64.
+
+template <class A>
+struct VecOf {
+  typedef A type __attribute__((vector_size(64)));
+};
+template <class A>
+using Vec = typename VecOf<A>::type;
+template <class A>
+inline constexpr std::int64_t kWidth = static_cast<std::int64_t>(64 / sizeof(A));
+
+typedef std::uint16_t U16x16 __attribute__((vector_size(32)));
+typedef std::uint32_t U32x16 __attribute__((vector_size(64)));
+
+#define TROUPE_INLINE inline __attribute__((always_inline))
+#define TROUPE_LAMBDA __attribute__((always_inline))
+
+/// `count` values from p, zeros behind them.
+template <class A>
+TROUPE_INLINE Vec<A> load(const A* p, std::int64_t count) {
+  Vec<A> v = {};
+  if (count == kWidth<A>)
+    std::memcpy(&v, p, sizeof(v));
+  else
+    std::memcpy(&v, p, static_cast<std::size_t>(count) * sizeof(A));
+  return v;
+}
+TROUPE_INLINE Vec<float> load(const Bf16* p, std::int64_t count) {
+  U16x16 raw = {};
+  if (count == 16)
+    std::memcpy(&raw, p, sizeof(raw));
+  else
+    std::memcpy(&raw, p, static_cast<std::size_t>(count) * sizeof(Bf16));
+  return reinterpret_cast<Vec<float>>(__builtin_convertvector(raw, U32x16) << 16);
+}
+
+/// bf16 bits of v, rounded to nearest even; NaN stays NaN.
+TROUPE_INLINE U32x16 bf16_bits(Vec<float> v) {
+  const auto bits = reinterpret_cast<U32x16>(v);
+  const auto rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  const auto is_nan = reinterpret_cast<U32x16>(v != v);
+  return (is_nan & ((bits >> 16) | 0x40U)) | (~is_nan & rounded);
+}
+
+template <class A>
+TROUPE_INLINE void store(A* p, Vec<A> v, std::int64_t count) {
+  if (count == kWidth<A>)
+    std::memcpy(p, &v, sizeof(v));
+  else
+    std::memcpy(p, &v, static_cast<std::size_t>(count) * sizeof(A));
+}
+TROUPE_INLINE void store(Bf16* p, Vec<float> v, std::int64_t count) {
+  const auto raw = __builtin_convertvector(bf16_bits(v), U16x16);
+  if (count == 16)
+    std::memcpy(p, &raw, sizeof(raw));
+  else
+    std::memcpy(p, &raw, static_cast<std::size_t>(count) * sizeof(Bf16));
+}
+
+/// v as it would read back after a store as T.
+template <class T, class A>
+TROUPE_INLINE Vec<A> rounded(Vec<A> v) {
+  if constexpr (sizeof(T) == 2)
+    return reinterpret_cast<Vec<float>>(bf16_bits(v) << 16);
+  else
+    return v;
+}
+
+/// Lanes from `count` on set to zero.
+template <class A>
+TROUPE_INLINE Vec<A> first_lanes(Vec<A> v, std::int64_t count) {
+  for (std::int64_t i = count; i < kWidth<A>; ++i) v[i] = 0;
+  return v;
+}
+
+template <class A>
+TROUPE_INLINE A lane_sum(Vec<A> v) {
+  // a tree, so that the order does not depend on the instruction set
+  for (std::int64_t half = kWidth<A> / 2; half > 0; half /= 2) {
+    for (std::int64_t i = 0; i < half; ++i) v[i] += v[i + half];
+  }
+  return v[0];
+}
+
+/// f(offset, count) for every vector of a row of n values; the last may be short.
+template <class A, class F>
+TROUPE_INLINE void each_vector(std::int64_t n, const F& f) {
+  std::int64_t i = 0;
+  for (; i + kWidth<A> <= n; i += kWidth<A>) f(i, kWidth<A>);
+  if (i < n) f(i, n - i);
+}
+
+/// e^x to about 2 ulp; saturates beyond +-87 in f32.
+TROUPE_INLINE Vec<float> exp(Vec<float> x) {
+  x = x > 87.0F ? Vec<float>{} + 87.0F : x;
+  x = x < -87.0F ? Vec<float>{} - 87.0F : x;
+  constexpr float kToInteger = 12582912.0F;  // 1.5 * 2^23: the sum's last mantissa bit is 1
+  const Vec<float> shifted = x * 1.44269504F + kToInteger;
+  const Vec<float> n = shifted - kToInteger;
+  const Vec<float> r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
+  Vec<float> p = Vec<float>{} + 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  p = p * (r * r) + r + 1.0F;
+  const auto exponent = (reinterpret_cast<U32x16>(shifted) + 127U) << 23;
+  return p * reinterpret_cast<Vec<float>>(exponent);
+}
+TROUPE_INLINE Vec<double> exp(Vec<double> x) {
+  for (std::int64_t i = 0; i < kWidth<double>; ++i) x[i] = std::exp(x[i]);
+  return x;
+}
+
+#if defined(__x86_64__)
+template <class F>
+__attribute__((target("avx2,fma"), noinline)) void run_avx2(const F& f) {
+  f();
+}
+template <class F>
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"), noinline)) void run_avx512(const F& f) {
+  f();
+}
+#endif
+
+/// Runs f, an always_inline lambda, compiled for the widest vectors that this machine has.
+template <class F>
+void with_best_isa(const F& f) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    return run_avx512(f);
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return run_avx2(f);
+#endif
+  f();
+}
+
+/// body(begin, end) over [0, n) in contiguous parts, one for each thread. The parts must not depend on each other.
+template <class F>
+void parallel(std::int64_t n, int threads, const F& body) {
+  const std::int64_t parts = threads < 1 ? 1 : threads < n ? threads : n;
+  if (parts <= 1) {
+    if (n > 0) body(std::int64_t{0}, n);
+    return;
+  }
+#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
+  for (std::int64_t p = 0; p < parts; ++p) body(n * p / parts, n * (p + 1) / parts);
+}
+
+}  // namespace troupe::simd
