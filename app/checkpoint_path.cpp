@@ -19,9 +19,10 @@ Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::st
     if (!code && real.parent_path().filename() == "checkpoints") place.run = real.parent_path().parent_path().string();
     return place;
   }
-  TROUPE_ASSIGN(const RunDirectory run, find_run(source, run_root));
-  TROUPE_ASSIGN(const CheckpointEntry newest, newest_valid(run.checkpoints()));
-  return CheckpointPlace{.folder = newest.directory, .run = run.root()};
+  const auto run = find_run(source, run_root);
+  if (!run) return Error{run.error().code(), run.error().message() + "; nor is it a DreamZero folder (no config.json)"};
+  TROUPE_ASSIGN(const CheckpointEntry newest, newest_valid(run->checkpoints()));
+  return CheckpointPlace{.folder = newest.directory, .run = run->root()};
 }
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 
 #include "app/checkpoint_path.h"
 #include "app/commands.h"
+#include "app/exit_code.h"
 #include "base/durable_file.h"
 #include "configs/loader.h"
 #include "workers/checkpoint/manifest.h"
@@ -21,21 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Wrong input is the user's to mend; everything else is a run that failed.
-int code_of(const Error& error) {
-  switch (error.code()) {
-    case Errc::invalid_argument:
-    case Errc::not_found:
-    case Errc::failed_precondition:
-      return kUsage;
-    default:
-      return kFailed;
-  }
-}
-
 int complain(const Error& error) {
   fmt::print(stderr, "error: {}\n", error.message());
-  return code_of(error);
+  return exit_code_of(error);
 }
 
 /// The data a checkpoint is evaluated on, and the episodes that its job held out.

@@ -7,6 +7,7 @@
 
 #include "app/checkpoint_path.h"
 #include "app/commands.h"
+#include "app/exit_code.h"
 #include "configs/loader.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/export.h"
@@ -127,7 +128,7 @@ int export_command(const ExportOptions& options) {
   const auto place = find_checkpoint(options.source, options.run_root);
   if (!place) return complain(place.error(), kUsage);
   const auto summary = export_as(place->folder, options);
-  if (!summary) return complain(summary.error(), kUsage);
+  if (!summary) return complain(summary.error(), exit_code_of(summary.error()));
   fmt::print("exported {} tensors, {} parameters, {} bytes from {} to {}\n", summary->tensors, summary->parameters, summary->bytes,
              place->folder, options.out);
   return kOk;

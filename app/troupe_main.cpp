@@ -36,6 +36,9 @@ bool parse_scale(const std::vector<std::string>& words, ScaleOptions& scale) {
   return !scale.pool.empty();
 }
 
+/// Verbs that end in order on a signal. The others die of it at once: what they write appears only when it is whole.
+bool handles_signals(const std::string& verb) { return verb == "run" || verb == "node" || verb == "host" || verb == "serve"; }
+
 int unknown_verb(const std::string& word) {
   const std::string near = nearest_name(word, kVerbs);
   fmt::print(stderr, "troupe: unknown command '{}'{}\n", word, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
@@ -150,7 +153,7 @@ struct CommandLine {
     e->add_flag("--open-loop", eval.open_loop, "predicted against recorded actions, per dimension, with a plot");
     e->add_option("--data", eval.data, "dataset folder (default: the job's)");
     e->add_option("--episodes", eval.episodes, "episodes to evaluate (default: the job's data.eval_episodes)")->delimiter(',');
-    e->add_option("--windows", eval.windows, "windows evaluated at most, spread evenly")->check(CLI::PositiveNumber);
+    e->add_option("--windows", eval.windows, "windows evaluated at most, spread evenly")->check(CLI::Range(1, 1'000'000));
     e->add_option("--out", eval.out, "folder of eval.json and open_loop.png");
     e->add_flag("--json", eval.json, "the result as JSON");
     e->add_option("--run-root", eval.run_root, "folder of run directories");
@@ -162,8 +165,8 @@ struct CommandLine {
     s->add_option("--token-file", serve.token_file, "file with the bearer token that clients must send; required off loopback");
     s->add_option("--action-key", serve.action_key, "form of the reply: array, actions, or keys (action.*)")
         ->check(CLI::IsMember({"array", "actions", "keys"}));
-    s->add_option("--max-sessions", serve.max_sessions, "episodes kept at once")->check(CLI::PositiveNumber);
-    s->add_option("--queue", serve.queue, "requests that may wait")->check(CLI::PositiveNumber);
+    s->add_option("--max-sessions", serve.max_sessions, "episodes kept at once")->check(CLI::Range(1, 1'000'000));
+    s->add_option("--queue", serve.queue, "requests that may wait")->check(CLI::Range(1, 1'000'000));
     s->add_option("--max-request-bytes", serve.max_request_bytes, "largest request")->check(CLI::PositiveNumber);
     s->add_option("--request-timeout", serve.request_timeout_s, "seconds a request may take")->check(CLI::Range(0.1, 86400.0));
     s->add_option("--idle-timeout", serve.idle_timeout_s, "seconds of silence after which a connection is closed")->check(CLI::Range(1.0, 86400.0));
@@ -223,8 +226,8 @@ struct CommandLine {
 
 int main(int argc, char** argv) {
   die_with_parent();
-  block_signals();
   std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && handles_signals(words[0])) block_signals();
   if (!words.empty() && !words[0].starts_with("-") && words[0] != "host" &&
       std::find(kVerbs.begin(), kVerbs.end(), words[0]) == kVerbs.end()) {
     return unknown_verb(words[0]);

@@ -87,18 +87,19 @@ function(troupe_test path)
     # without it a finding is printed and the test passes
     list(APPEND environment "UBSAN_OPTIONS=halt_on_error=1")
   endif()
-  if(NOT DEFINED ENV{TROUPE_GOLDEN})
-    list(APPEND environment "TROUPE_GOLDEN=${CMAKE_SOURCE_DIR}/../shared/golden")
-  endif()
-  if(NOT DEFINED ENV{TROUPE_SHARED_DATA})
-    list(APPEND environment "TROUPE_SHARED_DATA=${CMAKE_SOURCE_DIR}/../shared/data")
-  endif()
   if(arg_WHOLE)
     add_test(NAME ${target} COMMAND ${target})
     set_tests_properties(${target} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}"
                                               SKIP_REGULAR_EXPRESSION "ALL TESTS SKIPPED")
   else()
     include(GoogleTest)
+    # Cases of golden folders are found by name, and TROUPE_GOLDEN may name another folder next time: list them anew at every start of ctest.
+    file(STRINGS ${CMAKE_SOURCE_DIR}/tests/${path}.cpp mentions_golden REGEX "[Gg]olden" LIMIT_COUNT 1)
+    if(mentions_golden)
+      set(renew_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_renew.cmake)
+      file(WRITE ${renew_file} "file(REMOVE \"${CMAKE_CURRENT_BINARY_DIR}/${target}[1]_tests.cmake\")\n")
+      set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${renew_file})
+    endif()
     # Discovery passes properties through several list expansions, which would cut LABELS and ENVIRONMENT after their first element;
     # so a file that ctest reads after the discovered cases sets them.
     gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES TEST_PREFIX "${path}."

@@ -93,7 +93,13 @@ Result<std::string> file_in_folder(const std::string& folder) {
                  fmt::format("{} holds {}; name the one that is meant", folder, fmt::join(found, " and "))};
   }
   if (found.empty()) {
-    return Error{Errc::not_found, fmt::format("{} holds none of {}", folder, fmt::join(kFolderNames, ", "))};
+    const bool ours = fs::exists(fs::path(folder) / "manifest.json", error) ||
+                      fs::exists(fs::path(folder) / "config.resolved.yaml", error);
+    return Error{Errc::not_found,
+                 fmt::format("{} holds none of {}{}", folder, fmt::join(kFolderNames, ", "),
+                             ours ? "; it is a run or checkpoint of Troupe: write its weights out first, with troupe "
+                                    "export --format gear or safetensors"
+                                  : "")};
   }
   return (fs::path(folder) / found.front()).string();
 }

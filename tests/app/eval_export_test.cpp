@@ -1,5 +1,6 @@
 // A short run's checkpoint is evaluated on recordings and written in the layouts of others, and comes back the same.
 #include <cmath>
+#include <csignal>
 
 #include "app/commands.h"
 #include "model/io/safetensors.h"
@@ -67,6 +68,19 @@ class EvalExportTest : public RunTest {
 
   std::filesystem::path run_;
 };
+
+TEST_F(EvalExportTest, AnInterruptEndsAnEvaluationAtOnce) {
+  train();
+  ASSERT_EQ(exported_to(run_.string(), path("gear"), "gear"), 0);
+  Program program({"eval", path("gear"), "--open-loop", "--data", path("data"), "--out", path("out"), "--steps", "1000",
+                   "--windows", "1000"},
+                  {.cwd = dir_.path(), .env = {}});
+  ASSERT_TRUE(program.wait_for_text("no episode was held out")) << program.so_far().text();
+  program.send_signal(SIGINT);
+  const ProgramEnd end = program.wait();
+  EXPECT_EQ(end.signal, SIGINT) << end.text();
+  EXPECT_FALSE(std::filesystem::exists(path("out/eval.json")));
+}
 
 TEST_F(EvalExportTest, ATrainedPolicyServesEveryProtocol) {
   train();

@@ -9,9 +9,10 @@ namespace {
 class RecordingsTest : public RunTest {
  protected:
   void expect_recipe_trains(const std::string& recipe, const std::string& dataset) {
-    const char* shared = std::getenv("TROUPE_SHARED_DATA");
-    const std::string path = shared == nullptr ? "" : std::string(shared) + "/" + dataset;
-    if (path.empty() || !std::filesystem::exists(path)) {
+    const char* named = std::getenv("TROUPE_SHARED_DATA");
+    const std::string shared = named != nullptr ? named : TROUPE_SOURCE_DIR "/../shared/data";
+    const std::string path = shared + "/" + dataset;
+    if (!std::filesystem::exists(path)) {
       GTEST_SKIP() << "RecordingsTest of " << dataset << ": TROUPE_SHARED_DATA does not hold it";
     }
     const auto end = troupe({"run", std::string(TROUPE_SOURCE_DIR) + "/configs/recipes/" + recipe, "data.sets[0].path=" + path, "training.steps=6"});

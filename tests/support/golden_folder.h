@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -26,13 +27,23 @@ struct GoldenCase {
   friend std::ostream& operator<<(std::ostream& out, const GoldenCase& c) { return out << c.name; }
 };
 
+/// The case's name as GoogleTest takes it: everything but ASCII letters and digits becomes an underscore.
+inline std::string golden_case_name(const GoldenCase& c) {
+  std::string name = c.name;
+  for (char& letter : name) {
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
+  }
+  return name;
+}
+
 /// Folder `part` below TROUPE_GOLDEN, or of the checkout's neighbour shared/golden.
 inline std::filesystem::path golden_folder(const std::string& part) {
   const char* root = std::getenv("TROUPE_GOLDEN");
   return std::filesystem::path(root != nullptr ? root : TROUPE_SOURCE_DIR "/../shared/golden") / part;
 }
 
-/// Every case directly in the folder, by name.
+/// Every case directly in the folder, by name. A file that is no JSON object has the kind "unreadable", which no test
+/// knows.
 inline std::vector<GoldenCase> golden_cases(const std::string& part) {
   std::vector<GoldenCase> cases;
   const auto folder = golden_folder(part);
@@ -40,8 +51,8 @@ inline std::vector<GoldenCase> golden_cases(const std::string& part) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
     std::ifstream in(entry.path());
-    auto json = nlohmann::json::parse(in);
-    const auto kind = json.value("kind", "");
+    auto json = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
+    const auto kind = json.is_object() ? json.value("kind", "") : std::string("unreadable");
     cases.push_back({entry.path().stem().string(), kind, folder, std::move(json)});
   }
   std::sort(cases.begin(), cases.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -75,9 +75,10 @@ std::string written_safetensors() {
 /// The heads of the recorded files of the reference library, where they are at hand, with their data.
 std::vector<std::string> recorded_safetensors() {
   std::vector<std::string> out;
-  const char* folder = std::getenv("TROUPE_GOLDEN");
+  const char* named = std::getenv("TROUPE_GOLDEN");
+  const std::filesystem::path folder = named != nullptr ? named : TROUPE_SOURCE_DIR "/../shared/golden";
   std::error_code error;
-  if (folder == nullptr || !std::filesystem::is_directory(folder, error)) return out;
+  if (!std::filesystem::is_directory(folder, error)) return out;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {
     constexpr std::uintmax_t kLargest = 64 << 10;
     if (entry.path().extension() != ".safetensors" || entry.file_size() > kLargest) continue;

@@ -34,7 +34,7 @@ TEST_P(GoldenTextTest, EveryRowIsCleanedAsTheReferenceCleansItOrRefusedAsMisDeco
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenTextTest, ::testing::ValuesIn(golden_cases("encoders", "text_clean")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTextTest);
 
 std::string nfc(const std::string& text) {
@@ -93,7 +93,7 @@ TEST_P(GoldenTextCharMapTest, NoOtherCharacterChangesButByNfc) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenTextCharMapTest, ::testing::ValuesIn(golden_cases("encoders", "text_char_map")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTextCharMapTest);
 
 }  // namespace

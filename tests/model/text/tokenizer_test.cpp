@@ -198,7 +198,7 @@ TEST_P(GoldenSentencePieceTest, AddedTokensOfTheTokenizerJsonBecomeTheirIds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenSentencePieceTest, ::testing::ValuesIn(golden_cases("encoders", "sentencepiece")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenSentencePieceTest);
 
 }  // namespace

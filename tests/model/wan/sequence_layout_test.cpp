@@ -112,9 +112,11 @@ class GoldenVisibilityTest : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GoldenVisibilityTest, MasksMeasuredOnTheReferenceEqualOurs) {
   const auto tensors = testing::load_safetensors(GetParam().tensors());
-  const auto& masks = GetParam().json.at("masks");
-  ASSERT_FALSE(masks.empty());
+  const auto masks = GetParam().json.value("masks", nlohmann::json::array());
+  int compared = 0;
   for (std::size_t i = 0; i < masks.size(); ++i) {
+    const auto want = tensors.find("out.mask" + std::to_string(i));
+    if (want == tensors.end()) continue;
     const auto& m = masks[i];
     SequenceLayout layout;
     layout.frames = m.at("F").get<std::int64_t>();
@@ -126,12 +128,14 @@ TEST_P(GoldenVisibilityTest, MasksMeasuredOnTheReferenceEqualOurs) {
     layout.states_per_block = m.at("nspb").get<std::int64_t>();
     layout.max_blocks = m.at("max_chunk_size").get<std::int64_t>();
     layout.trimmed = false;
-    EXPECT_TRUE(at::equal(mask_of(layout), tensors.at("out.mask" + std::to_string(i)))) << "mask " << i;
+    EXPECT_TRUE(at::equal(mask_of(layout), want->second.to(at::kByte))) << "mask " << i;
+    ++compared;
   }
+  EXPECT_GT(compared, 0) << "the case describes no mask that it holds";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenVisibilityTest, ::testing::ValuesIn(golden_cases("dit", "visibility")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenVisibilityTest);
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST_P(GoldenUnitVideoTest, EveryRoundingMatchesTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenUnitVideoTest, ::testing::ValuesIn(golden_cases("encoders", "preproc")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenUnitVideoTest);
 
 /// u8 pixels [1, 2, 6, 8, 3] that take every value from 0 on.

@@ -88,7 +88,7 @@ TEST_P(GoldenPromptsTest, EveryPromptIsWrappedAndCleanedAsTheReferenceDoes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenPromptsTest, ::testing::ValuesIn(golden_cases("encoders", "prompts")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenPromptsTest);
 
 }  // namespace

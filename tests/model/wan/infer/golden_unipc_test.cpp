@@ -159,7 +159,7 @@ TEST_P(GoldenUniPcTest, Bf16TrajectoriesStayWithinTwiceTheReferencesOwnError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenUniPcTest, ::testing::ValuesIn(golden_cases("dit", "unipc")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenUniPcTest);
 
 class GoldenSkipLogicTest : public ::testing::TestWithParam<GoldenCase> {};
@@ -192,7 +192,7 @@ TEST_P(GoldenSkipLogicTest, DynamicDecisionsMatchTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenSkipLogicTest, ::testing::ValuesIn(golden_cases("dit", "skip_logic")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenSkipLogicTest);
 
 }  // namespace

@@ -1,36 +1,28 @@
 // Key lists, shapes and parameter counts of the real configurations against what the reference's modules hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "model/wan/weights/checkpoint_names.h"
 #include "model/wan/weights/model_summary.h"
+#include "tests/model/wan/golden_constructor.h"
 #include "tests/support/golden_folder.h"
 
 namespace troupe {
 namespace {
 
 using nlohmann::json;
+using testing::config_of_constructor;
 using testing::golden_cases;
+using testing::GoldenCase;
 using Shapes = std::map<std::string, std::vector<std::int64_t>>;
 
-ModelConfig dit_config(const json& constructor) {
-  ModelConfig config;
-  auto& dit = config.dit;
-  dit.type = constructor.value("model_type", dit.type);
-  dit.dim = constructor.value("dim", dit.dim);
-  dit.in_dim = constructor.value("in_dim", dit.in_dim);
-  dit.out_dim = constructor.value("out_dim", dit.out_dim);
-  dit.ffn_dim = constructor.value("ffn_dim", dit.ffn_dim);
-  dit.freq_dim = constructor.value("freq_dim", dit.freq_dim);
-  dit.num_heads = constructor.value("num_heads", dit.num_heads);
-  dit.num_layers = constructor.value("num_layers", dit.num_layers);
-  dit.encoder_hidden = constructor.value("hidden_size", dit.encoder_hidden);
-  dit.action_dim = constructor.value("action_dim", dit.action_dim);
-  dit.max_state_dim = constructor.value("max_state_dim", dit.max_state_dim);
-  config.text_encoder.dim = constructor.value("text_dim", config.text_encoder.dim);
-  config.image_encoder.dim = constructor.value("clip_dim", config.image_encoder.dim);
-  return config;
+/// The cases of kind keys that say what the reference was constructed from.
+std::vector<GoldenCase> transformer_cases() {
+  auto cases = golden_cases("dit", "keys");
+  std::erase_if(cases, [](const GoldenCase& c) { return !c.json.contains("constructor"); });
+  return cases;
 }
 
 Shapes shapes_of(const std::vector<ParamSpec>& specs) {
@@ -61,24 +53,47 @@ void expect_same_keys(const Shapes& got, const Shapes& want) {
   for (const auto& [name, shape] : got) EXPECT_EQ(want.count(name), 1u) << name << " is too much";
 }
 
-TEST(GoldenKeysTest, NamesAndShapesOfTheTransformerAreTheReferences) {
+TEST(GoldenKeysTest, EveryTransformerCaseHoldsSomethingToCompare) {
   const auto cases = golden_cases("dit", "keys");
   for (const auto& c : cases) {
-    SCOPED_TRACE(c.name);
-    const auto shapes = shapes_of(component_params(dit_config(c.json.at("constructor")), Component::dit));
-    expect_same_keys(shapes, c.json.at("tensors").get<Shapes>());
-    if (c.json.contains("parameter_count")) {
-      EXPECT_EQ(numel(shapes), c.json["parameter_count"].get<std::int64_t>());
-    }
+    const std::vector<const char*> compared = {"tensors",
+                                               "tensor_count",
+                                               "parameter_count",
+                                               "parameter_count_by_component",
+                                               "not_in_wan_checkpoint",
+                                               "parameters_in_wan_checkpoint",
+                                               "lora"};
+    EXPECT_TRUE(c.json.contains("constructor")) << c.name;
+    EXPECT_TRUE(std::any_of(compared.begin(), compared.end(), [&](const char* key) { return c.json.contains(key); }))
+        << c.name;
   }
   if (cases.empty()) GTEST_SKIP() << "no case of kind keys";
 }
+TEST(GoldenKeysTest, NamesAndShapesOfTheTransformerAreTheReferences) {
+  int checked = 0;
+  for (const auto& c : transformer_cases()) {
+    SCOPED_TRACE(c.name);
+    const auto shapes = shapes_of(component_params(config_of_constructor(c.json["constructor"]), Component::dit));
+    if (c.json.contains("tensors")) {
+      expect_same_keys(shapes, c.json["tensors"].get<Shapes>());
+      ++checked;
+    }
+    if (c.json.contains("tensor_count")) {
+      EXPECT_EQ(shapes.size(), c.json["tensor_count"].get<std::size_t>());
+      ++checked;
+    }
+    if (c.json.contains("parameter_count")) {
+      EXPECT_EQ(numel(shapes), c.json["parameter_count"].get<std::int64_t>());
+      ++checked;
+    }
+  }
+  if (checked == 0) GTEST_SKIP() << "no case lists or counts the transformer's tensors";
+}
 TEST(GoldenKeysTest, WhatAWanCheckpointLacksIsKnownByName) {
   int checked = 0;
-  for (const auto& c : golden_cases("dit", "keys")) {
-    if (!c.json.contains("not_in_wan_checkpoint") || !c.json.contains("parameters_in_wan_checkpoint")) continue;
+  for (const auto& c : transformer_cases()) {
     SCOPED_TRACE(c.name);
-    const auto config = dit_config(c.json.at("constructor"));
+    const auto config = config_of_constructor(c.json["constructor"]);
     Shapes in_wan;
     std::set<std::string> fresh;
     for (const auto& [name, shape] : shapes_of(component_params(config, Component::dit))) {
@@ -88,22 +103,25 @@ TEST(GoldenKeysTest, WhatAWanCheckpointLacksIsKnownByName) {
         in_wan[name] = shape;
       }
     }
-    for (const auto& name : c.json["not_in_wan_checkpoint"].get<std::vector<std::string>>()) {
+    for (const auto& entry : c.json.value("not_in_wan_checkpoint", json::array())) {
+      const auto name = entry.get<std::string>();
       // the list ends in one line that stands for a family of names
-      if (name.find(' ') == std::string::npos) {
-        EXPECT_EQ(fresh.count(name), 1u) << name;
-      }
+      if (name.find(' ') != std::string::npos) continue;
+      EXPECT_EQ(fresh.count(name), 1u) << name;
+      ++checked;
     }
-    EXPECT_EQ(numel(in_wan), c.json["parameters_in_wan_checkpoint"].get<std::int64_t>());
-    ++checked;
+    if (c.json.contains("parameters_in_wan_checkpoint")) {
+      EXPECT_EQ(numel(in_wan), c.json["parameters_in_wan_checkpoint"].get<std::int64_t>());
+      ++checked;
+    }
   }
   if (checked == 0) GTEST_SKIP() << "no case lists what a Wan checkpoint lacks";
 }
 TEST(GoldenKeysTest, AdapterNamesOfTheReferenceAreRead) {
   int checked = 0;
-  for (const auto& c : golden_cases("dit", "keys")) {
+  for (const auto& c : transformer_cases()) {
     if (!c.json.contains("lora") || !c.json["lora"].contains("block0")) continue;
-    const auto shapes = shapes_of(component_params(dit_config(c.json.at("constructor")), Component::dit));
+    const auto shapes = shapes_of(component_params(config_of_constructor(c.json["constructor"]), Component::dit));
     for (const auto& [stored, shape] : c.json["lora"]["block0"].items()) {
       const auto name = read_stored_name(stored, Component::dit);
       ASSERT_TRUE(name) << stored;
@@ -120,10 +138,10 @@ TEST(GoldenKeysTest, AdapterNamesOfTheReferenceAreRead) {
 }
 TEST(GoldenKeysTest, CountsByPartAreTheReferences) {
   int checked = 0;
-  for (const auto& c : golden_cases("dit", "keys")) {
+  for (const auto& c : transformer_cases()) {
     if (!c.json.contains("parameter_count_by_component")) continue;
     SCOPED_TRACE(c.name);
-    const auto summary = summarise_model(dit_config(c.json.at("constructor")));
+    const auto summary = summarise_model(config_of_constructor(c.json["constructor"]));
     for (const auto& [part, count] : c.json["parameter_count_by_component"].items()) {
       const auto found = summary.dit_parts.find(part);
       if (found == summary.dit_parts.end()) {

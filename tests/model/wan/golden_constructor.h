@@ -1,0 +1,30 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "configs/model_config.h"
+
+namespace troupe::testing {
+
+/// The model that a case's record of the reference's constructor arguments describes. An argument that is not recorded
+/// keeps the default of ModelConfig.
+inline ModelConfig config_of_constructor(const nlohmann::json& arguments) {
+  ModelConfig config;
+  auto& dit = config.dit;
+  dit.type = arguments.value("model_type", dit.type);
+  dit.dim = arguments.value("dim", dit.dim);
+  dit.in_dim = arguments.value("in_dim", dit.in_dim);
+  dit.out_dim = arguments.value("out_dim", dit.out_dim);
+  dit.ffn_dim = arguments.value("ffn_dim", dit.ffn_dim);
+  dit.freq_dim = arguments.value("freq_dim", dit.freq_dim);
+  dit.num_heads = arguments.value("num_heads", dit.num_heads);
+  dit.num_layers = arguments.value("num_layers", dit.num_layers);
+  dit.encoder_hidden = arguments.value("hidden_size", dit.encoder_hidden);
+  dit.action_dim = arguments.value("action_dim", dit.action_dim);
+  dit.max_state_dim = arguments.value("max_state_dim", dit.max_state_dim);
+  config.text_encoder.dim = arguments.value("text_dim", config.text_encoder.dim);
+  config.image_encoder.dim = arguments.value("clip_dim", config.image_encoder.dim);
+  return config;
+}
+
+}  // namespace troupe::testing
