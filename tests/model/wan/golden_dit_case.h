@@ -12,6 +12,7 @@
 #include "model/wan/t5_encoder.h"
 #include "tests/support/golden_folder.h"
 #include "tests/support/safetensors_file.h"
+#include "tests/support/tensor_checks.h"
 
 namespace troupe::testing {
 
@@ -70,28 +71,32 @@ class GoldenDitCase {
     return coupled_action_ids(video_ids(), c.at("nfpb").get<std::int64_t>(), c.at("napb").get<std::int64_t>());
   }
 
-  /// Everything by our own functions, from the recorded latents, actions, draws and encoder outputs.
+  /// Everything by our own functions, from the recorded latents, actions, draws and encoder outputs. A case without
+  /// noise gives what its DiT saw and no target, so the network predicts and has no loss.
   Batch batch() const {
     namespace key = batch_keys;
-    const auto schedule = make_flow_schedule();
-    const auto video_ids_BF = video_ids(), action_ids_BA = action_ids();
-    const auto& x0 = in.at("x0");
-    const auto sigma = schedule.sigmas.index({video_ids_BF}).view({x0.size(0), 1, x0.size(2), 1, 1});
-    const auto video = mix_noise(x0, in.at("eps"), sigma);
-    const auto action =
-        mix_noise(in.at("action"), in.at("action_eps"), schedule.sigmas.index({action_ids_BA}).unsqueeze(2));
-    Batch b{{key::kCleanLatents, x0},
-            {key::kNoisyLatents, video.noisy},
-            {key::kVideoTarget, video.target},
-            {key::kVideoIds, video_ids_BF},
-            {key::kNoisyActions, action.noisy},
-            {key::kActionTarget, action.target},
-            {key::kActionIds, action_ids_BA},
-            {key::kState, in.at("state")},
-            {key::kContext, context()},
-            {key::kClip, in.at("clip")},
-            {key::kActionMask, recorded_or_true("action_mask", in.at("action").sizes())},
-            {key::kHasRealAction, recorded_or_true("has_real_action", {x0.size(0)})}};
+    const auto sigmas = make_flow_schedule().sigmas;
+    const auto& x0 = input("x0");
+    Batch b{{key::kCleanLatents, x0},      {key::kVideoIds, video_ids()}, {key::kActionIds, action_ids()},
+            {key::kState, input("state")}, {key::kContext, context()},    {key::kClip, input("clip")}};
+    if (in.count("eps") != 0) {
+      const auto sigma = sigmas.index({b.at(key::kVideoIds)}).view({x0.size(0), 1, x0.size(2), 1, 1});
+      const auto video = mix_noise(x0, in.at("eps"), sigma);
+      b[key::kNoisyLatents] = video.noisy;
+      b[key::kVideoTarget] = video.target;
+    } else {
+      b[key::kNoisyLatents] = in.at("dit.x_t");
+    }
+    if (in.count("action") != 0 && in.count("action_eps") != 0) {
+      const auto sigma = sigmas.index({b.at(key::kActionIds)}).unsqueeze(2);
+      const auto action = mix_noise(in.at("action"), in.at("action_eps"), sigma);
+      b[key::kNoisyActions] = action.noisy;
+      b[key::kActionTarget] = action.target;
+    } else {
+      b[key::kNoisyActions] = in.at("dit.action_t");
+    }
+    b[key::kActionMask] = recorded_or_true("action_mask", b.at(key::kNoisyActions).sizes());
+    b[key::kHasRealAction] = recorded_or_true("has_real_action", {x0.size(0)});
     if (in.count("y_latent") != 0) {
       const auto& y = in.at("y_latent");
       auto mask = at::zeros({y.size(0), 4, y.size(2), y.size(3), y.size(4)}, y.options());
@@ -110,10 +115,26 @@ class GoldenDitCase {
     return 3e-5;
   }
 
+  /// Relative error against f32 allowed to the bf16 prediction `name` ("v_video"): the case's own limit, or twice the
+  /// reference's error, or what the released cases would need at most.
+  double bf16_limit(const std::string& name) const {
+    const nlohmann::json::json_pointer limit("/recommended_tolerance/rel_l2_against_fp32/" + name);
+    if (json.contains(limit)) return json.at(limit).get<double>();
+    const auto rounded = out.find("bf16." + name), exact = out.find("fp32." + name);
+    if (rounded == out.end() || exact == out.end()) return kUnmeasuredBf16;
+    return 2 * relative_l2(rounded->second, exact->second);
+  }
+  static constexpr double kUnmeasuredBf16 = 2e-2;
+
   nlohmann::json json;
   TensorMap all, in, out, weights, grads;
 
  private:
+  /// "in.NAME", or "in.dit.NAME" of a case that records only what its DiT saw.
+  const at::Tensor& input(const std::string& name) const {
+    const auto it = in.find(name);
+    return it != in.end() ? it->second : in.at("dit." + name);
+  }
   at::Tensor context() const {
     if (in.count("context_raw") == 0 || in.count("text_mask") == 0) return in.at("dit.context");
     return zero_tail(in.at("context_raw"), in.at("text_mask"), TailMode::batch_min);

@@ -46,19 +46,41 @@ void expect_inputs(const GoldenDitCase& golden, const Batch& batch) {
   }
 }
 
-void expect_outputs(const GoldenDitCase& golden, const Outputs& outputs) {
-  std::map<std::string, at::Tensor> got = {{"loss", outputs.loss},
-                                           {"loss_video", outputs.metrics.at("dynamics_loss")},
-                                           {"loss_action", outputs.metrics.at("action_loss")},
-                                           {"v_video", outputs.predictions.at(batch_keys::kVideoVelocity)},
+/// Predictions and losses that the case holds; returns how many.
+int expect_outputs(const GoldenDitCase& golden, const Outputs& outputs) {
+  std::map<std::string, at::Tensor> got = {{"v_video", outputs.predictions.at(batch_keys::kVideoVelocity)},
                                            {"v_action", outputs.predictions.at(batch_keys::kActionVelocity)}};
+  if (outputs.loss.defined()) {
+    got["loss"] = outputs.loss;
+    got["loss_video"] = outputs.metrics.at("dynamics_loss");
+    got["loss_action"] = outputs.metrics.at("action_loss");
+  }
   int compared = 0;
   for (const auto& [name, value] : got) {
     if (golden.out.count(name) == 0) continue;
     expect_near(value, golden.out.at(name), golden.tolerance("out." + name), name);
     ++compared;
   }
-  EXPECT_GT(compared, 0) << "the case has no output to compare";
+  return compared;
+}
+
+/// Gradients that the case holds; returns how many. A case whose inputs give no loss has none to compare.
+int expect_gradients(const GoldenDitCase& golden, const Outputs& outputs, const testing::NamedTensors& parameters) {
+  if (golden.grads.empty() || !outputs.loss.defined()) return 0;
+  const auto rule = golden.json.value("recommended_grad_tolerance", nlohmann::json());
+  const double tolerance = rule.is_object() ? rule.value("rel_l2", 2e-5) : 2e-5;
+  const auto got = testing::gradients(outputs.loss, parameters);
+  int compared = 0;
+  for (const auto& [name, want] : golden.grads) {
+    const auto it = got.find(name);
+    if (it == got.end()) {
+      ADD_FAILURE() << "no parameter " << name;
+      continue;
+    }
+    EXPECT_LE(testing::relative_l2(it->second, want), tolerance) << name;
+    ++compared;
+  }
+  return compared;
 }
 
 TEST_P(GoldenDitTest, InputsOutputsAndGradientsMatchTheReference) {
@@ -70,15 +92,11 @@ TEST_P(GoldenDitTest, InputsOutputsAndGradientsMatchTheReference) {
     const auto network = golden.network(trim);
     const auto parameters = testing::recording(golden.weights);
     const auto outputs = testing::run_network(network, parameters, batch);
-    expect_outputs(golden, outputs);
-    if (golden.grads.empty()) continue;
-    const auto rule = golden.json.value("recommended_grad_tolerance", nlohmann::json());
-    const double tolerance = rule.is_object() ? rule.value("rel_l2", 2e-5) : 2e-5;
-    const auto got = testing::gradients(outputs.loss, parameters);
-    for (const auto& [name, want] : golden.grads) {
-      ASSERT_EQ(got.count(name), 1U) << name;
-      EXPECT_LE(testing::relative_l2(got.at(name), want), tolerance) << name;
+    const int compared = expect_outputs(golden, outputs) + expect_gradients(golden, outputs, parameters);
+    if (compared == 0 && !testing::with_prefix(golden.out, "act.").empty()) {
+      GTEST_SKIP() << GetParam().name << " records activations only";
     }
+    EXPECT_GT(compared, 0) << "the case has no output to compare";
   }
 }
 
@@ -161,33 +179,57 @@ TEST_P(GoldenDitTest, ActivationsMatchTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenDitTest, ::testing::ValuesIn(training_cases()),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenDitTest);
 
 class GoldenBf16Test : public ::testing::TestWithParam<GoldenCase> {};
+
+/// ||got - want|| / ||want|| over all tensors of `want` together.
+double total_error(const testing::NamedTensors& got, const testing::TensorMap& want) {
+  double error = 0, norm = 0;
+  for (const auto& [name, exact] : want) {
+    const auto it = got.find(name);
+    if (it == got.end()) {
+      ADD_FAILURE() << "no parameter " << name;
+      continue;
+    }
+    error += (it->second.to(at::kDouble) - exact.to(at::kDouble)).square().sum().item<double>();
+    norm += exact.to(at::kDouble).square().sum().item<double>();
+  }
+  return std::sqrt(error / (norm > 0 ? norm : 1.0));
+}
+
+/// Twice the reference's own error: of all gradients together, or of its worst one where the case holds only some.
+double gradient_limit(const GoldenDitCase& golden) {
+  const bool whole = golden.grads.size() == golden.weights.size();
+  const nlohmann::json::json_pointer own(std::string("/against_exact/bf16/grads/") +
+                                         (whole ? "total_rel_l2" : "worst_rel_l2/0"));
+  return golden.json.contains(own) ? 2 * golden.json.at(own).get<double>() : GoldenDitCase::kUnmeasuredBf16;
+}
 
 TEST_P(GoldenBf16Test, Bf16StaysWithinTwiceTheReferencesOwnError) {
   const GoldenDitCase golden(GetParam());
   const auto network = golden.network(true);
   const auto parameters = testing::recording(golden.weights);
   const auto outputs = testing::run_network(network, parameters, golden.batch());
-  const auto& limits = golden.json.at("recommended_tolerance").at("rel_l2_against_fp32");
-  EXPECT_LE(testing::relative_l2(outputs.predictions.at(batch_keys::kVideoVelocity), golden.out.at("fp32.v_video")),
-            limits.at("v_video").get<double>());
-  EXPECT_LE(testing::relative_l2(outputs.predictions.at(batch_keys::kActionVelocity), golden.out.at("fp32.v_action")),
-            limits.at("v_action").get<double>());
-  double error = 0, norm = 0;
-  for (const auto& [name, grad] : testing::gradients(outputs.loss, parameters)) {
-    const auto& want = golden.grads.at(name);
-    error += (grad.to(at::kDouble) - want.to(at::kDouble)).square().sum().item<double>();
-    norm += want.to(at::kDouble).square().sum().item<double>();
+  const std::map<std::string, const char*> predictions = {{"v_video", batch_keys::kVideoVelocity},
+                                                          {"v_action", batch_keys::kActionVelocity}};
+  int compared = 0;
+  for (const auto& [name, key] : predictions) {
+    const auto want = golden.out.find("fp32." + name);
+    if (want == golden.out.end()) continue;
+    EXPECT_LE(testing::relative_l2(outputs.predictions.at(key), want->second), golden.bf16_limit(name)) << name;
+    ++compared;
   }
-  const auto own = golden.json.at("against_exact").at("bf16").at("grads").at("total_rel_l2").get<double>();
-  EXPECT_LE(std::sqrt(error / norm), 2 * own);
+  if (!golden.grads.empty() && outputs.loss.defined()) {
+    EXPECT_LE(total_error(testing::gradients(outputs.loss, parameters), golden.grads), gradient_limit(golden));
+    ++compared;
+  }
+  EXPECT_GT(compared, 0) << "the case has no f32 output to compare";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenBf16Test, ::testing::ValuesIn(golden_cases("dit", "bf16")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenBf16Test);
 
 }  // namespace

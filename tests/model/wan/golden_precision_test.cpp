@@ -38,11 +38,11 @@ TEST_P(GoldenPrecisionTest, RoundedTimestepsGiveWhatFsdp2WithCastInputsGives) {
   const auto exact = testing::run_network(rounded, to_float(golden.weights), to_float(batch));
   EXPECT_LE(testing::relative_l2(exact.predictions.at(batch_keys::kVideoVelocity), want->second), 1e-5);
   const auto bf16 = testing::run_network(rounded, golden.weights, batch);
-  const double limit = golden.json.at("recommended_tolerance").at("rel_l2_against_fp32").at("v_video").get<double>();
+  const double limit = golden.bf16_limit("v_video");
   EXPECT_LE(testing::relative_l2(bf16.predictions.at(batch_keys::kVideoVelocity), want->second), limit);
   // the loss weights stay those of the unrounded ids, so the loss is the recorded one
   const auto loss = golden.out.find("bf16_timesteps_rounded.loss");
-  if (loss != golden.out.end()) {
+  if (loss != golden.out.end() && bf16.loss.defined()) {
     EXPECT_NEAR(bf16.loss.item<double>() / loss->second.item<double>(), 1.0, limit);
   }
   const auto unrounded = testing::run_network(network_of(golden, false), to_float(golden.weights), to_float(batch));
@@ -64,10 +64,12 @@ TEST_P(GoldenPrecisionTest, DtypesAlongTheNetworkAreTheProfiles) {
                                            {"e0_noisy", carry.conditioning[dit_conditioning::kModulationRows]},
                                            {"ctx_text", carry.conditioning[dit_conditioning::kText]},
                                            {"v_video", outputs.predictions.at(batch_keys::kVideoVelocity)},
-                                           {"v_action", outputs.predictions.at(batch_keys::kActionVelocity)},
-                                           {"loss", outputs.loss},
-                                           {"loss_video", outputs.metrics.at("dynamics_loss")},
-                                           {"loss_action", outputs.metrics.at("action_loss")}};
+                                           {"v_action", outputs.predictions.at(batch_keys::kActionVelocity)}};
+  if (outputs.loss.defined()) {
+    got["loss"] = outputs.loss;
+    got["loss_video"] = outputs.metrics.at("dynamics_loss");
+    got["loss_action"] = outputs.metrics.at("action_loss");
+  }
   for (std::size_t i = 0; i < blocks.size(); ++i) got["block" + std::to_string(i) + ".out"] = blocks[i];
   const std::map<std::string, at::ScalarType> names = {{"bfloat16", at::kBFloat16}, {"float32", at::kFloat}};
   const auto observed = golden.json.value("observed_dtypes", nlohmann::json::object());
@@ -82,7 +84,7 @@ TEST_P(GoldenPrecisionTest, DtypesAlongTheNetworkAreTheProfiles) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenPrecisionTest, ::testing::ValuesIn(golden_cases("dit", "bf16")),
-                         [](const auto& param_info) { return param_info.param.name; });
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenPrecisionTest);
 
 }  // namespace

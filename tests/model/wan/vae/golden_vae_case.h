@@ -56,7 +56,8 @@ class GoldenVaeCase {
       const auto tensor = tensors_.at(name).contiguous();
       return std::vector<float>(tensor.data_ptr<float>(), tensor.data_ptr<float>() + tensor.numel());
     };
-    return find("in.M").defined() ? VaeNorm{values("in.M"), values("in.S")} : vae_norm(config_);
+    const bool recorded = find("in.M").defined() && find("in.S").defined();
+    return recorded ? VaeNorm{values("in.M"), values("in.S")} : vae_norm(config_);
   }
 
   FrozenParams params() const { return FrozenParams::from_tensors(vae_params(config_), weights()).value(); }
