@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
 #include <stdexcept>
 #include <system_error>
 
+#include "base/blocked_signals.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "comm/io_loop_impl.h"
@@ -32,22 +32,6 @@ struct Answer {
   std::mutex mutex;
   std::condition_variable arrived;
   std::optional<Result<T>> result;
-};
-
-/// Signals go to the threads that expect them: ours start with all blocked.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
 };
 
 }  // namespace

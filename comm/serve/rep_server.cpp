@@ -8,12 +8,12 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
+#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "comm/zmq_handles.h"
 
@@ -61,18 +61,14 @@ class Server final : public RepServer {
   }
 
   Result<void> launch() {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    Result<void> result;
+    const BlockedSignals blocked;
     try {
       thread_ = std::thread([this] { run(); });
       pthread_setname_np(thread_.native_handle(), "rep server");
     } catch (const std::system_error& e) {
-      result = Error{Errc::resource_exhausted, fmt::format("the ZeroMQ server cannot start its thread: {}", e.what())};
+      return Error{Errc::resource_exhausted, fmt::format("the ZeroMQ server cannot start its thread: {}", e.what())};
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return result;
+    return {};
   }
 
   std::uint16_t port() const override { return port_; }

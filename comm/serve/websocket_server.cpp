@@ -6,13 +6,13 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <csignal>
 #include <deque>
 #include <map>
 #include <span>
 #include <system_error>
 #include <thread>
 
+#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "comm/serve/websocket_session.h"
 
@@ -59,20 +59,14 @@ class Server final : public WebSocketServer, public SessionHost {
 
   Result<void> launch() {
     accept();
-    // signals go to the threads that expect them
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    Result<void> result;
+    const BlockedSignals blocked;
     try {
       thread_ = std::thread([this] { run(); });
       pthread_setname_np(thread_.native_handle(), "websocket");
     } catch (const std::system_error& e) {
-      result =
-          Error{Errc::resource_exhausted, fmt::format("the WebSocket server cannot start its thread: {}", e.what())};
+      return Error{Errc::resource_exhausted, fmt::format("the WebSocket server cannot start its thread: {}", e.what())};
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return result;
+    return {};
   }
 
   std::uint16_t port() const override { return port_; }

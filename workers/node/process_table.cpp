@@ -14,6 +14,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/blocked_signals.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "workers/node/process.h"
@@ -43,11 +44,10 @@ class ProcessTable::Impl {
  public:
   explicit Impl(OnExit on_exit) : on_exit_(std::move(on_exit)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     TROUPE_CHECK(wake_.is_open(), "a process has descriptors left when it begins to supervise");
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals go to the threads that expect them
-    thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    {
+      const BlockedSignals blocked;
+      thread_ = std::thread([this] { run(); });
+    }
     pthread_setname_np(thread_.native_handle(), "children");
   }
 

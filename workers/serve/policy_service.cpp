@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -17,6 +16,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/blocked_signals.h"
 #include "base/log.h"
 #include "workers/serve/action_reply.h"
 #include "workers/serve/session_table.h"
@@ -61,21 +61,16 @@ class Service final : public PolicyService {
   ~Service() override { stop(); }
 
   Result<void> launch() {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    Result<void> result;
+    const BlockedSignals blocked;
     try {
       worker_ = std::thread([this] { work(); });
       watch_ = std::thread([this] { watch(); });
       pthread_setname_np(worker_.native_handle(), "policy");
       pthread_setname_np(watch_.native_handle(), "policy watch");
     } catch (const std::system_error& e) {
-      result =
-          Error{Errc::resource_exhausted, fmt::format("the policy service cannot start its threads: {}", e.what())};
+      return Error{Errc::resource_exhausted, fmt::format("the policy service cannot start its threads: {}", e.what())};
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return result;
+    return {};
   }
 
   const PolicyInfo& info() const override { return info_; }
