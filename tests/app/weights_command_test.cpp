@@ -22,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::ScratchFolder;
 using Tensors = std::map<std::string, at::Tensor>;
 
 class WeightsCommandTest : public ::testing::Test {

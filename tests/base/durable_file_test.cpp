@@ -1,4 +1,5 @@
 #include "base/durable_file.h"
+#include "tests/support/scratch_folder.h"
 
 #include <gmock/gmock.h>
 
@@ -16,20 +17,14 @@ using ::testing::HasSubstr;
 
 class DurableFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "troupe-durable-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string read(const std::string& name) const {
     std::ifstream in(path(name), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_ = scratch_.path();
 };
 
 TEST_F(DurableFileTest, AFileIsReplacedWholeAndNothingElseStays) {

@@ -12,30 +12,9 @@
 
 #include "model/io/safetensors.h"
 #include "model/shard/network.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::testing {
-
-/// An empty folder that goes away with its owner.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "troupe-weights-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error(name + " cannot be made");
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;  // a leftover temporary folder harms nobody
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::string safetensors_dtype(at::ScalarType type) {
   switch (type) {

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "tests/support/pth_bytes.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe {
 namespace {
@@ -20,13 +21,6 @@ using ::testing::HasSubstr;
 
 class PthReaderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "troupe-pth-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string path() const { return (folder_ / "weights.pth").string(); }
   Result<PthReader> open(const std::string& bytes) {
     std::ofstream(path(), std::ios::binary) << bytes;
@@ -57,7 +51,8 @@ class PthReaderTest : public ::testing::Test {
 
   const std::string values_ = raw_values<float>({0, 1, 2, 3, 4, 5});
   const PthTensor a_{.name = "a", .key = "0", .storage_numel = 6, .shape = {2, 3}, .strides = {3, 1}};
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_ = scratch_.path();
 };
 
 TEST_F(PthReaderTest, AStateDictOfTorchSaveIsRead) {

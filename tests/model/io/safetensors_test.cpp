@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/hash.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe {
 namespace {
@@ -18,13 +19,6 @@ using ::testing::HasSubstr;
 
 class SafetensorsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "troupe-safetensors-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string path(const std::string& name = "a.safetensors") const { return (folder_ / name).string(); }
 
   void write_raw(std::string_view header, std::string_view data, std::uint64_t length) {
@@ -42,7 +36,8 @@ class SafetensorsTest : public ::testing::Test {
     EXPECT_THAT(file.error().message(), HasSubstr(path()));
     return file.error().message();
   }
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_ = scratch_.path();
 };
 
 std::span<const std::byte> as_bytes_of(const std::vector<float>& values) { return std::as_bytes(std::span(values)); }

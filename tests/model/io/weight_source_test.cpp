@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "model/io/weight_index.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe {
 namespace {
@@ -17,13 +18,6 @@ using ::testing::HasSubstr;
 
 class WeightSourceTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "troupe-source-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string at(const std::string& name) const { return (folder_ / name).string(); }
   void write(const std::string& name, const std::string& text) { std::ofstream(at(name), std::ios::binary) << text; }
   void write_tensor(const std::string& file, const std::string& tensor, float value) {
@@ -37,7 +31,8 @@ class WeightSourceTest : public ::testing::Test {
     EXPECT_FALSE(source);
     return source ? Error{Errc::internal, ""} : source.error();
   }
-  fs::path folder_;
+  const ScratchFolder scratch_;
+  const fs::path folder_ = scratch_.path();
 };
 
 TEST_F(WeightSourceTest, AFileAndItsFolderAreTheSame) {

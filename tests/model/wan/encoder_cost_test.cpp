@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "model/wan/weights/load_features.h"
+#include "tests/model/wan/tiny_encoders.h"
 
 namespace troupe {
 namespace {
@@ -57,22 +58,8 @@ TEST(EncoderCostTest, BytesAreThoseOfTheLoadedEncoders) {
       {.type = "wan22", .channels = 48, .stride_t = 4, .stride_hw = 16, .encoder_dim = 8, .decoder_dim = 4}};
   for (const auto& codec : codecs) {
     ModelConfig config;
-    config.text_encoder = {.vocab = 300,
-                           .dim = 16,
-                           .dim_attn = 16,
-                           .dim_ff = 24,
-                           .num_heads = 2,
-                           .num_layers = 2,
-                           .num_buckets = 8,
-                           .max_length = 12,
-                           .tokenizer = {}};
-    config.image_encoder = {.image_size = 28,
-                            .patch_size = 14,
-                            .dim = 16,
-                            .mlp_dim = 24,
-                            .num_heads = 2,
-                            .num_layers = 3,
-                            .head_dim_out = 8};
+    config.text_encoder = testing::tiny_text_encoder();
+    config.image_encoder = testing::tiny_image_encoder();
     config.codec = codec;
     for (const auto dtype : {at::kFloat, at::kBFloat16}) {
       const auto features = load_features(config, dtype, 1);

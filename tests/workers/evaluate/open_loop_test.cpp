@@ -1,4 +1,5 @@
 // Scripted policies over a real (tiny) dataset: what the evaluation measures is known in advance.
+#include "tests/support/scratch_folder.h"
 #include "workers/evaluate/open_loop.h"
 
 #include <gmock/gmock.h>
@@ -82,12 +83,9 @@ class ScriptedPolicy final : public Policy {
 class OpenLoopTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-eval-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
     job_ = files_.job();
     open();
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   void open() {
     auto set = Dataset::open(job_.data, job_.model, TinyDataset::options());
     ASSERT_TRUE(set) << set.error().message();
@@ -104,7 +102,7 @@ class OpenLoopTest : public ::testing::Test {
   JobConfig job_;
   std::shared_ptr<const Dataset> set_;
   std::optional<ScriptedPolicy> policy_;
-  std::string folder_;
+  const ScratchFolder folder_;
 };
 
 TEST_F(OpenLoopTest, APolicyThatReplaysTheRecordingHasNoError) {
@@ -217,7 +215,7 @@ TEST_F(OpenLoopTest, TheReportHasEveryNumberAndIsTheSameTwice) {
 TEST_F(OpenLoopTest, ThePlotIsAPngOfAllDimensions) {
   policy_->last_value = std::numeric_limits<float>::infinity();
   const OpenLoopResult r = run({.episodes = {0}, .windows = 4, .progress = {}});
-  const std::string path = folder_ + "/open_loop.png";
+  const std::string path = folder_ / "open_loop.png";
   const auto drawn = draw_open_loop(path, r, {.checkpoint = "", .dataset = "", .embodiment = "tiny", .options = {}});
   ASSERT_TRUE(drawn) << drawn.error().message();
   std::ifstream in(path, std::ios::binary);

@@ -1,31 +1,19 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/scratch_folder.h"
 #include "workers/policy/gear_experiment.h"
 #include "workers/policy/read_spec.h"
 
 namespace troupe {
 
-/// A folder of its own, removed at the end.
+/// A DreamZero folder of its own, removed at the end.
 class GearFolder {
  public:
-  GearFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-gear-XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
-  }
-  ~GearFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-  GearFolder(const GearFolder&) = delete;
-  GearFolder& operator=(const GearFolder&) = delete;
-
   const std::string& root() const { return root_; }
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(root_ + "/" + name).parent_path());
@@ -55,7 +43,8 @@ class GearFolder {
   }
 
  private:
-  std::string root_;
+  const ScratchFolder scratch_;
+  const std::string root_ = scratch_.path();
 };
 
 }  // namespace troupe

@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::max_difference;
-using testing::ScratchFolder;
 using testing::write_safetensors;
 using Tensors = std::map<std::string, at::Tensor>;
 

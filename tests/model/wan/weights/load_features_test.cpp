@@ -6,6 +6,7 @@
 
 #include "model/wan/batch_keys.h"
 #include "model/wan/weights/checkpoint_names.h"
+#include "tests/model/wan/tiny_encoders.h"
 #include "tests/support/tensor_checks.h"
 #include "tests/support/weight_files.h"
 
@@ -22,22 +23,8 @@ class LoadFeaturesTest : public ::testing::Test {
  protected:
   static ModelConfig config(const std::string& codec = "dct") {
     ModelConfig c;
-    c.text_encoder = {.vocab = 300,
-                      .dim = 16,
-                      .dim_attn = 16,
-                      .dim_ff = 24,
-                      .num_heads = 2,
-                      .num_layers = 2,
-                      .num_buckets = 8,
-                      .max_length = 12,
-                      .tokenizer = {}};
-    c.image_encoder = {.image_size = 28,
-                       .patch_size = 14,
-                       .dim = 16,
-                       .mlp_dim = 24,
-                       .num_heads = 2,
-                       .num_layers = 3,
-                       .head_dim_out = 8};
+    c.text_encoder = testing::tiny_text_encoder();
+    c.image_encoder = testing::tiny_image_encoder();
     c.codec = {.type = codec,
                .channels = codec == "wan21" ? 16 : 8,
                .stride_t = 4,
@@ -68,7 +55,7 @@ class LoadFeaturesTest : public ::testing::Test {
     return (*features)->encode(samples());
   }
 
-  testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(LoadFeaturesTest, WithoutFilesTheyAreThoseOfTheSeed) {

@@ -15,7 +15,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::max_difference;
-using testing::ScratchFolder;
 using testing::tiny_config;
 using testing::write_safetensors;
 

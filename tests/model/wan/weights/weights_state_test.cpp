@@ -73,7 +73,7 @@ class WeightsStateTest : public ::testing::Test {
     return out;
   }
 
-  testing::ScratchFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(WeightsStateTest, AWanCheckpointKeepsItsBitsAndTheRestStartsFromTheSeed) {
