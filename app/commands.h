@@ -89,6 +89,57 @@ struct ConvertOptions {
 };
 int convert_command(const ConvertOptions& options);
 
+/// `troupe convert dataset SOURCE --to v3.0|v2.1 --out DIR` (data.md 1.12)
+struct ConvertDatasetOptions {
+  std::vector<std::string> sources;        ///< datasets; several are merged
+  std::string out, to = "v3.0";            ///< v3.0 or v2.1
+  std::int64_t episode_size = 1000;        ///< episodes per data or video file
+  std::string shard_size = "1GB";          ///< bytes per data or video file
+  double data_file_mb = 0, video_file_mb = 0;  ///< MiB; above 0 they take shard_size's place
+  std::string video_mode = "auto";         ///< copy, reencode or auto
+  std::int64_t gop = 0, crf = 23;          ///< re-encode with a key frame every gop pictures; 0: as they are
+  std::string codec = "h264", preset = "medium", scale, pix_fmt = "yuv420p";   ///< of a re-encode; scale: WxH
+  std::string compression = "zstd";        ///< zstd, snappy or none
+  std::string row_group = "episode";       ///< episode, or rows per group
+  std::int64_t jobs = 0;                   ///< threads; 0: one a core
+  bool resume = false, strict = false, index = true, gear = false;
+  std::string verify = "counts";           ///< none, counts or full
+  std::string embodiment_tag = "xdof";     ///< of --gear
+};
+int convert_dataset_command(const ConvertDatasetOptions& options);
+
+/// `troupe stats DATA`
+struct StatsOptions {
+  std::string data, embodiment;            ///< folder or owner/name; name or YAML file of an embodiment, empty: all columns
+  std::string html, json;                  ///< files to write; json "-": stdout
+  bool write_metadata = false;             ///< meta/stats.json, relative statistics, metadata.json beside the dataset
+  std::string out;                         ///< folder for --write-metadata; empty: the dataset's meta/
+  std::string verify = "index";            ///< index, or full: decode every picture
+  std::int64_t workers = 0, horizon = 24;
+  std::vector<std::string> relative_keys;  ///< empty: the embodiment's, else every action key with a state of its name but grippers
+};
+int stats_command(const StatsOptions& options);
+
+/// `troupe encode JOB [k=v ...]`: fills data.features.cache
+struct EncodeOptions {
+  std::string job;
+  std::vector<std::string> overrides;
+  std::int64_t max_samples = 0;            ///< 0: every training and evaluation window once
+  bool check = false;                      ///< only say what is there and what is missing
+};
+int encode_command(const EncodeOptions& options);
+
+/// `troupe bench loader JOB_OR_DATASET [k=v ...]`
+struct BenchOptions {
+  std::string what;                        ///< "loader"
+  std::string job;                         ///< job file, recipe, or a dataset's folder
+  std::vector<std::string> overrides;
+  std::int64_t samples = 256, decoders = 0;  ///< decoders 0: one a core
+  double consume_rate = 0;                 ///< samples/s taken; 0: as fast as they come
+  bool json = false;
+};
+int bench_command(const BenchOptions& options);
+
 /// `troupe eval CKPT --open-loop`
 struct EvalOptions {
   std::string checkpoint, run_root = "runs";

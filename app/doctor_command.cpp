@@ -12,8 +12,8 @@
 #include "comm/arena.h"
 #include "comm/collective.h"
 #include "comm/io_loop.h"
-#include "workers/data/video_encoder.h"
-#include "workers/data/video_file.h"
+#include "workers/data/video/video_encoder.h"
+#include "workers/data/video/video_file.h"
 #include "workers/node/inventory.h"
 
 namespace troupe {

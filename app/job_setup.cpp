@@ -13,7 +13,7 @@
 #include "model/wan/lora.h"
 #include "model/wan/model_cost.h"
 #include "workers/data/sample.h"
-#include "workers/data/toy_dataset.h"
+#include "workers/data/toy/toy_dataset.h"
 #include "workers/node/inventory.h"
 
 namespace troupe {

@@ -1,64 +1,78 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "configs/bounds.h"
+#include "configs/embodiment_config.h"
 
 namespace troupe {
 
-/// One LeRobot dataset.
+/// One LeRobot dataset of a mixture.
 struct DataSetConfig {
-  std::string path;
+  std::string path{};
   double weight = 1.0;
+  std::string embodiment{};
+  std::vector<std::int64_t> episodes{};
+  std::vector<std::int64_t> eval_episodes{};
 
   template <class V> static void describe(V& v) {
-    v.field("path", &DataSetConfig::path, "folder with meta/info.json (LeRobot v2.0 or v2.1); relative paths start at the working directory");
-    v.field("weight", &DataSetConfig::weight, "share in a mixture", "", kAboveZero, kUnbounded);
+    v.shorthand("path");
+    v.field("path", &DataSetConfig::path, "folder with meta/info.json (LeRobot v2.0, v2.1, v3.0), or owner/name of a dataset in LeRobot's or the Hugging Face cache");
+    v.field("weight", &DataSetConfig::weight, "share in the mixture (data.mixture)", "", kAboveZero, kUnbounded);
+    v.field("embodiment", &DataSetConfig::embodiment, "name in data.embodiments, name inside the binary, or a YAML file; empty: data.embodiment");
+    v.field("episodes", &DataSetConfig::episodes, "episode indices that are used; empty: all");
+    v.field("eval_episodes", &DataSetConfig::eval_episodes, "episode indices of this dataset held out for evaluation");
   }
 };
 
-/// What one robot's dataset means: which columns and cameras are used, in which order, and how the prompt is worded.
-struct EmbodimentConfig {
-  std::string tag = "gr1_unified";
-  std::int64_t id = 24;
-  std::vector<std::string> views;
-  std::vector<std::string> state_keys;
-  std::vector<std::string> action_keys;
-  std::vector<std::string> relative_action_keys;
-  std::string normalization = "q99";
-  std::string layout = "single";
-  std::string prompt = "single_view_human";
-  std::string language_key;
+/// How often each dataset of a mixture is drawn.
+struct MixtureConfig {
+  std::string share = "weight";
+  double temperature = 1.0;
 
   template <class V> static void describe(V& v) {
-    v.field("tag", &EmbodimentConfig::tag, "embodiment tag as GEAR writes it");
-    v.field("id", &EmbodimentConfig::id, "embodiment id put into the batch", "", 0, 65535);
-    v.field("views", &EmbodimentConfig::views, "camera keys in canvas order: modality.json short names or feature names");
-    v.field("state_keys", &EmbodimentConfig::state_keys, "state modality keys, concatenated in order; empty: the whole observation.state");
-    v.field("action_keys", &EmbodimentConfig::action_keys, "action modality keys, concatenated in order; empty: the whole action");
-    v.field("relative_action_keys", &EmbodimentConfig::relative_action_keys, "action keys made relative to the state of the same name at each block's first step");
-    v.choice("normalization", &EmbodimentConfig::normalization, "mode for every state and action key", {"q99", "min_max", "mean_std", "scale"});
-    v.choice("layout", &EmbodimentConfig::layout, "how views share the canvas (data.md 4.7)", {"single", "horizontal", "droid", "grid2x2"});
-    v.choice("prompt", &EmbodimentConfig::prompt, "how the instruction is wrapped: none, single_view_human, or the template of the embodiment of that name (dreamzero-model.md 4.2)",
-             {"none", "single_view_human", "oxe_droid", "agibot", "xdof", "yam", "gr1_unified", "mecka_hands", "libero_sim", "franka_pnp"});
-    v.field("language_key", &EmbodimentConfig::language_key, "annotation key of modality.json; empty: the first one, else task_index");
+    v.choice("share", &MixtureConfig::share, "weight: a dataset's share is its weight; samples: its weight times its number of samples", {"weight", "samples"});
+    v.field("temperature", &MixtureConfig::temperature, "shares are raised to 1/temperature: above 1 small datasets come more often", "", kAboveZero, kUnbounded);
   }
 };
 
-/// The multi_anchor window (data.md 3.2): K chunks of F frames and H actions, S dataset steps apart.
+/// What becomes of an instruction before the embodiment's template (data.md 4.8).
+struct LanguageConfig {
+  double dropout = 0;
+  std::string default_instruction = "Perform the default behavior.";
+  bool always_default = false;
+  bool formalize = false;
+  bool skip_placeholder = true;
+
+  template <class V> static void describe(V& v) {
+    v.field("dropout", &LanguageConfig::dropout, "probability that training shows the default instruction instead", "", 0, 1);
+    v.field("default_instruction", &LanguageConfig::default_instruction, "text shown for dropped instructions");
+    v.field("always_default", &LanguageConfig::always_default, "show the default instruction always");
+    v.field("formalize", &LanguageConfig::formalize, "lower-case and delete everything but word characters and blanks");
+    v.field("skip_placeholder", &LanguageConfig::skip_placeholder, "with paraphrase_keys: do not draw empty texts and \"not provided\" while another key has a text");
+  }
+};
+
+/// Which rows make a sample (data.md 3.2, 3.4). multi_anchor: K chunks of F frames and H actions, S dataset steps apart. fixed_window:
+/// num_frames consecutive frames, K * H actions and K * state_horizon states from the anchor on, clamped to the episode.
 struct WindowConfig {
   std::int64_t chunks = 4;
   std::int64_t macro_stride = 24;
   std::int64_t action_horizon = 24;
   std::vector<std::int64_t> video_offsets = {0, 3, 6, 9, 12, 15, 18, 21};
+  std::int64_t num_frames = 33;
+  std::int64_t state_horizon = 1;
 
   template <class V> static void describe(V& v) {
     v.field("chunks", &WindowConfig::chunks, "K, blocks per sample", "count", 1, 64);
     v.field("macro_stride", &WindowConfig::macro_stride, "S, dataset steps between block anchors", "frames", 1, 4096);
     v.field("action_horizon", &WindowConfig::action_horizon, "H, actions per block", "steps", 1, 4096);
     v.field("video_offsets", &WindowConfig::video_offsets, "O, frame offsets inside a block: strictly increasing, uniformly spaced");
+    v.field("num_frames", &WindowConfig::num_frames, "fixed_window: consecutive frames of a sample", "frames", 1, 4096);
+    v.field("state_horizon", &WindowConfig::state_horizon, "fixed_window: states per block", "steps", 1, 64);
   }
 };
 
@@ -83,28 +97,87 @@ struct ImageConfig {
   }
 };
 
+/// How clips are decoded and what is kept of them.
+struct DecoderConfig {
+  std::string backend = "cpu";
+  std::int64_t open_files = 128;
+  double shared_frames_gib = 1;
+  std::string clip_cache;
+  double clip_cache_gib = 20;
+
+  template <class V> static void describe(V& v) {
+    v.choice("backend", &DecoderConfig::backend, "cpu: FFmpeg's software decoders, one thread each; nvdec: the GPU's decoder (H.264, HEVC)", {"cpu", "nvdec"});
+    v.field("open_files", &DecoderConfig::open_files, "video files that each decoder keeps open", "count", 1, 65536);
+    v.field("shared_frames_gib", &DecoderConfig::shared_frames_gib, "decoded pictures that each decoder keeps for neighbouring samples when data.locality_block is above 1", "GiB", 0, 4096);
+    v.field("clip_cache", &DecoderConfig::clip_cache, "folder where decoded clips are kept, for datasets that fit; empty: none");
+    v.field("clip_cache_gib", &DecoderConfig::clip_cache_gib, "size at which the oldest clips are deleted", "GiB", kAboveZero, kUnbounded);
+  }
+};
+
+/// The dataset index on disk (docs/data.md).
+struct IndexConfig {
+  std::string path;
+  std::string build = "auto";
+
+  template <class V> static void describe(V& v) {
+    v.field("path", &IndexConfig::path, "folder of dataset indexes; empty: .troupe/index in the dataset, or the user's cache folder where that is read-only");
+    v.choice("build", &IndexConfig::build, "auto: make or update it as needed; never: every process reads the files themselves; rebuild: make it anew", {"auto", "never", "rebuild"});
+  }
+};
+
+/// Where frozen encoders run and what is kept of their output.
+struct FeaturesConfig {
+  std::string encode = "learner";
+  std::string cache;
+
+  template <class V> static void describe(V& v) {
+    v.choice("encode", &FeaturesConfig::encode, "learner: in each learner rank; encoder: in a pool of encoder actors, which take the place of decoders and send latents and text features", {"learner", "encoder"});
+    v.field("cache", &FeaturesConfig::cache, "folder of latents and text features that `troupe encode` fills; empty: none");
+  }
+};
+
 /// From files to training samples.
 struct DataConfig {
   std::vector<DataSetConfig> sets;
+  MixtureConfig mixture;
   std::string sampling = "multi_anchor";
+  std::string anchors = "all";
+  std::int64_t anchor_stride = 1;
+  std::int64_t locality_block = 1;
+  std::int64_t shuffle_buffer = 256;
   std::string bad_sample = "fail";
   double max_bad_fraction = 0.001;
   std::vector<std::int64_t> eval_episodes;
   EmbodimentConfig embodiment;
+  std::map<std::string, EmbodimentConfig> embodiments;
   WindowConfig window;
   ImageConfig image;
+  LanguageConfig language;
+  DecoderConfig decoder;
+  IndexConfig index;
+  FeaturesConfig features;
   std::int64_t prefetch_batches = 2;
   double decode_deadline_s = 60;
 
   template <class V> static void describe(V& v) {
-    v.list("sets", &DataConfig::sets, "datasets; exactly one");
-    v.choice("sampling", &DataConfig::sampling, "how windows are drawn from episodes", {"multi_anchor"});
+    v.list("sets", &DataConfig::sets, "datasets; several make a mixture");
+    v.group("mixture", &DataConfig::mixture, "shares of the datasets");
+    v.choice("sampling", &DataConfig::sampling, "how windows are drawn from episodes: multi_anchor (GEAR's) or fixed_window (clamped, RLinf's older mode)", {"multi_anchor", "fixed_window"});
+    v.choice("anchors", &DataConfig::anchors, "multi_anchor: all: every anchor with a full window, as the reference draws; windows: every distinct window once", {"all", "windows"});
+    v.field("anchor_stride", &DataConfig::anchor_stride, "only rows that are a multiple of this in their episode are anchors", "rows", 1, 4096);
+    v.field("locality_block", &DataConfig::locality_block, "neighbouring anchors that are drawn together, so that they share decoded pictures; 1: full shuffle", "samples", 1, 4096);
+    v.field("shuffle_buffer", &DataConfig::shuffle_buffer, "with locality_block above 1: samples among which blocks are mixed", "samples", 1, 1 << 20);
     v.choice("bad_sample", &DataConfig::bad_sample, "what a bad file or sample does: stop the job, or be counted, listed and left out", {"fail", "skip"});
     v.field("max_bad_fraction", &DataConfig::max_bad_fraction, "share of bad samples above which the job stops even with skip", "", 0, 1);
-    v.field("eval_episodes", &DataConfig::eval_episodes, "episode indices held out for evaluation");
-    v.group("embodiment", &DataConfig::embodiment, "columns, cameras, prompt");
+    v.field("eval_episodes", &DataConfig::eval_episodes, "episode indices held out for evaluation, of every dataset that does not name its own");
+    v.group("embodiment", &DataConfig::embodiment, "columns, cameras, prompt; or the name of an embodiment inside the binary, or a YAML file");
+    v.map("embodiments", &DataConfig::embodiments, "further embodiments by name, for data.sets[].embodiment");
     v.group("window", &DataConfig::window, "which frames and actions make a sample");
     v.group("image", &DataConfig::image, "per-view image chain");
+    v.group("language", &DataConfig::language, "instructions before the template");
+    v.group("decoder", &DataConfig::decoder, "decoding of video");
+    v.group("index", &DataConfig::index, "the dataset index on disk");
+    v.group("features", &DataConfig::features, "frozen encoders: where they run, what is kept");
     v.field("prefetch_batches", &DataConfig::prefetch_batches, "micro-batches each learner rank keeps in flight", "count", 1, 64);
     v.field("decode_deadline_s", &DataConfig::decode_deadline_s, "time a decoder may hold one item before it is replaced", "seconds", 1, 3600);
   }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/support/program.h"
-#include "workers/data/toy_dataset.h"
+#include "workers/data/toy/toy_dataset.h"
 
 namespace troupe {
 

@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "base/hash.h"
-#include "workers/data/canvas.h"
-#include "workers/data/file_checks.h"
-#include "workers/data/lerobot_meta.h"
-#include "workers/data/multi_anchor.h"
+#include "workers/data/image/canvas.h"
+#include "workers/data/lerobot/file_checks.h"
+#include "workers/data/lerobot/lerobot_meta.h"
+#include "workers/data/sampling/multi_anchor.h"
 
 namespace troupe {
 

@@ -11,7 +11,7 @@
 #include "configs/model_config.h"
 #include "workers/data/dataset_statistics.h"
 #include "workers/data/episode_check.h"
-#include "workers/data/sample_index.h"
+#include "workers/data/sampling/sample_index.h"
 #include "workers/data/state_action.h"
 
 namespace troupe {

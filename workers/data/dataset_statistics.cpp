@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "workers/data/file_checks.h"
+#include "workers/data/lerobot/file_checks.h"
 
 namespace troupe {
 

@@ -9,8 +9,8 @@
 
 #include "base/hash.h"
 #include "model/text/unicode.h"
-#include "workers/data/file_checks.h"
-#include "workers/data/language.h"
+#include "workers/data/lerobot/file_checks.h"
+#include "workers/data/language/language.h"
 
 namespace troupe {
 

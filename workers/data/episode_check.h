@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "workers/data/lerobot_info.h"
-#include "workers/data/lerobot_meta.h"
-#include "workers/data/modality.h"
-#include "workers/data/parquet_table.h"
-#include "workers/data/video_file.h"
+#include "workers/data/lerobot/lerobot_info.h"
+#include "workers/data/lerobot/lerobot_meta.h"
+#include "workers/data/lerobot/modality.h"
+#include "workers/data/lerobot/parquet_table.h"
+#include "workers/data/video/video_file.h"
 
 namespace troupe {
 

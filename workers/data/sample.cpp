@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "workers/data/canvas.h"
-#include "workers/data/multi_anchor.h"
+#include "workers/data/image/canvas.h"
+#include "workers/data/sampling/multi_anchor.h"
 
 namespace troupe {
 

@@ -41,7 +41,7 @@ struct SampleLayout {
 
 /// images u8 [T,h,w,3], text i64 [max_length], text_mask i64 [max_length], state f32 [K,max_state_dim], state_mask u8,
 /// action f32 [K*H,action_dim], action_mask u8, embodiment_id i64 [1], has_real_action u8 [1], position i64 [1].
-/// `num_views` picks the canvas (workers/data/canvas.h). Errors: invalid_argument (a window or canvas that cannot be).
+/// `num_views` picks the canvas (workers/data/image/canvas.h). Errors: invalid_argument (a window or canvas that cannot be).
 Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& model, std::int64_t num_views);
 
 /// The elements of one field of a slot. T must be the field's type; the view is valid as long as the slot.

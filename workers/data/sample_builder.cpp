@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "model/text/unicode.h"
-#include "workers/data/augmentation.h"
-#include "workers/data/language.h"
-#include "workers/data/multi_anchor.h"
-#include "workers/data/sampler.h"
+#include "workers/data/image/augmentation.h"
+#include "workers/data/language/language.h"
+#include "workers/data/sampling/multi_anchor.h"
+#include "workers/data/sampling/sampler.h"
 
 namespace troupe {
 

@@ -13,9 +13,9 @@
 #include "base/result.h"
 #include "comm/channel.h"
 #include "configs/job_config.h"
-#include "workers/data/clip_decoder.h"
+#include "workers/data/video/clip_decoder.h"
 #include "workers/data/dataset.h"
-#include "workers/data/image_chain.h"
+#include "workers/data/image/image_chain.h"
 #include "workers/data/sample.h"
 
 namespace troupe {

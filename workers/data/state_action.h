@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "workers/data/modality.h"
+#include "workers/data/lerobot/modality.h"
 #include "workers/data/normalise.h"
-#include "workers/data/parquet_table.h"
+#include "workers/data/lerobot/parquet_table.h"
 
 namespace troupe {
 

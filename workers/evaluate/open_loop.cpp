@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "workers/data/multi_anchor.h"
+#include "workers/data/sampling/multi_anchor.h"
 #include "workers/data/state_action.h"
 #include "workers/evaluate/window_clip.h"
 

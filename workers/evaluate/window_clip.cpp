@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "workers/data/clip_decoder.h"
+#include "workers/data/video/clip_decoder.h"
 
 namespace troupe {
 

@@ -9,7 +9,7 @@
 
 #include "model/text/prompt_templates.h"
 #include "model/wan/infer/call_protocol.h"
-#include "workers/data/language.h"
+#include "workers/data/language/language.h"
 
 namespace troupe {
 

@@ -14,7 +14,7 @@
 #include "model/wan/weights/load_features.h"
 #include "workers/checkpoint/tensors.h"
 #include "workers/checkpoint/weight_shards.h"
-#include "workers/data/file_checks.h"
+#include "workers/data/lerobot/file_checks.h"
 #include "workers/policy/gear_experiment.h"
 #include "workers/policy/read_spec.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "workers/data/file_checks.h"
+#include "workers/data/lerobot/file_checks.h"
 
 namespace troupe {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "workers/data/image_chain.h"
+#include "workers/data/image/image_chain.h"
 #include "workers/policy/policy.h"
 #include "workers/policy/policy_spec.h"
 

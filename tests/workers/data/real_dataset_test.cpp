@@ -6,7 +6,7 @@
 #include "tests/workers/data/data_test_support.h"
 #include "workers/data/dataset.h"
 #include "workers/data/sample_builder.h"
-#include "workers/data/toy_dataset.h"
+#include "workers/data/toy/toy_dataset.h"
 
 namespace troupe {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "tests/support/tiny_dataset.h"
-#include "workers/data/multi_anchor.h"
+#include "workers/data/sampling/multi_anchor.h"
 
 namespace troupe {
 namespace {

@@ -1,8 +1,0 @@
-set(video_depends troupe::workers_video nlohmann_json::nlohmann_json)
-foreach(unit yuv_to_rgb decode_plan image_chain)
-  troupe_test(workers/data/${unit}_test DEPENDS ${video_depends} LABELS unit)
-endforeach()
-troupe_test(workers/data/clip_decoder_test DEPENDS ${video_depends} LABELS unit)
-troupe_test(workers/data/toy_dataset_test DEPENDS ${video_depends} Arrow::parquet LABELS integration)
-troupe_test(workers/data/golden_decode_test DEPENDS ${video_depends} LABELS integration TIMEOUT 120)
-troupe_test(workers/data/golden_image_test DEPENDS ${video_depends} LABELS integration)

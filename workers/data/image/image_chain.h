@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/data_config.h"
+#include "workers/data/image/augmentation.h"
+#include "workers/data/image/canvas.h"
+#include "workers/data/image/resize.h"
+#include "workers/data/image/video_frame.h"
+
+namespace troupe {
+
+/// From decoded pictures to the canvas a model sees: crop, antialiased resize, colour jitter, truncation to bytes,
+/// placement.
+/// The same input and augmentation give the same bytes on every machine. Reuses its float buffers; not thread-safe.
+class ImageChain {
+ public:
+  /// Errors: invalid_argument for a layout that does not take `num_views` views.
+  static Result<ImageChain> make(const ImageConfig& config, const std::string& layout, std::int64_t num_views);
+
+  std::int64_t canvas_height() const noexcept { return layout_.height; }
+  std::int64_t canvas_width() const noexcept { return layout_.width; }
+  std::int64_t canvas_bytes() const noexcept { return 3 * layout_.height * layout_.width; }
+  std::int64_t num_views() const noexcept { return static_cast<std::int64_t>(layout_.tiles.size()); }
+
+  /// Writes view `view` of one time step to its tile; view 0 also blackens what no view covers. So a sample's
+  /// canvases can be filled view by view, straight from the decoder.
+  /// Shapes: canvas u8 (canvas_height, canvas_width, 3), contiguous.
+  /// Errors: invalid_argument when the view, the canvas size or the crop window does not fit.
+  Result<void> run_view(std::int64_t view, const Rgb8View& picture, const ImageAugmentation& augmentation,
+                        std::span<std::uint8_t> canvas);
+
+  /// All views of one time step, in canvas order. All must have one size, since one crop serves them all.
+  Result<void> run(std::span<const Rgb8View> pictures, const ImageAugmentation& augmentation,
+                   std::span<std::uint8_t> canvas);
+
+ private:
+  ImageChain(const ImageConfig& config, CanvasLayout layout);
+  void place(const CanvasTile& tile, std::uint8_t* canvas) const;
+
+  std::int64_t view_height_, view_width_;
+  CanvasLayout layout_;
+  std::optional<AntialiasResize> resize_;  // for the crop size seen last
+  std::vector<float> red_, green_, blue_;
+};
+
+}  // namespace troupe

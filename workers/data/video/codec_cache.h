@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <string>
+
+#include "base/result.h"
+#include "workers/data/video/ffmpeg.h"
+#include "workers/data/video/packet_table.h"
+
+namespace troupe {
+
+/// Open codec contexts, most recently used first, at most 8. Internal to ClipDecoder; not thread-safe.
+class CodecCache {
+ public:
+  /// A context for the table's stream, flushed, on one thread. Valid until the next call of get or drop.
+  /// Errors: invalid_argument when FFmpeg has no decoder for it or refuses its extradata.
+  Result<AVCodecContext*> get(const std::string& path, const PacketTable& table);
+  /// Closes the table's context, so that the next get opens a fresh one.
+  void drop(const PacketTable& table);
+  std::int64_t opened() const noexcept { return opened_; }
+
+ private:
+  struct Entry {
+    std::uint64_t key;
+    AvCodecContext context;
+  };
+  std::list<Entry> entries_;
+  std::int64_t opened_ = 0;
+};
+
+}  // namespace troupe
