@@ -9,7 +9,9 @@ std::optional<EmbeddedFile> find_embedded(const std::string& name) {
   for (const EmbeddedFile& file : embedded_files()) {
     const std::string_view bare = file.name.substr(0, file.name.size() - std::string_view(".yaml").size());
     for (const std::string_view form : {file.name, bare}) {
-      if (wanted == form || wanted == form.substr(form.find('/') + 1)) return file;
+      // an embodiment is part of a job, never one: its bare name finds no job
+      const bool bare_name = !file.name.starts_with("embodiments/") && wanted == form.substr(form.find('/') + 1);
+      if (wanted == form || bare_name) return file;
     }
   }
   return std::nullopt;

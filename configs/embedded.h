@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// A configuration file inside the binary: configs/presets/*.yaml and configs/recipes/*.yaml, put there by
+/// A configuration file inside the binary: configs/presets, configs/recipes and configs/embodiments, put there by
 /// configs/embed.cmake at build time.
 struct EmbeddedFile {
   std::string_view name;  ///< "presets/dreamzero_tiny.yaml"

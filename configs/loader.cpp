@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "configs/document.h"
 #include "configs/dump.h"
 #include "configs/embedded.h"
+#include "configs/embodiment_file.h"
 #include "configs/merge.h"
 #include "configs/references.h"
 #include "configs/suggest.h"
@@ -24,39 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxExtendsDepth = 16;
-
-/// A configuration text and the name it was found under.
-struct Document {
-  std::string name;
-  std::string text;
-  bool embedded = false;
-};
-
-/// The contents of a file; nothing after adding an error that starts with `where`.
-std::optional<std::string> read_file(const std::string& path, const std::string& where, Diagnostics& errors) {
-  std::error_code code;
-  if (fs::is_directory(path, code)) {
-    errors.add_plain(where + ": error: is a directory; name the YAML file");
-    return std::nullopt;
-  }
-  std::ifstream stream(path, std::ios::binary);
-  std::string text;
-  // one byte over the limit is enough to know that the file is too long
-  text.resize(kMaxConfigBytes + 1);
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad() || (stream.fail() && !stream.eof())) {
-    errors.add_plain(where + ": error: cannot be read");
-    return std::nullopt;
-  }
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > kMaxConfigBytes) {
-    errors.add_plain(
-        fmt::format("{}: error: larger than {} bytes, the limit for a configuration file", where, kMaxConfigBytes));
-    return std::nullopt;
-  }
-  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark is not part of the text
-  return text;
-}
 
 /// Reads the documents of a job and merges them, weakest first.
 class LayerReader {
@@ -73,6 +40,7 @@ class LayerReader {
     std::erase_if(layer->entries, [](const ConfigEntry& entry) { return entry.key == "extends"; });
     open_.pop_back();
     sources_.push_back(document.name);
+    expand_embodiments(*layer, document.name, document.embedded, errors_);
     expand_shorthands(*layer, job_spec());
     merge_into(root, std::move(*layer));
     return complete;
@@ -100,23 +68,8 @@ class LayerReader {
   }
 
   std::optional<Document> find_parent(const ConfigNode& name, const Document& child) {
-    const fs::path beside = fs::path(child.name).parent_path() / name.text;
-    std::error_code code;
-    std::optional<Document> found;
-    if (!child.embedded && fs::exists(beside, code)) {
-      const std::string path = beside.lexically_normal().string();
-      auto text = read_file(path, path, errors_);
-      if (!text) return std::nullopt;
-      found = Document{path, std::move(*text)};
-    } else if (const auto embedded = find_embedded(name.text)) {
-      found = Document{std::string(embedded->name), std::string(embedded->text), true};
-    } else {
-      errors_.add(
-          name.origin,
-          fmt::format("extends: '{}' does not exist, neither beside {} nor in the binary", name.text, child.name),
-          suggestion(name.text));
-      return std::nullopt;
-    }
+    std::optional<Document> found = find_document(name, "", child.name, child.embedded, "extends", errors_);
+    if (!found) return std::nullopt;
     if (std::find(open_.begin(), open_.end(), found->name) != open_.end()) {
       errors_.add(name.origin, fmt::format("extends: cycle {} -> {}", fmt::join(open_, " -> "), found->name));
       return std::nullopt;
@@ -126,13 +79,6 @@ class LayerReader {
       return std::nullopt;
     }
     return found;
-  }
-
-  static std::string suggestion(const std::string& name) {
-    std::vector<std::string> names;
-    for (const EmbeddedFile& file : embedded_files()) names.emplace_back(file.name);
-    const std::string near = nearest_name(name, names);
-    return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
   }
 
   Diagnostics& errors_;
@@ -156,6 +102,7 @@ LoadOutcome load_document(const Document& document, const std::vector<std::strin
     apply_all(split_environment(value), Origin::Kind::environment, root, errors);
   }
   apply_all(overrides, Origin::Kind::command_line, root, errors);
+  expand_embodiments(root, document.name, document.embedded, errors);
   // Without one of its layers the job would look full of errors that are not there.
   if (!complete) return {std::nullopt, errors.finish()};
 
@@ -175,7 +122,9 @@ LoadOutcome load_document(const Document& document, const std::vector<std::strin
 
 LoadOutcome not_found(const std::string& name) {
   std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_files()) names.emplace_back(file.name);
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.name.starts_with("embodiments/")) names.emplace_back(file.name);
+  }
   const std::string near = nearest_name(name, names);
   const std::string hint = near.empty() ? fmt::format("inside the binary are {}", fmt::join(names, ", "))
                                         : fmt::format("did you mean '{}'?", near);
@@ -207,7 +156,7 @@ LoadOutcome load_job(const std::string& path_or_recipe, const std::vector<std::s
   std::error_code code;
   if (fs::exists(path_or_recipe, code)) {
     Diagnostics errors(path_or_recipe);
-    auto text = read_file(path_or_recipe, path_or_recipe, errors);
+    auto text = read_config_file(path_or_recipe, path_or_recipe, errors);
     if (!text) return {std::nullopt, errors.finish()};
     return load_document({path_or_recipe, std::move(*text)}, overrides, true);
   }

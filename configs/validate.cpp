@@ -91,7 +91,9 @@ void validate_training(const JobConfig& job, Rules& rules) {
                 {"optimizer.lr", "lr_scheduler.name"});
   rules.require(job.parallelism.data_parallel_shard_degree != 0, "parallelism.data_parallel_shard_degree",
                 "0 ranks cannot hold the parameters; write -1 for all learner ranks");
-  rules.require(job.eval.every == 0 || !job.data.eval_episodes.empty(), "eval.every",
+  const auto holds_out = [](const DataSetConfig& set) { return !set.eval_episodes.empty(); };
+  const auto& sets = job.data.sets;
+  rules.require(job.eval.every == 0 || !job.data.eval_episodes.empty() || std::any_of(sets.begin(), sets.end(), holds_out), "eval.every",
                 "evaluation needs held-out episodes; name them in data.eval_episodes or set eval.every to 0",
                 {"data.eval_episodes"});
   const auto& sinks = job.metrics.sinks;
@@ -149,7 +151,7 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
   validate_cluster(job.cluster, rules);
   validate_model(job.model, rules);
   validate_data(job.data, rules);
-  validate_window(job.data.window, job.model, rules);
+  validate_window(job.data, job.model, rules);
   validate_training(job, rules);
 }
 

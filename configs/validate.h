@@ -31,7 +31,9 @@ class Rules {
 void validate_cluster(const ClusterConfig& cluster, Rules& rules);
 void validate_model(const ModelConfig& model, Rules& rules);
 void validate_data(const DataConfig& data, Rules& rules);
+/// `prefix` is the path of the embodiment in the job, "data.embodiment.".
+void validate_embodiment(const EmbodimentConfig& embodiment, const std::string& prefix, Rules& rules);
 /// Windows against the model: frames per block, latent frames, actions per block.
-void validate_window(const WindowConfig& window, const ModelConfig& model, Rules& rules);
+void validate_window(const DataConfig& data, const ModelConfig& model, Rules& rules);
 
 }  // namespace troupe

@@ -121,38 +121,6 @@ void validate_lora(const ModelConfig& model, Rules& rules) {
                 fmt::format("{} is more than model.dit.dim {}", model.lora.rank, model.dit.dim), {"model.dit.dim"});
 }
 
-void validate_embodiment(const EmbodimentConfig& e, Rules& rules) {
-  const std::size_t views = e.views.size();
-  const auto fits = [&] {
-    if (e.layout == "single") return views == 1;
-    if (e.layout == "horizontal") return views == 2;
-    if (e.layout == "droid") return views == 3;
-    return views >= 2 && views <= 4;
-  };
-  const char* wants = e.layout == "single"       ? "one view"
-                      : e.layout == "horizontal" ? "two views"
-                      : e.layout == "droid"      ? "three views"
-                                                 : "two to four views";
-  rules.require(fits(), "data.embodiment.views", fmt::format("{} named; layout {} shows {}", views, e.layout, wants),
-                {"data.embodiment.layout"});
-  const auto unique = [&](const std::vector<std::string>& names, const char* path) {
-    rules.require(std::set<std::string>(names.begin(), names.end()).size() == names.size(), path, "names a key twice");
-    rules.require(std::find(names.begin(), names.end(), "") == names.end(), path, "holds an empty name");
-  };
-  unique(e.views, "data.embodiment.views");
-  unique(e.state_keys, "data.embodiment.state_keys");
-  unique(e.action_keys, "data.embodiment.action_keys");
-  unique(e.relative_action_keys, "data.embodiment.relative_action_keys");
-  const auto holds = [](const std::vector<std::string>& keys, const std::string& key) {
-    return std::find(keys.begin(), keys.end(), key) != keys.end();
-  };
-  for (const std::string& key : e.relative_action_keys) {
-    rules.require(holds(e.action_keys, key) && holds(e.state_keys, key), "data.embodiment.relative_action_keys",
-                  fmt::format("'{}' must be in action_keys and, as the value it is relative to, in state_keys", key),
-                  {"data.embodiment.action_keys", "data.embodiment.state_keys"});
-  }
-}
-
 }  // namespace
 
 void validate_model(const ModelConfig& model, Rules& rules) {
@@ -165,44 +133,6 @@ void validate_model(const ModelConfig& model, Rules& rules) {
       model.latent_frames_per_block % model.states_per_block == 0, "model.states_per_block",
       fmt::format("{} must divide latent_frames_per_block {}", model.states_per_block, model.latent_frames_per_block),
       {"model.latent_frames_per_block"});
-}
-
-void validate_data(const DataConfig& data, Rules& rules) {
-  rules.require(
-      data.sets.size() == 1, "data.sets",
-      fmt::format("{} datasets; wants exactly one, such as data.sets=[{{path: data/droid}}]", data.sets.size()));
-  for (std::size_t i = 0; i < data.sets.size(); ++i) {
-    const std::string path = fmt::format("data.sets[{}].path", i);
-    rules.require(!data.sets[i].path.empty(), path, "is empty; name the dataset's folder");
-  }
-  const auto& held_out = data.eval_episodes;
-  const bool natural = std::all_of(held_out.begin(), held_out.end(), [](std::int64_t e) { return e >= 0; });
-  rules.require(natural && std::set<std::int64_t>(held_out.begin(), held_out.end()).size() == held_out.size(),
-                "data.eval_episodes", "wants episode indices from 0, each once");
-  validate_embodiment(data.embodiment, rules);
-}
-
-void validate_window(const WindowConfig& window, const ModelConfig& model, Rules& rules) {
-  const auto& offsets = window.video_offsets;
-  bool uniform = !offsets.empty() && offsets.front() >= 0;
-  for (std::size_t i = 1; i < offsets.size(); ++i) {
-    uniform = uniform && offsets[i] > offsets[i - 1] && offsets[i] - offsets[i - 1] == offsets[1] - offsets[0];
-  }
-  const char* offsets_path = "data.window.video_offsets";
-  rules.require(uniform, offsets_path, "wants frame offsets from 0 up, strictly increasing and equally spaced");
-  // T = F K + 1 frames are 1 + F K / stride_t latent frames; blocks of nfpb latent frames must number K
-  const auto frames = static_cast<std::int64_t>(offsets.size());
-  const std::int64_t wanted = model.codec.stride_t * model.latent_frames_per_block;
-  rules.require(
-      frames == wanted, offsets_path,
-      fmt::format(
-          "{} frames per block; {} chunks need model.codec.stride_t {} x model.latent_frames_per_block {} = {} each",
-          frames, window.chunks, model.codec.stride_t, model.latent_frames_per_block, wanted),
-      {"model.codec.stride_t", "model.latent_frames_per_block"});
-  rules.require(window.action_horizon % model.latent_frames_per_block == 0, "data.window.action_horizon",
-                fmt::format("{} is not a multiple of model.latent_frames_per_block {}", window.action_horizon,
-                            model.latent_frames_per_block),
-                {"model.latent_frames_per_block"});
 }
 
 }  // namespace troupe

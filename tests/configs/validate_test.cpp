@@ -145,8 +145,12 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Data, ValidateTest,
     ::testing::Values(
-        Broken{"NoSets", {"data.sets=[]"}, "data.sets: 0 datasets; wants exactly one"},
-        Broken{"TwoSets", {"data.sets=[{path: a}, {path: b}]"}, "data.sets: 2 datasets; wants exactly one"},
+        Broken{"NoSets", {"data.sets=[]"}, "data.sets: names no dataset; wants at least one"},
+        Broken{"SetOfUnknownRobot", {"data.sets=[{path: a}, {path: b, embodiment: nobody}]"}, "data.sets[1].embodiment: 'nobody' does not exist"},
+        Broken{"EpisodeTwice", {"data.sets=[{path: a, episodes: [1, 1]}]"}, "data.sets[0].episodes: wants episode indices from 0, each once"},
+        Broken{"BufferOfBrokenBlocks", {"data.locality_block=8", "data.shuffle_buffer=100"}, "data.shuffle_buffer: 100 is not a multiple"},
+        Broken{"WindowsOfFixedWindow", {"data.sampling=fixed_window", "data.anchors=windows", "data.window.num_frames=17"}, "data.anchors: windows is a rule of multi_anchor"},
+        Broken{"FixedFrames", {"data.sampling=fixed_window", "data.window.num_frames=16"}, "data.window.num_frames: 16 frames"},
         Broken{"SetWithoutPath", {"data.sets=[{weight: 1}]"}, "data.sets[0].path: is empty"},
         Broken{"FramesPerBlock",
                {"data.window.video_offsets=[0, 1, 2, 3]"},

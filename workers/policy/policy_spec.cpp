@@ -81,7 +81,7 @@ Result<void> check_policy_spec(const PolicySpec& spec, const std::string& where)
   data.image = spec.image;
   validate_model(spec.model, rules);
   validate_data(data, rules);
-  validate_window(spec.window, spec.model, rules);
+  validate_window(data, spec.model, rules);
   for (const std::string& text : errors.finish()) wrong.push_back(text);
 
   if (spec.action.empty()) wrong.emplace_back("there is no action key");
