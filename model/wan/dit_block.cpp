@@ -13,15 +13,15 @@ namespace troupe {
 namespace {
 
 /// Rows of the given ranges along `axis`, without a copy when one range covers them.
-at::Tensor take_ranges(const at::Tensor& x, const std::vector<RowRange>& ranges, std::int64_t axis) {
+at::Tensor take_ranges(const at::Tensor& x, const std::vector<TokenRange>& ranges, std::int64_t axis) {
   if (ranges.size() == 1) return x.narrow(axis, ranges[0].begin, ranges[0].size());
   std::vector<at::Tensor> parts;
   for (const auto& range : ranges) parts.push_back(x.narrow(axis, range.begin, range.size()));
   return at::cat(parts, axis);
 }
 
-std::vector<RowRange> query_ranges(const std::vector<AttentionSegment>& segments) {
-  std::vector<RowRange> ranges;
+std::vector<TokenRange> query_ranges(const std::vector<AttentionSegment>& segments) {
+  std::vector<TokenRange> ranges;
   for (const auto& segment : segments) ranges.push_back(segment.query);
   return ranges;
 }

@@ -6,7 +6,7 @@
 namespace troupe {
 
 /// Rows [begin, end) of the token sequence.
-struct RowRange {
+struct TokenRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::int64_t size() const { return end - begin; }
@@ -16,8 +16,8 @@ struct RowRange {
 struct AttentionSegment {
   enum class Kind : std::uint8_t { clean, noisy, state };
   Kind kind = Kind::clean;
-  RowRange query;
-  std::vector<RowRange> keys;  ///< in key order, not overlapping
+  TokenRange query;
+  std::vector<TokenRange> keys;  ///< in key order, not overlapping
 
   /// A query that sees only itself: softmax over one key, so the output is its own value.
   bool copies_value() const { return query.size() == 1 && keys.size() == 1 && keys[0].size() == 1; }

@@ -34,6 +34,8 @@ struct TinyEpisode {
   };
   bool fixed_size_lists = false;
   bool float64 = false;
+  /// Label column annotation.paraphrase; every episode has it or none.
+  std::function<std::int64_t(std::int64_t)> paraphrase{};
 };
 
 /// A LeRobot v2.1 dataset of real Parquet files in a folder of its own, removed at the end. Its videos are one-line
@@ -142,8 +144,14 @@ class TinyDataset {
     for (arrow::ArrayBuilder* b : std::initializer_list<arrow::ArrayBuilder*>{&time, &frame, &episode, &index, &task}) {
       arrays.push_back(b->Finish().ValueOrDie());
     }
-    const std::vector<std::string> names = {"observation.state", "action", "timestamp", "frame_index",
-                                            "episode_index",     "index",  "task_index"};
+    std::vector<std::string> names = {"observation.state", "action", "timestamp", "frame_index",
+                                      "episode_index",     "index",  "task_index"};
+    if (e.paraphrase) {
+      arrow::Int64Builder paraphrase;
+      for (std::int64_t r = 0; r < e.rows; ++r) check(paraphrase.Append(e.paraphrase(r)));
+      names.push_back("annotation.paraphrase");
+      arrays.push_back(paraphrase.Finish().ValueOrDie());
+    }
     std::vector<std::shared_ptr<arrow::Field>> fields;
     for (std::size_t c = 0; c < names.size(); ++c) fields.push_back(arrow::field(names[c], arrays[c]->type()));
     std::filesystem::create_directories(std::filesystem::path(parquet(i)).parent_path());
@@ -193,6 +201,7 @@ class TinyDataset {
          R"("features": {"observation.images.left": )" + camera + R"(, "observation.images.right": )" + camera,
          R"(, "observation.state": )" + vector + R"(, "action": )" + vector,
          R"(, "timestamp": {"dtype": "float32", "shape": [1]}, "frame_index": )" + number,
+         episodes_[0].paraphrase ? R"(, "annotation.paraphrase": )" + number : std::string(),
          R"(, "episode_index": )" + number + R"(, "index": )" + number + R"(, "task_index": )" + number + "}}"});
   }
 

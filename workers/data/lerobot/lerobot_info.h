@@ -12,41 +12,65 @@ namespace troupe {
 /// One column or camera of a LeRobot dataset.
 struct LerobotFeature {
   std::string name;
-  std::string dtype;                ///< float32, float64, int8..int64, uint8, bool, string, image, video
+  std::string dtype;                ///< float16..float64, int8..int64, uint8..uint64, bool, string, image, video
   std::vector<std::int64_t> shape;  ///< scalars are [1]; cameras [H, W, C] whatever order `names` had
+  bool is_depth = false;            ///< a camera whose pictures are distances, not colours
   bool is_video() const { return dtype == "video"; }
+  bool is_image() const { return dtype == "image"; }
+  bool is_camera() const { return is_video() || is_image(); }
   bool is_vector() const { return dtype == "float32" || dtype == "float64"; }
+  /// One or more numbers a row: what a state or an action can be made of.
+  bool is_numbers() const { return !is_camera() && dtype != "string" && shape.size() <= 1; }
 };
 
-/// meta/info.json of LeRobot v2.0 and v2.1. Counts are what the file says, not what exists (data.md 1.2).
+/// meta/info.json of LeRobot v2.0, v2.1 and v3.0. Counts are what the file says, not what exists (data.md 1.2, 1.5).
 struct LerobotInfo {
   std::string codebase_version;
   std::string robot_type;
   std::int64_t total_episodes = -1;  ///< -1: not stated
   std::int64_t total_frames = -1;
   std::int64_t total_tasks = -1;
-  std::int64_t chunks_size = 1000;  ///< episodes per chunk folder
+  std::int64_t chunks_size = 1000;            ///< v2: episodes, v3: files per chunk folder
   double fps = 0;
-  std::string data_path;                 ///< template with {episode_chunk}, {episode_index}, {video_key}
+  std::string data_path;                 ///< template, see fill_path_template
   std::string video_path;                ///< empty: the dataset has no videos
   std::vector<LerobotFeature> features;  ///< in the order of the file
   std::vector<std::int64_t> discarded_episodes;
+  std::string json;  ///< the text of the file: what a converter carries over
 
+  bool is_v3() const { return codebase_version == "v3.0"; }
   /// The feature of that name, or null. Valid while this object lives.
   const LerobotFeature* find(std::string_view name) const;
 };
 
 /// Parses the text of info.json; `path` names it in errors. Unknown keys are ignored. Accepts the pre-release form
-/// whose template is videos.videos_path. Errors: invalid_argument (not JSON, a version other than v2.0 and v2.1, an
-/// unknown dtype, no template).
+/// whose template is videos.videos_path. Errors: invalid_argument (not JSON, a version other than v2.0, v2.1 and v3.0,
+/// an unknown dtype, no template, a template that leaves the dataset's folder).
 Result<LerobotInfo> parse_lerobot_info(const std::string& text, const std::string& path);
 
 /// Reads <root>/meta/info.json. Errors: not_found, data_loss, and those above.
 Result<LerobotInfo> read_lerobot_info(const std::string& root);
 
-/// Fills a path template: {episode_chunk}, {episode_index}, {video_key}, each plain or with a width such as :06d.
-/// Errors: invalid_argument (an unknown field or format).
-Result<std::string> fill_path_template(std::string_view text, std::int64_t chunk, std::int64_t episode,
-                                       std::string_view video_key);
+/// What path templates may name. v2 knows episode_chunk and episode_index, v3 chunk_index and file_index, both
+/// video_key; a negative number is a field that this version does not have.
+struct PathFields {
+  std::int64_t episode_chunk = -1, episode_index = -1;
+  std::int64_t chunk_index = -1, file_index = -1;
+  std::string_view video_key{};
+
+  /// The fields of episode `index` of a v2 dataset.
+  static PathFields of_episode(const LerobotInfo& info, std::int64_t index, std::string_view video_key = {}) {
+    return {.episode_chunk = index / info.chunks_size, .episode_index = index, .video_key = video_key};
+  }
+  /// The fields of a file of a v3 dataset.
+  static PathFields of_file(std::int64_t chunk, std::int64_t file, std::string_view video_key = {}) {
+    return {.chunk_index = chunk, .file_index = file, .video_key = video_key};
+  }
+};
+
+/// Fills a path template: each field plain, or with a width such as {file_index:03d}.
+/// Errors: invalid_argument (an unknown field or format, a field that this version does not have, a video_key that is
+/// more than one path component).
+Result<std::string> fill_path_template(std::string_view text, const PathFields& fields);
 
 }  // namespace troupe
