@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -7,8 +8,14 @@
 #include "base/result.h"
 #include "workers/data/episode_check.h"
 #include "workers/data/state_action.h"
+#include "workers/data/table_statistics.h"
 
 namespace troupe {
+
+/// Statistics by name as meta/stats.json and meta/relative_stats_dreamzero.json hold them; a number that is none is a
+/// NaN. Empty when the file is absent, and a D12 warning when it cannot be read.
+std::map<std::string, FeatureStatistics> read_statistics_file(const std::string& path,
+                                                              std::vector<DatasetProblem>& warnings);
 
 /// Statistics of every state and action key of a sample, and what happened on the way.
 struct LoadedStatistics {
@@ -17,11 +24,14 @@ struct LoadedStatistics {
   std::vector<DatasetProblem> warnings;  ///< D12: unusable file, constant dimensions
 };
 
-/// Absolute keys: meta/stats.json where it has all six statistics of the column, finite; else one pass over the tables,
-/// values rounded to float32 as GEAR does, sums in float64, quantiles exact. Relative action keys:
-/// meta/relative_stats_dreamzero.json, else the pool of data.md 2.3 with `horizon` steps. Episodes are those given
-/// (training and evaluation alike, as in stats.json). Errors: data_loss when a table that was readable before is not
-/// any more.
+/// The tables of usable episodes as table_statistics reads them. `source` and `episodes` outlive it.
+TableSource tables_of(const EpisodeSource& source, std::span<const Episode> episodes);
+
+/// Absolute keys: meta/stats.json where it has all six statistics of the column, finite; else exact ones of the
+/// tables (table_statistics: sums in float64, memory bounded, every table read once where the values fit). Relative
+/// action keys: meta/relative_stats_dreamzero.json, else the pool of data.md 2.3 with `horizon` steps. Episodes are
+/// those given (training and evaluation alike, as in stats.json). Errors: data_loss when a table that was readable
+/// before is not any more; invalid_argument when no episode is long enough for a relative key.
 Result<LoadedStatistics> load_statistics(const EpisodeSource& source, std::span<const Episode> episodes,
                                          std::int64_t horizon);
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/data_config.h"
+
+namespace troupe {
+
+/// Where the index of a dataset may be.
+struct IndexFolders {
+  /// Folders where one may lie, the preferred first.
+  std::vector<std::string> read;
+  /// The one where it is written; empty when none of them can be.
+  std::string write;
+};
+
+/// data.index.path/<name>-<digest> when a path is configured; else <dataset>/.troupe/index, and beside it
+/// $XDG_CACHE_HOME/troupe/index/<name>-<digest> ($HOME/.cache without it), which is written when the dataset is
+/// read-only. <name> is the last component of the dataset's real path, <digest> 16 hex digits over all of it.
+IndexFolders index_folders(const std::string& dataset_root, const IndexConfig& config);
+
+/// False for a folder without write permission for its owner, or that this process cannot write: root may write
+/// everywhere, and still leaves read-only datasets alone.
+bool is_writable_folder(const std::string& path);
+
+}  // namespace troupe

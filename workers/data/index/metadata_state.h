@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// What a metadata file was when an index was made.
+struct MetadataFile {
+  std::string name;  ///< relative to the dataset: "meta/info.json"
+  std::int64_t size = 0;
+  std::int64_t modified_ns = 0;
+  std::string digest;  ///< XXH3-128 of its bytes, 32 hex digits
+  bool same_contents(const MetadataFile& other) const {
+    return name == other.name && size == other.size && digest == other.digest;
+  }
+};
+
+/// The files of <root>/meta on which samples depend, ascending by name, hashed: info.json, episodes.jsonl,
+/// tasks.jsonl or tasks.parquet, modality.json, stats.json, relative_stats_dreamzero.json, step_filter.jsonl, and every
+/// Parquet file below meta/episodes. Files are read in parts, several at a time: memory stays flat whatever their size.
+/// Errors: data_loss, unavailable (a file that is listed and cannot be read).
+Result<std::vector<MetadataFile>> metadata_state(const std::string& root, std::int64_t threads);
+
+}  // namespace troupe

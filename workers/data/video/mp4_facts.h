@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// What the boxes of an MP4 file say of its first video track; read without a demuxer.
+struct Mp4Facts {
+  std::uint32_t timescale = 0;  ///< ticks a second of the track; 0: not read
+  bool fast_start = false;      ///< the index (moov) lies in front of the pictures
+  bool edit_list = false;       ///< an edit list does more than begin at the first picture
+  bool operator==(const Mp4Facts&) const = default;
+};
+
+/// Reads top-level box headers and the moov box, nothing else: three reads for a usual file.
+/// Errors: not_found, unavailable; data_loss (no moov, no video track, a box that reaches outside its parent, a moov of
+/// more than 64 MiB).
+Result<Mp4Facts> read_mp4_facts(const std::string& path);
+
+}  // namespace troupe
