@@ -69,6 +69,9 @@ TEST_F(BadDataTest, ASkippedReadErrorIsCountedAndListed) {
                              {{"TROUPE_FAULT", "decode@episode_000003:fail:3"}});
   ASSERT_EQ(end.exit_code, 0) << end.text();
   EXPECT_THAT(end.out, HasSubstr("episode_000003"));
+  const std::string clips = read(dir_ / "runs/latest/bad_clips.jsonl");
+  EXPECT_THAT(clips, HasSubstr("episode_000003.mp4\""));
+  EXPECT_THAT(clips, HasSubstr("\"group\":-1"));
   const auto verify = troupe({"verify"});
   EXPECT_EQ(verify.exit_code, 0) << verify.text();
   EXPECT_THAT(verify.out, testing::Not(HasSubstr("  void 0  ")));

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "placement/feeder.h"
+#include "workers/data/producer_times.h"
+
 namespace troupe {
 
 namespace {
@@ -102,7 +105,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
     stop(*actor, kGrace, "the job is ending");
     return;
   }
-  if (actor->plan.role == "decoder" && fence_ != 0) send_peers(*actor);
+  if (is_feeder(actor->plan.role) && fence_ != 0) send_peers(*actor);
   if (actor->plan.role == "checkpointer") checkpoints_.on_checkpointer_up(now);
   if (actor->plan.role == "learner" && fence_ != 0) fruitless_groups_ = 0;   // its restart budget bounds these groups
   if (actor->plan.role == "learner" && actors_.all_up("learner")) form_group(fence_ == 0 ? "start" : "learner restarted", now);
@@ -110,7 +113,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
 
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
-  if (m.actor.starts_with("decoder/")) producer_gone(fmt::format("{}#{}", m.actor, m.incarnation));
+  if (is_feeder_actor(m.actor)) producer_gone(fmt::format("{}#{}", m.actor, m.incarnation));
   ActorRecord* actor = actors_.find(m.actor);
   if (!actor || m.incarnation != actor->incarnation || actor->state == ActorState::gone) return;
   const bool was_wanted = state_ != JobState::stopping && !actor->removing;
@@ -167,11 +170,11 @@ void JobController::producer_gone(const std::string& instance) {
   }
 }
 
-void JobController::send_peers(const ActorRecord& decoder) {
+void JobController::send_peers(const ActorRecord& feeder) {
   Peers peers{.fence = fence_, .channels = {}, .gone = {}};
   for (const ActorRecord* learner : actors_.of_role("learner")) {
     // The first address is for producers on the learner's node, the one over zmq for those elsewhere.
-    const bool local = learner->plan.node == decoder.plan.node;
+    const bool local = learner->plan.node == feeder.plan.node;
     for (const std::string& address : learner->channels) {
       if (local == !address.starts_with("zmq:")) {
         peers.channels.push_back(address);
@@ -179,7 +182,7 @@ void JobController::send_peers(const ActorRecord& decoder) {
       }
     }
   }
-  effects_.send(decoder.plan.name, peers);
+  effects_.send(feeder.plan.name, peers);
 }
 
 // ---- the learner group --------------------------------------------------------------------------------------------
@@ -211,8 +214,8 @@ void JobController::form_group(const std::string& reason, TimePoint now) {
                             .resume_step = resume, .checkpoint = checkpoints_.committed_directory(),
                             .timeout_ms = seconds(setup_.config.training.step_timeout_s).count(), .num_eval = setup_.num_eval});
   }
-  for (const ActorRecord* decoder : actors_.of_role("decoder")) {
-    if (decoder->state == ActorState::up) send_peers(*decoder);
+  for (const ActorRecord* feeder : actors_.of_role(feeder_role(setup_.config))) {
+    if (feeder->state == ActorState::up) send_peers(*feeder);
   }
   if (state_ != JobState::starting) set_state(JobState::recovering, now);
   state_since_ = now;
@@ -287,6 +290,10 @@ void JobController::on(const std::string& from, const Event& m, TimePoint now) {
     fail(fmt::format("{}: {}", from, m.text), now);
     return;
   }
+  if (m.kind == kProducerTimes) {
+    if (const auto times = parse_producer_times(m.text)) effects_.producer_times(times->first, times->second);
+    return;
+  }
   if (m.kind == "stuck_producer") {
     for (auto& [name, actor] : actors_.rows()) {
       if (actor.instance() != m.subject || actor.state != ActorState::up) continue;
@@ -338,7 +345,7 @@ void JobController::fail(const std::string& why, TimePoint now) {
 void JobController::stop_everything(TimePoint now) {
   set_state(JobState::stopping, now);
   // Sources first, then workers, then sinks.
-  for (const char* role : {"decoder", "learner", "checkpointer"}) {
+  for (const std::string& role : {feeder_role(setup_.config), std::string("learner"), std::string("checkpointer")}) {
     for (ActorRecord* actor : actors_.of_role(role)) {
       actor->restart_at.reset();
       if (actor->state == ActorState::planned) actor->state = ActorState::gone;

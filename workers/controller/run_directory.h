@@ -28,6 +28,7 @@ class RunDirectory {
   std::string state_db() const { return path("state.db"); }
   std::string endpoint() const { return path("endpoint"); }
   std::string events() const { return path("events.jsonl"); }
+  std::string bad_clips() const { return path("bad_clips.jsonl"); }
   std::string checkpoints() const { return path("checkpoints"); }
   std::string ledger() const { return path("ledger"); }
   std::string logs() const { return path("logs"); }

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "placement/render.h"
+#include "workers/data/bad_clip.h"
 #include "workers/report/text_report.h"
 
 namespace troupe {
@@ -111,7 +112,21 @@ void ControllerService::event(Severity severity, const std::string& kind, const 
   events_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
   if (auto written = db_.add_event(wall, kind, text); !written) log::error("{}", written.error().message());
   if (severity != Severity::info && notable_.size() < kNotableEvents) notable_.push_back(fmt::format("{}: {}", kind, text));
+  list_bad_clip(text, wall);
   print_(severity, text);
+}
+
+void ControllerService::list_bad_clip(const std::string& text, double wall) {
+  const auto clip = find_bad_clip(text);
+  if (!clip || !listed_clips_.emplace(clip->file, clip->group).second) return;
+  if (!bad_clips_.is_open()) bad_clips_.open(setup_.job.run.bad_clips(), std::ios::app);
+  const nlohmann::json line = {{"wall", wall}, {"step", newest_step_}, {"file", clip->file}, {"group", clip->group}, {"text", text}};
+  bad_clips_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
+}
+
+void ControllerService::producer_times(double idle_seconds, double busy_seconds) {
+  producers_idle_ += idle_seconds;
+  producers_busy_ += busy_seconds;
 }
 
 void ControllerService::write_metrics(std::int64_t step, const std::map<std::string, double>& values) {
@@ -128,7 +143,13 @@ void ControllerService::step(const StepReport& report) {
   if (report.step <= newest_step_) statistics_.roll_back(report.step - 1);
   newest_step_ = report.step;
   statistics_.add_step(report);
-  write_metrics(report.step, report.metrics);
+  std::map<std::string, double> metrics = report.metrics;
+  if (producers_idle_ + producers_busy_ > 0) {
+    // the other end of time/stall: 1 when the learners set the pace, 0 when the producers do
+    metrics["data/producer_idle"] = producers_idle_ / (producers_idle_ + producers_busy_);
+    producers_idle_ = producers_busy_ = 0;
+  }
+  write_metrics(report.step, metrics);
   const std::int64_t every = setup_.job.config.metrics.every;
   const bool first = statistics_.steps() == 1;
   if (first || report.step % every == 0 || report.step == setup_.job.config.training.steps) {

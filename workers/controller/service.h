@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/metric_sinks.h"
@@ -53,10 +55,12 @@ class ControllerService final : public ControllerEffects {
   void event(Severity severity, const std::string& kind, const std::string& text) override;
   void step(const StepReport& report) override;
   void evaluated(const EvalReport& report) override;
+  void producer_times(double idle_seconds, double busy_seconds) override;
 
  private:
   void join(const std::string& from, const Join& request, TimePoint now);
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values);
+  void list_bad_clip(const std::string& text, double wall);
   std::string progress(const StepReport& report) const;
 
   const Setup setup_;
@@ -65,12 +69,14 @@ class ControllerService final : public ControllerEffects {
   std::vector<std::unique_ptr<MetricSink>> sinks_;
   const Outbox outbox_;
   const Print print_;
-  std::ofstream events_;
+  std::ofstream events_, bad_clips_;                  // the second one is opened by its first line
+  std::set<std::pair<std::string, std::int64_t>> listed_clips_;
   std::map<std::string, std::uint64_t> introduced_;   // incarnation of each node that was told to the job
   RunStatistics statistics_;
   std::vector<std::string> notable_;
   std::int64_t newest_step_ = 0;
   TimePoint started_{}, last_tick_{};
+  double producers_idle_ = 0, producers_busy_ = 0;    // seconds since the last step's metrics
   bool metrics_failed_ = false;
   JobController job_;
 };

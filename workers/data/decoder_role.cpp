@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "workers/data/producer_times.h"
 
 namespace troupe {
 
@@ -68,6 +69,7 @@ class DecoderRole::Connection {
     const std::span<std::byte> slot = producer_->slot(credit);
     {
       std::lock_guard lock(role_.build_mutex_);
+      const auto begin = Clock::now();
       const auto faulted = fault_point("decoder.item", fmt::format("{} position {}", role_.identity_.instance(), credit.position));
       const auto bytes = faulted ? role_.build_(credit.stream, credit.position, slot) : Result<std::size_t>(faulted.error());
       if (bytes) {
@@ -76,6 +78,7 @@ class DecoderRole::Connection {
       } else {
         item.error = bytes.error().message();
       }
+      role_.count(begin, Clock::now());
     }
     return producer_->send(item);
   }
@@ -88,13 +91,28 @@ class DecoderRole::Connection {
   std::thread thread_;
 };
 
-DecoderRole::DecoderRole(RoleIdentity identity, BuildSample build, Dial dial, Outbox outbox)
-    : identity_(std::move(identity)), build_(std::move(build)), dial_(std::move(dial)), outbox_(std::move(outbox)) {}
+DecoderRole::DecoderRole(RoleIdentity identity, BuildSample build, Dial dial, Outbox outbox, double report_seconds)
+    : identity_(std::move(identity)),
+      build_(std::move(build)),
+      dial_(std::move(dial)),
+      outbox_(std::move(outbox)),
+      report_seconds_(report_seconds) {}
 
 DecoderRole::~DecoderRole() = default;
 
 void DecoderRole::start() {
   outbox_("controller", ActorUp{.actor = identity_.actor, .incarnation = identity_.incarnation, .pid = ::getpid(), .channels = {}});
+}
+
+void DecoderRole::count(Clock::time_point begin, Clock::time_point end) {
+  // between two items nobody had given credit, or else the lock would have been taken at once
+  if (last_end_ != Clock::time_point{}) idle_seconds_ += std::chrono::duration<double>(begin - last_end_).count();
+  busy_seconds_ += std::chrono::duration<double>(end - begin).count();
+  last_end_ = end;
+  if (idle_seconds_ + busy_seconds_ < report_seconds_) return;
+  outbox_("controller", Event{.actor = identity_.actor, .kind = std::string(kProducerTimes),
+                              .text = producer_times_text(idle_seconds_, busy_seconds_), .subject = identity_.instance()});
+  idle_seconds_ = busy_seconds_ = 0;
 }
 
 void DecoderRole::handle(const std::string&, const Message& message) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,26 +18,33 @@ using BuildSample = std::function<Result<std::size_t>(Stream stream, std::int64_
 
 /// A decoder: dials every feed it is told of, and makes the samples they give credit for, one at a time.
 /// One thread per feed waits for credits; the work itself is serial, so that a decoder uses one core (`BuildSample` is called by
-/// one thread at a time). A sample that cannot be made is sent as an item with its error: the learner decides what that means.
+/// one thread at a time). It tells the controller how long it was idle for want of credit (workers/data/producer_times.h): the
+/// stall of this end. A sample that cannot be made is sent as an item with its error: the learner decides what that means.
 class DecoderRole final : public Role {
  public:
   using Dial = std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
 
-  DecoderRole(RoleIdentity identity, BuildSample build, Dial dial, Outbox outbox);
+  /// Reports its times after every `report_seconds` of them.
+  DecoderRole(RoleIdentity identity, BuildSample build, Dial dial, Outbox outbox, double report_seconds = 2);
   ~DecoderRole() override;
 
   void start() override;
   void handle(const std::string& from, const Message& message) override;
 
  private:
+  using Clock = std::chrono::steady_clock;
   class Connection;
   void dial_feeds(const Peers& peers);
+  void count(Clock::time_point begin, Clock::time_point end);  // requires build_mutex_
 
   const RoleIdentity identity_;
   const BuildSample build_;
   const Dial dial_;
   const Outbox outbox_;
+  const double report_seconds_;
   std::mutex build_mutex_;
+  Clock::time_point last_end_{};                    // guarded by build_mutex_, as the next two; zero before the first item
+  double idle_seconds_ = 0, busy_seconds_ = 0;      // since the last report
   std::map<std::string, std::unique_ptr<Connection>> connections_;   // by address
 };
 

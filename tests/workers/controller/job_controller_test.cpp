@@ -27,6 +27,8 @@ class RecordingEffects final : public ControllerEffects {
   void event(Severity, const std::string& kind, const std::string& text) override { events.push_back(kind + ": " + text); }
   void step(const StepReport& report) override { steps.push_back(report.step); }
   void evaluated(const EvalReport&) override {}
+  void producer_times(double idle_seconds, double busy_seconds) override { times.emplace_back(idle_seconds, busy_seconds); }
+  std::vector<std::pair<double, double>> times;
 
   /// Messages of one type sent since the last call, by receiver.
   template <class T>
@@ -288,6 +290,14 @@ TEST_F(JobControllerTest, TooManyBadSamplesFailTheJob) {
   for (std::int64_t p = 0; p < 9; ++p) report.void_positions.push_back(p);   // 1% of 800 positions is 8
   job->handle("learner/0", report, now);
   EXPECT_THAT(job->failure(), HasSubstr("data.max_bad_fraction"));
+}
+
+TEST_F(JobControllerTest, TimesOfProducersAreCollectedAndNotShown) {
+  const std::size_t shown = effects.events.size();
+  job->handle("decoder/1", Event{.actor = "decoder/1", .kind = "producer_times", .text = "0.5 1.5", .subject = "decoder/1#0"}, now);
+  job->handle("decoder/1", Event{.actor = "decoder/1", .kind = "producer_times", .text = "nonsense", .subject = "decoder/1#0"}, now);
+  EXPECT_EQ(effects.times, (std::vector<std::pair<double, double>>{{0.5, 1.5}}));
+  EXPECT_EQ(effects.events.size(), shown);
 }
 
 TEST_F(JobControllerTest, AStuckProducerIsKilledAndReplaced) {

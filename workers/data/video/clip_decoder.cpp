@@ -1,285 +1,230 @@
 #include "workers/data/video/clip_decoder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <list>
+#include <optional>
+#include <utility>
 #include <vector>
 
-extern "C" {
-#include <libavutil/pixdesc.h>
-}
-
 #include "base/fault.h"
-#include "workers/data/video/codec_cache.h"
-#include "workers/data/video/decode_plan.h"
-#include "workers/data/video/ffmpeg.h"
-#include "workers/data/video/nal_units.h"
+#include "base/log.h"
+#include "workers/data/bad_clip.h"
 #include "workers/data/image/yuv_to_rgb.h"
+#include "workers/data/video/clip_cache.h"
+#include "workers/data/video/clip_key.h"
+#include "workers/data/video/clip_read.h"
+#include "workers/data/video/codec_cache.h"
+#include "workers/data/video/coded_picture.h"
+#include "workers/data/video/open_file.h"
+#include "workers/data/video/shared_frames.h"
 
 namespace troupe {
 
 namespace {
 
-constexpr std::size_t kMaxTables = 64;
+using Clock = std::chrono::steady_clock;
+using Ranks = std::span<const std::int64_t>;
 
-struct FileHandle {
-  explicit FileHandle(int open_fd) : fd(open_fd) {}
-  ~FileHandle() {
-    if (fd >= 0) ::close(fd);
+std::vector<std::int64_t> without_repeats(Ranks frames) {
+  std::vector<std::int64_t> ranks(frames.begin(), frames.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+Result<void> check_order(const std::string& path, Ranks frames, Ranks block) {
+  if (!std::is_sorted(frames.begin(), frames.end())) {
+    return Error{Errc::invalid_argument, fmt::format("{}: the wanted pictures are not in ascending order", path)};
   }
-  FileHandle(const FileHandle&) = delete;
-  FileHandle& operator=(const FileHandle&) = delete;
-  int fd;
-};
-
-Result<void> read_exactly(const std::string& path, int fd, const VideoSample& sample, std::uint8_t* out) {
-  for (std::int64_t done = 0; done < sample.size;) {
-    const ssize_t got = ::pread(fd, out + done, static_cast<std::size_t>(sample.size - done), sample.offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      return Error{Errc::data_loss,
-                   fmt::format("{}: reading {} bytes at {} failed: {}", path, sample.size, sample.offset,
-                               got == 0 ? "the file ends before" : std::strerror(errno))};
-    }
-    done += got;
+  const auto in_block = [&](std::int64_t rank) { return std::binary_search(block.begin(), block.end(), rank); };
+  if (!block.empty() &&
+      (!std::is_sorted(block.begin(), block.end()) || !std::all_of(frames.begin(), frames.end(), in_block))) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("{}: the block's pictures are not ascending or lack some that are wanted", path)};
   }
   return {};
 }
 
-Result<Yuv420View> view_of(const std::string& path, const PacketTable& table, const AVFrame& frame) {
-  if (frame.format != AV_PIX_FMT_YUV420P && frame.format != AV_PIX_FMT_YUVJ420P) {
-    const char* name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(frame.format));
-    return Error{Errc::invalid_argument, fmt::format("{}: pixel format {}; wanted 8-bit yuv420p, re-encode the dataset",
-                                                     path, name == nullptr ? "unknown" : name)};
-  }
-  if (frame.width != table.codec->width || frame.height != table.codec->height) {
-    return Error{Errc::data_loss, fmt::format("{}: picture {} is {}x{}, the header says {}x{}", path, frame.pts,
-                                              frame.width, frame.height, table.codec->width, table.codec->height)};
-  }
-  const bool rec709 = frame.colorspace == AVCOL_SPC_BT709;
-  const bool rec601 = frame.colorspace == AVCOL_SPC_UNSPECIFIED || frame.colorspace == AVCOL_SPC_SMPTE170M ||
-                      frame.colorspace == AVCOL_SPC_BT470BG;
-  if (!rec709 && !rec601) {
-    const char* name = av_color_space_name(frame.colorspace);
-    return Error{Errc::invalid_argument, fmt::format("{}: colour matrix {}; wanted BT.601, BT.709 or none stated", path,
-                                                     name == nullptr ? "unknown" : name)};
-  }
-  return Yuv420View{.y = frame.data[0],
-                    .u = frame.data[1],
-                    .v = frame.data[2],
-                    .y_stride = frame.linesize[0],
-                    .u_stride = frame.linesize[1],
-                    .v_stride = frame.linesize[2],
-                    .height = frame.height,
-                    .width = frame.width,
-                    .matrix = rec709 ? ColorMatrix::bt709 : ColorMatrix::bt601,
-                    .full_range = frame.color_range == AVCOL_RANGE_JPEG || frame.format == AV_PIX_FMT_YUVJ420P};
-}
-
-std::string stem_of(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  return name.substr(0, name.find_last_of('.'));
+Result<void> check_range(const OpenFile& file, Ranks frames) {
+  const auto count = static_cast<std::int64_t>(file.table->decode_of_rank.size());
+  if (frames.front() >= 0 && frames.back() < count) return {};
+  return Error{Errc::invalid_argument, fmt::format("{}: pictures {} to {} are wanted, it has 0 to {}", file.path,
+                                                   frames.front(), frames.back(), count - 1)};
 }
 
 }  // namespace
 
-/// One attempt at one request.
-struct ClipRead {
-  const std::string& path;
-  std::span<const std::int64_t> frames;
-  const ClipDecoder::YuvSink& sink;
-  ClipDecoder::Deadline deadline;
-  std::shared_ptr<const PacketTable> table;
-  AVCodecContext* codec;
-  int fd;
-  ClipDecoder::Counters& counters;
-  bool sink_failed = false;
-  std::size_t delivered = 0;
-  AvPacket packet{av_packet_alloc()};
-  AvFrame picture{av_frame_alloc()};
-
-  Result<void> run() {
-    const NalReader nal(*table->codec);
-    std::int32_t fed_last = -1;
-    for (const DecodeRun& r : plan_runs(*table, frames)) {
-      if (fed_last >= 0) TROUPE_TRY(drain());
-      TROUPE_TRY(feed_run(r, nal));
-      fed_last = r.last;
-    }
-    TROUPE_TRY(drain());
-    if (delivered == frames.size()) return {};
-    return Error{Errc::data_loss, fmt::format("{}: the decoder gave {} of {} wanted pictures; {} is missing", path,
-                                              delivered, frames.size(), frames[delivered])};
-  }
-
-  bool wanted(std::int64_t rank) const { return std::binary_search(frames.begin(), frames.end(), rank); }
-
-  Result<void> feed_run(const DecodeRun& r, const NalReader& nal) {
-    const std::int32_t first_rank = table->samples[static_cast<std::size_t>(r.first)].rank;
-    for (std::int32_t i = r.first; i <= r.last; ++i) {
-      if (std::chrono::steady_clock::now() >= deadline) {
-        return Error{Errc::deadline_exceeded,
-                     fmt::format("{}: the deadline passed before sample {} of {}", path, i, r.last)};
-      }
-      const VideoSample& sample = table->samples[static_cast<std::size_t>(i)];
-      // pictures shown before the key they follow refer to the group that was not fed
-      if (sample.rank >= 0 && sample.rank < first_rank) continue;
-      if (av_new_packet(packet.get(), sample.size) < 0) {
-        return Error{Errc::resource_exhausted,
-                     fmt::format("{}: no memory for a sample of {} bytes", path, sample.size)};
-      }
-      const Result<void> fed = feed_sample(i, sample, nal);
-      av_packet_unref(packet.get());
-      TROUPE_TRY(fed);
-    }
-    return {};
-  }
-
-  Result<void> feed_sample(std::int32_t index, const VideoSample& sample, const NalReader& nal) {
-    TROUPE_TRY(read_exactly(path, fd, sample, packet->data));
-    if (!wanted(sample.rank) && nal.is_disposable({packet->data, static_cast<std::size_t>(sample.size)})) {
-      ++counters.samples_dropped;
-      return {};
-    }
-    // the presentation index travels through the codec as the time stamp, so that no clock arithmetic is needed
-    packet->pts = sample.rank;
-    packet->dts = index;
-    packet->flags = sample.key ? AV_PKT_FLAG_KEY : 0;
-    ++counters.samples_fed;
-    const int rc = avcodec_send_packet(codec, packet.get());
-    if (rc < 0) {
-      return Error{Errc::data_loss,
-                   fmt::format("{}: picture {} cannot be decoded: {}", path, sample.rank, av_error_text(rc))};
-    }
-    return receive();
-  }
-
-  Result<void> receive() {
-    while (true) {
-      const int rc = avcodec_receive_frame(codec, picture.get());
-      if (rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) return {};
-      if (rc < 0) return Error{Errc::data_loss, fmt::format("{}: decoding failed: {}", path, av_error_text(rc))};
-      const Result<void> taken = take();
-      av_frame_unref(picture.get());
-      TROUPE_TRY(taken);
-    }
-  }
-
-  Result<void> take() {
-    // an unwanted picture counts as well: the wanted ones refer to it
-    if ((picture->flags & AV_FRAME_FLAG_CORRUPT) != 0 || picture->decode_error_flags != 0) {
-      return Error{Errc::data_loss, fmt::format("{}: picture {} is corrupt (decoder flags {:#x})", path, picture->pts,
-                                                picture->decode_error_flags)};
-    }
-    if (picture->pts < 0 || !wanted(picture->pts)) return {};
-    TROUPE_ASSIGN(const Yuv420View view, view_of(path, *table, *picture));
-    // out of order or twice means that the codec and the table disagree
-    if (delivered >= frames.size() || frames[delivered] != picture->pts) {
-      return Error{Errc::data_loss, fmt::format("{}: the decoder gave picture {} where {} was due", path, picture->pts,
-                                                delivered < frames.size() ? frames[delivered] : -1)};
-    }
-    for (; delivered < frames.size() && frames[delivered] == picture->pts; ++delivered) {
-      if (auto done = sink(delivered, view); !done) {
-        sink_failed = true;
-        return done;
-      }
-      ++counters.pictures_delivered;
-    }
-    return {};
-  }
-
-  Result<void> drain() {
-    const int rc = avcodec_send_packet(codec, nullptr);
-    if (rc < 0 && rc != AVERROR_EOF)
-      return Error{Errc::data_loss, fmt::format("{}: draining failed: {}", path, av_error_text(rc))};
-    TROUPE_TRY(receive());
-    avcodec_flush_buffers(codec);
-    return {};
-  }
-};
-
 struct ClipDecoder::State {
-  struct CachedTable {
-    std::string path;
-    FileIdentity identity;
-    std::shared_ptr<const PacketTable> table;
-  };
-  std::list<CachedTable> tables;
+  explicit State(Options given)
+      : options(std::move(given)),
+        files(options.open_files, options.find_table),
+        codecs(options.backend == "nvdec" ? DecoderBackend::nvdec : DecoderBackend::cpu),
+        shared(options.shared_frame_bytes) {
+    if (!options.clip_cache.empty()) cache.emplace(options.clip_cache, options.clip_cache_bytes);
+  }
+
+  const Options options;
+  OpenFiles files;
+  ReadThread thread;
   CodecCache codecs;
+  SharedFrames shared;
+  std::optional<ClipCache> cache;
   Counters counters;
   std::vector<std::uint8_t> rgb;
+  ClipRecord record;
+};
 
-  Result<std::shared_ptr<const PacketTable>> table_of(const std::string& path, Deadline deadline) {
-    TROUPE_ASSIGN(const FileIdentity identity, identify_video_file(path));
-    const auto found = std::find_if(tables.begin(), tables.end(), [&](const auto& t) { return t.path == path; });
-    if (found != tables.end() && found->identity == identity) {
-      tables.splice(tables.begin(), tables, found);
-      return tables.front().table;
+/// One call of read_yuv.
+struct ClipDecoder::Request {
+  State& state;
+  const std::string& path;
+  Ranks frames, block;
+  const YuvSink& sink;
+  Deadline deadline;
+  bool may_retry = false;   ///< the last attempt failed in a way that a fresh file and codec may mend
+  bool blames_clip = true;  ///< the failure is the file's, not the caller's
+  std::int64_t group = -1;  ///< that was being decoded
+  std::size_t given = 0;    ///< entries of frames that the sink has seen in this attempt
+
+  Result<void> attempt() {
+    may_retry = false;
+    given = 0;
+    const auto begin = Clock::now();
+    auto opened = state.files.get(path, state.thread, deadline);
+    state.counters.files_opened = state.files.counters().files_opened;
+    state.counters.tables_read = state.files.counters().tables_read;
+    state.counters.tables_found = state.files.counters().tables_found;
+    state.counters.read_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+    TROUPE_ASSIGN(const auto file, std::move(opened));
+    if (auto inside = check_range(*file, block.empty() ? frames : block); !inside) {
+      blames_clip = false;
+      return inside;
     }
-    forget(path);
-    TROUPE_ASSIGN(auto table, read_packet_table(path, false, deadline));
-    ++counters.tables_read;
-    tables.push_front({path, identity, table});
-    if (tables.size() > kMaxTables) tables.pop_back();
-    return table;
+    if (const SharedFrames::Group* group_found = block.empty() ? nullptr : state.shared.find(file->identity, block)) {
+      state.counters.shared_hits += static_cast<std::int64_t>(frames.size());
+      return give_all(*file, *group_found);
+    }
+    if (!state.cache) return decode(file);
+    return from_cache(file);
   }
 
-  void forget(const std::string& path) {
-    tables.remove_if([&](const auto& t) { return t.path == path; });
+  Result<void> from_cache(const std::shared_ptr<const OpenFile>& file) {
+    const std::vector<std::int64_t> ranks = without_repeats(frames);
+    const AVCodecParameters& codec = *file->table->codec;
+    const auto begin = Clock::now();
+    auto key = clip_key(file, ranks, state.thread, {state.options.cached_reads, deadline}, state.counters.bytes_read);
+    std::optional<CachedClip> clip;
+    if (key) clip = state.cache->find(*key, ranks.size(), codec.height, codec.width);
+    state.counters.cache_damaged = state.cache->damaged();
+    state.counters.read_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+    if (!key) return key.error();
+    if (clip) {
+      state.counters.cache_hits += static_cast<std::int64_t>(frames.size());
+      for (std::size_t place = 0; place < ranks.size(); ++place) TROUPE_TRY(give(ranks[place], clip->picture(place)));
+      return {};
+    }
+    state.counters.cache_misses += static_cast<std::int64_t>(frames.size());
+    state.record.clear();
+    const Result<void> done = decode(file);
+    if (done && state.record.pictures() == ranks.size()) state.cache->store(*key, state.record);
+    return done;
   }
 
-  /// `retry` is set when a second attempt with a fresh table and codec makes sense.
-  Result<void> attempt(const std::string& path, std::span<const std::int64_t> frames, const YuvSink& sink,
-                       Deadline deadline, bool& retry) {
-    TROUPE_ASSIGN(const auto table, table_of(path, deadline));
-    const auto count = static_cast<std::int64_t>(table->decode_of_rank.size());
-    if (frames.front() < 0 || frames.back() >= count) {
-      return Error{Errc::invalid_argument, fmt::format("{}: pictures {} to {} are wanted, it has 0 to {}", path,
-                                                       frames.front(), frames.back(), count - 1)};
+  Result<void> decode(const std::shared_ptr<const OpenFile>& file) {
+    const AVCodecParameters& codec = *file->table->codec;
+    if (!block.empty() && state.shared.has_room_for(block.size(), codec.width, codec.height)) {
+      state.counters.shared_misses += static_cast<std::int64_t>(frames.size());
+      SharedFrames::Group kept{.file = file->identity, .ranks = without_repeats(block)};
+      const auto keep = [&](AVFrame& picture) -> Result<void> {
+        kept.pictures.emplace_back(av_frame_clone(&picture));
+        if (kept.pictures.back()) return {};
+        return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a picture", path)};
+      };
+      const Result<void> done = run(file, kept.ranks, keep);
+      if (done) {
+        TROUPE_TRY(give_all(*file, kept));
+        state.shared.keep(std::move(kept));
+        return {};
+      }
+      // a picture that only a neighbour wants must not spoil this sample: it is tried alone
+      if (done.error().code() != Errc::data_loss) return done;
     }
-    const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.fd < 0) return Error{Errc::failed_precondition, fmt::format("{}: {}", path, std::strerror(errno))};
-    TROUPE_ASSIGN(AVCodecContext * codec, codecs.get(path, *table));
-    counters.contexts_opened = codecs.opened();
-    ClipRead clip{path, frames, sink, deadline, table, codec, file.fd, counters};
-    Result<void> done = clip.run();
+    return run(file, frames, [&](AVFrame& picture) -> Result<void> {
+      TROUPE_ASSIGN(const Yuv420View planes, planes_of(*file, picture));
+      return give(picture.pts, planes);
+    });
+  }
+
+  Result<void> run(const std::shared_ptr<const OpenFile>& file, Ranks ranks, const ClipRead::OnPicture& on_picture) {
+    TROUPE_ASSIGN(AVCodecContext * codec, state.codecs.get(path, *file->table));
+    state.counters.contexts_opened = state.codecs.opened();
+    ClipRead clip(file, ranks, state.thread, state.options.cached_reads, deadline);
+    Result<void> done = clip.run(*codec, on_picture);
+    state.counters.samples_fed += clip.counters().fed;
+    state.counters.samples_dropped += clip.counters().dropped;
+    state.counters.bytes_read += clip.counters().bytes;
+    state.counters.read_seconds += clip.counters().read_seconds;
+    state.counters.decode_seconds += clip.counters().decode_seconds;
     if (!done) {
-      // whatever the codec still holds belongs to a broken read
-      codecs.drop(*table);
-      retry = !clip.sink_failed && done.error().code() == Errc::data_loss;
+      state.codecs.drop(*file->table);  // whatever it still holds belongs to a broken read
+      may_retry = !clip.sink_failed() && done.error().code() == Errc::data_loss;
+      group = clip.group();
     }
     return done;
   }
+
+  Result<void> give_all(const OpenFile& file, const SharedFrames::Group& pictures) {
+    for (const std::int64_t rank : without_repeats(frames)) {
+      TROUPE_ASSIGN(const Yuv420View planes, planes_of(file, *pictures.find(rank)));
+      TROUPE_TRY(give(rank, planes));
+    }
+    return {};
+  }
+
+  /// Shows a picture to the sink, as often as it is wanted.
+  Result<void> give(std::int64_t rank, const Yuv420View& planes) {
+    if (state.cache) state.record.add(planes);
+    for (; given < frames.size() && frames[given] == rank; ++given) {
+      if (auto done = sink(given, planes); !done) {
+        blames_clip = false;
+        return done;
+      }
+      ++state.counters.pictures_delivered;
+    }
+    return {};
+  }
 };
 
-ClipDecoder::ClipDecoder() : state_(std::make_unique<State>()) { quiet_ffmpeg(); }
+ClipDecoder::ClipDecoder() : ClipDecoder(Options{}) {}
+ClipDecoder::ClipDecoder(Options options) : state_(std::make_unique<State>(std::move(options))) { quiet_ffmpeg(); }
 ClipDecoder::~ClipDecoder() = default;
 
 const ClipDecoder::Counters& ClipDecoder::counters() const noexcept { return state_->counters; }
 
-Result<void> ClipDecoder::read_yuv(const std::string& path, std::span<const std::int64_t> frames, const YuvSink& sink,
-                                   Deadline deadline) {
-  TROUPE_TRY(fault_point("decode", stem_of(path)));
+Result<void> ClipDecoder::read_yuv(const std::string& path, Ranks frames, const YuvSink& sink, Deadline deadline,
+                                   Ranks block_frames) {
+  if (const auto fault = fault_point("decode", stem_of(path)); !fault) return with_bad_clip(fault.error(), {path});
   if (frames.empty()) return {};
-  if (!std::is_sorted(frames.begin(), frames.end())) {
-    return Error{Errc::invalid_argument, fmt::format("{}: the wanted pictures are not in ascending order", path)};
+  TROUPE_TRY(check_order(path, frames, block_frames));
+  const auto begin = Clock::now();
+  Request request{*state_, path, frames, block_frames, sink, deadline};
+  Result<void> done = request.attempt();
+  if (!done && request.may_retry) {
+    ++state_->counters.retries;
+    state_->files.forget(path);
+    done = request.attempt();
   }
-  bool retry = false;
-  Result<void> done = state_->attempt(path, frames, sink, deadline, retry);
-  if (!retry) return done;
-  ++state_->counters.retries;
-  state_->forget(path);
-  return state_->attempt(path, frames, sink, deadline, retry);
+  if (const auto took = Clock::now() - begin; took > state_->options.soft_limit) {
+    ++state_->counters.slow_clips;
+    log::warn("{}: {} pictures took {:.1f} s, more than {:.1f} s", path, frames.size(),
+              std::chrono::duration<double>(took).count(),
+              std::chrono::duration<double>(state_->options.soft_limit).count());
+  }
+  if (done || !request.blames_clip) return done;
+  return with_bad_clip(done.error(), {path, request.group});
 }
 
-Result<void> ClipDecoder::read(const std::string& path, std::span<const std::int64_t> frames, const RgbSink& sink,
-                               Deadline deadline) {
+Result<void> ClipDecoder::read(const std::string& path, Ranks frames, const RgbSink& sink, Deadline deadline) {
   std::vector<std::uint8_t>& rgb = state_->rgb;
   const auto convert = [&](std::size_t i, const Yuv420View& picture) -> Result<void> {
     const std::ptrdiff_t stride = 3 * picture.width;

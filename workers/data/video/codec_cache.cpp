@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/hash.h"
+#include "workers/data/video/nvdec.h"
 
 namespace troupe {
 
@@ -56,10 +57,10 @@ Result<AVCodecContext*> CodecCache::get(const std::string& path, const PacketTab
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.key == key; });
   if (found != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, found);
-    avcodec_flush_buffers(found->context.get());
     return entries_.front().context.get();
   }
-  TROUPE_ASSIGN(AvCodecContext context, open_codec(path, table));
+  TROUPE_ASSIGN(AvCodecContext context,
+                backend_ == DecoderBackend::nvdec ? open_nvdec(path, table) : open_codec(path, table));
   ++opened_;
   entries_.push_front({key, std::move(context)});
   if (entries_.size() > kMaxContexts) entries_.pop_back();

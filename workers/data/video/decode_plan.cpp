@@ -32,4 +32,19 @@ std::vector<DecodeRun> plan_runs(const PacketTable& table, std::span<const std::
   return runs;
 }
 
+std::vector<std::int32_t> feed_order(const PacketTable& table, std::span<const DecodeRun> runs,
+                                     std::span<const std::int64_t> frames) {
+  std::vector<std::int32_t> order;
+  for (const DecodeRun& run : runs) {
+    const std::int32_t first_rank = table.samples[static_cast<std::size_t>(run.first)].rank;
+    for (std::int32_t i = run.first; i <= run.last; ++i) {
+      const VideoSample& sample = table.samples[static_cast<std::size_t>(i)];
+      if (sample.rank >= 0 && sample.rank < first_rank) continue;
+      if (table.one_ref && !sample.key && !std::binary_search(frames.begin(), frames.end(), sample.rank)) continue;
+      order.push_back(i);
+    }
+  }
+  return order;
+}
+
 }  // namespace troupe

@@ -179,6 +179,40 @@ void assign_ranks(const std::vector<ScannedPacket>& packets, PacketTable& table)
   table.decode_of_rank = std::move(order);
 }
 
+/// Do the times of the pictures that are shown differ from equal steps by more than a tick and 2%?
+bool unequal_steps(const std::vector<std::int64_t>& times) {
+  std::vector<std::int64_t> steps;
+  constexpr std::uint64_t kLongest = std::uint64_t{1} << 60;  // a damaged file may say anything; `times` ascend
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    const std::uint64_t step = static_cast<std::uint64_t>(times[i]) - static_cast<std::uint64_t>(times[i - 1]);
+    steps.push_back(static_cast<std::int64_t>(std::min(step, kLongest)));
+  }
+  if (steps.empty()) return false;
+  std::vector<std::int64_t> sorted = steps;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
+  const std::int64_t usual = sorted[sorted.size() / 2], slack = 1 + usual / 50;
+  return std::any_of(steps.begin(), steps.end(), [&](std::int64_t s) { return s < usual - slack || s > usual + slack; });
+}
+
+/// Facts about time; places of pictures do not depend on them.
+void note_times(const std::vector<ScannedPacket>& packets, AVRational time_base, PacketTable& table) {
+  std::vector<std::int64_t> times;
+  for (const std::int32_t i : table.decode_of_rank) times.push_back(packets[static_cast<std::size_t>(i)].pts);
+  if (times.empty()) return;
+  table.uneven = unequal_steps(times);
+  table.first_seconds = static_cast<double>(times.front()) * av_q2d(time_base);
+}
+
+/// Groups of one or two pictures in order of presentation, as LeRobot encodes them: the second can refer to its key
+/// only.
+bool needs_keys_alone(const PacketTable& table) {
+  if (table.reordered) return false;
+  for (std::size_t i = 1; i < table.samples.size(); ++i) {
+    if (!table.samples[i].key && !table.samples[i - 1].key) return false;
+  }
+  return true;
+}
+
 Result<void> inspect_stream(const Container& c, PacketTable& table) {
   const int rc = avformat_find_stream_info(c.input.get(), nullptr);
   if (rc < 0) return c.failure(rc, "inspecting the stream");
@@ -198,7 +232,9 @@ Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& 
   const bool from_index = index_tells_order(c.stream);
   if (inspect) TROUPE_TRY(inspect_stream(c, *table));
   if (from_index) {
-    assign_ranks(packets_of_index(c), *table);
+    const auto packets = packets_of_index(c);
+    assign_ranks(packets, *table);
+    note_times(packets, c.stream->time_base, *table);
   } else {
     TROUPE_ASSIGN(const auto packets, scan_packets(c));
     if (packets.size() <
@@ -207,10 +243,12 @@ Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& 
                                                 avformat_index_get_entries_count(c.stream))};
     }
     assign_ranks(packets, *table);
+    note_times(packets, c.stream->time_base, *table);
   }
   if (table->decode_of_rank.empty())
     return Error{Errc::data_loss, fmt::format("{}: the video stream holds no picture", path)};
   table->samples.front().key = true;  // nothing lies before it; a table without sync samples would be unusable
+  table->one_ref = needs_keys_alone(*table);
   table->fps = av_q2d(c.stream->avg_frame_rate);
   std::shared_ptr<AVCodecParameters> codec(avcodec_parameters_alloc(),
                                            [](AVCodecParameters* p) { avcodec_parameters_free(&p); });

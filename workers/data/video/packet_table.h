@@ -25,7 +25,10 @@ struct PacketTable {
   std::vector<VideoSample> samples{};                ///< decode order
   std::vector<std::int32_t> decode_of_rank{};        ///< presentation index -> place in `samples`
   bool reordered = false;                            ///< decode order differs from presentation order (B-frames)
+  bool one_ref = false;                              ///< every sample that is no key needs its key alone (proven)
   double fps = 0;                                    ///< average rate of the container
+  bool uneven = false;                               ///< pictures are not equally spaced in time
+  double first_seconds = 0;                          ///< time of the first picture shown
   std::string pix_fmt{};                             ///< filled when the stream was inspected, else empty
   std::shared_ptr<const AVCodecParameters> codec{};  ///< as the container gives it, extradata included
 };

@@ -51,8 +51,8 @@ struct VideoEncoder::State {
     codec->time_base = av_inv_q(rate);
     codec->gop_size = static_cast<int>(options.gop);
     codec->keyint_min = static_cast<int>(options.gop);
-    codec->max_b_frames = 0;
-    codec->refs = 1;
+    codec->max_b_frames = static_cast<int>(options.b_frames);
+    if (options.b_frames == 0) codec->refs = 1;
     codec->thread_count = 1;
     codec->flags |= AV_CODEC_FLAG_GLOBAL_HEADER | AV_CODEC_FLAG_BITEXACT;
     AVDictionary* settings = nullptr;
@@ -86,7 +86,7 @@ struct VideoEncoder::State {
     rc = avio_open(&output->pb, output->url, AVIO_FLAG_WRITE);
     if (rc < 0) return failure(rc, "creating the file");
     AVDictionary* settings = nullptr;
-    av_dict_set(&settings, "movflags", "+faststart", 0);
+    if (options.moov_first) av_dict_set(&settings, "movflags", "+faststart", 0);
     rc = avformat_write_header(output.get(), &settings);
     av_dict_free(&settings);
     if (rc < 0) return failure(rc, "writing the header");

@@ -13,12 +13,14 @@ namespace troupe {
 struct VideoEncoderOptions {
   std::int64_t width = 0, height = 0;  ///< pixels
   double fps = 10;
-  std::int64_t gop = 12;  ///< a key picture every so many; no B-frames, one reference (data.md 5.7 rule 7)
+  std::int64_t gop = 12;  ///< a key picture every so many
   std::int64_t crf = 18;  ///< x264's constant quality, 0 (lossless) .. 51
+  std::int64_t b_frames = 0;  ///< B-frames in a row at most; 0: none, and one reference (data.md 5.7 rule 7)
+  bool moov_first = true;     ///< the index before the pictures; some recorders write it last
 };
 
 /// Writes an MP4 file: H.264 by libx264 where FFmpeg has it, else MPEG-4 part 2. yuv420p, BT.601 limited range, no
-/// colour tags, moov first. The same pictures and FFmpeg give the same bytes. Not thread-safe.
+/// colour tags. The same pictures and FFmpeg give the same bytes. Not thread-safe.
 class VideoEncoder {
  public:
   /// Creates or replaces `path`. Errors: invalid_argument (odd or empty size), failed_precondition (cannot write),

@@ -10,16 +10,23 @@
 
 namespace troupe {
 
+VideoInfo describe_video(const PacketTable& table) {
+  return VideoInfo{.width = table.codec->width,
+                   .height = table.codec->height,
+                   .frames = static_cast<std::int64_t>(table.decode_of_rank.size()),
+                   .fps = table.fps,
+                   .codec = avcodec_get_name(table.codec->codec_id),
+                   .pix_fmt = table.pix_fmt,
+                   .has_b_frames = table.reordered,
+                   .uneven = table.uneven,
+                   .first_seconds = table.first_seconds,
+                   .hidden = static_cast<std::int64_t>(table.samples.size() - table.decode_of_rank.size())};
+}
+
 Result<VideoInfo> probe_video(const std::string& path) {
   TROUPE_ASSIGN(const auto table,
                 read_packet_table(path, true, std::chrono::steady_clock::now() + std::chrono::seconds(10)));
-  return VideoInfo{.width = table->codec->width,
-                   .height = table->codec->height,
-                   .frames = static_cast<std::int64_t>(table->decode_of_rank.size()),
-                   .fps = table->fps,
-                   .codec = avcodec_get_name(table->codec->codec_id),
-                   .pix_fmt = table->pix_fmt,
-                   .has_b_frames = table->reordered};
+  return describe_video(*table);
 }
 
 Result<std::int64_t> reconcile_frame_count(const std::string& path, std::int64_t rows, std::int64_t frames) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "workers/data/video/packet_table.h"
 
 namespace troupe {
 
@@ -16,7 +17,13 @@ struct VideoInfo {
   std::string codec{};      ///< FFmpeg's name, such as "h264"
   std::string pix_fmt{};    ///< FFmpeg's name, such as "yuv420p"
   bool has_b_frames = false;
+  bool uneven = false;       ///< pictures are not equally spaced in time (D10)
+  double first_seconds = 0;  ///< time of the first picture shown; below 0 or a picture late is D10
+  std::int64_t hidden = 0;   ///< coded pictures that an edit list hides (D10)
 };
+
+/// What a packet table says of its file; pix_fmt only when the stream was inspected.
+VideoInfo describe_video(const PacketTable& table);
 
 /// Opens an MP4 file, counts its pictures and checks that its sample table lies inside the file (data.md D06).
 /// Gives up after 10 s. Thread-safe.
