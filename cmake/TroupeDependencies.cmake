@@ -35,6 +35,7 @@ troupe_pkg(ICU icu-uc libicu-dev)
 troupe_pkg(AVFORMAT libavformat libavformat-dev)
 troupe_pkg(AVCODEC libavcodec libavcodec-dev)
 troupe_pkg(AVUTIL libavutil libavutil-dev)
+troupe_pkg(SWSCALE libswscale libswscale-dev)
 
 # Headers only: Boost.Beast and what it needs.
 find_package(Boost 1.74 QUIET)

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "kernels/image_pixel.h"
 #include "workers/data/image/augmentation.h"
 
 namespace troupe {
@@ -13,5 +14,8 @@ namespace troupe {
 /// The planes have equal length and values in [0, 1]. Arithmetic is float32; the mean is summed in double, so that it
 /// does not depend on how the loop is vectorised.
 void apply_jitter(std::span<float> red, std::span<float> green, std::span<float> blue, const ColorJitter& jitter);
+
+/// The same factors as the loops over pixels take them: in float32, each rounded once.
+kernels::JitterFactors jitter_factors(const ColorJitter& jitter);
 
 }  // namespace troupe

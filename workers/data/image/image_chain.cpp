@@ -4,32 +4,20 @@
 
 #include <algorithm>
 
-#include "workers/data/image/color_jitter.h"
-
 namespace troupe {
 
-namespace {
+ImageChain::ImageChain(const ImageConfig& config, CanvasLayout layout, const TileRows& rows)
+    : view_height_(config.height), view_width_(config.width), layout_(std::move(layout)), rows_(&rows) {}
 
-/// x * 255, truncated as the references do. The input lies in [0, 1] up to rounding.
-inline std::uint8_t to_byte(float x) {
-  return static_cast<std::uint8_t>(static_cast<std::int32_t>(std::clamp(x * 255.0f, 0.0f, 255.0f)));
-}
-
-}  // namespace
-
-ImageChain::ImageChain(const ImageConfig& config, CanvasLayout layout)
-    : view_height_(config.height), view_width_(config.width), layout_(std::move(layout)) {
-  const auto pixels = static_cast<std::size_t>(view_height_ * view_width_);
-  for (auto* plane : {&red_, &green_, &blue_}) plane->resize(pixels);
-}
-
-Result<ImageChain> ImageChain::make(const ImageConfig& config, const std::string& layout, std::int64_t num_views) {
+Result<ImageChain> ImageChain::make(const ImageConfig& config, const std::string& layout, std::int64_t num_views,
+                                    const TileRows& rows) {
   TROUPE_ASSIGN(CanvasLayout made, CanvasLayout::make(layout, num_views, config.height, config.width));
-  return ImageChain(config, std::move(made));
+  return ImageChain(config, std::move(made), rows);
 }
 
-Result<void> ImageChain::run_view(std::int64_t view, const Rgb8View& picture, const ImageAugmentation& augmentation,
-                                  std::span<std::uint8_t> canvas) {
+template <class Picture>
+Result<void> ImageChain::run_picture(std::int64_t view, const Picture& picture, const ImageAugmentation& augmentation,
+                                     std::span<std::uint8_t> canvas) {
   const ImageAugmentation& a = augmentation;
   if (view < 0 || view >= num_views()) {
     return Error{Errc::invalid_argument, fmt::format("view {} of a canvas of {} views", view, num_views())};
@@ -43,28 +31,22 @@ Result<void> ImageChain::run_view(std::int64_t view, const Rgb8View& picture, co
     return Error{Errc::invalid_argument, fmt::format("crop of {}x{} at ({}, {}) does not lie inside a picture of {}x{}",
                                                      a.height, a.width, a.top, a.left, picture.height, picture.width)};
   }
-  if (!resize_ || resize_->in_height() != a.height || resize_->in_width() != a.width) {
-    resize_.emplace(a.height, a.width, view_height_, view_width_);
+  if (!pass_ || pass_->in_height() != a.height || pass_->in_width() != a.width) {
+    pass_.emplace(*rows_, a.height, a.width, view_height_, view_width_);
   }
-  const Rgb8View kept{picture.row(a.top) + 3 * a.left, a.height, a.width, picture.stride};
-  resize_->run(kept, red_, green_, blue_);
-  apply_jitter(red_, green_, blue_, a.jitter);
   if (view == 0 && !layout_.covered) std::fill(canvas.begin(), canvas.end(), std::uint8_t{0});
-  place(layout_.tiles[static_cast<std::size_t>(view)], canvas.data());
+  pass_->run(picture, a, layout_.tiles[static_cast<std::size_t>(view)], layout_.width, canvas.data());
   return {};
 }
 
-void ImageChain::place(const CanvasTile& tile, std::uint8_t* canvas) const {
-  for (std::int64_t y = 0; y < view_height_; ++y) {
-    std::uint8_t* __restrict__ out = canvas + 3 * ((tile.row + y) * layout_.width + tile.column);
-    const float* __restrict__ r = red_.data() + y * view_width_;
-    const float* __restrict__ g = green_.data() + y * view_width_;
-    const float* __restrict__ b = blue_.data() + y * view_width_;
-    for (std::int64_t x = 0; x < view_width_; ++x) {
-      const std::uint8_t pixel[3] = {to_byte(r[x]), to_byte(g[x]), to_byte(b[x])};
-      for (std::int64_t copy = 0; copy < tile.repeat; ++copy, out += 3) std::copy_n(pixel, 3, out);
-    }
-  }
+Result<void> ImageChain::run_view(std::int64_t view, const Rgb8View& picture, const ImageAugmentation& augmentation,
+                                  std::span<std::uint8_t> canvas) {
+  return run_picture(view, picture, augmentation, canvas);
+}
+
+Result<void> ImageChain::run_view(std::int64_t view, const Yuv420View& picture, const ImageAugmentation& augmentation,
+                                  std::span<std::uint8_t> canvas) {
+  return run_picture(view, picture, augmentation, canvas);
 }
 
 Result<void> ImageChain::run(std::span<const Rgb8View> pictures, const ImageAugmentation& augmentation,

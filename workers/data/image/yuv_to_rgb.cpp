@@ -32,19 +32,20 @@ inline std::uint8_t to_byte(std::int16_t value) {
 struct ChromaRow {
   std::vector<std::int16_t> red, green, blue;
   explicit ChromaRow(std::size_t padded) : red(padded), green(padded), blue(padded) {}
-
-  void fill(const std::uint8_t* __restrict__ u, const std::uint8_t* __restrict__ v, std::int64_t count,
-            const Coefficients& c) {
-    for (std::int64_t x = 0; x < count; ++x) {
-      const auto cu = static_cast<std::int16_t>(8 * u[x] - 1024), cv = static_cast<std::int16_t>(8 * v[x] - 1024);
-      const std::int16_t r = mul_high(cv, c.crv), b = mul_high(cu, c.cbu);
-      const auto g = static_cast<std::int16_t>(mul_high(cu, c.cgu) + mul_high(cv, c.cgv));
-      red[2 * x] = red[2 * x + 1] = r;
-      green[2 * x] = green[2 * x + 1] = g;
-      blue[2 * x] = blue[2 * x + 1] = b;
-    }
-  }
 };
+
+TROUPE_VECTOR_CLONES void fill_chroma(const std::uint8_t* __restrict__ u, const std::uint8_t* __restrict__ v,
+                                      std::int64_t count, const Coefficients& c, std::int16_t* __restrict__ red,
+                                      std::int16_t* __restrict__ green, std::int16_t* __restrict__ blue) {
+  for (std::int64_t x = 0; x < count; ++x) {
+    const auto cu = static_cast<std::int16_t>(8 * u[x] - 1024), cv = static_cast<std::int16_t>(8 * v[x] - 1024);
+    const std::int16_t r = mul_high(cv, c.crv), b = mul_high(cu, c.cbu);
+    const auto g = static_cast<std::int16_t>(mul_high(cu, c.cgu) + mul_high(cv, c.cgv));
+    red[2 * x] = red[2 * x + 1] = r;
+    green[2 * x] = green[2 * x + 1] = g;
+    blue[2 * x] = blue[2 * x + 1] = b;
+  }
+}
 
 TROUPE_VECTOR_CLONES void add_chroma(const std::uint8_t* __restrict__ luma, const std::int16_t* __restrict__ chroma,
                                      std::uint8_t* __restrict__ out, std::int64_t width, const Coefficients& c) {
@@ -54,16 +55,14 @@ TROUPE_VECTOR_CLONES void add_chroma(const std::uint8_t* __restrict__ luma, cons
   }
 }
 
-void interleave(const std::uint8_t* __restrict__ r, const std::uint8_t* __restrict__ g,
-                const std::uint8_t* __restrict__ b, std::uint8_t* __restrict__ out, std::int64_t width) {
-  // four bytes a store: the fourth is overwritten by the next pixel, so the last pixel is written by itself
-  for (std::int64_t x = 0; x + 1 < width; ++x) {
-    const std::uint32_t pixel = std::uint32_t{r[x]} | std::uint32_t{g[x]} << 8 | std::uint32_t{b[x]} << 16;
-    std::memcpy(out + 3 * x, &pixel, 4);
+TROUPE_VECTOR_CLONES void interleave(const std::uint8_t* __restrict__ r, const std::uint8_t* __restrict__ g,
+                                     const std::uint8_t* __restrict__ b, std::uint8_t* __restrict__ out,
+                                     std::int64_t width) {
+  for (std::int64_t x = 0; x < width; ++x) {
+    out[3 * x] = r[x];
+    out[3 * x + 1] = g[x];
+    out[3 * x + 2] = b[x];
   }
-  out[3 * width - 3] = r[width - 1];
-  out[3 * width - 2] = g[width - 1];
-  out[3 * width - 1] = b[width - 1];
 }
 
 }  // namespace
@@ -78,7 +77,8 @@ void yuv420_to_rgb(const Yuv420View& frame, std::uint8_t* rgb, std::ptrdiff_t st
 
   for (std::int64_t row = 0; row < frame.height; ++row) {
     if (row % 2 == 0)
-      chroma.fill(frame.u + row / 2 * frame.u_stride, frame.v + row / 2 * frame.v_stride, chroma_width, c);
+      fill_chroma(frame.u + row / 2 * frame.u_stride, frame.v + row / 2 * frame.v_stride, chroma_width, c,
+                  chroma.red.data(), chroma.green.data(), chroma.blue.data());
     const std::uint8_t* luma = frame.y + row * frame.y_stride;
     add_chroma(luma, chroma.red.data(), red, width, c);
     add_chroma(luma, chroma.green.data(), green, width, c);

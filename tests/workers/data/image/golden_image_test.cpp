@@ -51,6 +51,9 @@ class GoldenImageTest : public ::testing::Test {
     return pictures;
   }
 
+  /// A golden file may lack a part that another of its kind has.
+  bool has(const char* part) const { return facts_.contains(part) && !facts_[part].empty(); }
+
   Json facts_;
   std::optional<SafetensorsBytes> tensors_;
   ClipDecoder decoder_;
@@ -85,7 +88,12 @@ ImageConfig size_of(const Json& hw) {
   return config;
 }
 
+TEST_F(GoldenImageTest, TheFileHoldsAPartThatIsTested) {
+  EXPECT_TRUE(has("identity_table") || has("patch") || has("resize") || has("canvas"));
+}
+
 TEST_F(GoldenImageTest, AnUntouchedByteSurvivesTheChain) {
+  if (!has("identity_table")) GTEST_SKIP() << "the file has no identity_table";
   const auto values = facts_["identity_table"]["values"].get<std::vector<int>>();
   ASSERT_EQ(values.size(), 256u);
   Bytes ramp;
@@ -102,13 +110,16 @@ TEST_F(GoldenImageTest, AnUntouchedByteSurvivesTheChain) {
 }
 
 TEST_F(GoldenImageTest, JitterOperationsAgreeInFloat) {
+  if (!has("patch") || !tensors_->contains("patch/input_f32_TCHW")) GTEST_SKIP() << "no patch in the files";
   const auto input = tensors_->at("patch/input_f32_TCHW").as<float>();
-  const auto bytes = tensors_->at("patch/input_u8").as<std::uint8_t>();
   const auto shape = tensors_->at("patch/input_f32_TCHW").shape;
   const auto plane = static_cast<std::size_t>(shape[2] * shape[3]);
-  ASSERT_EQ(static_cast<float>(bytes[0]) / 255.0f, input[0]);
+  if (tensors_->contains("patch/input_u8")) {
+    EXPECT_EQ(static_cast<float>(tensors_->at("patch/input_u8").as<std::uint8_t>()[0]) / 255.0f, input[0]);
+  }
   ASSERT_FALSE(facts_["patch"]["jitter"].empty());
   for (const auto& [name, factors] : facts_["patch"]["jitter"].items()) {
+    if (!tensors_->contains("patch/jitter/" + name)) continue;
     SCOPED_TRACE(name);
     auto got = input;
     for (std::size_t t = 0; t < static_cast<std::size_t>(shape[0]); ++t) {
@@ -174,6 +185,7 @@ std::int64_t sum_apart(const Bytes& a, const Bytes& b) {
 }
 
 TEST_F(GoldenImageTest, CropAndResizeAgree) {
+  if (!has("resize")) GTEST_SKIP() << "the file has no resize";
   std::int64_t exact = 0, frames = 0;
   for (const Json& c : facts_["resize"]) {
     const std::string name = c["name"];
@@ -213,6 +225,7 @@ std::string layout_of(const Json& c) {
 }
 
 TEST_F(GoldenImageTest, EveryCanvasAgrees) {
+  if (!has("canvas")) GTEST_SKIP() << "the file has no canvas";
   std::int64_t exact = 0, total = 0;
   for (const Json& c : facts_["canvas"]) {
     const std::string name = c["name"];
