@@ -1,6 +1,7 @@
 // `troupe eval CKPT --open-loop`: what a policy would have done where recordings say what was done.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -42,8 +43,16 @@ Result<EvalData> choose_data(const CheckpointPlace& place, const PolicySpec& spe
     if (!job.config) return Error{Errc::data_loss, job.errors.empty() ? place.folder : job.errors.front()};
     out.data = job.config->job.data;
     std::error_code code;
-    const bool same = options.data.empty() || fs::equivalent(options.data, out.data.sets.front().path, code);
-    if (same) out.held_out = out.data.eval_episodes;
+    // One dataset of the job's: the one that --data names, else the first.
+    std::vector<DataSetConfig>& sets = out.data.sets;
+    const auto named = options.data.empty() ? sets.begin() : std::find_if(sets.begin(), sets.end(), [&](const DataSetConfig& set) {
+      return fs::equivalent(options.data, set.path, code);
+    });
+    if (named != sets.end()) {
+      out.held_out = named->eval_episodes.empty() ? out.data.eval_episodes : named->eval_episodes;
+      std::iter_swap(sets.begin(), named);
+    }
+    sets.resize(1);
   } else {
     if (options.data.empty()) {
       return Error{Errc::invalid_argument, fmt::format("{} names no dataset; name one with --data", place.folder)};
@@ -56,6 +65,7 @@ Result<EvalData> choose_data(const CheckpointPlace& place, const PolicySpec& spe
   if (!options.data.empty()) out.data.sets.front().path = options.data;
   // Nothing is trained here: every episode may be looked at, and run_open_loop is told which.
   out.data.eval_episodes.clear();
+  out.data.sets.front().eval_episodes.clear();
   return out;
 }
 
@@ -91,9 +101,11 @@ std::map<std::string, std::string> described(const EvalOptions& options) {
 Result<std::int64_t> evaluate(const EvalOptions& options) {
   TROUPE_ASSIGN(const CheckpointPlace place, find_checkpoint(options.checkpoint, options.run_root));
   TROUPE_ASSIGN(const PolicySpec spec, read_policy_spec(place.folder, options.policy));
-  TROUPE_ASSIGN(const EvalData chosen, choose_data(place, spec, options));
+  TROUPE_ASSIGN(EvalData chosen, choose_data(place, spec, options));
   TROUPE_ASSIGN(const std::string folder, output_folder(place, options));
   TROUPE_ASSIGN(const auto dataset, Dataset::open(chosen.data, spec.model));
+  chosen.data.embodiment = dataset->spec().embodiment;   // with its own strides
+  chosen.data.window = dataset->spec().window;
   TROUPE_ASSIGN(const auto policy, load_policy(place.folder, options.policy));
 
   OpenLoopOptions how{.episodes = options.episodes.empty() ? chosen.held_out : options.episodes,

@@ -14,6 +14,7 @@
 #include "model/wan/model_cost.h"
 #include "workers/data/sample.h"
 #include "workers/data/toy/toy_dataset.h"
+#include "workers/features/encoded_sample.h"
 #include "workers/node/inventory.h"
 
 namespace troupe {
@@ -33,11 +34,10 @@ Result<void> ensure_quickstart_data(const JobConfig& job) {
   return write_toy_dataset(path, {});
 }
 
-Result<std::shared_ptr<const Dataset>> open_dataset(const JobConfig& job) {
-  if (job.data.embodiment.views.empty()) {
-    return Error{Errc::invalid_argument, "data.embodiment.views is empty; list the cameras in canvas order"};
-  }
-  return Dataset::open(job.data, job.model);
+Result<std::shared_ptr<const Mixture>> open_mixture(const JobConfig& job) {
+  // What the feeds and the learner take a sample to be; a mistake is found here, before any file is looked at.
+  TROUPE_TRY(sample_layout(job.data, job.model));
+  return Mixture::open(job.data, job.model);
 }
 
 namespace {
@@ -72,13 +72,19 @@ Result<ModelCost> model_cost(const JobConfig& job) {
   }
   cost.activation_bytes_per_sample = dit.activation_bytes_per_sample;
   cost.workspace_bytes_per_sample = dit.workspace_bytes_per_sample;
-  cost.encoder_bytes = encoder_cost(job.model, job.data.window, job.precision.encoders == "bf16" ? 2 : 4).bytes;
-  const auto views = static_cast<std::int64_t>(std::max<std::size_t>(1, job.data.embodiment.views.size()));
-  TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model, views));
-  cost.sample_bytes = layout.bytes;
+  const EncoderCost encoders = encoder_cost(job.model, job.data.window, job.precision.encoders == "bf16" ? 2 : 4);
+  TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model));
+  TROUPE_ASSIGN(const SampleLayout item, item_layout(job));
+  cost.sample_bytes = item.bytes;
   // A decoder holds one clip at source size per view beside the slot, and FFmpeg's reference pictures: taken as 64 MiB
   // and four slots.
   cost.decoder_bytes = (std::int64_t{64} << 20) + 4 * layout.bytes;
+  // The frozen networks are where samples are encoded; a learner that predicts pictures loads the codec for it.
+  cost.encoder_bytes = encoders.bytes;
+  if (sends_features(job)) {
+    cost.decoder_bytes += encoders.bytes + item.bytes;
+    cost.encoder_bytes = job.eval.every == 0 ? 0 : encoders.codec_bytes;
+  }
   return cost;
 }
 

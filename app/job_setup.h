@@ -9,15 +9,15 @@
 #include "base/result.h"
 #include "configs/loader.h"
 #include "placement/planner.h"
-#include "workers/data/dataset.h"
+#include "workers/data/mixture.h"
 
 namespace troupe {
 
 /// Loads a job or prints every mistake to stderr. For `quickstart:sft` without data, the dataset is generated first.
 std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::vector<std::string>& overrides);
 
-/// Opens the job's dataset; with bad files and bad_sample fail, the error lists them all.
-Result<std::shared_ptr<const Dataset>> open_dataset(const JobConfig& job);
+/// Opens the job's datasets; with bad files and bad_sample fail, the error lists them all.
+Result<std::shared_ptr<const Mixture>> open_mixture(const JobConfig& job);
 /// Generates the quickstart's dataset at the job's path unless it is there.
 Result<void> ensure_quickstart_data(const JobConfig& job);
 

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "comm/curve_keys.h"
 #include "model/io/weight_source.h"
+#include "placement/feeder.h"
 #include "placement/render.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/node/inventory.h"
@@ -70,11 +71,11 @@ Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job
 /// A job from its checked configuration to its end.
 class RunSession {
  public:
-  RunSession(const RunOptions& options, LoadedConfig config, std::shared_ptr<const Dataset> dataset, ModelCost cost)
-      : options_(options), config_(std::move(config)), job_(config_.job), dataset_(std::move(dataset)), cost_(std::move(cost)) {}
+  RunSession(const RunOptions& options, LoadedConfig config, std::shared_ptr<const Mixture> data, ModelCost cost)
+      : options_(options), config_(std::move(config)), job_(config_.job), data_(std::move(data)), cost_(std::move(cost)) {}
 
   int run() {
-    auto point = resolve_resume(config_, options_.resume, dataset_->fingerprint());
+    auto point = resolve_resume(config_, options_.resume, *data_);
     if (!point) return explain(point.error(), code_of(point.error()));
     point_ = *point;
     if (auto prepared = prepare(); !prepared) return explain(prepared.error(), code_of(prepared.error()));
@@ -118,9 +119,9 @@ class RunSession {
     TROUPE_ASSIGN(const CurveKeyPair client, generate_keypair());
     CurveServer curve{.secret_key = server.secret_key, .allowed_clients = {client.public_key}};
     TROUPE_TRY(write_feed_server(runtime_dir_, curve));
-    // Another machine speaks for itself and for the decoders it hosts, never for a learner or the controller.
+    // Another machine speaks for itself and for the decoders or encoders it hosts, never for a learner or the controller.
     const auto own_or_hosted = [](const std::string& from, const std::string& routing_id) {
-      return from == routing_id.substr(0, routing_id.find('#')) || from.starts_with("decoder/") || from.starts_with("node/");
+      return from == routing_id.substr(0, routing_id.find('#')) || is_feeder_actor(from) || from.starts_with("node/");
     };
     TROUPE_ASSIGN(const SocketId socket,
                   process_->loop->bind_router("tcp://" + options_.listen, process_->bridge->receiver(own_or_hosted), curve));
@@ -159,7 +160,7 @@ class RunSession {
     }
     plan_ = std::get<Plan>(std::move(outcome));
     for (const PlannedActor& actor : plan_.actors) {
-      if (actor.role == "decoder" || actor.node == 0) continue;
+      if (is_feeder(actor.role) || actor.node == 0) continue;
       return explain(Error{Errc::failed_precondition,
                            fmt::format("{} is planned on node/{}; this build runs learners and the checkpointer on the machine of `troupe run`. Place "
                                        "them there: {{node_group: node, placement: \"0:...\"}}", actor.name, actor.node)}, kInfeasible);
@@ -179,7 +180,7 @@ class RunSession {
     ControllerService::Setup setup{
         .job = {.config = job_, .plan = plan_, .run = point_.run, .runtime_dir = runtime_dir_, .term = term_,
                 .resume_step = point_.step, .resume_checkpoint = point_.checkpoint,
-                .num_eval = job_.eval.every > 0 ? static_cast<std::int64_t>(dataset_->eval_size(job_.eval.max_samples)) : 0},
+                .num_eval = job_.eval.every > 0 ? static_cast<std::int64_t>(data_->eval_size(job_.eval.max_samples)) : 0},
         .config_yaml = config_.resolved_yaml,
         .lease = std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)),
         .wall_seconds = [] { return SystemClock().wall_seconds(); }};
@@ -198,8 +199,8 @@ class RunSession {
   void describe_start() {
     fmt::print("run {}\n", point_.run.root());
     if (!point_.checkpoint.empty()) fmt::print("resuming at step {} from {}\n", point_.step, point_.checkpoint);
-    for (const DatasetProblem& warning : dataset_->warnings()) print_line(Severity::warn, fmt::format("{}: {}", warning.code, warning.text));
-    for (const DatasetProblem& problem : dataset_->problems()) print_line(Severity::warn, fmt::format("left out: {}: {}", problem.code, problem.text));
+    for (const DatasetProblem& warning : data_->warnings()) print_line(Severity::warn, fmt::format("{}: {}", warning.code, warning.text));
+    for (const DatasetProblem& problem : data_->problems()) print_line(Severity::warn, fmt::format("left out: {}: {}", problem.code, problem.text));
     std::fflush(stdout);
   }
 
@@ -245,7 +246,7 @@ class RunSession {
   const RunOptions options_;
   const LoadedConfig config_;
   const JobConfig& job_;
-  const std::shared_ptr<const Dataset> dataset_;
+  const std::shared_ptr<const Mixture> data_;
   const ModelCost cost_;
   ResumePoint point_;
   std::uint64_t term_ = 0;
@@ -272,8 +273,8 @@ int run_command(const RunOptions& options) {
   }
   auto cost = model_cost(config->job);
   if (!cost) return explain(cost.error(), kUsage);
-  auto dataset = open_dataset(config->job);
-  if (!dataset) return explain(dataset.error(), kUsage);
+  auto data = open_mixture(config->job);
+  if (!data) return explain(data.error(), kUsage);
   const ModelInitConfig& init = config->job.model.init;
   if (init.mode == "checkpoint") {
     if (auto weights = CheckpointReader::open(init.path); !weights) return explain(weights.error().with("model.init.path"), kUsage);
@@ -291,7 +292,7 @@ int run_command(const RunOptions& options) {
       return kOk;
     }
   }
-  return RunSession(options, std::move(*config), std::move(*dataset), std::move(*cost)).run();
+  return RunSession(options, std::move(*config), std::move(*data), std::move(*cost)).run();
 }
 
 }  // namespace troupe

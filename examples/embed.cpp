@@ -23,9 +23,9 @@ Result<void> train(const std::string& dataset_folder) {
   if (!config) return Error{Errc::invalid_argument, "the job was refused"};
   const JobConfig& job = config->job;
   TROUPE_TRY(ensure_quickstart_data(job));
-  TROUPE_ASSIGN(const auto dataset, open_dataset(job));
+  TROUPE_ASSIGN(const auto mixture, open_mixture(job));
   TROUPE_ASSIGN(const Tokenize tokenize, make_tokenize(job.model.text_encoder));
-  TROUPE_ASSIGN(auto builder, SampleBuilder::make(dataset, job, tokenize));
+  TROUPE_ASSIGN(auto builder, SampleBuilder::make(mixture, job, tokenize));
   TROUPE_ASSIGN(const auto task, SftTask::make(job));
 
   // A group of one rank; with more ranks each thread would hold its own collective, engine and samples.

@@ -1,9 +1,13 @@
 #include "workers/data/sample.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
+#include "workers/data/dataset_spec.h"
 #include "workers/data/image/canvas.h"
-#include "workers/data/sampling/multi_anchor.h"
+#include "workers/data/sampling/window.h"
 
 namespace troupe {
 
@@ -28,27 +32,68 @@ const TensorField& SampleLayout::field(std::string_view name) const {
   return *it;
 }
 
-Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& model, std::int64_t num_views) {
-  if (const auto defect = window_defect(data.window)) return Error{Errc::invalid_argument, *defect};
-  TROUPE_ASSIGN(const CanvasLayout canvas,
-                CanvasLayout::make(data.embodiment.layout, num_views, data.image.height, data.image.width));
-  const std::int64_t chunks = data.window.chunks, actions = chunks * data.window.action_horizon;
-  const std::int64_t frames = chunks * static_cast<std::int64_t>(data.window.video_offsets.size()) + 1;
+namespace {
+
+Result<SampleLayout> layout_on(const CanvasLayout& canvas, const DataConfig& data, const ModelConfig& model) {
+  DatasetSpec spec;
+  spec.window = data.window;
+  spec.sampling = data.sampling;
+  if (const auto defect = window_defect(spec)) return Error{Errc::invalid_argument, *defect};
+  const WindowShape window = window_shape(data.sampling, data.window);
   const std::int64_t tokens = model.text_encoder.max_length;
   const std::int64_t state_dim = model.dit.max_state_dim, action_dim = model.dit.action_dim;
 
   SampleLayout layout;
-  append(layout, "images", FieldType::u8, {frames, canvas.height, canvas.width, 3});
+  append(layout, "images", FieldType::u8, {window.frames, canvas.height, canvas.width, 3});
   append(layout, "text", FieldType::i64, {tokens});
   append(layout, "text_mask", FieldType::i64, {tokens});
-  append(layout, "state", FieldType::f32, {chunks, state_dim});
-  append(layout, "state_mask", FieldType::u8, {chunks, state_dim});
-  append(layout, "action", FieldType::f32, {actions, action_dim});
-  append(layout, "action_mask", FieldType::u8, {actions, action_dim});
+  append(layout, "state", FieldType::f32, {window.states, state_dim});
+  append(layout, "state_mask", FieldType::u8, {window.states, state_dim});
+  append(layout, "action", FieldType::f32, {window.actions, action_dim});
+  append(layout, "action_mask", FieldType::u8, {window.actions, action_dim});
   append(layout, "embodiment_id", FieldType::i64, {1});
   append(layout, "has_real_action", FieldType::u8, {1});
   append(layout, "position", FieldType::i64, {1});
   return layout;
+}
+
+Result<CanvasLayout> canvas_of(const EmbodimentConfig& embodiment, const ImageConfig& image) {
+  if (embodiment.views.empty()) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("the embodiment {} lists no views; list the cameras in canvas order", embodiment.tag)};
+  }
+  return CanvasLayout::make(embodiment.layout, static_cast<std::int64_t>(embodiment.views.size()), image.height,
+                            image.width);
+}
+
+}  // namespace
+
+Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& model, std::int64_t num_views) {
+  TROUPE_ASSIGN(const CanvasLayout canvas,
+                CanvasLayout::make(data.embodiment.layout, num_views, data.image.height, data.image.width));
+  return layout_on(canvas, data, model);
+}
+
+Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& model) {
+  if (data.sets.empty()) {
+    TROUPE_ASSIGN(const CanvasLayout canvas, canvas_of(data.embodiment, data.image));
+    return layout_on(canvas, data, model);
+  }
+  std::optional<CanvasLayout> first;
+  for (std::size_t i = 0; i < data.sets.size(); ++i) {
+    TROUPE_ASSIGN(const DatasetSpec spec, dataset_spec(data, model, i));
+    auto canvas = canvas_of(spec.embodiment, data.image);
+    if (!canvas) return canvas.error().with(fmt::format("data.sets[{}]", i));
+    if (!first) first = *canvas;
+    if (canvas->height == first->height && canvas->width == first->width) continue;
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("data.sets[0] fills a canvas of {}x{} pixels and data.sets[{}] one of {}x{} (layout {}, {} views); "
+                    "samples of one job have one size: change the views or layout of an embodiment",
+                    first->height, first->width, i, canvas->height, canvas->width, spec.embodiment.layout,
+                    spec.embodiment.views.size())};
+  }
+  return layout_on(*first, data, model);
 }
 
 }  // namespace troupe

@@ -29,8 +29,9 @@ struct TensorField {
 };
 
 /// Where everything of one training sample lies in a slot of fixed size. A function of the configuration alone, so that
-/// decoder, feed and learner agree without talking (docs/data.md has the table). K chunks, H actions a chunk, T = K*F +
-/// 1 frames.
+/// decoder, feed and learner agree without talking (docs/data.md has the table). K chunks, H actions a chunk; T frames
+/// and N states are those of window_shape: K*F + 1 and K with multi_anchor, num_frames and K*state_horizon with
+/// fixed_window.
 struct SampleLayout {
   std::vector<TensorField> fields;
   std::int64_t bytes = 0;  ///< of the slot; a multiple of 64
@@ -39,10 +40,15 @@ struct SampleLayout {
   const TensorField& field(std::string_view name) const;
 };
 
-/// images u8 [T,h,w,3], text i64 [max_length], text_mask i64 [max_length], state f32 [K,max_state_dim], state_mask u8,
+/// images u8 [T,h,w,3], text i64 [max_length], text_mask i64 [max_length], state f32 [N,max_state_dim], state_mask u8,
 /// action f32 [K*H,action_dim], action_mask u8, embodiment_id i64 [1], has_real_action u8 [1], position i64 [1].
-/// `num_views` picks the canvas (workers/data/image/canvas.h). Errors: invalid_argument (a window or canvas that cannot be).
+/// `num_views` picks the canvas (workers/data/image/canvas.h). Errors: invalid_argument (a window or canvas that cannot
+/// be).
 Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& model, std::int64_t num_views);
+/// The same with the views of the embodiments: that of every entry of data.sets, or data.embodiment without one.
+/// Errors: also invalid_argument when an embodiment lists no views or two entries fill canvases of different sizes, and
+/// those of dataset_spec.
+Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& model);
 
 /// The elements of one field of a slot. T must be the field's type; the view is valid as long as the slot.
 template <class T>

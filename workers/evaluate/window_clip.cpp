@@ -5,7 +5,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "workers/data/video/clip_decoder.h"
+#include "workers/data/image/yuv_to_rgb.h"
+#include "workers/data/picture_reader.h"
 
 namespace troupe {
 
@@ -15,9 +16,14 @@ Result<WindowClip> WindowClip::read(const Dataset& dataset, std::size_t place, s
   const auto deadline =
       std::chrono::steady_clock::now() +
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(deadline_s));
-  ClipDecoder decoder;
+  ClipDecoder::Options options;
+  options.find_table = [&dataset](const std::string& path, const FileIdentity& identity) {
+    return dataset.packet_table(path, identity);
+  };
+  PictureReader reader(std::move(options), read_clip);
+  std::vector<std::uint8_t> converted;
   for (std::size_t v = 0; v < dataset.columns().views.size(); ++v) {
-    TROUPE_ASSIGN(const std::string path, dataset.video_path(place, v));
+    TROUPE_ASSIGN(const PictureSource source, dataset.pictures(place, v));
     View& view = clip.views_[dataset.columns().views[v].name];
     const auto sink = [&](std::size_t i, const Rgb8View& picture) -> Result<void> {
       if (view.pixels.empty()) {
@@ -26,7 +32,7 @@ Result<WindowClip> WindowClip::read(const Dataset& dataset, std::size_t place, s
         view.pixels.resize(rows.size() * static_cast<std::size_t>(3 * picture.height * picture.width));
       }
       if (picture.height != view.height || picture.width != view.width) {
-        return Error{Errc::data_loss, fmt::format("{}: frame {} is {}x{}, others are {}x{}", path, rows[i],
+        return Error{Errc::data_loss, fmt::format("{}: frame {} is {}x{}, others are {}x{}", source.path, rows[i],
                                                   picture.height, picture.width, view.height, view.width)};
       }
       const auto row_bytes = static_cast<std::size_t>(3 * view.width);
@@ -34,7 +40,13 @@ Result<WindowClip> WindowClip::read(const Dataset& dataset, std::size_t place, s
       for (std::int64_t y = 0; y < view.height; ++y, out += row_bytes) std::memcpy(out, picture.row(y), row_bytes);
       return {};
     };
-    TROUPE_TRY(read_clip ? read_clip(path, rows, sink, deadline) : decoder.read(path, rows, sink, deadline));
+    const auto convert = [&](std::size_t i, const Yuv420View& picture) {
+      const auto stride = static_cast<std::ptrdiff_t>(3 * picture.width);
+      converted.resize(static_cast<std::size_t>(stride * picture.height));
+      yuv420_to_rgb(picture, converted.data(), stride);
+      return sink(i, Rgb8View{converted.data(), picture.height, picture.width, stride});
+    };
+    TROUPE_TRY(reader.read(source, rows, {}, {.yuv = convert, .rgb = sink}, deadline));
   }
   return clip;
 }

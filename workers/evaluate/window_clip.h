@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "comm/serve/ndarray.h"
 #include "workers/data/dataset.h"
-#include "workers/data/sample_builder.h"
+#include "workers/data/picture_reader.h"
 
 namespace troupe {
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "configs/loader.h"
 #include "workers/checkpoint/manifest.h"
+#include "workers/data/dataset_spec.h"
 #include "workers/data/image/canvas.h"
 #include "workers/data/lerobot/file_checks.h"
 #include "workers/policy/embodiment_table.h"
@@ -125,6 +126,16 @@ Result<void> take_keys(const std::string& folder, const std::string& metadata_pa
 
 // ---- a Troupe checkpoint ------------------------------------------------------------------------------------------
 
+/// The robot of a job that is asked for: the first entry of data.sets whose embodiment has this tag; without a tag, or
+/// where none has it, the first entry.
+Result<DatasetSpec> robot_of(const JobConfig& job, const std::string& tag) {
+  for (std::size_t i = 0; i < job.data.sets.size() && !tag.empty(); ++i) {
+    TROUPE_ASSIGN(DatasetSpec spec, dataset_spec(job.data, job.model, i));
+    if (spec.embodiment.tag == tag) return spec;
+  }
+  return dataset_spec(job.data, job.model, 0);
+}
+
 Result<PolicySpec> read_troupe_spec(const std::string& folder, const PolicyOptions& options) {
   TROUPE_ASSIGN(const Manifest manifest, read_manifest(folder));
   const std::string manifest_path = folder + "/manifest.json";
@@ -137,25 +148,27 @@ Result<PolicySpec> read_troupe_spec(const std::string& folder, const PolicyOptio
   PolicySpec spec;
   spec.name = folder;
   spec.model = job.model;
-  spec.window = job.data.window;
+  TROUPE_ASSIGN(const DatasetSpec robot, robot_of(job, options.embodiment));
+  const EmbodimentConfig& embodiment = robot.embodiment;
+  spec.window = robot.window;
   spec.image = job.data.image;
-  spec.embodiment = job.data.embodiment;
+  spec.embodiment = embodiment;
   spec.lora_scale = job.model.lora.alpha / static_cast<double>(job.model.lora.rank);
   if (!options.tokenizer.empty()) spec.model.text_encoder.tokenizer = options.tokenizer;
 
   const std::string path = folder + "/metadata.json";
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
-  const std::string tag = options.embodiment.empty() ? job.data.embodiment.tag : options.embodiment;
+  const std::string tag = options.embodiment.empty() ? embodiment.tag : options.embodiment;
   TROUPE_ASSIGN(EmbodimentMetadata metadata, parse_metadata(text, path, tag));
-  KeyChoice choice{.views = job.data.embodiment.views,
-                   .state = job.data.embodiment.state_keys,
-                   .action = job.data.embodiment.action_keys,
-                   .relative = job.data.embodiment.relative_action_keys};
-  TROUPE_ASSIGN(choice.mode, normalization_mode(job.data.embodiment.normalization));
+  KeyChoice choice{.views = embodiment.views,
+                   .state = embodiment.state_keys,
+                   .action = embodiment.action_keys,
+                   .relative = embodiment.relative_action_keys};
+  TROUPE_ASSIGN(choice.mode, normalization_mode(embodiment.normalization));
   TROUPE_TRY(take_keys(folder, path, std::move(metadata), std::move(choice), spec));
   // Names of whole columns are the dataset's to find again: an empty list says so there too.
-  spec.embodiment.state_keys = job.data.embodiment.state_keys;
-  spec.embodiment.action_keys = job.data.embodiment.action_keys;
+  spec.embodiment.state_keys = embodiment.state_keys;
+  spec.embodiment.action_keys = embodiment.action_keys;
   return spec;
 }
 

@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "tests/support/tiny_dataset.h"
-#include "workers/data/sampling/multi_anchor.h"
+#include "workers/data/sampling/window.h"
 
 namespace troupe {
 namespace {
@@ -21,16 +22,19 @@ Result<void> bytes_as_tokens(const std::string& prompt, std::span<std::int64_t> 
 
 class SampleBuilderTest : public ::testing::Test {
  protected:
+  explicit SampleBuilderTest(std::vector<TinyEpisode> episodes = std::vector<TinyEpisode>(3))
+      : files_(std::move(episodes)) {}
   void SetUp() override {
     job_ = files_.job();
     job_.data.eval_episodes = {2};
+    job_.data.index.build = "never";
     open();
   }
   void open(ReadClip read = TinyDataset::read_clip) {
     auto set = Dataset::open(job_.data, job_.model, TinyDataset::options());
     ASSERT_TRUE(set) << set.error().message();
     set_ = *set;
-    auto builder = SampleBuilder::make(set_, job_, bytes_as_tokens, std::move(read));
+    auto builder = SampleBuilder::make(Mixture::of(set_, job_.data), job_, bytes_as_tokens, std::move(read));
     ASSERT_TRUE(builder) << builder.error().message();
     builder_.emplace(std::move(*builder));
   }
@@ -77,7 +81,7 @@ TEST_F(SampleBuilderTest, OneEpochVisitsEverySampleOnce) {
   for (std::uint64_t q = 0; q < set_->train().size(); ++q) {
     const auto entry = builder_->locate(Stream::train, static_cast<std::int64_t>(q));
     ASSERT_TRUE(entry);
-    EXPECT_TRUE(seen.emplace(entry->episode, entry->anchor).second);
+    EXPECT_TRUE(seen.emplace(entry->entry.episode, entry->entry.anchor).second);
   }
   EXPECT_EQ(seen.size(), set_->train().size());
 }
@@ -87,7 +91,7 @@ TEST_F(SampleBuilderTest, EveryFieldComesFromTheSameWindow) {
   job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
   open();
   const std::int64_t q = 17;
-  const SampleEntry entry = builder_->locate(Stream::train, q).value();
+  const SampleEntry entry = builder_->locate(Stream::train, q).value().entry;
   const SampleWindow window =
       multi_anchor_window(job_.data.window, set_->episodes()[entry.episode].row_labels(), entry.anchor);
   const auto slot = build(Stream::train, q);
@@ -124,7 +128,7 @@ TEST_F(SampleBuilderTest, EvaluationReadsHeldOutEpisodesOnly) {
   const auto count = static_cast<std::int64_t>(set_->eval_size(job_.eval.max_samples));
   ASSERT_EQ(count, 8);
   for (std::int64_t i = 0; i < count; ++i) {
-    EXPECT_EQ(set_->episodes()[builder_->locate(Stream::eval, i)->episode].index, 2);
+    EXPECT_EQ(set_->episodes()[builder_->locate(Stream::eval, i)->entry.episode].index, 2);
     build(Stream::eval, i);
   }
   EXPECT_EQ(builder_->locate(Stream::eval, count).error().code(), Errc::invalid_argument);
@@ -173,6 +177,124 @@ TEST_F(SampleBuilderTest, RelativeActionsSubtractTheBlocksFirstState) {
     }
   }
   EXPECT_NEAR(s.mean[0], 0.625, 1e-12);
+}
+
+TEST_F(SampleBuilderTest, FixedWindowsRepeatTheLastRow) {
+  job_.data.sampling = "fixed_window";
+  job_.data.window.num_frames = 7;
+  job_.data.window.state_horizon = 2;
+  job_.data.image.crop = 1;
+  job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
+  open();
+  EXPECT_EQ(builder_->layout().field("images").shape[0], 7);
+  EXPECT_EQ(builder_->layout().field("state").shape[0], 4);
+  EXPECT_EQ(set_->train().size(), 80u) << "every row of the two training episodes is an anchor";
+  std::int64_t q = 0;
+  while (builder_->locate(Stream::train, q)->entry.anchor != 37) ++q;
+  const auto slot = build(Stream::train, q);
+  const auto images = values<std::uint8_t>(slot, "images");
+  for (std::size_t t = 0; t < 7; ++t) EXPECT_EQ(images[t * 6 * 16 * 3], std::min<std::size_t>(37 + t, 39)) << t;
+  const auto action = values<float>(slot, "action"), state = values<float>(slot, "state");
+  for (std::size_t d = 0; d < 3; ++d) {
+    EXPECT_EQ(action[7 * 5 + d], action[2 * 5 + d]) << "actions 2 to 7 are the last row's";
+    EXPECT_NE(action[1 * 5 + d], action[2 * 5 + d]);
+    EXPECT_EQ(state[2 * 4 + d], state[3 * 4 + d]) << "the second block begins past the end";
+    EXPECT_NE(state[0 * 4 + d], state[1 * 4 + d]);
+  }
+}
+
+TEST_F(SampleBuilderTest, LocalityKeepsTheBytesOfEverySample) {
+  std::map<std::pair<std::size_t, std::int64_t>, std::int64_t> position_of;
+  job_.data.image.crop = 1;
+  job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
+  open();
+  const auto pixels = [&](std::int64_t q) {
+    const auto slot = build(Stream::train, q);
+    const auto images = values<std::uint8_t>(slot, "images");
+    return std::vector<std::uint8_t>(images.begin(), images.end());
+  };
+  const auto size = static_cast<std::int64_t>(set_->train().size());
+  for (std::int64_t q = 0; q < size; ++q) {
+    const SampleEntry at = builder_->locate(Stream::train, q)->entry;
+    position_of[{at.episode, at.anchor}] = q;
+  }
+  std::vector<std::vector<std::uint8_t>> shuffled;
+  for (std::int64_t q = 0; q < size; ++q) shuffled.push_back(pixels(q));
+  job_.data.locality_block = 4;
+  job_.data.shuffle_buffer = 8;
+  open();
+  for (std::int64_t q = 0; q < size; ++q) {
+    const SampleEntry at = builder_->locate(Stream::train, q)->entry;
+    EXPECT_EQ(pixels(q), shuffled[static_cast<std::size_t>(position_of.at({at.episode, at.anchor}))]) << q;
+  }
+}
+
+TEST_F(SampleBuilderTest, StageTimesAddUp) {
+  build(Stream::train, 0);
+  const StageTimes once = builder_->stage_times();
+  EXPECT_GT(once.transform, 0);
+  EXPECT_GT(once.table, 0);
+  EXPECT_GT(once.text, 0);
+  build(Stream::train, 1);
+  const StageTimes twice = builder_->stage_times();
+  EXPECT_GT(twice.transform, once.transform);
+  EXPECT_GE(twice.table, once.table);
+}
+
+class SampleLanguageTest : public SampleBuilderTest {
+ protected:
+  SampleLanguageTest()
+      : SampleBuilderTest(std::vector<TinyEpisode>(3, TinyEpisode{.paraphrase = [](std::int64_t) { return 1; }})) {}
+  void SetUp() override {
+    job_ = files_.job();
+    job_.data.index.build = "never";
+    job_.data.eval_episodes = {2};
+    job_.model.text_encoder.max_length = 40;
+    job_.data.embodiment.language_key = "task_index";
+    job_.data.embodiment.paraphrase_keys = {"annotation.paraphrase"};
+    open();
+  }
+  std::string prompt(Stream stream, std::int64_t position) {
+    const auto slot = build(stream, position);
+    std::string text;
+    const auto ids = values<std::int64_t>(slot, "text"), mask = values<std::int64_t>(slot, "text_mask");
+    for (std::size_t i = 0; i < ids.size() && mask[i] != 0; ++i) text += static_cast<char>(ids[i]);
+    return text;
+  }
+};
+
+TEST_F(SampleLanguageTest, TrainingDrawsAmongTheKeysAndEvaluationTakesTheFirst) {
+  std::map<std::string, int> drawn;
+  for (std::int64_t q = 0; q < 60; ++q) ++drawn[prompt(Stream::train, q)];
+  ASSERT_EQ(drawn.size(), 2u);
+  EXPECT_NEAR(drawn["lift the cup"], 30, 16);  // four deviations
+  EXPECT_EQ(drawn["lift the cup"] + drawn["put it down"], 60);
+  for (std::int64_t i = 0; i < 8; ++i) EXPECT_EQ(prompt(Stream::eval, i), "lift the cup");
+}
+
+TEST_F(SampleLanguageTest, PlaceholdersAreNotDrawnWhileAnotherKeyHasAText) {
+  files_.write_lines("meta/tasks.jsonl",
+                     {R"({"task_index": 0, "task": "not provided"})", R"({"task_index": 1, "task": "put it down"})"});
+  open();
+  for (std::int64_t q = 0; q < 20; ++q) EXPECT_EQ(prompt(Stream::train, q), "put it down");
+  job_.data.language.skip_placeholder = false;
+  open();
+  std::set<std::string> drawn;
+  for (std::int64_t q = 0; q < 20; ++q) drawn.insert(prompt(Stream::train, q));
+  EXPECT_EQ(drawn.size(), 2u);
+}
+
+TEST_F(SampleLanguageTest, DropoutDefaultAndFormalizeReachThePrompt) {
+  job_.data.language.dropout = 1;
+  open();
+  EXPECT_EQ(prompt(Stream::train, 0), "perform the default behavior.");
+  EXPECT_EQ(prompt(Stream::eval, 0), "lift the cup") << "evaluation drops nothing";
+  job_.data.language.formalize = true;
+  open();
+  EXPECT_EQ(prompt(Stream::train, 0), "perform the default behavior");
+  job_.data.language.always_default = true;
+  open();
+  EXPECT_EQ(prompt(Stream::eval, 0), "perform the default behavior");
 }
 
 }  // namespace

@@ -37,12 +37,15 @@ Result<std::string> literal_text(const std::string& text) {
 
 }  // namespace
 
-Result<Instruction> read_instruction(const std::string& raw) {
+Result<Instruction> read_instruction(const std::string& raw, bool formalize) {
   Instruction out;
   std::string text = raw;
   out.lapa = cut(text, "<LAPA>");
   out.dream = cut(text, "<DREAM>");
   out.cotrain = cut(text, "<COTRAIN>");
+  if (formalize) {
+    TROUPE_ASSIGN(text, formalize_language(text));
+  }
   TROUPE_ASSIGN(text, literal_text(text));
   TROUPE_ASSIGN(out.text, to_lower(text));
   return out;

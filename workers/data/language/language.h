@@ -16,9 +16,11 @@ struct Instruction {
 };
 
 /// The rules of data.md 4.8 before the template: markers are cut out; a text that is a Python literal becomes its first
-/// element (list, tuple) or its str(); the result is lower-cased by Unicode's rules. Blanks at the ends stay. Errors:
-/// invalid_argument (an empty list or tuple; a set of several elements, whose order Python does not define; not UTF-8).
-Result<Instruction> read_instruction(const std::string& raw);
+/// element (list, tuple) or its str(); the result is lower-cased by Unicode's rules. Blanks at the ends stay. With
+/// `formalize` (data.language.formalize) formalize_language comes between the markers and the literal, as in GEAR.
+/// Errors: invalid_argument (an empty list or tuple; a set of several elements, whose order Python does not define; not
+/// UTF-8).
+Result<Instruction> read_instruction(const std::string& raw, bool formalize = false);
 
 /// The instruction inside the template `prompt` of data.embodiment.prompt (model/text/prompt_templates.h). Errors:
 /// invalid_argument (an unknown template, fewer views than it describes).

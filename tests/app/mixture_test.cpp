@@ -1,0 +1,93 @@
+// One job on two datasets of different robots: what it trains, resumes, refuses and leaves for a policy.
+#include "tests/app/run_fixture.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+class MixtureRunTest : public RunTest {
+ protected:
+  void SetUp() override {
+    RunTest::SetUp();
+    const auto made = write_toy_dataset(dir_ / "other", {.episodes = 3, .frames = 40, .fps = 20, .height = 48, .width = 64, .seed = 2});
+    ASSERT_TRUE(made) << made.error().message();
+  }
+  ProgramEnd run_mixture(std::vector<std::string> words, std::map<std::string, std::string> env = {}) const {
+    words.insert(words.begin(), {"run", std::string(TROUPE_SOURCE_DIR) + "/tests/app/jobs/mixture.yaml", "data.index.path=index"});
+    return troupe(words, std::move(env));
+  }
+  nlohmann::json latest(const std::string& file) const {
+    return nlohmann::json::parse(read(dir_ / ("runs/latest/checkpoints/latest/" + file)));
+  }
+};
+
+TEST_F(MixtureRunTest, ItTrainsEverySampleOnceAndKeepsTheDatasState) {
+  const ProgramEnd end = run_mixture({});
+  ASSERT_EQ(end.exit_code, 0) << end.text();
+  expect_verified(80);
+  EXPECT_EQ(curve("train/loss").size(), 20u);
+  EXPECT_FALSE(curve("eval/loss").empty()) << end.text();
+  const auto ledger = latest("ledger.json");
+  EXPECT_EQ(ledger["next_position"], 80);
+  ASSERT_EQ(ledger["datasets"].size(), 2u);
+  EXPECT_NEAR(ledger["datasets"][0]["share"].get<double>(), 0.75, 1e-9);
+  EXPECT_NEAR(ledger["datasets"][0]["drawn"].get<double>(), 60, 2);
+  EXPECT_EQ(ledger["datasets"][0]["drawn"].get<int>() + ledger["datasets"][1]["drawn"].get<int>(), 80);
+  const auto metadata = latest("metadata.json");
+  EXPECT_EQ(metadata.size(), 2u);
+  EXPECT_TRUE(metadata.contains("second"));
+}
+
+TEST_F(MixtureRunTest, TwoHalvesEqualTheWholeWhateverTheDecoders) {
+  const auto whole = run_mixture({"job.run_root=whole"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.text();
+  const auto half = run_mixture({"training.steps=10", "cluster.component_placement.decoder=0"});
+  ASSERT_EQ(half.exit_code, 0) << half.text();
+  const auto rest = run_mixture({"--resume", "auto", "cluster.component_placement.decoder=0:0-2"});
+  ASSERT_EQ(rest.exit_code, 0) << rest.text();
+  EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
+  EXPECT_EQ(curve("train/loss"), curve("train/loss", "whole"));
+  EXPECT_TRUE(exported() == exported("whole"));
+}
+
+TEST_F(MixtureRunTest, ABlockOrderTrainsEverySampleOnceToo) {
+  const ProgramEnd end = run_mixture({"data.locality_block=4", "data.shuffle_buffer=8"});
+  ASSERT_EQ(end.exit_code, 0) << end.text();
+  expect_verified(80);
+}
+
+TEST_F(MixtureRunTest, AChangedMixtureIsRefusedByName) {
+  ASSERT_EQ(run_mixture({"training.steps=4"}).exit_code, 0);
+  const auto weights = run_mixture({"training.steps=8", "data.sets[1].weight=2", "--resume", "auto"});
+  EXPECT_EQ(weights.exit_code, 2) << weights.text();
+  EXPECT_THAT(weights.err, HasSubstr("data.sets[1].weight"));
+  const auto temperature = run_mixture({"training.steps=8", "data.mixture.temperature=2", "data.locality_block=2", "--resume", "auto"});
+  EXPECT_EQ(temperature.exit_code, 2) << temperature.text();
+  EXPECT_THAT(temperature.err, HasSubstr("data.mixture.temperature"));
+  EXPECT_THAT(temperature.err, HasSubstr("data.locality_block"));
+
+  std::filesystem::remove_all(dir_ / "other");
+  ASSERT_TRUE(write_toy_dataset(dir_ / "other", {.episodes = 3, .frames = 40, .fps = 20, .height = 48, .width = 64, .seed = 3}));
+  const auto files = run_mixture({"training.steps=8", "--resume", "auto"});
+  EXPECT_EQ(files.exit_code, 2) << files.text();
+  EXPECT_THAT(files.err, HasSubstr("data.sets[1] (other) had "));
+  EXPECT_EQ(num_runs("mixture"), 1u);
+}
+
+TEST_F(MixtureRunTest, EvaluationTakesEitherRobot) {
+  ASSERT_EQ(run_mixture({"training.steps=2"}).exit_code, 0);
+  const auto first = troupe({"eval", "runs/latest", "--open-loop", "--windows", "1"});
+  EXPECT_EQ(first.exit_code, 0) << first.text();
+  const auto second = troupe({"eval", "runs/latest", "--open-loop", "--windows", "1", "--data", "other", "--embodiment", "second"});
+  EXPECT_EQ(second.exit_code, 0) << second.text();
+}
+
+TEST_F(MixtureRunTest, DatasetsThatCannotShareABatchAreRefusedByName) {
+  const auto end = run_mixture({"data.embodiments.second.layout=grid2x2"});
+  EXPECT_EQ(end.exit_code, 2) << end.text();
+  EXPECT_THAT(end.err, HasSubstr("data.sets[1]"));
+}
+
+}  // namespace
+}  // namespace troupe
