@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/doctor_model.h"
+#include "app/exit_code.h"
 #include "model/io/tensor_source.h"
 #include "model/wan/weights/convert.h"
 #include "model/wan/weights/inspect_weights.h"
@@ -16,9 +17,7 @@ namespace {
 
 int complain(const Error& error) {
   fmt::print(stderr, "error: {}\n", error.message());
-  const bool usage = error.code() == Errc::invalid_argument || error.code() == Errc::failed_precondition ||
-                     error.code() == Errc::not_found;
-  return usage ? kUsage : error.code() == Errc::data_loss ? kDataProblem : kFailed;
+  return data_exit_code_of(error);
 }
 
 Result<std::optional<Component>> component_option(const std::string& name) {
@@ -45,9 +44,6 @@ Result<WeightDtype> dtype_option(const std::string& name) {
 }
 
 Result<ConvertRequest> request_of(const ConvertOptions& options) {
-  if (options.what != "weights") {
-    return Error{Errc::invalid_argument, fmt::format("convert {}; only 'weights' can be converted", options.what)};
-  }
   ConvertRequest request{.out = options.out,
                          .merge_lora = options.merge_lora,
                          .lora_scale = options.lora_scale,

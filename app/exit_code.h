@@ -18,4 +18,9 @@ inline int exit_code_of(const Error& error) {
   }
 }
 
+/// The same for commands whose input is files of data: damage in them is a finding of its own (6).
+inline int data_exit_code_of(const Error& error) {
+  return error.code() == Errc::data_loss ? static_cast<int>(kDataProblem) : exit_code_of(error);
+}
+
 }  // namespace troupe

@@ -1,0 +1,81 @@
+// `troupe convert dataset` as a user calls it: what it prints, writes, refuses and exits with, and what a kill leaves.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "app/commands.h"
+#include "tests/support/program.h"
+#include "workers/data/toy/toy_dataset.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class ConvertDatasetCommandTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(
+        write_toy_dataset(folder_ / "toy", {.episodes = 2, .frames = 16, .height = 32, .width = 32, .seed = 3}));
+  }
+  ProgramEnd convert(std::vector<std::string> words, std::map<std::string, std::string> env = {}) const {
+    words.insert(words.begin(), {"convert", "dataset"});
+    return run_program(words, {.cwd = folder_.path(), .env = std::move(env)});
+  }
+  std::map<std::string, std::string> tree(const std::string& name) const {
+    std::map<std::string, std::string> out;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / name)) {
+      if (!entry.is_regular_file()) continue;
+      std::ifstream in(entry.path(), std::ios::binary);
+      out[entry.path().lexically_relative(folder_ / name).string()] =
+          std::string(std::istreambuf_iterator<char>(in), {});
+    }
+    return out;
+  }
+  TempDir folder_;
+};
+
+TEST_F(ConvertDatasetCommandTest, SaysWhatItDidAndVerified) {
+  const auto end = convert({"toy", "--out", "v30", "--verify", "full", "--no-index"});
+  EXPECT_EQ(end.exit_code, kOk) << end.text();
+  EXPECT_THAT(end.out, HasSubstr("v3.0, 2 episodes"));
+  EXPECT_THAT(end.out, HasSubstr("verify full: 1 tables are equal by value and type"));
+  EXPECT_THAT(end.err, HasSubstr("3 of 3 parts"));
+  EXPECT_TRUE(fs::exists(folder_ / "v30/meta/info.json"));
+}
+
+TEST_F(ConvertDatasetCommandTest, RefusesWithTheUsageCode) {
+  EXPECT_EQ(convert({"nowhere", "--out", "x"}).exit_code, kUsage);
+  EXPECT_EQ(convert({"toy", "--out", "x", "--shard_size", "much"}).exit_code, kUsage);
+  EXPECT_EQ(convert({"toy", "--out", "x", "--video_mode", "copy", "--gop", "8"}).exit_code, kUsage);
+  EXPECT_EQ(convert({"toy", "--out", "toy"}).exit_code, kUsage);
+  EXPECT_FALSE(fs::exists(folder_ / "x"));
+}
+
+TEST_F(ConvertDatasetCommandTest, ADamagedEpisodeIsADataProblemWhereStrict) {
+  std::ofstream(folder_ / "toy/data/chunk-000/episode_000000.parquet", std::ios::binary) << "nothing";
+  EXPECT_EQ(convert({"toy", "--out", "strict", "--strict"}).exit_code, kDataProblem);
+  const auto end = convert({"toy", "--out", "rest", "--no-index"});
+  EXPECT_EQ(end.exit_code, kOk) << end.text();
+  EXPECT_THAT(end.out, HasSubstr("left out: D03 episode 0"));
+}
+
+TEST_F(ConvertDatasetCommandTest, AFullDiskFailsAndAKillIsResumed) {
+  ASSERT_EQ(convert({"toy", "--out", "whole", "--no-index"}).exit_code, kOk);
+  const auto full = convert({"toy", "--out", "full", "--no-index"}, {{"TROUPE_FAULT", "convert.packet:enospc:1:5"}});
+  EXPECT_EQ(full.exit_code, kFailed);
+  EXPECT_THAT(full.err, HasSubstr("No space left on device"));
+  const auto killed = convert({"toy", "--out", "out", "--no-index"}, {{"TROUPE_FAULT", "convert.journal:kill:1:1"}});
+  EXPECT_EQ(killed.signal, SIGKILL) << killed.text();
+  EXPECT_EQ(convert({"toy", "--out", "out", "--no-index"}).exit_code, kUsage) << "goes on only when told";
+  const auto resumed = convert({"toy", "--out", "out", "--no-index", "--resume"});
+  EXPECT_EQ(resumed.exit_code, kOk) << resumed.text();
+  EXPECT_TRUE(tree("out") == tree("whole"));
+}
+
+}  // namespace
+}  // namespace troupe
