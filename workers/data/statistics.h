@@ -4,32 +4,38 @@
 #include <span>
 #include <vector>
 
+#include "workers/data/exact_series.h"
+
 namespace troupe {
 
-/// Six statistics per dimension. `std` is the population's; q01 and q99 are linear-interpolation quantiles at p*(n-1).
+/// Statistics per dimension. `std` is the population's; quantiles are linear-interpolation ones at p*(n-1). The first
+/// six are what normalisation and GEAR's files need; q10, q50 and q90 are LeRobot v3.0's and may be empty.
 struct FeatureStatistics {
-  std::vector<double> min, max, mean, std, q01, q99;
+  std::vector<double> min{}, max{}, mean{}, std{}, q01{}, q99{};
+  std::vector<double> q10{}, q50{}, q90{};
 
   std::size_t width() const { return q01.size(); }
-  /// True when all six have `width` finite values.
+  /// True when the first six have `width` finite values.
   bool is_complete(std::size_t width) const;
   /// Dimensions [begin, end).
   FeatureStatistics slice(std::size_t begin, std::size_t end) const;
+  /// Appends one dimension.
+  void append(const SeriesSummary& s);
 };
 
 /// Exact statistics of rows added in any order. Keeps every value: 8 bytes per row and dimension.
 /// Not thread-safe; one thread at a time.
 class StatisticsPool {
  public:
-  explicit StatisticsPool(std::size_t width) : columns_(width) {}
+  explicit StatisticsPool(std::size_t width) : columns_(width, ExactSeries(false, true)) {}
 
   /// Adds row-major rows; rows.size() is a multiple of the width.
   void add(std::span<const double> rows);
-  /// Statistics of everything added; empty when nothing was. Reorders and releases the values kept.
+  /// Statistics of everything added; empty when nothing was. Ends the pool.
   FeatureStatistics finish();
 
  private:
-  std::vector<std::vector<double>> columns_;
+  std::vector<ExactSeries> columns_;
 };
 
 /// One episode's rows of an action key and of the state key of the same name, row-major, equally wide.

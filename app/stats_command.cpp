@@ -1,0 +1,104 @@
+// `troupe stats DATA`: statistics and health of a dataset, as a table, JSON, HTML, and as metadata files.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "app/commands.h"
+#include "app/exit_code.h"
+#include "base/durable_file.h"
+#include "configs/embodiment_file.h"
+#include "workers/data/health/health_check.h"
+#include "workers/data/health/html.h"
+#include "workers/data/health/metadata_files.h"
+#include "workers/data/health/report_json.h"
+#include "workers/data/health/report_text.h"
+
+namespace troupe {
+namespace {
+
+Result<HealthOptions> health_options(const StatsOptions& options) {
+  HealthOptions out;
+  out.data = options.data;
+  if (options.verify != "index" && options.verify != "full")
+    return Error{Errc::invalid_argument, fmt::format("--verify {}; wanted index or full", options.verify)};
+  if (options.horizon < 1 || options.horizon > 4096)
+    return Error{Errc::invalid_argument, fmt::format("--horizon {}; wanted 1 to 4096 steps", options.horizon)};
+  if (options.workers < 0)
+    return Error{Errc::invalid_argument, fmt::format("--workers {}; wanted 0 or more", options.workers)};
+  if (!options.out.empty() && !options.write_metadata)
+    return Error{Errc::invalid_argument, "--out says where --write-metadata writes; give that option too"};
+  if (!options.embodiment.empty()) {
+    TROUPE_ASSIGN(out.embodiment, load_embodiment(options.embodiment));
+  }
+  out.relative_keys = options.relative_keys;
+  out.horizon = options.horizon;
+  out.decode = options.verify == "full";
+  out.thumbnails = !options.html.empty();
+  out.threads = options.workers;
+  return out;
+}
+
+/// Writes a report and says so.
+Result<void> write_report(const std::string& path, const std::string& text, const char* what, std::FILE* talk) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code code;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, code))
+    return Error{Errc::invalid_argument, fmt::format("--{} {}: there is no folder {}", what, path, folder.string())};
+  TROUPE_TRY(write_file_durably(path, text));
+  fmt::print(talk, "  wrote      {}\n", path);
+  return {};
+}
+
+Result<void> write_metadata_files(const StatsOptions& options, const HealthReport& report,
+                                  const std::optional<EmbodimentConfig>& embodiment, std::FILE* talk) {
+  TROUPE_ASSIGN(const auto files, metadata_files(report, embodiment));
+  const std::string folder = options.out.empty() ? report.root + "/meta" : options.out;
+  TROUPE_ASSIGN(const auto outcomes, write_metadata(folder, files, "--out DIR"));
+  for (const MetadataOutcome& o : outcomes) {
+    switch (o.kind) {
+      case MetadataOutcome::Kind::written:
+        fmt::print(talk, "  wrote      {}\n", o.path);
+        break;
+      case MetadataOutcome::Kind::unchanged:
+        fmt::print(talk, "  unchanged  {}\n", o.path);
+        break;
+      case MetadataOutcome::Kind::kept:
+        fmt::print(talk,
+                   "  kept       {}, which differs and was not written by troupe; delete it first, or --out DIR writes "
+                   "elsewhere\n",
+                   o.path);
+        break;
+    }
+  }
+  return {};
+}
+
+Result<int> stats(const StatsOptions& options) {
+  TROUPE_ASSIGN(const HealthOptions asked, health_options(options));
+  TROUPE_ASSIGN(const HealthReport report, check_health(asked));
+  // With --json - only the report goes to stdout.
+  std::FILE* talk = options.json == "-" ? stderr : stdout;
+  fmt::print(talk, "{}", stats_text(report));
+  if (options.json == "-") fmt::print("{}", report_json(report));
+  if (!options.json.empty() && options.json != "-")
+    TROUPE_TRY(write_report(options.json, report_json(report), "json", talk));
+  if (!options.html.empty()) TROUPE_TRY(write_report(options.html, report_html(report), "html", talk));
+  const bool sound = report.count(FindingLevel::problem) == 0;
+  if (options.write_metadata && (sound || !report.columns.empty()))
+    TROUPE_TRY(write_metadata_files(options, report, asked.embodiment, talk));
+  std::fflush(talk);
+  return static_cast<int>(sound ? kOk : kDataProblem);
+}
+
+}  // namespace
+
+int stats_command(const StatsOptions& options) {
+  const auto result = stats(options);
+  if (result) return *result;
+  fmt::print(stderr, "error: {}\n", result.error().message());
+  return exit_code_of(result.error());
+}
+
+}  // namespace troupe

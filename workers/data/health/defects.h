@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace troupe {
+
+/// How much a finding matters: a problem is a file that cannot be used (exit code 6), a warning is coped with, a note
+/// is something to look at.
+enum class FindingLevel { problem, warning, note };
+
+/// One kind of finding: D01 to D16 of data.md 6.3, H01 and on for what only the health report looks at.
+struct Defect {
+  std::string_view code;
+  std::string_view check;   ///< what is wrong
+  std::string_view action;  ///< what is done about it
+  std::string_view remedy;  ///< what the user can do
+};
+
+/// All kinds, ascending by code.
+std::span<const Defect> defects();
+
+/// The kind of that code, or null.
+const Defect* find_defect(std::string_view code);
+
+/// "problem", "warning", "note".
+std::string_view to_string(FindingLevel level);
+
+}  // namespace troupe
