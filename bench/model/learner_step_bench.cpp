@@ -64,7 +64,7 @@ std::vector<std::byte> random_slot(const SampleLayout& layout, const JobConfig& 
 
 /// Batches as the learner would make them from decoded samples; made before anything is timed.
 std::vector<Batch> make_batches(SftTask& task, const JobConfig& job, int count, int samples) {
-  const auto layout = value_or_throw(sample_layout(job.data, job.model, static_cast<std::int64_t>(job.data.embodiment.views.size())));
+  const auto layout = value_or_throw(sample_layout(job.data, job.model));
   std::vector<Batch> batches;
   for (int b = 0; b < count; ++b) {
     std::vector<std::vector<std::byte>> slots;
