@@ -6,25 +6,26 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "app/encoder_role.h"
+#include "app/feed_dial.h"
 #include "app/feed_keys.h"
 #include "app/job_setup.h"
 #include "app/tokenize.h"
 #include "app/version.h"
 #include "model/wan/lora.h"
+#include "placement/feeder.h"
 #include "placement/memory_model.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/role.h"
 #include "workers/data/decoder_role.h"
 #include "workers/data/sample_builder.h"
+#include "workers/features/encoded_sample.h"
 #include "workers/learner/role.h"
 #include "workers/learner/sft_task.h"
 
 namespace troupe {
 
 namespace {
-
-constexpr std::uint32_t kCreditsPerDecoder = 2;   // one in work, one waiting: the decoder never idles between items
-constexpr std::chrono::milliseconds kDialDeadline{2'000};   // one attempt: a decoder dials again while the address is valid
 
 template <class T>
 T value_or_throw(Result<T> result) {
@@ -33,20 +34,15 @@ T value_or_throw(Result<T> result) {
 }
 
 std::unique_ptr<Role> make_decoder(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
-  const auto dataset = value_or_throw(open_dataset(context.config));
+  const auto data = value_or_throw(open_mixture(context.config));
   auto builder = std::make_shared<SampleBuilder>(
-      value_or_throw(SampleBuilder::make(dataset, context.config, value_or_throw(make_tokenize(context.config.model.text_encoder)))));
+      value_or_throw(SampleBuilder::make(data, context.config, value_or_throw(make_tokenize(context.config.model.text_encoder)))));
   BuildSample build = [builder](Stream stream, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(builder->layout().bytes);
     TROUPE_TRY(builder->build(stream, position, slot.first(bytes)));
     return bytes;
   };
-  const auto keys = value_or_throw(read_feed_client(context.runtime_dir));
-  DecoderRole::Dial dial = [loop = context.loop, keys](const std::string& address, const std::string& producer) {
-    const bool remote = address.starts_with("zmq:");
-    return open_producer(loop, address, producer, kCreditsPerDecoder, kDialDeadline, remote ? keys : std::nullopt);
-  };
-  return std::make_unique<DecoderRole>(identity, std::move(build), std::move(dial), std::move(outbox));
+  return std::make_unique<DecoderRole>(identity, std::move(build), value_or_throw(feed_dial(context)), std::move(outbox));
 }
 
 const PlannedActor& planned(const Plan& plan, const std::string& actor) {
@@ -58,7 +54,7 @@ const PlannedActor& planned(const Plan& plan, const std::string& actor) {
 
 std::vector<ChannelOptions> feed_channels(const RoleContext& context, const RoleIdentity& identity) {
   bool threads_only = planned(context.plan, identity.actor).isolation == "thread";
-  for (const PlannedActor& actor : context.plan.actors) threads_only &= actor.role != "decoder" || actor.isolation == "thread";
+  for (const PlannedActor& actor : context.plan.actors) threads_only &= !is_feeder(actor.role) || actor.isolation == "thread";
   std::string file = identity.instance();
   std::replace(file.begin(), file.end(), '/', '-');
   ChannelOptions local{.name = identity.instance(),
@@ -66,8 +62,7 @@ std::vector<ChannelOptions> feed_channels(const RoleContext& context, const Role
                        .slot_bytes = 0,
                        .transport = threads_only ? Transport::inproc : Transport::shm,
                        .endpoint = threads_only ? "" : fmt::format("ipc://{}/{}.flow", context.runtime_dir, file)};
-  const auto views = static_cast<std::int64_t>(context.config.data.embodiment.views.size());
-  local.slot_bytes = static_cast<std::size_t>(value_or_throw(sample_layout(context.config.data, context.config.model, views)).bytes);
+  local.slot_bytes = static_cast<std::size_t>(value_or_throw(item_layout(context.config)).bytes);
   std::vector<ChannelOptions> channels{local};
   if (!context.data_host.empty()) {
     ChannelOptions remote = local;
@@ -92,7 +87,7 @@ std::unique_ptr<Role> make_learner(const RoleContext& context, const RoleIdentit
 
 /// The part of a manifest that is the same for every checkpoint of a job, from specifications and files alone: the
 /// network and its frozen encoders are in the learner's memory, not here.
-Manifest job_manifest(const JobConfig& job, const Dataset& dataset) {
+Manifest job_manifest(const JobConfig& job, const Mixture& data) {
   std::vector<FlatLayout> layouts;
   const std::vector<UnitSpec> units = state_units(training_units(job.model));
   for (const UnitSpec& unit : units) layouts.push_back(make_flat_layout(unit.params));
@@ -102,7 +97,7 @@ Manifest job_manifest(const JobConfig& job, const Dataset& dataset) {
   manifest.optimizer = {.name = job.optimizer.name, .lr = job.optimizer.lr, .betas = job.optimizer.betas, .eps = job.optimizer.eps,
                         .weight_decay = job.optimizer.weight_decay};
   manifest.seed = job.job.seed;
-  manifest.dataset_fingerprint = dataset.fingerprint();
+  manifest.dataset_fingerprint = data.fingerprint();
   manifest.config = to_yaml(job);
   const auto hashes = value_or_throw(SftTask::encoder_hashes(job));
   for (const auto& [part, hash] : hashes) manifest.encoder_hash += fmt::format("{}{}={}", manifest.encoder_hash.empty() ? "" : " ", part, hash);
@@ -111,18 +106,20 @@ Manifest job_manifest(const JobConfig& job, const Dataset& dataset) {
 }
 
 std::unique_ptr<Role> make_checkpointer(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
-  const auto dataset = value_or_throw(open_dataset(context.config));
-  CheckpointerRole::Describe describe = [manifest = job_manifest(context.config, *dataset), metadata = dataset->metadata_json(),
+  const auto data = value_or_throw(open_mixture(context.config));
+  CheckpointerRole::Describe describe = [manifest = job_manifest(context.config, *data), data,
                                          batch = context.plan.batch.global](const CheckpointBegin& request) {
-    CheckpointerRole::Description description{.manifest = manifest, .attachments = {{.name = "metadata.json", .bytes = metadata}}};
+    CheckpointerRole::Description description{.manifest = manifest,
+                                              .attachments = {{.name = "metadata.json", .bytes = data->metadata_json()}}};
     Manifest& m = description.manifest;
     m.step = request.step;
     m.fence = request.fence;
     m.world = static_cast<std::int64_t>(request.snapshots.size());
     m.next_position = request.step * batch;
     m.optimizer.updates = request.updates;
-    const nlohmann::json ledger = {{"next_position", m.next_position}, {"seed", m.seed}, {"dataset_fingerprint", m.dataset_fingerprint},
-                                   {"void_positions", request.void_positions}};
+    nlohmann::ordered_json ledger =
+        nlohmann::ordered_json::parse(data->state_json(static_cast<std::uint64_t>(m.seed), static_cast<std::uint64_t>(m.next_position)));
+    ledger["void_positions"] = request.void_positions;
     description.attachments.push_back({.name = "ledger.json", .bytes = ledger.dump(2) + "\n"});
     return description;
   };
@@ -133,6 +130,7 @@ std::unique_ptr<Role> make_checkpointer(const RoleContext& context, const RoleId
 
 std::unique_ptr<Role> make_role(const RoleContext& context, const RoleIdentity& identity, const std::string& role, Outbox outbox) {
   if (role == "decoder") return make_decoder(context, identity, std::move(outbox));
+  if (role == "encoder") return value_or_throw(make_encoder(context, identity, std::move(outbox)));
   if (role == "learner") return make_learner(context, identity, std::move(outbox));
   if (role == "checkpointer") return make_checkpointer(context, identity, std::move(outbox));
   throw std::runtime_error(fmt::format("no role '{}'", role));

@@ -15,7 +15,7 @@ namespace troupe {
 namespace {
 
 const std::vector<std::string>& known_roles() {
-  static const std::vector<std::string> roles = {"learner", "decoder", "checkpointer"};
+  static const std::vector<std::string> roles = {"learner", "decoder", "encoder", "checkpointer"};
   return roles;
 }
 
@@ -25,7 +25,7 @@ bool is_role(const std::string& name) {
 
 std::string role_error(const std::string& name) {
   if (name == "actor") return "RLinf's 'actor' is called 'learner' here; write 'learner'";
-  return fmt::format("'{}' is not a role; roles are learner, decoder, checkpointer", name);
+  return fmt::format("'{}' is not a role; roles are learner, decoder, encoder, checkpointer", name);
 }
 
 std::vector<std::string> split_roles(const std::string& key) {
@@ -80,6 +80,19 @@ void validate_placement(const std::string& key, const PlacementConfig& placement
                 {"cluster.node_groups"});
 }
 
+/// What is cached of pictures is found again only when the same sample has the same pixels each time it is drawn.
+void validate_features(const DataConfig& data, Rules& rules) {
+  const ImageConfig& image = data.image;
+  rules.require(data.features.cache.empty() || data.features.keep != "all" || !image.is_random(), "data.features.keep",
+                fmt::format("all keeps latents and image features, and training draws other pixels each time (data.image: crop {}, "
+                            "brightness {}, contrast {}, saturation {}, hue {}), so that none would be found again; write "
+                            "data.features.keep=text, or data.image.crop=1 and the four others 0",
+                            format_number(image.crop), format_number(image.brightness), format_number(image.contrast),
+                            format_number(image.saturation), format_number(image.hue)),
+                {"data.image", "data.image.crop", "data.image.brightness", "data.image.contrast", "data.image.saturation",
+                 "data.image.hue", "data.features.cache"});
+}
+
 void validate_training(const JobConfig& job, Rules& rules) {
   const auto& betas = job.optimizer.betas;
   const auto in_range = [](double b) { return b >= 0 && b < 1; };
@@ -132,8 +145,8 @@ void validate_cluster(const ClusterConfig& cluster, Rules& rules) {
   for (const auto& [role, elastic] : cluster.elastic) {
     const std::string path = "cluster.elastic." + role;
     rules.require(is_role(role), path, role_error(role));
-    rules.require(!is_role(role) || role == "decoder", path,
-                  fmt::format("{} has a fixed size; only decoder is elastic", role));
+    rules.require(!is_role(role) || role == "decoder" || role == "encoder", path,
+                  fmt::format("{} has a fixed size; only decoder and encoder are elastic", role));
     rules.require(elastic.min <= elastic.max, path + ".min",
                   fmt::format("{} is above max {}", elastic.min, elastic.max));
   }
@@ -152,6 +165,7 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
   validate_model(job.model, rules);
   validate_data(job.data, rules);
   validate_window(job.data, job.model, rules);
+  validate_features(job.data, rules);
   validate_training(job, rules);
 }
 

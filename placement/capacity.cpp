@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "placement/feeder.h"
 #include "placement/format.h"
 #include "placement/seats.h"
 
@@ -14,7 +15,10 @@ namespace {
 // "2 learners x 3.1 GiB + 2 decoders x 0.3 GiB": what fills a node.
 std::string describe_memory(const Plan& plan, std::int64_t node) {
   std::string text;
-  for (const std::string& role : planned_roles()) {
+  std::string role;
+  for (const PlannedActor& first : plan.actors) {  // sorted by role
+    if (first.role == role) continue;
+    role = first.role;
     std::int64_t count = 0, bytes = 0;
     for (const PlannedActor& actor : plan.actors) {
       if (actor.role != role || actor.node != node) continue;
@@ -87,13 +91,17 @@ std::vector<std::string> cpu_problems(const Plan& plan) {
   for (std::size_t n = 0; n < loads.size(); ++n) {
     const NodeSnapshot& node = plan.nodes[n];
     if (node.devices.empty() || loads[n].cpus <= static_cast<double>(node.cpus)) continue;
-    const auto decoders = std::count_if(plan.actors.begin(), plan.actors.end(), [n](const PlannedActor& a) {
-      return a.role == "decoder" && a.node == static_cast<std::int64_t>(n);
-    });
+    std::int64_t feeders = 0;
+    std::string role;
+    for (const PlannedActor& a : plan.actors) {
+      if (!is_feeder(a.role) || a.node != static_cast<std::int64_t>(n)) continue;
+      role = a.role;
+      ++feeders;
+    }
     const auto excess = static_cast<std::int64_t>(loads[n].cpus - static_cast<double>(node.cpus) + 0.999);
     const std::string hint =
-        decoders > excess ? fmt::format("Nearest: {} decoders on this node instead of {}", decoders - excess, decoders)
-                          : std::string("Move actors to another node");
+        feeders > excess ? fmt::format("Nearest: {} {}s on this node instead of {}", feeders - excess, role, feeders)
+                         : std::string("Move actors to another node");
     problems.push_back(fmt::format("node {} ({}) has {} cpus; its actors need {}. {}", n, node.name, node.cpus,
                                    format_cpus(loads[n].cpus), hint));
   }

@@ -6,15 +6,16 @@
 #include <map>
 #include <utility>
 
+#include "placement/feeder.h"
 #include "placement/format.h"
 
 namespace troupe {
 
 namespace {
 
-void check_devices(const Seats& seats, std::vector<std::string>& reasons) {
+void check_devices(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> owners;
-  for (const std::string& role : planned_roles()) {
+  for (const std::string& role : planned_roles(job)) {
     const auto& mine = seats.at(role);
     for (std::size_t p = 0; p < mine.size(); ++p) {
       for (const std::int64_t device : mine[p].devices) {
@@ -66,20 +67,36 @@ void check_learners(const ClusterSnapshot& cluster, const std::vector<Seat>& lea
 }
 
 void check_pool_size(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
+  const std::string feeder = feeder_role(job);
   for (const auto& [pool, bounds] : job.cluster.elastic) {
-    if (pool != "decoder") {
-      reasons.push_back(fmt::format("cluster.elastic.{}: {} is not an elastic pool; elastic pools: decoder.{}", pool,
-                                    pool, did_you_mean(pool, {"decoder"})));
+    if (is_feeder(pool) && pool != feeder) continue;
+    if (pool != feeder) {
+      reasons.push_back(fmt::format("cluster.elastic.{}: {} is not an elastic pool; elastic pools: {}.{}", pool, pool,
+                                    feeder, did_you_mean(pool, {feeder})));
       continue;
     }
-    const auto size = static_cast<std::int64_t>(seats.at("decoder").size());
+    const auto size = static_cast<std::int64_t>(seats.at(feeder).size());
     if (bounds.min > bounds.max) {
-      reasons.push_back(fmt::format("cluster.elastic.decoder: min {} is above max {}", bounds.min, bounds.max));
+      reasons.push_back(fmt::format("cluster.elastic.{}: min {} is above max {}", feeder, bounds.min, bounds.max));
     } else if (size < bounds.min || size > bounds.max) {
       reasons.push_back(
-          fmt::format("placement starts {} decoders; cluster.elastic.decoder allows {} to {}. Nearest: {} decoders",
-                      size, bounds.min, bounds.max, std::clamp(size, bounds.min, bounds.max)));
+          fmt::format("placement starts {} {}s; cluster.elastic.{} allows {} to {}. Nearest: {} {}s", size, feeder,
+                      feeder, bounds.min, bounds.max, std::clamp(size, bounds.min, bounds.max), feeder));
     }
+  }
+}
+
+// Encoders compute on cores; a device that they were given would idle.
+void check_encoders(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
+  if (feeder_role(job) != "encoder") return;
+  const auto& encoders = seats.at("encoder");
+  for (std::size_t p = 0; p < encoders.size(); ++p) {
+    if (encoders[p].devices.empty()) continue;
+    reasons.push_back(
+        fmt::format("encoder/{} is given device {} of node {}; encoders of this build compute on cores. Place encoders with "
+                    "node_group: node",
+                    p, encoders[p].devices.front(), encoders[p].node));
+    return;
   }
 }
 
@@ -94,7 +111,8 @@ std::int64_t largest_divisor_up_to(std::int64_t value, std::int64_t limit) {
 
 void check_seats(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats,
                  std::vector<std::string>& reasons) {
-  check_devices(seats, reasons);
+  check_devices(job, seats, reasons);
+  check_encoders(job, seats, reasons);
   check_learners(cluster, seats.at("learner"), reasons);
   if (seats.at("checkpointer").size() != 1) {
     reasons.push_back(fmt::format(
@@ -110,8 +128,9 @@ std::string isolation_of(const JobConfig& job, const std::string& role) {
 }
 
 void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
-  const auto& known = planned_roles();
+  const std::vector<std::string> known = planned_roles(job);
   for (const auto& [role, value] : job.cluster.isolation) {
+    if (is_feeder(role) && role != feeder_role(job)) continue;
     if (std::find(known.begin(), known.end(), role) == known.end()) {
       reasons.push_back(fmt::format("cluster.isolation: unknown role '{}'; roles: {}.{}", role, join_names(known),
                                     did_you_mean(role, known)));

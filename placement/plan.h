@@ -42,9 +42,9 @@ struct ModelCost {
   std::vector<UnitCost> units;                   ///< those that have state: the chain in order, then the resident one
   std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward
   std::int64_t workspace_bytes_per_sample = 0;   ///< peak of one block's recompute and backward
-  std::int64_t encoder_bytes = 0;                ///< frozen encoders and codec beside the shards
+  std::int64_t encoder_bytes = 0;                ///< frozen encoders and codec that a learner holds beside its shards
   std::int64_t sample_bytes = 0;                 ///< one slot of the feed's arena
-  std::int64_t decoder_bytes = 0;                ///< working memory of one decoder
+  std::int64_t decoder_bytes = 0;                ///< working memory of one decoder or encoder, with the frozen encoders it holds
 };
 
 /// One actor of the plan.
@@ -100,7 +100,7 @@ struct Plan {
   std::string job;
   std::int64_t revision = 0;
   std::vector<NodeSnapshot> nodes;
-  std::vector<PlannedActor> actors;  ///< sorted by role (learner, decoder, checkpointer), then process rank
+  std::vector<PlannedActor> actors;  ///< by role (learner, decoder or encoder, checkpointer), then process rank
   std::vector<PlannedStream> streams;
   std::string collective;  ///< thread, gloo or nccl
   BatchPlan batch;
@@ -110,7 +110,7 @@ struct Plan {
   std::int64_t disk_bytes_per_checkpoint = 0;
   std::int64_t feed_slots = 0;            ///< slots of each learner's feed
   std::int64_t sample_bytes = 0;          ///< one slot
-  std::int64_t decoder_memory_bytes = 0;  ///< working memory of one decoder, for pools that grow later
+  std::int64_t decoder_memory_bytes = 0;  ///< working memory of one decoder or encoder, for pools that grow later
   std::vector<std::string> warnings;
 };
 

@@ -7,6 +7,7 @@
 
 #include "placement/capacity.h"
 #include "placement/checks.h"
+#include "placement/feeder.h"
 #include "placement/format.h"
 #include "placement/memory_model.h"
 #include "placement/seats.h"
@@ -38,7 +39,7 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
     if (a.role == "learner") {
       a.memory_bytes = devices ? table.arena_bytes() : table.total();
       if (a.node != checkpointer_node) ++remote_ranks;
-    } else if (a.role == "decoder") {
+    } else if (is_feeder(a.role)) {
       a.memory_bytes = cost.decoder_bytes;
     } else {
       // Shards of ranks on other nodes arrive over the network and are staged here.
@@ -51,7 +52,7 @@ std::vector<PlannedActor> make_actors(const ClusterSnapshot& cluster, const JobC
   std::vector<std::int64_t> ranks(cluster.nodes.size());
   for (const Seat& seat : seats.at("learner")) ++ranks[static_cast<std::size_t>(seat.node)];
   std::vector<PlannedActor> actors;
-  for (const std::string& role : planned_roles()) {
+  for (const std::string& role : planned_roles(job)) {
     const auto& mine = seats.at(role);
     for (std::size_t p = 0; p < mine.size(); ++p) {
       const auto n = static_cast<std::size_t>(mine[p].node);
@@ -61,7 +62,7 @@ std::vector<PlannedActor> make_actors(const ClusterSnapshot& cluster, const JobC
                          .process_rank = static_cast<std::int64_t>(p),
                          .node = mine[p].node,
                          .devices = mine[p].devices,
-                         .cpus = kDecoderCpus,
+                         .cpus = kFeederCpus,
                          .isolation = isolation_of(job, role),
                          .memory_bytes = 0};
       if (role == "learner") actor.cpus = learner_cpus(node, ranks[n]);
@@ -150,7 +151,20 @@ ClusterSnapshot select_nodes(const ClusterSnapshot& cluster, const JobConfig& jo
   return selected;
 }
 
-void add_warnings(const Seats& seats, Plan& plan) {
+// What the job says of the feeder that it does not have.
+void warn_of_unused_feeder(const JobConfig& job, Plan& plan) {
+  const std::string used = feeder_role(job), unused = used == "decoder" ? "encoder" : "decoder";
+  const ClusterConfig& cluster = job.cluster;
+  const bool named = cluster.elastic.count(unused) != 0 || cluster.isolation.count(unused) != 0 ||
+                     cluster.component_placement.count(unused) != 0;
+  if (!named) return;
+  plan.warnings.push_back(
+      fmt::format("feeder: data.features.encode is {}, so that {}s feed the learners; what cluster says of '{}' is not used",
+                  job.data.features.encode, used, unused));
+}
+
+void add_warnings(const JobConfig& job, const Seats& seats, Plan& plan) {
+  warn_of_unused_feeder(job, plan);
   for (std::string& warning : cpu_warnings(plan)) plan.warnings.push_back(std::move(warning));
   if (on_devices(seats)) {
     plan.warnings.emplace_back("nccl: this build has no NCCL backend; the plan can be printed and not run");
@@ -189,7 +203,7 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.streams = plan_streams(plan.actors, plan.feed_slots, cost.sample_bytes, plan.learner_memory.snapshot_bytes);
   check_capacity(job, cost, plan, reasons);
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
-  add_warnings(seats, plan);
+  add_warnings(job, seats, plan);
   return plan;
 }
 

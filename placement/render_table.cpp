@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "placement/capacity.h"
+#include "placement/feeder.h"
 #include "placement/format.h"
 #include "placement/memory_model.h"
 #include "placement/render.h"
@@ -136,12 +137,13 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
   return block("learner", actors, places(plan, actors), fmt::format("states {}", format_bytes(m.shard_bytes)), notes);
 }
 
-std::string decoder_block(const Plan& plan, const JobConfig& job) {
-  const auto actors = actors_of(plan, "decoder");
+std::string feeder_block(const Plan& plan, const JobConfig& job) {
+  const std::string role = feeder_role(job);
+  const auto actors = actors_of(plan, role);
   if (actors.empty()) return {};
-  const auto found = job.cluster.elastic.find("decoder");
+  const auto found = job.cluster.elastic.find(role);
   const ElasticConfig bounds = found == job.cluster.elastic.end() ? ElasticConfig{} : found->second;
-  return block("decoder", actors, places(plan, actors),
+  return block(role, actors, places(plan, actors),
                fmt::format("host {}{}", format_bytes(actors.front()->memory_bytes), actors.size() == 1 ? "" : " each"),
                {fmt::format("{}; elastic {} to {}", actors.front()->isolation, bounds.min, bounds.max)});
 }
@@ -193,7 +195,7 @@ std::string node_lines(const Plan& plan) {
 
 std::string to_table(const Plan& plan, const JobConfig& job) {
   std::string text = fmt::format(fmt::runtime(kRow), "actor", "count", "where", "cpus", "memory", "notes");
-  text += learner_block(plan, job) + decoder_block(plan, job) + checkpointer_block(plan, job);
+  text += learner_block(plan, job) + feeder_block(plan, job) + checkpointer_block(plan, job);
   const BatchPlan& b = plan.batch;
   text += fmt::format("  {:<13} {} x {} x accum {} = {} samples/step; {} steps = {} samples\n", "batch", b.micro,
                       b.data_ranks, b.accumulation, format_grouped(b.global), format_grouped(job.training.steps),

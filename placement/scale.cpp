@@ -9,6 +9,7 @@
 
 #include "placement/capacity.h"
 #include "placement/checks.h"
+#include "placement/feeder.h"
 #include "placement/format.h"
 #include "placement/seats.h"
 #include "placement/streams.h"
@@ -23,11 +24,12 @@ std::int64_t pool_size(const Plan& plan, const std::string& role) {
 
 std::optional<std::string> refuse(const Plan& plan, const ClusterSnapshot& cluster, const JobConfig& job,
                                   const std::string& pool, std::int64_t target) {
-  const auto& roles = planned_roles();
+  const std::vector<std::string> roles = planned_roles(job);
+  const std::string feeder = feeder_role(job);
   if (std::find(roles.begin(), roles.end(), pool) == roles.end()) {
-    return fmt::format("there is no pool '{}'; elastic pools: decoder.{}", pool, did_you_mean(pool, roles));
+    return fmt::format("there is no pool '{}'; elastic pools: {}.{}", pool, feeder, did_you_mean(pool, roles));
   }
-  if (pool != "decoder") return fmt::format("{} is not an elastic pool; elastic pools: decoder", pool);
+  if (pool != feeder) return fmt::format("{} is not an elastic pool; elastic pools: {}", pool, feeder);
   const auto found = job.cluster.elastic.find(pool);
   const ElasticConfig bounds = found == job.cluster.elastic.end() ? ElasticConfig{} : found->second;
   if (target < bounds.min) {
@@ -74,8 +76,7 @@ std::int64_t lowest_free_rank(const Plan& plan, const std::string& role) {
   return rank;
 }
 
-void sort_actors(Plan& plan) {
-  const auto& roles = planned_roles();
+void sort_actors(Plan& plan, const std::vector<std::string>& roles) {
   const auto order = [&](const PlannedActor& a) {
     return std::find(roles.begin(), roles.end(), a.role) - roles.begin();
   };
@@ -84,14 +85,14 @@ void sort_actors(Plan& plan) {
   });
 }
 
-bool add_one(Plan& plan, PlannedActor like) {
+bool add_one(Plan& plan, const JobConfig& job, PlannedActor like) {
   const auto node = roomiest_node(plan, like);
   if (!node) return false;
   like.process_rank = lowest_free_rank(plan, like.role);
   like.name = fmt::format("{}/{}", like.role, like.process_rank);
   like.node = *node;
   plan.actors.push_back(std::move(like));
-  sort_actors(plan);
+  sort_actors(plan, planned_roles(job));
   return true;
 }
 
@@ -123,7 +124,7 @@ PlannedActor template_actor(const Plan& plan, const JobConfig& job, const std::s
           .process_rank = 0,
           .node = 0,
           .devices = {},
-          .cpus = kDecoderCpus,
+          .cpus = kFeederCpus,
           .isolation = isolation_of(job, role),
           .memory_bytes = plan.decoder_memory_bytes};
 }
@@ -143,7 +144,7 @@ std::variant<Plan, Infeasible> scale_pool(const Plan& plan, const ClusterSnapsho
   const PlannedActor like = template_actor(plan, job, pool);
   while (pool_size(next, pool) > target) remove_one(next, pool);
   while (pool_size(next, pool) < target) {
-    if (add_one(next, like)) continue;
+    if (add_one(next, job, like)) continue;
     const std::int64_t reached = pool_size(next, pool);
     return Infeasible{
         {fmt::format("{}={} does not fit: no node has {} cpu and {} left after {} actors; nearest: {}={}", pool, target,

@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// The plan with `target` actors in an elastic pool; only `decoder` is one. Other actors keep their places and sizes.
+/// The plan with `target` actors in an elastic pool: the one of feeder_role(job). Other actors keep their places and sizes.
 ///
 /// Growing adds actors, each on the node with the most free cores that has the memory (ties: lower rank); a node with
 /// devices is not given more actors than cores, a node without may be. Names take the lowest free process ranks, so a
@@ -17,7 +17,7 @@ namespace troupe {
 /// on the most loaded node (cores used over cores; ties: higher node rank). The revision grows by one unless nothing
 /// changes.
 /// Errors: Infeasible for an unknown pool (with the nearest name), one that is not elastic, a target outside
-/// `cluster.elastic.decoder` (defaults of ElasticConfig when absent), lost nodes, or no node with room.
+/// `cluster.elastic.POOL` (defaults of ElasticConfig when absent), lost nodes, or no node with room.
 std::variant<Plan, Infeasible> scale_pool(const Plan& plan, const ClusterSnapshot& cluster, const JobConfig& job,
                                           const std::string& pool, std::int64_t target);
 

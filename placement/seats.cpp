@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "placement/feeder.h"
 #include "placement/format.h"
 #include "placement/placement_string.h"
 #include "placement/resources.h"
@@ -14,19 +15,23 @@ namespace troupe {
 
 namespace {
 
-constexpr std::int64_t kDecodersPerDevice = 3;
-constexpr std::int64_t kDecodersPerCpuRank = 2;
+// An encoder holds the frozen encoders, so that one per rank is started where nothing is said; decoders are cheap.
+struct PerRank {
+  std::int64_t with_device = 0, without = 0;
+};
+constexpr PerRank kDecoders{3, 2}, kEncoders{1, 1};
 
-// "learner,decoder: 0-1" is one rule for two roles. Returns role -> rule.
+// "learner,decoder: 0-1" is one rule for two roles. Returns role -> rule, without the feeder that the job does not have.
 std::map<std::string, PlacementConfig> split_keys(const JobConfig& job, std::vector<std::string>& reasons) {
   std::map<std::string, PlacementConfig> rules;
-  const auto& known = planned_roles();
+  const std::vector<std::string> known = planned_roles(job);
   for (const auto& [key, rule] : job.cluster.component_placement) {
     for (std::size_t begin = 0; begin <= key.size();) {
       const std::size_t end = std::min(key.find(',', begin), key.size());
       std::string role = key.substr(begin, end - begin);
       role.erase(std::remove(role.begin(), role.end(), ' '), role.end());
       begin = end + 1;
+      if (is_feeder(role) && role != feeder_role(job)) continue;
       if (std::find(known.begin(), known.end(), role) == known.end()) {
         reasons.push_back(fmt::format("cluster.component_placement: unknown role '{}'; roles of a {} job: {}.{}", role,
                                       job.job.kind, join_names(known), did_you_mean(role, known)));
@@ -89,38 +94,37 @@ std::vector<Seat> default_learners(const ClusterSnapshot& cluster) {
   return seats;
 }
 
-// Three decoders per device, two per CPU rank, as far as free cores go; at least elastic min (or one) and at most
-// elastic max.
-std::vector<Seat> default_decoders(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats) {
-  const auto bounds = job.cluster.elastic.find("decoder");
+// Three decoders per device, two per CPU rank, or one encoder, as far as free cores go; at least elastic min (or one) and
+// at most elastic max.
+std::vector<Seat> default_feeders(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats) {
+  const std::string role = feeder_role(job);
+  const PerRank per_rank = role == "encoder" ? kEncoders : kDecoders;
+  const auto bounds = job.cluster.elastic.find(role);
   const ElasticConfig elastic = bounds == job.cluster.elastic.end() ? ElasticConfig{} : bounds->second;
   std::vector<std::int64_t> ranks(cluster.nodes.size()), checkpointers(cluster.nodes.size());
   for (const Seat& seat : seats.at("learner")) ++ranks[static_cast<std::size_t>(seat.node)];
   for (const Seat& seat : seats.at("checkpointer")) ++checkpointers[static_cast<std::size_t>(seat.node)];
-  std::vector<Seat> decoders;
+  std::vector<Seat> feeders;
   for (std::size_t n = 0; n < cluster.nodes.size(); ++n) {
     if (ranks[n] == 0) continue;
     const NodeSnapshot& node = cluster.nodes[n];
     const double taken = learner_cpus(node, ranks[n]) * static_cast<double>(ranks[n]) +
                          checkpointer_cpus(node) * static_cast<double>(checkpointers[n]);
-    const auto free = static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / kDecoderCpus));
-    const std::int64_t wanted = ranks[n] * (node.devices.empty() ? kDecodersPerCpuRank : kDecodersPerDevice);
-    for (std::int64_t i = 0; i < std::min(free, wanted); ++i) decoders.push_back({static_cast<std::int64_t>(n), {}});
+    const auto free = static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / kFeederCpus));
+    const std::int64_t wanted = ranks[n] * (node.devices.empty() ? per_rank.without : per_rank.with_device);
+    for (std::int64_t i = 0; i < std::min(free, wanted); ++i) feeders.push_back({static_cast<std::int64_t>(n), {}});
   }
   const auto least = static_cast<std::size_t>(std::max<std::int64_t>(1, elastic.min));
   const std::int64_t home = seats.at("learner").front().node;
-  while (decoders.size() < least) decoders.push_back({home, {}});
+  while (feeders.size() < least) feeders.push_back({home, {}});
   const auto most = static_cast<std::size_t>(std::max(elastic.max, elastic.min));
-  if (decoders.size() > std::max(most, least)) decoders.resize(std::max(most, least));
-  return decoders;
+  if (feeders.size() > std::max(most, least)) feeders.resize(std::max(most, least));
+  return feeders;
 }
 
 }  // namespace
 
-const std::vector<std::string>& planned_roles() {
-  static const std::vector<std::string> kRoles = {"learner", "decoder", "checkpointer"};
-  return kRoles;
-}
+std::vector<std::string> planned_roles(const JobConfig& job) { return {"learner", feeder_role(job), "checkpointer"}; }
 
 double usable_cpus(const NodeSnapshot& node) { return static_cast<double>(node.cpus) - (node.cpus >= 8 ? 1.0 : 0.25); }
 
@@ -138,7 +142,8 @@ Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::v
   if (seats.count("learner") == 0) seats["learner"] = default_learners(cluster);
   if (seats.count("checkpointer") == 0) seats["checkpointer"] = {Seat{}};
   if (!reasons.empty()) return seats;
-  if (seats.count("decoder") == 0) seats["decoder"] = default_decoders(cluster, job, seats);
+  const std::string feeder = feeder_role(job);
+  if (seats.count(feeder) == 0) seats[feeder] = default_feeders(cluster, job, seats);
   return seats;
 }
 

@@ -19,20 +19,21 @@ struct Seat {
 /// Seats of every role by process rank.
 using Seats = std::map<std::string, std::vector<Seat>>;
 
-/// The roles of a supervised fine-tuning job, in the order of the plan.
-const std::vector<std::string>& planned_roles();
+/// The roles of a supervised fine-tuning job, in the order of the plan: learner, feeder_role(job), checkpointer.
+std::vector<std::string> planned_roles(const JobConfig& job);
 
 /// Resolves `cluster.component_placement` and fills in roles it leaves out: learners on every device, or one per node
-/// where no node has any; decoders beside the learners (default_decoders); one checkpointer on node 0. Every failure
-/// appends one sentence to `reasons`; the result is complete only when none was added.
+/// where no node has any; decoders or encoders beside the learners (default_feeders); one checkpointer on node 0. Every
+/// failure appends one sentence to `reasons`; the result is complete only when none was added.
 Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::vector<std::string>& reasons);
 
 /// Cores of one learner rank: 2 beside a device (1 on small nodes); without devices, half of the node's cores shared
-/// by its ranks, at least 1. Independent of decoders, so that scaling a pool never changes a learner's threads.
+/// by its ranks, at least 1. Independent of the feeders, so that scaling a pool never changes a learner's threads.
 double learner_cpus(const NodeSnapshot& node, std::int64_t ranks_on_node);
 /// 2 on nodes of 16 cores and more, else 1.
 double checkpointer_cpus(const NodeSnapshot& node);
-inline constexpr double kDecoderCpus = 1;
+/// Of one decoder or encoder: its work is serial.
+inline constexpr double kFeederCpus = 1;
 
 /// Cores that actors may use: all but 1 for the node agent, 0.25 below 8 cores.
 double usable_cpus(const NodeSnapshot& node);

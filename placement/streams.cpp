@@ -1,5 +1,7 @@
 #include "placement/streams.h"
 
+#include "placement/feeder.h"
+
 namespace troupe {
 
 namespace {
@@ -16,7 +18,7 @@ std::vector<PlannedStream> plan_streams(const std::vector<PlannedActor>& actors,
   std::vector<PlannedStream> streams;
   for (const PlannedActor& from : actors) {
     for (const PlannedActor& to : actors) {
-      if (from.role == "decoder" && to.role == "learner") {
+      if (is_feeder(from.role) && to.role == "learner") {
         streams.push_back({from.name, to.name, transport_between(from, to), feed_slots, sample_bytes});
       } else if (from.role == "learner" && to.role == "checkpointer") {
         streams.push_back({from.name, to.name, transport_between(from, to), 1, snapshot_bytes});

@@ -111,9 +111,10 @@ std::int64_t codec_bytes(const LatentCodecConfig& codec, std::int64_t bytes_per_
 EncoderCost encoder_cost(const ModelConfig& config, const WindowConfig& window, std::int64_t bytes_per_element) {
   const auto latents = latent_extent(config, window);
   EncoderCost cost;
+  cost.codec_bytes = codec_bytes(config.codec, bytes_per_element);
   cost.bytes =
       bytes_per_element * (elements(t5_params(config.text_encoder)) + elements(clip_params(config.image_encoder))) +
-      codec_bytes(config.codec, bytes_per_element);
+      cost.codec_bytes;
   cost.text_flops = t5_flops(config.text_encoder);
   cost.image_flops = clip_flops(config.image_encoder);
   cost.codec_flops = config.codec.type == "dct" ? dct_flops(config.codec, latents) : vae_flops(config.codec, latents);

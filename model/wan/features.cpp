@@ -149,16 +149,21 @@ at::Tensor FeatureEncoder::first_frame_channels(const at::Tensor& first_frame, s
   return at::cat({mask, latents}, 1);
 }
 
-Batch FeatureEncoder::encode(const Batch& samples) {
+FeatureEncoder::Pictures FeatureEncoder::encode_pictures(const at::Tensor& images) const {
   const c10::NoGradGuard no_grad;
-  const auto video = to_unit_video(batch_tensor(samples, key::kImages), config_.target_height, config_.target_width);
+  const auto video = to_unit_video(images, config_.target_height, config_.target_width);
+  Pictures made{encode_image(video.select(2, 0)), codec_->encode(video).contiguous(), {}};
+  if (config_.dit.concat_first_frame_latent) made.first_frame = first_frame_channels(video.select(2, 0), video.size(2));
+  return made;
+}
+
+Batch FeatureEncoder::encode(const Batch& samples) {
+  const Pictures pictures = encode_pictures(batch_tensor(samples, key::kImages));
   Batch batch;
   batch[key::kContext] = encode_text(batch_tensor(samples, key::kText), batch_tensor(samples, key::kTextMask));
-  batch[key::kClip] = encode_image(video.select(2, 0));
-  batch[key::kCleanLatents] = codec_->encode(video).contiguous();
-  if (config_.dit.concat_first_frame_latent) {
-    batch[key::kFirstFrame] = first_frame_channels(video.select(2, 0), video.size(2));
-  }
+  batch[key::kClip] = pictures.clip;
+  batch[key::kCleanLatents] = pictures.latents;
+  if (pictures.first_frame.defined()) batch[key::kFirstFrame] = pictures.first_frame;
   for (const char* name : {key::kState, key::kAction, key::kActionMask, key::kHasRealAction}) {
     const auto it = samples.find(name);
     if (it != samples.end()) batch[name] = it->second;

@@ -64,6 +64,14 @@ class FeatureEncoder {
   /// Errors: throws c10::Error on a wrong shape or a mask with a hole.
   at::Tensor encode_text(const at::Tensor& ids, const at::Tensor& mask);
 
+  /// What encode() makes of the pictures; first_frame is undefined unless the model concatenates it.
+  struct Pictures {
+    at::Tensor clip, latents, first_frame;
+  };
+  /// Of canvases u8 [B, T, H, W, 3], each sample by itself but for rounding.
+  /// Errors: throws c10::Error on a wrong shape.
+  Pictures encode_pictures(const at::Tensor& images) const;
+
   /// CLIP features [B, 1 + patches, d] of images [B, 3, H, W] in [-1, 1] of any size, in the image encoder's dtype.
   at::Tensor encode_image(const at::Tensor& images_B3HW) const;
 

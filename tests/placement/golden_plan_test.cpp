@@ -54,6 +54,7 @@ JobConfig job_of(const json& c) {
   job.cluster.num_nodes = c.value("num_nodes", job.cluster.num_nodes);
   job.precision.param = c.value("param", job.precision.param);
   job.eval.every = c.value("eval_every", job.eval.every);
+  job.data.features.encode = c.value("encode", job.data.features.encode);
   // Named: the temporary of value() would not outlive the loop's items().
   const json placement = c.value("placement", json::object()), isolation = c.value("isolation", json::object());
   const json groups = c.value("groups", json::object());
@@ -78,7 +79,9 @@ TEST(GoldenPlanTest, EveryCaseGivesItsPlan) {
     const json c = json::parse(read_text(kFolder / (name + ".case.json")));
     const auto cluster = pretend_cluster(c.at("cluster").get<std::string>());
     ASSERT_TRUE(cluster);
-    const auto made = make_plan(*cluster, job_of(c), cost_of(c.at("model")));
+    const JobConfig job = job_of(c);
+    const ModelCost cost = cost_of(c.at("model"));
+    const auto made = make_plan(*cluster, job, job.data.features.encode == "encoder" ? testing::encoders_apart(cost) : cost);
     if (const auto* bad = std::get_if<Infeasible>(&made)) {
       ADD_FAILURE() << bad->reasons.front();
       continue;

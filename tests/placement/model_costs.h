@@ -84,6 +84,13 @@ inline ModelCost cost_14b_lora() {
   return cost;
 }
 
+/// The same with the frozen encoders in encoder actors, not in learners.
+inline ModelCost encoders_apart(ModelCost cost) {
+  cost.decoder_bytes += cost.encoder_bytes;
+  cost.encoder_bytes = 0;
+  return cost;
+}
+
 /// global 8, micro 1, everything else at its default.
 inline JobConfig small_job() {
   JobConfig job;

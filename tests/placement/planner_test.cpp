@@ -53,6 +53,43 @@ TEST(PlannerTest, EveryDeviceGetsALearnerByDefault) {
   for (std::int64_t r = 0; r < 8; ++r)
     EXPECT_EQ(plan.actors[static_cast<std::size_t>(r)].devices, std::vector<std::int64_t>{r});
 }
+TEST(PlannerTest, EncodersTakeThePlaceOfDecodersAndHoldTheFrozenNetworks) {
+  JobConfig job = testing::small_job();
+  job.data.features.encode = "encoder";
+  const ModelCost cost = testing::encoders_apart(testing::cost_5b());
+  const Plan plan = plan_or_fail(cluster_of("8xH200"), job, cost);
+  EXPECT_EQ(count(plan, "decoder"), 0);
+  EXPECT_EQ(count(plan, "encoder"), 8) << "one for each learner rank";
+  EXPECT_EQ(plan.learner_memory.encoder_bytes, 0);
+  for (const PlannedActor& actor : plan.actors) {
+    if (actor.role == "encoder") {
+      EXPECT_EQ(actor.memory_bytes, cost.decoder_bytes);
+      EXPECT_THAT(actor.devices, IsEmpty());
+    }
+  }
+  EXPECT_EQ(std::count_if(plan.streams.begin(), plan.streams.end(),
+                          [](const PlannedStream& s) { return s.from == "encoder/3" && s.slot_bytes > 0; }),
+            8);
+  EXPECT_THAT(plan.warnings, ::testing::Not(::testing::Contains(HasSubstr("feeder: "))));
+}
+TEST(PlannerTest, WhatIsSaidOfTheOtherFeederIsAWarning) {
+  JobConfig job = testing::small_job();
+  job.data.features.encode = "encoder";
+  job.cluster.component_placement["decoder"] = {.node_group = "node", .placement = "0:0-3"};
+  job.cluster.elastic["decoder"] = {.min = 4, .max = 4, .policy = "manual"};
+  const Plan plan = plan_or_fail(cluster_of("cpu16-64G"), job);
+  EXPECT_EQ(count(plan, "decoder"), 0);
+  EXPECT_THAT(plan.warnings, ::testing::Contains(HasSubstr("what cluster says of 'decoder' is not used")));
+  job.data.features.encode = "learner";
+  EXPECT_EQ(count(plan_or_fail(cluster_of("cpu16-64G"), job), "decoder"), 4);
+}
+TEST(PlannerInfeasibleTest, EncoderOnADevice) {
+  JobConfig job = testing::small_job();
+  job.data.features.encode = "encoder";
+  job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0-1"};
+  job.cluster.component_placement["encoder"] = {.node_group = "cluster", .placement = "2"};
+  EXPECT_THAT(reason(cluster_of("4xA100-40G"), job), HasSubstr("encoder/0 is given device 2 of node 0; encoders of this build compute on cores"));
+}
 TEST(PlannerTest, CpuRanksShareANodeAndOversubscriptionIsAWarning) {
   JobConfig job = testing::small_job();
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0:0-1"};

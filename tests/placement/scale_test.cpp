@@ -62,6 +62,23 @@ TEST_F(ScaleTest, FreedRanksAreUsedAgain) {
   const Plan after = scaled(scaled(before, 3), 4);
   EXPECT_EQ(diff(before, after), "~ decoder/1: node 0->1\n~ decoder/1 -> learner/0: transport shm->zmq\n");
 }
+TEST_F(ScaleTest, AnEncoderPoolScalesAndTheDecodersItReplacesDoNot) {
+  cluster_ = *pretend_cluster("2xcpu16-64G");
+  job_ = testing::small_job();
+  job_.data.features.encode = "encoder";
+  job_.cluster.num_nodes = 2;
+  job_.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0"};
+  job_.cluster.component_placement["encoder"] = {.node_group = "node", .placement = "0"};
+  job_.cluster.elastic["encoder"] = {.min = 1, .max = 4, .policy = "manual"};
+  const ModelCost cost = testing::encoders_apart(testing::tiny_cost());
+  const Plan before = std::get<Plan>(make_plan(cluster_, job_, cost));
+  const auto after = scale_pool(before, cluster_, job_, "encoder", 2);
+  ASSERT_TRUE(std::holds_alternative<Plan>(after));
+  EXPECT_EQ(diff(before, std::get<Plan>(after)), "+ encoder/1 on node 1 (node1), 1 cpu, 98.9 MiB\n");
+  EXPECT_EQ(std::get<Plan>(after).streams.size(), before.streams.size() + 1);
+  EXPECT_EQ(refused(before, "encoder", 5), "encoder=5 is above cluster.elastic.encoder.max 4; nearest: encoder=4");
+  EXPECT_THAT(refused(before, "decoder", 2), HasSubstr("there is no pool 'decoder'; elastic pools: encoder."));
+}
 TEST_F(ScaleTest, SameSizeChangesNothing) {
   const Plan before = start("2xcpu16-64G", "0");
   EXPECT_EQ(to_json(before), to_json(scaled(before, 1)));

@@ -10,8 +10,9 @@
 #include "model/io/safetensors.h"
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
-#include "model/wan/predict.h"
+#include "model/wan/unit_video.h"
 #include "model/wan/weights/load_features.h"
+#include "workers/features/encoded_sample.h"
 
 namespace troupe {
 
@@ -48,8 +49,11 @@ std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
 }  // namespace
 
 Result<std::unique_ptr<SftTask>> SftTask::make(const JobConfig& job) {
-  TROUPE_ASSIGN(auto layout, sample_layout(job.data, job.model, static_cast<std::int64_t>(job.data.embodiment.views.size())));
-  TROUPE_ASSIGN(auto features, load_features(job.model, dtype_of(job.precision.encoders), static_cast<std::uint64_t>(job.job.seed)));
+  TROUPE_ASSIGN(auto layout, item_layout(job));
+  std::unique_ptr<CachedEncoder> features;
+  if (!sends_features(job)) {
+    TROUPE_ASSIGN(features, CachedEncoder::make(job));
+  }
   return std::unique_ptr<SftTask>(new SftTask(job, std::move(layout), std::move(features)));
 }
 
@@ -57,7 +61,7 @@ Result<std::map<std::string, std::string>> SftTask::encoder_hashes(const JobConf
   return frozen_content_hashes(job.model, dtype_of(job.precision.encoders), static_cast<std::uint64_t>(job.job.seed));
 }
 
-SftTask::SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<FeatureEncoder> features)
+SftTask::SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<CachedEncoder> features)
     : job_(std::move(job)),
       layout_(std::move(layout)),
       features_(std::move(features)),
@@ -88,8 +92,12 @@ Batch SftTask::collate(const std::vector<Feed::Sample>& samples) const {
   return batch;
 }
 
+Batch SftTask::condition(const Batch& collated) {
+  return features_ ? features_->encode(collated) : encoded_batch(job_, collated);
+}
+
 Result<Batch> SftTask::make_batch(const std::vector<Feed::Sample>& samples, std::size_t real, NoiseMode mode) {
-  Batch batch = features_->encode(collate(samples));
+  Batch batch = condition(collate(samples));
   // before anything else, so that noise is mixed and targets are made in the precision of the parameters
   cast_inputs(batch, dtype_of(job_.precision.param));
   const Batch inputs = make_training_inputs(batch.at(batch_keys::kCleanLatents), batch.at(batch_keys::kAction), positions_of(samples),
@@ -114,7 +122,7 @@ Result<Batch> SftTask::eval_batch(const std::vector<Feed::Sample>& samples, std:
 
 Result<void> SftTask::predict(const Feed::Sample& sample, const Forward& forward, const std::string& file, bool write) {
   const Batch collated = collate({sample});
-  const Batch batch = features_->encode(collated);
+  const Batch batch = condition(collated);
   const auto seed = static_cast<std::uint64_t>(job_.job.seed);
   const std::vector<std::uint64_t> positions{static_cast<std::uint64_t>(sample.position)};
   const at::Tensor& clean = batch.at(batch_keys::kCleanLatents);
@@ -124,14 +132,27 @@ Result<void> SftTask::predict(const Feed::Sample& sample, const Forward& forward
   };
   TROUPE_ASSIGN(const Prediction predicted, troupe::predict(batch, noise_like(clean, rng_stream::eval_video_noise),
                                                             noise_like(actions, rng_stream::eval_action_noise), kEulerSteps, forward));
-  if (!write) return {};
+  return write ? write_prediction(collated, batch, predicted, file) : Result<void>();
+}
+
+Result<void> SftTask::write_prediction(const Batch& collated, const Batch& batch, const Prediction& predicted,
+                                       const std::string& file) const {
+  std::unique_ptr<LatentCodec> own;
+  if (!features_) {
+    TROUPE_ASSIGN(own, load_codec(job_));
+  }
+  const LatentCodec& codec = features_ ? features_->encoder().codec() : *own;
+  const at::Tensor truth =
+      features_ ? to_unit_video(collated.at(batch_keys::kImages), job_.model.target_height, job_.model.target_width)
+                : codec.decode(batch.at(batch_keys::kCleanLatents));
+  const at::Tensor& actions = batch.at(batch_keys::kAction);
   const std::int64_t dims = batch.at(batch_keys::kActionMask)[0][0].sum().item<std::int64_t>();
   const auto used = [&](const at::Tensor& all) { return all[0].narrow(1, 0, dims).to(at::kFloat).contiguous(); };
   const std::vector<std::pair<std::string, at::Tensor>> tensors = {
       {"predicted_actions", used(predicted.actions)},
-      {"predicted_frames", to_frames(features_->codec().decode(predicted.video)[0])},
+      {"predicted_frames", to_frames(codec.decode(predicted.video)[0])},
       {"true_actions", used(actions)},
-      {"true_frames", to_frames(to_unit_video(collated.at(batch_keys::kImages), job_.model.target_height, job_.model.target_width)[0])}};
+      {"true_frames", to_frames(truth[0])}};
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   if (error) return Error{Errc::failed_precondition, fmt::format("{}: {}", file, error.message())};

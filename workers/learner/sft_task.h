@@ -9,19 +9,22 @@
 #include "base/result.h"
 #include "configs/job_config.h"
 #include "model/wan/dit.h"
-#include "model/wan/features.h"
+#include "model/wan/predict.h"
 #include "model/wan/training_inputs.h"
 #include "workers/data/sample.h"
+#include "workers/features/cached_encoder.h"
 #include "workers/learner/task.h"
 
 namespace troupe {
 
 /// Supervised fine-tuning of DreamZero: samples become latents, text and image features (frozen, no gradients), then noisy
-/// inputs and velocity targets whose noise and timesteps are keyed by (seed, position).
+/// inputs and velocity targets whose noise and timesteps are keyed by (seed, position). With data.features.encode encoder the
+/// items have the features already (workers/features/encoded_sample.h) and no frozen network is held.
 class SftTask final : public TrainingTask {
  public:
-  /// Frozen encoders from model.init or job.seed, in precision.encoders (load_features). Errors: those of load_features;
-  /// invalid_argument (a window or canvas that cannot be).
+  /// Frozen encoders from model.init or job.seed, in precision.encoders (load_features), with the cache of
+  /// data.features.cache. Errors: those of load_features and FeatureCache::open; invalid_argument (a window or canvas that
+  /// cannot be).
   static Result<std::unique_ptr<SftTask>> make(const JobConfig& job);
   /// Content hashes of those encoders by name, for manifests; none is kept in memory (frozen_content_hashes).
   static Result<std::map<std::string, std::string>> encoder_hashes(const JobConfig& job);
@@ -30,18 +33,21 @@ class SftTask final : public TrainingTask {
   Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) override;
   Result<Batch> eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) override;
   /// Writes `true_frames`, `predicted_frames` u8 [T,H,W,3] and `true_actions`, `predicted_actions` f32 [A, used dims], Euler with
-  /// 10 steps on the training forward (model/wan/predict.h).
+  /// 10 steps on the training forward (model/wan/predict.h). True frames of encoded items are what the codec makes of their
+  /// latents; the codec is loaded for that call.
   Result<void> predict(const Feed::Sample& sample, const Forward& forward, const std::string& file, bool write) override;
-  std::int64_t resident_bytes() const override { return features_->bytes() + features_->text_cache().bytes(); }
+  std::int64_t resident_bytes() const override { return features_ ? features_->bytes() : 0; }
 
  private:
-  SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<FeatureEncoder> features);
+  SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<CachedEncoder> features);
   Batch collate(const std::vector<Feed::Sample>& samples) const;
+  Batch condition(const Batch& collated);
+  Result<void> write_prediction(const Batch& collated, const Batch& batch, const Prediction& predicted, const std::string& file) const;
   Result<Batch> make_batch(const std::vector<Feed::Sample>& samples, std::size_t real, NoiseMode mode);
 
   const JobConfig job_;
   const SampleLayout layout_;
-  std::unique_ptr<FeatureEncoder> features_;
+  std::unique_ptr<CachedEncoder> features_;  // none with encoded items
   std::shared_ptr<const DitNetwork> network_;
 };
 

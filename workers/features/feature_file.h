@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace troupe {
+
+/// A file of the cache by offsets. Reads may come from any thread; writes from one at a time. Errors name the path.
+class FeatureFile {
+ public:
+  /// Errors: not_found, unavailable.
+  static Result<std::shared_ptr<FeatureFile>> open(const std::string& path);
+  /// Makes a file that must not exist yet. Errors: resource_exhausted, unavailable.
+  static Result<std::shared_ptr<FeatureFile>> create(const std::string& path);
+  /// An existing file, to be changed.
+  static Result<std::shared_ptr<FeatureFile>> open_writable(const std::string& path);
+
+  FeatureFile(const FeatureFile&) = delete;
+  FeatureFile& operator=(const FeatureFile&) = delete;
+  ~FeatureFile();
+
+  const std::string& path() const { return path_; }
+  Result<std::uint64_t> size() const;
+  /// Fills `out` from `offset`; fewer bytes when the file ends before.
+  Result<std::size_t> read_at(std::span<std::byte> out, std::uint64_t offset) const;
+  Result<void> write_at(std::span<const std::byte> bytes, std::uint64_t offset);
+  Result<void> truncate(std::uint64_t size);
+  Result<void> sync();
+  /// Takes the file's lock, which lasts as long as this object and ends with the process. False: another has it.
+  bool try_lock();
+
+ private:
+  FeatureFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  static Result<std::shared_ptr<FeatureFile>> open_with(const std::string& path, int flags);
+
+  std::string path_;
+  int fd_ = -1;
+};
+
+/// Files that are read again and again, the least recently used closed first. Any thread.
+class OpenFeatureFiles {
+ public:
+  explicit OpenFeatureFiles(std::size_t most) : most_(most) {}
+  /// Errors: those of FeatureFile::open.
+  Result<std::shared_ptr<FeatureFile>> get(const std::string& path);
+  void forget(const std::string& path);
+
+ private:
+  const std::size_t most_;
+  std::mutex mutex_;
+  std::list<std::shared_ptr<FeatureFile>> files_;  // most recently used first
+};
+
+}  // namespace troupe
