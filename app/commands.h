@@ -78,7 +78,6 @@ int export_command(const ExportOptions& options);
 
 /// `troupe convert weights SOURCE --to troupe|wan|dreamzero --out DIR`
 struct ConvertOptions {
-  std::string what;               ///< "weights"
   std::string source, out, to = "troupe";
   std::string component = "auto"; ///< auto, dit, text_encoder, image_encoder, vae: what a file without prefixes holds
   std::string model;              ///< 5b, 14b, or a job file: whose keys are expected; empty: by the shapes found

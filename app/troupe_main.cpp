@@ -10,6 +10,7 @@
 #include "app/commands.h"
 #include "app/signals.h"
 #include "app/version.h"
+#include "base/log.h"
 #include "configs/overrides.h"
 #include "configs/suggest.h"
 #include "workers/node/parent_death.h"
@@ -18,7 +19,7 @@ namespace {
 
 using namespace troupe;
 
-const std::vector<std::string> kVerbs = {"run", "plan", "node", "scale", "status", "verify", "doctor", "config", "export", "convert", "eval", "serve"};
+const std::vector<std::string> kVerbs = {"run", "plan", "node", "scale", "status", "verify", "doctor", "config", "export", "convert", "stats", "encode", "bench", "eval", "serve"};
 
 /// "pool=N" as `troupe scale` takes it.
 bool parse_scale(const std::vector<std::string>& words, ScaleOptions& scale) {
@@ -60,6 +61,12 @@ struct CommandLine {
   ConfigOptions config;
   DoctorOptions doctor;
   ConvertOptions convert;
+  ConvertDatasetOptions convert_dataset;
+  CLI::App* convert_verb = nullptr;
+  StatsOptions stats;
+  CLI::Option* stats_json = nullptr;
+  EncodeOptions encode;
+  BenchOptions bench;
   EvalOptions eval;
   ServeOptions serve;
 
@@ -70,6 +77,7 @@ struct CommandLine {
     add_live();
     add_files();
     add_weights();
+    add_datasets();
     add_policies();
     add_host();
   }
@@ -131,8 +139,8 @@ struct CommandLine {
     x->add_option("--out", exported.out, "folder to write")->required();
     x->add_option("--shard-size", exported.shard_bytes, "largest file in bytes")->check(CLI::PositiveNumber);
     x->add_option("--run-root", exported.run_root, "folder of run directories");
-    auto* c = app.add_subcommand("convert", "weights of Wan and DreamZero between layouts, .pth files to safetensors");
-    c->add_option("what", convert.what, "weights")->required()->check(CLI::IsMember({"weights"}));
+    convert_verb = app.add_subcommand("convert", "weights or datasets from one form to another")->require_subcommand(1);
+    auto* c = convert_verb->add_subcommand("weights", "weights of Wan and DreamZero between layouts, .pth files to safetensors");
     c->add_option("source", convert.source, ".pth, .pt or .safetensors file, index, or folder")->required();
     c->add_option("--out", convert.out, "folder to write (not with --check)");
     c->add_option("--to", convert.to, "troupe: one file of plain names; wan: as Wan's folders; dreamzero: full names in shards")
@@ -145,6 +153,57 @@ struct CommandLine {
     c->add_option("--lora-scale", convert.lora_scale, "alpha / rank for --merge-lora");
     c->add_flag("--check", convert.check, "list missing and unexpected keys, write nothing");
     c->add_option("--shard-size", convert.shard_bytes, "largest file in bytes")->check(CLI::PositiveNumber);
+  }
+
+  void add_datasets() {
+    auto* c = convert_verb->add_subcommand("dataset", "LeRobot datasets between v2.x and v3.0, without loss, or re-encoded for training");
+    c->add_option("source,--input_dir", convert_dataset.sources, "dataset folders or owner/name; several are merged")->required();
+    c->add_option("--out,--output_dir", convert_dataset.out, "folder to write; must not exist unless --resume")->required();
+    c->add_option("--to", convert_dataset.to, "v3.0 or v2.1")->check(CLI::IsMember({"v3.0", "v2.1"}));
+    c->add_option("--episode_size", convert_dataset.episode_size, "episodes per data file and per video file")->check(CLI::PositiveNumber);
+    c->add_option("--shard_size", convert_dataset.shard_size, "bytes per data or video file, such as 1GB or 512MiB");
+    c->add_option("--data_file_size_in_mb", convert_dataset.data_file_mb, "MiB per data file, as LeRobot counts them")->check(CLI::PositiveNumber);
+    c->add_option("--video_file_size_in_mb", convert_dataset.video_file_mb, "MiB per video file")->check(CLI::PositiveNumber);
+    c->add_option("--video_mode", convert_dataset.video_mode, "copy packets, reencode, or auto: copy unless --gop is given or streams differ")
+        ->check(CLI::IsMember({"copy", "reencode", "auto"}));
+    c->add_option("--gop", convert_dataset.gop, "re-encode with a key frame every so many pictures")->check(CLI::Range(1, 100000));
+    c->add_option("--codec", convert_dataset.codec, "h264 or av1, of a re-encode");
+    c->add_option("--crf", convert_dataset.crf, "quality of a re-encode")->check(CLI::Range(0, 63));
+    c->add_option("--preset", convert_dataset.preset, "the encoder's preset");
+    c->add_option("--scale", convert_dataset.scale, "WxH of re-encoded pictures");
+    c->add_option("--pix_fmt", convert_dataset.pix_fmt, "of re-encoded pictures");
+    c->add_option("--compression", convert_dataset.compression, "of Parquet files")->check(CLI::IsMember({"zstd", "snappy", "none"}));
+    c->add_option("--row_group", convert_dataset.row_group, "episode, or a number of rows");
+    c->add_option("--jobs", convert_dataset.jobs, "threads (default: one a core)")->check(CLI::Range(1, 1024));
+    c->add_flag("--resume", convert_dataset.resume, "go on with what an interrupted conversion left in --out");
+    c->add_flag("--strict", convert_dataset.strict, "fail on an episode that cannot be read instead of leaving it out");
+    c->add_flag("--index,!--no-index", convert_dataset.index, "write Troupe's index beside the result (default)");
+    c->add_flag("--gear", convert_dataset.gear, "add the metadata files of GEAR");
+    c->add_option("--embodiment-tag", convert_dataset.embodiment_tag, "tag that --gear writes");
+    c->add_option("--verify", convert_dataset.verify, "none; counts: rows and packets; full: every value, packet and picture")
+        ->check(CLI::IsMember({"none", "counts", "full"}));
+    auto* t = app.add_subcommand("stats", "statistics, relative-action statistics and health of a dataset");
+    t->add_option("data", stats.data, "dataset folder or owner/name")->required();
+    t->add_option("--embodiment", stats.embodiment, "robot's name or YAML file (default: every column and camera)");
+    t->add_option("--html", stats.html, "report to write");
+    stats_json = t->add_option("--json", stats.json, "report to write; - or nothing prints it")->expected(0, 1);
+    t->add_flag("--write-metadata", stats.write_metadata, "write stats.json, relative statistics and GEAR's metadata.json");
+    t->add_option("--out", stats.out, "folder for --write-metadata (default: the dataset's meta)");
+    t->add_option("--verify", stats.verify, "index: files and tables; full: decode every picture too")->check(CLI::IsMember({"index", "full"}));
+    t->add_option("--workers", stats.workers, "threads (default: one a core)")->check(CLI::Range(1, 1024));
+    t->add_option("--horizon", stats.horizon, "steps of relative actions")->check(CLI::Range(1, 4096));
+    t->add_option("--relative-keys", stats.relative_keys, "action keys made relative (default: the robot's, else all but grippers)")->delimiter(',');
+    auto* e = app.add_subcommand("encode", "fill data.features.cache with latents and text features");
+    e->add_option("job", encode.job, "job file or embedded recipe")->required();
+    e->add_option("--max-samples", encode.max_samples, "windows encoded at most")->check(CLI::PositiveNumber);
+    e->add_flag("--check", encode.check, "say what is there and what is missing");
+    auto* b = app.add_subcommand("bench", "measure a part of Troupe on this machine");
+    b->add_option("what", bench.what, "loader: from files to batches, without a learner")->required()->check(CLI::IsMember({"loader"}));
+    b->add_option("job", bench.job, "job file, embedded recipe, or a dataset's folder")->required();
+    b->add_option("--samples", bench.samples, "samples measured")->check(CLI::PositiveNumber);
+    b->add_option("--decoders", bench.decoders, "decoder threads (default: one a core)")->check(CLI::Range(1, 1024));
+    b->add_option("--consume-rate", bench.consume_rate, "samples/s taken (default: as fast as they come)")->check(CLI::PositiveNumber);
+    b->add_flag("--json", bench.json, "the result as JSON");
   }
 
   void add_policies() {
@@ -211,7 +270,15 @@ struct CommandLine {
     if (app.got_subcommand("export")) return export_command(exported);
     if (app.got_subcommand("config")) return config_command(config);
     if (app.got_subcommand("doctor")) return doctor_command(doctor);
-    if (app.got_subcommand("convert")) return convert_command(convert);
+    if (app.got_subcommand("convert")) {
+      return convert_verb->got_subcommand("dataset") ? convert_dataset_command(convert_dataset) : convert_command(convert);
+    }
+    if (app.got_subcommand("stats")) {
+      if (stats_json->count() > 0 && stats.json.empty()) stats.json = "-";
+      return stats_command(stats);
+    }
+    if (app.got_subcommand("encode")) return encode_command(encode);
+    if (app.got_subcommand("bench")) return bench_command(bench);
     if (app.got_subcommand("eval")) return eval_command(eval);
     if (app.got_subcommand("serve")) return serve_command(serve);
     if (!parse_scale(scale_words, scale)) {
@@ -232,10 +299,14 @@ int main(int argc, char** argv) {
       std::find(kVerbs.begin(), kVerbs.end(), words[0]) == kVerbs.end()) {
     return unknown_verb(words[0]);
   }
+  if (!words.empty()) log::configure(words[0], "");   // stderr: stdout is for results
   CommandLine line;
   // Overrides (a.b=c, --a.b=c, ~a.b) belong to the job, not to the command line.
-  const bool takes_overrides = !words.empty() && (words[0] == "run" || words[0] == "plan" || words[0] == "config");
-  if (takes_overrides) line.run.overrides = line.plan.overrides = line.config.overrides = split_overrides(words);
+  const bool takes_overrides = !words.empty() && (words[0] == "run" || words[0] == "plan" || words[0] == "config" || words[0] == "encode" || words[0] == "bench");
+  if (takes_overrides) {
+    line.run.overrides = split_overrides(words);
+    line.plan.overrides = line.config.overrides = line.encode.overrides = line.bench.overrides = line.run.overrides;
+  }
   std::reverse(words.begin(), words.end());   // CLI11 takes them last first
   try {
     line.app.parse(words);

@@ -86,6 +86,9 @@ struct ImageConfig {
   double saturation = 0.5;
   double hue = 0.08;
 
+  /// True when training draws something anew for each sample: the place of a crop, or a jitter.
+  bool is_random() const { return crop < 1 || brightness > 0 || contrast > 0 || saturation > 0 || hue > 0; }
+
   template <class V> static void describe(V& v) {
     v.field("height", &ImageConfig::height, "rows of one view after the resize", "pixels", 2, 4096);
     v.field("width", &ImageConfig::width, "columns of one view after the resize", "pixels", 2, 4096);
@@ -101,7 +104,7 @@ struct ImageConfig {
 struct DecoderConfig {
   std::string backend = "cpu";
   std::int64_t open_files = 128;
-  double shared_frames_gib = 1;
+  double shared_frames_gib = 2;
   std::string clip_cache;
   double clip_cache_gib = 20;
 
@@ -129,10 +132,12 @@ struct IndexConfig {
 struct FeaturesConfig {
   std::string encode = "learner";
   std::string cache;
+  std::string keep = "all";
 
   template <class V> static void describe(V& v) {
     v.choice("encode", &FeaturesConfig::encode, "learner: in each learner rank; encoder: in a pool of encoder actors, which take the place of decoders and send latents and text features", {"learner", "encoder"});
-    v.field("cache", &FeaturesConfig::cache, "folder of latents and text features that `troupe encode` fills; empty: none");
+    v.field("cache", &FeaturesConfig::cache, "folder of latents and text features that `troupe encode` fills and training reads and adds to; empty: none");
+    v.choice("keep", &FeaturesConfig::keep, "what the cache holds: all (text, image features and latents; wants data.image without random crop and jitter) or text", {"all", "text"});
   }
 };
 

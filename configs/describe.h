@@ -54,6 +54,7 @@ struct FieldSpec {
 /// A config struct as data: what the YAML reader, the errors, the JSON Schema and docs/config.md are all made from.
 struct StructSpec {
   std::string shorthand;  ///< the field that a bare scalar sets; empty: none
+  bool from_file = false;  ///< a bare scalar names a file with these keys (configs/embodiment_file.h)
   std::vector<FieldSpec> fields;
   std::shared_ptr<const void> defaults;  ///< a default-constructed struct
 
@@ -72,13 +73,14 @@ std::shared_ptr<const StructSpec> make_spec();
 ///   field      a scalar, a list of scalars, with a unit and inclusive bounds where they make sense
 ///   choice     a string out of a fixed set
 ///   group      a nested struct;  list: a vector of structs;  map: string keys to strings or structs
-///   shorthand  names the field that a bare scalar in place of the struct sets
+///   shorthand  names the field that a bare scalar in place of the struct sets;  from_file: the scalar names a file
 template <class S>
 class SpecBuilder {
  public:
   explicit SpecBuilder(StructSpec& spec) : spec_(spec) {}
 
   void shorthand(const char* name) { spec_.shorthand = name; }
+  void from_file() { spec_.from_file = true; }
 
   template <class M>
   void field(const char* name, M S::*member, const char* doc, const char* unit = "",

@@ -30,6 +30,7 @@ struct EmbodimentConfig {
   std::vector<std::int64_t> video_offsets;
 
   template <class V> static void describe(V& v) {
+    v.from_file();
     v.field("tag", &EmbodimentConfig::tag, "embodiment tag as GEAR writes it");
     v.field("id", &EmbodimentConfig::id, "embodiment id put into the batch", "", 0, 65535);
     v.field("views", &EmbodimentConfig::views, "cameras in canvas order: names of `cameras`, modality.json short names, or feature names");

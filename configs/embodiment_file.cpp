@@ -72,10 +72,15 @@ void expand_set(ConfigNode& data, ConfigNode& set, std::size_t index, const std:
 void expand_embodiments(ConfigNode& layer, const std::string& document, bool embedded, Diagnostics& errors) {
   ConfigEntry* data = layer.find("data");
   if (data == nullptr || !data->value.is_map()) return;
-  if (ConfigEntry* own = data->value.find("embodiment"); own != nullptr && own->value.is_scalar()) {
-    auto tree = read_embodiment(own->value, document, embedded, "data.embodiment", errors);
-    if (!tree) errors.mark_bad("data.embodiment");
-    own->value = tree ? std::move(*tree) : ConfigNode::make(ConfigNode::Kind::map, own->value.origin);
+  const auto expand = [&](ConfigNode& node, const std::string& key) {
+    if (!node.is_scalar()) return;
+    auto tree = read_embodiment(node, document, embedded, key, errors);
+    if (!tree) errors.mark_bad(key);
+    node = tree ? std::move(*tree) : ConfigNode::make(ConfigNode::Kind::map, node.origin);
+  };
+  if (ConfigEntry* own = data->value.find("embodiment")) expand(own->value, "data.embodiment");
+  if (ConfigEntry* named = data->value.find("embodiments"); named != nullptr && named->value.is_map()) {
+    for (ConfigEntry& entry : named->value.entries) expand(entry.value, "data.embodiments." + entry.key);
   }
   const ConfigEntry* sets = data->value.find("sets");
   if (sets == nullptr || !sets->value.is_list()) return;

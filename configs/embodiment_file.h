@@ -11,6 +11,7 @@ namespace troupe {
 
 /// Puts embodiment files where a layer of a job names them:
 ///   data.embodiment: NAME            becomes the keys of that file, in place of what weaker layers said
+///   data.embodiments.KEY: NAME       the same for one of several
 ///   data.sets[].embodiment: FILE     adds the file to data.embodiments under its stem, unless data.embodiments has that name
 /// NAME is one of configs/embodiments inside the binary, or a file beside the document that says it (on the command line:
 /// beside the working directory). Such a file holds the keys of EmbodimentConfig.

@@ -1,6 +1,6 @@
 # Whole jobs through the program: what it trains, refuses, survives and answers.
 troupe_library(test_program SOURCES ${CMAKE_SOURCE_DIR}/tests/support/program.cpp)
-foreach(test equal_training resume lora usage bad_data full_disk live recordings)
+foreach(test encode equal_training resume lora usage bad_data full_disk live recordings bench_loader mixture stats)
   troupe_test(app/${test}_test
     DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json
     LABELS integration)
@@ -19,3 +19,8 @@ add_dependencies(app_weights_command_test troupe)
 troupe_test(app/plan_memory_test
   DEPENDS troupe::app troupe::placement troupe::model_shard troupe::comm_collective troupe::workers_checkpoint troupe::workers_learner
   LABELS unit ATEN)
+# `convert dataset`.
+troupe_test(app/convert_dataset_test
+  DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json
+  LABELS integration)
+add_dependencies(app_convert_dataset_test troupe)

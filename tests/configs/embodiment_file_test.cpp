@@ -68,6 +68,12 @@ TEST(EmbodimentFileTest, DatasetsNameTheirOwn) {
   EXPECT_TRUE(differing_keys(job, again).empty());
 }
 
+TEST(EmbodimentFileTest, ListedEmbodimentsMayBeFilesToo) {
+  const JobConfig job = job_of(load(kTiny + "data: {embodiments: {left: oxe_droid}, sets: [{path: a, embodiment: left}]}\n"));
+  EXPECT_EQ(job.data.embodiments.at("left").id, 17);
+  EXPECT_EQ(job.data.sets[0].embodiment, "left");
+}
+
 TEST(EmbodimentFileTest, UnknownNamesAndKeysAreNamed) {
   EXPECT_TRUE(contains(errors_of(load(kTiny + "data: {embodiment: oxe_drod}\n")), "did you mean 'oxe_droid'?"));
   EXPECT_TRUE(contains(errors_of(load(kTiny + "data: {sets: [{path: a, embodiment: nobody}]}\n")),

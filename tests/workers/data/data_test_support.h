@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -39,6 +40,18 @@ inline std::vector<OrderedJson> golden_files(const std::string& kind) {
     found.push_back(OrderedJson::parse(in));
   }
   return found;
+}
+
+/// A top-level part of a golden file; null, which has no items, where the file lacks it.
+inline const OrderedJson& part_of(const OrderedJson& file, const char* name) {
+  static const OrderedJson none;
+  const auto it = file.find(name);
+  return it == file.end() ? none : *it;
+}
+
+/// Whether a golden file has any of these parts: one that has none tests nothing, which is a failure.
+inline bool has_any_part(const OrderedJson& file, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return !part_of(file, name).empty(); });
 }
 
 /// [[first, step, count], ...] written out.
