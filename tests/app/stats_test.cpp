@@ -21,7 +21,7 @@ TEST_F(StatsTest, ASoundDatasetIsATableAndExitZero) {
   const auto end = stats({});
   EXPECT_EQ(end.exit_code, 0) << end.text();
   for (const char* part :
-       {"episodes   5", "observation.images.front", "GOP 12", "observation.state[3]", "q99", "OK: 0 problems"})
+       {"episodes   5", "observation.images.front", "(median 12)", "observation.state[3]", "q99", "OK: 0 problems"})
     EXPECT_THAT(end.out, HasSubstr(part));
 }
 

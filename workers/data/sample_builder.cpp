@@ -9,6 +9,7 @@
 #include "workers/data/language/instruction_choice.h"
 #include "workers/data/language/language.h"
 #include "workers/data/sampling/window.h"
+#include "workers/data/video/nvdec.h"
 
 namespace troupe {
 
@@ -59,6 +60,8 @@ ClipDecoder::Options decoder_options(std::shared_ptr<const Mixture> mixture, con
 
 Result<SampleBuilder> SampleBuilder::make(std::shared_ptr<const Mixture> mixture, const JobConfig& job,
                                           Tokenize tokenize, ReadClip read_clip) {
+  // here, and not as a fault of every clip
+  if (job.data.decoder.backend == "nvdec" && !read_clip) TROUPE_TRY(check_nvdec());
   DataConfig first = job.data;  // all canvases of a mixture have one size
   first.embodiment = mixture->datasets().front()->spec().embodiment;
   TROUPE_ASSIGN(

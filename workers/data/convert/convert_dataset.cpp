@@ -41,7 +41,7 @@ Result<void> check_request(const ConvertDatasetRequest& r) {
         fmt::format(
             "--episode_size {}, --shard_size {}, --row_group {}, file sizes of {} and {} MiB: limits are above 0",
             r.episode_size, r.shard_bytes, r.row_group, r.data_file_mb, r.video_file_mb)};
-  if (r.video == ConvertVideo::reencode) TROUPE_TRY(check_encoding(r.encoding));
+  if (r.video == ConvertVideo::reencode) TROUPE_TRY(FrameEncoder::check(r.encoding));
   std::error_code failed;
   // absolute first: the canonical form of a relative path whose first folder does not exist stays relative
   const fs::path out = fs::weakly_canonical(fs::absolute(r.out), failed);
@@ -246,7 +246,7 @@ Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked)
   const ConvertContext context{request, plan, sources, request.out};
   ConvertDatasetReport report;
   count_output(plan, report);
-  if (report.encoded_files > 0) TROUPE_TRY(check_encoding(request.encoding));
+  if (report.encoded_files > 0) TROUPE_TRY(FrameEncoder::check(request.encoding));
   TROUPE_TRY(make_parent(plan_path(request.out)));
   TROUPE_TRY(fix_plan(request, plan));
   std::error_code absent;

@@ -62,8 +62,7 @@ struct ConvertDatasetReport {
 ///
 /// Errors: not_found (a source), invalid_argument (options that cannot be met; sources that do not match),
 ///         failed_precondition (`out` holds something; resume of another plan), data_loss (a source that cannot be
-/// read;
-///         with `strict` any episode), resource_exhausted (full disk), internal.
+///         read; with `strict` any episode), resource_exhausted (full disk), internal.
 /// Fault points: docs/fault-points.md, convert.*.
 Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& request);
 

@@ -1,8 +1,7 @@
 #pragma once
 
-// Internal to workers/data/convert: one dataset as the converter reads it. Unlike a dataset for training it keeps
-// what it
-// does not understand: unknown keys, extra columns, statistics, discarded episodes.
+// Internal to workers/data/convert: one dataset as the converter reads it. Unlike a dataset for training it keeps what
+// it does not understand: unknown keys, extra columns, statistics, discarded episodes.
 #include <cstdint>
 #include <map>
 #include <memory>

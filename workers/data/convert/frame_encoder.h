@@ -12,14 +12,13 @@
 
 namespace troupe {
 
-/// True when this FFmpeg has an encoder for the settings; else an Error that names what is missing.
-Result<void> check_encoding(const ConvertEncoding& encoding);
-
 /// Codes pictures of one size and format into an MP4 file, picture i at i / fps. One thread, one reference, no
-/// B-frames:
-/// the same pictures give the same bytes. Not thread-safe.
+/// B-frames: the same pictures give the same bytes. Not thread-safe.
 class FrameEncoder {
  public:
+  /// Opens the encoder for a trial (but SVT-AV1). Errors: invalid_argument, with the options that it does not take.
+  static Result<void> check(const ConvertEncoding& encoding);
+
   /// `like` gives size, format and colours of what comes. Errors: invalid_argument, failed_precondition, internal.
   static Result<std::unique_ptr<FrameEncoder>> open(const std::string& path, const ConvertEncoding& encoding,
                                                     const AVFrame& like, FrameRate rate);

@@ -128,6 +128,8 @@ Json json_value(const arrow::Array& array, std::int64_t row) {
       return static_cast<const arrow::Int64Array&>(array).Value(row);
     case arrow::Type::UINT8:
       return static_cast<const arrow::UInt8Array&>(array).Value(row);
+    case arrow::Type::UINT16:
+      return static_cast<const arrow::UInt16Array&>(array).Value(row);
     case arrow::Type::UINT32:
       return static_cast<const arrow::UInt32Array&>(array).Value(row);
     case arrow::Type::UINT64:
@@ -148,6 +150,17 @@ Json json_value(const arrow::Array& array, std::int64_t row) {
       return list_value<arrow::FixedSizeListArray>(array, row);
     case arrow::Type::STRUCT:
       return struct_value(static_cast<const arrow::StructArray&>(array), row);
+    case arrow::Type::DICTIONARY: {
+      const auto& coded = static_cast<const arrow::DictionaryArray&>(array);
+      return json_value(*coded.dictionary(), coded.GetValueIndex(row));
+    }
+    case arrow::Type::TIMESTAMP:
+    case arrow::Type::DATE32:
+    case arrow::Type::DURATION:
+    case arrow::Type::HALF_FLOAT: {
+      const auto value = array.GetScalar(row);
+      return value.ok() ? Json((*value)->ToString()) : Json();
+    }
     default:
       return nullptr;
   }

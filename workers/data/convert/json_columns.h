@@ -33,7 +33,8 @@ class JsonColumnType {
 Result<std::shared_ptr<arrow::Array>> json_array(const std::shared_ptr<arrow::DataType>& type,
                                                  const std::vector<nlohmann::ordered_json>& values);
 
-/// Element `row` as JSON: lists are arrays, structs objects, float32 widened. Types without a JSON form give null.
+/// Element `row` as JSON: lists are arrays, structs objects, float32 widened, times and float16 text. Types without
+/// a JSON form give null.
 nlohmann::ordered_json json_value(const arrow::Array& array, std::int64_t row);
 
 }  // namespace troupe

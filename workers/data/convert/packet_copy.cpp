@@ -29,8 +29,8 @@ Error no_run(const std::string& path, std::int64_t first, std::int64_t count, co
 Result<std::shared_ptr<const PacketTable>> video_packets(const std::string& path) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   TROUPE_ASSIGN(auto table, read_packet_table(path, false, deadline));
-  // the demuxer leaves the size of MPEG-4 part 2 to the decoder
-  if (table->codec->width <= 0 || table->codec->height <= 0) return read_packet_table(path, true, deadline);
+  // the box that describes VP9 in MP4 is written from the pixel format and the profile, which only its pictures tell
+  if (table->codec->codec_id == AV_CODEC_ID_VP9) return read_packet_table(path, true, deadline);
   return table;
 }
 

@@ -51,6 +51,7 @@ Result<Keys> choose_keys(const LerobotDataset& dataset, const std::vector<Vector
 
 struct Window {
   std::int64_t blocks = 0, step = 0;
+  const char* decider = "median";  ///< which episode's length it is made for
   std::int64_t rows() const { return blocks * step * kFramesPerBlock + 1; }
 };
 
@@ -60,9 +61,11 @@ Result<Window> choose_window(const LerobotDataset& dataset) {
   for (const EpisodeRecord& episode : dataset.episodes()) lengths.push_back(episode.length);
   if (lengths.empty()) return Error{Errc::failed_precondition, fmt::format("{}: no episodes", dataset.root())};
   std::sort(lengths.begin(), lengths.end());
-  for (const std::int64_t length : {lengths[(lengths.size() - 1) / 2], lengths.back()}) {
+  const std::pair<const char*, std::int64_t> deciders[] = {{"median", lengths[(lengths.size() - 1) / 2]},
+                                                           {"longest", lengths.back()}};
+  for (const auto& [decider, length] : deciders) {
     for (std::int64_t step = kWidestStep; step >= 1; --step) {
-      const Window window{std::min(kMostBlocks, (length - 1) / (step * kFramesPerBlock)), step};
+      const Window window{std::min(kMostBlocks, (length - 1) / (step * kFramesPerBlock)), step, decider};
       if (window.blocks >= 1) return window;
     }
   }
@@ -71,19 +74,28 @@ Result<Window> choose_window(const LerobotDataset& dataset) {
                            lengths.back(), kFramesPerBlock + 1)};
 }
 
-/// Whether the first episode has pictures of a camera; some datasets list one that was never recorded.
+/// Whether an episode has pictures of a camera; some datasets list one that was never recorded.
 bool has_files(const LerobotDataset& dataset, const std::string& camera) {
-  const auto source = dataset.pictures(0, camera);
-  std::error_code code;
-  return source && std::filesystem::exists(source->path, code);
+  for (std::size_t place = 0; place < dataset.episodes().size(); ++place) {
+    const auto source = dataset.pictures(place, camera);
+    std::error_code code;
+    if (source && std::filesystem::exists(source->path, code)) return true;
+  }
+  return false;
 }
 
-/// The first cameras of one size, at most three. Requires an episode.
+/// The first cameras of one size that have files, at most three. Where none has, they are taken all the same: opening
+/// the dataset then names the files.
 std::vector<const LerobotFeature*> choose_cameras(const LerobotDataset& dataset) {
-  std::vector<const LerobotFeature*> chosen;
+  std::vector<const LerobotFeature*> cameras, chosen;
   for (const LerobotFeature& feature : dataset.info().features) {
-    if (!feature.is_camera() || feature.is_depth || chosen.size() == 3 || !has_files(dataset, feature.name)) continue;
-    if (chosen.empty() || feature.shape == chosen.front()->shape) chosen.push_back(&feature);
+    if (feature.is_camera() && !feature.is_depth) cameras.push_back(&feature);
+  }
+  const auto found = [&](const LerobotFeature* camera) { return has_files(dataset, camera->name); };
+  const bool any = std::any_of(cameras.begin(), cameras.end(), found);
+  for (const LerobotFeature* camera : cameras) {
+    if (chosen.size() == 3 || (any && !found(camera))) continue;
+    if (chosen.empty() || camera->shape == chosen.front()->shape) chosen.push_back(camera);
   }
   return chosen;
 }
@@ -99,7 +111,7 @@ Result<DatasetJob> job_of_dataset(const std::string& path) {
   TROUPE_ASSIGN(const Window window, choose_window(dataset));
   const auto cameras = choose_cameras(dataset);
   if (cameras.empty())
-    return Error{Errc::failed_precondition, fmt::format("{}: no camera with files in meta/info.json", dataset.root())};
+    return Error{Errc::failed_precondition, fmt::format("{}: meta/info.json lists no camera", dataset.root())};
   const auto layout = cameras.size() == 1 ? "single" : cameras.size() == 2 ? "horizontal" : "droid";
 
   std::vector<std::string> views, named, offsets;
@@ -127,8 +139,9 @@ Result<DatasetJob> job_of_dataset(const std::string& path) {
       fmt::join(action.names, ", "), window.blocks, stride, stride, fmt::join(offsets, ", "));
   job.notes = {
       fmt::format("views {} of {} cameras, layout {}", fmt::join(views, ", "), dataset.cameras().size(), layout),
-      fmt::format("window of {} rows: {} pictures a view, {} rows apart, {} actions (median episode decides)",
-                  window.rows(), window.blocks * kFramesPerBlock + 1, window.step, window.blocks * stride),
+      fmt::format("window of {} rows: {} pictures a view, {} rows apart, {} actions ({} episode decides)",
+                  window.rows(), window.blocks * kFramesPerBlock + 1, window.step, window.blocks * stride,
+                  window.decider),
       fmt::format("whole state ({}) and action ({}), pictures 176x320 a view, byte tokenizer, random crop and jitter",
                   state.width, action.width)};
   return job;

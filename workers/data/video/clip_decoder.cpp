@@ -85,9 +85,10 @@ struct ClipDecoder::Request {
   bool blames_clip = true;  ///< the failure is the file's, not the caller's
   std::int64_t group = -1;  ///< that was being decoded
   std::size_t given = 0;    ///< entries of frames that the sink has seen in this attempt
+  bool records = false;     ///< what the sink sees goes into the clip cache, too
 
   Result<void> attempt() {
-    may_retry = false;
+    may_retry = records = false;
     given = 0;
     const auto begin = Clock::now();
     auto opened = state.files.get(path, state.thread, deadline);
@@ -125,6 +126,7 @@ struct ClipDecoder::Request {
     }
     state.counters.cache_misses += static_cast<std::int64_t>(frames.size());
     state.record.clear();
+    records = true;
     const Result<void> done = decode(file);
     if (done && state.record.pictures() == ranks.size()) state.cache->store(*key, state.record);
     return done;
@@ -183,7 +185,7 @@ struct ClipDecoder::Request {
 
   /// Shows a picture to the sink, as often as it is wanted.
   Result<void> give(std::int64_t rank, const Yuv420View& planes) {
-    if (state.cache) state.record.add(planes);
+    if (records) state.record.add(planes);
     for (; given < frames.size() && frames[given] == rank; ++given) {
       if (auto done = sink(given, planes); !done) {
         blames_clip = false;

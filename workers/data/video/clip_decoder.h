@@ -30,7 +30,7 @@ class ClipDecoder {
   struct Options {
     FindPacketTable find_table{};                            ///< asked before a file's own tables are read
     std::int64_t open_files = 128;                           ///< files kept open, with their tables; at least 1
-    std::int64_t shared_frame_bytes = std::int64_t{1} << 30; ///< bound of the pictures kept for a block's samples
+    std::int64_t shared_frame_bytes = std::int64_t{2} << 30; ///< bound of the pictures kept for a block's samples
     std::string backend = "cpu";                             ///< "cpu" or "nvdec"
     std::string clip_cache{};                                ///< folder of decoded clips; empty: none
     std::int64_t clip_cache_bytes = std::int64_t{20} << 30;  ///< bound of that folder, all processes together

@@ -230,7 +230,9 @@ Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& 
   TROUPE_TRY(check_index(c));
   auto table = std::make_shared<PacketTable>();
   const bool from_index = index_tells_order(c.stream);
-  if (inspect) TROUPE_TRY(inspect_stream(c, *table));
+  // the demuxer leaves the size of some codecs (MPEG-4 part 2) to the decoder
+  const bool unknown_size = c.stream->codecpar->width <= 0 || c.stream->codecpar->height <= 0;
+  if (inspect || unknown_size) TROUPE_TRY(inspect_stream(c, *table));
   if (from_index) {
     const auto packets = packets_of_index(c);
     assign_ranks(packets, *table);

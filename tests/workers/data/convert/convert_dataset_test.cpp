@@ -1,12 +1,16 @@
 // What a conversion writes, carries, splits, merges, refuses and leaves out.
+#include <arrow/builder.h>
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 
 #include "tests/workers/data/convert/convert_test_support.h"
 #include "workers/data/convert/episode_stats.h"
 #include "workers/data/convert/frame_encoder.h"
 #include "workers/data/convert/plan.h"
+#include "workers/data/video/clip_decoder.h"
 
 namespace troupe {
 namespace {
@@ -38,6 +42,20 @@ class ConvertDatasetTest : public ::testing::Test {
   ScratchFolder scratch_;
   const std::string toy_ = scratch_ / "toy", out_ = scratch_ / "out";
 };
+
+TEST(JsonValueTest, ColumnsOfOtherWritersKeepTheirValues) {
+  arrow::UInt16Builder small;
+  arrow::StringDictionaryBuilder coded;
+  arrow::TimestampBuilder time(arrow::timestamp(arrow::TimeUnit::SECOND), arrow::default_memory_pool());
+  ASSERT_TRUE(small.Append(65535).ok());
+  for (const char* text : {"a", "b", "a"}) ASSERT_TRUE(coded.Append(text).ok());
+  ASSERT_TRUE(time.Append(86400).ok());
+  EXPECT_EQ(json_value(**small.Finish(), 0), 65535);
+  const auto texts = *coded.Finish();
+  EXPECT_EQ(json_value(*texts, 1), "b");
+  EXPECT_EQ(json_value(*texts, 2), "a");
+  EXPECT_EQ(json_value(**time.Finish(), 0), "1970-01-02 00:00:00");
+}
 
 TEST(PackFilesTest, LeRobotClosesAFileThatWouldReachTheLimit) {
   const std::vector<bool> none(4, false);
@@ -223,6 +241,47 @@ TEST_F(ConvertDatasetTest, AnotherCodecBeginsANewFile) {
   EXPECT_EQ(report.encoded_files, 0);
   EXPECT_EQ(episodes("videos/observation.images.front/file_index"), Json({0, 1, 2}));
   EXPECT_EQ(episodes("videos/observation.images.side/file_index"), Json({0, 0, 0}));
+}
+
+TEST_F(ConvertDatasetTest, SettingsThatTheEncoderRefusesLeaveNothingBehind) {
+  auto request = request_for(toy_, out_);
+  request.video = ConvertVideo::reencode;
+  request.encoding = {.codec = "mpeg4", .crf = 10, .pix_fmt = "rgb24"};
+  const Error error = refused(request);
+  EXPECT_EQ(error.code(), Errc::invalid_argument);
+  EXPECT_THAT(error.message(), HasSubstr("--pix_fmt rgb24"));
+  EXPECT_FALSE(fs::exists(out_));
+}
+
+TEST_F(ConvertDatasetTest, EveryCodecThatMp4HoldsIsCopied) {
+  for (const char* codec : {"mpeg4", "libvpx-vp9", "h264", "hevc", "av1"}) {
+    SCOPED_TRACE(codec);
+    auto request = request_for(toy_, scratch_ / codec + "_v21", DatasetVersion::v21);
+    request.video = ConvertVideo::reencode;
+    request.encoding = {.codec = codec, .gop = 8, .crf = 20};
+    if (!FrameEncoder::check(request.encoding)) {
+      std::printf("SKIPPED %s: this FFmpeg has no encoder\n", codec);
+      continue;
+    }
+    converted(request);
+    auto copy = request_for(request.out, scratch_ / codec + "_v30");
+    copy.verify = ConvertVerify::full;
+    const auto report = converted(copy);
+    EXPECT_EQ(report.encoded_files, 0);
+    EXPECT_TRUE(report.verify_failures.empty()) << report.verify_failures.front();
+    // and training reads it without an index
+    ClipDecoder decoder;
+    const std::string path = copy.out + "/videos/observation.images.front/chunk-000/file-000.mp4";
+    const std::vector<std::int64_t> frames = {0, 3};
+    std::size_t seen = 0;
+    const auto count = [&](std::size_t, const Yuv420View& picture) -> Result<void> {
+      seen += picture.width > 0;
+      return {};
+    };
+    const auto read = decoder.read_yuv(path, frames, count, std::chrono::steady_clock::now() + std::chrono::minutes(1));
+    EXPECT_TRUE(read) << read.error().message();
+    EXPECT_EQ(seen, frames.size());
+  }
 }
 
 TEST_F(ConvertDatasetTest, ReencodingHonoursGopAndSize) {

@@ -5,9 +5,9 @@
 
 #include "tests/support/safetensors_bytes.h"
 #include "tests/workers/data/video/video_test_support.h"
-#include "workers/data/video/clip_decoder.h"
 #include "workers/data/image/color_jitter.h"
 #include "workers/data/image/image_chain.h"
+#include "workers/data/video/clip_decoder.h"
 
 namespace troupe {
 namespace {

@@ -151,6 +151,13 @@ class GoldenStatisticsTest : public GoldenTablesTest {
   std::vector<EpisodeTable> tables_of(const Json& file) {
     TableColumns asked;
     for (const auto& [name, value] : part_of(file, "runtime_statistics").items()) asked.vectors.push_back(name);
+    const Modality modality = read_modality(gr1(), set_.info()).value();
+    for (const auto* keys : {&modality.state, &modality.action}) {
+      for (const VectorKey& key : *keys) {
+        if (std::find(asked.vectors.begin(), asked.vectors.end(), key.column) == asked.vectors.end())
+          asked.vectors.push_back(key.column);
+      }
+    }
     std::vector<EpisodeTable> tables;
     for (std::size_t place = 0; place < set_.episodes().size(); ++place) {
       const EpisodeRecord& record = set_.episodes()[place];

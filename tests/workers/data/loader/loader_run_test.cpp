@@ -154,13 +154,37 @@ TEST_F(LoaderRunTest, TheJobMadeUpForADatasetFindsItsColumns) {
   EXPECT_EQ(e.action_keys, std::vector<std::string>{"arm"});
 }
 
+TEST_F(LoaderRunTest, MissingVideosAreTheDatasetsErrorAndNotTheJobs) {
+  const auto remove_videos = [&](const std::string& name) {
+    std::vector<std::filesystem::path> found;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(folder_ / "data/videos")) {
+      if (file.path().filename().string().starts_with(name)) found.push_back(file.path());
+    }
+    EXPECT_FALSE(found.empty());
+    for (const auto& path : found) std::filesystem::remove(path);
+  };
+  for (const char* name : {"episode_000000", "episode_"}) {  // those of the first episode, then all
+    remove_videos(name);
+    const JobConfig toy = job();
+    EXPECT_EQ(toy.data.embodiment.views.size(), 2u);
+    const auto opened = Mixture::open(toy.data, toy.model);
+    ASSERT_FALSE(opened);
+    EXPECT_THAT(opened.error().message(), HasSubstr("D06"));
+    EXPECT_THAT(opened.error().message(), HasSubstr("episode_000000.mp4"));
+  }
+}
+
 TEST_F(LoaderRunTest, OneLongEpisodeAmongShortOnesIsEnough) {
   const std::string path = folder_ / "data/meta/episodes.jsonl";
-  std::ofstream(path) << R"({"episode_index": 0, "tasks": [], "length": 1})" << "\n"
-                      << R"({"episode_index": 1, "tasks": [], "length": 40})" << "\n"
-                      << R"({"episode_index": 2, "tasks": [], "length": 2})" << "\n";
+  std::ofstream(path) << R"({"episode_index": 0, "tasks": [], "length": 1})"
+                      << "\n"
+                      << R"({"episode_index": 1, "tasks": [], "length": 40})"
+                      << "\n"
+                      << R"({"episode_index": 2, "tasks": [], "length": 2})"
+                      << "\n";
   EXPECT_EQ(job().data.window.macro_stride, 24);
-  std::ofstream(path) << R"({"episode_index": 0, "tasks": [], "length": 8})" << "\n";
+  std::ofstream(path) << R"({"episode_index": 0, "tasks": [], "length": 8})"
+                      << "\n";
   const auto refused = job_of_dataset(folder_ / "data");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("the longest episode has 8 rows"));

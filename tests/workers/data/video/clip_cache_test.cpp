@@ -1,10 +1,12 @@
 #include "workers/data/video/clip_cache.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "tests/workers/data/video/coded_video.h"
 
@@ -54,6 +56,25 @@ TEST_F(ClipCacheTest, AHitGivesThePlainPicturesWithoutACodec) {
   EXPECT_EQ(second.counters().contexts_opened, 0);
   EXPECT_EQ(second.counters().pictures_delivered, 6);
   EXPECT_EQ(clips().size(), 1u);
+}
+
+TEST_F(ClipCacheTest, HitsKeepNothingInMemory) {
+  encode_texture(path_, 60, {.gop = 30});
+  std::vector<std::int64_t> frames(60);
+  std::iota(frames.begin(), frames.end(), 0);
+  const auto in_use = [] {
+    const auto heap = ::mallinfo2();
+    return heap.uordblks + heap.hblkhd;
+  };
+  for (const auto& block : {std::vector<std::int64_t>(), frames}) {  // a hit of the cache; one of shared pictures
+    fs::remove_all(cache_);
+    ClipDecoder decoder(options());
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(yuv_hashes(decoder, path_, frames, block));
+    const std::size_t before = in_use();
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(yuv_hashes(decoder, path_, frames, block));
+    EXPECT_LT(in_use(), before + static_cast<std::size_t>(bytes())) << "40 hits hold less than one clip more";
+    EXPECT_EQ(block.empty() ? decoder.counters().cache_hits : decoder.counters().shared_hits, 41 * 60);
+  }
 }
 
 TEST_F(ClipCacheTest, NamesFollowTheContent) {
