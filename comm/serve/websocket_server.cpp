@@ -156,8 +156,8 @@ class Server final : public WebSocketServer, public SessionHost {
     }
   }
 
-  void enqueue(ConnectionId connection, Outgoing outgoing) {
-    net::post(context_, [this, connection, shared = std::make_shared<Outgoing>(std::move(outgoing))] {
+  void enqueue(ConnectionId connection, OutgoingFrame outgoing) {
+    net::post(context_, [this, connection, shared = std::make_shared<OutgoingFrame>(std::move(outgoing))] {
       const auto found = sessions_.find(connection);
       if (found != sessions_.end()) std::shared_ptr(found->second)->send(std::move(*shared));
     });

@@ -154,7 +154,7 @@ void Session::deliver() {
   if (host_.callbacks().on_message) host_.callbacks().on_message(id_, std::move(message), stream_.got_text());
 }
 
-void Session::send(Outgoing outgoing) {
+void Session::send(OutgoingFrame outgoing) {
   if (ended_ || closing_ || !open_) return;
   if (outgoing.close) closing_ = true;
   queued_bytes_ += outgoing.bytes.size();
@@ -167,7 +167,7 @@ void Session::send(Outgoing outgoing) {
 }
 
 void Session::write_next() {
-  const Outgoing& next = queue_.front();
+  const OutgoingFrame& next = queue_.front();
   if (next.close) {
     arm(write_deadline_, host_.options().close_timeout);
     stream_.async_close(*next.close, [self = shared_from_this()](error_code) { disarm(self->write_deadline_); });

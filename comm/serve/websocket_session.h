@@ -26,7 +26,7 @@ using tcp = net::ip::tcp;
 using beast::error_code;
 
 /// Internal to comm/serve: a frame, or the close that ends a connection.
-struct Outgoing {
+struct OutgoingFrame {
   std::vector<std::byte> bytes;
   bool is_text = false;
   std::optional<websocket::close_reason> close;
@@ -63,7 +63,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void set_admitted() { admitted_ = true; }
 
   void start();
-  void send(Outgoing outgoing);
+  void send(OutgoingFrame outgoing);
   /// Cuts the connection; pending operations end with errors.
   void kill();
 
@@ -92,7 +92,7 @@ class Session : public std::enable_shared_from_this<Session> {
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
   net::steady_timer read_deadline_, write_deadline_;
-  std::deque<Outgoing> queue_;  // the front is being written
+  std::deque<OutgoingFrame> queue_;  // the front is being written
   std::size_t queued_bytes_ = 0;
   bool admitted_ = false, open_ = false, ended_ = false, reading_message_ = false, closing_ = false;
 };

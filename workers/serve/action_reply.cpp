@@ -24,11 +24,11 @@ std::string key_of_column(const PolicyInfo& info, std::int64_t column) {
 
 }  // namespace
 
-Result<ActionKey> parse_action_key(const std::string& text, ActionKey fallback) {
+Result<ActionForm> parse_action_key(const std::string& text, ActionForm fallback) {
   if (text.empty()) return fallback;
-  if (text == "array") return ActionKey::array;
-  if (text == "actions") return ActionKey::actions;
-  if (text == "keys") return ActionKey::keys;
+  if (text == "array") return ActionForm::array;
+  if (text == "actions") return ActionForm::actions;
+  if (text == "keys") return ActionForm::keys;
   return Error{Errc::invalid_argument, fmt::format("--action-key {}: want array, actions or keys", text)};
 }
 
@@ -70,13 +70,13 @@ WireMap arrays_by_key(const ActionChunk& chunk, const PolicyInfo& info, const st
   return map;
 }
 
-WireValue action_reply(const ActionChunk& chunk, const PolicyInfo& info, ActionKey form) {
+WireValue action_reply(const ActionChunk& chunk, const PolicyInfo& info, ActionForm form) {
   switch (form) {
-    case ActionKey::array:
+    case ActionForm::array:
       return whole_array(chunk);
-    case ActionKey::actions:
+    case ActionForm::actions:
       return WireMap{{"actions", whole_array(chunk)}};
-    case ActionKey::keys:
+    case ActionForm::keys:
       return arrays_by_key(chunk, info, "action.");
   }
   return {};

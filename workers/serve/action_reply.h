@@ -10,14 +10,14 @@
 namespace troupe {
 
 /// In which form a reply carries actions (`--action-key`).
-enum class ActionKey : std::uint8_t {
+enum class ActionForm : std::uint8_t {
   array,    ///< one bare array f32 [rows, width]
   actions,  ///< a map with that array under `actions`
   keys,     ///< a map with an array f32 [rows, width of the key] under `action.<key>`
 };
 
 /// "" gives `fallback`. Errors: invalid_argument (another word).
-Result<ActionKey> parse_action_key(const std::string& text, ActionKey fallback);
+Result<ActionForm> parse_action_key(const std::string& text, ActionForm fallback);
 
 /// Whether a chunk is what PolicyInfo promises: rows, width, every value finite. A robot never gets anything else, and
 /// never zeros in place of a key. Errors: internal (what was found, at which row and key).
@@ -30,6 +30,6 @@ NdArray whole_array(const ActionChunk& chunk);
 WireMap arrays_by_key(const ActionChunk& chunk, const PolicyInfo& info, const std::string& prefix);
 
 /// The reply in that form.
-WireValue action_reply(const ActionChunk& chunk, const PolicyInfo& info, ActionKey form);
+WireValue action_reply(const ActionChunk& chunk, const PolicyInfo& info, ActionForm form);
 
 }  // namespace troupe

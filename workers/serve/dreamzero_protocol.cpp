@@ -8,7 +8,7 @@ namespace {
 
 class DreamzeroProtocol final : public WebSocketProtocol {
  public:
-  DreamzeroProtocol(const PolicyInfo& info, ActionKey form) : info_(info), form_(form) {}
+  DreamzeroProtocol(const PolicyInfo& info, ActionForm form) : info_(info), form_(form) {}
 
   std::vector<std::byte> metadata() const override {
     std::int64_t external = 0;
@@ -35,7 +35,7 @@ class DreamzeroProtocol final : public WebSocketProtocol {
 
  private:
   const PolicyInfo info_;
-  const ActionKey form_;
+  const ActionForm form_;
 };
 
 }  // namespace
@@ -50,7 +50,7 @@ std::string action_space_of(const PolicyInfo& info) {
   return info.action.empty() ? std::string() : short_name(info.action.front().name);
 }
 
-std::unique_ptr<WebSocketProtocol> make_dreamzero_protocol(const PolicyInfo& info, ActionKey form) {
+std::unique_ptr<WebSocketProtocol> make_dreamzero_protocol(const PolicyInfo& info, ActionForm form) {
   return std::make_unique<DreamzeroProtocol>(info, form);
 }
 

@@ -21,7 +21,7 @@ std::string session_of(const RepPeer& peer) {
 
 class GrootFront final : public PolicyFront {
  public:
-  GrootFront(const PolicyFrontOptions& options, std::unique_ptr<PolicyService> service, std::optional<ActionKey> form)
+  GrootFront(const PolicyFrontOptions& options, std::unique_ptr<PolicyService> service, std::optional<ActionForm> form)
       : options_(options), service_(std::move(service)), protocol_(service_->info(), form) {
     limits_.bytes = options_.max_request_bytes;
   }
@@ -132,10 +132,10 @@ class GrootFront final : public PolicyFront {
 
 Result<std::unique_ptr<PolicyFront>> start_groot_front(const PolicyFrontOptions& options,
                                                        std::unique_ptr<PolicyService> service) {
-  std::optional<ActionKey> form;
+  std::optional<ActionForm> form;
   if (!options.action_key.empty()) {
-    TROUPE_ASSIGN(form, parse_action_key(options.action_key, ActionKey::keys));
-    if (form == ActionKey::array)
+    TROUPE_ASSIGN(form, parse_action_key(options.action_key, ActionForm::keys));
+    if (form == ActionForm::array)
       return Error{Errc::invalid_argument, "--action-key array: a GR00T reply is a map; want actions or keys"};
   }
   auto front = std::make_unique<GrootFront>(options, std::move(service), form);

@@ -163,10 +163,10 @@ std::vector<std::byte> GrootProtocol::action_reply(const GrootRequest& request,
                                                    const std::vector<ActionChunk>& chunks) const {
   std::vector<WireMap> rows;
   for (const ActionChunk& chunk : chunks) {
-    if (form_ == ActionKey::actions) {
+    if (form_ == ActionForm::actions) {
       rows.push_back({{"actions", whole_array(chunk)}});
     } else {
-      rows.push_back(arrays_by_key(chunk, info_, form_ == ActionKey::keys || request.is_flat ? "action." : ""));
+      rows.push_back(arrays_by_key(chunk, info_, form_ == ActionForm::keys || request.is_flat ? "action." : ""));
     }
   }
   WireMap actions = request.is_batched ? stack(std::move(rows)) : std::move(rows.front());

@@ -33,7 +33,7 @@ struct GrootRequest {
 class GrootProtocol {
  public:
   /// `form` nothing: names as the client's. array is refused by start_front.
-  GrootProtocol(const PolicyInfo& info, std::optional<ActionKey> form) : info_(info), form_(form) {}
+  GrootProtocol(const PolicyInfo& info, std::optional<ActionForm> form) : info_(info), form_(form) {}
 
   /// Reads endpoint and token, and of get_action the observations once the token was found right. Errors:
   /// invalid_argument.
@@ -54,7 +54,7 @@ class GrootProtocol {
   Result<void> read_rows(WireMap observation, GrootRequest& request) const;
 
   const PolicyInfo info_;
-  const std::optional<ActionKey> form_;
+  const std::optional<ActionForm> form_;
 };
 
 }  // namespace troupe

@@ -14,7 +14,7 @@ WireMap widths(const std::vector<PolicyVector>& vectors) {
 
 class OpenpiProtocol final : public WebSocketProtocol {
  public:
-  OpenpiProtocol(const PolicyInfo& info, ActionKey form) : info_(info), form_(form) {}
+  OpenpiProtocol(const PolicyInfo& info, ActionForm form) : info_(info), form_(form) {}
 
   std::vector<std::byte> metadata() const override {
     WireArray views;
@@ -44,12 +44,12 @@ class OpenpiProtocol final : public WebSocketProtocol {
 
  private:
   const PolicyInfo info_;
-  const ActionKey form_;
+  const ActionForm form_;
 };
 
 }  // namespace
 
-std::unique_ptr<WebSocketProtocol> make_openpi_protocol(const PolicyInfo& info, ActionKey form) {
+std::unique_ptr<WebSocketProtocol> make_openpi_protocol(const PolicyInfo& info, ActionForm form) {
   return std::make_unique<OpenpiProtocol>(info, form);
 }
 

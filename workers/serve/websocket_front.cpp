@@ -69,10 +69,10 @@ class WebSocketFront final : public PolicyFront {
   Result<void> choose_protocol() {
     const PolicyInfo& info = service_->info();
     if (options_.protocol == "dreamzero") {
-      TROUPE_ASSIGN(const ActionKey form, parse_action_key(options_.action_key, ActionKey::array));
+      TROUPE_ASSIGN(const ActionForm form, parse_action_key(options_.action_key, ActionForm::array));
       protocol_ = make_dreamzero_protocol(info, form);
     } else {
-      TROUPE_ASSIGN(const ActionKey form, parse_action_key(options_.action_key, ActionKey::actions));
+      TROUPE_ASSIGN(const ActionForm form, parse_action_key(options_.action_key, ActionForm::actions));
       protocol_ = make_openpi_protocol(info, form);
     }
     return {};

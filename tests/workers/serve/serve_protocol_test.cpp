@@ -74,9 +74,9 @@ TEST(GoldenDreamzeroProtocolTest, RequestsAreRead) {
 TEST(GoldenDreamzeroProtocolTest, RepliesAreWrittenByteForByte) {
   EXPECT_EQ(make_dreamzero_protocol(fixture_info())->metadata(), fixture("dreamzero_config.bin"));
   EXPECT_EQ(make_dreamzero_protocol(fixture_info())->reply(counted(), {}), fixture("dreamzero_reply_array.bin"));
-  EXPECT_EQ(make_dreamzero_protocol(fixture_info(), ActionKey::actions)->reply(counted(), {}),
+  EXPECT_EQ(make_dreamzero_protocol(fixture_info(), ActionForm::actions)->reply(counted(), {}),
             fixture("dreamzero_reply_actions.bin"));
-  EXPECT_EQ(make_dreamzero_protocol(fixture_info(), ActionKey::keys)->reply(counted(), {}),
+  EXPECT_EQ(make_dreamzero_protocol(fixture_info(), ActionForm::keys)->reply(counted(), {}),
             fixture("dreamzero_reply_keys.bin"));
 }
 
@@ -218,7 +218,7 @@ TEST(ActionReplyTest, AChunkThatIsNotWhatThePolicyPromisedIsAnError) {
   ActionChunk bad = counted();
   bad.values[15] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(check_chunk(bad, fixture_info()).error().message(), "the policy gave nan for gripper_position in row 1");
-  EXPECT_FALSE(parse_action_key("zeros", ActionKey::array));
+  EXPECT_FALSE(parse_action_key("zeros", ActionForm::array));
 }
 
 TEST(FrameBufferTest, TheOldestIsRepeatedInFront) {

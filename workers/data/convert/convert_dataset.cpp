@@ -106,7 +106,7 @@ Result<void> do_task(const ConvertContext& context, std::size_t t, ConvertJourna
   const PlannedTask& task = context.plan.tasks[t];
   JsonDoc entry = {{"bytes", JsonDoc::array()}};
   RowReader rows;
-  for (const PlannedFile& file : task.files) {
+  for (const PlannedOutput& file : task.files) {
     TROUPE_TRY(task.camera < 0 ? write_table_file(context, file, rows, entry)
                                : write_video_file(context, task.camera, file, entry));
     std::error_code failed;
@@ -170,7 +170,7 @@ void count_output(const ConvertPlan& plan, ConvertDatasetReport& report) {
   report.left_out = plan.left_out;
   report.notes = plan.notes;
   for (const PlannedTask& task : plan.tasks) {
-    for (const PlannedFile& file : task.files) {
+    for (const PlannedOutput& file : task.files) {
       ++(task.camera < 0 ? report.data_files : report.video_files);
       report.encoded_files += file.encode ? 1 : 0;
     }

@@ -110,7 +110,7 @@ EpisodePlaces places_of(const ConvertPlan& plan) {
   out.table.resize(plan.episodes.size());
   out.cameras.assign(plan.cameras.size(), out.table);
   for (const PlannedTask& task : plan.tasks) {
-    for (const PlannedFile& f : task.files) {
+    for (const PlannedOutput& f : task.files) {
       std::int64_t at = 0;
       for (std::size_t i = f.first; i < f.first + f.count; ++i) {
         if (task.camera < 0) {

@@ -9,7 +9,7 @@ OutputStats::OutputStats(const ConvertContext& context, std::vector<DatasetSourc
   for (std::size_t t = 0; t < context.plan.tasks.size(); ++t) {
     const PlannedTask& task = context.plan.tasks[t];
     Stream& stream = streams_[static_cast<std::size_t>(task.camera + 1)];
-    for (const PlannedFile& file : task.files) {
+    for (const PlannedOutput& file : task.files) {
       for (std::size_t i = file.first; i < file.first + file.count; ++i) stream.task_of[i] = t;
     }
   }

@@ -121,7 +121,7 @@ void plan_files(const ConvertDatasetRequest& request, ConvertPlan& plan, int cam
   for (const PlannedEpisode& e : plan.episodes)
     size.push_back(camera < 0 ? e.bytes : e.spans[static_cast<std::size_t>(camera)].bytes);
   std::int64_t n = 0;
-  std::vector<PlannedFile> files;
+  std::vector<PlannedOutput> files;
   for (const auto& [first, last] :
        pack_files(size, forced_breaks(request, plan, camera), limits_of(request, camera >= 0))) {
     const auto [chunk, file] = place_of_file(n++);
@@ -183,7 +183,7 @@ std::string plan_text(const ConvertDatasetRequest& request, const std::vector<Da
     const PlannedTask& task = plan.tasks[t];
     JsonDoc json = {{"kind", task.camera < 0 ? "table" : "video"}, {"files", JsonDoc::array()}};
     if (task.camera >= 0) json["camera"] = plan.cameras[static_cast<std::size_t>(task.camera)];
-    for (const PlannedFile& f : task.files)
+    for (const PlannedOutput& f : task.files)
       json["files"].push_back({{"path", f.path}, {"first", f.first}, {"count", f.count}, {"encode", f.encode}});
     text += (t == 0 ? "\n" : ",\n") + json.dump();
   }

@@ -35,7 +35,7 @@ struct PlannedEpisode {
 };
 
 /// One file of the output: episodes [first, first + count).
-struct PlannedFile {
+struct PlannedOutput {
   std::string path;                  ///< relative to the output
   std::int64_t chunk = 0, file = 0;  ///< v3.0
   std::size_t first = 0, count = 0;
@@ -45,7 +45,7 @@ struct PlannedFile {
 /// What one thread does and the journal records: files of one kind.
 struct PlannedTask {
   int camera = -1;  ///< -1: tables
-  std::vector<PlannedFile> files;
+  std::vector<PlannedOutput> files;
 };
 
 struct ConvertPlan {

@@ -17,7 +17,7 @@ using Found = std::vector<std::string>;
 /// A failure to read the output is a finding; of the source too: it was readable before.
 void note(Found& found, const Error& error) { found.push_back(error.message()); }
 
-Result<void> verify_rows(const ConvertContext& context, const PlannedFile& file, const std::string& path,
+Result<void> verify_rows(const ConvertContext& context, const PlannedOutput& file, const std::string& path,
                          Found& found) {
   RowReader source, written;
   std::int64_t row = 0;
@@ -41,7 +41,7 @@ Result<void> verify_rows(const ConvertContext& context, const PlannedFile& file,
   return {};
 }
 
-Result<void> verify_table(const ConvertContext& context, const PlannedFile& file, Found& found) {
+Result<void> verify_table(const ConvertContext& context, const PlannedOutput& file, Found& found) {
   const std::string path = context.out + "/" + file.path;
   TROUPE_ASSIGN(const auto reader, open_parquet(path));
   std::int64_t want = 0;
@@ -111,7 +111,7 @@ class SpanCheck {
   std::int64_t at_;
 };
 
-Result<void> verify_video(const ConvertContext& context, std::size_t camera, const PlannedFile& file, Found& found) {
+Result<void> verify_video(const ConvertContext& context, std::size_t camera, const PlannedOutput& file, Found& found) {
   const std::string path = context.out + "/" + file.path;
   TROUPE_ASSIGN(const auto table, video_packets(path));
   std::int64_t want = 0;
@@ -144,11 +144,11 @@ Result<void> verify_video(const ConvertContext& context, std::size_t camera, con
 Result<std::vector<std::string>> verify_output(const ConvertContext& context) {
   struct Item {
     int camera;
-    const PlannedFile* file;
+    const PlannedOutput* file;
   };
   std::vector<Item> items;
   for (const PlannedTask& task : context.plan.tasks) {
-    for (const PlannedFile& file : task.files) items.push_back({task.camera, &file});
+    for (const PlannedOutput& file : task.files) items.push_back({task.camera, &file});
   }
   std::vector<Found> found(items.size());
   TROUPE_TRY(run_parallel(

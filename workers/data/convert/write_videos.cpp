@@ -14,7 +14,7 @@ namespace {
 /// The episodes of one camera in one file, one after the other.
 class VideoJob {
  public:
-  VideoJob(const ConvertContext& context, int camera, const PlannedFile& file)
+  VideoJob(const ConvertContext& context, int camera, const PlannedOutput& file)
       : context_(context), camera_(static_cast<std::size_t>(camera)), file_(file) {}
 
   Result<std::int64_t> copy(const std::string& path) {
@@ -88,14 +88,14 @@ class VideoJob {
 
   const ConvertContext& context_;
   std::size_t camera_;
-  const PlannedFile& file_;
+  const PlannedOutput& file_;
   std::string source_;
   std::shared_ptr<const PacketTable> table_;
 };
 
 }  // namespace
 
-Result<void> write_video_file(const ConvertContext& context, int camera, const PlannedFile& file, JsonDoc& entry) {
+Result<void> write_video_file(const ConvertContext& context, int camera, const PlannedOutput& file, JsonDoc& entry) {
   const std::string path = context.out + "/" + file.path;
   TROUPE_TRY(make_parent(path));
   VideoJob job(context, camera, file);
