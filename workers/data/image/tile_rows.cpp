@@ -185,14 +185,14 @@ void narrow_avx512(const PlaneRow& source, const ColumnPlan& plan, const PlaneRo
 }
 
 /// Words to packed bytes, four pixels at a time. Stores are 16 bytes of which 12 count; the next overwrites the rest,
-/// so the last four pixels are left to place_plain.
+/// so the last pixels, up to five, are left to place_plain: four more bytes are two pixels.
 template <int kRepeat>
 TROUPE_AVX2 void place_avx2(const std::uint32_t* pixels, std::int64_t width, std::uint8_t* out) {
   const __m128i once = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
   const __m128i first = _mm_setr_epi8(0, 1, 2, 0, 1, 2, 4, 5, 6, 4, 5, 6, -1, -1, -1, -1);
   const __m128i second = _mm_setr_epi8(8, 9, 10, 8, 9, 10, 12, 13, 14, 12, 13, 14, -1, -1, -1, -1);
   std::int64_t x = 0;
-  for (; x + 4 < width; x += 4) {
+  for (; x + 6 <= width; x += 4) {
     const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(pixels + x));
     std::uint8_t* to = out + 3 * kRepeat * x;
     if constexpr (kRepeat == 1) {
