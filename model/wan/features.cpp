@@ -157,10 +157,9 @@ FeatureEncoder::Pictures FeatureEncoder::encode_pictures(const at::Tensor& image
   return made;
 }
 
-Batch FeatureEncoder::encode(const Batch& samples) {
-  const Pictures pictures = encode_pictures(batch_tensor(samples, key::kImages));
+Batch feature_batch(const Batch& samples, at::Tensor context, const FeatureEncoder::Pictures& pictures) {
   Batch batch;
-  batch[key::kContext] = encode_text(batch_tensor(samples, key::kText), batch_tensor(samples, key::kTextMask));
+  batch[key::kContext] = std::move(context);
   batch[key::kClip] = pictures.clip;
   batch[key::kCleanLatents] = pictures.latents;
   if (pictures.first_frame.defined()) batch[key::kFirstFrame] = pictures.first_frame;
@@ -169,6 +168,12 @@ Batch FeatureEncoder::encode(const Batch& samples) {
     if (it != samples.end()) batch[name] = it->second;
   }
   return batch;
+}
+
+Batch FeatureEncoder::encode(const Batch& samples) {
+  const Pictures pictures = encode_pictures(batch_tensor(samples, key::kImages));
+  at::Tensor context = encode_text(batch_tensor(samples, key::kText), batch_tensor(samples, key::kTextMask));
+  return feature_batch(samples, std::move(context), pictures);
 }
 
 }  // namespace troupe

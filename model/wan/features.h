@@ -99,4 +99,8 @@ class FeatureEncoder {
   TextFeatureCache cache_;
 };
 
+/// The batch that FeatureEncoder::encode returns, of features made before: context, pictures, and what samples has of
+/// state, action, action_mask and has_real_action.
+Batch feature_batch(const Batch& samples, at::Tensor context, const FeatureEncoder::Pictures& pictures);
+
 }  // namespace troupe

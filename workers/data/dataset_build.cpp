@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "workers/data/dataset_statistics.h"
 #include "workers/data/episode_check.h"
-#include "workers/data/index/parallel_for.h"
 #include "workers/data/index/video_survey.h"
 #include "workers/data/sampling/window.h"
 

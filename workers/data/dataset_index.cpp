@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "workers/data/index/index_folder.h"
-#include "workers/data/index/parallel_for.h"
 
 namespace troupe {
 

@@ -14,11 +14,4 @@ void make_relative(std::span<T> actions, std::span<const T> states, std::size_t 
   for (std::size_t i = 0; i < actions.size(); ++i) actions[i] -= states[i / block * width + i % width];
 }
 
-/// The inverse: adds the reference state of each block.
-template <class T>
-void make_absolute(std::span<T> actions, std::span<const T> states, std::size_t width, std::int64_t horizon) {
-  const std::size_t block = static_cast<std::size_t>(horizon) * width;
-  for (std::size_t i = 0; i < actions.size(); ++i) actions[i] += states[i / block * width + i % width];
-}
-
 }  // namespace troupe

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/parallel.h"
 #include "workers/data/exact_series.h"
-#include "workers/data/index/parallel_for.h"
 
 namespace troupe {
 

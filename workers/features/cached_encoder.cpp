@@ -196,16 +196,8 @@ Batch CachedEncoder::encode(const Batch& samples) {
   if (!cache_) return encoder_->encode(samples);
   const c10::NoGradGuard no_grad;
   const Pictures pictures = encode_batch_pictures(batch_tensor(samples, key::kImages));
-  Batch batch;
-  batch[key::kContext] = encode_texts(batch_tensor(samples, key::kText), batch_tensor(samples, key::kTextMask));
-  batch[key::kClip] = pictures.clip;
-  batch[key::kCleanLatents] = pictures.latents;
-  if (pictures.first_frame.defined()) batch[key::kFirstFrame] = pictures.first_frame;
-  for (const char* name : {key::kState, key::kAction, key::kActionMask, key::kHasRealAction}) {
-    const auto it = samples.find(name);
-    if (it != samples.end()) batch[name] = it->second;
-  }
-  return batch;
+  at::Tensor context = encode_texts(batch_tensor(samples, key::kText), batch_tensor(samples, key::kTextMask));
+  return feature_batch(samples, std::move(context), pictures);
 }
 
 }  // namespace troupe

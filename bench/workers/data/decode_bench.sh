@@ -24,8 +24,7 @@ done
 [ -x "$bench" ] || { echo "decode_bench: $bench is not there; build it with scripts/build release bench_data_decode" >&2; exit 2; }
 cd "$root"
 if [ "$python" = yes ]; then
-  python=$(bench/support/python_env.sh build/python-env torch==2.11.0 torchvision==0.26.0 torchcodec==0.11.0 nvidia-npp==13.0.1.2 \
-    av==18.0.0)
+  python=$(bench/support/python_env.sh build/python-env $(cat bench/workers/data/python_packages.txt))
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

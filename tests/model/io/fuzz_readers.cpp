@@ -19,15 +19,14 @@
 #include "model/io/pth_reader.h"
 #include "model/io/safetensors.h"
 #include "model/io/weight_index.h"
+#include "tests/support/byte_changes.h"
 #include "tests/support/pth_bytes.h"
 
 namespace {
 
 using namespace troupe;           // NOLINT: a program of its own
 using namespace troupe::testing;  // NOLINT
-using Random = std::mt19937_64;
-
-std::size_t below(Random& random, std::size_t limit) { return limit == 0 ? 0 : random() % limit; }
+using Random = FuzzRandom;
 
 /// A file in memory that can be opened by path.
 class MemoryFile {
@@ -155,36 +154,20 @@ const std::vector<std::string>& dictionary() {
 void change_once(Random& random, std::string& bytes, const std::string& other) {
   const std::size_t at = below(random, bytes.size() + 1);
   switch (below(random, 9)) {
-    case 0:
-      if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(random, 8)));
-      return;
-    case 1:
-      if (at < bytes.size()) bytes[at] = static_cast<char>(random());
-      return;
-    case 2:
-      bytes.insert(at, 1 + below(random, 4), static_cast<char>(random()));
-      return;
-    case 3:
-      bytes.erase(at, 1 + below(random, 16));
-      return;
-    case 4:
-      bytes.insert(at, bytes.substr(below(random, bytes.size() + 1), below(random, 64)));
-      return;
-    case 5:
-      bytes.insert(at, dictionary()[below(random, dictionary().size())]);
-      return;
-    case 6: {  // a number at the edge of its range
+    case 0: {  // a number at the edge of its range
       static const std::uint64_t edges[] = {
           0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, ~0ULL, 1ULL << 63};
       const auto text = little(edges[below(random, std::size(edges))], std::size_t{1} << below(random, 4));
       bytes.replace(std::min(at, bytes.size()), text.size(), text);
       return;
     }
-    case 7:
+    case 1:
       bytes.resize(at);
       return;
+    case 2:
+      return splice_bytes(random, bytes, other);
     default:
-      bytes.replace(at, below(random, 32), other.substr(below(random, other.size() + 1), below(random, 64)));
+      change_bytes(random, bytes, dictionary());
   }
 }
 

@@ -13,12 +13,12 @@
 #include <thread>
 
 #include "base/fault.h"
+#include "base/parallel.h"
 #include "workers/data/convert/finished_file.h"
 #include "workers/data/convert/frame_encoder.h"
 #include "workers/data/convert/gear.h"
 #include "workers/data/convert/journal.h"
 #include "workers/data/convert/metadata.h"
-#include "workers/data/convert/parallel.h"
 #include "workers/data/convert/plan.h"
 #include "workers/data/convert/verify.h"
 #include "workers/data/convert/write_files.h"
@@ -131,8 +131,8 @@ Result<void> do_tasks(const ConvertContext& context, ConvertJournal& journal, Co
   std::mutex mutex;
   auto done = report.reused;
   const auto all = static_cast<std::int64_t>(context.plan.tasks.size());
-  return run_parallel(static_cast<std::size_t>(context.request.jobs), open.size(),
-                      [&](std::size_t, std::size_t i) -> Result<void> {
+  return try_parallel_for(open.size(), context.request.jobs,
+                          [&](std::size_t, std::size_t i) -> Result<void> {
                         TROUPE_TRY(do_task(context, open[i], journal));
                         const std::lock_guard lock(mutex);
                         ++done;

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "workers/data/convert/packet_copy.h"
-#include "workers/data/convert/parallel.h"
 
 namespace troupe {
 
@@ -184,7 +184,7 @@ Result<std::vector<ScannedEpisode>> scan_episodes(std::vector<DatasetSource>& so
     for (std::size_t c = 0; c < source.cameras.size(); ++c) camera_stats[i][c] = stats.contains(source.cameras[c]);
   }
   const std::size_t blocks = (out.size() + kBlock - 1) / kBlock;
-  TROUPE_TRY(run_parallel(threads, blocks, [&](std::size_t, std::size_t block) -> Result<void> {
+  TROUPE_TRY(try_parallel_for(blocks, static_cast<std::int64_t>(threads), [&](std::size_t, std::size_t block) -> Result<void> {
     Scanner scanner;
     for (std::size_t i = block * kBlock; i < std::min(out.size(), (block + 1) * kBlock); ++i) {
       const DatasetSource& source = sources[out[i].episode.source];

@@ -7,6 +7,7 @@
 #include <parquet/file_reader.h>
 
 #include "base/fault.h"
+#include "workers/data/lerobot/arrow_values.h"
 #include "workers/data/lerobot/file_checks.h"
 
 namespace troupe {
@@ -22,38 +23,11 @@ Error unreadable(const std::string& path, const std::string& why) {
 /// Appends the numbers of a flat array; false for other types.
 bool append_values(const arrow::Array& array, NumberColumn& out) {
   if (array.null_count() > 0) return false;
-  const auto copy = [&](const auto& typed) {
-    for (std::int64_t i = 0; i < typed.length(); ++i) out.values.push_back(static_cast<double>(typed.Value(i)));
-    return true;
-  };
   out.integers = arrow::is_integer(array.type_id());
   out.booleans = array.type_id() == arrow::Type::BOOL;
-  switch (array.type_id()) {
-    case arrow::Type::BOOL:
-      return copy(static_cast<const arrow::BooleanArray&>(array));
-    case arrow::Type::INT8:
-      return copy(static_cast<const arrow::Int8Array&>(array));
-    case arrow::Type::INT16:
-      return copy(static_cast<const arrow::Int16Array&>(array));
-    case arrow::Type::INT32:
-      return copy(static_cast<const arrow::Int32Array&>(array));
-    case arrow::Type::INT64:
-      return copy(static_cast<const arrow::Int64Array&>(array));
-    case arrow::Type::UINT8:
-      return copy(static_cast<const arrow::UInt8Array&>(array));
-    case arrow::Type::UINT16:
-      return copy(static_cast<const arrow::UInt16Array&>(array));
-    case arrow::Type::UINT32:
-      return copy(static_cast<const arrow::UInt32Array&>(array));
-    case arrow::Type::UINT64:
-      return copy(static_cast<const arrow::UInt64Array&>(array));
-    case arrow::Type::FLOAT:
-      return copy(static_cast<const arrow::FloatArray&>(array));
-    case arrow::Type::DOUBLE:
-      return copy(static_cast<const arrow::DoubleArray&>(array));
-    default:
-      return false;
-  }
+  return visit_numbers(array, [&](const auto& typed) {
+    for (std::int64_t i = 0; i < typed.length(); ++i) out.values.push_back(static_cast<double>(typed.Value(i)));
+  });
 }
 
 template <class List>

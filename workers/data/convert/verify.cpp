@@ -4,9 +4,9 @@
 
 #include <mutex>
 
+#include "base/parallel.h"
 #include "workers/data/convert/frame_reader.h"
 #include "workers/data/convert/packet_copy.h"
-#include "workers/data/convert/parallel.h"
 
 namespace troupe {
 
@@ -151,8 +151,8 @@ Result<std::vector<std::string>> verify_output(const ConvertContext& context) {
     for (const PlannedOutput& file : task.files) items.push_back({task.camera, &file});
   }
   std::vector<Found> found(items.size());
-  TROUPE_TRY(run_parallel(
-      static_cast<std::size_t>(context.request.jobs), items.size(), [&](std::size_t, std::size_t i) -> Result<void> {
+  TROUPE_TRY(try_parallel_for(
+      items.size(), context.request.jobs, [&](std::size_t, std::size_t i) -> Result<void> {
         const Item& item = items[i];
         const auto done = item.camera < 0
                               ? verify_table(context, *item.file, found[i])

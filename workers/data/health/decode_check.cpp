@@ -9,8 +9,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/parallel.h"
 #include "workers/data/health/camera_pictures.h"
-#include "workers/data/index/parallel_for.h"
 
 namespace troupe {
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/parallel.h"
 #include "workers/data/dataset_statistics.h"
 #include "workers/data/health/camera_facts.h"
 #include "workers/data/health/dataset_keys.h"
@@ -15,7 +16,6 @@
 #include "workers/data/health/motion.h"
 #include "workers/data/health/statistics_check.h"
 #include "workers/data/health/thumbnails.h"
-#include "workers/data/index/parallel_for.h"
 #include "workers/data/sampling/sample_index.h"
 #include "workers/data/sampling/window.h"
 

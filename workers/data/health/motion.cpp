@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/hash.h"
-#include "workers/data/index/parallel_for.h"
+#include "base/parallel.h"
 
 namespace troupe {
 

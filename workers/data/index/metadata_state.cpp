@@ -11,7 +11,7 @@
 
 #include "base/durable_file.h"
 #include "base/hash.h"
-#include "workers/data/index/parallel_for.h"
+#include "base/parallel.h"
 
 namespace troupe {
 

@@ -18,40 +18,17 @@ using Refusal = std::optional<std::string>;
 template <class T>
 Refusal append_numbers(const arrow::Array& array, std::vector<T>& out) {
   if (array.null_count() > 0) return "has nulls";
-  const auto copy = [&](const auto& typed) {
-    const std::size_t begin = out.size();
-    out.resize(begin + static_cast<std::size_t>(typed.length()));
-    for (std::int64_t i = 0; i < typed.length(); ++i)
-      out[begin + static_cast<std::size_t>(i)] = static_cast<T>(typed.Value(i));
-    return Refusal{};
-  };
   constexpr bool takes_floats = std::is_floating_point_v<T>;
-  switch (array.type_id()) {
-    case arrow::Type::BOOL:
-      return copy(static_cast<const arrow::BooleanArray&>(array));
-    case arrow::Type::INT8:
-      return copy(static_cast<const arrow::Int8Array&>(array));
-    case arrow::Type::INT16:
-      return copy(static_cast<const arrow::Int16Array&>(array));
-    case arrow::Type::INT32:
-      return copy(static_cast<const arrow::Int32Array&>(array));
-    case arrow::Type::INT64:
-      return copy(static_cast<const arrow::Int64Array&>(array));
-    case arrow::Type::UINT8:
-      return copy(static_cast<const arrow::UInt8Array&>(array));
-    case arrow::Type::UINT16:
-      return copy(static_cast<const arrow::UInt16Array&>(array));
-    case arrow::Type::UINT32:
-      return copy(static_cast<const arrow::UInt32Array&>(array));
-    case arrow::Type::FLOAT:
-      if constexpr (takes_floats) return copy(static_cast<const arrow::FloatArray&>(array));
-      break;
-    case arrow::Type::DOUBLE:
-      if constexpr (takes_floats) return copy(static_cast<const arrow::DoubleArray&>(array));
-      break;
-    default:
-      break;
-  }
+  const arrow::Type::type type = array.type_id();
+  // the largest unsigned integers fit neither T exactly
+  const bool fits = type != arrow::Type::UINT64 && (takes_floats || !arrow::is_floating(type));
+  const bool copied = fits && visit_numbers(array, [&](const auto& typed) {
+                        const std::size_t begin = out.size();
+                        out.resize(begin + static_cast<std::size_t>(typed.length()));
+                        for (std::int64_t i = 0; i < typed.length(); ++i)
+                          out[begin + static_cast<std::size_t>(i)] = static_cast<T>(typed.Value(i));
+                      });
+  if (copied) return {};
   return fmt::format("has type {}, which is no {}", array.type()->ToString(), takes_floats ? "number" : "integer");
 }
 

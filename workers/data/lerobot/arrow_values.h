@@ -1,7 +1,8 @@
 #pragma once
 
-// Internal to workers/data/lerobot: Arrow's types.
+// Internal to workers/data: Arrow's types.
 #include <arrow/array.h>
+#include <arrow/type.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,49 @@
 #include <vector>
 
 namespace troupe {
+
+/// Calls visit(typed) with the array as its own class when its type is a number or bool (16-bit floats excepted); else
+/// returns false.
+template <class Visit>
+bool visit_numbers(const arrow::Array& array, const Visit& visit) {
+  switch (array.type_id()) {
+    case arrow::Type::BOOL:
+      visit(static_cast<const arrow::BooleanArray&>(array));
+      return true;
+    case arrow::Type::INT8:
+      visit(static_cast<const arrow::Int8Array&>(array));
+      return true;
+    case arrow::Type::INT16:
+      visit(static_cast<const arrow::Int16Array&>(array));
+      return true;
+    case arrow::Type::INT32:
+      visit(static_cast<const arrow::Int32Array&>(array));
+      return true;
+    case arrow::Type::INT64:
+      visit(static_cast<const arrow::Int64Array&>(array));
+      return true;
+    case arrow::Type::UINT8:
+      visit(static_cast<const arrow::UInt8Array&>(array));
+      return true;
+    case arrow::Type::UINT16:
+      visit(static_cast<const arrow::UInt16Array&>(array));
+      return true;
+    case arrow::Type::UINT32:
+      visit(static_cast<const arrow::UInt32Array&>(array));
+      return true;
+    case arrow::Type::UINT64:
+      visit(static_cast<const arrow::UInt64Array&>(array));
+      return true;
+    case arrow::Type::FLOAT:
+      visit(static_cast<const arrow::FloatArray&>(array));
+      return true;
+    case arrow::Type::DOUBLE:
+      visit(static_cast<const arrow::DoubleArray&>(array));
+      return true;
+    default:
+      return false;
+  }
+}
 
 using ArrowChunks = std::span<const std::shared_ptr<arrow::Array>>;
 

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/byte_changes.h"
 #include "tests/support/lerobot_writer.h"
 #include "workers/data/lerobot/lerobot_dataset.h"
 #include "workers/data/lerobot/modality.h"
@@ -27,12 +28,10 @@ namespace {
 
 using namespace troupe;           // NOLINT: a program of its own
 using namespace troupe::testing;  // NOLINT
-using Random = std::mt19937_64;
+using Random = FuzzRandom;
 
 /// What the whole run may have in memory at one time; the readers' own limit is 256 MiB a file.
 constexpr long kMostResidentKiB = 2L << 20;
-
-std::size_t below(Random& random, std::size_t limit) { return limit == 0 ? 0 : random() % limit; }
 
 std::string read_bytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -86,35 +85,9 @@ const std::vector<std::string>& dictionary() {
 }
 
 void change_once(Random& random, std::string& bytes, const std::string& other) {
-  const std::size_t at = below(random, bytes.size() + 1);
-  switch (below(random, 8)) {
-    case 0:
-      if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(random, 8)));
-      return;
-    case 1:
-      if (at < bytes.size()) bytes[at] = static_cast<char>(random());
-      return;
-    case 2:
-      bytes.insert(at, 1 + below(random, 4), static_cast<char>(random()));
-      return;
-    case 3:
-      bytes.erase(at, 1 + below(random, 16));
-      return;
-    case 4:
-      bytes.insert(at, bytes.substr(below(random, bytes.size() + 1), below(random, 64)));
-      return;
-    case 5:
-      bytes.insert(at, dictionary()[below(random, dictionary().size())]);
-      return;
-    case 6: {
-      const std::string& word = dictionary()[below(random, dictionary().size())];
-      bytes.replace(at, word.size(), word);
-      return;
-    }
-    default:
-      if (below(random, 8) == 0) return bytes.resize(at);
-      bytes.replace(at, below(random, 32), other.substr(below(random, other.size() + 1), below(random, 64)));
-  }
+  if (below(random, 8) != 0) return change_bytes(random, bytes, dictionary());
+  if (below(random, 8) == 0) return bytes.resize(below(random, bytes.size() + 1));
+  splice_bytes(random, bytes, other);
 }
 
 /// Parquet's footer stands at the end, and everything depends on it: half of the changes go there, and its length and

@@ -76,7 +76,6 @@ TEST_F(LoaderRunTest, DecodersWaitForASlowConsumer) {
   ASSERT_TRUE(slow) << slow.error().message();
   // the share of stalled time is the machine's affair; that the decoders waited for slots is not
   EXPECT_GT(slow->decoder_wait, 0);
-  EXPECT_GT(slow->seconds, fast->seconds);
   EXPECT_GE(slow->capacity(), slow->rate());
 }
 
