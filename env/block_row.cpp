@@ -1,0 +1,265 @@
+#include "env/block_row.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <exception>
+
+#include "base/log.h"
+#include "env/episode_seed.h"
+
+namespace troupe {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void add(std::atomic<std::int64_t>& counter, std::int64_t by) {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+/// No exception leaves an environment.
+template <class Call>
+Result<void> guarded(const Call& call) {
+  try {
+    return call();
+  } catch (const std::exception& e) {
+    return Error{Errc::internal, fmt::format("threw: {}", e.what())};
+  } catch (...) {
+    return Error{Errc::internal, "threw something that is no std::exception"};
+  }
+}
+
+/// A broken simulator fails every step: the first ten and then every doubling are enough to read.
+void log_loss(const EnvSpec& spec, std::int64_t env_id, std::int64_t episode, std::int32_t step, const Error& why) {
+  static std::atomic<std::uint64_t> count{0};
+  const std::uint64_t n = ++count;
+  if (n > 10 && (n & (n - 1)) != 0) return;
+  log::warn("env {} ({}) episode {} step {} is lost: {} ({} so far in this process)", env_id, spec.id, episode, step, why.message(), n);
+}
+
+std::int64_t seed_id(const EnvBlock::Options& options, std::int64_t env_id) {
+  return options.group_size > 1 ? env_id / options.group_size : env_id;
+}
+
+}  // namespace
+
+BlockRow::BlockRow(const BlockRules& rules, std::int64_t index, std::unique_ptr<Env> env)
+    : rules_(rules), spec_(rules.factory->spec()), index_(index), env_id_(rules.options.first_env + index), env_(std::move(env)),
+      action_(static_cast<std::size_t>(spec_.action.size)), observation_(spec_.observation.size()) {
+  const ResetMode mode = rules.options.reset_mode;
+  if (mode == ResetMode::episode || mode == ResetMode::fixed) frozen_.resize(static_cast<std::size_t>(rules.observation_bytes));
+}
+
+EnvBlock::Counters BlockRow::counters() const {
+  constexpr auto order = std::memory_order_relaxed;
+  return {env_steps_.load(order), resets_.load(order), lost_.load(order), 1e-9 * static_cast<double>(nanoseconds_.load(order))};
+}
+
+void BlockRow::reset(std::int64_t episode, const BlockView& out) {
+  const auto start = Clock::now();
+  clear(out);
+  aim(out);
+  episode_ = episode;
+  if (!have_env(out) || !begin(episode, out)) begin_anew(out);
+  write_place(out);
+  if (ended_) std::fill(frozen_.begin(), frozen_.end(), std::byte{0});
+  add(nanoseconds_, (Clock::now() - start) / std::chrono::nanoseconds(1));
+}
+
+void BlockRow::step(const float* actions, const BlockView& out) {
+  const auto start = Clock::now();
+  clear(out);
+  aim(out);
+  const ResetMode mode = rules_.options.reset_mode;
+  if (!ended_) {
+    play(actions, out);
+  } else if (!frozen_.empty()) {
+    show_frozen();
+  } else {
+    // next_step's reset, or one more attempt at an environment that could not be made anew
+    const bool again = mode == ResetMode::same_step;
+    begin_anew(out);
+    if (again) {
+      const auto row = static_cast<std::size_t>(index_);
+      out.lost()[row] = out.done()[row] = 1;
+      out.truncated()[row * static_cast<std::size_t>(rules_.options.chunk)] = 1;
+    }
+  }
+  write_place(out);
+  add(nanoseconds_, (Clock::now() - start) / std::chrono::nanoseconds(1));
+}
+
+void BlockRow::clear(const BlockView& out) {
+  const auto row = static_cast<std::size_t>(index_), chunk = static_cast<std::size_t>(rules_.options.chunk), cell = row * chunk;
+  for (std::size_t k = cell; k < cell + chunk; ++k) {
+    out.reward()[k] = 0;
+    out.terminated()[k] = out.truncated()[k] = out.valid()[k] = out.success()[k] = 0;
+  }
+  out.executed()[row] = out.episode_length()[row] = 0;
+  out.done()[row] = out.lost()[row] = out.episode_success()[row] = 0;
+  out.episode_return()[row] = 0;
+  const auto count = static_cast<std::size_t>(out.layout->info_count);
+  std::fill_n(out.info().begin() + static_cast<std::ptrdiff_t>(row * count), count, 0.0);
+}
+
+void BlockRow::aim(const BlockView& out) {
+  for (std::size_t f = 0; f < observation_.size(); ++f) {
+    observation_[f] = out.memory + out.layout->observation[f] + index_ * rules_.field_bytes[f];
+  }
+}
+
+void BlockRow::write_place(const BlockView& out) {
+  out.episode()[static_cast<std::size_t>(index_)] = episode_;
+  out.step()[static_cast<std::size_t>(index_)] = step_;
+}
+
+void BlockRow::play(const float* actions, const BlockView& out) {
+  const EnvBlock::Options& options = rules_.options;
+  const auto first = static_cast<std::size_t>(index_ * options.chunk);
+  for (std::int64_t k = 0; k < options.exec_steps; ++k) {
+    const std::size_t cell = first + static_cast<std::size_t>(k);
+    const auto over = play_one(actions + k * spec_.action.size, k + 1 == options.exec_steps, out, cell);
+    if (!over) return lose(over.error(), out, cell);
+    ++out.executed()[static_cast<std::size_t>(index_)];
+    if (*over) return end(out);
+  }
+}
+
+/// One control step; true when the episode is over. Nothing of the cell is written before nothing can fail any more.
+Result<bool> BlockRow::play_one(const float* action, bool last, const BlockView& out, std::size_t cell) {
+  TROUPE_ASSIGN(action, admit(action));
+  double reward = 0;
+  bool terminated = false, success = false;
+  const auto info = out.info().subspan(static_cast<std::size_t>(index_ * out.layout->info_count), static_cast<std::size_t>(out.layout->info_count));
+  StepSlot slot{observation_, &reward, &terminated, &success, info};
+  const bool at_limit = limit_ > 0 && step_ + 1 >= limit_;
+  const bool observed = last || at_limit || !spec_.observes_on_demand;
+  if (!observed) slot.observation = {};
+  TROUPE_TRY(guarded([&] { return env_->step({action, action_.size()}, slot); }));
+  if (!std::isfinite(reward)) return Error{Errc::data_loss, fmt::format("the reward is {}", reward)};
+  if (rules_.options.reset_mode == ResetMode::fixed) terminated = false;
+  const bool over = terminated || at_limit;
+  if (over && !observed) {
+    slot.observation = observation_;
+    TROUPE_TRY(guarded([&] { return env_->observe(slot); }));
+  }
+  ++step_;
+  add(env_steps_, 1);
+  return_ += reward;
+  success_last_ = success;
+  success_once_ |= success;
+  out.reward()[cell] = static_cast<float>(reward);
+  out.valid()[cell] = 1;
+  out.success()[cell] = success;
+  out.terminated()[cell] = terminated;
+  out.truncated()[cell] = over && !terminated;
+  return over;
+}
+
+/// The action as the environment may have it.
+Result<const float*> BlockRow::admit(const float* action) {
+  const ActionSpace& space = spec_.action;
+  if (space.is_discrete()) {
+    const float a = *action;
+    if (a >= 0 && a < static_cast<float>(space.choices) && a == std::floor(a)) return action;
+    return Error{Errc::invalid_argument, fmt::format("the action is {}; wanted a whole number from 0 to {}", a, space.choices - 1)};
+  }
+  for (std::size_t i = 0; i < action_.size(); ++i) {
+    if (std::isnan(action[i])) return Error{Errc::invalid_argument, fmt::format("action[{}] is NaN", i)};
+    action_[i] = std::clamp(action[i], space.low[i], space.high[i]);
+  }
+  return static_cast<const float*>(action_.data());
+}
+
+/// The episode is over, its last observation is in place.
+void BlockRow::end(const BlockView& out) {
+  const auto row = static_cast<std::size_t>(index_);
+  std::byte* frozen = frozen_.data();
+  for (std::size_t f = 0; f < observation_.size(); ++f) {
+    const auto bytes = static_cast<std::size_t>(rules_.field_bytes[f]);
+    std::memcpy(out.memory + out.layout->final_observation[f] + row * bytes, observation_[f], bytes);
+    if (frozen_.empty()) continue;
+    std::memcpy(frozen, observation_[f], bytes);
+    frozen += bytes;
+  }
+  out.done()[row] = 1;
+  out.episode_return()[row] = return_;
+  out.episode_length()[row] = step_;
+  out.episode_success()[row] = static_cast<std::uint8_t>(success_once_ | success_last_ << 1);
+  ended_ = true;
+  if (rules_.options.reset_mode == ResetMode::same_step) begin_anew(out);
+}
+
+void BlockRow::lose(const Error& why, const BlockView& out, std::size_t cell) {
+  const auto row = static_cast<std::size_t>(index_);
+  add(lost_, 1);
+  log_loss(spec_, env_id_, episode_, step_, why);
+  env_.reset();
+  const auto count = static_cast<std::size_t>(out.layout->info_count);
+  std::fill_n(out.info().begin() + static_cast<std::ptrdiff_t>(row * count), count, 0.0);
+  blank_observation();
+  out.truncated()[cell] = 1;
+  out.lost()[row] = 1;
+  end(out);
+}
+
+/// Begins an episode with the environment there is; on failure the row is lost and has ended.
+bool BlockRow::begin(std::int64_t episode, const BlockView& out) {
+  const EnvBlock::Options& options = rules_.options;
+  episode_ = episode;
+  step_ = 0;
+  return_ = 0;
+  success_once_ = success_last_ = false;
+  limit_ = options.max_steps;
+  if (options.stagger && limit_ > 0 && episode == 0) limit_ -= env_id_ % limit_;
+  ended_ = false;
+  add(resets_, 1);
+  const std::uint64_t seed = episode_seed(options.seed, seed_id(options, env_id_), episode);
+  bool success = false;
+  const StepSlot slot{observation_, nullptr, nullptr, &success, {}};
+  const auto begun = guarded([&] { return env_->reset(seed, slot); });
+  if (begun) return true;
+  add(lost_, 1);
+  log_loss(spec_, env_id_, episode_, step_, begun.error());
+  env_.reset();
+  out.lost()[static_cast<std::size_t>(index_)] = 1;
+  blank_observation();
+  ended_ = true;
+  return false;
+}
+
+/// Makes the environment anew where it was lost; false when that fails.
+bool BlockRow::have_env(const BlockView& out) {
+  if (env_) return true;
+  const auto made = guarded([this]() -> Result<void> {
+    TROUPE_ASSIGN(env_, rules_.factory->make());
+    return {};
+  });
+  if (made) return true;
+  add(lost_, 1);
+  log_loss(spec_, env_id_, episode_, step_, made.error().with("could not be made"));
+  out.lost()[static_cast<std::size_t>(index_)] = 1;
+  blank_observation();
+  return false;
+}
+
+bool BlockRow::begin_anew(const BlockView& out) { return have_env(out) && begin(episode_ + 1, out); }
+
+void BlockRow::show_frozen() {
+  const std::byte* frozen = frozen_.data();
+  for (std::size_t f = 0; f < observation_.size(); ++f) {
+    const auto bytes = static_cast<std::size_t>(rules_.field_bytes[f]);
+    std::memcpy(observation_[f], frozen, bytes);
+    frozen += bytes;
+  }
+}
+
+void BlockRow::blank_observation() {
+  for (std::size_t f = 0; f < observation_.size(); ++f) std::memset(observation_[f], 0, static_cast<std::size_t>(rules_.field_bytes[f]));
+}
+
+}  // namespace troupe

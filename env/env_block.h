@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "env/block_layout.h"
+#include "env/env_factory.h"
+#include "env/executor.h"
+
+namespace troupe {
+
+/// How episodes begin again (rl.md 1.3, sim.md 1.5).
+enum class ResetMode : std::uint8_t {
+  same_step,   ///< C: in the step that ended it; final_observation holds the last observation of the old episode
+  next_step,   ///< the ending row has the terminal observation; the next action is ignored and gives the reset observation, valid 0
+  episode,     ///< A: never by itself; an ended row is frozen: last observation, valid 0, reward 0, flags 0
+  fixed,       ///< B: terminations are ignored, nothing resets before the caller does; a row at its time limit is frozen
+};
+
+/// n environments that are stepped together: one block of the job (docs/rl.md). The environments' ids are
+/// first_env .. first_env + rows - 1; results depend on (seed, id, episode, actions) alone, never on threads or on who
+/// else runs. The executor outlives the block. One reset() or step() at a time, from any thread; not destroyed while one
+/// is under way.
+///
+/// An environment that throws, returns an error, or gives a reward that is no finite number, and a row whose action is NaN
+/// or no whole number of a discrete space, is lost: `lost`, `done` and `truncated` are 1 at the action that failed, which is
+/// not valid, final_observation is 0. It is counted, logged and made anew, with the next episode: at once (same_step), in
+/// the next step (next_step), or at the caller's reset (episode, fixed; its observation is 0 until then). Making anew that
+/// fails loses the row again in the next step. At a reset, `lost` says that the row began with a later episode than asked
+/// for, or, with observation 0, not at all.
+class EnvBlock {
+ public:
+  struct Options {
+    std::int64_t first_env = 0;
+    std::int64_t rows = 1;
+    std::int64_t chunk = 1;            ///< K
+    std::int64_t exec_steps = 0;       ///< E <= K; 0: K
+    ResetMode reset_mode = ResetMode::same_step;
+    std::int64_t group_size = 1;       ///< G: rows of a group share their episodes' seeds; divides first_env and rows
+    std::int64_t max_steps = 0;        ///< 0: the spec's
+    bool stagger = false;              ///< episode 0 of environment i ends after max_steps - (i mod max_steps)
+    std::uint64_t seed = 0;
+  };
+  /// Makes the environments. Errors: those of EnvFactory::make; invalid_argument (rows or first_env not divisible by
+  /// group_size, exec_steps above chunk, numbers below their least, a spec without bounds of its action).
+  static Result<std::unique_ptr<EnvBlock>> make(std::shared_ptr<const EnvFactory> factory, Options options, Executor& executor);
+  virtual ~EnvBlock() = default;
+
+  virtual const BlockLayout& layout() const = 0;
+  /// Begins episode `episode` in every row and writes the first observations into `out`; rewards 0, flags 0, valid 0.
+  /// Later episodes count up from it. Returns at once; `done` is called by a stepping thread when all rows are written,
+  /// and may begin the next step.
+  virtual void reset(std::int64_t episode, BlockView out, std::function<void()> done) = 0;
+  /// One policy step of every row. `actions` is [rows, K, A], copied; its size is the caller's to check. As reset()
+  /// otherwise. A row stops at the action that ends its episode. Actions are clipped to the space's bounds.
+  virtual void step(std::span<const float> actions, BlockView out, std::function<void()> done) = 0;
+
+  struct Counters {
+    std::int64_t env_steps = 0, resets = 0, lost = 0;
+    double step_seconds = 0;   ///< that stepping threads spent in rows, summed over them
+  };
+  /// From any thread at any time.
+  virtual Counters counters() const = 0;
+  /// Env::state_hash of a row, between steps; 0 for a lost one.
+  virtual std::uint64_t state_hash(std::int64_t row) const = 0;
+  /// Env::render of a row, between steps. Errors: those of Env::render; failed_precondition for a lost row.
+  virtual Result<void> render(std::int64_t row, const std::string& camera, RenderTarget out) = 0;
+};
+
+}  // namespace troupe

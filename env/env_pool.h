@@ -1,0 +1,107 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "env/block_layout.h"
+#include "env/env_block.h"
+#include "env/env_factory.h"
+
+namespace troupe {
+
+/// N environments of one kind in G equal groups, each a block of its own on one executor (sim.md 1.3): for programs that
+/// use Troupe as a library, evaluation, benches and tests; a job's simulators hold EnvBlocks themselves.
+///
+/// One thread at a time sends and receives; Block handles may be released by any thread, and may outlive the pool.
+/// Results depend on the options but for `threads`, `pin` and `max_blocks`, and per environment not on `num_envs` or
+/// `groups` either. With several groups, recv(any_group) answers who finished first.
+class EnvPool {
+ public:
+  struct Options {
+    std::int64_t num_envs = 1;     ///< N
+    std::int64_t groups = 1;       ///< G, divides N; while one steps, the caller works on another
+    std::int64_t first_env = 0;
+    std::int64_t chunk = 1;        ///< K
+    std::int64_t exec_steps = 0;   ///< 0: K
+    ResetMode reset_mode = ResetMode::same_step;
+    std::int64_t group_size = 1;   ///< neighbours that share their episodes' seeds (EnvBlock::Options)
+    std::int64_t max_steps = 0;    ///< 0: the spec's
+    bool stagger = false;
+    std::uint64_t seed = 0;
+    std::int64_t threads = 1;      ///< W
+    bool pin = false;
+    std::int64_t max_blocks = 0;   ///< buffers at most, those under way and those that the caller holds; 0: 2 (G + 2)
+  };
+  static constexpr std::int64_t any_group = -1;
+
+  /// One finished step of a group. Movable; its buffer goes back to the pool when it is destroyed.
+  class Block {
+   public:
+    Block(Block&&) noexcept = default;
+    Block& operator=(Block&& other) noexcept;
+    ~Block();
+    const BlockView& view() const { return view_; }   ///< valid as long as this
+    std::int64_t group() const { return group_; }
+    std::int64_t first_env() const { return first_env_; }
+    std::int64_t policy_version() const { return policy_version_; }   ///< as sent; -1 for a reset
+    std::uint64_t sequence() const { return sequence_; }              ///< counts the pool's blocks in the order of sending
+
+   private:
+    friend class EnvPool;
+    struct Buffers;
+    Block() = default;
+    void release();
+    std::shared_ptr<Buffers> buffers_;
+    BlockView view_;
+    std::int64_t group_ = 0, first_env_ = 0, policy_version_ = -1;
+    std::uint64_t sequence_ = 0;
+  };
+
+  struct Counters {
+    std::int64_t env_steps = 0, resets = 0, lost = 0, blocks = 0;
+    double step_seconds = 0;   ///< of stepping threads inside environments, summed over them
+    double idle_seconds = 0;   ///< of stepping threads asleep, summed over them
+    double wait_seconds = 0;   ///< that recv() waited
+  };
+
+  /// `factory` comes from make_env_factory (env/registry.h). Errors: invalid_argument (N not divisible by G, and what EnvBlock::make refuses); those of EnvFactory::make.
+  static Result<std::unique_ptr<EnvPool>> make(std::shared_ptr<const EnvFactory> factory, const Options& options);
+  /// Waits for steps under way.
+  ~EnvPool();
+
+  const EnvSpec& spec() const;
+  const BlockLayout& layout() const;   ///< of one group's block
+  std::int64_t groups() const;
+  std::int64_t rows() const;           ///< N / G
+
+  /// Begins episode `episode` in every environment of a group, whatever it is in the midst of; recv() gives the first
+  /// observations. Errors: invalid_argument (no such group), failed_precondition (a step of the group has not been
+  /// received), resource_exhausted (the caller holds all buffers).
+  Result<void> reset(std::int64_t group, std::int64_t episode = 0);
+  /// One policy step of a group; `actions` is [N/G, K, A], copied. Errors: as reset(); invalid_argument (wrong size);
+  /// failed_precondition (the group was never reset).
+  Result<void> send(std::int64_t group, std::span<const float> actions, std::int64_t policy_version = 0);
+  /// The next finished block of a group, or of the group that finished first. Errors: deadline_exceeded,
+  /// failed_precondition (nothing was sent), invalid_argument (no such group).
+  Result<Block> recv(std::int64_t group = any_group, std::chrono::nanoseconds timeout = std::chrono::seconds(60));
+  /// send() and recv(). Errors: those of both.
+  Result<Block> step(std::int64_t group, std::span<const float> actions, std::int64_t policy_version = 0,
+                     std::chrono::nanoseconds timeout = std::chrono::seconds(60));
+
+  Counters counters() const;
+  /// Env::state_hash of environment first_env + i, between steps of its group.
+  std::uint64_t state_hash(std::int64_t i) const;
+  /// Env::render of environment first_env + i, between steps of its group. Errors: those of EnvBlock::render.
+  Result<void> render(std::int64_t i, const std::string& camera, RenderTarget out);
+
+ private:
+  struct State;
+  explicit EnvPool(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace troupe

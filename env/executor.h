@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace troupe {
+
+/// The stepping threads of one process (sim.md 2): runs `rows` independent tasks of a batch over W threads and calls `done`
+/// once, on the thread that finished last. Batches of several blocks may be under way at once; older ones go first.
+/// A thread without work spins for about 20 us, then sleeps. Thread-safe.
+class Executor {
+ public:
+  struct Options {
+    std::int64_t threads = 1;
+    bool pin = false;           ///< one thread per allowed CPU
+    std::int64_t claim = 0;     ///< rows taken at a time; 0: rows / (8 threads) in [1, 16], the last quarter one by one
+  };
+  /// Starts the threads; signals never go to them.
+  static std::unique_ptr<Executor> make(Options options);
+  /// Waits for batches under way, so a row that never returns is never left behind: whoever runs foreign environments
+  /// bounds that wait by ending the process. Not to be called by a stepping thread.
+  virtual ~Executor() = default;
+
+  virtual std::int64_t threads() const = 0;
+  /// Seconds that the stepping threads have slept, summed over them.
+  virtual double idle_seconds() const = 0;
+  /// Thread-safe; returns at once. `row(i)` is called once for each i in [0, rows), from any thread; what the caller wrote
+  /// before run() it sees, and `done` sees what every row wrote. `row` and `done` must not throw. `done` may call run().
+  virtual void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done) = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "env/env_row.h"
+
+namespace troupe {
+
+/// Every row, in the order of the table. Valid until the next register_env().
+std::span<const EnvRow> env_registry();
+
+/// The factory of an id. Errors: not_found with the nearest id; invalid_argument for options or a profile that the
+/// environment does not have, naming those that it has.
+Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id, const EnvOptions& options = {});
+
+/// Adds a row of a program that links Troupe as a library, before any factory of it is made; a row of the same id is
+/// replaced. The row's texts are not copied: literals. Not thread-safe.
+void register_env(EnvRow row);
+
+}  // namespace troupe

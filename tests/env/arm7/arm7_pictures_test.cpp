@@ -1,0 +1,149 @@
+// What the cameras see of scenes whose geometry is known.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "env/arm7/arm7_cameras.h"
+#include "tests/env/arm7/solo_arm7.h"
+
+namespace troupe {
+namespace {
+
+using testing::SoloArm7;
+
+EnvOptions with_labels(const std::string& profile) { return {.profile = profile, .options = {{"seg", "true"}}}; }
+
+struct Pixel {
+  std::size_t x, y;
+  double depth;
+};
+
+/// Where the camera sees a point of the world.
+Pixel project(const RenderCamera& camera, const Arm7Vec& point, std::int64_t width, std::int64_t height) {
+  double v[3] = {};
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      v[i] += static_cast<double>(camera.pose.rotation[3 * k + i]) * (point[k] - static_cast<double>(camera.pose.position[k]));
+    }
+  }
+  const double focal = 0.5 * static_cast<double>(height) / std::tan(0.5 * static_cast<double>(camera.fovy));
+  return {static_cast<std::size_t>(0.5 * static_cast<double>(width) + focal * v[0] / -v[2]),
+          static_cast<std::size_t>(0.5 * static_cast<double>(height) - focal * v[1] / -v[2]), -v[2]};
+}
+
+class Arm7PicturesTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Arm7PicturesTest, TheCubeIsWhereTheCameraMustSeeIt) {
+  const std::string name = GetParam();
+  const bool is_droid = name.starts_with("ext");
+  SoloArm7 env("lift", with_labels(is_droid ? "droid" : "libero"));
+  const std::size_t field = env.field_of("seg." + name);
+  ASSERT_LT(field, env.spec().observation.size());
+  const std::int64_t height = env.spec().observation[field].shape[0], width = env.spec().observation[field].shape[1];
+  int seen = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    env.reset(seed).value();
+    const auto camera = arm7_camera(env.arm().arm(), env.arm().data(), name);
+    ASSERT_TRUE(camera);
+    const auto labels = env.floats(field);
+    // the middle of its upper face
+    Arm7Vec top = env.arm().episode().cube;
+    top[2] += kCubeHalf - 1e-3;
+    const Pixel at = project(*camera, top, width, height);
+    if (at.x >= static_cast<std::size_t>(width) || at.y >= static_cast<std::size_t>(height)) continue;   // wrist: beside the picture
+    const int label = static_cast<int>(labels[at.y * static_cast<std::size_t>(width) + at.x]);
+    if (label == arm7_label::robot) continue;   // a finger, or the hand, is before it
+    EXPECT_EQ(label, arm7_label::cube) << "seed " << seed << " at " << at.x << "," << at.y;
+    ++seen;
+  }
+  EXPECT_GE(seen, name == "wrist" ? 3 : 15);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cameras, Arm7PicturesTest, ::testing::Values("front", "wrist", "ext0", "ext1"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST(Arm7PictureTest, DepthIsTheDistanceToTheTableAlongTheView) {
+  SoloArm7 env("reach", with_labels("pixel"));
+  env.reset(1).value();
+  const Arm7Vec point{0.75, 0.3, 0};   // on the table, beside the arm
+  const auto camera = arm7_camera(env.arm().arm(), env.arm().data(), "front");
+  const Pixel at = project(*camera, point, 84, 84);
+  EXPECT_EQ(env.floats(env.field_of("seg.front"))[at.y * 84 + at.x], arm7_label::table);
+  // within a pixel
+  EXPECT_NEAR(static_cast<double>(env.floats(env.field_of("depth.front"))[at.y * 84 + at.x]), at.depth, 0.02);
+}
+
+TEST(Arm7PictureTest, TheGoalOfReachIsSeenAndTheGoallessTaskShowsNone) {
+  SoloArm7 reach("reach", with_labels("pixel")), lift("lift", with_labels("pixel"));
+  int seen = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    reach.reset(seed).value();
+    lift.reset(seed).value();
+    const auto with = reach.floats(reach.field_of("seg.front")), without = lift.floats(lift.field_of("seg.front"));
+    seen += std::count(with.begin(), with.end(), float{arm7_label::goal}) > 0 ? 1 : 0;
+    EXPECT_EQ(std::count(without.begin(), without.end(), float{arm7_label::goal}), 0);
+  }
+  EXPECT_GE(seen, 5);   // the others are hidden by the arm or above the picture
+}
+
+TEST(Arm7PictureTest, TheCubeHasTheColourOfTheEpisode) {
+  SoloArm7 env("lift", with_labels("libero"));
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    env.reset(seed).value();
+    const auto labels = env.floats(env.field_of("seg.front")), rgb = env.floats(env.field_of("rgb.front"));
+    const auto& color = arm7_colors()[env.arm().episode().color].rgb;
+    std::size_t pixels = 0;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] != float{arm7_label::cube}) continue;
+      ++pixels;
+      // light scales all three alike
+      const float light = rgb[3 * i] / color[0];
+      EXPECT_NEAR(rgb[3 * i + 1], light * color[1], 4.5F);
+      EXPECT_NEAR(rgb[3 * i + 2], light * color[2], 4.5F);
+    }
+    EXPECT_GT(pixels, 20U);
+  }
+}
+
+TEST(Arm7PictureTest, RenderShowsWhatTheObservationShows) {
+  SoloArm7 env("lift", {.profile = "pixel"});
+  env.reset(3).value();
+  std::vector<std::uint8_t> rgb(3 * 84 * 84);
+  env.env().render("front", {84, 84, rgb}).value();
+  EXPECT_EQ(std::vector<float>(rgb.begin(), rgb.end()), env.floats(env.field_of("rgb.front")));
+}
+
+TEST(Arm7PictureTest, EveryCameraOfTheSpecDraws) {
+  SoloArm7 env("pick_place");
+  env.reset(3).value();
+  for (const std::string& camera : env.spec().cameras) {
+    std::vector<std::uint8_t> rgb(3 * 40 * 30);
+    ASSERT_TRUE(env.env().render(camera, {40, 30, rgb})) << camera;
+    EXPECT_GT(*std::max_element(rgb.begin(), rgb.end()), *std::min_element(rgb.begin(), rgb.end())) << camera;
+  }
+}
+
+TEST(Arm7PictureTest, AnUnknownCameraIsNotFoundAndAWrongPictureRefused) {
+  SoloArm7 env("lift");
+  env.reset(3).value();
+  std::vector<std::uint8_t> rgb(3 * 40 * 30);
+  EXPECT_EQ(env.env().render("top", {40, 30, rgb}).error().code(), Errc::not_found);
+  EXPECT_EQ(env.env().render("front", {41, 30, rgb}).error().code(), Errc::invalid_argument);
+}
+
+TEST(Arm7PictureTest, TheWristCameraMovesWithTheHand) {
+  SoloArm7 env("lift");
+  env.reset(3).value();
+  std::vector<std::uint8_t> before(3 * 32 * 32), after = before;
+  env.env().render("wrist", {32, 32, before}).value();
+  auto action = env.still();
+  action[0] = 1;
+  for (int i = 0; i < 5; ++i) env.step(action).value();
+  env.env().render("wrist", {32, 32, after}).value();
+  EXPECT_NE(before, after);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,214 @@
+// What every environment of the registry promises (docs/env.md). A row of env/registry.cpp is all it takes to be tested here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "tests/env/pool_run.h"
+#include "tests/env/solo_env.h"
+
+namespace troupe::testing {
+namespace {
+
+std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
+
+class EnvContractTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  const std::string& id() const { return GetParam(); }
+};
+
+/// The bits of a reset and of `steps` random steps after it; episodes that end begin anew with the next seed.
+std::vector<std::byte> play(SoloEnv& env, std::uint64_t seed, std::int64_t steps) {
+  std::vector<std::byte> bits;
+  const auto keep = [&] {
+    const auto now = env.bits();
+    bits.insert(bits.end(), now.begin(), now.end());
+  };
+  env.reset(seed).value();
+  keep();
+  for (std::int64_t s = 0; s < steps; ++s) {
+    if (env.terminated()) env.reset(++seed).value();
+    else env.step(random_actions(env.spec().action, 1, 17, static_cast<std::uint64_t>(s))).value();
+    keep();
+  }
+  return bits;
+}
+
+TEST_P(EnvContractTest, ItsSpecIsComplete) {
+  const SoloEnv env(id());
+  const EnvSpec& spec = env.spec();
+  EXPECT_EQ(spec.id, id());
+  ASSERT_FALSE(spec.observation.empty());
+  for (const EnvField& field : spec.observation) {
+    EXPECT_FALSE(field.name.empty());
+    EXPECT_GT(field.numel(), 0) << field.name;
+    EXPECT_LE(field.low, field.high) << field.name;
+  }
+  EXPECT_GE(spec.max_steps, 0);
+  EXPECT_GE(spec.control_hz, 0);
+  EXPECT_GE(spec.frame_skip, 1);
+  if (spec.action.is_discrete()) {
+    EXPECT_EQ(spec.action.size, 1);
+  } else {
+    EXPECT_EQ(spec.action.low.size(), static_cast<std::size_t>(spec.action.size));
+    EXPECT_EQ(spec.action.high.size(), static_cast<std::size_t>(spec.action.size));
+  }
+}
+
+TEST_P(EnvContractTest, SameSeedAndActionsGiveTheSameBits) {
+  SoloEnv a(id()), b(id());
+  EXPECT_EQ(play(a, 5, 60), play(b, 5, 60));
+}
+
+TEST_P(EnvContractTest, SeedsBeginDifferentEpisodes) {
+  SoloEnv env(id());
+  env.reset(1).value();
+  const auto first = env.fields();
+  bool differs = false;
+  for (std::uint64_t seed = 2; seed < 6; ++seed) {
+    env.reset(seed).value();
+    differs |= env.fields() != first;
+  }
+  EXPECT_TRUE(differs);
+}
+
+TEST_P(EnvContractTest, ObservationsAndRewardsAreFiniteAndWithinBounds) {
+  SoloEnv env(id());
+  const auto check = [&] {
+    for (std::size_t f = 0; f < env.fields().size(); ++f) {
+      const EnvField& field = env.spec().observation[f];
+      for (std::size_t i = 0; i < static_cast<std::size_t>(field.numel()); ++i) {
+        const double value = env.element(f, i);
+        ASSERT_TRUE(std::isfinite(value)) << field.name << "[" << i << "] is " << value;
+        // a bound that f32 cannot hold exactly may be exceeded by its rounding
+        const double slack = field.dtype == EnvDType::f32 ? 1e-6 * std::max(1.0, std::abs(value)) : 0;
+        ASSERT_GE(value, field.low - slack) << field.name << "[" << i << "]";
+        ASSERT_LE(value, field.high + slack) << field.name << "[" << i << "]";
+      }
+    }
+  };
+  std::uint64_t seed = 11;
+  env.reset(seed).value();
+  check();
+  for (std::uint64_t s = 0; s < 150 && !HasFatalFailure(); ++s) {
+    if (env.terminated()) {
+      env.reset(++seed).value();
+    } else {
+      env.step(random_actions(env.spec().action, 1, 23, s)).value();
+      ASSERT_TRUE(std::isfinite(env.reward()));
+    }
+    check();
+  }
+}
+
+TEST_P(EnvContractTest, SuccessIsReportedOnlyWhereTheSpecSaysSo) {
+  SoloEnv env(id());
+  if (env.spec().has_success) return;  // then it may be either
+  env.reset(3).value();
+  for (std::uint64_t s = 0; s < 50 && !env.terminated(); ++s) {
+    env.step(random_actions(env.spec().action, 1, 29, s)).value();
+    EXPECT_FALSE(env.success());
+  }
+}
+
+TEST_P(EnvContractTest, TwoInstancesDoNotAffectEachOther) {
+  SoloEnv alone(id()), one(id()), other(id());
+  alone.reset(5).value();
+  one.reset(5).value();
+  other.reset(99).value();
+  for (std::uint64_t s = 0; s < 40 && !alone.terminated() && !other.terminated(); ++s) {
+    const auto action = random_actions(alone.spec().action, 1, 31, s);
+    alone.step(action).value();
+    other.step(random_actions(alone.spec().action, 1, 37, s)).value();
+    one.step(action).value();
+    ASSERT_EQ(one.bits(), alone.bits()) << "step " << s;
+  }
+}
+
+TEST_P(EnvContractTest, AResetMidEpisodeLeavesNothingBehind) {
+  SoloEnv used(id()), fresh(id());
+  play(used, 41, 7);
+  EXPECT_EQ(play(used, 5, 30), play(fresh, 5, 30));
+}
+
+TEST_P(EnvContractTest, AnActionOfAWrongSizeIsAnError) {
+  SoloEnv env(id());
+  env.reset(1).value();
+  for (const int more : {-1, 1}) {
+    const auto stepped = env.step(std::vector<float>(static_cast<std::size_t>(env.spec().action.size + more)));
+    ASSERT_FALSE(stepped) << more;
+    EXPECT_EQ(stepped.error().code(), Errc::invalid_argument);
+  }
+}
+
+TEST_P(EnvContractTest, UnknownProfilesAndOptionsAreErrors) {
+  for (const EnvOptions& options : {EnvOptions{.profile = "no such profile"},
+                                    EnvOptions{.options = {{"no such option", "1"}}}}) {
+    const auto factory = make_env_factory(id(), options);
+    ASSERT_FALSE(factory);
+    EXPECT_EQ(factory.error().code(), Errc::invalid_argument);
+  }
+}
+
+TEST_P(EnvContractTest, AJobSetsItsTimeLimit) {
+  EXPECT_EQ(factory_of(id(), {.max_steps = 3})->spec().max_steps, 3);
+}
+
+TEST_P(EnvContractTest, EndsAreTerminatedOrTruncatedAndNeverBoth) {
+  auto pool = make_pool(factory_of(id()), {.num_envs = 4, .max_steps = 6, .seed = 2});
+  auto block = begin(*pool);
+  std::int64_t ends = 0;
+  for (std::int64_t s = 0; s < 20; ++s) {
+    block = pool->step(0, random_actions(pool->spec().action, 4, 43, static_cast<std::uint64_t>(s))).value();
+    for (std::size_t row = 0; row < 4; ++row) {
+      EXPECT_EQ(block.view().lost()[row], 0);
+      EXPECT_EQ(block.view().terminated()[row] + block.view().truncated()[row], block.view().done()[row]);
+      ends += block.view().done()[row];
+    }
+  }
+  EXPECT_GE(ends, 4 * 3);
+}
+
+TEST_P(EnvContractTest, ABatchOfOneEqualsABatchOfMany) {
+  auto many = make_pool(factory_of(id()), {.num_envs = 5, .max_steps = 9, .seed = 3});
+  const auto expected = run_pool(*many, 15);
+  for (std::int64_t i = 0; i < 5; ++i) {
+    auto one = make_pool(factory_of(id()), {.num_envs = 1, .first_env = i, .max_steps = 9, .seed = 3});
+    EXPECT_EQ(run_pool(*one, 15, i)[0], expected[static_cast<std::size_t>(i)]) << "environment " << i;
+  }
+}
+
+TEST_P(EnvContractTest, AChunkGivesWhatItsActionsGiveOneByOne) {
+  auto chunked = make_pool(factory_of(id()), {.num_envs = 1, .chunk = 4, .max_steps = 6, .seed = 4});
+  auto single = make_pool(factory_of(id()), {.num_envs = 1, .max_steps = 6, .seed = 4});
+  begin(*chunked);
+  begin(*single);
+  const EnvSpec& spec = chunked->spec();
+  for (std::uint64_t c = 0; c < 6; ++c) {
+    const auto actions = random_actions(spec.action, 4, 47, c);
+    const auto chunk = chunked->step(0, actions).value();
+    const auto size = static_cast<std::size_t>(spec.action.size);
+    for (std::size_t k = 0; k < 4 && chunk.view().valid()[k] != 0; ++k) {
+      const auto step = single->step(0, std::span(actions).subspan(k * size, size)).value();
+      EXPECT_EQ(chunk.view().reward()[k], step.view().reward()[0]);
+      const bool last = k + 1 == static_cast<std::size_t>(chunk.view().executed()[0]);
+      if (!last) continue;
+      EXPECT_EQ(observation_bits(spec, chunk.view(), 0), observation_bits(spec, step.view(), 0));
+      ASSERT_EQ(chunk.view().done()[0], step.view().done()[0]);
+      if (step.view().done()[0] != 0) {
+        EXPECT_EQ(observation_bits(spec, chunk.view(), 0, true), observation_bits(spec, step.view(), 0, true));
+      }
+    }
+    EXPECT_EQ(chunked->state_hash(0), single->state_hash(0));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EnvContractTest, ::testing::ValuesIn(env_ids(env_registry())), test_name);
+
+}  // namespace
+}  // namespace troupe::testing

@@ -1,0 +1,139 @@
+// Environments that throw, refuse, or give no number, and actions that are none: lost rows, counted, and nothing else.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/env/pool_run.h"
+#include "tests/env/scripted_env.h"
+
+namespace troupe::testing {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::unique_ptr<EnvPool> scripted_pool(EnvPool::Options options, std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) {
+  return make_pool(std::make_shared<ScriptedEnvFactory>(std::move(script)), options);
+}
+
+/// Each way in which a row is lost.
+class EnvFaultTest : public ::testing::TestWithParam<float> {};
+
+TEST_P(EnvFaultTest, TheRowIsLostAndTruncatedAtTheActionThatFailed) {
+  auto pool = scripted_pool({.num_envs = 1, .chunk = 4});
+  begin(*pool);
+  const auto block = pool->step(0, std::vector<float>{act::go, GetParam(), act::go, act::go}).value();
+  EXPECT_EQ(block.view().lost()[0], 1);
+  EXPECT_EQ(block.view().done()[0], 1);
+  EXPECT_EQ(block.view().truncated()[1], 1);
+  EXPECT_EQ(block.view().valid()[0], 1);
+  EXPECT_EQ(block.view().valid()[1] + block.view().valid()[2] + block.view().valid()[3], 0);
+  EXPECT_EQ(block.view().reward()[1], 0);
+  EXPECT_EQ(block.view().executed()[0], 1);
+  EXPECT_EQ(block.view().episode_return()[0], 1);
+}
+
+TEST_P(EnvFaultTest, ANewEnvironmentBeginsTheNextEpisode) {
+  auto pool = scripted_pool({.num_envs = 1});
+  begin(*pool);
+  const auto lost = pool->step(0, std::vector<float>{GetParam()}).value();
+  EXPECT_EQ(lost.view().episode()[0], 1);
+  EXPECT_EQ(lost.view().step()[0], 0);
+  const auto next = pool->step(0, std::vector<float>{act::go}).value();
+  EXPECT_EQ(next.view().lost()[0], 0);
+  EXPECT_EQ(next.view().valid()[0], 1);
+  EXPECT_EQ(pool->counters().lost, 1);
+}
+
+TEST_P(EnvFaultTest, OtherRowsGoOnAsIfNothingHadHappened) {
+  auto pool = scripted_pool({.num_envs = 5, .seed = 3, .threads = 2}), calm = scripted_pool({.num_envs = 5, .seed = 3});
+  begin(*pool);
+  begin(*calm);
+  for (int s = 0; s < 5; ++s) {
+    std::vector<float> actions(5, act::go);
+    const auto expected = calm->step(0, actions).value();
+    actions[2] = GetParam();
+    const auto block = pool->step(0, actions).value();
+    for (const std::int64_t row : {0, 1, 3, 4}) {
+      EnvHistory a, b;
+      append_row(pool->spec(), block.view(), row, a);
+      append_row(pool->spec(), expected.view(), row, b);
+      EXPECT_TRUE(a == b) << "row " << row;
+    }
+  }
+  EXPECT_EQ(pool->counters().lost, 5);
+}
+
+TEST_P(EnvFaultTest, InNextStepModeTheNextStepBeginsAnew) {
+  auto pool = scripted_pool({.num_envs = 1, .reset_mode = ResetMode::next_step});
+  begin(*pool);
+  EXPECT_EQ(pool->step(0, std::vector<float>{GetParam()}).value().view().lost()[0], 1);
+  const auto begun = pool->step(0, std::vector<float>{act::go}).value();
+  EXPECT_EQ(begun.view().lost()[0] + begun.view().valid()[0], 0);
+  EXPECT_EQ(begun.view().episode()[0], 1);
+}
+
+TEST_P(EnvFaultTest, InEpisodeModeTheRowIsFrozenUntilTheReset) {
+  auto pool = scripted_pool({.num_envs = 1, .reset_mode = ResetMode::episode});
+  begin(*pool);
+  EXPECT_EQ(pool->step(0, std::vector<float>{GetParam()}).value().view().lost()[0], 1);
+  const auto frozen = pool->step(0, std::vector<float>{act::go}).value();
+  EXPECT_EQ(frozen.view().lost()[0] + frozen.view().valid()[0] + frozen.view().done()[0], 0);
+  const auto begun = begin(*pool, 0, 9);
+  EXPECT_EQ(begun.view().lost()[0], 0);
+  EXPECT_EQ(begun.view().episode()[0], 9);
+}
+
+std::string way_name(const ::testing::TestParamInfo<float>& way) {
+  if (std::isnan(way.param)) return "NanAction";
+  return way.param == act::fail ? "Throws" : way.param == act::refuse ? "Refuses" : "NanReward";
+}
+INSTANTIATE_TEST_SUITE_P(Ways, EnvFaultTest, ::testing::Values(act::fail, act::refuse, act::bad_reward, kNan), way_name);
+
+TEST(EnvLossTest, ADiscreteActionOutOfRangeLosesItsRow) {
+  auto pool = make_pool(factory_of("CartPole-v1"), {.num_envs = 5});
+  begin(*pool);
+  const auto block = pool->step(0, std::vector<float>{0, 1, 2, -1, 0.5f}).value();
+  for (std::size_t row = 0; row < 5; ++row) EXPECT_EQ(block.view().lost()[row], row >= 2) << row;
+}
+
+TEST(EnvLossTest, AResetThatFailsIsTriedOnANewEnvironment) {
+  auto script = std::make_shared<EnvScript>();
+  auto pool = scripted_pool({.num_envs = 1}, script);
+  script->failing_resets = 1;
+  const auto block = begin(*pool, 0, 4);
+  EXPECT_EQ(block.view().lost()[0], 1);
+  EXPECT_EQ(block.view().episode()[0], 5);
+  EXPECT_EQ(pool->step(0, std::vector<float>{act::go}).value().view().valid()[0], 1);
+}
+
+TEST(EnvLossTest, AnEnvironmentThatCannotBeMadeAnewIsTriedAgainInTheNextStep) {
+  auto script = std::make_shared<EnvScript>();
+  auto pool = scripted_pool({.num_envs = 1}, script);
+  begin(*pool);
+  script->failing_makes = 2;
+  for (int failure = 0; failure < 3; ++failure) {
+    EXPECT_EQ(pool->step(0, std::vector<float>{act::fail}).value().view().lost()[0], 1) << failure;
+  }
+  EXPECT_EQ(pool->step(0, std::vector<float>{act::go}).value().view().valid()[0], 1);
+}
+
+TEST(EnvLossTest, AFactoryThatMakesNothingIsAnError) {
+  auto script = std::make_shared<EnvScript>();
+  script->failing_makes = 1;
+  const auto pool = EnvPool::make(std::make_shared<ScriptedEnvFactory>(script), {.num_envs = 2});
+  ASSERT_FALSE(pool);
+  EXPECT_EQ(pool.error().code(), Errc::unavailable);
+}
+
+TEST(EnvLossTest, ALostRowCannotBeDrawn) {
+  auto pool = scripted_pool({.num_envs = 1, .reset_mode = ResetMode::episode});
+  begin(*pool);
+  pool->step(0, std::vector<float>{act::fail}).value();
+  const auto drawn = pool->render(0, "front", {});
+  ASSERT_FALSE(drawn);
+  EXPECT_EQ(drawn.error().code(), Errc::failed_precondition);
+}
+
+}  // namespace
+}  // namespace troupe::testing

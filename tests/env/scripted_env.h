@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "env/env_factory.h"
+
+namespace troupe::testing {
+
+/// What a test has environments do; shared by all of a factory.
+struct EnvScript {
+  std::atomic<int> failing_resets{0}, failing_makes{0};  ///< the next so many fail
+  std::function<void()> gate = [] {};                    ///< called by a step with act::wait
+  bool on_demand = false;                                ///< EnvSpec::observes_on_demand
+  std::atomic<int> observed{0};                          ///< observations that were written
+};
+
+/// Actions that make ScriptedEnv do something beside counting.
+namespace act {
+inline constexpr float go = 0, finish = 0.25f, succeed = 0.375f, wait = 0.5f, refuse = 0.625f, fail = 0.75f, bad_reward = 0.875f;
+}
+
+/// An environment that does what its actions say. Observation f32 [2]: the seed modulo 1009, steps since the reset. The
+/// reward is the number of the step.
+class ScriptedEnv final : public Env {
+ public:
+  static EnvSpec make_spec() {
+    EnvSpec spec;
+    spec.id = "scripted-v1";
+    spec.observation = {{.name = "state", .shape = {2}}};
+    spec.action.low = {-1};
+    spec.action.high = {1};
+    spec.info = {"step"};
+    spec.has_success = true;
+    return spec;
+  }
+  ScriptedEnv(EnvSpec spec, std::shared_ptr<EnvScript> script) : spec_(std::move(spec)), script_(std::move(script)) {}
+
+  const EnvSpec& spec() const noexcept override { return spec_; }
+  Result<void> reset(std::uint64_t seed, StepSlot out) override {
+    if (script_->failing_resets.fetch_sub(1) > 0) throw std::runtime_error("reset as scripted");
+    seed_ = static_cast<float>(seed % 1009);
+    step_ = 0;
+    return observe(out);
+  }
+  Result<void> step(std::span<const float> action, StepSlot out) override {
+    const float a = action[0];
+    if (a == act::fail) throw std::runtime_error("as scripted");
+    if (a == act::refuse) return Error{Errc::internal, "refused as scripted"};
+    if (a == act::wait) script_->gate();
+    ++step_;
+    *out.reward = a == act::bad_reward ? std::numeric_limits<double>::quiet_NaN() : step_;
+    *out.terminated = a == act::finish || a == act::succeed;
+    *out.success = a == act::succeed;
+    out.info[0] = step_;
+    if (out.observation.empty()) return {};
+    return observe(out);
+  }
+  Result<void> observe(StepSlot out) override {
+    const auto observation = out.field<float>(0, 2);
+    observation[0] = seed_;
+    observation[1] = static_cast<float>(step_);
+    ++script_->observed;
+    return {};
+  }
+  std::uint64_t state_hash() const override { return static_cast<std::uint64_t>(seed_) << 32 | static_cast<std::uint32_t>(step_); }
+
+ private:
+  EnvSpec spec_;
+  std::shared_ptr<EnvScript> script_;
+  float seed_ = 0;
+  int step_ = 0;
+};
+
+class ScriptedEnvFactory final : public EnvFactory {
+ public:
+  explicit ScriptedEnvFactory(std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) : script_(std::move(script)) {
+    spec_.observes_on_demand = script_->on_demand;
+  }
+  const EnvSpec& spec() const noexcept override { return spec_; }
+  Result<std::unique_ptr<Env>> make() const override {
+    if (script_->failing_makes.fetch_sub(1) > 0) return Error{Errc::unavailable, "not made, as scripted"};
+    return std::unique_ptr<Env>(std::make_unique<ScriptedEnv>(spec_, script_));
+  }
+
+ private:
+  std::shared_ptr<EnvScript> script_;
+  EnvSpec spec_ = ScriptedEnv::make_spec();
+};
+
+}  // namespace troupe::testing

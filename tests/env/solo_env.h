@@ -1,0 +1,106 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "env/registry.h"
+
+namespace troupe::testing {
+
+/// The factory of an id; aborts the test program when there is none.
+inline std::shared_ptr<const EnvFactory> factory_of(const std::string& id, const EnvOptions& options = {}) {
+  return make_env_factory(id, options).value();
+}
+
+/// `count` actions [count, A] that an agent without a plan takes: uniform within the bounds (within [-1, 1] where there are none).
+inline std::vector<float> random_actions(const ActionSpace& space, std::int64_t count, std::uint64_t seed, std::uint64_t index = 0) {
+  CounterRng rng(seed, 4, index);
+  std::vector<float> actions;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (space.is_discrete()) {
+      actions.push_back(static_cast<float>(rng.below(static_cast<std::uint32_t>(space.choices))));
+      continue;
+    }
+    for (std::size_t a = 0; a < static_cast<std::size_t>(space.size); ++a) {
+      const double low = std::isfinite(space.low[a]) ? space.low[a] : -1, high = std::isfinite(space.high[a]) ? space.high[a] : 1;
+      actions.push_back(static_cast<float>(rng.uniform(low, high)));
+    }
+  }
+  return actions;
+}
+
+/// One environment with memory of its own to write to, without a pool.
+class SoloEnv {
+ public:
+  explicit SoloEnv(std::unique_ptr<Env> env) : env_(std::move(env)), info_(env_->spec().info.size()) {
+    for (const EnvField& field : env_->spec().observation) fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
+    for (auto& field : fields_) pointers_.push_back(field.data());
+  }
+  explicit SoloEnv(const std::string& id) : SoloEnv(factory_of(id)->make().value()) {}
+
+  Result<void> reset(std::uint64_t seed) {
+    terminated_ = success_ = false;
+    reward_ = 0;
+    std::fill(info_.begin(), info_.end(), 0.0);
+    return env_->reset(seed, slot());
+  }
+  Result<void> step(std::span<const float> action) {
+    terminated_ = success_ = false;
+    return env_->step(action, slot());
+  }
+
+  Env& env() { return *env_; }
+  const EnvSpec& spec() const { return env_->spec(); }
+  double reward() const { return reward_; }
+  bool terminated() const { return terminated_; }
+  bool success() const { return success_; }
+  const std::vector<std::vector<std::byte>>& fields() const { return fields_; }
+  /// All that a step wrote, for comparison.
+  std::vector<std::byte> bits() const {
+    std::vector<std::byte> all;
+    const auto append = [&all](const void* data, std::size_t bytes) {
+      const auto* begin = static_cast<const std::byte*>(data);
+      all.insert(all.end(), begin, begin + bytes);
+    };
+    for (const auto& field : fields_) append(field.data(), field.size());
+    append(&reward_, sizeof reward_);
+    append(&terminated_, sizeof terminated_);
+    append(&success_, sizeof success_);
+    append(info_.data(), info_.size() * sizeof(double));
+    const std::uint64_t hash = env_->state_hash();
+    append(&hash, sizeof hash);
+    return all;
+  }
+  /// Element `i` of a field as a double.
+  double element(std::size_t field, std::size_t i) const {
+    const std::byte* at = fields_[field].data() + i * static_cast<std::size_t>(env_dtype_bytes(spec().observation[field].dtype));
+    switch (spec().observation[field].dtype) {
+      case EnvDType::u8: return static_cast<double>(std::to_integer<int>(*at));
+      case EnvDType::f32: return static_cast<double>(load<float>(at));
+      case EnvDType::f64: return load<double>(at);
+    }
+    return 0;
+  }
+
+ private:
+  template <class T> static T load(const std::byte* at) {
+    T value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+  StepSlot slot() { return {pointers_, &reward_, &terminated_, &success_, info_}; }
+  std::unique_ptr<Env> env_;
+  std::vector<std::vector<std::byte>> fields_;
+  std::vector<std::byte*> pointers_;
+  double reward_ = 0;
+  bool terminated_ = false, success_ = false;
+  std::vector<double> info_;
+};
+
+}  // namespace troupe::testing
