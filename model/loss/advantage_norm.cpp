@@ -1,0 +1,34 @@
+#include "model/loss/advantage_norm.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe {
+
+double AdvantageMoments::unbiased_variance() const {
+  if (count < 2) return 0;
+  return std::max(0.0, (sum_of_squares - sum * sum / count) / (count - 1));
+}
+
+AdvantageMoments advantage_moments(const at::Tensor& x, const at::Tensor& mask) {
+  auto values = x.detach().to(at::kDouble);
+  if (mask.defined()) values = values.masked_select(mask.to(at::kBool).expand_as(x));
+  return {static_cast<double>(values.numel()), values.sum().item<double>(), values.square().sum().item<double>()};
+}
+
+at::Tensor normalise(const at::Tensor& x, const AdvantageMoments& m, double epsilon) {
+  if (m.count < 2) return x;
+  return (x - m.mean()) / (std::sqrt(m.unbiased_variance()) + epsilon);
+}
+
+at::Tensor renormalise_like_async_reference(const at::Tensor& x, const at::Tensor& mask) {
+  const auto m = advantage_moments(x, mask);
+  if (m.count < 1) return x;
+  const double variance = std::max(0.0, m.sum_of_squares / m.count - m.mean() * m.mean());
+  const auto kept = mask.defined() ? x * mask.to(x.scalar_type()) : x;
+  return (kept - m.mean()) / (std::sqrt(variance) + 1e-5);
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace troupe {
+
+// From entries to one number (rl.md 4.2). Entries are [N, K or 1, A or 1] (granularity.h); a cell is what one reward belongs to: a
+// row with chunk-level rewards, an action with action-level ones. Masks and weights are per cell, [N,C,1].
+
+/// mean: over valid entries. trajectory: every trajectory weighs the same, whatever its length:
+///     loss = mean_all( x * mask / (valid_steps / max_episode_steps) )          over all entries, masked ones included
+enum class Aggregation : std::uint8_t { mean, trajectory };
+
+/// sum(x m) / max(1, sum(m)), m first broadcast to the shape of x.
+/// Grad: x. Returns a scalar. A NaN or infinity where m is 0 does not reach the result.
+at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& mask);
+
+/// What a cell counts in sums over a micro-batch.
+struct CellWeights {
+  at::Tensor mask;     ///< [N,C,1] bool
+  at::Tensor metric;   ///< [N,C,1] mask / count: the weighted sum is the mean over valid cells
+  at::Tensor loss;     ///< the same for the loss, by its Aggregation
+};
+
+/// Weights for a micro-batch that is the whole mini-batch, or, with `scale`, a part of it.
+///
+/// Shapes: mask_NC bool [N,C]; valid_steps_N1 [N,1], only for trajectory. scale, optional (undefined: this micro-batch alone): 1 or 2
+///         numbers, f32, {1 / valid cells, 1 / cells} of the whole mini-batch on all ranks, times the number of parts whose mean the
+///         caller takes (micro-batches times ranks); with one number both are that. Trajectory losses use the second.
+CellWeights make_cell_weights(const at::Tensor& mask_NC, Aggregation aggregation, const at::Tensor& valid_steps_N1,
+                              std::int64_t max_episode_steps, const at::Tensor& scale);
+
+/// sum over entries of x * weight / (entries per cell). `weight` is [N,C,1]. x may be finer than a cell, and then its cell's mean counts,
+/// or coarser (entropy per chunk under action-level rewards), and then it counts once for each cell of its row.
+/// Grad: x.
+at::Tensor weighted_sum(const at::Tensor& x, const at::Tensor& weight);
+
+/// Of language models, layout [batch, tokens]: token_mean masked mean of all tokens; the others first sum, or average, the tokens of a
+/// sequence, then average over sequences. A mask without any entry gives 0.
+enum class TokenAggregation : std::uint8_t { token_mean, seq_mean_token_sum, seq_mean_token_mean };
+
+/// "token-mean" | "seq-mean-token-sum" | "seq-mean-token-mean". Throws c10::Error on another name.
+TokenAggregation parse_token_aggregation(std::string_view name);
+at::Tensor aggregate_tokens(const at::Tensor& x_BS, const at::Tensor& mask_BS, TokenAggregation aggregation);
+
+}  // namespace troupe

@@ -1,0 +1,27 @@
+#include "model/loss/kl_penalty.h"
+
+#include <ATen/ATen.h>
+
+namespace troupe {
+
+KlEstimator parse_kl_estimator(std::string_view name) {
+  if (name == "k1") return KlEstimator::k1;
+  if (name == "abs") return KlEstimator::abs;
+  if (name == "k2") return KlEstimator::k2;
+  TORCH_CHECK(name == "k3", "divergence estimator is \"", name, "\"; it must be k1, abs, k2 or k3");
+  return KlEstimator::k3;
+}
+
+at::Tensor kl_penalty(const at::Tensor& logp, const at::Tensor& reference_logp, KlEstimator estimator) {
+  const auto x = logp - reference_logp;
+  switch (estimator) {
+    case KlEstimator::k1: return x;
+    case KlEstimator::abs: return x.abs();
+    case KlEstimator::k2: return 0.5 * x.square();
+    case KlEstimator::k3: break;
+  }
+  const auto y = x.clamp(-20, 20);
+  return ((-y).exp() + y - 1).clamp(-10, 10);
+}
+
+}  // namespace troupe

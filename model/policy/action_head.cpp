@@ -1,0 +1,64 @@
+#include "model/policy/action_head.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "model/loss/flow_matching.h"
+#include "model/policy/action_draws.h"
+#include "model/policy/categorical.h"
+#include "model/policy/gaussian.h"
+
+namespace troupe {
+
+Result<ActionHead> ActionHead::make(const PolicyConfig& policy, const PolicyShape& shape) {
+  const bool is_discrete = shape.choices > 0;
+  const std::string& name = policy.distribution;
+  if (name == "squashed_gaussian") {
+    return Error{Errc::invalid_argument,
+                 "policy.distribution is squashed_gaussian, which sac trains; this algorithm takes gaussian or categorical"};
+  }
+  if (name != "auto" && (name == "categorical") != is_discrete) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("policy.distribution is {}; the environment's actions are {}: use {} or auto", name,
+                             is_discrete ? fmt::format("{} choices", shape.choices) : "continuous",
+                             is_discrete ? "categorical" : "gaussian")};
+  }
+  if (is_discrete) return ActionHead(Kind::categorical, shape.chunk, shape.choices, 0);
+  return ActionHead(Kind::gaussian, shape.chunk, shape.action_dim, policy.init_log_std);
+}
+
+std::vector<ParamSpec> ActionHead::params() const {
+  if (kind_ == Kind::categorical) return {};
+  return {{kLogStd, {outputs()}, {Init::Kind::constant, init_log_std_}}};
+}
+
+ActionDensity ActionHead::density(const ParamView& view, const at::Tensor& outputs, const at::Tensor& action) const {
+  if (kind_ == Kind::categorical) {
+    const auto log_probs = categorical_log_probs(outputs, per_action_);
+    return {categorical_logp(log_probs, action), categorical_entropy(log_probs)};
+  }
+  const auto log_std = view[kLogStd].to(at::kFloat);
+  return {gaussian_logp(outputs, log_std, action), gaussian_entropy(log_std).expand_as(outputs)};
+}
+
+ActionHead::Sample ActionHead::sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed,
+                                      std::span<const std::uint64_t> keys, bool deterministic) const {
+  const at::NoGradGuard no_grad;
+  TORCH_CHECK(deterministic || static_cast<std::int64_t>(keys.size()) == outputs.size(0), "as many keys as rows: ", keys.size(), " and ",
+              outputs.size(0));
+  if (kind_ == Kind::categorical) {
+    const auto log_probs = categorical_log_probs(outputs, per_action_);
+    const auto action =
+        deterministic ? categorical_mode(log_probs) : categorical_sample(log_probs, keyed_uniforms(seed, keys, chunk_));
+    return {action, categorical_logp(log_probs, action)};
+  }
+  const auto log_std = view[kLogStd].to(at::kFloat);
+  const auto action = deterministic ? outputs.clone()
+                                    : gaussian_sample(outputs, log_std,
+                                                      keyed_noise(seed, rng_stream::policy_action, keys, {this->outputs()}));
+  return {action, gaussian_logp(outputs, log_std, action)};
+}
+
+}  // namespace troupe

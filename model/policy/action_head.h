@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/policy_config.h"
+#include "model/policy/policy_shape.h"
+#include "model/shard/network.h"
+
+namespace troupe {
+
+/// Log-probability and entropy of action chunks, unreduced, both [N,L].
+struct ActionDensity {
+  at::Tensor logp;
+  at::Tensor entropy;
+};
+
+/// What an actor network's outputs [N,outputs] mean: a distribution over chunks of actions (rl.md 5, 6.1). Immutable.
+///   categorical: outputs are logits [N,K*C]; actions are indices [N,K]; L = K.
+///   gaussian:    outputs are means [N,K*A]; the logarithm of the standard deviation is a parameter "actor.log_std" [K*A], the same for
+///                all states; actions are real numbers [N,K*A]; L = K*A. Actions are what was drawn, unclipped, since their density is
+///                that of the draw: an environment clips what it gets to its bounds (sim.md 1.2), which counts as part of it.
+class ActionHead {
+ public:
+  enum class Kind : std::uint8_t { categorical, gaussian };
+
+  /// Errors: invalid_argument where policy.distribution and the actions do not fit, naming it.
+  static Result<ActionHead> make(const PolicyConfig& policy, const PolicyShape& shape);
+
+  Kind kind() const noexcept { return kind_; }
+  std::int64_t outputs() const noexcept { return chunk_ * per_action_; }
+  std::int64_t chunk() const noexcept { return chunk_; }
+  /// C of the categorical.
+  std::int64_t choices() const noexcept { return per_action_; }
+  /// L.
+  std::int64_t logp_width() const noexcept { return kind_ == Kind::categorical ? chunk_ : outputs(); }
+  /// Numbers of a row's action: as many.
+  std::int64_t action_width() const noexcept { return logp_width(); }
+  std::vector<ParamSpec> params() const;
+  static constexpr const char* kLogStd = "actor.log_std";
+
+  /// Of given actions; differentiable by autograd.
+  ActionDensity density(const ParamView& view, const at::Tensor& outputs, const at::Tensor& action) const;
+
+  struct Sample {
+    at::Tensor action;  ///< [N,action_width]
+    at::Tensor logp;    ///< [N,L]: what density() says of it
+  };
+  /// Row i is drawn with CounterRng(seed, rng_stream::policy_action, keys[i]); `deterministic`: the mode. Records no gradient.
+  Sample sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed, std::span<const std::uint64_t> keys,
+                bool deterministic) const;
+
+ private:
+  ActionHead(Kind kind, std::int64_t chunk, std::int64_t per_action, double init_log_std)
+      : kind_(kind), chunk_(chunk), per_action_(per_action), init_log_std_(init_log_std) {}
+
+  Kind kind_;
+  std::int64_t chunk_, per_action_;
+  double init_log_std_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,129 @@
+#include "model/policy/actor_critic.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <numbers>
+
+#include "model/policy/explicit_policy_gradient.h"
+#include "model/policy/rl_keys.h"
+
+namespace troupe {
+namespace {
+
+MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int64_t outputs, double head_gain) {
+  MlpShape shape;
+  shape.prefix = std::move(prefix);
+  shape.hidden = policy.hidden;
+  shape.outputs = outputs;
+  shape.activation = to_activation(policy.activation);
+  shape.head = Init{Init::Kind::orthogonal, head_gain};
+  return shape;
+}
+
+UnitSpec make_unit(const std::string& name, std::vector<ParamSpec> params) {
+  UnitSpec unit{name, name, std::move(params)};
+  unit.group = name;
+  return unit;
+}
+
+bool is_plain_rows(const at::Tensor& state) { return state.scalar_type() == at::kFloat && state.is_contiguous() && state.is_cpu(); }
+
+bool is_f32(const ParamView& view) { return view.tensors().empty() || view.tensors().begin()->second.scalar_type() == at::kFloat; }
+
+}  // namespace
+
+Result<std::shared_ptr<const PolicyNet>> make_actor_critic_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+                                                               const PolicyShape& shape) {
+  auto model = ActorCritic::make(policy, algorithm, shape);
+  if (!model) return model.error();
+  return std::shared_ptr<const PolicyNet>(std::make_shared<ActorCriticNet>(std::move(*model), algorithm, shape));
+}
+
+Result<std::shared_ptr<const ActorCritic>> ActorCritic::make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+                                                             const PolicyShape& shape) {
+  auto head = ActionHead::make(policy, shape);
+  if (!head) return head.error();
+  // actions near zero at first, whatever the state (rl.md 6.1)
+  auto actor = ObservationNet::make(policy, shape, make_mlp_shape(policy, "actor", head->outputs(), 0.01 * std::numbers::sqrt2));
+  if (!actor) return actor.error();
+  if (algorithm.name == "grpo") {  // advantages come from a group's returns, not from values
+    return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::nullopt, std::move(*head)));
+  }
+  const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;
+  auto mlp = make_mlp_shape(policy, "critic", values, 1.0);
+  if (!policy.critic_hidden.empty()) mlp.hidden = policy.critic_hidden;
+  auto critic = ObservationNet::make(policy, shape, std::move(mlp));
+  if (!critic) return critic.error();
+  return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::move(*critic), std::move(*head)));
+}
+
+ActorCritic::ActorCritic(ObservationNet actor, std::optional<ObservationNet> critic, ActionHead head)
+    : actor_(std::move(actor)), critic_(std::move(critic)), head_(std::move(head)) {
+  auto params = actor_.params();
+  for (auto& param : head_.params()) params.push_back(std::move(param));
+  units_.push_back(make_unit("actor", std::move(params)));
+  if (critic_) units_.push_back(make_unit("critic", critic_->params()));
+  units_.push_back(make_loss_unit());
+}
+
+ActionDensity ActorCritic::density(const ParamView& actor, const Batch& batch) const {
+  return head_.density(actor, actor_.forward(actor, batch), batch.at(rl_keys::kAction));
+}
+
+at::Tensor ActorCritic::value(const ParamView& critic, const Batch& batch) const { return critic_->forward(critic, batch); }
+
+bool ActorCritic::has_explicit_pass() const {
+  const auto is_explicit = [](const ObservationNet& net) { return net.reads_state_only() && MlpPass::supports(net.mlp()); };
+  return is_explicit(actor_) && (!critic_ || is_explicit(*critic_));
+}
+
+ActorCriticNet::ActorCriticNet(std::shared_ptr<const ActorCritic> model, const AlgorithmConfig& algorithm, const PolicyShape& shape)
+    : model_(std::move(model)), objective_([&] {
+        const auto options = make_policy_gradient_options(algorithm, shape.chunk, shape.max_episode_steps);
+        std::unique_ptr<const ExplicitNetwork> explicit_form;
+        if (algorithm.explicit_backward && model_->has_explicit_pass()) {
+          explicit_form = std::make_unique<ExplicitPolicyGradient>(model_, options);
+        }
+        return std::make_shared<PolicyGradientObjective>(model_, options, std::move(explicit_form));
+      }()) {
+  acting_units_.push_back("actor");
+  if (model_->critic()) acting_units_.push_back("critic");
+}
+
+at::Tensor ActorCriticNet::run(const ObservationNet& net, SparePool<MlpPass>& spares, const ParamView& view,
+                               const Batch& observation) const {
+  if (!net.reads_state_only() || !is_f32(view)) return net.forward(view, observation);
+  const auto& state = observation.at(rl_keys::kState);
+  if (!is_plain_rows(state)) return net.forward(view, observation);
+  const auto pass = spares.borrow(state.size(0), [&] { return std::make_unique<MlpPass>(net.mlp(), state.size(0)); });
+  return pass->forward(view, state).clone();
+}
+
+ActResult ActorCriticNet::act(const UnitViews& views, const ActRequest& request) const {
+  const at::NoGradGuard no_grad;
+  const auto& actor = views.at("actor");
+  const auto outputs = run(model_->actor(), actor_spares_, actor, request.observation);
+  auto sample = model_->head().sample(actor, outputs, request.seed, request.keys, request.deterministic);
+  ActResult result{std::move(sample.action), std::move(sample.logp), {}, {}};
+  if (model_->critic()) result.value = run(*model_->critic(), critic_spares_, views.at("critic"), request.observation);
+  return result;
+}
+
+at::Tensor ActorCriticNet::value(const UnitViews& views, const Batch& observation) const {
+  TORCH_CHECK(model_->critic().has_value(), "this policy has no critic");
+  const at::NoGradGuard no_grad;
+  return run(*model_->critic(), critic_spares_, views.at("critic"), observation);
+}
+
+at::Tensor ActorCriticNet::logp(const UnitViews& views, const Batch& batch) const {
+  const at::NoGradGuard no_grad;
+  return model_->density(views.at("actor"), batch).logp;
+}
+
+std::shared_ptr<const Network> ActorCriticNet::objective(const std::string& phase) const {
+  TORCH_CHECK(phase == "policy", "an on-policy policy has the phase \"policy\"; asked for \"", phase, "\"");
+  return objective_;
+}
+
+}  // namespace troupe

@@ -1,0 +1,49 @@
+#include "model/policy/explicit_policy_gradient.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "model/policy/actor_critic.h"
+#include "model/policy/rl_keys.h"
+
+namespace troupe {
+namespace {
+
+at::Tensor plain_rows(const at::Tensor& x) { return x.to(at::kFloat).contiguous(); }
+
+}  // namespace
+
+ExplicitPolicyGradient::Workspace::Workspace(const ActorCritic& model, const PolicyGradientOptions& options, std::int64_t rows)
+    : actor(model.actor().mlp(), rows),
+      head(model.head(), rows),
+      critic(model.critic() ? std::make_unique<MlpPass>(model.critic()->mlp(), rows) : nullptr),
+      loss(options, rows, model.logp_width(), model.value_width()) {}
+
+ExplicitPolicyGradient::ExplicitPolicyGradient(std::shared_ptr<const ActorCritic> model, const PolicyGradientOptions& options)
+    : model_(std::move(model)), options_(options) {}
+
+MicroResult ExplicitPolicyGradient::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
+                                        const std::vector<ParamView>& gradients) const {
+  const at::NoGradGuard no_grad;
+  TORCH_CHECK(params.size() == model_->units().size() && gradients.size() == params.size(), "views of ", params.size(), " and gradients of ",
+              gradients.size(), " units; the chain has ", model_->units().size());
+  const auto state = plain_rows(batch.at(rl_keys::kState));
+  const std::int64_t rows = state.size(0);
+  const auto work = spares_.borrow(rows, [&] { return std::make_unique<Workspace>(*model_, options_, rows); });
+
+  work->head.forward(params[0], work->actor.forward(params[0], state), plain_rows(batch.at(rl_keys::kAction)));
+  auto inputs = policy_gradient_inputs(batch);
+  inputs.logp = work->head.logp();
+  inputs.entropy = work->head.entropy();
+  if (options_.kl_beta == 0) inputs.reference_logp = at::Tensor();
+  if (work->critic) inputs.value = work->critic->forward(params[1], state);
+  auto result = work->loss.run(inputs, weight);
+
+  const auto& d = work->loss.gradients();
+  const bool trains_actor = !gradients[0].tensors().empty();
+  if (trains_actor) work->actor.backward(params[0], state, work->head.backward(d.logp, d.entropy, gradients[0]), &gradients[0]);
+  if (work->critic && !gradients[1].tensors().empty()) work->critic->backward(params[1], state, d.value, &gradients[1]);
+  return result;
+}
+
+}  // namespace troupe

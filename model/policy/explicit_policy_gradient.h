@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/loss/policy_gradient_loss.h"
+#include "model/policy/action_head_pass.h"
+#include "model/policy/mlp_pass.h"
+#include "model/policy/policy_loss_gradient.h"
+#include "model/policy/spare_pool.h"
+#include "model/shard/explicit_network.h"
+
+namespace troupe {
+
+class ActorCritic;
+
+/// PolicyGradientObjective of MLP actor-critics without autograd: forward through both networks, the loss's gradient by hand, backward
+/// by matrix products (rl.md 4, 6.1). Working memory is kept between calls. Thread-safe.
+class ExplicitPolicyGradient final : public ExplicitNetwork {
+ public:
+  /// `model` must have_explicit_pass().
+  ExplicitPolicyGradient(std::shared_ptr<const ActorCritic> model, const PolicyGradientOptions& options);
+  MicroResult run(const std::vector<ParamView>& params, const Batch& batch, double weight,
+                  const std::vector<ParamView>& gradients) const override;
+
+ private:
+  struct Workspace {
+    Workspace(const ActorCritic& model, const PolicyGradientOptions& options, std::int64_t rows);
+    std::int64_t rows() const { return actor.rows(); }
+    MlpPass actor;
+    ActionHeadPass head;
+    std::unique_ptr<MlpPass> critic;
+    PolicyLossGradient loss;
+  };
+
+  const std::shared_ptr<const ActorCritic> model_;
+  const PolicyGradientOptions options_;
+  mutable SparePool<Workspace> spares_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace troupe {
+
+// The diagonal Gaussian over action chunks (rl.md 6.1). Shape legend: N rows, W = K*A numbers of a row's chunk. `mean` [N,W];
+// `log_std` [W] (one for all states) or [N,W]. f32; differentiable by autograd.
+
+/// log(2 pi) / 2
+inline constexpr double kHalfLogTwoPi = 0.91893853320467274178;
+
+/// mean + exp(log_std) noise, for standard normal noise [N,W]. Not clipped to any bounds: the density is that of what is returned.
+at::Tensor gaussian_sample(const at::Tensor& mean, const at::Tensor& log_std, const at::Tensor& noise);
+
+/// log N(action; mean, std^2) of every element, [N,W].
+at::Tensor gaussian_logp(const at::Tensor& mean, const at::Tensor& log_std, const at::Tensor& action);
+
+/// log(2 pi e std^2) / 2 of every element, shaped like log_std.
+at::Tensor gaussian_entropy(const at::Tensor& log_std);
+
+}  // namespace troupe

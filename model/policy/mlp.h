@@ -1,0 +1,65 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/shard/network.h"
+
+namespace troupe {
+
+/// After every hidden layer.
+enum class Activation : std::uint8_t { tanh, relu };
+/// "tanh" or "relu" (PolicyConfig::activation). Throws c10::Error on another word.
+Activation to_activation(const std::string& name);
+
+/// How the weights of a network start.
+enum class MlpInit : std::uint8_t {
+  orthogonal,  ///< hidden layers with gain sqrt 2, biases zero (rl.md 6.1)
+  fan_in,      ///< weights and biases uniform within 1 / sqrt(inputs)
+};
+
+/// What a multi-layer perceptron is made of.
+struct MlpShape {
+  std::string prefix;                  ///< of parameter names: "actor", "critic.0"
+  std::int64_t inputs = 0;
+  std::vector<std::int64_t> hidden;    ///< may be empty: one linear layer
+  std::int64_t outputs = 0;
+  Activation activation = Activation::tanh;
+  bool layer_norm = false;             ///< before every activation, eps 1e-5
+  bool head_bias = true;
+  MlpInit init = MlpInit::orthogonal;
+  std::optional<Init> head = {};       ///< of the last layer's weight; none: as the hidden layers
+};
+
+/// A multi-layer perceptron as a function over parameter views: y = W_n f(... f(W_0 x + b_0) ...) + b_n, weights [out,in].
+///
+/// Parameters, in order: "<prefix>.<i>.weight", "<prefix>.<i>.bias" and, with layer_norm, "<prefix>.<i>.norm.weight",
+/// "<prefix>.<i>.norm.bias" of the hidden layers i = 0 .. n-1, then "<prefix>.<n>.weight", "<prefix>.<n>.bias". Immutable.
+class Mlp {
+ public:
+  explicit Mlp(MlpShape shape);
+
+  /// Names of one layer's tensors; norm_* only with layer_norm and not of the last layer.
+  struct Layer {
+    std::int64_t inputs = 0, outputs = 0;
+    std::string weight, bias, norm_weight, norm_bias;
+    bool is_head = false;
+  };
+
+  const MlpShape& shape() const noexcept { return shape_; }
+  const std::vector<Layer>& layers() const noexcept { return layers_; }
+  /// Specifications of all parameters.
+  std::vector<ParamSpec> params() const;
+  /// x [N,inputs] to [N,outputs] f32; computed in the dtype of the weights. Differentiable by autograd.
+  at::Tensor forward(const ParamView& view, const at::Tensor& x) const;
+
+ private:
+  MlpShape shape_;
+  std::vector<Layer> layers_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "model/policy/mlp.h"
+
+namespace troupe {
+
+/// One run of an Mlp forward and, if wanted, backward without autograd, into memory that is kept from run to run. For small networks
+/// whose time goes into bookkeeping otherwise. f32 on the CPU; no layer norm. Equal to Mlp::forward and its gradients up to rounding.
+/// Not thread-safe: borrow one per call from a SparePool. Callers have switched gradient recording off.
+class MlpPass {
+ public:
+  /// `mlp` must outlive it. Errors: throws c10::Error on an Mlp with layer norm.
+  MlpPass(const Mlp& mlp, std::int64_t rows);
+
+  static bool supports(const Mlp& mlp) { return !mlp.shape().layer_norm; }
+  std::int64_t rows() const noexcept { return rows_; }
+
+  /// x [rows,inputs] f32 contiguous. Returns [rows,outputs], valid until the next forward.
+  const at::Tensor& forward(const ParamView& view, const at::Tensor& x);
+  /// After forward with the same view and x, for the gradient d_output [rows,outputs] contiguous. Overwrites this Mlp's tensors in
+  /// `gradients`, if it is given, and d_input [rows,inputs], if it is given.
+  void backward(const ParamView& view, const at::Tensor& x, const at::Tensor& d_output, const ParamView* gradients,
+                const at::Tensor* d_input = nullptr);
+
+ private:
+  const Mlp& mlp_;
+  const std::int64_t rows_;
+  std::vector<at::Tensor> outputs_;   ///< of every layer, after its activation
+  std::vector<at::Tensor> deltas_;    ///< gradients of outputs_ but the last, before the activation
+  std::vector<double> sums_;          ///< of a bias gradient
+};
+
+}  // namespace troupe

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/policy_config.h"
+#include "model/policy/cnn.h"
+#include "model/policy/mlp.h"
+#include "model/policy/policy_shape.h"
+#include "model/shard/network.h"
+
+namespace troupe {
+
+/// From an observation to a vector: pictures through one Cnn each, their features and the state side by side through an Mlp. With
+/// policy.kind mlp the state alone. Immutable.
+class ObservationNet {
+ public:
+  /// Parameters are called "<prefix>.<image>.<i>..." and "<prefix>.<i>...". MlpShape::inputs is set here.
+  /// Errors: invalid_argument, as Cnn::make; mlp over pictures alone, or cnn without pictures, naming policy.kind.
+  static Result<ObservationNet> make(const PolicyConfig& policy, const PolicyShape& shape, MlpShape mlp);
+
+  std::vector<ParamSpec> params() const;
+  /// [N,outputs] f32. `observation` has rl_keys::kState (if state_dim > 0) and, with cnn, the pictures.
+  at::Tensor forward(const ParamView& view, const Batch& observation) const;
+  /// The Mlp, which sees rl_keys::kState alone if reads_state_only().
+  const Mlp& mlp() const noexcept { return mlp_; }
+  bool reads_state_only() const noexcept { return pictures_.empty(); }
+
+ private:
+  struct Picture {
+    std::string key;  ///< in a Batch
+    Cnn cnn;
+  };
+  ObservationNet(std::vector<Picture> pictures, Mlp mlp, bool reads_state)
+      : pictures_(std::move(pictures)), mlp_(std::move(mlp)), reads_state_(reads_state) {}
+
+  std::vector<Picture> pictures_;
+  Mlp mlp_;
+  bool reads_state_;
+};
+
+}  // namespace troupe

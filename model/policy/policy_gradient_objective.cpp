@@ -1,0 +1,38 @@
+#include "model/policy/policy_gradient_objective.h"
+
+#include <ATen/ATen.h>
+
+namespace troupe {
+
+UnitSpec make_loss_unit() {
+  UnitSpec unit{"loss", "loss", {}};
+  unit.trainable = false;
+  unit.group = "actor";
+  return unit;
+}
+
+PolicyGradientObjective::PolicyGradientObjective(std::shared_ptr<const OnPolicyModel> model, const PolicyGradientOptions& options,
+                                                 std::unique_ptr<const ExplicitNetwork> explicit_form)
+    : model_(std::move(model)), options_(options), explicit_form_(std::move(explicit_form)) {}
+
+Carry PolicyGradientObjective::prologue(const ParamView& params, const Batch& batch) const {
+  const auto density = model_->density(params, batch);
+  return {at::cat({density.logp, density.entropy}, 1), {}};
+}
+
+at::Tensor PolicyGradientObjective::block(std::int64_t, const ParamView& params, const Carry& carry, const Batch& batch) const {
+  return at::cat({carry.x, model_->value(params, batch)}, 1);
+}
+
+Outputs PolicyGradientObjective::epilogue(const ParamView&, const Carry& carry, const Batch& batch) const {
+  const std::int64_t l = model_->logp_width(), v = model_->value_width();
+  auto inputs = policy_gradient_inputs(batch);
+  inputs.logp = carry.x.narrow(1, 0, l);
+  inputs.entropy = carry.x.narrow(1, l, l);
+  if (v > 0) inputs.value = carry.x.narrow(1, 2 * l, v);
+  if (options_.kl_beta == 0) inputs.reference_logp = at::Tensor();
+  auto result = policy_gradient_loss(inputs, options_);
+  return {result.loss, std::move(result.metrics), {}};
+}
+
+}  // namespace troupe

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/algorithm_config.h"
+#include "configs/policy_config.h"
+#include "model/policy/policy_shape.h"
+#include "model/shard/network.h"
+
+namespace troupe {
+
+/// Parameters by unit name.
+using UnitViews = std::map<std::string, ParamView>;
+
+/// One call of a policy for N rows.
+struct ActRequest {
+  Batch observation;                     ///< rl_keys::kState and images
+  std::uint64_t seed = 0;                ///< job.seed
+  std::span<const std::uint64_t> keys;   ///< [N]: draws of row i depend on (seed, keys[i]) alone, not on the other rows
+  bool deterministic = false;            ///< evaluation: mean, most likely action, or ODE
+  double noise_level = 0;                ///< of flow policies
+};
+
+/// What it answers.
+struct ActResult {
+  /// [N,K*A], discrete: the index. Squashed actions lie inside the environment's bounds; those of a Gaussian are as drawn, since logp is
+  /// theirs, and the environment clips them (action_head.h).
+  at::Tensor action;
+  at::Tensor logp;                          ///< [N,L], unreduced; undefined for policies of off-policy algorithms
+  at::Tensor value;                         ///< [N,V]; undefined without a critic
+  std::map<std::string, at::Tensor> extra;  ///< of extras(), each [N,...]
+};
+
+/// A tensor per row that a trajectory must keep so that the learner can compute log-probabilities again.
+struct ExtraField {
+  std::string name;
+  std::vector<std::int64_t> shape;   ///< without N
+  bool is_integer = false;           ///< i64, else f32
+};
+
+/// A policy and what is trained with it (critics, targets, temperature), as functions over parameters that somebody else keeps:
+/// a rollout worker the published ones, the learner its shards. Stateless and thread-safe. f32.
+class PolicyNet {
+ public:
+  virtual ~PolicyNet() = default;
+  /// Every unit, in the order of objective()'s chain. UnitSpec::group is "actor", "critic" or "temperature";
+  /// UnitSpec::average_of names the unit that a target network follows.
+  virtual const std::vector<UnitSpec>& units() const = 0;
+  /// Names of the units that act() and value() read: what is published to rollout workers.
+  virtual const std::vector<std::string>& acting_units() const = 0;
+  virtual const std::vector<ExtraField>& extras() const = 0;
+  /// L: numbers of one row's log-probability. 0 when act() returns none.
+  virtual std::int64_t logp_width() const = 0;
+  /// V. 0 without a critic that rollout workers ask.
+  virtual std::int64_t value_width() const = 0;
+
+  virtual ActResult act(const UnitViews& views, const ActRequest& request) const = 0;
+  /// The value path alone (rl.md 3.3): [N,V]. Only with value_width() > 0.
+  virtual at::Tensor value(const UnitViews& views, const Batch& observation) const = 0;
+  /// Log-probabilities [N,L], unreduced, of the actions in `batch` (rl_keys::kAction and extras) under these parameters; no
+  /// gradient is recorded. Only with logp_width() > 0.
+  virtual at::Tensor logp(const UnitViews& views, const Batch& batch) const;
+
+  /// What the engine trains: the loss of one phase over the same units. On-policy policies have "policy"; soft
+  /// actor-critic has "critic" and "actor" (which trains the temperature too). Units that a phase does not train get zero
+  /// gradients. Outputs::metrics carry the diagnostics of rl.md 4.5 as means, without their prefix "train/".
+  virtual std::shared_ptr<const Network> objective(const std::string& phase) const = 0;
+};
+
+/// Errors: invalid_argument where the configuration and the shape do not fit (squashed gaussian over discrete actions, cnn
+/// without pictures), naming the key.
+Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+                                                         const PolicyShape& shape);
+
+}  // namespace troupe

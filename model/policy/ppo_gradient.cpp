@@ -1,0 +1,241 @@
+#include "model/policy/ppo_gradient.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+double scalar_or(const at::Tensor& x, std::int64_t index, double fallback) {
+  return x.defined() ? x.reshape({-1})[index].item<double>() : fallback;
+}
+
+const float* data_of(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<float>() : nullptr; }
+
+/// Weight of every cell in the metrics and in the loss, [rows * cells] (make_cell_weights).
+struct Cells {
+  std::int64_t rows = 0, count = 0;  ///< cells of a row: K, or 1 with rewards of whole chunks
+  std::vector<float> metric, loss;
+};
+
+Cells count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o) {
+  Cells cells{in.logp.size(0), o.reward_per_action ? o.chunk : 1, {}, {}};
+  const auto total = static_cast<std::size_t>(cells.rows * cells.count);
+  std::vector<bool> is_valid(total, true);
+  if (in.mask.defined()) {
+    const std::int64_t width = in.mask.size(1);
+    TORCH_CHECK(in.mask.dim() == 2 && in.mask.size(0) == cells.rows && (width == o.chunk || width == cells.count), "the mask has shape ",
+                in.mask.sizes(), "; it must be [", cells.rows, ", ", o.chunk, "]");
+    const bool* mask = in.mask.const_data_ptr<bool>();
+    const std::int64_t per_cell = width / cells.count;
+    for (std::size_t c = 0; c < total; ++c, mask += per_cell) is_valid[c] = std::any_of(mask, mask + per_cell, [](bool b) { return b; });
+  }
+  const auto valid = std::count(is_valid.begin(), is_valid.end(), true);
+  const double mean = 1.0 / static_cast<double>(std::max<std::int64_t>(1, valid));
+  const float metric = static_cast<float>(scalar_or(in.scale, 0, mean));
+  cells.metric.resize(total);
+  for (std::size_t c = 0; c < total; ++c) cells.metric[c] = is_valid[c] ? metric : 0.0f;
+  cells.loss = cells.metric;
+  if (o.aggregation == Aggregation::mean) return cells;
+  TORCH_CHECK(in.valid_steps.defined() && o.max_episode_steps > 0,
+              "aggregation trajectory needs the valid steps of every row's trajectory and the longest episode's steps");
+  const double all = in.scale.defined() ? scalar_or(in.scale, in.scale.numel() - 1, 1)
+                                        : 1.0 / static_cast<double>(std::max<std::size_t>(1, total));
+  const float* steps = in.valid_steps.const_data_ptr<float>();
+  for (std::size_t c = 0; c < total; ++c) {
+    const double valid_steps = std::max(1.0f, steps[c / static_cast<std::size_t>(cells.count)]);
+    cells.loss[c] = is_valid[c] ? static_cast<float>(static_cast<double>(o.max_episode_steps) / valid_steps * all) : 0.0f;
+  }
+  return cells;
+}
+
+/// How the L numbers of a row are grouped: entry e is the sum of `width` neighbours, and belongs to cell e / entries_per_cell.
+struct Entries {
+  std::int64_t count = 1, width = 1;
+  Entries(std::int64_t l, std::int64_t chunk, Granularity level) {
+    count = level == Granularity::chunk ? 1 : level == Granularity::action ? chunk : l;
+    width = l / count;
+  }
+};
+
+double sum_of(const float* x, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
+  return sum;
+}
+
+struct ActorSums {
+  double loss = 0, loss_abs = 0, ratio = 0, ratio_abs = 0, clipped = 0, dual = 0, log_ratio = 0, k3 = 0, clip_fraction = 0;
+};
+
+/// d loss / d logp of one entry, times 1; adds to the sums, which are weighed by the entry's share of its cell.
+float actor_entry(float difference, float advantage, const PpoClip& clip, float loss_weight, float metric_weight, ActorSums& sums) {
+  const float lowest = static_cast<float>(clip.log_ratio_min), highest = static_cast<float>(clip.log_ratio_max);
+  const float log_ratio = std::clamp(difference, lowest, highest);
+  const float ratio = std::exp(log_ratio);
+  const float lower = static_cast<float>(clip.reciprocal ? 1.0 / (1.0 + clip.low) : 1.0 - clip.low);
+  const float clipped = std::clamp(ratio, lower, static_cast<float>(1.0 + clip.high));
+  const float free_loss = -advantage * ratio, clipped_loss = -advantage * clipped;
+  float loss = std::max(free_loss, clipped_loss);
+  float slope = free_loss >= clipped_loss ? -advantage * ratio : 0.0f;
+  if (difference < lowest || difference > highest) slope = 0;
+  bool is_dual = false;
+  if (clip.dual > 0) {
+    const float bound = static_cast<float>(clip.dual) * std::abs(advantage);
+    is_dual = bound < loss;
+    if (is_dual) {
+      loss = bound;
+      slope = 0;
+    }
+  }
+  const double m = static_cast<double>(metric_weight);
+  sums.loss += static_cast<double>(loss * loss_weight);
+  sums.loss_abs += static_cast<double>(std::abs(loss) * loss_weight);
+  sums.ratio += m * static_cast<double>(ratio);
+  sums.ratio_abs += m * static_cast<double>(std::abs(ratio - 1));
+  sums.clipped += m * static_cast<double>(clipped);
+  sums.dual += is_dual ? m * static_cast<double>(ratio) : 0.0;
+  sums.log_ratio += m * static_cast<double>(log_ratio);
+  sums.k3 += m * static_cast<double>(std::exp(-log_ratio) + log_ratio - 1);
+  sums.clip_fraction += free_loss < clipped_loss ? m : 0.0;
+  return slope * loss_weight;
+}
+
+ActorSums actor_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells, float factor,
+                         const at::Tensor& target) {
+  const std::int64_t l = in.logp.size(1);
+  const Entries entries(l, o.chunk, o.logp_level);
+  TORCH_CHECK(entries.count % cells.count == 0, "log-probabilities of whole chunks do not fit rewards of actions");
+  const std::int64_t per_cell = entries.count / cells.count;
+  const float share = 1.0f / static_cast<float>(per_cell);
+  const float* logp = data_of(in.logp);
+  const float* old_logp = data_of(in.old_logp);
+  const float* advantage = data_of(in.advantage);
+  float* out = target.data_ptr<float>();
+  ActorSums sums;
+  for (std::int64_t e = 0; e < cells.rows * entries.count; ++e) {
+    const auto cell = static_cast<std::size_t>(e / per_cell);
+    float slope = 0;
+    if (cells.metric[cell] != 0) {
+      // f64: log-probabilities of many numbers are large, and their difference small
+      const auto difference =
+          static_cast<float>(sum_of(logp + e * entries.width, entries.width) - sum_of(old_logp + e * entries.width, entries.width));
+      slope = factor * actor_entry(difference, advantage[cell], o.clip, cells.loss[cell] * share, cells.metric[cell] * share, sums);
+    }
+    std::fill_n(out + e * entries.width, entries.width, slope);
+  }
+  return sums;
+}
+
+/// Mean entropy; its gradient is the same for all numbers of an entry.
+double entropy_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells, float factor,
+                        const at::Tensor& target) {
+  const Entries entries(in.entropy.size(1), o.chunk, o.entropy_level);
+  const float* entropy = data_of(in.entropy);
+  float* out = target.data_ptr<float>();
+  double mean = 0;
+  for (std::int64_t e = 0; e < cells.rows * entries.count; ++e) {
+    const std::int64_t row = e / entries.count, in_row = e % entries.count;
+    float weight = 0;
+    if (entries.count >= cells.count) {
+      const std::int64_t per_cell = entries.count / cells.count;
+      weight = cells.metric[static_cast<std::size_t>(row * cells.count + in_row / per_cell)] / static_cast<float>(per_cell);
+    } else {  // coarser than a cell: it counts once for each
+      weight = static_cast<float>(sum_of(cells.metric.data() + row * cells.count, cells.count));
+    }
+    mean += static_cast<double>(weight) * sum_of(entropy + e * entries.width, entries.width);
+    std::fill_n(out + e * entries.width, entries.width, factor * weight);
+  }
+  return mean;
+}
+
+/// An error's loss and its slope.
+struct Judged {
+  float loss, slope;
+};
+Judged judge(float error, const ValueLossOptions& o) {
+  const float size = std::abs(error), delta = static_cast<float>(o.huber_delta);
+  if (!o.is_huber || size < delta) return {0.5f * error * error, error};
+  return {delta * (size - 0.5f * delta), error > 0 ? delta : error < 0 ? -delta : 0.0f};
+}
+
+struct CriticSums {
+  double loss = 0, clip_fraction = 0, returns = 0, returns_sq = 0, error = 0, error_sq = 0;
+};
+
+CriticSums critic_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells, float factor,
+                           const at::Tensor& target) {
+  const float* value = data_of(in.value);
+  const float* old_value = data_of(in.old_value);
+  const float* returns = data_of(in.returns);
+  const float reach = static_cast<float>(o.value.clip);
+  float* out = target.data_ptr<float>();
+  CriticSums sums;
+  for (std::size_t c = 0; c < cells.metric.size(); ++c) {
+    const double m = static_cast<double>(cells.metric[c]);
+    const float error = returns[c] - value[c];
+    auto [loss, slope] = judge(error, o.value);
+    if (reach > 0) {
+      const float moved = value[c] - old_value[c];
+      const bool is_inside = moved >= -reach && moved <= reach;
+      const auto clipped = judge(returns[c] - (old_value[c] + std::clamp(moved, -reach, reach)), o.value);
+      const float clipped_slope = is_inside ? clipped.slope : 0.0f;
+      if (clipped.loss == loss) {
+        slope = 0.5f * (slope + clipped_slope);  // as autograd shares a tie
+      } else if (clipped.loss > loss) {
+        loss = clipped.loss;
+        slope = clipped_slope;
+      }
+      sums.clip_fraction += is_inside ? 0.0 : m;
+    }
+    out[c] = -factor * cells.loss[c] * slope;
+    sums.loss += static_cast<double>(cells.loss[c] * loss);
+    sums.returns += m * static_cast<double>(returns[c]);
+    sums.returns_sq += m * static_cast<double>(returns[c]) * static_cast<double>(returns[c]);
+    sums.error += m * static_cast<double>(error);
+    sums.error_sq += m * static_cast<double>(error) * static_cast<double>(error);
+  }
+  return sums;
+}
+
+}  // namespace
+
+MicroResult ppo_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, double weight,
+                         const PpoGradientTargets& targets) {
+  TORCH_CHECK(in.old_logp.defined() && in.advantage.defined() && in.old_logp.sizes() == in.logp.sizes(),
+              "a policy loss needs old log-probabilities like the new ones, and advantages");
+  const auto cells = count_cells(in, o);
+  for (const auto* x : {&in.advantage, &in.value, &in.returns, &in.old_value}) {
+    TORCH_CHECK(!x->defined() || (x->size(0) == cells.rows && x->size(1) == cells.count), "advantages, values and returns must be [",
+                cells.rows, ", ", cells.count, "] (policy_gradient.reward_level); one has shape ", x->sizes());
+  }
+  const double policy_weight = scalar_or(in.policy_weight, 0, 1);
+  const auto actor = actor_gradient(in, o, cells, static_cast<float>(weight * policy_weight), targets.logp);
+  const double entropy = entropy_gradient(in, o, cells, static_cast<float>(-weight * policy_weight * o.entropy_bonus), targets.entropy);
+  double loss = policy_weight * (actor.loss - o.entropy_bonus * entropy);
+  MicroResult result;
+  auto& m = result.metrics;
+  m = {{"actor/policy_loss", policy_weight * actor.loss}, {"actor/policy_loss_abs", actor.loss_abs}, {"actor/ratio", actor.ratio},
+       {"actor/ratio_abs", actor.ratio_abs}, {"actor/clipped_ratio", actor.clipped}, {"actor/dual_cliped_ratio", actor.dual},
+       {"actor/approx_kl", -actor.log_ratio}, {"actor/kl_k3", actor.k3}, {"actor/clip_fraction", actor.clip_fraction},
+       {"actor/entropy_loss", entropy}, {"nonfinite_samples", 0.0}};
+  if (in.value.defined()) {
+    TORCH_CHECK(in.returns.defined() && (o.value.clip <= 0 || in.old_value.defined()), "a value loss needs returns and old values");
+    const auto critic = critic_gradient(in, o, cells, static_cast<float>(weight * o.value_coef), targets.value);
+    loss += o.value_coef * critic.loss;
+    m["critic/value_loss"] = critic.loss;
+    if (o.value.clip > 0) m["critic/value_clip_ratio"] = critic.clip_fraction;
+    m["critic/return_mean"] = critic.returns;
+    m["critic/return_sq_mean"] = critic.returns_sq;
+    m["critic/error_mean"] = critic.error;
+    m["critic/error_sq_mean"] = critic.error_sq;
+  }
+  m["actor/total_loss"] = loss;
+  result.loss = loss;
+  return result;
+}
+
+}  // namespace troupe

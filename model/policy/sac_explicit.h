@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/policy/mlp_pass.h"
+#include "model/policy/sac_model.h"
+#include "model/policy/spare_pool.h"
+#include "model/shard/explicit_network.h"
+
+namespace troupe {
+
+/// Every network of a SacModel may take the explicit pass: Mlps over the state, without layer normalisation.
+bool has_explicit_sac(const SacModel& model);
+
+/// Working memory of one phase for a number of rows: a pass of every network, and the critics' inputs.
+class SacWorkspace {
+ public:
+  SacWorkspace(const SacModel& model, std::int64_t rows, bool with_targets);
+  std::int64_t rows() const { return actor.rows(); }
+  /// [state, action] of every row, for critics and targets.
+  const at::Tensor& critic_input(const at::Tensor& state, const at::Tensor& action);
+  /// Q of every network, [rows,Q].
+  static at::Tensor values(std::vector<std::unique_ptr<MlpPass>>& passes, const ParamView& view, const at::Tensor& input);
+
+  MlpPass actor;
+  std::vector<std::unique_ptr<MlpPass>> critics, targets;
+  at::Tensor input;  ///< [rows, D+W]
+};
+
+/// SacCriticObjective without autograd (rl.md 9.1): forward through actor and targets, backward through the critics alone. Thread-safe.
+class ExplicitSacCritic final : public ExplicitNetwork {
+ public:
+  /// `model` must has_explicit_sac().
+  explicit ExplicitSacCritic(std::shared_ptr<const SacModel> model) : model_(std::move(model)) {}
+  MicroResult run(const std::vector<ParamView>& params, const Batch& batch, double weight,
+                  const std::vector<ParamView>& gradients) const override;
+
+ private:
+  const std::shared_ptr<const SacModel> model_;
+  mutable SparePool<SacWorkspace> spares_;
+};
+
+/// SacActorObjective without autograd: no gradient of the critics' weights is ever formed. Thread-safe.
+class ExplicitSacActor final : public ExplicitNetwork {
+ public:
+  explicit ExplicitSacActor(std::shared_ptr<const SacModel> model) : model_(std::move(model)) {}
+  MicroResult run(const std::vector<ParamView>& params, const Batch& batch, double weight,
+                  const std::vector<ParamView>& gradients) const override;
+
+ private:
+  /// d(loss)/d(outputs of the actor) from d(loss)/d(action) and the d(loss)/d(logp) that is the same for all.
+  at::Tensor output_gradient(const at::Tensor& outputs, const SquashedAction& sample, const at::Tensor& noise, const at::Tensor& d_action,
+                             double d_logp) const;
+
+  const std::shared_ptr<const SacModel> model_;
+  mutable SparePool<SacWorkspace> spares_;
+};
+
+}  // namespace troupe

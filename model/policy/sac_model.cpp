@@ -1,0 +1,170 @@
+#include "model/policy/sac_model.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "model/policy/action_bounds.h"
+#include "model/policy/rl_keys.h"
+
+namespace troupe {
+namespace {
+
+Error bad(std::string message) { return {Errc::invalid_argument, std::move(message)}; }
+
+MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, const std::vector<std::int64_t>& hidden, std::int64_t outputs) {
+  MlpShape shape;
+  shape.prefix = std::move(prefix);
+  shape.hidden = hidden;
+  shape.outputs = outputs;
+  shape.activation = to_activation(policy.activation);
+  shape.init = MlpInit::fan_in;
+  shape.head.reset();  // as the other layers
+  return shape;
+}
+
+/// One network per critic, whose state is the observation's with the action behind it.
+Result<std::vector<ObservationNet>> make_critics(const PolicyConfig& policy, const SacConfig& sac, PolicyShape shape,
+                                                 const std::string& prefix) {
+  shape.state_dim += shape.chunk * shape.action_dim;
+  std::vector<ObservationNet> nets;
+  for (std::int64_t i = 0; i < sac.critics; ++i) {
+    const auto& hidden = policy.critic_hidden.empty() ? policy.hidden : policy.critic_hidden;
+    auto mlp = make_mlp_shape(policy, prefix + "." + std::to_string(i), hidden, 1);
+    mlp.layer_norm = policy.critic_layer_norm;
+    auto net = ObservationNet::make(policy, shape, std::move(mlp));
+    if (!net) return net.error();
+    nets.push_back(std::move(*net));
+  }
+  return nets;
+}
+
+UnitSpec make_critic_unit(const std::string& name, const std::vector<ObservationNet>& nets) {
+  UnitSpec unit{name, "critic", {}};
+  unit.group = "critic";
+  for (const auto& net : nets) {
+    for (auto& param : net.params()) unit.params.push_back(std::move(param));
+  }
+  return unit;
+}
+
+Result<void> check(const PolicyConfig& policy, const SacConfig& sac, const PolicyShape& shape) {
+  TROUPE_TRY(check_action_bounds(shape, "algorithm.name sac"));
+  if (policy.distribution != "auto" && policy.distribution != "squashed_gaussian") {
+    return bad("policy.distribution is " + policy.distribution + "; sac needs squashed_gaussian");
+  }
+  if (sac.temperature != "fixed" && !(sac.alpha > 0)) {
+    return bad(fmt::format("algorithm.sac.alpha is {}; a temperature that is learned ({}) starts above 0", sac.alpha, sac.temperature));
+  }
+  if (sac.target_subset > sac.critics) {
+    return bad(fmt::format("algorithm.sac.target_subset is {}; there are algorithm.sac.critics = {}", sac.target_subset, sac.critics));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const SacModel>> SacModel::make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+                                                       const PolicyShape& shape) {
+  TROUPE_TRY(check(policy, algorithm.sac, shape));
+  auto actor =
+      ObservationNet::make(policy, shape, make_mlp_shape(policy, "actor", policy.hidden, 2 * shape.chunk * shape.action_dim));
+  if (!actor) return actor.error();
+  auto online = make_critics(policy, algorithm.sac, shape, "critic");
+  if (!online) return online.error();
+  auto target = make_critics(policy, algorithm.sac, shape, "target");
+  if (!target) return target.error();
+  return std::shared_ptr<const SacModel>(new SacModel(algorithm, shape, std::move(*actor), std::move(*online), std::move(*target),
+                                                      policy.log_std_min, policy.log_std_max));
+}
+
+SacModel::SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, ObservationNet actor, std::vector<ObservationNet> online,
+                   std::vector<ObservationNet> target, double log_std_min, double log_std_max)
+    : config_(algorithm.sac),
+      range_(make_action_range(shape.action_low, shape.action_high, shape.chunk)),
+      log_std_min_(log_std_min),
+      log_std_max_(log_std_max),
+      target_entropy_(config_.target_entropy != 0 ? config_.target_entropy : -static_cast<double>(range_.scale.numel())),
+      target_aggregation_(parse_critic_aggregation(config_.target_aggregation)),
+      actor_aggregation_(parse_critic_aggregation(config_.actor_aggregation)),
+      temperature_kind_(parse_temperature(config_.temperature)),
+      has_state_(shape.state_dim > 0),
+      actor_(std::move(actor)),
+      online_(std::move(online)),
+      target_(std::move(target)) {
+  for (const auto& image : shape.images) images_.push_back(image.name);
+  UnitSpec actor_unit{"actor", "actor", actor_.params()};
+  actor_unit.group = "actor";
+  auto target_unit = make_critic_unit("target", target_);
+  target_unit.trainable = false;
+  target_unit.average_of = "critic";
+  UnitSpec temperature_unit{"temperature", "temperature", {}};
+  temperature_unit.group = "temperature";
+  if (temperature_kind_ == TemperatureKind::fixed) {
+    temperature_unit.trainable = false;
+  } else {
+    temperature_unit.params.push_back(
+        {kTemperatureParam, {1}, {Init::Kind::constant, temperature_parameter(config_.alpha, temperature_kind_)}});
+  }
+  units_ = {std::move(actor_unit), std::move(target_unit), make_critic_unit("critic", online_), std::move(temperature_unit)};
+}
+
+SacModel::Distribution SacModel::split(const at::Tensor& outputs) const {
+  const auto width = action_width();
+  return {outputs.narrow(1, 0, width), squash_log_std(outputs.narrow(1, width, width), log_std_min_, log_std_max_)};
+}
+
+SacModel::Distribution SacModel::distribution(const ParamView& actor, const Batch& observation) const {
+  return split(actor_.forward(actor, observation));
+}
+
+SquashedAction SacModel::sample(const ParamView& actor, const Batch& observation, const at::Tensor& noise) const {
+  const auto [mean, log_std] = distribution(actor, observation);
+  return sample_squashed(mean, log_std, noise, range_);
+}
+
+Batch SacModel::critic_input(const Batch& observation, const at::Tensor& action) const {
+  Batch input;
+  input[rl_keys::kState] = has_state_ ? at::cat({observation.at(rl_keys::kState), action}, 1) : action;
+  for (const auto& image : images_) {
+    const auto key = rl_keys::kImagePrefix + image;
+    if (const auto found = observation.find(key); found != observation.end()) input[key] = found->second;
+  }
+  return input;
+}
+
+Batch SacModel::next_observation(const Batch& batch) const {
+  Batch next;
+  if (has_state_) next[rl_keys::kState] = batch.at(rl_keys::kNextState);
+  for (const auto& image : images_) {
+    if (const auto found = batch.find(rl_keys::kNextImagePrefix + image); found != batch.end()) {
+      next[rl_keys::kImagePrefix + image] = found->second;
+    }
+  }
+  return next;
+}
+
+namespace {
+
+at::Tensor side_by_side(const std::vector<ObservationNet>& nets, const ParamView& view, const Batch& input) {
+  std::vector<at::Tensor> values;
+  values.reserve(nets.size());
+  for (const auto& net : nets) values.push_back(net.forward(view, input));
+  return at::cat(values, 1);
+}
+
+}  // namespace
+
+at::Tensor SacModel::values(const ParamView& critic, const Batch& observation, const at::Tensor& action) const {
+  return side_by_side(online_, critic, critic_input(observation, action));
+}
+
+at::Tensor SacModel::target_values(const ParamView& target, const Batch& observation, const at::Tensor& action) const {
+  return side_by_side(target_, target, critic_input(observation, action));
+}
+
+at::Tensor SacModel::alpha(const ParamView& view) const {
+  if (temperature_kind_ == TemperatureKind::fixed) return at::full({}, config_.alpha, at::kFloat);
+  return temperature(view[kTemperatureParam], temperature_kind_).squeeze(0);
+}
+
+}  // namespace troupe

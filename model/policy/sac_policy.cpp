@@ -1,0 +1,48 @@
+#include "model/policy/sac_policy.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "base/random.h"
+#include "model/loss/flow_matching.h"
+#include "model/policy/sac_explicit.h"
+#include "model/policy/sac_objective.h"
+
+namespace troupe {
+
+SacPolicyNet::SacPolicyNet(std::shared_ptr<const SacModel> model, const AlgorithmConfig& algorithm) : model_(std::move(model)) {
+  std::unique_ptr<const ExplicitNetwork> critic, actor;
+  if (algorithm.explicit_backward && has_explicit_sac(*model_)) {
+    critic = std::make_unique<ExplicitSacCritic>(model_);
+    actor = std::make_unique<ExplicitSacActor>(model_);
+  }
+  critic_objective_ = std::make_shared<SacCriticObjective>(model_, std::move(critic));
+  actor_objective_ = std::make_shared<SacActorObjective>(model_, std::move(actor));
+}
+
+ActResult SacPolicyNet::act(const UnitViews& views, const ActRequest& request) const {
+  const at::NoGradGuard no_grad;
+  const auto [mean, log_std] = model_->distribution(views.at("actor"), request.observation);
+  if (request.deterministic) return {squashed_mode(mean, model_->range()), {}, {}, {}};
+  const auto noise = keyed_noise(request.seed, rng_stream::policy_action, request.keys, {model_->action_width()});
+  return {sample_squashed(mean, log_std, noise, model_->range()).action, {}, {}, {}};
+}
+
+at::Tensor SacPolicyNet::value(const UnitViews&, const Batch&) const {
+  TORCH_CHECK(false, "soft actor-critic has no state value for rollout workers");
+}
+
+std::shared_ptr<const Network> SacPolicyNet::objective(const std::string& phase) const {
+  TORCH_CHECK(phase == "critic" || phase == "actor", "soft actor-critic has the phases \"critic\" and \"actor\"; asked for \"", phase,
+              "\"");
+  return phase == "critic" ? critic_objective_ : actor_objective_;
+}
+
+Result<std::shared_ptr<const PolicyNet>> make_sac_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+                                                             const PolicyShape& shape) {
+  auto model = SacModel::make(policy, algorithm, shape);
+  if (!model) return model.error();
+  return std::shared_ptr<const PolicyNet>(std::make_shared<SacPolicyNet>(std::move(*model), algorithm));
+}
+
+}  // namespace troupe

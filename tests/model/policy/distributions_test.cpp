@@ -1,0 +1,138 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "base/random.h"
+#include "model/loss/flow_matching.h"
+#include "model/policy/action_draws.h"
+#include "model/policy/categorical.h"
+#include "model/policy/gaussian.h"
+#include "model/policy/squashed_gaussian.h"
+#include "tests/support/tensor_checks.h"
+
+namespace troupe {
+namespace {
+
+at::Tensor row(std::vector<float> values) { return at::tensor(values).unsqueeze(0); }
+double number(const at::Tensor& x) { return x.item<double>(); }
+
+std::vector<std::uint64_t> keys_from(std::uint64_t first, std::size_t count) {
+  std::vector<std::uint64_t> keys(count);
+  std::iota(keys.begin(), keys.end(), first);
+  return keys;
+}
+
+TEST(GaussianTest, LogProbabilityOfVectorNine) {
+  EXPECT_NEAR(number(gaussian_logp(row({0.05f}), at::tensor({std::log(0.1f)}), row({0.1f}))), 1.258647, 1e-5);
+}
+
+TEST(GaussianTest, EntropyIsHalfTheLogOfTwoPiEVariance) {
+  EXPECT_NEAR(number(gaussian_entropy(at::tensor({-0.5f}))), 0.5 * std::log(2 * M_PI * M_E * std::exp(-1.0)), 1e-6);
+}
+
+TEST(GaussianTest, GradientOfTheMeanIsTheDeviationOverTheVariance) {
+  auto mean = row({0.3f, -1.0f});
+  mean.requires_grad_(true);
+  const auto log_std = at::tensor({-0.5f, 0.25f}), action = row({0.1f, 0.7f});
+  const auto found = torch::autograd::grad({gaussian_logp(mean, log_std, action).sum()}, {mean});
+  testing::expect_near(found[0], (action - mean.detach()) / (2 * log_std).exp(), 1e-6, "d logp / d mean");
+}
+
+TEST(GaussianTest, SamplesHaveTheMeanAndSpreadAskedFor) {
+  const auto noise = keyed_noise(3, rng_stream::policy_action, keys_from(0, 20000), {2});
+  const auto drawn = gaussian_sample(row({1.0f, -2.0f}), at::tensor({std::log(0.5f), std::log(2.0f)}), noise);
+  testing::expect_near(drawn.mean(0), at::tensor({1.0f, -2.0f}), 0.05, "mean");
+  testing::expect_near(drawn.std(0), at::tensor({0.5f, 2.0f}), 0.04, "standard deviation");
+}
+
+TEST(SquashedGaussianTest, ActionAndBothDensitiesOfVectorNine) {
+  const auto range = make_action_range({-1.0f}, {1.0f}, 1);
+  const auto draw = [&](TanhCorrection correction) { return sample_squashed(row({0.3f}), row({-1.0f}), row({0.5f}), range, correction); };
+  const auto plain = draw(TanhCorrection::epsilon);
+  EXPECT_NEAR(number(plain.u), 0.483940, 1e-5);
+  EXPECT_NEAR(number(plain.action), 0.449393, 1e-5);
+  EXPECT_NEAR(number(plain.logp), 0.181650, 1e-5);
+  EXPECT_NEAR(number(draw(TanhCorrection::stable).logp), 0.181651, 1e-5);
+}
+
+TEST(SquashedGaussianTest, ActionsFillTheBoundsOfEveryActionOfAChunk) {
+  const auto range = make_action_range({-2.0f, 0.0f}, {2.0f, 4.0f}, 2);
+  const auto high = squashed_mode(at::full({1, 4}, 50.0f), range), low = squashed_mode(at::full({1, 4}, -50.0f), range);
+  EXPECT_TRUE(high.equal(row({2.0f, 4.0f, 2.0f, 4.0f})));
+  EXPECT_TRUE(low.equal(row({-2.0f, 0.0f, -2.0f, 0.0f})));
+}
+
+TEST(SquashedGaussianTest, TheStableDensityIsFiniteWhereTanhIsOne) {
+  const auto range = make_action_range({-1.0f}, {1.0f}, 1);
+  const auto drawn = sample_squashed(row({30.0f}), row({0.0f}), row({0.0f}), range, TanhCorrection::stable);
+  EXPECT_NEAR(number(drawn.logp), -kHalfLogTwoPi - 2 * (std::log(2.0) - 30.0), 1e-4);
+}
+
+TEST(SquashedGaussianTest, TheDensityOfTheScaledActionIntegratesToOne) {
+  const auto range = make_action_range({-2.0f}, {2.0f}, 1);
+  const auto u = at::linspace(-8, 8, 4001, at::kDouble).unsqueeze(1);
+  const auto mean = at::full_like(u, 0.4), log_std = at::full_like(u, -0.3);
+  const auto drawn = sample_squashed(mean, log_std, (u - mean) / log_std.exp(), range, TanhCorrection::stable);
+  const auto area = at::trapezoid(drawn.logp.exp().squeeze(1), drawn.action.squeeze(1));
+  EXPECT_NEAR(number(area), 1.0, 1e-4);
+}
+
+TEST(SquashedGaussianTest, LogStdStaysInsideItsBounds) {
+  const auto bounded = squash_log_std(at::tensor({-100.0f, 0.0f, 100.0f}), -5, 2);
+  testing::expect_near(bounded, at::tensor({-5.0f, -1.5f, 2.0f}), 1e-6, "log std");
+}
+
+TEST(SquashedGaussianTest, GradientsFlowThroughActionAndDensity) {
+  const auto range = make_action_range({-1.0f}, {1.0f}, 1);
+  const auto noise = at::full({1, 1}, 0.7, at::kDouble);
+  const auto loss = [&](const at::Tensor& mean, const at::Tensor& log_std) {
+    const auto s = sample_squashed(mean, log_std, noise, range);
+    return (2 * s.action + 3 * s.logp).sum();
+  };
+  auto mean = at::full({1, 1}, 0.3, at::kDouble), log_std = at::full({1, 1}, -1.0, at::kDouble);
+  mean.requires_grad_(true);
+  log_std.requires_grad_(true);
+  const auto found = torch::autograd::grad({loss(mean, log_std)}, {mean, log_std});
+  const double h = 1e-6;
+  const auto m = mean.detach(), s = log_std.detach();
+  EXPECT_NEAR(number(found[0]), number(loss(m + h, s) - loss(m - h, s)) / (2 * h), 1e-6);
+  EXPECT_NEAR(number(found[1]), number(loss(m, s + h) - loss(m, s - h)) / (2 * h), 1e-6);
+}
+
+TEST(CategoricalTest, LogProbabilityAndEntropyPerActionOfAChunk) {
+  const auto log_probs = categorical_log_probs(at::tensor({0.0f, 0.0f, std::log(3.0f), 0.0f}).unsqueeze(0), 2);
+  testing::expect_near(categorical_logp(log_probs, row({1.0f, 0.0f})), row({std::log(0.5f), std::log(0.75f)}), 1e-6, "logp");
+  const double second = -(0.75 * std::log(0.75) + 0.25 * std::log(0.25));
+  testing::expect_near(categorical_entropy(log_probs), row({std::log(2.0f), static_cast<float>(second)}), 1e-6, "entropy");
+}
+
+TEST(CategoricalTest, ASampleIsTheFirstChoiceWhoseCumulativeProbabilityExceedsTheDraw) {
+  const auto log_probs = at::tensor({0.25, 0.25, 0.5}, at::kDouble).log().to(at::kFloat).view({1, 1, 3});
+  for (const auto& [uniform, choice] : {std::pair{0.0f, 0.0f}, {0.2f, 0.0f}, {0.3f, 1.0f}, {0.75f, 2.0f}, {0.999999f, 2.0f}}) {
+    EXPECT_EQ(categorical_sample(log_probs, row({uniform})).item<float>(), choice) << uniform;
+  }
+}
+
+TEST(CategoricalTest, FrequenciesAreTheProbabilities) {
+  const auto p = at::tensor({0.1f, 0.6f, 0.3f});
+  const auto uniform = keyed_uniforms(11, keys_from(5, 20000), 1);
+  const auto drawn = categorical_sample(p.log().view({1, 1, 3}).expand({20000, 1, 3}), uniform).to(at::kLong);
+  testing::expect_near(at::bincount(drawn.flatten(), {}, 3).to(at::kFloat) / 20000.0, p, 0.015, "frequencies");
+}
+
+TEST(CategoricalTest, TheModeIsTheFirstOfTheLikeliest) {
+  EXPECT_EQ(categorical_mode(at::tensor({-1.0f, -0.5f, -0.5f}).view({1, 1, 3})).item<float>(), 1.0f);
+}
+
+TEST(ActionDrawsTest, ARowIsAFunctionOfItsKeyAlone) {
+  const auto together = keyed_uniforms(7, keys_from(40, 5), 3);
+  const std::vector<std::uint64_t> one{42};
+  EXPECT_TRUE(keyed_uniforms(7, one, 3).equal(together.narrow(0, 2, 1)));
+  EXPECT_FALSE(keyed_uniforms(8, one, 3).equal(together.narrow(0, 2, 1)));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,216 @@
+#include "model/policy/explicit_policy_gradient.h"
+
+#include <thread>
+
+#include "tests/model/policy/policy_fixture.h"
+
+namespace troupe {
+namespace {
+
+using testing::PolicyCase;
+
+struct ExplicitCase {
+  const char* name;
+  PolicyCase job;
+  std::int64_t rows = 64;
+  bool has_scale = false;
+};
+void PrintTo(const ExplicitCase& c, std::ostream* out) { *out << c.name; }
+
+/// The network sums a row's log-probabilities in f32: that rounding alone moves a ratio by up to 1e-6.
+constexpr double kRounding = 2e-6;
+
+PolicyCase with(PolicyCase c, const std::function<void(PolicyCase&)>& change) {
+  change(c);
+  return c;
+}
+
+std::vector<ExplicitCase> cases() {
+  const auto continuous = testing::continuous_case();
+  const auto discrete = testing::discrete_case();
+  const auto plain = [](PolicyCase&) {};
+  const auto gradient = [](PolicyCase& c) -> PolicyGradientConfig& { return c.algorithm.policy_gradient; };
+  const auto chunked = [](PolicyCase& c) { c.shape.chunk = 4; };
+  std::vector<ExplicitCase> list;
+  const auto add = [&](const char* name, const PolicyCase& base, const std::function<void(PolicyCase&)>& change, std::int64_t rows = 64,
+                       bool has_scale = false) { list.push_back({name, with(base, change), rows, has_scale}); };
+  add("Gaussian", continuous, plain);
+  add("GaussianOneRow", continuous, plain, 1);
+  add("GaussianManyRows", continuous, plain, 1000);
+  add("GaussianScaled", continuous, plain, 64, true);
+  add("Categorical", discrete, plain);
+  add("CategoricalScaled", discrete, plain, 33, true);
+  add("Relu", continuous, [](PolicyCase& c) { c.policy.activation = "relu"; });
+  add("OneLinearLayer", continuous, [](PolicyCase& c) { c.policy.hidden.clear(); });
+  add("ThreeLayersOtherCritic", continuous, [](PolicyCase& c) {
+    c.policy.hidden = {32, 16, 8};
+    c.policy.critic_hidden = {24};
+  });
+  add("EntropyBonus", continuous, [&](PolicyCase& c) { gradient(c).entropy_bonus = 0.02; });
+  add("CategoricalEntropyBonus", discrete, [&](PolicyCase& c) { gradient(c).entropy_bonus = 0.05; });
+  add("DualClip", continuous, [&](PolicyCase& c) { gradient(c).clip_ratio_c = 1.2; });
+  add("ReciprocalClip", discrete, [&](PolicyCase& c) { gradient(c).clip_range = "reciprocal"; });
+  add("AsymmetricClip", continuous, [&](PolicyCase& c) { gradient(c).clip_ratio_high = 0.6; });
+  add("NarrowLogRatioClamp", continuous, [&](PolicyCase& c) { gradient(c).log_ratio_clamp = 0.3; });
+  add("SquaredValueError", continuous, [&](PolicyCase& c) { gradient(c).value_loss = "mse"; });
+  add("SmallHuber", continuous, [&](PolicyCase& c) { gradient(c).huber_delta = 0.5; });
+  add("NoValueClip", discrete, [&](PolicyCase& c) { gradient(c).value_clip = 0; });
+  add("TokenLogp", continuous, [&](PolicyCase& c) {
+    gradient(c).logprob_level = "token";
+    gradient(c).entropy_level = "token";
+    gradient(c).entropy_bonus = 0.01;
+  });
+  add("ChunkPerAction", continuous, [&](PolicyCase& c) {
+    chunked(c);
+    gradient(c).entropy_bonus = 0.01;
+  });
+  add("ChunkWithActionLogpAndChunkReward", continuous, [&](PolicyCase& c) {
+    chunked(c);
+    gradient(c).reward_level = "chunk";
+  });
+  add("ChunkOfChoicesWhole", discrete, [&](PolicyCase& c) {
+    chunked(c);
+    gradient(c).reward_level = "chunk";
+    gradient(c).logprob_level = "chunk";
+    gradient(c).entropy_level = "token";
+    gradient(c).entropy_bonus = 0.03;
+  });
+  add("ChunkEntropyUnderActionRewards", discrete, [&](PolicyCase& c) {
+    chunked(c);
+    gradient(c).entropy_level = "chunk";
+    gradient(c).entropy_bonus = 0.03;
+  });
+  add("TrajectoryAggregation", continuous, [&](PolicyCase& c) { gradient(c).aggregation = "trajectory"; });
+  add("TrajectoryAggregationScaled", discrete, [&](PolicyCase& c) { gradient(c).aggregation = "trajectory"; }, 64, true);
+  add("GrpoWithoutCritic", continuous, [](PolicyCase& c) { c.algorithm.name = "grpo"; });
+  add("GrpoWithReference", discrete, [&](PolicyCase& c) {
+    c.algorithm.name = "grpo";
+    gradient(c).kl_beta = 0.1;
+  });
+  add("Decoupled", continuous, [](PolicyCase& c) { c.algorithm.name = "decoupled_ppo"; });
+  add("Vtrace", discrete, [](PolicyCase& c) { c.algorithm.name = "vtrace"; });
+  add("Parity", continuous, [](PolicyCase& c) { c.algorithm.parity = true; });
+  return list;
+}
+
+class ExplicitPolicyGradientTest : public ::testing::TestWithParam<ExplicitCase> {
+ protected:
+  void run(double policy_weight) {
+    const auto& c = GetParam();
+    const auto net = testing::make_net(c.job);
+    const auto network = net->objective("policy");
+    ASSERT_NE(network->explicit_form(), nullptr);
+    const auto params = testing::start_parameters(net->units(), 5, 0.05);
+    batch_ = testing::draw_minibatch(*net, params, c.job.shape, c.rows, 9);
+    if (c.has_scale) batch_[rl_keys::kLossScale] = at::tensor({2.0f / 64, 1.5f / 64});
+    batch_[rl_keys::kPolicyWeight] = at::scalar_tensor(policy_weight, at::kFloat);
+    want_gradients_ = testing::empty_gradients(net->units());
+    got_gradients_ = testing::empty_gradients(net->units());
+    want_ = testing::run_tape(*network, params, batch_, 0.5, want_gradients_);
+    got_ = network->explicit_form()->run(params, batch_, 0.5, got_gradients_);
+  }
+
+  Batch batch_;
+  MicroResult want_, got_;
+  std::vector<ParamView> want_gradients_, got_gradients_;
+};
+
+TEST_P(ExplicitPolicyGradientTest, GradientsEqualAutograds) {
+  run(1.0);
+  for (std::size_t u = 0; u < want_gradients_.size(); ++u) {
+    for (const auto& [name, want] : want_gradients_[u].tensors()) {
+      EXPECT_LE(testing::relative_l2(got_gradients_[u][name], want), kRounding) << name << ", norm " << want.norm().item<double>();
+    }
+  }
+}
+
+TEST_P(ExplicitPolicyGradientTest, LossAndMetricsEqualTheNetworks) {
+  run(1.0);
+  EXPECT_NEAR(got_.loss, want_.loss, kRounding * (1 + std::abs(want_.loss)));
+  for (const auto& [name, value] : want_.metrics) {
+    ASSERT_TRUE(got_.metrics.contains(name)) << name;
+    EXPECT_NEAR(got_.metrics.at(name), value, kRounding * (1 + std::abs(value))) << name;
+  }
+  EXPECT_EQ(got_.metrics.size(), want_.metrics.size());
+}
+
+TEST_P(ExplicitPolicyGradientTest, TheActorStandsStillWhileOnlyTheCriticLearns) {
+  run(0.0);
+  for (const auto& [name, gradient] : got_gradients_[0].tensors()) EXPECT_EQ(gradient.abs().max().item<double>(), 0.0) << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, ExplicitPolicyGradientTest, ::testing::ValuesIn(cases()),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
+
+TEST(ExplicitPolicyGradientRowsTest, RowsThatAreNotFiniteAreLeftOutAsByTheNetwork) {
+  const auto job = testing::continuous_case();
+  const auto net = testing::make_net(job);
+  const auto network = net->objective("policy");
+  const auto params = testing::start_parameters(net->units(), 5, 0.05);
+  auto batch = testing::draw_minibatch(*net, params, job.shape, 16, 9);
+  batch[rl_keys::kMask].fill_(true);
+  batch[rl_keys::kAdvantage][3][0] = std::numeric_limits<float>::infinity();
+  batch[rl_keys::kReturn][7][0] = std::nan("");
+  auto want = testing::empty_gradients(net->units()), got = testing::empty_gradients(net->units());
+  testing::run_tape(*network, params, batch, 1.0, want);
+  const auto result = network->explicit_form()->run(params, batch, 1.0, got);
+  EXPECT_EQ(result.metrics.at("nonfinite_samples"), 2.0);
+  EXPECT_LE(testing::relative_l2(got[0]["actor.0.weight"], want[0]["actor.0.weight"]), kRounding);
+}
+
+TEST(ExplicitPolicyGradientRowsTest, AnEmptyGradientViewLeavesItsUnitOut) {
+  const auto job = testing::discrete_case();
+  const auto net = testing::make_net(job);
+  const auto params = testing::start_parameters(net->units(), 5, 0.05);
+  const auto batch = testing::draw_minibatch(*net, params, job.shape, 16, 9);
+  auto gradients = testing::empty_gradients(net->units());
+  gradients[0] = ParamView();
+  net->objective("policy")->explicit_form()->run(params, batch, 1.0, gradients);
+  EXPECT_TRUE(gradients[1]["critic.0.weight"].isfinite().all().item<bool>());
+}
+
+TEST(ExplicitPolicyGradientRowsTest, ThreadsDoNotShareTheirMemory) {
+  const auto job = testing::continuous_case();
+  const auto net = testing::make_net(job);
+  const auto network = net->objective("policy");
+  const auto params = testing::start_parameters(net->units(), 5, 0.05);
+  std::vector<Batch> batches;
+  for (std::uint64_t i = 0; i < 3; ++i) batches.push_back(testing::draw_minibatch(*net, params, job.shape, 16, 9 + i));
+  std::vector<double> alone, together(batches.size());
+  for (const auto& batch : batches) alone.push_back(network->explicit_form()->run(params, batch, 1.0, testing::empty_gradients(net->units())).loss);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 20; ++round) {
+        together[i] = network->explicit_form()->run(params, batches[i], 1.0, testing::empty_gradients(net->units())).loss;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(together, alone);
+}
+
+TEST(ExplicitPolicyGradientRowsTest, AMinibatchCutFromLargerTensorsIsTheSame) {
+  auto job = testing::discrete_case();
+  job.shape.chunk = 2;
+  const auto net = testing::make_net(job);
+  const auto params = testing::start_parameters(net->units(), 5, 0.05);
+  const auto batch = testing::draw_minibatch(*net, params, job.shape, 16, 9);
+  Batch cut;
+  for (const auto& [key, tensor] : batch) cut[key] = tensor.dim() == 2 ? at::cat({tensor, tensor}, 1).narrow(1, 0, tensor.size(1)) : tensor;
+  const auto run = [&](const Batch& b) {
+    auto gradients = testing::empty_gradients(net->units());
+    net->objective("policy")->explicit_form()->run(params, b, 1.0, gradients);
+    return gradients[0]["actor.0.weight"];
+  };
+  EXPECT_TRUE(run(cut).equal(run(batch)));
+}
+
+TEST(ExplicitPolicyGradientRowsTest, TheSwitchLeavesAutogradAlone) {
+  auto job = testing::continuous_case();
+  job.algorithm.explicit_backward = false;
+  EXPECT_EQ(testing::make_net(job)->objective("policy")->explicit_form(), nullptr);
+}
+
+}  // namespace
+}  // namespace troupe

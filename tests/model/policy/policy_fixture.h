@@ -1,0 +1,141 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "model/policy/actor_critic.h"
+#include "model/policy/rl_keys.h"
+#include "model/shard/flat_layout.h"
+#include "model/shard/init.h"
+#include "model/shard/unit_tape.h"
+#include "tests/support/tensor_checks.h"
+
+namespace troupe::testing {
+
+/// Parameters of a chain as an engine starts them, by unit; `spread` is added noise so that heads and log_std are not special.
+inline std::vector<ParamView> start_parameters(const std::vector<UnitSpec>& units, std::uint64_t seed, double spread = 0) {
+  std::vector<ParamView> views;
+  const auto generator = at::detail::createCPUGenerator(seed);
+  for (const auto& unit : units) {
+    const auto layout = make_flat_layout(unit.params);
+    auto flat = at::zeros({layout.numel}, at::kFloat);
+    fill_initial(unit, layout, seed, 0, {flat.data_ptr<float>(), static_cast<std::size_t>(layout.numel)});
+    if (spread > 0) flat += spread * at::randn({layout.numel}, generator, at::kFloat);
+    views.push_back(views_of(layout, flat, /*leaves=*/true));
+  }
+  return views;
+}
+
+/// Gradient buffers like the parameters of trained units, filled with NaN so that a miss shows.
+inline std::vector<ParamView> empty_gradients(const std::vector<UnitSpec>& units) {
+  std::vector<ParamView> views;
+  for (const auto& unit : units) {
+    auto& view = views.emplace_back();
+    if (!unit.trainable) continue;
+    for (const auto& param : unit.params) view.set(param.name, at::full(param.shape, std::nan(""), at::kFloat));
+  }
+  return views;
+}
+
+inline UnitViews by_name(const std::vector<UnitSpec>& units, const std::vector<ParamView>& views) {
+  UnitViews named;
+  for (std::size_t u = 0; u < units.size(); ++u) named[units[u].name] = views[u];
+  return named;
+}
+
+/// Loss, metrics and gradients through the engine's generic unit.
+inline MicroResult run_tape(const Network& network, const std::vector<ParamView>& params, const Batch& batch, double weight,
+                            const std::vector<ParamView>& gradients) {
+  UnitTape tape(network, batch, weight, TapeMode::recompute);
+  const int units = static_cast<int>(network.units().size());
+  for (int u = 0; u < units; ++u) tape.forward(u, params[static_cast<std::size_t>(u)]);
+  const auto result = tape.result();
+  for (int u = units - 1; u >= 0; --u) tape.backward(u, params[static_cast<std::size_t>(u)], gradients[static_cast<std::size_t>(u)]);
+  return result;
+}
+
+/// What a test's job says.
+struct PolicyCase {
+  PolicyConfig policy;
+  AlgorithmConfig algorithm;
+  PolicyShape shape;
+};
+
+/// Continuous actions of six joints from 17 numbers, as in HalfCheetah.
+inline PolicyCase continuous_case() {
+  PolicyCase c;
+  c.shape.state_dim = 17;
+  c.shape.action_dim = 6;
+  c.shape.action_low.assign(6, -1.0f);
+  c.shape.action_high.assign(6, 1.0f);
+  c.shape.max_episode_steps = 20;
+  return c;
+}
+
+/// One of `choices` actions.
+inline PolicyCase discrete_case(std::int64_t choices = 3) {
+  PolicyCase c;
+  c.shape.state_dim = 4;
+  c.shape.choices = choices;
+  c.shape.max_episode_steps = 20;
+  return c;
+}
+
+inline std::shared_ptr<const PolicyNet> make_net(const PolicyCase& c) {
+  auto net = make_actor_critic_net(c.policy, c.algorithm, c.shape);
+  EXPECT_TRUE(net) << (net ? "" : net.error().to_string());
+  return *net;
+}
+
+inline std::vector<std::uint64_t> row_keys(std::int64_t rows, std::uint64_t first = 100) {
+  std::vector<std::uint64_t> keys(static_cast<std::size_t>(rows));
+  std::iota(keys.begin(), keys.end(), first);
+  return keys;
+}
+
+/// Observations of any shape, drawn from `seed`.
+inline Batch draw_observation(const PolicyShape& shape, std::int64_t rows, std::uint64_t seed) {
+  const auto generator = at::detail::createCPUGenerator(seed);
+  Batch batch;
+  if (shape.state_dim > 0) batch[rl_keys::kState] = at::randn({rows, shape.state_dim}, generator, at::kFloat);
+  for (const auto& image : shape.images) {
+    batch[rl_keys::kImagePrefix + image.name] =
+        at::randint(0, 256, {rows, image.height, image.width, image.channels}, generator, at::kByte);
+  }
+  return batch;
+}
+
+/// A minibatch around what the policy would do: some actions masked, ratios on both sides of the clip, values off their targets.
+inline Batch draw_minibatch(const PolicyNet& net, const std::vector<ParamView>& params, const PolicyShape& shape, std::int64_t rows,
+                            std::uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  const auto generator = at::detail::createCPUGenerator(seed + 1);
+  auto batch = draw_observation(shape, rows, seed);
+  const auto keys = row_keys(rows, 1000 * seed);
+  const auto acted = net.act(by_name(net.units(), params), {batch, seed, keys});
+  const auto noise = [&](const at::Tensor& like) { return at::randn(like.sizes(), generator, at::kFloat); };
+  batch[rl_keys::kAction] = acted.action;
+  batch[rl_keys::kOldLogp] = acted.logp + 0.25 * noise(acted.logp);
+  const std::int64_t cells = std::max<std::int64_t>(1, net.value_width());
+  batch[rl_keys::kAdvantage] = at::randn({rows, cells}, generator, at::kFloat);
+  batch[rl_keys::kMask] = at::rand({rows, shape.chunk}, generator, at::kFloat) < 0.8;
+  batch[rl_keys::kValidSteps] = at::randint(1, 20, {rows, 1}, generator, at::kFloat);
+  batch[rl_keys::kReferenceLogp] = acted.logp + 0.1 * noise(acted.logp);
+  batch[rl_keys::kVersion] = at::randint(3, 7, {rows, 1}, generator, at::kLong);
+  batch[rl_keys::kTrainedVersion] = at::scalar_tensor(7, at::kLong);
+  if (net.value_width() > 0) {
+    batch[rl_keys::kOldValue] = acted.value + 0.3 * noise(acted.value);
+    batch[rl_keys::kReturn] = acted.value + 2 * noise(acted.value);
+  }
+  return batch;
+}
+
+}  // namespace troupe::testing
