@@ -5,10 +5,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -16,10 +19,11 @@
 #include "model/optim/adamw.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/network.h"
+#include "model/shard/objective_plan.h"
 #include "model/shard/resident_group.h"
-#include "model/shard/schedule.h"
 #include "model/shard/shard_store.h"
 #include "model/shard/slot_pool.h"
+#include "model/shard/unit_groups.h"
 #include "model/shard/unit_tape.h"
 
 namespace troupe {
@@ -31,6 +35,11 @@ struct EngineOptions {
   double clip_grad_norm = 1.0;              ///< 0: off
   bool recompute = true;                    ///< backward runs units again; off: their graphs are kept (TapeMode::keep)
   AdamWOptions adamw = {};
+  /// Unit groups with an optimizer and a clip norm of their own. The others have `adamw` and are clipped by `clip_grad_norm` together.
+  std::map<std::string, GroupOptions> groups = {};
+  /// A network's hand-written backward (Network::explicit_form) is used where all fits: parameters in f32, K >= units, and G >=
+  /// units that are trained.
+  bool explicit_backward = true;
 };
 
 /// What all ranks agree on after the last micro-batch of a step.
@@ -39,15 +48,19 @@ struct StepVote {
   bool finite = true;          ///< no rank saw a loss or gradient that is not finite
   std::vector<double> sums;    ///< the caller's, summed over ranks
   std::vector<double> maxima;  ///< the caller's, maximum over ranks
+  std::map<std::string, double> group_norms = {};  ///< the same as grad_norm of each unit group alone
+  std::vector<double> group_squares = {};          ///< not rounded, in order of UnitGroups::names(): what commit clips by
 };
 
 /// Where an engine's state comes from: a checkpoint, other weights, or another engine's snapshot. Units are those of
-/// Engine::units(); of a frozen one only the master is asked for.
+/// Engine::units(); of a frozen one, and of a target network, only the master is asked for.
 class StateSource {
  public:
   virtual ~StateSource() = default;
   /// Optimizer updates behind this state.
   virtual std::int64_t updates() const = 0;
+  /// The same by unit group. One that is missing has seen updates().
+  virtual std::map<std::string, std::int64_t> group_updates() const { return {}; }
   /// Elements [begin, begin + count) of a unit's flat buffer, below layout.numel (so without padding, but with gaps).
   virtual Result<void> read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
                             float* out) const = 0;
@@ -57,10 +70,13 @@ class StateSource {
 /// (learner.md 4; docs/learner-engine.md). One step is: accumulate once per micro-batch, vote, then commit or discard.
 ///
 /// All ranks call the same functions in the same order with the same options; the batches differ. One thread at a time,
-/// but abort() from any. After an error from accumulate, vote or forward the open step is lost and the group unusable:
-/// destroy that collective (which ends what it still has under way in the engine's buffers), make a new one, attach it,
-/// and load() the last committed state. Errors of those three: aborted, deadline_exceeded (from the collective),
+/// but abort() from any. After an error from accumulate, vote, forward or gather_views the open step is lost and the group
+/// unusable: destroy that collective (which ends what it still has under way in the engine's buffers), make a new one, attach
+/// it, and load() the last committed state. Errors of those four: aborted, deadline_exceeded (from the collective),
 /// failed_precondition (no group or no state; ranks that differ in layout or updates), internal (the network threw).
+///
+/// An *objective* is another Network over the same units, such as one phase of an actor-critic algorithm. Its UnitSpecs may say
+/// `trainable = false` of units that this phase only uses: they get no gradient from it. It must live as long as the engine.
 class Engine {
  public:
   Engine(std::shared_ptr<const Network> network, EngineOptions options);
@@ -71,39 +87,60 @@ class Engine {
   /// Joins a group, which must outlive its use here. Allocates for (rank, world) if they changed, which loses the
   /// state; else keeps it.
   void attach(Collective& collective);
-  /// Values of step 0, a function of the seed and the parameters' names; moments zero, updates 0.
+  /// Values of step 0, a function of the seed and the parameters' names; target networks are copies of what they follow; moments
+  /// zero, updates 0.
   void initialise(std::uint64_t seed);
   Result<void> load(const StateSource& source);
   bool has_state() const noexcept { return has_state_; }
 
   /// Forward and backward of one micro-batch; adds d(weight * loss) summed over ranks to the gradients, or replaces
   /// them when `first`. With weight = 1 / (micro-batches of the global batch, over all ranks) the sum is the mean.
-  Result<MicroResult> accumulate(const Batch& batch, double weight, bool first);
-  /// Agrees on the gradient norm and on whether the step is usable. After the last micro-batch of a step.
+  /// `objective`: null for the network itself.
+  Result<MicroResult> accumulate(const Batch& batch, double weight, bool first, const Network* objective = nullptr);
+  /// Agrees on the gradient norms and on whether the step is usable. After the last micro-batch of a step.
   Result<StepVote> vote(std::vector<double> sums, std::vector<double> maxima);
   /// Clips and updates this rank's shards; `vote` must be finite. Local: no rank waits for another.
   void commit(double lr, const StepVote& vote);
+  /// The same of the named groups alone, each at its learning rate. The others keep parameters, moments and updates bit for bit;
+  /// their gradients are forgotten. A group whose units no objective trained in this step is updated with gradients of zero.
+  void commit(const GroupRates& rates, const StepVote& vote);
   /// Forgets the gradients; parameters, moments and updates stay as they are, bit for bit.
   void discard();
-  /// Runs the network without gradients. All ranks must call it.
-  Result<Outputs> forward(const Batch& batch);
+  /// Runs the network, or an objective, without gradients. All ranks must call it.
+  Result<Outputs> forward(const Batch& batch, const Network* objective = nullptr);
 
-  /// This rank's state: for each unit in order, master, m and v of its shard, of a frozen unit its values alone,
-  /// little-endian f32 (docs/learner-engine.md).
+  /// Moves target networks (UnitSpec::average_of) toward what they follow: t = (1 - tau) t + tau s, in f32 on this rank's shards,
+  /// whatever is gathered. Local. `targets`: names of units; empty: all. Not while gradients are accumulated.
+  void average(double tau, const std::vector<std::string>& targets = {});
+
+  /// This rank's shards of the named units for publication, not copied: masters, or the values of a frozen unit that is gathered in
+  /// f32. Rank r has elements [r * n, (r + 1) * n) of a unit's flat buffer, n = layouts()[u].shard(world()). They change with the
+  /// next commit, average or load.
+  std::vector<std::span<const float>> published(const std::vector<std::string>& names) const;
+  /// Whole values of units on this rank by unit name, f32, owned by the result; no leaves. All ranks must call it.
+  Result<std::map<std::string, ParamView>> gather_views(const std::vector<std::string>& names);
+
+  /// This rank's state: for each unit in order, master, m and v of its shard, of a frozen unit or a target network its values
+  /// alone, little-endian f32 (docs/learner-engine.md).
   std::size_t snapshot_bytes() const;
   void snapshot(std::span<std::byte> out) const;
 
+  /// Commits behind this state, of whatever groups.
   std::int64_t updates() const noexcept { return updates_; }
+  /// Of each unit group.
+  std::map<std::string, std::int64_t> group_updates() const;
   int rank() const noexcept { return rank_; }
   int world() const noexcept { return world_; }
   const Network& network() const noexcept { return *network_; }
   /// What has state: the chain's units, and after them the resident group, if any (state_units).
   const std::vector<UnitSpec>& units() const noexcept { return units_; }
+  /// Index in units(). An unknown name aborts the process.
+  std::size_t unit_index(std::string_view name) const;
   /// Of units().
   const std::vector<FlatLayout>& layouts() const noexcept { return layouts_; }
   std::uint64_t layout_hash() const noexcept { return layout_hash_; }
-  /// Bytes allocated: "shards" (master, m, v, accumulator, bf16 copy, frozen values), "slots" (parameter slots, resident
-  /// parameters), "gradients" (gradient slots, resident gradients).
+  /// Bytes allocated: "shards" (master, m, v, accumulator, bf16 copy, frozen values, target networks), "slots" (parameter slots,
+  /// resident parameters), "gradients" (gradient slots, resident gradients).
   std::map<std::string, std::int64_t> bytes() const;
 
   /// Makes the call under way, and later ones, fail with `aborted`. Any thread, while the attached collective exists.
@@ -111,21 +148,36 @@ class Engine {
 
  private:
   class Executor;
+  struct Update {
+    std::size_t group;
+    double lr;
+  };
   Result<void> check_ready(const char* what) const;
-  Result<void> run(UnitTape& tape, ScheduleMode mode, bool first);
+  ObjectivePlan& plan_of(const Network* objective);
+  Result<void> run(const std::function<Result<void>(Executor&)>& work);
+  Result<void> agree(std::vector<double>& sums, std::vector<double>& maxima);
+  void update(std::span<const Update> updates, const StepVote& vote);
   Error give_up(Error error);
   void allocate();
+  void make_views();
   void start_from(std::int64_t updates);
+  void values_changed(std::size_t unit);
+  /// Views over gradient slot `slot` as unit `unit`, and its resident gradients; `slot` < 0: those alone.
+  const ParamView& gradient_view(std::size_t unit, int slot);
+  /// Those of a hand-written backward: the plan's trained units lie in the gradient slots 0, 1, ... in order.
+  const std::vector<ParamView>& explicit_gradients(const ObjectivePlan& plan);
   std::size_t chain_length() const { return network_->units().size(); }
   /// Index of the resident group, when there is one.
   std::size_t resident_unit() const { return chain_length(); }
-  bool any_unit_in_slots_changes() const;
 
   const std::shared_ptr<const Network> network_;
   EngineOptions options_;
   std::vector<UnitSpec> units_;
   std::vector<FlatLayout> layouts_;
   std::uint64_t layout_hash_ = 0;
+  UnitGroups groups_;
+  std::vector<std::optional<std::size_t>> source_of_;  ///< of a target network: the unit that it follows
+  std::vector<std::unique_ptr<ObjectivePlan>> plans_;  ///< of the objectives seen so far
 
   std::atomic<Collective*> collective_{nullptr};
   int rank_ = 0, world_ = 0;
@@ -133,10 +185,13 @@ class Engine {
   std::unique_ptr<SlotPool> params_, gradients_;
   std::unique_ptr<ResidentGroup> resident_;  ///< null without resident parameters
   std::vector<ParamView> views_;             ///< of unit u over its slot u mod K; leaves where they are trained
+  std::vector<std::optional<ParamView>> gradient_views_;  ///< by unit * (G + 1) + slot + 1, made when first needed
+  std::map<const ObjectivePlan*, std::vector<ParamView>> explicit_gradients_;
 
   bool has_state_ = false;
   bool has_gradients_ = false;
   bool saw_non_finite_loss_ = false;
+  std::vector<bool> accumulated_;  ///< of each unit: its accumulator holds gradients of this step
   std::int64_t updates_ = 0;
 };
 

@@ -14,14 +14,8 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-Engine::Executor::Executor(Engine& engine, Collective& collective, UnitTape& tape, ScheduleMode mode, bool first)
-    : engine_(engine),
-      collective_(collective),
-      tape_(tape),
-      mode_(mode),
-      first_(first),
-      gathers_(index(engine.params_->size())),
-      reduces_(index(engine.gradients_->size())) {}
+Engine::Executor::Executor(Engine& engine, Collective& collective)
+    : engine_(engine), collective_(collective), gathers_(index(engine.params_->size())), reduces_(index(engine.gradients_->size())) {}
 
 Engine::Executor::~Executor() {
   // only after a failure is anything still under way: its own error repeats the one already returned
@@ -32,38 +26,78 @@ Engine::Executor::~Executor() {
   }
 }
 
-Result<void> Engine::Executor::run(const Schedule& schedule) {
-  const std::size_t resident = engine_.resident_unit();
-  if (engine_.resident_) {
-    TROUPE_TRY(engine_.resident_->gather(collective_, engine_.store_->gather_source(resident)));
-  }
+Result<void> Engine::Executor::run(const Schedule& schedule, UnitTape& tape, ScheduleMode mode) {
+  TROUPE_TRY(gather_residents());
   for (const auto& op : schedule) {
-    if (auto done = step(op); !done)
+    if (auto done = step(op, tape); !done)
       return done.error().with(fmt::format("unit {}", engine_.network_->units()[index(op.unit)].name));
   }
-  if (!engine_.resident_ || mode_ == ScheduleMode::forward_only) return {};
-  return engine_.resident_->reduce(collective_, engine_.store_->accumulator(resident), first_);
+  return mode == ScheduleMode::train ? reduce_residents() : Result<void>();
 }
 
-Result<void> Engine::Executor::step(const Op& op) {
+Result<MicroResult> Engine::Executor::run(const ExplicitNetwork& form, const ObjectivePlan& plan, const Batch& batch, double weight) {
+  TROUPE_TRY(gather_residents());
+  std::vector<Op> gathered, trained;
+  const int units = static_cast<int>(plan.trains().size());
+  for (int u = 0; u < units; ++u) {
+    const int slot = u % engine_.params_->size();
+    if (plan.trains()[index(u)]) {
+      trained.push_back({.kind = OpKind::reduce, .unit = u, .slot = slot, .grad_slot = static_cast<int>(trained.size())});
+    }
+    if (engine_.params_->held(slot) == u) continue;
+    gathered.push_back({.kind = OpKind::gather, .unit = u, .slot = slot});
+    start_gather(gathered.back());
+  }
+  for (const Op& op : gathered) TROUPE_TRY(finish_gather(op));
+  for (int u = 0; u < units; ++u) engine_.params_->begin_read(u, u);
+  for (const Op& op : trained) begin_gradients(op);
+  MicroResult result = form.run(engine_.views_, batch, weight, engine_.explicit_gradients(plan));
+  for (int u = 0; u < units; ++u) engine_.params_->end_read(u, u);
+  for (const Op& op : trained) {
+    engine_.gradients_->end_write(op.grad_slot, op.unit);
+    start_reduce(op);
+  }
+  for (const Op& op : trained) TROUPE_TRY(finish_reduce(op));
+  TROUPE_TRY(reduce_residents());
+  return result;
+}
+
+Result<void> Engine::Executor::gather_residents() {
+  if (!engine_.resident_) return {};
+  return engine_.resident_->gather(collective_, engine_.store_->gather_source(engine_.resident_unit()));
+}
+
+Result<void> Engine::Executor::reduce_residents() {
+  if (!engine_.resident_) return {};
+  const std::size_t unit = engine_.resident_unit();
+  TROUPE_TRY(engine_.resident_->reduce(collective_, engine_.store_->accumulator(unit), !engine_.accumulated_[unit]));
+  engine_.accumulated_[unit] = true;
+  return {};
+}
+
+Result<void> Engine::Executor::step(const Op& op, UnitTape& tape) {
   switch (op.kind) {
     case OpKind::gather: return start_gather(op), Result<void>();
     case OpKind::wait_gather: return finish_gather(op);
-    case OpKind::forward: return forward(op), Result<void>();
-    case OpKind::backward: return backward(op), Result<void>();
+    case OpKind::forward: return forward(op, tape), Result<void>();
+    case OpKind::backward: return backward(op, tape), Result<void>();
     case OpKind::reduce: return start_reduce(op), Result<void>();
     case OpKind::wait_reduce: return finish_reduce(op);
   }
   return {};
 }
 
+Buffer Engine::Executor::padded(const at::Tensor& buffer, int unit) const {
+  Buffer part = buffer_of(buffer);
+  part.count = engine_.layouts_[index(unit)].padded(engine_.world_);
+  return part;
+}
+
 void Engine::Executor::start_gather(const Op& op) {
   engine_.params_->begin_write(op.slot, op.unit);
-  const auto full =
-      engine_.params_->buffer(op.slot).narrow(0, 0, engine_.layouts_[index(op.unit)].padded(engine_.world_));
-  if (full.numel() == 0) return;  // a unit without parameters
-  gathers_[index(op.slot)] =
-      collective_.all_gather(buffer_of(full), buffer_of(engine_.store_->gather_source(index(op.unit))));
+  const auto full = padded(engine_.params_->buffer(op.slot), op.unit);
+  if (full.count == 0) return;  // a unit without parameters
+  gathers_[index(op.slot)] = collective_.all_gather(full, buffer_of(engine_.store_->gather_source(index(op.unit))));
 }
 
 Result<void> Engine::Executor::finish_gather(const Op& op) {
@@ -72,25 +106,23 @@ Result<void> Engine::Executor::finish_gather(const Op& op) {
   return {};
 }
 
-void Engine::Executor::forward(const Op& op) {
+void Engine::Executor::forward(const Op& op, UnitTape& tape) {
   engine_.params_->begin_read(op.slot, op.unit);
-  tape_.forward(op.unit, engine_.views_[index(op.unit)]);
+  tape.forward(op.unit, engine_.views_[index(op.unit)]);
   engine_.params_->end_read(op.slot, op.unit);
 }
 
-void Engine::Executor::backward(const Op& op) {
-  const auto& layout = engine_.layouts_[index(op.unit)];
+void Engine::Executor::begin_gradients(const Op& op) {
+  engine_.gradients_->begin_write(op.grad_slot, op.unit);
+  const Buffer full = padded(engine_.gradients_->buffer(op.grad_slot), op.unit);
+  zero_gaps(engine_.layouts_[index(op.unit)], {static_cast<float*>(full.data), static_cast<std::size_t>(full.count)});
+}
+
+void Engine::Executor::backward(const Op& op, UnitTape& tape) {
   const bool trainable = op.grad_slot >= 0;
-  ParamView gradients;
-  if (engine_.resident_) engine_.resident_->add_gradients(index(op.unit), gradients);
   engine_.params_->begin_read(op.slot, op.unit);
-  if (trainable) {
-    engine_.gradients_->begin_write(op.grad_slot, op.unit);
-    const auto full = engine_.gradients_->buffer(op.grad_slot).narrow(0, 0, layout.padded(engine_.world_));
-    zero_gaps(layout, full);
-    add_views(gradients, layout.entries, full, /*leaves=*/false);
-  }
-  tape_.backward(op.unit, engine_.views_[index(op.unit)], gradients);
+  if (trainable) begin_gradients(op);
+  tape.backward(op.unit, engine_.views_[index(op.unit)], engine_.gradient_view(index(op.unit), op.grad_slot));
   if (trainable) engine_.gradients_->end_write(op.grad_slot, op.unit);
   engine_.params_->end_read(op.slot, op.unit);
 }
@@ -102,18 +134,19 @@ std::span<float> Engine::Executor::own_part(const Op& op) const {
 
 void Engine::Executor::start_reduce(const Op& op) {
   engine_.gradients_->begin_read(op.grad_slot, op.unit);
-  const auto full =
-      engine_.gradients_->buffer(op.grad_slot).narrow(0, 0, engine_.layouts_[index(op.unit)].padded(engine_.world_));
-  if (full.numel() == 0) return;
-  // the first micro-batch's sum is the accumulator; a later one lands in this rank's own part of the slot and is added
-  const auto target = first_ ? engine_.store_->accumulator(index(op.unit)) : own_part(op);
+  const auto full = padded(engine_.gradients_->buffer(op.grad_slot), op.unit);
+  if (full.count == 0) return;
+  // the unit's first sum of a step is the accumulator; a later one lands in this rank's own part of the slot and is added
+  const auto target = engine_.accumulated_[index(op.unit)] ? own_part(op) : engine_.store_->accumulator(index(op.unit));
   reduces_[index(op.grad_slot)] = collective_.reduce_scatter(
-      {target.data(), static_cast<std::int64_t>(target.size()), DType::f32}, buffer_of(full));
+      {target.data(), static_cast<std::int64_t>(target.size()), DType::f32}, full);
 }
 
 Result<void> Engine::Executor::finish_reduce(const Op& op) {
   if (const auto pending = std::move(reduces_[index(op.grad_slot)])) TROUPE_TRY(pending->wait());
-  if (!first_) add_to(engine_.store_->accumulator(index(op.unit)), own_part(op));
+  const auto unit = index(op.unit);
+  if (engine_.accumulated_[unit]) add_to(engine_.store_->accumulator(unit), own_part(op));
+  engine_.accumulated_[unit] = true;
   engine_.gradients_->end_read(op.grad_slot, op.unit);
   return {};
 }

@@ -4,37 +4,44 @@
 #include <vector>
 
 #include "model/shard/engine.h"
+#include "model/shard/explicit_network.h"
+#include "model/shard/objective_plan.h"
 
 namespace troupe {
 
-/// Runs one micro-batch's schedule over an engine's buffers. Collectives are started and waited for as the schedule
-/// says; whatever happens, none is left under way when run() returns (but for one that the group itself could not end,
+/// Runs one micro-batch over an engine's buffers. Collectives are started and waited for as the schedule
+/// says; whatever happens, none is left under way when it is destroyed (but for one that the group itself could not end,
 /// see Collective::abort). Used for one run.
 class Engine::Executor {
  public:
-  Executor(Engine& engine, Collective& collective, UnitTape& tape, ScheduleMode mode, bool first);
+  Executor(Engine& engine, Collective& collective);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  Result<void> run(const Schedule& schedule);
+  /// Unit by unit on a tape.
+  Result<void> run(const Schedule& schedule, UnitTape& tape, ScheduleMode mode);
+  /// All units at once: gathers what no slot holds, runs the hand-written backward, sums the gradients.
+  Result<MicroResult> run(const ExplicitNetwork& form, const ObjectivePlan& plan, const Batch& batch, double weight);
 
  private:
-  Result<void> step(const Op& op);
+  Result<void> step(const Op& op, UnitTape& tape);
+  Result<void> gather_residents();
+  Result<void> reduce_residents();
   void start_gather(const Op& op);
   Result<void> finish_gather(const Op& op);
-  void forward(const Op& op);
-  void backward(const Op& op);
+  void forward(const Op& op, UnitTape& tape);
+  void backward(const Op& op, UnitTape& tape);
+  void begin_gradients(const Op& op);
   void start_reduce(const Op& op);
   Result<void> finish_reduce(const Op& op);
   /// This rank's part of a unit's gradient slot.
   std::span<float> own_part(const Op& op) const;
+  /// A slot's buffer as far as the unit's layout goes.
+  Buffer padded(const at::Tensor& buffer, int unit) const;
 
   Engine& engine_;
   Collective& collective_;
-  UnitTape& tape_;
-  const ScheduleMode mode_;
-  const bool first_;
   std::vector<std::unique_ptr<PendingCollective>> gathers_;  ///< by parameter slot
   std::vector<std::unique_ptr<PendingCollective>> reduces_;  ///< by gradient slot
 };

@@ -49,14 +49,14 @@ void add_views(ParamView& views, std::span<const LayoutEntry> entries, const at:
   }
 }
 
-void zero_gaps(const FlatLayout& layout, const at::Tensor& flat) {
-  float* data = flat.data_ptr<float>();
+void zero_gaps(const FlatLayout& layout, std::span<float> flat) {
+  float* data = flat.data();
   std::int64_t covered = 0;
   for (const auto& entry : layout.entries) {
     std::fill(data + covered, data + entry.offset, 0.0f);
     covered = entry.offset + entry.numel;
   }
-  std::fill(data + covered, data + flat.numel(), 0.0f);
+  std::fill(data + covered, data + flat.size(), 0.0f);
 }
 
 }  // namespace troupe

@@ -10,8 +10,17 @@ NamedState::NamedState(std::vector<UnitSpec> units, std::uint64_t seed) : units_
   for (const auto& unit : units_) layouts_.push_back(make_flat_layout(unit.params));
 }
 
-Result<void> NamedState::read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
+std::size_t NamedState::read_instead(std::size_t unit) const {
+  const auto& target = units_[unit];
+  const auto stored = [this](const ParamSpec& param) { return contains(param.name); };
+  if (target.average_of.empty() || std::any_of(target.params.begin(), target.params.end(), stored)) return unit;
+  const auto source = std::find_if(units_.begin(), units_.end(), [&](const UnitSpec& u) { return u.name == target.average_of; });
+  return source == units_.end() ? unit : static_cast<std::size_t>(source - units_.begin());
+}
+
+Result<void> NamedState::read(std::size_t wanted, StateKind kind, std::int64_t begin, std::int64_t count,
                               float* out) const {
+  const std::size_t unit = read_instead(wanted);
   const auto size = static_cast<std::size_t>(count);
   if (kind != StateKind::master) {
     std::fill_n(out, size, 0.0f);

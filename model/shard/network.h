@@ -12,9 +12,11 @@ namespace troupe {
 
 /// How a parameter without a checkpoint starts (dreamzero-model.md 2.10). Draws are keyed by (seed, tensor name, element).
 struct Init {
-  enum class Kind : std::uint8_t { zeros, ones, normal, uniform };
+  /// orthogonal: the tensor as a matrix [shape[0], the rest] has orthonormal rows (or columns, if there are more rows), times
+  /// scale (rl.md 6.1; Saxe et al. 2013, arXiv:1312.6120). constant: every element is scale.
+  enum class Kind : std::uint8_t { zeros, ones, normal, uniform, orthogonal, constant };
   Kind kind = Kind::zeros;
-  double scale = 0;  ///< normal: standard deviation; uniform: half width
+  double scale = 0;  ///< normal: standard deviation; uniform: half width; orthogonal: gain; constant: the value
 };
 
 /// One parameter: its name in checkpoints, logical shape and initial value.
@@ -29,7 +31,10 @@ struct UnitSpec {
   std::string name;          ///< "embed", "blocks.0", ..., "head"
   std::string layout_class;  ///< "embed", "block", "head"
   std::vector<ParamSpec> params;
-  bool trainable = true;  ///< of `params`; false: they never change, and no gradient, master or moment is kept
+  bool trainable = true;  ///< of `params`; false: no optimizer changes them, and no gradient, master or moment is kept
+  std::string group = "model";  ///< units of one group share an optimizer, a clip norm and a cadence (EngineOptions::groups)
+  /// Not empty: a target network, the moving average of that unit, which has the same layout; `trainable` is false. Engine::average moves it.
+  std::string average_of = {};
   /// Small trainable parameters that the unit uses too and that every rank keeps whole: low-rank adapters. Those of all
   /// units form one group (state_units).
   std::vector<ParamSpec> resident = {};
@@ -74,6 +79,8 @@ struct Outputs {
   std::map<std::string, at::Tensor> predictions;
 };
 
+class ExplicitNetwork;
+
 /// A network as an ordered chain of units: a prologue, blocks, an epilogue. Functions over named parameter views: owns no
 /// parameters, so that the engine may keep them in shards and slots. Stateless and thread-safe.
 class Network {
@@ -85,6 +92,8 @@ class Network {
   /// Residual stream after block `index` (0-based among blocks). Must be bit-equal when run twice on the same inputs.
   virtual at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
   virtual Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
+  /// The same function with a hand-written backward (model/shard/explicit_network.h), owned by this network; null: there is none.
+  virtual const ExplicitNetwork* explicit_form() const { return nullptr; }
 };
 
 }  // namespace troupe

@@ -34,6 +34,8 @@ class SlotPool {
   /// The unit that a slot holds completely, or kNone.
   int held(int slot) const;
   std::vector<int> held() const;
+  /// The values behind a unit have changed: a slot that holds it, unread and unwritten, forgets it.
+  void forget(int unit);
   /// Forgets all contents and all claims: the values behind them have changed, or a step was given up.
   void clear();
 

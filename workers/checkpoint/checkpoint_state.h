@@ -12,6 +12,7 @@ class CheckpointState final : public StateSource {
   explicit CheckpointState(const CheckpointReader& reader) : reader_(reader) {}
 
   std::int64_t updates() const override { return reader_.manifest().optimizer.updates; }
+  std::map<std::string, std::int64_t> group_updates() const override { return reader_.manifest().optimizer.groups; }
   Result<void> read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
                     float* out) const override {
     static_assert(static_cast<int>(StateKind::master) == static_cast<int>(CheckpointReader::Kind::master));

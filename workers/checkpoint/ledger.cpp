@@ -47,6 +47,7 @@ LedgerRecord parse_line(const std::string& line) {
   record.positions = j.at("positions").get<std::vector<std::int64_t>>();
   for (const json& h : j.at("xxh3")) record.xxh3.push_back(from_hex(h));
   for (const json& v : j.at("void")) record.voids.push_back({v.at(0), v.at(1)});
+  if (j.contains("counters")) record.counters = j.at("counters").get<std::map<std::string, std::int64_t>>();
   if (record.positions.size() != record.xxh3.size()) throw std::runtime_error("positions and xxh3 differ in number");
   return record;
 }
@@ -79,6 +80,7 @@ std::string ledger_line(const LedgerRecord& record) {
             {"step", record.step},
             {"void", voids},
             {"xxh3", hashes}};
+  if (!record.counters.empty()) j["counters"] = record.counters;
   // A reason may quote a damaged file: other bytes than UTF-8 become U+FFFD, once, before the check is taken.
   j = json::parse(j.dump(-1, ' ', false, json::error_handler_t::replace));
   j["check"] = check_of(j);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct LedgerRecord {
   std::vector<std::int64_t> positions;  ///< carried by the samples this rank received, void ones included
   std::vector<std::uint64_t> xxh3;      ///< XXH3-64 of each sample's bytes, one per position
   std::vector<VoidPosition> voids;      ///< positions that did not count, and why
+  /// Running totals after the step (StepOutcome::counters); totals over all ranks stand in rank 0's records alone. Off-policy:
+  /// "produced", "resident", "evicted" and "lost" transitions, "draws" and "updates" (CounterAudit).
+  std::map<std::string, std::int64_t> counters = {};
 };
 
 /// One line of a ledger file, newline included.

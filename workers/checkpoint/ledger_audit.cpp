@@ -198,6 +198,7 @@ Result<LedgerVerdict> LedgerAudit::run(const std::string& folder) const {
   verdict.expected = steps_ * global_batch_;
   verdict.passes = verdict.expected / dataset_size_;
   Tally tally(verdict, global_batch_);
+  CounterAudit counters;
   // Superseded records first, so that owning ones can be compared with them.
   for (const bool owning : {false, true}) {
     for (const LedgerFileName& file : files) {
@@ -210,6 +211,7 @@ Result<LedgerVerdict> LedgerAudit::run(const std::string& folder) const {
         if (owned != owning) return {};
         ++verdict.records;
         owned ? tally.add_owned(record) : tally.add_superseded(record);
+        if (owned) counters.add(record);
         return {};
       };
       TROUPE_ASSIGN(const LedgerScan scan, scan_ledger(file.path, visit));
@@ -217,6 +219,7 @@ Result<LedgerVerdict> LedgerAudit::run(const std::string& folder) const {
     }
   }
   tally.finish();
+  verdict.counters = counters.finish();
   return verdict;
 }
 

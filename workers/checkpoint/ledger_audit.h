@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "workers/checkpoint/counter_audit.h"
 
 namespace troupe {
 
@@ -38,9 +39,10 @@ struct LedgerVerdict {
   std::int64_t records = 0;
   std::vector<std::string> torn;  ///< files whose last line was cut off by a crash
   std::vector<LedgerFinding> void_list, lost_list, doubled_list, misplaced_list, changed_list;
+  CounterVerdict counters;  ///< nothing to say of ledgers without counters
 
-  /// trained + voided = expected, nothing lost, doubled or misplaced.
-  bool ok() const { return lost == 0 && doubled == 0 && misplaced == 0 && trained + voided == expected; }
+  /// trained + voided = expected, nothing lost, doubled or misplaced, and the counters balance.
+  bool ok() const { return lost == 0 && doubled == 0 && misplaced == 0 && trained + voided == expected && counters.ok(); }
 };
 
 /// Checks that every position of the committed steps was consumed exactly once (design.md section 6).
@@ -48,7 +50,7 @@ struct LedgerVerdict {
 /// Step s is owned by the epoch with the largest fence among those with resume_step <= s. The audit takes the union
 /// over ranks of the owning epochs' records and looks at every position in [0, committed_steps * global_batch): step
 /// s must hold [s * global_batch, (s + 1) * global_batch), each once, trained or void. Records of other epochs, or of
-/// steps that were never committed, are superseded.
+/// steps that were never committed, are superseded. The counters of owning records are audited too (CounterAudit).
 class LedgerAudit {
  public:
   /// `epochs` in any order; `dataset_size` is the number of samples in one pass.

@@ -105,7 +105,8 @@ Manifest manifest_from(const json& j) {
                  .betas = o.at("betas").get<std::vector<double>>(),
                  .eps = o.at("eps"),
                  .weight_decay = o.at("weight_decay"),
-                 .updates = o.at("updates")};
+                 .updates = o.at("updates"),
+                 .groups = o.value("groups", std::map<std::string, std::int64_t>{})};
   m.seed = j.at("seed");
   m.next_position = j.at("next_position");
   m.dataset_fingerprint = j.at("dataset_fingerprint");
@@ -135,27 +136,28 @@ std::string manifest_to_json(const Manifest& m) {
   json units = json::array(), files = json::array();
   for (const ManifestUnit& unit : m.units) units.push_back(unit_to_json(unit));
   for (const ManifestFile& f : m.files) files.push_back({{"name", f.name}, {"size", f.size}, {"xxh3_128", f.digest}});
-  const json j = {{"config", m.config},
-                  {"dataset_fingerprint", m.dataset_fingerprint},
-                  {"encoder_hash", m.encoder_hash},
-                  {"fence", to_hex(m.fence)},
-                  {"files", files},
-                  {"format", m.format},
-                  {"layout_hash", to_hex(m.layout_hash)},
-                  {"next_position", m.next_position},
-                  {"optimizer",
-                   {{"betas", m.optimizer.betas},
-                    {"eps", m.optimizer.eps},
-                    {"lr", m.optimizer.lr},
-                    {"name", m.optimizer.name},
-                    {"updates", m.optimizer.updates},
-                    {"weight_decay", m.optimizer.weight_decay}}},
-                  {"previous", m.previous},
-                  {"seed", m.seed},
-                  {"step", m.step},
-                  {"units", units},
-                  {"version", m.version},
-                  {"world", m.world}};
+  json j = {{"config", m.config},
+            {"dataset_fingerprint", m.dataset_fingerprint},
+            {"encoder_hash", m.encoder_hash},
+            {"fence", to_hex(m.fence)},
+            {"files", files},
+            {"format", m.format},
+            {"layout_hash", to_hex(m.layout_hash)},
+            {"next_position", m.next_position},
+            {"optimizer",
+             {{"betas", m.optimizer.betas},
+              {"eps", m.optimizer.eps},
+              {"lr", m.optimizer.lr},
+              {"name", m.optimizer.name},
+              {"updates", m.optimizer.updates},
+              {"weight_decay", m.optimizer.weight_decay}}},
+            {"previous", m.previous},
+            {"seed", m.seed},
+            {"step", m.step},
+            {"units", units},
+            {"version", m.version},
+            {"world", m.world}};
+  if (!m.optimizer.groups.empty()) j["optimizer"]["groups"] = m.optimizer.groups;
   return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

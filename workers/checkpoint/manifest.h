@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct ManifestUnit {
   std::vector<ManifestParam> params;
   std::int64_t numel = 0;  ///< end of the last parameter; without the padding that depends on the world
   std::uint64_t layout_hash = 0;
-  bool trainable = true;  ///< false: frozen values, saved without moments
+  bool trainable = true;  ///< false: frozen values or a target network, saved without moments
 
   /// Number of tensors in a rank file: master, m and v, or of a frozen unit master alone.
   std::size_t num_kinds() const { return trainable ? 3 : 1; }
@@ -45,6 +46,8 @@ struct ManifestOptimizer {
   double eps = 0;
   double weight_decay = 0;
   std::int64_t updates = 0;  ///< updates applied; less than step where batches were void
+  /// Updates by unit group, where groups are updated on their own; a group that is missing has seen `updates`.
+  std::map<std::string, std::int64_t> groups = {};
 };
 
 /// One file beside the manifest.

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "model/io/safetensors.h"
 #include "workers/checkpoint/files.h"
+#include "workers/checkpoint/snapshot_note.h"
 
 namespace troupe {
 
@@ -116,6 +117,17 @@ Result<void> CheckpointReader::verify_digests() const {
       return damaged(path, fmt::format("XXH3-128 is {}; the manifest says {}", digest, file.digest));
   }
   return {};
+}
+
+Result<std::string> CheckpointReader::trainer_state() const {
+  for (const ManifestFile& file : manifest_.files) {
+    if (file.name != kTrainerStateFile) continue;
+    const std::string path = directory_ + "/" + file.name;
+    auto text = read_text_file(path, file.size);
+    if (!text) return damaged(path, text.error().message());
+    return text;
+  }
+  return std::string();
 }
 
 Result<void> CheckpointReader::check_layout(const std::vector<ManifestUnit>& expected) const {

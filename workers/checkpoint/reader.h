@@ -31,6 +31,9 @@ class CheckpointReader {
   /// decide; the error names the first tensor that differs. Errors: failed_precondition.
   Result<void> check_layout(const std::vector<ManifestUnit>& expected) const;
 
+  /// What the trainer kept beside the shards (Trainer::state); empty where there was nothing. Errors: data_loss.
+  Result<std::string> trainer_state() const;
+
   /// Elements [begin, begin + count) of a unit's flat buffer. Elements past unit.numel are padding and read as 0, so
   /// a new rank reads its whole shard [rank * n, (rank + 1) * n). A frozen unit's moments read as 0.
   /// Errors: invalid_argument.

@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "comm/arena.h"
+#include "workers/checkpoint/snapshot_note.h"
 
 namespace troupe {
 
@@ -66,6 +67,9 @@ void CheckpointerRole::run() {
 Result<WrittenCheckpoint> CheckpointerRole::write(const CheckpointBegin& request) const {
   TROUPE_TRY(fault_point("checkpointer.begin", fmt::format("{} step {}", identity_.instance(), request.step)));
   Description description = describe_(request);
+  TROUPE_ASSIGN(const SnapshotNote note, snapshot_note(request.trainer_state));
+  description.manifest.optimizer.groups = note.group_updates;
+  if (!note.trainer.empty()) description.attachments.push_back({.name = kTrainerStateFile, .bytes = note.trainer});
   CheckpointRequest job{.directory = request.directory, .manifest = std::move(description.manifest), .ranks = {},
                         .attachments = std::move(description.attachments)};
   const auto bytes = static_cast<std::size_t>(snapshot_bytes(job.manifest));

@@ -15,7 +15,8 @@ namespace troupe {
 /// The checkpointer: maps the ranks' snapshot arenas and writes them to disk, one checkpoint at a time, on its own thread.
 class CheckpointerRole final : public Role {
  public:
-  /// The checkpoint's manifest but for the files, and the small files that go with it.
+  /// The checkpoint's manifest but for the files, and the small files that go with it. What rank 0 said of its snapshot
+  /// (SnapshotNote) is added here: optimizer.groups and the attachment trainer_state.json.
   struct Description {
     Manifest manifest;
     std::vector<CheckpointAttachment> attachments;

@@ -37,6 +37,8 @@ void Feed::start(std::uint64_t fence, std::int64_t first_step, std::int64_t num_
   }
   entries_.clear();
   again_.clear();
+  wanted_.clear();
+  allowed_.clear();
   for (std::int64_t index = 0; index < num_eval; ++index) {
     if (!eval_.count(index)) again_.push_back({Stream::eval, index});
   }
@@ -44,6 +46,23 @@ void Feed::start(std::uint64_t fence, std::int64_t first_step, std::int64_t num_
   cancelled_.clear();
   next_item_ = first_step * options_.order.items_per_step();
   pump();
+}
+
+void Feed::allow(std::int64_t end, std::vector<std::byte> request) {
+  std::lock_guard lock(mutex_);
+  if (!allowed_.empty() && end <= allowed_.back().first) return;
+  allowed_.emplace_back(end, std::move(request));
+  want_allowed();
+  pump();
+}
+
+void Feed::want_allowed() {
+  const std::int64_t total = options_.total_steps * options_.order.items_per_step();
+  for (; next_item_ < total; ++next_item_) {
+    const std::int64_t position = options_.order.position_of_item(next_item_);
+    if (position >= allowed_.back().first) return;
+    wanted_.insert(position);
+  }
 }
 
 void Feed::cancel(const std::string& why) {
@@ -55,6 +74,8 @@ void Feed::cancel(const std::string& why) {
 void Feed::on_producer(const std::string& producer, std::uint32_t capacity) {
   std::lock_guard lock(mutex_);
   producers_[producer].capacity = std::max(1u, capacity);
+  deal_.add(producer);
+  most_producers_ = std::max(most_producers_, static_cast<std::int64_t>(producers_.size()));
   pump();
 }
 
@@ -94,6 +115,7 @@ void Feed::on_item(const std::string& producer, const Item& item) {
 void Feed::forget_producer(const std::string& name) {
   consumer_->drop_producer(name);
   producers_.erase(name);
+  deal_.remove(name);
   for (auto it = strays_.begin(); it != strays_.end();) {
     if (it->second == name) {
       free_.push_back(it->first);
@@ -105,7 +127,11 @@ void Feed::forget_producer(const std::string& name) {
   for (auto it = entries_.begin(); it != entries_.end();) {
     if (it->second.producer == name && !it->second.ready) {
       free_.push_back(it->second.slot);
-      again_.push_back(it->first);
+      if (options_.lanes > 0) {
+        wanted_.insert(it->first.position);
+      } else {
+        again_.push_back(it->first);
+      }
       ++stats_.reissued;
       it = entries_.erase(it);
     } else {
@@ -152,24 +178,47 @@ std::string* Feed::least_busy() {
 
 void Feed::pump() {
   if (!consumer_ || !cancelled_.empty()) return;
+  if (options_.lanes > 0) return pump_lanes();
   while (!free_.empty()) {
     const std::string* producer = least_busy();
     if (!producer) return;
     Key key;
     if (!next_wanted(key)) return;
-    const std::uint32_t slot = free_.back();
-    const Credit credit{.slot = slot, .stream = key.stream, .position = key.position, .fence = fence_};
-    if (auto granted = consumer_->grant(*producer, credit); !granted) {
-      // Its connection is gone; the node's report of its exit may come later. What it owes is asked of others then.
-      log::warn("feed: {} takes no credit ({})", *producer, granted.error().message());
-      again_.push_front(key);
-      producers_.erase(*producer);
+    if (!grant(*producer, key, {})) again_.push_front(key);
+  }
+}
+
+void Feed::pump_lanes() {
+  if (most_producers_ < options_.await_producers) return;
+  for (auto it = wanted_.begin(); it != wanted_.end() && !free_.empty();) {
+    const std::string* const owner = deal_.deal(*it % options_.lanes);
+    if (!owner) return;
+    const Producer& producer = producers_.at(*owner);
+    if (producer.outstanding >= producer.capacity) {
+      ++it;
       continue;
     }
-    free_.pop_back();
-    ++producers_[*producer].outstanding;
-    entries_[key] = Entry{.slot = slot, .producer = *producer, .granted_at = Clock::now(), .item = {}};
+    const auto range = std::find_if(allowed_.begin(), allowed_.end(), [&](const auto& entry) { return *it < entry.first; });
+    // a refused grant takes the owner out of the deal: the same position again
+    if (grant(*owner, {Stream::train, *it}, range->second)) it = wanted_.erase(it);
   }
+}
+
+bool Feed::grant(const std::string& producer, const Key& key, std::span<const std::byte> request) {
+  const std::string name = producer;  // of a table that this may change
+  const std::uint32_t slot = free_.back();
+  const Credit credit{.slot = slot, .stream = key.stream, .position = key.position, .fence = fence_};
+  if (auto granted = consumer_->grant(name, credit, request); !granted) {
+    // Its connection is gone; the node's report of its exit may come later. What it owes is asked of others then.
+    log::warn("feed: {} takes no credit ({})", name, granted.error().message());
+    producers_.erase(name);
+    deal_.remove(name);
+    return false;
+  }
+  free_.pop_back();
+  ++producers_[name].outstanding;
+  entries_[key] = Entry{.slot = slot, .producer = name, .granted_at = Clock::now(), .item = {}};
+  return true;
 }
 
 void Feed::report_stuck(const std::vector<Key>& keys, std::unique_lock<std::mutex>& lock) {
@@ -189,7 +238,12 @@ void Feed::report_stuck(const std::vector<Key>& keys, std::unique_lock<std::mute
 
 Error Feed::missing(const Key& key, std::chrono::milliseconds deadline) const {
   const auto entry = entries_.find(key);
-  const std::string owner = entry == entries_.end() ? "nobody: no decoder has room for it" : entry->second.producer;
+  std::string owner = entry == entries_.end() ? "nobody: no producer has room for it" : entry->second.producer;
+  if (entry == entries_.end() && options_.lanes > 0 && (allowed_.empty() || key.position >= allowed_.back().first)) {
+    owner = fmt::format("nobody: positions below {} are allowed", allowed_.empty() ? 0 : allowed_.back().first);
+  } else if (entry == entries_.end() && most_producers_ < options_.await_producers) {
+    owner = fmt::format("nobody: {} producers are awaited", options_.await_producers);
+  }
   return {Errc::deadline_exceeded,
           fmt::format("waited {} ms for {} position {}, owed by {}; {} producers are connected", deadline.count(),
                       key.stream == Stream::eval ? "held-out" : "training", key.position, owner, producers_.size())};
@@ -253,6 +307,8 @@ void Feed::release(std::int64_t step) {
     free_.push_back(it->second.slot);
     it = entries_.erase(it);
   }
+  // The newest range stays: it says what is allowed.
+  while (allowed_.size() > 1 && allowed_.front().first <= end.position) allowed_.pop_front();
   pump();
 }
 

@@ -7,18 +7,21 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "comm/channel.h"
+#include "workers/learner/fair_deal.h"
 #include "workers/learner/order.h"
 
 namespace troupe {
 
 /// The consumer side of one learner rank's samples: decides which position each decoder makes next, keeps what arrives in
-/// order, asks again for what a lost decoder owed, and frees slots when their step commits (design.md section 6).
+/// order, asks again for what a lost decoder owed, and frees slots when their step commits (design.md section 6). In
+/// reinforcement learning samples are trajectories, producers are rollout workers, and a step of RankOrder is a round.
 ///
 /// Thread-safe: the rank's thread takes and releases, channel threads report items, the shell reports lost producers.
 class Feed {
@@ -27,6 +30,12 @@ class Feed {
     RankOrder order;
     std::int64_t total_steps = 0;
     std::chrono::milliseconds item_deadline{60'000};  ///< a producer that holds one item longer is reported as stuck
+    /// Above 0: trajectories. Position p is of lane p mod `lanes`, and a lane stays with the producer that made its previous
+    /// position while shares of lanes are fair (FairDeal). Nothing is granted before allow(); nothing is held out.
+    std::int64_t lanes = 0;
+    /// With lanes: nothing is granted until so many producers have dialled in, once. Deterministic jobs wait for all, so that
+    /// no lane moves while they come; others take who is there.
+    std::int64_t await_producers = 0;
   };
   /// One sample of a micro-batch. `bytes` points into the arena and is valid until release() of its step.
   struct Sample {
@@ -47,6 +56,9 @@ class Feed {
   /// Begins (again) at `first_step` under a new fence; held-out samples 0..num_eval-1 are fetched first and kept. What was taken or arrived under an older fence is forgotten; slots that
   /// living producers still hold come back when their items arrive.
   void start(std::uint64_t fence, std::int64_t first_step, std::int64_t num_eval);
+  /// With lanes: positions below `end` that were not allowed before may be granted now, each with the bytes of `request`
+  /// (ChannelConsumer::grant). start() takes back what was allowed.
+  void allow(std::int64_t end, std::vector<std::byte> request);
   /// Wakes take() with `aborted` until the next start().
   void cancel(const std::string& why);
 
@@ -87,11 +99,14 @@ class Feed {
 
   void on_producer(const std::string& producer, std::uint32_t capacity);
   void on_item(const std::string& producer, const Item& item);
-  void pump();                                   // requires mutex_
-  bool next_wanted(Key& key);                    // requires mutex_
-  std::string* least_busy();                     // requires mutex_
-  void forget_producer(const std::string& name); // requires mutex_
-  void keep_eval(const Item& item);              // requires mutex_
+  void pump();                                   // requires mutex_, as all below but wait, missing and report_stuck
+  void pump_lanes();
+  bool grant(const std::string& producer, const Key& key, std::span<const std::byte> request);
+  void want_allowed();
+  bool next_wanted(Key& key);
+  std::string* least_busy();
+  void forget_producer(const std::string& name);
+  void keep_eval(const Item& item);
   Error missing(const Key& key, std::chrono::milliseconds deadline) const;
   template <class Ready> Result<void> wait(Ready ready, const std::vector<Key>& keys, std::chrono::milliseconds deadline);
   void report_stuck(const std::vector<Key>& keys, std::unique_lock<std::mutex>& lock);
@@ -104,7 +119,11 @@ class Feed {
   std::uint64_t fence_ = 0;
   std::string cancelled_ = "not started";
   std::int64_t next_item_ = 0;                   // index into this rank's own order
-  std::deque<Key> again_;                        // positions whose producer was lost, smallest first
+  std::deque<Key> again_;                        // positions whose producer was lost, smallest first; without lanes
+  FairDeal deal_;                                // of lanes, as the next three
+  std::set<std::int64_t> wanted_;                // allowed positions that nobody makes
+  std::deque<std::pair<std::int64_t, std::vector<std::byte>>> allowed_;   // end of each range, and its request; ascending
+  std::int64_t most_producers_ = 0;              // that were there at once
   std::map<Key, Entry> entries_;                 // granted or ready under the current fence
   std::map<std::uint32_t, std::string> strays_;  // slots held by living producers under an older fence
   std::vector<std::uint32_t> free_;

@@ -23,7 +23,7 @@ class NamedCheckpoint final : public NamedState {
     for (std::size_t i = 0; i < source_->tensors().size(); ++i) index_[source_->tensors()[i].name] = i;
   }
 
-  /// Every tensor of the model is stored in its shape, but for adapters, and every stored one is the model's.
+  /// Every tensor of the model is stored in its shape, but for adapters and target networks, and every stored one is the model's.
   Result<void> check(const std::string& directory) const {
     const auto differs = [&](const std::string& why) {
       return Error{Errc::failed_precondition, fmt::format("checkpoint {} does not fit this model: {}", directory, why)};
@@ -33,7 +33,7 @@ class NamedCheckpoint final : public NamedState {
       for (const ParamSpec& param : unit.params) {
         const auto stored = index_.find(param.name);
         if (stored == index_.end()) {
-          if (is_adapter(param.name)) continue;
+          if (is_adapter(param.name) || !unit.average_of.empty()) continue;
           return differs(fmt::format("it lacks tensor '{}'", param.name));
         }
         const auto& shape = source_->tensors()[stored->second].shape;

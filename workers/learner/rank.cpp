@@ -1,6 +1,5 @@
 #include "workers/learner/rank.h"
 
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,23 +8,12 @@
 
 #include "base/log.h"
 #include "workers/checkpoint/checkpoint_state.h"
+#include "workers/checkpoint/snapshot_note.h"
 #include "workers/learner/initial_state.h"
 
 namespace troupe {
 
 namespace {
-
-EngineOptions engine_options(const JobConfig& config) {
-  return {.param_dtype = config.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
-          .param_slots = static_cast<int>(config.parallelism.param_slots),
-          .grad_slots = static_cast<int>(config.parallelism.grad_slots),
-          .clip_grad_norm = config.training.clip_grad_norm,
-          .recompute = config.activation_checkpoint.mode == "full",
-          .adamw = {.beta1 = config.optimizer.betas.at(0),
-                    .beta2 = config.optimizer.betas.at(1),
-                    .eps = config.optimizer.eps,
-                    .weight_decay = config.optimizer.weight_decay}};
-}
 
 /// Resident memory of this process as the kernel counts it; 0 when it cannot be read.
 std::int64_t process_resident_bytes() {
@@ -37,13 +25,12 @@ std::int64_t process_resident_bytes() {
 
 }  // namespace
 
-LearnerRank::LearnerRank(Setup setup, TrainingTask& task, Feed& feed, Join join, Report report)
+LearnerRank::LearnerRank(Setup setup, Trainer& trainer, Join join, Report report)
     : setup_(std::move(setup)),
-      task_(task),
-      feed_(feed),
+      trainer_(trainer),
       join_(std::move(join)),
       report_(std::move(report)),
-      engine_(task.network(), engine_options(setup_.config)) {
+      engine_(trainer.network(), trainer.engine_options()) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -62,7 +49,7 @@ void LearnerRank::form(const GroupPlan& plan) {
   next_ = plan;
   told_to_abort_ = aborted_ = true;
   if (collective_) collective_->abort("a new group forms");
-  feed_.cancel("a new group forms");
+  trainer_.cancel("a new group forms");
   changed_.notify_all();
 }
 
@@ -71,7 +58,7 @@ void LearnerRank::abort(std::uint64_t fence, const std::string& why) {
   if (fence != fence_) return;
   told_to_abort_ = aborted_ = true;
   if (collective_) collective_->abort(why);
-  feed_.cancel(why);
+  trainer_.cancel(why);
   changed_.notify_all();
 }
 
@@ -90,7 +77,7 @@ void LearnerRank::stop() {
   stopping_ = true;
   told_to_abort_ = aborted_ = true;
   if (collective_) collective_->abort("the rank is stopped");
-  feed_.cancel("the rank is stopped");
+  trainer_.cancel("the rank is stopped");
   changed_.notify_all();
 }
 
@@ -126,7 +113,7 @@ void LearnerRank::follow(const GroupPlan& plan) {
     told = told_to_abort_;
     collective_.reset();
   }
-  feed_.cancel("between groups");
+  trainer_.cancel("between groups");
   if (result) return;
   const Error& error = result.error();
   log::warn("{}: left the group of fence {}: {}", setup_.actor, plan.fence, error.to_string());
@@ -139,22 +126,26 @@ void LearnerRank::follow(const GroupPlan& plan) {
   }
 }
 
-Result<void> LearnerRank::restore(const GroupPlan& plan) {
+Result<std::string> LearnerRank::restore(const GroupPlan& plan) {
   if (plan.checkpoint.empty()) {
     TROUPE_ASSIGN(const auto source, open_initial_state(setup_.config, engine_.units()));
-    if (source) return engine_.load(*source);
-    engine_.initialise(static_cast<std::uint64_t>(setup_.config.job.seed));
-    return {};
+    if (source) {
+      TROUPE_TRY(engine_.load(*source));
+    } else {
+      engine_.initialise(static_cast<std::uint64_t>(setup_.config.job.seed));
+    }
+    return std::string();
   }
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(plan.checkpoint));
   TROUPE_TRY(reader->check_layout(manifest_units(engine_.units(), engine_.layouts())));
   TROUPE_TRY(reader->verify_digests());
-  return engine_.load(CheckpointState(*reader));
+  TROUPE_TRY(engine_.load(CheckpointState(*reader)));
+  return reader->trainer_state();
 }
 
 Result<void> LearnerRank::report_group_up(const GroupPlan& plan) {
   auto bytes = engine_.bytes();
-  bytes["resident"] = task_.resident_bytes();
+  bytes["resident"] = trainer_.resident_bytes();
   bytes["snapshot"] = static_cast<std::int64_t>(engine_.snapshot_bytes());
   bytes["process"] = process_resident_bytes();
   report_(GroupUp{.actor = setup_.actor, .fence = plan.fence, .bytes = bytes});
@@ -173,9 +164,10 @@ Result<void> LearnerRank::train(const GroupPlan& plan) {
     collective_ = std::move(joined);
   }
   engine_.attach(*group_);
-  TROUPE_TRY(restore(plan));
+  TROUPE_ASSIGN(const std::string state, restore(plan));
   TROUPE_ASSIGN(ledger_, LedgerWriter::open(setup_.run_dir + "/ledger", plan.fence, plan.rank));
-  feed_.start(plan.fence, plan.resume_step, plan.num_eval);
+  TROUPE_TRY(trainer_.begin({.engine = &engine_, .group = group_, .plan = plan, .step_timeout = step_timeout(), .state = state,
+                             .report = report_}));
   TROUPE_TRY(report_group_up(plan));
   TROUPE_TRY(group_->barrier());
   consecutive_void_ = 0;
@@ -186,7 +178,7 @@ Result<void> LearnerRank::train(const GroupPlan& plan) {
   for (bool finished = false; !finished && step < steps; ++step) {
     TROUPE_ASSIGN(finished, train_step(step));
   }
-  if (step == steps) TROUPE_TRY(predict(step));
+  if (step == steps) TROUPE_TRY(trainer_.conclude(step));
   TROUPE_TRY(wait_snapshot_settled("the last checkpoint"));
   report_(Finished{.actor = setup_.actor, .fence = plan.fence, .step = step});
   return {};
@@ -217,8 +209,12 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
     if (aborted_) return Error{Errc::aborted, "told to leave the group"};
     unsettled_ = step;
   }
-  report_(SnapshotReady{.actor = setup_.actor, .rank = plan_.rank, .step = step, .fence = plan_.fence, .handle = arena_->handle(),
-                        .updates = engine_.updates()});
+  SnapshotReady ready{.actor = setup_.actor, .rank = plan_.rank, .step = step, .fence = plan_.fence, .handle = arena_->handle(),
+                      .updates = engine_.updates(), .trainer_state = {}};
+  if (is_rank_zero()) {
+    ready.trainer_state = to_text(SnapshotNote{.group_updates = engine_.group_updates(), .trainer = trainer_.state()}, ready.updates);
+  }
+  report_(ready);
   return {};
 }
 

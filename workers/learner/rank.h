@@ -16,15 +16,14 @@
 #include "comm/messages.h"
 #include "configs/job_config.h"
 #include "model/shard/engine.h"
-#include "placement/plan.h"
 #include "workers/checkpoint/ledger.h"
-#include "workers/learner/feed.h"
-#include "workers/learner/task.h"
+#include "workers/learner/trainer.h"
 
 namespace troupe {
 
 /// One learner rank: forms a group, restores, trains step after step, and hands snapshots over (learner.md 4.13).
-/// A step is a transaction: weights, moments and ledger advance together after the vote of all ranks, or not at all.
+/// A step is a transaction: weights, moments and ledger advance together after the vote of all ranks, or not at all. What a
+/// step is made of is the trainer's.
 ///
 /// Owns the one thread that drives the engine. Every public method is thread-safe and returns at once; results come through
 /// `report` on the rank's thread. A blocked rank is reached by abort(), never by waiting for it.
@@ -32,16 +31,15 @@ class LearnerRank {
  public:
   struct Setup {
     JobConfig config;
-    BatchPlan batch;
     std::string actor;             ///< "learner/0"
     std::int64_t incarnation = 0;  ///< which start of that actor this is; names it at fault points
-    std::string run_dir;           ///< ledger/ and eval/ are written below it
+    std::string run_dir;           ///< ledger/ is written below it
   };
   using Report = std::function<void(const Message&)>;
   using Join = std::function<Result<std::unique_ptr<Collective>>(const GroupPlan&)>;
 
-  /// `join` makes this rank's collective; `feed` and `task` must outlive the rank.
-  LearnerRank(Setup setup, TrainingTask& task, Feed& feed, Join join, Report report);
+  /// `join` makes this rank's collective; `trainer` must outlive the rank.
+  LearnerRank(Setup setup, Trainer& trainer, Join join, Report report);
   /// Stops and joins the thread.
   ~LearnerRank();
   LearnerRank(const LearnerRank&) = delete;
@@ -59,31 +57,24 @@ class LearnerRank {
   void stop();
 
  private:
-  struct StepTimes {
-    double stall = 0, compute = 0, vote = 0, checkpoint = 0;
-  };
   void run();
   void follow(const GroupPlan& plan);
   Result<void> train(const GroupPlan& plan);
-  Result<void> restore(const GroupPlan& plan);
+  /// Returns what the trainer had to say when the checkpoint was made; empty at the start of a job.
+  Result<std::string> restore(const GroupPlan& plan);
   Result<void> report_group_up(const GroupPlan& plan);
   Result<bool> train_step(std::int64_t step);
-  Result<StepVote> compute(std::int64_t step, std::vector<Feed::Sample>& consumed, StepTimes& times);
-  Result<void> check_samples(const std::vector<Feed::Sample>& samples);
-  Result<void> count_void(std::int64_t step, bool finite);
-  Result<void> append_ledger(std::int64_t step, const std::vector<Feed::Sample>& consumed, const std::string& step_void);
-  void report_step(std::int64_t step, const StepVote& vote, double lr, const StepTimes& times,
-                   const std::vector<Feed::Sample>& consumed, bool applied);
+  Result<void> count_void(std::int64_t step, bool applied);
+  Result<void> append_ledger(std::int64_t step, const StepOutcome& outcome);
+  void report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds);
   Result<void> evaluate(std::int64_t step);
-  Result<void> predict(std::int64_t step);
   Result<void> snapshot(std::int64_t step);
   Result<void> wait_snapshot_settled(const char* what);
   std::chrono::milliseconds step_timeout() const;
   bool is_rank_zero() const { return plan_.rank == 0; }
 
   const Setup setup_;
-  TrainingTask& task_;
-  Feed& feed_;
+  Trainer& trainer_;
   const Join join_;
   const Report report_;
   Engine engine_;

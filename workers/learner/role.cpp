@@ -27,8 +27,8 @@ std::shared_ptr<ThreadGroup> thread_group(const GroupPlan& plan) {
 
 }  // namespace
 
-LearnerRole::LearnerRole(Setup setup, IoLoop* loop, MakeTask make_task, Outbox outbox)
-    : setup_(std::move(setup)), loop_(loop), make_task_(std::move(make_task)), outbox_(std::move(outbox)) {}
+LearnerRole::LearnerRole(Setup setup, IoLoop* loop, MakeTrainer make_trainer, Outbox outbox)
+    : setup_(std::move(setup)), loop_(loop), make_trainer_(std::move(make_trainer)), outbox_(std::move(outbox)) {}
 
 LearnerRole::~LearnerRole() {
   rank_.reset();       // joins the thread that uses everything below
@@ -37,19 +37,13 @@ LearnerRole::~LearnerRole() {
 }
 
 void LearnerRole::start() {
-  task_ = make_task_();
-  const JobConfig& config = setup_.rank.config;
-  const BatchPlan& batch = setup_.rank.batch;
-  Feed::Options options{
-      .order = {.global_batch = batch.global, .micro_batch = batch.micro, .accumulation = batch.accumulation, .rank = setup_.rank_index},
-      .total_steps = config.training.steps,
-      .item_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(config.data.decode_deadline_s * 1000))};
-  feed_ = std::make_unique<Feed>(options, [this, options](const std::string& producer, std::int64_t position) {
+  feed_ = std::make_unique<Feed>(setup_.feed, [this](const std::string& producer, std::int64_t position) {
     report(Event{.actor = setup_.identity.actor, .kind = "stuck_producer",
-                 .text = fmt::format("{} has held position {} for more than data.decode_deadline_s ({} ms)", producer, position,
-                                     options.item_deadline.count()),
+                 .text = fmt::format("{} has held position {} for more than {} ({} ms)", producer, position, setup_.deadline_key,
+                                     setup_.feed.item_deadline.count()),
                  .subject = producer});
   });
+  trainer_ = make_trainer_(*feed_);
   ActorUp up{.actor = setup_.identity.actor, .incarnation = setup_.identity.incarnation, .pid = ::getpid(), .channels = {}};
   for (const ChannelOptions& channel : setup_.channels) {
     ChannelConsumer* share = consumers_.empty() ? nullptr : consumers_.front().get();
@@ -59,7 +53,7 @@ void LearnerRole::start() {
     if (!share) feed_->set_consumer(consumers_.front().get());
     up.channels.push_back(consumers_.back()->address());
   }
-  rank_ = std::make_unique<LearnerRank>(setup_.rank, *task_, *feed_, [this](const GroupPlan& plan) { return join(plan); },
+  rank_ = std::make_unique<LearnerRank>(setup_.rank, *trainer_, [this](const GroupPlan& plan) { return join(plan); },
                                         [this](const Message& message) { report(message); });
   report(up);
 }
@@ -84,6 +78,7 @@ void LearnerRole::handle(const std::string&, const Message& message) {
     rank_->snapshot_settled(settled->step, settled->committed);
   } else if (const auto* peers = std::get_if<Peers>(&message)) {
     for (const std::string& producer : peers->gone) feed_->producer_gone(producer);
+    trainer_->peers(*peers);
   } else if (std::holds_alternative<Finish>(message)) {
     rank_->finish();
   }

@@ -13,21 +13,23 @@
 
 namespace troupe {
 
-/// One learner rank with its feed and the channel ends that decoders dial.
+/// One learner rank with its feed and the channel ends that producers dial: decoders, encoders, rollout workers.
 class LearnerRole final : public Role {
  public:
   struct Setup {
     RoleIdentity identity;
     LearnerRank::Setup rank;
-    std::int64_t rank_index = 0;
+    Feed::Options feed;
+    std::string deadline_key = "data.decode_deadline_s";   ///< the setting behind feed.item_deadline, for messages
     std::vector<ChannelOptions> channels;   ///< the first owns the arena, the others share it
   };
-  using MakeTask = std::function<std::unique_ptr<TrainingTask>()>;
+  /// Called once by start(), before the channels open. The feed outlives the trainer.
+  using MakeTrainer = std::function<std::unique_ptr<Trainer>(Feed& feed)>;
 
-  LearnerRole(Setup setup, IoLoop* loop, MakeTask make_task, Outbox outbox);
+  LearnerRole(Setup setup, IoLoop* loop, MakeTrainer make_trainer, Outbox outbox);
   ~LearnerRole() override;
 
-  /// Opens the channels and builds the network. Throws std::runtime_error when a channel cannot be opened.
+  /// Builds the trainer and opens the channels. Throws std::runtime_error when a channel cannot be opened.
   void start() override;
   void handle(const std::string& from, const Message& message) override;
 
@@ -37,10 +39,10 @@ class LearnerRole final : public Role {
 
   const Setup setup_;
   IoLoop* loop_;
-  const MakeTask make_task_;
+  const MakeTrainer make_trainer_;
   const Outbox outbox_;
-  std::unique_ptr<TrainingTask> task_;
   std::unique_ptr<Feed> feed_;
+  std::unique_ptr<Trainer> trainer_;
   std::vector<std::unique_ptr<ChannelConsumer>> consumers_;
   std::unique_ptr<LearnerRank> rank_;
 };

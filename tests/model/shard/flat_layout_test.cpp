@@ -49,7 +49,7 @@ TEST(FlatLayoutTest, ViewsShareTheFlatBufferAndGapsAreZeroed) {
   EXPECT_EQ(views["c"].sizes(), (at::IntArrayRef{40, 70}));
   EXPECT_EQ(views["b"].data_ptr<float>(), flat.data_ptr<float>() + 64);
   EXPECT_THROW(views["z"], c10::Error);
-  zero_gaps(layout, flat);
+  zero_gaps(layout, {flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
   EXPECT_EQ(flat.sum().item<double>(), 15 + 64 + 2800);
   EXPECT_EQ(views["a"].sum().item<double>(), 15);
 }

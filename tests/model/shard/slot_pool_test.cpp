@@ -41,5 +41,17 @@ TEST(SlotPoolDeathTest, ReadingBeforeTheWriteEndsOrAsAnotherUnitAborts) {
   EXPECT_DEATH(pool.begin_read(0, 2), "read of unit 2 in slot 0");
 }
 
+TEST(SlotPoolTest, AUnitWhoseValuesChangedIsForgottenAlone) {
+  SlotPool pool(2, 8, at::kFloat);
+  for (const int slot : {0, 1}) {
+    pool.begin_write(slot, slot + 4);
+    pool.end_write(slot, slot + 4);
+  }
+  pool.forget(5);
+  EXPECT_EQ(pool.held(), (std::vector<int>{4, SlotPool::kNone}));
+  pool.forget(7);
+  EXPECT_EQ(pool.held(0), 4);
+}
+
 }  // namespace
 }  // namespace troupe

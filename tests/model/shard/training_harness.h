@@ -1,7 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "model/shard/engine.h"
@@ -13,10 +15,14 @@ namespace troupe {
 struct FullState final : StateSource {
   std::vector<std::vector<std::vector<float>>> values;
   std::int64_t num_updates = 0;
+  std::map<std::string, std::int64_t> by_group = {};
   std::int64_t updates() const override { return num_updates; }
+  std::map<std::string, std::int64_t> group_updates() const override { return by_group; }
   Result<void> read(std::size_t unit, StateKind kind, std::int64_t begin, std::int64_t count,
                     float* out) const override;
-  bool operator==(const FullState& other) const { return values == other.values && num_updates == other.num_updates; }
+  bool operator==(const FullState& other) const {
+    return values == other.values && num_updates == other.num_updates && by_group == other.by_group;
+  }
 };
 
 /// What one run of the harness does.

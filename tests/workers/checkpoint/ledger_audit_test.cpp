@@ -22,12 +22,17 @@ class LedgerAuditTest : public testing::CheckpointFixture {
     for (std::int64_t rank : {0, 1}) record(fence, rank, s, {s * kBatch + rank, s * kBatch + 2 + rank});
   }
   void record(std::uint64_t fence, std::int64_t rank, std::int64_t s, const std::vector<std::int64_t>& positions,
-              const std::vector<VoidPosition>& voids = {}, std::uint64_t salt = 0) {
-    LedgerRecord r{.fence = fence, .step = s, .rank = rank, .positions = positions, .xxh3 = {}, .voids = voids};
+              const std::vector<VoidPosition>& voids = {}, std::uint64_t salt = 0,
+              const std::map<std::string, std::int64_t>& counters = {}) {
+    LedgerRecord r{.fence = fence, .step = s, .rank = rank, .positions = positions, .xxh3 = {}, .voids = voids, .counters = counters};
     for (const auto p : positions) r.xxh3.push_back(digest(p) + salt);
     auto writer = LedgerWriter::open(folder(), fence, rank);
     ASSERT_TRUE(writer);
     ASSERT_TRUE(writer->append(r));
+  }
+  /// A step of one rank that replays: counters, and all positions.
+  void replay(std::uint64_t fence, std::int64_t s, const std::map<std::string, std::int64_t>& counters) {
+    record(fence, 0, s, {s * kBatch, s * kBatch + 1, s * kBatch + 2, s * kBatch + 3}, {}, 0, counters);
   }
   LedgerVerdict audit(const std::vector<LedgerEpoch>& epochs, std::int64_t steps) {
     const auto verdict = LedgerAudit(epochs, steps, kBatch, 10).run(folder());
@@ -163,6 +168,35 @@ TEST_F(LedgerAuditTest, VoidListHoldsTheSmallestPositionsOfAllRanks) {
   EXPECT_EQ(v.voided, 60);
   EXPECT_EQ(v.void_list.at(0).position, 2);
   EXPECT_EQ(v.void_list.at(1).position, 3);
+}
+TEST_F(LedgerAuditTest, CountersThatBalanceAreOk) {
+  replay(1, 0, {{"produced", 100}, {"resident", 100}, {"draws", 0}, {"updates", 0}});
+  replay(1, 1, {{"produced", 200}, {"resident", 150}, {"evicted", 40}, {"lost", 10}, {"draws", 512}, {"updates", 2}});
+  const LedgerVerdict v = audit({{1, 0}}, 2);
+  EXPECT_TRUE(v.ok());
+  EXPECT_EQ(v.counters.records, 2);
+  EXPECT_EQ(v.counters.totals.at("draws"), 512);
+}
+TEST_F(LedgerAuditTest, ATransitionThatIsNowhereIsFound) {
+  replay(1, 0, {{"produced", 100}, {"resident", 90}, {"evicted", 9}});
+  const LedgerVerdict v = audit({{1, 0}}, 1);
+  EXPECT_FALSE(v.ok());
+  EXPECT_EQ(v.counters.unbalanced, 1);
+  EXPECT_THAT(v.counters.unbalanced_list.at(0).detail, HasSubstr("100 produced, but 90 resident + 9 evicted + 0 lost"));
+}
+TEST_F(LedgerAuditTest, AFallingTotalIsFound) {
+  replay(1, 0, {{"updates", 5}, {"resident", 8}});
+  replay(1, 1, {{"updates", 4}, {"resident", 3}});
+  const LedgerVerdict v = audit({{1, 0}}, 2);
+  EXPECT_FALSE(v.ok());
+  EXPECT_EQ(v.counters.backwards, 1);
+  EXPECT_EQ(v.counters.backwards_list.at(0).detail, "updates fell from 5 to 4");
+}
+TEST_F(LedgerAuditTest, CountersOfARolledBackStepDoNotCount) {
+  replay(1, 0, {{"produced", 10}, {"resident", 10}});
+  replay(1, 1, {{"produced", 99}, {"resident", 1}});
+  replay(2, 1, {{"produced", 20}, {"resident", 20}});
+  EXPECT_TRUE(audit({{1, 0}, {2, 1}}, 2).ok());
 }
 TEST_F(LedgerAuditTest, UnknownFenceIsRefused) {
   step(7, 0);

@@ -55,6 +55,16 @@ TEST_F(LedgerTest, RecordsReadBackAsWritten) {
   }));
   EXPECT_EQ(seen, 1);
 }
+TEST_F(LedgerTest, CountersReadBackAndLinesWithoutThemAreAsBefore) {
+  LedgerRecord r = record(7, {56});
+  EXPECT_EQ(ledger_line(r).find("counters"), std::string::npos);
+  r.counters = {{"draws", 640}, {"updates", 10}};
+  write({r});
+  ASSERT_TRUE(scan_ledger(file(), [&](const LedgerRecord& got) -> Result<void> {
+    EXPECT_EQ(got.counters, r.counters);
+    return {};
+  }));
+}
 TEST_F(LedgerTest, ReasonsThatAreNotTextStillMakeAGoodLine) {
   LedgerRecord r = record(1, {8});
   r.voids = {{8, "name \xff\xfe of a file"}};

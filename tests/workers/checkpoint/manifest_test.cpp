@@ -39,6 +39,13 @@ TEST_F(ManifestTest, JsonRoundTripKeepsEveryByte) {
   EXPECT_EQ(back->units[0].params[1].offset, 3776);
   EXPECT_EQ(back->fence, 0x100000003u);
 }
+TEST_F(ManifestTest, UpdatesOfGroupsReadBackAndAreAbsentWhereThereAreNone) {
+  Manifest m = full(1);
+  EXPECT_FALSE(json::parse(manifest_to_json(m)).at("optimizer").contains("groups"));
+  EXPECT_TRUE(manifest_from_json(manifest_to_json(m), "m")->optimizer.groups.empty());
+  m.optimizer.groups = {{"actor", 250}, {"critic", 499}};
+  EXPECT_EQ(manifest_from_json(manifest_to_json(m), "m")->optimizer.groups, m.optimizer.groups);
+}
 TEST_F(ManifestTest, ShardsArePaddedLikeTheEngines) {
   EXPECT_EQ(full(1).units[0].shard(1), 4096);
   EXPECT_EQ(full(1).units[0].shard(3), 2048);

@@ -25,9 +25,10 @@ class FakeConsumer final : public ChannelConsumer {
   std::span<const std::byte> slot(std::uint32_t index) const override {
     return std::as_bytes(std::span<const std::int64_t>(&memory_[index], 1));
   }
-  Result<void> grant(const std::string& producer, const Credit& credit) override {
+  Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request) override {
     if (dropped_.count(producer)) return Error{Errc::not_found, "gone"};
     grants[producer].push_back(credit);
+    requests[credit.position] = std::string(reinterpret_cast<const char*>(request.data()), request.size());
     return {};
   }
   void drop_producer(const std::string& producer) override {
@@ -45,6 +46,7 @@ class FakeConsumer final : public ChannelConsumer {
   }
 
   std::map<std::string, std::deque<Credit>> grants;
+  std::map<std::int64_t, std::string> requests;   // of the last grant of a position
 
  private:
   std::vector<std::int64_t> memory_;
@@ -195,6 +197,184 @@ TEST_F(FeedTest, ReportsAProducerThatHoldsAnItemTooLong) {
   impatient.callbacks().on_producer("decoder/0#0", 2);
   EXPECT_FALSE(impatient.take(0, 0, 100ms));
   EXPECT_THAT(stuck, ElementsAre("decoder/0#0", "decoder/0#0")) << "once for each item it holds";
+}
+
+/// Rank 0 of 1 over 4 blocks: a round is 4 positions, one a lane.
+struct FeedLanesTest : ::testing::Test {
+  Feed::Options options{.order = {.global_batch = 4, .micro_batch = 4, .accumulation = 1, .rank = 0}, .total_steps = 5, .item_deadline = 60s, .lanes = 4};
+  FakeConsumer consumer{8};
+  std::unique_ptr<Feed> feed;
+
+  void begin(std::int64_t round = 0) {
+    feed = std::make_unique<Feed>(options, Feed::OnStuck());
+    feed->set_consumer(&consumer);
+    feed->start(1, round, 0);
+  }
+  void join(const std::string& producer, std::uint32_t capacity = 100) { feed->callbacks().on_producer(producer, capacity); }
+  void allow(std::int64_t end, const std::string& request) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(request.data());
+    feed->allow(end, {bytes, bytes + request.size()});
+  }
+  std::vector<std::int64_t> granted(const std::string& producer) { return positions(consumer.grants[producer]); }
+  void deliver_all(const std::string& producer) {
+    while (!consumer.grants[producer].empty()) consumer.deliver(*feed, producer);
+  }
+  /// All deliver what they owe, and the round is released.
+  void finish_round(std::int64_t round) {
+    for (const char* producer : {"a", "b", "c"}) deliver_all(producer);
+    ASSERT_TRUE(feed->take(round, 0, 1s));
+    feed->release(round);
+  }
+};
+
+TEST_F(FeedLanesTest, GrantsNothingBeforeItIsAllowedAndNothingBehindTheLimit) {
+  begin();
+  join("a");
+  EXPECT_THAT(granted("a"), ElementsAre());
+  allow(3, "v0");
+  EXPECT_THAT(granted("a"), ElementsAre(0, 1, 2));
+  allow(5, "v1");
+  EXPECT_THAT(granted("a"), ElementsAre(0, 1, 2, 3, 4));
+  allow(2, "older");
+  EXPECT_THAT(granted("a"), ElementsAre(0, 1, 2, 3, 4)) << "a limit never falls";
+}
+
+TEST_F(FeedLanesTest, EveryPositionCarriesTheRequestOfItsRange) {
+  begin();
+  join("a");
+  allow(4, "v0");
+  allow(6, "v1");
+  EXPECT_EQ(consumer.requests[3], "v0");
+  EXPECT_EQ(consumer.requests[4], "v1");
+  join("b");
+  feed->producer_gone("a");
+  EXPECT_EQ(consumer.requests[3], "v0") << "and again when another makes it";
+  EXPECT_THAT(granted("b"), ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
+TEST_F(FeedLanesTest, ALaneStaysWithItsProducer) {
+  options.await_producers = 2;
+  begin();
+  allow(4, "");
+  join("a");
+  EXPECT_THAT(granted("a"), ElementsAre()) << "another is awaited";
+  join("b");
+  const auto first = granted("b");
+  ASSERT_EQ(first.size(), 2u);
+  for (std::int64_t round = 0; round < 4; ++round) {
+    std::vector<std::int64_t> lanes;
+    for (const std::int64_t position : granted("b")) lanes.push_back(position % 4);
+    EXPECT_EQ(lanes, first) << "round " << round;
+    ASSERT_NO_FATAL_FAILURE(finish_round(round));
+    allow(4 * (round + 2), "");
+  }
+}
+
+TEST_F(FeedLanesTest, ANewProducerGetsItsShareAndNoMore) {
+  begin();
+  join("a");
+  allow(4, "");
+  ASSERT_NO_FATAL_FAILURE(finish_round(0));
+  join("b");
+  allow(8, "");
+  EXPECT_EQ(granted("a").size(), 2u);
+  EXPECT_EQ(granted("b").size(), 2u);
+  ASSERT_NO_FATAL_FAILURE(finish_round(1));
+  join("c");
+  allow(12, "");
+  EXPECT_EQ(granted("c").size(), 1u);
+}
+
+TEST_F(FeedLanesTest, ABusyProducersLanesWaitForIt) {
+  begin();
+  join("a", 1);
+  allow(8, "");
+  EXPECT_THAT(granted("a"), ElementsAre(0));
+  consumer.deliver(*feed, "a");
+  EXPECT_THAT(granted("a"), ElementsAre(1));
+}
+
+TEST_F(FeedLanesTest, ResumesAtTheGivenRoundAndForgetsWhatWasAllowed) {
+  begin();
+  join("a");
+  allow(8, "old");
+  deliver_all("a");
+  feed->start(2, 3, 0);
+  EXPECT_THAT(granted("a"), ElementsAre());
+  allow(16, "new");
+  EXPECT_THAT(granted("a"), ElementsAre(12, 13, 14, 15));
+  EXPECT_EQ(consumer.requests[12], "new");
+}
+
+TEST_F(FeedLanesTest, SaysThatAPositionIsNotAllowedYet) {
+  begin();
+  join("a");
+  allow(2, "");
+  deliver_all("a");
+  const auto taken = feed->take(0, 0, 10ms);
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().message(), ::testing::HasSubstr("position 2, owed by nobody: positions below 2 are allowed"));
+}
+
+TEST_F(FeedLanesTest, RanksShareALaneOnlyByItsNumber) {
+  // Rank 1 of 2 over 4 blocks has lanes 2 and 3.
+  options.order = {.global_batch = 4, .micro_batch = 2, .accumulation = 1, .rank = 1};
+  begin();
+  join("a");
+  join("b");
+  allow(8, "");
+  EXPECT_THAT(granted("a"), ElementsAre(2, 6));
+  EXPECT_THAT(granted("b"), ElementsAre(3, 7));
+}
+
+TEST(FairDealTest, SharesDifferByOneAtMostAndLittleMoves) {
+  FairDeal deal;
+  for (const char* owner : {"a", "b", "c"}) deal.add(owner);
+  std::map<std::int64_t, std::string> before;
+  for (std::int64_t thing = 0; thing < 10; ++thing) before[thing] = *deal.deal(thing);
+  deal.add("d");
+  std::map<std::string, int> shares;
+  int moved = 0;
+  for (std::int64_t thing = 0; thing < 10; ++thing) {
+    const std::string owner = *deal.deal(thing);
+    ++shares[owner];
+    moved += owner != before[thing];
+  }
+  EXPECT_EQ(moved, 2);
+  for (const auto& [owner, share] : shares) EXPECT_TRUE(share == 2 || share == 3) << owner;
+  deal.remove("a");
+  for (std::int64_t thing = 0; thing < 10; ++thing) EXPECT_NE(*deal.deal(thing), "a");
+}
+
+TEST(FairDealTest, NothingMovesWhileOwnersStay) {
+  for (const std::int64_t things : {4, 5, 8}) {
+    for (int owners = 1; owners <= 6; ++owners) {
+      FairDeal deal;
+      for (int i = 0; i < owners; ++i) deal.add(std::string(1, static_cast<char>('a' + i)));
+      const auto deal_all = [&] {
+        std::vector<std::string> dealt;
+        for (std::int64_t thing = 0; thing < things; ++thing) {
+          dealt.push_back(*deal.deal(thing, static_cast<double>(thing) / static_cast<double>(things)));
+        }
+        return dealt;
+      };
+      const auto first = deal_all();
+      EXPECT_EQ(deal_all(), first) << things << " over " << owners;
+      EXPECT_EQ(deal_all(), first) << things << " over " << owners;
+    }
+  }
+}
+
+TEST(FairDealTest, DealersThatHaveOneThingEachSpreadOverTheirOwners) {
+  for (std::int64_t thing = 0; thing < 4; ++thing) {
+    FairDeal deal;
+    deal.add("a");
+    EXPECT_EQ(*deal.deal(thing, static_cast<double>(thing) / 4), "a");
+    for (const char* owner : {"b", "c", "d"}) deal.add(owner);
+    const std::string owner = *deal.deal(thing, static_cast<double>(thing) / 4);
+    EXPECT_EQ(owner, std::string(1, static_cast<char>('a' + thing)));
+    EXPECT_EQ(*deal.deal(thing, static_cast<double>(thing) / 4), owner) << "and stays";
+  }
 }
 
 TEST(RankOrderTest, RanksTogetherCoverEachStepExactlyOnce) {

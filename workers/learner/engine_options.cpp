@@ -1,0 +1,19 @@
+#include "workers/learner/engine_options.h"
+
+#include <ATen/ATen.h>
+
+namespace troupe {
+
+EngineOptions job_engine_options(const JobConfig& config) {
+  return {.param_dtype = config.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
+          .param_slots = static_cast<int>(config.parallelism.param_slots),
+          .grad_slots = static_cast<int>(config.parallelism.grad_slots),
+          .clip_grad_norm = config.training.clip_grad_norm,
+          .recompute = config.activation_checkpoint.mode == "full",
+          .adamw = {.beta1 = config.optimizer.betas.at(0),
+                    .beta2 = config.optimizer.betas.at(1),
+                    .eps = config.optimizer.eps,
+                    .weight_decay = config.optimizer.weight_decay}};
+}
+
+}  // namespace troupe

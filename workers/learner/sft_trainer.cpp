@@ -1,0 +1,167 @@
+#include "workers/learner/sft_trainer.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/fault.h"
+#include "model/optim/lr_schedule.h"
+#include "workers/learner/engine_options.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr const char* kMetrics[] = {"loss", "dynamics_loss", "action_loss"};
+constexpr std::size_t kNumMetrics = std::size(kMetrics);
+// Places in the vote's maxima.
+enum : std::size_t { kFinish, kStall, kNumMaxima };
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double metric(const MicroResult& result, const char* name) {
+  if (std::string_view(name) == "loss") return result.loss;
+  const auto found = result.metrics.find(name);
+  return found == result.metrics.end() ? 0.0 : found->second;
+}
+
+}  // namespace
+
+SftTrainer::SftTrainer(Setup setup, std::unique_ptr<TrainingTask> task, Feed& feed)
+    : setup_(std::move(setup)), task_(std::move(task)), feed_(feed) {}
+
+EngineOptions SftTrainer::engine_options() const { return job_engine_options(setup_.config); }
+
+Result<void> SftTrainer::begin(const TrainerSession& session) {
+  session_ = session;
+  feed_.start(session.plan.fence, session.plan.resume_step, session.plan.num_eval);
+  return {};
+}
+
+Result<void> SftTrainer::check_samples(const std::vector<Feed::Sample>& samples) const {
+  for (const Feed::Sample& sample : samples) {
+    if (sample.void_reason.empty()) continue;
+    if (setup_.config.data.bad_sample != "skip") {
+      return Error{Errc::data_loss, fmt::format("sample {}: {}; data.bad_sample: skip would count it and go on", sample.position,
+                                                sample.void_reason)};
+    }
+    session_.report(Event{.actor = setup_.actor, .kind = "void_sample",
+                          .text = fmt::format("position {} is left out: {}", sample.position, sample.void_reason),
+                          .subject = std::to_string(sample.position)});
+  }
+  return {};
+}
+
+Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed, StepOutcome& outcome) {
+  const BatchPlan& batch = setup_.batch;
+  const double weight = static_cast<double>(batch.micro) / static_cast<double>(batch.global);
+  std::vector<double> sums(kNumMetrics, 0.0);
+  consumed.clear();
+  for (std::int64_t micro = 0; micro < batch.accumulation; ++micro) {
+    auto begin = std::chrono::steady_clock::now();
+    TROUPE_ASSIGN(const auto samples, feed_.take(step, micro, session_.step_timeout));
+    outcome.stall_seconds += seconds_since(begin);
+    TROUPE_TRY(fault_point("learner.step", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step)));
+    begin = std::chrono::steady_clock::now();
+    TROUPE_ASSIGN(const Batch inputs, task_->train_batch(samples));
+    TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(inputs, weight, micro == 0));
+    outcome.compute_seconds += seconds_since(begin);
+    for (std::size_t i = 0; i < kNumMetrics; ++i) sums[i] += weight * metric(result, kMetrics[i]);
+    consumed.insert(consumed.end(), samples.begin(), samples.end());
+  }
+  std::vector<double> maxima(kNumMaxima, 0.0);
+  maxima[kFinish] = finish_requested ? 1.0 : 0.0;
+  maxima[kStall] = outcome.stall_seconds;
+  const auto begin = std::chrono::steady_clock::now();
+  TROUPE_ASSIGN(auto vote, session_.engine->vote(sums, maxima));
+  outcome.vote_seconds += seconds_since(begin);
+  return vote;
+}
+
+double SftTrainer::learning_rate(std::int64_t step) const {
+  const JobConfig& config = setup_.config;
+  const std::int64_t total = config.lr_scheduler.total_steps > 0 ? config.lr_scheduler.total_steps : config.training.steps;
+  return lr_at(config.optimizer, config.lr_scheduler, step, total);
+}
+
+Result<StepOutcome> SftTrainer::step(std::int64_t step, bool finish_requested) {
+  Engine& engine = *session_.engine;
+  StepOutcome outcome;
+  std::vector<Feed::Sample> consumed;
+  TROUPE_ASSIGN(auto vote, compute(step, finish_requested, consumed, outcome));
+  if (!vote.finite) {
+    // A second try tells a passing fault from a batch that is bad in itself.
+    engine.discard();
+    TROUPE_ASSIGN(vote, compute(step, finish_requested, consumed, outcome));
+  }
+  TROUPE_TRY(check_samples(consumed));
+  const double lr = learning_rate(step);
+  if (vote.finite) {
+    engine.commit(lr, vote);
+  } else {
+    engine.discard();
+  }
+  outcome.applied = vote.finite;
+  outcome.finish = vote.maxima.at(kFinish) > 0;
+  outcome.stall_seconds = vote.maxima.at(kStall);
+  for (const Feed::Sample& sample : consumed) {
+    outcome.consumed.push_back({.position = sample.position, .xxh3 = sample.xxh3, .void_reason = sample.void_reason});
+  }
+  for (std::size_t i = 0; i < kNumMetrics; ++i) outcome.metrics[fmt::format("train/{}", kMetrics[i])] = vote.sums.at(i);
+  outcome.metrics["train/grad_norm"] = vote.grad_norm;
+  outcome.metrics["train/lr"] = lr;
+  return outcome;
+}
+
+Result<void> SftTrainer::evaluate_round(std::size_t round, std::vector<double>& sums) {
+  const auto count = static_cast<std::size_t>(session_.plan.num_eval), micro = static_cast<std::size_t>(setup_.batch.micro);
+  const std::size_t index = round * static_cast<std::size_t>(session_.plan.world) + static_cast<std::size_t>(session_.plan.rank);
+  std::vector<Feed::Sample> samples;
+  std::size_t real = 0;
+  for (std::size_t i = 0; i < micro; ++i) {
+    const std::size_t wanted = index * micro + i;
+    if (wanted < count) ++real;
+    TROUPE_ASSIGN(auto sample, feed_.take_eval(static_cast<std::int64_t>(std::min(wanted, count - 1)), session_.step_timeout));
+    samples.push_back(std::move(sample));
+  }
+  TROUPE_TRY(check_samples(samples));
+  TROUPE_ASSIGN(const Batch inputs, task_->eval_batch(samples, real));
+  TROUPE_ASSIGN(const Outputs outputs, session_.engine->forward(inputs));
+  const double weight = static_cast<double>(micro);
+  sums[0] += weight * outputs.loss.item<double>();
+  for (std::size_t i = 1; i < kNumMetrics; ++i) {
+    const auto found = outputs.metrics.find(kMetrics[i]);
+    if (found != outputs.metrics.end()) sums[i] += weight * found->second.item<double>();
+  }
+  sums[kNumMetrics] += static_cast<double>(real);
+  return {};
+}
+
+Result<std::map<std::string, double>> SftTrainer::evaluate(std::int64_t) {
+  std::map<std::string, double> metrics;
+  if (!evaluates()) return metrics;
+  const auto count = static_cast<std::size_t>(session_.plan.num_eval);
+  const auto micro = static_cast<std::size_t>(setup_.batch.micro), world = static_cast<std::size_t>(session_.plan.world);
+  const std::size_t batches = (count + micro - 1) / micro, rounds = (batches + world - 1) / world;
+  std::vector<double> sums(kNumMetrics + 1, 0.0);
+  // Every rank runs every round, because gathering parameters takes all of them; a round past the end counts nothing.
+  for (std::size_t round = 0; round < rounds; ++round) TROUPE_TRY(evaluate_round(round, sums));
+  TROUPE_TRY(session_.group->all_reduce_sum({.data = sums.data(), .count = static_cast<std::int64_t>(sums.size()), .dtype = DType::f64}));
+  for (std::size_t i = 0; i < kNumMetrics; ++i) metrics[fmt::format("eval/{}", kMetrics[i])] = sums[i] / sums[kNumMetrics];
+  metrics["eval/samples"] = sums[kNumMetrics];
+  return metrics;
+}
+
+Result<void> SftTrainer::conclude(std::int64_t step) {
+  if (!evaluates()) return {};
+  TROUPE_ASSIGN(const auto sample, feed_.take_eval(0, session_.step_timeout));
+  if (!sample.void_reason.empty()) return {};
+  const auto forward = [this](const Batch& batch) { return session_.engine->forward(batch); };
+  return task_->predict(sample, forward, fmt::format("{}/eval/step_{:06d}/prediction.safetensors", setup_.run_dir, step),
+                        session_.plan.rank == 0);
+}
+
+}  // namespace troupe
