@@ -29,6 +29,7 @@ struct Credit {
   Stream stream = Stream::train;
   std::int64_t position = 0;  ///< position of the sampler's order
   std::uint64_t fence = 0;    ///< membership epoch; items of another fence are dropped by the consumer
+  std::uint32_t request_bytes = 0;  ///< what the consumer said beside: bytes at the start of the slot; set by grant()
 };
 
 /// One filled slot.
@@ -69,9 +70,11 @@ class ChannelConsumer {
   virtual std::size_t slot_bytes() const noexcept = 0;
   /// Bytes of a slot. Read only between its on_item and its next grant.
   virtual std::span<const std::byte> slot(std::uint32_t index) const = 0;
-  /// Gives `producer` the credit. Errors: not_found (never dialled in or gone), invalid_argument (slot out of range or
-  /// in use).
-  virtual Result<void> grant(const std::string& producer, const Credit& credit) = 0;
+  /// Gives `producer` the credit. The bytes of `request`, which are copied, lie at the start of the credit's slot when the
+  /// producer gets it. Errors: not_found (never dialled in or gone), invalid_argument (slot out of range or in use, or the
+  /// request is longer than a slot).
+  virtual Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request) = 0;
+  Result<void> grant(const std::string& producer, const Credit& credit) { return grant(producer, credit, {}); }
   /// Forgets the producer: its outstanding credits are void, and items it still sends are counted and dropped.
   /// Call only after its exit is confirmed; its slots may be granted again at once.
   /// An on_item of that producer which has already begun may still reach you: ignore items of producers that you
@@ -80,14 +83,14 @@ class ChannelConsumer {
   virtual ChannelStats stats() const = 0;
 };
 
-/// Producer end. Used by one thread, except stop().
+/// Producer end. next_credit() is called by one thread at a time; slot() and send() by any, for credits in hand.
 class ChannelProducer {
  public:
   virtual ~ChannelProducer() = default;
   /// Next credit in the order granted. Errors: deadline_exceeded, cancelled (stop() was called), unavailable (consumer
   /// gone).
   virtual Result<Credit> next_credit(std::chrono::milliseconds deadline) = 0;
-  /// Where to write the item of `credit`; valid until send().
+  /// Where to write the item of `credit`, over the consumer's request; valid until send().
   virtual std::span<std::byte> slot(const Credit& credit) = 0;
   /// Hands the item over. Errors: unavailable (consumer gone), invalid_argument (bytes > slot).
   virtual Result<void> send(const Item& item) = 0;

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -23,10 +25,13 @@ constexpr auto kStarvedInterval = 2000ms;
 constexpr std::uint32_t kTtlMs = 3'600'000;
 
 /// Where the items of a socket's producer are written: the consumer's arena (shm), or buffers of this process (zmq).
+/// Thread-safe.
 class SlotMemory {
  public:
   virtual ~SlotMemory() = default;
   virtual std::span<std::byte> slot(std::uint32_t index) = 0;
+  /// A credit came with these bytes; none on shm.
+  virtual void put(std::uint32_t index, std::span<const std::byte> request) = 0;
   /// The item's bytes for the message; empty on shm.
   virtual std::span<const std::byte> data(const Item& item) = 0;
   /// The slot was sent.
@@ -39,6 +44,7 @@ class SharedSlots final : public SlotMemory {
   std::span<std::byte> slot(std::uint32_t index) override {
     return arena_.bytes().subspan(index * page_aligned(slot_bytes_), slot_bytes_);
   }
+  void put(std::uint32_t, std::span<const std::byte>) override {}
   std::span<const std::byte> data(const Item&) override { return {}; }
   void release(std::uint32_t) override {}
 
@@ -51,6 +57,7 @@ class LocalSlots final : public SlotMemory {
  public:
   explicit LocalSlots(std::size_t slot_bytes) : slot_bytes_(slot_bytes) {}
   std::span<std::byte> slot(std::uint32_t index) override {
+    const std::lock_guard lock(mutex_);
     auto& buffer = buffers_[index];
     if (buffer.empty() && !spare_.empty()) {
       buffer = std::move(spare_.back());
@@ -59,10 +66,14 @@ class LocalSlots final : public SlotMemory {
     if (buffer.empty()) buffer.resize(slot_bytes_);
     return buffer;
   }
+  void put(std::uint32_t index, std::span<const std::byte> request) override {
+    if (!request.empty()) std::copy(request.begin(), request.end(), slot(index).begin());
+  }
   std::span<const std::byte> data(const Item& item) override {
     return std::span<const std::byte>(slot(item.credit.slot)).first(item.bytes);
   }
   void release(std::uint32_t index) override {
+    const std::lock_guard lock(mutex_);
     const auto found = buffers_.find(index);
     if (found == buffers_.end()) return;
     spare_.push_back(std::move(found->second));
@@ -71,6 +82,7 @@ class LocalSlots final : public SlotMemory {
 
  private:
   const std::size_t slot_bytes_;
+  std::mutex mutex_;
   std::map<std::uint32_t, std::vector<std::byte>> buffers_;  ///< of credits in hand, by slot
   std::vector<std::vector<std::byte>> spare_;
 };
@@ -96,7 +108,13 @@ Result<void> handle(CreditQueue& queue, const ChannelAddress& address, std::uint
         return Error{Errc::invalid_argument,
                      fmt::format("a credit for slot {} of {}", message.credit.slot, address.slots)};
       }
-      queue.deliver(message.credit, message.serial);
+      const auto wanted = address.transport == Transport::zmq ? message.credit.request_bytes : 0;
+      if (message.data.size() != wanted || message.credit.request_bytes > address.slot_bytes) {
+        return Error{Errc::invalid_argument,
+                     fmt::format("a credit with {} bytes of a request of {}; a slot holds {}", message.data.size(),
+                                 message.credit.request_bytes, address.slot_bytes)};
+      }
+      queue.arrive(message.credit, message.serial, {message.data.begin(), message.data.end()});
       return {};
     }
     case channel_message::kBye: {
@@ -135,7 +153,9 @@ class SocketProducer final : public ChannelProducer {
     return {};
   }
   Result<Credit> next_credit(std::chrono::milliseconds deadline) override {
-    return queue_->next(deadline, kStarvedInterval, [this] { say_hello(); });
+    TROUPE_ASSIGN(const auto arrived, queue_->next(deadline, kStarvedInterval, [this] { say_hello(); }));
+    memory_->put(arrived.credit.slot, arrived.request);
+    return arrived.credit;
   }
   std::span<std::byte> slot(const Credit& credit) override {
     TROUPE_CHECK(credit.slot < address_.slots, "a credit from next_credit names a slot of the arena");

@@ -46,7 +46,8 @@ class InprocProducer final : public ChannelProducer {
   InprocProducer& operator=(const InprocProducer&) = delete;
 
   Result<Credit> next_credit(std::chrono::milliseconds deadline) override {
-    return queue_->next(deadline, deadline, {});
+    TROUPE_ASSIGN(const auto arrived, queue_->next(deadline, deadline, {}));
+    return arrived.credit;
   }
   std::span<std::byte> slot(const Credit& credit) override { return core_->table().slot(credit.slot); }
   Result<void> send(const Item& item) override {

@@ -56,21 +56,22 @@ class Farewells {
 class SocketLink final : public ProducerLink {
  public:
   SocketLink(IoLoop& loop, SocketId socket, std::string consumer, std::string producer,
-             const std::shared_ptr<ConsumerCore>& core, std::shared_ptr<Farewells> farewells)
+             const std::shared_ptr<ConsumerCore>& core, std::shared_ptr<Farewells> farewells, bool has_data)
       : loop_(loop),
         socket_(socket),
         consumer_(std::move(consumer)),
         producer_(std::move(producer)),
         core_(core),
-        farewells_(std::move(farewells)) {}
+        farewells_(std::move(farewells)),
+        has_data_(has_data) {}
 
-  void deliver(const Credit& credit, std::uint64_t serial) override {
+  void deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte> request) override {
     const auto core = core_.lock();
     if (!core) return;
     const Gate::Visit visit(core->gate());
     if (!visit) return;
     loop_.send(socket_, producer_, to_producer(consumer_, channel_message::kCredit, credit.fence),
-               encode(CreditMessage{credit, serial}));
+               encode(CreditMessage{credit, serial, has_data_ ? request : std::span<const std::byte>()}));
   }
   void close(const std::string& reason) override {
     farewells_->expect(producer_);
@@ -84,6 +85,7 @@ class SocketLink final : public ProducerLink {
   const std::string producer_;
   const std::weak_ptr<ConsumerCore> core_;
   const std::shared_ptr<Farewells> farewells_;
+  const bool has_data_;  ///< the producer does not see the arena: requests travel with their credits
 };
 
 /// What a consumer's ROUTER does with messages. Runs on the loop's thread, for a moment longer than the consumer lives.
@@ -141,7 +143,7 @@ class SocketServer {
                    fmt::format("HELLO of \"{}\" with capacity {}", hello.producer, hello.capacity)};
     }
     const auto admitted =
-        core.admit(producer, std::make_shared<SocketLink>(loop_, socket, name_, producer, core_.lock(), farewells_));
+        core.admit(producer, std::make_shared<SocketLink>(loop_, socket, name_, producer, core_.lock(), farewells_, has_data_));
     if (!admitted) {
       loop_.send(socket, producer, to_producer(name_, channel_message::kBye, 0),
                  encode(Bye{admitted.error().message()}));

@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "comm/msgpack_io.h"
@@ -40,6 +41,30 @@ Result<std::uint32_t> to_u32(std::uint64_t value, std::string_view name) {
     return Error{Errc::invalid_argument, fmt::format("{} is {}; at most 2^32 - 1 is taken", name, value)};
   }
   return static_cast<std::uint32_t>(value);
+}
+
+/// Four bytes (little endian: length of the map), the map, then `data`.
+std::vector<std::byte> with_data(const std::vector<std::byte>& map, std::span<const std::byte> data) {
+  std::vector<std::byte> payload;
+  payload.reserve(kLengthBytes + map.size() + data.size());
+  for (std::size_t i = 0; i < kLengthBytes; ++i) payload.push_back(static_cast<std::byte>(map.size() >> (8 * i)));
+  payload.insert(payload.end(), map.begin(), map.end());
+  payload.insert(payload.end(), data.begin(), data.end());
+  return payload;
+}
+
+/// The map and the data of such a payload.
+Result<std::pair<std::span<const std::byte>, std::span<const std::byte>>> split(std::span<const std::byte> payload,
+                                                                                std::string_view name) {
+  std::size_t length = 0;
+  if (payload.size() < kLengthBytes)
+    return Error{Errc::invalid_argument, fmt::format("{}: {} bytes", name, payload.size())};
+  for (std::size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<std::size_t>(payload[i]) << (8 * i);
+  if (length > payload.size() - kLengthBytes) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("{}: a map of {} bytes in a payload of {}", name, length, payload.size())};
+  }
+  return std::pair(payload.subspan(kLengthBytes, length), payload.subspan(kLengthBytes + length));
 }
 
 /// A credit with integers as wide as the wire's.
@@ -85,9 +110,10 @@ std::vector<std::byte> encode(const Welcome& message) {
 std::vector<std::byte> encode(const CreditMessage& message) {
   WireCredit wire(message.credit);
   std::uint64_t serial = message.serial;
+  std::uint64_t request_bytes = message.credit.request_bytes;
   const auto [slot, stream, position, fence] = wire.fields();
-  const std::array fields{slot, stream, position, fence, Field{5, &serial}};
-  return written(fields);
+  const std::array fields{slot, stream, position, fence, Field{5, &serial}, Field{6, &request_bytes}};
+  return with_data(written(fields), message.data);
 }
 
 std::vector<std::byte> encode(const ItemMessage& message) {
@@ -97,14 +123,7 @@ std::vector<std::byte> encode(const ItemMessage& message) {
   std::string error = to_reason(message.item.error);
   const auto [slot, stream, position, fence] = wire.fields();
   const std::array fields{slot, stream, position, fence, Field{5, &bytes}, Field{6, &xxh3}, Field{7, &error}};
-  const auto map = written(fields);
-
-  std::vector<std::byte> payload;
-  payload.reserve(kLengthBytes + map.size() + message.data.size());
-  for (std::size_t i = 0; i < kLengthBytes; ++i) payload.push_back(static_cast<std::byte>(map.size() >> (8 * i)));
-  payload.insert(payload.end(), map.begin(), map.end());
-  payload.insert(payload.end(), message.data.begin(), message.data.end());
-  return payload;
+  return with_data(written(fields), message.data);
 }
 
 std::vector<std::byte> encode(const Bye& message) {
@@ -134,30 +153,27 @@ Result<Welcome> decode_welcome(std::span<const std::byte> payload) {
 Result<CreditMessage> decode_credit(std::span<const std::byte> payload) {
   CreditMessage message;
   WireCredit wire;
+  std::uint64_t request_bytes = 0;
   const auto [slot, stream, position, fence] = wire.fields();
-  std::array fields{slot, stream, position, fence, Field{5, &message.serial}};
-  TROUPE_TRY(read_all(payload, fields, "CREDIT"));
+  std::array fields{slot, stream, position, fence, Field{5, &message.serial}, Field{6, &request_bytes}};
+  TROUPE_ASSIGN(const auto parts, split(payload, "CREDIT"));
+  TROUPE_TRY(read_all(parts.first, fields, "CREDIT"));
   TROUPE_ASSIGN(message.credit, wire.credit());
+  TROUPE_ASSIGN(message.credit.request_bytes, to_u32(request_bytes, "CREDIT: request"));
+  message.data = parts.second;
   return message;
 }
 
 Result<ItemMessage> decode_item(std::span<const std::byte> payload) {
-  std::size_t length = 0;
-  if (payload.size() < kLengthBytes)
-    return Error{Errc::invalid_argument, fmt::format("ITEM: {} bytes", payload.size())};
-  for (std::size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<std::size_t>(payload[i]) << (8 * i);
-  if (length > payload.size() - kLengthBytes) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("ITEM: a map of {} bytes in a payload of {}", length, payload.size())};
-  }
+  TROUPE_ASSIGN(const auto parts, split(payload, "ITEM"));
   ItemMessage message;
   WireCredit wire;
   auto& item = message.item;
   const auto [slot, stream, position, fence] = wire.fields();
   std::array fields{slot, stream, position, fence, Field{5, &item.bytes}, Field{6, &item.xxh3}, Field{7, &item.error}};
-  TROUPE_TRY(read_all(payload.subspan(kLengthBytes, length), fields, "ITEM"));
+  TROUPE_TRY(read_all(parts.first, fields, "ITEM"));
   TROUPE_ASSIGN(item.credit, wire.credit());
-  message.data = payload.subspan(kLengthBytes + length);
+  message.data = parts.second;
   return message;
 }
 

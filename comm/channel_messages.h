@@ -38,9 +38,11 @@ struct Welcome {
   std::uint32_t slots = 0;
   std::uint64_t slot_bytes = 0;
 };
+/// `data`, the request, views the payload that was decoded; empty on shm, where it is in the slot.
 struct CreditMessage {
   Credit credit;
   std::uint64_t serial = 0;  ///< SlotTable numbers its grants from 1; a repeated message keeps its number
+  std::span<const std::byte> data = {};
 };
 /// `data` views the payload that was decoded; empty on shm.
 struct ItemMessage {
@@ -53,8 +55,8 @@ struct Bye {
 
 std::vector<std::byte> encode(const Hello& message);
 std::vector<std::byte> encode(const Welcome& message);
-std::vector<std::byte> encode(const CreditMessage& message);
 /// Four bytes (little endian: length of the map), the map, then `data`.
+std::vector<std::byte> encode(const CreditMessage& message);
 std::vector<std::byte> encode(const ItemMessage& message);
 std::vector<std::byte> encode(const Bye& message);
 

@@ -3,16 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
-void CreditQueue::deliver(const Credit& credit, std::uint64_t serial) {
+void CreditQueue::deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte>) {
+  arrive(credit, serial, {});
+}
+
+void CreditQueue::arrive(const Credit& credit, std::uint64_t serial, std::vector<std::byte> request) {
   {
     const std::lock_guard lock(mutex_);
     auto& last = last_serial_[credit.slot];
     if (serial <= last) return;
     last = serial;
-    credits_.push_back(credit);
+    credits_.push_back({credit, std::move(request)});
   }
   changed_.notify_all();
 }
@@ -61,8 +66,8 @@ Result<void> CreditQueue::wait_for_welcome(const std::string& consumer, std::chr
   return {};
 }
 
-Result<Credit> CreditQueue::next(std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
-                                 const std::function<void()>& ask) {
+Result<CreditQueue::Arrived> CreditQueue::next(std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
+                                              const std::function<void()>& ask) {
   const auto begin = Clock::now();
   const auto until = begin + deadline;
   std::unique_lock lock(mutex_);
@@ -80,10 +85,10 @@ Result<Credit> CreditQueue::next(std::chrono::milliseconds deadline, std::chrono
   if (is_stopped_) return Error{Errc::cancelled, "this producer was stopped"};
   if (closed_) return closed_error();
   if (credits_.empty()) return Error{Errc::deadline_exceeded, fmt::format("no credit within {} ms", deadline.count())};
-  const Credit credit = credits_.front();
+  Arrived arrived = std::move(credits_.front());
   credits_.pop_front();
-  held_.insert(credit.slot);
-  return credit;
+  held_.insert(arrived.credit.slot);
+  return arrived;
 }
 
 Result<void> CreditQueue::check_open() const {

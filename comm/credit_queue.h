@@ -9,7 +9,9 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "comm/channel.h"
@@ -18,12 +20,14 @@
 namespace troupe {
 
 /// The producer's half of a channel, whatever the transport: credits that arrived and were not used, whether the
-/// consumer is there, and the counters. deliver(), welcome(), close() and stop() come from any thread, the rest from
-/// the producer's.
+/// consumer is there, and the counters. wait_for_welcome() and next() are called by one thread at a time, the rest by any.
 class CreditQueue final : public ProducerLink {
  public:
-  /// Queues a credit; one that is sent again (serial not above the slot's last) is ignored.
-  void deliver(const Credit& credit, std::uint64_t serial) override;
+  /// Queues a credit; one that is sent again (serial not above the slot's last) is ignored. Its request is in memory that
+  /// both ends share, and is not copied.
+  void deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte> request) override;
+  /// The same of a credit whose request came with it.
+  void arrive(const Credit& credit, std::uint64_t serial, std::vector<std::byte> request);
   /// The consumer is gone or refused this producer: every later call fails with `unavailable` and the reason.
   void close(const std::string& reason) override;
   /// The consumer took this producer in.
@@ -35,9 +39,14 @@ class CreditQueue final : public ProducerLink {
   /// failed_precondition (refused), cancelled.
   Result<void> wait_for_welcome(const std::string& consumer, std::chrono::milliseconds deadline,
                                 std::chrono::milliseconds interval, const std::function<void()>& ask);
+  /// A credit, and what arrive() brought with it.
+  struct Arrived {
+    Credit credit;
+    std::vector<std::byte> request;
+  };
   /// As ChannelProducer::next_credit; calls `ask` (may be empty) every `interval` while there is none.
-  Result<Credit> next(std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
-                      const std::function<void()>& ask);
+  Result<Arrived> next(std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
+                       const std::function<void()>& ask);
   /// Error `unavailable` if the consumer is gone.
   Result<void> check_open() const;
   /// Counts an item handed over and gives its credit back.
@@ -50,7 +59,7 @@ class CreditQueue final : public ProducerLink {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Credit> credits_;
+  std::deque<Arrived> credits_;
   std::set<std::uint32_t> held_;                        ///< slots handed out by next() and not sent yet
   std::map<std::uint32_t, std::uint64_t> last_serial_;  ///< per slot
   std::optional<std::string> closed_;                   ///< why the consumer is gone

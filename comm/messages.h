@@ -69,14 +69,16 @@ struct Stop {
   std::string reason;
   template <class V> void fields(V& v) { v(1, actor); v(2, incarnation); v(3, grace_ms); v(4, reason); }
 };
-/// actor -> controller: ready. `channel` lists the addresses its feed listens on.
+/// actor -> controller: ready. `channels` lists the addresses its feed listens on, `weights` those on which a rollout worker
+/// takes published weights.
 struct ActorUp {
   static constexpr std::uint16_t kType = 0x12;
   std::string actor;
   std::int64_t incarnation = 0;
   std::int64_t pid = 0;
   std::vector<std::string> channels;
-  template <class V> void fields(V& v) { v(1, actor); v(2, incarnation); v(3, pid); v(4, channels); }
+  std::vector<std::string> weights = {};
+  template <class V> void fields(V& v) { v(1, actor); v(2, incarnation); v(3, pid); v(4, channels); v(5, weights); }
 };
 /// node -> controller: an actor is gone; its exit is confirmed.
 struct ActorExited {
@@ -92,12 +94,13 @@ struct ActorExited {
     v(1, actor); v(2, incarnation); v(3, exit_code); v(4, signal); v(5, killed_by_us); v(6, stderr_tail); v(7, out_of_memory);
   }
 };
-/// controller -> decoder: the feeds to serve. controller -> learner: producers that are gone.
+/// controller -> producer: the consumers to dial (a decoder the learners' feeds, a simulator the rollout workers, a rollout
+/// worker the learners' feeds, a learner the rollout workers' weights). controller -> consumer: producers that are gone.
 struct Peers {
   static constexpr std::uint16_t kType = 0x14;
   std::uint64_t fence = 0;
-  std::vector<std::string> channels;  ///< feed addresses to dial, for decoders
-  std::vector<std::string> gone;      ///< "decoder/0#1": producers whose exit is confirmed, for learners
+  std::vector<std::string> channels;  ///< every address to dial
+  std::vector<std::string> gone;      ///< "decoder/0#1": producers whose exit is confirmed
   template <class V> void fields(V& v) { v(1, fence); v(2, channels); v(3, gone); }
 };
 /// controller -> learner: form a group and resume.
@@ -160,7 +163,10 @@ struct CheckpointBegin {
   std::string directory;               ///< .../step_NNNNNN.tmp-<fence>
   std::int64_t updates = 0;            ///< optimizer updates behind this state
   std::vector<std::int64_t> void_positions;  ///< positions below the next one that did not count
-  template <class V> void fields(V& v) { v(1, step); v(2, fence); v(3, snapshots); v(4, directory); v(5, updates); v(6, void_positions); }
+  std::string trainer_state = {};                 ///< of rank 0, kept beside the shards as trainer_state.json; empty: none
+  template <class V> void fields(V& v) {
+    v(1, step); v(2, fence); v(3, snapshots); v(4, directory); v(5, updates); v(6, void_positions); v(7, trainer_state);
+  }
 };
 /// learner -> controller: this rank's snapshot of `step` lies in its arena.
 struct SnapshotReady {
@@ -171,7 +177,8 @@ struct SnapshotReady {
   std::uint64_t fence = 0;
   std::string handle;
   std::int64_t updates = 0;
-  template <class V> void fields(V& v) { v(1, actor); v(2, rank); v(3, step); v(4, fence); v(5, handle); v(6, updates); }
+  std::string trainer_state = {};   ///< of rank 0: what its trainer needs beside the shards, JSON
+  template <class V> void fields(V& v) { v(1, actor); v(2, rank); v(3, step); v(4, fence); v(5, handle); v(6, updates); v(7, trainer_state); }
 };
 /// checkpointer -> controller: written and synced, or failed with `error`.
 struct CheckpointDone {

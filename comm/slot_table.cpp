@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -56,7 +57,7 @@ void SlotTable::close_end(std::size_t end, const std::string& reason) {
 }
 
 Result<bool> SlotTable::admit(std::size_t end, const std::string& producer, std::shared_ptr<ProducerLink> link) {
-  std::vector<std::pair<Credit, std::uint64_t>> owed;
+  std::vector<Owed> owed;
   {
     const std::lock_guard lock(mutex_);
     const auto [place, is_new] = producers_.try_emplace(producer, Producer{Presence::here, end, link});
@@ -71,13 +72,16 @@ Result<bool> SlotTable::admit(std::size_t end, const std::string& producer, std:
                    fmt::format("a producer named {} has dialled another end of this consumer", producer)};
     }
     for (const auto& slot : slots_) {
-      if (slot.state == SlotState::granted && slot.producer == producer) owed.emplace_back(slot.credit, slot.serial);
+      if (slot.state != SlotState::granted || slot.producer != producer) continue;
+      // Copied under the lock: once the slot is dropped and granted again, its bytes are another's.
+      const auto request = this->slot(slot.credit.slot).first(slot.credit.request_bytes);
+      owed.push_back({slot.credit, slot.serial, {request.begin(), request.end()}});
     }
     link = place->second.link;
   }
   // In the order granted, so that a credit lost with a connection comes before the ones after it.
-  std::sort(owed.begin(), owed.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  for (const auto& [credit, serial] : owed) link->deliver(credit, serial);
+  std::sort(owed.begin(), owed.end(), [](const Owed& a, const Owed& b) { return a.serial < b.serial; });
+  for (const auto& [credit, serial, request] : owed) link->deliver(credit, serial, request);
   return false;
 }
 
@@ -89,7 +93,9 @@ void SlotTable::leave(std::size_t end, const std::string& producer) {
   found->second.link.reset();
 }
 
-Result<void> SlotTable::grant(const std::string& producer, const Credit& credit) {
+Result<void> SlotTable::grant(const std::string& producer, const Credit& asked, std::span<const std::byte> request) {
+  Credit credit = asked;
+  credit.request_bytes = static_cast<std::uint32_t>(request.size());
   std::shared_ptr<ProducerLink> link;
   std::uint64_t serial = 0;
   {
@@ -105,6 +111,10 @@ Result<void> SlotTable::grant(const std::string& producer, const Credit& credit)
     if (credit.slot >= num_slots_) {
       return Error{Errc::invalid_argument, fmt::format("slot {} of {} does not exist", credit.slot, num_slots_)};
     }
+    if (request.size() > std::min<std::size_t>(slot_bytes_, std::numeric_limits<std::uint32_t>::max())) {
+      return Error{Errc::invalid_argument, fmt::format("a request of {} bytes for position {}; a slot holds {}",
+                                                       request.size(), credit.position, slot_bytes_)};
+    }
     auto& slot = slots_[credit.slot];
     if (slot.state == SlotState::granted || slot.state == SlotState::receiving) {
       return Error{Errc::invalid_argument, fmt::format("slot {} is in use: granted to {} for position {}", credit.slot,
@@ -115,9 +125,10 @@ Result<void> SlotTable::grant(const std::string& producer, const Credit& credit)
     slot.producer = producer;
     slot.credit = credit;
     slot.serial = serial = ++last_serial_;
+    std::copy(request.begin(), request.end(), this->slot(credit.slot).begin());
     link = found->second.link;
   }
-  link->deliver(credit, serial);
+  link->deliver(credit, serial, request);
   return {};
 }
 

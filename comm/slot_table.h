@@ -21,8 +21,9 @@ namespace troupe {
 class ProducerLink {
  public:
   virtual ~ProducerLink() = default;
-  /// `serial` numbers the grants of a table from 1; a credit that is sent again keeps its serial.
-  virtual void deliver(const Credit& credit, std::uint64_t serial) = 0;
+  /// `serial` numbers the grants of a table from 1; a credit that is sent again keeps its serial. `request` is the start of
+  /// the credit's slot, credit.request_bytes long, and valid during the call.
+  virtual void deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte> request) = 0;
   /// The consumer is going away.
   virtual void close(const std::string& reason) = 0;
 };
@@ -54,7 +55,7 @@ class SlotTable {
   /// The producer said goodbye: no further grants. Its outstanding credits stay its own until drop().
   void leave(std::size_t end, const std::string& producer);
   /// As ChannelConsumer::grant and drop_producer.
-  Result<void> grant(const std::string& producer, const Credit& credit);
+  Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request = {});
   void drop(const std::string& producer);
 
   /// Claims the slot for an arriving item. False: the item is late (counted), and the slot must not be touched.
@@ -73,6 +74,12 @@ class SlotTable {
     std::string producer;  ///< whom the credit was given to; empty unless granted or receiving
     Credit credit;
     std::uint64_t serial = 0;
+  };
+  /// A credit that a producer may not have got.
+  struct Owed {
+    Credit credit;
+    std::uint64_t serial = 0;
+    std::vector<std::byte> request;
   };
   struct Producer {
     Presence presence = Presence::here;

@@ -108,6 +108,51 @@ TEST_P(ChannelTest, AnItemArrivesWithItsExactBytes) {
   }
 }
 
+TEST_P(ChannelTest, ARequestLiesInTheSlotWhenItsCreditArrives) {
+  const auto producer = join("a");
+  for (const std::size_t size : {std::size_t{1}, std::size_t{16}, std::size_t{4097}, kSlotBytes}) {
+    std::vector<std::byte> request(size);
+    for (std::size_t i = 0; i < size; ++i) request[i] = static_cast<std::byte>(i * 7 + size);
+    ASSERT_TRUE(consumer_->grant("a", credit_for(1, 3), request));
+    std::fill(request.begin(), request.end(), std::byte{0});  // it was copied
+    const auto credit = take(*producer);
+    ASSERT_EQ(credit.request_bytes, size);
+    const auto slot = producer->slot(credit);
+    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(slot[i], static_cast<std::byte>(i * 7 + size)) << i;
+    // the answer goes over it
+    const auto bytes = bytes_of(static_cast<std::int64_t>(size), kSlotBytes);
+    ASSERT_TRUE(producer->send(fill(*producer, credit, bytes)));
+    const auto arrival = inbox_.next();
+    ASSERT_TRUE(arrival);
+    EXPECT_EQ(to_vector(consumer_->slot(1).first(arrival->item.bytes)), bytes);
+  }
+  ASSERT_TRUE(consumer_->grant("a", credit_for(1, 3)));
+  EXPECT_EQ(take(*producer).request_bytes, 0U) << "a credit without a request";
+}
+
+TEST_P(ChannelTest, ARequestLongerThanASlotIsRefused) {
+  const auto producer = join("a");
+  const std::vector<std::byte> request(kSlotBytes + 1);
+  const auto granted = consumer_->grant("a", credit_for(0, 1), request);
+  ASSERT_FALSE(granted);
+  EXPECT_EQ(granted.error().code(), Errc::invalid_argument);
+  EXPECT_TRUE(consumer_->grant("a", credit_for(0, 1))) << "and the slot is still free";
+}
+
+TEST_P(ChannelTest, RequestsOfSeveralCreditsStayApart) {
+  const auto producer = join("a");
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+    const std::vector<std::byte> request(10 + slot, static_cast<std::byte>(slot));
+    ASSERT_TRUE(consumer_->grant("a", credit_for(slot, slot), request));
+  }
+  std::vector<Credit> credits;
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot) credits.push_back(take(*producer));
+  for (const auto& credit : credits) {
+    ASSERT_EQ(credit.request_bytes, 10 + credit.slot);
+    for (const auto byte : producer->slot(credit).first(credit.request_bytes)) EXPECT_EQ(byte, static_cast<std::byte>(credit.slot));
+  }
+}
+
 TEST_P(ChannelTest, ProducersGetTheirOwnCreditsOnly) {
   const auto a = join("a");
   const auto b = join("b");

@@ -22,28 +22,36 @@ TEST(ChannelMessagesTest, ACreditKeepsItsExtremes) {
   const Credit credit{.slot = std::numeric_limits<std::uint32_t>::max(),
                       .stream = Stream::eval,
                       .position = std::numeric_limits<std::int64_t>::min(),
-                      .fence = std::numeric_limits<std::uint64_t>::max()};
-  const auto decoded = decode_credit(encode(CreditMessage{credit, 77}));
+                      .fence = std::numeric_limits<std::uint64_t>::max(),
+                      .request_bytes = std::numeric_limits<std::uint32_t>::max()};
+  const auto data = raw({7, 8});
+  const auto payload = encode(CreditMessage{credit, 77, data});
+  const auto decoded = decode_credit(payload);
   ASSERT_TRUE(decoded) << decoded.error().to_string();
   EXPECT_EQ(decoded->credit.slot, credit.slot);
   EXPECT_EQ(decoded->credit.stream, credit.stream);
   EXPECT_EQ(decoded->credit.position, credit.position);
   EXPECT_EQ(decoded->credit.fence, credit.fence);
+  EXPECT_EQ(decoded->credit.request_bytes, credit.request_bytes);
   EXPECT_EQ(decoded->serial, 77U);
+  EXPECT_EQ(std::vector<std::byte>(decoded->data.begin(), decoded->data.end()), data);
 }
 
 TEST(ChannelMessagesTest, ACreditIsTheseBytes) {
   const auto bytes = encode(CreditMessage{{.slot = 3, .stream = Stream::eval, .position = 5, .fence = 1}, 9});
   // The writer gives integers their full width.
   ASSERT_FALSE(bytes.empty());
-  EXPECT_EQ(bytes[0], std::byte{0x85});
-  const auto compact = raw({0x85, 1, 3, 2, 1, 3, 5, 4, 1, 5, 9});
+  EXPECT_EQ(bytes[0], std::byte{static_cast<unsigned char>(bytes.size() - 4)});
+  EXPECT_EQ(bytes[4], std::byte{0x86});
+  const auto compact = raw({13, 0, 0, 0, 0x86, 1, 3, 2, 1, 3, 5, 4, 1, 5, 9, 6, 2, 40, 41});
   const auto decoded = decode_credit(compact);
   ASSERT_TRUE(decoded) << decoded.error().to_string();
   EXPECT_EQ(decoded->credit.slot, 3U);
   EXPECT_EQ(decoded->credit.stream, Stream::eval);
   EXPECT_EQ(decoded->credit.position, 5);
   EXPECT_EQ(decoded->serial, 9U);
+  EXPECT_EQ(decoded->credit.request_bytes, 2U);
+  EXPECT_EQ(decoded->data.size(), 2U);
 }
 
 TEST(ChannelMessagesTest, AnItemKeepsItsFieldsAndItsBytes) {
@@ -85,12 +93,13 @@ TEST(ChannelMessagesTest, EveryTruncationIsRefused) {
 }
 
 TEST(ChannelMessagesTest, HostileBytesAreRefused) {
-  EXPECT_FALSE(decode_credit(raw({0x85, 1, 3, 2, 2, 3, 5, 4, 1, 5, 9}))) << "stream 2";
-  EXPECT_FALSE(decode_credit(raw({0x84, 1, 3, 2, 1, 3, 5, 4, 1}))) << "no serial";
-  EXPECT_FALSE(decode_credit(raw({0x85, 1, 3, 2, 1, 3, 5, 4, 1, 4, 1}))) << "key 4 twice";
-  EXPECT_FALSE(decode_credit(raw({0x85, 1, 0xff, 2, 1, 3, 5, 4, 1, 5, 9}))) << "slot -1";
-  EXPECT_FALSE(decode_credit(raw({0x85, 1, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1, 3, 5, 4, 1, 5, 9}))) << "slot 2^32";
-  EXPECT_FALSE(decode_credit(raw({0x85, 1, 3, 2, 1, 3, 5, 4, 1, 5, 9, 0}))) << "a byte too many";
+  EXPECT_TRUE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 3, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0})));
+  EXPECT_FALSE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 3, 2, 2, 3, 5, 4, 1, 5, 9, 6, 0}))) << "stream 2";
+  EXPECT_FALSE(decode_credit(raw({9, 0, 0, 0, 0x84, 1, 3, 2, 1, 3, 5, 4, 1}))) << "no serial";
+  EXPECT_FALSE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 3, 2, 1, 3, 5, 4, 1, 4, 1, 6, 0}))) << "key 4 twice";
+  EXPECT_FALSE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 0xff, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0}))) << "slot -1";
+  EXPECT_FALSE(decode_credit(raw({21, 0, 0, 0, 0x86, 1, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0}))) << "slot 2^32";
+  EXPECT_FALSE(decode_credit(raw({14, 0, 0, 0, 0x86, 1, 3, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0, 0}))) << "a byte too many";
   EXPECT_FALSE(decode_item(raw({0xff, 0xff, 0xff, 0xff, 0x80}))) << "a map of 4 GiB";
   EXPECT_FALSE(decode_item(raw({1, 0, 0, 0, 0x80}))) << "an empty map";
   EXPECT_FALSE(decode_hello(raw({0x82, 1, 0xa1, 0xff, 2, 4}))) << "not UTF-8";

@@ -20,9 +20,13 @@ using namespace std::chrono_literals;
 /// Remembers what a producer was told.
 class RecordingLink final : public ProducerLink {
  public:
-  void deliver(const Credit& credit, std::uint64_t serial) override { delivered.emplace_back(credit, serial); }
+  void deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte> request) override {
+    delivered.emplace_back(credit, serial);
+    requests.emplace_back(request.begin(), request.end());
+  }
   void close(const std::string& reason) override { closed = reason; }
   std::vector<std::pair<Credit, std::uint64_t>> delivered;
+  std::vector<std::vector<std::byte>> requests;
   std::string closed;
 };
 
@@ -104,6 +108,17 @@ TEST_F(SlotTableTest, ARepeatedHelloRepeatsWhatIsOwedWithTheSameSerials) {
   EXPECT_EQ(link->delivered[2].second, first[0].second);
   EXPECT_EQ(link->delivered[3].second, first[1].second);
   EXPECT_EQ(link->delivered[2].first.position, 5);
+}
+
+TEST_F(SlotTableTest, ARepeatedCreditBringsItsRequestAgain) {
+  const auto link = join("a", end_);
+  const std::vector<std::byte> request{std::byte{1}, std::byte{2}, std::byte{3}};
+  ASSERT_TRUE(table_->grant("a", credit(1, 5), request));
+  EXPECT_EQ(std::vector<std::byte>(table_->slot(1).begin(), table_->slot(1).begin() + 3), request);
+  ASSERT_TRUE(table_->admit(end_, "a", std::make_shared<RecordingLink>()));
+  ASSERT_EQ(link->requests.size(), 2U);
+  EXPECT_EQ(link->requests[1], request);
+  EXPECT_EQ(link->delivered[1].first.request_bytes, 3U);
 }
 
 TEST_F(SlotTableTest, ADroppedNameIsSpentEvenIfItNeverCame) {

@@ -1,0 +1,364 @@
+// Simulators, rollout workers and a feed in one process: what an item holds, and what survives the loss of whom.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/fault.h"
+#include "tests/workers/rollout/rollout_fixture.h"
+
+namespace troupe {
+namespace {
+
+using namespace testing_support;
+using Items = std::vector<std::vector<std::byte>>;
+
+Items play(RolloutJob& job, std::int64_t rounds) {
+  Items all;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    for (auto& item : job.turn(round)) all.push_back(std::move(item));
+  }
+  return all;
+}
+
+TEST(RolloutLoopTest, AnItemHoldsWhatTheBlockDid) {
+  RolloutJob job(cart_pole_job());
+  job.start(1, 1);
+  const Items items = play(job, 3);
+  ASSERT_EQ(items.size(), 12u);
+  const auto& layout = job.layout();
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto view = job.view(items[i]);
+    const auto round = static_cast<std::int64_t>(i) / 4;
+    EXPECT_EQ(view.head().round, round);
+    EXPECT_EQ(view.head().block, static_cast<std::int64_t>(i) % 4);
+    EXPECT_EQ(view.head().continues, round > 0 ? 1 : 0);
+    EXPECT_EQ(view.head().env_steps, layout.calls * layout.rows);
+    EXPECT_EQ(view.head().min_version, round);
+    EXPECT_EQ(view.head().max_version, round);
+    EXPECT_EQ(Moments(view.observed()).count(), static_cast<double>(layout.calls * layout.rows));
+    EXPECT_EQ(Moments(view.returned()).count(), static_cast<double>(layout.calls * layout.rows));
+    const float w = 0.4f + 0.05f * static_cast<float>(round % 4);
+    for (std::int64_t call = 0; call <= layout.calls; ++call) {
+      for (std::size_t row = 0; row < 2; ++row) {
+        float sum = 0;
+        for (const float x : view.state(call).subspan(row * 4, 4)) sum += x;
+        EXPECT_NEAR(view.value(call)[row], sum * w, 1e-5) << call;
+        if (call == layout.calls) continue;
+        EXPECT_EQ(view.action(call)[row], view.logp(call)[row] < w ? 1.0f : 0.0f);
+        EXPECT_EQ(view.reward(call)[row], 1.0f);
+        EXPECT_EQ(view.valid(call)[row], 1);
+        EXPECT_EQ(view.version(call)[row], round);
+      }
+    }
+  }
+}
+
+TEST(RolloutLoopTest, EpisodesGoOnFromItemToItem) {
+  JobConfig config = cart_pole_job();
+  config.rollout.normalize_obs = false;
+  RolloutJob job(config);
+  job.start(1, 1);
+  const Items items = play(job, 6);
+  std::int64_t ended = 0, longest = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto view = job.view(items[i]);
+    if (i >= 4) {
+      const auto before = job.view(items[i - 4]).state(job.layout().calls), now = view.state(0);
+      EXPECT_TRUE(std::equal(before.begin(), before.end(), now.begin())) << i;
+    }
+    for (std::int64_t call = 0; call < job.layout().calls; ++call) {
+      for (std::size_t row = 0; row < 2; ++row) {
+        EXPECT_EQ(view.ended(call)[row], view.done(call)[row]);
+        if (view.ended(call)[row] == 0) continue;
+        ++ended;
+        longest = std::max<std::int64_t>(longest, view.episode_length(call)[row]);
+        EXPECT_EQ(view.episode_return(call)[row], view.episode_length(call)[row]);
+        EXPECT_NE(view.final_value(call)[row], 0.0f) << "the value of the observation at which it ended";
+      }
+    }
+  }
+  EXPECT_GT(ended, 0);
+  EXPECT_GT(longest, 8) << "an episode is longer than an item";
+}
+
+TEST(RolloutLoopTest, HowManyActorsThereAreChangesNoBit) {
+  JobConfig config = cart_pole_job();
+  Items one, many;
+  {
+    RolloutJob job(config);
+    job.start(1, 1);
+    one = play(job, 8);
+  }
+  {
+    RolloutJob job(config);
+    job.await_rollouts = 2;
+    job.await_simulators = 3;
+    job.start(3, 2);
+    many = play(job, 8);
+  }
+  ASSERT_EQ(one.size(), many.size());
+  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i] == many[i]) << "position " << i;
+}
+
+TEST(RolloutLoopTest, BatchingChangesNoBitOfAPolicyThatAnswersRowByRow) {
+  JobConfig config = cart_pole_job();
+  Items one, batched;
+  {
+    RolloutJob job(config);
+    job.start(1, 1);
+    one = play(job, 4);
+  }
+  config.rollout.batch_blocks = 3;
+  {
+    RolloutJob job(config);
+    job.start(1, 1);
+    batched = play(job, 4);
+  }
+  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i] == batched[i]) << "position " << i;
+}
+
+TEST(RolloutLoopTest, ALostSimulatorsItemsBeginAnewWithTheSameBits) {
+  JobConfig config = cart_pole_job();
+  config.env.reset_mode = "episode";
+  Items undisturbed, disturbed;
+  {
+    RolloutJob job(config);
+    job.start(1, 1);
+    undisturbed = play(job, 6);
+  }
+  {
+    RolloutJob job(config);
+    job.start(2, 1);
+    for (std::int64_t round = 0; round < 6; ++round) {
+      job.publish(round, 0.4f + 0.05f * static_cast<float>(round % 4));
+      job.allow(round + 1, round);
+      if (round == 2) {
+        job.end("env/0#0");
+        job.add_simulator();
+      }
+      if (round == 4) job.end("env/1#0");
+      for (auto& item : job.take(round)) disturbed.push_back(std::move(item));
+    }
+  }
+  ASSERT_EQ(undisturbed.size(), disturbed.size());
+  for (std::size_t i = 0; i < disturbed.size(); ++i) {
+    reinterpret_cast<TrajectoryHead*>(disturbed[i].data())->given_up = 0;
+    EXPECT_TRUE(undisturbed[i] == disturbed[i]) << "position " << i;
+  }
+}
+
+TEST(RolloutLoopTest, AFailedStepIsGivenUpAndCounted) {
+  JobConfig config = cart_pole_job();
+  config.env.reset_mode = "episode";
+  RolloutJob job(config);
+  ASSERT_TRUE(arm_faults("simulator.step@block 2:fail:1:4"));
+  job.start(1, 1);
+  const Items items = job.turn(0);
+  ASSERT_TRUE(arm_faults(""));
+  ASSERT_EQ(items.size(), 4u);
+  EXPECT_EQ(job.view(items[2]).head().given_up, 3 * 2) << "three policy steps of two environments";
+  EXPECT_EQ(job.view(items[1]).head().given_up, 0);
+  EXPECT_EQ(job.given_up(), 6);
+  EXPECT_EQ(job.events("simulator_failed").size(), 1u);
+}
+
+TEST(RolloutLoopTest, ABlockThatAlwaysFailsIsVoidAndSaysWhy) {
+  RolloutJob job(cart_pole_job());
+  ASSERT_TRUE(arm_faults("simulator.step@block 1:fail:100"));
+  job.start(1, 1);
+  job.publish(0, 0.5f);
+  job.allow(1, 0);
+  const auto taken = job.feed().take(0, 0, kPatience);
+  ASSERT_TRUE(arm_faults(""));
+  ASSERT_TRUE(taken) << taken.error().message();
+  EXPECT_THAT((*taken)[1].void_reason, ::testing::HasSubstr("block 1 failed 3 times in a row"));
+  EXPECT_EQ((*taken)[0].void_reason, "");
+}
+
+TEST(RolloutLoopTest, ALostRolloutWorkersItemsAreMadeByAnother) {
+  RolloutJob job(cart_pole_job());
+  job.await_rollouts = 2;
+  job.start(2, 2);
+  ASSERT_EQ(play(job, 2).size(), 8u);
+  job.publish(2, 0.5f);
+  job.allow(3, 2);
+  job.end("rollout/0#0");
+  EXPECT_EQ(job.take(2).size(), 4u);
+  EXPECT_EQ(job.turn(3).size(), 4u);
+}
+
+TEST(RolloutLoopTest, PoolsGrowAndShrinkWhileItRuns) {
+  RolloutJob job(cart_pole_job());
+  job.start(1, 1);
+  std::int64_t round = 0;
+  const auto turns = [&](int count) {
+    for (int i = 0; i < count; ++i) ASSERT_EQ(job.turn(round++).size(), 4u);
+  };
+  turns(2);
+  for (int i = 0; i < 3; ++i) job.add_simulator();
+  turns(2);
+  job.add_rollout();
+  turns(3);
+  job.end("env/2#0");
+  turns(2);
+  job.end("rollout/0#0");
+  turns(2);
+  job.end("env/0#0");
+  job.end("env/1#0");
+  turns(2);
+}
+
+TEST(RolloutLoopTest, AnExactVersionIsWaitedFor) {
+  RolloutJob job(cart_pole_job());
+  job.start(1, 1);
+  job.publish(0, 0.5f);
+  job.allow(1, 3);
+  EXPECT_FALSE(job.feed().take(0, 0, 100ms));
+  job.publish(3, 0.5f);
+  const Items items = job.take(0);
+  for (const auto& item : items) EXPECT_EQ(job.view(item).head().min_version, 3);
+}
+
+TEST(RolloutLoopTest, NewerWeightsAreTakenBetweenCallsWhereTheyMay) {
+  RolloutJob job(cart_pole_job());
+  job.start(1, 1);
+  job.publish(0, 0.5f);
+  job.allow(2, 0, /*exact=*/false);
+  ASSERT_EQ(job.take(0).size(), 4u);
+  job.publish(5, 0.5f);
+  ASSERT_EQ(job.take(1).size(), 4u);
+  job.allow(3, 5, false);
+  for (const auto& item : job.take(2)) EXPECT_EQ(job.view(item).head().min_version, 5);
+}
+
+TEST(RolloutLoopTest, ANewGroupBeginsAnewAtItsRound) {
+  RolloutJob job(cart_pole_job());
+  job.start(2, 1);
+  ASSERT_EQ(play(job, 3).size(), 12u);
+  // The group is lost while round 3 is collected; it forms again at round 1.
+  job.publish(3, 0.5f);
+  job.allow(4, 3);
+  job.begin(2, 1);
+  job.publish(1, 0.45f);
+  job.allow(2, 1);
+  const Items items = job.take(1);
+  ASSERT_EQ(items.size(), 4u);
+  for (const auto& item : items) {
+    EXPECT_EQ(job.view(item).head().continues, 0) << "blocks do not go on across groups";
+    EXPECT_EQ(job.view(item).head().max_version, 1);
+  }
+  EXPECT_EQ(job.turn(2).size(), 4u);
+}
+
+TEST(RolloutLoopTest, RandomActionsComeBeforeLearningStarts) {
+  JobConfig config = cart_pole_job();
+  config.env.id = "Pendulum-v1";
+  config.algorithm.name = "sac";
+  config.rollout.normalize_obs = config.rollout.normalize_reward = false;
+  config.rollout.commit_every = 64;
+  config.algorithm.sac.learning_starts = 64 + 32;  // 1.5 rounds of 8 steps of 8 environments
+  RolloutJob job(config, {.choices = 0, .has_value = false});
+  job.start(1, 1);
+  const Items items = play(job, 2);
+  std::set<float> seen;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto view = job.view(items[i]);
+    for (std::int64_t call = 0; call < job.layout().calls; ++call) {
+      const bool random = i < 4 || call < 4;
+      EXPECT_EQ(view.version(call)[0], random ? -1 : 1) << i << " " << call;
+      if (random) seen.insert(view.action(call)[0]);
+    }
+    EXPECT_EQ(view.head().min_version, i < 4 ? -1 : 1);
+  }
+  EXPECT_EQ(seen.size(), 48u);
+  EXPECT_GT(*seen.rbegin(), 1.0f) << "over the whole range of [-2, 2]";
+  EXPECT_LT(*seen.begin(), -1.0f);
+}
+
+TEST(RolloutLoopTest, ExtrasAndFixedEpisodesComeWithTheItem) {
+  JobConfig config = cart_pole_job();
+  config.env.reset_mode = "fixed";
+  config.env.group_size = 2;
+  RolloutJob job(config, {.has_extra = true});
+  job.start(1, 1);
+  const Items items = play(job, 2);
+  for (const auto& item : items) {
+    const auto view = job.view(item);
+    EXPECT_EQ(view.head().continues, 0);
+    EXPECT_EQ(view.at<std::int64_t>(job.layout().extras[0], 3)[1], 7);
+    EXPECT_THAT(view.ended(job.layout().calls - 1), ::testing::Each(1));
+    EXPECT_THAT(view.episode_length(job.layout().calls - 1), ::testing::Each(8));
+    const auto state = view.state(0);
+    EXPECT_TRUE(std::equal(state.begin(), state.begin() + 4, state.begin() + 4)) << "a group begins in one state";
+  }
+  const auto first = job.view(items[0]).state(0), second = job.view(items[4]).state(0);
+  EXPECT_FALSE(std::equal(first.begin(), first.end(), second.begin())) << "and every round in another";
+}
+
+/// Holds steps until it is opened; those that come later are done at once.
+class StepDam {
+ public:
+  void pass(std::function<void()> done) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!is_open_) return held_.push_back(std::move(done));
+    }
+    done();
+  }
+  void open() {
+    std::vector<std::function<void()>> held;
+    {
+      const std::lock_guard lock(mutex_);
+      is_open_ = true;
+      held.swap(held_);
+    }
+    for (const auto& done : held) done();
+  }
+
+ private:
+  std::mutex mutex_;
+  bool is_open_ = false;
+  std::vector<std::function<void()>> held_;
+};
+
+/// Answers resets, and lets steps hang.
+class HangingBlock final : public EnvBlock {
+ public:
+  HangingBlock(BlockLayout layout, std::shared_ptr<StepDam> dam) : layout_(std::move(layout)), dam_(std::move(dam)) {}
+  const BlockLayout& layout() const override { return layout_; }
+  void reset(std::int64_t, BlockView, std::function<void()> done) override { done(); }
+  void step(std::span<const float>, BlockView, std::function<void()> done) override { dam_->pass(std::move(done)); }
+  Counters counters() const override { return {}; }
+  std::uint64_t state_hash(std::int64_t) const override { return 0; }
+  Result<void> render(std::int64_t, const std::string&, RenderTarget) override { return Error{Errc::not_found, "no camera"}; }
+
+ private:
+  const BlockLayout layout_;
+  const std::shared_ptr<StepDam> dam_;
+};
+
+TEST(RolloutLoopTest, ABlockThatHangsIsReportedOnceWithItsSimulator) {
+  JobConfig config = cart_pole_job();
+  config.env.blocks = 1;
+  config.env.step_timeout_s = 0.05;
+  RolloutJob job(config);
+  auto dam = std::make_shared<StepDam>();
+  const auto spec = (*make_env_factory("CartPole-v1"))->spec();
+  job.make_block = [&](std::int64_t, Executor&) -> Result<std::unique_ptr<EnvBlock>> {
+    return std::unique_ptr<EnvBlock>(std::make_unique<HangingBlock>(make_block_layout(spec, 8, 1), dam));
+  };
+  job.start(1, 1);
+  job.publish(0, 0.5f);
+  job.allow(1, 0);
+  ASSERT_TRUE(job.wait_for_event("stuck_producer"));
+  EXPECT_FALSE(job.feed().take(0, 0, 200ms));
+  const auto events = job.events("stuck_producer");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].subject, "env/0#0");
+  EXPECT_THAT(events[0].text, ::testing::HasSubstr("env.step_timeout_s"));
+  dam->open();  // so that it can be destroyed
+}
+
+}  // namespace
+}  // namespace troupe

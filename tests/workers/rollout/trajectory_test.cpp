@@ -1,0 +1,330 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/workers/rollout/scripted_net.h"
+#include "workers/rollout/block_requests.h"
+#include "workers/rollout/moments.h"
+#include "workers/rollout/policy_shape_of.h"
+#include "workers/rollout/request_batcher.h"
+#include "workers/rollout/trajectory_layout.h"
+#include "workers/rollout/trajectory_request.h"
+#include "workers/rollout/trajectory_writer.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using testing_support::ScriptedNet;
+
+EnvSpec camera_spec() {
+  EnvSpec spec;
+  spec.id = "camera-v1";
+  spec.observation = {{.name = "pose", .shape = {3}, .dtype = EnvDType::f64},
+                      {.name = "rgb.front", .shape = {4, 5, 3}, .dtype = EnvDType::u8},
+                      {.name = "grip", .shape = {}}};
+  spec.action.size = 2;
+  spec.action.low = {-1, -2};
+  spec.action.high = {1, 2};
+  spec.max_steps = 50;
+  return spec;
+}
+
+JobConfig small_job() {
+  JobConfig job;
+  job.env.num_envs = 6;
+  job.env.blocks = 2;
+  job.env.chunk = 2;
+  job.rollout.steps = 8;
+  job.algorithm.gamma = 0.5;
+  return job;
+}
+
+TEST(PolicyShapeOfTest, VectorsBecomeTheStateInOrderAndPicturesStayPictures) {
+  const auto shape = policy_shape_of(camera_spec(), small_job().env);
+  ASSERT_TRUE(shape) << shape.error().message();
+  EXPECT_EQ(shape->state_dim, 4);
+  ASSERT_EQ(shape->images.size(), 1u);
+  EXPECT_EQ(shape->images[0].width, 5);
+  EXPECT_EQ(shape->chunk, 2);
+  EXPECT_EQ(shape->max_episode_steps, 50);
+  const ObservationParts parts = observation_parts(camera_spec());
+  ASSERT_EQ(parts.vectors.size(), 2u);
+  EXPECT_EQ(parts.vectors[1].column, 3);
+  EXPECT_EQ(parts.vectors[1].field, 2u);
+}
+
+TEST(PolicyShapeOfTest, AFieldThatNoPolicyTakesIsNamed) {
+  EnvSpec spec = camera_spec();
+  spec.observation.push_back({.name = "depth.front", .shape = {4, 5}});
+  const auto shape = policy_shape_of(spec, small_job().env);
+  ASSERT_FALSE(shape);
+  EXPECT_THAT(shape.error().message(), ::testing::HasSubstr("depth.front"));
+}
+
+TEST(TrajectoryLayoutTest, FieldsFollowEachOtherAtMultiplesOf64) {
+  const ScriptedNet net({.actions = 4, .choices = 0, .has_extra = true});
+  const TrajectoryLayout layout = make_trajectory_layout(small_job(), camera_spec(), net);
+  std::int64_t end = 0;
+  for (const RecordField* field : layout.fields()) {
+    EXPECT_EQ(field->offset % 64, 0) << field->name;
+    EXPECT_GE(field->offset, end) << field->name;
+    EXPECT_LT(field->offset, end + 64) << field->name;
+    end = field->offset + field->bytes;
+  }
+  EXPECT_EQ(layout.bytes % 64, 0);
+  EXPECT_GE(layout.bytes, end);
+  EXPECT_EQ(layout.calls, 4);
+  EXPECT_EQ(layout.rows, 3);
+  EXPECT_THAT(layout.state.shape, ElementsAre(5, 3, 4));
+  EXPECT_THAT(layout.images.at(0).shape, ElementsAre(5, 3, 4, 5, 3));
+  EXPECT_THAT(layout.action.shape, ElementsAre(4, 3, 4));
+  EXPECT_THAT(layout.extras.at(0).shape, ElementsAre(4, 3, 2));
+  EXPECT_FALSE(layout.final_state.is_present());
+  EXPECT_FALSE(layout.observed.is_present());
+}
+
+TEST(TrajectoryLayoutTest, OffPolicyItemsHoldFinalObservationsAndNoValues) {
+  JobConfig job = small_job();
+  job.algorithm.name = "sac";
+  job.rollout.normalize_obs = job.rollout.normalize_reward = true;
+  const ScriptedNet net({.actions = 4, .choices = 0, .has_value = false});
+  const TrajectoryLayout layout = make_trajectory_layout(job, camera_spec(), net);
+  EXPECT_THAT(layout.final_state.shape, ElementsAre(4, 3, 4));
+  EXPECT_EQ(layout.final_images.size(), 1u);
+  EXPECT_FALSE(layout.value.is_present());
+  EXPECT_FALSE(layout.logp.is_present());
+  EXPECT_THAT(layout.observed.shape, ElementsAre(9));
+  EXPECT_THAT(layout.returned.shape, ElementsAre(3));
+}
+
+TEST(MomentsTest, PartsMergeToTheWhole) {
+  const std::vector<float> rows{1, -2, 4, 0.5f, -3, 7, 9, 9, 2.25f, -1};
+  Moments whole(2), parts(2);
+  whole.add(rows);
+  const std::span<const float> all(rows);
+  for (const auto part : {all.subspan(0, 2), all.subspan(2, 6), all.subspan(8, 2)}) {
+    Moments one(2);
+    one.add(part);
+    parts.merge(one);
+  }
+  EXPECT_EQ(parts.count(), 5);
+  for (std::size_t i = 0; i < 2; ++i) {
+    double mean = 0, square = 0;
+    for (std::size_t r = 0; r < 5; ++r) mean += rows[2 * r + i] / 5.0;
+    for (std::size_t r = 0; r < 5; ++r) square += (rows[2 * r + i] - mean) * (rows[2 * r + i] - mean) / 5.0;
+    EXPECT_NEAR(whole.mean(i), mean, 1e-12);
+    EXPECT_NEAR(whole.variance(i), square, 1e-12);
+    EXPECT_NEAR(parts.mean(i), mean, 1e-12);
+    EXPECT_NEAR(parts.variance(i), square, 1e-12);
+  }
+}
+
+TEST(MomentsTest, AStateOfANormaliserRoundTripsAndItsCutsAreRefused) {
+  NormaliserState state{Moments(2), Moments(1)};
+  state.observed.add(std::vector<float>{1, 2, 3, 5});
+  state.returned.add(std::vector<float>{4});
+  const std::string text = encode(state);
+  const auto decoded = decode_normaliser(text);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(encode(*decoded), text);
+  for (std::size_t length = 1; length < text.size(); ++length) EXPECT_FALSE(decode_normaliser(std::string_view(text).substr(0, length))) << length;
+  EXPECT_EQ(decode_normaliser("")->observed.dim(), 0u);
+}
+
+TEST(StateScaleTest, CentresScalesAndClips) {
+  Moments moments(1);
+  moments.add(std::vector<float>{1, 3});  // mean 2, deviation 1
+  std::vector<float> values{2, 3.5f, 100, -100};
+  StateScale(moments, 5).apply(values);
+  EXPECT_FLOAT_EQ(values[0], 0);
+  EXPECT_FLOAT_EQ(values[1], 1.5f);
+  EXPECT_EQ(values[2], 5);
+  EXPECT_EQ(values[3], -5);
+}
+
+TEST(BlockRequestTest, AStepKeepsItsActionsAndDamageIsRefused) {
+  const std::vector<float> actions{1, -2, 3};
+  std::vector<std::byte> bytes(block_request_bytes(3));
+  write_block_request({.kind = BlockRequest::Kind::step, .block = 7, .serial = 9, .actions = actions}, bytes);
+  std::copy(actions.begin(), actions.end(), request_actions(bytes).begin());
+  const auto request = read_block_request(bytes, 3);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->block, 7);
+  EXPECT_THAT(std::vector<float>(request->actions.begin(), request->actions.end()), ElementsAre(1, -2, 3));
+  EXPECT_FALSE(read_block_request(bytes, 4)) << "of another environment";
+  for (std::size_t length = 0; length < bytes.size(); ++length) EXPECT_FALSE(read_block_request(std::span(bytes).first(length), 3)) << length;
+  bytes[0] = std::byte{9};
+  EXPECT_FALSE(read_block_request(bytes, 3)) << "of no kind";
+}
+
+TEST(TrajectoryRequestTest, RoundTripsAndRefusesOtherBytes) {
+  const auto bytes = encode(TrajectoryRequest{.version = 12, .exact = true});
+  EXPECT_EQ(decode_trajectory_request(bytes)->version, 12);
+  EXPECT_TRUE(decode_trajectory_request(bytes)->exact);
+  EXPECT_FALSE(decode_trajectory_request(std::span(bytes).first(8)));
+  EXPECT_FALSE(decode_trajectory_request(encode(TrajectoryRequest{.version = -1})));
+}
+
+struct RequestBatcherTest : ::testing::Test {
+  RequestBatcher::Time now{};
+  std::vector<std::int64_t> due;
+};
+
+TEST_F(RequestBatcherTest, AFullBatchGoesAtOnceInTheOrderOfArrival) {
+  RequestBatcher batcher(2, 10ms);
+  batcher.add(4, now);
+  batcher.take(now, true, due);
+  EXPECT_TRUE(due.empty());
+  batcher.add(1, now);
+  batcher.add(3, now);
+  batcher.take(now, true, due);
+  EXPECT_THAT(due, ElementsAre(4, 1));
+  batcher.take(now, true, due);
+  EXPECT_TRUE(due.empty());
+}
+
+TEST_F(RequestBatcherTest, TheOldestRequestWaitsSoLongAndNoLonger) {
+  RequestBatcher batcher(4, 10ms);
+  batcher.add(4, now);
+  batcher.add(5, now + 9ms);
+  EXPECT_EQ(batcher.due(), now + 10ms);
+  batcher.take(now + 9ms, true, due);
+  EXPECT_TRUE(due.empty());
+  batcher.take(now + 10ms, true, due);
+  EXPECT_THAT(due, ElementsAre(4, 5));
+  EXPECT_EQ(batcher.due(), RequestBatcher::Time::max());
+}
+
+TEST_F(RequestBatcherTest, NobodyWaitsForBlocksThatCannotCome) {
+  RequestBatcher batcher(4, 10ms);
+  batcher.add(4, now);
+  batcher.take(now, false, due);
+  EXPECT_THAT(due, ElementsAre(4));
+}
+
+TEST_F(RequestBatcherTest, ARemovedBlockIsNotAnswered) {
+  RequestBatcher batcher(1, 0ms);
+  batcher.add(4, now);
+  batcher.add(5, now);
+  batcher.remove(4);
+  batcher.take(now, true, due);
+  EXPECT_THAT(due, ElementsAre(5));
+}
+
+/// A block of 3 rows written by hand.
+struct TrajectoryWriterTest : ::testing::Test {
+  JobConfig job = small_job();
+  EnvSpec spec = camera_spec();
+  void open() {
+    const ScriptedNet net({.actions = 4, .choices = 0});
+    layout = make_trajectory_layout(job, spec, net);
+    writer = std::make_unique<TrajectoryWriter>(job, spec, layout);
+    item_bytes.resize(static_cast<std::size_t>(layout.bytes), std::byte{0xff});
+    block_bytes.assign(static_cast<std::size_t>(writer->block_layout().bytes), std::byte{0});
+    item = {layout, item_bytes.data()};
+    block = writer->block(block_bytes.data());
+    history = writer->new_history();
+    writer->begin(item, 3, 1, false, history);
+  }
+  TrajectoryLayout layout;
+  std::unique_ptr<TrajectoryWriter> writer;
+  std::vector<std::byte> item_bytes, block_bytes;
+  TrajectoryView item;
+  BlockView block;
+  BlockHistory history;
+};
+
+TEST_F(TrajectoryWriterTest, StatesArePutTogetherCountedRawAndStoredScaled) {
+  job.rollout.normalize_obs = true;
+  open();
+  for (int row = 0; row < 3; ++row) {
+    for (int i = 0; i < 3; ++i) block.at<double>(block.layout->observation[0])[row * 3 + i] = row + i;
+    block.at<float>(block.layout->observation[2])[row] = 10.0f * static_cast<float>(row);
+    block.at<std::uint8_t>(block.layout->observation[1])[row * 60] = static_cast<std::uint8_t>(40 + row);
+  }
+  Moments seen(4);
+  seen.add(std::vector<float>{0, 0, 0, 0, 2, 2, 2, 2});  // mean 1, deviation 1
+  writer->observe(item, 2, block, StateScale(seen, 5), history);
+  EXPECT_THAT(item.state(2).first(4), ElementsAre(-1, 0, 1, -1));
+  EXPECT_THAT(item.state(2).subspan(8, 4), ElementsAre(1, 2, 3, 5));
+  EXPECT_EQ(item.image(0, 2)[60], 41);
+  writer->finish(item, block, history);
+  const Moments counted(std::span<const double>(item.observed()));
+  EXPECT_EQ(counted.count(), 3);
+  EXPECT_DOUBLE_EQ(counted.mean(3), 10);
+}
+
+TEST_F(TrajectoryWriterTest, ARecordIsWrittenWhereAnEpisodeEnds) {
+  job.rollout.normalize_reward = true;
+  open();
+  for (std::size_t i = 0; i < 6; ++i) block.valid()[i] = 1, block.reward()[i] = 1;
+  block.valid()[3] = 0;  // row 1 ended in its first action
+  block.reward()[3] = 0;
+  for (std::size_t i = 0; i < 3; ++i) block.executed()[i] = 2;
+  block.executed()[1] = 1;
+  block.terminated()[2] = 1;
+  block.done()[1] = 1;
+  block.episode_return()[1] = 17.5;
+  block.episode_length()[1] = 9;
+  block.episode_success()[1] = 3;
+  writer->transition(item, 0, block, history);
+  writer->transition(item, 1, block, history);
+  EXPECT_THAT(item.ended(0), ElementsAre(0, 1, 0));
+  EXPECT_EQ(item.episode_return(0)[1], 17.5);
+  EXPECT_EQ(item.episode_length(0)[1], 9);
+  EXPECT_EQ(item.episode_success(0)[1], 3);
+  EXPECT_EQ(item.head().env_steps, 10);
+  EXPECT_EQ(item.terminated(1)[2], 1);
+  writer->finish(item, block, history);
+  // discounted returns: row 0: 2, 0.5 * 2 + 2 = 3; row 1 ends each time: 1, 1; row 2 as row 0
+  const Moments returned(std::span<const double>(item.returned()));
+  EXPECT_EQ(returned.count(), 6);
+  EXPECT_DOUBLE_EQ(returned.mean(0), (2 + 3 + 1 + 1 + 2 + 3) / 6.0);
+}
+
+TEST_F(TrajectoryWriterTest, EpisodesThatEndWithTheItemAreRecordedInItsLastStep) {
+  job.env.reset_mode = "episode";
+  open();
+  for (std::size_t i = 0; i < 6; ++i) block.valid()[i] = 1, block.reward()[i] = 2;
+  block.success()[5] = 1;
+  for (std::size_t i = 0; i < 3; ++i) block.executed()[i] = 2, block.step()[i] = 8;
+  block.done()[0] = 1;
+  writer->transition(item, 0, block, history);
+  block.done()[0] = 0;
+  for (std::int64_t call = 1; call < layout.calls; ++call) writer->transition(item, call, block, history);
+  writer->finish(item, block, history);
+  EXPECT_THAT(item.ended(0), ElementsAre(1, 0, 0));
+  EXPECT_THAT(item.ended(layout.calls - 1), ElementsAre(0, 1, 1));
+  EXPECT_EQ(item.episode_return(layout.calls - 1)[1], 16);
+  EXPECT_EQ(item.episode_length(layout.calls - 1)[1], 8);
+  EXPECT_EQ(item.episode_success(layout.calls - 1)[2], 3);
+  EXPECT_EQ(item.episode_success(layout.calls - 1)[1], 0);
+}
+
+TEST_F(TrajectoryWriterTest, ALostRowHasNoRecordAndNoFinalObservation) {
+  open();
+  block.done()[1] = block.lost()[1] = 1;
+  block.done()[2] = 1;
+  block.at<float>(block.layout->final_observation[2])[2] = 4;
+  writer->transition(item, 0, block, history);
+  EXPECT_THAT(item.ended(0), ElementsAre(0, 0, 1));
+  EXPECT_THAT(item.lost(0), ElementsAre(0, 1, 0));
+  FinalRows finals;
+  writer->finals(item, 0, block, StateScale(), finals);
+  EXPECT_THAT(finals.rows, ElementsAre(2));
+  EXPECT_THAT(finals.state, ElementsAre(0, 0, 0, 4));
+}
+
+TEST_F(TrajectoryWriterTest, WhatWasInTheSlotBeforeIsGone) {
+  open();
+  for (std::int64_t i = 64; i < layout.bytes; ++i) ASSERT_EQ(item_bytes[static_cast<std::size_t>(i)], std::byte{0}) << i;
+  EXPECT_EQ(item.head().round, 3);
+  EXPECT_EQ(item.head().block, 1);
+  EXPECT_EQ(item.head().min_version, -1);
+}
+
+}  // namespace
+}  // namespace troupe

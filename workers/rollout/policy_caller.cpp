@@ -1,0 +1,192 @@
+#include "workers/rollout/policy_caller.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "model/policy/rl_keys.h"
+
+namespace troupe {
+
+namespace {
+
+std::vector<std::int64_t> with_rows(std::int64_t rows, std::span<const std::int64_t> rest) {
+  std::vector<std::int64_t> shape{rows};
+  shape.insert(shape.end(), rest.begin(), rest.end());
+  return shape;
+}
+
+/// Rows [first, first + rows) of a result into a field at one call.
+template <class T>
+void store(const at::Tensor& result, at::ScalarType type, std::int64_t first, std::int64_t rows, std::span<T> to, const char* what) {
+  if (to.empty()) return;
+  TROUPE_CHECK(result.defined(), fmt::format("the policy answers with {}", what));
+  const at::Tensor part = result.narrow(0, first, rows).to(type).contiguous();
+  TROUPE_CHECK(part.numel() == static_cast<std::int64_t>(to.size()),
+               fmt::format("the policy's {} has {} numbers for {} rows, wanted {}", what, part.numel(), rows, to.size()));
+  std::memcpy(to.data(), part.data_ptr(), to.size_bytes());
+}
+
+template <class Work>
+Result<void> guarded(const char* what, const Work& work) {
+  try {
+    const c10::NoGradGuard no_grad;
+    work();
+    return {};
+  } catch (const std::exception& error) {
+    return Error{Errc::internal, fmt::format("the policy's {} failed: {}", what, error.what())};
+  }
+}
+
+}  // namespace
+
+double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t version) {
+  if (flow.noise_anneal_steps <= 0) return flow.noise_level;
+  const double done = std::min(1.0, static_cast<double>(version) / static_cast<double>(flow.noise_anneal_steps));
+  return flow.noise_level + (flow.noise_level_end - flow.noise_level) * done;
+}
+
+PolicyCaller::PolicyCaller(const JobConfig& job, const PolicyShape& shape, std::shared_ptr<const PolicyNet> net,
+                           const TrajectoryLayout& layout)
+    : net_(std::move(net)),
+      layout_(layout),
+      shape_(shape),
+      rl_(rl_shape(job)),
+      flow_(job.policy.flow),
+      seed_(static_cast<std::uint64_t>(job.job.seed)),
+      uniform_steps_(is_off_policy(job) ? job.algorithm.sac.learning_starts : 0) {
+  for (const auto& image : shape_.images) image_keys_.push_back(rl_keys::kImagePrefix + image.name);
+}
+
+std::uint64_t PolicyCaller::key(const Call& call, std::int64_t row) const {
+  const auto env = static_cast<std::uint64_t>(call.block * rl_.rows + row);
+  const auto step = static_cast<std::uint64_t>(call.round * rl_.calls + call.call);
+  return mix64(mix64(env + 1) + 0x9E3779B97F4A7C15ULL * (step + 1));
+}
+
+bool PolicyCaller::is_uniform(const Call& call) const {
+  const std::int64_t before = call.round * rl_.env_steps_per_round() + call.call * rl_.blocks * rl_.rows * rl_.exec_steps;
+  return before < uniform_steps_;
+}
+
+Batch PolicyCaller::observation(std::span<const Call> calls) const {
+  const std::int64_t n = layout_.rows;
+  Batch batch;
+  // Views of the items' memory; one block is the usual case and is not copied.
+  const auto gather = [&](auto view_of, std::span<const std::int64_t> shape, at::ScalarType type) {
+    std::vector<at::Tensor> parts;
+    for (const Call& call : calls) {
+      parts.push_back(at::from_blob(view_of(call).data(), with_rows(n, shape), at::TensorOptions().dtype(type)));
+    }
+    return parts.size() == 1 ? parts[0] : at::cat(parts);
+  };
+  if (layout_.state_dim > 0) {
+    const std::int64_t shape[] = {layout_.state_dim};
+    batch[rl_keys::kState] = gather([](const Call& call) { return call.item.state(call.call); }, shape, at::kFloat);
+  }
+  for (std::size_t i = 0; i < image_keys_.size(); ++i) {
+    const auto& field = layout_.images[i];
+    batch[image_keys_[i]] =
+        gather([i](const Call& call) { return call.item.image(i, call.call); }, std::span(field.shape).subspan(2), at::kByte);
+  }
+  return batch;
+}
+
+void PolicyCaller::act_uniformly(const Call& call) {
+  const auto actions = call.item.action(call.call);
+  const auto width = static_cast<std::size_t>(layout_.chunk * layout_.action_dim), A = static_cast<std::size_t>(layout_.action_dim);
+  for (std::int64_t row = 0; row < layout_.rows; ++row) {
+    CounterRng rng(seed_, rng_stream::uniform_action, key(call, row));
+    float* const to = actions.data() + static_cast<std::size_t>(row) * width;
+    for (std::size_t i = 0; i < width; ++i) {
+      const std::size_t a = i % A;
+      to[i] = shape_.choices > 0 ? static_cast<float>(rng.below(static_cast<std::uint32_t>(shape_.choices)))
+                                 : static_cast<float>(rng.uniform(double{shape_.action_low[a]}, double{shape_.action_high[a]}));
+    }
+  }
+  const auto versions = call.item.version(call.call);
+  std::fill(versions.begin(), versions.end(), -1);
+}
+
+Result<void> PolicyCaller::act(const PolicyWeights& weights, std::span<const Call> calls) {
+  // Which phase a call is in depends on its round and step alone; a batch never mixes them for long.
+  std::vector<Call> learned;
+  for (const Call& call : calls) {
+    if (is_uniform(call)) {
+      act_uniformly(call);
+    } else {
+      learned.push_back(call);
+    }
+  }
+  if (learned.empty()) return {};
+  keys_.clear();
+  for (const Call& call : learned) {
+    for (std::int64_t row = 0; row < layout_.rows; ++row) keys_.push_back(key(call, row));
+  }
+  return guarded("act", [&] {
+    ActRequest request;
+    request.observation = observation(learned);
+    request.seed = seed_;
+    request.keys = keys_;
+    request.noise_level = flow_noise_level(flow_, weights.version);
+    const ActResult result = net_->act(weights.views, request);
+    for (std::size_t i = 0; i < learned.size(); ++i) {
+      const Call& call = learned[i];
+      const std::int64_t n = layout_.rows, first = static_cast<std::int64_t>(i) * n;
+      store(result.action, at::kFloat, first, n, call.item.action(call.call), "action");
+      store(result.logp, at::kFloat, first, n, call.item.logp(call.call), "log-probability");
+      store(result.value, at::kFloat, first, n, call.item.value(call.call), "value");
+      for (std::size_t e = 0; e < layout_.extras.size(); ++e) {
+        const RecordField& field = layout_.extras[e];
+        const std::string& name = net_->extras()[e].name;
+        const auto found = result.extra.find(name);
+        TROUPE_CHECK(found != result.extra.end(), "the policy answers with its extras: " + name);
+        if (field.type == RecordType::i64) {
+          store(found->second, at::kLong, first, n, call.item.at<std::int64_t>(field, call.call), name.c_str());
+        } else {
+          store(found->second, at::kFloat, first, n, call.item.at<float>(field, call.call), name.c_str());
+        }
+      }
+      const auto versions = call.item.version(call.call);
+      std::fill(versions.begin(), versions.end(), weights.version);
+    }
+  });
+}
+
+Result<void> PolicyCaller::value(const PolicyWeights& weights, const Call& call) {
+  if (layout_.value_width == 0) return {};
+  return guarded("value", [&] {
+    const at::Tensor value = net_->value(weights.views, observation(std::span(&call, 1)));
+    store(value, at::kFloat, 0, layout_.rows, call.item.value(call.call), "value");
+  });
+}
+
+Result<void> PolicyCaller::final_values(const PolicyWeights& weights, const Call& call, const FinalRows& finals) {
+  if (layout_.value_width == 0 || finals.rows.empty()) return {};
+  return guarded("value", [&] {
+    const auto count = static_cast<std::int64_t>(finals.rows.size());
+    Batch batch;
+    if (layout_.state_dim > 0) {
+      batch[rl_keys::kState] = at::from_blob(const_cast<float*>(finals.state.data()), {count, layout_.state_dim}, at::kFloat);
+    }
+    for (std::size_t i = 0; i < image_keys_.size(); ++i) {
+      const auto shape = with_rows(count, std::span(layout_.images[i].shape).subspan(2));
+      batch[image_keys_[i]] = at::from_blob(const_cast<std::uint8_t*>(finals.images[i].data()), shape, at::kByte);
+    }
+    const at::Tensor value = net_->value(weights.views, batch).to(at::kFloat).contiguous();
+    const std::int64_t V = layout_.value_width;
+    TROUPE_CHECK(value.numel() == count * V, "the policy's value has V numbers a row");
+    for (std::int64_t i = 0; i < count; ++i) {
+      float* const to = call.item.final_value(call.call).data() + finals.rows[static_cast<std::size_t>(i)] * V;
+      std::copy_n(value.data_ptr<float>() + i * V, V, to);
+    }
+  });
+}
+
+}  // namespace troupe

@@ -1,0 +1,53 @@
+#include "workers/rollout/policy_shape_of.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace troupe {
+
+namespace {
+bool is_vector(const EnvField& field) { return field.dtype != EnvDType::u8 && field.shape.size() <= 1; }
+bool is_picture(const EnvField& field) { return field.dtype == EnvDType::u8 && field.shape.size() == 3; }
+}  // namespace
+
+Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env) {
+  PolicyShape shape;
+  for (const EnvField& field : spec.observation) {
+    if (is_vector(field)) {
+      shape.state_dim += field.numel();
+    } else if (is_picture(field)) {
+      shape.images.push_back({.name = field.name, .height = field.shape[0], .width = field.shape[1], .channels = field.shape[2]});
+    } else {
+      return Error{Errc::invalid_argument,
+                   fmt::format("{} observes '{}', {} [{}]; policies take f32 and f64 vectors and u8 pictures [H,W,C]: choose another "
+                               "env.profile or env.options",
+                               spec.id, field.name, field.dtype == EnvDType::u8 ? "u8" : "f32 or f64", fmt::join(field.shape, ","))};
+    }
+  }
+  shape.choices = spec.action.choices;
+  shape.action_dim = spec.action.size;
+  shape.chunk = env.chunk;
+  if (!spec.action.is_discrete()) {
+    shape.action_low = spec.action.low;
+    shape.action_high = spec.action.high;
+  }
+  shape.max_episode_steps = env.max_episode_steps > 0 ? env.max_episode_steps : spec.max_steps;
+  return shape;
+}
+
+ObservationParts observation_parts(const EnvSpec& spec) {
+  ObservationParts parts;
+  std::int64_t column = 0;
+  for (std::size_t index = 0; index < spec.observation.size(); ++index) {
+    const EnvField& field = spec.observation[index];
+    if (is_vector(field)) {
+      parts.vectors.push_back({.field = index, .column = column, .numel = field.numel(), .dtype = field.dtype});
+      column += field.numel();
+    } else if (is_picture(field)) {
+      parts.pictures.push_back({.field = index, .bytes = field.bytes()});
+    }
+  }
+  return parts;
+}
+
+}  // namespace troupe

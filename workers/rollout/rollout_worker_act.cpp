@@ -1,0 +1,147 @@
+// The half of RolloutWorker that asks the policy.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "workers/rollout/rollout_block.h"
+#include "workers/rollout/rollout_worker.h"
+
+namespace troupe {
+
+namespace {
+double seconds_since(RolloutWorker::Clock::time_point begin) {
+  return std::chrono::duration<double>(RolloutWorker::Clock::now() - begin).count();
+}
+}  // namespace
+
+BlockView RolloutWorker::view_of(const Block& block) const {
+  // The slot belongs to this worker until it grants it again; it only reads.
+  return writer_.block(const_cast<std::byte*>(effects_.memory(*block.slot).data()));
+}
+
+const StateScale& RolloutWorker::scale_of(const PolicyWeightsPtr& weights) {
+  if (scaled_ != weights) {
+    scaled_ = weights;
+    scale_ = job_.rollout.normalize_obs ? StateScale(weights->normaliser.observed, job_.rollout.clip_obs) : StateScale();
+  }
+  return scale_;
+}
+
+RolloutWorker::Clock::time_point RolloutWorker::run(Clock::time_point now) {
+  // Blocks that could not go on, for want of weights, of a simulator or of a slot.
+  due_.assign(waiting_weights_.begin(), waiting_weights_.end());
+  for (const std::int64_t index : due_) {
+    const Open& open = *blocks_.at(index).open;
+    if (!effects_.weights(open.order.credit.fence, open.order.request)) continue;
+    waiting_weights_.erase(index);
+    batcher_.add(index, now);
+  }
+  due_.assign(unplaced_.begin(), unplaced_.end());
+  for (const std::int64_t index : due_) {
+    Block& block = blocks_.at(index);
+    const bool may_deal = deal_.num_owners() > 0 && most_simulators_ >= options_.await_simulators;
+    if (may_deal && (block.slot || !free_slots_.empty())) begin_anew(index, block, now);
+  }
+  for (;;) {
+    batcher_.take(now, num_asked_ > 0, due_);
+    if (due_.empty()) break;
+    answer_blocks(due_, now);
+  }
+  report_stuck(now);
+  const bool is_starved = !waiting_weights_.empty() && num_asked_ == 0;
+  if (is_starved && !starved_since_) starved_since_ = now;
+  if (!is_starved && starved_since_) {
+    stats_.wait_weights_seconds += std::chrono::duration<double>(now - *starved_since_).count();
+    starved_since_.reset();
+  }
+  return std::min(batcher_.due(), next_stuck_check_);
+}
+
+bool RolloutWorker::observe(std::int64_t index, Block& block) {
+  Open& open = *block.open;
+  // The observation after the last step is judged by the weights that acted last.
+  if (open.call < layout_.calls || !open.weights) {
+    auto weights = effects_.weights(open.order.credit.fence, open.order.request);
+    if (!weights) {
+      waiting_weights_.insert(index);
+      return false;
+    }
+    open.weights = std::move(weights);
+  }
+  const StateScale& scale = scale_of(open.weights);
+  const BlockView from = view_of(block);
+  writer_.observe(open.item, open.call, from, scale, block.history);
+  block.finals.rows.clear();
+  if (open.call > 0) writer_.finals(open.item, open.call - 1, from, scale, block.finals);
+  return true;
+}
+
+void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::time_point now) {
+  // One call of the policy per set of weights; usually there is one.
+  std::vector<std::pair<PolicyWeightsPtr, std::vector<PolicyCaller::Call>>> groups;
+  std::vector<std::int64_t> observed;
+  for (const std::int64_t index : blocks) {
+    Block& block = blocks_.at(index);
+    if (!observe(index, block)) continue;
+    observed.push_back(index);
+    const Open& open = *block.open;
+    if (open.call == layout_.calls) continue;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& entry) { return entry.first == open.weights; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {open.weights, {}});
+    group->second.push_back({open.item, open.call, open.round, index});
+  }
+  for (const auto& [weights, calls] : groups) {
+    const auto begin = Clock::now();
+    const auto acted = policy_.act(*weights, calls);
+    stats_.policy_seconds += seconds_since(begin);
+    ++stats_.policy_calls;
+    for (const auto& call : calls) {
+      Block& block = blocks_.at(call.block);
+      if (acted) {
+        ask(call.block, block, {.kind = BlockRequest::Kind::step, .actions = call.item.action(call.call)}, now);
+      } else {
+        effects_.report("policy_failed", acted.error().message(), {});
+        give_up(call.block, block, acted.error().message());
+      }
+    }
+  }
+  // What nobody waits for comes after the actions are on their way.
+  for (const std::int64_t index : observed) {
+    Block& block = blocks_.at(index);
+    if (block.open && block.open->call > 0) value_ends(index, block);
+    if (block.open && block.open->call == layout_.calls) finish(index, block, now);
+    if (!block.open && !block.is_asked() && !block.orders.empty()) start(index, block, now);
+  }
+}
+
+void RolloutWorker::value_ends(std::int64_t index, Block& block) {
+  Open& open = *block.open;
+  const auto begin = Clock::now();
+  auto valued = policy_.final_values(*open.weights, {open.item, open.call - 1, open.round, index}, block.finals);
+  if (valued && open.call == layout_.calls) valued = policy_.value(*open.weights, {open.item, open.call, open.round, index});
+  stats_.policy_seconds += seconds_since(begin);
+  if (valued) return;
+  effects_.report("policy_failed", valued.error().message(), {});
+  give_up(index, block, valued.error().message());
+}
+
+void RolloutWorker::finish(std::int64_t index, Block& block, Clock::time_point) {
+  Open& open = *block.open;
+  writer_.finish(open.item, view_of(block), block.history);
+  const auto bytes = static_cast<std::size_t>(layout_.bytes);
+  const auto digest = xxh3_64(std::span<const std::byte>(open.order.memory.first(bytes)));
+  const Item item{.credit = open.order.credit, .bytes = bytes, .xxh3 = digest, .error = {}};
+  if (auto sent = open.order.send(item); !sent) {
+    log::warn("rollout: position {} could not be delivered: {}", open.order.credit.position, sent.error().message());
+  } else {
+    ++stats_.items;
+  }
+  block.last_round = open.round;
+  block.last_fence = open.order.credit.fence;
+  close(index, block);
+  block.may_continue = carries_;
+}
+
+}  // namespace troupe

@@ -1,0 +1,97 @@
+#include "workers/rollout/trajectory_layout.h"
+
+#include "base/check.h"
+#include "workers/rollout/policy_shape_of.h"
+
+namespace troupe {
+
+static_assert(sizeof(TrajectoryHead) == 8 * sizeof(std::int64_t));
+
+namespace {
+
+/// Places one field after another, each at a multiple of 64 bytes.
+class FieldPlacer {
+ public:
+  RecordField place(std::string name, RecordType type, std::vector<std::int64_t> shape) {
+    RecordField field{.name = std::move(name), .type = type, .shape = std::move(shape), .offset = end_, .bytes = bytes_of(type)};
+    for (const std::int64_t extent : field.shape) field.bytes *= extent;
+    end_ += (field.bytes + 63) / 64 * 64;
+    return field;
+  }
+  /// A field that this job does not have keeps its place in the order and no bytes.
+  RecordField place_if(bool wanted, std::string name, RecordType type, std::vector<std::int64_t> shape) {
+    if (wanted) return place(std::move(name), type, std::move(shape));
+    return {.name = std::move(name), .type = type, .shape = {0}, .offset = end_, .bytes = 0};
+  }
+  std::int64_t end() const { return end_; }
+
+ private:
+  std::int64_t end_ = 0;
+};
+
+}  // namespace
+
+TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spec, const PolicyNet& net) {
+  const RlShape rl = rl_shape(job);
+  const auto policy = policy_shape_of(spec, job.env);
+  TROUPE_CHECK(policy.has_value(), "the policy was made from this specification");
+  TrajectoryLayout layout;
+  const std::int64_t T = layout.calls = rl.calls, n = layout.rows = rl.rows, K = layout.chunk = rl.chunk;
+  const std::int64_t D = layout.state_dim = policy->state_dim, A = layout.action_dim = policy->action_dim;
+  const std::int64_t L = layout.logp_width = net.logp_width(), V = layout.value_width = net.value_width();
+  const bool off_policy = is_off_policy(job);
+
+  FieldPlacer fields;
+  layout.head = fields.place("head", RecordType::i64, {8});
+  layout.state = fields.place_if(D > 0, "state", RecordType::f32, {T + 1, n, D});
+  for (const auto& image : policy->images) {
+    layout.images.push_back(fields.place("image." + image.name, RecordType::u8, {T + 1, n, image.height, image.width, image.channels}));
+  }
+  layout.action = fields.place("action", RecordType::f32, {T, n, K * A});
+  layout.logp = fields.place_if(L > 0, "logp", RecordType::f32, {T, n, L});
+  layout.value = fields.place_if(V > 0, "value", RecordType::f32, {T + 1, n, V});
+  for (const ExtraField& extra : net.extras()) {
+    std::vector<std::int64_t> shape{T, n};
+    shape.insert(shape.end(), extra.shape.begin(), extra.shape.end());
+    layout.extras.push_back(fields.place("extra." + extra.name, extra.is_integer ? RecordType::i64 : RecordType::f32, std::move(shape)));
+  }
+  layout.version = fields.place("version", RecordType::i64, {T, n});
+  layout.reward = fields.place("reward", RecordType::f32, {T, n, K});
+  layout.terminated = fields.place("terminated", RecordType::u8, {T, n, K});
+  layout.truncated = fields.place("truncated", RecordType::u8, {T, n, K});
+  layout.valid = fields.place("valid", RecordType::u8, {T, n, K});
+  layout.success = fields.place("success", RecordType::u8, {T, n, K});
+  layout.executed = fields.place("executed", RecordType::i32, {T, n});
+  layout.done = fields.place("done", RecordType::u8, {T, n});
+  layout.lost = fields.place("lost", RecordType::u8, {T, n});
+  layout.final_value = fields.place_if(V > 0, "final_value", RecordType::f32, {T, n, V});
+  layout.final_state = fields.place_if(off_policy && D > 0, "final_state", RecordType::f32, {T, n, D});
+  for (const auto& image : policy->images) {
+    if (!off_policy) break;
+    layout.final_images.push_back(
+        fields.place("final_image." + image.name, RecordType::u8, {T, n, image.height, image.width, image.channels}));
+  }
+  layout.ended = fields.place("ended", RecordType::u8, {T, n});
+  layout.episode_return = fields.place("episode_return", RecordType::f64, {T, n});
+  layout.episode_length = fields.place("episode_length", RecordType::i32, {T, n});
+  layout.episode_success = fields.place("episode_success", RecordType::u8, {T, n});
+  layout.observed = fields.place_if(job.rollout.normalize_obs && D > 0, "observed", RecordType::f64, {1 + 2 * D});
+  layout.returned = fields.place_if(job.rollout.normalize_reward, "returned", RecordType::f64, {3});
+  layout.bytes = fields.end();
+  return layout;
+}
+
+std::vector<const RecordField*> TrajectoryLayout::fields() const {
+  std::vector<const RecordField*> all{&head, &state};
+  for (const auto& field : images) all.push_back(&field);
+  all.insert(all.end(), {&action, &logp, &value});
+  for (const auto& field : extras) all.push_back(&field);
+  all.insert(all.end(), {&version, &reward, &terminated, &truncated, &valid, &success, &executed, &done, &lost, &final_value,
+                         &final_state});
+  for (const auto& field : final_images) all.push_back(&field);
+  all.insert(all.end(), {&ended, &episode_return, &episode_length, &episode_success, &observed, &returned});
+  std::erase_if(all, [](const RecordField* field) { return !field->is_present(); });
+  return all;
+}
+
+}  // namespace troupe

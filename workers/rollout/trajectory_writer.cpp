@@ -1,0 +1,175 @@
+#include "workers/rollout/trajectory_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe {
+
+namespace {
+template <class T>
+void copy(std::span<const T> from, std::span<T> to) {
+  std::copy(from.begin(), from.end(), to.begin());
+}
+template <class T>
+std::span<const T> constant(std::span<T> span) {
+  return span;
+}
+}  // namespace
+
+TrajectoryWriter::TrajectoryWriter(const JobConfig& job, const EnvSpec& spec, const TrajectoryLayout& layout)
+    : layout_(layout),
+      block_(make_block_layout(spec, layout.rows, layout.chunk)),
+      parts_(observation_parts(spec)),
+      gamma_(job.algorithm.gamma),
+      per_action_(job.algorithm.discount == "semi_mdp"),
+      ends_with_item_(job.env.reset_mode != "auto") {}
+
+BlockHistory TrajectoryWriter::new_history() const {
+  const auto n = static_cast<std::size_t>(layout_.rows);
+  return {.discounted = std::vector<double>(n), .episode_return = std::vector<double>(n), .success = std::vector<std::uint8_t>(n),
+          .finished = std::vector<std::uint8_t>(n), .observed = Moments(static_cast<std::size_t>(layout_.state_dim)),
+          .returned = Moments(1)};
+}
+
+void TrajectoryWriter::begin(TrajectoryView item, std::int64_t round, std::int64_t block, bool continues, BlockHistory& history) const {
+  std::memset(item.memory(), 0, static_cast<std::size_t>(layout_.bytes));
+  item.head() = {.round = round, .block = block, .min_version = -1, .max_version = -1, .continues = continues ? 1 : 0};
+  history.observed.clear();
+  history.returned.clear();
+  if (continues) return;
+  std::fill(history.discounted.begin(), history.discounted.end(), 0.0);
+  std::fill(history.episode_return.begin(), history.episode_return.end(), 0.0);
+  std::fill(history.success.begin(), history.success.end(), std::uint8_t{0});
+  std::fill(history.finished.begin(), history.finished.end(), std::uint8_t{0});
+}
+
+void TrajectoryWriter::gather(std::span<const std::int64_t> offsets, const BlockView& from, std::int64_t row, float* state) const {
+  for (const auto& part : parts_.vectors) {
+    float* const to = state + part.column;
+    if (part.dtype == EnvDType::f32) {
+      const float* const source = from.at<float>(offsets[part.field]) + row * part.numel;
+      std::copy(source, source + part.numel, to);
+    } else {
+      const double* const source = from.at<double>(offsets[part.field]) + row * part.numel;
+      for (std::int64_t i = 0; i < part.numel; ++i) to[i] = static_cast<float>(source[i]);
+    }
+  }
+}
+
+void TrajectoryWriter::observe(TrajectoryView item, std::int64_t call, const BlockView& from, const StateScale& scale,
+                               BlockHistory& history) const {
+  const std::int64_t D = layout_.state_dim;
+  const auto state = item.state(call);
+  for (std::int64_t row = 0; row < layout_.rows && D > 0; ++row) gather(block_.observation, from, row, state.data() + row * D);
+  if (layout_.observed.is_present() && call < layout_.calls) {
+    // A frozen row shows the same observation over and over: it is none that the policy met.
+    if (std::find(history.finished.begin(), history.finished.end(), 1) == history.finished.end()) {
+      history.observed.add(state);
+    } else {
+      for (std::int64_t row = 0; row < layout_.rows; ++row) {
+        if (history.finished[static_cast<std::size_t>(row)] != 0) continue;
+        history.observed.add(state.subspan(static_cast<std::size_t>(row * D), static_cast<std::size_t>(D)));
+      }
+    }
+  }
+  scale.apply(state);
+  for (std::size_t i = 0; i < parts_.pictures.size(); ++i) {
+    const auto& part = parts_.pictures[i];
+    const auto* const source = from.at<std::uint8_t>(block_.observation[part.field]);
+    std::memcpy(item.image(i, call).data(), source, static_cast<std::size_t>(layout_.rows * part.bytes));
+  }
+}
+
+void TrajectoryWriter::transition(TrajectoryView item, std::int64_t call, const BlockView& from, BlockHistory& history) const {
+  const auto n = static_cast<std::size_t>(layout_.rows), K = static_cast<std::size_t>(layout_.chunk);
+  copy(constant(from.reward()), item.reward(call));
+  copy(constant(from.terminated()), item.terminated(call));
+  copy(constant(from.truncated()), item.truncated(call));
+  copy(constant(from.valid()), item.valid(call));
+  copy(constant(from.success()), item.success(call));
+  copy(constant(from.executed()), item.executed(call));
+  copy(constant(from.done()), item.done(call));
+  copy(constant(from.lost()), item.lost(call));
+  std::vector<float> counted;
+  counted.reserve(n);
+  for (std::size_t row = 0; row < n; ++row) {
+    double& discounted = history.discounted[row];
+    double& total = history.episode_return[row];
+    if (!per_action_) discounted *= gamma_;
+    for (std::size_t k = 0; k < K; ++k) {
+      const std::size_t cell = row * K + k;
+      if (from.valid()[cell] == 0) continue;
+      if (per_action_) discounted *= gamma_;
+      discounted += from.reward()[cell];
+      total += from.reward()[cell];
+      const bool success = from.success()[cell] != 0;
+      history.success[row] = static_cast<std::uint8_t>((history.success[row] & 1) | (success ? 3 : 0));
+    }
+    const bool is_lost = from.lost()[row] != 0, is_done = from.done()[row] != 0;
+    item.head().env_steps += from.executed()[row];
+    if (from.executed()[row] > 0 && !is_lost) counted.push_back(static_cast<float>(discounted));
+    if (!is_done) continue;
+    if (!is_lost) {
+      item.ended(call)[row] = 1;
+      item.episode_return(call)[row] = from.episode_return()[row];
+      item.episode_length(call)[row] = from.episode_length()[row];
+      item.episode_success(call)[row] = from.episode_success()[row];
+    }
+    history.finished[row] = ends_with_item_ ? 1 : 0;
+    history.success[row] = 0;
+    discounted = total = 0;
+  }
+  if (layout_.returned.is_present()) history.returned.add(counted);
+}
+
+void TrajectoryWriter::finals(TrajectoryView item, std::int64_t call, const BlockView& from, const StateScale& scale,
+                              FinalRows& finals) const {
+  const std::int64_t D = layout_.state_dim;
+  finals.rows.clear();
+  for (std::int64_t row = 0; row < layout_.rows; ++row) {
+    const auto index = static_cast<std::size_t>(row);
+    if (from.done()[index] != 0 && from.lost()[index] == 0) finals.rows.push_back(row);
+  }
+  finals.state.resize(finals.rows.size() * static_cast<std::size_t>(D));
+  finals.images.resize(parts_.pictures.size());
+  if (finals.rows.empty()) return;
+  for (std::size_t i = 0; i < finals.rows.size() && D > 0; ++i) {
+    gather(block_.final_observation, from, finals.rows[i], finals.state.data() + i * static_cast<std::size_t>(D));
+  }
+  scale.apply(finals.state);
+  const bool keep = layout_.final_state.is_present() || !layout_.final_images.empty();
+  for (std::size_t i = 0; i < finals.rows.size() && keep && D > 0; ++i) {
+    std::copy_n(finals.state.data() + i * static_cast<std::size_t>(D), D, item.final_state(call).data() + finals.rows[i] * D);
+  }
+  for (std::size_t p = 0; p < parts_.pictures.size(); ++p) {
+    const auto bytes = static_cast<std::size_t>(parts_.pictures[p].bytes);
+    finals.images[p].resize(finals.rows.size() * bytes);
+    for (std::size_t i = 0; i < finals.rows.size(); ++i) {
+      const auto row = static_cast<std::size_t>(finals.rows[i]);
+      const auto* const source = from.at<std::uint8_t>(block_.final_observation[parts_.pictures[p].field]) + row * bytes;
+      std::memcpy(finals.images[p].data() + i * bytes, source, bytes);
+      if (keep) std::memcpy(item.final_image(p, call).data() + row * bytes, source, bytes);
+    }
+  }
+}
+
+void TrajectoryWriter::finish(TrajectoryView item, const BlockView& from, BlockHistory& history) const {
+  const std::int64_t last = layout_.calls - 1;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(layout_.rows) && ends_with_item_; ++row) {
+    if (history.finished[row] != 0 || from.step()[row] == 0) continue;
+    item.ended(last)[row] = 1;
+    item.episode_return(last)[row] = history.episode_return[row];
+    item.episode_length(last)[row] = from.step()[row];
+    item.episode_success(last)[row] = history.success[row];
+  }
+  if (layout_.observed.is_present()) copy(history.observed.numbers(), item.observed());
+  if (layout_.returned.is_present()) copy(history.returned.numbers(), item.returned());
+  TrajectoryHead& head = item.head();
+  for (const std::int64_t version : item.all<std::int64_t>(layout_.version)) {
+    if (version < 0) continue;
+    head.min_version = head.min_version < 0 ? version : std::min(head.min_version, version);
+    head.max_version = std::max(head.max_version, version);
+  }
+}
+
+}  // namespace troupe
