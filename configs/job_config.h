@@ -4,9 +4,13 @@
 #include <string>
 
 #include "base/result.h"
+#include "configs/algorithm_config.h"
 #include "configs/cluster_config.h"
 #include "configs/data_config.h"
+#include "configs/env_config.h"
 #include "configs/model_config.h"
+#include "configs/policy_config.h"
+#include "configs/rollout_config.h"
 #include "configs/train_config.h"
 
 namespace troupe {
@@ -20,7 +24,7 @@ struct JobSection {
 
   template <class V> static void describe(V& v) {
     v.field("name", &JobSection::name, "run directories are run_root/name/ID; [a-z0-9][a-z0-9._-]*");
-    v.choice("kind", &JobSection::kind, "sft: supervised fine-tuning", {"sft"});
+    v.choice("kind", &JobSection::kind, "sft: supervised fine-tuning; rl: reinforcement learning in simulators", {"sft", "rl"});
     v.field("seed", &JobSection::seed, "keys noise, timesteps, augmentation, order and initial values", "", 0, 1LL << 53);
     v.field("run_root", &JobSection::run_root, "folder that holds run directories");
   }
@@ -33,6 +37,10 @@ struct JobConfig {
   ClusterConfig cluster;
   ModelConfig model;
   DataConfig data;
+  EnvConfig env;
+  RolloutConfig rollout;
+  AlgorithmConfig algorithm;
+  PolicyConfig policy;
   TrainingConfig training;
   ParallelismConfig parallelism;
   PrecisionConfig precision;
@@ -49,6 +57,10 @@ struct JobConfig {
     v.group("cluster", &JobConfig::cluster, "nodes, placement, supervision");
     v.group("model", &JobConfig::model, "DreamZero's DiT, encoders and codec");
     v.group("data", &JobConfig::data, "dataset, window, image chain");
+    v.group("env", &JobConfig::env, "kind rl: simulators");
+    v.group("rollout", &JobConfig::rollout, "kind rl: collecting experience");
+    v.group("algorithm", &JobConfig::algorithm, "kind rl: advantages, losses, updates");
+    v.group("policy", &JobConfig::policy, "kind rl: the network that acts");
     v.group("training", &JobConfig::training, "steps and batch sizes");
     v.group("parallelism", &JobConfig::parallelism, "sharding");
     v.group("precision", &JobConfig::precision, "number formats");

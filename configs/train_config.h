@@ -15,8 +15,8 @@ struct TrainingConfig {
   double step_timeout_s = 120;
 
   template <class V> static void describe(V& v) {
-    v.field("steps", &TrainingConfig::steps, "optimizer updates of the whole job", "steps", 1, 1LL << 40);
-    v.field("global_batch_size", &TrainingConfig::global_batch_size, "samples per step over all ranks", "samples", 1, 1 << 24);
+    v.field("steps", &TrainingConfig::steps, "optimizer updates of the whole job; kind rl: iterations, each a transaction", "steps", 1, 1LL << 40);
+    v.field("global_batch_size", &TrainingConfig::global_batch_size, "samples per step over all ranks; kind rl: samples of one minibatch over all ranks", "samples", 1, 1 << 24);
     v.field("micro_batch_size", &TrainingConfig::micro_batch_size, "samples per rank and forward pass", "samples", 1, 1 << 20);
     v.field("clip_grad_norm", &TrainingConfig::clip_grad_norm, "global gradient norm limit; 0 switches clipping off", "", 0, 1e12);
     v.field("step_timeout_s", &TrainingConfig::step_timeout_s, "longest wait for a batch or a collective before the step is given up", "seconds", 1, 86400);
@@ -103,14 +103,20 @@ struct CheckpointConfig {
   }
 };
 
-/// Held-out loss at fixed noise and timesteps.
+/// Held-out loss at fixed noise and timesteps; in reinforcement learning, episodes of the deterministic policy.
 struct EvalConfig {
   std::int64_t every = 0;
   std::int64_t max_samples = 8;
+  std::int64_t episodes = 100;
+  std::int64_t seed = 1'000'000;
+  std::int64_t videos = 4;
 
   template <class V> static void describe(V& v) {
-    v.field("every", &EvalConfig::every, "steps between evaluations; 0: none", "steps", 0, 1LL << 40);
-    v.field("max_samples", &EvalConfig::max_samples, "held-out windows evaluated, spread evenly over data.eval_episodes", "samples", 1, 1 << 20);
+    v.field("every", &EvalConfig::every, "steps between evaluations; 0: none (kind rl: only after the last step)", "steps", 0, 1LL << 40);
+    v.field("max_samples", &EvalConfig::max_samples, "kind sft: held-out windows evaluated, spread evenly over data.eval_episodes", "samples", 1, 1 << 20);
+    v.field("episodes", &EvalConfig::episodes, "kind rl: episodes of one evaluation, each of its own seed", "episodes", 1, 1 << 24);
+    v.field("seed", &EvalConfig::seed, "kind rl: seed of the first evaluation episode; the others count up", "", 0, 1LL << 53);
+    v.field("videos", &EvalConfig::videos, "kind rl: videos of failures that the last evaluation writes, where the environment can be drawn", "count", 0, 10000);
   }
 };
 

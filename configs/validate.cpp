@@ -15,7 +15,7 @@ namespace troupe {
 namespace {
 
 const std::vector<std::string>& known_roles() {
-  static const std::vector<std::string> roles = {"learner", "decoder", "encoder", "checkpointer"};
+  static const std::vector<std::string> roles = {"learner", "decoder", "encoder", "env", "rollout", "checkpointer"};
   return roles;
 }
 
@@ -25,7 +25,7 @@ bool is_role(const std::string& name) {
 
 std::string role_error(const std::string& name) {
   if (name == "actor") return "RLinf's 'actor' is called 'learner' here; write 'learner'";
-  return fmt::format("'{}' is not a role; roles are learner, decoder, encoder, checkpointer", name);
+  return fmt::format("'{}' is not a role; roles are learner, decoder, encoder, env, rollout, checkpointer", name);
 }
 
 std::vector<std::string> split_roles(const std::string& key) {
@@ -106,7 +106,7 @@ void validate_training(const JobConfig& job, Rules& rules) {
                 "0 ranks cannot hold the parameters; write -1 for all learner ranks");
   const auto holds_out = [](const DataSetConfig& set) { return !set.eval_episodes.empty(); };
   const auto& sets = job.data.sets;
-  rules.require(job.eval.every == 0 || !job.data.eval_episodes.empty() || std::any_of(sets.begin(), sets.end(), holds_out), "eval.every",
+  rules.require(job.job.kind == "rl" || job.eval.every == 0 || !job.data.eval_episodes.empty() || std::any_of(sets.begin(), sets.end(), holds_out), "eval.every",
                 "evaluation needs held-out episodes; name them in data.eval_episodes or set eval.every to 0",
                 {"data.eval_episodes"});
   const auto& sinks = job.metrics.sinks;
@@ -145,8 +145,8 @@ void validate_cluster(const ClusterConfig& cluster, Rules& rules) {
   for (const auto& [role, elastic] : cluster.elastic) {
     const std::string path = "cluster.elastic." + role;
     rules.require(is_role(role), path, role_error(role));
-    rules.require(!is_role(role) || role == "decoder" || role == "encoder", path,
-                  fmt::format("{} has a fixed size; only decoder and encoder are elastic", role));
+    rules.require(!is_role(role) || (role != "learner" && role != "checkpointer"), path,
+                  fmt::format("{} has a fixed size; decoder, encoder, env and rollout are elastic", role));
     rules.require(elastic.min <= elastic.max, path + ".min",
                   fmt::format("{} is above max {}", elastic.min, elastic.max));
   }
@@ -162,10 +162,14 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
                 fmt::format("'{}' is not a name; it must match {}", job.job.name, kNamePattern));
   rules.require(!job.job.run_root.empty(), "job.run_root", "is empty; name the folder that holds run directories");
   validate_cluster(job.cluster, rules);
-  validate_model(job.model, rules);
-  validate_data(job.data, rules);
-  validate_window(job.data, job.model, rules);
-  validate_features(job.data, rules);
+  if (job.job.kind == "rl") {
+    validate_rl(job, rules);
+  } else {
+    validate_model(job.model, rules);
+    validate_data(job.data, rules);
+    validate_window(job.data, job.model, rules);
+    validate_features(job.data, rules);
+  }
   validate_training(job, rules);
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "placement/feeder.h"
+#include "placement/roles.h"
 #include "placement/format.h"
 #include "placement/seats.h"
 
@@ -94,7 +94,7 @@ std::vector<std::string> cpu_problems(const Plan& plan) {
     std::int64_t feeders = 0;
     std::string role;
     for (const PlannedActor& a : plan.actors) {
-      if (!is_feeder(a.role) || a.node != static_cast<std::int64_t>(n)) continue;
+      if (!is_elastic(a.role) || a.node != static_cast<std::int64_t>(n)) continue;
       role = a.role;
       ++feeders;
     }

@@ -6,8 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "placement/feeder.h"
+#include "placement/roles.h"
 #include "placement/format.h"
+#include "placement/rl_shape.h"
 
 namespace troupe {
 
@@ -67,36 +68,38 @@ void check_learners(const ClusterSnapshot& cluster, const std::vector<Seat>& lea
 }
 
 void check_pool_size(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
-  const std::string feeder = feeder_role(job);
+  const std::vector<std::string> elastic = elastic_roles(job);
   for (const auto& [pool, bounds] : job.cluster.elastic) {
-    if (is_feeder(pool) && pool != feeder) continue;
-    if (pool != feeder) {
+    if (is_other_feeder(pool, job)) continue;
+    if (std::find(elastic.begin(), elastic.end(), pool) == elastic.end()) {
       reasons.push_back(fmt::format("cluster.elastic.{}: {} is not an elastic pool; elastic pools: {}.{}", pool, pool,
-                                    feeder, did_you_mean(pool, {feeder})));
+                                    join_names(elastic), did_you_mean(pool, elastic)));
       continue;
     }
-    const auto size = static_cast<std::int64_t>(seats.at(feeder).size());
+    const auto size = static_cast<std::int64_t>(seats.at(pool).size());
     if (bounds.min > bounds.max) {
-      reasons.push_back(fmt::format("cluster.elastic.{}: min {} is above max {}", feeder, bounds.min, bounds.max));
+      reasons.push_back(fmt::format("cluster.elastic.{}: min {} is above max {}", pool, bounds.min, bounds.max));
     } else if (size < bounds.min || size > bounds.max) {
       reasons.push_back(
-          fmt::format("placement starts {} {}s; cluster.elastic.{} allows {} to {}. Nearest: {} {}s", size, feeder,
-                      feeder, bounds.min, bounds.max, std::clamp(size, bounds.min, bounds.max), feeder));
+          fmt::format("placement starts {} {}s; cluster.elastic.{} allows {} to {}. Nearest: {} {}s", size, pool,
+                      pool, bounds.min, bounds.max, std::clamp(size, bounds.min, bounds.max), pool));
     }
   }
 }
 
-// Encoders compute on cores; a device that they were given would idle.
-void check_encoders(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
-  if (feeder_role(job) != "encoder") return;
-  const auto& encoders = seats.at("encoder");
-  for (std::size_t p = 0; p < encoders.size(); ++p) {
-    if (encoders[p].devices.empty()) continue;
-    reasons.push_back(
-        fmt::format("encoder/{} is given device {} of node {}; encoders of this build compute on cores. Place encoders with "
-                    "node_group: node",
-                    p, encoders[p].devices.front(), encoders[p].node));
-    return;
+// Encoders, simulators and rollout workers compute on cores; a device that they were given would idle.
+void check_idle_devices(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
+  for (const std::string& role : elastic_roles(job)) {
+    if (role == "decoder") continue;
+    const auto& mine = seats.at(role);
+    for (std::size_t p = 0; p < mine.size(); ++p) {
+      if (mine[p].devices.empty()) continue;
+      reasons.push_back(
+          fmt::format("{}/{} is given device {} of node {}; {}s of this build compute on cores. Place {}s with "
+                      "node_group: node",
+                      role, p, mine[p].devices.front(), mine[p].node, role, role));
+      return;
+    }
   }
 }
 
@@ -112,7 +115,7 @@ std::int64_t largest_divisor_up_to(std::int64_t value, std::int64_t limit) {
 void check_seats(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats,
                  std::vector<std::string>& reasons) {
   check_devices(job, seats, reasons);
-  check_encoders(job, seats, reasons);
+  check_idle_devices(job, seats, reasons);
   check_learners(cluster, seats.at("learner"), reasons);
   if (seats.at("checkpointer").size() != 1) {
     reasons.push_back(fmt::format(
@@ -130,7 +133,7 @@ std::string isolation_of(const JobConfig& job, const std::string& role) {
 void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
   const std::vector<std::string> known = planned_roles(job);
   for (const auto& [role, value] : job.cluster.isolation) {
-    if (is_feeder(role) && role != feeder_role(job)) continue;
+    if (is_other_feeder(role, job)) continue;
     if (std::find(known.begin(), known.end(), role) == known.end()) {
       reasons.push_back(fmt::format("cluster.isolation: unknown role '{}'; roles: {}.{}", role, join_names(known),
                                     did_you_mean(role, known)));
@@ -157,7 +160,31 @@ void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::
   }
 }
 
+namespace {
+
+// Positions are trajectory items, and every rank trains whole blocks.
+BatchPlan plan_rl_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::string>& reasons) {
+  const RlShape shape = rl_shape(job);
+  const BatchPlan batch{.global = shape.items_per_step(), .micro = 1, .data_ranks = ranks,
+                        .accumulation = shape.items_per_step() / std::max<std::int64_t>(1, ranks)};
+  const std::int64_t minibatch = job.training.global_batch_size, pass = job.training.micro_batch_size * ranks;
+  if (shape.blocks % ranks != 0) {
+    reasons.push_back(fmt::format("env.blocks {} cannot be split over {} learner ranks\n      fix: env.blocks={}", shape.blocks, ranks,
+                                  (shape.blocks + ranks - 1) / ranks * ranks));
+  }
+  if (minibatch % pass != 0) {
+    reasons.push_back(
+        fmt::format("training.global_batch_size {} is not a multiple of micro_batch_size {} x {} data ranks = {}\n"
+                    "      fix: training.global_batch_size={}",
+                    minibatch, job.training.micro_batch_size, ranks, pass, (minibatch + pass - 1) / pass * pass));
+  }
+  return batch;
+}
+
+}  // namespace
+
 BatchPlan plan_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::string>& reasons) {
+  if (job.job.kind == "rl") return plan_rl_batch(job, ranks, reasons);
   const std::int64_t global = job.training.global_batch_size, micro = job.training.micro_batch_size;
   const std::int64_t pass = micro * ranks;
   BatchPlan batch{.global = global, .micro = micro, .data_ranks = ranks, .accumulation = global / pass};

@@ -21,7 +21,9 @@ std::int64_t padded_numel(const std::vector<std::int64_t>& numels, std::int64_t 
 
 /// Slots of one rank's feed: micro_batch_size * (accumulation + prefetch_batches), so that a whole step stays
 /// resident until it commits while `prefetch_batches` micro-batches are on their way, plus this rank's share
-/// ceil(eval.max_samples / ranks) of the held-out windows when evaluation is on.
+/// ceil(eval.max_samples / ranks) of the held-out windows when evaluation is on. Reinforcement learning: this rank's
+/// blocks of one round, of as many rounds more as rollouts may be
+/// ahead (rollout.staleness), and of one more that a group before may still hold.
 std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 
 /// Bytes of one learner rank (learner.md 4.11), n and z = shard elements of trained and of frozen units = sum over them

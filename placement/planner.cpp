@@ -7,7 +7,7 @@
 
 #include "placement/capacity.h"
 #include "placement/checks.h"
-#include "placement/feeder.h"
+#include "placement/roles.h"
 #include "placement/format.h"
 #include "placement/memory_model.h"
 #include "placement/seats.h"
@@ -39,13 +39,17 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
     if (a.role == "learner") {
       a.memory_bytes = devices ? table.arena_bytes() : table.total();
       if (a.node != checkpointer_node) ++remote_ranks;
-    } else if (is_feeder(a.role)) {
+    } else if (is_elastic(a.role)) {
       a.memory_bytes = cost.decoder_bytes;
     } else {
       // Shards of ranks on other nodes arrive over the network and are staged here.
       a.memory_bytes = kCheckpointerBytes + remote_ranks * table.snapshot_bytes;
     }
   }
+}
+
+std::int64_t on_node(const std::vector<Seat>& seats, std::int64_t node) {
+  return std::count_if(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.node == node; });
 }
 
 std::vector<PlannedActor> make_actors(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats) {
@@ -62,7 +66,7 @@ std::vector<PlannedActor> make_actors(const ClusterSnapshot& cluster, const JobC
                          .process_rank = static_cast<std::int64_t>(p),
                          .node = mine[p].node,
                          .devices = mine[p].devices,
-                         .cpus = kFeederCpus,
+                         .cpus = elastic_cpus(node, role, on_node(mine, mine[p].node)),
                          .isolation = isolation_of(job, role),
                          .memory_bytes = 0};
       if (role == "learner") actor.cpus = learner_cpus(node, ranks[n]);
@@ -153,6 +157,7 @@ ClusterSnapshot select_nodes(const ClusterSnapshot& cluster, const JobConfig& jo
 
 // What the job says of the feeder that it does not have.
 void warn_of_unused_feeder(const JobConfig& job, Plan& plan) {
+  if (job.job.kind != "sft") return;
   const std::string used = feeder_role(job), unused = used == "decoder" ? "encoder" : "decoder";
   const ClusterConfig& cluster = job.cluster;
   const bool named = cluster.elastic.count(unused) != 0 || cluster.isolation.count(unused) != 0 ||
@@ -200,7 +205,9 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.feed_slots = feed_slots(job, plan.batch);
   plan.sample_bytes = cost.sample_bytes;
   plan.decoder_memory_bytes = cost.decoder_bytes;
-  plan.streams = plan_streams(plan.actors, plan.feed_slots, cost.sample_bytes, plan.learner_memory.snapshot_bytes);
+  plan.block_slots = job.job.kind == "rl" ? block_slots(job) : 0;
+  plan.block_bytes = cost.block_bytes;
+  plan.streams = plan_streams(job, plan.actors, stream_sizes(job, plan));
   check_capacity(job, cost, plan, reasons);
   if (!reasons.empty()) return Infeasible{std::move(reasons)};
   add_warnings(job, seats, plan);

@@ -67,6 +67,10 @@ json content(const Plan& plan) {
       {"streams", streams},
       {"warnings", plan.warnings}};
   if (plan.frozen_parameters != 0) all["frozen_parameters"] = plan.frozen_parameters;
+  if (plan.block_slots != 0) {
+    all["block_slots"] = plan.block_slots;
+    all["block_bytes"] = plan.block_bytes;
+  }
   return all;
 }
 
@@ -115,6 +119,8 @@ Plan plan_from(const json& j) {
   plan.feed_slots = j.at("feed_slots");
   plan.sample_bytes = j.at("sample_bytes");
   plan.decoder_memory_bytes = j.at("decoder_memory_bytes");
+  plan.block_slots = j.value("block_slots", std::int64_t{0});
+  plan.block_bytes = j.value("block_bytes", std::int64_t{0});
   plan.warnings = j.at("warnings").get<std::vector<std::string>>();
   return plan;
 }

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "placement/capacity.h"
-#include "placement/feeder.h"
+#include "placement/rl_shape.h"
+#include "placement/roles.h"
 #include "placement/format.h"
 #include "placement/memory_model.h"
 #include "placement/render.h"
@@ -137,8 +138,7 @@ std::string learner_block(const Plan& plan, const JobConfig& job) {
   return block("learner", actors, places(plan, actors), fmt::format("states {}", format_bytes(m.shard_bytes)), notes);
 }
 
-std::string feeder_block(const Plan& plan, const JobConfig& job) {
-  const std::string role = feeder_role(job);
+std::string pool_block(const Plan& plan, const JobConfig& job, const std::string& role) {
   const auto actors = actors_of(plan, role);
   if (actors.empty()) return {};
   const auto found = job.cluster.elastic.find(role);
@@ -156,6 +156,20 @@ std::string checkpointer_block(const Plan& plan, const JobConfig& job) {
                {fmt::format("every {} steps, {} = {} on disk, keep {} -> {}", format_grouped(job.checkpoint.interval),
                             saved_note(plan), format_bytes(disk), job.checkpoint.keep,
                             format_bytes(disk * job.checkpoint.keep))});
+}
+
+std::string batch_line(const Plan& plan, const JobConfig& job) {
+  const BatchPlan& b = plan.batch;
+  if (job.job.kind != "rl") {
+    return fmt::format("  {:<13} {} x {} x accum {} = {} samples/step; {} steps = {} samples\n", "batch", b.micro,
+                       b.data_ranks, b.accumulation, format_grouped(b.global), format_grouped(job.training.steps),
+                       format_grouped(job.training.steps * b.global));
+  }
+  const RlShape shape = rl_shape(job);
+  return fmt::format("  {:<13} {} blocks x {} environments x {} control steps x {} = {} environment steps; {} steps = {}\n", "batch",
+                     shape.blocks, shape.rows, shape.calls * shape.exec_steps, shape.rounds_per_step,
+                     format_grouped(shape.env_steps_per_step()), format_grouped(job.training.steps),
+                     format_grouped(job.training.steps * shape.env_steps_per_step()));
 }
 
 std::string role_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }
@@ -195,13 +209,11 @@ std::string node_lines(const Plan& plan) {
 
 std::string to_table(const Plan& plan, const JobConfig& job) {
   std::string text = fmt::format(fmt::runtime(kRow), "actor", "count", "where", "cpus", "memory", "notes");
-  text += learner_block(plan, job) + feeder_block(plan, job) + checkpointer_block(plan, job);
-  const BatchPlan& b = plan.batch;
-  text += fmt::format("  {:<13} {} x {} x accum {} = {} samples/step; {} steps = {} samples\n", "batch", b.micro,
-                      b.data_ranks, b.accumulation, format_grouped(b.global), format_grouped(job.training.steps),
-                      format_grouped(job.training.steps * b.global));
-  text += fmt::format("  {:<13} {} over {} rank{}\n", "collective", plan.collective, b.data_ranks,
-                      b.data_ranks == 1 ? "" : "s");
+  text += learner_block(plan, job);
+  for (const std::string& role : elastic_roles(job)) text += pool_block(plan, job, role);
+  text += checkpointer_block(plan, job) + batch_line(plan, job);
+  text += fmt::format("  {:<13} {} over {} rank{}\n", "collective", plan.collective, plan.batch.data_ranks,
+                      plan.batch.data_ranks == 1 ? "" : "s");
   text += stream_lines(plan) + node_lines(plan);
   for (const std::string& warning : plan.warnings) text += "  warning       " + warning + "\n";
   return text;

@@ -9,7 +9,7 @@
 
 #include "placement/capacity.h"
 #include "placement/checks.h"
-#include "placement/feeder.h"
+#include "placement/roles.h"
 #include "placement/format.h"
 #include "placement/seats.h"
 #include "placement/streams.h"
@@ -25,11 +25,13 @@ std::int64_t pool_size(const Plan& plan, const std::string& role) {
 std::optional<std::string> refuse(const Plan& plan, const ClusterSnapshot& cluster, const JobConfig& job,
                                   const std::string& pool, std::int64_t target) {
   const std::vector<std::string> roles = planned_roles(job);
-  const std::string feeder = feeder_role(job);
+  const std::vector<std::string> elastic = elastic_roles(job);
   if (std::find(roles.begin(), roles.end(), pool) == roles.end()) {
-    return fmt::format("there is no pool '{}'; elastic pools: {}.{}", pool, feeder, did_you_mean(pool, roles));
+    return fmt::format("there is no pool '{}'; elastic pools: {}.{}", pool, join_names(elastic), did_you_mean(pool, roles));
   }
-  if (pool != feeder) return fmt::format("{} is not an elastic pool; elastic pools: {}", pool, feeder);
+  if (std::find(elastic.begin(), elastic.end(), pool) == elastic.end()) {
+    return fmt::format("{} is not an elastic pool; elastic pools: {}", pool, join_names(elastic));
+  }
   const auto found = job.cluster.elastic.find(pool);
   const ElasticConfig bounds = found == job.cluster.elastic.end() ? ElasticConfig{} : found->second;
   if (target < bounds.min) {
@@ -129,9 +131,6 @@ PlannedActor template_actor(const Plan& plan, const JobConfig& job, const std::s
           .memory_bytes = plan.decoder_memory_bytes};
 }
 
-void rebuild_streams(Plan& plan) {
-  plan.streams = plan_streams(plan.actors, plan.feed_slots, plan.sample_bytes, plan.learner_memory.snapshot_bytes);
-}
 
 }  // namespace
 
@@ -150,7 +149,7 @@ std::variant<Plan, Infeasible> scale_pool(const Plan& plan, const ClusterSnapsho
         {fmt::format("{}={} does not fit: no node has {} cpu and {} left after {} actors; nearest: {}={}", pool, target,
                      format_cpus(like.cpus), format_bytes(like.memory_bytes), reached, pool, reached)}};
   }
-  rebuild_streams(next);
+  next.streams = plan_streams(job, next.actors, stream_sizes(job, next));
   std::erase_if(next.warnings, [](const std::string& w) { return w.starts_with("cpus: "); });
   for (std::string& warning : cpu_warnings(next)) next.warnings.push_back(std::move(warning));
   ++next.revision;

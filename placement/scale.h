@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// The plan with `target` actors in an elastic pool: the one of feeder_role(job). Other actors keep their places and sizes.
+/// The plan with `target` actors in an elastic pool: one of elastic_roles(job). Other actors keep their places and sizes.
 ///
 /// Growing adds actors, each on the node with the most free cores that has the memory (ties: lower rank); a node with
 /// devices is not given more actors than cores, a node without may be. Names take the lowest free process ranks, so a

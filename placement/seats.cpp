@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "placement/feeder.h"
+#include "placement/roles.h"
 #include "placement/format.h"
 #include "placement/placement_string.h"
 #include "placement/resources.h"
@@ -15,11 +15,16 @@ namespace troupe {
 
 namespace {
 
-// An encoder holds the frozen encoders, so that one per rank is started where nothing is said; decoders are cheap.
+// How many actors of a pool are started per learner rank where nothing is said. An encoder holds the frozen encoders, a
+// rollout worker the policy; decoders and simulators are cheap. On cores a simulator has threads instead of siblings.
 struct PerRank {
   std::int64_t with_device = 0, without = 0;
 };
-constexpr PerRank kDecoders{3, 2}, kEncoders{1, 1};
+PerRank per_rank_of(const std::string& role) {
+  if (role == "decoder") return {3, 2};
+  if (role == "env") return {4, 1};
+  return {1, 1};
+}
 
 // "learner,decoder: 0-1" is one rule for two roles. Returns role -> rule, without the feeder that the job does not have.
 std::map<std::string, PlacementConfig> split_keys(const JobConfig& job, std::vector<std::string>& reasons) {
@@ -31,7 +36,7 @@ std::map<std::string, PlacementConfig> split_keys(const JobConfig& job, std::vec
       std::string role = key.substr(begin, end - begin);
       role.erase(std::remove(role.begin(), role.end(), ' '), role.end());
       begin = end + 1;
-      if (is_feeder(role) && role != feeder_role(job)) continue;
+      if (is_other_feeder(role, job)) continue;
       if (std::find(known.begin(), known.end(), role) == known.end()) {
         reasons.push_back(fmt::format("cluster.component_placement: unknown role '{}'; roles of a {} job: {}.{}", role,
                                       job.job.kind, join_names(known), did_you_mean(role, known)));
@@ -94,17 +99,15 @@ std::vector<Seat> default_learners(const ClusterSnapshot& cluster) {
   return seats;
 }
 
-// Three decoders per device, two per CPU rank, or one encoder, as far as free cores go; at least elastic min (or one) and
-// at most elastic max.
-std::vector<Seat> default_feeders(const ClusterSnapshot& cluster, const JobConfig& job, const Seats& seats) {
-  const std::string role = feeder_role(job);
-  const PerRank per_rank = role == "encoder" ? kEncoders : kDecoders;
+// As many per rank as per_rank_of says and free cores go; at least elastic min (or one) and at most elastic max.
+std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role, const Seats& seats) {
+  const PerRank per_rank = per_rank_of(role);
   const auto bounds = job.cluster.elastic.find(role);
   const ElasticConfig elastic = bounds == job.cluster.elastic.end() ? ElasticConfig{} : bounds->second;
   std::vector<std::int64_t> ranks(cluster.nodes.size()), checkpointers(cluster.nodes.size());
   for (const Seat& seat : seats.at("learner")) ++ranks[static_cast<std::size_t>(seat.node)];
   for (const Seat& seat : seats.at("checkpointer")) ++checkpointers[static_cast<std::size_t>(seat.node)];
-  std::vector<Seat> feeders;
+  std::vector<Seat> pool;
   for (std::size_t n = 0; n < cluster.nodes.size(); ++n) {
     if (ranks[n] == 0) continue;
     const NodeSnapshot& node = cluster.nodes[n];
@@ -112,25 +115,36 @@ std::vector<Seat> default_feeders(const ClusterSnapshot& cluster, const JobConfi
                          checkpointer_cpus(node) * static_cast<double>(checkpointers[n]);
     const auto free = static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / kFeederCpus));
     const std::int64_t wanted = ranks[n] * (node.devices.empty() ? per_rank.without : per_rank.with_device);
-    for (std::int64_t i = 0; i < std::min(free, wanted); ++i) feeders.push_back({static_cast<std::int64_t>(n), {}});
+    for (std::int64_t i = 0; i < std::min(free, wanted); ++i) pool.push_back({static_cast<std::int64_t>(n), {}});
   }
   const auto least = static_cast<std::size_t>(std::max<std::int64_t>(1, elastic.min));
   const std::int64_t home = seats.at("learner").front().node;
-  while (feeders.size() < least) feeders.push_back({home, {}});
+  while (pool.size() < least) pool.push_back({home, {}});
   const auto most = static_cast<std::size_t>(std::max(elastic.max, elastic.min));
-  if (feeders.size() > std::max(most, least)) feeders.resize(std::max(most, least));
-  return feeders;
+  if (pool.size() > std::max(most, least)) pool.resize(std::max(most, least));
+  return pool;
 }
 
 }  // namespace
 
-std::vector<std::string> planned_roles(const JobConfig& job) { return {"learner", feeder_role(job), "checkpointer"}; }
+std::vector<std::string> planned_roles(const JobConfig& job) {
+  std::vector<std::string> roles = {"learner"};
+  for (std::string& role : elastic_roles(job)) roles.push_back(std::move(role));
+  roles.emplace_back("checkpointer");
+  return roles;
+}
 
 double usable_cpus(const NodeSnapshot& node) { return static_cast<double>(node.cpus) - (node.cpus >= 8 ? 1.0 : 0.25); }
 
 double learner_cpus(const NodeSnapshot& node, std::int64_t ranks_on_node) {
   const std::int64_t share = node.cpus / 2 / std::max<std::int64_t>(1, ranks_on_node);
   return static_cast<double>(std::clamp<std::int64_t>(share, 1, node.devices.empty() ? share + 1 : 2));
+}
+
+double elastic_cpus(const NodeSnapshot& node, const std::string& role, std::int64_t actors_on_node) {
+  if (role != "env") return kFeederCpus;
+  const std::int64_t share = node.cpus / std::max<std::int64_t>(1, actors_on_node);
+  return static_cast<double>(node.devices.empty() ? std::max<std::int64_t>(1, share) : 1);
 }
 
 double checkpointer_cpus(const NodeSnapshot& node) { return node.cpus >= 16 ? 2 : 1; }
@@ -142,8 +156,9 @@ Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::v
   if (seats.count("learner") == 0) seats["learner"] = default_learners(cluster);
   if (seats.count("checkpointer") == 0) seats["checkpointer"] = {Seat{}};
   if (!reasons.empty()) return seats;
-  const std::string feeder = feeder_role(job);
-  if (seats.count(feeder) == 0) seats[feeder] = default_feeders(cluster, job, seats);
+  for (const std::string& role : elastic_roles(job)) {
+    if (seats.count(role) == 0) seats[role] = default_pool(cluster, job, role, seats);
+  }
   return seats;
 }
 

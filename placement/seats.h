@@ -19,20 +19,23 @@ struct Seat {
 /// Seats of every role by process rank.
 using Seats = std::map<std::string, std::vector<Seat>>;
 
-/// The roles of a supervised fine-tuning job, in the order of the plan: learner, feeder_role(job), checkpointer.
+/// The roles of a job, in the order of the plan: learner, elastic_roles(job), checkpointer.
 std::vector<std::string> planned_roles(const JobConfig& job);
 
 /// Resolves `cluster.component_placement` and fills in roles it leaves out: learners on every device, or one per node
-/// where no node has any; decoders or encoders beside the learners (default_feeders); one checkpointer on node 0. Every
+/// where no node has any; elastic pools beside the learners; one checkpointer on node 0. Every
 /// failure appends one sentence to `reasons`; the result is complete only when none was added.
 Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::vector<std::string>& reasons);
 
 /// Cores of one learner rank: 2 beside a device (1 on small nodes); without devices, half of the node's cores shared
 /// by its ranks, at least 1. Independent of the feeders, so that scaling a pool never changes a learner's threads.
 double learner_cpus(const NodeSnapshot& node, std::int64_t ranks_on_node);
+/// Cores of one actor of an elastic pool: 1, but a simulator beside no device steps its environments on all of the node's
+/// cores, shared by the simulators there: in turn with the learner, who waits meanwhile.
+double elastic_cpus(const NodeSnapshot& node, const std::string& role, std::int64_t actors_on_node);
 /// 2 on nodes of 16 cores and more, else 1.
 double checkpointer_cpus(const NodeSnapshot& node);
-/// Of one decoder or encoder: its work is serial.
+/// Of one decoder, encoder or rollout worker: its work is serial.
 inline constexpr double kFeederCpus = 1;
 
 /// Cores that actors may use: all but 1 for the node agent, 0.25 below 8 cores.

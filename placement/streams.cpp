@@ -1,10 +1,14 @@
 #include "placement/streams.h"
 
-#include "placement/feeder.h"
+#include "placement/rl_shape.h"
+#include "placement/roles.h"
 
 namespace troupe {
 
 namespace {
+
+// Of one rank's buckets at a rollout worker: one is filled while another is taken.
+constexpr std::int64_t kWeightSlots = 2;
 
 const char* transport_between(const PlannedActor& a, const PlannedActor& b) {
   if (a.node != b.node) return "zmq";
@@ -13,15 +17,27 @@ const char* transport_between(const PlannedActor& a, const PlannedActor& b) {
 
 }  // namespace
 
-std::vector<PlannedStream> plan_streams(const std::vector<PlannedActor>& actors, std::int64_t feed_slots,
-                                        std::int64_t sample_bytes, std::int64_t snapshot_bytes) {
+std::int64_t block_slots(const JobConfig& job) { return 2 * rl_shape(job).blocks; }
+
+StreamSizes stream_sizes(const JobConfig& job, const Plan& plan) {
+  return {.feed = {plan.feed_slots, plan.sample_bytes},
+          .blocks = {plan.block_slots, plan.block_bytes},
+          .weights = {kWeightSlots, job.rollout.bucket_bytes},
+          .snapshot_bytes = plan.learner_memory.snapshot_bytes};
+}
+
+std::vector<PlannedStream> plan_streams(const JobConfig& job, const std::vector<PlannedActor>& actors, const StreamSizes& sizes) {
   std::vector<PlannedStream> streams;
+  const std::vector<Flow> all = flows(job);
   for (const PlannedActor& from : actors) {
     for (const PlannedActor& to : actors) {
-      if (is_feeder(from.role) && to.role == "learner") {
-        streams.push_back({from.name, to.name, transport_between(from, to), feed_slots, sample_bytes});
-      } else if (from.role == "learner" && to.role == "checkpointer") {
-        streams.push_back({from.name, to.name, transport_between(from, to), 1, snapshot_bytes});
+      for (const Flow& flow : all) {
+        if (flow.producer != from.role || flow.consumer != to.role) continue;
+        const StreamSize size = flow.weights ? sizes.weights : flow.consumer == "learner" ? sizes.feed : sizes.blocks;
+        streams.push_back({from.name, to.name, transport_between(from, to), size.slots, size.slot_bytes});
+      }
+      if (from.role == "learner" && to.role == "checkpointer") {
+        streams.push_back({from.name, to.name, transport_between(from, to), 1, sizes.snapshot_bytes});
       }
     }
   }

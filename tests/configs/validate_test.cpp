@@ -47,8 +47,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Broken{
             "Role",
-            {"cluster.component_placement.rollout=0"},
-            "cluster.component_placement.rollout: 'rollout' is not a role; roles are learner, decoder, encoder, checkpointer"},
+            {"cluster.component_placement.simulator=0"},
+            "cluster.component_placement.simulator: 'simulator' is not a role; roles are learner, decoder, encoder, env, rollout, checkpointer"},
         Broken{"Actor",
                {"cluster.component_placement.actor=0"},
                "RLinf's 'actor' is called 'learner' here; write 'learner'"},
@@ -72,10 +72,10 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"GroupRanks",
                {"cluster.node_groups=[{label: a, node_ranks: 0-1}]"},
                "node rank 1 does not exist; cluster.num_nodes is 1"},
-        Broken{"IsolationRole", {"cluster.isolation.env=thread"}, "cluster.isolation.env: 'env' is not a role"},
+        Broken{"IsolationRole", {"cluster.isolation.simulator=thread"}, "cluster.isolation.simulator: 'simulator' is not a role"},
         Broken{"ElasticRole",
                {"cluster.elastic.learner={max: 4}"},
-               "cluster.elastic.learner: learner has a fixed size; only decoder and encoder are elastic"},
+               "cluster.elastic.learner: learner has a fixed size; decoder, encoder, env and rollout are elastic"},
         Broken{"CacheOfRandomPictures",
                {"data.features.cache=features"},
                "data.features.keep: all keeps latents and image features, and training draws other pixels each time"},

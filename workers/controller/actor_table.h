@@ -29,7 +29,7 @@ struct ActorRecord {
   std::int64_t incarnation = -1;   ///< of the newest Spawn; -1: never spawned
   std::int64_t restarts = 0;
   std::int64_t pid = 0;
-  std::vector<std::string> channels;
+  std::vector<std::string> channels, weights;   ///< what ActorUp said
   bool removing = false;           ///< scaled away: its exit ends the row
   std::optional<std::chrono::steady_clock::time_point> restart_at;
   std::chrono::steady_clock::time_point since{};

@@ -24,10 +24,11 @@ void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint
                                         const std::set<std::int64_t>& void_positions, TimePoint now) {
   if (snapshot.fence != fence) return;
   if (!pending_ || pending_->step != snapshot.step || pending_->fence != fence) {
-    pending_ = Pending{.step = snapshot.step, .fence = fence, .handles = {}, .retry_at = {}, .void_positions = {}};
+    pending_ = Pending{.step = snapshot.step, .fence = fence, .handles = {}, .retry_at = {}, .void_positions = {}, .trainer_state = {}};
   }
   pending_->handles[snapshot.rank] = snapshot.handle;
   pending_->updates = snapshot.updates;
+  if (snapshot.rank == 0) pending_->trainer_state = snapshot.trainer_state;
   pending_->void_positions.assign(void_positions.begin(), void_positions.end());
   if (static_cast<std::int64_t>(pending_->handles.size()) == options_.world && checkpointer_up) begin(now);
 }
@@ -38,7 +39,8 @@ void CheckpointCoordinator::begin(TimePoint now) {
   p.retry_at.reset();
   p.begun = now;
   ++p.attempts;
-  CheckpointBegin message{.step = p.step, .fence = p.fence, .snapshots = {}, .directory = {}, .updates = p.updates, .void_positions = p.void_positions};
+  CheckpointBegin message{.step = p.step, .fence = p.fence, .snapshots = {}, .directory = {}, .updates = p.updates, .void_positions = p.void_positions,
+                          .trainer_state = p.trainer_state};
   message.directory = run_.checkpoints() + "/" + checkpoint_tmp_name(p.step, p.fence);
   for (const auto& [rank, handle] : p.handles) message.snapshots.push_back(handle);
   effects_.send("checkpointer/0", message);

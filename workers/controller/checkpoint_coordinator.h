@@ -67,6 +67,7 @@ class CheckpointCoordinator {
     TimePoint begun{};
     bool sent = false;
     std::vector<std::int64_t> void_positions;
+    std::string trainer_state;   // of rank 0
   };
   void begin(TimePoint now);
   Result<void> commit(const CheckpointDone& done);

@@ -21,8 +21,8 @@ class ControllerEffects {
   virtual void step(const StepReport& report) = 0;
   /// A held-out evaluation finished.
   virtual void evaluated(const EvalReport& report) = 0;
-  /// Time that a producer of samples was idle because nobody gave it credit, and at work, since it last said so.
-  virtual void producer_times(double idle_seconds, double busy_seconds) = 0;
+  /// Time that an actor of a producing role was idle because nobody gave it credit, and at work, since it last said so.
+  virtual void producer_times(const std::string& role, double idle_seconds, double busy_seconds) = 0;
 };
 
 }  // namespace troupe

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "placement/feeder.h"
+#include "placement/roles.h"
 #include "workers/data/producer_times.h"
 
 namespace troupe {
@@ -84,6 +84,7 @@ void JobController::spawn(ActorRecord& actor, TimePoint now) {
   actor.state = ActorState::starting;
   actor.restart_at.reset();
   actor.channels.clear();
+  actor.weights.clear();
   actor.since = now;
   effects_.send(fmt::format("node/{}", actor.plan.node), with_environment(actor));
 }
@@ -99,13 +100,14 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
   actor->state = ActorState::up;
   actor->pid = m.pid;
   actor->channels = m.channels;
+  actor->weights = m.weights;
   actor->since = now;
   restart_policy_.on_start(m.actor, now);
   if (state_ == JobState::stopping) {
     stop(*actor, kGrace, "the job is ending");
     return;
   }
-  if (is_feeder(actor->plan.role) && fence_ != 0) send_peers(*actor);
+  if (fence_ != 0) introduce(*actor);
   if (actor->plan.role == "checkpointer") checkpoints_.on_checkpointer_up(now);
   if (actor->plan.role == "learner" && fence_ != 0) fruitless_groups_ = 0;   // its restart budget bounds these groups
   if (actor->plan.role == "learner" && actors_.all_up("learner")) form_group(fence_ == 0 ? "start" : "learner restarted", now);
@@ -113,7 +115,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
 
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
-  if (is_feeder_actor(m.actor)) producer_gone(fmt::format("{}#{}", m.actor, m.incarnation));
+  producer_gone(m.actor.substr(0, m.actor.find('/')), fmt::format("{}#{}", m.actor, m.incarnation));
   ActorRecord* actor = actors_.find(m.actor);
   if (!actor || m.incarnation != actor->incarnation || actor->state == ActorState::gone) return;
   const bool was_wanted = state_ != JobState::stopping && !actor->removing;
@@ -164,25 +166,44 @@ void JobController::lose_learner(const ActorRecord& actor, const std::string& wh
   set_state(JobState::recovering, now);
 }
 
-void JobController::producer_gone(const std::string& instance) {
-  for (const ActorRecord* learner : actors_.of_role("learner")) {
-    if (learner->state == ActorState::up) effects_.send(learner->plan.name, Peers{.fence = fence_, .channels = {}, .gone = {instance}});
+void JobController::producer_gone(const std::string& role, const std::string& instance) {
+  for (const Flow& flow : flows(setup_.config)) {
+    if (flow.producer != role) continue;
+    for (const ActorRecord* consumer : actors_.of_role(flow.consumer)) {
+      if (consumer->state == ActorState::up) effects_.send(consumer->plan.name, Peers{.fence = fence_, .channels = {}, .gone = {instance}});
+    }
   }
 }
 
-void JobController::send_peers(const ActorRecord& feeder) {
+void JobController::introduce(const ActorRecord& actor) {
+  bool produces = false;
+  for (const Flow& flow : flows(setup_.config)) {
+    produces |= flow.producer == actor.plan.role;
+    // a learner that comes up forms a group, which tells its producers
+    if (flow.consumer != actor.plan.role || flow.consumer == "learner") continue;
+    for (const ActorRecord* producer : actors_.of_role(flow.producer)) {
+      if (producer->state == ActorState::up) send_peers(*producer);
+    }
+  }
+  if (produces) send_peers(actor);
+}
+
+void JobController::send_peers(const ActorRecord& producer) {
   Peers peers{.fence = fence_, .channels = {}, .gone = {}};
-  for (const ActorRecord* learner : actors_.of_role("learner")) {
-    // The first address is for producers on the learner's node, the one over zmq for those elsewhere.
-    const bool local = learner->plan.node == feeder.plan.node;
-    for (const std::string& address : learner->channels) {
-      if (local == !address.starts_with("zmq:")) {
-        peers.channels.push_back(address);
-        break;
+  for (const Flow& flow : flows(setup_.config)) {
+    if (flow.producer != producer.plan.role) continue;
+    for (const ActorRecord* consumer : actors_.of_role(flow.consumer)) {
+      // The first address is for producers on the consumer's node, the one over zmq for those elsewhere.
+      const bool local = consumer->plan.node == producer.plan.node;
+      for (const std::string& address : flow.weights ? consumer->weights : consumer->channels) {
+        if (local == !address.starts_with("zmq:")) {
+          peers.channels.push_back(address);
+          break;
+        }
       }
     }
   }
-  effects_.send(feeder.plan.name, peers);
+  effects_.send(producer.plan.name, peers);
 }
 
 // ---- the learner group --------------------------------------------------------------------------------------------
@@ -214,8 +235,12 @@ void JobController::form_group(const std::string& reason, TimePoint now) {
                             .resume_step = resume, .checkpoint = checkpoints_.committed_directory(),
                             .timeout_ms = seconds(setup_.config.training.step_timeout_s).count(), .num_eval = setup_.num_eval});
   }
-  for (const ActorRecord* feeder : actors_.of_role(feeder_role(setup_.config))) {
-    if (feeder->state == ActorState::up) send_peers(*feeder);
+  std::set<std::string> told;
+  for (const Flow& flow : flows(setup_.config)) {
+    if (!told.insert(flow.producer).second) continue;
+    for (const ActorRecord* producer : actors_.of_role(flow.producer)) {
+      if (producer->state == ActorState::up) send_peers(*producer);
+    }
   }
   if (state_ != JobState::starting) set_state(JobState::recovering, now);
   state_since_ = now;
@@ -291,7 +316,7 @@ void JobController::on(const std::string& from, const Event& m, TimePoint now) {
     return;
   }
   if (m.kind == kProducerTimes) {
-    if (const auto times = parse_producer_times(m.text)) effects_.producer_times(times->first, times->second);
+    if (const auto times = parse_producer_times(m.text)) effects_.producer_times(from.substr(0, from.find('/')), times->first, times->second);
     return;
   }
   if (m.kind == "stuck_producer") {
@@ -345,7 +370,9 @@ void JobController::fail(const std::string& why, TimePoint now) {
 void JobController::stop_everything(TimePoint now) {
   set_state(JobState::stopping, now);
   // Sources first, then workers, then sinks.
-  for (const std::string& role : {feeder_role(setup_.config), std::string("learner"), std::string("checkpointer")}) {
+  std::vector<std::string> roles = elastic_roles(setup_.config);
+  roles.insert(roles.end(), {"learner", "checkpointer"});
+  for (const std::string& role : roles) {
     for (ActorRecord* actor : actors_.of_role(role)) {
       actor->restart_at.reset();
       if (actor->state == ActorState::planned) actor->state = ActorState::gone;

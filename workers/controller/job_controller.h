@@ -93,8 +93,9 @@ class JobController {
   void form_group(const std::string& reason, TimePoint now);
   void watch_group(TimePoint now);
   bool kill_silent(std::chrono::milliseconds longer_than, TimePoint now);
-  void send_peers(const ActorRecord& feeder);
-  void producer_gone(const std::string& instance);
+  void introduce(const ActorRecord& actor);
+  void send_peers(const ActorRecord& producer);
+  void producer_gone(const std::string& role, const std::string& instance);
   void set_state(JobState state, TimePoint now);
   void fail(const std::string& why, TimePoint now);
   void stop_everything(TimePoint now);

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "placement/feeder.h"
+#include "placement/roles.h"
 #include "placement/render.h"
 #include "placement/scale.h"
 #include "workers/controller/job_controller.h"
@@ -75,12 +75,12 @@ void JobController::node_lost(std::int64_t rank, TimePoint now) {
   }
   for (const std::string& name : lost) {
     ActorRecord& actor = *actors_.find(name);
-    if (!is_feeder(actor.plan.role)) {
+    if (!is_elastic(actor.plan.role)) {
       fail(fmt::format("{} ran on the lost node/{}", name, rank), now);
       return;
     }
     // Its slots are safe: another host's feeder never writes this host's arenas itself.
-    producer_gone(actor.instance());
+    producer_gone(actor.plan.role, actor.instance());
     actor.plan.node = 0;
     effects_.event(Severity::warn, "moved", fmt::format("{} moves to node/0", name));
     if (state_ != JobState::stopping) {

@@ -23,6 +23,7 @@ void RunStatistics::add_step(const StepReport& report) {
   }
   const double seconds = metric("time/step");
   step_seconds_.push_back(seconds);
+  step_samples_.push_back(sample_metric_.empty() ? static_cast<double>(global_batch_) : metric(sample_metric_));
   total_ += seconds;
   stall_ += metric("time/stall");
   compute_ += metric("time/compute");
@@ -65,16 +66,16 @@ RunStatistics::Point RunStatistics::best() const {
 }
 
 double RunStatistics::samples_per_second() const {
-  return total_ > 0 ? static_cast<double>(global_batch_) * static_cast<double>(step_seconds_.size()) / total_ : 0;
+  return total_ > 0 ? std::accumulate(step_samples_.begin(), step_samples_.end(), 0.0) / total_ : 0;
 }
 
 double RunStatistics::samples_per_second_quantile(double q) const {
   if (step_seconds_.empty()) return 0;
-  // A high rate is a short step: the q-quantile of the rate is the (1-q)-quantile of the times.
-  std::vector<double> times = step_seconds_;
-  const auto index = static_cast<std::size_t>((1.0 - q) * static_cast<double>(times.size() - 1) + 0.5);
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(index), times.end());
-  return times[index] > 0 ? static_cast<double>(global_batch_) / times[index] : 0;
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < step_seconds_.size(); ++i) rates.push_back(step_seconds_[i] > 0 ? step_samples_[i] / step_seconds_[i] : 0);
+  const auto index = static_cast<std::size_t>(q * static_cast<double>(rates.size() - 1) + 0.5);
+  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(index), rates.end());
+  return rates[index];
 }
 
 double RunStatistics::share(double part) const { return total_ > 0 ? 100.0 * part / total_ : 0; }

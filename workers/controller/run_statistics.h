@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/messages.h"
@@ -13,7 +14,9 @@ namespace troupe {
 /// What the final report and the progress line say about a run, gathered step by step (definitions: ux.md 1c). Pure.
 class RunStatistics {
  public:
-  explicit RunStatistics(std::int64_t global_batch) : global_batch_(global_batch) {}
+  /// A step has `global_batch` samples, or as many as its metric `sample_metric` says.
+  explicit RunStatistics(std::int64_t global_batch, std::string sample_metric = {})
+      : global_batch_(global_batch), sample_metric_(std::move(sample_metric)) {}
 
   void add_step(const StepReport& report);
   void add_eval(const EvalReport& report);
@@ -31,12 +34,13 @@ class RunStatistics {
   const std::vector<Point>& curve(const std::string& name) const;
   const std::map<std::string, std::vector<Point>>& curves() const { return curves_; }
 
-  double samples_per_second() const;                 ///< over all steps: batch size / total step time
+  double samples_per_second() const;                 ///< over all steps: samples / total step time
   double samples_per_second_quantile(double q) const;///< of single steps
   double stall_percent() const;                      ///< 100 * sum of per-step maxima over ranks / sum of step times
   double compute_percent() const;
   double vote_percent() const;
   double checkpoint_percent() const;
+  double seconds_per_step() const { return steps() > 0 ? total_ / static_cast<double>(steps()) : 0; }
   double last_step_seconds() const { return step_seconds_.empty() ? 0 : step_seconds_.back(); }
   std::int64_t steps() const { return static_cast<std::int64_t>(step_seconds_.size()); }
   std::int64_t skipped() const { return skipped_; }
@@ -45,9 +49,10 @@ class RunStatistics {
  private:
   double share(double part) const;
   const std::int64_t global_batch_;
+  const std::string sample_metric_;
   std::map<std::string, std::vector<Point>> curves_;
   std::map<std::string, double> last_;
-  std::vector<double> step_seconds_;
+  std::vector<double> step_seconds_, step_samples_;
   double total_ = 0, stall_ = 0, compute_ = 0, vote_ = 0, checkpoint_ = 0;
   std::int64_t skipped_ = 0;
 };

@@ -6,13 +6,21 @@
 
 #include "base/log.h"
 #include "placement/render.h"
+#include "placement/rl_shape.h"
 #include "workers/data/bad_clip.h"
+#include "workers/report/rl_report.h"
 #include "workers/report/text_report.h"
 
 namespace troupe {
 
 namespace {
 constexpr std::size_t kNotableEvents = 20;
+
+/// The printer ends the line.
+std::string without_last_newline(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
 
 std::string_view name_of(Severity severity) {
   return severity == Severity::info ? "info" : severity == Severity::warn ? "warn" : "error";
@@ -28,7 +36,7 @@ ControllerService::ControllerService(Setup setup, Membership& membership, StateD
       outbox_(std::move(outbox)),
       print_(std::move(print)),
       events_(setup_.job.run.events(), std::ios::app),
-      statistics_(setup_.job.plan.batch.global),
+      statistics_(samples_at(1), setup_.job.config.job.kind == "rl" ? "env/steps" : ""),
       job_(setup_.job, db, *this) {}
 
 ControllerService::~ControllerService() = default;
@@ -124,13 +132,29 @@ void ControllerService::list_bad_clip(const std::string& text, double wall) {
   bad_clips_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
 }
 
-void ControllerService::producer_times(double idle_seconds, double busy_seconds) {
-  producers_idle_ += idle_seconds;
-  producers_busy_ += busy_seconds;
+void ControllerService::producer_times(const std::string& role, double idle_seconds, double busy_seconds) {
+  producers_[role].idle += idle_seconds;
+  producers_[role].busy += busy_seconds;
+}
+
+void ControllerService::add_producer_shares(std::map<std::string, double>& metrics) {
+  for (auto& [role, times] : producers_) {
+    if (times.idle + times.busy <= 0) continue;
+    // the other end of time/stall: 1 when the learners set the pace, 0 when the producers do
+    const double idle = times.idle / (times.idle + times.busy);
+    metrics[setup_.job.config.job.kind == "rl" ? fmt::format("time/{}/idle", role) : "data/producer_idle"] = idle;
+    busy_share_[role] = 1 - idle;
+    times = {};
+  }
+}
+
+std::int64_t ControllerService::samples_at(std::int64_t step) const {
+  const JobConfig& job = setup_.job.config;
+  return step * (job.job.kind == "rl" ? rl_shape(job).env_steps_per_step() : setup_.job.plan.batch.global);
 }
 
 void ControllerService::write_metrics(std::int64_t step, const std::map<std::string, double>& values) {
-  const std::int64_t samples = step * setup_.job.plan.batch.global;
+  const std::int64_t samples = samples_at(step);
   for (const auto& sink : sinks_) {
     auto written = sink->write(step, setup_.wall_seconds(), samples, values);
     if (written || metrics_failed_) continue;
@@ -144,17 +168,40 @@ void ControllerService::step(const StepReport& report) {
   newest_step_ = report.step;
   statistics_.add_step(report);
   std::map<std::string, double> metrics = report.metrics;
-  if (producers_idle_ + producers_busy_ > 0) {
-    // the other end of time/stall: 1 when the learners set the pace, 0 when the producers do
-    metrics["data/producer_idle"] = producers_idle_ / (producers_idle_ + producers_busy_);
-    producers_idle_ = producers_busy_ = 0;
-  }
+  add_producer_shares(metrics);
   write_metrics(report.step, metrics);
   const std::int64_t every = setup_.job.config.metrics.every;
   const bool first = statistics_.steps() == 1;
   if (first || report.step % every == 0 || report.step == setup_.job.config.training.steps) {
-    print_(Severity::info, progress(report));
+    print_(Severity::info, setup_.job.config.job.kind == "rl" ? rl_progress(report) : progress(report));
   }
+}
+
+std::string ControllerService::bottleneck() const {
+  if (statistics_.stall_percent() < 50) return "learner";
+  std::string slowest = "rollout";
+  double most = -1;
+  for (const auto& [role, share] : busy_share_) {
+    if (share > most) slowest = role, most = share;
+  }
+  return slowest;
+}
+
+std::string ControllerService::rl_progress(const StepReport& report) const {
+  const auto value = [&](const char* name) -> std::optional<double> {
+    const auto found = report.metrics.find(name);
+    return found == report.metrics.end() ? std::nullopt : std::optional<double>(found->second);
+  };
+  const std::int64_t total = setup_.job.config.training.steps;
+  const double rate = statistics_.samples_per_second();
+  RlProgressLine line{.name = setup_.job.config.job.name, .step = report.step, .total_steps = total, .env_steps = static_cast<std::int64_t>(value("env/total_steps").value_or(0)),
+                      .env_steps_per_second = rate, .mean_return = value("env/return"), .mean_length = value("env/episode_len"),
+                      .success_once = value("env/success_once"), .loss = value("train/loss"), .approx_kl = value("train/actor/approx_kl"),
+                      .entropy = value("train/actor/entropy_loss"), .alpha = value("train/sac/alpha"),
+                      .seconds_per_step = value("time/step").value_or(0), .stall_percent = statistics_.stall_percent(),
+                      .bottleneck = bottleneck(), .remaining_seconds = {}};
+  line.remaining_seconds = statistics_.seconds_per_step() * static_cast<double>(total - report.step);
+  return without_last_newline(rl_progress_text(line));
 }
 
 std::string ControllerService::progress(const StepReport& report) const {
@@ -169,15 +216,19 @@ std::string ControllerService::progress(const StepReport& report) const {
                     .ranks = setup_.job.plan.batch.data_ranks, .rank_noun = "rank", .mfu_percent = {}, .memory_used_gib = {},
                     .memory_total_gib = {}, .remaining_seconds = {}};
   if (rate > 0) line.remaining_seconds = samples_left / rate;
-  std::string text = progress_text(line);
-  while (!text.empty() && text.back() == '\n') text.pop_back();   // the printer ends the line
-  return text;
+  return without_last_newline(progress_text(line));
 }
 
 void ControllerService::evaluated(const EvalReport& report) {
   statistics_.add_eval(report);
   write_metrics(report.step, report.metrics);
   const auto value = [&](const char* name) { return report.metrics.count(name) ? report.metrics.at(name) : 0.0; };
+  if (setup_.job.config.job.kind == "rl") {
+    print_(Severity::info, fmt::format("[{}] iteration {}: evaluation of {:.0f} episodes: return {:.4g}, length {:.1f}{}", setup_.job.config.job.name,
+                                       report.step, value("eval/num_trajectories"), value("eval/return"), value("eval/episode_len"),
+                                       report.metrics.count("eval/success_once") ? fmt::format(", success {:.1f}%", 100 * value("eval/success_once")) : ""));
+    return;
+  }
   print_(Severity::info, fmt::format("[{}] step {} held-out loss {:.4f} (dyn {:.4f} act {:.4f}) on {:.0f} samples",
                                      setup_.job.config.job.name, report.step, value("eval/loss"), value("eval/dynamics_loss"),
                                      value("eval/action_loss"), value("eval/samples")));

@@ -55,13 +55,17 @@ class ControllerService final : public ControllerEffects {
   void event(Severity severity, const std::string& kind, const std::string& text) override;
   void step(const StepReport& report) override;
   void evaluated(const EvalReport& report) override;
-  void producer_times(double idle_seconds, double busy_seconds) override;
+  void producer_times(const std::string& role, double idle_seconds, double busy_seconds) override;
 
  private:
   void join(const std::string& from, const Join& request, TimePoint now);
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values);
   void list_bad_clip(const std::string& text, double wall);
   std::string progress(const StepReport& report) const;
+  std::string rl_progress(const StepReport& report) const;
+  std::string bottleneck() const;
+  void add_producer_shares(std::map<std::string, double>& metrics);
+  std::int64_t samples_at(std::int64_t step) const;
 
   const Setup setup_;
   Membership& membership_;
@@ -76,7 +80,11 @@ class ControllerService final : public ControllerEffects {
   std::vector<std::string> notable_;
   std::int64_t newest_step_ = 0;
   TimePoint started_{}, last_tick_{};
-  double producers_idle_ = 0, producers_busy_ = 0;    // seconds since the last step's metrics
+  struct IdleBusy {
+    double idle = 0, busy = 0;
+  };
+  std::map<std::string, IdleBusy> producers_;         // seconds by role since the last step's metrics
+  std::map<std::string, double> busy_share_;          // the newest of each role
   bool metrics_failed_ = false;
   JobController job_;
 };

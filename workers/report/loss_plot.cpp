@@ -131,7 +131,7 @@ Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSer
   axes->area = {92, 58, width - 92 - 28, height - 58 - 64};
   Picture picture(options.width, options.height);
   picture.text({24, 34}, options.title, {.size = 19, .bold = true});
-  axes->draw(picture, "optimizer step", options.log_scale ? "loss (log scale)" : "loss", 13, 10, 8);
+  axes->draw(picture, options.x_title, options.log_scale ? options.y_title + " (log scale)" : options.y_title, 13, 10, 8);
   picture.clip({axes->area.x, axes->area.y - 6, axes->area.width + 8, axes->area.height + 12});
   for (const LossSeries& s : series) draw_series(picture, *axes, s, options);
   picture.unclip();

@@ -24,6 +24,7 @@ struct LossSeries {
 
 struct LossPlotOptions {
   std::string title{};
+  std::string x_title = "optimizer step", y_title = "loss";
   std::int64_t width = 1200, height = 720;  ///< pixels
   bool log_scale = false;                   ///< values <= 0 are then left out like those that are not finite
   /// Share of a curve's points in the running mean that is drawn over the pale raw curve; 0 draws the raw curve alone.

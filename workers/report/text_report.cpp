@@ -8,59 +8,16 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "workers/report/text_layout.h"
+
 namespace troupe {
 
 namespace {
-
-constexpr const char* kBold = "\x1b[1m";
-constexpr const char* kGreen = "\x1b[1;32m";
-constexpr const char* kRed = "\x1b[1;31m";
-constexpr const char* kYellow = "\x1b[1;33m";
-
-/// A piece of a line that is not broken, and the colour it gets on a terminal.
-struct Field {
-  std::string text;
-  const char* color = nullptr;
-};
-
-std::string painted(const Field& f, const TextStyle& style) {
-  return style.color && f.color != nullptr ? f.color + f.text + "\x1b[0m" : f.text;
-}
-
-/// `head`, then the fields two spaces (`gap`) apart; when a line would pass style.width it goes on below, indented
-/// like the head.
-std::string layout(const Field& head, const std::vector<Field>& fields, const TextStyle& style, std::size_t gap = 2) {
-  const std::string indent(head.text.size(), ' ');
-  std::string out = painted(head, style);
-  std::size_t column = head.text.size();
-  bool at_start = true;
-  for (const Field& f : fields) {
-    const std::size_t spaces = at_start ? 0 : gap;
-    if (!at_start && style.width > 0 && column + spaces + f.text.size() > static_cast<std::size_t>(style.width)) {
-      out += "\n" + indent;
-      column = indent.size();
-    } else {
-      out += std::string(spaces, ' ');
-      column += spaces;
-    }
-    out += painted(f, style);
-    column += f.text.size();
-    at_start = false;
-  }
-  return out + "\n";
-}
 
 std::string loss_text(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "nan" : "inf";
   const double size = std::abs(value);
   return size != 0 && (size < 1e-3 || size >= 1e4) ? fmt::format("{:.3e}", value) : fmt::format("{:.4f}", value);
-}
-
-std::string rate_text(double value) {
-  if (!std::isfinite(value)) return "n/a";
-  return std::abs(value) >= 100  ? fmt::format("{:.0f}", value)
-         : std::abs(value) >= 10 ? fmt::format("{:.1f}", value)
-                                 : fmt::format("{:.2f}", value);
 }
 
 std::string utilisation(const char* name, const std::optional<double>& percent) {
@@ -108,22 +65,22 @@ std::string bytes_text(std::int64_t bytes) {
 }
 
 std::string progress_text(const ProgressLine& p, const TextStyle& style) {
-  const Field head{fmt::format("[{}] ", p.name), kBold};
+  const TextField head{fmt::format("[{}] ", p.name), text_color::kBold};
   const std::string total = fmt::format("{}", p.total_steps);
   const double share = p.total_steps > 0 ? 100.0 * static_cast<double>(p.step) / static_cast<double>(p.total_steps) : 0;
-  const std::vector<Field> first = {
+  const std::vector<TextField> first = {
       {fmt::format("step {:>{}}/{} {:.1f}%", p.step, total.size(), total, share)},
       {fmt::format("loss {} (dyn {} act {})", loss_text(p.loss), loss_text(p.dynamics_loss), loss_text(p.action_loss)),
-       std::isfinite(p.loss) ? nullptr : kRed},
+       std::isfinite(p.loss) ? nullptr : text_color::kRed},
       {fmt::format("gn {}", std::isfinite(p.gradient_norm) ? fmt::format("{:.2f}", p.gradient_norm)
                                                            : loss_text(p.gradient_norm))},
       {fmt::format("lr {:.1e}", p.learning_rate)}};
-  std::vector<Field> second = {
+  std::vector<TextField> second = {
       {fmt::format("{} smp/s ({}/{})", rate_text(p.samples_per_second),
                    rate_text(p.samples_per_second / static_cast<double>(p.ranks > 0 ? p.ranks : 1)), p.rank_noun)},
       {fmt::format("{} s/step", rate_text(p.seconds_per_step))},
       {utilisation("MFU", p.mfu_percent)},
-      {fmt::format("stall {:.1f}%", p.stall_percent), p.stall_percent >= 10 ? kYellow : nullptr}};
+      {fmt::format("stall {:.1f}%", p.stall_percent), p.stall_percent >= 10 ? text_color::kYellow : nullptr}};
   if (p.memory_used_gib && p.memory_total_gib)
     second.push_back({fmt::format("mem {:.1f}/{:.1f}G", *p.memory_used_gib, *p.memory_total_gib)});
   if (p.remaining_seconds) {
@@ -134,38 +91,38 @@ std::string progress_text(const ProgressLine& p, const TextStyle& style) {
                                                                static_cast<std::int64_t>(left) / 60 % 60)
                                                  : duration_text(left))});
   }
-  return layout(head, first, style) + layout({std::string(head.text.size(), ' ')}, second, style);
+  return layout_text(head, first, style) + layout_text({std::string(head.text.size(), ' ')}, second, style);
 }
 
 std::string run_report(const RunSummary& s, const TextStyle& style) {
   const bool complete = s.exit_code == 0, stopped = s.exit_code == 130;
-  const Field verdict{complete  ? "RUN COMPLETE "
+  const TextField verdict{complete  ? "RUN COMPLETE "
                       : stopped ? "RUN STOPPED "
                                 : "RUN FAILED ",
-                      complete  ? kGreen
-                      : stopped ? kYellow
-                                : kRed};
+                      complete  ? text_color::kGreen
+                      : stopped ? text_color::kYellow
+                                : text_color::kRed};
   TextStyle unbroken = style;
   unbroken.width = 0;  // the first line is the one that scripts look for
-  std::string out = layout(verdict,
-                           {{s.name, kBold},
+  std::string out = layout_text(verdict,
+                           {{s.name, text_color::kBold},
                             {count_text(s.steps) + " steps"},
-                            {count_text(s.samples) + " samples"},
+                            {count_text(s.samples) + " " + s.sample_noun},
                             {duration_text(s.seconds)},
                             {fmt::format("exit {}", s.exit_code)}},
                            unbroken, 3);
-  const auto row = [&](const char* name, const std::vector<Field>& fields, std::size_t gap) {
-    out += layout({fmt::format("  {:<10}", name)}, fields, style, gap);
+  const auto row = [&](const char* name, const std::vector<TextField>& fields, std::size_t gap) {
+    out += layout_text({fmt::format("  {:<10}", name)}, fields, style, gap);
   };
-  row("loss",
+  row(s.measure.c_str(),
       {{fmt::format("{} -> {} (best {} @ {})", loss_text(s.loss_first), loss_text(s.loss_last), loss_text(s.loss_best),
                     count_text(s.loss_best_step))},
-       {fmt::format("nan/inf {}", s.not_finite), s.not_finite > 0 ? kYellow : nullptr},
-       {fmt::format("void batches {}", s.void_batches), s.void_batches > 0 ? kYellow : nullptr},
+       {fmt::format("nan/inf {}", s.not_finite), s.not_finite > 0 ? text_color::kYellow : nullptr},
+       {fmt::format("void batches {}", s.void_batches), s.void_batches > 0 ? text_color::kYellow : nullptr},
        {fmt::format("restarts {}", s.restarts)}},
       6);
   row("speed",
-      {{fmt::format("{} smp/s mean (p50 {}, p05 {})", rate_text(s.samples_per_second_mean),
+      {{fmt::format("{} {}/s mean (p50 {}, p05 {})", rate_text(s.samples_per_second_mean), s.rate_noun,
                     rate_text(s.samples_per_second_p50), rate_text(s.samples_per_second_p05))},
        {utilisation("MFU", s.mfu_percent)},
        {utilisation("HFU", s.hfu_percent)}},
@@ -180,7 +137,7 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
   if (s.events.empty()) row("events", {{"none"}}, 2);
   for (std::size_t i = 0; i < s.events.size(); ++i) row(i == 0 ? "events" : "", {{s.events[i]}}, 2);
   if (s.checkpoint.empty()) {
-    row("saved", {{"nothing", kYellow}}, 2);
+    row("saved", {{"nothing", text_color::kYellow}}, 2);
   } else {
     const std::string leaf = s.checkpoint.substr(s.checkpoint.find_last_of('/') + 1);
     row("saved",
@@ -189,7 +146,7 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
          {"latest -> " + leaf}},
         2);
   }
-  std::vector<Field> next;
+  std::vector<TextField> next;
   for (const std::string& command : s.next) next.push_back({command});
   if (!next.empty()) row("next", next, 5);
   return out;

@@ -38,6 +38,8 @@ std::string progress_text(const ProgressLine& line, const TextStyle& style = {})
 struct RunSummary {
   std::string name{};
   std::int64_t steps = 0, samples = 0;
+  std::string sample_noun = "samples", rate_noun = "smp";  ///< "environment steps", "steps" in reinforcement learning
+  std::string measure = "loss";                            ///< what the loss_ fields hold: "loss", or "return"
   double seconds = 0;
   int exit_code = 0;
   double loss_first = 0, loss_last = 0;  ///< means of the first and last ten steps

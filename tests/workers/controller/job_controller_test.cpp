@@ -27,7 +27,7 @@ class RecordingEffects final : public ControllerEffects {
   void event(Severity, const std::string& kind, const std::string& text) override { events.push_back(kind + ": " + text); }
   void step(const StepReport& report) override { steps.push_back(report.step); }
   void evaluated(const EvalReport&) override {}
-  void producer_times(double idle_seconds, double busy_seconds) override { times.emplace_back(idle_seconds, busy_seconds); }
+  void producer_times(const std::string&, double idle_seconds, double busy_seconds) override { times.emplace_back(idle_seconds, busy_seconds); }
   std::vector<std::pair<double, double>> times;
 
   /// Messages of one type sent since the last call, by receiver.
@@ -344,6 +344,93 @@ TEST_F(JobControllerTest, ANameThatComesBackGetsANewIncarnation) {
   died(stopped.actor, stopped.incarnation, 15);
   ASSERT_EQ(job->scale({.pool = "decoder", .target = 2, .dry_run = false}, now).code, 0);
   EXPECT_EQ(effects.take<Spawn>().at(0).second.incarnation, 1);
+}
+
+/// A job of reinforcement learning: one learner, two simulators, two rollout workers.
+struct RlJobControllerTest : JobControllerTest {
+  void SetUp() override {
+    JobControllerTest::SetUp();
+    setup.config.job.kind = "rl";
+    setup.plan.actors.clear();
+    for (const auto& [role, count] : {std::pair{"learner", 1}, {"env", 2}, {"rollout", 2}, {"checkpointer", 1}}) {
+      for (int rank = 0; rank < count; ++rank) {
+        setup.plan.actors.push_back({.name = std::string(role) + "/" + std::to_string(rank), .role = role, .process_rank = rank, .node = 0,
+                                     .devices = {}, .cpus = 1, .isolation = "process", .memory_bytes = 1});
+      }
+    }
+    setup.plan.batch = {.global = 8, .micro = 1, .data_ranks = 1, .accumulation = 8};
+    job = std::make_unique<JobController>(setup, *db, effects);
+    job->start(now);
+  }
+  void rollout_up(const std::string& actor, std::int64_t incarnation = 0) {
+    job->handle(actor, ActorUp{.actor = actor, .incarnation = incarnation, .pid = 1, .channels = {"shm:" + actor}, .weights = {"shm:" + actor + ".weights"}}, now);
+  }
+  void all_up() {
+    for (const char* actor : {"checkpointer/0", "env/0", "env/1"}) up(actor);
+    for (const char* actor : {"rollout/0", "rollout/1"}) rollout_up(actor);
+    up("learner/0");
+  }
+  std::map<std::string, std::vector<std::string>> dialled() {
+    std::map<std::string, std::vector<std::string>> channels;
+    for (const auto& [to, peers] : effects.take<Peers>()) {
+      if (peers.gone.empty()) channels[to] = peers.channels;
+    }
+    return channels;
+  }
+};
+
+TEST_F(RlJobControllerTest, EveryProducerIsToldOfItsConsumersWhenTheGroupForms) {
+  all_up();
+  const auto channels = dialled();
+  EXPECT_THAT(channels.at("env/0"), ElementsAre("shm:rollout/0", "shm:rollout/1"));
+  EXPECT_THAT(channels.at("rollout/1"), ElementsAre("shm:learner/0"));
+  EXPECT_THAT(channels.at("learner/0"), ElementsAre("shm:rollout/0.weights", "shm:rollout/1.weights"));
+}
+
+TEST_F(RlJobControllerTest, ARolloutWorkerThatComesBackIsIntroducedToSimulatorsAndLearners) {
+  all_up();
+  group_up(effects.take<GroupPlan>().at(0).second.fence);
+  died("rollout/0", 0);
+  pass(2s);
+  effects.sent.clear();
+  job->handle("rollout/0", ActorUp{.actor = "rollout/0", .incarnation = 1, .pid = 2, .channels = {"shm:again"}, .weights = {"shm:again.weights"}}, now);
+  const auto channels = dialled();
+  EXPECT_THAT(channels.at("env/1"), ElementsAre("shm:again", "shm:rollout/1"));
+  EXPECT_THAT(channels.at("learner/0"), ElementsAre("shm:again.weights", "shm:rollout/1.weights"));
+  EXPECT_THAT(channels.at("rollout/0"), ElementsAre("shm:learner/0"));
+}
+
+TEST_F(RlJobControllerTest, TheExitOfASimulatorIsToldToRolloutWorkersAndToNobodyElse) {
+  all_up();
+  effects.sent.clear();
+  died("env/1", 0);
+  std::vector<std::string> told;
+  for (const auto& [to, peers] : effects.take<Peers>()) {
+    if (!peers.gone.empty()) told.push_back(to + " " + peers.gone.front());
+  }
+  EXPECT_THAT(told, ElementsAre("rollout/0 env/1#0", "rollout/1 env/1#0"));
+}
+
+TEST_F(RlJobControllerTest, TheExitOfARolloutWorkerIsToldToLearners) {
+  all_up();
+  effects.sent.clear();
+  died("rollout/1", 0);
+  std::vector<std::string> told;
+  for (const auto& [to, peers] : effects.take<Peers>()) {
+    if (!peers.gone.empty()) told.push_back(to + " " + peers.gone.front());
+  }
+  EXPECT_THAT(told, ElementsAre("learner/0 rollout/1#0"));
+}
+
+TEST_F(RlJobControllerTest, SourcesAreStoppedBeforeWorkersAndSinks) {
+  all_up();
+  group_up(effects.take<GroupPlan>().at(0).second.fence);
+  effects.sent.clear();
+  job->interrupt("test", now);
+  job->interrupt("test", now);
+  std::vector<std::string> order;
+  for (const auto& [to, stop] : effects.take<Stop>()) order.push_back(stop.actor);
+  EXPECT_THAT(order, ElementsAre("env/0", "env/1", "rollout/0", "rollout/1", "learner/0", "checkpointer/0"));
 }
 
 }  // namespace

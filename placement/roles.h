@@ -1,0 +1,61 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "configs/job_config.h"
+
+namespace troupe {
+
+/// Which roles a job has, and what flows between them. Whoever needs to know asks here; nothing else branches on job.kind
+/// to find a role.
+
+/// The role whose actors dial the learners' feeds: `rollout` in reinforcement learning; else `encoder` with
+/// data.features.encode encoder, which sends latents and text features, or `decoder`, which sends pictures. What a job says
+/// of a feeder that it does not have is not used (plan warning `feeder:`).
+inline std::string feeder_role(const JobConfig& job) {
+  if (job.job.kind == "rl") return "rollout";
+  return job.data.features.encode == "encoder" ? "encoder" : "decoder";
+}
+
+/// Roles whose number of actors may change while the job runs, sources first.
+inline std::vector<std::string> elastic_roles(const JobConfig& job) {
+  if (job.job.kind == "rl") return {"env", "rollout"};
+  return {feeder_role(job)};
+}
+
+/// Roles that may be elastic in some job: they run on any node and hold nothing that others cannot make again.
+inline bool is_elastic(std::string_view role) {
+  return role == "decoder" || role == "encoder" || role == "env" || role == "rollout";
+}
+
+/// is_elastic of the role in an actor's name, such as "env/3".
+inline bool is_elastic_actor(std::string_view actor) {
+  const auto slash = actor.find('/');
+  return slash != std::string_view::npos && is_elastic(actor.substr(0, slash));
+}
+
+/// Elastic roles that this job does not have, and about which its file may still speak.
+inline bool is_other_feeder(std::string_view role, const JobConfig& job) {
+  return job.job.kind == "sft" && (role == "decoder" || role == "encoder") && role != feeder_role(job);
+}
+
+/// A stream of items from every actor of one role to every actor of another. The consumer owns the arena and listens; the
+/// producer dials and is told when its consumers change (comm/channel.h).
+struct Flow {
+  std::string producer, consumer;
+  bool weights = false;   ///< published weights, on addresses of their own
+};
+
+/// Every flow of a job but the learners' snapshots.
+inline std::vector<Flow> flows(const JobConfig& job) {
+  std::vector<Flow> all = {{feeder_role(job), "learner"}};
+  if (job.job.kind == "rl") {
+    all.push_back({"env", "rollout"});
+    all.push_back({"learner", "rollout", /*weights=*/true});
+  }
+  return all;
+}
+
+}  // namespace troupe
