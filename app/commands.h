@@ -139,14 +139,18 @@ struct BenchOptions {
 };
 int bench_command(const BenchOptions& options);
 
-/// `troupe eval CKPT --open-loop`
+/// `troupe eval CKPT --open-loop`, `troupe eval CKPT [--env ID] --episodes N [--compare OTHER]`
 struct EvalOptions {
   std::string checkpoint, run_root = "runs";
   bool open_loop = false, json = false;
   std::string data;               ///< dataset folder; empty: the job's
   std::vector<std::int64_t> episodes;
   std::int64_t windows = 16;      ///< windows evaluated at most
-  std::string out;                ///< folder of eval.json and open_loop.png; empty: eval/ in the run directory
+  std::string out;                ///< folder of eval.json, open_loop.png, results.md, videos; empty: eval/ in the run directory
+  std::string env;                ///< environment to play; empty: the job's, where its kind is rl
+  std::string compare;            ///< another checkpoint that plays the same seeds
+  std::int64_t seed = -1;         ///< of the first episode; -1: the job's eval.seed
+  std::int64_t videos = -1;       ///< failures that are filmed; -1: the job's eval.videos
   PolicyOptions policy;
 };
 int eval_command(const EvalOptions& options);

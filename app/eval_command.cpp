@@ -1,4 +1,4 @@
-// `troupe eval CKPT --open-loop`: what a policy would have done where recordings say what was done.
+// `troupe eval CKPT`: with --open-loop what a policy would have done where recordings say what was done, else what it does in its environment.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 
 #include "app/checkpoint_path.h"
 #include "app/commands.h"
+#include "app/eval_episodes_command.h"
+#include "app/eval_folder.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
 #include "configs/loader.h"
@@ -69,23 +71,6 @@ Result<EvalData> choose_data(const CheckpointPlace& place, const PolicySpec& spe
   return out;
 }
 
-Result<std::string> output_folder(const CheckpointPlace& place, const EvalOptions& options) {
-  std::string folder = options.out;
-  if (folder.empty() && place.run.empty()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{} lies in no run directory; name a folder with --out", place.folder)};
-  }
-  if (folder.empty()) {
-    std::error_code code;
-    const fs::path real = fs::canonical(place.folder, code);  // of a link such as checkpoints/latest
-    folder = place.run + "/eval/" + (code ? fs::path(place.folder) : real).filename().string();
-  }
-  std::error_code code;
-  fs::create_directories(folder, code);
-  if (code) return file_error(folder, "cannot be created", code.value());
-  return folder;
-}
-
 std::map<std::string, std::string> described(const EvalOptions& options) {
   const PolicyOptions& p = options.policy;
   return {{"steps", fmt::format("{}", p.steps)},
@@ -98,11 +83,10 @@ std::map<std::string, std::string> described(const EvalOptions& options) {
 }
 
 /// Returns predictions that were not finite.
-Result<std::int64_t> evaluate(const EvalOptions& options) {
-  TROUPE_ASSIGN(const CheckpointPlace place, find_checkpoint(options.checkpoint, options.run_root));
+Result<std::int64_t> evaluate(const EvalOptions& options, const CheckpointPlace& place) {
   TROUPE_ASSIGN(const PolicySpec spec, read_policy_spec(place.folder, options.policy));
   TROUPE_ASSIGN(EvalData chosen, choose_data(place, spec, options));
-  TROUPE_ASSIGN(const std::string folder, output_folder(place, options));
+  TROUPE_ASSIGN(const std::string folder, evaluation_folder(place, options.out));
   TROUPE_ASSIGN(const auto dataset, Dataset::open(chosen.data, spec.model));
   chosen.data.embodiment = dataset->spec().embodiment;   // with its own strides
   chosen.data.window = dataset->spec().window;
@@ -129,14 +113,33 @@ Result<std::int64_t> evaluate(const EvalOptions& options) {
   return result.overall.non_finite;
 }
 
+/// Whether a checkpoint's policy was trained in simulators. A folder that says nothing of the kind is not.
+Result<bool> plays_episodes(const CheckpointPlace& place) {
+  TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(place.folder));
+  if (kind != CheckpointKind::troupe) return false;
+  TROUPE_ASSIGN(const Manifest manifest, read_manifest(place.folder));
+  const LoadOutcome job = load_job_text(place.folder + "/manifest.json: config", manifest.config, {});
+  if (!job.config) return Error{Errc::data_loss, job.errors.empty() ? place.folder : job.errors.front()};
+  return job.config->job.job.kind == "rl";
+}
+
 }  // namespace
 
 int eval_command(const EvalOptions& options) {
+  const auto place = find_checkpoint(options.checkpoint, options.run_root);
+  if (!place) return complain(place.error());
+  const auto plays = plays_episodes(*place);
+  if (!plays) return complain(plays.error());
+  if (options.open_loop && *plays) {
+    return complain({Errc::invalid_argument, fmt::format("{} is a checkpoint of reinforcement learning; --open-loop compares policies of kind sft with recordings. "
+                                                         "Let it play instead: troupe eval {} --episodes 100", place->folder, options.checkpoint)});
+  }
+  if (!options.open_loop && (*plays || !options.env.empty())) return eval_episodes_command(options, *place);
   if (!options.open_loop) {
     return complain(
         {Errc::invalid_argument, "say what is evaluated: --open-loop compares predicted with recorded actions"});
   }
-  const auto non_finite = evaluate(options);
+  const auto non_finite = evaluate(options, *place);
   if (!non_finite) return complain(non_finite.error());
   if (*non_finite == 0) return kOk;
   fmt::print(stderr, "error: {} predicted values are not finite\n", *non_finite);

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "app/evaluation_videos.h"
+#include "app/rl_report.h"
 #include "model/io/safetensors.h"
 #include "workers/report/loss_plot.h"
 #include "workers/report/prediction_sheet.h"
@@ -116,13 +118,31 @@ RunSummary summarise(const ControllerService& service, const JobConfig& job, con
   }
   summary.next = {fmt::format("troupe verify {}", std::filesystem::relative(run.root()).string()),
                   fmt::format("troupe export {} --format safetensors --out DIR", std::filesystem::relative(run.root()).string())};
+  if (job.job.kind == "rl") describe_rl_run(summary, s, run);
   return summary;
+}
+
+/// Failures of the last evaluation as videos, for a run that came to its end.
+void film_failures(const ControllerService& service, const JobConfig& job, const RunDirectory& run) {
+  const std::string& checkpoint = service.job().checkpoints().committed_directory();
+  if (checkpoint.empty()) return;
+  const std::string folder = fmt::format("eval/step_{:06d}/videos", service.job().step());
+  const auto names = film_last_evaluation(job, service.statistics(), checkpoint, run.path(folder));
+  if (!names) {
+    fmt::print("warning: {}\n", names.error().message());
+  } else if (!names->empty()) {
+    fmt::print("  videos      {}/{}: {} episodes\n", std::filesystem::relative(run.root()).string(), folder, names->size());
+  }
+}
+
+Result<void> draw_curves(const RunStatistics& statistics, const JobConfig& job, const RunDirectory& run) {
+  return job.job.kind == "rl" ? draw_learning_curves(statistics, job, run) : draw_losses(statistics, job, run);
 }
 
 }  // namespace
 
 void print_final_report(const ControllerService& service, const JobConfig& job, const RunDirectory& run, int exit_code) {
-  if (auto drawn = draw_losses(service.statistics(), job, run); !drawn && service.statistics().steps() > 0) {
+  if (auto drawn = draw_curves(service.statistics(), job, run); !drawn && service.statistics().steps() > 0) {
     fmt::print("warning: {}\n", drawn.error().message());
   }
   if (auto drawn = draw_held_out(job, run, service.job().step()); !drawn) fmt::print("warning: {}\n", drawn.error().message());
@@ -132,6 +152,10 @@ void print_final_report(const ControllerService& service, const JobConfig& job, 
   }
   const auto& held_out = service.statistics().curve("eval/loss");
   fmt::print("{}", run_report(summary, text_style_of(STDOUT_FILENO)));
+  if (job.job.kind == "rl") {
+    fmt::print("{}  curve       {}/return.png\n", last_evaluation(service.statistics(), job), std::filesystem::relative(run.root()).string());
+  }
+  if (job.job.kind == "rl" && exit_code == 0) film_failures(service, job, run);
   if (held_out.size() > 1) {
     fmt::print("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png, eval/step_{:06d}/prediction.png\n", held_out.front().value,
                held_out.back().value, std::filesystem::relative(run.root()).string(), service.job().step());

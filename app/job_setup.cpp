@@ -3,19 +3,24 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
 #include "app/commands.h"
+#include "env/block_layout.h"
 #include "model/shard/flat_layout.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/encoder_cost.h"
 #include "model/wan/lora.h"
 #include "model/wan/model_cost.h"
+#include "placement/rl_shape.h"
+#include "workers/agent/agent.h"
 #include "workers/data/sample.h"
 #include "workers/data/toy/toy_dataset.h"
 #include "workers/features/encoded_sample.h"
 #include "workers/node/inventory.h"
+#include "workers/rollout/trajectory_layout.h"
 
 namespace troupe {
 
@@ -60,7 +65,33 @@ Result<std::vector<UnitSpec>> trained_chain(const ModelConfig& config) {
 
 }  // namespace
 
+namespace {
+
+/// The policy's units, and what travels between simulators, rollout workers and learners.
+Result<ModelCost> rl_model_cost(const JobConfig& job) {
+  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+  const TrajectoryLayout item = make_trajectory_layout(job, agent.spec(), *agent.policy);
+  const RlShape shape = rl_shape(job);
+  ModelCost cost;
+  std::int64_t parameters = 0;
+  for (const UnitSpec& unit : agent.policy->units()) {
+    cost.units.push_back(unit_cost(unit, /*resident=*/false, 2.0 * static_cast<double>(count_parameters(unit))));
+    parameters += count_parameters(unit);
+  }
+  // What a forward of one row keeps is of the order of the layers' widths; taken as the item's share and the widest units.
+  cost.activation_bytes_per_sample = item.bytes / std::max<std::int64_t>(1, item.calls * item.rows) + (std::int64_t{64} << 10);
+  cost.sample_bytes = item.bytes;
+  cost.block_bytes = make_block_layout(agent.spec(), shape.rows, shape.chunk).bytes;
+  cost.policy_bytes = parameters * 4;
+  // Simulators hold their environments, rollout workers three versions of the weights and the slots; both LibTorch and its heap.
+  cost.decoder_bytes = (std::int64_t{128} << 20) + 3 * cost.policy_bytes + 2 * shape.blocks * cost.block_bytes;
+  return cost;
+}
+
+}  // namespace
+
 Result<ModelCost> model_cost(const JobConfig& job) {
+  if (job.job.kind == "rl") return rl_model_cost(job);
   const DitCost dit = dit_cost(job.model, job.data.window, job.precision.param == "bf16" ? 2 : 4, /*trim=*/true,
                                job.activation_checkpoint.mode == "full");
   ModelCost cost;
@@ -103,6 +134,16 @@ int explain(const Infeasible& infeasible, const LoadedConfig& config) {
     }
   }
   return only_batch ? kUsage : kInfeasible;
+}
+
+int explain(const Error& error, const LoadedConfig& config) {
+  const std::string key = error.message().substr(0, error.message().find(':'));
+  if (config.origins.count(key)) {
+    fmt::print(stderr, "{}\n", config.error_at(key, error.message()));
+  } else {
+    fmt::print(stderr, "error: {}\n", error.message());
+  }
+  return kUsage;
 }
 
 }  // namespace troupe

@@ -28,5 +28,7 @@ ClusterSnapshot own_cluster();
 /// Prints why a job cannot run. Returns the exit code: kUsage when only numbers under `training` do not fit each other,
 /// which no machine would mend, else kInfeasible.
 int explain(const Infeasible& infeasible, const LoadedConfig& config);
+/// Prints an error of the user's making, at the key that its message begins with where it does. Returns kUsage.
+int explain(const Error& error, const LoadedConfig& config);
 
 }  // namespace troupe

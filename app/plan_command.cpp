@@ -15,10 +15,7 @@ int plan_command(const PlanOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
   if (!config) return kUsage;
   auto cost = model_cost(config->job);
-  if (!cost) {
-    fmt::print(stderr, "error: {}\n", cost.error().message());
-    return kUsage;
-  }
+  if (!cost) return explain(cost.error(), *config);
   ClusterSnapshot cluster = own_cluster();
   if (!options.pretend.empty()) {
     auto pretended = pretend_cluster(options.pretend);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -46,31 +45,13 @@ std::optional<std::int64_t> finished_at(const RunDirectory& run) {
   return *step;
 }
 
-/// Which datasets are not those that a checkpoint's ledger.json lists, one clause each; empty when it lists none.
-std::string changed_datasets(const std::string& checkpoint, const Mixture& data) {
-  const auto text = read_file(checkpoint + "/ledger.json");
-  if (!text) return {};
-  const auto ledger = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!ledger.is_object() || !ledger.contains("datasets") || !ledger["datasets"].is_array()) return {};
-  std::string out;
-  for (std::size_t i = 0; i < std::max(ledger["datasets"].size(), data.datasets().size()); ++i) {
-    const auto before = i < ledger["datasets"].size() ? ledger["datasets"][i] : nlohmann::json::object();
-    const std::string had = before.value("fingerprint", "none");
-    const std::string has = i < data.datasets().size() ? data.datasets()[i]->fingerprint() : "none";
-    if (had == has) continue;
-    const std::string root = i < data.datasets().size() ? data.datasets()[i]->root() : before.value("root", "");
-    out += fmt::format("; data.sets[{}] ({}) had {} and has {}", i, root, had, has);
-  }
-  return out;
-}
-
-Result<void> check_dataset(const std::string& checkpoint, const Mixture& data) {
+Result<void> check_fingerprint(const std::string& checkpoint, const Pipeline& pipeline) {
   TROUPE_ASSIGN(const Manifest manifest, read_manifest(checkpoint));
-  if (manifest.dataset_fingerprint == data.fingerprint()) return {};
+  if (manifest.dataset_fingerprint == pipeline.fingerprint()) return {};
   return Error{Errc::failed_precondition,
                fmt::format("{} was trained on data with fingerprint {}, these have {}{}; positions would mean other samples. Restore the "
-                           "dataset, or start a new run", checkpoint, manifest.dataset_fingerprint, data.fingerprint(),
-                           changed_datasets(checkpoint, data))};
+                           "dataset, or start a new run", checkpoint, manifest.dataset_fingerprint, pipeline.fingerprint(),
+                           pipeline.changes_since(checkpoint))};
 }
 
 Result<ResumePoint> new_run(const JobConfig& job) {
@@ -88,7 +69,7 @@ const std::vector<std::string>& mutable_on_resume() {
   return kKeys;
 }
 
-Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume, const Mixture& data) {
+Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume, const Pipeline& pipeline) {
   const JobConfig& job = config.job;
   if (!resume.empty() && resume != "auto" && resume != "never") {
     return Error{Errc::invalid_argument, fmt::format("--resume {}: wanted auto or never", resume)};
@@ -109,7 +90,7 @@ Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string
   TROUPE_TRY(check_unchanged(config, newest.config()));
   ResumePoint point{.run = newest, .continued = true, .checkpoint = {}};
   if (checkpoint) {
-    TROUPE_TRY(check_dataset(checkpoint->directory, data));
+    TROUPE_TRY(check_fingerprint(checkpoint->directory, pipeline));
     point.step = checkpoint->step;
     point.checkpoint = checkpoint->directory;
   }

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "app/pipeline.h"
 #include "base/result.h"
 #include "configs/loader.h"
 #include "workers/controller/run_directory.h"
-#include "workers/data/mixture.h"
 
 namespace troupe {
 
@@ -24,10 +24,10 @@ struct ResumePoint {
 /// "never": a new run.  "auto": the newest run of that name goes on if it is unfinished or training.steps
 /// now says more steps than it was trained to, else a new run.
 /// A run that goes on keeps its configuration but for the keys of mutable_on_resume().
-/// Its datasets are those of its newest checkpoint: fingerprints are compared.
+/// Its datasets, or its environment, are those of its newest checkpoint: fingerprints are compared.
 /// Errors: failed_precondition (names the run and what to add, or the datasets that changed), invalid_argument (a changed key that
 /// may not), data_loss.
-Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume, const Mixture& data);
+Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume, const Pipeline& pipeline);
 
 /// Prefixes of keys that may differ when a run goes on: steps, cluster, metrics, checkpoint, the length of the schedule.
 const std::vector<std::string>& mutable_on_resume();

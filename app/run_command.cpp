@@ -13,6 +13,7 @@
 #include "app/final_report.h"
 #include "app/job_setup.h"
 #include "app/lobby.h"
+#include "app/pipeline.h"
 #include "app/process.h"
 #include "app/resume.h"
 #include "app/role_factory.h"
@@ -22,7 +23,7 @@
 #include "base/log.h"
 #include "comm/curve_keys.h"
 #include "model/io/weight_source.h"
-#include "placement/feeder.h"
+#include "placement/roles.h"
 #include "placement/render.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/node/inventory.h"
@@ -71,11 +72,11 @@ Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job
 /// A job from its checked configuration to its end.
 class RunSession {
  public:
-  RunSession(const RunOptions& options, LoadedConfig config, std::shared_ptr<const Mixture> data, ModelCost cost)
-      : options_(options), config_(std::move(config)), job_(config_.job), data_(std::move(data)), cost_(std::move(cost)) {}
+  RunSession(const RunOptions& options, LoadedConfig config, std::shared_ptr<const Pipeline> pipeline, ModelCost cost)
+      : options_(options), config_(std::move(config)), job_(config_.job), pipeline_(std::move(pipeline)), cost_(std::move(cost)) {}
 
   int run() {
-    auto point = resolve_resume(config_, options_.resume, *data_);
+    auto point = resolve_resume(config_, options_.resume, *pipeline_);
     if (!point) return explain(point.error(), code_of(point.error()));
     point_ = *point;
     if (auto prepared = prepare(); !prepared) return explain(prepared.error(), code_of(prepared.error()));
@@ -121,7 +122,7 @@ class RunSession {
     TROUPE_TRY(write_feed_server(runtime_dir_, curve));
     // Another machine speaks for itself and for the decoders or encoders it hosts, never for a learner or the controller.
     const auto own_or_hosted = [](const std::string& from, const std::string& routing_id) {
-      return from == routing_id.substr(0, routing_id.find('#')) || is_feeder_actor(from) || from.starts_with("node/");
+      return from == routing_id.substr(0, routing_id.find('#')) || is_elastic_actor(from) || from.starts_with("node/");
     };
     TROUPE_ASSIGN(const SocketId socket,
                   process_->loop->bind_router("tcp://" + options_.listen, process_->bridge->receiver(own_or_hosted), curve));
@@ -160,7 +161,7 @@ class RunSession {
     }
     plan_ = std::get<Plan>(std::move(outcome));
     for (const PlannedActor& actor : plan_.actors) {
-      if (is_feeder(actor.role) || actor.node == 0) continue;
+      if (is_elastic(actor.role) || actor.node == 0) continue;
       return explain(Error{Errc::failed_precondition,
                            fmt::format("{} is planned on node/{}; this build runs learners and the checkpointer on the machine of `troupe run`. Place "
                                        "them there: {{node_group: node, placement: \"0:...\"}}", actor.name, actor.node)}, kInfeasible);
@@ -180,7 +181,7 @@ class RunSession {
     ControllerService::Setup setup{
         .job = {.config = job_, .plan = plan_, .run = point_.run, .runtime_dir = runtime_dir_, .term = term_,
                 .resume_step = point_.step, .resume_checkpoint = point_.checkpoint,
-                .num_eval = job_.eval.every > 0 ? static_cast<std::int64_t>(data_->eval_size(job_.eval.max_samples)) : 0},
+                .num_eval = pipeline_->num_eval()},
         .config_yaml = config_.resolved_yaml,
         .lease = std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)),
         .wall_seconds = [] { return SystemClock().wall_seconds(); }};
@@ -199,8 +200,7 @@ class RunSession {
   void describe_start() {
     fmt::print("run {}\n", point_.run.root());
     if (!point_.checkpoint.empty()) fmt::print("resuming at step {} from {}\n", point_.step, point_.checkpoint);
-    for (const DatasetProblem& warning : data_->warnings()) print_line(Severity::warn, fmt::format("{}: {}", warning.code, warning.text));
-    for (const DatasetProblem& problem : data_->problems()) print_line(Severity::warn, fmt::format("left out: {}: {}", problem.code, problem.text));
+    for (const std::string& warning : pipeline_->warnings()) print_line(Severity::warn, warning);
     std::fflush(stdout);
   }
 
@@ -246,7 +246,7 @@ class RunSession {
   const RunOptions options_;
   const LoadedConfig config_;
   const JobConfig& job_;
-  const std::shared_ptr<const Mixture> data_;
+  const std::shared_ptr<const Pipeline> pipeline_;
   const ModelCost cost_;
   ResumePoint point_;
   std::uint64_t term_ = 0;
@@ -272,9 +272,9 @@ int run_command(const RunOptions& options) {
     if (auto made = ensure_quickstart_data(config->job); !made) return explain(made.error(), kFailed);
   }
   auto cost = model_cost(config->job);
-  if (!cost) return explain(cost.error(), kUsage);
-  auto data = open_mixture(config->job);
-  if (!data) return explain(data.error(), kUsage);
+  if (!cost) return troupe::explain(cost.error(), *config);
+  auto pipeline = open_pipeline(config->job);
+  if (!pipeline) return troupe::explain(pipeline.error(), *config);
   const ModelInitConfig& init = config->job.model.init;
   if (init.mode == "checkpoint") {
     if (auto weights = CheckpointReader::open(init.path); !weights) return explain(weights.error().with("model.init.path"), kUsage);
@@ -292,7 +292,7 @@ int run_command(const RunOptions& options) {
       return kOk;
     }
   }
-  return RunSession(options, std::move(*config), std::move(*data), std::move(*cost)).run();
+  return RunSession(options, std::move(*config), std::move(*pipeline), std::move(*cost)).run();
 }
 
 }  // namespace troupe

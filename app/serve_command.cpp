@@ -13,6 +13,7 @@
 #include "app/serve_address.h"
 #include "app/signals.h"
 #include "base/log.h"
+#include "workers/agent/agent_policy.h"
 #include "workers/policy/load_policy.h"
 #include "workers/serve/policy_front.h"
 #include "workers/serve/self_test.h"
@@ -89,10 +90,22 @@ PolicyFrontOptions front_options(const ServeOptions& options, const ServeAddress
   return front;
 }
 
+/// A checkpoint of reinforcement learning acts through an AgentPolicy; all others are DreamZero's.
+Result<std::unique_ptr<Policy>> load_any_policy(const std::string& folder, const ServeOptions& options) {
+  if (!read_rl_job(folder)) return load_policy(folder, options.policy);
+  if (options.protocol != "openpi") {
+    return Error{Errc::invalid_argument, fmt::format("--protocol {}: {} was trained by reinforcement learning and answers openpi alone; add --protocol openpi",
+                                                     options.protocol, folder)};
+  }
+  TROUPE_ASSIGN(LoadedAgent loaded, load_agent(folder));
+  TROUPE_ASSIGN(std::unique_ptr<AgentPolicy> policy, AgentPolicy::make(std::move(loaded), folder));
+  return std::unique_ptr<Policy>(std::move(policy));
+}
+
 Result<std::unique_ptr<PolicyService>> load_service(const ServeOptions& options) {
   TROUPE_ASSIGN(const CheckpointPlace place, find_checkpoint(options.checkpoint, options.run_root));
   log::info("serve: loading {}", place.folder);
-  TROUPE_ASSIGN(auto policy, load_policy(place.folder, options.policy));
+  TROUPE_ASSIGN(auto policy, load_any_policy(place.folder, options));
   PolicyServiceOptions service;
   service.queue = options.queue;
   service.queue_bytes = std::max(service.queue_bytes, static_cast<std::size_t>(options.max_request_bytes));

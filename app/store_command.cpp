@@ -9,6 +9,8 @@
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "configs/loader.h"
+#include "placement/rl_shape.h"
+#include "workers/agent/agent_export.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/export.h"
 #include "workers/checkpoint/ledger_audit.h"
@@ -53,6 +55,21 @@ void list(const char* what, const std::vector<LedgerFinding>& findings) {
   for (const LedgerFinding& f : findings) fmt::print("  {} position {} (step {}): {}\n", what, f.position, f.step, f.detail);
 }
 
+/// Transitions of off-policy training, and what else the ledger keeps running totals of.
+void report_counters(const CounterVerdict& verdict) {
+  if (verdict.records == 0) return;
+  const auto total = [&](const char* name) { return verdict.totals.count(name) != 0 ? verdict.totals.at(name) : 0; };
+  if (verdict.totals.count("produced") != 0) {
+    fmt::print("  transitions: produced {} = resident {} + evicted {} + lost {}; {} records out of balance\n", total("produced"), total("resident"),
+               total("evicted"), total("lost"), verdict.unbalanced);
+  }
+  std::string text;
+  for (const auto& [name, value] : verdict.totals) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  fmt::print("  counters: {}\n", text);
+  for (const CounterFinding& f : verdict.unbalanced_list) fmt::print("  unbalanced step {}: {}\n", f.step, f.detail);
+  for (const CounterFinding& f : verdict.backwards_list) fmt::print("  backwards step {}: {}\n", f.step, f.detail);
+}
+
 Result<LedgerVerdict> audit(const RunDirectory& run) {
   TROUPE_ASSIGN(const auto db, StateDb::open_read_only(run.state_db()));
   TROUPE_ASSIGN(const auto records, db->epochs());
@@ -63,9 +80,9 @@ Result<LedgerVerdict> audit(const RunDirectory& run) {
   std::vector<LedgerEpoch> epochs;
   for (const EpochRecord& record : records) epochs.push_back({.fence = record.fence, .resume_step = record.resume_step});
   const JobConfig& job = config.config->job;
+  const std::int64_t per_step = job.job.kind == "rl" ? rl_shape(job).items_per_step() : job.training.global_batch_size;
   // The order of positions needs no dataset here: a pass is only counted for the summary.
-  const std::int64_t expected = std::max<std::int64_t>(1, steps * job.training.global_batch_size);
-  return LedgerAudit(epochs, steps, job.training.global_batch_size, expected).run(run.ledger());
+  return LedgerAudit(epochs, steps, per_step, std::max<std::int64_t>(1, steps * per_step)).run(run.ledger());
 }
 
 }  // namespace
@@ -80,6 +97,7 @@ int verify_command(const VerifyOptions& options) {
   fmt::print("  committed step {}: {} positions  trained {}  void {}  lost {}  doubled {}\n", verdict->steps, verdict->expected,
              verdict->trained, verdict->voided, verdict->lost, verdict->doubled);
   if (verdict->superseded > 0) fmt::print("  {} positions stand in records of steps that were rolled back or never committed; those do not count\n", verdict->superseded);
+  report_counters(verdict->counters);
   list("void", verdict->void_list);
   list("lost", verdict->lost_list);
   list("doubled", verdict->doubled_list);
@@ -92,11 +110,27 @@ int verify_command(const VerifyOptions& options) {
 
 namespace {
 
+/// Every tensor of a policy trained by reinforcement learning, and what acting with it takes.
+Result<ExportSummary> export_agent(const std::string& checkpoint, const ExportOptions& options) {
+  if (options.format != "safetensors" || options.merge_lora) {
+    return Error{Errc::invalid_argument, fmt::format("{} is not for {}, which was trained by reinforcement learning and has no adapters; use --format safetensors",
+                                                     options.merge_lora ? "--merge-lora" : "--format " + options.format, checkpoint)};
+  }
+  TROUPE_ASSIGN(const LoadedAgent loaded, load_agent(checkpoint));
+  ExportFormat format;
+  format.max_shard_bytes = options.shard_bytes;
+  format.bf16 = options.dtype == "bf16";
+  TROUPE_ASSIGN(ExportSummary summary, export_safetensors(checkpoint, options.out, format));
+  TROUPE_TRY(write_agent_description(loaded, options.out));
+  return summary;
+}
+
 /// Writes in the format that was asked for.
 Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptions& options) {
   if (options.dtype != "fp32" && options.dtype != "bf16") {
     return Error{Errc::invalid_argument, fmt::format("--dtype is '{}'; wanted fp32 or bf16", options.dtype)};
   }
+  if (read_rl_job(checkpoint)) return export_agent(checkpoint, options);
   const bool bf16 = options.dtype == "bf16";
   if (options.format == "gear") {
     return export_gear(checkpoint, options.out, {.max_shard_bytes = options.shard_bytes, .bf16 = bf16, .merge_lora = options.merge_lora});

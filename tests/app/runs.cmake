@@ -1,6 +1,6 @@
 # Whole jobs through the program: what it trains, refuses, survives and answers.
 troupe_library(test_program SOURCES ${CMAKE_SOURCE_DIR}/tests/support/program.cpp)
-foreach(test encode equal_training resume lora usage bad_data full_disk live recordings bench_loader mixture stats)
+foreach(test encode equal_training resume lora usage bad_data full_disk live recordings bench_loader mixture stats rl_run rl_replay rl_serve)
   troupe_test(app/${test}_test
     DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json
     LABELS integration)
@@ -24,3 +24,13 @@ troupe_test(app/convert_dataset_test
   DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json
   LABELS integration)
 add_dependencies(app_convert_dataset_test troupe)
+# What the recipes of reinforcement learning reach.
+troupe_test(app/rl_learning_test
+  DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json
+  LABELS integration TIMEOUT 600)
+add_dependencies(app_rl_learning_test troupe)
+# `eval` of a policy that plays.
+troupe_test(app/eval_episodes_test
+  DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json
+  LABELS integration TIMEOUT 120)
+add_dependencies(app_eval_episodes_test troupe)

@@ -109,11 +109,12 @@ Result<void> read_state(const WireMap& request, const PolicyInfo& info, Observat
   return {};
 }
 
-Result<std::string> read_prompt(const WireMap& request) {
+Result<std::string> read_prompt(const WireMap& request, const PolicyInfo& info) {
   if (const WireValue* prompt = find(request, "prompt")) return read_text(*prompt, "prompt");
   for (const WirePair& pair : request) {
     if (pair.name.starts_with("annotation.")) return read_text(pair.value, pair.name);
   }
+  if (!info.takes_prompt) return std::string();
   return missing("the instruction", {"prompt", "annotation.*"}, request);
 }
 
@@ -197,7 +198,7 @@ Result<Observation> read_observation(const WireMap& request, const PolicyInfo& i
   Observation observation;
   TROUPE_TRY(read_images(request, info, names, observation));
   TROUPE_TRY(read_state(request, info, observation));
-  TROUPE_ASSIGN(observation.prompt, read_prompt(request));
+  TROUPE_ASSIGN(observation.prompt, read_prompt(request, info));
   return observation;
 }
 

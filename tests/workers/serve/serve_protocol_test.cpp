@@ -210,6 +210,17 @@ TEST(RequestReaderTest, NamesOfOtherModalitiesAreUnderstood) {
   EXPECT_FALSE(read_observation(request, fixture_info(), ViewNames::dreamzero));
 }
 
+TEST(RequestReaderTest, APolicyThatTakesNoInstructionDoesNotWantOne) {
+  PolicyInfo info;
+  info.state = {{"state", 2}};
+  const WireMap request{{"observation/state", WireArray{0.5, 1.0}}};
+  EXPECT_FALSE(read_observation(request, info, ViewNames::literal));
+  info.takes_prompt = false;
+  const auto seen = read_observation(request, info, ViewNames::literal);
+  ASSERT_TRUE(seen) << seen.error().message();
+  EXPECT_EQ(seen->prompt, "");
+}
+
 TEST(ActionReplyTest, AChunkThatIsNotWhatThePolicyPromisedIsAnError) {
   EXPECT_TRUE(check_chunk(counted(), fixture_info()));
   ActionChunk narrow{3, 7, std::vector<float>(21)};

@@ -1,0 +1,151 @@
+// `troupe eval CKPT` of a policy that was trained in simulators: it plays episodes, alone or against another on the same seeds.
+#include "app/eval_episodes_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <span>
+#include <thread>
+
+#include "app/eval_folder.h"
+#include "app/exit_code.h"
+#include "app/version.h"
+#include "base/durable_file.h"
+#include "base/hash.h"
+#include "workers/agent/episode_film.h"
+#include "workers/agent/episode_report.h"
+#include "workers/agent/episode_runner.h"
+#include "workers/agent/load_agent.h"
+#include "workers/controller/run_directory.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::int64_t kMostEpisodes = 1 << 24;   // as eval.episodes
+
+/// What is played, from the command line and, where it says nothing, from the first checkpoint's job.
+struct EvaluationPlan {
+  EpisodeOptions episodes;
+  std::int64_t videos = 0;
+  std::string folder;
+};
+
+Result<std::int64_t> number_of_episodes(const EvalOptions& options, const JobConfig& job) {
+  if (options.episodes.empty()) return job.eval.episodes;
+  if (options.episodes.size() > 1) {
+    return Error{Errc::invalid_argument, fmt::format("--episodes names {} numbers; a policy that plays takes one, how many episodes (lists of recorded "
+                                                     "episodes go with --open-loop)", options.episodes.size())};
+  }
+  const std::int64_t episodes = options.episodes.front();
+  if (episodes >= 1 && episodes <= kMostEpisodes) return episodes;
+  return Error{Errc::invalid_argument, fmt::format("--episodes is {}; wanted how many episodes to play, 1 to {}", episodes, kMostEpisodes)};
+}
+
+Result<EvaluationPlan> make_evaluation_plan(const EvalOptions& options, const CheckpointPlace& place, const JobConfig& job) {
+  EvaluationPlan plan;
+  if (!options.data.empty()) return Error{Errc::invalid_argument, "--data names recordings; it goes with --open-loop"};
+  TROUPE_ASSIGN(plan.episodes.episodes, number_of_episodes(options, job));
+  plan.episodes.first_seed = options.seed >= 0 ? options.seed : job.eval.seed;
+  plan.episodes.parallel = std::min<std::int64_t>(16, plan.episodes.episodes);
+  plan.episodes.threads = std::max(1U, std::thread::hardware_concurrency());
+  plan.episodes.step_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(job.env.step_timeout_s * 1000));
+  plan.videos = options.videos >= 0 ? options.videos : job.eval.videos;
+  TROUPE_ASSIGN(plan.folder, evaluation_folder(place, options.out));
+  return plan;
+}
+
+/// The environment that both policies play, the second with its own observations and action chunks.
+EnvConfig env_of_other(const EnvConfig& first, std::int64_t max_steps, const JobConfig& other) {
+  EnvConfig env = moved_env(other.env, first.id);
+  env.options = first.options;
+  env.max_episode_steps = max_steps;
+  return env;
+}
+
+/// Plays and describes; the job's own environment when `env` is null.
+Result<PlayedEpisodes> play(const LoadedAgent& loaded, const std::string& folder, const EpisodeOptions& options) {
+  TROUPE_ASSIGN(const std::string manifest, read_file(folder + "/manifest.json"));
+  const EnvConfig& env = loaded.job.env;
+  PlayedEpisodes played{.checkpoint = folder, .digest = xxh3_128_hex(std::as_bytes(std::span(manifest))), .job = loaded.job.job.name,
+                        .step = loaded.weights.version, .profile = env.profile, .chunk = env.chunk,
+                        .exec_steps = env.exec_steps == 0 ? env.chunk : env.exec_steps, .records = {}, .videos = {}};
+  TROUPE_ASSIGN(played.records, run_episodes(loaded.agent, loaded.job, loaded.weights, options));
+  return played;
+}
+
+/// Films what was kept of the first policy's failures.
+Result<void> film_failures(const LoadedAgent& loaded, const EvaluationPlan& plan, PlayedEpisodes& played) {
+  if (plan.videos == 0) return {};
+  if (loaded.agent.spec().cameras.empty()) {
+    fmt::print(stderr, "note: {} has no camera, so no videos are written\n", loaded.agent.spec().id);
+    return {};
+  }
+  TROUPE_TRY(film_episodes(*loaded.agent.envs, played.records, plan.folder + "/videos"));
+  for (const EvaluationEpisode& record : played.records) {
+    if (!record.actions.empty()) played.videos[record.seed] = "videos/" + film_name(record);
+  }
+  return {};
+}
+
+Result<LoadedAgent> load_first(const EvalOptions& options, const CheckpointPlace& place) {
+  if (options.env.empty()) return load_agent(place.folder);
+  TROUPE_ASSIGN(const JobConfig job, read_rl_job(place.folder));
+  return load_agent(place.folder, moved_env(job.env, options.env));
+}
+
+Result<LoadedAgent> load_other(const EvalOptions& options, const LoadedAgent& first, std::string& folder) {
+  TROUPE_ASSIGN(const CheckpointPlace place, find_checkpoint(options.compare, options.run_root));
+  folder = place.folder;
+  TROUPE_ASSIGN(const JobConfig job, read_rl_job(folder));
+  return load_agent(folder, env_of_other(first.job.env, first.agent.spec().max_steps, job));
+}
+
+Result<void> evaluate(const EvalOptions& options, const CheckpointPlace& place) {
+  TROUPE_ASSIGN(const LoadedAgent first, load_first(options, place));
+  std::optional<LoadedAgent> other;
+  std::string other_folder;
+  if (!options.compare.empty()) {
+    auto loaded = load_other(options, first, other_folder);
+    if (!loaded) return loaded.error().with("--compare");
+    other = std::move(*loaded);
+  }
+  TROUPE_ASSIGN(const EvaluationPlan plan, make_evaluation_plan(options, place, first.job));
+  const auto begin = std::chrono::steady_clock::now();
+  EpisodeOptions with_actions = plan.episodes;
+  with_actions.keep_actions = first.agent.spec().cameras.empty() ? 0 : plan.videos;
+  EvaluationReport report{.spec = first.agent.spec(), .options = first.job.env.options, .version = kTroupeVersion, .parallel = plan.episodes.parallel,
+                       .first = {}, .second = {}};
+  TROUPE_ASSIGN(report.first, play(first, place.folder, with_actions));
+  if (other) {
+    TROUPE_ASSIGN(report.second, play(*other, other_folder, plan.episodes));
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  TROUPE_TRY(film_failures(first, plan, report.first));
+  const std::string json = episodes_json(report);
+  TROUPE_TRY(write_file_durably(plan.folder + "/eval.json", json));
+  TROUPE_TRY(write_file_durably(plan.folder + "/results.md", episodes_markdown(report)));
+  fmt::print("{}", options.json ? json : episodes_table(report));
+  if (options.json) return {};
+  std::int64_t steps = 0;
+  for (const auto* played : {&report.first, report.second ? &*report.second : nullptr}) {
+    for (std::size_t i = 0; played != nullptr && i < played->records.size(); ++i) steps += played->records[i].length;
+  }
+  fmt::print("  time        {:.1f} s, {:.0f} env steps/s\nwritten: {}/eval.json, results.md", seconds, static_cast<double>(steps) / std::max(seconds, 1e-9), plan.folder);
+  fmt::print("{}\n", report.first.videos.empty() ? "" : fmt::format(", {} videos of {}", report.first.videos.size(),
+                                                                    report.spec.has_success ? "failures" : "the lowest returns"));
+  return {};
+}
+
+}  // namespace
+
+int eval_episodes_command(const EvalOptions& options, const CheckpointPlace& place) {
+  const auto evaluated = evaluate(options, place);
+  if (evaluated) return kOk;
+  fmt::print(stderr, "error: {}\n", evaluated.error().message());
+  return exit_code_of(evaluated.error());
+}
+
+}  // namespace troupe

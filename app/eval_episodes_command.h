@@ -1,0 +1,12 @@
+#pragma once
+
+#include "app/checkpoint_path.h"
+#include "app/commands.h"
+
+namespace troupe {
+
+/// `troupe eval CKPT [--env ID] --episodes N [--compare OTHER]` (docs/evaluation.md): lets the checkpoint's policy play episodes of fixed
+/// seeds, prints and writes the result. Returns the command's exit code; what went wrong is on stderr.
+int eval_episodes_command(const EvalOptions& options, const CheckpointPlace& place);
+
+}  // namespace troupe

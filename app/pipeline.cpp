@@ -1,0 +1,99 @@
+#include "app/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/job_setup.h"
+#include "model/wan/lora.h"
+#include "workers/agent/agent.h"
+#include "workers/controller/run_directory.h"
+#include "workers/learner/sft_task.h"
+
+namespace troupe {
+
+namespace {
+
+class SftPipeline final : public Pipeline {
+ public:
+  SftPipeline(JobConfig job, std::shared_ptr<const Mixture> data) : job_(std::move(job)), data_(std::move(data)) {}
+
+  std::string fingerprint() const override { return data_->fingerprint(); }
+  std::string changes_since(const std::string& checkpoint) const override;
+  std::vector<std::string> warnings() const override;
+  std::int64_t num_eval() const override {
+    return job_.eval.every > 0 ? static_cast<std::int64_t>(data_->eval_size(job_.eval.max_samples)) : 0;
+  }
+  std::vector<UnitSpec> units() const override { return training_units(job_.model); }
+  Result<std::string> encoder_hash() const override;
+  std::vector<CheckpointAttachment> attachments() const override { return {{.name = "metadata.json", .bytes = data_->metadata_json()}}; }
+  std::string state_json(std::uint64_t seed, std::uint64_t position) const override { return data_->state_json(seed, position); }
+
+ private:
+  const JobConfig job_;
+  const std::shared_ptr<const Mixture> data_;
+};
+
+std::string SftPipeline::changes_since(const std::string& checkpoint) const {
+  const auto text = read_file(checkpoint + "/ledger.json");
+  if (!text) return {};
+  const auto ledger = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!ledger.is_object() || !ledger.contains("datasets") || !ledger["datasets"].is_array()) return {};
+  std::string out;
+  for (std::size_t i = 0; i < std::max(ledger["datasets"].size(), data_->datasets().size()); ++i) {
+    const auto before = i < ledger["datasets"].size() ? ledger["datasets"][i] : nlohmann::json::object();
+    const std::string had = before.value("fingerprint", "none");
+    const std::string has = i < data_->datasets().size() ? data_->datasets()[i]->fingerprint() : "none";
+    if (had == has) continue;
+    const std::string root = i < data_->datasets().size() ? data_->datasets()[i]->root() : before.value("root", "");
+    out += fmt::format("; data.sets[{}] ({}) had {} and has {}", i, root, had, has);
+  }
+  return out;
+}
+
+std::vector<std::string> SftPipeline::warnings() const {
+  std::vector<std::string> all;
+  for (const DatasetProblem& warning : data_->warnings()) all.push_back(fmt::format("{}: {}", warning.code, warning.text));
+  for (const DatasetProblem& problem : data_->problems()) all.push_back(fmt::format("left out: {}: {}", problem.code, problem.text));
+  return all;
+}
+
+Result<std::string> SftPipeline::encoder_hash() const {
+  TROUPE_ASSIGN(const auto hashes, SftTask::encoder_hashes(job_));
+  std::string text;
+  for (const auto& [part, hash] : hashes) text += fmt::format("{}{}={}", text.empty() ? "" : " ", part, hash);
+  return text;
+}
+
+class RlPipeline final : public Pipeline {
+ public:
+  explicit RlPipeline(Agent agent) : agent_(std::move(agent)) {}
+
+  std::string fingerprint() const override { return fingerprint_of(agent_.spec()); }
+  std::string changes_since(const std::string&) const override { return {}; }
+  std::vector<std::string> warnings() const override { return {}; }
+  std::int64_t num_eval() const override { return 0; }
+  std::vector<UnitSpec> units() const override { return agent_.policy->units(); }
+  Result<std::string> encoder_hash() const override { return std::string(); }
+  std::vector<CheckpointAttachment> attachments() const override { return {}; }
+  std::string state_json(std::uint64_t seed, std::uint64_t position) const override {
+    return nlohmann::ordered_json{{"seed", seed}, {"position", position}, {"fingerprint", fingerprint()}}.dump();
+  }
+
+ private:
+  const Agent agent_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job) {
+  if (job.job.kind == "rl") {
+    TROUPE_ASSIGN(auto agent, make_agent(job));
+    return std::shared_ptr<const Pipeline>(std::make_shared<RlPipeline>(std::move(agent)));
+  }
+  TROUPE_ASSIGN(auto data, open_mixture(job));
+  return std::shared_ptr<const Pipeline>(std::make_shared<SftPipeline>(job, std::move(data)));
+}
+
+}  // namespace troupe

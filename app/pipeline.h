@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/messages.h"
+#include "configs/job_config.h"
+#include "model/shard/network.h"
+#include "workers/checkpoint/writer.h"
+
+namespace troupe {
+
+/// What a job trains on, by job.kind: datasets, or an environment. Everything that starting, resuming and checkpointing a job
+/// ask of it; a new kind of training adds one of these, a Trainer and the roles that feed it. Immutable, thread-safe.
+class Pipeline {
+ public:
+  virtual ~Pipeline() = default;
+  /// Equal when positions mean the same samples: kept in checkpoints, compared on resume.
+  virtual std::string fingerprint() const = 0;
+  /// How what a checkpoint's folder lists differs from what is here, for the error of a failed comparison; may be empty.
+  virtual std::string changes_since(const std::string& checkpoint) const = 0;
+  /// Said once at the start of a run.
+  virtual std::vector<std::string> warnings() const = 0;
+  /// Held-out samples that the learners' feeds fetch.
+  virtual std::int64_t num_eval() const = 0;
+  /// The chain of units that is trained.
+  virtual std::vector<UnitSpec> units() const = 0;
+  /// Content hashes of frozen networks, for manifests; empty without any.
+  virtual Result<std::string> encoder_hash() const = 0;
+  /// Files of every checkpoint beside the shards.
+  virtual std::vector<CheckpointAttachment> attachments() const = 0;
+  /// State of the data at a position, as the JSON object ledger.json begins with.
+  virtual std::string state_json(std::uint64_t seed, std::uint64_t position) const = 0;
+};
+
+/// Errors: those of Mixture::open (every bad file) and of make_agent.
+Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job);
+
+}  // namespace troupe

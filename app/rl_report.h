@@ -1,0 +1,20 @@
+#pragma once
+
+#include "base/result.h"
+#include "configs/job_config.h"
+#include "workers/controller/service.h"
+#include "workers/report/text_report.h"
+
+namespace troupe {
+
+/// Draws RUN/return.png: mean return of the episodes that ended, and of evaluations, over environment steps; and
+/// RUN/success.png where the environment knows success. Errors: those of draw_loss_curves.
+Result<void> draw_learning_curves(const RunStatistics& statistics, const JobConfig& job, const RunDirectory& run);
+
+/// What differs from fine-tuning in the block that ends a run.
+void describe_rl_run(RunSummary& summary, const RunStatistics& statistics, const RunDirectory& run);
+
+/// The table of the last evaluation; empty without one.
+std::string last_evaluation(const RunStatistics& statistics, const JobConfig& job);
+
+}  // namespace troupe

@@ -1,0 +1,140 @@
+// Environment steps per CPU-second and per second: our pool against the least that a simulator can do, a bare loop of mj_step
+// with clip, reset and mj_rnePostConstraint. Expect the pool to reach 0.92 of the bare loop per CPU-second or more, because
+// MuJoCo is nearly all of both; at few environments per thread the hand-over (about 20 us a step) takes a share of
+// HalfCheetah's 20 us steps. Rounds alternate: bare, pool, bare, pool.
+//     bench_env_sim [--env HalfCheetah-v5 Ant-v5 Humanoid-v5] [--num-envs 4 8 64] [--threads 2] [--groups 1] [--rounds 5]
+//                   [--steps N] [--out RESULT.md] [--short]
+//     bench_env_sim --pool ...    one run of the pool alone: prints "steps cpu_seconds wall_seconds" (bench/peers/envpool_bench.sh)
+#include <fmt/format.h>
+#include <mujoco/mujoco.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include "bench/env/bare_loop.h"
+#include "bench/env/pool_loop.h"
+#include "bench/support/result_file.h"
+#include "env/registry.h"
+
+namespace troupe::bench {
+namespace {
+
+struct Options {
+  std::vector<std::string> ids = {"HalfCheetah-v5", "Ant-v5", "Humanoid-v5"};
+  std::vector<std::int64_t> num_envs = {4, 8, 64};
+  std::int64_t threads = 2, groups = 1, rounds = 5, steps = 0;
+  std::string out;
+  bool pool_only = false, is_short = false;
+};
+
+std::shared_ptr<const EnvFactory> must_make(const std::string& id) {
+  auto factory = make_env_factory(id);
+  if (!factory) throw std::runtime_error(factory.error().to_string());
+  return std::move(factory).value();
+}
+
+/// Steps of each environment so that a run takes a second or two whatever the task.
+std::int64_t steps_of(const Options& o, const std::string& id, std::int64_t num_envs) {
+  if (o.steps > 0) return o.steps;
+  const std::int64_t in_all = id.starts_with("HalfCheetah") ? 80'000 : 12'000;
+  return std::max<std::int64_t>(1, in_all / num_envs);
+}
+
+struct Row {
+  SimCase c;
+  Series bare_cpu, pool_cpu, bare_wall, pool_wall;
+};
+
+Row measure(const Options& o, const std::string& id, std::int64_t num_envs) {
+  const auto factory = must_make(id);
+  Row row{.c = {.id = id, .num_envs = num_envs, .threads = o.threads, .groups = o.groups, .steps = steps_of(o, id, num_envs)},
+          .bare_cpu = {},
+          .pool_cpu = {},
+          .bare_wall = {},
+          .pool_wall = {}};
+  const ActionTable actions(factory->spec(), num_envs);
+  for (std::int64_t round = 0; round < o.rounds; ++round) {
+    const StepRate bare = run_bare_loop(row.c, *factory, actions), pool = run_pool(row.c, factory, actions);
+    row.bare_cpu.values.push_back(bare.per_cpu_second() / 1000);
+    row.pool_cpu.values.push_back(pool.per_cpu_second() / 1000);
+    row.bare_wall.values.push_back(bare.per_second() / 1000);
+    row.pool_wall.values.push_back(pool.per_second() / 1000);
+  }
+  return row;
+}
+
+std::string text(const Row& row) {
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", row.c.id, row.c.num_envs, row.bare_cpu.text(2),
+                     row.pool_cpu.text(2), ratio(row.pool_cpu, row.bare_cpu).text(3), row.pool_wall.text(2),
+                     ratio(row.pool_wall, row.bare_wall).text(3));
+}
+
+int run(int argc, char** argv) {
+  Options o;
+  CLI::App app{"Environment steps per CPU-second: our pool against a bare loop of mj_step"};
+  app.add_option("--env", o.ids);
+  app.add_option("--num-envs", o.num_envs);
+  app.add_option("--threads", o.threads);
+  app.add_option("--groups", o.groups);
+  app.add_option("--rounds", o.rounds);
+  app.add_option("--steps", o.steps, "control steps of each environment in a run; 0: for a second or two");
+  app.add_option("--out", o.out);
+  app.add_flag("--pool", o.pool_only);
+  app.add_flag("--short", o.is_short);
+  CLI11_PARSE(app, argc, argv);
+  if (o.is_short)
+    o = {.ids = o.ids,
+         .num_envs = {4},
+         .threads = o.threads,
+         .groups = 1,
+         .rounds = 1,
+         .steps = 20,
+         .out = "",
+         .pool_only = o.pool_only,
+         .is_short = true};
+  if (o.pool_only) {
+    const SimCase c{.id = o.ids.at(0),
+                    .num_envs = o.num_envs.at(0),
+                    .threads = o.threads,
+                    .groups = o.groups,
+                    .steps = steps_of(o, o.ids.at(0), o.num_envs.at(0))};
+    const auto factory = must_make(c.id);
+    const StepRate rate = run_pool(c, factory, ActionTable(factory->spec(), c.num_envs));
+    fmt::print("{} {:.6f} {:.6f}\n", rate.steps, rate.cpu_seconds, rate.wall_seconds);
+    return 0;
+  }
+  std::string table =
+      "| task | environments | bare loop, thousand steps per CPU-second | pool | pool / bare | pool, thousand steps per second | "
+      "pool / bare |\n|---|---|---|---|---|---|---|\n";
+  fmt::print("{}", table);
+  for (const std::string& id : o.ids) {
+    for (const std::int64_t n : o.num_envs) {
+      const std::string line = text(measure(o, id, n));
+      fmt::print("{}", line);
+      std::fflush(stdout);
+      table += line;
+    }
+  }
+  write_result(o.out,
+               fmt::format("# Simulation: our pool against a bare loop of mj_step\n\n{} threads, {} group(s), {} alternating "
+                           "rounds; medians (lowest .. highest). The bare loop clips, steps, calls\n"
+                           "mj_rnePostConstraint and resets; the pool also computes rewards and observations and hands blocks "
+                           "over. A CPU-second is the process's user and system time.\n\n{}\n{}",
+                           o.threads, o.groups, o.rounds, table,
+                           provenance(command_line("bench_env_sim", argc, argv), fmt::format("MuJoCo {}", mj_versionString()))));
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe::bench
+
+int main(int argc, char** argv) {
+  try {
+    return troupe::bench::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_env_sim: %s\n", e.what());
+    return 1;
+  }
+}

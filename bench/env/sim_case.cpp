@@ -1,0 +1,24 @@
+#include "bench/env/sim_case.h"
+
+#include "base/random.h"
+
+namespace troupe::bench {
+
+ActionTable::ActionTable(const EnvSpec& spec, std::int64_t num_envs) : num_envs_(num_envs), size_(spec.action.size) {
+  CounterRng rng(1, 0, 0);
+  for (std::int64_t row = 0; row < kSteps * num_envs; ++row) {
+    for (std::size_t a = 0; a < spec.action.low.size(); ++a)
+      values_.push_back(static_cast<float>(rng.uniform(spec.action.low[a], spec.action.high[a])));
+  }
+}
+
+std::span<const float> ActionTable::at(std::int64_t step) const {
+  const auto width = static_cast<std::size_t>(num_envs_ * size_);
+  return std::span(values_).subspan(static_cast<std::size_t>(step % kSteps) * width, width);
+}
+
+std::span<const float> ActionTable::at(std::int64_t step, std::int64_t env) const {
+  return at(step).subspan(static_cast<std::size_t>(env * size_), static_cast<std::size_t>(size_));
+}
+
+}  // namespace troupe::bench

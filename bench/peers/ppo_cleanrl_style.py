@@ -1,0 +1,196 @@
+"""PPO for continuous control as CleanRL publishes it, in one file of PyTorch, over EnvPool or over Gymnasium's vector API: the peer of ppo_bench.sh.
+
+    ppo_cleanrl_style.py --envs envpool|gym-sync|gym-async --torch-threads 1 [--env-threads 2] [--iterations 20] [--skip 2] [--seed 1]
+
+Structure and numbers follow Huang et al. (2022), "The 37 implementation details of proximal policy optimization": separate 2x64 tanh networks with
+orthogonal initial values, a log standard deviation without state, Adam with eps 1e-5 and a rate falling to 0, clipped value loss, advantages
+normalised per minibatch, gradient norm 0.5, normalised and clipped observations and rewards, an episode's end cuts the return. Differs only where
+many environments ask for it: one running mean for all of them, in NumPy arrays. It counts approximate KL and clip fraction, and logs nothing.
+
+Prints "steps wall_seconds mean_return" of the iterations after the first SKIP; the return is of the last 100 episodes that ended (nan: none).
+--version prints what it runs on.
+"""
+import argparse
+import collections
+import time
+
+import numpy as np
+import torch
+from torch import nn
+
+GAMMA, GAE_LAMBDA, CLIP, VALUE_COEF, ENTROPY_COEF, MAX_GRAD_NORM, LEARNING_RATE = 0.99, 0.95, 0.2, 0.5, 0.0, 0.5, 3e-4
+
+
+class RunningMoments:
+    """Mean and variance of all rows seen so far."""
+
+    def __init__(self, shape):
+        self.mean, self.var, self.count = np.zeros(shape), np.ones(shape), 1e-4
+
+    def add(self, rows):
+        count = self.count + len(rows)
+        delta = rows.mean(0) - self.mean
+        self.var = (self.var * self.count + rows.var(0) * len(rows) + delta**2 * self.count * len(rows) / count) / count
+        self.mean, self.count = self.mean + delta * len(rows) / count, count
+
+
+class Environments:
+    """N environments in step, with normalised observations and rewards and clipped actions."""
+
+    def __init__(self, args):
+        if args.envs == "envpool":
+            import envpool
+            self.inner = envpool.make(args.task, env_type="gymnasium", num_envs=args.num_envs, num_threads=args.env_threads, seed=args.seed)
+            space, self.obs_shape = self.inner.action_space, self.inner.observation_space.shape
+        else:
+            import gymnasium
+            self.inner = gymnasium.make_vec(args.task, num_envs=args.num_envs, vectorization_mode=args.envs.removeprefix("gym-"),
+                                            vector_kwargs={"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP})
+            space, self.obs_shape = self.inner.single_action_space, self.inner.single_observation_space.shape
+        self.low, self.high, self.action_dtype, self.action_shape = space.low, space.high, space.dtype, space.shape
+        self.obs_moments, self.return_moments = RunningMoments(self.obs_shape), RunningMoments(())
+        self.discounted, self.totals = np.zeros(args.num_envs), np.zeros(args.num_envs)
+        self.finished = collections.deque(maxlen=100)
+        self.first_seed = args.seed if args.envs != "envpool" else None
+
+    def reset(self):
+        obs, _ = self.inner.reset() if self.first_seed is None else self.inner.reset(seed=self.first_seed)
+        return self.normalised(obs)
+
+    def normalised(self, obs):
+        self.obs_moments.add(obs)
+        scaled = (obs - self.obs_moments.mean) / np.sqrt(self.obs_moments.var + 1e-8)
+        return torch.from_numpy(np.clip(scaled, -10, 10).astype(np.float32))
+
+    def step(self, action):
+        obs, reward, terminated, truncated, _ = self.inner.step(np.clip(action, self.low, self.high).astype(self.action_dtype))
+        done = np.logical_or(terminated, truncated)
+        self.discounted = self.discounted * GAMMA + reward
+        self.return_moments.add(self.discounted)
+        scaled = np.clip(reward / np.sqrt(self.return_moments.var + 1e-8), -10, 10)
+        self.discounted[done] = 0
+        self.totals += reward
+        self.finished.extend(self.totals[done])
+        self.totals[done] = 0
+        return self.normalised(obs), torch.from_numpy(scaled.astype(np.float32)), torch.from_numpy(done.astype(np.float32))
+
+
+def linear(inputs, outputs, gain=2**0.5):
+    layer = nn.Linear(inputs, outputs)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class ActorCritic(nn.Module):
+    def __init__(self, obs_size, action_size):
+        super().__init__()
+        self.critic = nn.Sequential(linear(obs_size, 64), nn.Tanh(), linear(64, 64), nn.Tanh(), linear(64, 1, 1.0))
+        self.actor = nn.Sequential(linear(obs_size, 64), nn.Tanh(), linear(64, 64), nn.Tanh(), linear(64, action_size, 0.01))
+        self.log_std = nn.Parameter(torch.zeros(1, action_size))
+
+    def forward(self, obs, action=None):
+        mean = self.actor(obs)
+        policy = torch.distributions.Normal(mean, self.log_std.expand_as(mean).exp())
+        action = policy.sample() if action is None else action
+        return action, policy.log_prob(action).sum(1), policy.entropy().sum(1), self.critic(obs).squeeze(1)
+
+
+class Rollout:
+    """What one iteration collects, [steps, environments, ...]."""
+
+    def __init__(self, args, envs):
+        rows = (args.steps, args.num_envs)
+        self.obs, self.actions = torch.zeros(rows + envs.obs_shape), torch.zeros(rows + envs.action_shape)
+        self.logp, self.rewards, self.dones, self.values = (torch.zeros(rows) for _ in range(4))
+
+    def collect(self, net, envs, obs, done):
+        for t in range(len(self.obs)):
+            self.obs[t], self.dones[t] = obs, done
+            with torch.no_grad():
+                self.actions[t], self.logp[t], _, self.values[t] = net(obs)
+            obs, self.rewards[t], done = envs.step(self.actions[t].numpy())
+        return obs, done
+
+    @torch.no_grad()
+    def advantages(self, net, obs, done):
+        result, value, carried = torch.zeros_like(self.rewards), net.critic(obs).squeeze(1), 0.0
+        for t in reversed(range(len(self.rewards))):
+            goes_on = 1.0 - done
+            delta = self.rewards[t] + GAMMA * value * goes_on - self.values[t]
+            result[t] = carried = delta + GAMMA * GAE_LAMBDA * goes_on * carried
+            value, done = self.values[t], self.dones[t]
+        return result
+
+
+def minibatch_loss(net, obs, action, old_logp, advantage, target, old_value):
+    _, logp, entropy, value = net(obs, action)
+    log_ratio = logp - old_logp
+    ratio = log_ratio.exp()
+    with torch.no_grad():
+        diagnostics = ((ratio - 1) - log_ratio).mean().item(), ((ratio - 1).abs() > CLIP).float().mean().item()
+    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    policy_loss = torch.max(-advantage * ratio, -advantage * ratio.clamp(1 - CLIP, 1 + CLIP)).mean()
+    clipped = old_value + (value - old_value).clamp(-CLIP, CLIP)
+    value_loss = 0.5 * torch.max((value - target) ** 2, (clipped - target) ** 2).mean()
+    return policy_loss + VALUE_COEF * value_loss - ENTROPY_COEF * entropy.mean(), diagnostics
+
+
+def update(net, optimizer, rollout, advantages, args):
+    targets = advantages + rollout.values
+    rows = [t.flatten(0, 1) for t in (rollout.obs, rollout.actions, rollout.logp, advantages, targets, rollout.values)]
+    order, size = np.arange(len(rows[0])), len(rows[0]) // args.minibatches
+    for _ in range(args.epochs):
+        np.random.shuffle(order)
+        for first in range(0, len(order), size):
+            loss, _ = minibatch_loss(net, *(t[order[first:first + size]] for t in rows))
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(net.parameters(), MAX_GRAD_NORM)
+            optimizer.step()
+
+
+def train(args):
+    torch.set_num_threads(args.torch_threads)
+    torch.manual_seed(args.seed)
+    np.random.seed(args.seed)
+    envs = Environments(args)
+    net = ActorCritic(int(np.prod(envs.obs_shape)), int(np.prod(envs.action_shape)))
+    optimizer = torch.optim.Adam(net.parameters(), lr=LEARNING_RATE, eps=1e-5)
+    rollout, obs, done, begin = Rollout(args, envs), envs.reset(), torch.zeros(args.num_envs), None
+    for i in range(args.iterations):
+        if i == args.skip:
+            begin = time.perf_counter()
+        optimizer.param_groups[0]["lr"] = LEARNING_RATE * (1 - i / args.iterations)
+        obs, done = rollout.collect(net, envs, obs, done)
+        update(net, optimizer, rollout, rollout.advantages(net, obs, done), args)
+    wall = time.perf_counter() - begin
+    mean_return = np.mean(envs.finished) if envs.finished else float("nan")
+    print((args.iterations - args.skip) * args.num_envs * args.steps, f"{wall:.6f} {mean_return:.1f}", flush=True)
+    envs.inner.close()
+
+
+def versions():
+    import gymnasium
+    import mujoco
+    from envpool_steps import envpool, linked_mujoco
+    print(f"PyTorch {torch.__version__}, EnvPool {envpool.__version__} with MuJoCo {linked_mujoco()}, Gymnasium {gymnasium.__version__} with MuJoCo "
+          f"{mujoco.__version__}, NumPy {np.__version__}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--envs", choices=["envpool", "gym-sync", "gym-async"], default="envpool")
+    parser.add_argument("--task", default="HalfCheetah-v5")
+    parser.add_argument("--version", action="store_true")
+    for name, value in {"num-envs": 64, "steps": 32, "minibatches": 32, "epochs": 10, "iterations": 20, "skip": 2, "seed": 1, "torch-threads": 1,
+                        "env-threads": 2}.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    args = parser.parse_args()
+    if args.iterations <= args.skip:
+        parser.error(f"--iterations {args.iterations} leaves nothing after the first {args.skip} (--skip)")
+    versions() if args.version else train(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+// Simulators, rollout workers and learners that are killed, stopped and scaled while a job of reinforcement learning runs.
+#include <random>
+
+#include "tests/app/rl_fixture.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class KillRlTest : public RlRunTest {
+ protected:
+  static pid_t strike(JobProcess& job, const std::string& actor, int signal) {
+    EXPECT_TRUE(job.wait_until([&] { return job.host(actor).has_value(); }, 30s)) << actor << "\n" << job.output();
+    const pid_t pid = job.host(actor).value_or(0);
+    if (pid != 0) ::kill(pid, signal);
+    return pid;
+  }
+  void expect_complete(JobProcess& job, const std::string& root) {
+    ASSERT_EQ(job.wait(kRunDeadline), 0) << job.output();
+    EXPECT_THAT(job.output(), HasSubstr("RUN COMPLETE"));
+    EXPECT_THAT(verified(root), HasSubstr("lost 0  doubled 0"));
+  }
+};
+
+TEST_F(KillRlTest, AKilledSimulatorCostsItsOpenItemsOnly) {
+  auto job = start("runs", {"training.steps=12", "cluster.component_placement.env=0:0-1"});
+  ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
+  strike(*job, "env/0", SIGKILL);
+  expect_complete(*job, "runs");
+  EXPECT_THAT(job->output(), HasSubstr("env/0 killed by signal 9; restart"));
+}
+
+TEST_F(KillRlTest, AKilledRolloutWorkerIsReplaced) {
+  auto job = start("runs", {"training.steps=12"});
+  ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
+  strike(*job, "rollout/0", SIGKILL);
+  expect_complete(*job, "runs");
+  EXPECT_THAT(job->output(), HasSubstr("rollout/0 killed by signal 9; restart"));
+}
+
+TEST_F(KillRlTest, AKilledLearnerGoesBackToItsCheckpoint) {
+  auto job = start("runs", {"training.steps=12"});
+  ASSERT_TRUE(job->wait_output(iteration(5))) << job->output();
+  strike(*job, "learner/0", SIGKILL);
+  expect_complete(*job, "runs");
+  EXPECT_THAT(job->output(), HasSubstr("learner/0 killed by signal 9; restart"));
+}
+
+TEST_F(KillRlTest, AStoppedSimulatorIsReplaced) {
+  auto job = start("runs", {"training.steps=10", "env.step_timeout_s=2", "cluster.component_placement.env=0:0-1"});
+  ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
+  const pid_t stopped = strike(*job, "env/1", SIGSTOP);
+  expect_complete(*job, "runs");
+  EXPECT_FALSE(JobProcess::is_running(stopped));
+}
+
+TEST_F(KillRlTest, PoolsGrowAndShrinkWhileTheJobRuns) {
+  auto job = start("runs", {"training.steps=40"});
+  ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
+  const ProgramEnd more = troupe({"scale", "env=4", "--run-root", dir_ / "runs"});
+  ASSERT_EQ(more.exit_code, 0) << more.text();
+  ASSERT_EQ(troupe({"scale", "rollout=2", "--run-root", dir_ / "runs"}).exit_code, 0);
+  ASSERT_TRUE(job->wait_until([&] { return job->host("env/3").has_value(); }, 30s)) << job->output();
+  ASSERT_EQ(troupe({"scale", "env=2", "--run-root", dir_ / "runs"}).exit_code, 0);
+  expect_complete(*job, "runs");
+  EXPECT_THAT(job->output(), HasSubstr("env is now 4 by request"));
+  EXPECT_THAT(job->output(), HasSubstr("env is now 2 by request"));
+}
+
+TEST_F(KillRlTest, ASimulatorThatHangsInAStepIsReplaced) {
+  auto job = start("runs", {"training.steps=8", "env.step_timeout_s=2", "cluster.component_placement.env=0:0-1"},
+                   {{"TROUPE_FAULT", "simulator.step@env/0#0:stall:1:40"}});
+  expect_complete(*job, "runs");
+  EXPECT_THAT(job->output(), HasSubstr("env/0"));
+}
+
+TEST_F(KillRlTest, ASimulatorThatCrashesInAStepIsReplaced) {
+  auto job = start("runs", {"training.steps=8", "cluster.component_placement.env=0:0-1"}, {{"TROUPE_FAULT", "simulator.step@env/1#0:kill:1:40"}});
+  expect_complete(*job, "runs");
+  EXPECT_THAT(job->output(), HasSubstr("env/1 killed by signal 9; restart"));
+}
+
+TEST_F(KillRlTest, TwentyKillsOfSimulatorsAndRolloutWorkersLeaveAWholeRun) {
+  auto job = start("runs", {"training.steps=60", "cluster.component_placement.env=0:0-1", "cluster.component_placement.rollout=0:0-1",
+                            "cluster.restart={budget: 20, component_budget: 40, backoff_initial_s: 0.1, backoff_max_s: 0.2}"});
+  std::mt19937 random(7);
+  const std::vector<std::string> actors = {"env/0", "env/1", "rollout/0", "rollout/1"};
+  for (int kill = 0; kill < 20; ++kill) {
+    ASSERT_TRUE(job->wait_output(iteration(2 + 2 * kill))) << job->output();
+    strike(*job, actors[random() % actors.size()], SIGKILL);
+  }
+  expect_complete(*job, "runs");
+}
+
+}  // namespace
+}  // namespace troupe

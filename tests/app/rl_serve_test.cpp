@@ -1,0 +1,67 @@
+// A policy trained by reinforcement learning outside its run: exported, and behind a socket.
+#include <cstring>
+
+#include "tests/app/rl_fixture.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// One short run; every test looks at its last checkpoint.
+class RlServeTest : public RlRunTest {
+ protected:
+  void SetUp() override {
+    const ProgramEnd end = run("runs", {"training.steps=2", "env.num_envs=16", "rollout.normalize_obs=true"});
+    ASSERT_EQ(end.exit_code, 0) << end.text();
+    run_ = dir_ / "runs/latest";
+  }
+  ProgramEnd exported(const Words& more) const { return troupe(Words{"export", run_, "--out", dir_ / "out"} + more); }
+  std::string run_;
+};
+
+TEST_F(RlServeTest, ExportWritesEveryTensorAndWhatActingTakes) {
+  const ProgramEnd end = exported({"--format", "safetensors"});
+  ASSERT_EQ(end.exit_code, 0) << end.text();
+  const auto policy = nlohmann::json::parse(testing_support::text_of(dir_ / "out/policy.json"));
+  EXPECT_EQ(policy.at("environment").at("id"), "CartPole-v1");
+  EXPECT_EQ(policy.at("step"), 2);
+  EXPECT_EQ(policy.at("normaliser").at("mean").size(), 4u);
+  EXPECT_EQ(policy.at("normaliser").at("count"), 2 * 16 * 32) << "environments times steps of both iterations";
+  std::size_t tensors = 0;
+  for (const auto& unit : policy.at("units")) tensors += unit.at("tensors").size();
+  const std::string file = testing_support::text_of(dir_ / "out/model.safetensors");
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  auto header = nlohmann::json::parse(file.substr(sizeof length, length));
+  header.erase("__metadata__");
+  EXPECT_EQ(header.size(), tensors);
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "out/job.yaml"));
+}
+
+TEST_F(RlServeTest, FormatsOfDreamZeroAreRefused) {
+  for (const char* format : {"lora", "gear"}) {
+    const ProgramEnd end = exported({"--format", format});
+    EXPECT_EQ(end.exit_code, 2) << end.text();
+    EXPECT_THAT(end.err, HasSubstr("--format safetensors"));
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "out"));
+  }
+}
+
+TEST_F(RlServeTest, OpenpiClientsAreAnswered) {
+  const ProgramEnd end = troupe({"serve", run_, "--protocol", "openpi", "--once-selftest"});
+  ASSERT_EQ(end.exit_code, 0) << end.text();
+  EXPECT_THAT(end.out, HasSubstr("(CartPole-v1) with openpi"));
+  EXPECT_THAT(end.out, HasSubstr("self-test ok: actions <f4 [1, 1]"));
+}
+
+TEST_F(RlServeTest, OtherProtocolsAreRefused) {
+  for (const char* protocol : {"dreamzero", "groot"}) {
+    const ProgramEnd end = troupe({"serve", run_, "--protocol", protocol, "--once-selftest"});
+    EXPECT_EQ(end.exit_code, 2) << end.text();
+    EXPECT_THAT(end.err, HasSubstr("add --protocol openpi"));
+  }
+}
+
+}  // namespace
+}  // namespace troupe
