@@ -22,20 +22,23 @@ namespace {
 
 const std::vector<std::string> kVerbs = {"run", "plan", "node", "scale", "status", "verify", "doctor", "config", "export", "convert", "stats", "encode", "bench", "eval", "serve"};
 
-/// "pool=N" as `troupe scale` takes it.
-bool parse_scale(const std::vector<std::string>& words, ScaleOptions& scale) {
+/// "[RUN] pool=N ..." as `troupe scale` takes it: one request a pool. Empty: it is not that.
+std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, ScaleOptions common) {
+  std::vector<ScaleOptions> requests;
+  for (const std::string& word : words) {
+    if (word.find('=') == std::string::npos) common.run = word;
+  }
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
-    if (equals == std::string::npos) {
-      scale.run = word;
-      continue;
-    }
-    scale.pool = word.substr(0, equals);
+    if (equals == std::string::npos) continue;
+    ScaleOptions request = common;
+    request.pool = word.substr(0, equals);
     char* end = nullptr;
-    scale.target = std::strtoll(word.c_str() + equals + 1, &end, 10);
-    if (*end != 0 || end == word.c_str() + equals + 1) return false;
+    request.target = std::strtoll(word.c_str() + equals + 1, &end, 10);
+    if (*end != 0 || end == word.c_str() + equals + 1) return {};
+    requests.push_back(std::move(request));
   }
-  return !scale.pool.empty();
+  return requests;
 }
 
 /// Verbs that end in order on a signal. The others die of it at once: what they write appears only when it is whole.
@@ -116,7 +119,7 @@ struct CommandLine {
     s->add_flag("--stop", status.stop, "stop the job after a checkpoint");
     s->add_flag("--now", status.now, "with --stop: without waiting");
     auto* e = app.add_subcommand("scale", "change the size of a pool while the job runs: decoder=8, env=8, rollout=2");
-    e->add_option("words", scale_words, "[RUN] pool=N")->required();
+    e->add_option("words", scale_words, "[RUN] pool=N [pool=N ...]")->required();
     e->add_option("--run-root", scale.run_root, "folder of run directories");
     e->add_flag("--dry-run", scale.dry_run, "show the change only");
   }
@@ -286,11 +289,16 @@ struct CommandLine {
     if (app.got_subcommand("bench")) return bench_command(bench);
     if (app.got_subcommand("eval")) return eval_command(eval);
     if (app.got_subcommand("serve")) return serve_command(serve);
-    if (!parse_scale(scale_words, scale)) {
+    const std::vector<ScaleOptions> requests = parse_scale(scale_words, scale);
+    if (requests.empty()) {
       fmt::print(stderr, "troupe scale: expected pool=N, such as decoder=8, got '{}'\n", fmt::join(scale_words, " "));
       return kUsage;
     }
-    return scale_command(scale);
+    // One after the other; what was changed before a refusal stays changed.
+    for (const ScaleOptions& request : requests) {
+      if (const int code = scale_command(request); code != kOk) return code;
+    }
+    return kOk;
   }
 };
 

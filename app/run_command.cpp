@@ -161,9 +161,9 @@ class RunSession {
     }
     plan_ = std::get<Plan>(std::move(outcome));
     for (const PlannedActor& actor : plan_.actors) {
-      if (is_elastic(actor.role) || actor.node == 0) continue;
+      if ((is_elastic(actor.role) && actor.role != "rollout") || actor.node == 0) continue;
       return explain(Error{Errc::failed_precondition,
-                           fmt::format("{} is planned on node/{}; this build runs learners and the checkpointer on the machine of `troupe run`. Place "
+                           fmt::format("{} is planned on node/{}; this build runs learners, rollout workers and the checkpointer on the machine of `troupe run`. Place "
                                        "them there: {{node_group: node, placement: \"0:...\"}}", actor.name, actor.node)}, kInfeasible);
     }
     if (plan_.collective == "nccl") {

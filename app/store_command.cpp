@@ -70,7 +70,13 @@ void report_counters(const CounterVerdict& verdict) {
   for (const CounterFinding& f : verdict.backwards_list) fmt::print("  backwards step {}: {}\n", f.step, f.detail);
 }
 
-Result<LedgerVerdict> audit(const RunDirectory& run) {
+/// A verdict, and what kind of job it is about.
+struct RunAudit {
+  LedgerVerdict verdict;
+  bool collects = false;   ///< samples are experience, which is other experience when it is collected again
+};
+
+Result<RunAudit> audit(const RunDirectory& run) {
   TROUPE_ASSIGN(const auto db, StateDb::open_read_only(run.state_db()));
   TROUPE_ASSIGN(const auto records, db->epochs());
   TROUPE_ASSIGN(const std::int64_t steps, db->committed_step());
@@ -80,9 +86,11 @@ Result<LedgerVerdict> audit(const RunDirectory& run) {
   std::vector<LedgerEpoch> epochs;
   for (const EpochRecord& record : records) epochs.push_back({.fence = record.fence, .resume_step = record.resume_step});
   const JobConfig& job = config.config->job;
-  const std::int64_t per_step = job.job.kind == "rl" ? rl_shape(job).items_per_step() : job.training.global_batch_size;
+  const bool collects = job.job.kind == "rl";
+  const std::int64_t per_step = collects ? rl_shape(job).items_per_step() : job.training.global_batch_size;
   // The order of positions needs no dataset here: a pass is only counted for the summary.
-  return LedgerAudit(epochs, steps, per_step, std::max<std::int64_t>(1, steps * per_step)).run(run.ledger());
+  TROUPE_ASSIGN(auto verdict, LedgerAudit(epochs, steps, per_step, std::max<std::int64_t>(1, steps * per_step)).run(run.ledger()));
+  return RunAudit{.verdict = std::move(verdict), .collects = collects};
 }
 
 }  // namespace
@@ -92,8 +100,9 @@ int verify_command(const VerifyOptions& options) {
   if (!run) return complain(run.error(), kUsage);
   fmt::print("verify {}\n", run->root());
   const int bad = verify_checkpoints(*run);
-  const auto verdict = audit(*run);
-  if (!verdict) return complain(verdict.error(), kDataProblem);
+  const auto audited = audit(*run);
+  if (!audited) return complain(audited.error(), audited.error().code() == Errc::failed_precondition ? kUsage : kDataProblem);
+  const LedgerVerdict* const verdict = &audited->verdict;
   fmt::print("  committed step {}: {} positions  trained {}  void {}  lost {}  doubled {}\n", verdict->steps, verdict->expected,
              verdict->trained, verdict->voided, verdict->lost, verdict->doubled);
   if (verdict->superseded > 0) fmt::print("  {} positions stand in records of steps that were rolled back or never committed; those do not count\n", verdict->superseded);
@@ -102,7 +111,11 @@ int verify_command(const VerifyOptions& options) {
   list("lost", verdict->lost_list);
   list("doubled", verdict->doubled_list);
   list("misplaced", verdict->misplaced_list);
-  list("changed", verdict->changed_list);
+  if (audited->collects) {
+    if (verdict->changed > 0) fmt::print("  {} trajectories were collected anew after a rollback\n", verdict->changed);
+  } else {
+    list("changed", verdict->changed_list);
+  }
   const bool ok = bad == 0 && verdict->ok();
   fmt::print("{}\n", ok ? "OK" : "PROBLEMS FOUND");
   return ok ? kOk : kDataProblem;

@@ -79,9 +79,9 @@ struct ClusterConfig {
   template <class V> static void describe(V& v) {
     v.field("num_nodes", &ClusterConfig::num_nodes, "nodes to wait for before planning", "count", 1, 4096);
     v.list("node_groups", &ClusterConfig::node_groups, "named groups of nodes");
-    v.map("component_placement", &ClusterConfig::component_placement, "placement of each role: learner, decoder (or encoder, with data.features.encode encoder), checkpointer");
+    v.map("component_placement", &ClusterConfig::component_placement, "placement of each role: learner, decoder (or encoder, with data.features.encode encoder; with job.kind rl env and rollout), checkpointer");
     v.map("isolation", &ClusterConfig::isolation, "per role: process (own OS process) or thread (inside the node's process)", {"process", "thread"});
-    v.map("elastic", &ClusterConfig::elastic, "bounds of elastic pools (decoder, encoder)");
+    v.map("elastic", &ClusterConfig::elastic, "bounds of elastic pools (decoder, encoder, env, rollout)");
     v.group("restart", &ClusterConfig::restart, "restart budget of host processes");
     v.field("lease_s", &ClusterConfig::lease_s, "silence after which a node counts as lost", "seconds", 1, 3600);
     v.field("start_timeout_s", &ClusterConfig::start_timeout_s, "longest wait for nodes and actors to come up", "seconds", 1, 3600);

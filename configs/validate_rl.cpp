@@ -13,6 +13,16 @@ std::int64_t executed_of(const EnvConfig& env) { return env.exec_steps == 0 ? en
 
 std::int64_t nearest_multiple(std::int64_t value, std::int64_t of) { return std::max<std::int64_t>(1, (value + of / 2) / of) * of; }
 
+/// The divisor of `value` that is nearest to `wanted`.
+std::int64_t nearest_divisor(std::int64_t value, std::int64_t wanted) {
+  for (std::int64_t distance = 0;; ++distance) {
+    for (const std::int64_t candidate : {wanted - distance, wanted + distance}) {
+      if (candidate >= 1 && candidate <= value && value % candidate == 0) return candidate;
+    }
+    if (wanted - distance <= 1 && wanted + distance >= value) return 1;
+  }
+}
+
 void validate_env(const EnvConfig& env, Rules& rules) {
   rules.require(!env.id.empty(), "env.id", "is empty; name an environment, such as CartPole-v1 (docs/env.md lists them)");
   rules.require(env.num_envs % env.group_size == 0, "env.num_envs",
@@ -50,7 +60,7 @@ void validate_rollout(const JobConfig& job, Rules& rules) {
   rules.require(rows % batch == 0, "training.global_batch_size",
                 fmt::format("{} does not divide the {} rows of an iteration ({} environments x {} policy calls x {} epochs); nearest: {}", batch,
                             rows, job.env.num_envs, steps / executed, job.rollout.epochs,
-                            batch > rows ? rows : std::max<std::int64_t>(1, rows / std::max<std::int64_t>(1, rows / batch))),
+                            nearest_divisor(rows, batch)),
                 {"env.num_envs", "rollout.steps", "rollout.epochs"});
 }
 
@@ -130,6 +140,8 @@ void validate_rl(const JobConfig& job, Rules& rules) {
   rules.require(job.precision.param == "fp32", "precision.param", "is bf16; log-probabilities, advantages and small networks want fp32");
   rules.require(job.model.init.mode == "random" || job.model.init.mode == "checkpoint", "model.init.mode",
                 fmt::format("is {}; a policy starts at random or from a checkpoint", job.model.init.mode));
+  rules.require(job.model.init.mode != "checkpoint" || !job.model.init.path.empty(), "model.init.path", "is empty; name the checkpoint to start from",
+                {"model.init.mode"});
   rules.require(!job.algorithm.deterministic || job.rollout.batch_blocks == 1, "rollout.batch_blocks",
                 fmt::format("{}: which blocks share a batch depends on timing; deterministic wants 1", job.rollout.batch_blocks),
                 {"algorithm.deterministic"});

@@ -41,6 +41,26 @@ void log_loss(const EnvSpec& spec, std::int64_t env_id, std::int64_t episode, st
   log::warn("env {} ({}) episode {} step {} is lost: {} ({} so far in this process)", env_id, spec.id, episode, step, why.message(), n);
 }
 
+template <class T>
+bool all_finite(const std::byte* memory, std::int64_t bytes) {
+  const auto* const values = reinterpret_cast<const T*>(memory);
+  T sum = 0;   // a product with zero is NaN for what is not finite, and the sum keeps it
+  for (std::int64_t i = 0, n = bytes / static_cast<std::int64_t>(sizeof(T)); i < n; ++i) sum += values[i] * T{0};
+  return sum == T{0};
+}
+
+/// Statistics, replay and gradients keep what is not finite for ever.
+Result<void> check_observation(const EnvSpec& spec, const std::vector<std::byte*>& observation) {
+  for (std::size_t f = 0; f < observation.size(); ++f) {
+    const EnvField& field = spec.observation[f];
+    const bool fine = field.dtype == EnvDType::f32   ? all_finite<float>(observation[f], field.bytes())
+                      : field.dtype == EnvDType::f64 ? all_finite<double>(observation[f], field.bytes())
+                                                     : true;
+    if (!fine) return Error{Errc::data_loss, fmt::format("observation '{}' holds a number that is not finite", field.name)};
+  }
+  return {};
+}
+
 std::int64_t seed_id(const EnvBlock::Options& options, std::int64_t env_id) {
   return options.group_size > 1 ? env_id / options.group_size : env_id;
 }
@@ -147,6 +167,7 @@ Result<bool> BlockRow::play_one(const float* action, bool last, const BlockView&
     slot.observation = observation_;
     TROUPE_TRY(guarded([&] { return env_->observe(slot); }));
   }
+  if (observed || over) TROUPE_TRY(check_observation(spec_, observation_));
   ++step_;
   add(env_steps_, 1);
   return_ += reward;
@@ -221,7 +242,10 @@ bool BlockRow::begin(std::int64_t episode, const BlockView& out) {
   const std::uint64_t seed = episode_seed(options.seed, seed_id(options, env_id_), episode);
   bool success = false;
   const StepSlot slot{observation_, nullptr, nullptr, &success, {}};
-  const auto begun = guarded([&] { return env_->reset(seed, slot); });
+  const auto begun = guarded([&]() -> Result<void> {
+    TROUPE_TRY(env_->reset(seed, slot));
+    return check_observation(spec_, observation_);
+  });
   if (begun) return true;
   add(lost_, 1);
   log_loss(spec_, env_id_, episode_, step_, begun.error());

@@ -26,7 +26,7 @@ enum class ResetMode : std::uint8_t {
 /// else runs. The executor outlives the block. One reset() or step() at a time, from any thread; not destroyed while one
 /// is under way.
 ///
-/// An environment that throws, returns an error, or gives a reward that is no finite number, and a row whose action is NaN
+/// An environment that throws, returns an error, or gives a reward or observation that is no finite number, and a row whose action is NaN
 /// or no whole number of a discrete space, is lost: `lost`, `done` and `truncated` are 1 at the action that failed, which is
 /// not valid, final_observation is 0. It is counted, logged and made anew, with the next episode: at once (same_step), in
 /// the next step (next_step), or at the caller's reset (episode, fixed; its observation is 0 until then). Making anew that

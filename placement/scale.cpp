@@ -60,6 +60,7 @@ std::optional<std::int64_t> roomiest_node(const Plan& plan, const PlannedActor& 
     const NodeSnapshot& node = plan.nodes[n];
     const double free = usable_cpus(node) - loads[n].cpus;
     if (loads[n].memory_bytes + like.memory_bytes > usable_memory(node)) continue;
+    if (like.role == "rollout" && n != 0) continue;   // beside the learners, which publish weights to it
     if (!node.devices.empty() && loads[n].cpus + like.cpus > static_cast<double>(node.cpus)) continue;
     if (best && free <= best_free) continue;
     best = static_cast<std::int64_t>(n);

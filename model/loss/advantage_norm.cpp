@@ -15,6 +15,9 @@ double AdvantageMoments::unbiased_variance() const {
 AdvantageMoments advantage_moments(const at::Tensor& x, const at::Tensor& mask) {
   auto values = x.detach().to(at::kDouble);
   if (mask.defined()) values = values.masked_select(mask.to(at::kBool).expand_as(x));
+  // one number that is none must not take the others with it; the loss counts and drops its row (rl.md 22)
+  const auto finite = values.isfinite();
+  if (!finite.all().item<bool>()) values = values.masked_select(finite);
   return {static_cast<double>(values.numel()), values.sum().item<double>(), values.square().sum().item<double>()};
 }
 

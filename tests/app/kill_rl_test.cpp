@@ -58,9 +58,8 @@ TEST_F(KillRlTest, AStoppedSimulatorIsReplaced) {
 TEST_F(KillRlTest, PoolsGrowAndShrinkWhileTheJobRuns) {
   auto job = start("runs", {"training.steps=40"});
   ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
-  const ProgramEnd more = troupe({"scale", "env=4", "--run-root", dir_ / "runs"});
+  const ProgramEnd more = troupe({"scale", "env=4", "rollout=2", "--run-root", dir_ / "runs"});
   ASSERT_EQ(more.exit_code, 0) << more.text();
-  ASSERT_EQ(troupe({"scale", "rollout=2", "--run-root", dir_ / "runs"}).exit_code, 0);
   ASSERT_TRUE(job->wait_until([&] { return job->host("env/3").has_value(); }, 30s)) << job->output();
   ASSERT_EQ(troupe({"scale", "env=2", "--run-root", dir_ / "runs"}).exit_code, 0);
   expect_complete(*job, "runs");

@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenRl{"ExecutedActions", {"env.exec_steps=2"}, "env.exec_steps: 2 of a chunk of 1 actions cannot be executed"},
         BrokenRl{"WholeChunks", {"env.chunk=3"}, "rollout.steps: 128 control steps are not whole chunks of 3 executed actions; nearest: 129"},
         BrokenRl{"Minibatch", {"training.global_batch_size=300", "training.micro_batch_size=300"},
-                 "training.global_batch_size: 300 does not divide the 2048 rows of an iteration"},
+                 "training.global_batch_size: 300 does not divide the 2048 rows of an iteration (16 environments x 128 policy calls x 1 epochs); nearest: 256"},
         BrokenRl{"OffPolicyRounds", {"algorithm.name=sac"}, "rollout.commit_every: 1000 environment steps are not whole rounds of 16 environments x 128 steps; nearest: 2048"}),
     rl_case_name);
 
@@ -66,6 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenRl{"ReductionOfOneStep", {"policy.kind=flow", "policy.flow.logprob_reduce=sum"}, "policy.flow.logprob_reduce: says how several steps"},
         BrokenRl{"Widths", {"policy.hidden=[64, 0]"}, "policy.hidden: wants widths from 1 to 65536"},
         BrokenRl{"LogStdRange", {"policy.log_std_min=3"}, "policy.log_std_min: 3 is not below log_std_max 2"},
+        BrokenRl{"StartWithoutACheckpoint", {"model.init.mode=checkpoint"}, "model.init.path: is empty; name the checkpoint to start from"},
         BrokenRl{"Precision", {"precision.param=bf16"}, "precision.param: is bf16"},
         BrokenRl{"UnknownKey", {"algorithm.gama=1"}, "gama"},
         BrokenRl{"UnknownAlgorithm", {"algorithm.name=pppo"}, "pppo"}),

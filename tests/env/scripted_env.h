@@ -21,7 +21,7 @@ struct EnvScript {
 
 /// Actions that make ScriptedEnv do something beside counting.
 namespace act {
-inline constexpr float go = 0, finish = 0.25f, succeed = 0.375f, wait = 0.5f, refuse = 0.625f, fail = 0.75f, bad_reward = 0.875f;
+inline constexpr float go = 0, finish = 0.25f, succeed = 0.375f, wait = 0.5f, refuse = 0.625f, fail = 0.75f, bad_reward = 0.875f, bad_observation = 0.9375f;
 }
 
 /// An environment that does what its actions say. Observation f32 [2]: the seed modulo 1009, steps since the reset. The
@@ -57,6 +57,7 @@ class ScriptedEnv final : public Env {
     *out.terminated = a == act::finish || a == act::succeed;
     *out.success = a == act::succeed;
     out.info[0] = step_;
+    if (a == act::bad_observation) seed_ = std::numeric_limits<float>::quiet_NaN();
     if (out.observation.empty()) return {};
     return observe(out);
   }

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 
+#include <filesystem>
 #include <variant>
 
 namespace troupe {
@@ -29,8 +31,28 @@ using Row = std::vector<Value>;
 struct StateDb::Connection {
   std::string path;
   sqlite3* handle = nullptr;
+  std::string copy_folder;   ///< of a copy that is read in the file's place; empty: none
 
-  ~Connection() { sqlite3_close(handle); }
+  ~Connection() {
+    sqlite3_close(handle);
+    std::error_code ignored;   // a copy that stays takes a few pages of the temporary folder
+    if (!copy_folder.empty()) std::filesystem::remove_all(copy_folder, ignored);
+  }
+
+  /// Reading a write-ahead log takes an index file beside it. Where none can be made, as on a full disk, a copy elsewhere is read.
+  Result<void> read_a_copy() {
+    std::string folder = (std::filesystem::temp_directory_path() / "troupe-state-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) return failure("cannot read state");
+    copy_folder = folder;
+    std::error_code error;
+    std::filesystem::copy_file(path, folder + "/state.db", error);
+    if (!error && std::filesystem::exists(path + "-wal")) std::filesystem::copy_file(path + "-wal", folder + "/state.db-wal", error);
+    if (error) return Error{Errc::internal, fmt::format("{}: cannot copy it to {}: {}", path, folder, error.message())};
+    sqlite3_close(handle);
+    handle = nullptr;
+    if (sqlite3_open_v2((folder + "/state.db").c_str(), &handle, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK) return failure("cannot open");
+    return {};
+  }
 
   Error failure(const std::string& what) const {
     const int code = sqlite3_errcode(handle);
@@ -137,6 +159,10 @@ Result<std::unique_ptr<StateDb>> StateDb::open_read_only(const std::string& path
   connection->path = path;
   if (sqlite3_open_v2(path.c_str(), &connection->handle, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK) {
     return connection->failure("cannot open");
+  }
+  if (!connection->query("PRAGMA schema_version")) {
+    const int code = sqlite3_errcode(connection->handle) & 0xff;
+    if (code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL) TROUPE_TRY(connection->read_a_copy());
   }
   sqlite3_busy_timeout(connection->handle, 2000);
   return std::unique_ptr<StateDb>(new StateDb(std::move(connection)));

@@ -48,7 +48,7 @@ Result<void> OffPolicyTrainer::begin(const TrainerSession& session) {
   log_ = std::make_unique<ReplayLog>(setup_.run_dir + "/replay", session.plan.rank, session.plan.world);
   TROUPE_ASSIGN(const RlTrainerState restored, RlTrainerState::parse(session.state));
   TROUPE_TRY(restore(restored.counters));
-  nonfinite_in_a_row_ = 0;
+  nonfinite_in_a_row_.clear();
   publisher_.begin(session.plan.fence, static_cast<int>(session.plan.world), static_cast<int>(session.plan.rank));
   const std::int64_t version = session.plan.resume_step * collector_.shape().rounds_per_step;
   publish(version);
@@ -67,6 +67,7 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
                                                      setup_.config.algorithm.sac.replay_capacity, session_.plan.world, shape.calls * shape.rows)};
   }
   replay_.clear(capacity);
+  may_draw_ = false;
   logged_.clear();
   log_->keep(0, step_);
   TROUPE_TRY(log_->read(0, step_, [&](const CollectedItem& item) -> Result<void> {
@@ -143,7 +144,12 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
     TROUPE_TRY(collect_round(round, items, outcome));
     TROUPE_TRY(fault_point("learner.step", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step)));
     const auto begin = std::chrono::steady_clock::now();
-    for (std::int64_t due = updates_due(round); updates_ < due;) TROUPE_TRY(update(progress));
+    const std::int64_t due = updates_due(round);
+    bool draws = false;
+    if (updates_ < due) {
+      TROUPE_ASSIGN(draws, may_draw());
+    }
+    while (draws && updates_ < due) TROUPE_TRY(update(progress));
     outcome.compute_seconds += seconds_since(begin);
     publish(round + 1);
     collector_.allow(round + 1);

@@ -51,6 +51,8 @@ class OffPolicyTrainer final : public Trainer {
   Result<void> restore(const std::map<std::string, std::int64_t>& totals);
   Result<void> collect_round(std::int64_t round, std::vector<CollectedItem>& items, StepOutcome& outcome);
   std::int64_t updates_due(std::int64_t round) const;
+  /// Every rank has a transition to draw; the same on all. Collective.
+  Result<bool> may_draw();
   Result<void> update(Progress& progress);
   Result<void> train_phase(const Network& objective, const std::vector<std::string>& groups, const Batch& batch, Progress& progress);
   Batch draw();
@@ -78,7 +80,8 @@ class OffPolicyTrainer final : public Trainer {
   std::deque<std::pair<std::int64_t, std::int64_t>> logged_;   ///< step, transitions added up to it since begin(); of files that may be needed
   std::map<std::string, std::int64_t> totals_;   ///< over ranks, at the last step
   std::int64_t step_ = 0;
-  int nonfinite_in_a_row_ = 0;
+  bool may_draw_ = false;                    ///< may_draw() was true: a buffer does not become empty again
+  std::map<std::string, int> nonfinite_in_a_row_;   ///< by a phase's first group
 };
 
 }  // namespace troupe

@@ -74,11 +74,11 @@ Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::
   if (!vote.finite) {
     engine.discard();
     ++progress.skipped;
-    if (++nonfinite_in_a_row_ < kMaxNonfinite) return {};
+    if (++nonfinite_in_a_row_[groups.front()] < kMaxNonfinite) return {};
     return Error{Errc::failed_precondition, fmt::format("{} updates in a row had a loss or gradient that is not finite, the last in step {}; lower "
                                                         "optimizer.lr, or look at the rewards", kMaxNonfinite, step_)};
   }
-  nonfinite_in_a_row_ = 0;
+  nonfinite_in_a_row_[groups.front()] = 0;
   GroupRates rates;
   const GroupRates all = rl_rates(setup_.config, step_);
   for (const std::string& group : groups) {
@@ -91,6 +91,14 @@ Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::
     ++progress.counts[name];
   }
   return {};
+}
+
+Result<bool> OffPolicyTrainer::may_draw() {
+  // All that was collected may have been lost with failing environments, on one rank alone.
+  if (may_draw_) return true;
+  double empty = replay_.resident() > 0 ? 0.0 : 1.0;
+  TROUPE_TRY(session_.group->all_reduce_max({.data = &empty, .count = 1, .dtype = DType::f64}));
+  return may_draw_ = empty == 0.0;
 }
 
 Result<void> OffPolicyTrainer::update(Progress& progress) {

@@ -8,7 +8,7 @@
 
 #include "base/fault.h"
 #include "model/loss/policy_gradient_loss.h"
-#include "model/policy/rl_keys.h"
+#include "model/policy/flow_step.h"
 #include "workers/rl/initial_policy.h"
 #include "workers/rl/trainer_state.h"
 
@@ -71,10 +71,8 @@ Result<RowInputs> OnPolicyTrainer::row_inputs(std::int64_t step, const RolloutBa
   RowInputs inputs{.reward = statistics_.scale_reward(batch.reward), .current_logp = {}, .reference_logp = {}, .trained_version = step + 1};
   const bool weighs = setup_.config.algorithm.name == "vtrace";
   if (!weighs && reference_.empty()) return inputs;
-  Batch stored;
-  for (const auto& [key, tensor] : batch.observation) stored[key] = tensor.narrow(0, 0, batch.calls()).flatten(0, 1);
-  for (const auto& [key, tensor] : batch.extras) stored[rl_keys::kExtraPrefix + key] = tensor.flatten(0, 1);
-  stored[rl_keys::kAction] = batch.action.flatten(0, 1);
+  const FlowPolicyConfig& flow = setup_.config.policy.flow;
+  const Batch stored = density_inputs(batch, flow_noise_level(flow.noise_level, flow.noise_level_end, step, flow.noise_anneal_steps));
   if (weighs) {
     TROUPE_ASSIGN(const auto views, session_.engine->gather_views(setup_.agent.policy->acting_units()));
     inputs.current_logp = setup_.agent.policy->logp(views, stored);
@@ -122,7 +120,8 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
   outcome.compute_seconds = seconds_since(begin);
   outcome.metrics["time/actor_training"] = outcome.compute_seconds;
   for (const auto& [name, sum] : progress.metrics) {
-    outcome.metrics["train/" + name] = sum / static_cast<double>(std::max<std::int64_t>(1, progress.minibatches));
+    const bool is_count = name == "nonfinite_samples";
+    outcome.metrics["train/" + name] = is_count ? sum : sum / static_cast<double>(std::max<std::int64_t>(1, progress.minibatches - progress.skipped));
   }
   const auto mean = [&](const char* name) { return outcome.metrics[fmt::format("train/critic/{}", name)]; };
   if (outcome.metrics.count("train/critic/return_mean") != 0) {
@@ -130,7 +129,7 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
         explained_variance(mean("return_mean"), mean("return_sq_mean"), mean("error_mean"), mean("error_sq_mean"));
   }
   for (const auto& [group, rate] : rl_rates(setup_.config, step)) {
-    if (group != "temperature") outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
+    if (group != "temperature" && (group != "critic" || setup_.config.algorithm.name != "grpo")) outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
   }
   outcome.metrics["train/minibatches"] = static_cast<double>(progress.minibatches);
   outcome.metrics["train/skipped_minibatches"] = static_cast<double>(progress.skipped);

@@ -40,7 +40,7 @@ class OnPolicyTrainer final : public Trainer {
  private:
   /// Sums of one iteration's minibatches.
   struct Progress {
-    std::map<std::string, double> metrics;   ///< sums over minibatches
+    std::map<std::string, double> metrics;   ///< sums over the minibatches that were not skipped
     std::int64_t minibatches = 0, skipped = 0;
     double last_kl = 0;
     bool stopped = false;                    ///< target_kl was passed

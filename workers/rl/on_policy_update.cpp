@@ -85,7 +85,9 @@ Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, const 
     const at::Tensor chosen = order.narrow(0, begin, share);
     Batch minibatch;
     for (const auto& [name, tensor] : rows.rows) minibatch[name] = tensor.index_select(0, chosen);
+    const std::int64_t skipped = progress.skipped;
     TROUPE_TRY(train_minibatch(step, minibatch, rows.valid_cells.index_select(0, chosen), progress));
+    if (progress.skipped > skipped) continue;
     kl += progress.last_kl;
     ++minibatches;
   }
@@ -129,7 +131,7 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
     part[rl_keys::kNoiseLevel] = at::scalar_tensor(flow_noise_level(job.policy.flow.noise_level, job.policy.flow.noise_level_end, step, job.policy.flow.noise_anneal_steps), at::kFloat);
     TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(part, weight, m == 0));
     metrics["loss"] += weight * result.loss;
-    for (const auto& [name, value] : result.metrics) metrics[name] += weight * value;
+    for (const auto& [name, value] : result.metrics) metrics[name] += (name == "nonfinite_samples" ? 1.0 : weight) * value;
   }
   std::vector<double> sums;
   for (const auto& [name, value] : metrics) sums.push_back(value);

@@ -63,4 +63,13 @@ RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet&
   return batch;
 }
 
+Batch density_inputs(const RolloutBatch& batch, double noise_level) {
+  Batch rows;
+  for (const auto& [key, tensor] : batch.observation) rows[key] = tensor.narrow(0, 0, batch.calls()).flatten(0, 1);
+  for (const auto& [key, tensor] : batch.extras) rows[rl_keys::kExtraPrefix + key] = tensor.flatten(0, 1);
+  rows[rl_keys::kAction] = batch.action.flatten(0, 1);
+  rows[rl_keys::kNoiseLevel] = at::scalar_tensor(noise_level, at::kFloat);
+  return rows;
+}
+
 }  // namespace troupe

@@ -36,4 +36,7 @@ struct RolloutBatch {
 RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet& net, const PolicyShape& shape,
                                 std::span<const CollectedItem> items);
 
+/// What PolicyNet::logp reads to judge the batch's T * B actions again, row t * B + b; `noise_level` is that of the weights that judge.
+Batch density_inputs(const RolloutBatch& batch, double noise_level);
+
 }  // namespace troupe

@@ -113,6 +113,10 @@ void RolloutRole::start() {
   };
   effects.memory = [this](std::uint32_t slot) { return simulator_ends_.front()->slot(slot); };
   effects.weights = [this](std::uint64_t fence, const TrajectoryRequest& request) { return receiver_->find(fence, request); };
+  effects.newest_fence = [this] {
+    const PolicyWeightsPtr newest = receiver_->newest();
+    return newest ? newest->fence : 0;
+  };
   effects.report = [this](const std::string& kind, const std::string& text, const std::string& subject) {
     log::warn("{}: {}: {}", setup_.identity.actor, kind, text);
     outbox_("controller", Event{.actor = setup_.identity.actor, .kind = kind, .text = text, .subject = subject});

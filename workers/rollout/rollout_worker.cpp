@@ -71,7 +71,11 @@ void RolloutWorker::lose(std::int64_t index, Block& block, Clock::time_point now
   block.may_continue = false;
   batcher_.remove(index);
   waiting_weights_.erase(index);
-  if (!block.open) return;
+  if (!block.open) {
+    // it answered for an item that is given up already, and others may be waiting for it
+    if (!block.orders.empty()) start(index, block, now);
+    return;
+  }
   give_up_attempt(block);
   begin_anew(index, block, now);
 }

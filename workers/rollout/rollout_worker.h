@@ -51,6 +51,8 @@ class RolloutWorker {
     /// The bytes of an answered slot.
     std::function<std::span<const std::byte>(std::uint32_t slot)> memory;
     std::function<PolicyWeightsPtr(std::uint64_t fence, const TrajectoryRequest& request)> weights;
+    /// Group of learners of the newest whole weights; 0 before the first.
+    std::function<std::uint64_t()> newest_fence;
     /// Something to tell the controller: kind, sentence, whom it is about.
     std::function<void(const std::string& kind, const std::string& text, const std::string& subject)> report;
   };

@@ -30,6 +30,8 @@ const StateScale& RolloutWorker::scale_of(const PolicyWeightsPtr& weights) {
 }
 
 RolloutWorker::Clock::time_point RolloutWorker::run(Clock::time_point now) {
+  // Weights of an older group never come again: what waits for them goes back to its feed, which may have no slot to say so with.
+  if (const std::uint64_t fence = effects_.newest_fence(); fence > fence_) supersede(fence);
   // Blocks that could not go on, for want of weights, of a simulator or of a slot.
   due_.assign(waiting_weights_.begin(), waiting_weights_.end());
   for (const std::int64_t index : due_) {

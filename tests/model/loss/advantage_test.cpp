@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "model/loss/advantage_norm.h"
@@ -63,6 +64,14 @@ TEST(AdvantageTest, FewerThanTwoValidEntriesAreLeftAsTheyAre) {
   const auto one = at::tensor({1, 0, 0}).to(at::kBool);
   EXPECT_TRUE(at::equal(normalise(x, advantage_moments(x, one)), x));
   EXPECT_TRUE(at::equal(normalise(x, advantage_moments(x, at::zeros_like(one))), x));
+}
+
+TEST(AdvantageTest, ANumberThatIsNotFiniteLeavesTheOthersNormalised) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto x = f64({1, nan, 3}, {3});
+  const auto normalised = normalise(x, advantage_moments(x, {}));
+  EXPECT_NEAR(normalised[0].item<double>(), -std::sqrt(0.5), 1e-4);
+  EXPECT_NEAR(normalised[2].item<double>(), std::sqrt(0.5), 1e-4);
 }
 
 TEST(AdvantageTest, EqualAdvantagesBecomeZeroAndStayFinite) {

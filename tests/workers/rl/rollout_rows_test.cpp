@@ -155,6 +155,31 @@ TEST_F(RolloutRowsTest, GroupsAreComparedWithinThemselves) {
   EXPECT_EQ(rows.rows.count(rl_keys::kOldValue), 0u);
 }
 
+TEST_F(RolloutRowsTest, AGroupThatLostAMemberIsNotTrained) {
+  JobConfig job = line_job("grpo", 2);
+  job.env.group_size = 2;
+  job.env.reset_mode = "episode";
+  ItemBuilder broken(job, line_spec()), never_begun(job, line_spec()), whole = item(job);
+  broken.lose(1, 0);
+  never_begun.freeze(0, 1);   // lost by its reset
+  const RolloutBatch batch = batch_of(job, {&broken, &never_begun, &whole});
+  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
+  const at::Tensor cells = rows.valid_cells.view({2, 6});
+  EXPECT_FALSE(cells.narrow(1, 0, 4).any().item<bool>());
+  EXPECT_TRUE(cells.narrow(1, 4, 2).all().item<bool>());
+  EXPECT_FALSE(rows.rows.at(rl_keys::kMask).view({2, 6}).narrow(1, 0, 4).any().item<bool>());
+}
+
+TEST_F(RolloutRowsTest, WhatJudgesActionsAgainHasEveryRowAndTheNoiseOfToday) {
+  const JobConfig job = line_job("vtrace", 2);
+  ItemBuilder built = item(job);
+  const RolloutBatch batch = batch_of(job, {&built});
+  const Batch inputs = density_inputs(batch, 0.125);
+  EXPECT_EQ(inputs.at(rl_keys::kState).size(0), 4);
+  EXPECT_EQ(inputs.at(rl_keys::kAction)[3][0].item<float>(), built.mark(1, 1));
+  EXPECT_EQ(inputs.at(rl_keys::kNoiseLevel).item<float>(), 0.125f);
+}
+
 TEST_F(RolloutRowsTest, GroupsOutsideTheFilterAreNotTrained) {
   JobConfig job = line_job("grpo", 2);
   job.env.group_size = 2;
@@ -193,6 +218,64 @@ TEST_F(RolloutRowsTest, VtraceWeighsByTheRatioUpToItsBar) {
   const RolloutBatch more = batch_of(job, {&built});
   const RolloutRows capped = make_rollout_rows(job, more, {.reward = more.reward, .current_logp = more.logp.flatten(0, 1) + shift, .reference_logp = {}});
   EXPECT_NEAR(cell(capped, rl_keys::kAdvantage, 0, 1), 1, 1e-6);     // 1 + 2 - 2, weight 1 in place of 4
+}
+
+TEST_F(RolloutRowsTest, VtraceDoesNotWeighActionsThatWereNotExecuted) {
+  const JobConfig job = line_job("vtrace", 1, 3);
+  ItemBuilder built = item(job);
+  built.view().value(0)[0] = 0.25f;
+  built.end(0, 0, true, 0);
+  const RolloutBatch batch = batch_of(job, {&built});
+  at::Tensor current = batch.logp.flatten(0, 1).clone();
+  current[0].narrow(0, 1, 2).sub_(3);   // the new policy would hardly have drawn the two that nobody played
+  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = current, .reference_logp = {}});
+  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0.75f);   // 1 - 0.25, weight 1
+}
+
+/// Chunks of three actions of which two are played.
+struct PlayedPartTest : RolloutRowsTest {
+  static JobConfig job_of(const std::string& algorithm) {
+    JobConfig job = line_job(algorithm, 2, 3);
+    job.env.exec_steps = 2;
+    job.rollout.steps = 4;
+    return job;
+  }
+  static ItemBuilder item(const JobConfig& job) {
+    ItemBuilder built = RolloutRowsTest::item(job);
+    for (std::int64_t t = 0; t < built.layout().calls; ++t) {
+      for (std::size_t row = 0; row < 2; ++row) {
+        built.view().reward(t)[3 * row + 2] = 0;
+        built.view().valid(t)[3 * row + 2] = 0;
+      }
+    }
+    return built;
+  }
+};
+
+TEST_F(PlayedPartTest, DiscountsCountThePlayedActionsAlone) {
+  for (const char* const algorithm : {"ppo", "vtrace"}) {
+    JobConfig job = job_of(algorithm);
+    job.algorithm.discount = "semi_mdp";
+    ItemBuilder built = item(job);
+    const RolloutBatch batch = batch_of(job, {&built});
+    const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
+    EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 0.75f) << algorithm;   // 1 + 0.5 + 0.5^2 - 1
+  }
+}
+
+TEST_F(PlayedPartTest, AdvantagesPerActionPassOverWhatIsNotPlayed) {
+  JobConfig job = job_of("ppo");
+  job.algorithm.policy_gradient.reward_level = "action";
+  ItemBuilder built = item(job);
+  RolloutBatch wide = batch_of(job, {&built});
+  wide.value = wide.value.expand({3, 2, 3}).contiguous();   // a critic with a value per action
+  const RolloutRows rows = make_rollout_rows(job, wide, {.reward = wide.reward, .current_logp = {}, .reference_logp = {}});
+  const at::Tensor advantage = rows.rows.at(rl_keys::kAdvantage);
+  EXPECT_EQ(advantage.sizes().vec(), (std::vector<std::int64_t>{4, 3}));
+  EXPECT_FLOAT_EQ(advantage[2][1].item<float>(), 0.5f);       // 1 + 0.5 * 1 - 1
+  EXPECT_FLOAT_EQ(advantage[2][0].item<float>(), 0.625f);
+  EXPECT_FLOAT_EQ(advantage[0][1].item<float>(), 0.65625f);   // the next played action is the next call's first
+  EXPECT_FALSE(rows.valid_cells.select(1, 2).any().item<bool>());
 }
 
 TEST_F(RolloutRowsTest, ALostRowDoesNotFlowThroughVtrace) {
