@@ -30,10 +30,14 @@ LocalActors::~LocalActors() {
 void LocalActors::spawn(const RoleIdentity& identity, const std::string& role, std::function<void(const std::string& failure)> on_end) {
   const std::string name = identity.actor;
   Outbox outbox = [this, name](const std::string& to, const Message& message) { bridge_.send({name, to, message}); };
-  auto make = [this, identity, role, outbox] { return make_(identity, role, outbox); };
+  auto make = [this, identity, role, outbox] {
+    // The actor runs before spawn() returns; what it says before it can be reached by name would be answered in vain.
+    { std::lock_guard until_reachable(mutex_); }
+    return make_(identity, role, outbox);
+  };
+  std::lock_guard lock(mutex_);
   const MailActor actor = system_.spawn<caf::detached>(role_actor, std::function<std::unique_ptr<Role>()>(make), std::move(on_end));
   bridge_.add_local(name, actor);
-  std::lock_guard lock(mutex_);
   actors_[name] = actor;
 }
 
