@@ -21,7 +21,7 @@ class EncodeTest : public RunTest {
   }
   void train(const std::string& root, const Words& words) {
     const ProgramEnd end = run_small(Words{"metrics.every=1", "job.run_root=" + root} + words);
-    ASSERT_EQ(end.exit_code, 0) << end.text();
+    ASSERT_TRUE(succeeded(end));
     expect_verified(80, 0, root);
   }
   void expect_close(const std::map<std::int64_t, double>& a, const std::map<std::int64_t, double>& b) const {
@@ -55,8 +55,8 @@ TEST_F(EncodeTest, WhereSamplesAreEncodedDoesNotChangeWhatIsTrained) {
 
 TEST_F(EncodeTest, OneSampleAtATimeIsEqualToTheBit) {
   const Words single = fixed_pictures() + Words{"training.micro_batch_size=1", "training.steps=10"};
-  ASSERT_EQ(run_small(single + Words{"job.run_root=learner"}).exit_code, 0);
-  ASSERT_EQ(run_small(single + Words{"job.run_root=encoder"} + encoders()).exit_code, 0);
+  ASSERT_TRUE(succeeded(run_small(single + Words{"job.run_root=learner"})));
+  ASSERT_TRUE(succeeded(run_small(single + Words{"job.run_root=encoder"} + encoders())));
   EXPECT_TRUE(exported("learner") == exported("encoder"));
 }
 
@@ -65,7 +65,7 @@ TEST_F(EncodeTest, AFilledCacheServesEncodersAndLearners) {
   EXPECT_EQ(empty.exit_code, 8) << empty.text();
   EXPECT_THAT(empty.out, HasSubstr("INCOMPLETE"));
   const ProgramEnd filled = encode({});
-  ASSERT_EQ(filled.exit_code, 0) << filled.text();
+  ASSERT_TRUE(succeeded(filled));
   const ProgramEnd check = encode({"--check"});
   EXPECT_EQ(check.exit_code, 0) << check.text();
   EXPECT_THAT(check.out, HasSubstr("COMPLETE"));
@@ -88,7 +88,7 @@ TEST_F(EncodeTest, AKilledEncodeIsResumed) {
     EXPECT_NE(killed.exit_code, 0) << fault << killed.text();
   }
   const ProgramEnd end = encode({});
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   EXPECT_THAT(end.out, testing::Not(HasSubstr("damaged")));
   EXPECT_EQ(encode({"--check"}).exit_code, 0);
   EXPECT_EQ(files_of_cache(".part"), 0u);
@@ -96,7 +96,7 @@ TEST_F(EncodeTest, AKilledEncodeIsResumed) {
 
 TEST_F(EncodeTest, MaxSamplesBoundsTheWork) {
   const ProgramEnd end = encode({"--max-samples", "40"});
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   EXPECT_THAT(end.out, HasSubstr("windows   40 of 40 windows"));
   EXPECT_EQ(encode({"--check"}).exit_code, 8);
 }
@@ -119,9 +119,9 @@ TEST_F(EncodeTest, ACacheMustBeNamed) {
 
 TEST_F(EncodeTest, EvaluationAndPredictionsWorkOnEncodedSamples) {
   const Words words = fixed_pictures() + Words{"training.steps=10", "eval.every=5", "eval.max_samples=3"};
-  ASSERT_EQ(run_small(words + Words{"job.run_root=learner"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(run_small(words + Words{"job.run_root=learner"})));
   const ProgramEnd end = run_small(words + Words{"job.run_root=encoder"} + encoders());
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   expect_close(curve("eval/loss", "learner"), curve("eval/loss", "encoder"));
   bool predicted = false;
   for (const auto& file : std::filesystem::recursive_directory_iterator(dir_ / "encoder/latest/eval")) {

@@ -14,14 +14,14 @@ class EvalEpisodesTest : public RlRunTest {
   std::string text_of(const std::string& name) const { return testing_support::text_of(dir_ / name); }
   void train(const Words& overrides = {}) const {
     const ProgramEnd end = run("runs", Words{"training.steps=2", "checkpoint.interval=1"} + overrides);
-    ASSERT_EQ(end.exit_code, 0) << end.text();
+    ASSERT_TRUE(succeeded(end));
   }
 };
 
 TEST_F(EvalEpisodesTest, PlaysEverySeedOnceAndTheSameAgain) {
   train();
   const ProgramEnd end = eval({"--episodes", "20", "--seed", "40"});
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   EXPECT_THAT(end.out, HasSubstr("evaluation  20 episodes of CartPole-v1, deterministic policy, limit 500 steps, K 1"));
   EXPECT_THAT(end.err, HasSubstr("CartPole-v1 has no camera"));
   const std::string first = text_of("runs/latest/eval/step_000002/eval.json");
@@ -32,13 +32,13 @@ TEST_F(EvalEpisodesTest, PlaysEverySeedOnceAndTheSameAgain) {
   EXPECT_THAT(text_of("runs/latest/eval/step_000002/results.md"), HasSubstr("seeds 40 to 59"));
 
   const ProgramEnd again = eval({"--episodes", "20", "--seed", "40", "--json"});
-  ASSERT_EQ(again.exit_code, 0) << again.text();
+  ASSERT_TRUE(succeeded(again));
   EXPECT_EQ(again.out, first);
 }
 
 TEST_F(EvalEpisodesTest, TheRunsOwnEvaluationComesOutAgain) {
   train();
-  ASSERT_EQ(eval({"--videos", "0"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(eval({"--videos", "0"})));
   const json report = json::parse(text_of("runs/latest/eval/step_000002/eval.json"));
   EXPECT_EQ(report["episodes"].size(), 4u) << "eval.episodes of the job";
   EXPECT_EQ(report["results"]["eval/return"].get<double>(), curve("runs", "eval/return").at(2));
@@ -47,10 +47,10 @@ TEST_F(EvalEpisodesTest, TheRunsOwnEvaluationComesOutAgain) {
 TEST_F(EvalEpisodesTest, TwoCheckpointsPlayTheSameSeeds) {
   train();
   const ProgramEnd self = eval({"--episodes", "6", "--compare", dir_ / "runs/latest", "--out", dir_ / "out"});
-  ASSERT_EQ(self.exit_code, 0) << self.text();
+  ASSERT_TRUE(succeeded(self));
   EXPECT_THAT(self.out, HasSubstr("Wilcoxon's signed-rank test, exact: p = 1 (0 of 6 seeds differ)"));
   const ProgramEnd older = eval({"--episodes", "6", "--compare", dir_ / "runs/latest/checkpoints/step_000001", "--out", dir_ / "out"});
-  ASSERT_EQ(older.exit_code, 0) << older.text();
+  ASSERT_TRUE(succeeded(older));
   const json report = json::parse(text_of("out/eval.json"));
   EXPECT_EQ(report["compare"]["checkpoint"]["step"], 1);
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(report["episodes"][i]["seed"], report["compare"]["episodes"][i]["seed"]);
@@ -60,7 +60,7 @@ TEST_F(EvalEpisodesTest, FailuresOfTheArmAreFilmedByTheRunAndByTheCommand) {
   train({"env.id=arm7/reach-v1", "env.num_envs=8", "env.blocks=2", "eval.episodes=3", "eval.videos=2", "training.global_batch_size=64"});
   const std::string run_videos = "runs/latest/eval/step_000002/videos/", own_videos = "out/videos/";
   const ProgramEnd end = eval({"--episodes", "3", "--videos", "1", "--out", dir_ / "out"});
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   EXPECT_THAT(end.out, HasSubstr("success     0/3"));
   const std::string film = text_of(own_videos + "seed_1000000.mp4");
   EXPECT_FALSE(film.empty());

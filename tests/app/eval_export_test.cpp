@@ -17,7 +17,7 @@ class EvalExportTest : public RunTest {
  protected:
   void train(const std::vector<std::string>& more = {}) {
     const ProgramEnd end = run_small(std::vector<std::string>{"training.steps=3", "checkpoint.interval=3"} + more);
-    ASSERT_EQ(end.exit_code, 0) << end.text();
+    ASSERT_TRUE(succeeded(end));
     run_ = std::filesystem::canonical(dir_ / "runs/latest");
     std::filesystem::current_path(dir_.path());  // where the job's paths begin
   }

@@ -29,12 +29,12 @@ class LoraRunTest : public RunTest {
 
 TEST_F(LoraRunTest, TwoHalvesEqualTheWholeToTheBitAndOnlyAdaptersMove) {
   const auto whole = run_small(lora() + Words{"job.run_root=whole"});
-  ASSERT_EQ(whole.exit_code, 0) << whole.text();
+  ASSERT_TRUE(succeeded(whole));
   const auto half = run_small(lora() + Words{"training.steps=10"});
-  ASSERT_EQ(half.exit_code, 0) << half.text();
+  ASSERT_TRUE(succeeded(half));
   const SafetensorsBytes middle(export_of("runs"));
   const auto rest = run_small(lora() + Words{"--resume", "auto"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.text();
+  ASSERT_TRUE(succeeded(rest));
   EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
   expect_verified(80);
   EXPECT_TRUE(exported() == exported("whole"));
@@ -54,23 +54,23 @@ TEST_F(LoraRunTest, AKilledRunOfProcessesGoesOnOnAnotherNumberOfRanks) {
   const ProgramEnd stopped = job.wait();
   ASSERT_EQ(stopped.exit_code, 130) << stopped.text();
   const auto rest = troupe(words + Words{"training.steps=40", "--resume", "auto", "cluster.component_placement.learner=0"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.text();
+  ASSERT_TRUE(succeeded(rest));
   EXPECT_THAT(rest.out, HasSubstr("resuming at step"));
   expect_verified(160);
 }
 
 TEST_F(LoraRunTest, AdaptersStartOnATrainedModelAndAreFoldedInWhenTrainedWhole) {
-  ASSERT_EQ(run_small({"training.steps=4", "job.run_root=base"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4", "job.run_root=base"})));
   const std::string base = dir_ / "base/latest/checkpoints/latest";
   const auto adapted = run_small(lora() + Words{"training.steps=4", "model.init={mode: checkpoint, path: " + base + "}"});
-  ASSERT_EQ(adapted.exit_code, 0) << adapted.text();
+  ASSERT_TRUE(succeeded(adapted));
   const SafetensorsBytes before(export_of("base")), after(export_of("runs"));
   EXPECT_EQ(after.at(kW).as<float>(), before.at(kW).as<float>());
 
   const std::string adapters = dir_ / "runs/latest/checkpoints/latest";
   const auto whole = run_small({"training.steps=1", "optimizer.lr=0", "job.run_root=whole", "model.init={mode: checkpoint, path: " + adapters + "}"});
   // the scale of the folded adapters is that of the checkpoint's own configuration: 3 / 2
-  ASSERT_EQ(whole.exit_code, 0) << whole.text();
+  ASSERT_TRUE(succeeded(whole));
   const SafetensorsBytes folded(export_of("whole"));
   const auto w = after.at(kW).as<float>(), a = after.at(kA).as<float>(), b = after.at(kB).as<float>(), got = folded.at(kW).as<float>();
   const std::size_t width = static_cast<std::size_t>(after.at(kW).shape.at(1));
@@ -83,7 +83,7 @@ TEST_F(LoraRunTest, AdaptersStartOnATrainedModelAndAreFoldedInWhenTrainedWhole) 
 }
 
 TEST_F(LoraRunTest, ACheckpointOfTheOtherArchitectureIsRefusedOnResumeByName) {
-  ASSERT_EQ(run_small({"training.steps=4"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
   const auto changed = run_small(lora() + Words{"training.steps=8", "--resume", "auto"});
   EXPECT_EQ(changed.exit_code, 2) << changed.text();
   EXPECT_THAT(changed.err, HasSubstr("model.train_architecture"));

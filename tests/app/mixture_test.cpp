@@ -24,7 +24,7 @@ class MixtureRunTest : public RunTest {
 
 TEST_F(MixtureRunTest, ItTrainsEverySampleOnceAndKeepsTheDatasState) {
   const ProgramEnd end = run_mixture({});
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   expect_verified(80);
   EXPECT_EQ(curve("train/loss").size(), 20u);
   EXPECT_FALSE(curve("eval/loss").empty()) << end.text();
@@ -41,11 +41,11 @@ TEST_F(MixtureRunTest, ItTrainsEverySampleOnceAndKeepsTheDatasState) {
 
 TEST_F(MixtureRunTest, TwoHalvesEqualTheWholeWhateverTheDecoders) {
   const auto whole = run_mixture({"job.run_root=whole"});
-  ASSERT_EQ(whole.exit_code, 0) << whole.text();
+  ASSERT_TRUE(succeeded(whole));
   const auto half = run_mixture({"training.steps=10", "cluster.component_placement.decoder=0"});
-  ASSERT_EQ(half.exit_code, 0) << half.text();
+  ASSERT_TRUE(succeeded(half));
   const auto rest = run_mixture({"--resume", "auto", "cluster.component_placement.decoder=0:0-2"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.text();
+  ASSERT_TRUE(succeeded(rest));
   EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
   EXPECT_EQ(curve("train/loss"), curve("train/loss", "whole"));
   EXPECT_TRUE(exported() == exported("whole"));
@@ -53,12 +53,12 @@ TEST_F(MixtureRunTest, TwoHalvesEqualTheWholeWhateverTheDecoders) {
 
 TEST_F(MixtureRunTest, ABlockOrderTrainsEverySampleOnceToo) {
   const ProgramEnd end = run_mixture({"data.locality_block=4", "data.shuffle_buffer=8"});
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   expect_verified(80);
 }
 
 TEST_F(MixtureRunTest, AChangedMixtureIsRefusedByName) {
-  ASSERT_EQ(run_mixture({"training.steps=4"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(run_mixture({"training.steps=4"})));
   const auto weights = run_mixture({"training.steps=8", "data.sets[1].weight=2", "--resume", "auto"});
   EXPECT_EQ(weights.exit_code, 2) << weights.text();
   EXPECT_THAT(weights.err, HasSubstr("data.sets[1].weight"));
@@ -76,7 +76,7 @@ TEST_F(MixtureRunTest, AChangedMixtureIsRefusedByName) {
 }
 
 TEST_F(MixtureRunTest, EvaluationTakesEitherRobot) {
-  ASSERT_EQ(run_mixture({"training.steps=2"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(run_mixture({"training.steps=2"})));
   const auto first = troupe({"eval", "runs/latest", "--open-loop", "--windows", "1"});
   EXPECT_EQ(first.exit_code, 0) << first.text();
   const auto second = troupe({"eval", "runs/latest", "--open-loop", "--windows", "1", "--data", "other", "--embodiment", "second"});

@@ -12,13 +12,13 @@ class ResumeTest : public RunTest {
  protected:
   void expect_two_halves_equal_the_whole(const std::vector<std::string>& mode) {
     const auto whole = run_small(mode + std::vector<std::string>{"job.run_root=whole"});
-    ASSERT_EQ(whole.exit_code, 0) << whole.text();
+    ASSERT_TRUE(succeeded(whole));
     const auto half = run_small(mode + std::vector<std::string>{"training.steps=10"});
-    ASSERT_EQ(half.exit_code, 0) << half.text();
+    ASSERT_TRUE(succeeded(half));
     expect_verified(40);
     EXPECT_FALSE(exported() == exported("whole"));
     const auto rest = run_small(mode + std::vector<std::string>{"--resume", "auto"});
-    ASSERT_EQ(rest.exit_code, 0) << rest.text();
+    ASSERT_TRUE(succeeded(rest));
     EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
     EXPECT_EQ(num_runs(), 1u);
     expect_verified(80);
@@ -33,27 +33,27 @@ TEST_F(ResumeTest, TwoHalvesInProcessesEqualTheWholeToTheBit) { expect_two_halve
 
 TEST_F(ResumeTest, ACheckpointOfTwoRanksGoesOnOnOneAndOnThree) {
   const std::vector<std::string> batch = {"training.global_batch_size=12"};
-  ASSERT_EQ(run_small(batch + std::vector<std::string>{"training.steps=4"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(run_small(batch + std::vector<std::string>{"training.steps=4"})));
   const auto one = run_small(batch + std::vector<std::string>{"training.steps=8", "--resume", "auto", "cluster.component_placement.learner=0"});
-  ASSERT_EQ(one.exit_code, 0) << one.text();
+  ASSERT_TRUE(succeeded(one));
   EXPECT_THAT(one.out, HasSubstr("resuming at step 4"));
   expect_verified(96);
   const auto three = run_small(batch + std::vector<std::string>{"training.steps=12", "--resume", "auto", "cluster.component_placement.learner=0:0-2"});
-  ASSERT_EQ(three.exit_code, 0) << three.text();
+  ASSERT_TRUE(succeeded(three));
   EXPECT_THAT(three.out, HasSubstr("resuming at step 8"));
   expect_verified(144);
   EXPECT_EQ(curve("train/loss").size(), 12u);
 }
 
 TEST_F(ResumeTest, AFinishedRunIsLeftAloneWhenNoMoreStepsAreAsked) {
-  ASSERT_EQ(run_small({"training.steps=4"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
   const auto again = run_small({"training.steps=4", "--resume", "auto"});
-  ASSERT_EQ(again.exit_code, 0) << again.text();
+  ASSERT_TRUE(succeeded(again));
   EXPECT_EQ(num_runs(), 2u);
 }
 
 TEST_F(ResumeTest, AChangedKeyIsRefusedByName) {
-  ASSERT_EQ(run_small({"training.steps=4"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
   const auto changed = run_small({"training.steps=8", "optimizer.lr=0.5", "--resume", "auto"});
   EXPECT_EQ(changed.exit_code, 2) << changed.text();
   EXPECT_THAT(changed.err, HasSubstr("optimizer.lr"));
@@ -62,7 +62,7 @@ TEST_F(ResumeTest, AChangedKeyIsRefusedByName) {
 
 TEST_F(ResumeTest, ASignalWritesACheckpointAndTheRunGoesOnFromIt) {
   const std::vector<std::string> words = {"run", small_job(), "training.steps=200", "lr_scheduler.total_steps=200", "checkpoint.interval=1000"};
-  ASSERT_EQ(troupe(words + std::vector<std::string>{"job.run_root=whole"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(troupe(words + std::vector<std::string>{"job.run_root=whole"})));
   Program job(words, options());
   ASSERT_TRUE(job.wait_for_text("step   5/200")) << job.so_far().text();
   job.send_signal(SIGINT);
@@ -74,7 +74,7 @@ TEST_F(ResumeTest, ASignalWritesACheckpointAndTheRunGoesOnFromIt) {
   EXPECT_EQ(refused.exit_code, 2) << refused.text();
   EXPECT_THAT(refused.err, HasSubstr("--resume auto"));
   const auto rest = troupe(words + std::vector<std::string>{"--resume", "auto"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.text();
+  ASSERT_TRUE(succeeded(rest));
   EXPECT_THAT(rest.out, HasSubstr("resuming at step"));
   EXPECT_EQ(num_runs(), 1u);
   expect_verified(800);

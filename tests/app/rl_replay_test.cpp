@@ -24,10 +24,10 @@ class RlReplayTest : public RlRunTest {
 
 TEST_F(RlReplayTest, ARunThatWasResumedTwiceHasAllItsExperience) {
   const ProgramEnd first = train(4);
-  ASSERT_EQ(first.exit_code, 0) << first.text();
+  ASSERT_TRUE(succeeded(first));
   for (const int steps : {6, 8}) {
     const ProgramEnd next = train(steps, {"--resume", "auto"});
-    ASSERT_EQ(next.exit_code, 0) << next.text();
+    ASSERT_TRUE(succeeded(next));
     EXPECT_THAT(verified("runs"), HasSubstr("produced " + std::to_string(128 * steps) + " = resident 288 + evicted " +
                                             std::to_string(128 * steps - 288) + " + lost 0; 0 records out of balance"));
   }
@@ -35,7 +35,7 @@ TEST_F(RlReplayTest, ARunThatWasResumedTwiceHasAllItsExperience) {
 
 TEST_F(RlReplayTest, FilesThatNoCheckpointNeedsAreRemoved) {
   const ProgramEnd end = train(12);
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   // three steps are resident, and those that were at a checkpoint up to four steps ago
   EXPECT_EQ(files(), 7u);
 }

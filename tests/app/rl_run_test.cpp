@@ -8,7 +8,7 @@ using ::testing::HasSubstr;
 
 TEST_F(RlRunTest, LeavesItsCurveItsTableAndALedgerThatBalances) {
   const ProgramEnd end = run("runs");
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   EXPECT_THAT(end.out, HasSubstr("RUN COMPLETE"));
   EXPECT_THAT(end.out, HasSubstr("evaluation  4 episodes of CartPole-v1"));
   EXPECT_THAT(end.out, HasSubstr("bottleneck: "));
@@ -20,9 +20,9 @@ TEST_F(RlRunTest, LeavesItsCurveItsTableAndALedgerThatBalances) {
 
 TEST_F(RlRunTest, DeterministicRunsAreEqualBitForBitAtAnyPoolSize) {
   const Words deterministic = {"algorithm.deterministic=true", "training.steps=4"};
-  ASSERT_EQ(run("a", deterministic).exit_code, 0);
+  ASSERT_TRUE(succeeded(run("a", deterministic)));
   const ProgramEnd more = run("b", deterministic + Words{"cluster.component_placement.env=0:0-2", "cluster.component_placement.rollout=0:0-1"});
-  ASSERT_EQ(more.exit_code, 0) << more.text();
+  ASSERT_TRUE(succeeded(more));
   EXPECT_EQ(state_of("a"), state_of("b"));
   EXPECT_EQ(curve("a", "train/loss"), curve("b", "train/loss"));
 }
@@ -30,18 +30,18 @@ TEST_F(RlRunTest, DeterministicRunsAreEqualBitForBitAtAnyPoolSize) {
 TEST_F(RlRunTest, AScriptedScheduleOfStaleRolloutsIsEqualBitForBit) {
   const Words stale = {"algorithm.deterministic=true", "algorithm.name=decoupled_ppo", "rollout.staleness=2", "training.steps=5"};
   const ProgramEnd first = run("a", stale);
-  ASSERT_EQ(first.exit_code, 0) << first.text();
-  ASSERT_EQ(run("b", stale).exit_code, 0);
+  ASSERT_TRUE(succeeded(first));
+  ASSERT_TRUE(succeeded(run("b", stale)));
   EXPECT_EQ(state_of("a"), state_of("b"));
 }
 
 TEST_F(RlRunTest, AResumedRunOfWholeEpisodesEqualsAnUninterruptedOne) {
   // With episodes that begin with the round, nothing but the checkpoint carries over.
   const Words whole = {"algorithm.deterministic=true", "env.reset_mode=episode", "rollout.normalize_obs=true"};
-  ASSERT_EQ(run("a", whole).exit_code, 0);
-  ASSERT_EQ(run("b", whole + Words{"training.steps=4", "lr_scheduler.total_steps=6"}).exit_code, 0);
+  ASSERT_TRUE(succeeded(run("a", whole)));
+  ASSERT_TRUE(succeeded(run("b", whole + Words{"training.steps=4", "lr_scheduler.total_steps=6"})));
   const ProgramEnd rest = run("b", whole + Words{"--resume", "auto", "lr_scheduler.total_steps=6"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.text();
+  ASSERT_TRUE(succeeded(rest));
   EXPECT_THAT(rest.out, HasSubstr("resuming at step 4"));
   EXPECT_EQ(state_of("a"), state_of("b"));
 }
@@ -49,7 +49,7 @@ TEST_F(RlRunTest, AResumedRunOfWholeEpisodesEqualsAnUninterruptedOne) {
 TEST_F(RlRunTest, TwoLearnerRanksShareBlocksAndBalance) {
   const ProgramEnd end = run("runs", {"cluster.component_placement.learner=0:0-1", "training.micro_batch_size=32", "rollout.normalize_obs=true",
                                       "rollout.normalize_reward=true"});
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   EXPECT_THAT(verified("runs"), HasSubstr("trained 48  void 0  lost 0  doubled 0"));
 }
 
@@ -58,10 +58,10 @@ TEST_F(RlRunTest, OffPolicyTransitionsBalanceAndSurviveAResume) {
                        "training.global_batch_size=32", "training.micro_batch_size=32", "algorithm.sac.replay_capacity=300", "eval.episodes=2",
                        "checkpoint.interval=2"};
   const ProgramEnd first = troupe(words + Words{"training.steps=4"});
-  ASSERT_EQ(first.exit_code, 0) << first.text();
+  ASSERT_TRUE(succeeded(first));
   EXPECT_THAT(verified("runs"), HasSubstr("transitions: produced 512 = resident 288 + evicted 224 + lost 0; 0 records out of balance"));
   const ProgramEnd rest = troupe(words + Words{"training.steps=6", "--resume", "auto"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.text();
+  ASSERT_TRUE(succeeded(rest));
   EXPECT_THAT(verified("runs"), HasSubstr("transitions: produced 768 = "));
   EXPECT_THAT(verified("runs"), HasSubstr("updates 640"));
 }

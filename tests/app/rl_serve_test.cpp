@@ -13,7 +13,7 @@ class RlServeTest : public RlRunTest {
  protected:
   void SetUp() override {
     const ProgramEnd end = run("runs", {"training.steps=2", "env.num_envs=16", "rollout.normalize_obs=true"});
-    ASSERT_EQ(end.exit_code, 0) << end.text();
+    ASSERT_TRUE(succeeded(end));
     run_ = dir_ / "runs/latest";
   }
   ProgramEnd exported(const Words& more) const { return troupe(Words{"export", run_, "--out", dir_ / "out"} + more); }
@@ -22,7 +22,7 @@ class RlServeTest : public RlRunTest {
 
 TEST_F(RlServeTest, ExportWritesEveryTensorAndWhatActingTakes) {
   const ProgramEnd end = exported({"--format", "safetensors"});
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   const auto policy = nlohmann::json::parse(testing_support::text_of(dir_ / "out/policy.json"));
   EXPECT_EQ(policy.at("environment").at("id"), "CartPole-v1");
   EXPECT_EQ(policy.at("step"), 2);
@@ -50,7 +50,7 @@ TEST_F(RlServeTest, FormatsOfDreamZeroAreRefused) {
 
 TEST_F(RlServeTest, OpenpiClientsAreAnswered) {
   const ProgramEnd end = troupe({"serve", run_, "--protocol", "openpi", "--once-selftest"});
-  ASSERT_EQ(end.exit_code, 0) << end.text();
+  ASSERT_TRUE(succeeded(end));
   EXPECT_THAT(end.out, HasSubstr("(CartPole-v1) with openpi"));
   EXPECT_THAT(end.out, HasSubstr("self-test ok: actions <f4 [1, 1]"));
 }

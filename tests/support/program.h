@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -34,6 +35,11 @@ struct ProgramEnd {
   /// Everything, for a failed expectation's message.
   std::string text() const;
 };
+
+/// For EXPECT_TRUE and ASSERT_TRUE: it ended with exit code 0; else all that it said.
+inline testing::AssertionResult succeeded(const ProgramEnd& end) {
+  return end.exit_code == 0 ? testing::AssertionSuccess() : testing::AssertionFailure() << end.text();
+}
 
 /// How to start a program.
 struct ProgramOptions {
