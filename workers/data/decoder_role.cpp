@@ -35,11 +35,7 @@ class DecoderRole::Connection {
 
  private:
   void serve() {
-    auto dialled = role_.dial_(address_, role_.identity_.instance());
-    // A feed that does not answer may only be slow, or stopped: nobody but the controller says that it is gone.
-    while (!dialled && dialled.error().code() == Errc::deadline_exceeded && !stopping_) {
-      dialled = role_.dial_(address_, role_.identity_.instance());
-    }
+    auto dialled = dial_until_answered(role_.dial_, address_, role_.identity_.instance(), stopping_);
     if (!dialled) {
       // The feed's process may just have died; the controller sends new addresses when it is back.
       log::warn("{}: cannot reach a feed: {}", role_.identity_.actor, dialled.error().message());

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "comm/channel.h"
+#include "workers/consumer_dial.h"
 #include "workers/role.h"
 
 namespace troupe {
@@ -22,7 +23,7 @@ using BuildSample = std::function<Result<std::size_t>(Stream stream, std::int64_
 /// stall of this end. A sample that cannot be made is sent as an item with its error: the learner decides what that means.
 class DecoderRole final : public Role {
  public:
-  using Dial = std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
+  using Dial = ConsumerDial;
 
   /// Reports its times after every `report_seconds` of them.
   DecoderRole(RoleIdentity identity, BuildSample build, Dial dial, Outbox outbox, double report_seconds = 2);

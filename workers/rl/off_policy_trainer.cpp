@@ -13,12 +13,6 @@ namespace troupe {
 
 namespace {
 
-RoundCollector::Options collector_options(const JobConfig& job) {
-  const RlShape shape = rl_shape(job);
-  return {.shape = shape, .staleness = job.rollout.staleness, .exact = job.rollout.staleness == 0 || job.algorithm.deterministic,
-          .rounds_per_version = 1, .total_rounds = shape.rounds_per_step * job.training.steps};
-}
-
 ReplayBuffer::Options replay_options(const JobConfig& job) {
   return {.capacity = job.algorithm.sac.replay_capacity, .gamma = job.algorithm.gamma, .semi_mdp = job.algorithm.discount == "semi_mdp",
           .always_bootstrap = job.algorithm.sac.bootstrap == "always"};
@@ -35,12 +29,9 @@ OffPolicyTrainer::OffPolicyTrainer(RlTrainerSetup setup, Feed& feed)
       critic_objective_(setup_.agent.policy->objective("critic")),
       actor_objective_(setup_.agent.policy->objective("actor")),
       feed_(feed),
-      collector_(collector_options(setup_.config), make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
+      collector_(rl_collector_options(setup_.config), make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
       replay_(replay_options(setup_.config), collector_.layout(), setup_.agent.shape),
-      publisher_(*setup_.agent.policy,
-                 {.producer = fmt::format("{}#{}", setup_.actor, setup_.incarnation),
-                  .keep = static_cast<std::size_t>(setup_.config.rollout.staleness + 1)},
-                 setup_.dial),
+      publisher_(*setup_.agent.policy, rl_publisher_options(setup_), setup_.dial),
       evaluation_(setup_.config, setup_.agent) {}
 
 Result<void> OffPolicyTrainer::begin(const TrainerSession& session) {

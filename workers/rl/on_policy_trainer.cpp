@@ -16,16 +16,6 @@ namespace troupe {
 
 namespace {
 
-RoundCollector::Options collector_options(const JobConfig& job) {
-  const RlShape shape = rl_shape(job);
-  return {.shape = shape, .staleness = job.rollout.staleness, .exact = job.rollout.staleness == 0 || job.algorithm.deterministic,
-          .rounds_per_version = shape.rounds_per_step, .total_rounds = shape.rounds_per_step * job.training.steps};
-}
-
-WeightPublisher::Options publisher_options(const RlTrainerSetup& setup) {
-  return {.producer = fmt::format("{}#{}", setup.actor, setup.incarnation), .keep = static_cast<std::size_t>(setup.config.rollout.staleness + 1)};
-}
-
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -36,9 +26,9 @@ OnPolicyTrainer::OnPolicyTrainer(RlTrainerSetup setup, Feed& feed)
     : setup_(std::move(setup)),
       objective_(setup_.agent.policy->objective("policy")),
       feed_(feed),
-      collector_(collector_options(setup_.config), make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
+      collector_(rl_collector_options(setup_.config), make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
       statistics_(setup_.config.rollout, setup_.agent.shape.state_dim),
-      publisher_(*setup_.agent.policy, publisher_options(setup_), setup_.dial),
+      publisher_(*setup_.agent.policy, rl_publisher_options(setup_), setup_.dial),
       evaluation_(setup_.config, setup_.agent) {}
 
 Result<void> OnPolicyTrainer::begin(const TrainerSession& session) {

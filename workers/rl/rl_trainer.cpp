@@ -1,5 +1,7 @@
 #include "workers/rl/rl_trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "model/optim/lr_schedule.h"
@@ -26,6 +28,16 @@ Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int6
   options.lanes = shape.blocks;
   options.await_producers = job.algorithm.deterministic ? rollout_workers : 1;
   return options;
+}
+
+RoundCollector::Options rl_collector_options(const JobConfig& job) {
+  const RlShape shape = rl_shape(job);
+  return {.shape = shape, .staleness = job.rollout.staleness, .exact = job.rollout.staleness == 0 || job.algorithm.deterministic,
+          .rounds_per_version = is_off_policy(job) ? 1 : shape.rounds_per_step, .total_rounds = shape.rounds_per_step * job.training.steps};
+}
+
+WeightPublisher::Options rl_publisher_options(const RlTrainerSetup& setup) {
+  return {.producer = fmt::format("{}#{}", setup.actor, setup.incarnation), .keep = static_cast<std::size_t>(setup.config.rollout.staleness + 1)};
 }
 
 EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {

@@ -10,6 +10,7 @@
 #include "workers/agent/agent.h"
 #include "workers/learner/feed.h"
 #include "workers/learner/trainer.h"
+#include "workers/rl/round_collector.h"
 #include "workers/rollout/weight_publisher.h"
 
 namespace troupe {
@@ -29,6 +30,12 @@ std::unique_ptr<Trainer> make_rl_trainer(RlTrainerSetup setup, Feed& feed);
 
 /// How a rank's feed hands out rounds of trajectories: `rank` of `world` has the blocks [rank * M / world, ...).
 Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int64_t world, std::int64_t rollout_workers);
+
+/// How far rollouts may be ahead, in rounds: on-policy a version is a step of the job, off-policy a round.
+RoundCollector::Options rl_collector_options(const JobConfig& job);
+
+/// As many versions as rollouts may still ask for.
+WeightPublisher::Options rl_publisher_options(const RlTrainerSetup& setup);
 
 /// job_engine_options with slots for every unit, no recompute, and the groups' own clip norms.
 EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy);

@@ -17,6 +17,7 @@
 #include "configs/job_config.h"
 #include "env/env_spec.h"
 #include "model/policy/policy_net.h"
+#include "workers/consumer_dial.h"
 #include "workers/role.h"
 #include "workers/rollout/rollout_worker.h"
 #include "workers/rollout/weight_receiver.h"
@@ -28,7 +29,7 @@ namespace troupe {
 /// orders. It tells the controller how long it had nothing to do (workers/data/producer_times.h).
 class RolloutRole final : public Role {
  public:
-  using Dial = std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
+  using Dial = ConsumerDial;
   struct Setup {
     RoleIdentity identity;                    ///< "rollout/0"
     JobConfig config;

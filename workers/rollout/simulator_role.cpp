@@ -62,9 +62,7 @@ class SimulatorRole::Connection {
  private:
   void serve() {
     const std::string instance = role_.setup_.identity.instance();
-    auto dialled = role_.dial_(address_, instance);
-    // A worker that does not answer may only be slow, or stopped: nobody but the controller says that it is gone.
-    while (!dialled && dialled.error().code() == Errc::deadline_exceeded && !stopping_) dialled = role_.dial_(address_, instance);
+    auto dialled = dial_until_answered(role_.dial_, address_, instance, stopping_);
     if (!dialled) {
       log::warn("{}: cannot reach a rollout worker: {}", role_.setup_.identity.actor, dialled.error().message());
       return;

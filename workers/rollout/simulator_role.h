@@ -14,6 +14,7 @@
 #include "env/env_block.h"
 #include "env/executor.h"
 #include "env/registry.h"
+#include "workers/consumer_dial.h"
 #include "workers/role.h"
 
 namespace troupe {
@@ -32,7 +33,7 @@ ResetMode reset_mode_of(const EnvConfig& env);
 /// (workers/data/producer_times.h). What cannot be done is answered with an item's error.
 class SimulatorRole final : public Role {
  public:
-  using Dial = std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
+  using Dial = ConsumerDial;
   struct Setup {
     RoleIdentity identity;            ///< "env/0"
     MakeBlock make_block;

@@ -36,10 +36,7 @@ class WeightPublisher::Connection {
 
  private:
   void serve() {
-    auto dialled = publisher_.dial_(address_, publisher_.options_.producer);
-    while (!dialled && dialled.error().code() == Errc::deadline_exceeded && !stopping_) {
-      dialled = publisher_.dial_(address_, publisher_.options_.producer);
-    }
+    auto dialled = dial_until_answered(publisher_.dial_, address_, publisher_.options_.producer, stopping_);
     if (!dialled) {
       log::warn("{}: cannot reach a rollout worker for its weights: {}", publisher_.options_.producer, dialled.error().message());
       return;

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "comm/channel.h"
+#include "workers/consumer_dial.h"
 #include "workers/rollout/published_weights.h"
 
 namespace troupe {
@@ -27,7 +28,7 @@ class WeightPublisher {
     std::string producer;         ///< this learner's instance name, "learner/0#0"
     std::size_t keep = 1;         ///< with exact versions: rollout.staleness + 1
   };
-  using Dial = std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
+  using Dial = ConsumerDial;
 
   WeightPublisher(const PolicyNet& net, Options options, Dial dial);
   ~WeightPublisher();
