@@ -29,6 +29,11 @@ troupe_test(app/rl_learning_test
   DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json
   LABELS integration TIMEOUT 600)
 add_dependencies(app_rl_learning_test troupe)
+# The same where timing decides: three whole jobs, by label `slow`.
+troupe_test(app/rl_free_running_test
+  DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json
+  LABELS integration slow TIMEOUT 900)
+add_dependencies(app_rl_free_running_test troupe)
 # `eval` of a policy that plays.
 troupe_test(app/eval_episodes_test
   DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json

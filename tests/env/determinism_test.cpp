@@ -16,8 +16,8 @@ std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-/// 2,000 where that takes a moment, and for one body with contacts; the other bodies, at up to 300 us a step, say the same with fewer.
-std::int64_t num_steps(const std::string& id) { return id == "HalfCheetah-v5" || factory_of(id)->spec().frame_skip == 1 ? 2000 : 40; }
+/// 600 where that takes a moment, and for one body with contacts; the other bodies, at up to 300 us a step, say the same with fewer.
+std::int64_t num_steps(const std::string& id) { return id == "HalfCheetah-v5" || factory_of(id)->spec().frame_skip == 1 ? 600 : 40; }
 
 class EnvDeterminismTest : public ::testing::TestWithParam<std::string> {
  protected:

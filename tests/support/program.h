@@ -37,8 +37,8 @@ struct ProgramEnd {
 };
 
 /// For EXPECT_TRUE and ASSERT_TRUE: it ended with exit code 0; else all that it said.
-inline testing::AssertionResult succeeded(const ProgramEnd& end) {
-  return end.exit_code == 0 ? testing::AssertionSuccess() : testing::AssertionFailure() << end.text();
+inline ::testing::AssertionResult succeeded(const ProgramEnd& end) {
+  return end.exit_code == 0 ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << end.text();
 }
 
 /// How to start a program.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "env/registry.h"
 #include "tests/workers/rollout/scripted_net.h"
 #include "workers/learner/feed.h"
@@ -42,6 +43,7 @@ class RolloutJob {
  public:
   RolloutJob(JobConfig job, ScriptedNet::Options net = {}, std::int64_t rounds = 1000)
       : job_(std::move(job)), rl_(rl_shape(job_)), net_(std::make_shared<ScriptedNet>(net)) {
+    log::configure("test", "");   // before any thread logs: the thread sanitizer does not see how spdlog makes its logger
     auto factory = make_env_factory(job_.env.id, env_options_of(job_.env));
     if (!factory) throw std::runtime_error(factory.error().message());
     factory_ = *factory;
