@@ -20,7 +20,7 @@ namespace troupe {
 
 namespace {
 
-const std::vector<std::string> kVerbs = {"run", "plan", "node", "scale", "status", "verify", "doctor", "config", "export", "convert", "stats", "encode", "bench", "eval", "serve"};
+const std::vector<std::string> kVerbs = {"run", "plan", "node", "scale", "status", "verify", "doctor", "config", "export", "convert", "record", "stats", "encode", "bench", "eval", "serve"};
 
 /// "[RUN] pool=N ..." as `troupe scale` takes it: one request a pool. Empty: it is not that.
 std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, ScaleOptions common) {
@@ -67,6 +67,7 @@ struct CommandLine {
   ConvertOptions convert;
   ConvertDatasetOptions convert_dataset;
   CLI::App* convert_verb = nullptr;
+  RecordOptions record;
   StatsOptions stats;
   CLI::Option* stats_json = nullptr;
   EncodeOptions encode;
@@ -82,6 +83,7 @@ struct CommandLine {
     add_files();
     add_weights();
     add_datasets();
+    add_recording();
     add_policies();
     add_host();
   }
@@ -210,6 +212,18 @@ struct CommandLine {
     b->add_flag("--json", bench.json, "the result as JSON");
   }
 
+  void add_recording() {
+    auto* c = app.add_subcommand("record", "demonstrations of a scripted controller as a LeRobot dataset");
+    c->add_option("env", record.env, "environment with a controller, such as arm7/reach-v1")->required();
+    c->add_option("options", record.words, "the environment's options as name=value: max_episode_steps=50");
+    c->add_option("--out", record.out, "folder to write; must not exist")->required();
+    c->add_option("--episodes", record.episodes, "episodes to keep")->check(CLI::Range(1, 100'000));
+    c->add_option("--seed", record.seed, "another seed gives other episodes")->check(CLI::NonNegativeNumber);
+    c->add_option("--version", record.version, "v3.0 or v2.1 of the format")->check(CLI::IsMember({"v3.0", "v2.1"}));
+    c->add_option("--keep", record.keep, "successes: drop what was not solved; all")->check(CLI::IsMember({"successes", "all"}));
+    c->add_option("--cameras", record.cameras, "cameras to draw, such as front,wrist; each becomes a video of 128x128 pixels")->delimiter(',')->allow_extra_args(false);
+  }
+
   void add_policies() {
     auto* e = app.add_subcommand("eval", "compare a policy with recordings, or let it play episodes in its environment");
     e->add_option("checkpoint", eval.checkpoint, "run, checkpoint folder, or DreamZero folder")->required();
@@ -281,6 +295,7 @@ struct CommandLine {
     if (app.got_subcommand("convert")) {
       return convert_verb->got_subcommand("dataset") ? convert_dataset_command(convert_dataset) : convert_command(convert);
     }
+    if (app.got_subcommand("record")) return record_command(record);
     if (app.got_subcommand("stats")) {
       if (stats_json->count() > 0 && stats.json.empty()) stats.json = "-";
       return stats_command(stats);

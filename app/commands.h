@@ -107,6 +107,17 @@ struct ConvertDatasetOptions {
 };
 int convert_dataset_command(const ConvertDatasetOptions& options);
 
+/// `troupe record ENV --out DIR [key=value ...]`
+struct RecordOptions {
+  std::string env, out;
+  std::vector<std::string> words;          ///< options of the environment: max_episode_steps=50, sparse=true
+  std::int64_t episodes = 200, seed = 1;
+  std::string version = "v3.0";            ///< v3.0 or v2.1
+  std::string keep = "successes";          ///< successes or all
+  std::vector<std::string> cameras;        ///< of the environment; each becomes a video
+};
+int record_command(const RecordOptions& options);
+
 /// `troupe stats DATA`
 struct StatsOptions {
   std::string data, embodiment;            ///< folder or owner/name; name or YAML file of an embodiment, empty: all columns

@@ -1,19 +1,19 @@
 #include "workers/data/toy/toy_dataset.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
 
+#include "base/durable_file.h"
 #include "base/random.h"
 #include "workers/data/image/raster.h"
+#include "workers/data/lerobot/lerobot_writer.h"
+#include "workers/data/lerobot/new_folder.h"
 #include "workers/data/toy/toy_arm.h"
-#include "workers/data/toy/toy_tables.h"
-#include "workers/data/video/video_encoder.h"
 
 namespace troupe {
 
@@ -58,14 +58,6 @@ Result<void> check_options(const ToyDatasetOptions& o) {
           o.episodes, o.frames, o.height, o.width, o.fps, o.gop)};
 }
 
-Result<void> write_text(const fs::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) return Error{Errc::failed_precondition, fmt::format("{} could not be written", path.string())};
-  return {};
-}
-
 std::int64_t length_of(const ToyDatasetOptions& o, std::int64_t episode) {
   // its own counter, far from the scene's, so that lengths do not depend on how many numbers a scene draws
   CounterRng rng(o.seed, rng_stream::toy_scene, static_cast<std::uint64_t>(episode) | std::uint64_t{1} << 63);
@@ -73,75 +65,54 @@ std::int64_t length_of(const ToyDatasetOptions& o, std::int64_t episode) {
   return o.frames - spread + rng.below(static_cast<std::uint32_t>(2 * spread + 1));
 }
 
-Result<Json> write_video(const fs::path& path, const ToyEpisode& episode, ToyCamera camera,
-                         const ToyDatasetOptions& o) {
-  TROUPE_ASSIGN(
-      const auto video,
-      VideoEncoder::open(path.string(), {.width = o.width, .height = o.height, .fps = o.fps, .gop = o.gop, .crf = 15}));
-  Raster raster(o.height, o.width);
-  ToyImageSums sums;
-  for (std::int64_t t = 0; t < static_cast<std::int64_t>(episode.states.size()); ++t) {
-    draw_toy_scene(episode, t, camera, o.height, o.width, raster);
-    const Rgb8View picture = raster.bytes();
-    sums.add(picture);
-    TROUPE_TRY(video->write(picture));
-  }
-  TROUPE_TRY(video->finish());
-  return sums.to_json();
+LerobotDescription description_of(const ToyDatasetOptions& o) {
+  const std::vector<std::string> joints = {"shoulder", "elbow", "wrist", "gripper"};
+  LerobotDescription d{.robot_type = "toy_arm",
+                       .fps = o.fps,
+                       .columns = {{.name = "observation.state", .width = joints.size(), .names = joints},
+                                   {.name = "action", .width = joints.size(), .names = joints}},
+                       .height = o.height,
+                       .width = o.width,
+                       .gop = o.gop,
+                       .crf = 15};
+  for (const View& view : kViews) d.cameras.emplace_back(view.key);
+  return d;
+}
+
+Json modality() {
+  const Json parts = {{"arm", {{"start", 0}, {"end", 3}}}, {"gripper", {{"start", 3}, {"end", 4}}}};
+  return {{"state", parts},
+          {"action", parts},
+          {"video",
+           {{"front", {{"original_key", "observation.images.front"}}},
+            {"side", {{"original_key", "observation.images.side"}}}}},
+          {"annotation", {{"task", {{"original_key", "task_index"}}}}}};
+}
+
+/// The numbers of all poses, row by row.
+std::span<const float> numbers_of(const std::vector<ToyPose>& poses) {
+  return {poses.front().data(), poses.size() * poses.front().size()};
 }
 
 /// Everything but the rename.
-Result<void> write_files(const fs::path& dir, const ToyDatasetOptions& o) {
-  std::string episodes, stats, tasks;
-  ToyEpisodeRows rows{.fps = o.fps};
+Result<void> write_files(const std::string& dir, const ToyDatasetOptions& o) {
+  TROUPE_ASSIGN(LerobotWriter writer, LerobotWriter::begin(dir, description_of(o)));
+  for (std::size_t c = 0; c < kToyColors.size(); ++c) writer.task_index(toy_task(static_cast<std::int64_t>(c)));
+  Raster raster(o.height, o.width);
   for (std::int64_t e = 0; e < o.episodes; ++e) {
     const ToyEpisode episode = plan_toy_episode(o.seed, e, length_of(o, e));
-    const std::string chunk = fmt::format("chunk-{:03d}", e / 1000), name = fmt::format("episode_{:06d}", e);
-    rows.episode_index = e;
-    Json episode_stats = Json::object();
-    for (const View& view : kViews) {
-      const fs::path folder = dir / "videos" / chunk / view.key;
-      fs::create_directories(folder);
-      TROUPE_ASSIGN(episode_stats[view.key], write_video(folder / (name + ".mp4"), episode, view.camera, o));
-    }
-    fs::create_directories(dir / "data" / chunk);
-    TROUPE_TRY(write_toy_table((dir / "data" / chunk / (name + ".parquet")).string(), episode, rows));
-    episode_stats.update(toy_table_stats(episode, rows));
-    const Json listed = {{"episode_index", e}, {"tasks", {episode.task()}}, {"length", episode.states.size()}};
-    episodes += listed.dump() + "\n";
-    stats += Json{{"episode_index", e}, {"stats", episode_stats}}.dump() + "\n";
-    rows.first_index += static_cast<std::int64_t>(episode.states.size());
+    TROUPE_TRY(writer.append({.length = static_cast<std::int64_t>(episode.states.size()),
+                              .task_index = writer.task_index(episode.task()),
+                              .columns = {numbers_of(episode.states), numbers_of(episode.actions)},
+                              .picture = [&](std::size_t view, std::int64_t step) -> Result<Rgb8View> {
+                                if (step == 0) raster = Raster(o.height, o.width);  // a scene keeps a little of the one before at the horizon
+                                draw_toy_scene(episode, step, kViews[view].camera, o.height, o.width, raster);
+                                return raster.bytes();
+                              }}));
   }
-  for (std::size_t c = 0; c < kToyColors.size(); ++c) {
-    tasks += Json{{"task_index", c}, {"task", toy_task(static_cast<std::int64_t>(c))}}.dump() + "\n";
-  }
-  TROUPE_TRY(write_text(dir / "meta/episodes.jsonl", episodes));
-  TROUPE_TRY(write_text(dir / "meta/episodes_stats.jsonl", stats));
-  TROUPE_TRY(write_text(dir / "meta/tasks.jsonl", tasks));
-  TROUPE_TRY(write_text(dir / "meta/modality.json", toy_modality().dump(2) + "\n"));
-  TROUPE_TRY(write_text(dir / "meta/info.json", toy_info(o, rows.first_index).dump(2) + "\n"));
-  return write_text(dir / kStampFile, stamp_of(o).dump(2) + "\n");
-}
-
-/// One call makes everything written so far durable before the folder gets its name.
-void sync_filesystem(const fs::path& dir) {
-  const int fd = ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  ::syncfs(fd);
-  ::close(fd);
-}
-
-Result<void> publish(const fs::path& made, const fs::path& dir, const Json& stamp) {
-  sync_filesystem(made);
-  std::error_code failed;
-  fs::rename(made, dir, failed);
-  if (!failed) return {};
-  std::error_code ignored;
-  fs::remove_all(made, ignored);
-  // another process may have been faster
-  if (holds_stamp(dir, stamp)) return {};
-  return Error{Errc::failed_precondition,
-               fmt::format("{} could not be renamed to {}: {}", made.string(), dir.string(), failed.message())};
+  TROUPE_TRY(writer.finish());
+  TROUPE_TRY(write_file_synced(dir + "/meta/modality.json", modality().dump(2) + "\n"));
+  return write_file_synced(dir + "/" + kStampFile, stamp_of(o).dump(2) + "\n");
 }
 
 }  // namespace
@@ -149,28 +120,17 @@ Result<void> publish(const fs::path& made, const fs::path& dir, const Json& stam
 Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& options) {
   TROUPE_TRY(check_options(options));
   const Json stamp = stamp_of(options);
-  fs::path target(dir);
-  if (!target.has_filename()) target = target.parent_path();  // a trailing slash
-  if (holds_stamp(target, stamp)) return {};
-  const fs::path made = target.string() + fmt::format(".tmp-{}", ::getpid());
-  try {
-    if (fs::exists(target) && !fs::is_empty(target)) {
-      return Error{
-          Errc::failed_precondition,
-          fmt::format(
-              "{} exists and is not a toy dataset with these options ({} differs); remove it or name another folder",
-              target.string(), kStampFile)};
-    }
-    fs::remove_all(made);
-    fs::create_directories(made / "meta");
-    if (auto written = write_files(made, options); !written) {
-      fs::remove_all(made);
-      return written;
-    }
-  } catch (const fs::filesystem_error& e) {
-    return Error{Errc::failed_precondition, fmt::format("writing the toy dataset failed: {}", e.what())};
+  if (holds_stamp(dir, stamp)) return {};
+  auto folder = NewFolder::begin(dir);
+  if (!folder && folder.error().code() == Errc::failed_precondition) {
+    return folder.error().with(fmt::format("{} is not that of a toy dataset with these options", kStampFile));
   }
-  return publish(made, target, stamp);
+  if (!folder) return folder.error();
+  TROUPE_TRY(write_files(folder->path(), options));
+  const auto published = folder->publish();
+  // another process may have been faster
+  if (published || holds_stamp(dir, stamp)) return {};
+  return published;
 }
 
 }  // namespace troupe

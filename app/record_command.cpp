@@ -1,0 +1,82 @@
+// `troupe record ENV --out DIR`: demonstrations of a controller written by hand, as a LeRobot dataset (docs/env.md).
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+
+#include "app/commands.h"
+#include "app/exit_code.h"
+#include "workers/record/record_demonstrations.h"
+
+namespace troupe {
+namespace {
+
+/// "max_episode_steps=50", "sparse=true", as a job has them in env and env.options.
+Result<EnvOptions> env_options_of(const std::vector<std::string>& words) {
+  EnvOptions options;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error{Errc::invalid_argument, fmt::format("'{}'; wanted an option of the environment as name=value, such as max_episode_steps=50", word)};
+    }
+    std::string name = word.substr(0, equals);
+    for (const char* prefix : {"env.", "options."}) {
+      if (name.starts_with(prefix)) name = name.substr(std::string(prefix).size());
+    }
+    const std::string value = word.substr(equals + 1);
+    if (name == "profile") {
+      options.profile = value;
+    } else if (name != "max_episode_steps") {
+      options.options[name] = value;
+    } else {
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.max_steps);
+      if (error != std::errc() || end != value.data() + value.size() || options.max_steps < 1) {
+        return Error{Errc::invalid_argument, fmt::format("max_episode_steps is '{}'; wanted a number of control steps from 1", value)};
+      }
+    }
+  }
+  return options;
+}
+
+/// A line that is written over, where somebody watches; else the first and one line a tenth.
+void show_progress(std::int64_t kept, std::int64_t of) {
+  if (isatty(STDERR_FILENO) != 0) {
+    fmt::print(stderr, "\r{} of {} episodes{}", kept, of, kept == of ? "\n" : "");
+  } else if (kept == 1 || kept == of || kept * 10 / of != (kept - 1) * 10 / of) {
+    fmt::print(stderr, "{} of {} episodes\n", kept, of);
+  }
+}
+
+void print_summary(const RecordOptions& options, const RecordingReport& r, double seconds) {
+  fmt::print("{}: LeRobot {}, {} episodes of {} tried, {} frames at {:g} Hz, {} tasks\n", options.out, options.version, r.episodes, r.tried, r.frames, r.fps,
+             r.tasks);
+  fmt::print("success  {} of {} ({:.1f} %); {}\n", r.solved, r.tried, 100.0 * static_cast<double>(r.solved) / static_cast<double>(r.tried),
+             options.keep == "all" ? "all were kept" : fmt::format("{} were dropped", r.tried - r.episodes));
+  fmt::print("time     {:.1f} s\n", seconds);
+  fmt::print("next     bin/troupe run rl_arm7_reach_sft{} 'data.sets=[{{path: {}}}]'\n", options.env == "arm7/reach-v1" ? "" : " env.id=" + options.env,
+             options.out);
+}
+
+Result<void> record(const RecordOptions& options) {
+  RecordingRequest request{.env = options.env, .out = options.out, .episodes = options.episodes, .seed = static_cast<std::uint64_t>(options.seed),
+                           .is_v30 = options.version == "v3.0", .keeps_all = options.keep == "all", .cameras = options.cameras,
+                           .progress = show_progress};
+  TROUPE_ASSIGN(request.env_options, env_options_of(options.words));
+  const auto begin = std::chrono::steady_clock::now();
+  TROUPE_ASSIGN(const RecordingReport report, record_demonstrations(request));
+  print_summary(options, report, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return {};
+}
+
+}  // namespace
+
+int record_command(const RecordOptions& options) {
+  const auto recorded = record(options);
+  if (recorded) return kOk;
+  fmt::print(stderr, "error: {}\n", recorded.error().message());
+  return data_exit_code_of(recorded.error());
+}
+
+}  // namespace troupe

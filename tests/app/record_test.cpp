@@ -1,0 +1,129 @@
+// `troupe record` as a user calls it: what it prints, writes, refuses, and what others find in it.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "app/commands.h"
+#include "tests/support/program.h"
+#include "workers/data/lerobot/lerobot_dataset.h"
+#include "workers/data/lerobot/parquet_table.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Words = std::vector<std::string>;
+
+class RecordCommandTest : public ::testing::Test {
+ protected:
+  ProgramOptions options() const { return {.cwd = folder_.path(), .env = {{"XDG_CACHE_HOME", folder_ / "cache"}}}; }
+  ProgramEnd troupe(const Words& words) const { return run_program(words, options()); }
+  ProgramEnd record(const std::string& out, Words words = {}) const {
+    const Words common = {"record", "arm7/reach-v1", "--episodes", "5", "--out", out};
+    words.insert(words.begin(), common.begin(), common.end());
+    return troupe(words);
+  }
+  std::map<std::string, std::string> tree(const std::string& name) const {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / name)) {
+      if (!entry.is_regular_file()) continue;
+      std::ifstream in(entry.path(), std::ios::binary);
+      all[entry.path().lexically_relative(folder_ / name).string()] = std::string(std::istreambuf_iterator<char>(in), {});
+    }
+    return all;
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& entry : fs::directory_iterator(folder_.path())) all.push_back(entry.path().filename().string());
+    return all;
+  }
+  TempDir folder_;
+};
+
+TEST_F(RecordCommandTest, WritesADatasetThatTheReaderTakes) {
+  const ProgramEnd end = record("demos", {"max_episode_steps=40"});
+  ASSERT_TRUE(succeeded(end));
+  EXPECT_THAT(end.out, HasSubstr("demos: LeRobot v3.0, 5 episodes of "));
+  EXPECT_THAT(end.out, HasSubstr("data.sets=[{path: demos}]"));
+  EXPECT_THAT(end.err, HasSubstr("5 of 5 episodes"));
+  const auto dataset = LerobotDataset::open(folder_ / "demos");
+  ASSERT_TRUE(dataset) << dataset.error().message();
+  EXPECT_TRUE(dataset->findings().empty());
+  EXPECT_EQ(dataset->info().robot_type, "arm7");
+  EXPECT_EQ(dataset->info().fps, 20);
+  ASSERT_EQ(dataset->episodes().size(), 5u);
+  for (std::size_t e = 0; e < 5; ++e) {
+    const RowSource rows = dataset->rows(e).value();
+    const std::int64_t length = dataset->episodes()[e].length;
+    const auto table = read_parquet(rows.path, {.vectors = {"observation.state", "action"}, .integers = {"next.success"}, .optional_vectors = {},
+                                                .optional_integers = {}}, {.first = rows.first_row, .count = length});
+    ASSERT_TRUE(table) << table.error().message();
+    EXPECT_EQ(table->vectors.at("observation.state").width, 31u);
+    EXPECT_EQ(table->vectors.at("action").width, 8u);
+    EXPECT_EQ(table->integers.at("next.success").back(), 1);
+    EXPECT_LE(length, 40);
+    EXPECT_THAT(dataset->episodes()[e].tasks.front(), HasSubstr("green"));
+  }
+}
+
+TEST_F(RecordCommandTest, StatisticsFindNothingWrong) {
+  for (const char* version : {"v2.1", "v3.0"}) {
+    ASSERT_TRUE(succeeded(record(version, {"--version", version, "--cameras", "front", "sparse=false"})));
+    const ProgramEnd end = troupe({"stats", version, "--verify", "full"});
+    EXPECT_EQ(end.exit_code, 0) << end.text();
+    EXPECT_THAT(end.out, HasSubstr("OK: 0 problems"));
+    EXPECT_THAT(end.out, HasSubstr("observation.images.front"));
+  }
+}
+
+TEST_F(RecordCommandTest, TheSameCommandGivesTheSameBytes) {
+  ASSERT_TRUE(succeeded(record("a", {"--seed", "3"})));
+  ASSERT_TRUE(succeeded(record("b", {"--seed", "3"})));
+  EXPECT_TRUE(tree("a") == tree("b"));
+}
+
+TEST_F(RecordCommandTest, AFolderThatHoldsSomethingIsLeftAlone) {
+  ASSERT_TRUE(succeeded(record("a")));
+  const auto before = tree("a");
+  const ProgramEnd end = record("a");
+  EXPECT_EQ(end.exit_code, kUsage) << end.text();
+  EXPECT_THAT(end.err, HasSubstr("a exists and is not an empty folder; remove it or name another one"));
+  EXPECT_TRUE(tree("a") == before);
+}
+
+TEST_F(RecordCommandTest, RefusesWithTheUsageCodeAndWritesNothing) {
+  const std::vector<std::pair<Words, std::string>> wrong = {
+      {{"record", "arm7/reach-v9", "--out", "a"}, "did you mean 'arm7/reach-v1'"},
+      {{"record", "arm7/push-v1", "--out", "a"}, "those that have one: arm7/reach-v1, arm7/lift-v1, arm7/pick_place-v1"},
+      {{"record", "arm7/reach-v1"}, "--out is required"},
+      {{"record", "arm7/reach-v1", "sparse", "--out", "a"}, "'sparse'; wanted an option of the environment as name=value"},
+      {{"record", "arm7/reach-v1", "sprase=true", "--out", "a"}, "sparse"},
+      {{"record", "arm7/reach-v1", "max_episode_steps=many", "--out", "a"}, "max_episode_steps is 'many'"},
+      {{"record", "arm7/reach-v1", "--keep", "best", "--out", "a"}, "--keep"},
+      {{"record", "arm7/reach-v1", "--episodes", "0", "--out", "a"}, "--episodes"},
+      {{"record", "arm7/reach-v1", "--cameras", "above", "--out", "a"}, "has no camera 'above'"}};
+  for (const auto& [words, said] : wrong) {
+    const ProgramEnd end = troupe(words);
+    EXPECT_EQ(end.exit_code, kUsage) << end.text();
+    EXPECT_THAT(end.err, HasSubstr(said));
+  }
+  EXPECT_THAT(names(), IsEmpty());
+}
+
+TEST_F(RecordCommandTest, AnInterruptLeavesNothingOfThatName) {
+  Program program({"record", "arm7/reach-v1", "--episodes", "100000", "--out", "a"}, options());
+  ASSERT_TRUE(program.wait_for_text("episodes")) << program.so_far().text();
+  program.send_signal(SIGINT);
+  const ProgramEnd end = program.wait();
+  EXPECT_EQ(end.signal, SIGINT) << end.text();
+  EXPECT_FALSE(fs::exists(folder_ / "a"));
+}
+
+}  // namespace
+}  // namespace troupe

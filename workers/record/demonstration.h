@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "env/env_factory.h"
+#include "env/expert.h"
+
+namespace troupe {
+
+/// Control steps that an episode goes on after the step that solved it, while it stays solved: recordings show "stay there" too.
+inline constexpr std::int64_t kHoldSteps = 5;
+
+/// The episode seed (Env::reset) of try `k`. Training numbers its environments from 0 and evaluation is number 0 of its own
+/// seeds, so that -1 is neither.
+std::uint64_t demonstration_seed(std::uint64_t seed, std::int64_t k);
+
+/// One episode as it was played. Row t has the observation before the action, the action as executed, and what the step gave.
+struct Demonstration {
+  std::string instruction;
+  std::int64_t length = 0;                    ///< rows
+  std::vector<float> states, actions;         ///< [length, D], [length, A]
+  std::vector<float> rewards, done, success;  ///< [length]; flags 0 or 1, `done` in the last row only
+  std::vector<std::vector<std::uint8_t>> pictures;  ///< of each camera [length, side, side, 3], drawn with the observation
+
+  /// The task is solved at the end: what was reached and lost again is no demonstration.
+  bool is_solved() const { return length > 0 && success.back() != 0; }
+};
+
+/// An expert in its environment. Deterministic: a demonstration depends on its seed alone. Not thread-safe.
+class Demonstrator {
+ public:
+  /// Draws `cameras` with `side` pixels squared. Errors: invalid_argument (observations that the expert does not read, no time
+  /// limit, no such camera); those of making an environment.
+  static Result<Demonstrator> make(std::shared_ptr<const EnvFactory> envs, std::unique_ptr<Expert> expert, std::vector<std::string> cameras,
+                                   std::int64_t side);
+
+  /// Plays the episode `seed` to its end: the environment's own, its time limit, or kHoldSteps after it was solved.
+  /// Errors: those of the environment; internal (an action that is no number).
+  Result<Demonstration> play(std::uint64_t seed);
+
+  const EnvSpec& spec() const { return envs_->spec(); }
+  const Expert& expert() const { return *expert_; }
+  const std::vector<std::string>& cameras() const { return cameras_; }
+  std::int64_t side() const { return side_; }
+
+ private:
+  Demonstrator() = default;
+  StepSlot slot();
+  std::vector<float> observed() const;
+  Result<void> act();
+  Result<void> draw(Demonstration& into);
+
+  std::shared_ptr<const EnvFactory> envs_;
+  std::unique_ptr<Env> env_;
+  std::unique_ptr<Expert> expert_;
+  std::vector<std::string> cameras_;
+  std::int64_t side_ = 0;
+  // what a step writes, and the action it is given
+  std::vector<std::vector<std::byte>> fields_;
+  std::vector<std::byte*> pointers_;
+  std::vector<double> info_;
+  std::vector<float> action_;
+  double reward_ = 0;
+  bool terminated_ = false, success_ = false;
+};
+
+}  // namespace troupe
