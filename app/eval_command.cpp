@@ -113,14 +113,14 @@ Result<std::int64_t> evaluate(const EvalOptions& options, const CheckpointPlace&
   return result.overall.non_finite;
 }
 
-/// Whether a checkpoint's policy was trained in simulators. A folder that says nothing of the kind is not.
+/// Whether a checkpoint's policy was trained for an environment. A folder that says nothing of the kind is not.
 Result<bool> plays_episodes(const CheckpointPlace& place) {
   TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(place.folder));
   if (kind != CheckpointKind::troupe) return false;
   TROUPE_ASSIGN(const Manifest manifest, read_manifest(place.folder));
   const LoadOutcome job = load_job_text(place.folder + "/manifest.json: config", manifest.config, {});
   if (!job.config) return Error{Errc::data_loss, job.errors.empty() ? place.folder : job.errors.front()};
-  return job.config->job.job.kind == "rl";
+  return trains_agent(job.config->job);
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ int eval_command(const EvalOptions& options) {
   const auto plays = plays_episodes(*place);
   if (!plays) return complain(plays.error());
   if (options.open_loop && *plays) {
-    return complain({Errc::invalid_argument, fmt::format("{} is a checkpoint of reinforcement learning; --open-loop compares policies of kind sft with recordings. "
+    return complain({Errc::invalid_argument, fmt::format("{} is the checkpoint of a policy for an environment; --open-loop compares DreamZero with recordings. "
                                                          "Let it play instead: troupe eval {} --episodes 100", place->folder, options.checkpoint)});
   }
   if (!options.open_loop && (*plays || !options.env.empty())) return eval_episodes_command(options, *place);

@@ -119,6 +119,7 @@ RunSummary summarise(const ControllerService& service, const JobConfig& job, con
   summary.next = {fmt::format("troupe verify {}", std::filesystem::relative(run.root()).string()),
                   fmt::format("troupe export {} --format safetensors --out DIR", std::filesystem::relative(run.root()).string())};
   if (job.job.kind == "rl") describe_rl_run(summary, s, run);
+  if (is_imitation(job)) summary.next.push_back(fmt::format("troupe eval {} --episodes 100", std::filesystem::relative(run.root()).string()));
   return summary;
 }
 
@@ -157,8 +158,9 @@ void print_final_report(const ControllerService& service, const JobConfig& job, 
   }
   if (job.job.kind == "rl" && exit_code == 0) film_failures(service, job, run);
   if (held_out.size() > 1) {
-    fmt::print("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png, eval/step_{:06d}/prediction.png\n", held_out.front().value,
-               held_out.back().value, std::filesystem::relative(run.root()).string(), service.job().step());
+    const std::string prediction = fmt::format("eval/step_{:06d}/prediction.png", service.job().step());
+    fmt::print("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png{}\n", held_out.front().value, held_out.back().value,
+               std::filesystem::relative(run.root()).string(), std::filesystem::exists(run.path(prediction)) ? ", " + prediction : "");
   }
   std::fflush(stdout);
 }

@@ -19,6 +19,7 @@
 #include "workers/data/sample.h"
 #include "workers/data/toy/toy_dataset.h"
 #include "workers/features/encoded_sample.h"
+#include "workers/imitation/demonstrations.h"
 #include "workers/node/inventory.h"
 #include "workers/rollout/trajectory_layout.h"
 
@@ -67,22 +68,37 @@ Result<std::vector<UnitSpec>> trained_chain(const ModelConfig& config) {
 
 namespace {
 
+/// Of the networks of a policy.
+ModelCost policy_cost(const PolicyNet& policy) {
+  ModelCost cost;
+  for (const UnitSpec& unit : policy.units()) {
+    cost.units.push_back(unit_cost(unit, /*resident=*/false, 2.0 * static_cast<double>(count_parameters(unit))));
+    cost.policy_bytes += count_parameters(unit) * 4;
+  }
+  return cost;
+}
+
+/// The policy's units, and demonstrations in the memory of their readers.
+Result<ModelCost> imitation_model_cost(const JobConfig& job) {
+  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+  TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
+  ModelCost cost = policy_cost(*agent.policy);
+  cost.sample_bytes = data->layout().bytes;
+  cost.activation_bytes_per_sample = cost.sample_bytes + (std::int64_t{64} << 10);
+  cost.decoder_bytes = (std::int64_t{128} << 20) + data->resident_bytes();
+  return cost;
+}
+
 /// The policy's units, and what travels between simulators, rollout workers and learners.
 Result<ModelCost> rl_model_cost(const JobConfig& job) {
   TROUPE_ASSIGN(const Agent agent, make_agent(job));
   const TrajectoryLayout item = make_trajectory_layout(job, agent.spec(), *agent.policy);
   const RlShape shape = rl_shape(job);
-  ModelCost cost;
-  std::int64_t parameters = 0;
-  for (const UnitSpec& unit : agent.policy->units()) {
-    cost.units.push_back(unit_cost(unit, /*resident=*/false, 2.0 * static_cast<double>(count_parameters(unit))));
-    parameters += count_parameters(unit);
-  }
+  ModelCost cost = policy_cost(*agent.policy);
   // What a forward of one row keeps is of the order of the layers' widths; taken as the item's share and the widest units.
   cost.activation_bytes_per_sample = item.bytes / std::max<std::int64_t>(1, item.calls * item.rows) + (std::int64_t{64} << 10);
   cost.sample_bytes = item.bytes;
   cost.block_bytes = make_block_layout(agent.spec(), shape.rows, shape.chunk).bytes;
-  cost.policy_bytes = parameters * 4;
   // Simulators hold their environments, rollout workers three versions of the weights and the slots; both LibTorch and its heap.
   cost.decoder_bytes = (std::int64_t{128} << 20) + 3 * cost.policy_bytes + 2 * shape.blocks * cost.block_bytes;
   return cost;
@@ -91,6 +107,7 @@ Result<ModelCost> rl_model_cost(const JobConfig& job) {
 }  // namespace
 
 Result<ModelCost> model_cost(const JobConfig& job) {
+  if (is_imitation(job)) return imitation_model_cost(job);
   if (job.job.kind == "rl") return rl_model_cost(job);
   const DitCost dit = dit_cost(job.model, job.data.window, job.precision.param == "bf16" ? 2 : 4, /*trim=*/true,
                                job.activation_checkpoint.mode == "full");

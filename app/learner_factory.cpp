@@ -8,6 +8,7 @@
 #include "app/feed_keys.h"
 #include "placement/roles.h"
 #include "workers/agent/agent.h"
+#include "workers/imitation/imitation_task.h"
 #include "workers/learner/role.h"
 #include "workers/learner/sft_task.h"
 #include "workers/learner/sft_trainer.h"
@@ -31,11 +32,20 @@ Feed::Options sft_feed_options(const RoleContext& context, std::int64_t rank) {
   return options;
 }
 
+Result<std::unique_ptr<TrainingTask>> sft_task(const JobConfig& job) {
+  if (!is_imitation(job)) {
+    TROUPE_ASSIGN(auto task, SftTask::make(job));
+    return std::unique_ptr<TrainingTask>(std::move(task));
+  }
+  TROUPE_ASSIGN(auto task, ImitationTask::make(job));
+  return std::unique_ptr<TrainingTask>(std::move(task));
+}
+
 Result<LearnerRole::MakeTrainer> sft_trainer(const RoleContext& context, const RoleIdentity& identity) {
   const SftTrainer::Setup setup{.config = context.config, .batch = context.plan.batch, .actor = identity.actor,
                                 .incarnation = identity.incarnation, .run_dir = context.run_dir};
   return LearnerRole::MakeTrainer([setup](Feed& feed) -> std::unique_ptr<Trainer> {
-    auto task = SftTask::make(setup.config);
+    auto task = sft_task(setup.config);
     if (!task) throw std::runtime_error(task.error().message());
     return std::make_unique<SftTrainer>(setup, std::move(*task), feed);
   });

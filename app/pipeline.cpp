@@ -1,6 +1,7 @@
 #include "app/pipeline.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "model/wan/lora.h"
 #include "workers/agent/agent.h"
 #include "workers/controller/run_directory.h"
+#include "workers/imitation/demonstrations.h"
 #include "workers/learner/sft_task.h"
 
 namespace troupe {
@@ -66,9 +68,10 @@ Result<std::string> SftPipeline::encoder_hash() const {
   return text;
 }
 
-class RlPipeline final : public Pipeline {
+/// A policy for an environment, whatever teaches it.
+class AgentPipeline : public Pipeline {
  public:
-  explicit RlPipeline(Agent agent) : agent_(std::move(agent)) {}
+  explicit AgentPipeline(Agent agent) : agent_(std::move(agent)) {}
 
   std::string fingerprint() const override { return fingerprint_of(agent_.spec()); }
   std::string changes_since(const std::string&) const override { return {}; }
@@ -85,12 +88,28 @@ class RlPipeline final : public Pipeline {
   const Agent agent_;
 };
 
+class ImitationPipeline final : public AgentPipeline {
+ public:
+  ImitationPipeline(Agent agent, const JobConfig& job, std::shared_ptr<const Demonstrations> data)
+      : AgentPipeline(std::move(agent)), eval_(job.eval), data_(std::move(data)) {}
+
+  std::string fingerprint() const override { return AgentPipeline::fingerprint() + " demonstrations " + data_->fingerprint(); }
+  std::string changes_since(const std::string&) const override { return fmt::format("; demonstrations are {}", fmt::join(data_->roots(), ", ")); }
+  std::int64_t num_eval() const override { return eval_.every > 0 ? data_->eval_size(eval_.max_samples) : 0; }
+
+ private:
+  const EvalConfig eval_;
+  const std::shared_ptr<const Demonstrations> data_;
+};
+
 }  // namespace
 
 Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job) {
-  if (job.job.kind == "rl") {
+  if (trains_agent(job)) {
     TROUPE_ASSIGN(auto agent, make_agent(job));
-    return std::shared_ptr<const Pipeline>(std::make_shared<RlPipeline>(std::move(agent)));
+    if (!is_imitation(job)) return std::shared_ptr<const Pipeline>(std::make_shared<AgentPipeline>(std::move(agent)));
+    TROUPE_ASSIGN(auto data, Demonstrations::open(job.data, agent.shape));
+    return std::shared_ptr<const Pipeline>(std::make_shared<ImitationPipeline>(std::move(agent), job, std::move(data)));
   }
   TROUPE_ASSIGN(auto data, open_mixture(job));
   return std::shared_ptr<const Pipeline>(std::make_shared<SftPipeline>(job, std::move(data)));

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// What a job trains on, by job.kind: datasets, or an environment. Everything that starting, resuming and checkpointing a job
+/// What a job trains on: datasets, an environment, or demonstrations for one. Everything that starting, resuming and checkpointing a job
 /// ask of it; a new kind of training adds one of these, a Trainer and the roles that feed it. Immutable, thread-safe.
 class Pipeline {
  public:
@@ -36,7 +36,7 @@ class Pipeline {
   virtual std::string state_json(std::uint64_t seed, std::uint64_t position) const = 0;
 };
 
-/// Errors: those of Mixture::open (every bad file) and of make_agent.
+/// Errors: those of Mixture::open (every bad file), make_agent and Demonstrations::open.
 Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job);
 
 }  // namespace troupe

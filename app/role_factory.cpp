@@ -14,10 +14,12 @@
 #include "app/tokenize.h"
 #include "app/version.h"
 #include "model/shard/flat_layout.h"
+#include "workers/agent/agent.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/role.h"
 #include "workers/data/decoder_role.h"
 #include "workers/data/sample_builder.h"
+#include "workers/imitation/demonstrations.h"
 
 namespace troupe {
 
@@ -29,15 +31,30 @@ T value_or_throw(Result<T> result) {
   return std::move(result).value();
 }
 
-std::unique_ptr<Role> make_decoder(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
-  const auto data = value_or_throw(open_mixture(context.config));
-  auto builder = std::make_shared<SampleBuilder>(
-      value_or_throw(SampleBuilder::make(data, context.config, value_or_throw(make_tokenize(context.config.model.text_encoder)))));
-  BuildSample build = [builder](Stream stream, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
+BuildSample decode_samples(const JobConfig& job) {
+  const auto data = value_or_throw(open_mixture(job));
+  auto builder =
+      std::make_shared<SampleBuilder>(value_or_throw(SampleBuilder::make(data, job, value_or_throw(make_tokenize(job.model.text_encoder)))));
+  return [builder](Stream stream, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(builder->layout().bytes);
     TROUPE_TRY(builder->build(stream, position, slot.first(bytes)));
     return bytes;
   };
+}
+
+BuildSample read_demonstrations(const JobConfig& job) {
+  const Agent agent = value_or_throw(make_agent(job));
+  const auto data = value_or_throw(Demonstrations::open(job.data, agent.shape));
+  const auto seed = static_cast<std::uint64_t>(job.job.seed);
+  return [data, seed, held_out = job.eval.max_samples](Stream stream, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
+    const auto bytes = static_cast<std::size_t>(data->layout().bytes);
+    TROUPE_TRY(data->build(stream, position, seed, held_out, slot.first(bytes)));
+    return bytes;
+  };
+}
+
+std::unique_ptr<Role> make_decoder(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
+  BuildSample build = is_imitation(context.config) ? read_demonstrations(context.config) : decode_samples(context.config);
   return std::make_unique<DecoderRole>(identity, std::move(build), value_or_throw(feed_dial(context)), std::move(outbox));
 }
 

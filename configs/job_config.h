@@ -24,7 +24,7 @@ struct JobSection {
 
   template <class V> static void describe(V& v) {
     v.field("name", &JobSection::name, "run directories are run_root/name/ID; [a-z0-9][a-z0-9._-]*");
-    v.choice("kind", &JobSection::kind, "sft: supervised fine-tuning; rl: reinforcement learning in simulators", {"sft", "rl"});
+    v.choice("kind", &JobSection::kind, "sft: supervised fine-tuning of DreamZero or, with env.id, of the policy for that environment; rl: reinforcement learning in simulators", {"sft", "rl"});
     v.field("seed", &JobSection::seed, "keys noise, timesteps, augmentation, order and initial values", "", 0, 1LL << 53);
     v.field("run_root", &JobSection::run_root, "folder that holds run directories");
   }
@@ -57,10 +57,10 @@ struct JobConfig {
     v.group("cluster", &JobConfig::cluster, "nodes, placement, supervision");
     v.group("model", &JobConfig::model, "DreamZero's DiT, encoders and codec");
     v.group("data", &JobConfig::data, "dataset, window, image chain");
-    v.group("env", &JobConfig::env, "kind rl: simulators");
+    v.group("env", &JobConfig::env, "kind rl: simulators; kind sft: the environment that a policy is trained for");
     v.group("rollout", &JobConfig::rollout, "kind rl: collecting experience");
     v.group("algorithm", &JobConfig::algorithm, "kind rl: advantages, losses, updates");
-    v.group("policy", &JobConfig::policy, "kind rl: the network that acts");
+    v.group("policy", &JobConfig::policy, "the network that acts in env.id");
     v.group("training", &JobConfig::training, "steps and batch sizes");
     v.group("parallelism", &JobConfig::parallelism, "sharding");
     v.group("precision", &JobConfig::precision, "number formats");
@@ -72,5 +72,10 @@ struct JobConfig {
     v.group("metrics", &JobConfig::metrics, "metric files and progress line");
   }
 };
+
+/// Whether the job trains a policy for an environment on demonstrations (workers/imitation).
+inline bool is_imitation(const JobConfig& job) { return job.job.kind == "sft" && !job.env.id.empty(); }
+/// Whether the job trains a policy for an environment, by whatever means: its checkpoints act in one.
+inline bool trains_agent(const JobConfig& job) { return job.job.kind == "rl" || is_imitation(job); }
 
 }  // namespace troupe

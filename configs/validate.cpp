@@ -164,6 +164,8 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
   validate_cluster(job.cluster, rules);
   if (job.job.kind == "rl") {
     validate_rl(job, rules);
+  } else if (is_imitation(job)) {
+    validate_imitation(job, rules);
   } else {
     validate_model(job.model, rules);
     validate_data(job.data, rules);

@@ -31,8 +31,12 @@ class Rules {
 void validate_cluster(const ClusterConfig& cluster, Rules& rules);
 void validate_model(const ModelConfig& model, Rules& rules);
 void validate_data(const DataConfig& data, Rules& rules);
+/// data.sets alone: a part of validate_data.
+void validate_sets(const DataConfig& data, Rules& rules);
 /// Everything that only kind rl has (rl.md 20.1), in place of model and data.
 void validate_rl(const JobConfig& job, Rules& rules);
+/// The same of kind sft with env.id.
+void validate_imitation(const JobConfig& job, Rules& rules);
 /// `prefix` is the path of the embodiment in the job, "data.embodiment.".
 void validate_embodiment(const EmbodimentConfig& embodiment, const std::string& prefix, Rules& rules);
 /// Windows against the model: frames per block, latent frames, actions per block.

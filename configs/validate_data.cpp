@@ -60,6 +60,8 @@ bool is_uniform(const std::vector<std::int64_t>& offsets) {
 
 constexpr const char* kUniform = "wants frame offsets from 0 up, strictly increasing and equally spaced";
 
+}  // namespace
+
 void validate_sets(const DataConfig& data, Rules& rules) {
   rules.require(!data.sets.empty(), "data.sets", "names no dataset; wants at least one, such as data.sets=[{path: data/droid}]");
   for (std::size_t i = 0; i < data.sets.size(); ++i) {
@@ -70,8 +72,6 @@ void validate_sets(const DataConfig& data, Rules& rules) {
     validate_episodes(set.eval_episodes, path + "eval_episodes", rules);
   }
 }
-
-}  // namespace
 
 void validate_embodiment(const EmbodimentConfig& e, const std::string& prefix, Rules& rules) {
   validate_layout(e, prefix, rules);

@@ -23,6 +23,11 @@ std::int64_t nearest_divisor(std::int64_t value, std::int64_t wanted) {
   }
 }
 
+void validate_chunk(const EnvConfig& env, Rules& rules) {
+  rules.require(env.exec_steps <= env.chunk, "env.exec_steps",
+                fmt::format("{} of a chunk of {} actions cannot be executed", env.exec_steps, env.chunk), {"env.chunk"});
+}
+
 void validate_env(const EnvConfig& env, Rules& rules) {
   rules.require(!env.id.empty(), "env.id", "is empty; name an environment, such as CartPole-v1 (docs/env.md lists them)");
   rules.require(env.num_envs % env.group_size == 0, "env.num_envs",
@@ -37,8 +42,7 @@ void validate_env(const EnvConfig& env, Rules& rules) {
                   fmt::format("{} blocks of {} environments would cut groups of {} apart; a block holds whole groups", env.blocks,
                               env.num_envs / env.blocks, env.group_size), {"env.num_envs", "env.group_size"});
   }
-  rules.require(env.exec_steps <= env.chunk, "env.exec_steps",
-                fmt::format("{} of a chunk of {} actions cannot be executed", env.exec_steps, env.chunk), {"env.chunk"});
+  validate_chunk(env, rules);
 }
 
 void validate_rollout(const JobConfig& job, Rules& rules) {
@@ -126,6 +130,15 @@ void validate_policy(const JobConfig& job, Rules& rules) {
                 {"policy.flow.ignore_last"});
 }
 
+/// What a policy's weights begin with, and their numbers.
+void validate_weights(const JobConfig& job, Rules& rules) {
+  rules.require(job.precision.param == "fp32", "precision.param", "is bf16; log-probabilities, advantages and small networks want fp32");
+  rules.require(job.model.init.mode == "random" || job.model.init.mode == "checkpoint", "model.init.mode",
+                fmt::format("is {}; a policy starts at random or from a checkpoint", job.model.init.mode));
+  rules.require(job.model.init.mode != "checkpoint" || !job.model.init.path.empty(), "model.init.path", "is empty; name the checkpoint to start from",
+                {"model.init.mode"});
+}
+
 }  // namespace
 
 void validate_rl(const JobConfig& job, Rules& rules) {
@@ -137,14 +150,21 @@ void validate_rl(const JobConfig& job, Rules& rules) {
     validate_policy_gradient(job, rules);
   }
   validate_policy(job, rules);
-  rules.require(job.precision.param == "fp32", "precision.param", "is bf16; log-probabilities, advantages and small networks want fp32");
-  rules.require(job.model.init.mode == "random" || job.model.init.mode == "checkpoint", "model.init.mode",
-                fmt::format("is {}; a policy starts at random or from a checkpoint", job.model.init.mode));
-  rules.require(job.model.init.mode != "checkpoint" || !job.model.init.path.empty(), "model.init.path", "is empty; name the checkpoint to start from",
-                {"model.init.mode"});
+  validate_weights(job, rules);
   rules.require(!job.algorithm.deterministic || job.rollout.batch_blocks == 1, "rollout.batch_blocks",
                 fmt::format("{}: which blocks share a batch depends on timing; deterministic wants 1", job.rollout.batch_blocks),
                 {"algorithm.deterministic"});
+}
+
+void validate_imitation(const JobConfig& job, Rules& rules) {
+  validate_sets(job.data, rules);
+  rules.require(job.policy.kind == "flow", "policy.kind", fmt::format("is {}; demonstrations train a flow policy: flow", job.policy.kind));
+  rules.require(job.algorithm.name != "sac", "algorithm.name", "is sac, which has no flow policy; name the algorithm that goes on from this checkpoint: ppo or grpo");
+  validate_chunk(job.env, rules);
+  rules.require(!job.rollout.normalize_obs, "rollout.normalize_obs", "is true; statistics of observations are made by rollouts, and demonstrations have none: false");
+  rules.require(job.data.features.encode == "learner", "data.features.encode", "is encoder; a policy has no frozen encoders: learner");
+  validate_policy(job, rules);
+  validate_weights(job, rules);
 }
 
 }  // namespace troupe

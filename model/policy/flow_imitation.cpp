@@ -8,12 +8,14 @@
 
 namespace troupe {
 
-void draw_flow_targets(std::uint64_t seed, std::span<const std::uint64_t> positions, std::int64_t width, Batch& batch) {
-  batch[rl_keys::kActionNoise] = keyed_noise(seed, rng_stream::action_noise, positions, {width});
+void draw_flow_targets(std::uint64_t seed, std::span<const std::uint64_t> positions, std::int64_t width, bool held_out, Batch& batch) {
+  batch[rl_keys::kActionNoise] =
+      keyed_noise(seed, held_out ? rng_stream::eval_action_noise : rng_stream::action_noise, positions, {width});
+  const std::uint64_t stream = held_out ? rng_stream::eval_action_timestep : rng_stream::action_timestep;
   auto times = at::empty({static_cast<std::int64_t>(positions.size()), 1}, at::kFloat);
   float* out = times.data_ptr<float>();
   // 1 - u: pure noise is drawn, the finished action never is
-  for (const auto position : positions) *out++ = 1.0F - CounterRng(seed, rng_stream::action_timestep, position).uniform();
+  for (const auto position : positions) *out++ = 1.0F - CounterRng(seed, stream, position).uniform();
   batch[flow_keys::kTime] = times;
 }
 
@@ -26,15 +28,13 @@ Carry FlowImitationObjective::prologue(const ParamView& actor, const Batch& batc
 
 Outputs FlowImitationObjective::epilogue(const ParamView&, const Carry& carry, const Batch& batch) const {
   const auto clean = model_->from_action(batch.at(rl_keys::kAction));
-  const auto error = (carry.x - (batch.at(rl_keys::kActionNoise) - clean)).square();
-  auto loss = error.mean();
+  auto error = (carry.x - (batch.at(rl_keys::kActionNoise) - clean)).square();
   if (const auto mask = batch.find(rl_keys::kMask); mask != batch.end()) {
     // [N,K] over the K actions of a chunk
-    const auto counted = mask->second.to(error.scalar_type()).unsqueeze(2);
-    const auto actions = error.view({error.size(0), model_->chunk(), -1});
-    loss = (actions * counted).sum() / (counted.sum() * actions.size(2)).clamp_min(1.0);
+    error = error.view({error.size(0), model_->chunk(), -1}) * mask->second.to(error.scalar_type()).unsqueeze(2);
   }
-  return {loss, {{"sft/loss", loss.detach()}}, {}};
+  const auto loss = error.mean();
+  return {loss, {{"action_loss", loss.detach()}}, {}};
 }
 
 }  // namespace troupe

@@ -21,8 +21,8 @@ Result<JobConfig> rl_job_of(const Manifest& manifest, const std::string& folder)
   LoadOutcome outcome = load_job_text(folder + "/manifest.json: config", manifest.config, {});
   if (!outcome.config) return Error{Errc::data_loss, outcome.errors.empty() ? folder + "/manifest.json: config does not read" : outcome.errors.front()};
   JobConfig job = std::move(outcome.config->job);
-  if (job.job.kind != "rl") {
-    return Error{Errc::failed_precondition, fmt::format("checkpoint {}: job.kind is {}; wanted a checkpoint of a job of kind rl", folder, job.job.kind)};
+  if (!trains_agent(job)) {
+    return Error{Errc::failed_precondition, fmt::format("checkpoint {}: its job (kind {}) names no environment in env.id; wanted a policy for one", folder, job.job.kind)};
   }
   return job;
 }

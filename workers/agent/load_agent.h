@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// A policy that was trained by reinforcement learning, whole and in memory: what evaluation, serving and export act with. f32.
+/// A policy that was trained for an environment, whole and in memory: what evaluation, serving and export act with. f32.
 struct LoadedAgent {
   JobConfig job;           ///< the checkpoint's, with `env` as it acts now
   Agent agent;             ///< of `job`
@@ -18,7 +18,7 @@ struct LoadedAgent {
 };
 
 /// The job that lies in a Troupe checkpoint's manifest. Errors: not_found (no checkpoint), data_loss (the configuration does
-/// not read), failed_precondition (job.kind is not rl), each naming the folder.
+/// not read), failed_precondition (a job without env.id), each naming the folder.
 Result<JobConfig> read_rl_job(const std::string& folder);
 
 /// Loads a checkpoint's policy for the environment that it was trained in. Values and statistics are read, moments and units that do

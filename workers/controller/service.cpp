@@ -205,12 +205,16 @@ std::string ControllerService::rl_progress(const StepReport& report) const {
 }
 
 std::string ControllerService::progress(const StepReport& report) const {
-  const auto value = [&](const char* name) { return report.metrics.count(name) ? report.metrics.at(name) : 0.0; };
+  const auto known = [&](const char* name) {
+    const auto found = report.metrics.find(name);
+    return found == report.metrics.end() ? std::nullopt : std::optional(found->second);
+  };
+  const auto value = [&](const char* name) { return known(name).value_or(0.0); };
   const std::int64_t total = setup_.job.config.training.steps;
   const double rate = statistics_.samples_per_second();
   const auto samples_left = static_cast<double>((total - report.step) * setup_.job.plan.batch.global);
   ProgressLine line{.name = setup_.job.config.job.name, .step = report.step, .total_steps = total, .loss = value("train/loss"),
-                    .dynamics_loss = value("train/dynamics_loss"), .action_loss = value("train/action_loss"),
+                    .dynamics_loss = known("train/dynamics_loss"), .action_loss = known("train/action_loss"),
                     .gradient_norm = value("train/grad_norm"), .learning_rate = value("train/lr"), .samples_per_second = rate,
                     .seconds_per_step = value("time/step"), .stall_percent = statistics_.stall_percent(),
                     .ranks = setup_.job.plan.batch.data_ranks, .rank_noun = "rank", .mfu_percent = {}, .memory_used_gib = {},
@@ -229,9 +233,11 @@ void ControllerService::evaluated(const EvalReport& report) {
                                        report.metrics.count("eval/success_once") ? fmt::format(", success {:.1f}%", 100 * value("eval/success_once")) : ""));
     return;
   }
-  print_(Severity::info, fmt::format("[{}] step {} held-out loss {:.4f} (dyn {:.4f} act {:.4f}) on {:.0f} samples",
-                                     setup_.job.config.job.name, report.step, value("eval/loss"), value("eval/dynamics_loss"),
-                                     value("eval/action_loss"), value("eval/samples")));
+  const std::string parts = report.metrics.count("eval/dynamics_loss")
+                                ? fmt::format(" (dyn {:.4f} act {:.4f})", value("eval/dynamics_loss"), value("eval/action_loss"))
+                                : std::string();
+  print_(Severity::info, fmt::format("[{}] step {} held-out loss {:.4f}{} on {:.0f} samples", setup_.job.config.job.name, report.step,
+                                     value("eval/loss"), parts, value("eval/samples")));
 }
 
 }  // namespace troupe

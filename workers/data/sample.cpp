@@ -17,14 +17,14 @@ constexpr std::int64_t kAlignment = 64;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-void append(SampleLayout& layout, std::string name, FieldType type, std::vector<std::int64_t> shape) {
-  std::int64_t bytes = bytes_of(type);
-  for (std::int64_t n : shape) bytes *= n;
-  layout.fields.push_back({std::move(name), type, std::move(shape), layout.bytes, bytes});
-  layout.bytes = aligned(layout.bytes + bytes);
-}
-
 }  // namespace
+
+void SampleLayout::append(std::string name, FieldType type, std::vector<std::int64_t> shape) {
+  std::int64_t size = bytes_of(type);
+  for (const std::int64_t n : shape) size *= n;
+  fields.push_back({std::move(name), type, std::move(shape), bytes, size});
+  bytes = aligned(bytes + size);
+}
 
 const TensorField& SampleLayout::field(std::string_view name) const {
   const auto it = std::find_if(fields.begin(), fields.end(), [&](const TensorField& f) { return f.name == name; });
@@ -44,16 +44,16 @@ Result<SampleLayout> layout_on(const CanvasLayout& canvas, const DataConfig& dat
   const std::int64_t state_dim = model.dit.max_state_dim, action_dim = model.dit.action_dim;
 
   SampleLayout layout;
-  append(layout, "images", FieldType::u8, {window.frames, canvas.height, canvas.width, 3});
-  append(layout, "text", FieldType::i64, {tokens});
-  append(layout, "text_mask", FieldType::i64, {tokens});
-  append(layout, "state", FieldType::f32, {window.states, state_dim});
-  append(layout, "state_mask", FieldType::u8, {window.states, state_dim});
-  append(layout, "action", FieldType::f32, {window.actions, action_dim});
-  append(layout, "action_mask", FieldType::u8, {window.actions, action_dim});
-  append(layout, "embodiment_id", FieldType::i64, {1});
-  append(layout, "has_real_action", FieldType::u8, {1});
-  append(layout, "position", FieldType::i64, {1});
+  layout.append("images", FieldType::u8, {window.frames, canvas.height, canvas.width, 3});
+  layout.append("text", FieldType::i64, {tokens});
+  layout.append("text_mask", FieldType::i64, {tokens});
+  layout.append("state", FieldType::f32, {window.states, state_dim});
+  layout.append("state_mask", FieldType::u8, {window.states, state_dim});
+  layout.append("action", FieldType::f32, {window.actions, action_dim});
+  layout.append("action_mask", FieldType::u8, {window.actions, action_dim});
+  layout.append("embodiment_id", FieldType::i64, {1});
+  layout.append("has_real_action", FieldType::u8, {1});
+  layout.append("position", FieldType::i64, {1});
   return layout;
 }
 

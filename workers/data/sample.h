@@ -36,6 +36,8 @@ struct SampleLayout {
   std::vector<TensorField> fields;
   std::int64_t bytes = 0;  ///< of the slot; a multiple of 64
 
+  /// Adds a field behind the others, at the next multiple of 64.
+  void append(std::string name, FieldType type, std::vector<std::int64_t> shape);
   /// The field of that name. Requires that it exists.
   const TensorField& field(std::string_view name) const;
 };

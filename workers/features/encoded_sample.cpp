@@ -16,15 +16,7 @@ namespace {
 
 namespace key = batch_keys;
 
-constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kMaskChannels = 4;  // of first_frame
-
-void append(SampleLayout& layout, const std::string& name, FieldType type, std::vector<std::int64_t> shape) {
-  std::int64_t bytes = bytes_of(type);
-  for (const std::int64_t n : shape) bytes *= n;
-  layout.fields.push_back({name, type, std::move(shape), layout.bytes, bytes});
-  layout.bytes = (layout.bytes + bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 /// Puts a contiguous tensor at the start of a field; what it does not fill becomes zero.
 Result<void> put(const SampleLayout& item, const char* name, const at::Tensor& tensor, bool whole,
@@ -59,14 +51,14 @@ SampleLayout encoded_layout(const SampleLayout& sample, const JobConfig& job) {
   const std::int64_t rows = m.target_height / m.codec.stride_hw, cols = m.target_width / m.codec.stride_hw;
   const std::int64_t side = m.image_encoder.image_size / m.image_encoder.patch_size;
   SampleLayout layout;
-  append(layout, key::kContext, type, {m.text_encoder.max_length, columns * m.text_encoder.dim});
-  append(layout, key::kClip, type, {1 + side * side, columns * m.image_encoder.dim});
-  append(layout, key::kCleanLatents, FieldType::f32, {m.codec.channels, latent_frames, rows, cols});
+  layout.append(key::kContext, type, {m.text_encoder.max_length, columns * m.text_encoder.dim});
+  layout.append(key::kClip, type, {1 + side * side, columns * m.image_encoder.dim});
+  layout.append(key::kCleanLatents, FieldType::f32, {m.codec.channels, latent_frames, rows, cols});
   if (m.dit.concat_first_frame_latent) {
-    append(layout, key::kFirstFrame, FieldType::f32, {kMaskChannels + m.codec.channels, latent_frames, rows, cols});
+    layout.append(key::kFirstFrame, FieldType::f32, {kMaskChannels + m.codec.channels, latent_frames, rows, cols});
   }
   for (const TensorField& field : sample.fields) {
-    if (field.name != key::kImages) append(layout, field.name, field.type, field.shape);
+    if (field.name != key::kImages) layout.append(field.name, field.type, field.shape);
   }
   return layout;
 }

@@ -30,6 +30,7 @@ class SftTask final : public TrainingTask {
   static Result<std::map<std::string, std::string>> encoder_hashes(const JobConfig& job);
 
   std::shared_ptr<const Network> network() const override { return network_; }
+  std::vector<std::string> metrics() const override { return {"dynamics_loss", "action_loss"}; }
   Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) override;
   Result<Batch> eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) override;
   /// Writes `true_frames`, `predicted_frames` u8 [T,H,W,3] and `true_actions`, `predicted_actions` f32 [A, used dims], Euler with

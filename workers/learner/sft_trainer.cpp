@@ -13,8 +13,6 @@ namespace troupe {
 
 namespace {
 
-constexpr const char* kMetrics[] = {"loss", "dynamics_loss", "action_loss"};
-constexpr std::size_t kNumMetrics = std::size(kMetrics);
 // Places in the vote's maxima.
 enum : std::size_t { kFinish, kStall, kNumMaxima };
 
@@ -22,8 +20,15 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-double metric(const MicroResult& result, const char* name) {
-  if (std::string_view(name) == "loss") return result.loss;
+/// The loss and what the task reports beside it.
+std::vector<std::string> metric_names(const TrainingTask& task) {
+  std::vector<std::string> names{"loss"};
+  for (std::string& name : task.metrics()) names.push_back(std::move(name));
+  return names;
+}
+
+double metric(const MicroResult& result, const std::string& name) {
+  if (name == "loss") return result.loss;
   const auto found = result.metrics.find(name);
   return found == result.metrics.end() ? 0.0 : found->second;
 }
@@ -31,7 +36,7 @@ double metric(const MicroResult& result, const char* name) {
 }  // namespace
 
 SftTrainer::SftTrainer(Setup setup, std::unique_ptr<TrainingTask> task, Feed& feed)
-    : setup_(std::move(setup)), task_(std::move(task)), feed_(feed) {}
+    : setup_(std::move(setup)), task_(std::move(task)), feed_(feed), metrics_(metric_names(*task_)) {}
 
 EngineOptions SftTrainer::engine_options() const { return job_engine_options(setup_.config); }
 
@@ -58,7 +63,7 @@ Result<void> SftTrainer::check_samples(const std::vector<Feed::Sample>& samples)
 Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed, StepOutcome& outcome) {
   const BatchPlan& batch = setup_.batch;
   const double weight = static_cast<double>(batch.micro) / static_cast<double>(batch.global);
-  std::vector<double> sums(kNumMetrics, 0.0);
+  std::vector<double> sums(metrics_.size(), 0.0);
   consumed.clear();
   for (std::int64_t micro = 0; micro < batch.accumulation; ++micro) {
     auto begin = std::chrono::steady_clock::now();
@@ -69,7 +74,7 @@ Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, s
     TROUPE_ASSIGN(const Batch inputs, task_->train_batch(samples));
     TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(inputs, weight, micro == 0));
     outcome.compute_seconds += seconds_since(begin);
-    for (std::size_t i = 0; i < kNumMetrics; ++i) sums[i] += weight * metric(result, kMetrics[i]);
+    for (std::size_t i = 0; i < metrics_.size(); ++i) sums[i] += weight * metric(result, metrics_[i]);
     consumed.insert(consumed.end(), samples.begin(), samples.end());
   }
   std::vector<double> maxima(kNumMaxima, 0.0);
@@ -110,7 +115,7 @@ Result<StepOutcome> SftTrainer::step(std::int64_t step, bool finish_requested) {
   for (const Feed::Sample& sample : consumed) {
     outcome.consumed.push_back({.position = sample.position, .xxh3 = sample.xxh3, .void_reason = sample.void_reason});
   }
-  for (std::size_t i = 0; i < kNumMetrics; ++i) outcome.metrics[fmt::format("train/{}", kMetrics[i])] = vote.sums.at(i);
+  for (std::size_t i = 0; i < metrics_.size(); ++i) outcome.metrics[fmt::format("train/{}", metrics_[i])] = vote.sums.at(i);
   outcome.metrics["train/grad_norm"] = vote.grad_norm;
   outcome.metrics["train/lr"] = lr;
   return outcome;
@@ -132,11 +137,11 @@ Result<void> SftTrainer::evaluate_round(std::size_t round, std::vector<double>& 
   TROUPE_ASSIGN(const Outputs outputs, session_.engine->forward(inputs));
   const double weight = static_cast<double>(micro);
   sums[0] += weight * outputs.loss.item<double>();
-  for (std::size_t i = 1; i < kNumMetrics; ++i) {
-    const auto found = outputs.metrics.find(kMetrics[i]);
+  for (std::size_t i = 1; i < metrics_.size(); ++i) {
+    const auto found = outputs.metrics.find(metrics_[i]);
     if (found != outputs.metrics.end()) sums[i] += weight * found->second.item<double>();
   }
-  sums[kNumMetrics] += static_cast<double>(real);
+  sums[metrics_.size()] += static_cast<double>(real);
   return {};
 }
 
@@ -146,12 +151,12 @@ Result<std::map<std::string, double>> SftTrainer::evaluate(std::int64_t) {
   const auto count = static_cast<std::size_t>(session_.plan.num_eval);
   const auto micro = static_cast<std::size_t>(setup_.batch.micro), world = static_cast<std::size_t>(session_.plan.world);
   const std::size_t batches = (count + micro - 1) / micro, rounds = (batches + world - 1) / world;
-  std::vector<double> sums(kNumMetrics + 1, 0.0);
+  std::vector<double> sums(metrics_.size() + 1, 0.0);
   // Every rank runs every round, because gathering parameters takes all of them; a round past the end counts nothing.
   for (std::size_t round = 0; round < rounds; ++round) TROUPE_TRY(evaluate_round(round, sums));
   TROUPE_TRY(session_.group->all_reduce_sum({.data = sums.data(), .count = static_cast<std::int64_t>(sums.size()), .dtype = DType::f64}));
-  for (std::size_t i = 0; i < kNumMetrics; ++i) metrics[fmt::format("eval/{}", kMetrics[i])] = sums[i] / sums[kNumMetrics];
-  metrics["eval/samples"] = sums[kNumMetrics];
+  for (std::size_t i = 0; i < metrics_.size(); ++i) metrics[fmt::format("eval/{}", metrics_[i])] = sums[i] / sums[metrics_.size()];
+  metrics["eval/samples"] = sums[metrics_.size()];
   return metrics;
 }
 

@@ -50,6 +50,7 @@ class SftTrainer final : public Trainer {
   const Setup setup_;
   const std::unique_ptr<TrainingTask> task_;
   Feed& feed_;
+  const std::vector<std::string> metrics_;   ///< "loss" first
   TrainerSession session_;
 };
 

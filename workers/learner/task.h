@@ -20,6 +20,8 @@ class TrainingTask {
 
   virtual ~TrainingTask() = default;
   virtual std::shared_ptr<const Network> network() const = 0;
+  /// Names of Outputs::metrics that are reported beside the loss.
+  virtual std::vector<std::string> metrics() const = 0;
   /// One micro-batch. A sample with a void_reason gets weight 0. Noise and timesteps depend on (seed, position) alone.
   virtual Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) = 0;
   /// The same for held-out samples, at fixed noise and timesteps; `real` samples count, the rest only fill the shape.

@@ -70,7 +70,9 @@ std::string progress_text(const ProgressLine& p, const TextStyle& style) {
   const double share = p.total_steps > 0 ? 100.0 * static_cast<double>(p.step) / static_cast<double>(p.total_steps) : 0;
   const std::vector<TextField> first = {
       {fmt::format("step {:>{}}/{} {:.1f}%", p.step, total.size(), total, share)},
-      {fmt::format("loss {} (dyn {} act {})", loss_text(p.loss), loss_text(p.dynamics_loss), loss_text(p.action_loss)),
+      {p.dynamics_loss && p.action_loss
+           ? fmt::format("loss {} (dyn {} act {})", loss_text(p.loss), loss_text(*p.dynamics_loss), loss_text(*p.action_loss))
+           : fmt::format("loss {}", loss_text(p.loss)),
        std::isfinite(p.loss) ? nullptr : text_color::kRed},
       {fmt::format("gn {}", std::isfinite(p.gradient_norm) ? fmt::format("{:.2f}", p.gradient_norm)
                                                            : loss_text(p.gradient_norm))},

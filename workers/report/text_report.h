@@ -21,7 +21,9 @@ TextStyle text_style_of(int fd);
 struct ProgressLine {
   std::string name{};
   std::int64_t step = 0, total_steps = 0;
-  double loss = 0, dynamics_loss = 0, action_loss = 0, gradient_norm = 0, learning_rate = 0;
+  double loss = 0;
+  std::optional<double> dynamics_loss{}, action_loss{};   ///< the loss's parts, where it has two
+  double gradient_norm = 0, learning_rate = 0;
   double samples_per_second = 0, seconds_per_step = 0, stall_percent = 0;
   std::int64_t ranks = 1;
   std::string rank_noun = "gpu";        ///< "gpu", or "rank" on CPUs

@@ -134,7 +134,7 @@ TEST_F(LoadAgentTest, ACheckpointOfFineTuningIsRefused) {
   const auto loaded = load_agent(other);
   ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code(), Errc::failed_precondition);
-  EXPECT_THAT(loaded.error().message(), HasSubstr("job.kind is sft"));
+  EXPECT_THAT(loaded.error().message(), AllOf(HasSubstr("kind sft"), HasSubstr("env.id")));
 }
 
 TEST_F(LoadAgentTest, AnotherEnvironmentMustHaveTheSameObservationsAndActions) {

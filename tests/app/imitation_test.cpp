@@ -1,0 +1,67 @@
+// A policy for an environment, trained on recorded demonstrations and then by reinforcement learning.
+#include "tests/app/rl_fixture.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ImitationTest : public RlRunTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(succeeded(troupe({"record", "arm7/reach-v1", "--out", "data/arm7-reach", "--episodes", "9", "--seed", "3"})));
+  }
+  ProgramEnd clone(const std::string& root, const Words& words = {}) const {
+    return troupe(Words{"run", "rl_arm7_reach_sft", "job.run_root=" + (dir_ / root), "training.steps=20", "checkpoint.interval=10", "eval.every=10",
+                        "training.global_batch_size=32", "training.micro_batch_size=16", "metrics.every=1", "policy.hidden=[32]"} + words);
+  }
+};
+
+TEST_F(ImitationTest, DemonstrationsTrainAPolicyThatPlaysAndGoesOnInTheSimulator) {
+  const ProgramEnd cloned = clone("sft");
+  ASSERT_TRUE(succeeded(cloned));
+  EXPECT_THAT(cloned.out, HasSubstr("RUN COMPLETE"));
+  const auto losses = curve("sft", "train/loss");
+  EXPECT_LT(losses.rbegin()->second, losses.begin()->second);
+  EXPECT_EQ(losses, curve("sft", "train/action_loss"));
+  EXPECT_EQ(curve("sft", "eval/loss").size(), 3u) << "before, half way, at the end";
+  EXPECT_THAT(verified("sft"), HasSubstr("640 positions  trained 640  void 0  lost 0  doubled 0"));
+  const ProgramEnd played = troupe({"eval", "sft/latest", "--episodes", "3"});
+  ASSERT_TRUE(succeeded(played));
+  EXPECT_THAT(played.out, HasSubstr("3 episodes of arm7/reach-v1"));
+  const ProgramEnd trained = troupe({"run", "rl_arm7_reach_grpo_flow", "model.init.path=sft/latest/checkpoints/latest", "job.run_root=grpo",
+                                     "policy.hidden=[32]", "env.num_envs=16", "env.blocks=2", "training.global_batch_size=80", "training.micro_batch_size=80",
+                                     "training.steps=2", "eval.episodes=2", "metrics.every=1"});
+  ASSERT_TRUE(succeeded(trained));
+  const ProgramEnd compared = troupe({"eval", "grpo/latest", "--episodes", "3", "--compare", "sft/latest"});
+  EXPECT_TRUE(succeeded(compared));
+  EXPECT_THAT(compared.out, HasSubstr("McNemar"));
+}
+
+TEST_F(ImitationTest, TwoHalvesOnTwoRanksEqualTheWholeToTheBit) {
+  const Words ranks = {"cluster.component_placement.learner=0:0-1", "cluster.component_placement.decoder=0:0-1"};
+  ASSERT_TRUE(succeeded(clone("whole", ranks)));
+  ASSERT_TRUE(succeeded(clone("halves", ranks + Words{"training.steps=10"})));
+  const ProgramEnd rest = clone("halves", ranks + Words{"--resume", "auto"});
+  ASSERT_TRUE(succeeded(rest));
+  EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
+  EXPECT_EQ(state_of("whole"), state_of("halves"));
+}
+
+TEST_F(ImitationTest, WhatDoesNotFitIsAnErrorThatSaysWhatToDo) {
+  const auto refused = [&](const Words& words) {
+    const ProgramEnd end = clone("runs", words);
+    EXPECT_NE(end.exit_code, 0) << end.text();
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "runs/latest")) << "nothing has begun";
+    return end.err;
+  };
+  EXPECT_THAT(refused({"data.sets=[nowhere]"}), HasSubstr("nowhere"));
+  EXPECT_THAT(refused({"env.id=arm7/lift-v1"}), HasSubstr("'observation.state' has 31 numbers"));
+  EXPECT_THAT(refused({"policy.kind=mlp"}), HasSubstr("policy.kind"));
+  EXPECT_THAT(refused({"env.id=arm7/reech-v1"}), HasSubstr("arm7/reach-v1"));
+  EXPECT_THAT(refused({"data.eval_episodes=[77]"}), HasSubstr("episode 77"));
+  EXPECT_THAT(refused({"rollout.normalize_obs=true"}), HasSubstr("rollout.normalize_obs"));
+}
+
+}  // namespace
+}  // namespace troupe
