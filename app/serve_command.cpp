@@ -90,7 +90,7 @@ PolicyFrontOptions front_options(const ServeOptions& options, const ServeAddress
   return front;
 }
 
-/// A checkpoint of reinforcement learning acts through an AgentPolicy; all others are DreamZero's.
+/// The checkpoint of a policy for an environment acts through an AgentPolicy; all others are DreamZero's.
 Result<std::unique_ptr<Policy>> load_any_policy(const std::string& folder, const ServeOptions& options) {
   if (!read_rl_job(folder)) return load_policy(folder, options.policy);
   if (options.protocol != "openpi") {

@@ -75,7 +75,7 @@ TEST_F(EvalEpisodesTest, WrongInputIsAnErrorThatSaysWhatToDo) {
   const std::vector<std::pair<Words, std::string>> wrong = {
       {{"--episodes", "3,4"}, "takes one, how many episodes"},
       {{"--episodes", "0"}, "--episodes is 0"},
-      {{"--open-loop"}, "--open-loop compares policies of kind sft with recordings"},
+      {{"--open-loop"}, "--open-loop compares DreamZero with recordings"},
       {{"--env", "Pendulum-v1"}, "observations have 3 numbers, the policy was trained with 4"},
       {{"--env", "CartPol-v1"}, "did you mean 'CartPole-v1'"},
       {{"--data", dir_ / "data"}, "it goes with --open-loop"},

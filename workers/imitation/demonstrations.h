@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +15,8 @@
 #include "workers/data/sampling/mixture_order.h"
 
 namespace troupe {
+
+class LerobotDataset;
 
 /// One demonstration as a feeder sends it: state f32 [D], action f32 [K,A], counts u8 [K] (1: that action exists), position i64 [1].
 SampleLayout demonstration_layout(const PolicyShape& shape);
@@ -60,7 +61,7 @@ class Demonstrations {
   };
   explicit Demonstrations(const PolicyShape& shape);
   Result<void> add(const DataConfig& data, std::size_t set);
-  Result<void> read_episode(const class LerobotDataset& dataset, std::size_t place, bool held_out, Source& source) const;
+  Result<void> read_episode(const LerobotDataset& dataset, std::size_t place, bool held_out, Source& source) const;
   Result<void> finish(const DataConfig& data);
   void write(const Source& source, const Anchor& anchor, std::int64_t position, std::span<std::byte> slot) const;
 
