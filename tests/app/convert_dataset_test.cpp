@@ -4,9 +4,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "app/commands.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/program.h"
 #include "workers/data/toy/toy_dataset.h"
 
@@ -25,16 +25,6 @@ class ConvertDatasetCommandTest : public ::testing::Test {
   ProgramEnd convert(std::vector<std::string> words, std::map<std::string, std::string> env = {}) const {
     words.insert(words.begin(), {"convert", "dataset"});
     return run_program(words, {.cwd = folder_.path(), .env = std::move(env)});
-  }
-  std::map<std::string, std::string> tree(const std::string& name) const {
-    std::map<std::string, std::string> out;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_ / name)) {
-      if (!entry.is_regular_file()) continue;
-      std::ifstream in(entry.path(), std::ios::binary);
-      out[entry.path().lexically_relative(folder_ / name).string()] =
-          std::string(std::istreambuf_iterator<char>(in), {});
-    }
-    return out;
   }
   TempDir folder_;
 };
@@ -74,7 +64,7 @@ TEST_F(ConvertDatasetCommandTest, AFullDiskFailsAndAKillIsResumed) {
   EXPECT_EQ(convert({"toy", "--out", "out", "--no-index"}).exit_code, kUsage) << "goes on only when told";
   const auto resumed = convert({"toy", "--out", "out", "--no-index", "--resume"});
   EXPECT_EQ(resumed.exit_code, kOk) << resumed.text();
-  EXPECT_TRUE(tree("out") == tree("whole"));
+  EXPECT_TRUE(files_below(folder_ / "out") == files_below(folder_ / "whole"));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST_F(ImitationTest, TwoHalvesOnTwoRanksEqualTheWholeToTheBit) {
   EXPECT_EQ(state_of("whole"), state_of("halves"));
 }
 
-TEST_F(ImitationTest, WhatDoesNotFitIsAnErrorThatSaysWhatToDo) {
+TEST_F(ImitationTest, WhatDoesNotFitIsRefusedByName) {
   const auto refused = [&](const Words& words) {
     const ProgramEnd end = clone("runs", words);
     EXPECT_NE(end.exit_code, 0) << end.text();

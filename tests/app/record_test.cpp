@@ -3,11 +3,9 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 
 #include "app/commands.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/program.h"
 #include "workers/data/lerobot/lerobot_dataset.h"
 #include "workers/data/lerobot/parquet_table.h"
@@ -28,15 +26,6 @@ class RecordCommandTest : public ::testing::Test {
     const Words common = {"record", "arm7/reach-v1", "--episodes", "5", "--out", out};
     words.insert(words.begin(), common.begin(), common.end());
     return troupe(words);
-  }
-  std::map<std::string, std::string> tree(const std::string& name) const {
-    std::map<std::string, std::string> all;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_ / name)) {
-      if (!entry.is_regular_file()) continue;
-      std::ifstream in(entry.path(), std::ios::binary);
-      all[entry.path().lexically_relative(folder_ / name).string()] = std::string(std::istreambuf_iterator<char>(in), {});
-    }
-    return all;
   }
   std::vector<std::string> names() const {
     std::vector<std::string> all;
@@ -85,16 +74,16 @@ TEST_F(RecordCommandTest, StatisticsFindNothingWrong) {
 TEST_F(RecordCommandTest, TheSameCommandGivesTheSameBytes) {
   ASSERT_TRUE(succeeded(record("a", {"--seed", "3"})));
   ASSERT_TRUE(succeeded(record("b", {"--seed", "3"})));
-  EXPECT_TRUE(tree("a") == tree("b"));
+  EXPECT_TRUE(files_below(folder_ / "a") == files_below(folder_ / "b"));
 }
 
 TEST_F(RecordCommandTest, AFolderThatHoldsSomethingIsLeftAlone) {
   ASSERT_TRUE(succeeded(record("a")));
-  const auto before = tree("a");
+  const auto before = files_below(folder_ / "a");
   const ProgramEnd end = record("a");
   EXPECT_EQ(end.exit_code, kUsage) << end.text();
   EXPECT_THAT(end.err, HasSubstr("a exists and is not an empty folder; remove it or name another one"));
-  EXPECT_TRUE(tree("a") == before);
+  EXPECT_TRUE(files_below(folder_ / "a") == before);
 }
 
 TEST_F(RecordCommandTest, RefusesWithTheUsageCodeAndWritesNothing) {

@@ -34,6 +34,11 @@ troupe_test(app/rl_free_running_test
   DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json
   LABELS integration slow TIMEOUT 900)
 add_dependencies(app_rl_free_running_test troupe)
+# `record`.
+troupe_test(app/record_test
+  DEPENDS troupe::workers_lerobot troupe::test_program
+  LABELS integration TIMEOUT 120)
+add_dependencies(app_record_test troupe)
 # Demonstrations, a policy cloned from them, and what reinforcement learning makes of it.
 troupe_test(app/imitation_test
   DEPENDS troupe::base troupe::test_program troupe::workers_toy nlohmann_json::nlohmann_json

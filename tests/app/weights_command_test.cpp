@@ -11,6 +11,7 @@
 #include "app/commands.h"
 #include "model/wan/weights/load_weights.h"
 #include "tests/model/wan/tiny_model.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/program.h"
 #include "tests/support/pth_bytes.h"
 #include "tests/support/tensor_checks.h"
@@ -75,16 +76,6 @@ class WeightsCommandTest : public ::testing::Test {
     const auto loaded = load_component(*source, config_, component, at::kFloat);
     EXPECT_TRUE(loaded) << loaded.error().message();
     return loaded ? loaded->tensors : Tensors();
-  }
-  std::map<std::string, std::string> files_in(const std::string& folder) const {
-    std::map<std::string, std::string> out;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_ / folder)) {
-      if (!entry.is_regular_file()) continue;
-      std::ifstream in(entry.path(), std::ios::binary);
-      out[fs::relative(entry.path(), folder_ / folder).string()] =
-          std::string((std::istreambuf_iterator<char>(in)), {});
-    }
-    return out;
   }
 
   static void expect_end(const ProgramEnd& end, int code, const std::vector<std::string>& parts) {
@@ -289,7 +280,7 @@ TEST_F(WeightsCommandTest, AKilledConversionIsFinishedByTheSameCommand) {
   expect_end(doctor("out"), kUnhealthy, {"out holds none of"});
   expect_end(into("out"), kOk, {"(was finished already)"});
   expect_end(into("whole"), kOk, {});
-  EXPECT_EQ(files_in("out"), files_in("whole"));
+  EXPECT_EQ(files_below(folder_ / "out"), files_below(folder_ / "whole"));
   expect_equal(load("out", Component::dit), plain_[Component::dit]);
   expect_end(convert({"dit.safetensors", "--dtype", "bf16", "--out", "out"}), kUsage,
              {"holds another conversion", "choose another --out"});

@@ -24,17 +24,11 @@ JobConfig encoding_job(const std::string& precision, bool first_frame) {
 /// The layout of samples of 9 frames of 32 x 64.
 SampleLayout layout_of_samples() {
   SampleLayout layout;
-  const auto add = [&](const char* name, FieldType type, std::vector<std::int64_t> shape) {
-    std::int64_t bytes = bytes_of(type);
-    for (const std::int64_t n : shape) bytes *= n;
-    layout.fields.push_back({name, type, std::move(shape), layout.bytes, bytes});
-    layout.bytes = (layout.bytes + bytes + 63) / 64 * 64;
-  };
-  add("images", FieldType::u8, {9, 32, 64, 3});
-  add("text", FieldType::i64, {64});
-  add("text_mask", FieldType::i64, {64});
-  add("state", FieldType::f32, {4, 3});
-  add("action", FieldType::f32, {8, 3});
+  layout.append("images", FieldType::u8, {9, 32, 64, 3});
+  layout.append("text", FieldType::i64, {64});
+  layout.append("text_mask", FieldType::i64, {64});
+  layout.append("state", FieldType::f32, {4, 3});
+  layout.append("action", FieldType::f32, {8, 3});
   return layout;
 }
 

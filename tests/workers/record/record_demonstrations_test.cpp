@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "env/episode_seed.h"
 #include "tests/env/solo_env.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/data/lerobot/lerobot_dataset.h"
 #include "workers/data/lerobot/parquet_table.h"
@@ -47,15 +47,6 @@ class RecordDemonstrationsTest : public ::testing::Test {
   std::int64_t try_of(const std::string& name, std::size_t place) const {
     std::ifstream in(folder_ / (name + "/meta/recording.json"));
     return nlohmann::json::parse(in)["tries"][place];
-  }
-  std::map<std::string, std::string> files(const std::string& name) const {
-    std::map<std::string, std::string> all;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_ / name)) {
-      if (!entry.is_regular_file()) continue;
-      std::ifstream in(entry.path(), std::ios::binary);
-      all[entry.path().lexically_relative(folder_ / name).string()] = std::string(std::istreambuf_iterator<char>(in), {});
-    }
-    return all;
   }
   std::ptrdiff_t entries() const { return std::distance(fs::directory_iterator(folder_.path()), {}); }
   ScratchFolder folder_;
@@ -137,8 +128,8 @@ TEST_F(RecordDemonstrationsTest, EqualRequestsGiveEqualBytesAndAnotherSeedOthers
     other.seed = 2;
     for (const auto& r : {first, second, other}) record(r);
     const std::string v = is_v30 ? "3" : "2";
-    EXPECT_TRUE(files("a" + v) == files("b" + v));
-    EXPECT_FALSE(files("a" + v) == files("c" + v));
+    EXPECT_TRUE(files_below(folder_ / ("a" + v)) == files_below(folder_ / ("b" + v)));
+    EXPECT_FALSE(files_below(folder_ / ("a" + v)) == files_below(folder_ / ("c" + v)));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "model/wan/weights/load_weights.h"
 #include "tests/model/wan/tiny_model.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/pth_bytes.h"
 #include "tests/support/tensor_checks.h"
 #include "tests/support/weight_files.h"
@@ -41,15 +42,6 @@ void write_pth(const std::string& path, const Tensors& tensors) {
   std::ofstream(path, std::ios::binary) << testing::pth_bytes(testing::state_dict_pickle(described), storages);
 }
 
-std::map<std::string, std::string> files_in(const std::string& folder) {
-  std::map<std::string, std::string> out;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream in(entry.path(), std::ios::binary);
-    out[fs::relative(entry.path(), folder).string()] = std::string((std::istreambuf_iterator<char>(in)), {});
-  }
-  return out;
-}
 
 class ConvertTest : public ::testing::Test {
  protected:
@@ -197,7 +189,7 @@ TEST_F(ConvertTest, AnInterruptedConversionGoesOnToTheSameBytes) {
     ASSERT_TRUE(arm_faults(""));
     const auto files = convert(path, parts);
     ASSERT_TRUE(files) << files.error().message();
-    EXPECT_EQ(files_in(parts.out), files_in(whole.out));
+    EXPECT_EQ(files_below(parts.out), files_below(whole.out));
   }
 }
 TEST_F(ConvertTest, AKilledConversionGoesOnWithoutRewritingWhatWasFinished) {
@@ -218,12 +210,12 @@ TEST_F(ConvertTest, AKilledConversionGoesOnWithoutRewritingWhatWasFinished) {
   auto whole = request;
   whole.out = folder_ / "whole";
   ASSERT_TRUE(convert(path, whole));
-  EXPECT_EQ(files_in(out), files_in(whole.out));
+  EXPECT_EQ(files_below(out), files_below(whole.out));
 }
 TEST_F(ConvertTest, AFinishedFileThatChangedIsWrittenAgain) {
   const auto path = store(plain_[Component::dit]);
   ASSERT_TRUE(convert(path, {}));
-  const auto before = files_in(folder_ / "out");
+  const auto before = files_below(folder_ / "out");
   const auto again = convert(path, {});
   ASSERT_TRUE(again);
   EXPECT_TRUE(again->front().reused);
@@ -235,7 +227,7 @@ TEST_F(ConvertTest, AFinishedFileThatChangedIsWrittenAgain) {
   const auto mended = convert(path, {});
   ASSERT_TRUE(mended);
   EXPECT_FALSE(mended->front().reused);
-  EXPECT_EQ(files_in(folder_ / "out"), before);
+  EXPECT_EQ(files_below(folder_ / "out"), before);
 }
 TEST_F(ConvertTest, AnotherRequestIntoTheSameFolderIsRefused) {
   const auto path = store(plain_[Component::dit]);
@@ -256,7 +248,7 @@ TEST_F(ConvertTest, FilesOfOthersAreNotOverwritten) {
   const auto error = error_of(store(plain_[Component::dit]), {});
   EXPECT_EQ(error.code(), Errc::failed_precondition);
   EXPECT_THAT(error.message(), HasSubstr("exists and no conversion wrote it"));
-  EXPECT_EQ(files_in(folder_ / "out").at("model.safetensors"), "mine");
+  EXPECT_EQ(files_below(folder_ / "out").at("model.safetensors"), "mine");
 }
 TEST_F(ConvertTest, WhatAWanCheckpointLacksIsNamedAndAllowed) {
   auto tensors = plain_[Component::dit];

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/data/convert/convert_dataset.h"
 #include "workers/data/convert/dataset_source.h"
@@ -46,14 +47,6 @@ inline nlohmann::ordered_json json_of(const std::string& path) {
   return nlohmann::ordered_json::parse(file_text(path));
 }
 
-/// Every file below a folder with its bytes.
-inline std::map<std::string, std::string> tree_of(const std::string& root) {
-  std::map<std::string, std::string> out;
-  for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (entry.is_regular_file()) out[entry.path().lexically_relative(root).string()] = file_text(entry.path().string());
-  }
-  return out;
-}
 
 inline std::vector<std::string> names_of(const std::map<std::string, std::string>& tree) {
   std::vector<std::string> out;
@@ -130,7 +123,7 @@ inline std::vector<std::uint64_t> picture_hashes(const std::string& path) {
 /// lines
 /// and documents of metadata as JSON.
 inline void expect_same_v2(const std::string& got, const std::string& want) {
-  const auto a = tree_of(got), b = tree_of(want);
+  const auto a = files_below(got), b = files_below(want);
   for (const auto& [name, bytes] : b) {
     SCOPED_TRACE(name);
     ASSERT_EQ(a.count(name), 1U) << "is missing";

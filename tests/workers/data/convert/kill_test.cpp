@@ -60,7 +60,7 @@ class ConvertKillTest : public ::testing::Test {
     r.resume = true;
     const End second = convert_in_a_process(r, "");
     EXPECT_EQ(second.code, 0);
-    const auto tree = tree_of(r.out);
+    const auto tree = files_below(r.out);
     EXPECT_EQ(names_of(tree), names_of(whole));
     EXPECT_TRUE(tree == whole) << "a file differs";
     return true;
@@ -72,7 +72,7 @@ class ConvertKillTest : public ::testing::Test {
 
 TEST_F(ConvertKillTest, AHundredKillsLeaveNoTrace) {
   converted(request(scratch_ / "whole"));
-  const auto whole = tree_of(scratch_ / "whole");
+  const auto whole = files_below(scratch_ / "whole");
   int kills = 0;
   for (const char* point : {"convert.plan", "convert.rows", "convert.rename", "convert.journal", "convert.metadata"}) {
     int skip = 0;
@@ -90,7 +90,7 @@ TEST_F(ConvertKillTest, AHundredKillsLeaveNoTrace) {
 
 TEST_F(ConvertKillTest, TheWayBackSurvivesToo) {
   converted(request(scratch_ / "whole", DatasetVersion::v21));
-  const auto whole = tree_of(scratch_ / "whole");
+  const auto whole = files_below(scratch_ / "whole");
   for (const char* point : {"convert.rows", "convert.rename", "convert.journal", "convert.metadata"}) {
     int skip = 0;
     while (survives(point, skip, DatasetVersion::v21, whole)) skip += 2;
@@ -112,12 +112,12 @@ TEST_F(ConvertKillTest, KillAfterKillItEnds) {
   }
   EXPECT_GT(kills, 3);
   EXPECT_LT(kills, 60) << "it gets nowhere";
-  EXPECT_TRUE(tree_of(scratch_ / "out") == tree_of(scratch_ / "whole"));
+  EXPECT_TRUE(files_below(scratch_ / "out") == files_below(scratch_ / "whole"));
 }
 
 TEST_F(ConvertKillTest, TornJournalLinesAreDoneAgain) {
   converted(request(scratch_ / "whole"));
-  const auto whole = tree_of(scratch_ / "whole");
+  const auto whole = files_below(scratch_ / "whole");
   auto r = request(scratch_ / "out");
   ASSERT_TRUE(convert_in_a_process(r, "convert.journal:kill:1:4").killed);
   const std::string path = r.out + "/.troupe/convert/journal.jsonl";
@@ -129,7 +129,7 @@ TEST_F(ConvertKillTest, TornJournalLinesAreDoneAgain) {
     fs::copy(scratch_ / "kept", r.out, fs::copy_options::recursive);
     write_text(path, journal.substr(0, journal.size() - cut));
     EXPECT_EQ(convert_in_a_process(r, "").code, 0);
-    EXPECT_TRUE(tree_of(r.out) == whole) << cut << " bytes less";
+    EXPECT_TRUE(files_below(r.out) == whole) << cut << " bytes less";
   }
 }
 
@@ -147,7 +147,7 @@ TEST_F(ConvertKillTest, AFullDiskIsAnErrorThatCanBeResumed) {
     EXPECT_EQ(report.error().code(), Errc::resource_exhausted);
     r.resume = true;
     converted(r);
-    EXPECT_TRUE(tree_of(r.out) == tree_of(scratch_ / "whole"));
+    EXPECT_TRUE(files_below(r.out) == files_below(scratch_ / "whole"));
   }
 }
 
