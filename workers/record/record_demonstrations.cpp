@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "base/durable_file.h"
+#include "base/new_folder.h"
 #include "env/registry.h"
 #include "workers/data/convert/convert_dataset.h"
 #include "workers/data/lerobot/lerobot_writer.h"
-#include "workers/data/lerobot/new_folder.h"
 #include "workers/record/demonstration.h"
 
 namespace troupe {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/durable_file.h"
+#include "base/new_folder.h"
 #include "base/random.h"
 #include "workers/data/image/raster.h"
 #include "workers/data/lerobot/lerobot_writer.h"
-#include "workers/data/lerobot/new_folder.h"
 #include "workers/data/toy/toy_arm.h"
 
 namespace troupe {

@@ -1,4 +1,4 @@
-#include "workers/data/lerobot/new_folder.h"
+#include "base/new_folder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
