@@ -3,32 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
 #include "workers/data/image/canvas.h"
 #include "workers/data/mixture_statistics.h"
+#include "workers/data/sampling/mixture_weights.h"
 #include "workers/data/sampling/window.h"
 
 namespace troupe {
 
 namespace {
-
-/// Shares before they are rounded to intervals: weight, or weight times samples, to the power of 1 / temperature.
-std::vector<double> wanted_shares(const std::vector<std::shared_ptr<const Dataset>>& datasets, const DataConfig& data) {
-  std::vector<double> logs;
-  for (std::size_t i = 0; i < datasets.size(); ++i) {
-    double share = i < data.sets.size() ? data.sets[i].weight : 1.0;
-    if (data.mixture.share == "samples") share *= static_cast<double>(datasets[i]->train().size());
-    logs.push_back(std::log(share) / data.mixture.temperature);
-  }
-  const double largest = *std::max_element(logs.begin(), logs.end());
-  std::vector<double> shares;
-  for (const double log : logs) shares.push_back(std::max(std::exp(log - largest), std::numeric_limits<double>::min()));
-  return shares;
-}
 
 Result<CanvasLayout> canvas_of(const Dataset& dataset) {
   const DatasetSpec& spec = dataset.spec();
@@ -68,8 +53,9 @@ std::vector<DatasetProblem> collect(const std::vector<std::shared_ptr<const Data
 }  // namespace
 
 void Mixture::set_order(const DataConfig& data) {
-  const std::vector<double> wanted = wanted_shares(datasets_, data);
-  order_ = MixtureOrder(wanted);
+  std::vector<std::uint64_t> samples;
+  for (const auto& dataset : datasets_) samples.push_back(dataset->train().size());
+  order_ = MixtureOrder(mixture_weights(data, samples));
   for (std::size_t i = 0; i < datasets_.size(); ++i) shares_.push_back(order_.share(i));
   locality_ = {static_cast<std::uint64_t>(data.locality_block), static_cast<std::uint64_t>(data.shuffle_buffer)};
   if (datasets_.size() == 1 && locality_.block <= 1) {

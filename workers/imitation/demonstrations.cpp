@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "workers/data/lerobot/lerobot_dataset.h"
 #include "workers/data/lerobot/parquet_table.h"
+#include "workers/data/sampling/mixture_weights.h"
 #include "workers/data/sampling/sampler.h"
 
 namespace troupe {
@@ -110,15 +111,15 @@ Result<void> Demonstrations::read_episode(const LerobotDataset& dataset, std::si
 }
 
 Result<void> Demonstrations::finish(const DataConfig& data) {
-  std::vector<double> weights;
+  std::vector<std::uint64_t> samples;
   Xxh3Stream hash;
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    const Source& source = sources_[i];
-    weights.push_back(data.sets[i].weight * (data.mixture.share == "samples" ? static_cast<double>(source.train.size()) : 1.0));
+  for (const Source& source : sources_) {
+    samples.push_back(source.train.size());
     hash.update(raw(source.states));
     hash.update(raw(source.actions));
     for (const auto* anchors : {&source.train, &source.eval}) hash.update(raw(*anchors));
   }
+  const std::vector<double> weights = mixture_weights(data, samples);
   order_ = MixtureOrder(weights);
   hash.update(raw(weights));
   hash.update(raw(std::vector<std::int64_t>{state_dim_, action_dim_, chunk_}));
