@@ -1,5 +1,6 @@
 #include "workers/learner/rank.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -83,6 +84,8 @@ void LearnerRank::stop() {
 
 void LearnerRank::run() {
   at::set_num_threads(1);
+  // The moments of a parameter that gets no more gradient decay into subnormal numbers and stay there; arithmetic on them is many times slower.
+  at::Context::setFlushDenormal(true);
   while (true) {
     GroupPlan plan;
     {

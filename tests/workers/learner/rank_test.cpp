@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "tests/model/shard/actor_critic_network.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/checkpoint/checkpoint_state.h"
@@ -58,6 +60,8 @@ class ScriptedTrainer final : public Trainer {
     session_ = session;
     begun_with = session.state;
     groups_at_begin = session.engine->group_updates();
+    const volatile float subnormal = std::numeric_limits<float>::denorm_min();
+    flushes_subnormals = subnormal * 1.0f == 0.0f;
     return {};
   }
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override {
@@ -91,6 +95,7 @@ class ScriptedTrainer final : public Trainer {
   std::string begun_with;
   std::map<std::string, std::int64_t> groups_at_begin;
   std::int64_t concluded_at = -1;
+  bool flushes_subnormals = false;
 
  private:
   std::shared_ptr<const Network> network_ = std::make_shared<ActorCriticNetwork>(ActorCriticNetwork::Loss::policy);
@@ -164,6 +169,14 @@ TEST_F(LearnerRankTest, StepsAreReportedWithTheTrainersMetrics) {
   EXPECT_EQ(inbox.take<Finished>().step, 4);
   EXPECT_EQ(inbox.take<EvalReport>().metrics.at("eval/return"), 4.0) << "after the last step";
   EXPECT_EQ(trainer.concluded_at, 4);
+}
+
+TEST_F(LearnerRankTest, ItsThreadTakesSubnormalNumbersForZero) {
+  const auto rank = make_rank();
+  rank->form(plan(1));
+  inbox.take<GroupUp>();
+  rank->snapshot_settled(inbox.take<SnapshotReady>().step, true);
+  EXPECT_TRUE(trainer.flushes_subnormals) << "moments that decay into them would make every update many times slower";
 }
 
 TEST_F(LearnerRankTest, TheLedgerHasWhatTheTrainerConsumedAndItsCounters) {
