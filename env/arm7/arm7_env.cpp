@@ -81,20 +81,27 @@ Result<void> Arm7Env::set_positions(std::span<const double> qpos) {
   return {};
 }
 
-/// Whether each pad presses on the cube.
 bool Arm7Env::is_grasped() const {
-  const mjData& d = *data_;
   if (arm().cube_geom < 0) return false;
-  double left = 0, right = 0;
+  return holds(arm().left_pad) && holds(arm().right_pad);
+}
+
+bool Arm7Env::holds(int pad) const {
+  const mjData& d = *data_;
+  std::array<double, 3> on_cube{};
   for (int i = 0; i < d.ncon; ++i) {
     const mjContact& contact = d.contact[i];
-    const int other = contact.geom[0] == arm().cube_geom ? contact.geom[1] : contact.geom[1] == arm().cube_geom ? contact.geom[0] : -1;
-    if (other < 0 || (other != arm().left_pad && other != arm().right_pad)) continue;
+    const bool cube_is_second = contact.geom[0] == pad && contact.geom[1] == arm().cube_geom;
+    if (!cube_is_second && !(contact.geom[0] == arm().cube_geom && contact.geom[1] == pad)) continue;
     mjtNum force[6];
     mj_contactForce(&model(), &d, i, force);
-    (other == arm().left_pad ? left : right) += force[0];
+    // the normal leads from the first shape to the second
+    for (std::size_t k = 0; k < 3; ++k) on_cube[k] += (cube_is_second ? force[0] : -force[0]) * contact.frame[k];
   }
-  return left >= kArm7GraspForce && right >= kArm7GraspForce;
+  // a finger opens along the y axis of its pad
+  double closing = 0;
+  for (std::size_t k = 0; k < 3; ++k) closing -= on_cube[k] * d.geom_xmat[9 * pad + 3 * static_cast<int>(k) + 1];
+  return closing >= kArm7GraspForce && closing >= kArm7GraspCosine * mju_norm3(on_cube.data());
 }
 
 Arm7TaskState Arm7Env::task_state() const {

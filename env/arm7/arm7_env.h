@@ -44,6 +44,8 @@ class Arm7Env final : public Env {
  private:
   const mjModel& model() const { return *shared_->arm.model; }
   bool is_grasped() const;
+  /// Whether a pad's normal force on the cube closes the gripper on it; pressing on it from above does not.
+  bool holds(int pad) const;
   void write_observation(const StepSlot& out);
   void write_vector(const Arm7Output& output, std::span<float> out) const;
   void write_pictures(const StepSlot& out);

@@ -15,7 +15,8 @@ enum class Arm7Task : std::uint8_t { reach, push, lift, pick_place };
 
 inline constexpr std::size_t kArm7Joints = 7;
 inline constexpr double kCubeHalf = 0.02;          ///< metres
-inline constexpr double kArm7GraspForce = 0.5;     ///< newtons on each pad
+inline constexpr double kArm7GraspForce = 0.5;     ///< newtons of each pad on the cube, towards the other pad
+inline constexpr double kArm7GraspCosine = 0.5;    ///< the force lies within 60 degrees of that direction
 inline constexpr double kArm7StaticSpeed = 0.2;    ///< rad/s: slower is standing still
 
 /// What a task's reward and success depend on, after a control step. SI units; positions in the world.
@@ -24,7 +25,7 @@ struct Arm7TaskState {
   Arm7Vec object{}, goal{};                   ///< the cube's centre; reach has none
   std::array<double, 4> object_quat{1, 0, 0, 0};   ///< w, x, y, z
   double max_joint_speed = 0;                 ///< of the seven joints, absolute
-  bool is_grasped = false;                    ///< each pad presses on the cube with kArm7GraspForce or more
+  bool is_grasped = false;                    ///< each pad presses the cube towards the other one: kArm7GraspForce, kArm7GraspCosine
 
   double height() const { return object[2] - kCubeHalf; }   ///< of the cube above where it rests
 };

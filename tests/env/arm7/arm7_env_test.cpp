@@ -114,23 +114,47 @@ TEST(Arm7EnvTest, ASparseRewardIsPaidOnceWhenTheTaskIsSolved) {
   EXPECT_EQ(env.reward(), 0);
 }
 
+/// The cube `below` the tool's point in metres, turned as the hand is (upside down at home, so about the vertical alone); both fingers
+/// `opening` from the middle.
+std::vector<double> cube_at_tool(SoloArm7& env, double below, double opening) {
+  const auto tcp = env.arm().task_state().tcp;
+  const auto state = env.floats(0);
+  auto q = env.positions();
+  for (std::size_t k = 0; k < 3; ++k) q[kCubePos + k] = tcp[k];
+  q[kCubePos + 2] -= below;
+  for (std::size_t k = 0; k < 4; ++k) q[kCubePos + 3 + k] = static_cast<double>(state[kQuat + k]);
+  q[7] = q[8] = opening;
+  return q;
+}
+
 TEST(Arm7EnvTest, ACubeBetweenClosedFingersIsGrasped) {
   SoloArm7 env("lift");
   env.reset(2).value();
-  const auto tcp = env.arm().task_state().tcp;
-  auto q = env.positions();
-  // at the tool, turned as the hand is: upside down at home, so about the vertical alone
-  const auto state = env.floats(0);
-  for (std::size_t k = 0; k < 3; ++k) q[kCubePos + k] = tcp[k];
-  for (std::size_t k = 0; k < 4; ++k) q[kCubePos + 3 + k] = static_cast<double>(state[kQuat + k]);
-  q[7] = q[8] = 0.0205;
-  env.arm().set_positions(q).value();
+  env.arm().set_positions(cube_at_tool(env, 0, 0.0205)).value();
   EXPECT_FALSE(env.arm().task_state().is_grasped);
   auto action = env.still();
   action.back() = 1;
   for (int i = 0; i < 4; ++i) env.step(action).value();
   EXPECT_TRUE(env.arm().task_state().is_grasped);
   EXPECT_TRUE(env.success());   // 15 cm above the table
+}
+
+TEST(Arm7EnvTest, ACubeUnderClosedFingersIsNotGrasped) {
+  SoloArm7 env("lift");
+  env.reset(2).value();
+  // Its top 3 mm inside the fingertips, which end 9 mm below the tool's point: both pads push it away.
+  env.arm().set_positions(cube_at_tool(env, kCubeHalf + 0.006, 0)).value();
+  const auto& d = env.arm().data();
+  for (const int pad : {env.arm().arm().left_pad, env.arm().arm().right_pad}) {
+    double newtons = 0;
+    for (int i = 0; i < d.ncon; ++i) {
+      mjtNum force[6];
+      mj_contactForce(env.arm().arm().model.get(), &d, i, force);
+      if (d.contact[i].geom[0] == pad || d.contact[i].geom[1] == pad) newtons += force[0];
+    }
+    EXPECT_GT(newtons, kArm7GraspForce);
+  }
+  EXPECT_FALSE(env.arm().task_state().is_grasped);
 }
 
 TEST(Arm7EnvTest, ASimulationThatBreaksDownEndsTheEpisodeWithoutReward) {
