@@ -55,7 +55,8 @@ std::vector<ParamSpec> Cnn::params() const {
 }
 
 at::Tensor Cnn::forward(const ParamView& view, const at::Tensor& pictures) const {
-  at::Tensor h = pictures.permute({0, 3, 1, 2}).to(view[convolutions_.front().weight].scalar_type()).div(255.0);
+  at::Tensor h = pictures.permute({0, 3, 1, 2}).to(view[convolutions_.front().weight].scalar_type());
+  if (pictures.scalar_type() == at::kByte) h = h.div(255.0);
   for (const auto& c : convolutions_) h = at::conv2d(h, view[c.weight], view[c.bias], c.stride).relu();
   return h.flatten(1);
 }

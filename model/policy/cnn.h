@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <string>
@@ -11,6 +12,9 @@
 #include "model/shard/network.h"
 
 namespace troupe {
+
+/// Of a picture's tensor.
+constexpr at::ScalarType dtype_of(const PolicyShape::Image& image) { return image.is_depth ? at::kFloat : at::kByte; }
 
 /// Convolutions over one picture, as in Mnih et al. 2015 ("Human-level control through deep reinforcement learning"): 8x8 by 4, 4x4 by 2,
 /// 3x3 by 1, each followed by relu, then flattened; the linear layer after them is the Mlp's that reads the features. Immutable.
@@ -25,7 +29,7 @@ class Cnn {
   std::vector<ParamSpec> params() const;
   /// Numbers per picture.
   std::int64_t features() const noexcept { return features_; }
-  /// u8 [N,H,W,C], scaled by 1/255, to [N,features] in the dtype of the weights. Differentiable by autograd.
+  /// Pictures [N,H,W,C], u8 scaled by 1/255 or f32 as they are, to [N,features] in the dtype of the weights. Differentiable by autograd.
   at::Tensor forward(const ParamView& view, const at::Tensor& pictures) const;
 
  private:

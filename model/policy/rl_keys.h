@@ -7,7 +7,7 @@ namespace troupe {
 /// reward_level action. f32 unless said otherwise.
 namespace rl_keys {
 inline constexpr const char* kState = "obs.state";          ///< [N,D], as the policy saw it (normalised)
-inline constexpr const char* kImagePrefix = "obs.";         ///< + PolicyShape::Image::name: u8 [N,H,W,C]
+inline constexpr const char* kImagePrefix = "obs.";         ///< + PolicyShape::Image::name: u8 or f32 [N,H,W,C]
 inline constexpr const char* kAction = "action";            ///< [N,K*A] in the environment's units; discrete: the index
 inline constexpr const char* kExtraPrefix = "extra.";       ///< + name: what a policy needs to recompute log-probabilities (PolicyNet::extras)
 inline constexpr const char* kOldLogp = "old_logp";         ///< [N,L] at collection

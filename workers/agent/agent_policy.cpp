@@ -81,11 +81,26 @@ Result<at::Tensor> read_picture(const PolicyShape::Image& image, const NdArray& 
   return resized.squeeze(0).permute({1, 2, 0}).round().clamp(0, 255).to(at::kByte).contiguous();
 }
 
+/// f32 [H,W,1], finite and not negative.
+Result<at::Tensor> read_depth(const PolicyShape::Image& image, const NdArray& array) {
+  std::vector<std::int64_t> shape = array.shape;
+  if (shape.size() == 3 && shape.back() == 1) shape.pop_back();
+  if (array.dtype != "<f4" || shape != std::vector{image.height, image.width} || static_cast<std::int64_t>(array.data.size()) != image.bytes()) {
+    return refuse(fmt::format("depth '{}' is {} of {} bytes; wanted <f4 [{}, {}]", image.name, shape_text(array), array.data.size(), image.height, image.width));
+  }
+  at::Tensor depth = at::empty({image.height, image.width, 1}, at::kFloat);
+  auto* const metres = depth.mutable_data_ptr<float>();
+  std::memcpy(metres, array.data.data(), array.data.size());
+  const auto is_wrong = [](float d) { return !std::isfinite(d) || d < 0; };
+  if (std::any_of(metres, metres + depth.numel(), is_wrong)) return refuse(fmt::format("depth '{}' holds a value that is negative or not finite", image.name));
+  return depth;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<AgentPolicy>> AgentPolicy::make(LoadedAgent loaded, const std::string& name) {
   for (const PolicyShape::Image& image : loaded.agent.shape.images) {
-    if (image.channels == 3) continue;
+    if (image.channels == 3 || image.is_depth) continue;
     return refuse(fmt::format("{} observes the picture '{}' with {} channels; a server takes three", loaded.job.env.id, image.name, image.channels));
   }
   return std::unique_ptr<AgentPolicy>(new AgentPolicy(std::move(loaded), name));
@@ -112,7 +127,7 @@ Result<AgentPolicy::Row> AgentPolicy::read(const Observation& observation) const
   for (const PolicyShape::Image& image : loaded_.agent.shape.images) {
     const auto found = observation.images.find(image.name);
     if (found == observation.images.end()) return refuse(fmt::format("the picture '{}' is missing", image.name));
-    TROUPE_ASSIGN(at::Tensor picture, read_picture(image, found->second));
+    TROUPE_ASSIGN(at::Tensor picture, image.is_depth ? read_depth(image, found->second) : read_picture(image, found->second));
     row.images.push_back(std::move(picture));
   }
   return row;

@@ -13,10 +13,11 @@ namespace troupe {
 /// A policy that was trained by reinforcement learning behind the interface that servers know (policy.h): views are the
 /// observation's pictures, state its vectors by field name, the action is one vector "action" [A] and a chunk has env.chunk rows;
 /// of discrete actions the index. Deterministic: mean, most likely action or ODE, with the statistics of the checkpoint, clipped to the
-/// environment's bounds. It keeps no state, and the instruction is not read.
+/// environment's bounds. It keeps no state, and the instruction is not read. Depth is taken as f32 [H,W] or [H,W,1] metres in the size
+/// that the policy was trained with.
 class AgentPolicy final : public Policy {
  public:
-  /// `name` is for logs and health. Errors: invalid_argument for a picture without three channels, which no protocol carries.
+  /// `name` is for logs and health. Errors: invalid_argument for a u8 picture without three channels, which no protocol carries.
   static Result<std::unique_ptr<AgentPolicy>> make(LoadedAgent loaded, const std::string& name);
 
   const PolicyInfo& info() const override { return info_; }
@@ -28,7 +29,7 @@ class AgentPolicy final : public Policy {
   /// One observation as the network takes it.
   struct Row {
     std::vector<float> state;         ///< [D], not yet normalised
-    std::vector<at::Tensor> images;   ///< u8 [H,W,3] each
+    std::vector<at::Tensor> images;   ///< u8 [H,W,3] or, of depth, f32 [H,W,1] each
   };
   AgentPolicy(LoadedAgent loaded, const std::string& name);
   Result<Row> read(const Observation& observation) const;

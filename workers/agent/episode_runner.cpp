@@ -11,6 +11,7 @@
 
 #include "env/episode_seed.h"
 #include "env/executor.h"
+#include "model/policy/cnn.h"
 #include "model/policy/flow_step.h"
 #include "model/policy/rl_keys.h"
 #include "workers/rollout/policy_shape_of.h"
@@ -163,11 +164,10 @@ class Match {
     }
     for (std::size_t i = 0; i < parts_.pictures.size(); ++i) {
       const PolicyShape::Image& image = agent_.shape.images[i];
-      at::Tensor pictures = at::empty({rows, image.height, image.width, image.channels}, at::kByte);
+      at::Tensor pictures = at::empty({rows, image.height, image.width, image.channels}, dtype_of(image));
       for (std::int64_t row = 0; row < rows; ++row) {
         const auto& bytes = players_[static_cast<std::size_t>(row)].fields[parts_.pictures[i].field];
-        std::copy_n(reinterpret_cast<const std::uint8_t*>(bytes.data()), parts_.pictures[i].bytes,
-                    pictures.mutable_data_ptr<std::uint8_t>() + row * parts_.pictures[i].bytes);
+        std::copy_n(bytes.data(), parts_.pictures[i].bytes, static_cast<std::byte*>(pictures.mutable_data_ptr()) + row * parts_.pictures[i].bytes);
       }
       request.observation[rl_keys::kImagePrefix + image.name] = pictures;
     }

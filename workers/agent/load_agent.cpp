@@ -142,7 +142,7 @@ Result<void> check_same_shape(const PolicyShape& trained, const PolicyShape& oth
   }
   const auto pictures = [](const PolicyShape& shape) {
     std::vector<std::string> all;
-    for (const auto& image : shape.images) all.push_back(fmt::format("{} {}x{}x{}", image.name, image.height, image.width, image.channels));
+    for (const auto& image : shape.images) all.push_back(fmt::format("{} {}x{}x{}{}", image.name, image.height, image.width, image.channels, image.is_depth ? " of depth" : ""));
     return fmt::format("[{}]", fmt::join(all, ", "));
   };
   if (pictures(trained) != pictures(other)) {

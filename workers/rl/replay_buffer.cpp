@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "model/policy/cnn.h"
 #include "model/policy/rl_keys.h"
 
 namespace troupe {
@@ -28,7 +29,6 @@ struct ReplayBuffer::Slab {
 
 namespace {
 
-std::int64_t image_bytes(const PolicyShape::Image& image) { return image.height * image.width * image.channels; }
 
 template <class T>
 void append(std::vector<T>& out, std::span<const T> from) {
@@ -80,7 +80,7 @@ std::unique_ptr<ReplayBuffer::Slab> ReplayBuffer::make_slab(std::span<const std:
       if (!done) continue;
       if (width > 0) append<float>(slab->finals, view.final_state(t).subspan(r * width, width));
       for (std::size_t i = 0; i < shape_.images.size(); ++i) {
-        const auto bytes = static_cast<std::size_t>(image_bytes(shape_.images[i]));
+        const auto bytes = static_cast<std::size_t>(shape_.images[i].bytes());
         append<std::uint8_t>(slab->final_images[i], view.final_image(i, t).subspan(r * bytes, bytes));
       }
     }
@@ -152,10 +152,10 @@ void ReplayBuffer::add_images(Batch& batch, std::span<const Cell> cells) const {
   for (std::size_t i = 0; i < shape_.images.size(); ++i) {
     const PolicyShape::Image& image = shape_.images[i];
     const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(cells.size()), image.height, image.width, image.channels};
-    at::Tensor present = at::empty(sizes, at::kByte), next = at::empty(sizes, at::kByte);
-    auto* to = present.mutable_data_ptr<std::uint8_t>();
-    auto* to_next = next.mutable_data_ptr<std::uint8_t>();
-    const std::int64_t bytes = image_bytes(image);
+    at::Tensor present = at::empty(sizes, dtype_of(image)), next = at::empty(sizes, dtype_of(image));
+    auto* to = static_cast<std::uint8_t*>(present.mutable_data_ptr());
+    auto* to_next = static_cast<std::uint8_t*>(next.mutable_data_ptr());
+    const std::int64_t bytes = image.bytes();
     for (const Cell& cell : cells) {
       const Slab& slab = slab_of(cell);
       const std::int32_t final_row = slab.final_row[static_cast<std::size_t>(cell.cell)];

@@ -16,7 +16,7 @@ namespace troupe {
 /// What one iteration collected on this rank, time first (rl.md 2.1, 2.2). T policy calls, B environments of all rounds side by
 /// side (round by round, block by block), K actions, V values. f32, masks bool.
 struct RolloutBatch {
-  Batch observation;                 ///< rl_keys names: state [T+1,B,D], images u8 [T+1,B,H,W,C]
+  Batch observation;                 ///< rl_keys names: state [T+1,B,D], images [T+1,B,H,W,C]
   at::Tensor action;                 ///< [T,B,K*A]
   at::Tensor logp;                   ///< [T,B,L]; undefined without
   at::Tensor value;                  ///< [T+1,B,V]; undefined without a critic

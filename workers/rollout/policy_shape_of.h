@@ -11,8 +11,8 @@
 namespace troupe {
 
 /// What a policy sees and does in an environment: every f32 or f64 vector of the observation, concatenated in order into the
-/// state, every u8 [H,W,C] as a picture, actions in chunks of env.chunk. Errors: invalid_argument, naming the field, for one
-/// that no policy takes (f32 or u8 pictures of one channel): leave it out by env.profile or env.options.
+/// state, every u8 [H,W,C] as a picture, every f32 [H,W] as a picture of depth, actions in chunks of env.chunk. Errors:
+/// invalid_argument, naming the field, for one that no policy takes (labels, u8 [H,W]): leave it out by env.profile or env.options.
 Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env);
 
 /// Which fields of an observation become what, in the order of EnvSpec::observation. Of a spec that policy_shape_of takes.

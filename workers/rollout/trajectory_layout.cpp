@@ -44,8 +44,9 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
   FieldPlacer fields;
   layout.head = fields.place("head", RecordType::i64, {8});
   layout.state = fields.place_if(D > 0, "state", RecordType::f32, {T + 1, n, D});
+  const auto type_of = [](const PolicyShape::Image& image) { return image.is_depth ? RecordType::f32 : RecordType::u8; };
   for (const auto& image : policy->images) {
-    layout.images.push_back(fields.place("image." + image.name, RecordType::u8, {T + 1, n, image.height, image.width, image.channels}));
+    layout.images.push_back(fields.place("image." + image.name, type_of(image), {T + 1, n, image.height, image.width, image.channels}));
   }
   layout.action = fields.place("action", RecordType::f32, {T, n, K * A});
   layout.logp = fields.place_if(L > 0, "logp", RecordType::f32, {T, n, L});
@@ -69,7 +70,7 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
   for (const auto& image : policy->images) {
     if (!off_policy) break;
     layout.final_images.push_back(
-        fields.place("final_image." + image.name, RecordType::u8, {T, n, image.height, image.width, image.channels}));
+        fields.place("final_image." + image.name, type_of(image), {T, n, image.height, image.width, image.channels}));
   }
   layout.ended = fields.place("ended", RecordType::u8, {T, n});
   layout.episode_return = fields.place("episode_return", RecordType::f64, {T, n});

@@ -45,7 +45,7 @@ struct TrajectoryLayout {
 
   RecordField head;              ///< i64 [8]: TrajectoryHead
   RecordField state;             ///< f32 [T+1,n,D] as the policy saw it: normalised and clipped with rollout.normalize_obs
-  std::vector<RecordField> images;   ///< u8 [T+1,n,H,W,C] each, in the order of PolicyShape::images
+  std::vector<RecordField> images;   ///< u8 or f32 [T+1,n,H,W,C] each, in the order of PolicyShape::images
   RecordField action;            ///< f32 [T,n,K*A] in the environment's units; discrete: the index
   RecordField logp;              ///< f32 [T,n,L]
   RecordField value;             ///< f32 [T+1,n,V]
@@ -61,7 +61,7 @@ struct TrajectoryLayout {
   RecordField lost;              ///< u8 [T,n]: the environment failed and was made anew: the policy step must not be trained
   RecordField final_value;       ///< f32 [T,n,V]: of the observation at which the episode ended, where done
   RecordField final_state;       ///< f32 [T,n,D]: that observation, where done; off-policy only
-  std::vector<RecordField> final_images;   ///< u8 [T,n,H,W,C] each, where done; off-policy only
+  std::vector<RecordField> final_images;   ///< u8 or f32 [T,n,H,W,C] each, where done; off-policy only
   RecordField ended;             ///< u8 [T,n]: an episode's record follows. As done, and, where episodes end with the rollout
                                  ///< (reset modes episode and fixed), in the last step of every row that had none
   RecordField episode_return;    ///< f64 [T,n], where ended
@@ -116,6 +116,7 @@ class TrajectoryViewOf {
   }
 
   Span<float> state(std::int64_t call) const { return at<float>(layout_->state, call); }
+  /// Bytes of pictures, whatever their type.
   Span<std::uint8_t> image(std::size_t index, std::int64_t call) const { return at<std::uint8_t>(layout_->images[index], call); }
   Span<float> action(std::int64_t call) const { return at<float>(layout_->action, call); }
   Span<float> logp(std::int64_t call) const { return at<float>(layout_->logp, call); }

@@ -24,7 +24,7 @@ struct BlockHistory {
 struct FinalRows {
   std::vector<std::int64_t> rows;                     ///< of the block, ascending
   std::vector<float> state;                           ///< [rows,D], as the policy sees it
-  std::vector<std::vector<std::uint8_t>> images;      ///< [rows,H,W,C] each
+  std::vector<std::vector<std::uint8_t>> images;      ///< bytes of [rows,H,W,C] each
 };
 
 /// Writes one block's transitions into an item. Knows the two layouts and nothing of channels, weights or policies. One thread.

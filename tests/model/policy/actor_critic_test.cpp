@@ -1,5 +1,7 @@
 #include "model/policy/actor_critic.h"
 
+#include "model/policy/cnn.h"
+
 #include "tests/model/policy/policy_fixture.h"
 
 namespace troupe {
@@ -12,7 +14,8 @@ PolicyCase picture_case() {
   c.policy.kind = "cnn";
   c.policy.cnn_channels = {4, 5, 6};
   c.shape.state_dim = 3;
-  c.shape.images = {{"rgb.front", 36, 44, 3}, {"depth.wrist", 40, 40, 1}};
+  c.shape.images = {{.name = "rgb.front", .height = 36, .width = 44, .channels = 3},
+                    {.name = "depth.wrist", .height = 40, .width = 40, .channels = 1, .is_depth = true}};
   return c;
 }
 
@@ -112,6 +115,16 @@ INSTANTIATE_TEST_SUITE_P(Policies, ActorCriticTest,
                          ::testing::Values(ActCase{"Gaussian", testing::continuous_case()}, ActCase{"Categorical", testing::discrete_case()},
                                            ActCase{"ChunkOfChoices", chunk_case()}, ActCase{"Pictures", picture_case()}),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
+
+TEST(CnnTest, DepthIsReadInMetresAndColourInParts) {
+  const PolicyShape::Image picture{.name = "p", .height = 36, .width = 36, .channels = 1};
+  const auto cnn = Cnn::make("p", picture, {4, 5, 6});
+  ASSERT_TRUE(cnn) << cnn.error().message();
+  ParamView view;
+  for (const ParamSpec& param : cnn->params()) view.set(param.name, at::ones(param.shape));
+  const at::Tensor white = at::full({1, 36, 36, 1}, 255, at::kByte), one_metre = at::ones({1, 36, 36, 1});
+  testing::expect_near(cnn->forward(view, one_metre), cnn->forward(view, white), 1e-3, "features");
+}
 
 TEST(ActorCriticUnitsTest, ActorAndCriticHaveTheirGroupsAndTheLossNoParameters) {
   const auto net = testing::make_net(testing::continuous_case());

@@ -107,8 +107,9 @@ inline Batch draw_observation(const PolicyShape& shape, std::int64_t rows, std::
   Batch batch;
   if (shape.state_dim > 0) batch[rl_keys::kState] = at::randn({rows, shape.state_dim}, generator, at::kFloat);
   for (const auto& image : shape.images) {
+    const std::vector<std::int64_t> sizes{rows, image.height, image.width, image.channels};
     batch[rl_keys::kImagePrefix + image.name] =
-        at::randint(0, 256, {rows, image.height, image.width, image.channels}, generator, at::kByte);
+        image.is_depth ? at::rand(sizes, generator) : at::randint(0, 256, sizes, generator, at::kByte);
   }
   return batch;
 }

@@ -222,6 +222,23 @@ TEST_F(AgentPicturesTest, APictureOfAnotherKindIsRefused) {
   EXPECT_EQ(answer(*arm, observation).error().code(), Errc::invalid_argument);
 }
 
+TEST_F(AgentPicturesTest, DepthIsTakenInMetresAndInItsSizeOnly) {
+  JobConfig job = camera_job();
+  job.env.profile = "pixel";
+  const auto arm = policy(job);
+  Observation observation = seen_of(arm->info(), 48, 48, 9);
+  const NdArray depth{"<f4", {48, 48}, vector_of(std::vector<float>(48 * 48, 0.7f)).data};
+  observation.images.at("depth.front") = depth;
+  const auto chunk = answer(*arm, observation);
+  ASSERT_TRUE(chunk) << chunk.error().message();
+  EXPECT_EQ(static_cast<std::int64_t>(chunk->values.size()), arm->info().action_width());
+  for (const NdArray& wrong : {NdArray{"|u1", {48, 48, 3}, std::vector<std::byte>(48 * 48 * 3)}, NdArray{"<f4", {24, 96}, depth.data},
+                               NdArray{"<f4", {48, 48}, vector_of(std::vector<float>(48 * 48, -1.0f)).data}}) {
+    observation.images.at("depth.front") = wrong;
+    EXPECT_THAT(answer(*arm, observation).error().message(), HasSubstr("depth.front"));
+  }
+}
+
 TEST(AgentExportTest, SaysWhatActingTakes) {
   JobConfig job = job_of("Pendulum-v1", "sac");
   job.rollout.normalize_obs = true;

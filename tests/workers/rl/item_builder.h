@@ -52,7 +52,7 @@ class ItemBuilder {
       for (std::size_t r = 0; r < rows(); ++r) {
         view().state(t)[2 * r] = mark(t, r);
         view().state(t)[2 * r + 1] = -1;
-        for (std::size_t p = 0; p < layout_.images.size(); ++p) view().image(p, t)[3 * r] = static_cast<std::uint8_t>(mark(t, r));
+        for (std::size_t p = 0; p < layout_.images.size(); ++p) view().image(p, t)[picture_bytes(p) * r] = static_cast<std::uint8_t>(mark(t, r));
       }
     }
     for (std::int64_t t = 0; t < layout_.calls; ++t) {
@@ -84,7 +84,7 @@ class ItemBuilder {
       view().reward(t)[row * chunk() + later] = 0;
     }
     if (layout_.final_state.is_present()) view().final_state(t)[2 * row] = mark(t, row) + 0.5f;
-    for (std::size_t p = 0; p < layout_.final_images.size(); ++p) view().final_image(p, t)[3 * row] = 250;
+    for (std::size_t p = 0; p < layout_.final_images.size(); ++p) view().final_image(p, t)[picture_bytes(p) * row] = 250;
     return *this;
   }
   /// The environment of `row` failed in call t.
@@ -113,6 +113,11 @@ class ItemBuilder {
  private:
   std::size_t rows() const { return static_cast<std::size_t>(layout_.rows); }
   std::size_t chunk() const { return static_cast<std::size_t>(layout_.chunk); }
+  /// Of one row.
+  std::size_t picture_bytes(std::size_t index) const {
+    const RecordField& field = layout_.images[index];
+    return static_cast<std::size_t>(field.bytes / (field.shape[0] * field.shape[1]));
+  }
 
   const EnvSpec spec_;
   const ScriptedNet net_;

@@ -178,6 +178,22 @@ TEST_F(ReplayBufferTest, PicturesStayBytesAndEndInTheirFinalOne) {
   EXPECT_EQ(next[rows.at(10)].flatten()[0].item<int>(), 250);
 }
 
+TEST_F(ReplayBufferTest, DepthStaysF32) {
+  spec = line_spec();
+  spec.observation.push_back({.name = "depth", .shape = {1, 1}});
+  ReplayBuffer replay = buffer();
+  replay.add(item(0).end(1, 0, true).bytes());
+  const Batch batch = replay.draw(200, 1, 0);
+  const auto rows = rows_by_state(batch);
+  const at::Tensor now = batch.at("obs.depth"), next = batch.at("next.depth");
+  EXPECT_EQ(now.scalar_type(), at::kFloat);
+  EXPECT_THAT(next.sizes().vec(), ::testing::ElementsAre(200, 1, 1, 1));
+  // the item's marks are the lowest bytes of the numbers
+  EXPECT_EQ(now.view(at::kInt).flatten()[rows.at(11)].item<int>(), 11);
+  EXPECT_EQ(next.view(at::kInt).flatten()[rows.at(11)].item<int>(), 21);
+  EXPECT_EQ(next.view(at::kInt).flatten()[rows.at(10)].item<int>(), 250);
+}
+
 TEST_F(ReplayBufferTest, BytesFollowWhatIsResident) {
   ReplayBuffer replay = buffer(12);
   replay.add(item(0).bytes());

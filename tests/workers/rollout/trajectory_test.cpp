@@ -58,10 +58,25 @@ TEST(PolicyShapeOfTest, VectorsBecomeTheStateInOrderAndPicturesStayPictures) {
 
 TEST(PolicyShapeOfTest, AFieldThatNoPolicyTakesIsNamed) {
   EnvSpec spec = camera_spec();
-  spec.observation.push_back({.name = "depth.front", .shape = {4, 5}});
+  spec.observation.push_back({.name = "seg.front", .shape = {4, 5}, .dtype = EnvDType::u8});
   const auto shape = policy_shape_of(spec, small_job().env);
   ASSERT_FALSE(shape);
-  EXPECT_THAT(shape.error().message(), ::testing::HasSubstr("depth.front"));
+  EXPECT_THAT(shape.error().message(), ::testing::HasSubstr("seg.front"));
+}
+
+TEST(PolicyShapeOfTest, DepthIsAPictureOfOneChannelInF32) {
+  EnvSpec spec = camera_spec();
+  spec.observation.push_back({.name = "depth.front", .shape = {4, 5}});
+  const auto shape = policy_shape_of(spec, small_job().env);
+  ASSERT_TRUE(shape) << shape.error().message();
+  ASSERT_EQ(shape->images.size(), 2u);
+  EXPECT_TRUE(shape->images[1].is_depth);
+  EXPECT_EQ(shape->images[1].channels, 1);
+  EXPECT_EQ(shape->images[1].bytes(), 80);
+  EXPECT_EQ(observation_parts(spec).pictures.at(1).bytes, 80);
+  const RecordField field = make_trajectory_layout(small_job(), spec, ScriptedNet({.actions = 4, .choices = 0})).images.at(1);
+  EXPECT_EQ(field.type, RecordType::f32);
+  EXPECT_THAT(field.shape, ElementsAre(5, 3, 4, 5, 1));
 }
 
 TEST(TrajectoryLayoutTest, FieldsFollowEachOtherAtMultiplesOf64) {
