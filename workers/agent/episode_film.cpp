@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string_view>
+#include <system_error>
 
 #include "base/durable_file.h"
 #include "workers/data/video/video_encoder.h"
@@ -15,6 +17,8 @@
 namespace troupe {
 
 namespace {
+
+constexpr std::string_view kFilmBegin = "seed_", kFilmEnd = ".mp4";
 
 /// One environment that plays recorded actions, and what it writes into.
 class Replay {
@@ -74,6 +78,23 @@ Result<void> film(const EnvFactory& envs, const EvaluationEpisode& record, const
                                                       record.seed, record.total_return, replay.total_return())};
 }
 
+/// Removes what film_name named; all else in the folder stays.
+Result<void> remove_films(const std::string& folder) {
+  std::error_code code;
+  std::vector<std::filesystem::path> films;
+  for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(kFilmBegin) && name.ends_with(kFilmEnd)) films.push_back(entry->path());
+  }
+  if (code == std::errc::no_such_file_or_directory) return {};
+  for (const auto& film : films) {
+    if (code) break;
+    std::filesystem::remove(film, code);
+  }
+  if (code) return file_error(folder, "films of an earlier evaluation cannot be removed", code.value());
+  return {};
+}
+
 }  // namespace
 
 Result<void> film_episode(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path, const FilmOptions& options) {
@@ -85,11 +106,12 @@ Result<void> film_episode(const EnvFactory& envs, const EvaluationEpisode& recor
   return {};
 }
 
-std::string film_name(const EvaluationEpisode& record) { return fmt::format("seed_{}.mp4", record.seed); }
+std::string film_name(const EvaluationEpisode& record) { return fmt::format("{}{}{}", kFilmBegin, record.seed, kFilmEnd); }
 
 Result<std::vector<std::string>> film_episodes(const EnvFactory& envs, const std::vector<EvaluationEpisode>& records, const std::string& folder) {
   std::vector<std::string> names;
   if (envs.spec().cameras.empty()) return names;
+  TROUPE_TRY(remove_films(folder));
   for (const EvaluationEpisode& record : records) {
     if (record.actions.empty()) continue;
     if (names.empty()) {

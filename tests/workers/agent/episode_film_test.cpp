@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "tests/support/lottery_env.h"
 #include "tests/support/scratch_folder.h"
@@ -50,6 +51,16 @@ TEST_F(EpisodeFilmTest, AFailureOfTheArmIsFilmedStepByStep) {
     EXPECT_EQ(info->height, 256);
     EXPECT_NEAR(info->fps, envs_->spec().control_hz, 1e-6);
   }
+}
+
+TEST_F(EpisodeFilmTest, FilmsOfAnEarlierEvaluationGo) {
+  std::filesystem::create_directories(folder_ / "videos");
+  for (const char* name : {"seed_7.mp4", "notes.txt"}) std::ofstream(folder_ / "videos/" + std::string(name)) << "old";
+  play("arm7/reach-v1");
+  const auto names = film_episodes(*envs_, {}, folder_ / "videos");
+  ASSERT_TRUE(names) << names.error().message();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "videos/seed_7.mp4"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "videos/notes.txt"));
 }
 
 TEST_F(EpisodeFilmTest, WithoutACameraNothingIsWritten) {
