@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
 
 #include "env/registry.h"
@@ -52,9 +51,9 @@ void describe_rl_run(RunSummary& summary, const RunStatistics& statistics, const
   summary.sample_noun = "environment steps";
   summary.rate_noun = "env steps";
   summary.measure = "return";
-  summary.loss_first = summary.loss_last = summary.loss_best = std::numeric_limits<double>::quiet_NaN();   // no episode has ended
   const auto& returns = statistics.curve("env/return");
-  if (!returns.empty()) {
+  summary.is_measured = !returns.empty();
+  if (summary.is_measured) {
     const auto best = std::max_element(returns.begin(), returns.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
     summary.loss_first = returns.front().value;
     summary.loss_last = returns.back().value;

@@ -117,8 +117,9 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
     out += layout_text({fmt::format("  {:<10}", name)}, fields, style, gap);
   };
   row(s.measure.c_str(),
-      {{fmt::format("{} -> {} (best {} @ {})", loss_text(s.loss_first), loss_text(s.loss_last), loss_text(s.loss_best),
-                    count_text(s.loss_best_step))},
+      {{!s.is_measured ? "n/a"
+                       : fmt::format("{} -> {} (best {} @ {})", loss_text(s.loss_first), loss_text(s.loss_last), loss_text(s.loss_best),
+                                     count_text(s.loss_best_step))},
        {fmt::format("nan/inf {}", s.not_finite), s.not_finite > 0 ? text_color::kYellow : nullptr},
        {fmt::format("void batches {}", s.void_batches), s.void_batches > 0 ? text_color::kYellow : nullptr},
        {fmt::format("restarts {}", s.restarts)}},

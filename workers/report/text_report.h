@@ -42,6 +42,7 @@ struct RunSummary {
   std::int64_t steps = 0, samples = 0;
   std::string sample_noun = "samples", rate_noun = "smp";  ///< "environment steps", "steps" in reinforcement learning
   std::string measure = "loss";                            ///< what the loss_ fields hold: "loss", or "return"
+  bool is_measured = true;                                 ///< false: the loss_ fields hold nothing, as no episode has ended
   double seconds = 0;
   int exit_code = 0;
   double loss_first = 0, loss_last = 0;  ///< means of the first and last ten steps

@@ -86,6 +86,13 @@ TEST(TextReportTest, AFailedRunSaysSoAndAdmitsThatNothingWasSaved) {
   EXPECT_EQ(run_report(s).rfind("RUN STOPPED", 0), 0u);
 }
 
+TEST(TextReportTest, ARunWithoutAnEndedEpisodeHasNoReturn) {
+  RunSummary s = finished_run();
+  s.measure = "return";
+  s.is_measured = false;
+  EXPECT_NE(run_report(s).find("\n  return    n/a      nan/inf 0"), std::string::npos) << run_report(s);
+}
+
 TEST(TextReportTest, ProgressIsTwoLinesUnderEachOther) {
   EXPECT_EQ(progress_text(running()),
             "[dz5b-droid] step  420/2000 21.0%  loss 0.3712 (dyn 0.0631 act 0.3081)  gn 0.42  lr 1.0e-05\n"
