@@ -18,6 +18,7 @@
 #include "model/io/tensor_source.h"
 #include "model/wan/weights/inspect_weights.h"
 #include "model/wan/weights/model_summary.h"
+#include "workers/agent/agent.h"
 
 namespace troupe {
 namespace {
@@ -129,6 +130,31 @@ int print_model(const ModelConfig& config, bool markdown) {
   return kOk;
 }
 
+int complain(const Error& error, int code) {
+  fmt::print(stderr, "error: {}\n", error.message());
+  return code;
+}
+
+/// The networks of a job that trains a policy for env.id, unit by unit.
+int print_policy(const JobConfig& job, bool markdown) {
+  const auto agent = make_agent(job);
+  if (!agent) return complain(agent.error(), kUsage);
+  if (markdown) say("| unit | parameters |\n|---|---|\n");
+  std::int64_t total = 0;
+  std::vector<ParamSpec> all;
+  for (const UnitSpec& unit : agent->policy->units()) {
+    if (unit.params.empty()) continue;
+    const std::int64_t count = count_elements(unit.params);
+    print_row(unit.average_of.empty() ? unit.name : fmt::format("{}, moving average of {}", unit.name, unit.average_of), count, markdown);
+    total += count;
+    all.insert(all.end(), unit.params.begin(), unit.params.end());
+  }
+  print_row("total", total, markdown);
+  say("{}: {} tensors\n", fingerprint_of(agent->spec()), all.size());
+  print_keys(all);
+  return kOk;
+}
+
 /// The checkpoints that a path holds: itself, or its folders named for components.
 std::vector<std::pair<std::string, std::optional<Component>>> checkpoints_at(const std::string& path) {
   std::vector<std::pair<std::string, std::optional<Component>>> out;
@@ -139,11 +165,6 @@ std::vector<std::pair<std::string, std::optional<Component>>> checkpoints_at(con
   }
   if (out.empty()) out.emplace_back(path, std::nullopt);
   return out;
-}
-
-int complain(const Error& error, int code) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return code;
 }
 
 int print_checkpoint(const std::string& path) {
@@ -194,6 +215,9 @@ int doctor_model(const std::string& model, bool markdown) {
     std::error_code error;
     if (fs::exists(model, error)) return print_checkpoint(model);
     return complain({Errc::not_found, model + " does not exist"}, kUsage);
+  }
+  if (const LoadOutcome loaded = load_job(model, {}); loaded.config && trains_agent(loaded.config->job)) {
+    return print_policy(loaded.config->job, markdown);
   }
   const auto config = named_model(model);
   if (!config) return complain(config.error(), kUsage);

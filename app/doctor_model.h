@@ -12,8 +12,8 @@ namespace troupe {
 /// job file or an embedded recipe. Errors: invalid_argument with the load's messages.
 Result<ModelConfig> named_model(const std::string& name);
 
-/// `troupe doctor --model`: for 5b, 14b or a job its parameter counts (dreamzero-model.md 1.6) and the names and shapes
-/// of its tensors; for a checkpoint (file or folder, also one with a folder per component) what its headers hold and
+/// `troupe doctor --model`: for 5b, 14b or a job its parameter counts (dreamzero-model.md 1.6; of a policy for env.id those of its
+/// units) and the names and shapes of its tensors; for a checkpoint (file or folder, also one with a folder per component) what its headers hold and
 /// how that differs from what its shapes say the model is, and from its config.json where there is one. Allocates no
 /// weights. Returns an ExitCode: kOk, kUsage when `model` names nothing, kUnhealthy when a checkpoint does not fit.
 int doctor_model(const std::string& model, bool markdown);

@@ -151,6 +151,15 @@ TEST_F(WeightsCommandTest, DoctorCountsTheParametersOfThe14b) {
     EXPECT_THAT(end.out, HasSubstr(row));
   }
 }
+TEST_F(WeightsCommandTest, DoctorCountsThePolicyOfAJobThatTrainsOne) {
+  const auto end = doctor("quickstart:rl");
+  ASSERT_EQ(end.exit_code, kOk) << end.text();
+  EXPECT_EQ(count_of(end, "actor"), "4,610") << "4 numbers to 64, 64 and a choice of 2";
+  EXPECT_EQ(count_of(end, "critic"), "4,545");
+  EXPECT_EQ(count_of(end, "total"), "9,155");
+  EXPECT_THAT(end.out, HasSubstr("CartPole-v1"));
+}
+
 TEST_F(WeightsCommandTest, DoctorComparesADreamZeroFolderWithItsConfig) {
   store("ckpt/model.safetensors", full_);
   auto config = gear_config();
