@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "base/hash.h"
+#include "workers/data/lerobot/file_checks.h"
 #include "workers/data/lerobot/lerobot_dataset.h"
 #include "workers/data/lerobot/parquet_table.h"
 #include "workers/data/sampling/mixture_weights.h"
@@ -33,6 +37,23 @@ Result<void> check_column(const LerobotDataset& dataset, const char* column, std
                                                    dataset.root(), column, stored, whose, width)};
 }
 
+/// What `troupe record` noted beside its dataset; another program's has no such file. Observations may hold the share of an episode
+/// that is left, which another limit would make mean something else.
+Result<void> check_time_limit(const LerobotDataset& dataset, std::int64_t max_steps) {
+  const std::string path = dataset.root() + "/meta/recording.json";
+  std::error_code failed;
+  if (max_steps <= 0 || !std::filesystem::exists(path, failed)) return {};
+  TROUPE_ASSIGN(const std::string text, read_text_file(path));
+  const auto recording = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!recording.is_object() || !recording.contains("max_episode_steps") || !recording["max_episode_steps"].is_number_integer()) {
+    return Error{Errc::data_loss, fmt::format("{}: wanted an object with max_episode_steps, a number; record the demonstrations anew", path)};
+  }
+  const auto recorded = recording["max_episode_steps"].get<std::int64_t>();
+  if (recorded == max_steps) return {};
+  return Error{Errc::invalid_argument, fmt::format("recorded in episodes of at most {} steps where env.id has {}: set env.max_episode_steps: {}, or record the "
+                                                   "demonstrations with max_episode_steps={}", recorded, max_steps, recorded, max_steps)};
+}
+
 bool contains(const std::vector<std::int64_t>& list, std::int64_t value) { return std::find(list.begin(), list.end(), value) != list.end(); }
 
 void append_floats(const VectorColumn& column, std::vector<float>& out) {
@@ -56,7 +77,7 @@ SampleLayout demonstration_layout(const PolicyShape& shape) {
 }
 
 Demonstrations::Demonstrations(const PolicyShape& shape)
-    : state_dim_(shape.state_dim), action_dim_(shape.action_dim), chunk_(shape.chunk), layout_(demonstration_layout(shape)) {}
+    : state_dim_(shape.state_dim), action_dim_(shape.action_dim), chunk_(shape.chunk), max_steps_(shape.max_episode_steps), layout_(demonstration_layout(shape)) {}
 
 Result<std::shared_ptr<const Demonstrations>> Demonstrations::open(const DataConfig& data, const PolicyShape& shape) {
   std::shared_ptr<Demonstrations> all(new Demonstrations(shape));
@@ -72,6 +93,7 @@ Result<void> Demonstrations::add(const DataConfig& data, std::size_t set) {
   TROUPE_ASSIGN(const LerobotDataset dataset, LerobotDataset::open(entry.path));
   TROUPE_TRY(check_column(dataset, kState, state_dim_, "the observation of env.id"));
   TROUPE_TRY(check_column(dataset, kAction, action_dim_, "the action of env.id"));
+  TROUPE_TRY(check_time_limit(dataset, max_steps_));
   const std::vector<std::int64_t>& held_out = entry.eval_episodes.empty() ? data.eval_episodes : entry.eval_episodes;
   for (const auto& [key, list] : {std::pair{"episodes", &entry.episodes}, std::pair{"eval_episodes", &held_out}}) {
     for (const std::int64_t index : *list) {

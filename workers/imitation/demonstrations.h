@@ -30,7 +30,7 @@ SampleLayout demonstration_layout(const PolicyShape& shape);
 class Demonstrations {
  public:
   /// Errors: those of LerobotDataset::open and read_parquet; invalid_argument (a column that is missing or of another width than the
-  /// policy's, an episode that is named and does not exist); failed_precondition (no episode left to train on). Each names the
+  /// policy's, an episode that is named and does not exist, a recording of ours with another time limit than the policy's episodes); failed_precondition (no episode left to train on). Each names the
   /// dataset and what to change.
   static Result<std::shared_ptr<const Demonstrations>> open(const DataConfig& data, const PolicyShape& shape);
 
@@ -65,7 +65,7 @@ class Demonstrations {
   Result<void> finish(const DataConfig& data);
   void write(const Source& source, const Anchor& anchor, std::int64_t position, std::span<std::byte> slot) const;
 
-  const std::int64_t state_dim_, action_dim_, chunk_;
+  const std::int64_t state_dim_, action_dim_, chunk_, max_steps_;
   const SampleLayout layout_;
   std::vector<Source> sources_;
   MixtureOrder order_;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -166,6 +168,20 @@ TEST_F(DemonstrationsTest, WhatDoesNotFitIsNamed) {
   DataConfig missing = data();
   missing.sets[0].path = *folder_ / "none";
   EXPECT_THAT(refusal(missing), HasSubstr("none"));
+}
+
+TEST_F(DemonstrationsTest, ARecordingWithAnotherTimeLimitIsRefused) {
+  PolicyShape timed = shape();
+  timed.max_episode_steps = 50;
+  EXPECT_EQ(refusal(data(), timed), "no error") << "another program's dataset says nothing of limits";
+  const std::string note = *folder_ / "1/meta/recording.json";
+  std::ofstream(note) << R"({"env": "arm7/reach-v1", "max_episode_steps": 50})";
+  EXPECT_EQ(refusal(data(), timed), "no error");
+  timed.max_episode_steps = 100;
+  EXPECT_THAT(refusal(data(), timed), testing::AllOf(HasSubstr("at most 50 steps"), HasSubstr("env.max_episode_steps: 50"), HasSubstr("max_episode_steps=100")));
+  std::ofstream(note) << "{";
+  EXPECT_THAT(refusal(data(), timed), HasSubstr("recording.json"));
+  std::filesystem::remove(note);
 }
 
 TEST_F(DemonstrationsTest, PositionsOutsideAreRefused) {
