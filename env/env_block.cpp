@@ -59,13 +59,13 @@ class ExecutedBlock final : public EnvBlock {
     executor_.run(layout_.rows, [this](std::int64_t i) { rows_[static_cast<std::size_t>(i)].reset(episode_, out_); }, [this] { finish(); });
   }
 
-  void step(std::span<const float> actions, BlockView out, std::function<void()> done) override {
+  void step(std::span<const float> actions, BlockView out, std::function<void()> done, Executor::Caller caller) override {
     TROUPE_CHECK(actions.size() == actions_.size(), fmt::format("a step takes {} numbers, not {}", actions_.size(), actions.size()));
     begin(out, std::move(done));
     std::memcpy(actions_.data(), actions.data(), actions.size_bytes());
     executor_.run(
         layout_.rows, [this](std::int64_t i) { rows_[static_cast<std::size_t>(i)].step(actions_.data() + i * row_actions_, out_); },
-        [this] { finish(); });
+        [this] { finish(); }, caller);
   }
 
   Counters counters() const override {

@@ -56,8 +56,10 @@ class EnvBlock {
   /// and may begin the next step.
   virtual void reset(std::int64_t episode, BlockView out, std::function<void()> done) = 0;
   /// One policy step of every row. `actions` is [rows, K, A], copied; its size is the caller's to check. As reset()
-  /// otherwise. A row stops at the action that ends its episode. Actions are clipped to the space's bounds.
-  virtual void step(std::span<const float> actions, BlockView out, std::function<void()> done) = 0;
+  /// otherwise. A row stops at the action that ends its episode. Actions are clipped to the space's bounds. A caller that `helps`
+  /// calls Executor::help() next.
+  virtual void step(std::span<const float> actions, BlockView out, std::function<void()> done,
+                    Executor::Caller caller = Executor::Caller::leaves) = 0;
 
   struct Counters {
     std::int64_t env_steps = 0, resets = 0, lost = 0;

@@ -20,6 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr std::size_t kPage = 4096, kHugePage = 2 << 20;
 
 struct FreeMemory {
@@ -134,6 +135,14 @@ struct EnvPool::State {
     group.sequence = sent++;
     return &group;
   }
+  /// Waits about as long as a row takes for the last rows of a group that other threads hold; sleeping and being woken takes longer.
+  void spin_for(std::int64_t group) {
+    const auto end = Clock::now() + kSpin;
+    do {
+      const std::lock_guard lock(mutex);
+      if (std::find(finished.begin(), finished.end(), group) != finished.end()) return;
+    } while (Clock::now() < end);
+  }
   void finish(std::int64_t group) {
     const std::lock_guard lock(mutex);
     finished.push_back(group);
@@ -181,6 +190,10 @@ Result<void> EnvPool::reset(std::int64_t index, std::int64_t episode) {
 }
 
 Result<void> EnvPool::send(std::int64_t index, std::span<const float> actions, std::int64_t policy_version) {
+  return send(index, actions, policy_version, Executor::Caller::leaves);
+}
+
+Result<void> EnvPool::send(std::int64_t index, std::span<const float> actions, std::int64_t policy_version, Executor::Caller caller) {
   if (!state_->has(index)) return state_->no_group(index);
   if (!state_->groups[static_cast<std::size_t>(index)].was_reset) {
     return Error{Errc::failed_precondition, fmt::format("group {} was never reset", index)};
@@ -191,7 +204,7 @@ Result<void> EnvPool::send(std::int64_t index, std::span<const float> actions, s
                                                      actions.size(), spec().id, wanted, rows(), layout().chunk, spec().action.size)};
   }
   TROUPE_ASSIGN(State::Group* group, state_->begin(index, policy_version));
-  group->block->step(actions, group->view, [state = state_.get(), index] { state->finish(index); });
+  group->block->step(actions, group->view, [state = state_.get(), index] { state->finish(index); }, caller);
   return {};
 }
 
@@ -235,7 +248,9 @@ Result<EnvPool::Block> EnvPool::recv(std::int64_t wanted, std::chrono::nanosecon
 
 Result<EnvPool::Block> EnvPool::step(std::int64_t group, std::span<const float> actions, std::int64_t policy_version,
                                      std::chrono::nanoseconds timeout) {
-  TROUPE_TRY(send(group, actions, policy_version));
+  TROUPE_TRY(send(group, actions, policy_version, Executor::Caller::helps));
+  state_->executor->help();
+  state_->spin_for(group);
   return recv(group, timeout);
 }
 

@@ -88,7 +88,9 @@ class EnvPool {
   /// The next finished block of a group, or of the group that finished first. Errors: deadline_exceeded,
   /// failed_precondition (nothing was sent), invalid_argument (no such group).
   Result<Block> recv(std::int64_t group = any_group, std::chrono::nanoseconds timeout = std::chrono::seconds(60));
-  /// send() and recv(). Errors: those of both.
+  /// send() and recv(), while the calling thread steps environments too, as one of `threads`: nobody needs to be woken. So `timeout`
+  /// bounds the wait for rows that other threads hold, not the caller's own; who steps environments that may hang uses send() and
+  /// recv(). Errors: those of both.
   Result<Block> step(std::int64_t group, std::span<const float> actions, std::int64_t policy_version = 0,
                      std::chrono::nanoseconds timeout = std::chrono::seconds(60));
 
@@ -101,6 +103,7 @@ class EnvPool {
  private:
   struct State;
   explicit EnvPool(std::unique_ptr<State> state);
+  Result<void> send(std::int64_t group, std::span<const float> actions, std::int64_t policy_version, Executor::Caller caller);
   std::unique_ptr<State> state_;
 };
 

@@ -96,16 +96,21 @@ class ThreadExecutor final : public Executor {
   std::int64_t threads() const override { return options_.threads; }
   double idle_seconds() const override { return 1e-9 * static_cast<double>(idle_ns_.load(std::memory_order_relaxed)); }
 
-  void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done) override {
+  void help() override {
+    while (const auto rows = claim()) execute(*rows);
+  }
+
+  void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done, Caller caller) override {
     TROUPE_CHECK(rows >= 1 && rows < kNoRow, "a batch has rows, fewer than 2^32 - 1");
-    std::size_t wake = 0;
+    const std::int64_t helping = caller == Caller::helps ? 1 : 0;
+    std::int64_t wake = 0;
     {
       const std::lock_guard lock(mutex_);
       ++under_way_;
       Batch batch{rows, std::move(row), std::move(done)};
       if (free_slots_ == 0) waiting_.push_back(std::move(batch));
       else publish(std::move(batch));
-      wake = std::min(static_cast<std::size_t>(rows), static_cast<std::size_t>(sleepers_));
+      wake = std::min({rows - helping, sleepers_, options_.threads - helping});
     }
     for (; wake > 0; --wake) woken_.notify_one();
   }

@@ -16,6 +16,10 @@ class Executor {
     bool pin = false;           ///< one thread per allowed CPU
     std::int64_t claim = 0;     ///< rows taken at a time; 0: rows / (8 threads) in [1, 16], the last quarter one by one
   };
+  /// What the thread that calls run() does next: `helps`, it calls help() at once, and stands for one of the threads, which
+  /// sleeps on. Where a batch is short, waking a thread and being woken by it costs as much as the batch.
+  enum class Caller : std::uint8_t { leaves, helps };
+
   /// Starts the threads; signals never go to them.
   static std::unique_ptr<Executor> make(Options options);
   /// Waits for batches under way, so a row that never returns is never left behind: whoever runs foreign environments
@@ -27,7 +31,9 @@ class Executor {
   virtual double idle_seconds() const = 0;
   /// Thread-safe; returns at once. `row(i)` is called once for each i in [0, rows), from any thread; what the caller wrote
   /// before run() it sees, and `done` sees what every row wrote. `row` and `done` must not throw. `done` may call run().
-  virtual void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done) = 0;
+  virtual void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done, Caller caller = Caller::leaves) = 0;
+  /// Takes rows of batches under way, oldest first, until none is left to take; some may still be in the hands of others. Thread-safe.
+  virtual void help() = 0;
 };
 
 }  // namespace troupe

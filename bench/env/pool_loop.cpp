@@ -30,6 +30,10 @@ StepRate run_pool(const SimCase& c, std::shared_ptr<const EnvFactory> factory, c
     must(pool->send(g, all.subspan(static_cast<std::size_t>(g) * width, width)));
   };
   const StepClock clock;
+  if (c.groups == 1) {
+    for (std::int64_t step = 0; step < c.steps; ++step) must(pool->step(0, actions.at(step)));
+    return clock.rate(c.num_envs * c.steps);
+  }
   for (std::int64_t g = 0; g < c.groups; ++g) send(g);
   for (std::int64_t received = 0; received < c.groups * c.steps; ++received) {
     const auto block = must(pool->recv());

@@ -1,7 +1,7 @@
 // Environment steps per CPU-second and per second: our pool against the least that a simulator can do, a bare loop of mj_step
 // with clip, reset and mj_rnePostConstraint. Expect the pool to reach 0.92 of the bare loop per CPU-second or more, because
-// MuJoCo is nearly all of both; at few environments per thread the hand-over (about 20 us a step) takes a share of
-// HalfCheetah's 20 us steps. Rounds alternate: bare, pool, bare, pool.
+// MuJoCo is nearly all of both; the caller steps too (EnvPool::step), with several groups it hands blocks over and waits, which
+// takes about 20 us a block. Rounds alternate: bare, pool, bare, pool.
 //     bench_env_sim [--env HalfCheetah-v5 Ant-v5 Humanoid-v5] [--num-envs 4 8 64] [--threads 2] [--groups 1] [--rounds 5]
 //                   [--steps N] [--out RESULT.md] [--short]
 //     bench_env_sim --pool ...    one run of the pool alone: prints "steps cpu_seconds wall_seconds" (bench/peers/envpool_bench.sh)

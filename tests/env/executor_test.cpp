@@ -96,6 +96,18 @@ TEST_P(ExecutorTest, AFixedClaimRunsEveryRowToo) {
   EXPECT_EQ(rows, 50);
 }
 
+TEST_P(ExecutorTest, ACallerThatHelpsTakesItsShareOfTheRows) {
+  const auto executor = Executor::make({.threads = GetParam()});
+  std::vector<int> count(9);
+  for (int batch = 0; batch < 500; ++batch) {
+    std::latch done(1);
+    executor->run(9, [&count](std::int64_t i) { ++count[static_cast<std::size_t>(i)]; }, [&done] { done.count_down(); }, Executor::Caller::helps);
+    executor->help();
+    done.wait();
+  }
+  for (const int c : count) EXPECT_EQ(c, 500);
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, ExecutorTest, ::testing::Values(1, 2, 4));
 
 TEST(ExecutorThreadsTest, ABatchOvertakesOneThatIsStuck) {
