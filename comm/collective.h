@@ -80,7 +80,8 @@ struct GlooOptions {
   std::string host = "127.0.0.1";       ///< address this rank binds
   std::chrono::milliseconds timeout{60'000};  ///< of connecting and of every operation
 };
-/// Blocks until all ranks have joined. Errors: deadline_exceeded, aborted, unavailable.
+/// Blocks until all ranks have joined. Where SIGPIPE still has its default, which a write to a lost peer would end the process by, it is
+/// ignored from here on. Errors: deadline_exceeded, aborted, unavailable.
 Result<std::unique_ptr<Collective>> join_gloo_group(const GlooOptions& options);
 
 }  // namespace troupe

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <condition_variable>
+#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -72,6 +73,12 @@ class GlooPending final : public PendingCollective {
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<OpState> state_;
 };
+
+/// Gloo writes to peers that may be gone, on its own threads and on the caller's.
+void ignore_broken_pipes() {
+  struct sigaction now {};
+  if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) signal(SIGPIPE, SIG_IGN);
+}
 
 at::Tensor bytes_of(const Buffer& buffer) {
   return at::from_blob(buffer.data, {buffer.count * static_cast<std::int64_t>(size_of(buffer.dtype))}, at::kByte);
@@ -214,6 +221,7 @@ Result<std::unique_ptr<Collective>> join_gloo_group(const GlooOptions& options) 
   if (options.world < 1 || options.rank < 0 || options.rank >= options.world) {
     return Error{Errc::invalid_argument, fmt::format("rank {} of {} ranks", options.rank, options.world)};
   }
+  ignore_broken_pipes();
   const auto who =
       fmt::format("joining the gloo group {} as rank {} of {}", options.store_path, options.rank, options.world);
   try {

@@ -48,6 +48,13 @@ TEST(GlooCollectiveTest, JoiningWithoutThePeersEndsAtItsDeadline) {
   EXPECT_EQ(joined.error().code(), Errc::deadline_exceeded) << joined.error().to_string();
 }
 
+TEST(GlooCollectiveTest, AWriteToALostPeerDoesNotEndTheProcess) {
+  signal(SIGPIPE, SIG_DFL);
+  const auto alone = join(fresh_store(), 0, 1, 20s);
+  ASSERT_TRUE(alone);
+  raise(SIGPIPE);
+}
+
 TEST(GlooCollectiveTest, ARankOutsideTheGroupIsRefused) {
   const auto joined = join_gloo_group({.store_path = fresh_store(), .rank = 2, .world = 2});
   ASSERT_FALSE(joined);
