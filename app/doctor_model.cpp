@@ -192,9 +192,8 @@ bool is_checkpoint(const std::string& path) {
          is_pickle_path(path);
 }
 
-}  // namespace
-
-Result<ModelConfig> named_model(const std::string& name) {
+/// The job that a name stands for, as named_model() says of its model.
+Result<JobConfig> named_job(const std::string& name) {
   const bool wan22 = name == "5b", wan21 = name == "14b";
   const LoadOutcome loaded = load_job(wan22   ? "presets/dreamzero_wan22_5b.yaml"
                                       : wan21 ? "presets/dreamzero_wan21_14b.yaml"
@@ -204,10 +203,17 @@ Result<ModelConfig> named_model(const std::string& name) {
     return Error{Errc::invalid_argument, fmt::format("'{}' is neither 5b, 14b, a job nor a checkpoint: {}", name,
                                                      fmt::join(loaded.errors, "\n"))};
   }
-  const ModelConfig& model = loaded.config->job.model;
+  JobConfig job = loaded.config->job;
   // the presets may plan with the cosine codec; their checkpoints have Wan's VAE
-  if (wan22 || wan21) return with_wan_codec(model, wan22 ? "wan22" : "wan21");
-  return model;
+  if (wan22 || wan21) job.model = with_wan_codec(job.model, wan22 ? "wan22" : "wan21");
+  return job;
+}
+
+}  // namespace
+
+Result<ModelConfig> named_model(const std::string& name) {
+  TROUPE_ASSIGN(JobConfig job, named_job(name));
+  return std::move(job.model);
 }
 
 int doctor_model(const std::string& model, bool markdown) {
@@ -216,12 +222,9 @@ int doctor_model(const std::string& model, bool markdown) {
     if (fs::exists(model, error)) return print_checkpoint(model);
     return complain({Errc::not_found, model + " does not exist"}, kUsage);
   }
-  if (const LoadOutcome loaded = load_job(model, {}); loaded.config && trains_agent(loaded.config->job)) {
-    return print_policy(loaded.config->job, markdown);
-  }
-  const auto config = named_model(model);
-  if (!config) return complain(config.error(), kUsage);
-  return print_model(*config, markdown);
+  const auto job = named_job(model);
+  if (!job) return complain(job.error(), kUsage);
+  return trains_agent(*job) ? print_policy(*job, markdown) : print_model(job->model, markdown);
 }
 
 }  // namespace troupe

@@ -13,9 +13,9 @@ namespace troupe {
 Result<ModelConfig> named_model(const std::string& name);
 
 /// `troupe doctor --model`: for 5b, 14b or a job its parameter counts (dreamzero-model.md 1.6; of a policy for env.id those of its
-/// units) and the names and shapes of its tensors; for a checkpoint (file or folder, also one with a folder per component) what its headers hold and
-/// how that differs from what its shapes say the model is, and from its config.json where there is one. Allocates no
-/// weights. Returns an ExitCode: kOk, kUsage when `model` names nothing, kUnhealthy when a checkpoint does not fit.
+/// units) and the names and shapes of its tensors; for a checkpoint (file or folder, also one with a folder per component) what its
+/// headers hold and how that differs from what its shapes say the model is, and from its config.json where there is one.
+/// Allocates no weights. Returns an ExitCode: kOk, kUsage when `model` names nothing, kUnhealthy when a checkpoint does not fit.
 int doctor_model(const std::string& model, bool markdown);
 
 }  // namespace troupe
