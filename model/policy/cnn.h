@@ -1,7 +1,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <string>
@@ -12,9 +11,6 @@
 #include "model/shard/network.h"
 
 namespace troupe {
-
-/// Of a picture's tensor.
-constexpr at::ScalarType dtype_of(const PolicyShape::Image& image) { return image.is_depth ? at::kFloat : at::kByte; }
 
 /// Convolutions over one picture, as in Mnih et al. 2015 ("Human-level control through deep reinforcement learning"): 8x8 by 4, 4x4 by 2,
 /// 3x3 by 1, each followed by relu, then flattened; the linear layer after them is the Mlp's that reads the features. Immutable.

@@ -25,7 +25,8 @@ Result<void> film_episode(const EnvFactory& envs, const EvaluationEpisode& recor
 std::string film_name(const EvaluationEpisode& record);
 
 /// Films every record that has actions into folder/film_name and returns the names of the files, in order of the records. Films that
-/// lie there already are removed first, so that all are of one evaluation; makes the folder when there is something to film. An environment without cameras: nothing. Errors: those of film_episode.
+/// lie there already are removed first, so that all are of one evaluation. Makes the folder when there is something to film. An
+/// environment without cameras: nothing. Errors: those of film_episode.
 Result<std::vector<std::string>> film_episodes(const EnvFactory& envs, const std::vector<EvaluationEpisode>& records, const std::string& folder);
 
 }  // namespace troupe

@@ -11,8 +11,8 @@
 
 #include "env/episode_seed.h"
 #include "env/executor.h"
-#include "model/policy/cnn.h"
 #include "model/policy/flow_step.h"
+#include "model/policy/picture_dtype.h"
 #include "model/policy/rl_keys.h"
 #include "workers/rollout/policy_shape_of.h"
 
@@ -164,7 +164,7 @@ class Match {
     }
     for (std::size_t i = 0; i < parts_.pictures.size(); ++i) {
       const PolicyShape::Image& image = agent_.shape.images[i];
-      at::Tensor pictures = at::empty({rows, image.height, image.width, image.channels}, dtype_of(image));
+      at::Tensor pictures = at::empty({rows, image.height, image.width, image.channels}, picture_dtype(image));
       for (std::int64_t row = 0; row < rows; ++row) {
         const auto& bytes = players_[static_cast<std::size_t>(row)].fields[parts_.pictures[i].field];
         std::copy_n(bytes.data(), parts_.pictures[i].bytes, static_cast<std::byte*>(pictures.mutable_data_ptr()) + row * parts_.pictures[i].bytes);

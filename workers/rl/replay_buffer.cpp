@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
-#include "model/policy/cnn.h"
+#include "model/policy/picture_dtype.h"
 #include "model/policy/rl_keys.h"
 
 namespace troupe {
@@ -28,7 +28,6 @@ struct ReplayBuffer::Slab {
 };
 
 namespace {
-
 
 template <class T>
 void append(std::vector<T>& out, std::span<const T> from) {
@@ -152,7 +151,7 @@ void ReplayBuffer::add_images(Batch& batch, std::span<const Cell> cells) const {
   for (std::size_t i = 0; i < shape_.images.size(); ++i) {
     const PolicyShape::Image& image = shape_.images[i];
     const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(cells.size()), image.height, image.width, image.channels};
-    at::Tensor present = at::empty(sizes, dtype_of(image)), next = at::empty(sizes, dtype_of(image));
+    at::Tensor present = at::empty(sizes, picture_dtype(image)), next = at::empty(sizes, picture_dtype(image));
     auto* to = static_cast<std::uint8_t*>(present.mutable_data_ptr());
     auto* to_next = static_cast<std::uint8_t*>(next.mutable_data_ptr());
     const std::int64_t bytes = image.bytes();

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "model/policy/cnn.h"
+#include "model/policy/picture_dtype.h"
 #include "model/policy/rl_keys.h"
 
 namespace troupe {
@@ -95,7 +95,7 @@ Batch PolicyCaller::observation(std::span<const Call> calls) const {
     const auto& field = layout_.images[i];
     batch[image_keys_[i]] =
         gather([i](const Call& call) { return call.item.image(i, call.call); }, std::span(field.shape).subspan(2),
-               dtype_of(shape_.images[i]));
+               picture_dtype(shape_.images[i]));
   }
   return batch;
 }
@@ -179,7 +179,7 @@ Result<void> PolicyCaller::final_values(const PolicyWeights& weights, const Call
     }
     for (std::size_t i = 0; i < image_keys_.size(); ++i) {
       const auto shape = with_rows(count, std::span(layout_.images[i].shape).subspan(2));
-      batch[image_keys_[i]] = at::from_blob(const_cast<std::uint8_t*>(finals.images[i].data()), shape, dtype_of(shape_.images[i]));
+      batch[image_keys_[i]] = at::from_blob(const_cast<std::uint8_t*>(finals.images[i].data()), shape, picture_dtype(shape_.images[i]));
     }
     const at::Tensor value = net_->value(weights.views, batch).to(at::kFloat).contiguous();
     const std::int64_t V = layout_.value_width;

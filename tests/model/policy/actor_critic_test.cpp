@@ -1,7 +1,6 @@
 #include "model/policy/actor_critic.h"
 
 #include "model/policy/cnn.h"
-
 #include "tests/model/policy/policy_fixture.h"
 
 namespace troupe {

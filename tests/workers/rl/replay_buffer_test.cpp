@@ -5,6 +5,8 @@
 
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "model/policy/rl_keys.h"
 #include "tests/workers/rl/item_builder.h"
@@ -164,34 +166,23 @@ TEST_F(ReplayBufferTest, ABufferThatSawMoreDrawsAsOneThatHoldsTheSame) {
   EXPECT_TRUE(old.draw(64, 1, 1).at(rl_keys::kState).equal(resumed.draw(64, 1, 1).at(rl_keys::kState)));
 }
 
-TEST_F(ReplayBufferTest, PicturesStayBytesAndEndInTheirFinalOne) {
+TEST_F(ReplayBufferTest, PicturesKeepTheirTypeAndEndInTheirFinalOne) {
   spec = line_spec(true);
-  ReplayBuffer replay = buffer();
-  replay.add(item(0).end(1, 0, true).bytes());
-  const Batch batch = replay.draw(200, 1, 0);
-  const auto rows = rows_by_state(batch);
-  const at::Tensor now = batch.at("obs.rgb"), next = batch.at("next.rgb");
-  EXPECT_EQ(now.scalar_type(), at::kByte);
-  EXPECT_THAT(next.sizes().vec(), ::testing::ElementsAre(200, 1, 1, 3));
-  EXPECT_EQ(now[rows.at(11)].flatten()[0].item<int>(), 11);
-  EXPECT_EQ(next[rows.at(11)].flatten()[0].item<int>(), 21);
-  EXPECT_EQ(next[rows.at(10)].flatten()[0].item<int>(), 250);
-}
-
-TEST_F(ReplayBufferTest, DepthStaysF32) {
-  spec = line_spec();
   spec.observation.push_back({.name = "depth", .shape = {1, 1}});
   ReplayBuffer replay = buffer();
   replay.add(item(0).end(1, 0, true).bytes());
   const Batch batch = replay.draw(200, 1, 0);
   const auto rows = rows_by_state(batch);
-  const at::Tensor now = batch.at("obs.depth"), next = batch.at("next.depth");
-  EXPECT_EQ(now.scalar_type(), at::kFloat);
-  EXPECT_THAT(next.sizes().vec(), ::testing::ElementsAre(200, 1, 1, 1));
-  // the item's marks are the lowest bytes of the numbers
-  EXPECT_EQ(now.view(at::kInt).flatten()[rows.at(11)].item<int>(), 11);
-  EXPECT_EQ(next.view(at::kInt).flatten()[rows.at(11)].item<int>(), 21);
-  EXPECT_EQ(next.view(at::kInt).flatten()[rows.at(10)].item<int>(), 250);
+  for (const auto& [name, type, channels] : {std::tuple{"rgb", at::kByte, 3}, std::tuple{"depth", at::kFloat, 1}}) {
+    const at::Tensor now = batch.at(std::string("obs.") + name), next = batch.at(std::string("next.") + name);
+    EXPECT_EQ(now.scalar_type(), type) << name;
+    EXPECT_THAT(next.sizes().vec(), ::testing::ElementsAre(200, 1, 1, channels)) << name;
+    // the item's marks are the first bytes of its pictures
+    const at::Tensor marks = now.view(at::kByte).flatten(1), next_marks = next.view(at::kByte).flatten(1);
+    EXPECT_EQ(marks[rows.at(11)][0].item<int>(), 11) << name;
+    EXPECT_EQ(next_marks[rows.at(11)][0].item<int>(), 21) << name;
+    EXPECT_EQ(next_marks[rows.at(10)][0].item<int>(), 250) << name;
+  }
 }
 
 TEST_F(ReplayBufferTest, BytesFollowWhatIsResident) {
