@@ -20,7 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr std::size_t kPage = 4096, kHugePage = 2 << 20;
 
 struct FreeMemory {
@@ -135,13 +134,9 @@ struct EnvPool::State {
     group.sequence = sent++;
     return &group;
   }
-  /// Waits about as long as a row takes for the last rows of a group that other threads hold; sleeping and being woken takes longer.
-  void spin_for(std::int64_t group) {
-    const auto end = Clock::now() + kSpin;
-    do {
-      const std::lock_guard lock(mutex);
-      if (std::find(finished.begin(), finished.end(), group) != finished.end()) return;
-    } while (Clock::now() < end);
+  bool is_finished(std::int64_t group) {
+    const std::lock_guard lock(mutex);
+    return std::find(finished.begin(), finished.end(), group) != finished.end();
   }
   void finish(std::int64_t group) {
     const std::lock_guard lock(mutex);
@@ -249,8 +244,7 @@ Result<EnvPool::Block> EnvPool::recv(std::int64_t wanted, std::chrono::nanosecon
 Result<EnvPool::Block> EnvPool::step(std::int64_t group, std::span<const float> actions, std::int64_t policy_version,
                                      std::chrono::nanoseconds timeout) {
   TROUPE_TRY(send(group, actions, policy_version, Executor::Caller::helps));
-  state_->executor->help();
-  state_->spin_for(group);
+  state_->executor->help([&] { return state_->is_finished(group); });
   return recv(group, timeout);
 }
 

@@ -96,8 +96,11 @@ class ThreadExecutor final : public Executor {
   std::int64_t threads() const override { return options_.threads; }
   double idle_seconds() const override { return 1e-9 * static_cast<double>(idle_ns_.load(std::memory_order_relaxed)); }
 
-  void help() override {
-    while (const auto rows = claim()) execute(*rows);
+  void help(const std::function<bool()>& is_done) override {
+    while (!is_done()) {
+      if (const auto rows = claim()) execute(*rows);
+      else if (!spin(is_done)) return;
+    }
   }
 
   void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done, Caller caller) override {
@@ -192,14 +195,16 @@ class ThreadExecutor final : public Executor {
     if (--under_way_ == 0) finished_.notify_all();
   }
 
-  /// True as soon as a batch is open, false after kSpin without one.
-  bool spin() const {
+  /// True as soon as a batch is open or `is_done`, false after kSpin without.
+  template <class IsDone>
+  bool spin(const IsDone& is_done) const {
     const auto end = Clock::now() + kSpin;
     do {
       for (int i = 0; i < 16; ++i) {
         if (open_.load(std::memory_order_relaxed) != 0) return true;
         pause();
       }
+      if (is_done()) return true;
     } while (Clock::now() < end);
     return false;
   }
@@ -210,7 +215,7 @@ class ThreadExecutor final : public Executor {
         execute(*rows);
         continue;
       }
-      if (spin()) continue;
+      if (spin([] { return false; })) continue;
       // run() publishes and looks for sleepers under this mutex: a batch that is not seen here wakes this thread.
       std::unique_lock lock(mutex_);
       if (stopping_) return;

@@ -32,8 +32,9 @@ class Executor {
   /// Thread-safe; returns at once. `row(i)` is called once for each i in [0, rows), from any thread; what the caller wrote
   /// before run() it sees, and `done` sees what every row wrote. `row` and `done` must not throw. `done` may call run().
   virtual void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done, Caller caller = Caller::leaves) = 0;
-  /// Takes rows of batches under way, oldest first, until none is left to take; some may still be in the hands of others. Thread-safe.
-  virtual void help() = 0;
+  /// Takes rows of batches under way, oldest first, until `is_done`; without any to take it spins as a stepping thread does, then
+  /// returns: the last rows may still be in the hands of others. Thread-safe; `is_done` must not throw.
+  virtual void help(const std::function<bool()>& is_done) = 0;
 };
 
 }  // namespace troupe

@@ -102,7 +102,7 @@ TEST_P(ExecutorTest, ACallerThatHelpsTakesItsShareOfTheRows) {
   for (int batch = 0; batch < 500; ++batch) {
     std::latch done(1);
     executor->run(9, [&count](std::int64_t i) { ++count[static_cast<std::size_t>(i)]; }, [&done] { done.count_down(); }, Executor::Caller::helps);
-    executor->help();
+    executor->help([&done] { return done.try_wait(); });
     done.wait();
   }
   for (const int c : count) EXPECT_EQ(c, 500);
