@@ -4,18 +4,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <system_error>
+#include <optional>
 #include <utility>
 
 #include "base/hash.h"
-#include "workers/data/lerobot/file_checks.h"
 #include "workers/data/lerobot/lerobot_dataset.h"
 #include "workers/data/lerobot/parquet_table.h"
 #include "workers/data/sampling/mixture_weights.h"
 #include "workers/data/sampling/sampler.h"
+#include "workers/record/recording_note.h"
 
 namespace troupe {
 
@@ -37,21 +35,12 @@ Result<void> check_column(const LerobotDataset& dataset, const char* column, std
                                                    dataset.root(), column, stored, whose, width)};
 }
 
-/// What `troupe record` noted beside its dataset; another program's has no such file. Observations may hold the share of an episode
-/// that is left, which another limit would make mean something else.
+/// Observations may hold the share of an episode that is left, which another limit would make mean something else.
 Result<void> check_time_limit(const LerobotDataset& dataset, std::int64_t max_steps) {
-  const std::string path = dataset.root() + "/meta/recording.json";
-  std::error_code failed;
-  if (max_steps <= 0 || !std::filesystem::exists(path, failed)) return {};
-  TROUPE_ASSIGN(const std::string text, read_text_file(path));
-  const auto recording = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!recording.is_object() || !recording.contains("max_episode_steps") || !recording["max_episode_steps"].is_number_integer()) {
-    return Error{Errc::data_loss, fmt::format("{}: wanted an object with max_episode_steps, a number; record the demonstrations anew", path)};
-  }
-  const auto recorded = recording["max_episode_steps"].get<std::int64_t>();
-  if (recorded == max_steps) return {};
+  TROUPE_ASSIGN(const std::optional<std::int64_t> recorded, recorded_time_limit(dataset.root()));
+  if (!recorded || max_steps <= 0 || *recorded == max_steps) return {};
   return Error{Errc::invalid_argument, fmt::format("recorded in episodes of at most {} steps where env.id has {}: set env.max_episode_steps: {}, or record the "
-                                                   "demonstrations with max_episode_steps={}", recorded, max_steps, recorded, max_steps)};
+                                                   "demonstrations with max_episode_steps={}", *recorded, max_steps, *recorded, max_steps)};
 }
 
 bool contains(const std::vector<std::int64_t>& list, std::int64_t value) { return std::find(list.begin(), list.end(), value) != list.end(); }

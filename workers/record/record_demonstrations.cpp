@@ -13,6 +13,7 @@
 #include "workers/data/convert/convert_dataset.h"
 #include "workers/data/lerobot/lerobot_writer.h"
 #include "workers/record/demonstration.h"
+#include "workers/record/recording_note.h"
 
 namespace troupe {
 
@@ -80,9 +81,9 @@ Result<RecordingReport> play_all(Demonstrator& demonstrator, const RecordingRequ
   return report;
 }
 
-/// meta/recording.json: how the dataset came about, which try each of its episodes was.
+/// kRecordingNote: how the dataset came about, which try each of its episodes was.
 std::string provenance(const RecordingRequest& request, const EnvSpec& spec, const RecordingReport& report, const std::vector<std::int64_t>& tries) {
-  const Json json = {{"env", request.env}, {"options", Json(request.env_options.options)}, {"max_episode_steps", spec.max_steps},
+  const Json json = {{"env", request.env}, {"options", Json(request.env_options.options)}, {kRecordedTimeLimit, spec.max_steps},
                      {"seed", request.seed}, {"keep", request.keeps_all ? "all" : "successes"}, {"hold_steps", kHoldSteps},
                      {"tried", report.tried}, {"solved", report.solved}, {"tries", tries}};
   return json.dump() + "\n";
@@ -102,7 +103,7 @@ Result<RecordingReport> write_dataset(const std::string& folder, const Recording
   std::vector<std::int64_t> tries;
   TROUPE_ASSIGN(const RecordingReport report, play_all(demonstrator, request, writer, tries));
   TROUPE_TRY(writer.finish());
-  TROUPE_TRY(write_file_synced(folder + "/meta/recording.json", provenance(request, demonstrator.spec(), report, tries)));
+  TROUPE_TRY(write_file_synced(fmt::format("{}/{}", folder, kRecordingNote), provenance(request, demonstrator.spec(), report, tries)));
   return report;
 }
 
