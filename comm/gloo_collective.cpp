@@ -80,6 +80,13 @@ void ignore_broken_pipes() {
   if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) signal(SIGPIPE, SIG_IGN);
 }
 
+/// c10d notes each operation in a recorder of the whole process and looks the group up there without a lock
+/// (FlightRecorderDetail.hpp of LibTorch 2.11): groups of one process launch one at a time.
+std::mutex& launching() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 at::Tensor bytes_of(const Buffer& buffer) {
   return at::from_blob(buffer.data, {buffer.count * static_cast<std::int64_t>(size_of(buffer.dtype))}, at::kByte);
 }
@@ -186,7 +193,10 @@ class GlooCollective final : public Collective {
       if (shared_->aborted) return pending;
     }
     try {
-      const Work work = launch();
+      const Work work = [&] {
+        const std::lock_guard lock(launching());
+        return launch();
+      }();
       work->getFuture()->addCallback([shared = shared_, state, finish](c10::ivalue::Future& future) {
         if (future.hasError()) return finish_op(*shared, *state, future.tryRetrieveErrorMessage());
         finish();

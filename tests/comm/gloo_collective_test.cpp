@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -53,6 +54,26 @@ TEST(GlooCollectiveTest, AWriteToALostPeerDoesNotEndTheProcess) {
   const auto alone = join(fresh_store(), 0, 1, 20s);
   ASSERT_TRUE(alone);
   raise(SIGPIPE);
+}
+
+TEST(GlooCollectiveTest, GroupsOfOneProcessStartTheirFirstOperationsAtOnce) {
+  constexpr std::size_t kGroups = 8;
+  for (int round = 0; round < 4; ++round) {
+    std::vector<std::unique_ptr<Collective>> groups;
+    for (std::size_t g = 0; g < kGroups; ++g) groups.push_back(join(fresh_store(), 0, 1, 20s));
+    std::barrier together(kGroups);
+    std::vector<std::thread> threads;
+    for (const auto& group : groups) {
+      threads.emplace_back([&] {
+        ASSERT_NE(group, nullptr);
+        std::vector<double> value = {3.0};
+        together.arrive_and_wait();
+        ASSERT_TRUE(group->all_reduce_sum(f64(value)));
+        EXPECT_EQ(value[0], 3.0);
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  }
 }
 
 TEST(GlooCollectiveTest, ARankOutsideTheGroupIsRefused) {
