@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "model/policy/ppo_loss_op.h"
+
 namespace troupe {
 
 UnitSpec make_loss_unit() {
@@ -25,13 +27,9 @@ at::Tensor PolicyGradientObjective::block(std::int64_t, const ParamView& params,
 }
 
 Outputs PolicyGradientObjective::epilogue(const ParamView&, const Carry& carry, const Batch& batch) const {
-  const std::int64_t l = model_->logp_width(), v = model_->value_width();
   auto inputs = policy_gradient_inputs(batch);
-  inputs.logp = carry.x.narrow(1, 0, l);
-  inputs.entropy = carry.x.narrow(1, l, l);
-  if (v > 0) inputs.value = carry.x.narrow(1, 2 * l, v);
   if (options_.kl_beta == 0) inputs.reference_logp = at::Tensor();
-  auto result = policy_gradient_loss(inputs, options_);
+  auto result = ppo_loss_op(carry.x, model_->logp_width(), model_->value_width(), std::move(inputs), options_);
   return {result.loss, std::move(result.metrics), {}};
 }
 

@@ -4,28 +4,9 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <cmath>
-
 #include "model/policy/ppo_gradient.h"
 
 namespace troupe {
-namespace {
-
-bool is_plain(const at::Tensor& x) {
-  return !x.defined() || (x.is_cpu() && x.scalar_type() == at::kFloat && x.is_contiguous() && x.dim() == 2);
-}
-
-/// Every number is finite, or absent. A product with zero is NaN for what is not, and the sum keeps it.
-bool is_finite(const at::Tensor& x) {
-  if (!x.defined()) return true;
-  const float* data = x.const_data_ptr<float>();
-  float sum = 0;
-  for (std::int64_t i = 0, n = x.numel(); i < n; ++i) sum += data[i] * 0.0f;
-  return sum == 0.0f;
-}
-
-}  // namespace
-
 PolicyLossGradient::PolicyLossGradient(const PolicyGradientOptions& options, std::int64_t rows, std::int64_t logp_width,
                                        std::int64_t value_width)
     : options_(options) {
@@ -34,24 +15,10 @@ PolicyLossGradient::PolicyLossGradient(const PolicyGradientOptions& options, std
   if (value_width > 0) gradients_.value = at::empty({rows, value_width}, at::kFloat);
 }
 
-bool PolicyLossGradient::is_usual(const PolicyGradientInputs& in) const {
-  if (options_.actor != ActorLoss::ppo || options_.parity || in.reference_logp.defined()) return false;
-  for (const auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value, &in.valid_steps}) {
-    if (!is_plain(*x)) return false;
-  }
-  for (const auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value}) {
-    if (!is_finite(*x)) return false;
-  }
-  return !in.mask.defined() || (in.mask.is_cpu() && in.mask.scalar_type() == at::kBool && in.mask.is_contiguous());
-}
-
 MicroResult PolicyLossGradient::run(const PolicyGradientInputs& inputs, double weight) {
-  // a minibatch may be cut from larger tensors: what is contiguous already stays as it is
   auto in = inputs;
-  for (auto* x : {&in.old_logp, &in.advantage, &in.returns, &in.old_value, &in.valid_steps, &in.mask}) {
-    if (x->defined()) *x = x->contiguous();
-  }
-  if (!is_usual(in)) return run_by_autograd(in, weight);
+  make_contiguous(in);
+  if (!has_ppo_gradient(in, options_)) return run_by_autograd(in, weight);
   return ppo_gradient(in, options_, weight, {gradients_.logp, gradients_.entropy, gradients_.value});
 }
 

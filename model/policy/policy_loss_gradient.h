@@ -30,7 +30,6 @@ class PolicyLossGradient {
   const Gradients& gradients() const noexcept { return gradients_; }
 
  private:
-  bool is_usual(const PolicyGradientInputs& inputs) const;
   MicroResult run_by_autograd(const PolicyGradientInputs& inputs, double weight);
 
   const PolicyGradientOptions options_;

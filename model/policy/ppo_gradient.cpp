@@ -201,7 +201,38 @@ CriticSums critic_gradient(const PolicyGradientInputs& in, const PolicyGradientO
   return sums;
 }
 
+bool is_plain(const at::Tensor& x) {
+  return !x.defined() || (x.is_cpu() && x.scalar_type() == at::kFloat && x.is_contiguous() && x.dim() == 2);
+}
+
+/// Every number is finite, or absent. A product with zero is NaN for what is not, and the sum keeps it.
+bool is_finite(const at::Tensor& x) {
+  if (!x.defined()) return true;
+  const float* data = x.const_data_ptr<float>();
+  float sum = 0;
+  for (std::int64_t i = 0, n = x.numel(); i < n; ++i) sum += data[i] * 0.0f;
+  return sum == 0.0f;
+}
+
 }  // namespace
+
+void make_contiguous(PolicyGradientInputs& in) {
+  for (auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.proximal_logp, &in.reference_logp, &in.advantage, &in.returns, &in.old_value,
+                  &in.valid_steps, &in.mask}) {
+    if (x->defined()) *x = x->contiguous();
+  }
+}
+
+bool has_ppo_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o) {
+  if (o.actor != ActorLoss::ppo || o.parity || in.reference_logp.defined()) return false;
+  for (const auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value, &in.valid_steps}) {
+    if (!is_plain(*x)) return false;
+  }
+  for (const auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value}) {
+    if (!is_finite(*x)) return false;
+  }
+  return !in.mask.defined() || (in.mask.is_cpu() && in.mask.scalar_type() == at::kBool && in.mask.is_contiguous());
+}
 
 MicroResult ppo_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, double weight,
                          const PpoGradientTargets& targets) {

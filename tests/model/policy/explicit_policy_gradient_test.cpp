@@ -93,8 +93,41 @@ std::vector<ExplicitCase> cases() {
   return list;
 }
 
+/// The networks under policy_gradient_loss itself, so that autograd finds every gradient.
+class ByAutograd final : public Network {
+ public:
+  ByAutograd(const Network& network, const PolicyCase& job)
+      : network_(network), options_(make_policy_gradient_options(job.algorithm, job.shape.chunk, job.shape.max_episode_steps)) {}
+  const std::vector<UnitSpec>& units() const override { return network_.units(); }
+  Carry prologue(const ParamView& params, const Batch& batch) const override { return network_.prologue(params, batch); }
+  at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const override {
+    return network_.block(index, params, carry, batch);
+  }
+  Outputs epilogue(const ParamView&, const Carry& carry, const Batch& batch) const override {
+    auto inputs = policy_gradient_inputs(batch);
+    const auto l = inputs.old_logp.size(1), v = carry.x.size(1) - 2 * l;
+    inputs.logp = carry.x.narrow(1, 0, l);
+    inputs.entropy = carry.x.narrow(1, l, l);
+    if (v > 0) inputs.value = carry.x.narrow(1, 2 * l, v);
+    if (options_.kl_beta == 0) inputs.reference_logp = at::Tensor();
+    auto loss = policy_gradient_loss(inputs, options_);
+    return {loss.loss, std::move(loss.metrics), {}};
+  }
+
+ private:
+  const Network& network_;
+  const PolicyGradientOptions options_;
+};
+
+/// One minibatch in three ways: autograd alone, the generic unit with the loss's closed form, the explicit backward.
 class ExplicitPolicyGradientTest : public ::testing::TestWithParam<ExplicitCase> {
  protected:
+  struct Found {
+    const char* how;
+    MicroResult result;
+    std::vector<ParamView> gradients;
+  };
+
   void run(double policy_weight) {
     const auto& c = GetParam();
     const auto net = testing::make_net(c.job);
@@ -104,39 +137,51 @@ class ExplicitPolicyGradientTest : public ::testing::TestWithParam<ExplicitCase>
     batch_ = testing::draw_minibatch(*net, params, c.job.shape, c.rows, 9);
     if (c.has_scale) batch_[rl_keys::kLossScale] = at::tensor({2.0f / 64, 1.5f / 64});
     batch_[rl_keys::kPolicyWeight] = at::scalar_tensor(policy_weight, at::kFloat);
-    want_gradients_ = testing::empty_gradients(net->units());
-    got_gradients_ = testing::empty_gradients(net->units());
-    want_ = testing::run_tape(*network, params, batch_, 0.5, want_gradients_);
-    got_ = network->explicit_form()->run(params, batch_, 0.5, got_gradients_);
+    const auto find = [&](const char* how, const auto& program) {
+      auto gradients = testing::empty_gradients(net->units());
+      auto result = program(gradients);
+      return Found{how, std::move(result), std::move(gradients)};
+    };
+    want_ = find("autograd", [&](auto& g) { return testing::run_tape(ByAutograd(*network, c.job), params, batch_, 0.5, g); });
+    got_ = {find("generic unit", [&](auto& g) { return testing::run_tape(*network, params, batch_, 0.5, g); }),
+            find("explicit", [&](auto& g) { return network->explicit_form()->run(params, batch_, 0.5, g); })};
   }
 
   Batch batch_;
-  MicroResult want_, got_;
-  std::vector<ParamView> want_gradients_, got_gradients_;
+  Found want_;
+  std::vector<Found> got_;
 };
 
 TEST_P(ExplicitPolicyGradientTest, GradientsEqualAutograds) {
   run(1.0);
-  for (std::size_t u = 0; u < want_gradients_.size(); ++u) {
-    for (const auto& [name, want] : want_gradients_[u].tensors()) {
-      EXPECT_LE(testing::relative_l2(got_gradients_[u][name], want), kRounding) << name << ", norm " << want.norm().item<double>();
+  for (const auto& got : got_) {
+    SCOPED_TRACE(got.how);
+    for (std::size_t u = 0; u < want_.gradients.size(); ++u) {
+      for (const auto& [name, want] : want_.gradients[u].tensors()) {
+        EXPECT_LE(testing::relative_l2(got.gradients[u][name], want), kRounding) << name << ", norm " << want.norm().item<double>();
+      }
     }
   }
 }
 
-TEST_P(ExplicitPolicyGradientTest, LossAndMetricsEqualTheNetworks) {
+TEST_P(ExplicitPolicyGradientTest, LossAndMetricsEqualAutograds) {
   run(1.0);
-  EXPECT_NEAR(got_.loss, want_.loss, kRounding * (1 + std::abs(want_.loss)));
-  for (const auto& [name, value] : want_.metrics) {
-    ASSERT_TRUE(got_.metrics.contains(name)) << name;
-    EXPECT_NEAR(got_.metrics.at(name), value, kRounding * (1 + std::abs(value))) << name;
+  for (const auto& got : got_) {
+    SCOPED_TRACE(got.how);
+    EXPECT_NEAR(got.result.loss, want_.result.loss, kRounding * (1 + std::abs(want_.result.loss)));
+    for (const auto& [name, value] : want_.result.metrics) {
+      ASSERT_TRUE(got.result.metrics.contains(name)) << name;
+      EXPECT_NEAR(got.result.metrics.at(name), value, kRounding * (1 + std::abs(value))) << name;
+    }
+    EXPECT_EQ(got.result.metrics.size(), want_.result.metrics.size());
   }
-  EXPECT_EQ(got_.metrics.size(), want_.metrics.size());
 }
 
 TEST_P(ExplicitPolicyGradientTest, TheActorStandsStillWhileOnlyTheCriticLearns) {
   run(0.0);
-  for (const auto& [name, gradient] : got_gradients_[0].tensors()) EXPECT_EQ(gradient.abs().max().item<double>(), 0.0) << name;
+  for (const auto& got : got_) {
+    for (const auto& [name, gradient] : got.gradients[0].tensors()) EXPECT_EQ(gradient.abs().max().item<double>(), 0.0) << got.how << ", " << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, ExplicitPolicyGradientTest, ::testing::ValuesIn(cases()),

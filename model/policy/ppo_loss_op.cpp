@@ -1,0 +1,53 @@
+#include "model/policy/ppo_loss_op.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "model/policy/ppo_gradient.h"
+
+namespace troupe {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// The loss as a number that was found elsewhere, with its gradient.
+struct FoundLoss : torch::autograd::Function<FoundLoss> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& stream, const at::Tensor& gradient, double loss) {
+    ctx->save_for_backward({gradient});
+    return at::scalar_tensor(loss, stream.options());
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
+    return {ctx->get_saved_variables()[0] * gradients[0], {}, {}};
+  }
+};
+
+}  // namespace
+
+PolicyGradientLoss ppo_loss_op(const at::Tensor& stream, std::int64_t logp_width, std::int64_t value_width, PolicyGradientInputs inputs,
+                               const PolicyGradientOptions& options) {
+  const std::int64_t rows = stream.size(0);
+  const auto cut = [&](const at::Tensor& x, PolicyGradientInputs& in) {
+    in.logp = x.narrow(1, 0, logp_width);
+    in.entropy = x.narrow(1, logp_width, logp_width);
+    if (value_width > 0) in.value = x.narrow(1, 2 * logp_width, value_width);
+  };
+  auto plain = inputs;
+  cut(stream.detach(), plain);
+  make_contiguous(plain);
+  if (!has_ppo_gradient(plain, options)) {
+    cut(stream, inputs);
+    return policy_gradient_loss(inputs, options);
+  }
+  const PpoGradientTargets targets{at::empty({rows, logp_width}, at::kFloat), at::empty({rows, logp_width}, at::kFloat),
+                                   value_width > 0 ? at::empty({rows, value_width}, at::kFloat) : at::Tensor()};
+  const auto found = ppo_gradient(plain, options, 1.0, targets);
+  std::vector<at::Tensor> parts{targets.logp, targets.entropy};
+  if (targets.value.defined()) parts.push_back(targets.value);
+  PolicyGradientLoss result{FoundLoss::apply(stream, at::cat(parts, 1), found.loss), {}};
+  for (const auto& [name, value] : found.metrics) result.metrics[name] = at::scalar_tensor(value, at::kFloat);
+  return result;
+}
+
+}  // namespace troupe
