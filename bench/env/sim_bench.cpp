@@ -1,7 +1,8 @@
 // Environment steps per CPU-second and per second: our pool against the least that a simulator can do, a bare loop of mj_step
 // with clip, reset and mj_rnePostConstraint. Expect the pool to reach 0.92 of the bare loop per CPU-second or more, because
 // MuJoCo is nearly all of both; the caller steps too (EnvPool::step), with several groups it hands blocks over and waits, which
-// takes about 20 us a block. Rounds alternate: bare, pool, bare, pool.
+// takes about 20 us a block. Rounds alternate: bare, pool, bare, pool. Then arm7 with and without RGB-D pictures, in frames; wanted
+// of 84x84 (sim.md 8.2): two thirds of the steps without pictures.
 //     bench_env_sim [--env HalfCheetah-v5 Ant-v5 Humanoid-v5] [--num-envs 4 8 64] [--threads 2] [--groups 1] [--rounds 5]
 //                   [--steps N] [--out RESULT.md] [--short]
 //     bench_env_sim --pool ...    one run of the pool alone: prints "steps cpu_seconds wall_seconds" (bench/peers/envpool_bench.sh)
@@ -11,12 +12,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <stdexcept>
 
 #include "bench/env/bare_loop.h"
+#include "bench/env/camera_rates.h"
 #include "bench/env/pool_loop.h"
 #include "bench/support/result_file.h"
-#include "env/registry.h"
 
 namespace troupe::bench {
 namespace {
@@ -28,12 +28,6 @@ struct Options {
   std::string out;
   bool pool_only = false, is_short = false;
 };
-
-std::shared_ptr<const EnvFactory> must_make(const std::string& id) {
-  auto factory = make_env_factory(id);
-  if (!factory) throw std::runtime_error(factory.error().to_string());
-  return std::move(factory).value();
-}
 
 /// Steps of each environment so that a run takes a second or two whatever the task.
 std::int64_t steps_of(const Options& o, const std::string& id, std::int64_t num_envs) {
@@ -117,12 +111,15 @@ int run(int argc, char** argv) {
       table += line;
     }
   }
+  const std::string cameras = camera_table({.num_envs = o.is_short ? 4 : 64, .threads = o.threads, .rounds = o.rounds, .steps = o.is_short ? 20 : 150});
+  fmt::print("\n{}", cameras);
   write_result(o.out,
                fmt::format("# Simulation: our pool against a bare loop of mj_step\n\n{} threads, {} group(s), {} alternating "
                            "rounds; medians (lowest .. highest). The bare loop clips, steps, calls\n"
                            "mj_rnePostConstraint and resets; the pool also computes rewards and observations and hands blocks "
-                           "over. A CPU-second is the process's user and system time.\n\n{}\n{}",
-                           o.threads, o.groups, o.rounds, table,
+                           "over. A CPU-second is the process's user and system time.\n\n{}\nThe pool with a camera, drawn by the ray renderer: colour and depth once a control step. The same "
+                           "threads and rounds, one group.\n\n{}\n{}",
+                           o.threads, o.groups, o.rounds, table, cameras,
                            provenance(command_line("bench_env_sim", argc, argv), fmt::format("MuJoCo {}", mj_versionString()))));
   return 0;
 }
