@@ -1,8 +1,12 @@
 #include "workers/rl/initial_policy.h"
 
+#include <fmt/format.h>
+
 #include "comm/collective.h"
+#include "workers/checkpoint/reader.h"
 #include "workers/learner/initial_state.h"
 #include "workers/rl/rl_trainer.h"
+#include "workers/rl/trainer_state.h"
 
 namespace troupe {
 
@@ -17,6 +21,25 @@ Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy, 
     engine.initialise(static_cast<std::uint64_t>(job.job.seed));
   }
   return engine.gather_views(policy.acting_units());
+}
+
+Result<NormaliserState> initial_statistics(const JobConfig& job, NormaliserState none) {
+  if (job.model.init.mode != "checkpoint") return none;
+  const std::string& path = job.model.init.path;
+  TROUPE_ASSIGN(const auto reader, CheckpointReader::open(path));
+  TROUPE_ASSIGN(const std::string text, reader->trainer_state());
+  auto state = RlTrainerState::parse(text);
+  if (!state) return state.error().with("checkpoint " + path);
+  const std::size_t stored = state->normaliser.observed.dim(), wanted = none.observed.dim();
+  if (stored != wanted) {
+    const auto reads = [](std::size_t dim) { return dim > 0 ? fmt::format("{} normalised numbers", dim) : std::string("observations as they are"); };
+    const std::string cure = (stored > 0) == (wanted > 0) ? "" : fmt::format(": set it to {}", stored > 0);
+    return Error{Errc::failed_precondition, fmt::format("model.init.path: the policy of checkpoint {} reads {}, this job's {} (rollout.normalize_obs){}", path,
+                                                        reads(stored), reads(wanted), cure)};
+  }
+  none.observed = std::move(state->normaliser.observed);
+  if (state->normaliser.returned.dim() == none.returned.dim()) none.returned = std::move(state->normaliser.returned);
+  return none;
 }
 
 }  // namespace troupe

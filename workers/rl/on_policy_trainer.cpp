@@ -35,7 +35,12 @@ Result<void> OnPolicyTrainer::begin(const TrainerSession& session) {
   session_ = session;
   statistics_.clear();
   TROUPE_ASSIGN(RlTrainerState restored, RlTrainerState::parse(session.state));
-  if (restored.present) statistics_.restore(std::move(restored.normaliser));
+  if (restored.present) {
+    statistics_.restore(std::move(restored.normaliser));
+  } else {
+    TROUPE_ASSIGN(auto initial, initial_statistics(setup_.config, statistics_.state()));
+    statistics_.restore(std::move(initial));
+  }
   optimizer_steps_ = restored.optimizer_steps;
   env_steps_ = restored.env_steps;
   nonfinite_in_a_row_ = 0;
