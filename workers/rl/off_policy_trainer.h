@@ -9,10 +9,10 @@
 
 #include "workers/rl/episode_summary.h"
 #include "workers/rl/policy_evaluation.h"
-#include "workers/rl/replay_buffer.h"
-#include "workers/rl/replay_log.h"
 #include "workers/rl/rl_trainer.h"
 #include "workers/rl/round_collector.h"
+#include "workers/rollout/replay/replay_buffer.h"
+#include "workers/rollout/replay/replay_log.h"
 
 namespace troupe {
 

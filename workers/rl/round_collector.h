@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,16 +9,10 @@
 #include "placement/rl_shape.h"
 #include "workers/learner/feed.h"
 #include "workers/learner/trainer.h"
+#include "workers/rollout/collected_item.h"
 #include "workers/rollout/trajectory_layout.h"
 
 namespace troupe {
-
-/// One trajectory item of this rank, copied out of the feed.
-struct CollectedItem {
-  std::int64_t position = 0;
-  std::uint64_t xxh3 = 0;
-  std::vector<std::byte> bytes;
-};
 
 /// Takes rounds of trajectory items from a rank's feed, and says how far rollout workers may be ahead (rl.md 12.2): version v of the
 /// weights is used by rounds [v * rounds_per_version, ...), and with staleness S rounds of version v + S may be collected while v is

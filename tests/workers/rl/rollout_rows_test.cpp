@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "model/policy/rl_keys.h"
-#include "tests/workers/rl/item_builder.h"
+#include "tests/workers/rollout/item_builder.h"
 
 namespace troupe {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <thread>
 
-#include "tests/workers/rl/item_builder.h"
+#include "tests/workers/rollout/item_builder.h"
 #include "workers/rl/episode_summary.h"
 #include "workers/rl/running_statistics.h"
 

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "configs/job_config.h"
 #include "tests/workers/rollout/scripted_net.h"
-#include "workers/rl/round_collector.h"
+#include "workers/rollout/collected_item.h"
 #include "workers/rollout/policy_shape_of.h"
+#include "workers/rollout/trajectory_layout.h"
 
 namespace troupe::testing_support {
 

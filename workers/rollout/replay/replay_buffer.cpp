@@ -1,4 +1,4 @@
-#include "workers/rl/replay_buffer.h"
+#include "workers/rollout/replay/replay_buffer.h"
 
 #include <ATen/ATen.h>
 

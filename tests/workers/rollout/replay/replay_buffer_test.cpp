@@ -1,4 +1,4 @@
-#include "workers/rl/replay_buffer.h"
+#include "workers/rollout/replay/replay_buffer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "model/policy/rl_keys.h"
-#include "tests/workers/rl/item_builder.h"
+#include "tests/workers/rollout/item_builder.h"
 
 namespace troupe {
 namespace {

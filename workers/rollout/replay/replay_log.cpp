@@ -1,4 +1,4 @@
-#include "workers/rl/replay_log.h"
+#include "workers/rollout/replay/replay_log.h"
 
 #include <fmt/format.h>
 

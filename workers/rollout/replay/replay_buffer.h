@@ -10,7 +10,7 @@
 
 #include "model/policy/policy_shape.h"
 #include "model/shard/network.h"
-#include "workers/rl/round_collector.h"
+#include "workers/rollout/trajectory_layout.h"
 
 namespace troupe {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "workers/rl/round_collector.h"
+#include "workers/rollout/collected_item.h"
 
 namespace troupe {
 
