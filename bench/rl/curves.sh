@@ -99,7 +99,7 @@ if [ -n "$out" ]; then
     echo "- command: \`$command\`, $([ "$at_once" = 1 ] && echo 'seeds one after the other' || echo "$at_once seeds at a time"); one-minute load average before $load"
     echo "- commit: $(git rev-parse --short=12 HEAD)$([ -z "$(git --no-optional-locks status --porcelain)" ] || echo ' with uncommitted changes')"
     echo "- machine: $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo), $(nproc) hardware threads"
-    echo "- $("$troupe" --version) at ${troupe#"$root"/}, libmujoco 3.6.0 of PyPI's wheel, g++ $(g++ -dumpfullversion), $(uname -sr)"
+    echo "- $("$troupe" --version)$([[ $troupe != "$root"/* ]] || echo " at ${troupe#"$root"/}"), libmujoco 3.6.0 of PyPI's wheel, g++ $(g++ -dumpfullversion), $(uname -sr)"
     if [ -f "$recipe" ]; then printf '\n## Recipe\n```yaml\n%s\n```\n' "$(cat "$recipe")"; fi
   } >"$out"
   echo "written: $out"
