@@ -225,6 +225,7 @@ void make_contiguous(PolicyGradientInputs& in) {
 
 bool has_ppo_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o) {
   if (o.actor != ActorLoss::ppo || o.parity || in.reference_logp.defined()) return false;
+  if (!in.entropy.defined() || in.entropy.sizes() != in.logp.sizes()) return false;
   for (const auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value, &in.valid_steps}) {
     if (!is_plain(*x)) return false;
   }

@@ -16,7 +16,7 @@ struct PpoGradientTargets {
 void make_contiguous(PolicyGradientInputs& inputs);
 
 /// Whether ppo_gradient takes these inputs, with contiguous tensors, and says what policy_gradient_loss and autograd say of them: PPO's clipped
-/// loss on the CPU in f32, nothing but finite numbers, no divergence from a reference, not parity.
+/// loss on the CPU in f32, nothing but finite numbers, an entropy for every log-probability, no divergence from a reference, not parity.
 bool has_ppo_gradient(const PolicyGradientInputs& inputs, const PolicyGradientOptions& options);
 
 /// policy_gradient_loss with ActorLoss::ppo and its gradient in one pass over the numbers, by hand:
@@ -25,7 +25,7 @@ bool has_ppo_gradient(const PolicyGradientInputs& inputs, const PolicyGradientOp
 ///     dH       = -entropy_bonus
 /// each times weight, policy_weight or value_coef, and what its cell counts (aggregation.h). Loss and metrics as policy_gradient_loss.
 ///
-/// Shapes: as PolicyGradientInputs, f32 contiguous on the CPU, mask bool; entropy [N,L]; has_ppo_gradient of them holds.
+/// Shapes: as PolicyGradientInputs, f32 contiguous on the CPU, mask bool; has_ppo_gradient of them holds.
 /// Errors: throws c10::Error on shapes that do not fit.
 MicroResult ppo_gradient(const PolicyGradientInputs& inputs, const PolicyGradientOptions& options, double weight,
                          const PpoGradientTargets& targets);
