@@ -5,6 +5,7 @@
 set -euo pipefail
 export LC_ALL=C  # EPOCHREALTIME with a point
 root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/bench/support/provenance.sh"
 runs=5 out="" troupe=$root/build/release/app/troupe
 while [ $# -gt 0 ]; do
   case $1 in
@@ -78,8 +79,7 @@ cd "$root"
   echo "$rows"
   echo
   echo "- command: \`bench/app/startup_bench.sh --runs $runs\`"
-  echo "- commit: $(git rev-parse --short=12 HEAD)$([ -z "$(git --no-optional-locks status --porcelain)" ] || echo ' with uncommitted changes')"
-  echo "- machine: $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo), $(nproc) hardware threads"
+  commit_and_machine
   echo "- $("$troupe" --version), g++ $(g++ -dumpfullversion), $(uname -sr)"
   echo "- configuration: recipes/quickstart_sft.yaml with training.steps=1"
 } >"$out"

@@ -8,6 +8,7 @@
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/bench/support/provenance.sh"
 rounds=5 sizes="4 8 64" threads=2 groups=1 tasks="HalfCheetah-v5 Ant-v5 Humanoid-v5" out="" short=no bench=$root/build/release/bench/env/bench_env_sim
 while [ $# -gt 0 ]; do
   case $1 in
@@ -64,7 +65,6 @@ echo "$versions; ours: libmujoco 3.6.0"
   printf '# Our pool against EnvPool\n\n%s threads, %s group(s), %s alternating rounds, each a process of its own; medians (lowest .. highest). One-minute load average before them %s.\n\n%s\n\n' \
     "$threads" "$groups" "$rounds" "$load" "$table"
   echo "- command: \`bench/peers/envpool_bench.sh --rounds $rounds --num-envs \"$sizes\" --threads $threads --groups $groups --tasks \"$tasks\"\`"
-  echo "- commit: $(git rev-parse --short=12 HEAD)$([ -z "$(git --no-optional-locks status --porcelain)" ] || echo ' with uncommitted changes')"
-  echo "- machine: $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo), $(nproc) hardware threads"
+  commit_and_machine
   echo "- $versions; ours: libmujoco 3.6.0 of PyPI's wheel, g++ $(g++ -dumpfullversion)"
 } >"$out"

@@ -4,6 +4,7 @@
 # Python's packages come from PyPI into build/peers-env (bench/support/python_env.sh).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/bench/support/provenance.sh"
 steps=1000 seed=1 out="" bench=$root/build/release/bench/peers/bench_peers_gym_agreement
 while [ $# -gt 0 ]; do
   case $1 in
@@ -28,8 +29,7 @@ if [ -n "$out" ]; then
   {
     printf '# MuJoCo tasks against Gymnasium\n\n%s random steps a task, each from the state that Gymnasium recorded.\n\n%s\n\n' "$steps" "$table"
     echo "- command: \`bench/peers/gym_agreement.sh --steps $steps --seed $seed\`"
-    echo "- commit: $(git rev-parse --short=12 HEAD)$([ -z "$(git --no-optional-locks status --porcelain)" ] || echo ' with uncommitted changes')"
-    echo "- machine: $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo), $(nproc) hardware threads"
+    commit_and_machine
     echo "- $versions; ours: libmujoco 3.6.0 of the same wheel, g++ $(g++ -dumpfullversion)"
   } >"$out"
 fi

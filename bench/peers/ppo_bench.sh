@@ -10,6 +10,7 @@
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/bench/support/provenance.sh"
 rounds=5 iterations=40 env_threads="1 2" torch_threads="1 2" gym_modes="sync async" out="" troupe=$root/build/release/app/troupe settings=() note=""
 while [ $# -gt 0 ]; do
   case $1 in
@@ -88,10 +89,9 @@ mkdir -p "$(dirname "$out")"
   echo "$table"
   echo
   echo "- command: \`bench/peers/ppo_bench.sh --rounds $rounds --iterations $iterations --env-threads \"$env_threads\" --torch-threads \"$torch_threads\" --gym-modes \"$gym_modes\"${settings[*]:+ ${settings[*]}}\`$note"
-  echo "- commit: $(git rev-parse --short=12 HEAD)$([ -z "$(git --no-optional-locks status --porcelain)" ] || echo ' with uncommitted changes')"
-  echo "- machine: $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo), $threads hardware threads"
+  commit_and_machine
   echo "- theirs: $versions, $("$python" --version)"
-  echo "- ours: $("$troupe" --version) at ${troupe#"$root"/}, libmujoco 3.6.0 of PyPI's wheel, g++ $(g++ -dumpfullversion), $(uname -sr)"
+  echo "- ours: $(version_of "$troupe"), libmujoco 3.6.0 of PyPI's wheel, g++ $(g++ -dumpfullversion), $(uname -sr)"
   echo
   echo "## Configuration"
   echo '```yaml'

@@ -9,6 +9,7 @@
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/bench/support/provenance.sh"
 recipe="" seeds="" steps="" episodes="" solve="" at_once=1 short=no out="" troupe=$root/build/release/app/troupe settings=() command="bench/rl/curves.sh"
 usage() { echo "curves: $1" >&2; sed -n '4,5p' "$0" >&2; exit 2; }
 while [ $# -gt 0 ]; do
@@ -97,9 +98,8 @@ if [ -n "$out" ]; then
     printf '# Learning curves of %s\n\n%s\n\n' "$name" "$table"
     echo "- curves:${pictures:- none}"
     echo "- command: \`$command\`, $([ "$at_once" = 1 ] && echo 'seeds one after the other' || echo "$at_once seeds at a time"); one-minute load average before $load"
-    echo "- commit: $(git rev-parse --short=12 HEAD)$([ -z "$(git --no-optional-locks status --porcelain)" ] || echo ' with uncommitted changes')"
-    echo "- machine: $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo), $(nproc) hardware threads"
-    echo "- $("$troupe" --version)$([[ $troupe != "$root"/* ]] || echo " at ${troupe#"$root"/}"), libmujoco 3.6.0 of PyPI's wheel, g++ $(g++ -dumpfullversion), $(uname -sr)"
+    commit_and_machine
+    echo "- $(version_of "$troupe"), libmujoco 3.6.0 of PyPI's wheel, g++ $(g++ -dumpfullversion), $(uname -sr)"
     if [ -f "$recipe" ]; then printf '\n## Recipe\n```yaml\n%s\n```\n' "$(cat "$recipe")"; fi
   } >"$out"
   echo "written: $out"

@@ -7,6 +7,7 @@
 set -euo pipefail
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/../.." && pwd)
+source "$root/bench/support/provenance.sh"
 seed=1 episodes=200 out="" short=no troupe=$root/build/release/app/troupe sft=() grpo=() command="bench/rl/reach_flow.sh $*"
 usage() { echo "reach_flow: $1" >&2; sed -n '4p' "$0" >&2; exit 2; }
 while [ $# -gt 0 ]; do
@@ -63,8 +64,9 @@ cat summary.txt compared.txt
   cat summary.txt
   printf '\n```\n%s\n```\n\n' "$(cat compared.txt)"
   printf -- '- demonstrations: %s\n' "$(head -1 record.txt)"
-  echo "- command: \`$command\`; commit $(git -C "$root" rev-parse --short=12 HEAD)$([ -z "$(git -C "$root" --no-optional-locks status --porcelain)" ] || echo ' with uncommitted changes')"
-  echo "- machine: $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo), $(nproc) hardware threads; $("$troupe" --version)"
+  echo "- command: \`$command\`"
+  commit_and_machine
+  echo "- $(version_of "$troupe")"
   for recipe in rl_arm7_reach_sft rl_arm7_reach_grpo_flow; do printf '\n## %s\n```yaml\n%s\n```\n' "$recipe" "$(cat "$root/configs/recipes/$recipe.yaml")"; done
 } >"${out:-/dev/null}"
 [ "$short" = yes ] || exit "$status"
