@@ -64,15 +64,13 @@ Result<void> read_values(const CheckpointReader& reader, const PolicyNet& policy
 
 /// Frozen statistics of observations, as many as the policy's state has numbers.
 Result<void> read_statistics(const CheckpointReader& reader, const LoadedAgent& loaded, NormaliserState& out) {
-  TROUPE_ASSIGN(const std::string text, reader.trainer_state());
-  auto state = RlTrainerState::parse(text);
-  if (!state) return state.error().with("checkpoint " + reader.directory());
-  const auto dim = static_cast<std::int64_t>(state->normaliser.observed.dim());
+  TROUPE_ASSIGN(RlTrainerState state, RlTrainerState::read(reader));
+  const auto dim = static_cast<std::int64_t>(state.normaliser.observed.dim());
   if (loaded.job.rollout.normalize_obs && dim != loaded.agent.shape.state_dim) {
     return Error{Errc::data_loss, fmt::format("checkpoint {}: trainer_state.json has statistics of {} numbers; rollout.normalize_obs is on and the policy's state has {}",
                                               reader.directory(), dim, loaded.agent.shape.state_dim)};
   }
-  out = std::move(state->normaliser);
+  out = std::move(state.normaliser);
   return {};
 }
 

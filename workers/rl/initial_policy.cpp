@@ -27,18 +27,16 @@ Result<NormaliserState> initial_statistics(const JobConfig& job, NormaliserState
   if (job.model.init.mode != "checkpoint") return none;
   const std::string& path = job.model.init.path;
   TROUPE_ASSIGN(const auto reader, CheckpointReader::open(path));
-  TROUPE_ASSIGN(const std::string text, reader->trainer_state());
-  auto state = RlTrainerState::parse(text);
-  if (!state) return state.error().with("checkpoint " + path);
-  const std::size_t stored = state->normaliser.observed.dim(), wanted = none.observed.dim();
+  TROUPE_ASSIGN(RlTrainerState state, RlTrainerState::read(*reader));
+  const std::size_t stored = state.normaliser.observed.dim(), wanted = none.observed.dim();
   if (stored != wanted) {
     const auto reads = [](std::size_t dim) { return dim > 0 ? fmt::format("{} normalised numbers", dim) : std::string("observations as they are"); };
     const std::string cure = (stored > 0) == (wanted > 0) ? "" : fmt::format(": set it to {}", stored > 0);
     return Error{Errc::failed_precondition, fmt::format("model.init.path: the policy of checkpoint {} reads {}, this job's {} (rollout.normalize_obs){}", path,
                                                         reads(stored), reads(wanted), cure)};
   }
-  none.observed = std::move(state->normaliser.observed);
-  if (state->normaliser.returned.dim() == none.returned.dim()) none.returned = std::move(state->normaliser.returned);
+  none.observed = std::move(state.normaliser.observed);
+  if (state.normaliser.returned.dim() == none.returned.dim()) none.returned = std::move(state.normaliser.returned);
   return none;
 }
 

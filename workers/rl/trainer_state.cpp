@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "workers/checkpoint/reader.h"
+
 namespace troupe {
 
 namespace {
@@ -53,6 +55,13 @@ Result<RlTrainerState> RlTrainerState::parse(const std::string& text) {
   } catch (const nlohmann::json::exception& e) {
     return Error{Errc::data_loss, fmt::format("trainer_state.json: {}", e.what())};
   }
+  return state;
+}
+
+Result<RlTrainerState> RlTrainerState::read(const CheckpointReader& reader) {
+  TROUPE_ASSIGN(const std::string text, reader.trainer_state());
+  auto state = parse(text);
+  if (!state) return state.error().with("checkpoint " + reader.directory());
   return state;
 }
 

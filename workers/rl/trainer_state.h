@@ -9,6 +9,8 @@
 
 namespace troupe {
 
+class CheckpointReader;
+
 /// What a trainer of reinforcement learning keeps in trainer_state.json of a checkpoint beside the shards; the same on every rank.
 struct RlTrainerState {
   bool present = false;                  ///< false: the job begins
@@ -21,6 +23,8 @@ struct RlTrainerState {
   std::string text() const;
   /// Empty text is the state of a job that begins. Errors: data_loss.
   static Result<RlTrainerState> parse(const std::string& text);
+  /// Of a checkpoint. Errors: data_loss, naming the checkpoint.
+  static Result<RlTrainerState> read(const CheckpointReader& reader);
 };
 
 }  // namespace troupe

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "configs/loader.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/snapshot_note.h"
 #include "workers/checkpoint/writer.h"
 #include "workers/rl/running_statistics.h"
 #include "workers/rl/trainer_state.h"
@@ -38,7 +38,7 @@ class InitialStatisticsTest : public ::testing::Test {
     const std::string temporary = folder_ / checkpoint_tmp_name(m.step, m.fence);
     const RlTrainerState state{.present = true, .normaliser = normaliser};
     const auto written = CheckpointWriter().write(
-        {.directory = temporary, .manifest = m, .ranks = {std::as_bytes(std::span(values))}, .attachments = {{"trainer_state.json", state.text()}}});
+        {.directory = temporary, .manifest = m, .ranks = {std::as_bytes(std::span(values))}, .attachments = {{kTrainerStateFile, state.text()}}});
     EXPECT_TRUE(written) << written.error().message();
     const auto committed = commit_checkpoint(folder_.path(), temporary, m.step);
     EXPECT_TRUE(committed) << committed.error().message();
