@@ -33,7 +33,7 @@ class OnPolicyModel {
 UnitSpec make_loss_unit();
 
 /// objective("policy") of every on-policy policy: PPO, GRPO (no critic), decoupled PPO and V-trace, which differ in what the batch
-/// holds and in the options. Prologue: the actor's densities. Block: the critic. Epilogue: model/loss/policy_gradient_loss.h.
+/// holds and in the options. Prologue: the actor's densities. Block: the critic. Epilogue: the loss (ppo_loss_op.h).
 /// The residual stream is [N, 2L+V]: log-probabilities, entropies, values side by side. Stateless and thread-safe.
 class PolicyGradientObjective final : public Network {
  public:
