@@ -16,8 +16,8 @@ class KillRlTest : public RlRunTest {
     if (pid != 0) ::kill(pid, signal);
     return pid;
   }
-  void expect_complete(JobProcess& job, const std::string& root) {
-    ASSERT_EQ(job.wait(kRunDeadline), 0) << job.output();
+  void expect_complete(JobProcess& job, const std::string& root, std::chrono::milliseconds deadline = kRunDeadline) {
+    ASSERT_EQ(job.wait(deadline), 0) << job.output();
     EXPECT_THAT(job.output(), HasSubstr("RUN COMPLETE"));
     EXPECT_THAT(verified(root), HasSubstr("lost 0  doubled 0"));
   }
@@ -98,9 +98,7 @@ TEST_F(KillRlTest, TwentyKillsAndThreePoolSizesTakeNothingFromWhatIsLearnt) {
     const int envs = kill < 2 ? 1 : kill < 14 ? 8 : 2, actor = static_cast<int>(random() % static_cast<unsigned>(envs + 1));
     strike(job, actor == envs ? std::string("rollout/0") : "env/" + std::to_string(actor), SIGKILL);
   }
-  ASSERT_EQ(job.wait(2 * kRunDeadline), 0) << job.output();
-  EXPECT_THAT(job.output(), HasSubstr("RUN COMPLETE"));
-  EXPECT_THAT(verified("runs"), HasSubstr("lost 0  doubled 0"));
+  ASSERT_NO_FATAL_FAILURE(expect_complete(job, "runs", 2 * kRunDeadline));
   EXPECT_GE(curve("runs", "eval/return").rbegin()->second, 475);
 }
 

@@ -60,12 +60,14 @@ TEST(GlooCollectiveTest, GroupsOfOneProcessStartTheirFirstOperationsAtOnce) {
   constexpr std::size_t kGroups = 8;
   for (int round = 0; round < 4; ++round) {
     std::vector<std::unique_ptr<Collective>> groups;
-    for (std::size_t g = 0; g < kGroups; ++g) groups.push_back(join(fresh_store(), 0, 1, 20s));
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      groups.push_back(join(fresh_store(), 0, 1, 20s));
+      ASSERT_NE(groups.back(), nullptr);
+    }
     std::barrier together(kGroups);
     std::vector<std::thread> threads;
     for (const auto& group : groups) {
       threads.emplace_back([&] {
-        ASSERT_NE(group, nullptr);
         std::vector<double> value = {3.0};
         together.arrive_and_wait();
         ASSERT_TRUE(group->all_reduce_sum(f64(value)));
