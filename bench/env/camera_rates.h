@@ -5,6 +5,7 @@
 
 namespace troupe::bench {
 
+/// What is stepped: as SimCase, on one group.
 struct CameraCase {
   std::string id = "arm7/lift-v1";
   std::int64_t num_envs = 64, threads = 2, rounds = 5;

@@ -111,13 +111,16 @@ int run(int argc, char** argv) {
       table += line;
     }
   }
-  const std::string cameras = camera_table({.num_envs = o.is_short ? 4 : 64, .threads = o.threads, .rounds = o.rounds, .steps = o.is_short ? 20 : 150});
+  CameraCase camera{.threads = o.threads, .rounds = o.rounds};
+  if (o.is_short) camera.num_envs = 4, camera.steps = 20;
+  const std::string cameras = camera_table(camera);
   fmt::print("\n{}", cameras);
   write_result(o.out,
                fmt::format("# Simulation: our pool against a bare loop of mj_step\n\n{} threads, {} group(s), {} alternating "
                            "rounds; medians (lowest .. highest). The bare loop clips, steps, calls\n"
                            "mj_rnePostConstraint and resets; the pool also computes rewards and observations and hands blocks "
-                           "over. A CPU-second is the process's user and system time.\n\n{}\nThe pool with a camera, drawn by the ray renderer: colour and depth once a control step. The same "
+                           "over. A CPU-second is the process's user and system time.\n\n{}\n"
+                           "The pool with a camera, drawn by the ray renderer: colour and depth once a control step. The same "
                            "threads and rounds, one group.\n\n{}\n{}",
                            o.threads, o.groups, o.rounds, table, cameras,
                            provenance(command_line("bench_env_sim", argc, argv), fmt::format("MuJoCo {}", mj_versionString()))));
