@@ -56,7 +56,8 @@ void Bridge::send(const Letter& letter) {
   }
   auto payload = encode(letter.message);
   if (!payload) {
-    log::error("{}: {} for {} cannot be sent: {}", self_, name_of(type_of(letter.message)), letter.to, payload.error().message());
+    log::error("{}: {} for {} cannot be sent: {}", self_, name_of(type_of(letter.message)), letter.to,
+               payload.error().message());
     return;
   }
   Envelope envelope = make_envelope(type_of(letter.message), letter.from.empty() ? self_ : letter.from, letter.to, 0);
@@ -75,7 +76,8 @@ IoLoop::OnMessage Bridge::receiver(Admission may_speak_for) {
   };
 }
 
-void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope envelope, std::vector<std::byte> payload) {
+void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope envelope,
+                     std::vector<std::byte> payload) {
   std::unique_lock lock(mutex_);
   if (!routing_id.empty()) routes_[envelope.from] = {socket, routing_id};
   const auto local = locals_.find(envelope.to);
@@ -93,7 +95,8 @@ void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope en
   lock.unlock();
   auto message = decode(envelope.type, payload);
   if (!message) {
-    log::warn("{}: message type {:#x} of {} refused: {}", self_, envelope.type, envelope.from, message.error().message());
+    log::warn("{}: message type {:#x} of {} refused: {}", self_, envelope.type, envelope.from,
+              message.error().message());
     return;
   }
   caf::anon_send(actor, Letter{envelope.from, envelope.to, std::move(*message)});

@@ -27,7 +27,8 @@ LocalActors::~LocalActors() {
   }
 }
 
-void LocalActors::spawn(const RoleIdentity& identity, const std::string& role, std::function<void(const std::string& failure)> on_end) {
+void LocalActors::spawn(const RoleIdentity& identity, const std::string& role,
+                        std::function<void(const std::string& failure)> on_end) {
   const std::string name = identity.actor;
   Outbox outbox = [this, name](const std::string& to, const Message& message) { bridge_.send({name, to, message}); };
   auto make = [this, identity, role, outbox] {
@@ -36,7 +37,8 @@ void LocalActors::spawn(const RoleIdentity& identity, const std::string& role, s
     return make_(identity, role, outbox);
   };
   std::lock_guard lock(mutex_);
-  const MailActor actor = system_.spawn<caf::detached>(role_actor, std::function<std::unique_ptr<Role>()>(make), std::move(on_end));
+  const MailActor actor =
+      system_.spawn<caf::detached>(role_actor, std::function<std::unique_ptr<Role>()>(make), std::move(on_end));
   bridge_.add_local(name, actor);
   actors_[name] = actor;
 }

@@ -9,7 +9,8 @@ RoleState::~RoleState() {
   if (on_end) on_end(failure);
 }
 
-MailActor::behavior_type role_actor(MailActor::stateful_pointer<RoleState> self, std::function<std::unique_ptr<Role>()> make,
+MailActor::behavior_type role_actor(MailActor::stateful_pointer<RoleState> self,
+                                    std::function<std::unique_ptr<Role>()> make,
                                     std::function<void(const std::string& failure)> on_end) {
   self->state.on_end = std::move(on_end);
   try {

@@ -108,7 +108,8 @@ int bench_command(const BenchOptions& options) {
   int code = kUsage;
   const std::optional<JobConfig> job = find_job(options, code);
   if (!job) return code;
-  if (trains_agent(*job)) return complain({Errc::invalid_argument, "the job trains a policy for env.id: it has no pictures to load"});
+  if (trains_agent(*job))
+    return complain({Errc::invalid_argument, "the job trains a policy for env.id: it has no pictures to load"});
   const auto opening = std::chrono::steady_clock::now();
   const auto mixture = open_mixture(*job);
   if (!mixture) return complain(mixture.error());

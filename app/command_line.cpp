@@ -1,13 +1,13 @@
 // The command line: parses and hands over. The only file that includes CLI11.
-#include <CLI/CLI.hpp>
+#include "app/command_line.h"
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 
-#include "app/command_line.h"
 #include "app/commands.h"
 #include "app/signals.h"
 #include "app/version.h"
@@ -20,7 +20,8 @@ namespace troupe {
 
 namespace {
 
-const std::vector<std::string> kVerbs = {"run", "plan", "node", "scale", "status", "verify", "doctor", "config", "export", "convert", "record", "stats", "encode", "bench", "eval", "serve"};
+const std::vector<std::string> kVerbs = {"run",    "plan",    "node",   "scale", "status", "verify", "doctor", "config",
+                                         "export", "convert", "record", "stats", "encode", "bench",  "eval",   "serve"};
 
 /// "[RUN] pool=N ..." as `troupe scale` takes it: one request a pool. Empty: it is not that.
 std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, ScaleOptions common) {
@@ -42,11 +43,14 @@ std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, Sca
 }
 
 /// Verbs that end in order on a signal. The others die of it at once: what they write appears only when it is whole.
-bool handles_signals(const std::string& verb) { return verb == "run" || verb == "node" || verb == "host" || verb == "serve"; }
+bool handles_signals(const std::string& verb) {
+  return verb == "run" || verb == "node" || verb == "host" || verb == "serve";
+}
 
 int unknown_verb(const std::string& word) {
   const std::string near = nearest_name(word, kVerbs);
-  fmt::print(stderr, "troupe: unknown command '{}'{}\n", word, near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+  fmt::print(stderr, "troupe: unknown command '{}'{}\n", word,
+             near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
   fmt::print(stderr, "commands: {}\n", fmt::join(kVerbs, ", "));
   return kUsage;
 }
@@ -93,7 +97,8 @@ struct CommandLine {
     c->add_option("job", run.job, "job file, or an embedded recipe such as quickstart:sft")->required();
     c->add_option("--resume", run.resume, "auto: continue the newest unfinished run of this name; never: start anew");
     c->add_option("--listen", run.listen, "host:port on which further nodes may join");
-    c->add_option("--token-file", run.token_file, "where --listen writes the file that a joining node needs (default: RUN/token)");
+    c->add_option("--token-file", run.token_file,
+                  "where --listen writes the file that a joining node needs (default: RUN/token)");
     c->add_flag("--dry-run", run.dry_run, "check and plan only");
     auto* p = app.add_subcommand("plan", "show who would run where and what it would take");
     p->add_option("job", plan.job, "job file or embedded recipe")->required();
@@ -111,7 +116,8 @@ struct CommandLine {
     n->add_option("--controller", node.controller, "address that `troupe run --listen` printed (default: the token's)");
     n->add_option("--token-file", node.token_file, "file that `troupe run --listen` wrote")->required();
     n->add_option("--name", node.name, "name of this node (default: host name)");
-    n->add_option("--join-timeout", node.join_timeout_s, "seconds until a controller that does not let this node in is given up (default: 60)")
+    n->add_option("--join-timeout", node.join_timeout_s,
+                  "seconds until a controller that does not let this node in is given up (default: 60)")
         ->check(CLI::Range(0.5, 86400.0));
     auto* s = app.add_subcommand("status", "what runs where, and how fast");
     s->add_option("run", status.run, "run directory or job name (default: the latest)");
@@ -132,13 +138,16 @@ struct CommandLine {
     v->add_option("--run-root", verify.run_root, "folder of run directories");
     auto* d = app.add_subcommand("doctor", "check this machine: cores, memory, libraries, codecs, loopback");
     d->add_flag("--markdown", doctor.markdown, "as a table to paste");
-    d->add_option("--model", doctor.model, "5b, 14b, a job file or a checkpoint folder: parameter counts and keys, without allocating weights");
+    d->add_option("--model", doctor.model,
+                  "5b, 14b, a job file or a checkpoint folder: parameter counts and keys, without allocating weights");
   }
 
   void add_weights() {
     auto* x = app.add_subcommand("export", "write a checkpoint's weights for others");
     x->add_option("source", exported.source, "run directory, job name, or a checkpoint's folder")->required();
-    x->add_option("--format", exported.format, "safetensors: the trained weights; gear: a full DreamZero folder; lora: adapters and what trains beside them")
+    x->add_option(
+         "--format", exported.format,
+         "safetensors: the trained weights; gear: a full DreamZero folder; lora: adapters and what trains beside them")
         ->check(CLI::IsMember({"safetensors", "gear", "lora"}));
     x->add_option("--dtype", exported.dtype, "fp32 or bf16")->check(CLI::IsMember({"fp32", "bf16"}));
     x->add_flag("--merge-lora", exported.merge_lora, "fold adapters into the weights they adapt");
@@ -146,10 +155,12 @@ struct CommandLine {
     x->add_option("--shard-size", exported.shard_bytes, "largest file in bytes")->check(CLI::PositiveNumber);
     x->add_option("--run-root", exported.run_root, "folder of run directories");
     convert_verb = app.add_subcommand("convert", "weights or datasets from one form to another")->require_subcommand(1);
-    auto* c = convert_verb->add_subcommand("weights", "weights of Wan and DreamZero between layouts, .pth files to safetensors");
+    auto* c = convert_verb->add_subcommand("weights",
+                                           "weights of Wan and DreamZero between layouts, .pth files to safetensors");
     c->add_option("source", convert.source, ".pth, .pt or .safetensors file, index, or folder")->required();
     c->add_option("--out", convert.out, "folder to write (not with --check)");
-    c->add_option("--to", convert.to, "troupe: one file of plain names; wan: as Wan's folders; dreamzero: full names in shards")
+    c->add_option("--to", convert.to,
+                  "troupe: one file of plain names; wan: as Wan's folders; dreamzero: full names in shards")
         ->check(CLI::IsMember({"troupe", "wan", "dreamzero"}));
     c->add_option("--component", convert.component, "what a file without prefixes holds")
         ->check(CLI::IsMember({"auto", "dit", "text_encoder", "image_encoder", "vae"}));
@@ -162,23 +173,32 @@ struct CommandLine {
   }
 
   void add_datasets() {
-    auto* c = convert_verb->add_subcommand("dataset", "LeRobot datasets between v2.x and v3.0, without loss, or re-encoded for training");
-    c->add_option("source,--input_dir", convert_dataset.sources, "dataset folders or owner/name; several are merged")->required();
-    c->add_option("--out,--output_dir", convert_dataset.out, "folder to write; must not exist unless --resume")->required();
+    auto* c = convert_verb->add_subcommand(
+        "dataset", "LeRobot datasets between v2.x and v3.0, without loss, or re-encoded for training");
+    c->add_option("source,--input_dir", convert_dataset.sources, "dataset folders or owner/name; several are merged")
+        ->required();
+    c->add_option("--out,--output_dir", convert_dataset.out, "folder to write; must not exist unless --resume")
+        ->required();
     c->add_option("--to", convert_dataset.to, "v3.0 or v2.1")->check(CLI::IsMember({"v3.0", "v2.1"}));
-    c->add_option("--episode_size", convert_dataset.episode_size, "episodes per data file and per video file")->check(CLI::PositiveNumber);
+    c->add_option("--episode_size", convert_dataset.episode_size, "episodes per data file and per video file")
+        ->check(CLI::PositiveNumber);
     c->add_option("--shard_size", convert_dataset.shard_size, "bytes per data or video file, such as 1GB or 512MiB");
-    c->add_option("--data_file_size_in_mb", convert_dataset.data_file_mb, "MiB per data file, as LeRobot counts them")->check(CLI::PositiveNumber);
-    c->add_option("--video_file_size_in_mb", convert_dataset.video_file_mb, "MiB per video file")->check(CLI::PositiveNumber);
-    c->add_option("--video_mode", convert_dataset.video_mode, "copy packets, reencode, or auto: copy unless --gop is given or streams differ")
+    c->add_option("--data_file_size_in_mb", convert_dataset.data_file_mb, "MiB per data file, as LeRobot counts them")
+        ->check(CLI::PositiveNumber);
+    c->add_option("--video_file_size_in_mb", convert_dataset.video_file_mb, "MiB per video file")
+        ->check(CLI::PositiveNumber);
+    c->add_option("--video_mode", convert_dataset.video_mode,
+                  "copy packets, reencode, or auto: copy unless --gop is given or streams differ")
         ->check(CLI::IsMember({"copy", "reencode", "auto"}));
-    c->add_option("--gop", convert_dataset.gop, "re-encode with a key frame every so many pictures")->check(CLI::Range(1, 100000));
+    c->add_option("--gop", convert_dataset.gop, "re-encode with a key frame every so many pictures")
+        ->check(CLI::Range(1, 100000));
     c->add_option("--codec", convert_dataset.codec, "h264 or av1, of a re-encode");
     c->add_option("--crf", convert_dataset.crf, "quality of a re-encode")->check(CLI::Range(0, 63));
     c->add_option("--preset", convert_dataset.preset, "the encoder's preset");
     c->add_option("--scale", convert_dataset.scale, "WxH of re-encoded pictures");
     c->add_option("--pix_fmt", convert_dataset.pix_fmt, "of re-encoded pictures");
-    c->add_option("--compression", convert_dataset.compression, "of Parquet files")->check(CLI::IsMember({"zstd", "snappy", "none"}));
+    c->add_option("--compression", convert_dataset.compression, "of Parquet files")
+        ->check(CLI::IsMember({"zstd", "snappy", "none"}));
     c->add_option("--row_group", convert_dataset.row_group, "episode, or a number of rows");
     c->add_option("--jobs", convert_dataset.jobs, "threads (default: one a core)")->check(CLI::Range(1, 1024));
     c->add_flag("--resume", convert_dataset.resume, "go on with what an interrupted conversion left in --out");
@@ -186,29 +206,37 @@ struct CommandLine {
     c->add_flag("--index,!--no-index", convert_dataset.index, "write Troupe's index beside the result (default)");
     c->add_flag("--gear", convert_dataset.gear, "add the metadata files of GEAR");
     c->add_option("--embodiment-tag", convert_dataset.embodiment_tag, "tag that --gear writes");
-    c->add_option("--verify", convert_dataset.verify, "none; counts: rows and packets; full: every value, packet and picture")
+    c->add_option("--verify", convert_dataset.verify,
+                  "none; counts: rows and packets; full: every value, packet and picture")
         ->check(CLI::IsMember({"none", "counts", "full"}));
     auto* t = app.add_subcommand("stats", "statistics, relative-action statistics and health of a dataset");
     t->add_option("data", stats.data, "dataset folder or owner/name")->required();
     t->add_option("--embodiment", stats.embodiment, "robot's name or YAML file (default: every column and camera)");
     t->add_option("--html", stats.html, "report to write");
     stats_json = t->add_option("--json", stats.json, "report to write; - or nothing prints it")->expected(0, 1);
-    t->add_flag("--write-metadata", stats.write_metadata, "write stats.json, relative statistics and GEAR's metadata.json");
+    t->add_flag("--write-metadata", stats.write_metadata,
+                "write stats.json, relative statistics and GEAR's metadata.json");
     t->add_option("--out", stats.out, "folder for --write-metadata (default: the dataset's meta)");
-    t->add_option("--verify", stats.verify, "index: files and tables; full: decode every picture too")->check(CLI::IsMember({"index", "full"}));
+    t->add_option("--verify", stats.verify, "index: files and tables; full: decode every picture too")
+        ->check(CLI::IsMember({"index", "full"}));
     t->add_option("--workers", stats.workers, "threads (default: one a core)")->check(CLI::Range(1, 1024));
     t->add_option("--horizon", stats.horizon, "steps of relative actions")->check(CLI::Range(1, 4096));
-    t->add_option("--relative-keys", stats.relative_keys, "action keys made relative (default: the robot's, else all but grippers)")->delimiter(',');
+    t->add_option("--relative-keys", stats.relative_keys,
+                  "action keys made relative (default: the robot's, else all but grippers)")
+        ->delimiter(',');
     auto* e = app.add_subcommand("encode", "fill data.features.cache with latents and text features");
     e->add_option("job", encode.job, "job file or embedded recipe")->required();
     e->add_option("--max-samples", encode.max_samples, "windows encoded at most")->check(CLI::PositiveNumber);
     e->add_flag("--check", encode.check, "say what is there and what is missing");
     auto* b = app.add_subcommand("bench", "measure a part of Troupe on this machine");
-    b->add_option("what", bench.what, "loader: from files to batches, without a learner")->required()->check(CLI::IsMember({"loader"}));
+    b->add_option("what", bench.what, "loader: from files to batches, without a learner")
+        ->required()
+        ->check(CLI::IsMember({"loader"}));
     b->add_option("job", bench.job, "job file, embedded recipe, or a dataset's folder")->required();
     b->add_option("--samples", bench.samples, "samples measured")->check(CLI::PositiveNumber);
     b->add_option("--decoders", bench.decoders, "decoder threads (default: one a core)")->check(CLI::Range(1, 1024));
-    b->add_option("--consume-rate", bench.consume_rate, "samples/s taken (default: as fast as they come)")->check(CLI::PositiveNumber);
+    b->add_option("--consume-rate", bench.consume_rate, "samples/s taken (default: as fast as they come)")
+        ->check(CLI::PositiveNumber);
     b->add_flag("--json", bench.json, "the result as JSON");
   }
 
@@ -220,37 +248,51 @@ struct CommandLine {
     c->add_option("--episodes", record.episodes, "episodes to keep")->check(CLI::Range(1, 100'000));
     c->add_option("--seed", record.seed, "another seed gives other episodes")->check(CLI::NonNegativeNumber);
     c->add_option("--version", record.version, "v3.0 or v2.1 of the format")->check(CLI::IsMember({"v3.0", "v2.1"}));
-    c->add_option("--keep", record.keep, "successes: drop what was not solved; all")->check(CLI::IsMember({"successes", "all"}));
-    c->add_option("--cameras", record.cameras, "cameras to draw, such as front,wrist; each becomes a video of 128x128 pixels")->delimiter(',')->allow_extra_args(false);
+    c->add_option("--keep", record.keep, "successes: drop what was not solved; all")
+        ->check(CLI::IsMember({"successes", "all"}));
+    c->add_option("--cameras", record.cameras,
+                  "cameras to draw, such as front,wrist; each becomes a video of 128x128 pixels")
+        ->delimiter(',')
+        ->allow_extra_args(false);
   }
 
   void add_policies() {
-    auto* e = app.add_subcommand("eval", "compare a policy with recordings, or let it play episodes in its environment");
+    auto* e =
+        app.add_subcommand("eval", "compare a policy with recordings, or let it play episodes in its environment");
     e->add_option("checkpoint", eval.checkpoint, "run, checkpoint folder, or DreamZero folder")->required();
     e->add_flag("--open-loop", eval.open_loop, "predicted against recorded actions, per dimension, with a plot");
     e->add_option("--data", eval.data, "dataset folder (default: the job's)");
-    e->add_option("--episodes", eval.episodes, "recorded episodes to compare with (default: the job's data.eval_episodes), or how many to play")->delimiter(',');
+    e->add_option("--episodes", eval.episodes,
+                  "recorded episodes to compare with (default: the job's data.eval_episodes), or how many to play")
+        ->delimiter(',');
     e->add_option("--env", eval.env, "environment to play (default: the job's)");
     e->add_option("--compare", eval.compare, "another checkpoint that plays the same seeds: a paired test");
-    e->add_option("--seed", eval.seed, "seed of the first episode played; the others count up")->check(CLI::NonNegativeNumber);
-    e->add_option("--videos", eval.videos, "videos of failed episodes, where the environment can be drawn")->check(CLI::Range(0, 10'000));
-    e->add_option("--windows", eval.windows, "windows evaluated at most, spread evenly")->check(CLI::Range(1, 1'000'000));
+    e->add_option("--seed", eval.seed, "seed of the first episode played; the others count up")
+        ->check(CLI::NonNegativeNumber);
+    e->add_option("--videos", eval.videos, "videos of failed episodes, where the environment can be drawn")
+        ->check(CLI::Range(0, 10'000));
+    e->add_option("--windows", eval.windows, "windows evaluated at most, spread evenly")
+        ->check(CLI::Range(1, 1'000'000));
     e->add_option("--out", eval.out, "folder of eval.json and open_loop.png");
     e->add_flag("--json", eval.json, "the result as JSON");
     e->add_option("--run-root", eval.run_root, "folder of run directories");
     add_policy_options(e, eval.policy);
     auto* s = app.add_subcommand("serve", "answer robots over their own protocols");
     s->add_option("checkpoint", serve.checkpoint, "run, checkpoint folder, or DreamZero folder")->required();
-    s->add_option("--protocol", serve.protocol, "dreamzero, openpi or groot")->check(CLI::IsMember({"dreamzero", "openpi", "groot"}));
+    s->add_option("--protocol", serve.protocol, "dreamzero, openpi or groot")
+        ->check(CLI::IsMember({"dreamzero", "openpi", "groot"}));
     s->add_option("--bind", serve.bind, "host:port (default: 127.0.0.1:8000, groot 127.0.0.1:5555)");
-    s->add_option("--token-file", serve.token_file, "file with the bearer token that clients must send; required off loopback");
+    s->add_option("--token-file", serve.token_file,
+                  "file with the bearer token that clients must send; required off loopback");
     s->add_option("--action-key", serve.action_key, "form of the reply: array, actions, or keys (action.*)")
         ->check(CLI::IsMember({"array", "actions", "keys"}));
     s->add_option("--max-sessions", serve.max_sessions, "episodes kept at once")->check(CLI::Range(1, 1'000'000));
     s->add_option("--queue", serve.queue, "requests that may wait")->check(CLI::Range(1, 1'000'000));
     s->add_option("--max-request-bytes", serve.max_request_bytes, "largest request")->check(CLI::PositiveNumber);
-    s->add_option("--request-timeout", serve.request_timeout_s, "seconds a request may take")->check(CLI::Range(0.1, 86400.0));
-    s->add_option("--idle-timeout", serve.idle_timeout_s, "seconds of silence after which a connection is closed")->check(CLI::Range(1.0, 86400.0));
+    s->add_option("--request-timeout", serve.request_timeout_s, "seconds a request may take")
+        ->check(CLI::Range(0.1, 86400.0));
+    s->add_option("--idle-timeout", serve.idle_timeout_s, "seconds of silence after which a connection is closed")
+        ->check(CLI::Range(1.0, 86400.0));
     s->add_flag("--allow-kill", serve.allow_kill, "groot: let clients end the server");
     s->add_flag("--once-selftest", serve.once_selftest, "answer one request of our own and end");
     s->add_option("--run-root", serve.run_root, "folder of run directories");
@@ -266,7 +308,8 @@ struct CommandLine {
     c->add_option("--dtype", policy.dtype, "fp32 or bf16")->check(CLI::IsMember({"fp32", "bf16"}));
     c->add_option("--tokenizer", policy.tokenizer, "SentencePiece model or its folder (default: the checkpoint's)");
     c->add_option("--embodiment", policy.embodiment, "tag in metadata.json (default: the only one)");
-    c->add_flag("--sign-gripper", policy.sign_gripper, "round the gripper to open or closed, as RLinf does for its embodiments");
+    c->add_flag("--sign-gripper", policy.sign_gripper,
+                "round the gripper to open or closed, as RLinf does for its embodiments");
   }
 
   void add_host() {
@@ -293,7 +336,8 @@ struct CommandLine {
     if (app.got_subcommand("config")) return config_command(config);
     if (app.got_subcommand("doctor")) return doctor_command(doctor);
     if (app.got_subcommand("convert")) {
-      return convert_verb->got_subcommand("dataset") ? convert_dataset_command(convert_dataset) : convert_command(convert);
+      return convert_verb->got_subcommand("dataset") ? convert_dataset_command(convert_dataset)
+                                                     : convert_command(convert);
     }
     if (app.got_subcommand("record")) return record_command(record);
     if (app.got_subcommand("stats")) {
@@ -327,15 +371,16 @@ int run_command_line(int argc, char** argv) {
       std::find(kVerbs.begin(), kVerbs.end(), words[0]) == kVerbs.end()) {
     return unknown_verb(words[0]);
   }
-  if (!words.empty()) log::configure(words[0], "");   // stderr: stdout is for results
+  if (!words.empty()) log::configure(words[0], "");  // stderr: stdout is for results
   CommandLine line;
   // Overrides (a.b=c, --a.b=c, ~a.b) belong to the job, not to the command line.
-  const bool takes_overrides = !words.empty() && (words[0] == "run" || words[0] == "plan" || words[0] == "config" || words[0] == "encode" || words[0] == "bench");
+  const bool takes_overrides = !words.empty() && (words[0] == "run" || words[0] == "plan" || words[0] == "config" ||
+                                                  words[0] == "encode" || words[0] == "bench");
   if (takes_overrides) {
     line.run.overrides = split_overrides(words);
     line.plan.overrides = line.config.overrides = line.encode.overrides = line.bench.overrides = line.run.overrides;
   }
-  std::reverse(words.begin(), words.end());   // CLI11 takes them last first
+  std::reverse(words.begin(), words.end());  // CLI11 takes them last first
   try {
     line.app.parse(words);
   } catch (const CLI::ParseError& e) {

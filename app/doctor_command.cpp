@@ -35,7 +35,8 @@ Finding check(const std::string& what, const Result<std::string>& result) {
 Result<std::string> machine() {
   const NodeFacts facts = read_inventory("local");
   const NodeSnapshot& node = facts.snapshot;
-  return fmt::format("{}: {} usable cores, {:.1f} GiB memory", facts.host, node.cpus, static_cast<double>(node.memory_bytes) / (1 << 30));
+  return fmt::format("{}: {} usable cores, {:.1f} GiB memory", facts.host, node.cpus,
+                     static_cast<double>(node.memory_bytes) / (1 << 30));
 }
 
 Result<std::string> shared_memory() {
@@ -48,14 +49,17 @@ Result<std::string> shared_memory() {
 
 Result<std::string> sockets() {
   TROUPE_ASSIGN(const auto loop, IoLoop::start("doctor"));
-  TROUPE_ASSIGN(const SocketId socket, loop->bind_router("tcp://127.0.0.1:*", [](SocketId, const std::string&, Envelope, std::vector<std::byte>) {}));
+  TROUPE_ASSIGN(const SocketId socket, loop->bind_router("tcp://127.0.0.1:*", [](SocketId, const std::string&, Envelope,
+                                                                                 std::vector<std::byte>) {}));
   return fmt::format("loopback {} binds", loop->bound_endpoint(socket));
 }
 
 Result<std::string> gloo() {
-  const std::string store = (std::filesystem::temp_directory_path() / fmt::format("troupe-doctor-{}", ::getpid())).string();
-  auto group = join_gloo_group({.store_path = store, .rank = 0, .world = 1, .host = "127.0.0.1", .timeout = std::chrono::seconds(10)});
-  std::error_code ignored;   // a leftover store file in the temporary folder harms nobody
+  const std::string store =
+      (std::filesystem::temp_directory_path() / fmt::format("troupe-doctor-{}", ::getpid())).string();
+  auto group = join_gloo_group(
+      {.store_path = store, .rank = 0, .world = 1, .host = "127.0.0.1", .timeout = std::chrono::seconds(10)});
+  std::error_code ignored;  // a leftover store file in the temporary folder harms nobody
   std::filesystem::remove(store, ignored);
   if (!group) return group.error();
   double one = 1;
@@ -64,21 +68,23 @@ Result<std::string> gloo() {
 }
 
 Finding disk() {
-  struct statvfs info{};
+  struct statvfs info {};
   if (::statvfs(".", &info) != 0) return {Finding::Level::error, "disk", "the working directory cannot be inspected"};
   const double free_gib = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize) / (1 << 30);
-  return {free_gib < 1 ? Finding::Level::warning : Finding::Level::ok, "disk", fmt::format("{:.1f} GiB free here", free_gib)};
+  return {free_gib < 1 ? Finding::Level::warning : Finding::Level::ok, "disk",
+          fmt::format("{:.1f} GiB free here", free_gib)};
 }
 
 Result<std::string> codecs() {
-  const std::string file = (std::filesystem::temp_directory_path() / fmt::format("troupe-doctor-{}.mp4", ::getpid())).string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / fmt::format("troupe-doctor-{}.mp4", ::getpid())).string();
   TROUPE_ASSIGN(const auto encoder, VideoEncoder::open(file, {.width = 32, .height = 32}));
   const std::vector<std::uint8_t> grey(32 * 32 * 3, 128);
   const Rgb8View picture{.data = grey.data(), .height = 32, .width = 32, .stride = 96};
   for (int i = 0; i < 2; ++i) TROUPE_TRY(encoder->write(picture));
   TROUPE_ASSIGN(const std::int64_t written, encoder->finish());
   const auto info = probe_video(file);
-  std::error_code ignored;   // a leftover clip in the temporary folder harms nobody
+  std::error_code ignored;  // a leftover clip in the temporary folder harms nobody
   std::filesystem::remove(file, ignored);
   if (!info) return info.error();
   return fmt::format("wrote and read {} pictures as {}", written, info->codec);
@@ -92,8 +98,9 @@ const char* word(Finding::Level level) {
 
 int doctor_command(const DoctorOptions& options) {
   if (!options.model.empty()) return doctor_model(options.model, options.markdown);
-  std::vector<Finding> findings = {check("machine", machine()), disk(), check("shm", shared_memory()), check("zeromq", sockets()),
-                                   check("gloo", gloo()), check("ffmpeg", codecs())};
+  std::vector<Finding> findings = {check("machine", machine()),   disk(),
+                                   check("shm", shared_memory()), check("zeromq", sockets()),
+                                   check("gloo", gloo()),         check("ffmpeg", codecs())};
   findings.push_back({Finding::Level::ok, "gpu", "this build has no CUDA kernels: jobs run on cores"});
   int errors = 0, warnings = 0;
   for (const Finding& f : findings) {

@@ -145,7 +145,8 @@ int print_policy(const JobConfig& job, bool markdown) {
   for (const UnitSpec& unit : agent->policy->units()) {
     if (unit.params.empty()) continue;
     const std::int64_t count = count_elements(unit.params);
-    print_row(unit.average_of.empty() ? unit.name : fmt::format("{}, moving average of {}", unit.name, unit.average_of), count, markdown);
+    print_row(unit.average_of.empty() ? unit.name : fmt::format("{}, moving average of {}", unit.name, unit.average_of),
+              count, markdown);
     total += count;
     all.insert(all.end(), unit.params.begin(), unit.params.end());
   }

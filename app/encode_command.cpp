@@ -278,7 +278,9 @@ Result<int> encode(const EncodeOptions& options, const JobConfig& job) {
 int encode_command(const EncodeOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
   if (!config) return kUsage;
-  if (trains_agent(config->job)) return complain({Errc::invalid_argument, "the job trains a policy for env.id: it has no features to encode"}, kUsage);
+  if (trains_agent(config->job))
+    return complain({Errc::invalid_argument, "the job trains a policy for env.id: it has no features to encode"},
+                    kUsage);
   if (config->job.data.features.cache.empty()) {
     return complain(
         {Errc::invalid_argument,

@@ -47,9 +47,10 @@ Result<EvalData> choose_data(const CheckpointPlace& place, const PolicySpec& spe
     std::error_code code;
     // One dataset of the job's: the one that --data names, else the first.
     std::vector<DataSetConfig>& sets = out.data.sets;
-    const auto named = options.data.empty() ? sets.begin() : std::find_if(sets.begin(), sets.end(), [&](const DataSetConfig& set) {
-      return fs::equivalent(options.data, set.path, code);
-    });
+    const auto named =
+        options.data.empty() ? sets.begin() : std::find_if(sets.begin(), sets.end(), [&](const DataSetConfig& set) {
+          return fs::equivalent(options.data, set.path, code);
+        });
     if (named != sets.end()) {
       out.held_out = named->eval_episodes.empty() ? out.data.eval_episodes : named->eval_episodes;
       std::iter_swap(sets.begin(), named);
@@ -88,7 +89,7 @@ Result<std::int64_t> evaluate(const EvalOptions& options, const CheckpointPlace&
   TROUPE_ASSIGN(EvalData chosen, choose_data(place, spec, options));
   TROUPE_ASSIGN(const std::string folder, evaluation_folder(place, options.out));
   TROUPE_ASSIGN(const auto dataset, Dataset::open(chosen.data, spec.model));
-  chosen.data.embodiment = dataset->spec().embodiment;   // with its own strides
+  chosen.data.embodiment = dataset->spec().embodiment;  // with its own strides
   chosen.data.window = dataset->spec().window;
   TROUPE_ASSIGN(const auto policy, load_policy(place.folder, options.policy));
 
@@ -131,8 +132,12 @@ int eval_command(const EvalOptions& options) {
   const auto plays = plays_episodes(*place);
   if (!plays) return complain(plays.error());
   if (options.open_loop && *plays) {
-    return complain({Errc::invalid_argument, fmt::format("{} is the checkpoint of a policy for an environment; --open-loop compares DreamZero with recordings. "
-                                                         "Let it play instead: troupe eval {} --episodes 100", place->folder, options.checkpoint)});
+    return complain(
+        {Errc::invalid_argument,
+         fmt::format(
+             "{} is the checkpoint of a policy for an environment; --open-loop compares DreamZero with recordings. "
+             "Let it play instead: troupe eval {} --episodes 100",
+             place->folder, options.checkpoint)});
   }
   if (!options.open_loop && (*plays || !options.env.empty())) return eval_episodes_command(options, *place);
   if (!options.open_loop) {

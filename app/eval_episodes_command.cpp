@@ -24,7 +24,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::int64_t kMostEpisodes = 1 << 24;   // as eval.episodes
+constexpr std::int64_t kMostEpisodes = 1 << 24;  // as eval.episodes
 
 /// What is played, from the command line and, where it says nothing, from the first checkpoint's job.
 struct EvaluationPlan {
@@ -36,15 +36,20 @@ struct EvaluationPlan {
 Result<std::int64_t> number_of_episodes(const EvalOptions& options, const JobConfig& job) {
   if (options.episodes.empty()) return job.eval.episodes;
   if (options.episodes.size() > 1) {
-    return Error{Errc::invalid_argument, fmt::format("--episodes names {} numbers; a policy that plays takes one, how many episodes (lists of recorded "
-                                                     "episodes go with --open-loop)", options.episodes.size())};
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("--episodes names {} numbers; a policy that plays takes one, how many episodes (lists of recorded "
+                    "episodes go with --open-loop)",
+                    options.episodes.size())};
   }
   const std::int64_t episodes = options.episodes.front();
   if (episodes >= 1 && episodes <= kMostEpisodes) return episodes;
-  return Error{Errc::invalid_argument, fmt::format("--episodes is {}; wanted how many episodes to play, 1 to {}", episodes, kMostEpisodes)};
+  return Error{Errc::invalid_argument,
+               fmt::format("--episodes is {}; wanted how many episodes to play, 1 to {}", episodes, kMostEpisodes)};
 }
 
-Result<EvaluationPlan> make_evaluation_plan(const EvalOptions& options, const CheckpointPlace& place, const JobConfig& job) {
+Result<EvaluationPlan> make_evaluation_plan(const EvalOptions& options, const CheckpointPlace& place,
+                                            const JobConfig& job) {
   EvaluationPlan plan;
   if (!options.data.empty()) return Error{Errc::invalid_argument, "--data names recordings; it goes with --open-loop"};
   TROUPE_ASSIGN(plan.episodes.episodes, number_of_episodes(options, job));
@@ -69,9 +74,15 @@ EnvConfig env_of_other(const EnvConfig& first, std::int64_t max_steps, const Job
 Result<PlayedEpisodes> play(const LoadedAgent& loaded, const std::string& folder, const EpisodeOptions& options) {
   TROUPE_ASSIGN(const std::string manifest, read_file(folder + "/manifest.json"));
   const EnvConfig& env = loaded.job.env;
-  PlayedEpisodes played{.checkpoint = folder, .digest = xxh3_128_hex(std::as_bytes(std::span(manifest))), .job = loaded.job.job.name,
-                        .step = loaded.weights.version, .profile = env.profile, .chunk = env.chunk,
-                        .exec_steps = env.exec_steps == 0 ? env.chunk : env.exec_steps, .records = {}, .videos = {}};
+  PlayedEpisodes played{.checkpoint = folder,
+                        .digest = xxh3_128_hex(std::as_bytes(std::span(manifest))),
+                        .job = loaded.job.job.name,
+                        .step = loaded.weights.version,
+                        .profile = env.profile,
+                        .chunk = env.chunk,
+                        .exec_steps = env.exec_steps == 0 ? env.chunk : env.exec_steps,
+                        .records = {},
+                        .videos = {}};
   TROUPE_ASSIGN(played.records, run_episodes(loaded.agent, loaded.job, loaded.weights, options));
   return played;
 }
@@ -116,8 +127,12 @@ Result<void> evaluate(const EvalOptions& options, const CheckpointPlace& place) 
   const auto begin = std::chrono::steady_clock::now();
   EpisodeOptions with_actions = plan.episodes;
   with_actions.keep_actions = first.agent.spec().cameras.empty() ? 0 : plan.videos;
-  EvaluationReport report{.spec = first.agent.spec(), .options = first.job.env.options, .version = kTroupeVersion, .parallel = plan.episodes.parallel,
-                       .first = {}, .second = {}};
+  EvaluationReport report{.spec = first.agent.spec(),
+                          .options = first.job.env.options,
+                          .version = kTroupeVersion,
+                          .parallel = plan.episodes.parallel,
+                          .first = {},
+                          .second = {}};
   TROUPE_ASSIGN(report.first, play(first, place.folder, with_actions));
   if (other) {
     TROUPE_ASSIGN(report.second, play(*other, other_folder, plan.episodes));
@@ -133,9 +148,12 @@ Result<void> evaluate(const EvalOptions& options, const CheckpointPlace& place) 
   for (const auto* played : {&report.first, report.second ? &*report.second : nullptr}) {
     for (std::size_t i = 0; played != nullptr && i < played->records.size(); ++i) steps += played->records[i].length;
   }
-  fmt::print("  time        {:.1f} s, {:.0f} env steps/s\nwritten: {}/eval.json, results.md", seconds, static_cast<double>(steps) / std::max(seconds, 1e-9), plan.folder);
-  fmt::print("{}\n", report.first.videos.empty() ? "" : fmt::format(", {} videos of {}", report.first.videos.size(),
-                                                                    report.spec.has_success ? "failures" : "the lowest returns"));
+  fmt::print("  time        {:.1f} s, {:.0f} env steps/s\nwritten: {}/eval.json, results.md", seconds,
+             static_cast<double>(steps) / std::max(seconds, 1e-9), plan.folder);
+  fmt::print("{}\n", report.first.videos.empty()
+                         ? ""
+                         : fmt::format(", {} videos of {}", report.first.videos.size(),
+                                       report.spec.has_success ? "failures" : "the lowest returns"));
   return {};
 }
 

@@ -17,7 +17,8 @@ Result<std::optional<nlohmann::json>> read_json(const std::string& path) {
   if (!std::filesystem::exists(path, error)) return std::optional<nlohmann::json>{};
   TROUPE_ASSIGN(const std::string text, read_file(path));
   auto parsed = nlohmann::json::parse(text, nullptr, false);
-  if (!parsed.is_object()) return Error{Errc::data_loss, path + ": not the JSON that troupe wrote; start the run again"};
+  if (!parsed.is_object())
+    return Error{Errc::data_loss, path + ": not the JSON that troupe wrote; start the run again"};
   return std::optional<nlohmann::json>{std::move(parsed)};
 }
 
@@ -31,8 +32,8 @@ Result<void> write_feed_server(const std::string& runtime_dir, const CurveServer
 Result<std::optional<CurveServer>> read_feed_server(const std::string& runtime_dir) {
   TROUPE_ASSIGN(const auto json, read_json(server_file(runtime_dir)));
   if (!json) return std::optional<CurveServer>{};
-  return std::optional<CurveServer>{{.secret_key = json->value("secret", ""),
-                                     .allowed_clients = json->value("allowed", std::vector<std::string>{})}};
+  return std::optional<CurveServer>{
+      {.secret_key = json->value("secret", ""), .allowed_clients = json->value("allowed", std::vector<std::string>{})}};
 }
 
 Result<void> write_feed_client(const std::string& runtime_dir, const CurveClient& keys) {
@@ -43,7 +44,8 @@ Result<void> write_feed_client(const std::string& runtime_dir, const CurveClient
 Result<std::optional<CurveClient>> read_feed_client(const std::string& runtime_dir) {
   TROUPE_ASSIGN(const auto json, read_json(client_file(runtime_dir)));
   if (!json) return std::optional<CurveClient>{};
-  return std::optional<CurveClient>{{.server_key = "", .public_key = json->value("public", ""), .secret_key = json->value("secret", "")}};
+  return std::optional<CurveClient>{
+      {.server_key = "", .public_key = json->value("public", ""), .secret_key = json->value("secret", "")}};
 }
 
 }  // namespace troupe

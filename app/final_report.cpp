@@ -20,7 +20,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::size_t kWindow = 10;   // steps that "start" and "end" of a loss mean
+constexpr std::size_t kWindow = 10;  // steps that "start" and "end" of a loss mean
 
 std::vector<LossPoint> points_of(const RunStatistics& statistics, const std::string& name) {
   std::vector<LossPoint> points;
@@ -30,10 +30,11 @@ std::vector<LossPoint> points_of(const RunStatistics& statistics, const std::str
 
 Result<void> draw_losses(const RunStatistics& statistics, const JobConfig& job, const RunDirectory& run) {
   std::vector<LossSeries> series;
-  const std::tuple<const char*, const char*, LossRole> kCurves[] = {{"train/loss", "training", LossRole::train},
-                                                                    {"train/dynamics_loss", "training, video", LossRole::dynamics},
-                                                                    {"train/action_loss", "training, actions", LossRole::action},
-                                                                    {"eval/loss", "held out", LossRole::held_out}};
+  const std::tuple<const char*, const char*, LossRole> kCurves[] = {
+      {"train/loss", "training", LossRole::train},
+      {"train/dynamics_loss", "training, video", LossRole::dynamics},
+      {"train/action_loss", "training, actions", LossRole::action},
+      {"eval/loss", "held out", LossRole::held_out}};
   for (const auto& [metric, name, role] : kCurves) {
     auto points = points_of(statistics, metric);
     if (!points.empty()) series.push_back({.name = name, .role = role, .points = std::move(points)});
@@ -75,7 +76,8 @@ Result<void> draw_held_out(const JobConfig& job, const RunDirectory& run, std::i
                         .action_steps = true_actions.shape.at(0),
                         .true_actions = floats_of(true_actions),
                         .predicted_actions = floats_of(predicted_actions)};
-  for (std::int64_t d = 0; d < true_actions.shape.at(1); ++d) sheet.action_names.push_back(fmt::format("action {} (normalised)", d));
+  for (std::int64_t d = 0; d < true_actions.shape.at(1); ++d)
+    sheet.action_names.push_back(fmt::format("action {} (normalised)", d));
   return draw_prediction(run.path(folder + "/prediction.png"), sheet);
 }
 
@@ -91,14 +93,18 @@ std::int64_t bytes_below(const std::string& folder) {
 RunSummary summarise(const ControllerService& service, const JobConfig& job, const RunDirectory& run, int exit_code) {
   const RunStatistics& s = service.statistics();
   const JobController& controller = service.job();
-  RunSummary summary{.name = job.job.name, .steps = controller.step(), .samples = controller.step() * controller.plan().batch.global,
-                     .seconds = service.seconds(), .exit_code = exit_code};
+  RunSummary summary{.name = job.job.name,
+                     .steps = controller.step(),
+                     .samples = controller.step() * controller.plan().batch.global,
+                     .seconds = service.seconds(),
+                     .exit_code = exit_code};
   summary.loss_first = s.first_mean(kWindow);
   summary.loss_last = s.last_mean(kWindow);
   summary.loss_best = s.best().value;
   summary.loss_best_step = s.best().step;
   const auto& losses = s.curve("train/loss");
-  summary.not_finite = std::count_if(losses.begin(), losses.end(), [](const auto& p) { return !std::isfinite(p.value); });
+  summary.not_finite =
+      std::count_if(losses.begin(), losses.end(), [](const auto& p) { return !std::isfinite(p.value); });
   summary.void_batches = s.skipped();
   summary.restarts = controller.restarts();
   summary.samples_per_second_mean = s.samples_per_second();
@@ -108,18 +114,21 @@ RunSummary summarise(const ControllerService& service, const JobConfig& job, con
   summary.exposed_comm_percent = s.vote_percent();
   summary.stall_percent = s.stall_percent();
   summary.checkpoint_percent = s.checkpoint_percent();
-  summary.other_percent = std::max(0.0, 100.0 - summary.compute_percent - summary.exposed_comm_percent - summary.stall_percent -
-                                            summary.checkpoint_percent);
+  summary.other_percent = std::max(0.0, 100.0 - summary.compute_percent - summary.exposed_comm_percent -
+                                            summary.stall_percent - summary.checkpoint_percent);
   summary.events = service.notable_events();
   const std::string& saved = controller.checkpoints().committed_directory();
   if (!saved.empty()) {
     summary.checkpoint = std::filesystem::relative(saved, run.root()).string();
     summary.checkpoint_bytes = bytes_below(saved);
   }
-  summary.next = {fmt::format("troupe verify {}", std::filesystem::relative(run.root()).string()),
-                  fmt::format("troupe export {} --format safetensors --out DIR", std::filesystem::relative(run.root()).string())};
+  summary.next = {
+      fmt::format("troupe verify {}", std::filesystem::relative(run.root()).string()),
+      fmt::format("troupe export {} --format safetensors --out DIR", std::filesystem::relative(run.root()).string())};
   if (job.job.kind == "rl") describe_rl_run(summary, s, run);
-  if (is_imitation(job)) summary.next.push_back(fmt::format("troupe eval {} --episodes 100", std::filesystem::relative(run.root()).string()));
+  if (is_imitation(job))
+    summary.next.push_back(
+        fmt::format("troupe eval {} --episodes 100", std::filesystem::relative(run.root()).string()));
   return summary;
 }
 
@@ -132,7 +141,8 @@ void film_failures(const ControllerService& service, const JobConfig& job, const
   if (!names) {
     fmt::print("warning: {}\n", names.error().message());
   } else if (!names->empty()) {
-    fmt::print("  videos      {}/{}: {} episodes\n", std::filesystem::relative(run.root()).string(), folder, names->size());
+    fmt::print("  videos      {}/{}: {} episodes\n", std::filesystem::relative(run.root()).string(), folder,
+               names->size());
   }
 }
 
@@ -142,11 +152,13 @@ Result<void> draw_curves(const RunStatistics& statistics, const JobConfig& job, 
 
 }  // namespace
 
-void print_final_report(const ControllerService& service, const JobConfig& job, const RunDirectory& run, int exit_code) {
+void print_final_report(const ControllerService& service, const JobConfig& job, const RunDirectory& run,
+                        int exit_code) {
   if (auto drawn = draw_curves(service.statistics(), job, run); !drawn && service.statistics().steps() > 0) {
     fmt::print("warning: {}\n", drawn.error().message());
   }
-  if (auto drawn = draw_held_out(job, run, service.job().step()); !drawn) fmt::print("warning: {}\n", drawn.error().message());
+  if (auto drawn = draw_held_out(job, run, service.job().step()); !drawn)
+    fmt::print("warning: {}\n", drawn.error().message());
   const RunSummary summary = summarise(service, job, run, exit_code);
   if (auto written = write_file(run.path("report.txt"), run_report(summary)); !written) {
     fmt::print("warning: {}\n", written.error().message());
@@ -154,13 +166,15 @@ void print_final_report(const ControllerService& service, const JobConfig& job, 
   const auto& held_out = service.statistics().curve("eval/loss");
   fmt::print("{}", run_report(summary, text_style_of(STDOUT_FILENO)));
   if (job.job.kind == "rl") {
-    fmt::print("{}  curve       {}/return.png\n", last_evaluation(service.statistics(), job), std::filesystem::relative(run.root()).string());
+    fmt::print("{}  curve       {}/return.png\n", last_evaluation(service.statistics(), job),
+               std::filesystem::relative(run.root()).string());
   }
   if (job.job.kind == "rl" && exit_code == 0) film_failures(service, job, run);
   if (held_out.size() > 1) {
     const std::string prediction = fmt::format("eval/step_{:06d}/prediction.png", service.job().step());
     fmt::print("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png{}\n", held_out.front().value, held_out.back().value,
-               std::filesystem::relative(run.root()).string(), std::filesystem::exists(run.path(prediction)) ? ", " + prediction : "");
+               std::filesystem::relative(run.root()).string(),
+               std::filesystem::exists(run.path(prediction)) ? ", " + prediction : "");
   }
   std::fflush(stdout);
 }

@@ -22,11 +22,16 @@ namespace {
 Result<RoleContext> load_context(const HostOptions& options) {
   TROUPE_ASSIGN(const std::string config_text, read_file(options.config));
   LoadOutcome loaded = load_job_text(options.config, config_text, {});
-  if (!loaded.config) return Error{Errc::invalid_argument, loaded.errors.empty() ? "unreadable configuration" : loaded.errors.front()};
+  if (!loaded.config)
+    return Error{Errc::invalid_argument, loaded.errors.empty() ? "unreadable configuration" : loaded.errors.front()};
   TROUPE_ASSIGN(const std::string plan_text, read_file(options.plan));
   TROUPE_ASSIGN(auto plan, plan_from_json(plan_text));
-  return RoleContext{.config = loaded.config->job, .plan = std::move(plan), .run_dir = options.run_dir,
-                     .runtime_dir = options.runtime_dir, .data_host = options.data_host, .loop = nullptr};
+  return RoleContext{.config = loaded.config->job,
+                     .plan = std::move(plan),
+                     .run_dir = options.run_dir,
+                     .runtime_dir = options.runtime_dir,
+                     .data_host = options.data_host,
+                     .loop = nullptr};
 }
 
 int fail(const std::string& why) {
@@ -43,13 +48,13 @@ int host_command(const HostOptions& options) {
   name_fault_process(identity.instance());
   auto context = load_context(options);
   if (!context) return fail(context.error().message());
-  Latch told_to_end, ended;   // made before the process: its loop and actors set them
+  Latch told_to_end, ended;  // made before the process: its loop and actors set them
   auto process = Process::start(identity.instance());
   if (!process) return fail(process.error().message());
   Process& p = **process;
   context->loop = p.loop.get();
   watch_signals(*p.loop, [&told_to_end](int signal) {
-    if (signal == SIGTERM) told_to_end.set();   // SIGINT comes from the terminal: the node decides
+    if (signal == SIGTERM) told_to_end.set();  // SIGINT comes from the terminal: the node decides
   });
   auto link = p.loop->connect_dealer(options.node_endpoint, identity.instance(), p.bridge->receiver());
   if (!link) return fail(link.error().message());
@@ -57,7 +62,7 @@ int host_command(const HostOptions& options) {
   LocalActors actors(*p.system, *p.bridge, [&context](const RoleIdentity& id, const std::string& role, Outbox outbox) {
     return make_role(*context, id, role, std::move(outbox));
   });
-  std::string failure;   // written before `ended` is set, read after
+  std::string failure;  // written before `ended` is set, read after
   actors.spawn(identity, options.role, [&](const std::string& why) {
     failure = why;
     ended.set();

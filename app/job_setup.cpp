@@ -49,8 +49,13 @@ Result<std::shared_ptr<const Mixture>> open_mixture(const JobConfig& job) {
 namespace {
 
 UnitCost unit_cost(const UnitSpec& unit, bool resident, double forward_flops) {
-  UnitCost cost{.name = unit.name, .layout_class = unit.layout_class, .params = count_parameters(unit), .numels = {},
-                .forward_flops_per_sample = forward_flops, .trainable = unit.trainable, .resident = resident};
+  UnitCost cost{.name = unit.name,
+                .layout_class = unit.layout_class,
+                .params = count_parameters(unit),
+                .numels = {},
+                .forward_flops_per_sample = forward_flops,
+                .trainable = unit.trainable,
+                .resident = resident};
   for (const LayoutEntry& entry : make_flat_layout(unit.params).entries) cost.numels.push_back(entry.numel);
   return cost;
 }
@@ -96,7 +101,8 @@ Result<ModelCost> rl_model_cost(const JobConfig& job) {
   const RlShape shape = rl_shape(job);
   ModelCost cost = policy_cost(*agent.policy);
   // What a forward of one row keeps is of the order of the layers' widths; taken as the item's share and the widest units.
-  cost.activation_bytes_per_sample = item.bytes / std::max<std::int64_t>(1, item.calls * item.rows) + (std::int64_t{64} << 10);
+  cost.activation_bytes_per_sample =
+      item.bytes / std::max<std::int64_t>(1, item.calls * item.rows) + (std::int64_t{64} << 10);
   cost.sample_bytes = item.bytes;
   cost.block_bytes = make_block_layout(agent.spec(), shape.rows, shape.chunk).bytes;
   // Simulators hold their environments, rollout workers three versions of the weights and the slots; both LibTorch and its heap.

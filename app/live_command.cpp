@@ -33,10 +33,10 @@ class ControllerLink {
     std::string address = *endpoint;
     while (!address.empty() && address.back() == '\n') address.pop_back();
     ControllerLink* raw = link.get();
-    TROUPE_ASSIGN(link->socket_, link->loop_->connect_dealer(address, link->name_, [raw](SocketId, const std::string&, Envelope envelope,
-                                                                                        std::vector<std::byte> payload) {
-      raw->on_message(envelope, payload);
-    }));
+    TROUPE_ASSIGN(link->socket_, link->loop_->connect_dealer(
+                                     address, link->name_,
+                                     [raw](SocketId, const std::string&, Envelope envelope,
+                                           std::vector<std::byte> payload) { raw->on_message(envelope, payload); }));
     return link;
   }
 
@@ -49,7 +49,9 @@ class ControllerLink {
     loop_->send(socket_, "", make_envelope(type_of(question), name_, "controller", 0), std::move(payload));
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, kAnswerDeadline, [&] { return answer_.has_value(); })) {
-      return Error{Errc::deadline_exceeded, fmt::format("the controller did not answer within {} ms; it is not running any more, or stopped", kAnswerDeadline.count())};
+      return Error{Errc::deadline_exceeded,
+                   fmt::format("the controller did not answer within {} ms; it is not running any more, or stopped",
+                               kAnswerDeadline.count())};
     }
     return *answer_;
   }
@@ -68,26 +70,28 @@ class ControllerLink {
   std::condition_variable changed_;
   std::optional<Reply> answer_;
   SocketId socket_{};
-  std::unique_ptr<IoLoop> loop_;   // last: its callbacks use what is above
+  std::unique_ptr<IoLoop> loop_;  // last: its callbacks use what is above
 };
 
 void print_status(const nlohmann::json& s) {
-  fmt::print("{}  {}  step {}/{}  committed {}  restarts {}  void {}\n", s["job"].get<std::string>(), s["state"].get<std::string>(),
-             s["step"].get<std::int64_t>(), s["steps"].get<std::int64_t>(), s["committed_step"].get<std::int64_t>(),
-             s["restarts"].get<std::int64_t>(), s["void_samples"].get<std::int64_t>());
+  fmt::print("{}  {}  step {}/{}  committed {}  restarts {}  void {}\n", s["job"].get<std::string>(),
+             s["state"].get<std::string>(), s["step"].get<std::int64_t>(), s["steps"].get<std::int64_t>(),
+             s["committed_step"].get<std::int64_t>(), s["restarts"].get<std::int64_t>(),
+             s["void_samples"].get<std::int64_t>());
   for (const auto& [pool, size] : s["pools"].items()) {
-    fmt::print("  pool {:<13} target {:<3} up {}\n", pool, size["target"].get<std::int64_t>(), size["up"].get<std::int64_t>());
+    fmt::print("  pool {:<13} target {:<3} up {}\n", pool, size["target"].get<std::int64_t>(),
+               size["up"].get<std::int64_t>());
   }
   fmt::print("  {:<16} {:<6} {:<9} {:>8} {:>9} {:<8}\n", "actor", "node", "state", "pid", "restarts", "isolation");
   for (const auto& actor : s["actors"]) {
-    fmt::print("  {:<16} {:<6} {:<9} {:>8} {:>9} {:<8}\n", actor["name"].get<std::string>(), actor["node"].get<std::int64_t>(),
-               actor["state"].get<std::string>(), actor["pid"].get<std::int64_t>(), actor["restarts"].get<std::int64_t>(),
-               actor["isolation"].get<std::string>());
+    fmt::print("  {:<16} {:<6} {:<9} {:>8} {:>9} {:<8}\n", actor["name"].get<std::string>(),
+               actor["node"].get<std::int64_t>(), actor["state"].get<std::string>(), actor["pid"].get<std::int64_t>(),
+               actor["restarts"].get<std::int64_t>(), actor["isolation"].get<std::string>());
   }
   const auto& m = s["metrics"];
   if (m.contains("train/loss")) {
-    fmt::print("  loss {:.4f}  step time {:.3f} s  stall {:.3f} s\n", m["train/loss"].get<double>(), m.value("time/step", 0.0),
-               m.value("time/stall", 0.0));
+    fmt::print("  loss {:.4f}  step time {:.3f} s  stall {:.3f} s\n", m["train/loss"].get<double>(),
+               m.value("time/step", 0.0), m.value("time/stall", 0.0));
   }
   std::fflush(stdout);
 }
@@ -115,7 +119,7 @@ int watch(ControllerLink& link, const StatusOptions& options) {
       print_status(nlohmann::json::parse(reply->text));
     }
     std::unique_lock lock(mutex);
-    never.wait_for(lock, std::chrono::seconds(1));   // the period of the display
+    never.wait_for(lock, std::chrono::seconds(1));  // the period of the display
   }
 }
 

@@ -11,7 +11,7 @@ namespace troupe {
 struct Lobby::Shared {
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::string, Letter> joins;    // by node name: a node repeats its request until it is answered
+  std::map<std::string, Letter> joins;  // by node name: a node repeats its request until it is answered
   bool interrupted = false;
 };
 
@@ -33,11 +33,13 @@ Lobby::~Lobby() { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); 
 
 Result<std::vector<Letter>> Lobby::wait_for(std::size_t nodes, std::chrono::milliseconds deadline) {
   std::unique_lock lock(shared_->mutex);
-  const bool enough = shared_->changed.wait_for(lock, deadline, [&] { return shared_->interrupted || shared_->joins.size() >= nodes; });
+  const bool enough =
+      shared_->changed.wait_for(lock, deadline, [&] { return shared_->interrupted || shared_->joins.size() >= nodes; });
   if (shared_->interrupted) return Error{Errc::cancelled, "interrupted while waiting for nodes"};
   if (!enough) {
-    return Error{Errc::deadline_exceeded, fmt::format("cluster.num_nodes is {}; {} further nodes joined within cluster.start_timeout_s",
-                                                      nodes + 1, shared_->joins.size())};
+    return Error{Errc::deadline_exceeded,
+                 fmt::format("cluster.num_nodes is {}; {} further nodes joined within cluster.start_timeout_s",
+                             nodes + 1, shared_->joins.size())};
   }
   std::vector<Letter> letters;
   for (const auto& [name, letter] : shared_->joins) letters.push_back(letter);

@@ -40,7 +40,10 @@ int fail(const std::string& why, int code = kFailed) {
 class NodeSession {
  public:
   NodeSession(std::string name, std::string controller, Token token, std::chrono::milliseconds join_timeout)
-      : name_(std::move(name)), controller_(std::move(controller)), token_(std::move(token)), join_timeout_(join_timeout) {}
+      : name_(std::move(name)),
+        controller_(std::move(controller)),
+        token_(std::move(token)),
+        join_timeout_(join_timeout) {}
 
   int run() {
     if (auto connected = connect(); !connected) return fail(connected.error().message());
@@ -61,7 +64,7 @@ class NodeSession {
     node_.reset();
     actors_.reset();
     process_.reset();
-    std::error_code ignored;   // sockets of this membership; a leftover folder harms nobody
+    std::error_code ignored;  // sockets of this membership; a leftover folder harms nobody
     if (!runtime_dir_.empty()) std::filesystem::remove_all(runtime_dir_, ignored);
   }
   NodeSession(const NodeSession&) = delete;
@@ -77,7 +80,8 @@ class NodeSession {
       return {[this](const Letter& letter) { on_letter(letter.message); }, [](Wake) {}};
     });
     process_->bridge->add_local(name_, self_);
-    CurveClient curve{.server_key = token_.server_key, .public_key = token_.public_key, .secret_key = token_.secret_key};
+    CurveClient curve{
+        .server_key = token_.server_key, .public_key = token_.public_key, .secret_key = token_.secret_key};
     TROUPE_ASSIGN(link_, process_->loop->connect_dealer(controller_, fmt::format("{}#{:x}", name_, incarnation_),
                                                         process_->bridge->receiver(), curve));
     process_->bridge->set_default_route(link_);
@@ -122,17 +126,24 @@ class NodeSession {
   Result<void> join() {
     const NodeFacts facts = read_inventory(name_);
     const NodeSnapshot& own = facts.snapshot;
-    const Join request{.name = name_, .incarnation = incarnation_, .cpus = own.cpus, .memory_bytes = own.memory_bytes,
-                       .host = facts.host, .boot_id = facts.boot_id, .term_seen = 0};
+    const Join request{.name = name_,
+                       .incarnation = incarnation_,
+                       .cpus = own.cpus,
+                       .memory_bytes = own.memory_bytes,
+                       .host = facts.host,
+                       .boot_id = facts.boot_id,
+                       .term_seen = 0};
     const auto until = std::chrono::steady_clock::now() + join_timeout_;
     std::unique_lock lock(mutex_);
     while (!is_joined_ && refusal_.empty() && !stopped_) {
       if (std::chrono::steady_clock::now() > until) {
-        return Error{Errc::deadline_exceeded,
-                     fmt::format("{} did not let this node in within {:.1f} s: wrong address, or this token is not the running job's",
-                                 controller_, std::chrono::duration<double>(join_timeout_).count())};
+        return Error{
+            Errc::deadline_exceeded,
+            fmt::format(
+                "{} did not let this node in within {:.1f} s: wrong address, or this token is not the running job's",
+                controller_, std::chrono::duration<double>(join_timeout_).count())};
       }
-      send(request);   // repeated until answered; the controller knows it by name and incarnation
+      send(request);  // repeated until answered; the controller knows it by name and incarnation
       changed_.wait_for(lock, kJoinRetry);
     }
     if (stopped_) return Error{Errc::cancelled, "interrupted"};
@@ -143,7 +154,8 @@ class NodeSession {
 
   Result<void> host() {
     LoadOutcome config = load_job_text("controller", joined_.config, {});
-    if (!config.config) return Error{Errc::invalid_argument, config.errors.empty() ? "the job cannot be read" : config.errors.front()};
+    if (!config.config)
+      return Error{Errc::invalid_argument, config.errors.empty() ? "the job cannot be read" : config.errors.front()};
     TROUPE_ASSIGN(auto plan, plan_from_json(joined_.plan));
     TROUPE_ASSIGN(runtime_dir_, runtime_directory(fmt::format("node-{:x}", incarnation_)));
     std::error_code error;
@@ -152,24 +164,38 @@ class NodeSession {
     log::configure(name_, runtime_dir_ + "/logs/node.log");
     TROUPE_TRY(write_file(runtime_dir_ + "/config.yaml", joined_.config));
     TROUPE_TRY(write_file(runtime_dir_ + "/plan.json", joined_.plan));
-    TROUPE_TRY(write_feed_client(runtime_dir_, {.server_key = "", .public_key = token_.public_key, .secret_key = token_.secret_key}));
+    TROUPE_TRY(write_feed_client(runtime_dir_,
+                                 {.server_key = "", .public_key = token_.public_key, .secret_key = token_.secret_key}));
     const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
     TROUPE_TRY(process_->loop->bind_router(endpoint, process_->bridge->receiver()));
     const std::string node = fmt::format("node/{}", joined_.node_rank);
-    RoleContext context{.config = config.config->job, .plan = std::move(plan), .run_dir = runtime_dir_, .runtime_dir = runtime_dir_,
-                        .data_host = "", .loop = process_->loop.get()};
+    RoleContext context{.config = config.config->job,
+                        .plan = std::move(plan),
+                        .run_dir = runtime_dir_,
+                        .runtime_dir = runtime_dir_,
+                        .data_host = "",
+                        .loop = process_->loop.get()};
     actors_ = std::make_unique<LocalActors>(*process_->system, *process_->bridge,
                                             [context](const RoleIdentity& id, const std::string& role, Outbox outbox) {
                                               return make_role(context, id, role, std::move(outbox));
                                             });
-    NodeRole::Launch launch{.executable = own_executable(), .node = node, .endpoint = endpoint, .config = runtime_dir_ + "/config.yaml",
-                            .plan = runtime_dir_ + "/plan.json", .run_dir = runtime_dir_, .runtime_dir = runtime_dir_, .data_host = "",
+    NodeRole::Launch launch{.executable = own_executable(),
+                            .node = node,
+                            .endpoint = endpoint,
+                            .config = runtime_dir_ + "/config.yaml",
+                            .plan = runtime_dir_ + "/plan.json",
+                            .run_dir = runtime_dir_,
+                            .runtime_dir = runtime_dir_,
+                            .data_host = "",
                             .environment = {}};
     node_ = std::make_unique<LocalActors>(
-        *process_->system, *process_->bridge, [this, launch](const RoleIdentity&, const std::string&, Outbox outbox) -> std::unique_ptr<Role> {
+        *process_->system, *process_->bridge,
+        [this, launch](const RoleIdentity&, const std::string&, Outbox outbox) -> std::unique_ptr<Role> {
           return std::make_unique<NodeRole>(
               launch,
-              [this](const RoleIdentity& id, const std::string& role, NodeRole::OnEnd on_end) { actors_->spawn(id, role, std::move(on_end)); },
+              [this](const RoleIdentity& id, const std::string& role, NodeRole::OnEnd on_end) {
+                actors_->spawn(id, role, std::move(on_end));
+              },
               [this](const std::string& actor) { actors_->stop(actor); }, std::move(outbox));
         });
     node_->spawn({.actor = node, .incarnation = 0}, "node", [](const std::string&) {});
@@ -220,9 +246,12 @@ int node_command(const NodeOptions& options) {
   const std::string address = controller.find("://") == std::string::npos ? "tcp://" + controller : controller;
   std::string name = options.name.empty() ? read_inventory("").host : options.name;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (!is_name(name) || name == "local") return fail(fmt::format("--name {}: wanted {} and not 'local'", name, kNamePattern), kUsage);
+  if (!is_name(name) || name == "local")
+    return fail(fmt::format("--name {}: wanted {} and not 'local'", name, kNamePattern), kUsage);
   log::configure(name, "");
-  return NodeSession(name, address, std::move(*token), std::chrono::milliseconds(static_cast<std::int64_t>(options.join_timeout_s * 1000))).run();
+  return NodeSession(name, address, std::move(*token),
+                     std::chrono::milliseconds(static_cast<std::int64_t>(options.join_timeout_s * 1000)))
+      .run();
 }
 
 }  // namespace troupe

@@ -29,8 +29,12 @@ class SftPipeline final : public Pipeline {
   }
   std::vector<UnitSpec> units() const override { return training_units(job_.model); }
   Result<std::string> encoder_hash() const override;
-  std::vector<CheckpointAttachment> attachments() const override { return {{.name = "metadata.json", .bytes = data_->metadata_json()}}; }
-  std::string state_json(std::uint64_t seed, std::uint64_t position) const override { return data_->state_json(seed, position); }
+  std::vector<CheckpointAttachment> attachments() const override {
+    return {{.name = "metadata.json", .bytes = data_->metadata_json()}};
+  }
+  std::string state_json(std::uint64_t seed, std::uint64_t position) const override {
+    return data_->state_json(seed, position);
+  }
 
  private:
   const JobConfig job_;
@@ -56,8 +60,10 @@ std::string SftPipeline::changes_since(const std::string& checkpoint) const {
 
 std::vector<std::string> SftPipeline::warnings() const {
   std::vector<std::string> all;
-  for (const DatasetProblem& warning : data_->warnings()) all.push_back(fmt::format("{}: {}", warning.code, warning.text));
-  for (const DatasetProblem& problem : data_->problems()) all.push_back(fmt::format("left out: {}: {}", problem.code, problem.text));
+  for (const DatasetProblem& warning : data_->warnings())
+    all.push_back(fmt::format("{}: {}", warning.code, warning.text));
+  for (const DatasetProblem& problem : data_->problems())
+    all.push_back(fmt::format("left out: {}: {}", problem.code, problem.text));
   return all;
 }
 
@@ -93,8 +99,12 @@ class ImitationPipeline final : public AgentPipeline {
   ImitationPipeline(Agent agent, const JobConfig& job, std::shared_ptr<const Demonstrations> data)
       : AgentPipeline(std::move(agent)), eval_(job.eval), data_(std::move(data)) {}
 
-  std::string fingerprint() const override { return AgentPipeline::fingerprint() + " demonstrations " + data_->fingerprint(); }
-  std::string changes_since(const std::string&) const override { return fmt::format("; demonstrations are {}", fmt::join(data_->roots(), ", ")); }
+  std::string fingerprint() const override {
+    return AgentPipeline::fingerprint() + " demonstrations " + data_->fingerprint();
+  }
+  std::string changes_since(const std::string&) const override {
+    return fmt::format("; demonstrations are {}", fmt::join(data_->roots(), ", "));
+  }
   std::int64_t num_eval() const override { return eval_.every > 0 ? data_->eval_size(eval_.max_samples) : 0; }
 
  private:

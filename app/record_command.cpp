@@ -19,7 +19,9 @@ Result<EnvOptions> env_options_of(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return Error{Errc::invalid_argument, fmt::format("'{}'; wanted an option of the environment as name=value, such as max_episode_steps=50", word)};
+      return Error{
+          Errc::invalid_argument,
+          fmt::format("'{}'; wanted an option of the environment as name=value, such as max_episode_steps=50", word)};
     }
     std::string name = word.substr(0, equals);
     for (const char* prefix : {"env.", "options."}) {
@@ -33,7 +35,8 @@ Result<EnvOptions> env_options_of(const std::vector<std::string>& words) {
     } else {
       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.max_steps);
       if (error != std::errc() || end != value.data() + value.size() || options.max_steps < 1) {
-        return Error{Errc::invalid_argument, fmt::format("max_episode_steps is '{}'; wanted a number of control steps from 1", value)};
+        return Error{Errc::invalid_argument,
+                     fmt::format("max_episode_steps is '{}'; wanted a number of control steps from 1", value)};
       }
     }
   }
@@ -50,18 +53,24 @@ void show_progress(std::int64_t kept, std::int64_t of) {
 }
 
 void print_summary(const RecordOptions& options, const RecordingReport& r, double seconds) {
-  fmt::print("{}: LeRobot {}, {} episodes of {} tried, {} frames at {:g} Hz, {} tasks\n", options.out, options.version, r.episodes, r.tried, r.frames, r.fps,
-             r.tasks);
-  fmt::print("success  {} of {} ({:.1f} %); {}\n", r.solved, r.tried, 100.0 * static_cast<double>(r.solved) / static_cast<double>(r.tried),
+  fmt::print("{}: LeRobot {}, {} episodes of {} tried, {} frames at {:g} Hz, {} tasks\n", options.out, options.version,
+             r.episodes, r.tried, r.frames, r.fps, r.tasks);
+  fmt::print("success  {} of {} ({:.1f} %); {}\n", r.solved, r.tried,
+             100.0 * static_cast<double>(r.solved) / static_cast<double>(r.tried),
              options.keep == "all" ? "all were kept" : fmt::format("{} were dropped", r.tried - r.episodes));
   fmt::print("time     {:.1f} s\n", seconds);
-  fmt::print("next     bin/troupe run rl_arm7_reach_sft{} 'data.sets=[{{path: {}}}]'\n", options.env == "arm7/reach-v1" ? "" : " env.id=" + options.env,
-             options.out);
+  fmt::print("next     bin/troupe run rl_arm7_reach_sft{} 'data.sets=[{{path: {}}}]'\n",
+             options.env == "arm7/reach-v1" ? "" : " env.id=" + options.env, options.out);
 }
 
 Result<void> record(const RecordOptions& options) {
-  RecordingRequest request{.env = options.env, .out = options.out, .episodes = options.episodes, .seed = static_cast<std::uint64_t>(options.seed),
-                           .is_v30 = options.version == "v3.0", .keeps_all = options.keep == "all", .cameras = options.cameras,
+  RecordingRequest request{.env = options.env,
+                           .out = options.out,
+                           .episodes = options.episodes,
+                           .seed = static_cast<std::uint64_t>(options.seed),
+                           .is_v30 = options.version == "v3.0",
+                           .keeps_all = options.keep == "all",
+                           .cameras = options.cameras,
                            .progress = show_progress};
   TROUPE_ASSIGN(request.env_options, env_options_of(options.words));
   const auto begin = std::chrono::steady_clock::now();

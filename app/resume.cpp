@@ -24,14 +24,17 @@ bool may_change(const std::string& key) {
 Result<void> check_unchanged(const LoadedConfig& config, const std::string& file) {
   TROUPE_ASSIGN(const std::string text, read_file(file));
   const LoadOutcome before = load_job_text(file, text, {});
-  if (!before.config) return Error{Errc::data_loss, fmt::format("{}: {}", file, before.errors.empty() ? "unreadable" : before.errors.front())};
+  if (!before.config)
+    return Error{Errc::data_loss,
+                 fmt::format("{}: {}", file, before.errors.empty() ? "unreadable" : before.errors.front())};
   std::vector<std::string> refused;
   for (const std::string& key : differing_keys(before.config->job, config.job)) {
     if (!may_change(key)) refused.push_back(key);
   }
   if (refused.empty()) return {};
   return Error{Errc::invalid_argument,
-               fmt::format("these keys differ from the run in {} and may not change on resume: {}; allowed: {}. Use --resume never for a new run",
+               fmt::format("these keys differ from the run in {} and may not change on resume: {}; allowed: {}. Use "
+                           "--resume never for a new run",
                            file, fmt::join(refused, ", "), fmt::join(mutable_on_resume(), ", "))};
 }
 
@@ -48,10 +51,11 @@ std::optional<std::int64_t> finished_at(const RunDirectory& run) {
 Result<void> check_fingerprint(const std::string& checkpoint, const Pipeline& pipeline) {
   TROUPE_ASSIGN(const Manifest manifest, read_manifest(checkpoint));
   if (manifest.dataset_fingerprint == pipeline.fingerprint()) return {};
-  return Error{Errc::failed_precondition,
-               fmt::format("{} was trained on data with fingerprint {}, these have {}{}; positions would mean other samples. Restore the "
-                           "dataset, or start a new run", checkpoint, manifest.dataset_fingerprint, pipeline.fingerprint(),
-                           pipeline.changes_since(checkpoint))};
+  return Error{Errc::failed_precondition, fmt::format("{} was trained on data with fingerprint {}, these have {}{}; "
+                                                      "positions would mean other samples. Restore the "
+                                                      "dataset, or start a new run",
+                                                      checkpoint, manifest.dataset_fingerprint, pipeline.fingerprint(),
+                                                      pipeline.changes_since(checkpoint))};
 }
 
 Result<ResumePoint> new_run(const JobConfig& job) {
@@ -62,9 +66,20 @@ Result<ResumePoint> new_run(const JobConfig& job) {
 }  // namespace
 
 const std::vector<std::string>& mutable_on_resume() {
-  static const std::vector<std::string> kKeys = {"training.steps", "training.step_timeout_s", "cluster", "metrics", "checkpoint", "eval",
-                                                 "lr_scheduler.total_steps", "job.run_root", "parallelism.param_slots",
-                                                 "parallelism.grad_slots", "data.prefetch_batches", "data.decode_deadline_s", "data.decoder", "data.index",
+  static const std::vector<std::string> kKeys = {"training.steps",
+                                                 "training.step_timeout_s",
+                                                 "cluster",
+                                                 "metrics",
+                                                 "checkpoint",
+                                                 "eval",
+                                                 "lr_scheduler.total_steps",
+                                                 "job.run_root",
+                                                 "parallelism.param_slots",
+                                                 "parallelism.grad_slots",
+                                                 "data.prefetch_batches",
+                                                 "data.decode_deadline_s",
+                                                 "data.decoder",
+                                                 "data.index",
                                                  "training.micro_batch_size"};
   return kKeys;
 }
@@ -83,9 +98,9 @@ Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string
   const auto checkpoint = newest_valid(newest.checkpoints());
   if (resume.empty()) {
     if (!checkpoint) return new_run(job);
-    return Error{Errc::failed_precondition,
-                 fmt::format("{} is unfinished and has checkpoints up to step {}; add --resume auto to go on, or --resume never for a new run",
-                             newest.root(), checkpoint->step)};
+    return Error{Errc::failed_precondition, fmt::format("{} is unfinished and has checkpoints up to step {}; add "
+                                                        "--resume auto to go on, or --resume never for a new run",
+                                                        newest.root(), checkpoint->step)};
   }
   TROUPE_TRY(check_unchanged(config, newest.config()));
   ResumePoint point{.run = newest, .continued = true, .checkpoint = {}};

@@ -14,9 +14,9 @@ namespace troupe {
 /// Where a run starts from.
 struct ResumePoint {
   RunDirectory run;
-  bool continued = false;            ///< an existing run directory goes on
+  bool continued = false;  ///< an existing run directory goes on
   std::int64_t step = 0;
-  std::string checkpoint;            ///< folder; empty: initial state
+  std::string checkpoint;  ///< folder; empty: initial state
 };
 
 /// Decides what `--resume` means (docs/run-directory.md):

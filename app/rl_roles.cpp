@@ -19,10 +19,12 @@ namespace {
 constexpr std::chrono::milliseconds kDialDeadline{2'000};
 
 std::int64_t actors_of(const Plan& plan, const std::string& role) {
-  return std::count_if(plan.actors.begin(), plan.actors.end(), [&](const PlannedActor& actor) { return actor.role == role; });
+  return std::count_if(plan.actors.begin(), plan.actors.end(),
+                       [&](const PlannedActor& actor) { return actor.role == role; });
 }
 
-using Dialler = std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
+using Dialler =
+    std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
 
 /// As feed_dial, with so many credits at a time.
 Result<Dialler> dial_with(const RoleContext& context, std::int64_t credits) {
@@ -38,7 +40,7 @@ std::int64_t stepping_threads(const RoleContext& context, const RoleIdentity& id
   for (const PlannedActor& actor : context.plan.actors) {
     if (actor.name == identity.actor) return std::max<std::int64_t>(1, static_cast<std::int64_t>(actor.cpus));
   }
-  return 1;   // scaled up after this process's plan was written
+  return 1;  // scaled up after this process's plan was written
 }
 
 }  // namespace
@@ -59,18 +61,25 @@ Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const R
 Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
   TROUPE_ASSIGN(const Agent agent, make_agent(job));
-  TROUPE_ASSIGN(auto blocks, consumer_channels(context, identity, "", context.plan.block_slots, context.plan.block_bytes,
-                                               are_threads(context.plan, identity.actor, "env")));
-  TROUPE_ASSIGN(auto weights, consumer_channels(context, identity, ".weights", 2 * context.plan.batch.data_ranks + 2, job.rollout.bucket_bytes,
-                                                are_threads(context.plan, identity.actor, "learner")));
+  TROUPE_ASSIGN(auto blocks,
+                consumer_channels(context, identity, "", context.plan.block_slots, context.plan.block_bytes,
+                                  are_threads(context.plan, identity.actor, "env")));
+  TROUPE_ASSIGN(auto weights,
+                consumer_channels(context, identity, ".weights", 2 * context.plan.batch.data_ranks + 2,
+                                  job.rollout.bucket_bytes, are_threads(context.plan, identity.actor, "learner")));
   // A rollout worker may own every block, each with an item under way and one waiting.
   // It may own every block, and be asked for all that rollouts may be ahead.
   const RlShape shape = rl_shape(job);
   TROUPE_ASSIGN(auto dial, dial_with(context, shape.blocks * (job.rollout.staleness + 1) * shape.rounds_per_step));
-  RolloutRole::Setup setup{.identity = identity, .config = job, .spec = agent.spec(), .net = agent.policy, .simulators = std::move(blocks),
+  RolloutRole::Setup setup{.identity = identity,
+                           .config = job,
+                           .spec = agent.spec(),
+                           .net = agent.policy,
+                           .simulators = std::move(blocks),
                            .weights = std::move(weights),
                            .await_simulators = job.algorithm.deterministic ? actors_of(context.plan, "env") : 0};
-  return std::unique_ptr<Role>(std::make_unique<RolloutRole>(std::move(setup), context.loop, std::move(dial), std::move(outbox)));
+  return std::unique_ptr<Role>(
+      std::make_unique<RolloutRole>(std::move(setup), context.loop, std::move(dial), std::move(outbox)));
 }
 
 }  // namespace troupe

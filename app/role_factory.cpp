@@ -33,8 +33,8 @@ T value_or_throw(Result<T> result) {
 
 BuildSample decode_samples(const JobConfig& job) {
   const auto data = value_or_throw(open_mixture(job));
-  auto builder =
-      std::make_shared<SampleBuilder>(value_or_throw(SampleBuilder::make(data, job, value_or_throw(make_tokenize(job.model.text_encoder)))));
+  auto builder = std::make_shared<SampleBuilder>(
+      value_or_throw(SampleBuilder::make(data, job, value_or_throw(make_tokenize(job.model.text_encoder)))));
   return [builder](Stream stream, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(builder->layout().bytes);
     TROUPE_TRY(builder->build(stream, position, slot.first(bytes)));
@@ -46,7 +46,8 @@ BuildSample read_demonstrations(const JobConfig& job) {
   const Agent agent = value_or_throw(make_agent(job));
   const auto data = value_or_throw(Demonstrations::open(job.data, agent.shape));
   const auto seed = static_cast<std::uint64_t>(job.job.seed);
-  return [data, seed, held_out = job.eval.max_samples](Stream stream, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
+  return [data, seed, held_out = job.eval.max_samples](Stream stream, std::int64_t position,
+                                                       std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(data->layout().bytes);
     TROUPE_TRY(data->build(stream, position, seed, held_out, slot.first(bytes)));
     return bytes;
@@ -54,8 +55,10 @@ BuildSample read_demonstrations(const JobConfig& job) {
 }
 
 std::unique_ptr<Role> make_decoder(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
-  BuildSample build = is_imitation(context.config) ? read_demonstrations(context.config) : decode_samples(context.config);
-  return std::make_unique<DecoderRole>(identity, std::move(build), value_or_throw(feed_dial(context)), std::move(outbox));
+  BuildSample build =
+      is_imitation(context.config) ? read_demonstrations(context.config) : decode_samples(context.config);
+  return std::make_unique<DecoderRole>(identity, std::move(build), value_or_throw(feed_dial(context)),
+                                       std::move(outbox));
 }
 
 /// The part of a manifest that is the same for every checkpoint of a job, from specifications and files alone: the
@@ -67,7 +70,10 @@ Manifest job_manifest(const JobConfig& job, const Pipeline& pipeline) {
   Manifest manifest;
   manifest.units = manifest_units(units, layouts);
   manifest.layout_hash = hash_of(layouts);
-  manifest.optimizer = {.name = job.optimizer.name, .lr = job.optimizer.lr, .betas = job.optimizer.betas, .eps = job.optimizer.eps,
+  manifest.optimizer = {.name = job.optimizer.name,
+                        .lr = job.optimizer.lr,
+                        .betas = job.optimizer.betas,
+                        .eps = job.optimizer.eps,
                         .weight_decay = job.optimizer.weight_decay};
   manifest.seed = job.job.seed;
   manifest.dataset_fingerprint = pipeline.fingerprint();
@@ -99,7 +105,8 @@ std::unique_ptr<Role> make_checkpointer(const RoleContext& context, const RoleId
 
 }  // namespace
 
-std::unique_ptr<Role> make_role(const RoleContext& context, const RoleIdentity& identity, const std::string& role, Outbox outbox) {
+std::unique_ptr<Role> make_role(const RoleContext& context, const RoleIdentity& identity, const std::string& role,
+                                Outbox outbox) {
   if (role == "decoder") return make_decoder(context, identity, std::move(outbox));
   if (role == "encoder") return value_or_throw(make_encoder(context, identity, std::move(outbox)));
   if (role == "env") return value_or_throw(make_simulator(context, identity, std::move(outbox)));

@@ -16,11 +16,12 @@ struct RoleContext {
   Plan plan;
   std::string run_dir;
   std::string runtime_dir;
-  std::string data_host;      ///< non-empty: feeds also listen on tcp at this address
+  std::string data_host;  ///< non-empty: feeds also listen on tcp at this address
   IoLoop* loop = nullptr;
 };
 
 /// Builds the role: the one place that knows every role's class. Throws std::runtime_error with the reason when it cannot.
-std::unique_ptr<Role> make_role(const RoleContext& context, const RoleIdentity& identity, const std::string& role, Outbox outbox);
+std::unique_ptr<Role> make_role(const RoleContext& context, const RoleIdentity& identity, const std::string& role,
+                                Outbox outbox);
 
 }  // namespace troupe

@@ -19,12 +19,12 @@
 #include "app/role_factory.h"
 #include "app/signals.h"
 #include "base/clock.h"
-#include "base/tensorboard.h"
 #include "base/log.h"
+#include "base/tensorboard.h"
 #include "comm/curve_keys.h"
 #include "model/io/weight_source.h"
-#include "placement/roles.h"
 #include "placement/render.h"
+#include "placement/roles.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/node/inventory.h"
 #include "workers/node/node_role.h"
@@ -53,7 +53,11 @@ int code_of(const Error& error) {
 
 void print_line(Severity severity, const std::string& text) {
   std::FILE* out = severity == Severity::error ? stderr : stdout;
-  fmt::print(out, "{}{}\n", severity == Severity::warn ? "warning: " : severity == Severity::error ? "error: " : "", text);
+  fmt::print(out, "{}{}\n",
+             severity == Severity::warn    ? "warning: "
+             : severity == Severity::error ? "error: "
+                                           : "",
+             text);
   std::fflush(out);
 }
 
@@ -73,7 +77,11 @@ Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job
 class RunSession {
  public:
   RunSession(const RunOptions& options, LoadedConfig config, std::shared_ptr<const Pipeline> pipeline, ModelCost cost)
-      : options_(options), config_(std::move(config)), job_(config_.job), pipeline_(std::move(pipeline)), cost_(std::move(cost)) {}
+      : options_(options),
+        config_(std::move(config)),
+        job_(config_.job),
+        pipeline_(std::move(pipeline)),
+        cost_(std::move(cost)) {}
 
   int run() {
     auto point = resolve_resume(config_, options_.resume, *pipeline_);
@@ -124,11 +132,13 @@ class RunSession {
     const auto own_or_hosted = [](const std::string& from, const std::string& routing_id) {
       return from == routing_id.substr(0, routing_id.find('#')) || is_elastic_actor(from) || from.starts_with("node/");
     };
-    TROUPE_ASSIGN(const SocketId socket,
-                  process_->loop->bind_router("tcp://" + options_.listen, process_->bridge->receiver(own_or_hosted), curve));
+    TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router("tcp://" + options_.listen,
+                                                                     process_->bridge->receiver(own_or_hosted), curve));
     const std::string endpoint = process_->loop->bound_endpoint(socket);
     const std::string file = options_.token_file.empty() ? point_.run.path("token") : options_.token_file;
-    TROUPE_TRY(write_token_file(file, {.endpoint = endpoint, .server_key = server.public_key, .public_key = client.public_key,
+    TROUPE_TRY(write_token_file(file, {.endpoint = endpoint,
+                                       .server_key = server.public_key,
+                                       .public_key = client.public_key,
                                        .secret_key = client.secret_key}));
     fmt::print("further nodes join with: troupe node --controller {} --token-file {}\n", endpoint, file);
     std::fflush(stdout);
@@ -146,9 +156,11 @@ class RunSession {
 
   int plan() {
     NodeSnapshot own = read_inventory("local").snapshot;
-    membership_ = std::make_unique<Membership>(own, std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)));
-    auto joined = lobby_->wait_for(static_cast<std::size_t>(job_.cluster.num_nodes - 1),
-                                   std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.start_timeout_s * 1000)));
+    membership_ = std::make_unique<Membership>(
+        own, std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)));
+    auto joined =
+        lobby_->wait_for(static_cast<std::size_t>(job_.cluster.num_nodes - 1),
+                         std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.start_timeout_s * 1000)));
     if (!joined) return explain(joined.error(), joined.error().code() == Errc::cancelled ? kInterrupted : kFailed);
     for (const Letter& letter : *joined) {
       auto rank = membership_->join(std::get<Join>(letter.message), letter.from, std::chrono::steady_clock::now());
@@ -163,11 +175,16 @@ class RunSession {
     for (const PlannedActor& actor : plan_.actors) {
       if ((is_elastic(actor.role) && actor.role != "rollout") || actor.node == 0) continue;
       return explain(Error{Errc::failed_precondition,
-                           fmt::format("{} is planned on node/{}; this build runs learners, rollout workers and the checkpointer on the machine of `troupe run`. Place "
-                                       "them there: {{node_group: node, placement: \"0:...\"}}", actor.name, actor.node)}, kInfeasible);
+                           fmt::format("{} is planned on node/{}; this build runs learners, rollout workers and the "
+                                       "checkpointer on the machine of `troupe run`. Place "
+                                       "them there: {{node_group: node, placement: \"0:...\"}}",
+                                       actor.name, actor.node)},
+                     kInfeasible);
     }
     if (plan_.collective == "nccl") {
-      return explain(Error{Errc::failed_precondition, "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""}, kInfeasible);
+      return explain(Error{Errc::failed_precondition,
+                           "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""},
+                     kInfeasible);
     }
     const std::string json = to_json(plan_);
     if (auto written = write_file(point_.run.plan(), json); !written) return explain(written.error(), kFailed);
@@ -179,8 +196,13 @@ class RunSession {
   Result<void> start() {
     TROUPE_ASSIGN(auto sinks, open_sinks(job_, point_.run));
     ControllerService::Setup setup{
-        .job = {.config = job_, .plan = plan_, .run = point_.run, .runtime_dir = runtime_dir_, .term = term_,
-                .resume_step = point_.step, .resume_checkpoint = point_.checkpoint,
+        .job = {.config = job_,
+                .plan = plan_,
+                .run = point_.run,
+                .runtime_dir = runtime_dir_,
+                .term = term_,
+                .resume_step = point_.step,
+                .resume_checkpoint = point_.checkpoint,
                 .num_eval = pipeline_->num_eval()},
         .config_yaml = config_.resolved_yaml,
         .lease = std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)),
@@ -188,7 +210,10 @@ class RunSession {
     Bridge& bridge = *process_->bridge;
     service_ = std::make_unique<ControllerService>(
         std::move(setup), *membership_, *db_, std::move(sinks),
-        [&bridge](const std::string& to, const Message& message) { bridge.send({"controller", to, message}); }, print_line);
+        [&bridge](const std::string& to, const Message& message) {
+          bridge.send({"controller", to, message});
+        },
+        print_line);
     describe_start();
     start_node();
     controller_ = process_->system->spawn<caf::detached>(controller_actor, service_.get(), [this] { ended_.set(); });
@@ -205,20 +230,33 @@ class RunSession {
   }
 
   void start_node() {
-    RoleContext context{.config = job_, .plan = plan_, .run_dir = point_.run.root(), .runtime_dir = runtime_dir_,
-                        .data_host = data_host(), .loop = process_->loop.get()};
+    RoleContext context{.config = job_,
+                        .plan = plan_,
+                        .run_dir = point_.run.root(),
+                        .runtime_dir = runtime_dir_,
+                        .data_host = data_host(),
+                        .loop = process_->loop.get()};
     actors_ = std::make_unique<LocalActors>(*process_->system, *process_->bridge,
                                             [context](const RoleIdentity& id, const std::string& role, Outbox outbox) {
                                               return make_role(context, id, role, std::move(outbox));
                                             });
-    NodeRole::Launch launch{.executable = own_executable(), .node = "node/0", .endpoint = control_endpoint_,
-                            .config = point_.run.config(), .plan = point_.run.plan(), .run_dir = point_.run.root(),
-                            .runtime_dir = runtime_dir_, .data_host = context.data_host, .environment = {}};
+    NodeRole::Launch launch{.executable = own_executable(),
+                            .node = "node/0",
+                            .endpoint = control_endpoint_,
+                            .config = point_.run.config(),
+                            .plan = point_.run.plan(),
+                            .run_dir = point_.run.root(),
+                            .runtime_dir = runtime_dir_,
+                            .data_host = context.data_host,
+                            .environment = {}};
     node_ = std::make_unique<LocalActors>(
-        *process_->system, *process_->bridge, [this, launch](const RoleIdentity&, const std::string&, Outbox outbox) -> std::unique_ptr<Role> {
+        *process_->system, *process_->bridge,
+        [this, launch](const RoleIdentity&, const std::string&, Outbox outbox) -> std::unique_ptr<Role> {
           return std::make_unique<NodeRole>(
               launch,
-              [this](const RoleIdentity& id, const std::string& role, NodeRole::OnEnd on_end) { actors_->spawn(id, role, std::move(on_end)); },
+              [this](const RoleIdentity& id, const std::string& role, NodeRole::OnEnd on_end) {
+                actors_->spawn(id, role, std::move(on_end));
+              },
               [this](const std::string& actor) { actors_->stop(actor); }, std::move(outbox));
         });
     node_->spawn({.actor = "node/0", .incarnation = 0}, "node", [](const std::string&) {});
@@ -233,12 +271,12 @@ class RunSession {
     caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
     controller_ = nullptr;
     lobby_.reset();
-    node_.reset();      // sources and workers are gone; this ends what a deadline left over
+    node_.reset();  // sources and workers are gone; this ends what a deadline left over
     actors_.reset();
     ::unlink(point_.run.endpoint().c_str());
     print_final_report(*service_, job_, point_.run, code);
     process_.reset();
-    std::error_code ignored;   // sockets and stores of a finished run; a leftover folder harms nobody
+    std::error_code ignored;  // sockets and stores of a finished run; a leftover folder harms nobody
     std::filesystem::remove_all(runtime_dir_, ignored);
     return code;
   }
@@ -277,9 +315,11 @@ int run_command(const RunOptions& options) {
   if (!pipeline) return troupe::explain(pipeline.error(), *config);
   const ModelInitConfig& init = config->job.model.init;
   if (init.mode == "checkpoint") {
-    if (auto weights = CheckpointReader::open(init.path); !weights) return explain(weights.error().with("model.init.path"), kUsage);
+    if (auto weights = CheckpointReader::open(init.path); !weights)
+      return explain(weights.error().with("model.init.path"), kUsage);
   } else if (init.mode != "random") {
-    if (auto weights = WeightSource::open(init.path); !weights) return explain(weights.error().with("model.init.path"), kUsage);
+    if (auto weights = WeightSource::open(init.path); !weights)
+      return explain(weights.error().with("model.init.path"), kUsage);
   }
   // With further nodes to come only --dry-run can judge by this machine; else an infeasible job leaves nothing behind.
   if (options.dry_run || config->job.cluster.num_nodes == 1) {

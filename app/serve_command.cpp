@@ -94,8 +94,11 @@ PolicyFrontOptions front_options(const ServeOptions& options, const ServeAddress
 Result<std::unique_ptr<Policy>> load_any_policy(const std::string& folder, const ServeOptions& options) {
   if (!read_rl_job(folder)) return load_policy(folder, options.policy);
   if (options.protocol != "openpi") {
-    return Error{Errc::invalid_argument, fmt::format("--protocol {}: {} was trained by reinforcement learning and answers openpi alone; add --protocol openpi",
-                                                     options.protocol, folder)};
+    return Error{
+        Errc::invalid_argument,
+        fmt::format(
+            "--protocol {}: {} was trained by reinforcement learning and answers openpi alone; add --protocol openpi",
+            options.protocol, folder)};
   }
   TROUPE_ASSIGN(LoadedAgent loaded, load_agent(folder));
   TROUPE_ASSIGN(std::unique_ptr<AgentPolicy> policy, AgentPolicy::make(std::move(loaded), folder));

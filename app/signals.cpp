@@ -34,7 +34,8 @@ void watch_signals(IoLoop& loop, std::function<void(int signal)> on_signal) {
   }
   loop.watch(fd, [fd, on_signal = std::move(on_signal)] {
     signalfd_siginfo info{};
-    while (::read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) on_signal(static_cast<int>(info.ssi_signo));
+    while (::read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+      on_signal(static_cast<int>(info.ssi_signo));
     return true;
   });
 }

@@ -35,7 +35,8 @@ int verify_checkpoints(const RunDirectory& run) {
   for (const CheckpointEntry& entry : checkpoints) {
     const auto reader = CheckpointReader::open(entry.directory);
     const Result<void> result = reader ? (*reader)->verify_digests() : Result<void>(reader.error());
-    fmt::print("  checkpoint step {:<8} {} ranks  {}\n", entry.step, entry.manifest.world, result ? "digests ok" : result.error().message());
+    fmt::print("  checkpoint step {:<8} {} ranks  {}\n", entry.step, entry.manifest.world,
+               result ? "digests ok" : result.error().message());
     if (!result) ++bad;
   }
   if (checkpoints.empty()) fmt::print("  no checkpoints\n");
@@ -43,7 +44,8 @@ int verify_checkpoints(const RunDirectory& run) {
   std::error_code error;
   for (const auto& folder : std::filesystem::directory_iterator(run.checkpoints(), error)) {
     const std::string name = folder.path().filename().string();
-    const bool listed = std::any_of(checkpoints.begin(), checkpoints.end(), [&](const CheckpointEntry& c) { return c.directory == folder.path().string(); });
+    const bool listed = std::any_of(checkpoints.begin(), checkpoints.end(),
+                                    [&](const CheckpointEntry& c) { return c.directory == folder.path().string(); });
     if (name == "latest" || name.find(".tmp-") != std::string::npos || listed) continue;
     fmt::print("  {}: not a valid checkpoint\n", folder.path().string());
     ++bad;
@@ -52,7 +54,8 @@ int verify_checkpoints(const RunDirectory& run) {
 }
 
 void list(const char* what, const std::vector<LedgerFinding>& findings) {
-  for (const LedgerFinding& f : findings) fmt::print("  {} position {} (step {}): {}\n", what, f.position, f.step, f.detail);
+  for (const LedgerFinding& f : findings)
+    fmt::print("  {} position {} (step {}): {}\n", what, f.position, f.step, f.detail);
 }
 
 /// Transitions of off-policy training, and what else the ledger keeps running totals of.
@@ -60,11 +63,12 @@ void report_counters(const CounterVerdict& verdict) {
   if (verdict.records == 0) return;
   const auto total = [&](const char* name) { return verdict.totals.count(name) != 0 ? verdict.totals.at(name) : 0; };
   if (verdict.totals.count("produced") != 0) {
-    fmt::print("  transitions: produced {} = resident {} + evicted {} + lost {}; {} records out of balance\n", total("produced"), total("resident"),
-               total("evicted"), total("lost"), verdict.unbalanced);
+    fmt::print("  transitions: produced {} = resident {} + evicted {} + lost {}; {} records out of balance\n",
+               total("produced"), total("resident"), total("evicted"), total("lost"), verdict.unbalanced);
   }
   std::string text;
-  for (const auto& [name, value] : verdict.totals) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
+  for (const auto& [name, value] : verdict.totals)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value);
   fmt::print("  counters: {}\n", text);
   for (const CounterFinding& f : verdict.unbalanced_list) fmt::print("  unbalanced step {}: {}\n", f.step, f.detail);
   for (const CounterFinding& f : verdict.backwards_list) fmt::print("  backwards step {}: {}\n", f.step, f.detail);
@@ -73,7 +77,7 @@ void report_counters(const CounterVerdict& verdict) {
 /// A verdict, and what kind of job it is about.
 struct RunAudit {
   LedgerVerdict verdict;
-  bool collects = false;   ///< samples are experience, which is other experience when it is collected again
+  bool collects = false;  ///< samples are experience, which is other experience when it is collected again
 };
 
 Result<RunAudit> audit(const RunDirectory& run) {
@@ -82,14 +86,17 @@ Result<RunAudit> audit(const RunDirectory& run) {
   TROUPE_ASSIGN(const std::int64_t steps, db->committed_step());
   TROUPE_ASSIGN(const std::string text, read_file(run.config()));
   const LoadOutcome config = load_job_text(run.config(), text, {});
-  if (!config.config) return Error{Errc::data_loss, config.errors.empty() ? run.config() + ": unreadable" : config.errors.front()};
+  if (!config.config)
+    return Error{Errc::data_loss, config.errors.empty() ? run.config() + ": unreadable" : config.errors.front()};
   std::vector<LedgerEpoch> epochs;
-  for (const EpochRecord& record : records) epochs.push_back({.fence = record.fence, .resume_step = record.resume_step});
+  for (const EpochRecord& record : records)
+    epochs.push_back({.fence = record.fence, .resume_step = record.resume_step});
   const JobConfig& job = config.config->job;
   const bool collects = job.job.kind == "rl";
   const std::int64_t per_step = collects ? rl_shape(job).items_per_step() : job.training.global_batch_size;
   // The order of positions needs no dataset here: a pass is only counted for the summary.
-  TROUPE_ASSIGN(auto verdict, LedgerAudit(epochs, steps, per_step, std::max<std::int64_t>(1, steps * per_step)).run(run.ledger()));
+  TROUPE_ASSIGN(auto verdict,
+                LedgerAudit(epochs, steps, per_step, std::max<std::int64_t>(1, steps * per_step)).run(run.ledger()));
   return RunAudit{.verdict = std::move(verdict), .collects = collects};
 }
 
@@ -101,11 +108,15 @@ int verify_command(const VerifyOptions& options) {
   fmt::print("verify {}\n", run->root());
   const int bad = verify_checkpoints(*run);
   const auto audited = audit(*run);
-  if (!audited) return complain(audited.error(), audited.error().code() == Errc::failed_precondition ? kUsage : kDataProblem);
+  if (!audited)
+    return complain(audited.error(), audited.error().code() == Errc::failed_precondition ? kUsage : kDataProblem);
   const LedgerVerdict* const verdict = &audited->verdict;
-  fmt::print("  committed step {}: {} positions  trained {}  void {}  lost {}  doubled {}\n", verdict->steps, verdict->expected,
-             verdict->trained, verdict->voided, verdict->lost, verdict->doubled);
-  if (verdict->superseded > 0) fmt::print("  {} positions stand in records of steps that were rolled back or never committed; those do not count\n", verdict->superseded);
+  fmt::print("  committed step {}: {} positions  trained {}  void {}  lost {}  doubled {}\n", verdict->steps,
+             verdict->expected, verdict->trained, verdict->voided, verdict->lost, verdict->doubled);
+  if (verdict->superseded > 0)
+    fmt::print(
+        "  {} positions stand in records of steps that were rolled back or never committed; those do not count\n",
+        verdict->superseded);
   report_counters(verdict->counters);
   list("void", verdict->void_list);
   list("lost", verdict->lost_list);
@@ -126,8 +137,10 @@ namespace {
 /// Every tensor of a policy trained by reinforcement learning, and what acting with it takes.
 Result<ExportSummary> export_agent(const std::string& checkpoint, const ExportOptions& options) {
   if (options.format != "safetensors" || options.merge_lora) {
-    return Error{Errc::invalid_argument, fmt::format("{} is not for {}, which was trained by reinforcement learning and has no adapters; use --format safetensors",
-                                                     options.merge_lora ? "--merge-lora" : "--format " + options.format, checkpoint)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("{} is not for {}, which was trained by reinforcement learning and has no adapters; use "
+                             "--format safetensors",
+                             options.merge_lora ? "--merge-lora" : "--format " + options.format, checkpoint)};
   }
   TROUPE_ASSIGN(const LoadedAgent loaded, load_agent(checkpoint));
   ExportFormat format;
@@ -146,7 +159,8 @@ Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptio
   if (read_rl_job(checkpoint)) return export_agent(checkpoint, options);
   const bool bf16 = options.dtype == "bf16";
   if (options.format == "gear") {
-    return export_gear(checkpoint, options.out, {.max_shard_bytes = options.shard_bytes, .bf16 = bf16, .merge_lora = options.merge_lora});
+    return export_gear(checkpoint, options.out,
+                       {.max_shard_bytes = options.shard_bytes, .bf16 = bf16, .merge_lora = options.merge_lora});
   }
   ExportFormat format;
   format.max_shard_bytes = options.shard_bytes;
@@ -156,12 +170,17 @@ Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptio
     return export_safetensors(checkpoint, options.out, format);
   }
   if (options.format != "lora") {
-    return Error{Errc::invalid_argument, fmt::format("--format is '{}'; wanted safetensors, gear or lora", options.format)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("--format is '{}'; wanted safetensors, gear or lora", options.format)};
   }
-  if (options.merge_lora) return Error{Errc::invalid_argument, "--format lora writes adapters by themselves; --merge-lora has no meaning there"};
+  if (options.merge_lora)
+    return Error{Errc::invalid_argument,
+                 "--format lora writes adapters by themselves; --merge-lora has no meaning there"};
   TROUPE_ASSIGN(const auto trained, CheckpointTensors::open(checkpoint, AdapterForm::trainable));
   if (!trained->has_adapters()) {
-    return Error{Errc::failed_precondition, fmt::format("{} was trained without adapters; export it with --format safetensors or gear", checkpoint)};
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("{} was trained without adapters; export it with --format safetensors or gear", checkpoint)};
   }
   // As the reference saves adapters alone (dreamzero-model.md 7.4).
   format.adapters = AdapterForm::trainable;
@@ -176,8 +195,8 @@ int export_command(const ExportOptions& options) {
   if (!place) return complain(place.error(), kUsage);
   const auto summary = export_as(place->folder, options);
   if (!summary) return complain(summary.error(), exit_code_of(summary.error()));
-  fmt::print("exported {} tensors, {} parameters, {} bytes from {} to {}\n", summary->tensors, summary->parameters, summary->bytes,
-             place->folder, options.out);
+  fmt::print("exported {} tensors, {} parameters, {} bytes from {} to {}\n", summary->tensors, summary->parameters,
+             summary->bytes, place->folder, options.out);
   return kOk;
 }
 

@@ -10,7 +10,7 @@ namespace troupe {
 }  // namespace troupe
 
 /// For our own invariants only; bad input travels as Result.
-#define TROUPE_CHECK(cond, why)                                                     \
-  do {                                                                              \
-    if (!(cond)) ::troupe::check_failed(__FILE__, __LINE__, #cond, (why));          \
+#define TROUPE_CHECK(cond, why)                                            \
+  do {                                                                     \
+    if (!(cond)) ::troupe::check_failed(__FILE__, __LINE__, #cond, (why)); \
   } while (false)

@@ -47,8 +47,9 @@ Result<std::vector<Armed>> parse(const std::string& spec) {
   for (const std::string& entry : split(spec, ',')) {
     const auto fields = split(entry, ':');
     const auto bad = [&] {
-      return Error{Errc::invalid_argument,
-                   fmt::format("TROUPE_FAULT: '{}' is not point[@subject]:fail|kill|stall|enospc[:count[:skip]]", entry)};
+      return Error{
+          Errc::invalid_argument,
+          fmt::format("TROUPE_FAULT: '{}' is not point[@subject]:fail|kill|stall|enospc[:count[:skip]]", entry)};
     };
     if (fields.size() < 2 || fields.size() > 4) return bad();
     Armed a;
@@ -113,7 +114,8 @@ Result<void> fault_point(std::string_view point, std::string_view subject) {
   Armed hit;
   {
     std::lock_guard lock(s.mutex);
-    const std::string named = subject.starts_with(s.process) ? std::string(subject) : fmt::format("{} {}", s.process, subject);
+    const std::string named =
+        subject.starts_with(s.process) ? std::string(subject) : fmt::format("{} {}", s.process, subject);
     for (Armed& a : s.armed) {
       if (a.point != point) continue;
       if (!a.subject.empty() && named.find(a.subject) == std::string::npos) continue;

@@ -16,9 +16,21 @@ void configure(const std::string& who, const std::string& file, Level level = Le
 /// One line: time, level, who, text. Errors are logged once, where they are handled (style.md section 13).
 void write(Level level, std::string_view text);
 
-template <class... Args> void debug(fmt::format_string<Args...> f, Args&&... args) { write(Level::debug, fmt::format(f, std::forward<Args>(args)...)); }
-template <class... Args> void info(fmt::format_string<Args...> f, Args&&... args) { write(Level::info, fmt::format(f, std::forward<Args>(args)...)); }
-template <class... Args> void warn(fmt::format_string<Args...> f, Args&&... args) { write(Level::warn, fmt::format(f, std::forward<Args>(args)...)); }
-template <class... Args> void error(fmt::format_string<Args...> f, Args&&... args) { write(Level::error, fmt::format(f, std::forward<Args>(args)...)); }
+template <class... Args>
+void debug(fmt::format_string<Args...> f, Args&&... args) {
+  write(Level::debug, fmt::format(f, std::forward<Args>(args)...));
+}
+template <class... Args>
+void info(fmt::format_string<Args...> f, Args&&... args) {
+  write(Level::info, fmt::format(f, std::forward<Args>(args)...));
+}
+template <class... Args>
+void warn(fmt::format_string<Args...> f, Args&&... args) {
+  write(Level::warn, fmt::format(f, std::forward<Args>(args)...));
+}
+template <class... Args>
+void error(fmt::format_string<Args...> f, Args&&... args) {
+  write(Level::error, fmt::format(f, std::forward<Args>(args)...));
+}
 
 }  // namespace troupe::log

@@ -19,7 +19,8 @@ Result<NewFolder> NewFolder::begin(std::string name) {
   std::error_code failed;
   const bool is_free = !fs::exists(name, failed) || (fs::is_directory(name, failed) && fs::is_empty(name, failed));
   if (!is_free) {
-    return Error{Errc::failed_precondition, fmt::format("{} exists and is not an empty folder; remove it or name another one", name)};
+    return Error{Errc::failed_precondition,
+                 fmt::format("{} exists and is not an empty folder; remove it or name another one", name)};
   }
   NewFolder folder(name, fmt::format("{}.tmp-{}", name, ::getpid()));
   fs::remove_all(folder.path_, failed);
@@ -30,7 +31,8 @@ Result<NewFolder> NewFolder::begin(std::string name) {
 
 NewFolder::NewFolder(std::string name, std::string path) : name_(std::move(name)), path_(std::move(path)) {}
 
-NewFolder::NewFolder(NewFolder&& other) noexcept : name_(std::move(other.name_)), path_(std::exchange(other.path_, {})) {}
+NewFolder::NewFolder(NewFolder&& other) noexcept
+    : name_(std::move(other.name_)), path_(std::exchange(other.path_, {})) {}
 
 NewFolder::~NewFolder() { remove(); }
 
@@ -50,8 +52,10 @@ Result<void> NewFolder::publish() {
   fs::rename(path_, name_, failed);
   if (failed) {
     remove();
-    if (failed == std::errc::directory_not_empty || failed == std::errc::file_exists || failed == std::errc::not_a_directory) {
-      return Error{Errc::failed_precondition, fmt::format("{} appeared meanwhile: {}; remove it or name another folder", name_, failed.message())};
+    if (failed == std::errc::directory_not_empty || failed == std::errc::file_exists ||
+        failed == std::errc::not_a_directory) {
+      return Error{Errc::failed_precondition,
+                   fmt::format("{} appeared meanwhile: {}; remove it or name another folder", name_, failed.message())};
     }
     return file_error(name_, "cannot be named", failed.value());
   }

@@ -21,7 +21,8 @@ void CounterRng::refill() noexcept {
   std::uint32_t k0 = key_[0], k1 = key_[1];
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c[0], p1 = std::uint64_t{0xCD9E8D57u} * c[2];
-    const std::uint32_t n0 = static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, n2 = static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1;
+    const std::uint32_t n0 = static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0,
+                        n2 = static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1;
     c[1] = static_cast<std::uint32_t>(p1);
     c[3] = static_cast<std::uint32_t>(p0);
     c[0] = n0;

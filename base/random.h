@@ -41,7 +41,8 @@ inline constexpr std::uint64_t init = 32, toy_scene = 48;
 inline constexpr std::uint64_t eval_video_noise = 64, eval_video_timestep = 65, eval_action_noise = 66,
                                eval_action_timestep = 67;
 inline constexpr std::uint64_t policy_action = 80;  // model/policy/action_draws.h
-inline constexpr std::uint64_t uniform_action = 81, minibatch = 84, replay = 82, update_noise = 83;  // workers/rollout, workers/rl
+inline constexpr std::uint64_t uniform_action = 81, minibatch = 84, replay = 82,
+                               update_noise = 83;  // workers/rollout, workers/rl
 }  // namespace rng_stream
 
 }  // namespace troupe

@@ -7,16 +7,26 @@ namespace troupe {
 
 std::string_view to_string(Errc code) noexcept {
   switch (code) {
-    case Errc::invalid_argument: return "invalid_argument";
-    case Errc::not_found: return "not_found";
-    case Errc::failed_precondition: return "failed_precondition";
-    case Errc::resource_exhausted: return "resource_exhausted";
-    case Errc::deadline_exceeded: return "deadline_exceeded";
-    case Errc::unavailable: return "unavailable";
-    case Errc::aborted: return "aborted";
-    case Errc::data_loss: return "data_loss";
-    case Errc::cancelled: return "cancelled";
-    case Errc::internal: return "internal";
+    case Errc::invalid_argument:
+      return "invalid_argument";
+    case Errc::not_found:
+      return "not_found";
+    case Errc::failed_precondition:
+      return "failed_precondition";
+    case Errc::resource_exhausted:
+      return "resource_exhausted";
+    case Errc::deadline_exceeded:
+      return "deadline_exceeded";
+    case Errc::unavailable:
+      return "unavailable";
+    case Errc::aborted:
+      return "aborted";
+    case Errc::data_loss:
+      return "data_loss";
+    case Errc::cancelled:
+      return "cancelled";
+    case Errc::internal:
+      return "internal";
   }
   return "unknown";
 }

@@ -14,16 +14,16 @@ namespace troupe {
 /// What the caller should do about a failure; nothing else carries that information (style.md section 5).
 /// Codes start at 1 because CAF reads 0 as success.
 enum class Errc : std::uint8_t {
-  invalid_argument = 1,   ///< the input is wrong: mend it
-  not_found,              ///< the named thing does not exist
-  failed_precondition,    ///< do not retry until someone changes the state
-  resource_exhausted,     ///< back off: full, over budget, out of memory or disk
-  deadline_exceeded,      ///< a named wait ran out
-  unavailable,            ///< retry this call
-  aborted,                ///< redo the whole step
-  data_loss,              ///< stored bytes are damaged or missing
-  cancelled,              ///< someone asked for it
-  internal,               ///< our own defect
+  invalid_argument = 1,  ///< the input is wrong: mend it
+  not_found,             ///< the named thing does not exist
+  failed_precondition,   ///< do not retry until someone changes the state
+  resource_exhausted,    ///< back off: full, over budget, out of memory or disk
+  deadline_exceeded,     ///< a named wait ran out
+  unavailable,           ///< retry this call
+  aborted,               ///< redo the whole step
+  data_loss,             ///< stored bytes are damaged or missing
+  cancelled,             ///< someone asked for it
+  internal,              ///< our own defect
 };
 
 /// The code's name as written in the enum, such as "not_found".
@@ -52,7 +52,7 @@ class Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
 
   explicit operator bool() const noexcept { return state_.index() == 0; }
@@ -98,11 +98,11 @@ class [[nodiscard]] Result<void> {
 }  // namespace troupe
 
 /// Returns the Error of `expr` from the enclosing function, if there is one.
-#define TROUPE_TRY(expr)                               \
-  do {                                                 \
-    if (auto troupe_try_ = (expr); !troupe_try_) {     \
-      return troupe_try_.error();                      \
-    }                                                  \
+#define TROUPE_TRY(expr)                           \
+  do {                                             \
+    if (auto troupe_try_ = (expr); !troupe_try_) { \
+      return troupe_try_.error();                  \
+    }                                              \
   } while (false)
 
 #define TROUPE_CONCAT_(a, b) a##b

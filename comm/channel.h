@@ -27,8 +27,8 @@ enum class Stream : std::uint8_t { train = 0, eval = 1 };
 struct Credit {
   std::uint32_t slot = 0;  ///< slot of the consumer's arena
   Stream stream = Stream::train;
-  std::int64_t position = 0;  ///< position of the sampler's order
-  std::uint64_t fence = 0;    ///< membership epoch; items of another fence are dropped by the consumer
+  std::int64_t position = 0;        ///< position of the sampler's order
+  std::uint64_t fence = 0;          ///< membership epoch; items of another fence are dropped by the consumer
   std::uint32_t request_bytes = 0;  ///< what the consumer said beside: bytes at the start of the slot; set by grant()
 };
 

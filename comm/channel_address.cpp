@@ -34,9 +34,12 @@ bool read_number(const std::string& text, T& value) {
 
 std::string_view to_string(Transport transport) noexcept {
   switch (transport) {
-    case Transport::inproc: return "inproc";
-    case Transport::shm: return "shm";
-    case Transport::zmq: return "zmq";
+    case Transport::inproc:
+      return "inproc";
+    case Transport::shm:
+      return "shm";
+    case Transport::zmq:
+      return "zmq";
   }
   return "unknown";
 }
@@ -55,9 +58,12 @@ bool is_channel_name(const std::string& name) noexcept {
 
 std::string ChannelAddress::text() const {
   switch (transport) {
-    case Transport::inproc: return "inproc:" + name;
-    case Transport::shm: return fmt::format("shm:{};{};{};{}", endpoint, arena, slot_bytes, slots);
-    case Transport::zmq: break;
+    case Transport::inproc:
+      return "inproc:" + name;
+    case Transport::shm:
+      return fmt::format("shm:{};{};{};{}", endpoint, arena, slot_bytes, slots);
+    case Transport::zmq:
+      break;
   }
   return fmt::format("zmq:{};{};{}{}{}", endpoint, slot_bytes, slots, server_key.empty() ? "" : ";", server_key);
 }

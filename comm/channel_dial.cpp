@@ -122,7 +122,8 @@ Result<void> handle(CreditQueue& queue, const ChannelAddress& address, std::uint
       queue.close(bye.reason);
       return {};
     }
-    default: return Error{Errc::invalid_argument, fmt::format("type {:#06x} does not belong on a channel", type)};
+    default:
+      return Error{Errc::invalid_argument, fmt::format("type {:#06x} does not belong on a channel", type)};
   }
 }
 

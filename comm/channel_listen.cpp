@@ -132,7 +132,8 @@ class SocketServer {
         core->leave(producer);
         return {};
       }
-      default: return Error{Errc::invalid_argument, fmt::format("type {:#06x} does not belong on a channel", type)};
+      default:
+        return Error{Errc::invalid_argument, fmt::format("type {:#06x} does not belong on a channel", type)};
     }
   }
 
@@ -142,8 +143,8 @@ class SocketServer {
       return Error{Errc::invalid_argument,
                    fmt::format("HELLO of \"{}\" with capacity {}", hello.producer, hello.capacity)};
     }
-    const auto admitted =
-        core.admit(producer, std::make_shared<SocketLink>(loop_, socket, name_, producer, core_.lock(), farewells_, has_data_));
+    const auto admitted = core.admit(
+        producer, std::make_shared<SocketLink>(loop_, socket, name_, producer, core_.lock(), farewells_, has_data_));
     if (!admitted) {
       loop_.send(socket, producer, to_producer(name_, channel_message::kBye, 0),
                  encode(Bye{admitted.error().message()}));

@@ -77,7 +77,7 @@ struct GlooOptions {
   std::string store_path;
   int rank = 0;
   int world = 1;
-  std::string host = "127.0.0.1";       ///< address this rank binds
+  std::string host = "127.0.0.1";             ///< address this rank binds
   std::chrono::milliseconds timeout{60'000};  ///< of connecting and of every operation
 };
 /// Blocks until all ranks have joined. Where SIGPIPE still has its default, which a write to a lost peer would end the process by, it is

@@ -67,7 +67,7 @@ Result<void> CreditQueue::wait_for_welcome(const std::string& consumer, std::chr
 }
 
 Result<CreditQueue::Arrived> CreditQueue::next(std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
-                                              const std::function<void()>& ask) {
+                                               const std::function<void()>& ask) {
   const auto begin = Clock::now();
   const auto until = begin + deadline;
   std::unique_lock lock(mutex_);

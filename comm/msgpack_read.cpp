@@ -41,18 +41,19 @@ class MapVisitor : public msgpack::null_visitor {
     if (at_outer_key()) return outer_key(value);
     return scalar(
         "an integer",
-        Overloaded{[&](std::uint64_t* to) { return *to = value, true; },
-                   [&](std::int64_t* to) { return fits(value) && (*to = static_cast<std::int64_t>(value), true); },
-                   [&](std::vector<std::int64_t>* to) {
-                     return in_member() && fits(value) && (to->push_back(static_cast<std::int64_t>(value)), true);
-                   },
-                   [&](std::map<std::string, std::int64_t>* to) {
-                     return in_member() && fits(value) && insert(*to, static_cast<std::int64_t>(value));
-                   },
-                   // A writer may shorten a whole number in a float field; msgpack-cxx does.
-                   [&](double* to) { return *to = static_cast<double>(value), true; },
-                   [&](std::map<std::string, double>* to) { return in_member() && insert(*to, static_cast<double>(value)); },
-                   [](auto) { return false; }});
+        Overloaded{
+            [&](std::uint64_t* to) { return *to = value, true; },
+            [&](std::int64_t* to) { return fits(value) && (*to = static_cast<std::int64_t>(value), true); },
+            [&](std::vector<std::int64_t>* to) {
+              return in_member() && fits(value) && (to->push_back(static_cast<std::int64_t>(value)), true);
+            },
+            [&](std::map<std::string, std::int64_t>* to) {
+              return in_member() && fits(value) && insert(*to, static_cast<std::int64_t>(value));
+            },
+            // A writer may shorten a whole number in a float field; msgpack-cxx does.
+            [&](double* to) { return *to = static_cast<double>(value), true; },
+            [&](std::map<std::string, double>* to) { return in_member() && insert(*to, static_cast<double>(value)); },
+            [](auto) { return false; }});
   }
   bool visit_negative_integer(std::int64_t value) {
     if (value >= 0) return visit_positive_integer(static_cast<std::uint64_t>(value));
@@ -61,7 +62,9 @@ class MapVisitor : public msgpack::null_visitor {
                              [&](std::vector<std::int64_t>* to) { return in_member() && (to->push_back(value), true); },
                              [&](std::map<std::string, std::int64_t>* to) { return in_member() && insert(*to, value); },
                              [&](double* to) { return *to = static_cast<double>(value), true; },
-                             [&](std::map<std::string, double>* to) { return in_member() && insert(*to, static_cast<double>(value)); },
+                             [&](std::map<std::string, double>* to) {
+                               return in_member() && insert(*to, static_cast<double>(value));
+                             },
                              [](auto) { return false; }});
   }
   bool visit_float32(float value) { return visit_float64(static_cast<double>(value)); }

@@ -9,11 +9,16 @@ namespace troupe {
 
 std::size_t size_of(DType dtype) noexcept {
   switch (dtype) {
-    case DType::f32: return 4;
-    case DType::bf16: return 2;
-    case DType::f64: return 8;
-    case DType::u8: return 1;
-    case DType::i64: return 8;
+    case DType::f32:
+      return 4;
+    case DType::bf16:
+      return 2;
+    case DType::f64:
+      return 8;
+    case DType::u8:
+      return 1;
+    case DType::i64:
+      return 8;
   }
   return 0;
 }
@@ -103,22 +108,32 @@ void max_typed(void* out, std::span<const void* const> inputs, std::int64_t coun
 void sum_in_rank_order(DType dtype, void* out, std::span<const void* const> inputs, std::int64_t count) {
   TROUPE_CHECK(!inputs.empty(), "a sum over ranks has at least one rank");
   switch (dtype) {
-    case DType::f32: return sum_typed<float>(out, inputs, count);
-    case DType::bf16: return sum_typed<Bf16>(out, inputs, count);
-    case DType::f64: return sum_typed<double>(out, inputs, count);
-    case DType::u8: return sum_typed<std::uint8_t>(out, inputs, count);
-    case DType::i64: return sum_typed<std::int64_t>(out, inputs, count);
+    case DType::f32:
+      return sum_typed<float>(out, inputs, count);
+    case DType::bf16:
+      return sum_typed<Bf16>(out, inputs, count);
+    case DType::f64:
+      return sum_typed<double>(out, inputs, count);
+    case DType::u8:
+      return sum_typed<std::uint8_t>(out, inputs, count);
+    case DType::i64:
+      return sum_typed<std::int64_t>(out, inputs, count);
   }
 }
 
 void max_in_rank_order(DType dtype, void* out, std::span<const void* const> inputs, std::int64_t count) {
   TROUPE_CHECK(!inputs.empty(), "a maximum over ranks has at least one rank");
   switch (dtype) {
-    case DType::f32: return max_typed<float, float>(out, inputs, count);
-    case DType::bf16: return max_typed<Bf16, float>(out, inputs, count);
-    case DType::f64: return max_typed<double, double>(out, inputs, count);
-    case DType::u8: return max_typed<std::uint8_t, std::uint8_t>(out, inputs, count);
-    case DType::i64: return max_typed<std::int64_t, std::int64_t>(out, inputs, count);
+    case DType::f32:
+      return max_typed<float, float>(out, inputs, count);
+    case DType::bf16:
+      return max_typed<Bf16, float>(out, inputs, count);
+    case DType::f64:
+      return max_typed<double, double>(out, inputs, count);
+    case DType::u8:
+      return max_typed<std::uint8_t, std::uint8_t>(out, inputs, count);
+    case DType::i64:
+      return max_typed<std::int64_t, std::int64_t>(out, inputs, count);
   }
 }
 

@@ -13,12 +13,18 @@ using Phase = ThreadOperation::Phase;
 
 std::string_view to_string(CollectiveOp op) noexcept {
   switch (op) {
-    case CollectiveOp::all_gather: return "all_gather";
-    case CollectiveOp::reduce_scatter: return "reduce_scatter";
-    case CollectiveOp::all_reduce_sum: return "all_reduce_sum";
-    case CollectiveOp::all_reduce_max: return "all_reduce_max";
-    case CollectiveOp::broadcast: return "broadcast";
-    case CollectiveOp::barrier: return "barrier";
+    case CollectiveOp::all_gather:
+      return "all_gather";
+    case CollectiveOp::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveOp::all_reduce_sum:
+      return "all_reduce_sum";
+    case CollectiveOp::all_reduce_max:
+      return "all_reduce_max";
+    case CollectiveOp::broadcast:
+      return "broadcast";
+    case CollectiveOp::barrier:
+      return "barrier";
   }
   return "?";
 }
@@ -140,7 +146,8 @@ void ThreadGroup::compute(ThreadOperation& op, int rank) const {
     case CollectiveOp::broadcast:
       if (rank != op.root) std::memcpy(own.out.data, op.parts[static_cast<std::size_t>(op.root)].in.data, bytes);
       return;
-    case CollectiveOp::barrier: return;
+    case CollectiveOp::barrier:
+      return;
   }
 }
 

@@ -30,33 +30,63 @@ struct PolicyGradientConfig {
   double behaviour_weight_max = 2.0;
   double rho_bar = 1.0, c_bar = 1.0;
 
-  template <class V> static void describe(V& v) {
-    v.field("update_epochs", &PolicyGradientConfig::update_epochs, "passes over one iteration's samples", "count", 1, 1 << 16);
-    v.field("gae_lambda", &PolicyGradientConfig::gae_lambda, "lambda of generalised advantage estimation and V-trace", "", 0, 1);
-    v.choice("advantage_norm", &PolicyGradientConfig::advantage_norm, "over which samples advantages are centred and scaled: none, those of a rank, of all ranks (global), or of a minibatch", {"none", "rank", "global", "minibatch"});
+  template <class V>
+  static void describe(V& v) {
+    v.field("update_epochs", &PolicyGradientConfig::update_epochs, "passes over one iteration's samples", "count", 1,
+            1 << 16);
+    v.field("gae_lambda", &PolicyGradientConfig::gae_lambda, "lambda of generalised advantage estimation and V-trace",
+            "", 0, 1);
+    v.choice("advantage_norm", &PolicyGradientConfig::advantage_norm,
+             "over which samples advantages are centred and scaled: none, those of a rank, of all ranks (global), or "
+             "of a minibatch",
+             {"none", "rank", "global", "minibatch"});
     v.field("clip_ratio_low", &PolicyGradientConfig::clip_ratio_low, "the ratio is clipped below 1 - this", "", 0, 1);
-    v.field("clip_ratio_high", &PolicyGradientConfig::clip_ratio_high, "the ratio is clipped above 1 + this", "", 0, 1e6);
-    v.field("clip_ratio_c", &PolicyGradientConfig::clip_ratio_c, "dual clip: with a negative advantage the loss stays below c * |A|; 0: off", "", 0, 1e6);
-    v.choice("clip_range", &PolicyGradientConfig::clip_range, "symmetric: [1 - low, 1 + high]; reciprocal: [1 / (1 + low), 1 + high]", {"symmetric", "reciprocal"});
-    v.field("log_ratio_clamp", &PolicyGradientConfig::log_ratio_clamp, "log ratios are clamped to +- this before exp", "", 0.1, 80);
+    v.field("clip_ratio_high", &PolicyGradientConfig::clip_ratio_high, "the ratio is clipped above 1 + this", "", 0,
+            1e6);
+    v.field("clip_ratio_c", &PolicyGradientConfig::clip_ratio_c,
+            "dual clip: with a negative advantage the loss stays below c * |A|; 0: off", "", 0, 1e6);
+    v.choice("clip_range", &PolicyGradientConfig::clip_range,
+             "symmetric: [1 - low, 1 + high]; reciprocal: [1 / (1 + low), 1 + high]", {"symmetric", "reciprocal"});
+    v.field("log_ratio_clamp", &PolicyGradientConfig::log_ratio_clamp, "log ratios are clamped to +- this before exp",
+            "", 0.1, 80);
     v.field("value_coef", &PolicyGradientConfig::value_coef, "weight of the value loss", "", 0, 1e6);
     v.choice("value_loss", &PolicyGradientConfig::value_loss, "error of the value", {"huber", "mse"});
-    v.field("value_clip", &PolicyGradientConfig::value_clip, "values move at most this far from the old ones in the clipped branch; 0: no clipping", "", 0, 1e9);
+    v.field("value_clip", &PolicyGradientConfig::value_clip,
+            "values move at most this far from the old ones in the clipped branch; 0: no clipping", "", 0, 1e9);
     v.field("huber_delta", &PolicyGradientConfig::huber_delta, "where the Huber error becomes linear", "", 0, 1e9);
     v.field("entropy_bonus", &PolicyGradientConfig::entropy_bonus, "weight of the entropy", "", 0, 1e6);
-    v.field("kl_beta", &PolicyGradientConfig::kl_beta, "weight of the divergence from the reference policy (model.init of the run); 0: no reference is kept", "", 0, 1e6);
-    v.choice("kl_estimator", &PolicyGradientConfig::kl_estimator, "estimator of that divergence", {"k1", "abs", "k2", "k3"});
-    v.field("target_kl", &PolicyGradientConfig::target_kl, "the remaining passes of an iteration are left out once the mean k3 divergence is above this; 0: never", "", 0, 1e6);
-    v.choice("reward_level", &PolicyGradientConfig::reward_level, "one reward and value per chunk, or per action", {"chunk", "action"});
-    v.choice("logprob_level", &PolicyGradientConfig::logprob_level, "log-probabilities summed over the chunk, over each action, or not", {"chunk", "action", "token"});
-    v.choice("entropy_level", &PolicyGradientConfig::entropy_level, "the same of the entropy", {"chunk", "action", "token"});
-    v.choice("aggregation", &PolicyGradientConfig::aggregation, "mean: over valid entries; trajectory: every trajectory weighs the same (rl.md 4.2)", {"mean", "trajectory"});
-    v.choice("bootstrap", &PolicyGradientConfig::bootstrap, "value of the final observation is added to the last reward: standard at truncations, always at every end, never", {"standard", "always", "never"});
-    v.field("critic_warmup_steps", &PolicyGradientConfig::critic_warmup_steps, "first optimizer steps that train the critic alone", "steps", 0, 1LL << 40);
-    v.field("filter_low", &PolicyGradientConfig::filter_low, "grpo: groups whose mean return is below this are left out; with filter_high equal to it, none is", "", -1e12, 1e12);
-    v.field("filter_high", &PolicyGradientConfig::filter_high, "grpo: groups whose mean return is above this are left out", "", -1e12, 1e12);
-    v.field("behaviour_weight_max", &PolicyGradientConfig::behaviour_weight_max, "decoupled loss: samples whose behaviour weight is above this are left out", "", 0, 1e6);
-    v.field("rho_bar", &PolicyGradientConfig::rho_bar, "vtrace: bound of the importance weight of the temporal difference", "", 0, 1e6);
+    v.field("kl_beta", &PolicyGradientConfig::kl_beta,
+            "weight of the divergence from the reference policy (model.init of the run); 0: no reference is kept", "",
+            0, 1e6);
+    v.choice("kl_estimator", &PolicyGradientConfig::kl_estimator, "estimator of that divergence",
+             {"k1", "abs", "k2", "k3"});
+    v.field("target_kl", &PolicyGradientConfig::target_kl,
+            "the remaining passes of an iteration are left out once the mean k3 divergence is above this; 0: never", "",
+            0, 1e6);
+    v.choice("reward_level", &PolicyGradientConfig::reward_level, "one reward and value per chunk, or per action",
+             {"chunk", "action"});
+    v.choice("logprob_level", &PolicyGradientConfig::logprob_level,
+             "log-probabilities summed over the chunk, over each action, or not", {"chunk", "action", "token"});
+    v.choice("entropy_level", &PolicyGradientConfig::entropy_level, "the same of the entropy",
+             {"chunk", "action", "token"});
+    v.choice("aggregation", &PolicyGradientConfig::aggregation,
+             "mean: over valid entries; trajectory: every trajectory weighs the same (rl.md 4.2)",
+             {"mean", "trajectory"});
+    v.choice("bootstrap", &PolicyGradientConfig::bootstrap,
+             "value of the final observation is added to the last reward: standard at truncations, always at every "
+             "end, never",
+             {"standard", "always", "never"});
+    v.field("critic_warmup_steps", &PolicyGradientConfig::critic_warmup_steps,
+            "first optimizer steps that train the critic alone", "steps", 0, 1LL << 40);
+    v.field("filter_low", &PolicyGradientConfig::filter_low,
+            "grpo: groups whose mean return is below this are left out; with filter_high equal to it, none is", "",
+            -1e12, 1e12);
+    v.field("filter_high", &PolicyGradientConfig::filter_high,
+            "grpo: groups whose mean return is above this are left out", "", -1e12, 1e12);
+    v.field("behaviour_weight_max", &PolicyGradientConfig::behaviour_weight_max,
+            "decoupled loss: samples whose behaviour weight is above this are left out", "", 0, 1e6);
+    v.field("rho_bar", &PolicyGradientConfig::rho_bar,
+            "vtrace: bound of the importance weight of the temporal difference", "", 0, 1e6);
     v.field("c_bar", &PolicyGradientConfig::c_bar, "vtrace: bound of the importance weight of the trace", "", 0, 1e6);
   }
 };
@@ -77,22 +107,32 @@ struct SacConfig {
   bool backup_entropy = true;
   std::string bootstrap = "standard";
 
-  template <class V> static void describe(V& v) {
-    v.field("learning_starts", &SacConfig::learning_starts, "environment steps with uniformly random actions before the first update", "steps", 0, 1LL << 40);
+  template <class V>
+  static void describe(V& v) {
+    v.field("learning_starts", &SacConfig::learning_starts,
+            "environment steps with uniformly random actions before the first update", "steps", 0, 1LL << 40);
     v.field("updates_per_step", &SacConfig::updates_per_step, "critic updates per environment step", "", 0, 1000);
-    v.field("replay_capacity", &SacConfig::replay_capacity, "transitions kept over all ranks; the oldest go first", "transitions", 1, 1LL << 40);
+    v.field("replay_capacity", &SacConfig::replay_capacity, "transitions kept over all ranks; the oldest go first",
+            "transitions", 1, 1LL << 40);
     v.field("critics", &SacConfig::critics, "Q networks", "count", 1, 64);
     v.choice("target_aggregation", &SacConfig::target_aggregation, "of the target networks' values", {"min", "mean"});
-    v.choice("actor_aggregation", &SacConfig::actor_aggregation, "of the critics' values in the actor's loss", {"min", "mean"});
-    v.field("target_subset", &SacConfig::target_subset, "REDQ: random target networks that are aggregated; 0: all", "count", 0, 64);
+    v.choice("actor_aggregation", &SacConfig::actor_aggregation, "of the critics' values in the actor's loss",
+             {"min", "mean"});
+    v.field("target_subset", &SacConfig::target_subset, "REDQ: random target networks that are aggregated; 0: all",
+            "count", 0, 64);
     v.field("tau", &SacConfig::tau, "share of the online critic in one step of the moving average", "", 0, 1);
-    v.field("target_every", &SacConfig::target_every, "critic updates between steps of the moving average", "updates", 1, 1 << 20);
-    v.field("actor_every", &SacConfig::actor_every, "critic updates between updates of actor and temperature; then as many at once", "updates", 1, 1 << 20);
-    v.choice("temperature", &SacConfig::temperature, "alpha = exp(p), softplus(p), or fixed", {"exp", "softplus", "fixed"});
+    v.field("target_every", &SacConfig::target_every, "critic updates between steps of the moving average", "updates",
+            1, 1 << 20);
+    v.field("actor_every", &SacConfig::actor_every,
+            "critic updates between updates of actor and temperature; then as many at once", "updates", 1, 1 << 20);
+    v.choice("temperature", &SacConfig::temperature, "alpha = exp(p), softplus(p), or fixed",
+             {"exp", "softplus", "fixed"});
     v.field("alpha", &SacConfig::alpha, "temperature at the start", "", 0, 1e6);
-    v.field("target_entropy", &SacConfig::target_entropy, "entropy that the temperature aims at; 0: minus the number of action dimensions", "", -1e6, 1e6);
+    v.field("target_entropy", &SacConfig::target_entropy,
+            "entropy that the temperature aims at; 0: minus the number of action dimensions", "", -1e6, 1e6);
     v.field("backup_entropy", &SacConfig::backup_entropy, "the target contains the entropy term");
-    v.choice("bootstrap", &SacConfig::bootstrap, "standard: terminations cut the target; always: nothing does", {"standard", "always"});
+    v.choice("bootstrap", &SacConfig::bootstrap, "standard: terminations cut the target; always: nothing does",
+             {"standard", "always"});
   }
 };
 
@@ -111,17 +151,28 @@ struct AlgorithmConfig {
   PolicyGradientConfig policy_gradient;
   SacConfig sac;
 
-  template <class V> static void describe(V& v) {
-    v.choice("name", &AlgorithmConfig::name, "ppo; grpo: group-relative advantages without a critic; decoupled_ppo: PPO for rollouts that are behind; vtrace: importance-weighted actor-critic; sac: soft actor-critic", {"ppo", "grpo", "decoupled_ppo", "vtrace", "sac"});
+  template <class V>
+  static void describe(V& v) {
+    v.choice("name", &AlgorithmConfig::name,
+             "ppo; grpo: group-relative advantages without a critic; decoupled_ppo: PPO for rollouts that are behind; "
+             "vtrace: importance-weighted actor-critic; sac: soft actor-critic",
+             {"ppo", "grpo", "decoupled_ppo", "vtrace", "sac"});
     v.field("gamma", &AlgorithmConfig::gamma, "discount", "", 0, 1);
-    v.choice("discount", &AlgorithmConfig::discount, "per_chunk: gamma between chunks, rewards of a chunk are summed; semi_mdp: gamma per control step", {"per_chunk", "semi_mdp"});
+    v.choice("discount", &AlgorithmConfig::discount,
+             "per_chunk: gamma between chunks, rewards of a chunk are summed; semi_mdp: gamma per control step",
+             {"per_chunk", "semi_mdp"});
     v.field("value_lr", &AlgorithmConfig::value_lr, "learning rate of critics; 0: optimizer.lr", "", 0, 1e3);
-    v.field("temperature_lr", &AlgorithmConfig::temperature_lr, "sac: learning rate of the temperature; 0: optimizer.lr", "", 0, 1e3);
-    v.field("actor_clip_norm", &AlgorithmConfig::actor_clip_norm, "gradient norm limit of the actor alone; 0: training.clip_grad_norm, over actor and critic together", "", 0, 1e12);
+    v.field("temperature_lr", &AlgorithmConfig::temperature_lr,
+            "sac: learning rate of the temperature; 0: optimizer.lr", "", 0, 1e3);
+    v.field("actor_clip_norm", &AlgorithmConfig::actor_clip_norm,
+            "gradient norm limit of the actor alone; 0: training.clip_grad_norm, over actor and critic together", "", 0,
+            1e12);
     v.field("critic_clip_norm", &AlgorithmConfig::critic_clip_norm, "the same of the critics", "", 0, 1e12);
     v.field("anneal_lr", &AlgorithmConfig::anneal_lr, "learning rates fall linearly to 0 over training.steps");
-    v.field("deterministic", &AlgorithmConfig::deterministic, "two runs give the same bits: rollouts wait for the exact version of the weights");
-    v.field("explicit_backward", &AlgorithmConfig::explicit_backward, "MLP policies: the hand-written backward in place of autograd");
+    v.field("deterministic", &AlgorithmConfig::deterministic,
+            "two runs give the same bits: rollouts wait for the exact version of the weights");
+    v.field("explicit_backward", &AlgorithmConfig::explicit_backward,
+            "MLP policies: the hand-written backward in place of autograd");
     v.field("parity", &AlgorithmConfig::parity, "reproduce what RLinf computes where Troupe differs (rl.md 21)");
     v.group("policy_gradient", &AlgorithmConfig::policy_gradient, "ppo, grpo, decoupled_ppo, vtrace");
     v.group("sac", &AlgorithmConfig::sac, "soft actor-critic");

@@ -10,13 +10,15 @@ namespace troupe {
 /// A named set of nodes that placement strings count resources in.
 struct NodeGroupConfig {
   std::string label;
-  std::string node_ranks = "0";   ///< "0", "0-3" or "0,2": ranks of the nodes in this group
-  bool ignore_hardware = false;   ///< count nodes, not devices, as resources
+  std::string node_ranks = "0";  ///< "0", "0-3" or "0,2": ranks of the nodes in this group
+  bool ignore_hardware = false;  ///< count nodes, not devices, as resources
   std::map<std::string, std::string> env;
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("label", &NodeGroupConfig::label, "name used by component_placement; `cluster` and `node` are reserved");
-    v.field("node_ranks", &NodeGroupConfig::node_ranks, "ranks of the member nodes: a number, a range a-b or a comma list");
+    v.field("node_ranks", &NodeGroupConfig::node_ranks,
+            "ranks of the member nodes: a number, a range a-b or a comma list");
     v.field("ignore_hardware", &NodeGroupConfig::ignore_hardware, "count one resource per node instead of its devices");
     v.map("env", &NodeGroupConfig::env, "environment variables of host processes on these nodes");
   }
@@ -28,10 +30,13 @@ struct PlacementConfig {
   std::string node_group = "cluster";
   std::string placement = "all";
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.shorthand("placement");
-    v.field("node_group", &PlacementConfig::node_group, "label of the node group; `cluster` counts devices (CPU nodes count as one), `node` counts nodes");
-    v.field("placement", &PlacementConfig::placement, "resource_ranks[:process_ranks], comma separated; `all` for every resource");
+    v.field("node_group", &PlacementConfig::node_group,
+            "label of the node group; `cluster` counts devices (CPU nodes count as one), `node` counts nodes");
+    v.field("placement", &PlacementConfig::placement,
+            "resource_ranks[:process_ranks], comma separated; `all` for every resource");
   }
 };
 
@@ -41,7 +46,8 @@ struct ElasticConfig {
   std::int64_t max = 64;
   std::string policy = "manual";
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("min", &ElasticConfig::min, "fewest actors; scaling below is refused", "count", 0, 65536);
     v.field("max", &ElasticConfig::max, "most actors; scaling above is refused", "count", 1, 65536);
     v.choice("policy", &ElasticConfig::policy, "who changes the size", {"manual"});
@@ -56,11 +62,15 @@ struct RestartConfig {
   double backoff_initial_s = 0.5;
   double backoff_max_s = 30;
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("budget", &RestartConfig::budget, "restarts of one actor within the window", "count", 0, 1000);
-    v.field("component_budget", &RestartConfig::component_budget, "restarts of all actors of a role within the window", "count", 0, 10000);
-    v.field("window_s", &RestartConfig::window_s, "length of the window that restarts are counted in", "seconds", 1, 86400);
-    v.field("backoff_initial_s", &RestartConfig::backoff_initial_s, "pause before the second restart in a window; doubles each time", "seconds", 0, 3600);
+    v.field("component_budget", &RestartConfig::component_budget, "restarts of all actors of a role within the window",
+            "count", 0, 10000);
+    v.field("window_s", &RestartConfig::window_s, "length of the window that restarts are counted in", "seconds", 1,
+            86400);
+    v.field("backoff_initial_s", &RestartConfig::backoff_initial_s,
+            "pause before the second restart in a window; doubles each time", "seconds", 0, 3600);
     v.field("backoff_max_s", &RestartConfig::backoff_max_s, "longest pause before a restart", "seconds", 0, 3600);
   }
 };
@@ -76,15 +86,20 @@ struct ClusterConfig {
   double lease_s = 10;
   double start_timeout_s = 120;
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("num_nodes", &ClusterConfig::num_nodes, "nodes to wait for before planning", "count", 1, 4096);
     v.list("node_groups", &ClusterConfig::node_groups, "named groups of nodes");
-    v.map("component_placement", &ClusterConfig::component_placement, "placement of each role: learner, decoder (or encoder, with data.features.encode encoder; with job.kind rl env and rollout), checkpointer");
-    v.map("isolation", &ClusterConfig::isolation, "per role: process (own OS process) or thread (inside the node's process)", {"process", "thread"});
+    v.map("component_placement", &ClusterConfig::component_placement,
+          "placement of each role: learner, decoder (or encoder, with data.features.encode encoder; with job.kind rl "
+          "env and rollout), checkpointer");
+    v.map("isolation", &ClusterConfig::isolation,
+          "per role: process (own OS process) or thread (inside the node's process)", {"process", "thread"});
     v.map("elastic", &ClusterConfig::elastic, "bounds of elastic pools (decoder, encoder, env, rollout)");
     v.group("restart", &ClusterConfig::restart, "restart budget of host processes");
     v.field("lease_s", &ClusterConfig::lease_s, "silence after which a node counts as lost", "seconds", 1, 3600);
-    v.field("start_timeout_s", &ClusterConfig::start_timeout_s, "longest wait for nodes and actors to come up", "seconds", 1, 3600);
+    v.field("start_timeout_s", &ClusterConfig::start_timeout_s, "longest wait for nodes and actors to come up",
+            "seconds", 1, 3600);
   }
 };
 

@@ -18,11 +18,15 @@ struct DataSetConfig {
   std::vector<std::int64_t> episodes{};
   std::vector<std::int64_t> eval_episodes{};
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.shorthand("path");
-    v.field("path", &DataSetConfig::path, "folder with meta/info.json (LeRobot v2.0, v2.1, v3.0), or owner/name of a dataset in LeRobot's or the Hugging Face cache");
+    v.field("path", &DataSetConfig::path,
+            "folder with meta/info.json (LeRobot v2.0, v2.1, v3.0), or owner/name of a dataset in LeRobot's or the "
+            "Hugging Face cache");
     v.field("weight", &DataSetConfig::weight, "share in the mixture (data.mixture)", "", kAboveZero, kUnbounded);
-    v.field("embodiment", &DataSetConfig::embodiment, "name in data.embodiments, name inside the binary, or a YAML file; empty: data.embodiment");
+    v.field("embodiment", &DataSetConfig::embodiment,
+            "name in data.embodiments, name inside the binary, or a YAML file; empty: data.embodiment");
     v.field("episodes", &DataSetConfig::episodes, "episode indices that are used; empty: all");
     v.field("eval_episodes", &DataSetConfig::eval_episodes, "episode indices of this dataset held out for evaluation");
   }
@@ -33,9 +37,13 @@ struct MixtureConfig {
   std::string share = "weight";
   double temperature = 1.0;
 
-  template <class V> static void describe(V& v) {
-    v.choice("share", &MixtureConfig::share, "weight: a dataset's share is its weight; samples: its weight times its number of samples", {"weight", "samples"});
-    v.field("temperature", &MixtureConfig::temperature, "shares are raised to 1/temperature: above 1 small datasets come more often", "", kAboveZero, kUnbounded);
+  template <class V>
+  static void describe(V& v) {
+    v.choice("share", &MixtureConfig::share,
+             "weight: a dataset's share is its weight; samples: its weight times its number of samples",
+             {"weight", "samples"});
+    v.field("temperature", &MixtureConfig::temperature,
+            "shares are raised to 1/temperature: above 1 small datasets come more often", "", kAboveZero, kUnbounded);
   }
 };
 
@@ -47,12 +55,15 @@ struct LanguageConfig {
   bool formalize = false;
   bool skip_placeholder = true;
 
-  template <class V> static void describe(V& v) {
-    v.field("dropout", &LanguageConfig::dropout, "probability that training shows the default instruction instead", "", 0, 1);
+  template <class V>
+  static void describe(V& v) {
+    v.field("dropout", &LanguageConfig::dropout, "probability that training shows the default instruction instead", "",
+            0, 1);
     v.field("default_instruction", &LanguageConfig::default_instruction, "text shown for dropped instructions");
     v.field("always_default", &LanguageConfig::always_default, "show the default instruction always");
     v.field("formalize", &LanguageConfig::formalize, "lower-case and delete everything but word characters and blanks");
-    v.field("skip_placeholder", &LanguageConfig::skip_placeholder, "with paraphrase_keys: do not draw empty texts and \"not provided\" while another key has a text");
+    v.field("skip_placeholder", &LanguageConfig::skip_placeholder,
+            "with paraphrase_keys: do not draw empty texts and \"not provided\" while another key has a text");
   }
 };
 
@@ -66,11 +77,13 @@ struct WindowConfig {
   std::int64_t num_frames = 33;
   std::int64_t state_horizon = 1;
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("chunks", &WindowConfig::chunks, "K, blocks per sample", "count", 1, 64);
     v.field("macro_stride", &WindowConfig::macro_stride, "S, dataset steps between block anchors", "frames", 1, 4096);
     v.field("action_horizon", &WindowConfig::action_horizon, "H, actions per block", "steps", 1, 4096);
-    v.field("video_offsets", &WindowConfig::video_offsets, "O, frame offsets inside a block: strictly increasing, uniformly spaced");
+    v.field("video_offsets", &WindowConfig::video_offsets,
+            "O, frame offsets inside a block: strictly increasing, uniformly spaced");
     v.field("num_frames", &WindowConfig::num_frames, "fixed_window: consecutive frames of a sample", "frames", 1, 4096);
     v.field("state_horizon", &WindowConfig::state_horizon, "fixed_window: states per block", "steps", 1, 64);
   }
@@ -89,10 +102,12 @@ struct ImageConfig {
   /// True when training draws something anew for each sample: the place of a crop, or a jitter.
   bool is_random() const { return crop < 1 || brightness > 0 || contrast > 0 || saturation > 0 || hue > 0; }
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("height", &ImageConfig::height, "rows of one view after the resize", "pixels", 2, 4096);
     v.field("width", &ImageConfig::width, "columns of one view after the resize", "pixels", 2, 4096);
-    v.field("crop", &ImageConfig::crop, "share of each side kept by the crop: random in training, centred in evaluation", "", 0.01, 1);
+    v.field("crop", &ImageConfig::crop,
+            "share of each side kept by the crop: random in training, centred in evaluation", "", 0.01, 1);
     v.field("brightness", &ImageConfig::brightness, "jitter range; 0 switches it off", "", 0, 1);
     v.field("contrast", &ImageConfig::contrast, "jitter range; 0 switches it off", "", 0, 1);
     v.field("saturation", &ImageConfig::saturation, "jitter range; 0 switches it off", "", 0, 1);
@@ -108,12 +123,19 @@ struct DecoderConfig {
   std::string clip_cache;
   double clip_cache_gib = 20;
 
-  template <class V> static void describe(V& v) {
-    v.choice("backend", &DecoderConfig::backend, "cpu: FFmpeg's software decoders, one thread each; nvdec: the GPU's decoder (H.264, HEVC)", {"cpu", "nvdec"});
+  template <class V>
+  static void describe(V& v) {
+    v.choice("backend", &DecoderConfig::backend,
+             "cpu: FFmpeg's software decoders, one thread each; nvdec: the GPU's decoder (H.264, HEVC)",
+             {"cpu", "nvdec"});
     v.field("open_files", &DecoderConfig::open_files, "video files that each decoder keeps open", "count", 1, 65536);
-    v.field("shared_frames_gib", &DecoderConfig::shared_frames_gib, "decoded pictures that each decoder keeps for neighbouring samples when data.locality_block is above 1", "GiB", 0, 4096);
-    v.field("clip_cache", &DecoderConfig::clip_cache, "folder where decoded clips are kept, for datasets that fit; empty: none");
-    v.field("clip_cache_gib", &DecoderConfig::clip_cache_gib, "size at which the oldest clips are deleted", "GiB", kAboveZero, kUnbounded);
+    v.field("shared_frames_gib", &DecoderConfig::shared_frames_gib,
+            "decoded pictures that each decoder keeps for neighbouring samples when data.locality_block is above 1",
+            "GiB", 0, 4096);
+    v.field("clip_cache", &DecoderConfig::clip_cache,
+            "folder where decoded clips are kept, for datasets that fit; empty: none");
+    v.field("clip_cache_gib", &DecoderConfig::clip_cache_gib, "size at which the oldest clips are deleted", "GiB",
+            kAboveZero, kUnbounded);
   }
 };
 
@@ -122,9 +144,15 @@ struct IndexConfig {
   std::string path;
   std::string build = "auto";
 
-  template <class V> static void describe(V& v) {
-    v.field("path", &IndexConfig::path, "folder of dataset indexes; empty: .troupe/index in the dataset, or the user's cache folder where that is read-only");
-    v.choice("build", &IndexConfig::build, "auto: make or update it as needed; never: every process reads the files themselves; rebuild: make it anew", {"auto", "never", "rebuild"});
+  template <class V>
+  static void describe(V& v) {
+    v.field("path", &IndexConfig::path,
+            "folder of dataset indexes; empty: .troupe/index in the dataset, or the user's cache folder where that is "
+            "read-only");
+    v.choice(
+        "build", &IndexConfig::build,
+        "auto: make or update it as needed; never: every process reads the files themselves; rebuild: make it anew",
+        {"auto", "never", "rebuild"});
   }
 };
 
@@ -134,10 +162,19 @@ struct FeaturesConfig {
   std::string cache;
   std::string keep = "all";
 
-  template <class V> static void describe(V& v) {
-    v.choice("encode", &FeaturesConfig::encode, "learner: in each learner rank; encoder: in a pool of encoder actors, which take the place of decoders and send latents and text features", {"learner", "encoder"});
-    v.field("cache", &FeaturesConfig::cache, "folder of latents and text features that `troupe encode` fills and training reads and adds to; empty: none");
-    v.choice("keep", &FeaturesConfig::keep, "what the cache holds: all (text, image features and latents; wants data.image without random crop and jitter) or text", {"all", "text"});
+  template <class V>
+  static void describe(V& v) {
+    v.choice("encode", &FeaturesConfig::encode,
+             "learner: in each learner rank; encoder: in a pool of encoder actors, which take the place of decoders "
+             "and send latents and text features",
+             {"learner", "encoder"});
+    v.field(
+        "cache", &FeaturesConfig::cache,
+        "folder of latents and text features that `troupe encode` fills and training reads and adds to; empty: none");
+    v.choice("keep", &FeaturesConfig::keep,
+             "what the cache holds: all (text, image features and latents; wants data.image without random crop and "
+             "jitter) or text",
+             {"all", "text"});
   }
 };
 
@@ -164,18 +201,32 @@ struct DataConfig {
   std::int64_t prefetch_batches = 2;
   double decode_deadline_s = 60;
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.list("sets", &DataConfig::sets, "datasets; several make a mixture");
     v.group("mixture", &DataConfig::mixture, "shares of the datasets");
-    v.choice("sampling", &DataConfig::sampling, "how windows are drawn from episodes: multi_anchor (GEAR's) or fixed_window (clamped, RLinf's older mode)", {"multi_anchor", "fixed_window"});
-    v.choice("anchors", &DataConfig::anchors, "multi_anchor: all: every anchor with a full window, as the reference draws; windows: every distinct window once", {"all", "windows"});
-    v.field("anchor_stride", &DataConfig::anchor_stride, "only rows that are a multiple of this in their episode are anchors", "rows", 1, 4096);
-    v.field("locality_block", &DataConfig::locality_block, "neighbouring anchors that are drawn together, so that they share decoded pictures; 1: full shuffle", "samples", 1, 4096);
-    v.field("shuffle_buffer", &DataConfig::shuffle_buffer, "with locality_block above 1: samples among which blocks are mixed", "samples", 1, 1 << 20);
-    v.choice("bad_sample", &DataConfig::bad_sample, "what a bad file or sample does: stop the job, or be counted, listed and left out", {"fail", "skip"});
-    v.field("max_bad_fraction", &DataConfig::max_bad_fraction, "share of bad samples above which the job stops even with skip", "", 0, 1);
-    v.field("eval_episodes", &DataConfig::eval_episodes, "episode indices held out for evaluation, of every dataset that does not name its own");
-    v.group("embodiment", &DataConfig::embodiment, "columns, cameras, prompt; or the name of an embodiment inside the binary, or a YAML file");
+    v.choice("sampling", &DataConfig::sampling,
+             "how windows are drawn from episodes: multi_anchor (GEAR's) or fixed_window (clamped, RLinf's older mode)",
+             {"multi_anchor", "fixed_window"});
+    v.choice("anchors", &DataConfig::anchors,
+             "multi_anchor: all: every anchor with a full window, as the reference draws; windows: every distinct "
+             "window once",
+             {"all", "windows"});
+    v.field("anchor_stride", &DataConfig::anchor_stride,
+            "only rows that are a multiple of this in their episode are anchors", "rows", 1, 4096);
+    v.field("locality_block", &DataConfig::locality_block,
+            "neighbouring anchors that are drawn together, so that they share decoded pictures; 1: full shuffle",
+            "samples", 1, 4096);
+    v.field("shuffle_buffer", &DataConfig::shuffle_buffer,
+            "with locality_block above 1: samples among which blocks are mixed", "samples", 1, 1 << 20);
+    v.choice("bad_sample", &DataConfig::bad_sample,
+             "what a bad file or sample does: stop the job, or be counted, listed and left out", {"fail", "skip"});
+    v.field("max_bad_fraction", &DataConfig::max_bad_fraction,
+            "share of bad samples above which the job stops even with skip", "", 0, 1);
+    v.field("eval_episodes", &DataConfig::eval_episodes,
+            "episode indices held out for evaluation, of every dataset that does not name its own");
+    v.group("embodiment", &DataConfig::embodiment,
+            "columns, cameras, prompt; or the name of an embodiment inside the binary, or a YAML file");
     v.map("embodiments", &DataConfig::embodiments, "further embodiments by name, for data.sets[].embodiment");
     v.group("window", &DataConfig::window, "which frames and actions make a sample");
     v.group("image", &DataConfig::image, "per-view image chain");
@@ -183,8 +234,10 @@ struct DataConfig {
     v.group("decoder", &DataConfig::decoder, "decoding of video");
     v.group("index", &DataConfig::index, "the dataset index on disk");
     v.group("features", &DataConfig::features, "frozen encoders: where they run, what is kept");
-    v.field("prefetch_batches", &DataConfig::prefetch_batches, "micro-batches each learner rank keeps in flight", "count", 1, 64);
-    v.field("decode_deadline_s", &DataConfig::decode_deadline_s, "time a decoder may hold one item before it is replaced", "seconds", 1, 3600);
+    v.field("prefetch_batches", &DataConfig::prefetch_batches, "micro-batches each learner rank keeps in flight",
+            "count", 1, 64);
+    v.field("decode_deadline_s", &DataConfig::decode_deadline_s,
+            "time a decoder may hold one item before it is replaced", "seconds", 1, 3600);
   }
 };
 

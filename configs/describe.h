@@ -53,7 +53,7 @@ struct FieldSpec {
 
 /// A config struct as data: what the YAML reader, the errors, the JSON Schema and docs/config.md are all made from.
 struct StructSpec {
-  std::string shorthand;  ///< the field that a bare scalar sets; empty: none
+  std::string shorthand;   ///< the field that a bare scalar sets; empty: none
   bool from_file = false;  ///< a bare scalar names a file with these keys (configs/embodiment_file.h)
   std::vector<FieldSpec> fields;
   std::shared_ptr<const void> defaults;  ///< a default-constructed struct

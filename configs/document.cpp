@@ -55,8 +55,8 @@ std::optional<std::string> read_config_file(const std::string& path, const std::
   return text;
 }
 
-std::optional<Document> find_document(const ConfigNode& name, const std::string& folder, const std::string& from, bool from_embedded,
-                                      const std::string& key, Diagnostics& errors) {
+std::optional<Document> find_document(const ConfigNode& name, const std::string& folder, const std::string& from,
+                                      bool from_embedded, const std::string& key, Diagnostics& errors) {
   const fs::path beside = fs::path(from).parent_path() / name.text;
   std::error_code code;
   if (!from_embedded && fs::exists(beside, code)) {

@@ -20,7 +20,7 @@ std::optional<std::string> read_config_file(const std::string& path, const std::
 
 /// The document that `name` stands for in the document `from`: a file beside it, else the embedded file
 /// `folder` + name (folder "" for the whole table). Adds an error that starts with `key` when there is none.
-std::optional<Document> find_document(const ConfigNode& name, const std::string& folder, const std::string& from, bool from_embedded,
-                                      const std::string& key, Diagnostics& errors);
+std::optional<Document> find_document(const ConfigNode& name, const std::string& folder, const std::string& from,
+                                      bool from_embedded, const std::string& key, Diagnostics& errors);
 
 }  // namespace troupe

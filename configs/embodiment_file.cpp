@@ -26,7 +26,9 @@ const StructSpec& embodiment_spec() {
 /// The tree of the embodiment that a scalar names.
 std::optional<ConfigNode> read_embodiment(const ConfigNode& name, const std::string& document, bool embedded,
                                           const std::string& key, Diagnostics& errors) {
-  const std::string& from = name.origin.file ? name.origin.file->name : name.origin.kind == Origin::Kind::builtin ? document : "";
+  const std::string& from = name.origin.file                            ? name.origin.file->name
+                            : name.origin.kind == Origin::Kind::builtin ? document
+                                                                        : "";
   const auto found = find_document(name, kFolder, from, embedded && name.origin.file != nullptr, key, errors);
   if (!found) return std::nullopt;
   auto tree = read_yaml(found->name, found->text, errors);
@@ -57,8 +59,9 @@ void expand_set(ConfigNode& data, ConfigNode& set, std::size_t index, const std:
   if (const ConfigEntry* other = known.find(stem); other != nullptr) {
     const auto file_of = [](const ConfigNode& node) { return node.origin.file ? node.origin.file->name : ""; };
     if (file_of(other->value) != file_of(*tree)) {
-      errors.add(entry->value.origin, fmt::format("data.sets[{}].embodiment: data.embodiments has another '{}'; give the file another name",
-                                                  index, stem));
+      errors.add(entry->value.origin,
+                 fmt::format("data.sets[{}].embodiment: data.embodiments has another '{}'; give the file another name",
+                             index, stem));
       return;
     }
   } else {
@@ -94,7 +97,8 @@ void expand_embodiments(ConfigNode& layer, const std::string& document, bool emb
 
 Result<EmbodimentConfig> load_embodiment(const std::string& name_or_file) {
   Diagnostics errors(name_or_file);
-  const ConfigNode name = ConfigNode::make_scalar(name_or_file, false, Origin{.kind = Origin::Kind::command_line, .file = {}});
+  const ConfigNode name =
+      ConfigNode::make_scalar(name_or_file, false, Origin{.kind = Origin::Kind::command_line, .file = {}});
   EmbodimentConfig embodiment;
   const auto failed = [&](Errc code) { return Error{code, fmt::format("{}", fmt::join(errors.finish(), "\n"))}; };
   const auto found = find_document(name, kFolder, "", false, "embodiment", errors);

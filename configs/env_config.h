@@ -23,19 +23,36 @@ struct EnvConfig {
   double step_timeout_s = 30;
   std::map<std::string, std::string> options;
 
-  template <class V> static void describe(V& v) {
-    v.field("id", &EnvConfig::id, "environment, such as CartPole-v1 or arm7/lift-v1 (docs/env.md lists all); empty: the job has none");
-    v.field("num_envs", &EnvConfig::num_envs, "environments over all simulators; their ids are 0 to num_envs - 1", "count", 1, 1 << 20);
-    v.field("blocks", &EnvConfig::blocks, "equal runs of environments that are stepped, answered and moved together; fixed for the job, so that results do not depend on pool sizes; 0: chosen from num_envs (docs/rl.md)", "count", 0, 1 << 16);
-    v.field("group_size", &EnvConfig::group_size, "G: neighbouring environments that begin every episode in the same state", "count", 1, 1 << 16);
+  template <class V>
+  static void describe(V& v) {
+    v.field("id", &EnvConfig::id,
+            "environment, such as CartPole-v1 or arm7/lift-v1 (docs/env.md lists all); empty: the job has none");
+    v.field("num_envs", &EnvConfig::num_envs, "environments over all simulators; their ids are 0 to num_envs - 1",
+            "count", 1, 1 << 20);
+    v.field("blocks", &EnvConfig::blocks,
+            "equal runs of environments that are stepped, answered and moved together; fixed for the job, so that "
+            "results do not depend on pool sizes; 0: chosen from num_envs (docs/rl.md)",
+            "count", 0, 1 << 16);
+    v.field("group_size", &EnvConfig::group_size,
+            "G: neighbouring environments that begin every episode in the same state", "count", 1, 1 << 16);
     v.field("chunk", &EnvConfig::chunk, "K: actions per policy call", "count", 1, 4096);
-    v.field("exec_steps", &EnvConfig::exec_steps, "actions of a chunk that are executed before the policy is asked again; 0: all", "count", 0, 4096);
-    v.choice("reset_mode", &EnvConfig::reset_mode, "auto: a new episode begins as soon as one ends (mode C of rl.md 1.3); episode: one episode per environment and rollout, frozen once done (mode A); fixed: terminations are ignored, all end with the rollout (mode B)", {"auto", "episode", "fixed"});
-    v.field("max_episode_steps", &EnvConfig::max_episode_steps, "control steps after which an episode is truncated; 0: the environment's own", "steps", 0, 1LL << 31);
-    v.field("profile", &EnvConfig::profile, "observations and actions of environments that offer several (arm7: state, pixel, libero, droid); empty: the environment's first");
-    v.field("threads", &EnvConfig::threads, "stepping threads of one simulator; 0: its planned cores", "count", 0, 4096);
+    v.field("exec_steps", &EnvConfig::exec_steps,
+            "actions of a chunk that are executed before the policy is asked again; 0: all", "count", 0, 4096);
+    v.choice(
+        "reset_mode", &EnvConfig::reset_mode,
+        "auto: a new episode begins as soon as one ends (mode C of rl.md 1.3); episode: one episode per environment "
+        "and rollout, frozen once done (mode A); fixed: terminations are ignored, all end with the rollout (mode B)",
+        {"auto", "episode", "fixed"});
+    v.field("max_episode_steps", &EnvConfig::max_episode_steps,
+            "control steps after which an episode is truncated; 0: the environment's own", "steps", 0, 1LL << 31);
+    v.field("profile", &EnvConfig::profile,
+            "observations and actions of environments that offer several (arm7: state, pixel, libero, droid); empty: "
+            "the environment's first");
+    v.field("threads", &EnvConfig::threads, "stepping threads of one simulator; 0: its planned cores", "count", 0,
+            4096);
     v.field("stagger", &EnvConfig::stagger, "shorten the first episodes, so that environments do not end all at once");
-    v.field("step_timeout_s", &EnvConfig::step_timeout_s, "longest wait for one policy step of a block before its simulator counts as stuck", "seconds", 0.1, 86400);
+    v.field("step_timeout_s", &EnvConfig::step_timeout_s,
+            "longest wait for one policy step of a block before its simulator counts as stuck", "seconds", 0.1, 86400);
     v.map("options", &EnvConfig::options, "further settings by the names that the environment documents");
   }
 };

@@ -22,10 +22,15 @@ struct JobSection {
   std::int64_t seed = 42;
   std::string run_root = "runs";
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("name", &JobSection::name, "run directories are run_root/name/ID; [a-z0-9][a-z0-9._-]*");
-    v.choice("kind", &JobSection::kind, "sft: supervised fine-tuning of DreamZero or, with env.id, of the policy for that environment; rl: reinforcement learning in simulators", {"sft", "rl"});
-    v.field("seed", &JobSection::seed, "keys noise, timesteps, augmentation, order and initial values", "", 0, 1LL << 53);
+    v.choice("kind", &JobSection::kind,
+             "sft: supervised fine-tuning of DreamZero or, with env.id, of the policy for that environment; rl: "
+             "reinforcement learning in simulators",
+             {"sft", "rl"});
+    v.field("seed", &JobSection::seed, "keys noise, timesteps, augmentation, order and initial values", "", 0,
+            1LL << 53);
     v.field("run_root", &JobSection::run_root, "folder that holds run directories");
   }
 };
@@ -51,7 +56,8 @@ struct JobConfig {
   EvalConfig eval;
   MetricsConfig metrics;
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("version", &JobConfig::version, "version of this format", "", 1, 1);
     v.group("job", &JobConfig::job, "name, kind and seed");
     v.group("cluster", &JobConfig::cluster, "nodes, placement, supervision");

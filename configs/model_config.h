@@ -24,8 +24,10 @@ struct DitConfig {
   bool concat_first_frame_latent = false;
   double eps = 1e-6;
 
-  template <class V> static void describe(V& v) {
-    v.choice("type", &DitConfig::type, "ti2v (Wan2.2) or i2v (Wan2.1, with mask and first-frame latent as input channels)", {"ti2v", "i2v"});
+  template <class V>
+  static void describe(V& v) {
+    v.choice("type", &DitConfig::type,
+             "ti2v (Wan2.2) or i2v (Wan2.1, with mask and first-frame latent as input channels)", {"ti2v", "i2v"});
     v.field("dim", &DitConfig::dim, "width d", "channels", 8, 65536);
     v.field("num_heads", &DitConfig::num_heads, "attention heads; d / heads must be even", "count", 1, 1024);
     v.field("num_layers", &DitConfig::num_layers, "transformer blocks", "count", 1, 1024);
@@ -33,10 +35,12 @@ struct DitConfig {
     v.field("freq_dim", &DitConfig::freq_dim, "width of the timestep sinusoid", "channels", 2, 65536);
     v.field("in_dim", &DitConfig::in_dim, "channels entering the patch embedding", "channels", 1, 65536);
     v.field("out_dim", &DitConfig::out_dim, "latent channels predicted", "channels", 1, 65536);
-    v.field("encoder_hidden", &DitConfig::encoder_hidden, "hidden width of the state encoder and action decoder", "channels", 1, 65536);
+    v.field("encoder_hidden", &DitConfig::encoder_hidden, "hidden width of the state encoder and action decoder",
+            "channels", 1, 65536);
     v.field("action_dim", &DitConfig::action_dim, "padded action dimensions", "count", 1, 4096);
     v.field("max_state_dim", &DitConfig::max_state_dim, "padded state dimensions", "count", 1, 4096);
-    v.field("concat_first_frame_latent", &DitConfig::concat_first_frame_latent, "append mask and first-frame latent to the input channels (i2v)");
+    v.field("concat_first_frame_latent", &DitConfig::concat_first_frame_latent,
+            "append mask and first-frame latent to the input channels (i2v)");
     v.field("eps", &DitConfig::eps, "epsilon of every normalisation", "", 0, 1);
   }
 };
@@ -54,17 +58,25 @@ struct TextEncoderConfig {
   std::string tokenizer;
   std::string tail = "per_sample";
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("vocab", &TextEncoderConfig::vocab, "rows of the token embedding", "count", 259, 1 << 24);
     v.field("dim", &TextEncoderConfig::dim, "width", "channels", 8, 65536);
     v.field("dim_attn", &TextEncoderConfig::dim_attn, "width of all heads together", "channels", 8, 65536);
-    v.field("dim_ff", &TextEncoderConfig::dim_ff, "hidden width of the gated feed-forward layers", "channels", 8, 1 << 20);
+    v.field("dim_ff", &TextEncoderConfig::dim_ff, "hidden width of the gated feed-forward layers", "channels", 8,
+            1 << 20);
     v.field("num_heads", &TextEncoderConfig::num_heads, "attention heads", "count", 1, 1024);
     v.field("num_layers", &TextEncoderConfig::num_layers, "transformer blocks", "count", 1, 1024);
     v.field("num_buckets", &TextEncoderConfig::num_buckets, "relative position buckets", "count", 2, 1024);
-    v.field("max_length", &TextEncoderConfig::max_length, "tokens per prompt after padding and truncation", "tokens", 2, 4096);
-    v.field("tokenizer", &TextEncoderConfig::tokenizer, "SentencePiece model file, or a folder with spiece.model (and tokenizer.json); empty: UTF-8 bytes as tokens");
-    v.choice("tail", &TextEncoderConfig::tail, "what is zeroed behind a prompt: from its own length, or from the shortest of the micro-batch as the reference does", {"per_sample", "batch_min"});
+    v.field("max_length", &TextEncoderConfig::max_length, "tokens per prompt after padding and truncation", "tokens", 2,
+            4096);
+    v.field(
+        "tokenizer", &TextEncoderConfig::tokenizer,
+        "SentencePiece model file, or a folder with spiece.model (and tokenizer.json); empty: UTF-8 bytes as tokens");
+    v.choice("tail", &TextEncoderConfig::tail,
+             "what is zeroed behind a prompt: from its own length, or from the shortest of the micro-batch as the "
+             "reference does",
+             {"per_sample", "batch_min"});
   }
 };
 
@@ -78,14 +90,18 @@ struct ImageEncoderConfig {
   std::int64_t num_layers = 32;
   std::int64_t head_dim_out = 1024;
 
-  template <class V> static void describe(V& v) {
-    v.field("image_size", &ImageEncoderConfig::image_size, "side of the square the canvas is resized to", "pixels", 8, 4096);
+  template <class V>
+  static void describe(V& v) {
+    v.field("image_size", &ImageEncoderConfig::image_size, "side of the square the canvas is resized to", "pixels", 8,
+            4096);
     v.field("patch_size", &ImageEncoderConfig::patch_size, "side of a patch", "pixels", 2, 512);
     v.field("dim", &ImageEncoderConfig::dim, "width", "channels", 8, 65536);
     v.field("mlp_dim", &ImageEncoderConfig::mlp_dim, "hidden width of the feed-forward layers", "channels", 8, 1 << 20);
     v.field("num_heads", &ImageEncoderConfig::num_heads, "attention heads", "count", 1, 1024);
-    v.field("num_layers", &ImageEncoderConfig::num_layers, "blocks in the checkpoint; the last one is not run", "count", 2, 1024);
-    v.field("head_dim_out", &ImageEncoderConfig::head_dim_out, "columns of the unused projection (kept for the checkpoint's shape)", "channels", 1, 65536);
+    v.field("num_layers", &ImageEncoderConfig::num_layers, "blocks in the checkpoint; the last one is not run", "count",
+            2, 1024);
+    v.field("head_dim_out", &ImageEncoderConfig::head_dim_out,
+            "columns of the unused projection (kept for the checkpoint's shape)", "channels", 1, 65536);
   }
 };
 
@@ -98,13 +114,19 @@ struct LatentCodecConfig {
   std::int64_t encoder_dim = 160;
   std::int64_t decoder_dim = 256;
 
-  template <class V> static void describe(V& v) {
-    v.choice("type", &LatentCodecConfig::type, "dct: orthonormal space-time cosine transform, needs no weights; wan21, wan22: Wan's causal VAE, frozen", {"dct", "wan21", "wan22"});
+  template <class V>
+  static void describe(V& v) {
+    v.choice("type", &LatentCodecConfig::type,
+             "dct: orthonormal space-time cosine transform, needs no weights; wan21, wan22: Wan's causal VAE, frozen",
+             {"dct", "wan21", "wan22"});
     v.field("channels", &LatentCodecConfig::channels, "latent channels; 16 in wan21, 48 in wan22", "channels", 1, 4096);
     v.field("stride_t", &LatentCodecConfig::stride_t, "frames per latent frame after the first", "frames", 1, 16);
-    v.field("stride_hw", &LatentCodecConfig::stride_hw, "pixels per latent row and column; 8 in wan21, 16 in wan22", "pixels", 2, 64);
-    v.field("encoder_dim", &LatentCodecConfig::encoder_dim, "base width of the VAE's encoder: 96 in wan21, 160 in wan22; dct ignores it", "channels", 1, 4096);
-    v.field("decoder_dim", &LatentCodecConfig::decoder_dim, "base width of the VAE's decoder: 96 in wan21, 256 in wan22; dct ignores it", "channels", 1, 4096);
+    v.field("stride_hw", &LatentCodecConfig::stride_hw, "pixels per latent row and column; 8 in wan21, 16 in wan22",
+            "pixels", 2, 64);
+    v.field("encoder_dim", &LatentCodecConfig::encoder_dim,
+            "base width of the VAE's encoder: 96 in wan21, 160 in wan22; dct ignores it", "channels", 1, 4096);
+    v.field("decoder_dim", &LatentCodecConfig::decoder_dim,
+            "base width of the VAE's decoder: 96 in wan21, 256 in wan22; dct ignores it", "channels", 1, 4096);
   }
 };
 
@@ -116,15 +138,22 @@ struct ModelInitConfig {
   std::string image_encoder;
   std::string vae;
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.choice("mode", &ModelInitConfig::mode,
-             "random: from job.seed; checkpoint: the weights of a Troupe checkpoint, moments at zero; components: Wan's DiT at path and its frozen encoders; "
+             "random: from job.seed; checkpoint: the weights of a Troupe checkpoint, moments at zero; components: "
+             "Wan's DiT at path and its frozen encoders; "
              "dreamzero: a full DreamZero checkpoint",
              {"random", "checkpoint", "components", "dreamzero"});
-    v.field("path", &ModelInitConfig::path, "checkpoint: .../checkpoints/step_NNNNNN; components: safetensors file or folder of the DiT; dreamzero: folder with config.json and model*.safetensors");
-    v.field("text_encoder", &ModelInitConfig::text_encoder, "safetensors file or folder of the UMT5 encoder; empty: from path with mode dreamzero, else from job.seed");
-    v.field("image_encoder", &ModelInitConfig::image_encoder, "safetensors file or folder of the CLIP image encoder; empty: as text_encoder");
-    v.field("vae", &ModelInitConfig::vae, "safetensors file or folder of Wan's VAE; empty: as text_encoder; codec dct has none");
+    v.field("path", &ModelInitConfig::path,
+            "checkpoint: .../checkpoints/step_NNNNNN; components: safetensors file or folder of the DiT; dreamzero: "
+            "folder with config.json and model*.safetensors");
+    v.field("text_encoder", &ModelInitConfig::text_encoder,
+            "safetensors file or folder of the UMT5 encoder; empty: from path with mode dreamzero, else from job.seed");
+    v.field("image_encoder", &ModelInitConfig::image_encoder,
+            "safetensors file or folder of the CLIP image encoder; empty: as text_encoder");
+    v.field("vae", &ModelInitConfig::vae,
+            "safetensors file or folder of Wan's VAE; empty: as text_encoder; codec dct has none");
   }
 };
 
@@ -134,10 +163,12 @@ struct LoraConfig {
   double alpha = 4;
   std::vector<std::string> targets = {"q", "k", "v", "o", "ffn.0", "ffn.2"};
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("rank", &LoraConfig::rank, "columns of A and rows of B", "count", 1, 1024);
     v.field("alpha", &LoraConfig::alpha, "the adapters' product is scaled by alpha / rank", "", kAboveZero, 1e6);
-    v.field("targets", &LoraConfig::targets, "suffixes of the linears inside blocks that get adapters; k_img and v_img are not matched by k and v");
+    v.field("targets", &LoraConfig::targets,
+            "suffixes of the linears inside blocks that get adapters; k_img and v_img are not matched by k and v");
   }
 };
 
@@ -149,12 +180,19 @@ struct NoiseConfig {
   double video_noise_beta_alpha = 3.0;
   double video_noise_beta_beta = 1.0;
 
-  template <class V> static void describe(V& v) {
-    v.field("decouple_video_action", &NoiseConfig::decouple_video_action, "video timesteps from a Beta distribution, each action's uniform and its own; wins over high_noise_emphasis");
-    v.field("high_noise_emphasis", &NoiseConfig::high_noise_emphasis, "video timesteps from Beta(high_noise_beta_alpha, 1), actions as their block");
-    v.field("high_noise_beta_alpha", &NoiseConfig::high_noise_beta_alpha, "first parameter of that distribution", "", kAboveZero, 1e3);
-    v.field("video_noise_beta_alpha", &NoiseConfig::video_noise_beta_alpha, "first parameter with decouple_video_action", "", kAboveZero, 1e3);
-    v.field("video_noise_beta_beta", &NoiseConfig::video_noise_beta_beta, "second parameter with decouple_video_action", "", kAboveZero, 1e3);
+  template <class V>
+  static void describe(V& v) {
+    v.field(
+        "decouple_video_action", &NoiseConfig::decouple_video_action,
+        "video timesteps from a Beta distribution, each action's uniform and its own; wins over high_noise_emphasis");
+    v.field("high_noise_emphasis", &NoiseConfig::high_noise_emphasis,
+            "video timesteps from Beta(high_noise_beta_alpha, 1), actions as their block");
+    v.field("high_noise_beta_alpha", &NoiseConfig::high_noise_beta_alpha, "first parameter of that distribution", "",
+            kAboveZero, 1e3);
+    v.field("video_noise_beta_alpha", &NoiseConfig::video_noise_beta_alpha,
+            "first parameter with decouple_video_action", "", kAboveZero, 1e3);
+    v.field("video_noise_beta_beta", &NoiseConfig::video_noise_beta_beta, "second parameter with decouple_video_action",
+            "", kAboveZero, 1e3);
   }
 };
 
@@ -173,18 +211,22 @@ struct ModelConfig {
   std::int64_t latent_frames_per_block = 2;
   std::int64_t states_per_block = 1;
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.group("dit", &ModelConfig::dit, "diffusion transformer");
     v.group("text_encoder", &ModelConfig::text_encoder, "UMT5 text encoder, frozen");
     v.group("image_encoder", &ModelConfig::image_encoder, "CLIP image encoder, frozen");
     v.group("codec", &ModelConfig::codec, "pixels to latents");
     v.group("init", &ModelConfig::init, "initial weights");
-    v.choice("train_architecture", &ModelConfig::train_architecture, "full: every parameter of the DiT; lora: adapters, state encoder, action encoder and decoder", {"full", "lora"});
+    v.choice("train_architecture", &ModelConfig::train_architecture,
+             "full: every parameter of the DiT; lora: adapters, state encoder, action encoder and decoder",
+             {"full", "lora"});
     v.group("lora", &ModelConfig::lora, "low-rank adapters, for train_architecture lora");
     v.group("noise", &ModelConfig::noise, "timesteps drawn in training");
     v.field("target_height", &ModelConfig::target_height, "rows of the canvas entering the codec", "pixels", 8, 4096);
     v.field("target_width", &ModelConfig::target_width, "columns of the canvas entering the codec", "pixels", 8, 4096);
-    v.field("latent_frames_per_block", &ModelConfig::latent_frames_per_block, "latent frames that share a timestep (nfpb)", "frames", 1, 64);
+    v.field("latent_frames_per_block", &ModelConfig::latent_frames_per_block,
+            "latent frames that share a timestep (nfpb)", "frames", 1, 64);
     v.field("states_per_block", &ModelConfig::states_per_block, "state tokens per block (nspb)", "count", 1, 16);
   }
 };

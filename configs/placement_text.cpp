@@ -72,7 +72,8 @@ std::optional<std::string> check_segment(std::string_view segment, bool only, Pr
 }  // namespace
 
 std::optional<std::string> check_placement_text(const std::string& text) {
-  if (text.size() > kMaxPlacementText) return fmt::format("{} bytes; a placement may have {}", text.size(), kMaxPlacementText);
+  if (text.size() > kMaxPlacementText)
+    return fmt::format("{} bytes; a placement may have {}", text.size(), kMaxPlacementText);
   if (trim_blanks(text).empty()) return "is empty; write resource_ranks[:process_ranks], such as 0-3 or all";
   const auto segments = split_trimmed(text, ',');
   Progress progress;

@@ -18,14 +18,19 @@ struct FlowPolicyConfig {
   bool ignore_last = false;
   bool safe_logprob = false;
 
-  template <class V> static void describe(V& v) {
+  template <class V>
+  static void describe(V& v) {
     v.field("denoise_steps", &FlowPolicyConfig::denoise_steps, "N: steps from noise to actions", "steps", 1, 1000);
-    v.choice("sampler", &FlowPolicyConfig::sampler, "how a step draws: ode, sde (Flow-SDE), cps (Flow-CPS), noise (Flow-Noise, a learned width)", {"ode", "sde", "cps", "noise"});
+    v.choice("sampler", &FlowPolicyConfig::sampler,
+             "how a step draws: ode, sde (Flow-SDE), cps (Flow-CPS), noise (Flow-Noise, a learned width)",
+             {"ode", "sde", "cps", "noise"});
     v.field("noise_level", &FlowPolicyConfig::noise_level, "a of rl.md 7.2, at the start", "", 0, 10);
     v.field("noise_level_end", &FlowPolicyConfig::noise_level_end, "a after noise_anneal_steps", "", 0, 10);
-    v.field("noise_anneal_steps", &FlowPolicyConfig::noise_anneal_steps, "iterations over which a moves to its end; 0: it stays", "steps", 0, 1LL << 40);
+    v.field("noise_anneal_steps", &FlowPolicyConfig::noise_anneal_steps,
+            "iterations over which a moves to its end; 0: it stays", "steps", 0, 1LL << 40);
     v.field("joint", &FlowPolicyConfig::joint, "all steps draw; else one per environment, the others are ODE steps");
-    v.choice("logprob_reduce", &FlowPolicyConfig::logprob_reduce, "joint: how the steps' log-probabilities become one", {"mean", "sum", "per_step"});
+    v.choice("logprob_reduce", &FlowPolicyConfig::logprob_reduce, "joint: how the steps' log-probabilities become one",
+             {"mean", "sum", "per_step"});
     v.field("ignore_last", &FlowPolicyConfig::ignore_last, "the last step never draws; Flow-CPS needs it");
     v.field("safe_logprob", &FlowPolicyConfig::safe_logprob, "the squared distance in place of the log-density");
   }
@@ -44,16 +49,26 @@ struct PolicyConfig {
   double log_std_min = -5, log_std_max = 2;
   FlowPolicyConfig flow;
 
-  template <class V> static void describe(V& v) {
-    v.choice("kind", &PolicyConfig::kind, "mlp: over the observation's vectors; cnn: pictures through convolutions first; flow: actions are denoised", {"mlp", "cnn", "flow"});
-    v.choice("distribution", &PolicyConfig::distribution, "of actions; auto: categorical where they are discrete, squashed_gaussian with sac, else gaussian", {"auto", "categorical", "gaussian", "squashed_gaussian"});
+  template <class V>
+  static void describe(V& v) {
+    v.choice(
+        "kind", &PolicyConfig::kind,
+        "mlp: over the observation's vectors; cnn: pictures through convolutions first; flow: actions are denoised",
+        {"mlp", "cnn", "flow"});
+    v.choice("distribution", &PolicyConfig::distribution,
+             "of actions; auto: categorical where they are discrete, squashed_gaussian with sac, else gaussian",
+             {"auto", "categorical", "gaussian", "squashed_gaussian"});
     v.field("hidden", &PolicyConfig::hidden, "widths of the hidden layers");
     v.field("critic_hidden", &PolicyConfig::critic_hidden, "the same of critics; empty: as hidden");
     v.choice("activation", &PolicyConfig::activation, "after every hidden layer", {"tanh", "relu"});
-    v.field("critic_layer_norm", &PolicyConfig::critic_layer_norm, "layer normalisation before the activations of Q networks");
-    v.field("cnn_channels", &PolicyConfig::cnn_channels, "cnn: channels of the convolutions: 8x8 by 4, 4x4 by 2, 3x3 by 1");
-    v.field("init_log_std", &PolicyConfig::init_log_std, "gaussian: logarithm of the standard deviation at the start", "", -20, 20);
-    v.field("log_std_min", &PolicyConfig::log_std_min, "squashed_gaussian: least logarithm of the standard deviation", "", -40, 20);
+    v.field("critic_layer_norm", &PolicyConfig::critic_layer_norm,
+            "layer normalisation before the activations of Q networks");
+    v.field("cnn_channels", &PolicyConfig::cnn_channels,
+            "cnn: channels of the convolutions: 8x8 by 4, 4x4 by 2, 3x3 by 1");
+    v.field("init_log_std", &PolicyConfig::init_log_std, "gaussian: logarithm of the standard deviation at the start",
+            "", -20, 20);
+    v.field("log_std_min", &PolicyConfig::log_std_min, "squashed_gaussian: least logarithm of the standard deviation",
+            "", -40, 20);
     v.field("log_std_max", &PolicyConfig::log_std_max, "squashed_gaussian: largest", "", -40, 20);
     v.group("flow", &PolicyConfig::flow, "kind flow: the sampler");
   }

@@ -19,16 +19,30 @@ struct RolloutConfig {
   double clip_obs = 10;
   double clip_reward = 10;
 
-  template <class V> static void describe(V& v) {
-    v.field("steps", &RolloutConfig::steps, "control steps per environment and rollout; a multiple of env.chunk", "steps", 1, 1 << 24);
-    v.field("epochs", &RolloutConfig::epochs, "E: rollouts that one on-policy iteration trains on", "count", 1, 1 << 16);
-    v.field("staleness", &RolloutConfig::staleness, "S: updates of the policy that a rollout may be behind; 0: collect and train in turn", "versions", 0, 1 << 16);
-    v.field("commit_every", &RolloutConfig::commit_every, "off-policy: environment steps of one transaction, with their updates; a multiple of num_envs * steps", "steps", 1, 1LL << 40);
-    v.field("batch_blocks", &RolloutConfig::batch_blocks, "blocks whose observations are answered by one policy call; 1 makes results independent of timing", "count", 1, 1 << 16);
-    v.field("max_wait_ms", &RolloutConfig::max_wait_ms, "with batch_blocks above 1: longest wait of the oldest request before an incomplete batch is answered", "ms", 0, 60000);
-    v.field("bucket_bytes", &RolloutConfig::bucket_bytes, "size of the pieces in which weights are published", "bytes", 4096, 1 << 30);
-    v.field("normalize_obs", &RolloutConfig::normalize_obs, "observations minus running mean over running standard deviation");
-    v.field("normalize_reward", &RolloutConfig::normalize_reward, "rewards over the running standard deviation of the discounted return");
+  template <class V>
+  static void describe(V& v) {
+    v.field("steps", &RolloutConfig::steps, "control steps per environment and rollout; a multiple of env.chunk",
+            "steps", 1, 1 << 24);
+    v.field("epochs", &RolloutConfig::epochs, "E: rollouts that one on-policy iteration trains on", "count", 1,
+            1 << 16);
+    v.field("staleness", &RolloutConfig::staleness,
+            "S: updates of the policy that a rollout may be behind; 0: collect and train in turn", "versions", 0,
+            1 << 16);
+    v.field("commit_every", &RolloutConfig::commit_every,
+            "off-policy: environment steps of one transaction, with their updates; a multiple of num_envs * steps",
+            "steps", 1, 1LL << 40);
+    v.field("batch_blocks", &RolloutConfig::batch_blocks,
+            "blocks whose observations are answered by one policy call; 1 makes results independent of timing", "count",
+            1, 1 << 16);
+    v.field("max_wait_ms", &RolloutConfig::max_wait_ms,
+            "with batch_blocks above 1: longest wait of the oldest request before an incomplete batch is answered",
+            "ms", 0, 60000);
+    v.field("bucket_bytes", &RolloutConfig::bucket_bytes, "size of the pieces in which weights are published", "bytes",
+            4096, 1 << 30);
+    v.field("normalize_obs", &RolloutConfig::normalize_obs,
+            "observations minus running mean over running standard deviation");
+    v.field("normalize_reward", &RolloutConfig::normalize_reward,
+            "rewards over the running standard deviation of the discounted return");
     v.field("clip_obs", &RolloutConfig::clip_obs, "bound of normalised observations", "", 0, 1e9);
     v.field("clip_reward", &RolloutConfig::clip_reward, "bound of normalised rewards", "", 0, 1e9);
   }

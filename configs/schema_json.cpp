@@ -88,7 +88,8 @@ Json struct_schema(const StructSpec& spec) {
     properties[field.name] = std::move(schema);
   }
   Json schema = {{"type", "object"}, {"additionalProperties", false}, {"properties", std::move(properties)}};
-  if (spec.from_file) return {{"anyOf", {std::move(schema), {{"type", "string"}, {"description", "a name or a file"}}}}};
+  if (spec.from_file)
+    return {{"anyOf", {std::move(schema), {{"type", "string"}, {"description", "a name or a file"}}}}};
   if (spec.shorthand.empty()) return schema;
   return {{"anyOf",
            {std::move(schema), {{"type", {"string", "integer"}}, {"description", "stands for " + spec.shorthand}}}}};

@@ -83,14 +83,16 @@ void validate_placement(const std::string& key, const PlacementConfig& placement
 /// What is cached of pictures is found again only when the same sample has the same pixels each time it is drawn.
 void validate_features(const DataConfig& data, Rules& rules) {
   const ImageConfig& image = data.image;
-  rules.require(data.features.cache.empty() || data.features.keep != "all" || !image.is_random(), "data.features.keep",
-                fmt::format("all keeps latents and image features, and training draws other pixels each time (data.image: crop {}, "
-                            "brightness {}, contrast {}, saturation {}, hue {}), so that none would be found again; write "
-                            "data.features.keep=text, or data.image.crop=1 and the four others 0",
-                            format_number(image.crop), format_number(image.brightness), format_number(image.contrast),
-                            format_number(image.saturation), format_number(image.hue)),
-                {"data.image", "data.image.crop", "data.image.brightness", "data.image.contrast", "data.image.saturation",
-                 "data.image.hue", "data.features.cache"});
+  rules.require(
+      data.features.cache.empty() || data.features.keep != "all" || !image.is_random(), "data.features.keep",
+      fmt::format(
+          "all keeps latents and image features, and training draws other pixels each time (data.image: crop {}, "
+          "brightness {}, contrast {}, saturation {}, hue {}), so that none would be found again; write "
+          "data.features.keep=text, or data.image.crop=1 and the four others 0",
+          format_number(image.crop), format_number(image.brightness), format_number(image.contrast),
+          format_number(image.saturation), format_number(image.hue)),
+      {"data.image", "data.image.crop", "data.image.brightness", "data.image.contrast", "data.image.saturation",
+       "data.image.hue", "data.features.cache"});
 }
 
 void validate_training(const JobConfig& job, Rules& rules) {
@@ -106,7 +108,9 @@ void validate_training(const JobConfig& job, Rules& rules) {
                 "0 ranks cannot hold the parameters; write -1 for all learner ranks");
   const auto holds_out = [](const DataSetConfig& set) { return !set.eval_episodes.empty(); };
   const auto& sets = job.data.sets;
-  rules.require(job.job.kind == "rl" || job.eval.every == 0 || !job.data.eval_episodes.empty() || std::any_of(sets.begin(), sets.end(), holds_out), "eval.every",
+  rules.require(job.job.kind == "rl" || job.eval.every == 0 || !job.data.eval_episodes.empty() ||
+                    std::any_of(sets.begin(), sets.end(), holds_out),
+                "eval.every",
                 "evaluation needs held-out episodes; name them in data.eval_episodes or set eval.every to 0",
                 {"data.eval_episodes"});
   const auto& sinks = job.metrics.sinks;

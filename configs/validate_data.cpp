@@ -63,11 +63,13 @@ constexpr const char* kUniform = "wants frame offsets from 0 up, strictly increa
 }  // namespace
 
 void validate_sets(const DataConfig& data, Rules& rules) {
-  rules.require(!data.sets.empty(), "data.sets", "names no dataset; wants at least one, such as data.sets=[{path: data/droid}]");
+  rules.require(!data.sets.empty(), "data.sets",
+                "names no dataset; wants at least one, such as data.sets=[{path: data/droid}]");
   for (std::size_t i = 0; i < data.sets.size(); ++i) {
     const DataSetConfig& set = data.sets[i];
     const std::string path = fmt::format("data.sets[{}].", i);
-    rules.require(!set.path.empty(), path + "path", "is empty; name the dataset's folder, or owner/name of a cached one");
+    rules.require(!set.path.empty(), path + "path",
+                  "is empty; name the dataset's folder, or owner/name of a cached one");
     validate_episodes(set.episodes, path + "episodes", rules);
     validate_episodes(set.eval_episodes, path + "eval_episodes", rules);
   }
@@ -104,7 +106,8 @@ void validate_data(const DataConfig& data, Rules& rules) {
     validate_embodiment(embodiment, fmt::format("data.embodiments.{}.", name), rules);
   }
   rules.require(data.locality_block == 1 || data.shuffle_buffer % data.locality_block == 0, "data.shuffle_buffer",
-                fmt::format("{} is not a multiple of data.locality_block {}; blocks are mixed whole", data.shuffle_buffer, data.locality_block),
+                fmt::format("{} is not a multiple of data.locality_block {}; blocks are mixed whole",
+                            data.shuffle_buffer, data.locality_block),
                 {"data.locality_block"});
   rules.require(data.anchors == "all" || data.sampling == "multi_anchor", "data.anchors",
                 "windows is a rule of multi_anchor; fixed_window draws every row", {"data.sampling"});
@@ -115,13 +118,16 @@ void validate_window(const DataConfig& data, const ModelConfig& model, Rules& ru
   // T frames are 1 + (T - 1) / stride_t latent frames; blocks of latent_frames_per_block must number K
   const std::int64_t wanted = model.codec.stride_t * model.latent_frames_per_block;
   if (data.sampling == "fixed_window") {
-    rules.require(window.num_frames == window.chunks * wanted + 1, "data.window.num_frames",
-                  fmt::format("{} frames; {} chunks need chunks x model.codec.stride_t {} x model.latent_frames_per_block {} + 1 = {}",
-                              window.num_frames, window.chunks, model.codec.stride_t, model.latent_frames_per_block,
-                              window.chunks * wanted + 1),
-                  {"data.window.chunks", "model.codec.stride_t", "model.latent_frames_per_block"});
+    rules.require(
+        window.num_frames == window.chunks * wanted + 1, "data.window.num_frames",
+        fmt::format(
+            "{} frames; {} chunks need chunks x model.codec.stride_t {} x model.latent_frames_per_block {} + 1 = {}",
+            window.num_frames, window.chunks, model.codec.stride_t, model.latent_frames_per_block,
+            window.chunks * wanted + 1),
+        {"data.window.chunks", "model.codec.stride_t", "model.latent_frames_per_block"});
     rules.require(window.state_horizon == model.states_per_block, "data.window.state_horizon",
-                  fmt::format("{} states a block; the model reads model.states_per_block {}", window.state_horizon, model.states_per_block),
+                  fmt::format("{} states a block; the model reads model.states_per_block {}", window.state_horizon,
+                              model.states_per_block),
                   {"model.states_per_block"});
   } else {
     const auto& offsets = window.video_offsets;
@@ -141,7 +147,8 @@ void validate_window(const DataConfig& data, const ModelConfig& model, Rules& ru
                 {"model.latent_frames_per_block"});
   const auto own_offsets = [&](const EmbodimentConfig& e, const std::string& path) {
     rules.require(e.video_offsets.empty() || e.video_offsets.size() == window.video_offsets.size(), path,
-                  fmt::format("{} offsets; data.window.video_offsets has {}", e.video_offsets.size(), window.video_offsets.size()),
+                  fmt::format("{} offsets; data.window.video_offsets has {}", e.video_offsets.size(),
+                              window.video_offsets.size()),
                   {"data.window.video_offsets"});
   };
   own_offsets(data.embodiment, "data.embodiment.video_offsets");

@@ -11,7 +11,9 @@ namespace {
 
 std::int64_t executed_of(const EnvConfig& env) { return env.exec_steps == 0 ? env.chunk : env.exec_steps; }
 
-std::int64_t nearest_multiple(std::int64_t value, std::int64_t of) { return std::max<std::int64_t>(1, (value + of / 2) / of) * of; }
+std::int64_t nearest_multiple(std::int64_t value, std::int64_t of) {
+  return std::max<std::int64_t>(1, (value + of / 2) / of) * of;
+}
 
 /// The divisor of `value` that is nearest to `wanted`.
 std::int64_t nearest_divisor(std::int64_t value, std::int64_t wanted) {
@@ -25,22 +27,27 @@ std::int64_t nearest_divisor(std::int64_t value, std::int64_t wanted) {
 
 void validate_chunk(const EnvConfig& env, Rules& rules) {
   rules.require(env.exec_steps <= env.chunk, "env.exec_steps",
-                fmt::format("{} of a chunk of {} actions cannot be executed", env.exec_steps, env.chunk), {"env.chunk"});
+                fmt::format("{} of a chunk of {} actions cannot be executed", env.exec_steps, env.chunk),
+                {"env.chunk"});
 }
 
 void validate_env(const EnvConfig& env, Rules& rules) {
-  rules.require(!env.id.empty(), "env.id", "is empty; name an environment, such as CartPole-v1 (docs/env.md lists them)");
+  rules.require(!env.id.empty(), "env.id",
+                "is empty; name an environment, such as CartPole-v1 (docs/env.md lists them)");
   rules.require(env.num_envs % env.group_size == 0, "env.num_envs",
                 fmt::format("{} is not a multiple of group_size {}; nearest: {}", env.num_envs, env.group_size,
-                            nearest_multiple(env.num_envs, env.group_size)), {"env.group_size"});
+                            nearest_multiple(env.num_envs, env.group_size)),
+                {"env.group_size"});
   if (env.blocks > 0) {
     const bool divides = env.num_envs % env.blocks == 0;
     rules.require(divides, "env.num_envs",
-                  fmt::format("{} environments cannot be cut into {} equal blocks; nearest: {}", env.num_envs, env.blocks,
-                              nearest_multiple(env.num_envs, env.blocks)), {"env.blocks"});
+                  fmt::format("{} environments cannot be cut into {} equal blocks; nearest: {}", env.num_envs,
+                              env.blocks, nearest_multiple(env.num_envs, env.blocks)),
+                  {"env.blocks"});
     rules.require(!divides || env.num_envs / env.blocks % env.group_size == 0, "env.blocks",
-                  fmt::format("{} blocks of {} environments would cut groups of {} apart; a block holds whole groups", env.blocks,
-                              env.num_envs / env.blocks, env.group_size), {"env.num_envs", "env.group_size"});
+                  fmt::format("{} blocks of {} environments would cut groups of {} apart; a block holds whole groups",
+                              env.blocks, env.num_envs / env.blocks, env.group_size),
+                  {"env.num_envs", "env.group_size"});
   }
   validate_chunk(env, rules);
 }
@@ -49,23 +56,26 @@ void validate_rollout(const JobConfig& job, Rules& rules) {
   const std::int64_t executed = executed_of(job.env), steps = job.rollout.steps;
   const bool whole = steps % executed == 0;
   rules.require(whole, "rollout.steps",
-                fmt::format("{} control steps are not whole chunks of {} executed actions; nearest: {}", steps, executed,
-                            nearest_multiple(steps, executed)), {"env.chunk", "env.exec_steps"});
+                fmt::format("{} control steps are not whole chunks of {} executed actions; nearest: {}", steps,
+                            executed, nearest_multiple(steps, executed)),
+                {"env.chunk", "env.exec_steps"});
   if (!whole) return;
   const std::int64_t per_round = job.env.num_envs * steps;
   if (job.algorithm.name == "sac") {
     rules.require(job.rollout.commit_every % per_round == 0, "rollout.commit_every",
-                  fmt::format("{} environment steps are not whole rounds of {} environments x {} steps; nearest: {}", job.rollout.commit_every,
-                              job.env.num_envs, steps, nearest_multiple(job.rollout.commit_every, per_round)),
+                  fmt::format("{} environment steps are not whole rounds of {} environments x {} steps; nearest: {}",
+                              job.rollout.commit_every, job.env.num_envs, steps,
+                              nearest_multiple(job.rollout.commit_every, per_round)),
                   {"env.num_envs", "rollout.steps"});
     return;
   }
   const std::int64_t rows = per_round / executed * job.rollout.epochs, batch = job.training.global_batch_size;
-  rules.require(rows % batch == 0, "training.global_batch_size",
-                fmt::format("{} does not divide the {} rows of an iteration ({} environments x {} policy calls x {} epochs); nearest: {}", batch,
-                            rows, job.env.num_envs, steps / executed, job.rollout.epochs,
-                            nearest_divisor(rows, batch)),
-                {"env.num_envs", "rollout.steps", "rollout.epochs"});
+  rules.require(
+      rows % batch == 0, "training.global_batch_size",
+      fmt::format(
+          "{} does not divide the {} rows of an iteration ({} environments x {} policy calls x {} epochs); nearest: {}",
+          batch, rows, job.env.num_envs, steps / executed, job.rollout.epochs, nearest_divisor(rows, batch)),
+      {"env.num_envs", "rollout.steps", "rollout.epochs"});
 }
 
 void validate_policy_gradient(const JobConfig& job, Rules& rules) {
@@ -76,32 +86,41 @@ void validate_policy_gradient(const JobConfig& job, Rules& rules) {
     rules.require(job.env.reset_mode != "auto", "env.reset_mode",
                   "is auto; grpo compares whole episodes from one start: episode or fixed", {"algorithm.name"});
     rules.require(job.env.group_size >= 2, "env.group_size",
-                  fmt::format("is {}; grpo compares the members of a group: 2 or more", job.env.group_size), {"algorithm.name"});
+                  fmt::format("is {}; grpo compares the members of a group: 2 or more", job.env.group_size),
+                  {"algorithm.name"});
   }
-  rules.require(pg.filter_low <= pg.filter_high, prefix + "filter_low", fmt::format("{} is above filter_high {}", pg.filter_low, pg.filter_high));
-  rules.require(pg.filter_low == pg.filter_high || name == "grpo", prefix + "filter_high", fmt::format("filters groups; algorithm {} has none", name),
+  rules.require(pg.filter_low <= pg.filter_high, prefix + "filter_low",
+                fmt::format("{} is above filter_high {}", pg.filter_low, pg.filter_high));
+  rules.require(pg.filter_low == pg.filter_high || name == "grpo", prefix + "filter_high",
+                fmt::format("filters groups; algorithm {} has none", name),
                 {"algorithm.name", "algorithm.policy_gradient.filter_low"});
   rules.require(pg.reward_level == "chunk" || pg.logprob_level != "chunk", prefix + "logprob_level",
-                "is chunk with rewards per action; wants action or token, or reward_level chunk", {"algorithm.policy_gradient.reward_level"});
+                "is chunk with rewards per action; wants action or token, or reward_level chunk",
+                {"algorithm.policy_gradient.reward_level"});
   rules.require(job.rollout.staleness == 0 || name == "decoupled_ppo" || name == "vtrace", "rollout.staleness",
-                fmt::format("{}: {} assumes that the policy it trains has collected the rollout; use decoupled_ppo or vtrace, or staleness 0",
-                            job.rollout.staleness, name), {"algorithm.name"});
+                fmt::format("{}: {} assumes that the policy it trains has collected the rollout; use decoupled_ppo or "
+                            "vtrace, or staleness 0",
+                            job.rollout.staleness, name),
+                {"algorithm.name"});
   rules.require(name != "vtrace" || pg.reward_level == "chunk" || job.env.chunk == 1, prefix + "reward_level",
                 "vtrace weighs whole policy calls; wants chunk", {"algorithm.name", "env.chunk"});
 }
 
 void validate_soft_actor_critic(const JobConfig& job, Rules& rules) {
   const SacConfig& sac = job.algorithm.sac;
-  rules.require(job.env.reset_mode == "auto", "env.reset_mode", fmt::format("is {}; sac collects without end: auto", job.env.reset_mode),
+  rules.require(job.env.reset_mode == "auto", "env.reset_mode",
+                fmt::format("is {}; sac collects without end: auto", job.env.reset_mode), {"algorithm.name"});
+  rules.require(!job.rollout.normalize_obs, "rollout.normalize_obs",
+                "replayed observations would carry statistics of their time; not with sac", {"algorithm.name"});
+  rules.require(!job.rollout.normalize_reward, "rollout.normalize_reward", "not with sac, whose rewards are replayed",
                 {"algorithm.name"});
-  rules.require(!job.rollout.normalize_obs, "rollout.normalize_obs", "replayed observations would carry statistics of their time; not with sac",
-                {"algorithm.name"});
-  rules.require(!job.rollout.normalize_reward, "rollout.normalize_reward", "not with sac, whose rewards are replayed", {"algorithm.name"});
   rules.require(sac.target_subset <= sac.critics, "algorithm.sac.target_subset",
-                fmt::format("{} of {} critics cannot be chosen", sac.target_subset, sac.critics), {"algorithm.sac.critics"});
-  rules.require(sac.replay_capacity >= job.training.global_batch_size, "algorithm.sac.replay_capacity",
-                fmt::format("{} transitions are less than one batch of {}", sac.replay_capacity, job.training.global_batch_size),
-                {"training.global_batch_size"});
+                fmt::format("{} of {} critics cannot be chosen", sac.target_subset, sac.critics),
+                {"algorithm.sac.critics"});
+  rules.require(
+      sac.replay_capacity >= job.training.global_batch_size, "algorithm.sac.replay_capacity",
+      fmt::format("{} transitions are less than one batch of {}", sac.replay_capacity, job.training.global_batch_size),
+      {"training.global_batch_size"});
   rules.require(job.policy.kind != "flow", "policy.kind", "is flow; sac needs mlp or cnn", {"algorithm.name"});
 }
 
@@ -112,31 +131,35 @@ void validate_policy(const JobConfig& job, Rules& rules) {
   };
   rules.require(positive(policy.hidden), "policy.hidden", "wants widths from 1 to 65536");
   rules.require(positive(policy.critic_hidden), "policy.critic_hidden", "wants widths from 1 to 65536");
-  rules.require(policy.kind != "cnn" || (policy.cnn_channels.size() == 3 && positive(policy.cnn_channels)), "policy.cnn_channels",
-                "wants three numbers of channels", {"policy.kind"});
+  rules.require(policy.kind != "cnn" || (policy.cnn_channels.size() == 3 && positive(policy.cnn_channels)),
+                "policy.cnn_channels", "wants three numbers of channels", {"policy.kind"});
   rules.require(policy.log_std_min < policy.log_std_max, "policy.log_std_min",
-                fmt::format("{} is not below log_std_max {}", policy.log_std_min, policy.log_std_max), {"policy.log_std_max"});
+                fmt::format("{} is not below log_std_max {}", policy.log_std_min, policy.log_std_max),
+                {"policy.log_std_max"});
   if (policy.kind != "flow") return;
   const FlowPolicyConfig& flow = policy.flow;
-  rules.require(flow.sampler != "noise" || flow.joint, "policy.flow.joint", "is false; the learned width of sampler noise is trained on whole chains: true",
+  rules.require(flow.sampler != "noise" || flow.joint, "policy.flow.joint",
+                "is false; the learned width of sampler noise is trained on whole chains: true",
                 {"policy.flow.sampler"});
   rules.require(flow.sampler != "cps" || flow.joint || flow.ignore_last, "policy.flow.ignore_last",
-                "is false; the last step of Flow-CPS draws nothing and would have no gradient: true", {"policy.flow.sampler"});
+                "is false; the last step of Flow-CPS draws nothing and would have no gradient: true",
+                {"policy.flow.sampler"});
   rules.require(flow.sampler != "ode" || job.algorithm.name == "sac", "policy.flow.sampler",
                 "is ode, which draws nothing and has no log-probability: sde, cps or noise", {"algorithm.name"});
-  rules.require(flow.logprob_reduce == "mean" || flow.joint, "policy.flow.logprob_reduce", "says how several steps are reduced; joint is false",
-                {"policy.flow.joint"});
-  rules.require(flow.denoise_steps > 1 || !flow.ignore_last, "policy.flow.denoise_steps", "is 1, and ignore_last leaves no step that draws",
-                {"policy.flow.ignore_last"});
+  rules.require(flow.logprob_reduce == "mean" || flow.joint, "policy.flow.logprob_reduce",
+                "says how several steps are reduced; joint is false", {"policy.flow.joint"});
+  rules.require(flow.denoise_steps > 1 || !flow.ignore_last, "policy.flow.denoise_steps",
+                "is 1, and ignore_last leaves no step that draws", {"policy.flow.ignore_last"});
 }
 
 /// What a policy's weights begin with, and their numbers.
 void validate_weights(const JobConfig& job, Rules& rules) {
-  rules.require(job.precision.param == "fp32", "precision.param", "is bf16; log-probabilities, advantages and small networks want fp32");
+  rules.require(job.precision.param == "fp32", "precision.param",
+                "is bf16; log-probabilities, advantages and small networks want fp32");
   rules.require(job.model.init.mode == "random" || job.model.init.mode == "checkpoint", "model.init.mode",
                 fmt::format("is {}; a policy starts at random or from a checkpoint", job.model.init.mode));
-  rules.require(job.model.init.mode != "checkpoint" || !job.model.init.path.empty(), "model.init.path", "is empty; name the checkpoint to start from",
-                {"model.init.mode"});
+  rules.require(job.model.init.mode != "checkpoint" || !job.model.init.path.empty(), "model.init.path",
+                "is empty; name the checkpoint to start from", {"model.init.mode"});
 }
 
 }  // namespace
@@ -151,18 +174,23 @@ void validate_rl(const JobConfig& job, Rules& rules) {
   }
   validate_policy(job, rules);
   validate_weights(job, rules);
-  rules.require(!job.algorithm.deterministic || job.rollout.batch_blocks == 1, "rollout.batch_blocks",
-                fmt::format("{}: which blocks share a batch depends on timing; deterministic wants 1", job.rollout.batch_blocks),
-                {"algorithm.deterministic"});
+  rules.require(
+      !job.algorithm.deterministic || job.rollout.batch_blocks == 1, "rollout.batch_blocks",
+      fmt::format("{}: which blocks share a batch depends on timing; deterministic wants 1", job.rollout.batch_blocks),
+      {"algorithm.deterministic"});
 }
 
 void validate_imitation(const JobConfig& job, Rules& rules) {
   validate_sets(job.data, rules);
-  rules.require(job.policy.kind == "flow", "policy.kind", fmt::format("is {}; demonstrations train a flow policy: flow", job.policy.kind));
-  rules.require(job.algorithm.name != "sac", "algorithm.name", "is sac, which has no flow policy; name the algorithm that goes on from this checkpoint: ppo or grpo");
+  rules.require(job.policy.kind == "flow", "policy.kind",
+                fmt::format("is {}; demonstrations train a flow policy: flow", job.policy.kind));
+  rules.require(job.algorithm.name != "sac", "algorithm.name",
+                "is sac, which has no flow policy; name the algorithm that goes on from this checkpoint: ppo or grpo");
   validate_chunk(job.env, rules);
-  rules.require(!job.rollout.normalize_obs, "rollout.normalize_obs", "is true; statistics of observations are made by rollouts, and demonstrations have none: false");
-  rules.require(job.data.features.encode == "learner", "data.features.encode", "is encoder; a policy has no frozen encoders: learner");
+  rules.require(!job.rollout.normalize_obs, "rollout.normalize_obs",
+                "is true; statistics of observations are made by rollouts, and demonstrations have none: false");
+  rules.require(job.data.features.encode == "learner", "data.features.encode",
+                "is encoder; a policy has no frozen encoders: learner");
   validate_policy(job, rules);
   validate_weights(job, rules);
 }

@@ -15,18 +15,21 @@ namespace troupe {
 struct BlockLayout {
   std::int64_t rows = 0;   ///< n
   std::int64_t chunk = 1;  ///< K
-  std::vector<std::int64_t> observation;        ///< offset of each field [n, ...]: after the step, and after a reset where one happened
-  std::vector<std::int64_t> final_observation;  ///< offset of each field [n, ...]: of rows that ended, the observation at which they did; of others whatever was there
-  std::int64_t reward = 0;        ///< f32 [n,K]; 0 after the end of an episode
-  std::int64_t terminated = 0;    ///< u8 [n,K]
-  std::int64_t truncated = 0;     ///< u8 [n,K]; never with terminated
-  std::int64_t valid = 0;         ///< u8 [n,K]: the action was executed
-  std::int64_t success = 0;       ///< u8 [n,K]
-  std::int64_t executed = 0;      ///< i32 [n]: actions executed
-  std::int64_t done = 0;          ///< u8 [n]: an episode ended in this step; final_observation holds its last observation
-  std::int64_t lost = 0;          ///< u8 [n]: the environment failed and was made anew; the row is truncated and must not be trained
-  std::int64_t episode = 0;       ///< i64 [n]: of the observation
-  std::int64_t step = 0;          ///< i32 [n]: control steps since the reset, at the observation
+  std::vector<std::int64_t>
+      observation;  ///< offset of each field [n, ...]: after the step, and after a reset where one happened
+  std::vector<std::int64_t>
+      final_observation;  ///< offset of each field [n, ...]: of rows that ended, the observation at which they did; of others whatever was there
+  std::int64_t reward = 0;      ///< f32 [n,K]; 0 after the end of an episode
+  std::int64_t terminated = 0;  ///< u8 [n,K]
+  std::int64_t truncated = 0;   ///< u8 [n,K]; never with terminated
+  std::int64_t valid = 0;       ///< u8 [n,K]: the action was executed
+  std::int64_t success = 0;     ///< u8 [n,K]
+  std::int64_t executed = 0;    ///< i32 [n]: actions executed
+  std::int64_t done = 0;        ///< u8 [n]: an episode ended in this step; final_observation holds its last observation
+  std::int64_t lost =
+      0;  ///< u8 [n]: the environment failed and was made anew; the row is truncated and must not be trained
+  std::int64_t episode = 0;          ///< i64 [n]: of the observation
+  std::int64_t step = 0;             ///< i32 [n]: control steps since the reset, at the observation
   std::int64_t episode_return = 0;   ///< f64 [n]: where done, of the episode that ended
   std::int64_t episode_length = 0;   ///< i32 [n]: where done
   std::int64_t episode_success = 0;  ///< u8 [n]: where done; bit 0 success at any step, bit 1 at the last
@@ -43,7 +46,10 @@ struct BlockView {
   const BlockLayout* layout = nullptr;
   std::byte* memory = nullptr;
 
-  template <class T> T* at(std::int64_t offset) const { return reinterpret_cast<T*>(memory + offset); }
+  template <class T>
+  T* at(std::int64_t offset) const {
+    return reinterpret_cast<T*>(memory + offset);
+  }
   std::span<float> reward() const { return {at<float>(layout->reward), cells()}; }
   std::span<std::uint8_t> terminated() const { return {at<std::uint8_t>(layout->terminated), cells()}; }
   std::span<std::uint8_t> truncated() const { return {at<std::uint8_t>(layout->truncated), cells()}; }
@@ -57,7 +63,9 @@ struct BlockView {
   std::span<double> episode_return() const { return {at<double>(layout->episode_return), num_rows()}; }
   std::span<std::int32_t> episode_length() const { return {at<std::int32_t>(layout->episode_length), num_rows()}; }
   std::span<std::uint8_t> episode_success() const { return {at<std::uint8_t>(layout->episode_success), num_rows()}; }
-  std::span<double> info() const { return {at<double>(layout->info), num_rows() * static_cast<std::size_t>(layout->info_count)}; }
+  std::span<double> info() const {
+    return {at<double>(layout->info), num_rows() * static_cast<std::size_t>(layout->info_count)};
+  }
 
  private:
   std::size_t num_rows() const { return static_cast<std::size_t>(layout->rows); }

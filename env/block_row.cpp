@@ -38,13 +38,14 @@ void log_loss(const EnvSpec& spec, std::int64_t env_id, std::int64_t episode, st
   static std::atomic<std::uint64_t> count{0};
   const std::uint64_t n = ++count;
   if (n > 10 && (n & (n - 1)) != 0) return;
-  log::warn("env {} ({}) episode {} step {} is lost: {} ({} so far in this process)", env_id, spec.id, episode, step, why.message(), n);
+  log::warn("env {} ({}) episode {} step {} is lost: {} ({} so far in this process)", env_id, spec.id, episode, step,
+            why.message(), n);
 }
 
 template <class T>
 bool all_finite(const std::byte* memory, std::int64_t bytes) {
   const auto* const values = reinterpret_cast<const T*>(memory);
-  T sum = 0;   // a product with zero is NaN for what is not finite, and the sum keeps it
+  T sum = 0;  // a product with zero is NaN for what is not finite, and the sum keeps it
   for (std::int64_t i = 0, n = bytes / static_cast<std::int64_t>(sizeof(T)); i < n; ++i) sum += values[i] * T{0};
   return sum == T{0};
 }
@@ -56,7 +57,8 @@ Result<void> check_observation(const EnvSpec& spec, const std::vector<std::byte*
     const bool fine = field.dtype == EnvDType::f32   ? all_finite<float>(observation[f], field.bytes())
                       : field.dtype == EnvDType::f64 ? all_finite<double>(observation[f], field.bytes())
                                                      : true;
-    if (!fine) return Error{Errc::data_loss, fmt::format("observation '{}' holds a number that is not finite", field.name)};
+    if (!fine)
+      return Error{Errc::data_loss, fmt::format("observation '{}' holds a number that is not finite", field.name)};
   }
   return {};
 }
@@ -68,15 +70,22 @@ std::int64_t seed_id(const EnvBlock::Options& options, std::int64_t env_id) {
 }  // namespace
 
 BlockRow::BlockRow(const BlockRules& rules, std::int64_t index, std::unique_ptr<Env> env)
-    : rules_(rules), spec_(rules.factory->spec()), index_(index), env_id_(rules.options.first_env + index), env_(std::move(env)),
-      action_(static_cast<std::size_t>(spec_.action.size)), observation_(spec_.observation.size()) {
+    : rules_(rules),
+      spec_(rules.factory->spec()),
+      index_(index),
+      env_id_(rules.options.first_env + index),
+      env_(std::move(env)),
+      action_(static_cast<std::size_t>(spec_.action.size)),
+      observation_(spec_.observation.size()) {
   const ResetMode mode = rules.options.reset_mode;
-  if (mode == ResetMode::episode || mode == ResetMode::fixed) frozen_.resize(static_cast<std::size_t>(rules.observation_bytes));
+  if (mode == ResetMode::episode || mode == ResetMode::fixed)
+    frozen_.resize(static_cast<std::size_t>(rules.observation_bytes));
 }
 
 EnvBlock::Counters BlockRow::counters() const {
   constexpr auto order = std::memory_order_relaxed;
-  return {env_steps_.load(order), resets_.load(order), lost_.load(order), 1e-9 * static_cast<double>(nanoseconds_.load(order))};
+  return {env_steps_.load(order), resets_.load(order), lost_.load(order),
+          1e-9 * static_cast<double>(nanoseconds_.load(order))};
 }
 
 void BlockRow::reset(std::int64_t episode, const BlockView& out) {
@@ -114,7 +123,8 @@ void BlockRow::step(const float* actions, const BlockView& out) {
 }
 
 void BlockRow::clear(const BlockView& out) {
-  const auto row = static_cast<std::size_t>(index_), chunk = static_cast<std::size_t>(rules_.options.chunk), cell = row * chunk;
+  const auto row = static_cast<std::size_t>(index_), chunk = static_cast<std::size_t>(rules_.options.chunk),
+             cell = row * chunk;
   for (std::size_t k = cell; k < cell + chunk; ++k) {
     out.reward()[k] = 0;
     out.terminated()[k] = out.truncated()[k] = out.valid()[k] = out.success()[k] = 0;
@@ -154,7 +164,8 @@ Result<bool> BlockRow::play_one(const float* action, bool last, const BlockView&
   TROUPE_ASSIGN(action, admit(action));
   double reward = 0;
   bool terminated = false, success = false;
-  const auto info = out.info().subspan(static_cast<std::size_t>(index_ * out.layout->info_count), static_cast<std::size_t>(out.layout->info_count));
+  const auto info = out.info().subspan(static_cast<std::size_t>(index_ * out.layout->info_count),
+                                       static_cast<std::size_t>(out.layout->info_count));
   StepSlot slot{observation_, &reward, &terminated, &success, info};
   const bool at_limit = limit_ > 0 && step_ + 1 >= limit_;
   const bool observed = last || at_limit || !spec_.observes_on_demand;
@@ -187,7 +198,8 @@ Result<const float*> BlockRow::admit(const float* action) {
   if (space.is_discrete()) {
     const float a = *action;
     if (a >= 0 && a < static_cast<float>(space.choices) && a == std::floor(a)) return action;
-    return Error{Errc::invalid_argument, fmt::format("the action is {}; wanted a whole number from 0 to {}", a, space.choices - 1)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("the action is {}; wanted a whole number from 0 to {}", a, space.choices - 1)};
   }
   for (std::size_t i = 0; i < action_.size(); ++i) {
     if (std::isnan(action[i])) return Error{Errc::invalid_argument, fmt::format("action[{}] is NaN", i)};
@@ -283,7 +295,8 @@ void BlockRow::show_frozen() {
 }
 
 void BlockRow::blank_observation() {
-  for (std::size_t f = 0; f < observation_.size(); ++f) std::memset(observation_[f], 0, static_cast<std::size_t>(rules_.field_bytes[f]));
+  for (std::size_t f = 0; f < observation_.size(); ++f)
+    std::memset(observation_[f], 0, static_cast<std::size_t>(rules_.field_bytes[f]));
 }
 
 }  // namespace troupe

@@ -14,7 +14,7 @@ namespace troupe {
 /// What all rows of a block have in common. Outlives them.
 struct BlockRules {
   std::shared_ptr<const EnvFactory> factory;
-  EnvBlock::Options options;           ///< exec_steps and max_steps are filled in
+  EnvBlock::Options options;  ///< exec_steps and max_steps are filled in
   std::vector<std::int64_t> field_bytes;
   std::int64_t observation_bytes = 0;  ///< of one row, all fields
 };
@@ -57,9 +57,9 @@ class BlockRow {
   std::int64_t limit_ = 0;  // control steps of this episode; 0: none
   double return_ = 0;
   bool success_once_ = false, success_last_ = false;
-  std::vector<float> action_;                // clipped
-  std::vector<std::byte*> observation_;      // of each field, in the buffer of the present step
-  std::vector<std::byte> frozen_;            // the last observation, in modes that show it again
+  std::vector<float> action_;            // clipped
+  std::vector<std::byte*> observation_;  // of each field, in the buffer of the present step
+  std::vector<std::byte> frozen_;        // the last observation, in modes that show it again
   std::atomic<std::int64_t> env_steps_{0}, resets_{0}, lost_{0}, nanoseconds_{0};  // one writer
 };
 

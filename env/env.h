@@ -14,13 +14,15 @@ namespace troupe {
 /// Where one step's results go: views into the pool's batch memory, valid during the call. Writing them is all that an
 /// environment does with the outside world.
 struct StepSlot {
-  std::span<std::byte* const> observation;   ///< of each EnvSpec::observation field, in its dtype and shape; empty: not wanted now
-  double* reward = nullptr;                  ///< step only
-  bool* terminated = nullptr;                ///< step only: the task ended in success or failure. Time limits are the pool's
-  bool* success = nullptr;                   ///< with EnvSpec::has_success
-  std::span<double> info;                    ///< EnvSpec::info; step only
+  std::span<std::byte* const>
+      observation;             ///< of each EnvSpec::observation field, in its dtype and shape; empty: not wanted now
+  double* reward = nullptr;    ///< step only
+  bool* terminated = nullptr;  ///< step only: the task ended in success or failure. Time limits are the pool's
+  bool* success = nullptr;     ///< with EnvSpec::has_success
+  std::span<double> info;      ///< EnvSpec::info; step only
 
-  template <class T> std::span<T> field(std::size_t index, std::size_t count) const {
+  template <class T>
+  std::span<T> field(std::size_t index, std::size_t count) const {
     return {reinterpret_cast<T*>(observation[index]), count};
   }
 };

@@ -22,21 +22,25 @@ Result<void> check(const EnvSpec& spec, const EnvBlock::Options& o) {
   if (o.rows < 1) return refused(fmt::format("a block of {} environments; wanted at least 1", o.rows));
   if (o.chunk < 1) return refused(fmt::format("env.chunk is {}; wanted at least 1", o.chunk));
   if (o.exec_steps < 0 || o.exec_steps > o.chunk) {
-    return refused(fmt::format("env.exec_steps is {} and env.chunk {}; wanted 0 (all) to env.chunk", o.exec_steps, o.chunk));
+    return refused(
+        fmt::format("env.exec_steps is {} and env.chunk {}; wanted 0 (all) to env.chunk", o.exec_steps, o.chunk));
   }
   if (o.group_size < 1 || o.rows % o.group_size != 0 || o.first_env % o.group_size != 0) {
-    return refused(fmt::format("env.group_size is {}; wanted a divisor of the {} environments of a block and of its first, {}", o.group_size,
-                               o.rows, o.first_env));
+    return refused(
+        fmt::format("env.group_size is {}; wanted a divisor of the {} environments of a block and of its first, {}",
+                    o.group_size, o.rows, o.first_env));
   }
   if (o.max_steps < 0) return refused(fmt::format("env.max_episode_steps is {}; wanted 0 or more", o.max_steps));
   const auto size = static_cast<std::size_t>(spec.action.size);
-  if (spec.action.is_discrete() ? spec.action.size != 1 : spec.action.low.size() != size || spec.action.high.size() != size) {
-    return refused(fmt::format("{} has an action of size {} with {} lower and {} upper bounds", spec.id, spec.action.size,
-                               spec.action.low.size(), spec.action.high.size()));
+  if (spec.action.is_discrete() ? spec.action.size != 1
+                                : spec.action.low.size() != size || spec.action.high.size() != size) {
+    return refused(fmt::format("{} has an action of size {} with {} lower and {} upper bounds", spec.id,
+                               spec.action.size, spec.action.low.size(), spec.action.high.size()));
   }
   for (std::size_t i = 0; i < spec.action.low.size(); ++i) {
     if (!(spec.action.low[i] <= spec.action.high[i])) {
-      return refused(fmt::format("{} has action bounds {} to {} at {}", spec.id, spec.action.low[i], spec.action.high[i], i));
+      return refused(
+          fmt::format("{} has action bounds {} to {} at {}", spec.id, spec.action.low[i], spec.action.high[i], i));
     }
   }
   return {};
@@ -45,9 +49,11 @@ Result<void> check(const EnvSpec& spec, const EnvBlock::Options& o) {
 class ExecutedBlock final : public EnvBlock {
  public:
   ExecutedBlock(BlockRules rules, std::vector<std::unique_ptr<Env>> envs, Executor& executor)
-      : rules_(std::move(rules)), layout_(make_block_layout(rules_.factory->spec(), rules_.options.rows, rules_.options.chunk)),
+      : rules_(std::move(rules)),
+        layout_(make_block_layout(rules_.factory->spec(), rules_.options.rows, rules_.options.chunk)),
         row_actions_(rules_.options.chunk * rules_.factory->spec().action.size),
-        actions_(static_cast<std::size_t>(rules_.options.rows * row_actions_)), executor_(executor) {
+        actions_(static_cast<std::size_t>(rules_.options.rows * row_actions_)),
+        executor_(executor) {
     for (auto& env : envs) rows_.emplace_back(rules_, static_cast<std::int64_t>(rows_.size()), std::move(env));
   }
 
@@ -56,15 +62,20 @@ class ExecutedBlock final : public EnvBlock {
   void reset(std::int64_t episode, BlockView out, std::function<void()> done) override {
     begin(out, std::move(done));
     episode_ = episode;
-    executor_.run(layout_.rows, [this](std::int64_t i) { rows_[static_cast<std::size_t>(i)].reset(episode_, out_); }, [this] { finish(); });
+    executor_.run(
+        layout_.rows, [this](std::int64_t i) { rows_[static_cast<std::size_t>(i)].reset(episode_, out_); },
+        [this] { finish(); });
   }
 
-  void step(std::span<const float> actions, BlockView out, std::function<void()> done, Executor::Caller caller) override {
-    TROUPE_CHECK(actions.size() == actions_.size(), fmt::format("a step takes {} numbers, not {}", actions_.size(), actions.size()));
+  void step(std::span<const float> actions, BlockView out, std::function<void()> done,
+            Executor::Caller caller) override {
+    TROUPE_CHECK(actions.size() == actions_.size(),
+                 fmt::format("a step takes {} numbers, not {}", actions_.size(), actions.size()));
     begin(out, std::move(done));
     std::memcpy(actions_.data(), actions.data(), actions.size_bytes());
     executor_.run(
-        layout_.rows, [this](std::int64_t i) { rows_[static_cast<std::size_t>(i)].step(actions_.data() + i * row_actions_, out_); },
+        layout_.rows,
+        [this](std::int64_t i) { rows_[static_cast<std::size_t>(i)].step(actions_.data() + i * row_actions_, out_); },
         [this] { finish(); }, caller);
   }
 
@@ -87,7 +98,9 @@ class ExecutedBlock final : public EnvBlock {
 
   Result<void> render(std::int64_t row, const std::string& camera, RenderTarget out) override {
     Env* env = rows_.at(static_cast<std::size_t>(row)).env();
-    if (env == nullptr) return Error{Errc::failed_precondition, fmt::format("env {} was lost; reset it first", rules_.options.first_env + row)};
+    if (env == nullptr)
+      return Error{Errc::failed_precondition,
+                   fmt::format("env {} was lost; reset it first", rules_.options.first_env + row)};
     return env->render(camera, out);
   }
 
@@ -118,7 +131,8 @@ class ExecutedBlock final : public EnvBlock {
 
 }  // namespace
 
-Result<std::unique_ptr<EnvBlock>> EnvBlock::make(std::shared_ptr<const EnvFactory> factory, Options options, Executor& executor) {
+Result<std::unique_ptr<EnvBlock>> EnvBlock::make(std::shared_ptr<const EnvFactory> factory, Options options,
+                                                 Executor& executor) {
   const EnvSpec& spec = factory->spec();
   TROUPE_TRY(check(spec, options));
   if (options.exec_steps == 0) options.exec_steps = options.chunk;

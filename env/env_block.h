@@ -15,10 +15,10 @@ namespace troupe {
 
 /// How episodes begin again (rl.md 1.3, sim.md 1.5).
 enum class ResetMode : std::uint8_t {
-  same_step,   ///< C: in the step that ended it; final_observation holds the last observation of the old episode
-  next_step,   ///< the ending row has the terminal observation; the next action is ignored and gives the reset observation, valid 0
-  episode,     ///< A: never by itself; an ended row is frozen: last observation, valid 0, reward 0, flags 0
-  fixed,       ///< B: terminations are ignored, nothing resets before the caller does; a row at its time limit is frozen
+  same_step,  ///< C: in the step that ended it; final_observation holds the last observation of the old episode
+  next_step,  ///< the ending row has the terminal observation; the next action is ignored and gives the reset observation, valid 0
+  episode,  ///< A: never by itself; an ended row is frozen: last observation, valid 0, reward 0, flags 0
+  fixed,    ///< B: terminations are ignored, nothing resets before the caller does; a row at its time limit is frozen
 };
 
 /// n environments that are stepped together: one block of the job (docs/rl.md). The environments' ids are
@@ -37,17 +37,18 @@ class EnvBlock {
   struct Options {
     std::int64_t first_env = 0;
     std::int64_t rows = 1;
-    std::int64_t chunk = 1;            ///< K
-    std::int64_t exec_steps = 0;       ///< E <= K; 0: K
+    std::int64_t chunk = 1;       ///< K
+    std::int64_t exec_steps = 0;  ///< E <= K; 0: K
     ResetMode reset_mode = ResetMode::same_step;
-    std::int64_t group_size = 1;       ///< G: rows of a group share their episodes' seeds; divides first_env and rows
-    std::int64_t max_steps = 0;        ///< 0: the spec's
-    bool stagger = false;              ///< episode 0 of environment i ends after max_steps - (i mod max_steps)
+    std::int64_t group_size = 1;  ///< G: rows of a group share their episodes' seeds; divides first_env and rows
+    std::int64_t max_steps = 0;   ///< 0: the spec's
+    bool stagger = false;         ///< episode 0 of environment i ends after max_steps - (i mod max_steps)
     std::uint64_t seed = 0;
   };
   /// Makes the environments. Errors: those of EnvFactory::make; invalid_argument (rows or first_env not divisible by
   /// group_size, exec_steps above chunk, numbers below their least, a spec without bounds of its action).
-  static Result<std::unique_ptr<EnvBlock>> make(std::shared_ptr<const EnvFactory> factory, Options options, Executor& executor);
+  static Result<std::unique_ptr<EnvBlock>> make(std::shared_ptr<const EnvFactory> factory, Options options,
+                                                Executor& executor);
   virtual ~EnvBlock() = default;
 
   virtual const BlockLayout& layout() const = 0;
@@ -63,7 +64,7 @@ class EnvBlock {
 
   struct Counters {
     std::int64_t env_steps = 0, resets = 0, lost = 0;
-    double step_seconds = 0;   ///< that stepping threads spent in rows, summed over them
+    double step_seconds = 0;  ///< that stepping threads spent in rows, summed over them
   };
   /// From any thread at any time.
   virtual Counters counters() const = 0;

@@ -12,13 +12,15 @@ namespace troupe {
 
 namespace {
 
-Error unknown(std::string_view id, std::string_view what, const std::string& found, std::initializer_list<std::string_view> known) {
+Error unknown(std::string_view id, std::string_view what, const std::string& found,
+              std::initializer_list<std::string_view> known) {
   if (known.size() == 0) {
     return {Errc::invalid_argument, fmt::format("env: {} has no {}s; remove '{}'", id, what, found)};
   }
   const std::string near = nearest_name(found, std::vector<std::string>(known.begin(), known.end()));
-  return {Errc::invalid_argument, fmt::format("env: {} has no {} '{}'{}; it has {}", id, what, found,
-                                              near.empty() ? "" : fmt::format(", did you mean '{}'?", near), fmt::join(known, ", "))};
+  return {Errc::invalid_argument,
+          fmt::format("env: {} has no {} '{}'{}; it has {}", id, what, found,
+                      near.empty() ? "" : fmt::format(", did you mean '{}'?", near), fmt::join(known, ", "))};
 }
 
 bool contains(std::initializer_list<std::string_view> known, std::string_view name) {
@@ -27,14 +29,18 @@ bool contains(std::initializer_list<std::string_view> known, std::string_view na
 
 }  // namespace
 
-Result<void> check_env_options(std::string_view id, const EnvOptions& options, std::initializer_list<std::string_view> profiles,
+Result<void> check_env_options(std::string_view id, const EnvOptions& options,
+                               std::initializer_list<std::string_view> profiles,
                                std::initializer_list<std::string_view> names) {
-  if (!options.profile.empty() && !contains(profiles, options.profile)) return unknown(id, "profile", options.profile, profiles);
+  if (!options.profile.empty() && !contains(profiles, options.profile))
+    return unknown(id, "profile", options.profile, profiles);
   for (const auto& [name, value] : options.options) {
     if (!contains(names, name)) return unknown(id, "option", name, names);
   }
   if (options.max_steps < 0) {
-    return Error{Errc::invalid_argument, fmt::format("env.max_episode_steps is {}; wanted 0 (the environment's own) or more", options.max_steps)};
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("env.max_episode_steps is {}; wanted 0 (the environment's own) or more", options.max_steps)};
   }
   return {};
 }

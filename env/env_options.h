@@ -12,14 +12,16 @@ namespace troupe {
 
 /// What a job may say about an environment beside its id.
 struct EnvOptions {
-  std::string profile = {};                      ///< empty: the environment's first
-  std::map<std::string, std::string> options = {};  ///< by names that the environment documents; unknown ones are errors
-  std::int64_t max_steps = 0;                    ///< 0: the environment's own
+  std::string profile = {};  ///< empty: the environment's first
+  std::map<std::string, std::string> options =
+      {};                      ///< by names that the environment documents; unknown ones are errors
+  std::int64_t max_steps = 0;  ///< 0: the environment's own
 };
 
 /// Refuses a profile or an option that environment `id` does not have. `profiles` and `names` are those it has.
 /// Errors: invalid_argument, naming the nearest and all that there are.
-Result<void> check_env_options(std::string_view id, const EnvOptions& options, std::initializer_list<std::string_view> profiles = {},
+Result<void> check_env_options(std::string_view id, const EnvOptions& options,
+                               std::initializer_list<std::string_view> profiles = {},
                                std::initializer_list<std::string_view> names = {});
 
 }  // namespace troupe

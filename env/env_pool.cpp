@@ -42,7 +42,8 @@ Memory make_memory(std::int64_t bytes) {
 
 /// The buffers of a pool and the layout by which they are read; kept by the pool and every handle.
 struct EnvPool::Block::Buffers {
-  explicit Buffers(BlockLayout l, std::int64_t most_buffers) : layout(std::move(l)), most(static_cast<std::size_t>(most_buffers)) {
+  explicit Buffers(BlockLayout l, std::int64_t most_buffers)
+      : layout(std::move(l)), most(static_cast<std::size_t>(most_buffers)) {
     all.reserve(most);
     free.reserve(most);
   }
@@ -114,7 +115,8 @@ struct EnvPool::State {
   std::unique_ptr<Executor> executor;  // last: goes first, and waits for what still calls the members above
 
   Error no_group(std::int64_t group) const {
-    return {Errc::invalid_argument, fmt::format("{} is no group of this pool of {}; wanted 0 to {}", group, factory->spec().id, groups.size() - 1)};
+    return {Errc::invalid_argument, fmt::format("{} is no group of this pool of {}; wanted 0 to {}", group,
+                                                factory->spec().id, groups.size() - 1)};
   }
   bool has(std::int64_t group) const { return group >= 0 && group < static_cast<std::int64_t>(groups.size()); }
 
@@ -123,11 +125,14 @@ struct EnvPool::State {
     if (!has(index)) return no_group(index);
     Group& group = groups[static_cast<std::size_t>(index)];
     if (group.view.memory != nullptr) {
-      return Error{Errc::failed_precondition, fmt::format("group {} was sent a step that has not been received", index)};
+      return Error{Errc::failed_precondition,
+                   fmt::format("group {} was sent a step that has not been received", index)};
     }
     std::byte* memory = buffers->take();
     if (memory == nullptr) {
-      return Error{Errc::resource_exhausted, fmt::format("all {} buffers of the pool are held; release blocks or raise max_blocks", buffers->most)};
+      return Error{
+          Errc::resource_exhausted,
+          fmt::format("all {} buffers of the pool are held; release blocks or raise max_blocks", buffers->most)};
     }
     group.view = {&buffers->layout, memory};
     group.policy_version = policy_version;
@@ -150,18 +155,26 @@ EnvPool::~EnvPool() = default;
 
 Result<std::unique_ptr<EnvPool>> EnvPool::make(std::shared_ptr<const EnvFactory> factory, const Options& options) {
   if (options.groups < 1 || options.num_envs < 1 || options.num_envs % options.groups != 0) {
-    return Error{Errc::invalid_argument, fmt::format("{} environments in {} groups; wanted groups of one size", options.num_envs, options.groups)};
+    return Error{Errc::invalid_argument, fmt::format("{} environments in {} groups; wanted groups of one size",
+                                                     options.num_envs, options.groups)};
   }
-  if (options.threads < 1) return Error{Errc::invalid_argument, fmt::format("env.threads is {}; wanted at least 1", options.threads)};
+  if (options.threads < 1)
+    return Error{Errc::invalid_argument, fmt::format("env.threads is {}; wanted at least 1", options.threads)};
   auto state = std::make_unique<State>();
   state->factory = std::move(factory);
   state->options = options;
   state->executor = Executor::make({.threads = options.threads, .pin = options.pin});
   const std::int64_t rows = options.num_envs / options.groups;
   for (std::int64_t g = 0; g < options.groups; ++g) {
-    const EnvBlock::Options block{.first_env = options.first_env + g * rows, .rows = rows, .chunk = options.chunk,
-                                  .exec_steps = options.exec_steps, .reset_mode = options.reset_mode, .group_size = options.group_size,
-                                  .max_steps = options.max_steps, .stagger = options.stagger, .seed = options.seed};
+    const EnvBlock::Options block{.first_env = options.first_env + g * rows,
+                                  .rows = rows,
+                                  .chunk = options.chunk,
+                                  .exec_steps = options.exec_steps,
+                                  .reset_mode = options.reset_mode,
+                                  .group_size = options.group_size,
+                                  .max_steps = options.max_steps,
+                                  .stagger = options.stagger,
+                                  .seed = options.seed};
     State::Group group;
     TROUPE_ASSIGN(group.block, EnvBlock::make(state->factory, block, *state->executor));
     state->groups.push_back(std::move(group));
@@ -178,7 +191,7 @@ std::int64_t EnvPool::groups() const { return static_cast<std::int64_t>(state_->
 std::int64_t EnvPool::rows() const { return layout().rows; }
 
 Result<void> EnvPool::reset(std::int64_t index, std::int64_t episode) {
-  TROUPE_ASSIGN(State::Group* group, state_->begin(index, -1));
+  TROUPE_ASSIGN(State::Group * group, state_->begin(index, -1));
   group->was_reset = true;
   group->block->reset(episode, group->view, [state = state_.get(), index] { state->finish(index); });
   return {};
@@ -188,18 +201,21 @@ Result<void> EnvPool::send(std::int64_t index, std::span<const float> actions, s
   return send(index, actions, policy_version, Executor::Caller::leaves);
 }
 
-Result<void> EnvPool::send(std::int64_t index, std::span<const float> actions, std::int64_t policy_version, Executor::Caller caller) {
+Result<void> EnvPool::send(std::int64_t index, std::span<const float> actions, std::int64_t policy_version,
+                           Executor::Caller caller) {
   if (!state_->has(index)) return state_->no_group(index);
   if (!state_->groups[static_cast<std::size_t>(index)].was_reset) {
     return Error{Errc::failed_precondition, fmt::format("group {} was never reset", index)};
   }
   const auto wanted = static_cast<std::size_t>(rows() * layout().chunk * spec().action.size);
   if (actions.size() != wanted) {
-    return Error{Errc::invalid_argument, fmt::format("{} numbers of actions for {}; wanted {} ({} environments x {} actions x {} numbers)",
-                                                     actions.size(), spec().id, wanted, rows(), layout().chunk, spec().action.size)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("{} numbers of actions for {}; wanted {} ({} environments x {} actions x {} numbers)",
+                             actions.size(), spec().id, wanted, rows(), layout().chunk, spec().action.size)};
   }
-  TROUPE_ASSIGN(State::Group* group, state_->begin(index, policy_version));
-  group->block->step(actions, group->view, [state = state_.get(), index] { state->finish(index); }, caller);
+  TROUPE_ASSIGN(State::Group * group, state_->begin(index, policy_version));
+  group->block->step(
+      actions, group->view, [state = state_.get(), index] { state->finish(index); }, caller);
   return {};
 }
 
@@ -222,7 +238,8 @@ Result<EnvPool::Block> EnvPool::recv(std::int64_t wanted, std::chrono::nanosecon
     };
     if (!s.finished_one.wait_for(lock, timeout, ready)) {
       return Error{Errc::deadline_exceeded,
-                   fmt::format("{} did not finish a step of {} in {:.3g} s", spec().id, wanted == any_group ? "any group" : fmt::format("group {}", wanted),
+                   fmt::format("{} did not finish a step of {} in {:.3g} s", spec().id,
+                               wanted == any_group ? "any group" : fmt::format("group {}", wanted),
                                std::chrono::duration<double>(timeout).count())};
     }
     index = *found;

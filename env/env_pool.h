@@ -22,19 +22,19 @@ namespace troupe {
 class EnvPool {
  public:
   struct Options {
-    std::int64_t num_envs = 1;     ///< N
-    std::int64_t groups = 1;       ///< G, divides N; while one steps, the caller works on another
+    std::int64_t num_envs = 1;  ///< N
+    std::int64_t groups = 1;    ///< G, divides N; while one steps, the caller works on another
     std::int64_t first_env = 0;
-    std::int64_t chunk = 1;        ///< K
-    std::int64_t exec_steps = 0;   ///< 0: K
+    std::int64_t chunk = 1;       ///< K
+    std::int64_t exec_steps = 0;  ///< 0: K
     ResetMode reset_mode = ResetMode::same_step;
-    std::int64_t group_size = 1;   ///< neighbours that share their episodes' seeds (EnvBlock::Options)
-    std::int64_t max_steps = 0;    ///< 0: the spec's
+    std::int64_t group_size = 1;  ///< neighbours that share their episodes' seeds (EnvBlock::Options)
+    std::int64_t max_steps = 0;   ///< 0: the spec's
     bool stagger = false;
     std::uint64_t seed = 0;
-    std::int64_t threads = 1;      ///< W
+    std::int64_t threads = 1;  ///< W
     bool pin = false;
-    std::int64_t max_blocks = 0;   ///< buffers at most, those under way and those that the caller holds; 0: 2 (G + 2)
+    std::int64_t max_blocks = 0;  ///< buffers at most, those under way and those that the caller holds; 0: 2 (G + 2)
   };
   static constexpr std::int64_t any_group = -1;
 
@@ -44,11 +44,11 @@ class EnvPool {
     Block(Block&&) noexcept = default;
     Block& operator=(Block&& other) noexcept;
     ~Block();
-    const BlockView& view() const { return view_; }   ///< valid as long as this
+    const BlockView& view() const { return view_; }  ///< valid as long as this
     std::int64_t group() const { return group_; }
     std::int64_t first_env() const { return first_env_; }
-    std::int64_t policy_version() const { return policy_version_; }   ///< as sent; -1 for a reset
-    std::uint64_t sequence() const { return sequence_; }              ///< counts the pool's blocks in the order of sending
+    std::int64_t policy_version() const { return policy_version_; }  ///< as sent; -1 for a reset
+    std::uint64_t sequence() const { return sequence_; }  ///< counts the pool's blocks in the order of sending
 
    private:
     friend class EnvPool;
@@ -63,9 +63,9 @@ class EnvPool {
 
   struct Counters {
     std::int64_t env_steps = 0, resets = 0, lost = 0, blocks = 0;
-    double step_seconds = 0;   ///< of stepping threads inside environments, summed over them
-    double idle_seconds = 0;   ///< of stepping threads asleep, summed over them
-    double wait_seconds = 0;   ///< that recv() waited
+    double step_seconds = 0;  ///< of stepping threads inside environments, summed over them
+    double idle_seconds = 0;  ///< of stepping threads asleep, summed over them
+    double wait_seconds = 0;  ///< that recv() waited
   };
 
   /// `factory` comes from make_env_factory (env/registry.h). Errors: invalid_argument (N not divisible by G, and what EnvBlock::make refuses); those of EnvFactory::make.
@@ -74,9 +74,9 @@ class EnvPool {
   ~EnvPool();
 
   const EnvSpec& spec() const;
-  const BlockLayout& layout() const;   ///< of one group's block
+  const BlockLayout& layout() const;  ///< of one group's block
   std::int64_t groups() const;
-  std::int64_t rows() const;           ///< N / G
+  std::int64_t rows() const;  ///< N / G
 
   /// Begins episode `episode` in every environment of a group, whatever it is in the midst of; recv() gives the first
   /// observations. Errors: invalid_argument (no such group), failed_precondition (a step of the group has not been
@@ -103,7 +103,8 @@ class EnvPool {
  private:
   struct State;
   explicit EnvPool(std::unique_ptr<State> state);
-  Result<void> send(std::int64_t group, std::span<const float> actions, std::int64_t policy_version, Executor::Caller caller);
+  Result<void> send(std::int64_t group, std::span<const float> actions, std::int64_t policy_version,
+                    Executor::Caller caller);
   std::unique_ptr<State> state_;
 };
 

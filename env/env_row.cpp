@@ -10,13 +10,16 @@ namespace troupe {
 std::vector<std::string> env_ids(std::span<const EnvRow> rows) {
   std::vector<std::string> ids;
   for (const EnvRow& row : rows) {
-    if (!row.is_family()) ids.emplace_back(row.id);
-    else if (row.members != nullptr) for (const std::string_view id : row.members()) ids.emplace_back(id);
+    if (!row.is_family())
+      ids.emplace_back(row.id);
+    else if (row.members != nullptr)
+      for (const std::string_view id : row.members()) ids.emplace_back(id);
   }
   return ids;
 }
 
-Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRow> rows, const std::string& id, const EnvOptions& options) {
+Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRow> rows, const std::string& id,
+                                                           const EnvOptions& options) {
   const EnvRow* found = nullptr;
   for (const EnvRow& row : rows) {
     if (row.id == id) return row.make(id, options);
@@ -25,8 +28,11 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRo
   if (found != nullptr) return found->make(id, options);
   const auto known = env_ids(rows);
   const std::string near = nearest_name(id, known);
-  if (!near.empty()) return Error{Errc::not_found, fmt::format("env.id is '{}', which no environment is called; did you mean '{}'?", id, near)};
-  return Error{Errc::not_found, fmt::format("env.id is '{}', which no environment is called; there are {}", id, fmt::join(known, ", "))};
+  if (!near.empty())
+    return Error{Errc::not_found,
+                 fmt::format("env.id is '{}', which no environment is called; did you mean '{}'?", id, near)};
+  return Error{Errc::not_found,
+               fmt::format("env.id is '{}', which no environment is called; there are {}", id, fmt::join(known, ", "))};
 }
 
 }  // namespace troupe

@@ -14,17 +14,18 @@ namespace troupe {
 /// One row of the table (env/registry.h): an id, or a family of ids, and how its factory is made. To add an environment,
 /// add its class, its row in registry.cpp, and nothing else: the contract test runs over every row (docs/env.md).
 struct EnvRow {
-  std::string_view id;          ///< "CartPole-v1"; a family ends in '*' ("arm7/*") and takes every id that begins so
-  std::string_view what;        ///< one line for lists and docs
+  std::string_view id;    ///< "CartPole-v1"; a family ends in '*' ("arm7/*") and takes every id that begins so
+  std::string_view what;  ///< one line for lists and docs
   Result<std::shared_ptr<const EnvFactory>> (*make)(std::string_view id, const EnvOptions& options) = nullptr;
-  std::span<const std::string_view> (*members)() = nullptr;   ///< of a family: its ids, for lists, suggestions and tests
+  std::span<const std::string_view> (*members)() = nullptr;  ///< of a family: its ids, for lists, suggestions and tests
 
   bool is_family() const { return id.ends_with('*'); }
 };
 
 /// The factory of `id` from a table of rows. An exact id wins over a family. Errors: not_found with the nearest id;
 /// those of the row.
-Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRow> rows, const std::string& id, const EnvOptions& options);
+Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRow> rows, const std::string& id,
+                                                           const EnvOptions& options);
 
 /// Every id of the rows, members of families among them, in the order of the table.
 std::vector<std::string> env_ids(std::span<const EnvRow> rows);

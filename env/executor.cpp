@@ -30,7 +30,9 @@ constexpr auto kSpin = std::chrono::microseconds(20);
 
 // A slot's ticket: number of the batch in the upper half, next row in the lower.
 constexpr std::uint32_t kNoRow = 0xffffffffu;
-constexpr std::uint64_t make_ticket(std::uint32_t batch, std::uint32_t next) { return std::uint64_t{batch} << 32 | next; }
+constexpr std::uint64_t make_ticket(std::uint32_t batch, std::uint32_t next) {
+  return std::uint64_t{batch} << 32 | next;
+}
 constexpr std::uint32_t batch_of(std::uint64_t ticket) { return static_cast<std::uint32_t>(ticket >> 32); }
 constexpr std::uint32_t next_of(std::uint64_t ticket) { return static_cast<std::uint32_t>(ticket); }
 
@@ -98,12 +100,15 @@ class ThreadExecutor final : public Executor {
 
   void help(const std::function<bool()>& is_done) override {
     while (!is_done()) {
-      if (const auto rows = claim()) execute(*rows);
-      else if (!spin(is_done)) return;
+      if (const auto rows = claim())
+        execute(*rows);
+      else if (!spin(is_done))
+        return;
     }
   }
 
-  void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done, Caller caller) override {
+  void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done,
+           Caller caller) override {
     TROUPE_CHECK(rows >= 1 && rows < kNoRow, "a batch has rows, fewer than 2^32 - 1");
     const std::int64_t helping = caller == Caller::helps ? 1 : 0;
     std::int64_t wake = 0;
@@ -111,8 +116,10 @@ class ThreadExecutor final : public Executor {
       const std::lock_guard lock(mutex_);
       ++under_way_;
       Batch batch{rows, std::move(row), std::move(done)};
-      if (free_slots_ == 0) waiting_.push_back(std::move(batch));
-      else publish(std::move(batch));
+      if (free_slots_ == 0)
+        waiting_.push_back(std::move(batch));
+      else
+        publish(std::move(batch));
       wake = std::min({rows - helping, sleepers_, options_.threads - helping});
     }
     for (; wake > 0; --wake) woken_.notify_one();
@@ -158,7 +165,8 @@ class ThreadExecutor final : public Executor {
         const std::uint64_t found = slots_[static_cast<std::size_t>(index)].ticket.load(std::memory_order_acquire);
         if (next_of(found) == kNoRow) continue;
         // batch numbers wrap: the sign of their difference says which is older
-        if (oldest < 0 || static_cast<std::int32_t>(batch_of(found) - batch_of(ticket)) < 0) oldest = index, ticket = found;
+        if (oldest < 0 || static_cast<std::int32_t>(batch_of(found) - batch_of(ticket)) < 0)
+          oldest = index, ticket = found;
       }
       if (oldest < 0) return std::nullopt;
       Slot& slot = slots_[static_cast<std::size_t>(oldest)];
@@ -166,7 +174,8 @@ class ThreadExecutor final : public Executor {
       if (begin >= rows) continue;  // `rows` is of another batch: the exchange below would fail
       const std::uint32_t end = begin + claim_size(rows, begin);
       const std::uint64_t next = make_ticket(batch_of(ticket), end == rows ? kNoRow : end);
-      if (!slot.ticket.compare_exchange_strong(ticket, next, std::memory_order_acq_rel, std::memory_order_relaxed)) continue;
+      if (!slot.ticket.compare_exchange_strong(ticket, next, std::memory_order_acq_rel, std::memory_order_relaxed))
+        continue;
       // This thread still holds rows of the batch, so the slot cannot have been opened again.
       if (end == rows) open_.fetch_and(~(std::uint64_t{1} << oldest), std::memory_order_relaxed);
       return Claim{oldest, begin, end};

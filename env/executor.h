@@ -13,8 +13,8 @@ class Executor {
  public:
   struct Options {
     std::int64_t threads = 1;
-    bool pin = false;           ///< one thread per allowed CPU
-    std::int64_t claim = 0;     ///< rows taken at a time; 0: rows / (8 threads) in [1, 16], the last quarter one by one
+    bool pin = false;        ///< one thread per allowed CPU
+    std::int64_t claim = 0;  ///< rows taken at a time; 0: rows / (8 threads) in [1, 16], the last quarter one by one
   };
   /// What the thread that calls run() does next: `helps`, it calls help() at once, and stands for one of the threads, which
   /// sleeps on. Where a batch is short, waking a thread and being woken by it costs as much as the batch.
@@ -31,7 +31,8 @@ class Executor {
   virtual double idle_seconds() const = 0;
   /// Thread-safe; returns at once. `row(i)` is called once for each i in [0, rows), from any thread; what the caller wrote
   /// before run() it sees, and `done` sees what every row wrote. `row` and `done` must not throw. `done` may call run().
-  virtual void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done, Caller caller = Caller::leaves) = 0;
+  virtual void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done,
+                   Caller caller = Caller::leaves) = 0;
   /// Takes rows of batches under way, oldest first, until `is_done`; without any to take it spins as a stepping thread does, then
   /// returns: the last rows may still be in the hands of others. Thread-safe; `is_done` must not throw.
   virtual void help(const std::function<bool()>& is_done) = 0;

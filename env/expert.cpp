@@ -21,7 +21,9 @@ class Arm7Expert final : public Expert {
   void reset() override { script_.reset(); }
   std::span<const float> act(std::span<const float> state) override { return action_ = script_.act(state); }
   std::string robot() const override { return "arm7"; }
-  std::string instruction(std::uint64_t seed) const override { return arm7_instruction(task_, make_arm7_episode(task_, seed)); }
+  std::string instruction(std::uint64_t seed) const override {
+    return arm7_instruction(task_, make_arm7_episode(task_, seed));
+  }
 
   std::vector<std::string> action_names() const override {
     std::vector<std::string> names;
@@ -87,7 +89,8 @@ Result<std::unique_ptr<Expert>> make_expert(std::string_view env_id) {
   for (const ExpertRow& row : kExperts) {
     if (row.env_id == env_id) return row.make();
   }
-  return Error{Errc::not_found, fmt::format("{} has no scripted controller to record; those that have one: {}", env_id, fmt::join(expert_ids(), ", "))};
+  return Error{Errc::not_found, fmt::format("{} has no scripted controller to record; those that have one: {}", env_id,
+                                            fmt::join(expert_ids(), ", "))};
 }
 
 std::vector<std::string_view> expert_ids() {

@@ -19,7 +19,8 @@ std::vector<EnvRow>& table() {
       {"CartPole-v1", "balance a pole on a cart, two actions", make_simple_env_factory<CartPole>},
       {"Pendulum-v1", "swing a pendulum up and hold it", make_simple_env_factory<Pendulum>},
       {"reach-v1", "move a point to a goal in the plane, sparse reward", make_simple_env_factory<Reach>},
-      {"HalfCheetah-v4", "MuJoCo: run in the plane on two legs; never falls out (Gymnasium's older rules)", make_gym_factory},
+      {"HalfCheetah-v4", "MuJoCo: run in the plane on two legs; never falls out (Gymnasium's older rules)",
+       make_gym_factory},
       {"HalfCheetah-v5", "MuJoCo: run in the plane on two legs; never falls out", make_gym_factory},
       {"Ant-v4", "MuJoCo: walk on four legs (Gymnasium's older rules)", make_gym_factory},
       {"Ant-v5", "MuJoCo: walk on four legs", make_gym_factory},
@@ -36,12 +37,14 @@ std::vector<EnvRow>& table() {
       {"Pusher-v5", "MuJoCo: push a cylinder to a goal with a seven-joint arm", make_gym_factory},
       {"InvertedPendulum-v4", "MuJoCo: a cart keeps a pole upright (Gymnasium's older rules)", make_gym_factory},
       {"InvertedPendulum-v5", "MuJoCo: a cart keeps a pole upright", make_gym_factory},
-      {"InvertedDoublePendulum-v4", "MuJoCo: a cart keeps two poles upright, one on the other (Gymnasium's older rules)", make_gym_factory},
+      {"InvertedDoublePendulum-v4",
+       "MuJoCo: a cart keeps two poles upright, one on the other (Gymnasium's older rules)", make_gym_factory},
       {"InvertedDoublePendulum-v5", "MuJoCo: a cart keeps two poles upright, one on the other", make_gym_factory},
       {"arm7/reach-v1", "MuJoCo: a seven-joint arm brings its gripper to a point above the table", make_arm7_factory},
       {"arm7/push-v1", "MuJoCo: a seven-joint arm pushes a cube to a place on the table", make_arm7_factory},
       {"arm7/lift-v1", "MuJoCo: a seven-joint arm grasps a cube and lifts it", make_arm7_factory},
-      {"arm7/pick_place-v1", "MuJoCo: a seven-joint arm carries a cube to a point in the air and holds it there", make_arm7_factory},
+      {"arm7/pick_place-v1", "MuJoCo: a seven-joint arm carries a cube to a point in the air and holds it there",
+       make_arm7_factory},
   };
   return rows;
 }
@@ -57,8 +60,10 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id
 void register_env(EnvRow row) {
   auto& rows = table();
   const auto same = std::find_if(rows.begin(), rows.end(), [&row](const EnvRow& r) { return r.id == row.id; });
-  if (same != rows.end()) *same = row;
-  else rows.push_back(row);
+  if (same != rows.end())
+    *same = row;
+  else
+    rows.push_back(row);
 }
 
 }  // namespace troupe

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "placement/roles.h"
 #include "placement/format.h"
+#include "placement/roles.h"
 #include "placement/seats.h"
 
 namespace troupe {

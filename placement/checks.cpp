@@ -6,9 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "placement/roles.h"
 #include "placement/format.h"
 #include "placement/rl_shape.h"
+#include "placement/roles.h"
 
 namespace troupe {
 
@@ -80,9 +80,9 @@ void check_pool_size(const JobConfig& job, const Seats& seats, std::vector<std::
     if (bounds.min > bounds.max) {
       reasons.push_back(fmt::format("cluster.elastic.{}: min {} is above max {}", pool, bounds.min, bounds.max));
     } else if (size < bounds.min || size > bounds.max) {
-      reasons.push_back(
-          fmt::format("placement starts {} {}s; cluster.elastic.{} allows {} to {}. Nearest: {} {}s", size, pool,
-                      pool, bounds.min, bounds.max, std::clamp(size, bounds.min, bounds.max), pool));
+      reasons.push_back(fmt::format("placement starts {} {}s; cluster.elastic.{} allows {} to {}. Nearest: {} {}s",
+                                    size, pool, pool, bounds.min, bounds.max, std::clamp(size, bounds.min, bounds.max),
+                                    pool));
     }
   }
 }
@@ -165,12 +165,14 @@ namespace {
 // Positions are trajectory items, and every rank trains whole blocks.
 BatchPlan plan_rl_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::string>& reasons) {
   const RlShape shape = rl_shape(job);
-  const BatchPlan batch{.global = shape.items_per_step(), .micro = 1, .data_ranks = ranks,
+  const BatchPlan batch{.global = shape.items_per_step(),
+                        .micro = 1,
+                        .data_ranks = ranks,
                         .accumulation = shape.items_per_step() / std::max<std::int64_t>(1, ranks)};
   const std::int64_t minibatch = job.training.global_batch_size, pass = job.training.micro_batch_size * ranks;
   if (shape.blocks % ranks != 0) {
-    reasons.push_back(fmt::format("env.blocks {} cannot be split over {} learner ranks\n      fix: env.blocks={}", shape.blocks, ranks,
-                                  (shape.blocks + ranks - 1) / ranks * ranks));
+    reasons.push_back(fmt::format("env.blocks {} cannot be split over {} learner ranks\n      fix: env.blocks={}",
+                                  shape.blocks, ranks, (shape.blocks + ranks - 1) / ranks * ranks));
   }
   if (minibatch % pass != 0) {
     reasons.push_back(

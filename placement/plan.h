@@ -44,9 +44,9 @@ struct ModelCost {
   std::int64_t workspace_bytes_per_sample = 0;   ///< peak of one block's recompute and backward
   std::int64_t encoder_bytes = 0;                ///< frozen encoders and codec that a learner holds beside its shards
   std::int64_t sample_bytes = 0;                 ///< one slot of the feed's arena
-  std::int64_t decoder_bytes = 0;                ///< working memory of one actor of an elastic pool, with the networks it holds
-  std::int64_t block_bytes = 0;                  ///< kind rl: what a simulator sends of one step of a block
-  std::int64_t policy_bytes = 0;                 ///< kind rl: what is published to one rollout worker
+  std::int64_t decoder_bytes = 0;  ///< working memory of one actor of an elastic pool, with the networks it holds
+  std::int64_t block_bytes = 0;    ///< kind rl: what a simulator sends of one step of a block
+  std::int64_t policy_bytes = 0;   ///< kind rl: what is published to one rollout worker
 };
 
 /// One actor of the plan.

@@ -7,9 +7,9 @@
 
 #include "placement/capacity.h"
 #include "placement/checks.h"
-#include "placement/roles.h"
 #include "placement/format.h"
 #include "placement/memory_model.h"
+#include "placement/roles.h"
 #include "placement/seats.h"
 #include "placement/streams.h"
 
@@ -163,9 +163,9 @@ void warn_of_unused_feeder(const JobConfig& job, Plan& plan) {
   const bool named = cluster.elastic.count(unused) != 0 || cluster.isolation.count(unused) != 0 ||
                      cluster.component_placement.count(unused) != 0;
   if (!named) return;
-  plan.warnings.push_back(
-      fmt::format("feeder: data.features.encode is {}, so that {}s feed the learners; what cluster says of '{}' is not used",
-                  job.data.features.encode, used, unused));
+  plan.warnings.push_back(fmt::format(
+      "feeder: data.features.encode is {}, so that {}s feed the learners; what cluster says of '{}' is not used",
+      job.data.features.encode, used, unused));
 }
 
 void add_warnings(const JobConfig& job, const Seats& seats, Plan& plan) {

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "placement/capacity.h"
-#include "placement/rl_shape.h"
-#include "placement/roles.h"
 #include "placement/format.h"
 #include "placement/memory_model.h"
 #include "placement/render.h"
+#include "placement/rl_shape.h"
+#include "placement/roles.h"
 #include "placement/seats.h"
 
 namespace troupe {
@@ -166,10 +166,11 @@ std::string batch_line(const Plan& plan, const JobConfig& job) {
                        format_grouped(job.training.steps * b.global));
   }
   const RlShape shape = rl_shape(job);
-  return fmt::format("  {:<13} {} blocks x {} environments x {} control steps x {} = {} environment steps; {} steps = {}\n", "batch",
-                     shape.blocks, shape.rows, shape.calls * shape.exec_steps, shape.rounds_per_step,
-                     format_grouped(shape.env_steps_per_step()), format_grouped(job.training.steps),
-                     format_grouped(job.training.steps * shape.env_steps_per_step()));
+  return fmt::format(
+      "  {:<13} {} blocks x {} environments x {} control steps x {} = {} environment steps; {} steps = {}\n", "batch",
+      shape.blocks, shape.rows, shape.calls * shape.exec_steps, shape.rounds_per_step,
+      format_grouped(shape.env_steps_per_step()), format_grouped(job.training.steps),
+      format_grouped(job.training.steps * shape.env_steps_per_step()));
 }
 
 std::string role_of(const std::string& actor) { return actor.substr(0, actor.find('/')); }

@@ -11,12 +11,13 @@ namespace troupe {
 /// and positions (docs/rl.md). Position p of the feed is one *trajectory item*: block p mod blocks of round p / blocks.
 /// Environments of block b are [b * rows, (b + 1) * rows).
 struct RlShape {
-  std::int64_t blocks = 1;        ///< M
-  std::int64_t rows = 1;          ///< environments of a block
-  std::int64_t chunk = 1;         ///< K: actions per policy call
-  std::int64_t exec_steps = 1;    ///< of them executed
-  std::int64_t calls = 1;         ///< T: policy calls of one item
-  std::int64_t rounds_per_step = 1;   ///< rounds of one transaction: rollout.epochs, or off-policy commit_every / steps of a round
+  std::int64_t blocks = 1;      ///< M
+  std::int64_t rows = 1;        ///< environments of a block
+  std::int64_t chunk = 1;       ///< K: actions per policy call
+  std::int64_t exec_steps = 1;  ///< of them executed
+  std::int64_t calls = 1;       ///< T: policy calls of one item
+  std::int64_t rounds_per_step =
+      1;  ///< rounds of one transaction: rollout.epochs, or off-policy commit_every / steps of a round
 
   std::int64_t items_per_step() const { return blocks * rounds_per_step; }
   /// Control steps of all environments in one round.
@@ -30,7 +31,8 @@ inline bool is_off_policy(const JobConfig& job) { return job.algorithm.name == "
 /// the environments' groups, 4 at most: enough to simulate while others are answered.
 inline RlShape rl_shape(const JobConfig& job) {
   RlShape shape;
-  const std::int64_t groups = std::max<std::int64_t>(1, job.env.num_envs / std::max<std::int64_t>(1, job.env.group_size));
+  const std::int64_t groups =
+      std::max<std::int64_t>(1, job.env.num_envs / std::max<std::int64_t>(1, job.env.group_size));
   shape.blocks = job.env.blocks;
   for (std::int64_t blocks = std::min<std::int64_t>(4, groups); shape.blocks == 0; --blocks) {
     if (groups % blocks == 0) shape.blocks = blocks;
@@ -39,8 +41,9 @@ inline RlShape rl_shape(const JobConfig& job) {
   shape.chunk = job.env.chunk;
   shape.exec_steps = job.env.exec_steps == 0 ? job.env.chunk : job.env.exec_steps;
   shape.calls = std::max<std::int64_t>(1, job.rollout.steps / shape.exec_steps);
-  shape.rounds_per_step =
-      is_off_policy(job) ? std::max<std::int64_t>(1, job.rollout.commit_every / shape.env_steps_per_round()) : job.rollout.epochs;
+  shape.rounds_per_step = is_off_policy(job)
+                              ? std::max<std::int64_t>(1, job.rollout.commit_every / shape.env_steps_per_round())
+                              : job.rollout.epochs;
   return shape;
 }
 

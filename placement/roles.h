@@ -45,7 +45,7 @@ inline bool is_other_feeder(std::string_view role, const JobConfig& job) {
 /// producer dials and is told when its consumers change (comm/channel.h).
 struct Flow {
   std::string producer, consumer;
-  bool weights = false;   ///< published weights, on addresses of their own
+  bool weights = false;  ///< published weights, on addresses of their own
 };
 
 /// Every flow of a job but the learners' snapshots.

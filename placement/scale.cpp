@@ -9,8 +9,8 @@
 
 #include "placement/capacity.h"
 #include "placement/checks.h"
-#include "placement/roles.h"
 #include "placement/format.h"
+#include "placement/roles.h"
 #include "placement/seats.h"
 #include "placement/streams.h"
 
@@ -27,7 +27,8 @@ std::optional<std::string> refuse(const Plan& plan, const ClusterSnapshot& clust
   const std::vector<std::string> roles = planned_roles(job);
   const std::vector<std::string> elastic = elastic_roles(job);
   if (std::find(roles.begin(), roles.end(), pool) == roles.end()) {
-    return fmt::format("there is no pool '{}'; elastic pools: {}.{}", pool, join_names(elastic), did_you_mean(pool, roles));
+    return fmt::format("there is no pool '{}'; elastic pools: {}.{}", pool, join_names(elastic),
+                       did_you_mean(pool, roles));
   }
   if (std::find(elastic.begin(), elastic.end(), pool) == elastic.end()) {
     return fmt::format("{} is not an elastic pool; elastic pools: {}", pool, join_names(elastic));
@@ -60,7 +61,7 @@ std::optional<std::int64_t> roomiest_node(const Plan& plan, const PlannedActor& 
     const NodeSnapshot& node = plan.nodes[n];
     const double free = usable_cpus(node) - loads[n].cpus;
     if (loads[n].memory_bytes + like.memory_bytes > usable_memory(node)) continue;
-    if (like.role == "rollout" && n != 0) continue;   // beside the learners, which publish weights to it
+    if (like.role == "rollout" && n != 0) continue;  // beside the learners, which publish weights to it
     if (!node.devices.empty() && loads[n].cpus + like.cpus > static_cast<double>(node.cpus)) continue;
     if (best && free <= best_free) continue;
     best = static_cast<std::int64_t>(n);
@@ -131,7 +132,6 @@ PlannedActor template_actor(const Plan& plan, const JobConfig& job, const std::s
           .isolation = isolation_of(job, role),
           .memory_bytes = plan.decoder_memory_bytes};
 }
-
 
 }  // namespace
 

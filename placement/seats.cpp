@@ -6,10 +6,10 @@
 #include <cmath>
 #include <optional>
 
-#include "placement/roles.h"
 #include "placement/format.h"
 #include "placement/placement_string.h"
 #include "placement/resources.h"
+#include "placement/roles.h"
 
 namespace troupe {
 
@@ -100,7 +100,8 @@ std::vector<Seat> default_learners(const ClusterSnapshot& cluster) {
 }
 
 // As many per rank as per_rank_of says and free cores go; at least elastic min (or one) and at most elastic max.
-std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role, const Seats& seats) {
+std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role,
+                               const Seats& seats) {
   const PerRank per_rank = per_rank_of(role);
   const auto bounds = job.cluster.elastic.find(role);
   const ElasticConfig elastic = bounds == job.cluster.elastic.end() ? ElasticConfig{} : bounds->second;

@@ -26,7 +26,8 @@ StreamSizes stream_sizes(const JobConfig& job, const Plan& plan) {
           .snapshot_bytes = plan.learner_memory.snapshot_bytes};
 }
 
-std::vector<PlannedStream> plan_streams(const JobConfig& job, const std::vector<PlannedActor>& actors, const StreamSizes& sizes) {
+std::vector<PlannedStream> plan_streams(const JobConfig& job, const std::vector<PlannedActor>& actors,
+                                        const StreamSizes& sizes) {
   std::vector<PlannedStream> streams;
   const std::vector<Flow> all = flows(job);
   for (const PlannedActor& from : actors) {

@@ -23,7 +23,7 @@ class Role {
 
 /// Who this role is.
 struct RoleIdentity {
-  std::string actor;              ///< "decoder/0"
+  std::string actor;  ///< "decoder/0"
   std::int64_t incarnation = 0;
   /// "decoder/0#1": unique over restarts.
   std::string instance() const { return actor + "#" + std::to_string(incarnation); }

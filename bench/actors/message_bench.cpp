@@ -4,12 +4,12 @@
 // and two thread switches, from the actor to the loop and from the loop to the actor.
 //     bench_actors_message [--pings 10000] [--warm-up 500] [--rounds 5] [--out RESULT.md]
 // Paths alternate within a round and take turns to be first. Exit 2 when a path fails.
-#include <CLI/CLI.hpp>
-#include <caf/config.hpp>
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <caf/config.hpp>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -75,10 +75,14 @@ std::string to_markdown(const std::string& table, const Options& options, Payloa
   return fmt::format(
       "# A control message there and back: actors against raw ZeroMQ, CPU\n\n"
       "One Heartbeat ({} payload bytes) at a time, answered by a HeartbeatAck ({} payload bytes). Local: two detached\n"
-      "actors of one process, letters through its Bridge. Remote: the same two actors in two processes, through Bridge,\n"
-      "IoLoop and a DEALER and ROUTER over ipc. Raw: a blocking DEALER and a blocking ROUTER in two processes over ipc\n"
-      "with as many payload bytes, no envelope. Each round runs {} pings on each path after {} that do not count; paths\n"
-      "take turns to be first. Medians of {} rounds, lowest and highest in brackets; ratios are those of each round.\n\n"
+      "actors of one process, letters through its Bridge. Remote: the same two actors in two processes, through "
+      "Bridge,\n"
+      "IoLoop and a DEALER and ROUTER over ipc. Raw: a blocking DEALER and a blocking ROUTER in two processes over "
+      "ipc\n"
+      "with as many payload bytes, no envelope. Each round runs {} pings on each path after {} that do not count; "
+      "paths\n"
+      "take turns to be first. Medians of {} rounds, lowest and highest in brackets; ratios are those of each "
+      "round.\n\n"
       "{}\n{}",
       bytes.ping, bytes.answer, options.plan.pings, options.plan.warm_up, options.rounds, table,
       provenance(command, libraries));
@@ -92,12 +96,12 @@ void print_exit(const ProcessExit& exit) {
 
 void start_echo(ProcessTable& processes, const PrivateFolder& folder, const std::string& kind,
                 std::size_t answer_bytes) {
-  const auto started = processes.start({.name = "echo/" + kind,
-                                        .argv = {std::filesystem::read_symlink("/proc/self/exe").string(), "--serve",
-                                                 kind, "--endpoint", folder.endpoint(kind), "--answer-bytes",
-                                                 std::to_string(answer_bytes)},
-                                        .env = {},
-                                        .stderr_log = folder.file(kind + ".log")});
+  const auto started =
+      processes.start({.name = "echo/" + kind,
+                       .argv = {std::filesystem::read_symlink("/proc/self/exe").string(), "--serve", kind, "--endpoint",
+                                folder.endpoint(kind), "--answer-bytes", std::to_string(answer_bytes)},
+                       .env = {},
+                       .stderr_log = folder.file(kind + ".log")});
   if (!started) throw std::runtime_error(started.error().message());
 }
 

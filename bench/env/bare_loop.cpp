@@ -13,7 +13,8 @@ namespace troupe::bench {
 namespace {
 
 struct BareRules {
-  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();  ///< of qpos[2]
+  double low = -std::numeric_limits<double>::infinity(),
+         high = std::numeric_limits<double>::infinity();  ///< of qpos[2]
   double noise = 0.1;
 };
 
@@ -21,7 +22,8 @@ BareRules rules_of(const std::string& id) {
   static const std::map<std::string, BareRules> known = {
       {"HalfCheetah-v5", {}}, {"Ant-v5", {0.2, 1.0, 0.1}}, {"Humanoid-v5", {1.0, 2.0, 0.01}}};
   const auto found = known.find(id);
-  if (found == known.end()) throw std::runtime_error("the bare loop knows HalfCheetah-v5, Ant-v5 and Humanoid-v5, not " + id);
+  if (found == known.end())
+    throw std::runtime_error("the bare loop knows HalfCheetah-v5, Ant-v5 and Humanoid-v5, not " + id);
   return found->second;
 }
 

@@ -19,7 +19,9 @@ struct Program {
 }  // namespace
 
 std::string camera_table(const CameraCase& c) {
-  const auto pixels = [](const char* side) { return EnvOptions{.profile = "pixel", .options = {{"image_size", side}}}; };
+  const auto pixels = [](const char* side) {
+    return EnvOptions{.profile = "pixel", .options = {{"image_size", side}}};
+  };
   std::vector<Program> programs{{"state alone", {}}, {"RGB-D 84x84", pixels("84")}, {"RGB-D 128x128", pixels("128")}};
   for (std::int64_t round = 0; round < c.rounds; ++round) {
     for (auto& program : programs) {
@@ -31,11 +33,13 @@ std::string camera_table(const CameraCase& c) {
     }
   }
   std::string table =
-      "| task | environments | observation | thousand steps (frames) per CPU-second | of the state alone | thousand per second |\n"
+      "| task | environments | observation | thousand steps (frames) per CPU-second | of the state alone | thousand "
+      "per second |\n"
       "|---|---|---|---|---|---|\n";
   for (const auto& program : programs) {
-    table += fmt::format("| {} | {} | {} | {} | {} | {} |\n", c.id, c.num_envs, program.observation, program.per_cpu_second.text(2),
-                         ratio(program.per_cpu_second, programs.front().per_cpu_second).text(3), program.per_second.text(2));
+    table += fmt::format(
+        "| {} | {} | {} | {} | {} | {} |\n", c.id, c.num_envs, program.observation, program.per_cpu_second.text(2),
+        ratio(program.per_cpu_second, programs.front().per_cpu_second).text(3), program.per_second.text(2));
   }
   return table;
 }

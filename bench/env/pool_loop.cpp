@@ -20,7 +20,8 @@ void must(const Result<void>& result) {
 }  // namespace
 
 StepRate run_pool(const SimCase& c, std::shared_ptr<const EnvFactory> factory, const ActionTable& actions) {
-  const auto pool = must(EnvPool::make(std::move(factory), {.num_envs = c.num_envs, .groups = c.groups, .threads = c.threads}));
+  const auto pool =
+      must(EnvPool::make(std::move(factory), {.num_envs = c.num_envs, .groups = c.groups, .threads = c.threads}));
   for (std::int64_t g = 0; g < c.groups; ++g) must(pool->reset(g));
   for (std::int64_t g = 0; g < c.groups; ++g) must(pool->recv(g));
   std::vector<std::int64_t> sent(static_cast<std::size_t>(c.groups));

@@ -33,10 +33,14 @@ Tabletop make_tabletop(std::int64_t count) {
   scene.geoms.push_back({.kind = GeomKind::box, .size = {0.6F, 0.6F, 0.2F}, .rgb = {0.7F, 0.6F, 0.5F}, .label = 2});
   scene.poses.push_back({.position = {0.45F, 0, -0.2F}});
   CounterRng rng(1, 0, 0);
-  constexpr GeomKind kKinds[] = {GeomKind::capsule, GeomKind::box, GeomKind::cylinder, GeomKind::sphere, GeomKind::ellipsoid};
+  constexpr GeomKind kKinds[] = {GeomKind::capsule, GeomKind::box, GeomKind::cylinder, GeomKind::sphere,
+                                 GeomKind::ellipsoid};
   while (static_cast<std::int64_t>(scene.geoms.size()) < count) {
     const std::size_t i = scene.geoms.size();
-    scene.geoms.push_back({.kind = kKinds[i % 5], .size = {0.04F, 0.08F, 0.05F}, .rgb = {0.8F, 0.2F, 0.2F}, .label = static_cast<std::uint8_t>(i)});
+    scene.geoms.push_back({.kind = kKinds[i % 5],
+                           .size = {0.04F, 0.08F, 0.05F},
+                           .rgb = {0.8F, 0.2F, 0.2F},
+                           .label = static_cast<std::uint8_t>(i)});
     const float a = 6.28F * rng.uniform();
     scene.poses.push_back({.position = {0.2F + 0.5F * rng.uniform(), rng.uniform() - 0.5F, 0.4F * rng.uniform()},
                            .rotation = {std::cos(a), 0, std::sin(a), 0, 1, 0, -std::sin(a), 0, std::cos(a)}});
@@ -57,7 +61,8 @@ void BM_RayRender(benchmark::State& state, const TraceCode* code) {
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations());
-  state.counters["frames_per_cpu_s"] = benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["frames_per_cpu_s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
 [[maybe_unused]] const bool kRegistered = [] {

@@ -43,7 +43,11 @@ struct Row {
 
 Row measure(const Options& o, const std::string& id, std::int64_t num_envs) {
   const auto factory = must_make(id);
-  Row row{.c = {.id = id, .num_envs = num_envs, .threads = o.threads, .groups = o.groups, .steps = steps_of(o, id, num_envs)},
+  Row row{.c = {.id = id,
+                .num_envs = num_envs,
+                .threads = o.threads,
+                .groups = o.groups,
+                .steps = steps_of(o, id, num_envs)},
           .bare_cpu = {},
           .pool_cpu = {},
           .bare_wall = {},
@@ -100,7 +104,8 @@ int run(int argc, char** argv) {
     return 0;
   }
   std::string table =
-      "| task | environments | bare loop, thousand steps per CPU-second | pool | pool / bare | pool, thousand steps per second | "
+      "| task | environments | bare loop, thousand steps per CPU-second | pool | pool / bare | pool, thousand steps "
+      "per second | "
       "pool / bare |\n|---|---|---|---|---|---|---|\n";
   fmt::print("{}", table);
   for (const std::string& id : o.ids) {
@@ -115,15 +120,16 @@ int run(int argc, char** argv) {
   if (o.is_short) camera.num_envs = 4, camera.steps = 20;
   const std::string cameras = camera_table(camera);
   fmt::print("\n{}", cameras);
-  write_result(o.out,
-               fmt::format("# Simulation: our pool against a bare loop of mj_step\n\n{} threads, {} group(s), {} alternating "
-                           "rounds; medians (lowest .. highest). The bare loop clips, steps, calls\n"
-                           "mj_rnePostConstraint and resets; the pool also computes rewards and observations and hands blocks "
-                           "over. A CPU-second is the process's user and system time.\n\n{}\n"
-                           "The pool with a camera, drawn by the ray renderer: colour and depth once a control step. The same "
-                           "threads and rounds, one group.\n\n{}\n{}",
-                           o.threads, o.groups, o.rounds, table, cameras,
-                           provenance(command_line("bench_env_sim", argc, argv), fmt::format("MuJoCo {}", mj_versionString()))));
+  write_result(
+      o.out,
+      fmt::format("# Simulation: our pool against a bare loop of mj_step\n\n{} threads, {} group(s), {} alternating "
+                  "rounds; medians (lowest .. highest). The bare loop clips, steps, calls\n"
+                  "mj_rnePostConstraint and resets; the pool also computes rewards and observations and hands blocks "
+                  "over. A CPU-second is the process's user and system time.\n\n{}\n"
+                  "The pool with a camera, drawn by the ray renderer: colour and depth once a control step. The same "
+                  "threads and rounds, one group.\n\n{}\n{}",
+                  o.threads, o.groups, o.rounds, table, cameras,
+                  provenance(command_line("bench_env_sim", argc, argv), fmt::format("MuJoCo {}", mj_versionString()))));
   return 0;
 }
 

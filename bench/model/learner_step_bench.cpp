@@ -6,9 +6,9 @@
 // Exit 1 when the two do not train alike (losses of the first steps differ by more than 1e-4): then no time means anything.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -48,15 +48,18 @@ std::vector<std::byte> random_slot(const SampleLayout& layout, const JobConfig& 
   std::vector<std::byte> bytes(static_cast<std::size_t>(layout.bytes));
   const std::span<std::byte> slot(bytes);
   for (const auto& field : layout.fields) {
-    CounterRng rng(static_cast<std::uint64_t>(job.job.seed), 1000, static_cast<std::uint64_t>(position * 16) + field.name.size());
+    CounterRng rng(static_cast<std::uint64_t>(job.job.seed), 1000,
+                   static_cast<std::uint64_t>(position * 16) + field.name.size());
     const bool is_flag = field.name.ends_with("mask") || field.name == "has_real_action";
     if (field.type == FieldType::u8) {
-      for (auto& x : field_values<std::uint8_t>(slot, field)) x = is_flag ? 1 : static_cast<std::uint8_t>(rng.below(256));
+      for (auto& x : field_values<std::uint8_t>(slot, field))
+        x = is_flag ? 1 : static_cast<std::uint8_t>(rng.below(256));
     } else if (field.type == FieldType::f32) {
       for (auto& x : field_values<float>(slot, field)) x = static_cast<float>(rng.uniform(-1, 1));
     } else {
       const auto vocabulary = static_cast<std::uint32_t>(job.model.text_encoder.vocab);
-      for (auto& x : field_values<std::int64_t>(slot, field)) x = is_flag ? 1 : field.name == "text" ? rng.below(vocabulary) : 0;
+      for (auto& x : field_values<std::int64_t>(slot, field))
+        x = is_flag ? 1 : field.name == "text" ? rng.below(vocabulary) : 0;
     }
   }
   return bytes;
@@ -71,7 +74,8 @@ std::vector<Batch> make_batches(SftTask& task, const JobConfig& job, int count, 
     std::vector<Feed::Sample> taken;
     for (int i = 0; i < samples; ++i) slots.push_back(random_slot(layout, job, b * samples + i));
     for (int i = 0; i < samples; ++i) {
-      taken.push_back({.position = b * samples + i, .bytes = slots[static_cast<std::size_t>(i)], .xxh3 = 0, .void_reason = {}});
+      taken.push_back(
+          {.position = b * samples + i, .bytes = slots[static_cast<std::size_t>(i)], .xxh3 = 0, .void_reason = {}});
     }
     batches.push_back(value_or_throw(task.train_batch(taken)));
   }
@@ -84,17 +88,21 @@ EngineOptions engine_options(const JobConfig& job) {
           .grad_slots = static_cast<int>(job.parallelism.grad_slots),
           .clip_grad_norm = job.training.clip_grad_norm,
           .recompute = job.activation_checkpoint.mode == "full",
-          .adamw = {.beta1 = job.optimizer.betas.at(0), .beta2 = job.optimizer.betas.at(1), .eps = job.optimizer.eps,
+          .adamw = {.beta1 = job.optimizer.betas.at(0),
+                    .beta2 = job.optimizer.betas.at(1),
+                    .eps = job.optimizer.eps,
                     .weight_decay = job.optimizer.weight_decay}};
 }
 
-Phase run_plain(PlainTrainer& trainer, const std::vector<Batch>& batches, int threads, int warm_up, int steps, double lr) {
+Phase run_plain(PlainTrainer& trainer, const std::vector<Batch>& batches, int threads, int warm_up, int steps,
+                double lr) {
   using Clock = std::chrono::steady_clock;
   at::set_num_threads(threads);
   for (int i = 0; i < warm_up; ++i) trainer.step(batches[static_cast<std::size_t>(i) % batches.size()], lr);
   Phase phase;
   const auto begin = Clock::now();
-  for (int i = 0; i < steps; ++i) phase.losses.push_back(trainer.step(batches[static_cast<std::size_t>(i) % batches.size()], lr));
+  for (int i = 0; i < steps; ++i)
+    phase.losses.push_back(trainer.step(batches[static_cast<std::size_t>(i) % batches.size()], lr));
   phase.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return phase;
 }
@@ -109,8 +117,11 @@ Comparison compare(const JobConfig& job, const Options& options, int world) {
   PlainTrainer plain(task->network(), seed, engine.adamw, engine.clip_grad_norm);
 
   const double lr = job.optimizer.lr;
-  Comparison result{.name = fmt::format("{} rank{} of 1 thread, plain with {} thread{}", world, world > 1 ? "s" : "", world, world > 1 ? "s" : ""),
-                    .sharded_ms = {}, .plain_ms = {}, .compared_steps = kComparedSteps};
+  Comparison result{.name = fmt::format("{} rank{} of 1 thread, plain with {} thread{}", world, world > 1 ? "s" : "",
+                                        world, world > 1 ? "s" : ""),
+                    .sharded_ms = {},
+                    .plain_ms = {},
+                    .compared_steps = kComparedSteps};
   const auto ours = sharded.run(batches, 0, kComparedSteps, lr).losses;
   const auto theirs = run_plain(plain, batches, world, 0, kComparedSteps, lr).losses;
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -120,7 +131,9 @@ Comparison compare(const JobConfig& job, const Options& options, int world) {
   if (!(result.largest_loss_gap <= kLossTolerance)) return result;
 
   const auto ms = [&](const Phase& phase) { return phase.seconds * 1e3 / options.steps / samples; };
-  const auto run_sharded = [&] { result.sharded_ms.values.push_back(ms(sharded.run(batches, kWarmUp, options.steps, lr))); };
+  const auto run_sharded = [&] {
+    result.sharded_ms.values.push_back(ms(sharded.run(batches, kWarmUp, options.steps, lr)));
+  };
   for (int round = 0; round < options.rounds; ++round) {
     if (round % 2 == 0) run_sharded();
     result.plain_ms.values.push_back(ms(run_plain(plain, batches, world, kWarmUp, options.steps, lr)));
@@ -138,7 +151,8 @@ int run(const Options& options, const std::string& command) {
     comparisons.push_back(compare(loaded.config->job, options, world));
     const auto& c = comparisons.back();
     if (c.largest_loss_gap <= kLossTolerance) continue;
-    fmt::print(stderr, "{}: losses differ by {:.2e}, wanted at most {:.0e}\n", c.name, c.largest_loss_gap, kLossTolerance);
+    fmt::print(stderr, "{}: losses differ by {:.2e}, wanted at most {:.0e}\n", c.name, c.largest_loss_gap,
+               kLossTolerance);
     return 1;
   }
   fmt::print("{}", to_table(comparisons));

@@ -28,7 +28,8 @@ ParamView view_of(const ParamView& names, const variable_list& list, std::size_t
 
 }  // namespace
 
-PlainTrainer::PlainTrainer(std::shared_ptr<const Network> network, std::uint64_t seed, const AdamWOptions& adamw, double clip_grad_norm)
+PlainTrainer::PlainTrainer(std::shared_ptr<const Network> network, std::uint64_t seed, const AdamWOptions& adamw,
+                           double clip_grad_norm)
     : network_(std::move(network)), adamw_(adamw), clip_grad_norm_(clip_grad_norm) {
   for (const auto& unit : network_->units()) {
     const auto layout = make_flat_layout(unit.params);
@@ -85,7 +86,8 @@ void PlainTrainer::update(double lr) {
   const auto norm = at::stack(at::_foreach_norm(grads, 2)).norm().item<double>();
   if (clip_grad_norm_ > 0 && norm > clip_grad_norm_) at::_foreach_mul_(grads, clip_grad_norm_ / (norm + 1e-6));
   at::_foreach_add_(updates, 1);
-  at::_fused_adamw_(params, grads, m, v, {}, updates, lr, adamw_.beta1, adamw_.beta2, adamw_.weight_decay, adamw_.eps, false, false);
+  at::_fused_adamw_(params, grads, m, v, {}, updates, lr, adamw_.beta1, adamw_.beta2, adamw_.weight_decay, adamw_.eps,
+                    false, false);
 }
 
 double PlainTrainer::step(const Batch& batch, double lr) {

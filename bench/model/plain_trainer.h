@@ -17,7 +17,8 @@ namespace troupe::bench {
 class PlainTrainer {
  public:
   /// Initial values are those that an Engine draws from the same seed.
-  PlainTrainer(std::shared_ptr<const Network> network, std::uint64_t seed, const AdamWOptions& adamw, double clip_grad_norm);
+  PlainTrainer(std::shared_ptr<const Network> network, std::uint64_t seed, const AdamWOptions& adamw,
+               double clip_grad_norm);
 
   /// One optimizer step; returns the loss before it.
   double step(const Batch& batch, double lr);

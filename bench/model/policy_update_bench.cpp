@@ -6,9 +6,9 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -45,7 +45,8 @@ std::vector<ParamView> make_views(const std::vector<UnitSpec>& units, bool is_gr
   for (const auto& unit : units) {
     const auto layout = make_flat_layout(unit.params);
     auto flat = at::zeros({layout.numel}, at::kFloat);
-    if (!is_gradient) fill_initial(unit, layout, 1, 0, {flat.data_ptr<float>(), static_cast<std::size_t>(layout.numel)});
+    if (!is_gradient)
+      fill_initial(unit, layout, 1, 0, {flat.data_ptr<float>(), static_cast<std::size_t>(layout.numel)});
     views.push_back(views_of(layout, flat, /*leaves=*/!is_gradient));
   }
   return views;
@@ -66,9 +67,9 @@ Setup make_setup(const Options& options) {
   setup.gradients = make_views(setup.net->units(), true);
   const auto n = options.rows;
   at::manual_seed(1);
-  setup.batch = {{rl_keys::kState, at::randn({n, 17})},     {rl_keys::kAction, at::randn({n, 6})},
-                 {rl_keys::kOldLogp, at::randn({n, 6}) - 1}, {rl_keys::kOldValue, at::randn({n, 1})},
-                 {rl_keys::kAdvantage, at::randn({n, 1})},  {rl_keys::kReturn, at::randn({n, 1})},
+  setup.batch = {{rl_keys::kState, at::randn({n, 17})},        {rl_keys::kAction, at::randn({n, 6})},
+                 {rl_keys::kOldLogp, at::randn({n, 6}) - 1},   {rl_keys::kOldValue, at::randn({n, 1})},
+                 {rl_keys::kAdvantage, at::randn({n, 1})},     {rl_keys::kReturn, at::randn({n, 1})},
                  {rl_keys::kMask, at::ones({n, 1}, at::kBool)}};
   return setup;
 }
@@ -121,11 +122,13 @@ struct Program {
 std::string report(const std::vector<Program>& programs, const Options& options, const std::string& command) {
   std::string text = "# One PPO minibatch and one policy call of small MLPs\n\n";
   text += provenance(command, "LibTorch 2.11.0") + "\n";
-  text += fmt::format("{} rows, two hidden layers of {}; one thread; median (lowest .. highest) of {} rounds.\n\n", options.rows, options.width, options.rounds);
+  text += fmt::format("{} rows, two hidden layers of {}; one thread; median (lowest .. highest) of {} rounds.\n\n",
+                      options.rows, options.width, options.rounds);
   text += "| program | microseconds | autograd / this |\n|---|---|---|\n";
   for (const auto& p : programs) {
     const bool is_update = p.name.starts_with("update");
-    text += fmt::format("| {} | {} | {} |\n", p.name, p.series.text(1), is_update ? ratio(programs.front().series, p.series).text(2) : "");
+    text += fmt::format("| {} | {} | {} |\n", p.name, p.series.text(1),
+                        is_update ? ratio(programs.front().series, p.series).text(2) : "");
   }
   return text;
 }
@@ -142,8 +145,11 @@ int run(const Options& options, const std::string& command) {
   for (std::size_t u = 0; u < s.params.size(); ++u) views[s.net->units()[u].name] = s.params[u];
   std::vector<std::uint64_t> keys(static_cast<std::size_t>(options.rows));
   std::iota(keys.begin(), keys.end(), 0);
-  const ActRequest all{s.batch, 1, keys}, eight{{{rl_keys::kState, s.batch.at(rl_keys::kState).narrow(0, 0, std::min<std::int64_t>(8, options.rows))}}, 1,
-                                                std::span<const std::uint64_t>(keys).first(static_cast<std::size_t>(std::min<std::int64_t>(8, options.rows)))};
+  const ActRequest all{s.batch, 1, keys},
+      eight{{{rl_keys::kState, s.batch.at(rl_keys::kState).narrow(0, 0, std::min<std::int64_t>(8, options.rows))}},
+            1,
+            std::span<const std::uint64_t>(keys).first(
+                static_cast<std::size_t>(std::min<std::int64_t>(8, options.rows)))};
   std::vector<Program> programs{
       {"update, autograd, graph kept", [&] { run_tape(s, TapeMode::keep); }},
       {"update, autograd, forward run again", [&] { run_tape(s, TapeMode::recompute); }},

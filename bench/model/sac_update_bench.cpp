@@ -52,8 +52,9 @@ T value_or_throw(Result<T> result) {
 Batch make_batch() {
   const auto generator = at::detail::createCPUGenerator(1);
   const auto normal = [&](std::int64_t columns) { return at::randn({kRows, columns}, generator, at::kFloat); };
-  Batch batch{{rl_keys::kState, normal(kState)},      {rl_keys::kNextState, normal(kState)},    {rl_keys::kAction, normal(kAction).tanh()},
-              {rl_keys::kReward, normal(1)},          {rl_keys::kActionNoise, normal(kAction)}, {rl_keys::kNextNoise, normal(kAction)}};
+  Batch batch{{rl_keys::kState, normal(kState)},          {rl_keys::kNextState, normal(kState)},
+              {rl_keys::kAction, normal(kAction).tanh()}, {rl_keys::kReward, normal(1)},
+              {rl_keys::kActionNoise, normal(kAction)},   {rl_keys::kNextNoise, normal(kAction)}};
   batch[rl_keys::kContinues] = at::full({kRows, 1}, 0.99);
   return batch;
 }
@@ -82,15 +83,18 @@ class PlainSac {
       const auto sample = model_->sample(views_[SacModel::kActor], next, batch.at(rl_keys::kNextNoise));
       const auto q = model_->target_values(views_[SacModel::kTarget], next, sample.action).amin(1, true);
       target = batch.at(rl_keys::kReward) +
-               batch.at(rl_keys::kContinues) * (q - model_->alpha(views_[SacModel::kTemperature]) * sample.logp.sum(1, true));
+               batch.at(rl_keys::kContinues) *
+                   (q - model_->alpha(views_[SacModel::kTemperature]) * sample.logp.sum(1, true));
     }
-    const auto critic_loss = (model_->values(views_[SacModel::kCritic], batch, batch.at(rl_keys::kAction)) - target).square().mean();
+    const auto critic_loss =
+        (model_->values(views_[SacModel::kCritic], batch, batch.at(rl_keys::kAction)) - target).square().mean();
     step(critic_loss, {SacModel::kCritic});
     const auto sample = model_->sample(views_[SacModel::kActor], batch, batch.at(rl_keys::kActionNoise));
     const auto logp = sample.logp.sum(1, true);
     const auto alpha = model_->alpha(views_[SacModel::kTemperature]);
     const auto q = model_->values(views_[SacModel::kCritic], batch, sample.action).amin(1, true);
-    const auto actor_loss = (alpha.detach() * logp - q).mean() - alpha * (logp.detach().mean() + model_->target_entropy());
+    const auto actor_loss =
+        (alpha.detach() * logp - q).mean() - alpha * (logp.detach().mean() + model_->target_entropy());
     step(actor_loss, {SacModel::kActor, SacModel::kTemperature});
     average();
     return critic_loss.item<double>() + actor_loss.item<double>();
@@ -107,10 +111,12 @@ class PlainSac {
     const double step = static_cast<double>(++steps_[units.front()]);
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       auto& [m, v] =
-          moments_.try_emplace(leaves[i].unsafeGetTensorImpl(), at::zeros_like(leaves[i]), at::zeros_like(leaves[i])).first->second;
+          moments_.try_emplace(leaves[i].unsafeGetTensorImpl(), at::zeros_like(leaves[i]), at::zeros_like(leaves[i]))
+              .first->second;
       m.lerp_(gradients[i], 0.1);
       v.mul_(0.999).addcmul_(gradients[i], gradients[i], 0.001);
-      leaves[i].addcdiv_(m, v.sqrt().div_(std::sqrt(1 - std::pow(0.999, step))).add_(1e-8), -kRate / (1 - std::pow(0.9, step)));
+      leaves[i].addcdiv_(m, v.sqrt().div_(std::sqrt(1 - std::pow(0.999, step))).add_(1e-8),
+                         -kRate / (1 - std::pow(0.9, step)));
     }
   }
 

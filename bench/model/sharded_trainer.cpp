@@ -33,7 +33,8 @@ Batch part_of(const Batch& batch, int rank, int world) {
 
 }  // namespace
 
-ShardedTrainer::ShardedTrainer(std::shared_ptr<const Network> network, int world, const EngineOptions& options, std::uint64_t seed) {
+ShardedTrainer::ShardedTrainer(std::shared_ptr<const Network> network, int world, const EngineOptions& options,
+                               std::uint64_t seed) {
   const auto group = make_thread_group(world, kPatience);
   for (int r = 0; r < world; ++r) {
     auto& rank = ranks_.emplace_back();

@@ -68,9 +68,10 @@ Agreement compare(const std::string& id, const std::string& path) {
   Agreement a;
   std::int64_t elapsed = 0;
   for (std::size_t i = 0; i < action.count; ++i) {
-    if (const auto set = gym.set_state(qpos[i], qvel[i], warmstart[i]); !set) throw std::runtime_error(set.error().to_string());
-    const auto stepped =
-        env->step(action[i], {.observation = fields, .reward = &paid, .terminated = &over, .success = nullptr, .info = {}});
+    if (const auto set = gym.set_state(qpos[i], qvel[i], warmstart[i]); !set)
+      throw std::runtime_error(set.error().to_string());
+    const auto stepped = env->step(
+        action[i], {.observation = fields, .reward = &paid, .terminated = &over, .success = nullptr, .info = {}});
     if (!stepped) throw std::runtime_error(stepped.error().to_string());
     elapsed = starts[i][0] != 0 ? 1 : elapsed + 1;
     double worst = 0;
@@ -98,7 +99,8 @@ int run(int argc, char** argv) {
     return 0;
   }
   fmt::print(
-      "| task | steps | observations equal to the bit | largest difference of an observation | of a reward | wrong flags "
+      "| task | steps | observations equal to the bit | largest difference of an observation | of a reward | wrong "
+      "flags "
       "|\n|---|---|---|---|---|---|\n");
   bool all = true;
   std::size_t compared = 0;

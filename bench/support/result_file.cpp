@@ -63,16 +63,18 @@ Series ratio(const Series& series, const Series& base) {
 std::string command_line(const std::string& program, int argc, const char* const* argv) {
   std::string command = program;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--out") == 0) ++i;
-    else command += std::string(" ") + argv[i];
+    if (std::strcmp(argv[i], "--out") == 0)
+      ++i;
+    else
+      command += std::string(" ") + argv[i];
   }
   return command;
 }
 
 std::string provenance(const std::string& command, const std::string& libraries) {
-  return fmt::format(
-      "- command: `{}`\n- commit: {}\n- machine: {}, {} hardware threads\n- {}, g++ {}, build type {}\n", command,
-      commit(), cpu_model(), std::thread::hardware_concurrency(), libraries, __VERSION__, TROUPE_BUILD_TYPE);
+  return fmt::format("- command: `{}`\n- commit: {}\n- machine: {}, {} hardware threads\n- {}, g++ {}, build type {}\n",
+                     command, commit(), cpu_model(), std::thread::hardware_concurrency(), libraries, __VERSION__,
+                     TROUPE_BUILD_TYPE);
 }
 
 void write_result(const std::string& file, const std::string& markdown) {

@@ -38,7 +38,8 @@ GeomPose looking_at(const Arm7Vec& position, const Arm7Vec& target) {
   return pose_of(position, right, cross(back, right));
 }
 
-GeomPose on_hand(const Arm7Model& arm, const mjData& data, const Arm7Vec& position, const Arm7Vec& x, const Arm7Vec& y) {
+GeomPose on_hand(const Arm7Model& arm, const mjData& data, const Arm7Vec& position, const Arm7Vec& x,
+                 const Arm7Vec& y) {
   const mjtNum* origin = data.xpos + 3 * arm.hand_body;
   const mjtNum* turn = data.xmat + 9 * arm.hand_body;
   const auto turned = [turn](const Arm7Vec& v) {
@@ -58,7 +59,8 @@ std::span<const std::string_view> arm7_camera_names() { return kNames; }
 std::optional<RenderCamera> arm7_camera(const Arm7Model& arm, const mjData& data, std::string_view name) {
   if (name == "front") return RenderCamera{pose_of({1.35, 0, 0.75}, {0, 1, 0}, {-0.6, 0, 0.8}), radians(50)};
   if (name == "side") return RenderCamera{pose_of({0.5, -1, 0.6}, {1, 0, 0}, {0, 0.5, 0.866}), radians(50)};
-  if (name == "wrist") return RenderCamera{on_hand(arm, data, {0.07, 0, 0.01}, {0, 1, 0}, {0.9659, 0, 0.2588}), radians(75)};
+  if (name == "wrist")
+    return RenderCamera{on_hand(arm, data, {0.07, 0, 0.01}, {0, 1, 0}, {0.9659, 0, 0.2588}), radians(75)};
   if (name == "ext0") return RenderCamera{looking_at({0.45, -0.75, 0.55}, {0.5, 0, 0.05}), radians(55)};
   if (name == "ext1") return RenderCamera{looking_at({0.45, 0.75, 0.55}, {0.5, 0, 0.05}), radians(55)};
   return std::nullopt;
@@ -73,11 +75,15 @@ void Arm7Painter::set_cube_color(const std::array<float, 3>& rgb) {
 void Arm7Painter::look(const mjData& data) {
   for (std::size_t i = 0; i < poses_.size(); ++i) {
     const int geom = arm_->drawn[i];
-    for (std::size_t k = 0; k < 3; ++k) poses_[i].position[k] = static_cast<float>(data.geom_xpos[3 * geom + static_cast<int>(k)]);
-    for (std::size_t k = 0; k < 9; ++k) poses_[i].rotation[k] = static_cast<float>(data.geom_xmat[9 * geom + static_cast<int>(k)]);
+    for (std::size_t k = 0; k < 3; ++k)
+      poses_[i].position[k] = static_cast<float>(data.geom_xpos[3 * geom + static_cast<int>(k)]);
+    for (std::size_t k = 0; k < 9; ++k)
+      poses_[i].rotation[k] = static_cast<float>(data.geom_xmat[9 * geom + static_cast<int>(k)]);
   }
 }
 
-void Arm7Painter::draw(const RenderCamera& camera, const RenderPictures& out) { renderer_.draw(looks_, poses_, camera, out); }
+void Arm7Painter::draw(const RenderCamera& camera, const RenderPictures& out) {
+  renderer_.draw(looks_, poses_, camera, out);
+}
 
 }  // namespace troupe

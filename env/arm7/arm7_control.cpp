@@ -8,8 +8,8 @@ namespace troupe {
 namespace {
 
 constexpr double kDamping = 0.0025;
-constexpr int kMaxVelocities = 16;   // 9 of the arm, 6 of the cube
-constexpr float kCloses = 0.5F;      // joint_abs
+constexpr int kMaxVelocities = 16;  // 9 of the arm, 6 of the cube
+constexpr float kCloses = 0.5F;     // joint_abs
 
 }  // namespace
 
@@ -33,7 +33,8 @@ ActionSpace arm7_action_space(Arm7Control control) {
   return space;
 }
 
-std::array<double, kArm7Joints> arm7_inverse_step(const Arm7Model& arm, mjData& data, const Arm7Vec& move, const Arm7Vec& turn) {
+std::array<double, kArm7Joints> arm7_inverse_step(const Arm7Model& arm, mjData& data, const Arm7Vec& move,
+                                                  const Arm7Vec& turn) {
   const mjModel* m = arm.model.get();
   const auto nv = static_cast<std::size_t>(m->nv);
   TROUPE_CHECK(nv <= kMaxVelocities, "the arm, its fingers and one cube");

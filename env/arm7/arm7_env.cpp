@@ -37,7 +37,8 @@ Result<void> Arm7Env::reset(std::uint64_t seed, StepSlot out) {
 
 Result<void> Arm7Env::step(std::span<const float> action, StepSlot out) {
   if (static_cast<std::int64_t>(action.size()) != spec().action.size) {
-    return Error{Errc::invalid_argument, fmt::format("{}: {} actions, wants {}", spec().id, action.size(), spec().action.size)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("{}: {} actions, wants {}", spec().id, action.size(), spec().action.size)};
   }
   closes_ = apply_arm7_action(arm(), *data_, shared_->profile.control, action);
   clear_divergence(*data_);
@@ -113,7 +114,8 @@ Arm7TaskState Arm7Env::task_state() const {
     std::copy_n(d.qpos + kCubePos, 3, state.object.begin());
     std::copy_n(d.qpos + kCubePos + 3, 4, state.object_quat.begin());
   }
-  for (std::size_t j = 0; j < kArm7Joints; ++j) state.max_joint_speed = std::max(state.max_joint_speed, std::abs(d.qvel[j]));
+  for (std::size_t j = 0; j < kArm7Joints; ++j)
+    state.max_joint_speed = std::max(state.max_joint_speed, std::abs(d.qvel[j]));
   state.is_grasped = is_grasped();
   return state;
 }
@@ -123,8 +125,10 @@ void Arm7Env::write_observation(const StepSlot& out) {
   if (out.observation.size() != outputs.size()) return;
   bool has_pictures = false;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].width > 0) has_pictures = true;
-    else write_vector(outputs[i], out.field<float>(i, static_cast<std::size_t>(spec().observation[i].numel())));
+    if (outputs[i].width > 0)
+      has_pictures = true;
+    else
+      write_vector(outputs[i], out.field<float>(i, static_cast<std::size_t>(spec().observation[i].numel())));
   }
   if (has_pictures) write_pictures(out);
 }
@@ -162,11 +166,17 @@ void Arm7Env::write_vector(const Arm7Output& output, std::span<float> out) const
       put(d.qpos + kFirstFinger, 2);
       break;
     }
-    case Arm7Output::Kind::joints: put(d.qpos, kArm7Joints); break;
-    case Arm7Output::Kind::gripper: out[0] = static_cast<float>(std::clamp(1 - d.qpos[kFirstFinger] / kFingerOpen, 0.0, 1.0)); break;
+    case Arm7Output::Kind::joints:
+      put(d.qpos, kArm7Joints);
+      break;
+    case Arm7Output::Kind::gripper:
+      out[0] = static_cast<float>(std::clamp(1 - d.qpos[kFirstFinger] / kFingerOpen, 0.0, 1.0));
+      break;
     case Arm7Output::Kind::rgb:
     case Arm7Output::Kind::depth:
-    case Arm7Output::Kind::labels: TROUPE_CHECK(false, "pictures are drawn, not written"); break;
+    case Arm7Output::Kind::labels:
+      TROUPE_CHECK(false, "pictures are drawn, not written");
+      break;
   }
 }
 
@@ -175,7 +185,8 @@ void Arm7Env::write_pictures(const StepSlot& out) {
   using Kind = Arm7Output::Kind;
   const auto& outputs = shared_->profile.outputs;
   const auto same_view = [&](std::size_t i, std::size_t k) {
-    return outputs[i].camera == outputs[k].camera && outputs[i].width == outputs[k].width && outputs[i].height == outputs[k].height;
+    return outputs[i].camera == outputs[k].camera && outputs[i].width == outputs[k].width &&
+           outputs[i].height == outputs[k].height;
   };
   painter_.look(*data_);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -200,11 +211,12 @@ void Arm7Env::write_pictures(const StepSlot& out) {
 Result<void> Arm7Env::render(const std::string& camera, RenderTarget out) {
   const auto found = arm7_camera(arm(), *data_, camera);
   if (!found) {
-    return Error{Errc::not_found, fmt::format("{} has no camera '{}'; it has {}", spec().id, camera, fmt::join(spec().cameras, ", "))};
+    return Error{Errc::not_found,
+                 fmt::format("{} has no camera '{}'; it has {}", spec().id, camera, fmt::join(spec().cameras, ", "))};
   }
   if (out.width < 1 || out.height < 1 || static_cast<std::int64_t>(out.rgb.size()) != 3 * out.width * out.height) {
-    return Error{Errc::invalid_argument, fmt::format("{}: a picture of {} x {} in {} bytes, wants width * height * 3", spec().id,
-                                                     out.width, out.height, out.rgb.size())};
+    return Error{Errc::invalid_argument, fmt::format("{}: a picture of {} x {} in {} bytes, wants width * height * 3",
+                                                     spec().id, out.width, out.height, out.rgb.size())};
   }
   painter_.look(*data_);
   painter_.draw(*found, {.width = out.width, .height = out.height, .rgb = out.rgb.data()});

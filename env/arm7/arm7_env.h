@@ -54,9 +54,9 @@ class Arm7Env final : public Env {
   MujocoData data_;
   Arm7Painter painter_;
   Arm7Episode episode_;
-  std::int64_t steps_ = 0;        ///< since the reset
-  bool closes_ = false;           ///< the last action closed the gripper
-  bool was_solved_ = false;       ///< in the step before
+  std::int64_t steps_ = 0;   ///< since the reset
+  bool closes_ = false;      ///< the last action closed the gripper
+  bool was_solved_ = false;  ///< in the step before
 };
 
 /// The factory of "arm7/reach-v1", "arm7/push-v1", "arm7/lift-v1" or "arm7/pick_place-v1". Compiles the model once for all

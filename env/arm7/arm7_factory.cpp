@@ -33,7 +33,8 @@ Result<std::shared_ptr<const EnvFactory>> make_arm7_factory(std::string_view id,
     TROUPE_ASSIGN(shared->arm, make_arm7_model(task, shared->profile.timestep));
     return std::shared_ptr<const EnvFactory>(std::make_shared<Arm7Factory>(std::move(shared)));
   }
-  return Error{Errc::not_found, fmt::format("there is no environment '{}'; arm7 has reach, push, lift and pick_place, each -v1", id)};
+  return Error{Errc::not_found,
+               fmt::format("there is no environment '{}'; arm7 has reach, push, lift and pick_place, each -v1", id)};
 }
 
 }  // namespace troupe

@@ -19,9 +19,9 @@ struct Link {
   Vec4 quat;
   double mass;
   Vec3 com, inertia;
-  bool is_base;   ///< joints 1 to 4: stronger drives
+  bool is_base;  ///< joints 1 to 4: stronger drives
 };
-constexpr double kHalfRoot = 0.7071067811865476;   // the table's .7071
+constexpr double kHalfRoot = 0.7071067811865476;  // the table's .7071
 constexpr Vec4 kStraight = {1, 0, 0, 0}, kDown = {kHalfRoot, -kHalfRoot, 0, 0}, kUp = {kHalfRoot, kHalfRoot, 0, 0};
 constexpr std::array<Link, kArm7Joints> kLinks = {{
     {{0, 0, 0.333}, kStraight, 4.97, {0, -0.02, -0.08}, {0.07, 0.07, 0.009}, true},
@@ -40,14 +40,30 @@ void add_link_shape(MjcfElement& body, std::size_t link) {
     geom.set("type", "capsule").set("fromto", {from[0], from[1], from[2], to[0], to[1], to[2]}).set("size", radius);
   };
   switch (link) {
-    case 0: geom.set("type", "cylinder").set("pos", {-0.02, 0, 0.07}).set("size", {0.09, 0.07}); break;
-    case 1: capsule({0, 0, -0.19}, {0, 0, -0.02}, 0.06); break;
-    case 2: capsule({0, 0, -0.05}, {0, 0, 0.05}, 0.06); break;
-    case 3: capsule({0, 0, -0.18}, {0, 0, -0.06}, 0.06); break;
-    case 4: capsule({0, 0, -0.05}, {0, 0, 0.05}, 0.055); break;
-    case 5: capsule({0, 0.02, -0.24}, {0, 0.06, -0.08}, 0.045); break;
-    case 6: capsule({0, 0, -0.05}, {0.05, 0, 0.01}, 0.05); break;
-    default: geom.set("type", "cylinder").set("pos", {0, 0, 0.045}).set("size", {0.045, 0.05}); break;
+    case 0:
+      geom.set("type", "cylinder").set("pos", {-0.02, 0, 0.07}).set("size", {0.09, 0.07});
+      break;
+    case 1:
+      capsule({0, 0, -0.19}, {0, 0, -0.02}, 0.06);
+      break;
+    case 2:
+      capsule({0, 0, -0.05}, {0, 0, 0.05}, 0.06);
+      break;
+    case 3:
+      capsule({0, 0, -0.18}, {0, 0, -0.06}, 0.06);
+      break;
+    case 4:
+      capsule({0, 0, -0.05}, {0, 0, 0.05}, 0.055);
+      break;
+    case 5:
+      capsule({0, 0.02, -0.24}, {0, 0.06, -0.08}, 0.045);
+      break;
+    case 6:
+      capsule({0, 0, -0.05}, {0.05, 0, 0.01}, 0.05);
+      break;
+    default:
+      geom.set("type", "cylinder").set("pos", {0, 0, 0.045}).set("size", {0.045, 0.05});
+      break;
   }
 }
 
@@ -58,10 +74,20 @@ void add_inertia(MjcfElement& body, double mass, const Vec3& com, const Vec3& in
 void add_finger(MjcfElement& hand, std::string_view name, const Vec4& quat) {
   auto& finger = hand.add("body").set("name", name).set("pos", {0, 0, 0.0584}).set("quat", quat).set("gravcomp", 1);
   add_inertia(finger, 0.03, {0, 0, 0.025}, {1e-5, 1e-5, 1e-5});
-  finger.add("joint").set("name", name).set("type", "slide").set("axis", {0, 1, 0}).set("range", {0, 0.04})
-      .set("armature", 0.05).set("damping", 20);
-  finger.add("geom").set("name", fmt::format("{}_pad", name)).set("type", "box").set("pos", {0, 0.004, 0.036})
-      .set("size", {0.0085, 0.004, 0.018}).set("friction", {1.5, 0.02, 1e-4}).set("condim", 4);
+  finger.add("joint")
+      .set("name", name)
+      .set("type", "slide")
+      .set("axis", {0, 1, 0})
+      .set("range", {0, 0.04})
+      .set("armature", 0.05)
+      .set("damping", 20);
+  finger.add("geom")
+      .set("name", fmt::format("{}_pad", name))
+      .set("type", "box")
+      .set("pos", {0, 0.004, 0.036})
+      .set("size", {0.0085, 0.004, 0.018})
+      .set("friction", {1.5, 0.02, 1e-4})
+      .set("condim", 4);
 }
 
 void add_arm(MjcfElement& world, MjcfElement& actuators) {
@@ -69,59 +95,105 @@ void add_arm(MjcfElement& world, MjcfElement& actuators) {
   add_link_shape(*body, 0);
   for (std::size_t i = 0; i < kLinks.size(); ++i) {
     const Link& link = kLinks[i];
-    body = &body->add("body").set("name", fmt::format("link{}", i + 1)).set("pos", link.pos).set("quat", link.quat).set("gravcomp", 1);
+    body = &body->add("body")
+                .set("name", fmt::format("link{}", i + 1))
+                .set("pos", link.pos)
+                .set("quat", link.quat)
+                .set("gravcomp", 1);
     add_inertia(*body, link.mass, link.com, link.inertia);
     const std::string joint = fmt::format("joint{}", i + 1);
-    body->add("joint").set("name", joint).set("type", "hinge").set("axis", {0, 0, 1}).set("range", {kArm7JointLow[i], kArm7JointHigh[i]})
-        .set("armature", link.is_base ? 0.1 : 0.05).set("damping", link.is_base ? 10 : 5);
+    body->add("joint")
+        .set("name", joint)
+        .set("type", "hinge")
+        .set("axis", {0, 0, 1})
+        .set("range", {kArm7JointLow[i], kArm7JointHigh[i]})
+        .set("armature", link.is_base ? 0.1 : 0.05)
+        .set("damping", link.is_base ? 10 : 5);
     add_link_shape(*body, i + 1);
     const double force = link.is_base ? 100 : 50;
-    actuators.add("position").set("name", joint).set("joint", joint).set("kp", link.is_base ? 1000 : 300)
-        .set("ctrlrange", {kArm7JointLow[i], kArm7JointHigh[i]}).set("forcerange", {-force, force});
+    actuators.add("position")
+        .set("name", joint)
+        .set("joint", joint)
+        .set("kp", link.is_base ? 1000 : 300)
+        .set("ctrlrange", {kArm7JointLow[i], kArm7JointHigh[i]})
+        .set("forcerange", {-force, force});
   }
-  auto& hand = body->add("body").set("name", "hand").set("pos", {0, 0, 0.107}).set("gravcomp", 1)
-      .set("quat", {0.9238795325112867, 0, 0, -0.3826834323650898});
+  auto& hand = body->add("body")
+                   .set("name", "hand")
+                   .set("pos", {0, 0, 0.107})
+                   .set("gravcomp", 1)
+                   .set("quat", {0.9238795325112867, 0, 0, -0.3826834323650898});
   add_inertia(hand, 0.73, {0, 0, 0.03}, {0.001, 0.0025, 0.0017});
   hand.add("geom").set("name", "hand").set("type", "box").set("pos", {0, 0, 0.035}).set("size", {0.02, 0.1, 0.03});
   hand.add("site").set("name", "tcp").set("pos", {0, 0, 0.1034});
   add_finger(hand, "lfinger", {1, 0, 0, 0});
   add_finger(hand, "rfinger", {0, 0, 0, 1});
   // one drive; the equality below moves the other finger
-  actuators.add("position").set("name", "fingers").set("joint", "lfinger").set("kp", 500).set("ctrlrange", {kFingerClosed, kFingerOpen})
+  actuators.add("position")
+      .set("name", "fingers")
+      .set("joint", "lfinger")
+      .set("kp", 500)
+      .set("ctrlrange", {kFingerClosed, kFingerOpen})
       .set("forcerange", {-30, 30});
 }
 
 void add_surroundings(MjcfElement& world, Arm7Task task) {
-  world.add("geom").set("name", "floor").set("class", "fixed").set("type", "plane").set("pos", {0, 0, -0.4}).set("size", {0, 0, 1})
-      .set("conaffinity", 2);   // for what falls from the table; the arm passes through
-  world.add("geom").set("name", "table").set("class", "fixed").set("type", "box").set("pos", {0.45, 0, -0.2}).set("size", {0.6, 0.6, 0.2});
+  world.add("geom")
+      .set("name", "floor")
+      .set("class", "fixed")
+      .set("type", "plane")
+      .set("pos", {0, 0, -0.4})
+      .set("size", {0, 0, 1})
+      .set("conaffinity", 2);  // for what falls from the table; the arm passes through
+  world.add("geom")
+      .set("name", "table")
+      .set("class", "fixed")
+      .set("type", "box")
+      .set("pos", {0.45, 0, -0.2})
+      .set("size", {0.6, 0.6, 0.2});
   if (has_cube(task)) {
     auto& cube = world.add("body").set("name", "cube").set("pos", {0.5, 0, kCubeHalf});
     cube.add("freejoint").set("name", "cube");
-    cube.add("geom").set("name", "cube").set("class", "object").set("type", "box").set("size", {kCubeHalf, kCubeHalf, kCubeHalf})
+    cube.add("geom")
+        .set("name", "cube")
+        .set("class", "object")
+        .set("type", "box")
+        .set("size", {kCubeHalf, kCubeHalf, kCubeHalf})
         .set("mass", 0.064);
   }
   if (has_goal(task)) {
     auto& goal = world.add("body").set("name", "goal").set("mocap", "true").set("pos", {0.5, 0, 0.2});
-    goal.add("geom").set("name", "goal").set("type", "sphere").set("size", 0.02).set("contype", 0).set("conaffinity", 0);
+    goal.add("geom")
+        .set("name", "goal")
+        .set("type", "sphere")
+        .set("size", 0.02)
+        .set("contype", 0)
+        .set("conaffinity", 0);
   }
 }
 
 GeomKind kind_of(int type) {
   switch (type) {
-    case mjGEOM_PLANE: return GeomKind::plane;
-    case mjGEOM_SPHERE: return GeomKind::sphere;
-    case mjGEOM_CAPSULE: return GeomKind::capsule;
-    case mjGEOM_CYLINDER: return GeomKind::cylinder;
-    case mjGEOM_ELLIPSOID: return GeomKind::ellipsoid;
-    default: return GeomKind::box;
+    case mjGEOM_PLANE:
+      return GeomKind::plane;
+    case mjGEOM_SPHERE:
+      return GeomKind::sphere;
+    case mjGEOM_CAPSULE:
+      return GeomKind::capsule;
+    case mjGEOM_CYLINDER:
+      return GeomKind::cylinder;
+    case mjGEOM_ELLIPSOID:
+      return GeomKind::ellipsoid;
+    default:
+      return GeomKind::box;
   }
 }
 
 RenderGeom look_of(const mjModel& model, int geom) {
   RenderGeom look;
   look.kind = kind_of(model.geom_type[geom]);
-  for (std::size_t k = 0; k < 3; ++k) look.size[k] = static_cast<float>(model.geom_size[3 * geom + static_cast<int>(k)]);
+  for (std::size_t k = 0; k < 3; ++k)
+    look.size[k] = static_cast<float>(model.geom_size[3 * geom + static_cast<int>(k)]);
   const std::string_view name = mj_id2name(&model, mjOBJ_GEOM, geom);
   look.label = arm7_label::robot;
   look.rgb = {0.92F, 0.92F, 0.90F};
@@ -140,8 +212,14 @@ std::string arm7_mjcf(Arm7Task task, double timestep) {
   MjcfElement model("mujoco");
   model.set("model", "arm7");
   model.add("compiler").set("angle", "radian").set("autolimits", "false");
-  model.add("option").set("timestep", timestep).set("integrator", "Euler").set("cone", "elliptic").set("impratio", 10)
-      .set("solver", "Newton").set("iterations", 20).set("tolerance", 1e-8);
+  model.add("option")
+      .set("timestep", timestep)
+      .set("integrator", "Euler")
+      .set("cone", "elliptic")
+      .set("impratio", 10)
+      .set("solver", "Newton")
+      .set("iterations", 20)
+      .set("tolerance", 1e-8);
   model.add("size").set("memory", "2M");
   auto& defaults = model.add("default");
   auto& arm = defaults.add("default").set("class", "arm");
@@ -149,8 +227,14 @@ std::string arm7_mjcf(Arm7Task task, double timestep) {
   arm.add("joint").set("limited", "true");
   defaults.add("position").set("ctrllimited", "true").set("forcelimited", "true");
   defaults.add("default").set("class", "fixed").add("geom").set("contype", 1).set("conaffinity", 3);
-  defaults.add("default").set("class", "object").add("geom").set("contype", 2).set("conaffinity", 3).set("condim", 4)
-      .set("friction", {1, 0.02, 1e-4}).set("solref", {0.01, 1});
+  defaults.add("default")
+      .set("class", "object")
+      .add("geom")
+      .set("contype", 2)
+      .set("conaffinity", 3)
+      .set("condim", 4)
+      .set("friction", {1, 0.02, 1e-4})
+      .set("solref", {0.01, 1});
   auto& world = model.add("worldbody");
   auto& actuators = model.add("actuator");
   add_arm(world, actuators);

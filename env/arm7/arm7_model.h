@@ -14,8 +14,10 @@ namespace troupe {
 
 /// Joint angles in radians, and limits of the seven joints.
 inline constexpr std::array<double, kArm7Joints> kArm7Home = {0, 0.3927, 0, -1.9635, 0, 2.3562, 0.7854};
-inline constexpr std::array<double, kArm7Joints> kArm7JointLow = {-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973};
-inline constexpr std::array<double, kArm7Joints> kArm7JointHigh = {2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973};
+inline constexpr std::array<double, kArm7Joints> kArm7JointLow = {-2.8973, -1.7628, -2.8973, -3.0718,
+                                                                  -2.8973, -0.0175, -2.8973};
+inline constexpr std::array<double, kArm7Joints> kArm7JointHigh = {2.8973, 1.7628, 2.8973, -0.0698,
+                                                                   2.8973, 3.7525, 2.8973};
 /// Finger targets in metres: a closing finger aims beyond the middle, so that it presses.
 inline constexpr double kFingerOpen = 0.04, kFingerClosed = -0.01;
 
@@ -32,12 +34,12 @@ struct Arm7Model {
   Arm7Task task = Arm7Task::reach;
   int tcp_site = -1;
   int hand_body = -1;
-  int left_pad = -1, right_pad = -1;      ///< geoms
-  int cube_geom = -1;                     ///< -1: none
+  int left_pad = -1, right_pad = -1;  ///< geoms
+  int cube_geom = -1;                 ///< -1: none
   int goal_mocap = -1;
-  std::vector<int> drawn;                 ///< geoms in pictures
-  std::vector<RenderGeom> looks;          ///< of `drawn`; the cube's colour is the episode's
-  int drawn_cube = -1;                    ///< index into `drawn`; -1: none
+  std::vector<int> drawn;         ///< geoms in pictures
+  std::vector<RenderGeom> looks;  ///< of `drawn`; the cube's colour is the episode's
+  int drawn_cube = -1;            ///< index into `drawn`; -1: none
 };
 
 /// `timestep` in seconds. Errors: internal (the model does not compile).
@@ -46,7 +48,7 @@ Result<Arm7Model> make_arm7_model(Arm7Task task, double timestep);
 /// The model's text, as MuJoCo reads it.
 std::string arm7_mjcf(Arm7Task task, double timestep);
 
-inline constexpr std::size_t kFirstFinger = kArm7Joints;   ///< in qpos
-inline constexpr std::size_t kCubePos = kArm7Joints + 2;   ///< in qpos, with a cube
+inline constexpr std::size_t kFirstFinger = kArm7Joints;  ///< in qpos
+inline constexpr std::size_t kCubePos = kArm7Joints + 2;  ///< in qpos, with a cube
 
 }  // namespace troupe

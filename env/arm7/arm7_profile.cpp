@@ -14,7 +14,7 @@ namespace {
 using Kind = Arm7Output::Kind;
 
 constexpr std::int64_t kDecimation = 10, kDroidDecimation = 13;
-constexpr double kTimestep = 0.005, kDroidTimestep = 1.0 / 195;   // s: 20 Hz, 15 Hz
+constexpr double kTimestep = 0.005, kDroidTimestep = 1.0 / 195;  // s: 20 Hz, 15 Hz
 constexpr std::int64_t kPixelSide = 84, kLiberoSide = 256, kDroidWidth = 320, kDroidHeight = 180;
 constexpr std::int64_t kSmallestSide = 8, kLargestSide = 1024;
 
@@ -42,12 +42,13 @@ void add_picture(Arm7Profile& profile, Kind kind, const std::string& camera, std
 
 /// What a profile's options say about its pictures.
 struct PictureOptions {
-  std::int64_t side = 0;   ///< 0: the profile's own
+  std::int64_t side = 0;  ///< 0: the profile's own
   bool has_labels = false;
 };
 
 /// Pictures of each camera; names in order: depth before rgb before seg, vectors between the first two.
-void add_views(Arm7Profile& profile, std::initializer_list<const char*> cameras, std::int64_t width, std::int64_t height, bool has_labels) {
+void add_views(Arm7Profile& profile, std::initializer_list<const char*> cameras, std::int64_t width,
+               std::int64_t height, bool has_labels) {
   for (const char* camera : cameras) add_picture(profile, Kind::rgb, camera, width, height);
   if (!has_labels) return;
   for (const char* camera : cameras) add_picture(profile, Kind::labels, camera, width, height);
@@ -82,27 +83,33 @@ Result<bool> read_switch(const std::string& id, const EnvOptions& options, const
   const auto found = options.options.find(name);
   if (found == options.options.end() || found->second == "false") return false;
   if (found->second == "true") return true;
-  return Error{Errc::invalid_argument, fmt::format("{}: option {} is '{}', wants true or false (env.options)", id, name, found->second)};
+  return Error{Errc::invalid_argument,
+               fmt::format("{}: option {} is '{}', wants true or false (env.options)", id, name, found->second)};
 }
 
-Result<PictureOptions> read_picture_options(const std::string& id, const std::string& profile, const EnvOptions& options) {
+Result<PictureOptions> read_picture_options(const std::string& id, const std::string& profile,
+                                            const EnvOptions& options) {
   PictureOptions pictures;
   TROUPE_ASSIGN(pictures.has_labels, read_switch(id, options, "seg"));
   const auto found = options.options.find("image_size");
   if (found != options.options.end()) {
     const std::string& text = found->second;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pictures.side);
-    if (error != std::errc() || end != text.data() + text.size() || pictures.side < kSmallestSide || pictures.side > kLargestSide) {
-      return Error{Errc::invalid_argument, fmt::format("{}: option image_size is '{}', wants {} to {} pixels (env.options)", id, text,
-                                                       kSmallestSide, kLargestSide)};
+    if (error != std::errc() || end != text.data() + text.size() || pictures.side < kSmallestSide ||
+        pictures.side > kLargestSide) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("{}: option image_size is '{}', wants {} to {} pixels (env.options)", id, text,
+                               kSmallestSide, kLargestSide)};
     }
     if (profile != "pixel" && profile != "libero") {
-      return Error{Errc::invalid_argument,
-                   fmt::format("{}: option image_size is for the profiles pixel and libero; env.profile is {}", id, profile)};
+      return Error{
+          Errc::invalid_argument,
+          fmt::format("{}: option image_size is for the profiles pixel and libero; env.profile is {}", id, profile)};
     }
   }
   if (pictures.has_labels && profile == "state") {
-    return Error{Errc::invalid_argument, fmt::format("{}: option seg is for profiles with pictures; env.profile is state", id)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("{}: option seg is for profiles with pictures; env.profile is state", id)};
   }
   return pictures;
 }

@@ -8,9 +8,9 @@
 namespace troupe {
 namespace {
 
-constexpr double kReached = 0.025, kPushed = 0.03, kLifted = 0.15;   // m
-constexpr double kFullHeight = 0.2;                                  // m: more height earns nothing
-constexpr double kBehind = 0.045;                                    // m: from the cube's centre to where the gripper pushes it
+constexpr double kReached = 0.025, kPushed = 0.03, kLifted = 0.15;  // m
+constexpr double kFullHeight = 0.2;                                 // m: more height earns nothing
+constexpr double kBehind = 0.045;  // m: from the cube's centre to where the gripper pushes it
 
 Arm7Vec minus(const Arm7Vec& a, const Arm7Vec& b) { return {a[0] - b[0], a[1] - b[1], a[2] - b[2]}; }
 double norm(const Arm7Vec& v) { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
@@ -43,10 +43,14 @@ struct Writer {
 
 std::string_view to_string(Arm7Task task) noexcept {
   switch (task) {
-    case Arm7Task::reach: return "reach";
-    case Arm7Task::push: return "push";
-    case Arm7Task::lift: return "lift";
-    case Arm7Task::pick_place: return "pick_place";
+    case Arm7Task::reach:
+      return "reach";
+    case Arm7Task::push:
+      return "push";
+    case Arm7Task::lift:
+      return "lift";
+    case Arm7Task::pick_place:
+      return "pick_place";
   }
   return "";
 }
@@ -60,10 +64,14 @@ std::int64_t arm7_max_steps(Arm7Task task) noexcept {
 
 bool arm7_success(Arm7Task task, const Arm7TaskState& s) noexcept {
   switch (task) {
-    case Arm7Task::reach: return distance(s.goal, s.tcp) < kReached && is_static(s);
-    case Arm7Task::push: return distance_in_plane(s.object, s.goal) < kPushed;
-    case Arm7Task::lift: return s.height() >= kLifted && s.is_grasped;
-    case Arm7Task::pick_place: return is_placed(s) && is_static(s);
+    case Arm7Task::reach:
+      return distance(s.goal, s.tcp) < kReached && is_static(s);
+    case Arm7Task::push:
+      return distance_in_plane(s.object, s.goal) < kPushed;
+    case Arm7Task::lift:
+      return s.height() >= kLifted && s.is_grasped;
+    case Arm7Task::pick_place:
+      return is_placed(s) && is_static(s);
   }
   return false;
 }
@@ -72,15 +80,20 @@ double arm7_reward(Arm7Task task, const Arm7TaskState& s) noexcept {
   const bool success = arm7_success(task, s);
   const double grasped = yes(s.is_grasped);
   switch (task) {
-    case Arm7Task::reach: return closeness(distance(s.goal, s.tcp)) + yes(success);
+    case Arm7Task::reach:
+      return closeness(distance(s.goal, s.tcp)) + yes(success);
     case Arm7Task::push:
-      return 0.5 * closeness(distance(s.tcp, push_point(s))) + closeness(distance_in_plane(s.object, s.goal)) + yes(success);
+      return 0.5 * closeness(distance(s.tcp, push_point(s))) + closeness(distance_in_plane(s.object, s.goal)) +
+             yes(success);
     case Arm7Task::lift:
-      return closeness(distance(s.object, s.tcp)) + grasped * (1 + std::clamp(s.height() / kFullHeight, 0.0, 1.0)) + 2 * yes(success);
+      return closeness(distance(s.object, s.tcp)) + grasped * (1 + std::clamp(s.height() / kFullHeight, 0.0, 1.0)) +
+             2 * yes(success);
     case Arm7Task::pick_place: {
       if (success) return 1;
       const double carried = closeness(distance(s.object, s.goal)) * grasped;
-      return (closeness(distance(s.object, s.tcp)) + grasped + carried + closeness(s.max_joint_speed) * yes(is_placed(s))) / 5;
+      return (closeness(distance(s.object, s.tcp)) + grasped + carried +
+              closeness(s.max_joint_speed) * yes(is_placed(s))) /
+             5;
     }
   }
   return 0;
@@ -88,26 +101,35 @@ double arm7_reward(Arm7Task task, const Arm7TaskState& s) noexcept {
 
 double arm7_distance(Arm7Task task, const Arm7TaskState& s) noexcept {
   switch (task) {
-    case Arm7Task::reach: return distance(s.goal, s.tcp);
-    case Arm7Task::push: return distance_in_plane(s.object, s.goal);
-    case Arm7Task::lift: return distance(s.object, s.tcp);
-    case Arm7Task::pick_place: return distance(s.object, s.goal);
+    case Arm7Task::reach:
+      return distance(s.goal, s.tcp);
+    case Arm7Task::push:
+      return distance_in_plane(s.object, s.goal);
+    case Arm7Task::lift:
+      return distance(s.object, s.tcp);
+    case Arm7Task::pick_place:
+      return distance(s.object, s.goal);
   }
   return 0;
 }
 
 std::int64_t arm7_task_part_size(Arm7Task task) noexcept {
   switch (task) {
-    case Arm7Task::reach: return 6;
-    case Arm7Task::push: return 16;
-    case Arm7Task::lift: return 12;
-    case Arm7Task::pick_place: return 17;
+    case Arm7Task::reach:
+      return 6;
+    case Arm7Task::push:
+      return 16;
+    case Arm7Task::lift:
+      return 12;
+    case Arm7Task::pick_place:
+      return 17;
   }
   return 0;
 }
 
 void write_arm7_task_part(Arm7Task task, const Arm7TaskState& s, std::span<float> out) noexcept {
-  TROUPE_CHECK(static_cast<std::int64_t>(out.size()) == arm7_task_part_size(task), "a task part is written into its own field");
+  TROUPE_CHECK(static_cast<std::int64_t>(out.size()) == arm7_task_part_size(task),
+               "a task part is written into its own field");
   Writer w{out};
   if (task == Arm7Task::reach) {
     w.put(s.goal);

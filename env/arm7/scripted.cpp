@@ -14,16 +14,17 @@ namespace troupe {
 namespace {
 
 // Where what is in `state`.
-constexpr std::size_t kSpeed = 7, kTcp = 16, kTask = kArm7Proprio, kCube = kTask, kCubeQuat = kTask + 3, kPlaceGoal = kTask + 7;
+constexpr std::size_t kSpeed = 7, kTcp = 16, kTask = kArm7Proprio, kCube = kTask, kCubeQuat = kTask + 3,
+                      kPlaceGoal = kTask + 7;
 
-constexpr double kHover = 0.10;                       // m above the cube's centre
-constexpr double kAligned = 0.008, kLevel = 0.03;     // m, m: near enough above the cube to go down
-constexpr double kSlow = 0.6;                         // rad/s of the fastest joint
-constexpr double kDown = 0.006;                       // m: low enough to grasp
-constexpr double kCarryHeight = 0.24;                 // m
+constexpr double kHover = 0.10;                    // m above the cube's centre
+constexpr double kAligned = 0.008, kLevel = 0.03;  // m, m: near enough above the cube to go down
+constexpr double kSlow = 0.6;                      // rad/s of the fastest joint
+constexpr double kDown = 0.006;                    // m: low enough to grasp
+constexpr double kCarryHeight = 0.24;              // m
 constexpr int kGraspSteps = 4;
-constexpr double kLargestMove = 0.05, kLargestTurn = 0.25;   // m, rad of one step
-constexpr double kBraking = 0.006;                           // s: the drives overshoot a target that is only a place
+constexpr double kLargestMove = 0.05, kLargestTurn = 0.25;  // m, rad of one step
+constexpr double kBraking = 0.006;                          // s: the drives overshoot a target that is only a place
 constexpr double kQuarter = std::numbers::pi / 2;
 
 Arm7Vec vector_at(std::span<const float> state, std::size_t at) { return {state[at], state[at + 1], state[at + 2]}; }
@@ -60,7 +61,9 @@ void ScriptedArm7::reset() {
   waited_ = 0;
 }
 
-ScriptedArm7::Target ScriptedArm7::reach_target(std::span<const float> state) const { return {vector_at(state, kTask), 0, false}; }
+ScriptedArm7::Target ScriptedArm7::reach_target(std::span<const float> state) const {
+  return {vector_at(state, kTask), 0, false};
+}
 
 ScriptedArm7::Target ScriptedArm7::grasp_target(std::span<const float> state) {
   const Arm7Vec tcp = vector_at(state, kTcp), cube = vector_at(state, kCube);
@@ -71,19 +74,24 @@ ScriptedArm7::Target ScriptedArm7::grasp_target(std::span<const float> state) {
   const double aside = std::hypot(tcp[0] - cube[0], tcp[1] - cube[1]);
 
   double speed = 0;
-  for (std::size_t j = 0; j < kArm7Joints; ++j) speed = std::max(speed, static_cast<double>(std::abs(state[kSpeed + j])));
+  for (std::size_t j = 0; j < kArm7Joints; ++j)
+    speed = std::max(speed, static_cast<double>(std::abs(state[kSpeed + j])));
 
   const bool is_above = aside < kAligned && std::abs(tcp[2] - cube[2] - kHover) < kLevel;
   if (phase_ == Phase::hover && is_above && speed < kSlow) phase_ = Phase::descend;
   if (phase_ == Phase::descend && std::abs(tcp[2] - cube[2]) < kDown) phase_ = Phase::grasp;
   if (phase_ == Phase::grasp && ++waited_ > kGraspSteps && is_grasped) phase_ = Phase::carry;
-  if (phase_ == Phase::carry && !is_grasped && aside > 2 * kCubeHalf) reset();   // dropped
+  if (phase_ == Phase::carry && !is_grasped && aside > 2 * kCubeHalf) reset();  // dropped
 
   switch (phase_) {
-    case Phase::hover: return {{cube[0], cube[1], cube[2] + kHover}, yaw, false};
-    case Phase::descend: return {cube, yaw, false};
-    case Phase::grasp: return {cube, yaw, true};
-    case Phase::carry: break;
+    case Phase::hover:
+      return {{cube[0], cube[1], cube[2] + kHover}, yaw, false};
+    case Phase::descend:
+      return {cube, yaw, false};
+    case Phase::grasp:
+      return {cube, yaw, true};
+    case Phase::carry:
+      break;
   }
   if (arm_.task == Arm7Task::pick_place) {
     // what is to be at the goal is the cube, which may sit a little aside of the tcp
@@ -111,9 +119,10 @@ std::array<float, kArm7Joints + 1> ScriptedArm7::towards(const Target& target, s
   mju_mat2Quat(quat, between);
   mju_quat2Vel(turn, quat, 1);
 
-  const auto step = arm7_inverse_step(arm_, d, shortened(way, kLargestMove), shortened({turn[0], turn[1], turn[2]}, kLargestTurn));
+  const auto step =
+      arm7_inverse_step(arm_, d, shortened(way, kLargestMove), shortened({turn[0], turn[1], turn[2]}, kLargestTurn));
   std::array<float, kArm7Joints + 1> action{};
-  double largest = 1;   // all joints are slowed down alike, so that the tool keeps its direction
+  double largest = 1;  // all joints are slowed down alike, so that the tool keeps its direction
   std::array<double, kArm7Joints> asked{};
   for (std::size_t j = 0; j < kArm7Joints; ++j) {
     asked[j] = (step[j] - kBraking * static_cast<double>(state[kSpeed + j])) / kArm7JointStep;

@@ -36,10 +36,10 @@ class ScriptedArm7 {
   Target grasp_target(std::span<const float> state);
   std::array<float, kArm7Joints + 1> towards(const Target& target, std::span<const float> state);
 
-  Arm7Model arm_;        ///< kinematics only
+  Arm7Model arm_;  ///< kinematics only
   MujocoData data_;
   Phase phase_ = Phase::hover;
-  int waited_ = 0;       ///< steps in `grasp`
+  int waited_ = 0;  ///< steps in `grasp`
 };
 
 }  // namespace troupe

@@ -15,14 +15,14 @@ namespace troupe {
 
 namespace {
 
-constexpr double kGravity = 9.8;                             // m/s^2
-constexpr double kCartMass = 1.0, kPoleMass = 0.1;           // kg
-constexpr double kHalfLength = 0.5;                          // m: from the hinge to the pole's centre
-constexpr double kForce = 10.0;                              // N
-constexpr double kDt = 0.02;                                 // s
+constexpr double kGravity = 9.8;                               // m/s^2
+constexpr double kCartMass = 1.0, kPoleMass = 0.1;             // kg
+constexpr double kHalfLength = 0.5;                            // m: from the hinge to the pole's centre
+constexpr double kForce = 10.0;                                // N
+constexpr double kDt = 0.02;                                   // s
 constexpr double kMaxAngle = 12 * 2 * std::numbers::pi / 360;  // rad
-constexpr double kMaxPosition = 2.4;                         // m
-constexpr double kStart = 0.05;                              // of each number of the state
+constexpr double kMaxPosition = 2.4;                           // m
+constexpr double kStart = 0.05;                                // of each number of the state
 
 }  // namespace
 
@@ -45,14 +45,16 @@ Result<void> CartPole::reset(std::uint64_t seed, StepSlot out) {
 }
 
 Result<void> CartPole::step(std::span<const float> action, StepSlot out) {
-  if (action.size() != 1) return Error{Errc::invalid_argument, fmt::format("CartPole-v1: {} actions, wants 1", action.size())};
+  if (action.size() != 1)
+    return Error{Errc::invalid_argument, fmt::format("CartPole-v1: {} actions, wants 1", action.size())};
   const auto [x, speed, angle, spin] = state_;
   const double force = action[0] == 1 ? kForce : -kForce;
   constexpr double total_mass = kCartMass + kPoleMass, pole_moment = kPoleMass * kHalfLength;
   const double cosine = std::cos(angle), sine = std::sin(angle);
   // The squares first, as Gymnasium does: an upright pole multiplies a difference of rounding at every step.
   const double push = (force + pole_moment * (spin * spin) * sine) / total_mass;
-  const double turning = (kGravity * sine - cosine * push) / (kHalfLength * (4.0 / 3.0 - kPoleMass * (cosine * cosine) / total_mass));
+  const double turning =
+      (kGravity * sine - cosine * push) / (kHalfLength * (4.0 / 3.0 - kPoleMass * (cosine * cosine) / total_mass));
   const double pushing = push - pole_moment * turning * cosine / total_mass;
   // Euler with the old speeds: positions first.
   state_ = {x + kDt * speed, speed + kDt * pushing, angle + kDt * spin, spin + kDt * turning};

@@ -52,7 +52,8 @@ Result<void> Pendulum::reset(std::uint64_t seed, StepSlot out) {
 }
 
 Result<void> Pendulum::step(std::span<const float> action, StepSlot out) {
-  if (action.size() != 1) return Error{Errc::invalid_argument, fmt::format("Pendulum-v1: {} actions, wants 1", action.size())};
+  if (action.size() != 1)
+    return Error{Errc::invalid_argument, fmt::format("Pendulum-v1: {} actions, wants 1", action.size())};
   *out.reward = advance(static_cast<double>(action[0]));
   *out.terminated = false;
   observe_into(out);
@@ -64,7 +65,8 @@ double Pendulum::advance(double torque) {
   const auto [angle, speed] = state_;
   const double off = wrap(angle);
   const double cost = off * off + 0.1 * speed * speed + 0.001 * u * u;
-  const double faster = speed + (3 * kGravity / (2 * kLength) * std::sin(angle) + 3.0 / (kMass * kLength * kLength) * u) * kDt;
+  const double faster =
+      speed + (3 * kGravity / (2 * kLength) * std::sin(angle) + 3.0 / (kMass * kLength * kLength) * u) * kDt;
   state_[1] = std::clamp(faster, -kMaxSpeed, kMaxSpeed);
   state_[0] = angle + state_[1] * kDt;
   return -cost;

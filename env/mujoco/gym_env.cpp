@@ -20,7 +20,8 @@ GymEnv::GymEnv(std::shared_ptr<const GymModel> shared, MujocoData data)
 Result<void> GymEnv::reset(std::uint64_t seed, StepSlot out) {
   CounterRng rng(seed, env_stream::reset, 0);
   mj_resetData(&model(), data_.get());
-  draw_state(rng, {data_->qpos, static_cast<std::size_t>(model().nq)}, {data_->qvel, static_cast<std::size_t>(model().nv)});
+  draw_state(rng, {data_->qpos, static_cast<std::size_t>(model().nq)},
+             {data_->qvel, static_cast<std::size_t>(model().nv)});
   mj_forward(&model(), data_.get());
   write_observation(out);
   return {};
@@ -52,12 +53,13 @@ Result<void> GymEnv::step(std::span<const float> action, StepSlot out) {
   return {};
 }
 
-Result<void> GymEnv::set_state(std::span<const double> qpos, std::span<const double> qvel, std::span<const double> warmstart) {
+Result<void> GymEnv::set_state(std::span<const double> qpos, std::span<const double> qvel,
+                               std::span<const double> warmstart) {
   const auto nq = static_cast<std::size_t>(model().nq), nv = static_cast<std::size_t>(model().nv);
   if (qpos.size() != nq || qvel.size() != nv || (!warmstart.empty() && warmstart.size() != nv)) {
     return Error{Errc::invalid_argument,
-                 fmt::format("{}: a state of {} + {} numbers with {} of warm start, wants {} + {} with {} or none", spec().id,
-                             qpos.size(), qvel.size(), warmstart.size(), nq, nv, nv)};
+                 fmt::format("{}: a state of {} + {} numbers with {} of warm start, wants {} + {} with {} or none",
+                             spec().id, qpos.size(), qvel.size(), warmstart.size(), nq, nv, nv)};
   }
   mj_resetData(&model(), data_.get());
   std::copy(qpos.begin(), qpos.end(), data_->qpos);

@@ -39,7 +39,8 @@ class GymEnv : public Env {
   /// Puts the simulator into a state as after a reset: mj_resetData, the state, mj_forward. A `warmstart` (qacc_warmstart, nv
   /// numbers, or none) is what a simulation under way would have. For comparison with recorded steps.
   /// Errors: invalid_argument when the sizes are not nq, nv and nv.
-  Result<void> set_state(std::span<const double> qpos, std::span<const double> qvel, std::span<const double> warmstart = {});
+  Result<void> set_state(std::span<const double> qpos, std::span<const double> qvel,
+                         std::span<const double> warmstart = {});
   /// The present observation, in f64 whatever the spec's dtype; valid until the next call of any function but const ones.
   std::span<const double> observation();
   const mjModel& model() const noexcept { return *shared_->model; }

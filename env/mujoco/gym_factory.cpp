@@ -65,7 +65,8 @@ Result<std::shared_ptr<const EnvFactory>> make_factory(const GymTask& task, cons
 
 std::vector<GymTask> all_tasks() {
   std::vector<GymTask> all;
-  for (auto* tasks : {runner_tasks, walker_tasks, ant_tasks, humanoid_tasks, reacher_tasks, pusher_tasks, pendulum_tasks}) {
+  for (auto* tasks :
+       {runner_tasks, walker_tasks, ant_tasks, humanoid_tasks, reacher_tasks, pusher_tasks, pendulum_tasks}) {
     for (GymTask& task : tasks()) all.push_back(std::move(task));
   }
   return all;

@@ -34,7 +34,8 @@ std::string escaped(std::string_view text) {
 }  // namespace
 
 MjcfElement& MjcfElement::set(std::string_view name, std::string_view text) {
-  const auto found = std::find_if(attributes_.begin(), attributes_.end(), [name](const auto& a) { return a.first == name; });
+  const auto found =
+      std::find_if(attributes_.begin(), attributes_.end(), [name](const auto& a) { return a.first == name; });
   if (found != attributes_.end()) {
     found->second = text;
   } else {
@@ -43,7 +44,9 @@ MjcfElement& MjcfElement::set(std::string_view name, std::string_view text) {
   return *this;
 }
 
-MjcfElement& MjcfElement::set(std::string_view name, double value) { return set(name, std::span<const double>(&value, 1)); }
+MjcfElement& MjcfElement::set(std::string_view name, double value) {
+  return set(name, std::span<const double>(&value, 1));
+}
 
 MjcfElement& MjcfElement::set(std::string_view name, std::initializer_list<double> values) {
   return set(name, std::span<const double>(values.begin(), values.size()));

@@ -23,7 +23,8 @@ void on_warning(const char* text) {
   // only what is logged depends on the clock
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const std::int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  if (last_warning_second.exchange(second) != second) log::warn("MuJoCo: {} ({} warnings so far)", text, warnings.load());
+  if (last_warning_second.exchange(second) != second)
+    log::warn("MuJoCo: {} ({} warnings so far)", text, warnings.load());
 }
 
 void on_error(const char* text) { TROUPE_CHECK(false, fmt::format("MuJoCo: {}", text)); }

@@ -74,9 +74,7 @@ TROUPE_LANE Floats root(Floats a) {
 TROUPE_LANE Floats all(float a) { return Floats{} + a; }
 TROUPE_LANE Floats larger(Floats a, Floats b) { return select(less(a, b), b, a); }
 TROUPE_LANE Floats smaller(Floats a, Floats b) { return select(less(b, a), b, a); }
-TROUPE_LANE Floats magnitude(Floats a) {
-  return reinterpret_cast<Floats>(reinterpret_cast<Ints>(a) & 0x7FFFFFFF);
-}
+TROUPE_LANE Floats magnitude(Floats a) { return reinterpret_cast<Floats>(reinterpret_cast<Ints>(a) & 0x7FFFFFFF); }
 /// b with a's sign.
 TROUPE_LANE Floats with_sign(Floats a, Floats b) {
   return reinterpret_cast<Floats>((reinterpret_cast<Ints>(a) & static_cast<std::int32_t>(0x80000000U)) |

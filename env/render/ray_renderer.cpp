@@ -29,12 +29,17 @@ struct Outline {
 Vec3 half_lengths(const RenderGeom& geom) {
   const double a = geom.size[0], b = geom.size[1], c = geom.size[2];
   switch (geom.kind) {
-    case GeomKind::plane: return {a, b, 0};
-    case GeomKind::sphere: return {a, a, a};
-    case GeomKind::capsule: return {a, a, a + b};
-    case GeomKind::cylinder: return {a, a, b};
+    case GeomKind::plane:
+      return {a, b, 0};
+    case GeomKind::sphere:
+      return {a, a, a};
+    case GeomKind::capsule:
+      return {a, a, a + b};
+    case GeomKind::cylinder:
+      return {a, a, b};
     case GeomKind::box:
-    case GeomKind::ellipsoid: return {a, b, c};
+    case GeomKind::ellipsoid:
+      return {a, b, c};
   }
   return {};
 }

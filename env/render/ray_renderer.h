@@ -18,7 +18,7 @@ namespace troupe {
 /// Holds scratch memory only: it allocates when a picture or scene is larger than all before. One thread at a time.
 class RayRenderer {
  public:
-  static constexpr float kNear = 0.01F;   ///< metres
+  static constexpr float kNear = 0.01F;  ///< metres
 
   /// With the fastest code that this machine runs.
   RayRenderer();

@@ -18,22 +18,22 @@ enum class GeomKind : std::uint8_t {
 /// What of a shape stays the same while it moves.
 struct RenderGeom {
   GeomKind kind = GeomKind::sphere;
-  std::array<float, 3> size{};   ///< metres; see GeomKind
-  std::array<float, 3> rgb{};    ///< 0 to 1
-  std::uint8_t label = 1;        ///< in segmentation pictures; 0 is what nothing covers
-  bool is_checkered = false;     ///< planes: squares of 0.5 m, 10 % lighter and darker by turns
+  std::array<float, 3> size{};  ///< metres; see GeomKind
+  std::array<float, 3> rgb{};   ///< 0 to 1
+  std::uint8_t label = 1;       ///< in segmentation pictures; 0 is what nothing covers
+  bool is_checkered = false;    ///< planes: squares of 0.5 m, 10 % lighter and darker by turns
 };
 
 /// Where a shape is: its frame in the world. `rotation` is row-major with the frame's axes as columns.
 struct GeomPose {
-  std::array<float, 3> position{};   ///< metres
+  std::array<float, 3> position{};  ///< metres
   std::array<float, 9> rotation{1, 0, 0, 0, 1, 0, 0, 0, 1};
 };
 
 /// A pinhole camera: x to the right, y up, looking along -z. Focal length in pixels: 0.5 * height / tan(fovy / 2).
 struct RenderCamera {
   GeomPose pose;
-  float fovy = 0.785398F;   ///< radians, of the picture's height
+  float fovy = 0.785398F;  ///< radians, of the picture's height
 };
 
 /// Where the pictures of one view go, each row by row, top first; null for one that is not wanted. Not owned.

@@ -12,16 +12,16 @@ namespace troupe {
 /// depth `start`, near the shape, where f32 keeps more digits than at the camera.
 struct TraceGeom {
   GeomKind kind = GeomKind::sphere;
-  bool is_endless = false;       ///< a plane without edges
+  bool is_endless = false;  ///< a plane without edges
   bool is_checkered = false;
-  std::int32_t x_begin = 0, x_end = 0, y_begin = 0, y_end = 0;   ///< pixels that it may cover
-  float nearest = 0;             ///< no point of it is nearer than this
-  float start = 0;               ///< depth of p
-  float turn[3][3] = {};         ///< camera frame to shape frame
-  float moved[3][3] = {};        ///< p = moved[.][0] * px + moved[.][1] * py + moved[.][2]
+  std::int32_t x_begin = 0, x_end = 0, y_begin = 0, y_end = 0;  ///< pixels that it may cover
+  float nearest = 0;                                            ///< no point of it is nearer than this
+  float start = 0;                                              ///< depth of p
+  float turn[3][3] = {};                                        ///< camera frame to shape frame
+  float moved[3][3] = {};  ///< p = moved[.][0] * px + moved[.][1] * py + moved[.][2]
   float size[3] = {};
   float inverse_size[3] = {};
-  float rgb[3] = {};             ///< times 255
+  float rgb[3] = {};  ///< times 255
   std::uint32_t label = 0;
 };
 
@@ -33,13 +33,13 @@ struct TracePicture {
   float near = 0;
   RenderPictures out;
   float* row_depth = nullptr;
-  std::uint32_t* row_color = nullptr;   ///< r, g, b, label from the lowest byte on
+  std::uint32_t* row_color = nullptr;  ///< r, g, b, label from the lowest byte on
 };
 
 /// The inner loop, compiled for one instruction set. All give the same bits: they do the same operations in the same order,
 /// without contraction.
 struct TraceCode {
-  const char* name;        ///< "avx512", "avx2", "plain"
+  const char* name;  ///< "avx512", "avx2", "plain"
   void (*run)(const TracePicture&);
 };
 

@@ -9,8 +9,8 @@
 namespace troupe {
 namespace {
 
-constexpr float kTiny = 1e-12F;      // for divisors: a ray along an axis
-constexpr float kFar = 3e38F;        // nothing hit
+constexpr float kTiny = 1e-12F;  // for divisors: a ray along an axis
+constexpr float kFar = 3e38F;    // nothing hit
 constexpr float kAmbient = 0.35F, kDiffuse = 0.65F;
 constexpr std::uint32_t kSky = 102U | 128U << 8 | 153U << 16;
 
@@ -214,12 +214,18 @@ TROUPE_LANE void draw_span(const TracePicture& picture, const TraceGeom& g, floa
 
 static void draw_row_of(const TracePicture& picture, const TraceGeom& g, float py) {
   switch (g.kind) {
-    case GeomKind::plane: return draw_span<meet_plane>(picture, g, py);
-    case GeomKind::sphere: return draw_span<meet_sphere>(picture, g, py);
-    case GeomKind::capsule: return draw_span<meet_capsule>(picture, g, py);
-    case GeomKind::cylinder: return draw_span<meet_cylinder>(picture, g, py);
-    case GeomKind::box: return draw_span<meet_box>(picture, g, py);
-    case GeomKind::ellipsoid: return draw_span<meet_ellipsoid>(picture, g, py);
+    case GeomKind::plane:
+      return draw_span<meet_plane>(picture, g, py);
+    case GeomKind::sphere:
+      return draw_span<meet_sphere>(picture, g, py);
+    case GeomKind::capsule:
+      return draw_span<meet_capsule>(picture, g, py);
+    case GeomKind::cylinder:
+      return draw_span<meet_cylinder>(picture, g, py);
+    case GeomKind::box:
+      return draw_span<meet_box>(picture, g, py);
+    case GeomKind::ellipsoid:
+      return draw_span<meet_ellipsoid>(picture, g, py);
   }
 }
 
@@ -252,7 +258,8 @@ static void trace_rows(const TracePicture& picture) {
       store(picture.row_depth + x, far);
       store(picture.row_color + x, sky);
     }
-    const float py = (0.5F * static_cast<float>(picture.out.height) - static_cast<float>(y) - 0.5F) * picture.inverse_focal;
+    const float py =
+        (0.5F * static_cast<float>(picture.out.height) - static_cast<float>(y) - 0.5F) * picture.inverse_focal;
     for (std::int64_t i = 0; i < picture.num_geoms; ++i) {
       const TraceGeom& g = picture.geoms[i];
       if (y >= g.y_begin && y < g.y_end) draw_row_of(picture, g, py);

@@ -17,9 +17,9 @@ at::Tensor LatentCodec::encode_first_frame(const at::Tensor& image, std::int64_t
 
 Result<std::unique_ptr<LatentCodec>> make_latent_codec(const LatentCodecConfig& config) {
   if (config.type != "dct") {
-    return Error{Errc::invalid_argument,
-                 fmt::format("model.codec.type is \"{}\", which has weights; without them only dct can be made",
-                             config.type)};
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("model.codec.type is \"{}\", which has weights; without them only dct can be made", config.type)};
   }
   // frame 0 is coded alone, so it has the fewest coefficients
   const auto limit = config.stride_hw * config.stride_hw * 3;

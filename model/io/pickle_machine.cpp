@@ -94,7 +94,8 @@ void PickleMachine::step() {
     case 0x80: {  // PROTO
       const auto protocol = in_.number<std::uint8_t>();
       if (started_ || protocol != 2) {
-        fail(fmt::format("opcode PROTO {}; wanted one PROTO 2, as torch.save writes without pickle_protocol", protocol));
+        fail(
+            fmt::format("opcode PROTO {}; wanted one PROTO 2, as torch.save writes without pickle_protocol", protocol));
       }
       started_ = true;
       return;

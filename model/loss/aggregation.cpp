@@ -27,14 +27,16 @@ CellWeights make_cell_weights(const at::Tensor& mask_NC, Aggregation aggregation
   }
   TORCH_CHECK(valid_steps_N1.defined() && max_episode_steps > 0,
               "aggregation trajectory needs the valid steps of every row's trajectory and the longest episode's steps");
-  const auto share = ones * (static_cast<double>(max_episode_steps) / valid_steps_N1.to(type).clamp_min(1)).unsqueeze(2);
-  w.loss = scale.defined() ? share * scale.reshape({-1})[scale.numel() - 1] : share / std::max<std::int64_t>(1, mask_NC.numel());
+  const auto share =
+      ones * (static_cast<double>(max_episode_steps) / valid_steps_N1.to(type).clamp_min(1)).unsqueeze(2);
+  w.loss = scale.defined() ? share * scale.reshape({-1})[scale.numel() - 1]
+                           : share / std::max<std::int64_t>(1, mask_NC.numel());
   return w;
 }
 
 at::Tensor weighted_sum(const at::Tensor& x, const at::Tensor& weight) {
-  TORCH_CHECK(x.dim() == 3 && weight.dim() == 3 && x.size(0) == weight.size(0), "entries ", x.sizes(), " do not fit weights ",
-              weight.sizes());
+  TORCH_CHECK(x.dim() == 3 && weight.dim() == 3 && x.size(0) == weight.size(0), "entries ", x.sizes(),
+              " do not fit weights ", weight.sizes());
   if (x.numel() == 0) return x.sum();
   const auto fitting = x.size(1) < weight.size(1) ? weight.sum(1, /*keepdim=*/true) : weight;
   const auto entries_per_cell = x.numel() / fitting.numel();

@@ -20,9 +20,9 @@ at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& mask);
 
 /// What a cell counts in sums over a micro-batch.
 struct CellWeights {
-  at::Tensor mask;     ///< [N,C,1] bool
-  at::Tensor metric;   ///< [N,C,1] mask / count: the weighted sum is the mean over valid cells
-  at::Tensor loss;     ///< the same for the loss, by its Aggregation
+  at::Tensor mask;    ///< [N,C,1] bool
+  at::Tensor metric;  ///< [N,C,1] mask / count: the weighted sum is the mean over valid cells
+  at::Tensor loss;    ///< the same for the loss, by its Aggregation
 };
 
 /// Weights for a micro-batch that is the whole mini-batch, or, with `scale`, a part of it.

@@ -9,7 +9,7 @@ namespace troupe {
 // Fine-tuning of the last K' denoising steps as an inner decision process (rl.md 7.7).
 
 struct DppoOptions {
-  double denoising_discount = 0.99;               ///< g_d
+  double denoising_discount = 0.99;  ///< g_d
   double clip = 0.01, clip_base = 0.001, clip_rate = 3;
   double logp_min = -5, logp_max = 2;
   double advantage_epsilon = 1e-8;
@@ -25,6 +25,7 @@ at::Tensor dppo_ratios(const at::Tensor& logp_NSHD, const at::Tensor& old_logp_N
 /// Mean over samples and steps of max(-A_i r, -A_i clip(r, 1 - eps_i, 1 + eps_i)), A_i = normalised adv g_d^(K'-1-i).
 /// Shapes: log-probabilities [N,K',H,D], adv [N] (normalised here: unbiased std, advantage_epsilon; as it is below two samples). Grad: logp.
 /// Source: irom-lab/dppo, arXiv:2409.00588.
-at::Tensor dppo_loss(const at::Tensor& logp_NSHD, const at::Tensor& old_logp_NSHD, const at::Tensor& advantage_N, const DppoOptions& options);
+at::Tensor dppo_loss(const at::Tensor& logp_NSHD, const at::Tensor& old_logp_NSHD, const at::Tensor& advantage_N,
+                     const DppoOptions& options);
 
 }  // namespace troupe

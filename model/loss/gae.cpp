@@ -13,7 +13,8 @@ namespace {
 
 /// The recursion over contiguous arrays [steps, envs]; one pass, because a rollout has thousands of short rows.
 template <class T>
-void scan(const T* rewards, const T* values, const T* dones, T* advantages, std::int64_t steps, std::int64_t envs, T gamma, T lambda) {
+void scan(const T* rewards, const T* values, const T* dones, T* advantages, std::int64_t steps, std::int64_t envs,
+          T gamma, T lambda) {
   for (std::int64_t s = steps - 1; s >= 0; --s) {
     for (std::int64_t b = 0; b < envs; ++b) {
       const auto here = s * envs + b, next = here + envs;
@@ -29,20 +30,23 @@ at::Tensor contiguous(const at::Tensor& x, at::ScalarType type) { return x.detac
 
 }  // namespace
 
-Advantages gae(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B, double gamma, double lambda) {
+Advantages gae(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B, double gamma,
+               double lambda) {
   const auto steps = rewards_SB.size(0), envs = rewards_SB.size(1);
   const std::vector<std::int64_t> with_last{steps + 1, envs};
-  TORCH_CHECK(rewards_SB.dim() == 2 && values_S1B.sizes() == with_last && dones_S1B.sizes() == with_last, "rewards ", rewards_SB.sizes(),
-              ", values ", values_S1B.sizes(), " and flags ", dones_S1B.sizes(), " do not fit: values and flags have one row more");
+  TORCH_CHECK(rewards_SB.dim() == 2 && values_S1B.sizes() == with_last && dones_S1B.sizes() == with_last, "rewards ",
+              rewards_SB.sizes(), ", values ", values_S1B.sizes(), " and flags ", dones_S1B.sizes(),
+              " do not fit: values and flags have one row more");
   const auto type = rewards_SB.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const auto rewards = contiguous(rewards_SB, type), values = contiguous(values_S1B, type), dones = contiguous(dones_S1B, type);
+  const auto rewards = contiguous(rewards_SB, type), values = contiguous(values_S1B, type),
+             dones = contiguous(dones_S1B, type);
   const auto advantages = at::empty_like(rewards);
   if (type == at::kDouble) {
-    scan<double>(rewards.data_ptr<double>(), values.data_ptr<double>(), dones.data_ptr<double>(), advantages.data_ptr<double>(), steps, envs,
-                 gamma, lambda);
+    scan<double>(rewards.data_ptr<double>(), values.data_ptr<double>(), dones.data_ptr<double>(),
+                 advantages.data_ptr<double>(), steps, envs, gamma, lambda);
   } else {
-    scan<float>(rewards.data_ptr<float>(), values.data_ptr<float>(), dones.data_ptr<float>(), advantages.data_ptr<float>(), steps, envs,
-                static_cast<float>(gamma), static_cast<float>(lambda));
+    scan<float>(rewards.data_ptr<float>(), values.data_ptr<float>(), dones.data_ptr<float>(),
+                advantages.data_ptr<float>(), steps, envs, static_cast<float>(gamma), static_cast<float>(lambda));
   }
   const auto returns = advantages + values.narrow(0, 0, steps);
   return {advantages.to(rewards_SB.device()), returns.to(rewards_SB.device())};
@@ -54,17 +58,21 @@ Advantages reward_to_go(const at::Tensor& rewards_SB, const at::Tensor& dones_S1
 
 at::Tensor chunk_rewards(const at::Tensor& rewards_TBK, double discount) {
   if (discount == 1.0) return rewards_TBK.sum(2);
-  const auto powers = at::pow(discount, at::arange(rewards_TBK.size(2), at::TensorOptions().dtype(at::kDouble).device(rewards_TBK.device())));
+  const auto powers = at::pow(
+      discount, at::arange(rewards_TBK.size(2), at::TensorOptions().dtype(at::kDouble).device(rewards_TBK.device())));
   return (rewards_TBK * powers.to(rewards_TBK.scalar_type())).sum(2);
 }
 
-Advantages rollout_gae(const at::Tensor& rewards_TBK, const at::Tensor& values_T1BV, const at::Tensor& dones_T1BK, const GaeOptions& options) {
-  TORCH_CHECK(rewards_TBK.dim() == 3, "rewards of shape ", rewards_TBK.sizes(), " are not [calls, environments, actions]");
+Advantages rollout_gae(const at::Tensor& rewards_TBK, const at::Tensor& values_T1BV, const at::Tensor& dones_T1BK,
+                       const GaeOptions& options) {
+  TORCH_CHECK(rewards_TBK.dim() == 3, "rewards of shape ", rewards_TBK.sizes(),
+              " are not [calls, environments, actions]");
   const auto chunk = rewards_TBK.size(2);
   if (options.per_action) {
-    TORCH_CHECK(values_T1BV.dim() == 3 && values_T1BV.size(2) == chunk, "values of shape ", values_T1BV.sizes(), " are not one per action; ",
-                "action-level rewards need a value head with ", chunk, " outputs");
-    const auto flat = gae(flatten_steps(rewards_TBK), flatten_values(values_T1BV), flatten_flags(dones_T1BK), options.gamma, options.lambda);
+    TORCH_CHECK(values_T1BV.dim() == 3 && values_T1BV.size(2) == chunk, "values of shape ", values_T1BV.sizes(),
+                " are not one per action; ", "action-level rewards need a value head with ", chunk, " outputs");
+    const auto flat = gae(flatten_steps(rewards_TBK), flatten_values(values_T1BV), flatten_flags(dones_T1BK),
+                          options.gamma, options.lambda);
     return {unflatten_steps(flat.advantages, chunk), unflatten_steps(flat.returns, chunk)};
   }
   const auto rewards = chunk_rewards(rewards_TBK, options.semi_mdp ? options.gamma : 1.0);
@@ -73,8 +81,9 @@ Advantages rollout_gae(const at::Tensor& rewards_TBK, const at::Tensor& values_T
   return {flat.advantages.unsqueeze(2), flat.returns.unsqueeze(2)};
 }
 
-at::Tensor add_bootstrap(const at::Tensor& rewards_TBK, const at::Tensor& terminated_TBK, const at::Tensor& truncated_TBK,
-                         const at::Tensor& final_values_TB1, double gamma, Bootstrap bootstrap, bool parity) {
+at::Tensor add_bootstrap(const at::Tensor& rewards_TBK, const at::Tensor& terminated_TBK,
+                         const at::Tensor& truncated_TBK, const at::Tensor& final_values_TB1, double gamma,
+                         Bootstrap bootstrap, bool parity) {
   if (bootstrap == Bootstrap::never) return rewards_TBK;
   const auto terminated = terminated_TBK.to(at::kBool), truncated = truncated_TBK.to(at::kBool);
   const auto done = terminated.logical_or(truncated);
@@ -90,7 +99,8 @@ at::Tensor add_bootstrap(const at::Tensor& rewards_TBK, const at::Tensor& termin
   return rewards_TBK + at::where(ends, bonus.expand_as(rewards_TBK), at::zeros_like(rewards_TBK));
 }
 
-at::Tensor add_value_before_step(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& timeouts_SB, double gamma) {
+at::Tensor add_value_before_step(const at::Tensor& rewards_SB, const at::Tensor& values_S1B,
+                                 const at::Tensor& timeouts_SB, double gamma) {
   return rewards_SB + gamma * values_S1B.narrow(0, 0, rewards_SB.size(0)) * timeouts_SB.to(rewards_SB.scalar_type());
 }
 

@@ -18,7 +18,8 @@ struct Advantages {
 ///
 /// Shapes: rewards [S,B]; values, dones [S+1,B]; flags bool, u8 or floating. f32 or f64, by the rewards. Returns [S,B] of that dtype.
 /// Errors: throws c10::Error on shapes that do not fit. Source: arXiv:1506.02438 eq. 16.
-Advantages gae(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B, double gamma, double lambda);
+Advantages gae(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B, double gamma,
+               double lambda);
 
 /// Without a critic: A = R = sum of the rewards to the end of the episode.
 Advantages reward_to_go(const at::Tensor& rewards_SB, const at::Tensor& dones_S1B);
@@ -30,13 +31,15 @@ at::Tensor chunk_rewards(const at::Tensor& rewards_TBK, double discount = 1.0);
 struct GaeOptions {
   double gamma = 0.99;
   double lambda = 0.95;
-  bool per_action = true;   ///< action-level: T*K steps, values [T+1,B,K]; else chunk-level: T steps, values [T+1,B,1]
-  bool semi_mdp = false;    ///< chunk-level: rewards sum_k gamma^k r_k and gamma^K between chunks, in place of gamma once per chunk
+  bool per_action = true;  ///< action-level: T*K steps, values [T+1,B,K]; else chunk-level: T steps, values [T+1,B,1]
+  bool semi_mdp =
+      false;  ///< chunk-level: rewards sum_k gamma^k r_k and gamma^K between chunks, in place of gamma once per chunk
 };
 
 /// Advantages of a rollout in its own layout. Chunk-level: a chunk is done when any of its steps is.
 /// Shapes: rewards [T,B,K], dones [T+1,B,K], values [T+1,B,K or 1]. Returns [T,B,K or 1].
-Advantages rollout_gae(const at::Tensor& rewards_TBK, const at::Tensor& values_T1BV, const at::Tensor& dones_T1BK, const GaeOptions& options);
+Advantages rollout_gae(const at::Tensor& rewards_TBK, const at::Tensor& values_T1BV, const at::Tensor& dones_T1BK,
+                       const GaeOptions& options);
 
 /// At which ends the value of the final observation is added: truncations, every end, none.
 enum class Bootstrap : std::uint8_t { standard, always, never };
@@ -47,11 +50,13 @@ enum class Bootstrap : std::uint8_t { standard, always, never };
 ///
 /// Shapes: rewards [T,B,K]; terminated, truncated [T,B,K] (rows 1 .. T of the rollout's flags); final_values [T,B,1], read where an episode
 ///         ended. Rewards of a reward model are mixed in before.
-at::Tensor add_bootstrap(const at::Tensor& rewards_TBK, const at::Tensor& terminated_TBK, const at::Tensor& truncated_TBK,
-                         const at::Tensor& final_values_TB1, double gamma, Bootstrap bootstrap, bool parity = false);
+at::Tensor add_bootstrap(const at::Tensor& rewards_TBK, const at::Tensor& terminated_TBK,
+                         const at::Tensor& truncated_TBK, const at::Tensor& final_values_TB1, double gamma,
+                         Bootstrap bootstrap, bool parity = false);
 
 /// The alternative that needs no final observation: r_s + gamma V(s_s) timeout_s, the value before the step. The caller's `dones` must hold
 /// the timeouts too. Shapes: rewards, timeouts [S,B]; values [S+1,B]. Source: alex-petrenko/sample-factory, value_bootstrap.
-at::Tensor add_value_before_step(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& timeouts_SB, double gamma);
+at::Tensor add_value_before_step(const at::Tensor& rewards_SB, const at::Tensor& values_S1B,
+                                 const at::Tensor& timeouts_SB, double gamma);
 
 }  // namespace troupe

@@ -12,8 +12,8 @@ Granularity parse_granularity(std::string_view name) {
 }
 
 at::Tensor reduce_to(const at::Tensor& x_NL, std::int64_t chunk, Granularity granularity) {
-  TORCH_CHECK(x_NL.dim() == 2 && chunk > 0 && x_NL.size(1) > 0 && x_NL.size(1) % chunk == 0, "values of shape ", x_NL.sizes(),
-              " cannot be split into ", chunk, " actions");
+  TORCH_CHECK(x_NL.dim() == 2 && chunk > 0 && x_NL.size(1) > 0 && x_NL.size(1) % chunk == 0, "values of shape ",
+              x_NL.sizes(), " cannot be split into ", chunk, " actions");
   const bool is_half = x_NL.scalar_type() == at::kBFloat16 || x_NL.scalar_type() == at::kHalf;
   const auto x = (is_half ? x_NL.to(at::kFloat) : x_NL).reshape({x_NL.size(0), chunk, x_NL.size(1) / chunk});
   if (granularity == Granularity::token) return x;

@@ -16,12 +16,14 @@ constexpr double kGroupEpsilon = 1e-6;
 
 /// Scores at the level of the mask's last dimension.
 at::Tensor rollout_scores(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask) {
-  if (mask.size(2) == rewards_TBK.size(2)) return first_episode_scores(flatten_steps(rewards_TBK), flatten_flags(dones_T1BK));
+  if (mask.size(2) == rewards_TBK.size(2))
+    return first_episode_scores(flatten_steps(rewards_TBK), flatten_flags(dones_T1BK));
   return first_episode_scores(chunk_rewards(rewards_TBK), dones_T1BK.to(at::kBool).any(2));
 }
 
 void check_groups(std::int64_t environments, std::int64_t group_size) {
-  TORCH_CHECK(group_size > 0 && environments % group_size == 0, environments, " environments cannot be split into groups of ", group_size);
+  TORCH_CHECK(group_size > 0 && environments % group_size == 0, environments,
+              " environments cannot be split into groups of ", group_size);
 }
 
 at::Tensor centred(const at::Tensor& x, at::IntArrayRef dims) {
@@ -45,17 +47,21 @@ at::Tensor group_relative(const at::Tensor& scores_B, std::int64_t group_size) {
   return centred(scores_B.reshape({-1, group_size}), {1}).reshape({-1});
 }
 
-at::Tensor grpo_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask, std::int64_t group_size) {
+at::Tensor grpo_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask,
+                           std::int64_t group_size) {
   const auto advantage = group_relative(rollout_scores(rewards_TBK, dones_T1BK, mask), group_size);
   return advantage.reshape({1, -1, 1}) * mask.to(advantage.scalar_type());
 }
 
-at::Tensor score_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask, bool is_normalised) {
-  const auto scores = rollout_scores(rewards_TBK, dones_T1BK, mask).reshape({1, -1, 1}) * mask.to(rewards_TBK.scalar_type());
+at::Tensor score_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask,
+                            bool is_normalised) {
+  const auto scores =
+      rollout_scores(rewards_TBK, dones_T1BK, mask).reshape({1, -1, 1}) * mask.to(rewards_TBK.scalar_type());
   return is_normalised ? normalise(scores, advantage_moments(scores, mask)) : scores;
 }
 
-at::Tensor step_advantages(const at::Tensor& rewards_TBK, const at::Tensor& mask, std::int64_t group_size, StepGroup mode) {
+at::Tensor step_advantages(const at::Tensor& rewards_TBK, const at::Tensor& mask, std::int64_t group_size,
+                           StepGroup mode) {
   const auto chunk = mask.size(2);
   const auto rewards = chunk == rewards_TBK.size(2) ? flatten_steps(rewards_TBK) : chunk_rewards(rewards_TBK);
   check_groups(rewards.size(1), group_size);
@@ -64,7 +70,8 @@ at::Tensor step_advantages(const at::Tensor& rewards_TBK, const at::Tensor& mask
   return unflatten_steps(advantage.reshape({rewards.size(0), -1}), chunk) * mask.to(rewards.scalar_type());
 }
 
-at::Tensor kept_groups(const at::Tensor& rewards_TBK, const at::Tensor& mask, std::int64_t group_size, double low, double high) {
+at::Tensor kept_groups(const at::Tensor& rewards_TBK, const at::Tensor& mask, std::int64_t group_size, double low,
+                       double high) {
   check_groups(rewards_TBK.size(1), group_size);
   const auto earned = mask.defined() ? rewards_TBK * mask.to(rewards_TBK.scalar_type()) : rewards_TBK;
   const auto mean = earned.sum(std::vector<std::int64_t>{0, 2}).reshape({-1, group_size}).mean(1);

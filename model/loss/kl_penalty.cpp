@@ -15,10 +15,14 @@ KlEstimator parse_kl_estimator(std::string_view name) {
 at::Tensor kl_penalty(const at::Tensor& logp, const at::Tensor& reference_logp, KlEstimator estimator) {
   const auto x = logp - reference_logp;
   switch (estimator) {
-    case KlEstimator::k1: return x;
-    case KlEstimator::abs: return x.abs();
-    case KlEstimator::k2: return 0.5 * x.square();
-    case KlEstimator::k3: break;
+    case KlEstimator::k1:
+      return x;
+    case KlEstimator::abs:
+      return x.abs();
+    case KlEstimator::k2:
+      return 0.5 * x.square();
+    case KlEstimator::k3:
+      break;
   }
   const auto y = x.clamp(-20, 20);
   return ((-y).exp() + y - 1).clamp(-10, 10);

@@ -32,8 +32,8 @@ at::Tensor cells(const at::Tensor& x_NV) {
 /// [N] bool: every number of the row is finite. A sum is finite only when its terms are.
 at::Tensor finite_rows(const PolicyGradientInputs& in) {
   at::Tensor sum;
-  for (const auto* x : {&in.logp, &in.old_logp, &in.advantage, &in.entropy, &in.value, &in.old_value, &in.returns, &in.reference_logp,
-                        &in.proximal_logp}) {
+  for (const auto* x : {&in.logp, &in.old_logp, &in.advantage, &in.entropy, &in.value, &in.old_value, &in.returns,
+                        &in.reference_logp, &in.proximal_logp}) {
     if (!x->defined()) continue;
     const auto row = x->detach().sum(1);
     sum = sum.defined() ? sum + row : row;
@@ -44,8 +44,8 @@ at::Tensor finite_rows(const PolicyGradientInputs& in) {
 /// Zeros in the rows that are out, so that no product with a zero weight makes a NaN.
 PolicyGradientInputs without_rows(PolicyGradientInputs in, const at::Tensor& is_kept_N) {
   const auto kept = is_kept_N.unsqueeze(1);
-  for (auto* x : {&in.logp, &in.old_logp, &in.advantage, &in.entropy, &in.value, &in.old_value, &in.returns, &in.reference_logp,
-                  &in.proximal_logp}) {
+  for (auto* x : {&in.logp, &in.old_logp, &in.advantage, &in.entropy, &in.value, &in.old_value, &in.returns,
+                  &in.reference_logp, &in.proximal_logp}) {
     if (x->defined()) *x = at::where(kept, *x, 0.0);
   }
   return in;
@@ -56,26 +56,32 @@ at::Tensor cell_mask(const PolicyGradientInputs& in, const PolicyGradientOptions
   if (!in.mask.defined()) {
     return at::ones({rows, o.reward_per_action ? o.chunk : 1}, in.logp.options().dtype(at::kBool).requires_grad(false));
   }
-  TORCH_CHECK(in.mask.dim() == 2 && in.mask.size(0) == rows && (in.mask.size(1) == o.chunk || (!o.reward_per_action && in.mask.size(1) == 1)),
+  TORCH_CHECK(in.mask.dim() == 2 && in.mask.size(0) == rows &&
+                  (in.mask.size(1) == o.chunk || (!o.reward_per_action && in.mask.size(1) == 1)),
               "the mask has shape ", in.mask.sizes(), "; it must be [", rows, ", ", o.chunk, "]");
   const auto mask = in.mask.to(at::kBool);
   return o.reward_per_action || mask.size(1) == 1 ? mask : mask.any(1, /*keepdim=*/true);
 }
 
 void check_shapes(const PolicyGradientInputs& in, const PolicyGradientOptions& o) {
-  TORCH_CHECK(in.logp.defined() && in.old_logp.defined() && in.advantage.defined(), "a policy loss needs logp, ", rl_keys::kOldLogp, " and ",
-              rl_keys::kAdvantage);
-  TORCH_CHECK(in.old_logp.sizes() == in.logp.sizes(), rl_keys::kOldLogp, " has shape ", in.old_logp.sizes(), "; logp has ", in.logp.sizes());
+  TORCH_CHECK(in.logp.defined() && in.old_logp.defined() && in.advantage.defined(), "a policy loss needs logp, ",
+              rl_keys::kOldLogp, " and ", rl_keys::kAdvantage);
+  TORCH_CHECK(in.old_logp.sizes() == in.logp.sizes(), rl_keys::kOldLogp, " has shape ", in.old_logp.sizes(),
+              "; logp has ", in.logp.sizes());
   const auto width = o.reward_per_action ? o.chunk : 1;
-  for (const auto& [name, x] : {std::pair{rl_keys::kAdvantage, &in.advantage}, {rl_keys::kReturn, &in.returns}, {"value", &in.value},
+  for (const auto& [name, x] : {std::pair{rl_keys::kAdvantage, &in.advantage},
+                                {rl_keys::kReturn, &in.returns},
+                                {"value", &in.value},
                                 {rl_keys::kOldValue, &in.old_value}}) {
-    TORCH_CHECK(!x->defined() || (x->dim() == 2 && x->size(0) == in.logp.size(0) && x->size(1) == width), name, " has shape ", x->sizes(),
-                "; it must be [", in.logp.size(0), ", ", width, "] (policy_gradient.reward_level)");
+    TORCH_CHECK(!x->defined() || (x->dim() == 2 && x->size(0) == in.logp.size(0) && x->size(1) == width), name,
+                " has shape ", x->sizes(), "; it must be [", in.logp.size(0), ", ", width,
+                "] (policy_gradient.reward_level)");
   }
-  TORCH_CHECK(!o.reward_per_action || o.chunk == 1 || o.logp_level != Granularity::chunk,
-              "log-probabilities of whole chunks do not fit rewards of actions (policy_gradient.reward_level, logprob_level)");
-  TORCH_CHECK(!in.value.defined() || (in.returns.defined() && (o.value.clip <= 0 || in.old_value.defined())), "a value loss needs ",
-              rl_keys::kReturn, " and ", rl_keys::kOldValue);
+  TORCH_CHECK(
+      !o.reward_per_action || o.chunk == 1 || o.logp_level != Granularity::chunk,
+      "log-probabilities of whole chunks do not fit rewards of actions (policy_gradient.reward_level, logprob_level)");
+  TORCH_CHECK(!in.value.defined() || (in.returns.defined() && (o.value.clip <= 0 || in.old_value.defined())),
+              "a value loss needs ", rl_keys::kReturn, " and ", rl_keys::kOldValue);
 }
 
 /// A number of one action never mixes versions, nor does a chunk: the first stands for all of its level.
@@ -90,7 +96,9 @@ at::Tensor reduced_version(const at::Tensor& version, const PolicyGradientOption
 
 Prepared prepare(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const at::Tensor& mask_NC) {
   Prepared p;
-  const auto reduced = [&o](const at::Tensor& x, Granularity level) { return x.defined() ? reduce_to(x, o.chunk, level) : at::Tensor(); };
+  const auto reduced = [&o](const at::Tensor& x, Granularity level) {
+    return x.defined() ? reduce_to(x, o.chunk, level) : at::Tensor();
+  };
   p.logp = reduced(in.logp, o.logp_level);
   p.old_logp = reduced(in.old_logp, o.logp_level);
   p.reference_logp = reduced(in.reference_logp, o.logp_level);
@@ -103,7 +111,8 @@ Prepared prepare(const PolicyGradientInputs& in, const PolicyGradientOptions& o,
   if (in.version.defined()) p.version = reduced_version(in.version, o);
   p.weights = make_cell_weights(mask_NC, o.aggregation, in.valid_steps, o.max_episode_steps, in.scale);
   if (o.parity && in.mask.defined()) {
-    p.count_defect = static_cast<double>(p.logp.numel()) / static_cast<double>(std::max<std::int64_t>(1, p.weights.mask.numel()));
+    p.count_defect =
+        static_cast<double>(p.logp.numel()) / static_cast<double>(std::max<std::int64_t>(1, p.weights.mask.numel()));
     // its metrics broadcast the mask when the ratio has a dimension of its own for tokens
     p.ratio_defect = o.logp_level == Granularity::token ? 1 : p.count_defect;
     p.loss_defect = o.aggregation == Aggregation::mean ? p.count_defect : 1;
@@ -115,8 +124,12 @@ at::Tensor scaled(const at::Tensor& x, double factor) { return factor == 1 ? x :
 
 /// Means of the ratio's diagnostics under the names of rl.md 4.5.
 void add_ratio_metrics(const PpoEntries& e, const Prepared& p, ActorLoss actor, Metrics& m) {
-  const auto ratio_mean = [&p](const at::Tensor& x) { return scaled(weighted_sum(x, p.weights.metric), p.ratio_defect); };
-  const auto count_mean = [&p](const at::Tensor& x) { return scaled(weighted_sum(x, p.weights.metric), p.count_defect); };
+  const auto ratio_mean = [&p](const at::Tensor& x) {
+    return scaled(weighted_sum(x, p.weights.metric), p.ratio_defect);
+  };
+  const auto count_mean = [&p](const at::Tensor& x) {
+    return scaled(weighted_sum(x, p.weights.metric), p.count_defect);
+  };
   const bool is_ppo = actor == ActorLoss::ppo;
   m[is_ppo ? "actor/ratio" : "actor/proximal_ratio"] = ratio_mean(e.ratio);
   m[is_ppo ? "actor/clipped_ratio" : "actor/clipped_proximal_ratio"] = ratio_mean(e.clipped_ratio);
@@ -140,10 +153,12 @@ at::Tensor ppo_loss(const Prepared& p, const PolicyGradientOptions& o, Metrics& 
   return loss;
 }
 
-at::Tensor decoupled_loss(const PolicyGradientInputs& in, const Prepared& p, const PolicyGradientOptions& o, Metrics& m) {
+at::Tensor decoupled_loss(const PolicyGradientInputs& in, const Prepared& p, const PolicyGradientOptions& o,
+                          Metrics& m) {
   auto proximal = p.proximal;
   if (!proximal.defined()) {
-    proximal = p.version.defined() ? proximal_logp(p.logp, p.old_logp, p.version, in.trained_version) : p.old_logp.detach();
+    proximal =
+        p.version.defined() ? proximal_logp(p.logp, p.old_logp, p.version, in.trained_version) : p.old_logp.detach();
   }
   const bool cuts = o.behaviour_weight_max > 0;
   const auto d = decoupled_entries(p.logp, p.old_logp, proximal, p.advantage, p.weights.mask, o.clip,
@@ -159,7 +174,8 @@ at::Tensor decoupled_loss(const PolicyGradientInputs& in, const Prepared& p, con
   const c10::NoGradGuard no_grad;
   add_ratio_metrics(d.ppo, p, ActorLoss::decoupled, m);
   m["actor/behav_clip_fraction"] = all - scaled(share, cuts ? p.count_defect : 1);
-  m["actor/behav_approx_kl"] = -scaled(weighted_sum(d.behaviour_log_ratio, p.weights.metric) * refill, cuts ? 1 : p.count_defect);
+  m["actor/behav_approx_kl"] =
+      -scaled(weighted_sum(d.behaviour_log_ratio, p.weights.metric) * refill, cuts ? 1 : p.count_defect);
   m["actor/kl_k3"] = weighted_sum((-d.ppo.log_ratio).exp() + d.ppo.log_ratio - 1, p.weights.metric);
   if (p.version.defined()) {
     m["actor/average_version"] = weighted_sum(p.version.to(p.logp.scalar_type()), p.weights.metric);
@@ -195,9 +211,15 @@ at::Tensor critic_loss(const Prepared& p, const PolicyGradientOptions& o, Metric
 at::Tensor actor_loss(const PolicyGradientInputs& in, const Prepared& p, const PolicyGradientOptions& o, Metrics& m) {
   at::Tensor loss;
   switch (o.actor) {
-    case ActorLoss::ppo: loss = ppo_loss(p, o, m); break;
-    case ActorLoss::decoupled: loss = decoupled_loss(in, p, o, m); break;
-    case ActorLoss::vtrace: loss = vtrace_loss(p, m); break;
+    case ActorLoss::ppo:
+      loss = ppo_loss(p, o, m);
+      break;
+    case ActorLoss::decoupled:
+      loss = decoupled_loss(in, p, o, m);
+      break;
+    case ActorLoss::vtrace:
+      loss = vtrace_loss(p, m);
+      break;
   }
   // the constant 0 while only the critic learns, not the negative 0 of a product
   const auto weighted = [&in](const at::Tensor& x) { return in.policy_weight.defined() ? x * in.policy_weight : x; };
@@ -217,7 +239,8 @@ at::Tensor actor_loss(const PolicyGradientInputs& in, const Prepared& p, const P
 
 }  // namespace
 
-PolicyGradientOptions make_policy_gradient_options(const AlgorithmConfig& algorithm, std::int64_t chunk, std::int64_t max_episode_steps) {
+PolicyGradientOptions make_policy_gradient_options(const AlgorithmConfig& algorithm, std::int64_t chunk,
+                                                   std::int64_t max_episode_steps) {
   const auto& c = algorithm.policy_gradient;
   PolicyGradientOptions o;
   if (algorithm.name == "decoupled_ppo") o.actor = ActorLoss::decoupled;

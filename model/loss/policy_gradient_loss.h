@@ -24,26 +24,28 @@ enum class ActorLoss : std::uint8_t { ppo, decoupled, vtrace };
 /// What does not change from batch to batch.
 struct PolicyGradientOptions {
   ActorLoss actor = ActorLoss::ppo;
-  std::int64_t chunk = 1;                          ///< K
-  bool reward_per_action = true;                   ///< false: one reward, advantage and value per chunk
+  std::int64_t chunk = 1;         ///< K
+  bool reward_per_action = true;  ///< false: one reward, advantage and value per chunk
   Granularity logp_level = Granularity::action;
   Granularity entropy_level = Granularity::action;
   PpoClip clip;
-  double behaviour_weight_max = 2;                 ///< decoupled; 0: none is cut
+  double behaviour_weight_max = 2;  ///< decoupled; 0: none is cut
   ValueLossOptions value;
   double value_coef = 0.5;
   double entropy_bonus = 0;
   double kl_beta = 0;
   KlEstimator kl_estimator = KlEstimator::k3;
-  Aggregation aggregation = Aggregation::mean;     ///< of actor and value loss; entropy and divergence are means over valid cells always
-  std::int64_t max_episode_steps = 0;              ///< of aggregation trajectory
+  Aggregation aggregation =
+      Aggregation::mean;  ///< of actor and value loss; entropy and divergence are means over valid cells always
+  std::int64_t max_episode_steps = 0;  ///< of aggregation trajectory
   /// Reproduces RLinf's actor loss where it forgets to broadcast the mask: entries finer than a cell are summed over the cell (rl.md 4.3).
   bool parity = false;
 };
 
 /// From a job's configuration. `chunk` is env.chunk; `max_episode_steps` the environment's. Names are those that configs/ accepts.
 /// Errors: throws c10::Error on a name that configs/ would not accept.
-PolicyGradientOptions make_policy_gradient_options(const AlgorithmConfig& algorithm, std::int64_t chunk, std::int64_t max_episode_steps);
+PolicyGradientOptions make_policy_gradient_options(const AlgorithmConfig& algorithm, std::int64_t chunk,
+                                                   std::int64_t max_episode_steps);
 
 /// One micro-batch. Tensors marked optional may be undefined.
 struct PolicyGradientInputs {
@@ -60,8 +62,9 @@ struct PolicyGradientInputs {
   at::Tensor valid_steps;      ///< [N,1], of aggregation trajectory
   at::Tensor version;          ///< [N,1] or [N,L] i64, optional
   at::Tensor trained_version;  ///< scalar, with version
-  at::Tensor scale;            ///< 1 or 2 numbers (make_cell_weights), optional: this micro-batch is the whole mini-batch
-  at::Tensor policy_weight;    ///< scalar, optional: 1. Times actor loss, entropy and divergence; 0 while only the critic is trained
+  at::Tensor scale;  ///< 1 or 2 numbers (make_cell_weights), optional: this micro-batch is the whole mini-batch
+  at::Tensor
+      policy_weight;  ///< scalar, optional: 1. Times actor loss, entropy and divergence; 0 while only the critic is trained
 };
 
 /// Takes old_logp, ..., policy_weight from a batch by their rl_keys, undefined where absent. The network adds logp, entropy and value.

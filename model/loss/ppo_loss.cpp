@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-PpoEntries ppo_entries(const at::Tensor& logp, const at::Tensor& old_logp, const at::Tensor& advantage, const at::Tensor& mask,
-                       const PpoClip& clip) {
+PpoEntries ppo_entries(const at::Tensor& logp, const at::Tensor& old_logp, const at::Tensor& advantage,
+                       const at::Tensor& mask, const PpoClip& clip) {
   const auto kept = mask.to(at::kBool);
   const auto log_ratio = at::where(kept, (logp - old_logp).clamp(clip.log_ratio_min, clip.log_ratio_max), 0.0);
   const auto ratio = at::where(kept, log_ratio.exp(), 0.0);
@@ -58,7 +58,8 @@ at::Tensor huber(const at::Tensor& error, double delta) {
   return at::where(size < delta, 0.5 * error.square(), delta * (size - 0.5 * delta));
 }
 
-at::Tensor value_entries(const at::Tensor& value, const at::Tensor& old_value, const at::Tensor& returns, const ValueLossOptions& options) {
+at::Tensor value_entries(const at::Tensor& value, const at::Tensor& old_value, const at::Tensor& returns,
+                         const ValueLossOptions& options) {
   const auto judge = [&options](const at::Tensor& error) {
     return options.is_huber ? huber(error, options.huber_delta) : 0.5 * error.square();
   };

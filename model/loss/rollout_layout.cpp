@@ -7,7 +7,8 @@
 namespace troupe {
 
 at::Tensor merge_epochs(const at::Tensor& x, std::int64_t epochs) {
-  TORCH_CHECK(x.dim() >= 2 && epochs > 0 && x.size(0) % epochs == 0, "rollouts of shape ", x.sizes(), " cannot be split into ", epochs, " epochs");
+  TORCH_CHECK(x.dim() >= 2 && epochs > 0 && x.size(0) % epochs == 0, "rollouts of shape ", x.sizes(),
+              " cannot be split into ", epochs, " epochs");
   std::vector<std::int64_t> split{epochs, x.size(0) / epochs}, merged{x.size(0) / epochs, epochs * x.size(1)};
   split.insert(split.end(), x.sizes().begin() + 1, x.sizes().end());
   merged.insert(merged.end(), x.sizes().begin() + 2, x.sizes().end());
@@ -20,7 +21,8 @@ at::Tensor flatten_steps(const at::Tensor& x_TBK) {
 }
 
 at::Tensor unflatten_steps(const at::Tensor& x_SB, std::int64_t chunk) {
-  TORCH_CHECK(x_SB.dim() == 2 && chunk > 0 && x_SB.size(0) % chunk == 0, "steps of shape ", x_SB.sizes(), " are not whole chunks of ", chunk);
+  TORCH_CHECK(x_SB.dim() == 2 && chunk > 0 && x_SB.size(0) % chunk == 0, "steps of shape ", x_SB.sizes(),
+              " are not whole chunks of ", chunk);
   return x_SB.reshape({x_SB.size(0) / chunk, chunk, x_SB.size(1)}).transpose(1, 2).contiguous();
 }
 

@@ -21,8 +21,8 @@ at::Tensor aggregate_critics(const at::Tensor& values_NQ, CriticAggregation aggr
 /// y = r + continues (agg Q'(s',a') - alpha logp(a'|s')), detached. `continues` is the discount, 0 where a termination cuts; truncations
 /// never do. backup_entropy false leaves the alpha term out.
 /// Shapes: reward, continues, next_value, next_logp [N,1]; alpha scalar. Returns [N,1].
-at::Tensor sac_target(const at::Tensor& reward, const at::Tensor& continues, const at::Tensor& next_value, const at::Tensor& next_logp,
-                      const at::Tensor& alpha, bool backup_entropy);
+at::Tensor sac_target(const at::Tensor& reward, const at::Tensor& continues, const at::Tensor& next_value,
+                      const at::Tensor& next_logp, const at::Tensor& alpha, bool backup_entropy);
 
 /// Mean over critics and rows of (Q_i - y)^2. Grad: values.
 at::Tensor sac_critic_loss(const at::Tensor& values_NQ, const at::Tensor& target_N1);

@@ -7,14 +7,14 @@
 
 namespace troupe {
 
-VtraceTargets vtrace(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B, const at::Tensor& log_ratio_SB,
-                     const VtraceOptions& options) {
+VtraceTargets vtrace(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B,
+                     const at::Tensor& log_ratio_SB, const VtraceOptions& options) {
   const auto steps = rewards_SB.size(0);
   const std::vector<std::int64_t> with_last{steps + 1, rewards_SB.size(1)};
   TORCH_CHECK(rewards_SB.dim() == 2 && log_ratio_SB.sizes() == rewards_SB.sizes() && values_S1B.sizes() == with_last &&
                   dones_S1B.sizes() == with_last,
-              "rewards ", rewards_SB.sizes(), ", log ratios ", log_ratio_SB.sizes(), ", values ", values_S1B.sizes(), " and flags ",
-              dones_S1B.sizes(), " do not fit: values and flags have one row more");
+              "rewards ", rewards_SB.sizes(), ", log ratios ", log_ratio_SB.sizes(), ", values ", values_S1B.sizes(),
+              " and flags ", dones_S1B.sizes(), " do not fit: values and flags have one row more");
   const c10::NoGradGuard no_grad;
   const auto type = rewards_SB.scalar_type();
   const auto ratio = log_ratio_SB.to(type).clamp(-20, 20).exp();

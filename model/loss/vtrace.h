@@ -22,7 +22,7 @@ struct VtraceTargets {
 ///     A_s = rho_s (r_s + g_s vs_{s+1} - V_s)
 /// Shapes: rewards, log_ratio (log pi/mu, clamped to +-20) [S,B]; values, dones [S+1,B]. f32 or f64, by the rewards. Keeps no graph.
 /// Errors: throws c10::Error on shapes that do not fit. Source: arXiv:1802.01561 eq. 1.
-VtraceTargets vtrace(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B, const at::Tensor& log_ratio_SB,
-                     const VtraceOptions& options);
+VtraceTargets vtrace(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B,
+                     const at::Tensor& log_ratio_SB, const VtraceOptions& options);
 
 }  // namespace troupe

@@ -16,8 +16,9 @@ Result<ActionHead> ActionHead::make(const PolicyConfig& policy, const PolicyShap
   const bool is_discrete = shape.choices > 0;
   const std::string& name = policy.distribution;
   if (name == "squashed_gaussian") {
-    return Error{Errc::invalid_argument,
-                 "policy.distribution is squashed_gaussian, which sac trains; this algorithm takes gaussian or categorical"};
+    return Error{
+        Errc::invalid_argument,
+        "policy.distribution is squashed_gaussian, which sac trains; this algorithm takes gaussian or categorical"};
   }
   if (name != "auto" && (name == "categorical") != is_discrete) {
     return Error{Errc::invalid_argument,
@@ -46,8 +47,8 @@ ActionDensity ActionHead::density(const ParamView& view, const at::Tensor& outpu
 ActionHead::Sample ActionHead::sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed,
                                       std::span<const std::uint64_t> keys, bool deterministic) const {
   const at::NoGradGuard no_grad;
-  TORCH_CHECK(deterministic || static_cast<std::int64_t>(keys.size()) == outputs.size(0), "as many keys as rows: ", keys.size(), " and ",
-              outputs.size(0));
+  TORCH_CHECK(deterministic || static_cast<std::int64_t>(keys.size()) == outputs.size(0),
+              "as many keys as rows: ", keys.size(), " and ", outputs.size(0));
   if (kind_ == Kind::categorical) {
     const auto log_probs = categorical_log_probs(outputs, per_action_);
     const auto action =
@@ -55,9 +56,10 @@ ActionHead::Sample ActionHead::sample(const ParamView& view, const at::Tensor& o
     return {action, categorical_logp(log_probs, action)};
   }
   const auto log_std = view[kLogStd].to(at::kFloat);
-  const auto action = deterministic ? outputs.clone()
-                                    : gaussian_sample(outputs, log_std,
-                                                      keyed_noise(seed, rng_stream::policy_action, keys, {this->outputs()}));
+  const auto action =
+      deterministic
+          ? outputs.clone()
+          : gaussian_sample(outputs, log_std, keyed_noise(seed, rng_stream::policy_action, keys, {this->outputs()}));
   return {action, gaussian_logp(outputs, log_std, action)};
 }
 

@@ -52,8 +52,8 @@ class ActionHead {
     at::Tensor logp;    ///< [N,L]: what density() says of it
   };
   /// Row i is drawn with CounterRng(seed, rng_stream::policy_action, keys[i]); `deterministic`: the mode. Records no gradient.
-  Sample sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed, std::span<const std::uint64_t> keys,
-                bool deterministic) const;
+  Sample sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed,
+                std::span<const std::uint64_t> keys, bool deterministic) const;
 
  private:
   ActionHead(Kind kind, std::int64_t chunk, std::int64_t per_action, double init_log_std)

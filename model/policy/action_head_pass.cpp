@@ -23,9 +23,10 @@ ActionHeadPass::ActionHeadPass(const ActionHead& head, std::int64_t rows) : head
 }
 
 void ActionHeadPass::forward(const ParamView& actor, const at::Tensor& outputs, const at::Tensor& action) {
-  TORCH_CHECK(action.scalar_type() == at::kFloat && action.is_contiguous() && action.dim() == 2 && action.size(0) == rows_ &&
-                  action.size(1) == head_.action_width(),
-              "actions have shape ", action.sizes(), "; they must be contiguous f32 [", rows_, ", ", head_.action_width(), "]");
+  TORCH_CHECK(action.scalar_type() == at::kFloat && action.is_contiguous() && action.dim() == 2 &&
+                  action.size(0) == rows_ && action.size(1) == head_.action_width(),
+              "actions have shape ", action.sizes(), "; they must be contiguous f32 [", rows_, ", ",
+              head_.action_width(), "]");
   if (head_.kind() == ActionHead::Kind::categorical) {
     forward_categorical(outputs.const_data_ptr<float>(), action.const_data_ptr<float>());
   } else {
@@ -33,7 +34,8 @@ void ActionHeadPass::forward(const ParamView& actor, const at::Tensor& outputs, 
   }
 }
 
-const at::Tensor& ActionHeadPass::backward(const at::Tensor& d_logp, const at::Tensor& d_entropy, const ParamView& gradients) {
+const at::Tensor& ActionHeadPass::backward(const at::Tensor& d_logp, const at::Tensor& d_entropy,
+                                           const ParamView& gradients) {
   if (head_.kind() == ActionHead::Kind::categorical) {
     backward_categorical(d_logp.const_data_ptr<float>(), d_entropy.const_data_ptr<float>());
   } else {
@@ -92,7 +94,8 @@ void ActionHeadPass::forward_categorical(const float* logits, const float* actio
       disorder -= std::exp(out[c]) * out[c];
     }
     chosen_[cell] = static_cast<std::int64_t>(action[cell]);
-    TORCH_CHECK(chosen_[cell] >= 0 && chosen_[cell] < head_.choices(), "action ", action[cell], " is none of ", choices, " choices");
+    TORCH_CHECK(chosen_[cell] >= 0 && chosen_[cell] < head_.choices(), "action ", action[cell], " is none of ", choices,
+                " choices");
     logp[cell] = out[chosen_[cell]];
     entropy[cell] = disorder;
   }

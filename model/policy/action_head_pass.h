@@ -32,9 +32,9 @@ class ActionHeadPass {
   const ActionHead& head_;
   const std::int64_t rows_;
   at::Tensor logp_, entropy_, d_outputs_;
-  std::vector<float> saved_;            ///< gaussian: (action - mean) / std; categorical: log-probabilities of all choices
-  std::vector<float> inverse_std_;      ///< gaussian
-  std::vector<std::int64_t> chosen_;    ///< categorical: [rows,K]
+  std::vector<float> saved_;        ///< gaussian: (action - mean) / std; categorical: log-probabilities of all choices
+  std::vector<float> inverse_std_;  ///< gaussian
+  std::vector<std::int64_t> chosen_;  ///< categorical: [rows,K]
   std::vector<double> d_log_std_;
 };
 

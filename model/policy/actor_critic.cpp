@@ -27,25 +27,32 @@ UnitSpec make_unit(const std::string& name, std::vector<ParamSpec> params) {
   return unit;
 }
 
-bool is_plain_rows(const at::Tensor& state) { return state.scalar_type() == at::kFloat && state.is_contiguous() && state.is_cpu(); }
+bool is_plain_rows(const at::Tensor& state) {
+  return state.scalar_type() == at::kFloat && state.is_contiguous() && state.is_cpu();
+}
 
-bool is_f32(const ParamView& view) { return view.tensors().empty() || view.tensors().begin()->second.scalar_type() == at::kFloat; }
+bool is_f32(const ParamView& view) {
+  return view.tensors().empty() || view.tensors().begin()->second.scalar_type() == at::kFloat;
+}
 
 }  // namespace
 
-Result<std::shared_ptr<const PolicyNet>> make_actor_critic_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+Result<std::shared_ptr<const PolicyNet>> make_actor_critic_net(const PolicyConfig& policy,
+                                                               const AlgorithmConfig& algorithm,
                                                                const PolicyShape& shape) {
   auto model = ActorCritic::make(policy, algorithm, shape);
   if (!model) return model.error();
   return std::shared_ptr<const PolicyNet>(std::make_shared<ActorCriticNet>(std::move(*model), algorithm, shape));
 }
 
-Result<std::shared_ptr<const ActorCritic>> ActorCritic::make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+Result<std::shared_ptr<const ActorCritic>> ActorCritic::make(const PolicyConfig& policy,
+                                                             const AlgorithmConfig& algorithm,
                                                              const PolicyShape& shape) {
   auto head = ActionHead::make(policy, shape);
   if (!head) return head.error();
   // actions near zero at first, whatever the state (rl.md 6.1)
-  auto actor = ObservationNet::make(policy, shape, make_mlp_shape(policy, "actor", head->outputs(), 0.01 * std::numbers::sqrt2));
+  auto actor =
+      ObservationNet::make(policy, shape, make_mlp_shape(policy, "actor", head->outputs(), 0.01 * std::numbers::sqrt2));
   if (!actor) return actor.error();
   if (algorithm.name == "grpo") {  // advantages come from a group's returns, not from values
     return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::nullopt, std::move(*head)));
@@ -71,14 +78,19 @@ ActionDensity ActorCritic::density(const ParamView& actor, const Batch& batch) c
   return head_.density(actor, actor_.forward(actor, batch), batch.at(rl_keys::kAction));
 }
 
-at::Tensor ActorCritic::value(const ParamView& critic, const Batch& batch) const { return critic_->forward(critic, batch); }
+at::Tensor ActorCritic::value(const ParamView& critic, const Batch& batch) const {
+  return critic_->forward(critic, batch);
+}
 
 bool ActorCritic::has_explicit_pass() const {
-  const auto is_explicit = [](const ObservationNet& net) { return net.reads_state_only() && MlpPass::supports(net.mlp()); };
+  const auto is_explicit = [](const ObservationNet& net) {
+    return net.reads_state_only() && MlpPass::supports(net.mlp());
+  };
   return is_explicit(actor_) && (!critic_ || is_explicit(*critic_));
 }
 
-ActorCriticNet::ActorCriticNet(std::shared_ptr<const ActorCritic> model, const AlgorithmConfig& algorithm, const PolicyShape& shape)
+ActorCriticNet::ActorCriticNet(std::shared_ptr<const ActorCritic> model, const AlgorithmConfig& algorithm,
+                               const PolicyShape& shape)
     : model_(std::move(model)), objective_([&] {
         const auto options = make_policy_gradient_options(algorithm, shape.chunk, shape.max_episode_steps);
         std::unique_ptr<const ExplicitNetwork> explicit_form;

@@ -44,7 +44,8 @@ class ActorCritic final : public OnPolicyModel {
 };
 
 /// Policies of kind mlp and cnn for the on-policy algorithms. Errors: as make_policy_net.
-Result<std::shared_ptr<const PolicyNet>> make_actor_critic_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+Result<std::shared_ptr<const PolicyNet>> make_actor_critic_net(const PolicyConfig& policy,
+                                                               const AlgorithmConfig& algorithm,
                                                                const PolicyShape& shape);
 
 /// The PolicyNet over an ActorCritic.
@@ -64,7 +65,8 @@ class ActorCriticNet final : public PolicyNet {
   std::shared_ptr<const Network> objective(const std::string& phase) const override;
 
  private:
-  at::Tensor run(const ObservationNet& net, SparePool<MlpPass>& spares, const ParamView& view, const Batch& observation) const;
+  at::Tensor run(const ObservationNet& net, SparePool<MlpPass>& spares, const ParamView& view,
+                 const Batch& observation) const;
 
   const std::shared_ptr<const ActorCritic> model_;
   const std::shared_ptr<const Network> objective_;

@@ -19,21 +19,24 @@ constexpr std::array<Kernel, 3> kKernels{{{8, 4}, {4, 2}, {3, 1}}};
 Result<Cnn> Cnn::make(std::string prefix, const PolicyShape::Image& image, const std::vector<std::int64_t>& channels) {
   if (channels.empty() || channels.size() > kKernels.size()) {
     return Error{Errc::invalid_argument,
-                 fmt::format("policy.cnn_channels has {} numbers; one to {} are wanted, one per convolution", channels.size(),
-                             kKernels.size())};
+                 fmt::format("policy.cnn_channels has {} numbers; one to {} are wanted, one per convolution",
+                             channels.size(), kKernels.size())};
   }
   Cnn cnn;
   std::int64_t height = image.height, width = image.width, inputs = image.channels;
   for (std::size_t i = 0; i < channels.size(); ++i) {
     const auto [size, stride] = kKernels[i];
     if (channels[i] < 1) {
-      return Error{Errc::invalid_argument, fmt::format("policy.cnn_channels contains {}; at least 1 is wanted", channels[i])};
+      return Error{Errc::invalid_argument,
+                   fmt::format("policy.cnn_channels contains {}; at least 1 is wanted", channels[i])};
     }
     if (height < size || width < size) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("the picture {} of {}x{} is too small for {} convolutions: number {} is {}x{} and sees {}x{}; use larger "
-                               "pictures (env.*) or fewer policy.cnn_channels",
-                               image.name, image.height, image.width, channels.size(), i + 1, size, size, height, width)};
+      return Error{
+          Errc::invalid_argument,
+          fmt::format(
+              "the picture {} of {}x{} is too small for {} convolutions: number {} is {}x{} and sees {}x{}; use larger "
+              "pictures (env.*) or fewer policy.cnn_channels",
+              image.name, image.height, image.width, channels.size(), i + 1, size, size, height, width)};
     }
     const auto name = fmt::format("{}.{}", prefix, i);
     cnn.convolutions_.push_back({name + ".weight", name + ".bias", inputs, channels[i], size, stride});

@@ -20,7 +20,8 @@ class Cnn {
  public:
   /// `channels` of the convolutions: one to three numbers; with fewer than three, the last convolutions are left out.
   /// Errors: invalid_argument for a picture too small for them, or another number of channels, naming policy.cnn_channels.
-  static Result<Cnn> make(std::string prefix, const PolicyShape::Image& image, const std::vector<std::int64_t>& channels);
+  static Result<Cnn> make(std::string prefix, const PolicyShape::Image& image,
+                          const std::vector<std::int64_t>& channels);
 
   std::vector<ParamSpec> params() const;
   /// Numbers per picture.

@@ -13,20 +13,22 @@ at::Tensor plain_rows(const at::Tensor& x) { return x.to(at::kFloat).contiguous(
 
 }  // namespace
 
-ExplicitPolicyGradient::Workspace::Workspace(const ActorCritic& model, const PolicyGradientOptions& options, std::int64_t rows)
+ExplicitPolicyGradient::Workspace::Workspace(const ActorCritic& model, const PolicyGradientOptions& options,
+                                             std::int64_t rows)
     : actor(model.actor().mlp(), rows),
       head(model.head(), rows),
       critic(model.critic() ? std::make_unique<MlpPass>(model.critic()->mlp(), rows) : nullptr),
       loss(options, rows, model.logp_width(), model.value_width()) {}
 
-ExplicitPolicyGradient::ExplicitPolicyGradient(std::shared_ptr<const ActorCritic> model, const PolicyGradientOptions& options)
+ExplicitPolicyGradient::ExplicitPolicyGradient(std::shared_ptr<const ActorCritic> model,
+                                               const PolicyGradientOptions& options)
     : model_(std::move(model)), options_(options) {}
 
 MicroResult ExplicitPolicyGradient::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                                         const std::vector<ParamView>& gradients) const {
   const at::NoGradGuard no_grad;
-  TORCH_CHECK(params.size() == model_->units().size() && gradients.size() == params.size(), "views of ", params.size(), " and gradients of ",
-              gradients.size(), " units; the chain has ", model_->units().size());
+  TORCH_CHECK(params.size() == model_->units().size() && gradients.size() == params.size(), "views of ", params.size(),
+              " and gradients of ", gradients.size(), " units; the chain has ", model_->units().size());
   const auto state = plain_rows(batch.at(rl_keys::kState));
   const std::int64_t rows = state.size(0);
   const auto work = spares_.borrow(rows, [&] { return std::make_unique<Workspace>(*model_, options_, rows); });
@@ -41,7 +43,8 @@ MicroResult ExplicitPolicyGradient::run(const std::vector<ParamView>& params, co
 
   const auto& d = work->loss.gradients();
   const bool trains_actor = !gradients[0].tensors().empty();
-  if (trains_actor) work->actor.backward(params[0], state, work->head.backward(d.logp, d.entropy, gradients[0]), &gradients[0]);
+  if (trains_actor)
+    work->actor.backward(params[0], state, work->head.backward(d.logp, d.entropy, gradients[0]), &gradients[0]);
   if (work->critic && !gradients[1].tensors().empty()) work->critic->backward(params[1], state, d.value, &gradients[1]);
   return result;
 }

@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-void draw_flow_targets(std::uint64_t seed, std::span<const std::uint64_t> positions, std::int64_t width, bool held_out, Batch& batch) {
+void draw_flow_targets(std::uint64_t seed, std::span<const std::uint64_t> positions, std::int64_t width, bool held_out,
+                       Batch& batch) {
   batch[rl_keys::kActionNoise] =
       keyed_noise(seed, held_out ? rng_stream::eval_action_noise : rng_stream::action_noise, positions, {width});
   const std::uint64_t stream = held_out ? rng_stream::eval_action_timestep : rng_stream::action_timestep;

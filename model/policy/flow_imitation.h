@@ -19,7 +19,8 @@ inline constexpr const char* kTime = "flow.time";  ///< [N,1] in (0,1]
 /// Adds what the loss draws for the rows of a batch: rl_keys::kActionNoise, standard normal [N,width], and flow_keys::kTime, uniform.
 /// Row i depends on (seed, positions[i]) alone: its place in the sampler's order (CounterRng streams action_noise and action_timestep;
 /// of held-out samples eval_action_noise and eval_action_timestep).
-void draw_flow_targets(std::uint64_t seed, std::span<const std::uint64_t> positions, std::int64_t width, bool held_out, Batch& batch);
+void draw_flow_targets(std::uint64_t seed, std::span<const std::uint64_t> positions, std::int64_t width, bool held_out,
+                       Batch& batch);
 
 /// objective("sft") of a flow policy: flow-matching behaviour cloning of demonstrations, before reinforcement learning.
 ///     x_t = t noise + (1 - t) a     loss = mean of (v(x_t, t, state) - (noise - a))^2

@@ -12,8 +12,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t kTimeWaves = 8;             // sines and cosines of the time each
-constexpr std::int64_t kNoiseHidden = 64;          // width of Flow-Noise's two hidden layers
+constexpr std::int64_t kTimeWaves = 8;     // sines and cosines of the time each
+constexpr std::int64_t kNoiseHidden = 64;  // width of Flow-Noise's two hidden layers
 
 Error bad(std::string message) { return {Errc::invalid_argument, std::move(message)}; }
 
@@ -23,21 +23,25 @@ Result<void> check(const PolicyConfig& policy, const PolicyShape& shape) {
   if (policy.distribution != "auto")
     return bad("policy.distribution is " + policy.distribution + "; policy.kind flow has its own: use auto");
   if (shape.state_dim < 1) return bad("policy.kind is flow; the environment's observation has no vector");
-  if (flow.sampler == "noise" && !flow.joint) return bad("policy.flow.sampler is noise with policy.flow.joint off; Flow-Noise needs joint");
+  if (flow.sampler == "noise" && !flow.joint)
+    return bad("policy.flow.sampler is noise with policy.flow.joint off; Flow-Noise needs joint");
   if (flow.sampler == "cps" && !flow.joint && !flow.ignore_last) {
     return bad(
-        "policy.flow.sampler is cps with policy.flow.ignore_last off; the last step of Flow-CPS has no density: switch ignore_last on");
+        "policy.flow.sampler is cps with policy.flow.ignore_last off; the last step of Flow-CPS has no density: switch "
+        "ignore_last on");
   }
   if (flow.ignore_last && flow.denoise_steps < 2)
     return bad("policy.flow.ignore_last leaves no step that draws of policy.flow.denoise_steps 1");
   if (flow.logprob_reduce == "per_step" && !flow.joint) {
-    return bad("policy.flow.logprob_reduce is per_step with policy.flow.joint off, where one step alone has a log-probability");
+    return bad(
+        "policy.flow.logprob_reduce is per_step with policy.flow.joint off, where one step alone has a "
+        "log-probability");
   }
   return {};
 }
 
-MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int64_t inputs, std::vector<std::int64_t> hidden,
-                        std::int64_t outputs, double head_gain) {
+MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int64_t inputs,
+                        std::vector<std::int64_t> hidden, std::int64_t outputs, double head_gain) {
   MlpShape shape;
   shape.prefix = std::move(prefix);
   shape.inputs = inputs;
@@ -88,7 +92,8 @@ Result<std::shared_ptr<const FlowModel>> FlowModel::make(const PolicyConfig& pol
     const auto& hidden = policy.critic_hidden.empty() ? policy.hidden : policy.critic_hidden;
     critic.emplace(make_mlp_shape(policy, "critic", shape.state_dim, hidden, values, 1.0));
   }
-  return std::shared_ptr<const FlowModel>(new FlowModel(policy.flow, shape, std::move(velocity), std::move(noise), std::move(critic)));
+  return std::shared_ptr<const FlowModel>(
+      new FlowModel(policy.flow, shape, std::move(velocity), std::move(noise), std::move(critic)));
 }
 
 FlowModel::FlowModel(const FlowPolicyConfig& config, const PolicyShape& shape, Mlp velocity, std::optional<Mlp> noise,
@@ -117,11 +122,15 @@ FlowSampling FlowModel::sampling(double noise_level) const {
   sampling.joint = config_.joint;
   sampling.safe = config_.safe_logprob;
   using Reduce = FlowSampling::Reduce;
-  sampling.reduce = config_.logprob_reduce == "mean" ? Reduce::mean : config_.logprob_reduce == "sum" ? Reduce::sum : Reduce::per_step;
+  sampling.reduce = config_.logprob_reduce == "mean"  ? Reduce::mean
+                    : config_.logprob_reduce == "sum" ? Reduce::sum
+                                                      : Reduce::per_step;
   return sampling;
 }
 
-std::int64_t FlowModel::logp_width() const { return width() * (config_.logprob_reduce == "per_step" ? config_.denoise_steps : 1); }
+std::int64_t FlowModel::logp_width() const {
+  return width() * (config_.logprob_reduce == "per_step" ? config_.denoise_steps : 1);
+}
 
 FlowNetwork FlowModel::network(const ParamView& actor, const at::Tensor& state) const {
   return [this, &actor, state](const at::Tensor& x, const at::Tensor& t) {
@@ -144,12 +153,14 @@ ActionDensity FlowModel::density(const ParamView& actor, const Batch& batch) con
   const auto s = sampling(level != batch.end() ? level->second.item<double>() : config_.noise_level);
   const std::string prefix = rl_keys::kExtraPrefix;
   const auto index = batch.at(prefix + "denoise_inds").view({-1});
-  const auto result = flow_chain_density(network(actor, batch.at(rl_keys::kState)), batch.at(prefix + "chains"), index, s);
+  const auto result =
+      flow_chain_density(network(actor, batch.at(rl_keys::kState)), batch.at(prefix + "chains"), index, s);
   const auto logp = flatten(result.logp);
   // a mean over steps: spread over the steps so that sums over them count it once
   const auto repeats = logp.size(1) / width();
   if (repeats == 1) return {logp, result.entropy};
-  return {logp, flatten((result.entropy / static_cast<double>(repeats)).unsqueeze(1).expand({-1, repeats, -1}).contiguous())};
+  return {logp,
+          flatten((result.entropy / static_cast<double>(repeats)).unsqueeze(1).expand({-1, repeats, -1}).contiguous())};
 }
 
 at::Tensor FlowModel::value(const ParamView& critic, const Batch& batch) const {
@@ -157,7 +168,9 @@ at::Tensor FlowModel::value(const ParamView& critic, const Batch& batch) const {
   return critic_->forward(critic, batch.at(rl_keys::kState));
 }
 
-at::Tensor FlowModel::to_action(const at::Tensor& chunk) const { return range_.scale * chunk.clamp(-1.0, 1.0) + range_.bias; }
+at::Tensor FlowModel::to_action(const at::Tensor& chunk) const {
+  return range_.scale * chunk.clamp(-1.0, 1.0) + range_.bias;
+}
 
 at::Tensor FlowModel::from_action(const at::Tensor& action) const { return (action - range_.bias) / range_.scale; }
 

@@ -56,7 +56,8 @@ class FlowModel final : public OnPolicyModel {
   FlowSampling sampling(double noise_level) const;
 
  private:
-  FlowModel(const FlowPolicyConfig& config, const PolicyShape& shape, Mlp velocity, std::optional<Mlp> noise, std::optional<Mlp> critic);
+  FlowModel(const FlowPolicyConfig& config, const PolicyShape& shape, Mlp velocity, std::optional<Mlp> noise,
+            std::optional<Mlp> critic);
 
   FlowPolicyConfig config_;
   std::int64_t chunk_, action_dim_;

@@ -22,7 +22,8 @@ void fill_normal(CounterRng& rng, float* out, std::int64_t count) {
 }
 
 /// `choices`: steps that may be the one that draws; 0: none is.
-ChainDraws draw_chains(const ActRequest& request, std::int64_t width, std::int64_t steps, std::int64_t choices, bool joint) {
+ChainDraws draw_chains(const ActRequest& request, std::int64_t width, std::int64_t steps, std::int64_t choices,
+                       bool joint) {
   const auto rows = static_cast<std::int64_t>(request.keys.size());
   // with one drawing step all steps may share a row's noise: the others do not look at it
   const std::int64_t noises = joint ? steps : 1;
@@ -41,7 +42,8 @@ ChainDraws draw_chains(const ActRequest& request, std::int64_t width, std::int64
 
 }  // namespace
 
-FlowPolicyNet::FlowPolicyNet(std::shared_ptr<const FlowModel> model, const AlgorithmConfig& algorithm, const PolicyShape& shape)
+FlowPolicyNet::FlowPolicyNet(std::shared_ptr<const FlowModel> model, const AlgorithmConfig& algorithm,
+                             const PolicyShape& shape)
     : model_(std::move(model)) {
   acting_units_.push_back("actor");
   if (model_->value_width() > 0) acting_units_.push_back("critic");
@@ -64,10 +66,12 @@ ActResult FlowPolicyNet::act(const UnitViews& views, const ActRequest& request) 
   const std::int64_t choices = request.deterministic ? 0 : config.denoise_steps - (config.ignore_last ? 1 : 0);
   const auto draws = draw_chains(request, model_->width(), config.denoise_steps, choices, sampling.joint);
   const auto& actor = views.at("actor");
-  const auto chain = sample_flow_chain(model_->network(actor, state), draws.initial, draws.noise, draws.index, sampling);
+  const auto chain =
+      sample_flow_chain(model_->network(actor, state), draws.initial, draws.noise, draws.index, sampling);
 
   ActResult result{model_->to_action(chain.action()), {}, {}, {}};
-  result.logp = request.deterministic ? at::zeros({state.size(0), logp_width()}, state.options()) : model_->flatten(chain.logp);
+  result.logp =
+      request.deterministic ? at::zeros({state.size(0), logp_width()}, state.options()) : model_->flatten(chain.logp);
   if (value_width() > 0) result.value = model_->value(views.at("critic"), request.observation);
   result.extra["chains"] = chain.chain;
   result.extra["denoise_inds"] = draws.index.unsqueeze(1);
@@ -85,11 +89,13 @@ at::Tensor FlowPolicyNet::logp(const UnitViews& views, const Batch& batch) const
 }
 
 std::shared_ptr<const Network> FlowPolicyNet::objective(const std::string& phase) const {
-  TORCH_CHECK(phase == "policy" || phase == "sft", "a flow policy has the phases \"policy\" and \"sft\"; asked for \"", phase, "\"");
+  TORCH_CHECK(phase == "policy" || phase == "sft", "a flow policy has the phases \"policy\" and \"sft\"; asked for \"",
+              phase, "\"");
   return phase == "policy" ? policy_objective_ : imitation_objective_;
 }
 
-Result<std::shared_ptr<const PolicyNet>> make_flow_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+Result<std::shared_ptr<const PolicyNet>> make_flow_policy_net(const PolicyConfig& policy,
+                                                              const AlgorithmConfig& algorithm,
                                                               const PolicyShape& shape) {
   auto model = FlowModel::make(policy, algorithm, shape);
   if (!model) return model.error();

@@ -37,7 +37,8 @@ class FlowPolicyNet final : public PolicyNet {
 };
 
 /// For policy.kind flow and an on-policy algorithm. Errors: as FlowModel::make.
-Result<std::shared_ptr<const PolicyNet>> make_flow_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+Result<std::shared_ptr<const PolicyNet>> make_flow_policy_net(const PolicyConfig& policy,
+                                                              const AlgorithmConfig& algorithm,
                                                               const PolicyShape& shape);
 
 }  // namespace troupe

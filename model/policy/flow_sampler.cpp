@@ -21,13 +21,13 @@ struct StepMoments {
 };
 
 /// Step `i` of every row with the sampling's method, or an ODE step where `draws` [B,1,...] is false. Undefined: all draw.
-StepMoments step_moments(const FlowSampling& sampling, std::int64_t i, const at::Tensor& x, const FlowPrediction& predicted,
-                         const at::Tensor& draws) {
+StepMoments step_moments(const FlowSampling& sampling, std::int64_t i, const at::Tensor& x,
+                         const FlowPrediction& predicted, const at::Tensor& draws) {
   const double time = sampling.times[static_cast<std::size_t>(i)];
   const auto drawn = flow_weights(sampling.method, sampling.times, i, sampling.noise_level);
   const auto mean = flow_step_mean(x, predicted.velocity, time, drawn);
-  const auto std =
-      sampling.method == FlowMethod::noise ? predicted.std.expand_as(x) : at::full({}, drawn.std, x.options()).expand_as(x);
+  const auto std = sampling.method == FlowMethod::noise ? predicted.std.expand_as(x)
+                                                        : at::full({}, drawn.std, x.options()).expand_as(x);
   if (!draws.defined()) return {mean, std};
   const auto plain = flow_weights(FlowMethod::ode, sampling.times, i, sampling.noise_level);
   return {at::where(draws, mean, flow_step_mean(x, predicted.velocity, time, plain)),
@@ -39,7 +39,8 @@ at::Tensor initial_logp(const at::Tensor& x, bool safe) {
   return flow_step_logp(x, at::zeros({}, x.options()), at::ones({}, x.options()), safe);
 }
 
-at::Tensor reduce_joint(const std::vector<at::Tensor>& transitions, const at::Tensor& initial, FlowSampling::Reduce reduce) {
+at::Tensor reduce_joint(const std::vector<at::Tensor>& transitions, const at::Tensor& initial,
+                        FlowSampling::Reduce reduce) {
   const auto steps = at::stack(transitions, 1);
   if (reduce == FlowSampling::Reduce::per_step) return steps;
   const auto sum = steps.sum(1) + initial;
@@ -57,7 +58,8 @@ FlowDensity joint_density(const FlowNetwork& network, const at::Tensor& chain, c
     if (predicted.value.defined()) values.push_back(predicted.value);
   }
   const auto start = chain.select(1, 0);
-  FlowDensity density{reduce_joint(logps, initial_logp(start, sampling.safe), sampling.reduce), at::zeros_like(start), {}};
+  FlowDensity density{
+      reduce_joint(logps, initial_logp(start, sampling.safe), sampling.reduce), at::zeros_like(start), {}};
   if (!entropies.empty()) {
     entropies.push_back(flow_step_entropy(at::ones_like(start)));
     density.entropy = at::stack(entropies, 1).mean(1);
@@ -68,8 +70,8 @@ FlowDensity joint_density(const FlowNetwork& network, const at::Tensor& chain, c
 
 }  // namespace
 
-FlowChain sample_flow_chain(const FlowNetwork& network, const at::Tensor& initial, const at::Tensor& noise, const at::Tensor& index_B,
-                            const FlowSampling& sampling) {
+FlowChain sample_flow_chain(const FlowNetwork& network, const at::Tensor& initial, const at::Tensor& noise,
+                            const at::Tensor& index_B, const FlowSampling& sampling) {
   const at::NoGradGuard no_grad;
   const auto steps = sampling.steps();
   std::vector<at::Tensor> states{initial}, logps, values;
@@ -88,7 +90,8 @@ FlowChain sample_flow_chain(const FlowNetwork& network, const at::Tensor& initia
   }
   FlowChain result{at::stack(states, 1), {}, {}};
   // without joint only the step that drew has a density
-  result.logp = sampling.joint ? reduce_joint(logps, initial_logp(initial, sampling.safe), sampling.reduce) : at::stack(logps, 1).sum(1);
+  result.logp = sampling.joint ? reduce_joint(logps, initial_logp(initial, sampling.safe), sampling.reduce)
+                               : at::stack(logps, 1).sum(1);
   if (!values.empty()) result.value = at::stack(values, 1).mean(1);
   return result;
 }
@@ -98,7 +101,8 @@ FlowDensity flow_chain_density(const FlowNetwork& network, const at::Tensor& cha
   TORCH_CHECK(chain.dim() >= 3 && chain.size(1) == sampling.steps() + 1, "a chain of ", sampling.steps(), " steps has ",
               sampling.steps() + 1, " states, not ", chain.sizes());
   if (sampling.joint) return joint_density(network, chain, sampling);
-  TORCH_CHECK(index_B.dim() == 1 && index_B.size(0) == chain.size(0), "indices of ", index_B.sizes(), " for ", chain.size(0), " rows");
+  TORCH_CHECK(index_B.dim() == 1 && index_B.size(0) == chain.size(0), "indices of ", index_B.sizes(), " for ",
+              chain.size(0), " rows");
 
   const auto rows = at::arange(chain.size(0), at::TensorOptions().dtype(at::kLong));
   const auto step = index_B.clamp_min(0);

@@ -30,8 +30,8 @@ struct FlowSampling {
   bool joint = false;  ///< every step draws, and the initial noise counts as one more
   bool safe = false;   ///< flow_step_logp
   enum class Reduce : std::uint8_t {
-    mean,     ///< over the N + 1 log-probabilities: a tempered ratio, as RLinf does
-    sum,      ///< of the N + 1
+    mean,  ///< over the N + 1 log-probabilities: a tempered ratio, as RLinf does
+    sum,   ///< of the N + 1
     per_step  ///< the N transitions side by side: an axis of N behind B. The initial noise has no parameters and is left out
   } reduce = Reduce::mean;  ///< of joint chains
 
@@ -52,14 +52,15 @@ struct FlowChain {
 /// Shapes: initial [B,...]; noise [N,B,...] standard normal, may be undefined where nothing draws; index_B i64 [B]; undefined:
 /// negative everywhere (evaluation: with joint false, or with FlowMethod::ode).
 /// Grad: none is recorded.
-FlowChain sample_flow_chain(const FlowNetwork& network, const at::Tensor& initial, const at::Tensor& noise, const at::Tensor& index_B,
-                            const FlowSampling& sampling);
+FlowChain sample_flow_chain(const FlowNetwork& network, const at::Tensor& initial, const at::Tensor& noise,
+                            const at::Tensor& index_B, const FlowSampling& sampling);
 
 /// The learner's side of a stored chain, whose entries are constants.
 struct FlowDensity {
-  at::Tensor logp;     ///< as FlowChain::logp
-  at::Tensor entropy;  ///< [B,...]: FlowMethod::noise: mean over the steps that count (joint: with the initial unit normal); else 0
-  at::Tensor value;    ///< [B]: of step index_B[b]; joint: mean over the N steps
+  at::Tensor logp;  ///< as FlowChain::logp
+  at::Tensor
+      entropy;  ///< [B,...]: FlowMethod::noise: mean over the steps that count (joint: with the initial unit normal); else 0
+  at::Tensor value;  ///< [B]: of step index_B[b]; joint: mean over the N steps
 };
 
 /// One call of the network on (x_j, x_{j+1}) with j = index_B[b]; joint: N calls. A row with a negative index has log-probability

@@ -46,8 +46,8 @@ FlowWeights flow_weights(FlowMethod method, const std::vector<double>& times, st
   return {1.0 - next, next, 0.0};
 }
 
-FlowRowWeights flow_row_weights(FlowMethod method, const std::vector<double>& times, double noise_level, const at::Tensor& index_B,
-                                const at::Tensor& like) {
+FlowRowWeights flow_row_weights(FlowMethod method, const std::vector<double>& times, double noise_level,
+                                const at::Tensor& index_B, const at::Tensor& like) {
   const auto steps = static_cast<std::int64_t>(times.size()) - 1;
   const auto table = at::empty({4, steps}, at::kDouble);
   auto at_step = table.accessor<double, 2>();

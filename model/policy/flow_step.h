@@ -48,8 +48,8 @@ struct FlowRowWeights {
   at::Tensor time, clean, noisy, std;
 };
 /// Row b takes step index_B[b] with `method`. Shapes: index_B i64 [B]; `like` [B,...] gives type and number of dimensions.
-FlowRowWeights flow_row_weights(FlowMethod method, const std::vector<double>& times, double noise_level, const at::Tensor& index_B,
-                                const at::Tensor& like);
+FlowRowWeights flow_row_weights(FlowMethod method, const std::vector<double>& times, double noise_level,
+                                const at::Tensor& index_B, const at::Tensor& like);
 
 /// clean * (x - t v) + noisy * (x + (1 - t) v). Grad: v (and x).
 at::Tensor flow_step_mean(const at::Tensor& x, const at::Tensor& velocity, const FlowRowWeights& weights);

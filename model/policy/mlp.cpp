@@ -53,7 +53,8 @@ at::Tensor Mlp::forward(const ParamView& view, const at::Tensor& x) const {
     const auto& weight = view[layer.weight];
     h = at::linear(h.to(weight.scalar_type()), weight, layer.bias.empty() ? at::Tensor() : view[layer.bias]);
     if (layer.is_head) break;
-    if (!layer.norm_weight.empty()) h = at::layer_norm(h, {layer.outputs}, view[layer.norm_weight], view[layer.norm_bias], 1e-5);
+    if (!layer.norm_weight.empty())
+      h = at::layer_norm(h, {layer.outputs}, view[layer.norm_weight], view[layer.norm_bias], 1e-5);
     h = shape_.activation == Activation::tanh ? h.tanh() : h.relu();
   }
   return h.to(at::kFloat);

@@ -24,15 +24,15 @@ enum class MlpInit : std::uint8_t {
 
 /// What a multi-layer perceptron is made of.
 struct MlpShape {
-  std::string prefix;                  ///< of parameter names: "actor", "critic.0"
+  std::string prefix;  ///< of parameter names: "actor", "critic.0"
   std::int64_t inputs = 0;
-  std::vector<std::int64_t> hidden;    ///< may be empty: one linear layer
+  std::vector<std::int64_t> hidden;  ///< may be empty: one linear layer
   std::int64_t outputs = 0;
   Activation activation = Activation::tanh;
-  bool layer_norm = false;             ///< before every activation, eps 1e-5
+  bool layer_norm = false;  ///< before every activation, eps 1e-5
   bool head_bias = true;
   MlpInit init = MlpInit::orthogonal;
-  std::optional<Init> head = {};       ///< of the last layer's weight; none: as the hidden layers
+  std::optional<Init> head = {};  ///< of the last layer's weight; none: as the hidden layers
 };
 
 /// A multi-layer perceptron as a function over parameter views: y = W_n f(... f(W_0 x + b_0) ...) + b_n, weights [out,in].

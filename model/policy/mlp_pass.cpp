@@ -36,7 +36,8 @@ void multiply_slope(const at::Tensor& delta, const at::Tensor& value, Activation
 }
 
 void check_weight(const at::Tensor& weight) {
-  TORCH_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous(), "the explicit pass takes contiguous f32 weights");
+  TORCH_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous(),
+              "the explicit pass takes contiguous f32 weights");
 }
 
 }  // namespace
@@ -73,8 +74,8 @@ const at::Tensor& MlpPass::forward(const ParamView& view, const at::Tensor& x) {
   return outputs_.back();
 }
 
-void MlpPass::backward(const ParamView& view, const at::Tensor& x, const at::Tensor& d_output, const ParamView* gradients,
-                       const at::Tensor* d_input) {
+void MlpPass::backward(const ParamView& view, const at::Tensor& x, const at::Tensor& d_output,
+                       const ParamView* gradients, const at::Tensor* d_input) {
   const at::Tensor* delta = &d_output;
   for (std::size_t i = outputs_.size(); i-- > 0;) {
     const auto& layer = mlp_.layers()[i];
@@ -86,10 +87,12 @@ void MlpPass::backward(const ParamView& view, const at::Tensor& x, const at::Ten
         std::fill(sums_.begin(), sums_.begin() + layer.outputs, 0.0);
         const float* d = delta->const_data_ptr<float>();
         for (std::int64_t row = 0; row < rows_; ++row, d += layer.outputs) {
-          for (std::int64_t c = 0; c < layer.outputs; ++c) sums_[static_cast<std::size_t>(c)] += static_cast<double>(d[c]);
+          for (std::int64_t c = 0; c < layer.outputs; ++c)
+            sums_[static_cast<std::size_t>(c)] += static_cast<double>(d[c]);
         }
         float* d_bias = (*gradients)[layer.bias].data_ptr<float>();
-        for (std::int64_t c = 0; c < layer.outputs; ++c) d_bias[c] = static_cast<float>(sums_[static_cast<std::size_t>(c)]);
+        for (std::int64_t c = 0; c < layer.outputs; ++c)
+          d_bias[c] = static_cast<float>(sums_[static_cast<std::size_t>(c)]);
       }
     }
     if (i == 0) {

@@ -30,9 +30,9 @@ class MlpPass {
  private:
   const Mlp& mlp_;
   const std::int64_t rows_;
-  std::vector<at::Tensor> outputs_;   ///< of every layer, after its activation
-  std::vector<at::Tensor> deltas_;    ///< gradients of outputs_ but the last, before the activation
-  std::vector<double> sums_;          ///< of a bias gradient
+  std::vector<at::Tensor> outputs_;  ///< of every layer, after its activation
+  std::vector<at::Tensor> deltas_;   ///< gradients of outputs_ but the last, before the activation
+  std::vector<double> sums_;         ///< of a bias gradient
 };
 
 }  // namespace troupe

@@ -11,7 +11,8 @@ Result<ObservationNet> ObservationNet::make(const PolicyConfig& policy, const Po
   mlp.inputs = shape.state_dim;
   if (policy.kind == "cnn") {
     if (shape.images.empty()) {
-      return Error{Errc::invalid_argument, "policy.kind is cnn; the environment has no pictures: use mlp, or an environment with cameras"};
+      return Error{Errc::invalid_argument,
+                   "policy.kind is cnn; the environment has no pictures: use mlp, or an environment with cameras"};
     }
     for (const auto& image : shape.images) {
       auto cnn = Cnn::make(mlp.prefix + "." + image.name, image, policy.cnn_channels);

@@ -7,6 +7,8 @@
 namespace troupe {
 
 /// Of the tensors [N,H,W,C] that hold a picture: u8, or f32 of depth.
-constexpr at::ScalarType picture_dtype(const PolicyShape::Image& image) { return image.is_depth ? at::kFloat : at::kByte; }
+constexpr at::ScalarType picture_dtype(const PolicyShape::Image& image) {
+  return image.is_depth ? at::kFloat : at::kByte;
+}
 
 }  // namespace troupe

@@ -13,7 +13,8 @@ UnitSpec make_loss_unit() {
   return unit;
 }
 
-PolicyGradientObjective::PolicyGradientObjective(std::shared_ptr<const OnPolicyModel> model, const PolicyGradientOptions& options,
+PolicyGradientObjective::PolicyGradientObjective(std::shared_ptr<const OnPolicyModel> model,
+                                                 const PolicyGradientOptions& options,
                                                  std::unique_ptr<const ExplicitNetwork> explicit_form)
     : model_(std::move(model)), options_(options), explicit_form_(std::move(explicit_form)) {}
 
@@ -22,7 +23,8 @@ Carry PolicyGradientObjective::prologue(const ParamView& params, const Batch& ba
   return {at::cat({density.logp, density.entropy}, 1), {}};
 }
 
-at::Tensor PolicyGradientObjective::block(std::int64_t, const ParamView& params, const Carry& carry, const Batch& batch) const {
+at::Tensor PolicyGradientObjective::block(std::int64_t, const ParamView& params, const Carry& carry,
+                                          const Batch& batch) const {
   return at::cat({carry.x, model_->value(params, batch)}, 1);
 }
 

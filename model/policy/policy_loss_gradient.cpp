@@ -37,8 +37,9 @@ MicroResult PolicyLossGradient::run_by_autograd(const PolicyGradientInputs& inpu
   make_leaf(in.entropy, gradients_.entropy);
   make_leaf(in.value, gradients_.value);
   const auto loss = policy_gradient_loss(in, options_);
-  const auto found = torch::autograd::grad({loss.loss}, leaves, {at::full({}, weight, loss.loss.options())}, /*retain_graph=*/false,
-                                           /*create_graph=*/false, /*allow_unused=*/true);
+  const auto found =
+      torch::autograd::grad({loss.loss}, leaves, {at::full({}, weight, loss.loss.options())}, /*retain_graph=*/false,
+                            /*create_graph=*/false, /*allow_unused=*/true);
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (found[i].defined()) {

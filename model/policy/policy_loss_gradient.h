@@ -23,7 +23,8 @@ class PolicyLossGradient {
     at::Tensor value;    ///< [N,V]; undefined without a critic
   };
 
-  PolicyLossGradient(const PolicyGradientOptions& options, std::int64_t rows, std::int64_t logp_width, std::int64_t value_width);
+  PolicyLossGradient(const PolicyGradientOptions& options, std::int64_t rows, std::int64_t logp_width,
+                     std::int64_t value_width);
 
   /// Of inputs that carry no graph: logp and entropy [rows,L], value [rows,V] if there is a critic.
   MicroResult run(const PolicyGradientInputs& inputs, double weight);

@@ -10,7 +10,8 @@
 namespace troupe {
 namespace {
 
-using Factory = Result<std::shared_ptr<const PolicyNet>> (*)(const PolicyConfig&, const AlgorithmConfig&, const PolicyShape&);
+using Factory = Result<std::shared_ptr<const PolicyNet>> (*)(const PolicyConfig&, const AlgorithmConfig&,
+                                                             const PolicyShape&);
 
 /// Who makes the networks of a kind of policy, for soft actor-critic and for on-policy algorithms; null: nobody.
 struct Maker {
@@ -25,22 +26,27 @@ constexpr Maker kMakers[] = {
 
 Result<void> check_sizes(const PolicyConfig& policy, const AlgorithmConfig& algorithm, const PolicyShape& shape) {
   const auto wrong = [](std::string text) -> Result<void> { return Error{Errc::invalid_argument, std::move(text)}; };
-  for (const auto& [key, widths] : {std::pair{"policy.hidden", &policy.hidden}, {"policy.critic_hidden", &policy.critic_hidden}}) {
+  for (const auto& [key, widths] :
+       {std::pair{"policy.hidden", &policy.hidden}, {"policy.critic_hidden", &policy.critic_hidden}}) {
     for (const auto width : *widths) {
       if (width < 1) return wrong(fmt::format("{} contains {}; a layer is at least 1 wide", key, width));
     }
   }
   if (shape.chunk < 1 || shape.action_dim < 1) {
-    return wrong(fmt::format("a chunk of {} actions of {} numbers: both are at least 1 (env.chunk)", shape.chunk, shape.action_dim));
+    return wrong(fmt::format("a chunk of {} actions of {} numbers: both are at least 1 (env.chunk)", shape.chunk,
+                             shape.action_dim));
   }
   const auto& gradient = algorithm.policy_gradient;
   if (algorithm.name == "sac") return {};
   if (gradient.reward_level == "action" && gradient.logprob_level == "chunk" && shape.chunk > 1) {
-    return wrong("algorithm.policy_gradient.logprob_level is chunk and reward_level is action: rewards of actions need "
-                 "log-probabilities of actions or tokens; or set reward_level to chunk");
+    return wrong(
+        "algorithm.policy_gradient.logprob_level is chunk and reward_level is action: rewards of actions need "
+        "log-probabilities of actions or tokens; or set reward_level to chunk");
   }
   if (gradient.aggregation == "trajectory" && shape.max_episode_steps < 1) {
-    return wrong("algorithm.policy_gradient.aggregation is trajectory; the environment has no longest episode to weigh by: use mean");
+    return wrong(
+        "algorithm.policy_gradient.aggregation is trajectory; the environment has no longest episode to weigh by: use "
+        "mean");
   }
   return {};
 }

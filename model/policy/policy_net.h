@@ -22,11 +22,11 @@ using UnitViews = std::map<std::string, ParamView>;
 
 /// One call of a policy for N rows.
 struct ActRequest {
-  Batch observation;                     ///< rl_keys::kState and images
-  std::uint64_t seed = 0;                ///< job.seed
-  std::span<const std::uint64_t> keys;   ///< [N]: draws of row i depend on (seed, keys[i]) alone, not on the other rows
-  bool deterministic = false;            ///< evaluation: mean, most likely action, or ODE
-  double noise_level = 0;                ///< of flow policies
+  Batch observation;                    ///< rl_keys::kState and images
+  std::uint64_t seed = 0;               ///< job.seed
+  std::span<const std::uint64_t> keys;  ///< [N]: draws of row i depend on (seed, keys[i]) alone, not on the other rows
+  bool deterministic = false;           ///< evaluation: mean, most likely action, or ODE
+  double noise_level = 0;               ///< of flow policies
 };
 
 /// What it answers.
@@ -42,8 +42,8 @@ struct ActResult {
 /// A tensor per row that a trajectory must keep so that the learner can compute log-probabilities again.
 struct ExtraField {
   std::string name;
-  std::vector<std::int64_t> shape;   ///< without N
-  bool is_integer = false;           ///< i64, else f32
+  std::vector<std::int64_t> shape;  ///< without N
+  bool is_integer = false;          ///< i64, else f32
 };
 
 /// A policy and what is trained with it (critics, targets, temperature), as functions over parameters that somebody else keeps:

@@ -27,11 +27,12 @@ Cells count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o
   std::vector<bool> is_valid(total, true);
   if (in.mask.defined()) {
     const std::int64_t width = in.mask.size(1);
-    TORCH_CHECK(in.mask.dim() == 2 && in.mask.size(0) == cells.rows && (width == o.chunk || width == cells.count), "the mask has shape ",
-                in.mask.sizes(), "; it must be [", cells.rows, ", ", o.chunk, "]");
+    TORCH_CHECK(in.mask.dim() == 2 && in.mask.size(0) == cells.rows && (width == o.chunk || width == cells.count),
+                "the mask has shape ", in.mask.sizes(), "; it must be [", cells.rows, ", ", o.chunk, "]");
     const bool* mask = in.mask.const_data_ptr<bool>();
     const std::int64_t per_cell = width / cells.count;
-    for (std::size_t c = 0; c < total; ++c, mask += per_cell) is_valid[c] = std::any_of(mask, mask + per_cell, [](bool b) { return b; });
+    for (std::size_t c = 0; c < total; ++c, mask += per_cell)
+      is_valid[c] = std::any_of(mask, mask + per_cell, [](bool b) { return b; });
   }
   const auto valid = std::count(is_valid.begin(), is_valid.end(), true);
   const double mean = 1.0 / static_cast<double>(std::max<std::int64_t>(1, valid));
@@ -47,7 +48,8 @@ Cells count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o
   const float* steps = in.valid_steps.const_data_ptr<float>();
   for (std::size_t c = 0; c < total; ++c) {
     const double valid_steps = std::max(1.0f, steps[c / static_cast<std::size_t>(cells.count)]);
-    cells.loss[c] = is_valid[c] ? static_cast<float>(static_cast<double>(o.max_episode_steps) / valid_steps * all) : 0.0f;
+    cells.loss[c] =
+        is_valid[c] ? static_cast<float>(static_cast<double>(o.max_episode_steps) / valid_steps * all) : 0.0f;
   }
   return cells;
 }
@@ -68,11 +70,13 @@ double sum_of(const float* x, std::int64_t n) {
 }
 
 struct ActorSums {
-  double loss = 0, loss_abs = 0, ratio = 0, ratio_abs = 0, clipped = 0, dual = 0, log_ratio = 0, k3 = 0, clip_fraction = 0;
+  double loss = 0, loss_abs = 0, ratio = 0, ratio_abs = 0, clipped = 0, dual = 0, log_ratio = 0, k3 = 0,
+         clip_fraction = 0;
 };
 
 /// d loss / d logp of one entry, times 1; adds to the sums, which are weighed by the entry's share of its cell.
-float actor_entry(float difference, float advantage, const PpoClip& clip, float loss_weight, float metric_weight, ActorSums& sums) {
+float actor_entry(float difference, float advantage, const PpoClip& clip, float loss_weight, float metric_weight,
+                  ActorSums& sums) {
   const float lowest = static_cast<float>(clip.log_ratio_min), highest = static_cast<float>(clip.log_ratio_max);
   const float log_ratio = std::clamp(difference, lowest, highest);
   const float ratio = std::exp(log_ratio);
@@ -104,8 +108,8 @@ float actor_entry(float difference, float advantage, const PpoClip& clip, float 
   return slope * loss_weight;
 }
 
-ActorSums actor_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells, float factor,
-                         const at::Tensor& target) {
+ActorSums actor_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells,
+                         float factor, const at::Tensor& target) {
   const std::int64_t l = in.logp.size(1);
   const Entries entries(l, o.chunk, o.logp_level);
   TORCH_CHECK(entries.count % cells.count == 0, "log-probabilities of whole chunks do not fit rewards of actions");
@@ -121,9 +125,10 @@ ActorSums actor_gradient(const PolicyGradientInputs& in, const PolicyGradientOpt
     float slope = 0;
     if (cells.metric[cell] != 0) {
       // f64: log-probabilities of many numbers are large, and their difference small
-      const auto difference =
-          static_cast<float>(sum_of(logp + e * entries.width, entries.width) - sum_of(old_logp + e * entries.width, entries.width));
-      slope = factor * actor_entry(difference, advantage[cell], o.clip, cells.loss[cell] * share, cells.metric[cell] * share, sums);
+      const auto difference = static_cast<float>(sum_of(logp + e * entries.width, entries.width) -
+                                                 sum_of(old_logp + e * entries.width, entries.width));
+      slope = factor * actor_entry(difference, advantage[cell], o.clip, cells.loss[cell] * share,
+                                   cells.metric[cell] * share, sums);
     }
     std::fill_n(out + e * entries.width, entries.width, slope);
   }
@@ -131,8 +136,8 @@ ActorSums actor_gradient(const PolicyGradientInputs& in, const PolicyGradientOpt
 }
 
 /// Mean entropy; its gradient is the same for all numbers of an entry.
-double entropy_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells, float factor,
-                        const at::Tensor& target) {
+double entropy_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells,
+                        float factor, const at::Tensor& target) {
   const Entries entries(in.entropy.size(1), o.chunk, o.entropy_level);
   const float* entropy = data_of(in.entropy);
   float* out = target.data_ptr<float>();
@@ -142,7 +147,8 @@ double entropy_gradient(const PolicyGradientInputs& in, const PolicyGradientOpti
     float weight = 0;
     if (entries.count >= cells.count) {
       const std::int64_t per_cell = entries.count / cells.count;
-      weight = cells.metric[static_cast<std::size_t>(row * cells.count + in_row / per_cell)] / static_cast<float>(per_cell);
+      weight =
+          cells.metric[static_cast<std::size_t>(row * cells.count + in_row / per_cell)] / static_cast<float>(per_cell);
     } else {  // coarser than a cell: it counts once for each
       weight = static_cast<float>(sum_of(cells.metric.data() + row * cells.count, cells.count));
     }
@@ -166,8 +172,8 @@ struct CriticSums {
   double loss = 0, clip_fraction = 0, returns = 0, returns_sq = 0, error = 0, error_sq = 0;
 };
 
-CriticSums critic_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells, float factor,
-                           const at::Tensor& target) {
+CriticSums critic_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o, const Cells& cells,
+                           float factor, const at::Tensor& target) {
   const float* value = data_of(in.value);
   const float* old_value = data_of(in.old_value);
   const float* returns = data_of(in.returns);
@@ -217,8 +223,8 @@ bool is_finite(const at::Tensor& x) {
 }  // namespace
 
 void make_contiguous(PolicyGradientInputs& in) {
-  for (auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.proximal_logp, &in.reference_logp, &in.advantage, &in.returns, &in.old_value,
-                  &in.valid_steps, &in.mask}) {
+  for (auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.proximal_logp, &in.reference_logp, &in.advantage,
+                  &in.returns, &in.old_value, &in.valid_steps, &in.mask}) {
     if (x->defined()) *x = x->contiguous();
   }
 }
@@ -226,7 +232,8 @@ void make_contiguous(PolicyGradientInputs& in) {
 bool has_ppo_gradient(const PolicyGradientInputs& in, const PolicyGradientOptions& o) {
   if (o.actor != ActorLoss::ppo || o.parity || in.reference_logp.defined()) return false;
   if (!in.entropy.defined() || in.entropy.sizes() != in.logp.sizes()) return false;
-  for (const auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value, &in.valid_steps}) {
+  for (const auto* x :
+       {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value, &in.valid_steps}) {
     if (!is_plain(*x)) return false;
   }
   for (const auto* x : {&in.logp, &in.entropy, &in.value, &in.old_logp, &in.advantage, &in.returns, &in.old_value}) {
@@ -241,21 +248,31 @@ MicroResult ppo_gradient(const PolicyGradientInputs& in, const PolicyGradientOpt
               "a policy loss needs old log-probabilities like the new ones, and advantages");
   const auto cells = count_cells(in, o);
   for (const auto* x : {&in.advantage, &in.value, &in.returns, &in.old_value}) {
-    TORCH_CHECK(!x->defined() || (x->size(0) == cells.rows && x->size(1) == cells.count), "advantages, values and returns must be [",
-                cells.rows, ", ", cells.count, "] (policy_gradient.reward_level); one has shape ", x->sizes());
+    TORCH_CHECK(!x->defined() || (x->size(0) == cells.rows && x->size(1) == cells.count),
+                "advantages, values and returns must be [", cells.rows, ", ", cells.count,
+                "] (policy_gradient.reward_level); one has shape ", x->sizes());
   }
   const double policy_weight = scalar_or(in.policy_weight, 0, 1);
   const auto actor = actor_gradient(in, o, cells, static_cast<float>(weight * policy_weight), targets.logp);
-  const double entropy = entropy_gradient(in, o, cells, static_cast<float>(-weight * policy_weight * o.entropy_bonus), targets.entropy);
+  const double entropy =
+      entropy_gradient(in, o, cells, static_cast<float>(-weight * policy_weight * o.entropy_bonus), targets.entropy);
   double loss = policy_weight * (actor.loss - o.entropy_bonus * entropy);
   MicroResult result;
   auto& m = result.metrics;
-  m = {{"actor/policy_loss", policy_weight * actor.loss}, {"actor/policy_loss_abs", actor.loss_abs}, {"actor/ratio", actor.ratio},
-       {"actor/ratio_abs", actor.ratio_abs}, {"actor/clipped_ratio", actor.clipped}, {"actor/dual_cliped_ratio", actor.dual},
-       {"actor/approx_kl", -actor.log_ratio}, {"actor/kl_k3", actor.k3}, {"actor/clip_fraction", actor.clip_fraction},
-       {"actor/entropy_loss", entropy}, {"nonfinite_samples", 0.0}};
+  m = {{"actor/policy_loss", policy_weight * actor.loss},
+       {"actor/policy_loss_abs", actor.loss_abs},
+       {"actor/ratio", actor.ratio},
+       {"actor/ratio_abs", actor.ratio_abs},
+       {"actor/clipped_ratio", actor.clipped},
+       {"actor/dual_cliped_ratio", actor.dual},
+       {"actor/approx_kl", -actor.log_ratio},
+       {"actor/kl_k3", actor.k3},
+       {"actor/clip_fraction", actor.clip_fraction},
+       {"actor/entropy_loss", entropy},
+       {"nonfinite_samples", 0.0}};
   if (in.value.defined()) {
-    TORCH_CHECK(in.returns.defined() && (o.value.clip <= 0 || in.old_value.defined()), "a value loss needs returns and old values");
+    TORCH_CHECK(in.returns.defined() && (o.value.clip <= 0 || in.old_value.defined()),
+                "a value loss needs returns and old values");
     const auto critic = critic_gradient(in, o, cells, static_cast<float>(weight * o.value_coef), targets.value);
     loss += o.value_coef * critic.loss;
     m["critic/value_loss"] = critic.loss;

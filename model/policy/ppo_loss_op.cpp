@@ -25,8 +25,8 @@ struct FoundLoss : torch::autograd::Function<FoundLoss> {
 
 }  // namespace
 
-PolicyGradientLoss ppo_loss_op(const at::Tensor& stream, std::int64_t logp_width, std::int64_t value_width, PolicyGradientInputs inputs,
-                               const PolicyGradientOptions& options) {
+PolicyGradientLoss ppo_loss_op(const at::Tensor& stream, std::int64_t logp_width, std::int64_t value_width,
+                               PolicyGradientInputs inputs, const PolicyGradientOptions& options) {
   const std::int64_t rows = stream.size(0);
   const auto cut = [&](const at::Tensor& x, PolicyGradientInputs& in) {
     in.logp = x.narrow(1, 0, logp_width);

@@ -12,7 +12,7 @@ namespace troupe {
 ///
 /// `inputs` are the batch's; its logp, entropy and value are not read. Where has_ppo_gradient says no, policy_gradient_loss is called.
 /// Errors: throws c10::Error on shapes that do not fit.
-PolicyGradientLoss ppo_loss_op(const at::Tensor& stream, std::int64_t logp_width, std::int64_t value_width, PolicyGradientInputs inputs,
-                               const PolicyGradientOptions& options);
+PolicyGradientLoss ppo_loss_op(const at::Tensor& stream, std::int64_t logp_width, std::int64_t value_width,
+                               PolicyGradientInputs inputs, const PolicyGradientOptions& options);
 
 }  // namespace troupe

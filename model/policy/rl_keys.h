@@ -6,31 +6,36 @@ namespace troupe {
 /// chunk; L log-probabilities as the policy returns them: [N,K] of discrete actions, [N,K*A] else; V values: 1, or K with
 /// reward_level action. f32 unless said otherwise.
 namespace rl_keys {
-inline constexpr const char* kState = "obs.state";          ///< [N,D], as the policy saw it (normalised)
-inline constexpr const char* kImagePrefix = "obs.";         ///< + PolicyShape::Image::name: u8 or f32 [N,H,W,C]
-inline constexpr const char* kAction = "action";            ///< [N,K*A] in the environment's units; discrete: the index
-inline constexpr const char* kExtraPrefix = "extra.";       ///< + name: what a policy needs to recompute log-probabilities (PolicyNet::extras)
-inline constexpr const char* kOldLogp = "old_logp";         ///< [N,L] at collection
+inline constexpr const char* kState = "obs.state";   ///< [N,D], as the policy saw it (normalised)
+inline constexpr const char* kImagePrefix = "obs.";  ///< + PolicyShape::Image::name: u8 or f32 [N,H,W,C]
+inline constexpr const char* kAction = "action";     ///< [N,K*A] in the environment's units; discrete: the index
+inline constexpr const char* kExtraPrefix =
+    "extra.";  ///< + name: what a policy needs to recompute log-probabilities (PolicyNet::extras)
+inline constexpr const char* kOldLogp = "old_logp";              ///< [N,L] at collection
 inline constexpr const char* kProximalLogp = "proximal_logp";    ///< [N,L], optional (decoupled loss)
 inline constexpr const char* kReferenceLogp = "reference_logp";  ///< [N,L], with kl_beta
-inline constexpr const char* kOldValue = "old_value";       ///< [N,V]
-inline constexpr const char* kAdvantage = "advantage";      ///< [N,V]
-inline constexpr const char* kReturn = "return";            ///< [N,V]
-inline constexpr const char* kMask = "mask";                ///< [N,K] bool: actions that count
-inline constexpr const char* kValidSteps = "valid_steps";   ///< [N,1]: counted control steps of the row's trajectory (aggregation trajectory)
-inline constexpr const char* kVersion = "version";          ///< [N,1] i64: of the weights that acted
+inline constexpr const char* kOldValue = "old_value";            ///< [N,V]
+inline constexpr const char* kAdvantage = "advantage";           ///< [N,V]
+inline constexpr const char* kReturn = "return";                 ///< [N,V]
+inline constexpr const char* kMask = "mask";                     ///< [N,K] bool: actions that count
+inline constexpr const char* kValidSteps =
+    "valid_steps";  ///< [N,1]: counted control steps of the row's trajectory (aggregation trajectory)
+inline constexpr const char* kVersion = "version";                 ///< [N,1] i64: of the weights that acted
 inline constexpr const char* kTrainedVersion = "trained_version";  ///< scalar i64: version that this update makes
-inline constexpr const char* kLossScale = "loss_scale";     ///< [2]: {parts / valid cells, parts / cells} of the whole minibatch on all ranks, parts = micro-batches x ranks: the mean over parts is then the mean over the minibatch (rl.md 4.2; model/loss/aggregation.h)
-inline constexpr const char* kPolicyWeight = "policy_weight";      ///< scalar: 0 while only the critic is trained
-inline constexpr const char* kNoiseLevel = "noise_level";   ///< scalar: a of flow policies
+inline constexpr const char* kLossScale =
+    "loss_scale";  ///< [2]: {parts / valid cells, parts / cells} of the whole minibatch on all ranks, parts = micro-batches x ranks: the mean over parts is then the mean over the minibatch (rl.md 4.2; model/loss/aggregation.h)
+inline constexpr const char* kPolicyWeight = "policy_weight";  ///< scalar: 0 while only the critic is trained
+inline constexpr const char* kNoiseLevel = "noise_level";      ///< scalar: a of flow policies
 // Soft actor-critic
-inline constexpr const char* kReward = "reward";            ///< [N,1]: sum over the chunk
-inline constexpr const char* kNextState = "next.state";     ///< [N,D]: the final observation where the episode ended
+inline constexpr const char* kReward = "reward";         ///< [N,1]: sum over the chunk
+inline constexpr const char* kNextState = "next.state";  ///< [N,D]: the final observation where the episode ended
 inline constexpr const char* kNextImagePrefix = "next.";
-inline constexpr const char* kContinues = "continues";      ///< [N,1]: factor of the bootstrapped value: discount, or 0 where it is cut
-inline constexpr const char* kActionNoise = "noise.action"; ///< [N,K*A] standard normal, of the actor's sample at the state
-inline constexpr const char* kNextNoise = "noise.next";     ///< [N,K*A], of the sample at the next state
-inline constexpr const char* kSubset = "subset";            ///< i64 [M]: target networks that count (REDQ), optional
+inline constexpr const char* kContinues =
+    "continues";  ///< [N,1]: factor of the bootstrapped value: discount, or 0 where it is cut
+inline constexpr const char* kActionNoise =
+    "noise.action";  ///< [N,K*A] standard normal, of the actor's sample at the state
+inline constexpr const char* kNextNoise = "noise.next";  ///< [N,K*A], of the sample at the next state
+inline constexpr const char* kSubset = "subset";         ///< i64 [M]: target networks that count (REDQ), optional
 }  // namespace rl_keys
 
 }  // namespace troupe

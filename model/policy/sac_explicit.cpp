@@ -25,8 +25,8 @@ void zero(const ParamView& gradients) {
 }
 
 void check_chain(const std::vector<ParamView>& params, const std::vector<ParamView>& gradients, std::size_t units) {
-  TORCH_CHECK(params.size() == units && gradients.size() == units, "views of ", params.size(), " and gradients of ", gradients.size(),
-              " units; the chain has ", units);
+  TORCH_CHECK(params.size() == units && gradients.size() == units, "views of ", params.size(), " and gradients of ",
+              gradients.size(), " units; the chain has ", units);
 }
 
 double mean_of(const at::Tensor& x) { return x.mean().item<double>(); }
@@ -57,7 +57,8 @@ const at::Tensor& SacWorkspace::critic_input(const at::Tensor& state, const at::
   return input;
 }
 
-at::Tensor SacWorkspace::values(std::vector<std::unique_ptr<MlpPass>>& passes, const ParamView& view, const at::Tensor& input) {
+at::Tensor SacWorkspace::values(std::vector<std::unique_ptr<MlpPass>>& passes, const ParamView& view,
+                                const at::Tensor& input) {
   std::vector<at::Tensor> values;
   for (auto& pass : passes) values.push_back(pass->forward(view, input));
   return at::cat(values, 1);
@@ -69,16 +70,19 @@ MicroResult ExplicitSacCritic::run(const std::vector<ParamView>& params, const B
   check_chain(params, gradients, model_->units().size());
   const auto next_state = plain_rows(batch.at(rl_keys::kNextState));
   const std::int64_t rows = next_state.size(0), critics = model_->critics();
-  const auto work = spares_.borrow(rows, [&] { return std::make_unique<SacWorkspace>(*model_, rows, /*with_targets=*/true); });
+  const auto work =
+      spares_.borrow(rows, [&] { return std::make_unique<SacWorkspace>(*model_, rows, /*with_targets=*/true); });
 
   const auto [mean, log_std] = model_->split(work->actor.forward(params[SacModel::kActor], next_state));
   const auto sample = sample_squashed(mean, log_std, batch.at(rl_keys::kNextNoise), model_->range());
   const auto subset = batch.find(rl_keys::kSubset);
   const auto next_values =
       SacWorkspace::values(work->targets, params[SacModel::kTarget], work->critic_input(next_state, sample.action));
-  const auto next = aggregate_critics(next_values, model_->target_aggregation(), subset == batch.end() ? at::Tensor() : subset->second);
-  const auto target = sac_target(batch.at(rl_keys::kReward), batch.at(rl_keys::kContinues), next, sample.logp.sum(1, /*keepdim=*/true),
-                                 model_->alpha(params[SacModel::kTemperature]), model_->config().backup_entropy);
+  const auto next = aggregate_critics(next_values, model_->target_aggregation(),
+                                      subset == batch.end() ? at::Tensor() : subset->second);
+  const auto target =
+      sac_target(batch.at(rl_keys::kReward), batch.at(rl_keys::kContinues), next, sample.logp.sum(1, /*keepdim=*/true),
+                 model_->alpha(params[SacModel::kTemperature]), model_->config().backup_entropy);
 
   const auto& input = work->critic_input(plain_rows(batch.at(rl_keys::kState)), batch.at(rl_keys::kAction));
   const auto values = SacWorkspace::values(work->critics, params[SacModel::kCritic], input);
@@ -93,11 +97,12 @@ MicroResult ExplicitSacCritic::run(const std::vector<ParamView>& params, const B
   zero(gradients[SacModel::kActor]);
   zero(gradients[SacModel::kTemperature]);
   const double value = loss.item<double>();
-  return {value, {{"sac/critic_loss", value}, {"critic/q_target", mean_of(target)}, {"critic/q_data", mean_of(values)}}};
+  return {value,
+          {{"sac/critic_loss", value}, {"critic/q_target", mean_of(target)}, {"critic/q_data", mean_of(values)}}};
 }
 
-at::Tensor ExplicitSacActor::output_gradient(const at::Tensor& outputs, const SquashedAction& sample, const at::Tensor& noise,
-                                             const at::Tensor& d_action, double d_logp) const {
+at::Tensor ExplicitSacActor::output_gradient(const at::Tensor& outputs, const SquashedAction& sample,
+                                             const at::Tensor& noise, const at::Tensor& d_action, double d_logp) const {
   const auto width = model_->action_width();
   const auto raw = outputs.narrow(1, width, width);
   const auto [mean, log_std] = model_->split(outputs);
@@ -117,7 +122,8 @@ MicroResult ExplicitSacActor::run(const std::vector<ParamView>& params, const Ba
   const auto state = plain_rows(batch.at(rl_keys::kState));
   const auto noise = batch.at(rl_keys::kActionNoise);
   const std::int64_t rows = state.size(0), critics = model_->critics();
-  const auto work = spares_.borrow(rows, [&] { return std::make_unique<SacWorkspace>(*model_, rows, /*with_targets=*/false); });
+  const auto work =
+      spares_.borrow(rows, [&] { return std::make_unique<SacWorkspace>(*model_, rows, /*with_targets=*/false); });
 
   const auto& outputs = work->actor.forward(params[SacModel::kActor], state);
   const auto [mean, log_std] = model_->split(outputs);
@@ -128,10 +134,12 @@ MicroResult ExplicitSacActor::run(const std::vector<ParamView>& params, const Ba
   const auto value = aggregate_critics(values, model_->actor_aggregation(), {});
   const auto alpha = model_->alpha(params[SacModel::kTemperature]);
   const double actor_loss = sac_actor_loss(logp, value, alpha).item<double>(), temperature = alpha.item<double>();
-  MicroResult result{actor_loss, {{"sac/actor_loss", actor_loss}, {"sac/alpha", temperature}, {"critic/q_pi", mean_of(value)}}};
+  MicroResult result{actor_loss,
+                     {{"sac/actor_loss", actor_loss}, {"sac/alpha", temperature}, {"critic/q_pi", mean_of(value)}}};
   const double mean_logp = mean_of(logp);
   result.metrics["actor/entropy"] = -mean_logp;
-  for (std::int64_t i = 0; i < critics; ++i) result.metrics["critic/q_value_" + std::to_string(i)] = mean_of(values.select(1, i));
+  for (std::int64_t i = 0; i < critics; ++i)
+    result.metrics["critic/q_value_" + std::to_string(i)] = mean_of(values.select(1, i));
 
   const double share = weight / static_cast<double>(rows);
   if (!gradients[SacModel::kActor].tensors().empty()) {
@@ -139,7 +147,8 @@ MicroResult ExplicitSacActor::run(const std::vector<ParamView>& params, const Ba
     const auto d_input = at::empty_like(input);
     at::Tensor d_action;
     for (std::int64_t i = 0; i < critics; ++i) {
-      work->critics[static_cast<std::size_t>(i)]->backward(params[SacModel::kCritic], input, slope[i].unsqueeze(1), nullptr, &d_input);
+      work->critics[static_cast<std::size_t>(i)]->backward(params[SacModel::kCritic], input, slope[i].unsqueeze(1),
+                                                           nullptr, &d_input);
       const auto part = d_input.narrow(1, state.size(1), model_->action_width());
       d_action = d_action.defined() ? d_action + part : part.clone();
     }
@@ -152,7 +161,8 @@ MicroResult ExplicitSacActor::run(const std::vector<ParamView>& params, const Ba
     result.loss += -temperature * gap;
     if (const auto& view = gradients[SacModel::kTemperature]; view.contains(SacModel::kTemperatureParam)) {
       // d exp(p) = alpha, d softplus(p) = sigmoid(p) = 1 - exp(-alpha)
-      const double d_alpha = model_->temperature_kind() == TemperatureKind::exp ? temperature : -std::expm1(-temperature);
+      const double d_alpha =
+          model_->temperature_kind() == TemperatureKind::exp ? temperature : -std::expm1(-temperature);
       view[SacModel::kTemperatureParam].fill_(-weight * gap * d_alpha);
     }
   }

@@ -22,7 +22,8 @@ class SacWorkspace {
   /// [state, action] of every row, for critics and targets.
   const at::Tensor& critic_input(const at::Tensor& state, const at::Tensor& action);
   /// Q of every network, [rows,Q].
-  static at::Tensor values(std::vector<std::unique_ptr<MlpPass>>& passes, const ParamView& view, const at::Tensor& input);
+  static at::Tensor values(std::vector<std::unique_ptr<MlpPass>>& passes, const ParamView& view,
+                           const at::Tensor& input);
 
   MlpPass actor;
   std::vector<std::unique_ptr<MlpPass>> critics, targets;
@@ -51,8 +52,8 @@ class ExplicitSacActor final : public ExplicitNetwork {
 
  private:
   /// d(loss)/d(outputs of the actor) from d(loss)/d(action) and the d(loss)/d(logp) that is the same for all.
-  at::Tensor output_gradient(const at::Tensor& outputs, const SquashedAction& sample, const at::Tensor& noise, const at::Tensor& d_action,
-                             double d_logp) const;
+  at::Tensor output_gradient(const at::Tensor& outputs, const SquashedAction& sample, const at::Tensor& noise,
+                             const at::Tensor& d_action, double d_logp) const;
 
   const std::shared_ptr<const SacModel> model_;
   mutable SparePool<SacWorkspace> spares_;

@@ -11,7 +11,8 @@ namespace {
 
 Error bad(std::string message) { return {Errc::invalid_argument, std::move(message)}; }
 
-MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, const std::vector<std::int64_t>& hidden, std::int64_t outputs) {
+MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, const std::vector<std::int64_t>& hidden,
+                        std::int64_t outputs) {
   MlpShape shape;
   shape.prefix = std::move(prefix);
   shape.hidden = hidden;
@@ -53,10 +54,12 @@ Result<void> check(const PolicyConfig& policy, const SacConfig& sac, const Polic
     return bad("policy.distribution is " + policy.distribution + "; sac needs squashed_gaussian");
   }
   if (sac.temperature != "fixed" && !(sac.alpha > 0)) {
-    return bad(fmt::format("algorithm.sac.alpha is {}; a temperature that is learned ({}) starts above 0", sac.alpha, sac.temperature));
+    return bad(fmt::format("algorithm.sac.alpha is {}; a temperature that is learned ({}) starts above 0", sac.alpha,
+                           sac.temperature));
   }
   if (sac.target_subset > sac.critics) {
-    return bad(fmt::format("algorithm.sac.target_subset is {}; there are algorithm.sac.critics = {}", sac.target_subset, sac.critics));
+    return bad(fmt::format("algorithm.sac.target_subset is {}; there are algorithm.sac.critics = {}", sac.target_subset,
+                           sac.critics));
   }
   return {};
 }
@@ -66,24 +69,26 @@ Result<void> check(const PolicyConfig& policy, const SacConfig& sac, const Polic
 Result<std::shared_ptr<const SacModel>> SacModel::make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                        const PolicyShape& shape) {
   TROUPE_TRY(check(policy, algorithm.sac, shape));
-  auto actor =
-      ObservationNet::make(policy, shape, make_mlp_shape(policy, "actor", policy.hidden, 2 * shape.chunk * shape.action_dim));
+  auto actor = ObservationNet::make(policy, shape,
+                                    make_mlp_shape(policy, "actor", policy.hidden, 2 * shape.chunk * shape.action_dim));
   if (!actor) return actor.error();
   auto online = make_critics(policy, algorithm.sac, shape, "critic");
   if (!online) return online.error();
   auto target = make_critics(policy, algorithm.sac, shape, "target");
   if (!target) return target.error();
-  return std::shared_ptr<const SacModel>(new SacModel(algorithm, shape, std::move(*actor), std::move(*online), std::move(*target),
-                                                      policy.log_std_min, policy.log_std_max));
+  return std::shared_ptr<const SacModel>(new SacModel(algorithm, shape, std::move(*actor), std::move(*online),
+                                                      std::move(*target), policy.log_std_min, policy.log_std_max));
 }
 
-SacModel::SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, ObservationNet actor, std::vector<ObservationNet> online,
-                   std::vector<ObservationNet> target, double log_std_min, double log_std_max)
+SacModel::SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, ObservationNet actor,
+                   std::vector<ObservationNet> online, std::vector<ObservationNet> target, double log_std_min,
+                   double log_std_max)
     : config_(algorithm.sac),
       range_(make_action_range(shape.action_low, shape.action_high, shape.chunk)),
       log_std_min_(log_std_min),
       log_std_max_(log_std_max),
-      target_entropy_(config_.target_entropy != 0 ? config_.target_entropy : -static_cast<double>(range_.scale.numel())),
+      target_entropy_(config_.target_entropy != 0 ? config_.target_entropy
+                                                  : -static_cast<double>(range_.scale.numel())),
       target_aggregation_(parse_critic_aggregation(config_.target_aggregation)),
       actor_aggregation_(parse_critic_aggregation(config_.actor_aggregation)),
       temperature_kind_(parse_temperature(config_.temperature)),
@@ -105,7 +110,8 @@ SacModel::SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, O
     temperature_unit.params.push_back(
         {kTemperatureParam, {1}, {Init::Kind::constant, temperature_parameter(config_.alpha, temperature_kind_)}});
   }
-  units_ = {std::move(actor_unit), std::move(target_unit), make_critic_unit("critic", online_), std::move(temperature_unit)};
+  units_ = {std::move(actor_unit), std::move(target_unit), make_critic_unit("critic", online_),
+            std::move(temperature_unit)};
 }
 
 SacModel::Distribution SacModel::split(const at::Tensor& outputs) const {

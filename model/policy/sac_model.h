@@ -72,8 +72,9 @@ class SacModel {
   Batch next_observation(const Batch& batch) const;
 
  private:
-  SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, ObservationNet actor, std::vector<ObservationNet> online,
-           std::vector<ObservationNet> target, double log_std_min, double log_std_max);
+  SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, ObservationNet actor,
+           std::vector<ObservationNet> online, std::vector<ObservationNet> target, double log_std_min,
+           double log_std_max);
 
   SacConfig config_;
   ActionRange range_;

@@ -11,7 +11,9 @@ namespace {
 constexpr std::int64_t kTargetBlock = 0;  // blocks of the chain: "target", then "critic"
 
 /// [a, logp]: the residual stream behind the actor.
-at::Tensor pack(const SquashedAction& sample) { return at::cat({sample.action, sample.logp.sum(1, /*keepdim=*/true)}, 1); }
+at::Tensor pack(const SquashedAction& sample) {
+  return at::cat({sample.action, sample.logp.sum(1, /*keepdim=*/true)}, 1);
+}
 
 /// The same parameters, of which no gradient is asked.
 ParamView frozen(const ParamView& params) {
@@ -27,7 +29,8 @@ at::Tensor optional_tensor(const Batch& batch, const char* key) {
 
 }  // namespace
 
-SacCriticObjective::SacCriticObjective(std::shared_ptr<const SacModel> model, std::unique_ptr<const ExplicitNetwork> explicit_form)
+SacCriticObjective::SacCriticObjective(std::shared_ptr<const SacModel> model,
+                                       std::unique_ptr<const ExplicitNetwork> explicit_form)
     : model_(std::move(model)), explicit_form_(std::move(explicit_form)) {}
 SacCriticObjective::~SacCriticObjective() = default;
 
@@ -36,7 +39,8 @@ Carry SacCriticObjective::prologue(const ParamView& actor, const Batch& batch) c
   return {pack(model_->sample(actor, model_->next_observation(batch), batch.at(rl_keys::kNextNoise))), {}};
 }
 
-at::Tensor SacCriticObjective::block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const {
+at::Tensor SacCriticObjective::block(std::int64_t index, const ParamView& params, const Carry& carry,
+                                     const Batch& batch) const {
   const auto width = model_->action_width();
   if (index == kTargetBlock) {
     const at::NoGradGuard no_grad;
@@ -48,16 +52,22 @@ at::Tensor SacCriticObjective::block(std::int64_t index, const ParamView& params
 
 Outputs SacCriticObjective::epilogue(const ParamView& temperature, const Carry& carry, const Batch& batch) const {
   const auto n = model_->critics();
-  const auto next_value =
-      aggregate_critics(carry.x.narrow(1, 0, n).detach(), model_->target_aggregation(), optional_tensor(batch, rl_keys::kSubset));
-  const auto target = sac_target(batch.at(rl_keys::kReward), batch.at(rl_keys::kContinues), next_value, carry.x.narrow(1, n, 1).detach(),
-                                 model_->alpha(temperature).detach(), model_->config().backup_entropy);
+  const auto next_value = aggregate_critics(carry.x.narrow(1, 0, n).detach(), model_->target_aggregation(),
+                                            optional_tensor(batch, rl_keys::kSubset));
+  const auto target = sac_target(batch.at(rl_keys::kReward), batch.at(rl_keys::kContinues), next_value,
+                                 carry.x.narrow(1, n, 1).detach(), model_->alpha(temperature).detach(),
+                                 model_->config().backup_entropy);
   const auto values = carry.x.narrow(1, n + 1, n);
   const auto loss = sac_critic_loss(values, target);
-  return {loss, {{"sac/critic_loss", loss.detach()}, {"critic/q_target", target.mean()}, {"critic/q_data", values.detach().mean()}}, {}};
+  return {loss,
+          {{"sac/critic_loss", loss.detach()},
+           {"critic/q_target", target.mean()},
+           {"critic/q_data", values.detach().mean()}},
+          {}};
 }
 
-SacActorObjective::SacActorObjective(std::shared_ptr<const SacModel> model, std::unique_ptr<const ExplicitNetwork> explicit_form)
+SacActorObjective::SacActorObjective(std::shared_ptr<const SacModel> model,
+                                     std::unique_ptr<const ExplicitNetwork> explicit_form)
     : model_(std::move(model)), explicit_form_(std::move(explicit_form)) {}
 SacActorObjective::~SacActorObjective() = default;
 
@@ -65,7 +75,8 @@ Carry SacActorObjective::prologue(const ParamView& actor, const Batch& batch) co
   return {pack(model_->sample(actor, batch, batch.at(rl_keys::kActionNoise))), {}};
 }
 
-at::Tensor SacActorObjective::block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const {
+at::Tensor SacActorObjective::block(std::int64_t index, const ParamView& params, const Carry& carry,
+                                    const Batch& batch) const {
   if (index == kTargetBlock) return carry.x;
   const auto width = model_->action_width();
   // the gradient goes through Q to the action, not to Q's weights

@@ -19,7 +19,8 @@ namespace troupe {
 /// Metrics: sac/critic_loss, critic/q_target (mean y), critic/q_data (mean over networks too).
 class SacCriticObjective final : public Network {
  public:
-  explicit SacCriticObjective(std::shared_ptr<const SacModel> model, std::unique_ptr<const ExplicitNetwork> explicit_form = nullptr);
+  explicit SacCriticObjective(std::shared_ptr<const SacModel> model,
+                              std::unique_ptr<const ExplicitNetwork> explicit_form = nullptr);
   ~SacCriticObjective() override;
   const std::vector<UnitSpec>& units() const override { return model_->units(); }
   Carry prologue(const ParamView& actor, const Batch& batch) const override;
@@ -40,7 +41,8 @@ class SacCriticObjective final : public Network {
 ///          critic/q_value_<i> of every network at the actor's action.
 class SacActorObjective final : public Network {
  public:
-  explicit SacActorObjective(std::shared_ptr<const SacModel> model, std::unique_ptr<const ExplicitNetwork> explicit_form = nullptr);
+  explicit SacActorObjective(std::shared_ptr<const SacModel> model,
+                             std::unique_ptr<const ExplicitNetwork> explicit_form = nullptr);
   ~SacActorObjective() override;
   const std::vector<UnitSpec>& units() const override { return model_->units(); }
   Carry prologue(const ParamView& actor, const Batch& batch) const override;

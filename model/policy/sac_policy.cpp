@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-SacPolicyNet::SacPolicyNet(std::shared_ptr<const SacModel> model, const AlgorithmConfig& algorithm) : model_(std::move(model)) {
+SacPolicyNet::SacPolicyNet(std::shared_ptr<const SacModel> model, const AlgorithmConfig& algorithm)
+    : model_(std::move(model)) {
   std::unique_ptr<const ExplicitNetwork> critic, actor;
   if (algorithm.explicit_backward && has_explicit_sac(*model_)) {
     critic = std::make_unique<ExplicitSacCritic>(model_);
@@ -33,12 +34,13 @@ at::Tensor SacPolicyNet::value(const UnitViews&, const Batch&) const {
 }
 
 std::shared_ptr<const Network> SacPolicyNet::objective(const std::string& phase) const {
-  TORCH_CHECK(phase == "critic" || phase == "actor", "soft actor-critic has the phases \"critic\" and \"actor\"; asked for \"", phase,
-              "\"");
+  TORCH_CHECK(phase == "critic" || phase == "actor",
+              "soft actor-critic has the phases \"critic\" and \"actor\"; asked for \"", phase, "\"");
   return phase == "critic" ? critic_objective_ : actor_objective_;
 }
 
-Result<std::shared_ptr<const PolicyNet>> make_sac_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+Result<std::shared_ptr<const PolicyNet>> make_sac_policy_net(const PolicyConfig& policy,
+                                                             const AlgorithmConfig& algorithm,
                                                              const PolicyShape& shape) {
   auto model = SacModel::make(policy, algorithm, shape);
   if (!model) return model.error();

@@ -35,7 +35,8 @@ class SacPolicyNet final : public PolicyNet {
 };
 
 /// For algorithm.name sac. Errors: as SacModel::make.
-Result<std::shared_ptr<const PolicyNet>> make_sac_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
+Result<std::shared_ptr<const PolicyNet>> make_sac_policy_net(const PolicyConfig& policy,
+                                                             const AlgorithmConfig& algorithm,
                                                              const PolicyShape& shape);
 
 }  // namespace troupe

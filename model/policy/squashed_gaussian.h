@@ -35,11 +35,13 @@ struct SquashedAction {
 
 /// mean, log_std, noise (standard normal) [N,W]. Gradients flow into mean and log_std through both results (reparametrised).
 /// `epsilon` is the constant of TanhCorrection::epsilon.
-SquashedAction sample_squashed(const at::Tensor& mean, const at::Tensor& log_std, const at::Tensor& noise, const ActionRange& range,
-                               TanhCorrection correction = TanhCorrection::epsilon, double epsilon = 1e-6);
+SquashedAction sample_squashed(const at::Tensor& mean, const at::Tensor& log_std, const at::Tensor& noise,
+                               const ActionRange& range, TanhCorrection correction = TanhCorrection::epsilon,
+                               double epsilon = 1e-6);
 
 /// log |da/du| of every element, for u [N,W].
-at::Tensor squash_log_slope(const at::Tensor& u, const ActionRange& range, TanhCorrection correction, double epsilon = 1e-6);
+at::Tensor squash_log_slope(const at::Tensor& u, const ActionRange& range, TanhCorrection correction,
+                            double epsilon = 1e-6);
 
 /// The action of the mean: scale tanh(mean) + bias.
 at::Tensor squashed_mode(const at::Tensor& mean, const ActionRange& range);

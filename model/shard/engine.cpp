@@ -30,11 +30,13 @@ std::vector<std::optional<std::size_t>> find_sources(const std::vector<UnitSpec>
   std::vector<std::optional<std::size_t>> sources(units.size());
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (keep_of(units[u]) != UnitKeep::averaged) continue;
-    const auto found = std::find_if(units.begin(), units.end(), [&](const auto& unit) { return unit.name == units[u].average_of; });
+    const auto found =
+        std::find_if(units.begin(), units.end(), [&](const auto& unit) { return unit.name == units[u].average_of; });
     TROUPE_CHECK(found != units.end() && found->trainable &&
-                     std::equal(found->params.begin(), found->params.end(), units[u].params.begin(), units[u].params.end(), same_shape),
-                 fmt::format("target network '{}' follows '{}', which is no trained unit of the same shapes", units[u].name,
-                             units[u].average_of));
+                     std::equal(found->params.begin(), found->params.end(), units[u].params.begin(),
+                                units[u].params.end(), same_shape),
+                 fmt::format("target network '{}' follows '{}', which is no trained unit of the same shapes",
+                             units[u].name, units[u].average_of));
     sources[u] = static_cast<std::size_t>(found - units.begin());
   }
   return sources;
@@ -105,7 +107,8 @@ void Engine::make_views() {
 }
 
 const ParamView& Engine::gradient_view(std::size_t unit, int slot) {
-  auto& view = gradient_views_[unit * static_cast<std::size_t>(options_.grad_slots + 1) + static_cast<std::size_t>(slot + 1)];
+  auto& view =
+      gradient_views_[unit * static_cast<std::size_t>(options_.grad_slots + 1) + static_cast<std::size_t>(slot + 1)];
   if (!view) {
     view.emplace();
     if (resident_) resident_->add_gradients(unit, *view);

@@ -44,12 +44,12 @@ struct EngineOptions {
 
 /// What all ranks agree on after the last micro-batch of a step.
 struct StepVote {
-  double grad_norm = 0;        ///< of the global mean gradient, before clipping; rounded to f32
-  bool finite = true;          ///< no rank saw a loss or gradient that is not finite
-  std::vector<double> sums;    ///< the caller's, summed over ranks
-  std::vector<double> maxima;  ///< the caller's, maximum over ranks
+  double grad_norm = 0;                            ///< of the global mean gradient, before clipping; rounded to f32
+  bool finite = true;                              ///< no rank saw a loss or gradient that is not finite
+  std::vector<double> sums;                        ///< the caller's, summed over ranks
+  std::vector<double> maxima;                      ///< the caller's, maximum over ranks
   std::map<std::string, double> group_norms = {};  ///< the same as grad_norm of each unit group alone
-  std::vector<double> group_squares = {};          ///< not rounded, in order of UnitGroups::names(): what commit clips by
+  std::vector<double> group_squares = {};  ///< not rounded, in order of UnitGroups::names(): what commit clips by
 };
 
 /// Where an engine's state comes from: a checkpoint, other weights, or another engine's snapshot. Units are those of

@@ -96,9 +96,10 @@ Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<
     const at::Tensor shard = at::empty({store_->elements(unit)}, at::kFloat);
     store_->read(StateKind::master, unit, {shard.data_ptr<float>(), static_cast<std::size_t>(shard.numel())});
     const at::Tensor full = at::empty({layouts_[unit].padded(world_)}, at::kFloat);
-    const auto arrived = collective_.load()
-                             ->all_gather({full.data_ptr(), full.numel(), DType::f32}, {shard.data_ptr(), shard.numel(), DType::f32})
-                             ->wait();
+    const auto arrived =
+        collective_.load()
+            ->all_gather({full.data_ptr(), full.numel(), DType::f32}, {shard.data_ptr(), shard.numel(), DType::f32})
+            ->wait();
     if (!arrived) return give_up(arrived.error().with("gather_views"));
     views[name] = views_of(layouts_[unit], full, /*leaves=*/false);
   }

@@ -13,8 +13,8 @@ namespace troupe {
 Result<void> Engine::agree(std::vector<double>& sums, std::vector<double>& maxima) {
   // a value is the same on all ranks when its maximum and the maximum of its negative say so; halves of 32 bits are
   // exact
-  std::vector<double> identity = {static_cast<double>(layout_hash_ >> 32), static_cast<double>(layout_hash_ & 0xFFFFFFFFu),
-                                  static_cast<double>(updates_)};
+  std::vector<double> identity = {static_cast<double>(layout_hash_ >> 32),
+                                  static_cast<double>(layout_hash_ & 0xFFFFFFFFu), static_cast<double>(updates_)};
   for (std::size_t g = 0; g < groups_.size(); ++g) identity.push_back(static_cast<double>(groups_.updates(g)));
   std::vector<double> largest = identity;
   for (const double value : identity) largest.push_back(-value);
@@ -26,8 +26,8 @@ Result<void> Engine::agree(std::vector<double>& sums, std::vector<double>& maxim
   for (std::size_t i = 0; i < identity.size(); ++i) {
     if (largest[i] == -largest[i + identity.size()]) continue;
     const char* what = i >= 2 ? "number of updates" : "layout of the network's units";
-    return Error{Errc::failed_precondition, fmt::format("ranks differ in the {}: {} here, {} to {} over the group", what, identity[i],
-                                                        -largest[i + identity.size()], largest[i])};
+    return Error{Errc::failed_precondition, fmt::format("ranks differ in the {}: {} here, {} to {} over the group",
+                                                        what, identity[i], -largest[i + identity.size()], largest[i])};
   }
   maxima.assign(largest.begin() + static_cast<std::ptrdiff_t>(2 * identity.size()), largest.end());
   return {};
@@ -71,7 +71,8 @@ void Engine::commit(const GroupRates& rates, const StepVote& vote) {
   std::vector<Update> updates;
   for (const auto& [name, lr] : rates) {
     const std::size_t group = groups_.find(name);
-    TROUPE_CHECK(group != UnitGroups::kNone, fmt::format("a commit of group '{}', which no trainable unit names", name));
+    TROUPE_CHECK(group != UnitGroups::kNone,
+                 fmt::format("a commit of group '{}', which no trainable unit names", name));
     updates.push_back({group, lr});
   }
   update(updates, vote);
@@ -91,8 +92,8 @@ void Engine::update(std::span<const Update> updates, const StepVote& vote) {
     for (const std::size_t u : groups_.units_of(group)) {
       const auto gradient = store_->accumulator(u);
       if (!accumulated_[u]) std::fill(gradient.begin(), gradient.end(), 0.0f);
-      adamw_step(store_->state(StateKind::master, u), store_->state(StateKind::m, u), store_->state(StateKind::v, u), gradient,
-                 clip[group], lr, count, groups_.adamw(group));
+      adamw_step(store_->state(StateKind::master, u), store_->state(StateKind::m, u), store_->state(StateKind::v, u),
+                 gradient, clip[group], lr, count, groups_.adamw(group));
       values_changed(u);
     }
   }

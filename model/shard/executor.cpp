@@ -15,7 +15,10 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 }  // namespace
 
 Engine::Executor::Executor(Engine& engine, Collective& collective)
-    : engine_(engine), collective_(collective), gathers_(index(engine.params_->size())), reduces_(index(engine.gradients_->size())) {}
+    : engine_(engine),
+      collective_(collective),
+      gathers_(index(engine.params_->size())),
+      reduces_(index(engine.gradients_->size())) {}
 
 Engine::Executor::~Executor() {
   // only after a failure is anything still under way: its own error repeats the one already returned
@@ -35,14 +38,16 @@ Result<void> Engine::Executor::run(const Schedule& schedule, UnitTape& tape, Sch
   return mode == ScheduleMode::train ? reduce_residents() : Result<void>();
 }
 
-Result<MicroResult> Engine::Executor::run(const ExplicitNetwork& form, const ObjectivePlan& plan, const Batch& batch, double weight) {
+Result<MicroResult> Engine::Executor::run(const ExplicitNetwork& form, const ObjectivePlan& plan, const Batch& batch,
+                                          double weight) {
   TROUPE_TRY(gather_residents());
   std::vector<Op> gathered, trained;
   const int units = static_cast<int>(plan.trains().size());
   for (int u = 0; u < units; ++u) {
     const int slot = u % engine_.params_->size();
     if (plan.trains()[index(u)]) {
-      trained.push_back({.kind = OpKind::reduce, .unit = u, .slot = slot, .grad_slot = static_cast<int>(trained.size())});
+      trained.push_back(
+          {.kind = OpKind::reduce, .unit = u, .slot = slot, .grad_slot = static_cast<int>(trained.size())});
     }
     if (engine_.params_->held(slot) == u) continue;
     gathered.push_back({.kind = OpKind::gather, .unit = u, .slot = slot});
@@ -77,12 +82,18 @@ Result<void> Engine::Executor::reduce_residents() {
 
 Result<void> Engine::Executor::step(const Op& op, UnitTape& tape) {
   switch (op.kind) {
-    case OpKind::gather: return start_gather(op), Result<void>();
-    case OpKind::wait_gather: return finish_gather(op);
-    case OpKind::forward: return forward(op, tape), Result<void>();
-    case OpKind::backward: return backward(op, tape), Result<void>();
-    case OpKind::reduce: return start_reduce(op), Result<void>();
-    case OpKind::wait_reduce: return finish_reduce(op);
+    case OpKind::gather:
+      return start_gather(op), Result<void>();
+    case OpKind::wait_gather:
+      return finish_gather(op);
+    case OpKind::forward:
+      return forward(op, tape), Result<void>();
+    case OpKind::backward:
+      return backward(op, tape), Result<void>();
+    case OpKind::reduce:
+      return start_reduce(op), Result<void>();
+    case OpKind::wait_reduce:
+      return finish_reduce(op);
   }
   return {};
 }
@@ -138,8 +149,8 @@ void Engine::Executor::start_reduce(const Op& op) {
   if (full.count == 0) return;
   // the unit's first sum of a step is the accumulator; a later one lands in this rank's own part of the slot and is added
   const auto target = engine_.accumulated_[index(op.unit)] ? own_part(op) : engine_.store_->accumulator(index(op.unit));
-  reduces_[index(op.grad_slot)] = collective_.reduce_scatter(
-      {target.data(), static_cast<std::int64_t>(target.size()), DType::f32}, full);
+  reduces_[index(op.grad_slot)] =
+      collective_.reduce_scatter({target.data(), static_cast<std::int64_t>(target.size()), DType::f32}, full);
 }
 
 Result<void> Engine::Executor::finish_reduce(const Op& op) {

@@ -66,7 +66,8 @@ void fill_orthogonal(const ParamSpec& param, std::uint64_t seed, std::int64_t fr
     return static_cast<std::size_t>(transposed ? element % columns * length + element / columns : element);
   };
   std::vector<double> vectors(drawn.size());
-  for (std::size_t i = 0; i < drawn.size(); ++i) vectors[place(static_cast<std::int64_t>(i))] = static_cast<double>(drawn[i]);
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    vectors[place(static_cast<std::int64_t>(i))] = static_cast<double>(drawn[i]);
   orthonormalise(vectors, count, length);
   for (std::size_t i = 0; i < out.size(); ++i) {
     out[i] = static_cast<float>(param.init.scale * vectors[place(from + static_cast<std::int64_t>(i))]);
@@ -75,12 +76,21 @@ void fill_orthogonal(const ParamSpec& param, std::uint64_t seed, std::int64_t fr
 
 void fill_param(const ParamSpec& param, std::uint64_t seed, std::int64_t from, std::span<float> out) {
   switch (param.init.kind) {
-    case Init::Kind::zeros: return;
-    case Init::Kind::ones: std::fill(out.begin(), out.end(), 1.0f); return;
+    case Init::Kind::zeros:
+      return;
+    case Init::Kind::ones:
+      std::fill(out.begin(), out.end(), 1.0f);
+      return;
     case Init::Kind::normal:
-    case Init::Kind::uniform: fill_random(param, seed, from, out); return;
-    case Init::Kind::orthogonal: fill_orthogonal(param, seed, from, out); return;
-    case Init::Kind::constant: std::fill(out.begin(), out.end(), static_cast<float>(param.init.scale)); return;
+    case Init::Kind::uniform:
+      fill_random(param, seed, from, out);
+      return;
+    case Init::Kind::orthogonal:
+      fill_orthogonal(param, seed, from, out);
+      return;
+    case Init::Kind::constant:
+      std::fill(out.begin(), out.end(), static_cast<float>(param.init.scale));
+      return;
   }
 }
 

@@ -14,7 +14,8 @@ std::size_t NamedState::read_instead(std::size_t unit) const {
   const auto& target = units_[unit];
   const auto stored = [this](const ParamSpec& param) { return contains(param.name); };
   if (target.average_of.empty() || std::any_of(target.params.begin(), target.params.end(), stored)) return unit;
-  const auto source = std::find_if(units_.begin(), units_.end(), [&](const UnitSpec& u) { return u.name == target.average_of; });
+  const auto source =
+      std::find_if(units_.begin(), units_.end(), [&](const UnitSpec& u) { return u.name == target.average_of; });
   return source == units_.end() ? unit : static_cast<std::size_t>(source - units_.begin());
 }
 

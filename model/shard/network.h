@@ -32,7 +32,8 @@ struct UnitSpec {
   std::string layout_class;  ///< "embed", "block", "head"
   std::vector<ParamSpec> params;
   bool trainable = true;  ///< of `params`; false: no optimizer changes them, and no gradient, master or moment is kept
-  std::string group = "model";  ///< units of one group share an optimizer, a clip norm and a cadence (EngineOptions::groups)
+  std::string group =
+      "model";  ///< units of one group share an optimizer, a clip norm and a cadence (EngineOptions::groups)
   /// Not empty: a target network, the moving average of that unit, which has the same layout; `trainable` is false. Engine::average moves it.
   std::string average_of = {};
   /// Small trainable parameters that the unit uses too and that every rank keeps whole: low-rank adapters. Those of all
@@ -74,8 +75,8 @@ struct Carry {
 
 /// What the last unit returns.
 struct Outputs {
-  at::Tensor loss;                              ///< scalar: mean over the micro-batch's samples
-  std::map<std::string, at::Tensor> metrics;    ///< scalars, means over the micro-batch's samples
+  at::Tensor loss;                            ///< scalar: mean over the micro-batch's samples
+  std::map<std::string, at::Tensor> metrics;  ///< scalars, means over the micro-batch's samples
   std::map<std::string, at::Tensor> predictions;
 };
 
@@ -90,7 +91,8 @@ class Network {
   virtual const std::vector<UnitSpec>& units() const = 0;
   virtual Carry prologue(const ParamView& params, const Batch& batch) const = 0;
   /// Residual stream after block `index` (0-based among blocks). Must be bit-equal when run twice on the same inputs.
-  virtual at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
+  virtual at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry,
+                           const Batch& batch) const = 0;
   virtual Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
   /// The same function with a hand-written backward (model/shard/explicit_network.h), owned by this network; null: there is none.
   virtual const ExplicitNetwork* explicit_form() const { return nullptr; }

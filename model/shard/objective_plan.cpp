@@ -17,14 +17,17 @@ bool same_layout(const UnitSpec& a, const UnitSpec& b) {
 
 }  // namespace
 
-ObjectivePlan::ObjectivePlan(const std::vector<UnitSpec>& chain, const Network& objective, int param_slots, int grad_slots)
+ObjectivePlan::ObjectivePlan(const std::vector<UnitSpec>& chain, const Network& objective, int param_slots,
+                             int grad_slots)
     : network_(objective), param_slots_(param_slots), grad_slots_(grad_slots) {
   const auto& units = objective.units();
-  TROUPE_CHECK(units.size() == chain.size(),
-               fmt::format("an objective has the engine's units: {} where the engine has {}", units.size(), chain.size()));
+  TROUPE_CHECK(
+      units.size() == chain.size(),
+      fmt::format("an objective has the engine's units: {} where the engine has {}", units.size(), chain.size()));
   for (std::size_t u = 0; u < chain.size(); ++u) {
     TROUPE_CHECK(same_layout(units[u], chain[u]),
-                 fmt::format("an objective has the engine's units: '{}' is not the engine's '{}'", units[u].name, chain[u].name));
+                 fmt::format("an objective has the engine's units: '{}' is not the engine's '{}'", units[u].name,
+                             chain[u].name));
     trains_.push_back(chain[u].trainable && units[u].trainable);
   }
 }

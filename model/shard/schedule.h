@@ -33,7 +33,7 @@ struct ScheduleSpec {
   int grad_slots = 2;   ///< G: reduce-scatters under way, plus the one being written
   int micro_batches = 1;
   ScheduleMode mode = ScheduleMode::train;
-  std::vector<int> held = {};  ///< unit that each parameter slot holds at the start, -1 for none; empty: all none
+  std::vector<int> held = {};        ///< unit that each parameter slot holds at the start, -1 for none; empty: all none
   std::vector<bool> trainable = {};  ///< of each unit; a frozen one has a backward but no gradient slot; empty: all
 };
 

@@ -16,7 +16,8 @@ UnitKeep keep_of(const UnitSpec& unit) {
   return unit.average_of.empty() ? UnitKeep::frozen : UnitKeep::averaged;
 }
 
-ShardStore::ShardStore(std::span<const FlatLayout> layouts, std::span<const UnitKeep> keep, int world, at::ScalarType param_dtype) {
+ShardStore::ShardStore(std::span<const FlatLayout> layouts, std::span<const UnitKeep> keep, int world,
+                       at::ScalarType param_dtype) {
   TROUPE_CHECK(param_dtype == at::kFloat || param_dtype == at::kBFloat16, "parameters are f32 or bf16");
   TROUPE_CHECK(keep.size() == layouts.size(), "every unit is kept in some way");
   std::int64_t ends[] = {0, 0, 0};
@@ -49,9 +50,12 @@ std::int64_t ShardStore::saved_elements() const {
 
 const at::Tensor& ShardStore::arena_of(StateKind kind, std::size_t unit) const {
   switch (places_[unit].keep) {
-    case UnitKeep::averaged: return averaged_;
-    case UnitKeep::frozen: return frozen_;
-    case UnitKeep::trained: break;
+    case UnitKeep::averaged:
+      return averaged_;
+    case UnitKeep::frozen:
+      return frozen_;
+    case UnitKeep::trained:
+      break;
   }
   return kind == StateKind::master ? master_ : kind == StateKind::m ? m_ : v_;
 }
@@ -81,7 +85,9 @@ std::span<float> ShardStore::accumulator(std::size_t unit) {
   return part(accumulator_, unit);
 }
 
-std::span<const float> ShardStore::values(std::size_t unit) const { return part(arena_of(StateKind::master, unit), unit); }
+std::span<const float> ShardStore::values(std::size_t unit) const {
+  return part(arena_of(StateKind::master, unit), unit);
+}
 
 void ShardStore::write(StateKind kind, std::size_t unit, std::span<const float> values) {
   const auto& place = places_[unit];

@@ -32,7 +32,8 @@ UnitKeep keep_of(const UnitSpec& unit);
 class ShardStore {
  public:
   /// `keep` has an entry for each layout. `param_dtype`: kFloat or kBFloat16.
-  ShardStore(std::span<const FlatLayout> layouts, std::span<const UnitKeep> keep, int world, at::ScalarType param_dtype);
+  ShardStore(std::span<const FlatLayout> layouts, std::span<const UnitKeep> keep, int world,
+             at::ScalarType param_dtype);
 
   std::size_t num_units() const { return places_.size(); }
   std::int64_t elements(std::size_t unit) const { return places_[unit].count; }
@@ -71,7 +72,7 @@ class ShardStore {
   void check_kind(StateKind kind, std::size_t unit) const;
 
   std::vector<Place> places_;
-  std::vector<at::Tensor> sources_;  ///< what gather_source() returns
+  std::vector<at::Tensor> sources_;                 ///< what gather_source() returns
   at::Tensor master_, m_, v_, accumulator_, bf16_;  ///< of trained units
   at::Tensor averaged_, averaged_bf16_;
   at::Tensor frozen_;

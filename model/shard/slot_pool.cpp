@@ -47,7 +47,8 @@ std::vector<int> SlotPool::held() const {
 void SlotPool::forget(int unit) {
   for (auto& s : slots_) {
     if (s.unit != unit) continue;
-    TROUPE_CHECK(s.phase == Phase::full, fmt::format("unit {} changes while its slot is in phase {}", unit, static_cast<int>(s.phase)));
+    TROUPE_CHECK(s.phase == Phase::full,
+                 fmt::format("unit {} changes while its slot is in phase {}", unit, static_cast<int>(s.phase)));
     s.unit = kNone;
     s.phase = Phase::empty;
   }

@@ -34,8 +34,9 @@ UnitGroups::UnitGroups(const std::vector<UnitSpec>& units, const GroupOptions& d
     const std::string& with = groups_[g].options.clip_with;
     const std::string word = own == options.end() ? "default" : with.empty() ? "group " + names_[g] : "set " + with;
     const auto [set, is_new] = sets.try_emplace(word, g);
-    TROUPE_CHECK(is_new || groups_[set->second].options.clip_grad_norm == groups_[g].options.clip_grad_norm,
-                 fmt::format("groups '{}' and '{}' are clipped together with different limits", names_[set->second], names_[g]));
+    TROUPE_CHECK(
+        is_new || groups_[set->second].options.clip_grad_norm == groups_[g].options.clip_grad_norm,
+        fmt::format("groups '{}' and '{}' are clipped together with different limits", names_[set->second], names_[g]));
     groups_[g].clip_set = set->second;  // a set has the number of its first group
   }
 }
@@ -45,7 +46,8 @@ std::size_t UnitGroups::find(const std::string& name) const {
   return found == names_.end() ? kNone : static_cast<std::size_t>(found - names_.begin());
 }
 
-std::vector<float> UnitGroups::clip_factors(std::span<const std::size_t> updated, std::span<const double> squares) const {
+std::vector<float> UnitGroups::clip_factors(std::span<const std::size_t> updated,
+                                            std::span<const double> squares) const {
   std::vector<double> sums(groups_.size(), 0.0);
   for (const std::size_t g : updated) sums[groups_[g].clip_set] += squares[g];
   std::vector<float> factors(groups_.size(), 1.0f);

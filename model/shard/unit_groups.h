@@ -15,7 +15,7 @@ namespace troupe {
 /// How the units of one group (UnitSpec::group) are trained.
 struct GroupOptions {
   AdamWOptions adamw = {};
-  double clip_grad_norm = 0;   ///< 0: off
+  double clip_grad_norm = 0;  ///< 0: off
   /// Groups with the same word here, and the same clip_grad_norm, are clipped together, by the norm over those of them that one
   /// commit updates. Empty: the group alone.
   std::string clip_with = {};
@@ -30,7 +30,8 @@ class UnitGroups {
  public:
   /// `defaults` is for groups that `options` does not name. An option for a group without units, or a clip set whose members
   /// differ in their limit, aborts the process.
-  UnitGroups(const std::vector<UnitSpec>& units, const GroupOptions& defaults, const std::map<std::string, GroupOptions>& options);
+  UnitGroups(const std::vector<UnitSpec>& units, const GroupOptions& defaults,
+             const std::map<std::string, GroupOptions>& options);
 
   std::size_t size() const noexcept { return groups_.size(); }
   /// In order; StepVote::group_squares has the same.

@@ -24,18 +24,18 @@ struct Replacement {
 /// What the repair writes for a character: C1 controls read as Windows-1252, digraphs and ligatures spelt out, curly
 /// quotes straight. Sorted.
 constexpr Replacement kReplacements[] = {
-    {0x0080, "\u20AC"}, {0x0082, "'"},      {0x0083, "\u0192"}, {0x0084, "\""},      {0x0085, "\u2026"},
-    {0x0086, "\u2020"}, {0x0087, "\u2021"}, {0x0088, "\u02C6"}, {0x0089, "\u2030"},  {0x008A, "\u0160"},
-    {0x008B, "\u2039"}, {0x008C, "\u0152"}, {0x008E, "\u017D"}, {0x0091, "'"},       {0x0092, "'"},
-    {0x0093, "\""},     {0x0094, "\""},     {0x0095, "\u2022"}, {0x0096, "\u2013"},  {0x0097, "\u2014"},
-    {0x0098, "\u02DC"}, {0x0099, "\u2122"}, {0x009A, "\u0161"}, {0x009B, "\u203A"},  {0x009C, "\u0153"},
-    {0x009E, "\u017E"}, {0x009F, "\u0178"}, {0x0132, "IJ"},     {0x0133, "ij"},      {0x0149, "'n"},
-    {0x01C4, "D\u017D"}, {0x01C5, "D\u017E"}, {0x01C6, "d\u017E"}, {0x01C7, "LJ"},   {0x01C8, "Lj"},
-    {0x01C9, "lj"},     {0x01CA, "NJ"},     {0x01CB, "Nj"},     {0x01CC, "nj"},      {0x01F1, "DZ"},
-    {0x01F2, "Dz"},     {0x01F3, "dz"},     {0x02BC, "'"},      {0x2018, "'"},       {0x2019, "'"},
-    {0x201A, "'"},      {0x201B, "'"},      {0x201C, "\""},     {0x201D, "\""},      {0x201E, "\""},
-    {0x201F, "\""},     {0xFB00, "ff"},     {0xFB01, "fi"},     {0xFB02, "fl"},      {0xFB03, "ffi"},
-    {0xFB04, "ffl"},    {0xFB05, "\u017Ft"}, {0xFB06, "st"}};
+    {0x0080, "\u20AC"},  {0x0082, "'"},       {0x0083, "\u0192"},  {0x0084, "\""},     {0x0085, "\u2026"},
+    {0x0086, "\u2020"},  {0x0087, "\u2021"},  {0x0088, "\u02C6"},  {0x0089, "\u2030"}, {0x008A, "\u0160"},
+    {0x008B, "\u2039"},  {0x008C, "\u0152"},  {0x008E, "\u017D"},  {0x0091, "'"},      {0x0092, "'"},
+    {0x0093, "\""},      {0x0094, "\""},      {0x0095, "\u2022"},  {0x0096, "\u2013"}, {0x0097, "\u2014"},
+    {0x0098, "\u02DC"},  {0x0099, "\u2122"},  {0x009A, "\u0161"},  {0x009B, "\u203A"}, {0x009C, "\u0153"},
+    {0x009E, "\u017E"},  {0x009F, "\u0178"},  {0x0132, "IJ"},      {0x0133, "ij"},     {0x0149, "'n"},
+    {0x01C4, "D\u017D"}, {0x01C5, "D\u017E"}, {0x01C6, "d\u017E"}, {0x01C7, "LJ"},     {0x01C8, "Lj"},
+    {0x01C9, "lj"},      {0x01CA, "NJ"},      {0x01CB, "Nj"},      {0x01CC, "nj"},     {0x01F1, "DZ"},
+    {0x01F2, "Dz"},      {0x01F3, "dz"},      {0x02BC, "'"},       {0x2018, "'"},      {0x2019, "'"},
+    {0x201A, "'"},       {0x201B, "'"},       {0x201C, "\""},      {0x201D, "\""},     {0x201E, "\""},
+    {0x201F, "\""},      {0xFB00, "ff"},      {0xFB01, "fi"},      {0xFB02, "fl"},     {0xFB03, "ffi"},
+    {0xFB04, "ffl"},     {0xFB05, "\u017Ft"}, {0xFB06, "st"}};
 
 const char* replacement(UChar32 c) {
   const auto* it = std::lower_bound(std::begin(kReplacements), std::end(kReplacements), c,
@@ -98,7 +98,8 @@ Result<std::string> repair_line(std::string line, bool with_references) {
     if (looks_mis_decoded(code_points(text))) {
       return Error{Errc::invalid_argument,
                    fmt::format("the prompt '{}' looks like UTF-8 decoded with another encoding; mend it at its source "
-                               "(tasks.jsonl, or the request)", line)};
+                               "(tasks.jsonl, or the request)",
+                               line)};
     }
     TROUPE_ASSIGN(text, repair_characters(text));
     next = encode_utf8(text);

@@ -152,7 +152,8 @@ Reference whole(std::string_view text, std::size_t at) {
   return {};
 }
 
-template <class Read> std::string unescape(std::string_view text, const Read& read) {
+template <class Read>
+std::string unescape(std::string_view text, const Read& read) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t next = std::min(text.find('&', at), text.size());

@@ -64,7 +64,8 @@ Result<std::string> wrap_instruction(std::string_view name, std::string_view ins
     if (num_views < entry.min_views) {
       return Error{Errc::invalid_argument,
                    fmt::format("the prompt template {} describes {} views or more, and there are {}; change "
-                               "data.embodiment.prompt or data.embodiment.views", name, entry.min_views, num_views)};
+                               "data.embodiment.prompt or data.embodiment.views",
+                               name, entry.min_views, num_views)};
     }
     std::string prompt(entry.prefix);
     prompt += instruction;

@@ -74,8 +74,8 @@ SequenceLayout DitNetwork::layout(const Batch& batch) const {
   return layout;
 }
 
-std::shared_ptr<const BlockPlan> DitNetwork::plan(const SequenceLayout& layout, at::ScalarType dtype,
-                                                  at::Device device, bool outputs_only) const {
+std::shared_ptr<const BlockPlan> DitNetwork::plan(const SequenceLayout& layout, at::ScalarType dtype, at::Device device,
+                                                  bool outputs_only) const {
   const PlanKey cache_key{layout.frames,
                           layout.grid_rows,
                           layout.grid_cols,

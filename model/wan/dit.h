@@ -78,8 +78,7 @@ class DitNetwork final : public Network {
   FlowSchedule schedule_;
 
   /// Plans of the few shapes that a run has, by what they depend on.
-  using PlanKey =
-      std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool>;
+  using PlanKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool>;
   mutable std::mutex plan_mutex_;
   mutable std::map<PlanKey, std::shared_ptr<const BlockPlan>> plans_;
 };

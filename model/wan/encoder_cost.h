@@ -10,11 +10,11 @@ namespace troupe {
 /// Size and work of the frozen encoders and the codec (FeatureEncoder), for placement's ModelCost and for accounts of
 /// executed work. Published figures: dreamzero-model.md 8.1.
 struct EncoderCost {
-  std::int64_t bytes = 0;  ///< of parameters, constants and tables: what FeatureEncoder::bytes() will be
+  std::int64_t bytes = 0;        ///< of parameters, constants and tables: what FeatureEncoder::bytes() will be
   std::int64_t codec_bytes = 0;  ///< of them: the codec's
-  double text_flops = 0;   ///< of a prompt of max_length tokens that the cache lacks
-  double image_flops = 0;  ///< of one image, all blocks but the last
-  double codec_flops = 0;  ///< of one clip from pixels to latents; first-frame channels not counted
+  double text_flops = 0;         ///< of a prompt of max_length tokens that the cache lacks
+  double image_flops = 0;        ///< of one image, all blocks but the last
+  double codec_flops = 0;        ///< of one clip from pixels to latents; first-frame channels not counted
   double flops() const { return text_flops + image_flops + codec_flops; }
 };
 

@@ -17,8 +17,8 @@ namespace {
 
 namespace key = batch_keys;
 
-constexpr std::int64_t kMaskChannels = 4;  // of the first-frame input: 1 in latent frame 0, else 0
-constexpr std::int64_t kLengthStep = 16;   // new prompts are padded to a multiple of this many tokens
+constexpr std::int64_t kMaskChannels = 4;       // of the first-frame input: 1 in latent frame 0, else 0
+constexpr std::int64_t kLengthStep = 16;        // new prompts are padded to a multiple of this many tokens
 constexpr std::int64_t kTokensTogether = 4096;  // of new prompts encoded in one call, padding included
 
 /// Where the cache keeps a prompt of these real ids (i64 [L], contiguous).

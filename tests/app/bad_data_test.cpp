@@ -12,7 +12,9 @@ class BadDataTest : public RunTest {
   static std::string video(int episode) {
     return "data/videos/chunk-000/observation.images.front/episode_00000" + std::to_string(episode) + ".mp4";
   }
-  static std::string table(int episode) { return "data/data/chunk-000/episode_00000" + std::to_string(episode) + ".parquet"; }
+  static std::string table(int episode) {
+    return "data/data/chunk-000/episode_00000" + std::to_string(episode) + ".parquet";
+  }
 
   /// The job is refused when the dataset is opened, and the message names the file.
   void expect_refused_naming(const std::string& file) {
@@ -53,7 +55,8 @@ TEST_F(BadDataTest, AFolderInTheWayOfAFileIsNamed) {
 TEST_F(BadDataTest, AReadErrorAtRunTimeFailsTheJobAndKeepsWhatWasCommitted) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
   const std::string weights = exported();
-  const auto end = run_small({"--resume", "auto", "training.steps=20"}, {{"TROUPE_FAULT", "decode@episode_000003:fail:100"}});
+  const auto end =
+      run_small({"--resume", "auto", "training.steps=20"}, {{"TROUPE_FAULT", "decode@episode_000003:fail:100"}});
   EXPECT_EQ(end.exit_code, 4) << end.text();
   EXPECT_THAT(end.err, HasSubstr("episode_000003"));
   expect_verified(16);
@@ -65,8 +68,9 @@ TEST_F(BadDataTest, AReadErrorAtRunTimeFailsTheJobAndKeepsWhatWasCommitted) {
 }
 
 TEST_F(BadDataTest, ASkippedReadErrorIsCountedAndListed) {
-  const auto end = run_small(in_processes() + std::vector<std::string>{"data.bad_sample=skip", "data.max_bad_fraction=1"},
-                             {{"TROUPE_FAULT", "decode@episode_000003:fail:3"}});
+  const auto end =
+      run_small(in_processes() + std::vector<std::string>{"data.bad_sample=skip", "data.max_bad_fraction=1"},
+                {{"TROUPE_FAULT", "decode@episode_000003:fail:3"}});
   ASSERT_TRUE(succeeded(end));
   EXPECT_THAT(end.out, HasSubstr("episode_000003"));
   const std::string clips = read(dir_ / "runs/latest/bad_clips.jsonl");

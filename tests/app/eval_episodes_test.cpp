@@ -49,15 +49,18 @@ TEST_F(EvalEpisodesTest, TwoCheckpointsPlayTheSameSeeds) {
   const ProgramEnd self = eval({"--episodes", "6", "--compare", dir_ / "runs/latest", "--out", dir_ / "out"});
   ASSERT_TRUE(succeeded(self));
   EXPECT_THAT(self.out, HasSubstr("Wilcoxon's signed-rank test, exact: p = 1 (0 of 6 seeds differ)"));
-  const ProgramEnd older = eval({"--episodes", "6", "--compare", dir_ / "runs/latest/checkpoints/step_000001", "--out", dir_ / "out"});
+  const ProgramEnd older =
+      eval({"--episodes", "6", "--compare", dir_ / "runs/latest/checkpoints/step_000001", "--out", dir_ / "out"});
   ASSERT_TRUE(succeeded(older));
   const json report = json::parse(text_of("out/eval.json"));
   EXPECT_EQ(report["compare"]["checkpoint"]["step"], 1);
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(report["episodes"][i]["seed"], report["compare"]["episodes"][i]["seed"]);
+  for (std::size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(report["episodes"][i]["seed"], report["compare"]["episodes"][i]["seed"]);
 }
 
 TEST_F(EvalEpisodesTest, FailuresOfTheArmAreFilmedByTheRunAndByTheCommand) {
-  train({"env.id=arm7/reach-v1", "env.num_envs=8", "env.blocks=2", "eval.episodes=3", "eval.videos=2", "training.global_batch_size=64"});
+  train({"env.id=arm7/reach-v1", "env.num_envs=8", "env.blocks=2", "eval.episodes=3", "eval.videos=2",
+         "training.global_batch_size=64"});
   const std::string run_videos = "runs/latest/eval/step_000002/videos/", own_videos = "out/videos/";
   const ProgramEnd end = eval({"--episodes", "3", "--videos", "1", "--out", dir_ / "out"});
   ASSERT_TRUE(succeeded(end));

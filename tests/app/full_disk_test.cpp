@@ -61,7 +61,9 @@ class TmpfsMount {
 
 TEST_F(FullDiskTest, AReallyFullDiskNamesTheFileAndKeepsEarlierCheckpoints) {
   const TmpfsMount disk(dir_ / "runs");
-  if (disk.error() != 0) GTEST_SKIP() << "AReallyFullDiskNamesTheFileAndKeepsEarlierCheckpoints: cannot mount a tmpfs here: " << std::strerror(disk.error());
+  if (disk.error() != 0)
+    GTEST_SKIP() << "AReallyFullDiskNamesTheFileAndKeepsEarlierCheckpoints: cannot mount a tmpfs here: "
+                 << std::strerror(disk.error());
   const auto end = run_small({"checkpoint.interval=5", "checkpoint.keep=100"});
   EXPECT_EQ(end.exit_code, 4) << end.text();
   EXPECT_THAT(end.err, HasSubstr("No space left on device"));

@@ -9,11 +9,14 @@ using ::testing::HasSubstr;
 class ImitationTest : public RlRunTest {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(succeeded(troupe({"record", "arm7/reach-v1", "--out", "data/arm7-reach", "--episodes", "9", "--seed", "3"})));
+    ASSERT_TRUE(
+        succeeded(troupe({"record", "arm7/reach-v1", "--out", "data/arm7-reach", "--episodes", "9", "--seed", "3"})));
   }
   ProgramEnd clone(const std::string& root, const Words& words = {}) const {
-    return troupe(Words{"run", "rl_arm7_reach_sft", "job.run_root=" + (dir_ / root), "training.steps=20", "checkpoint.interval=10", "eval.every=10",
-                        "training.global_batch_size=32", "training.micro_batch_size=16", "metrics.every=1", "policy.hidden=[32]"} + words);
+    return troupe(Words{"run", "rl_arm7_reach_sft", "job.run_root=" + (dir_ / root), "training.steps=20",
+                        "checkpoint.interval=10", "eval.every=10", "training.global_batch_size=32",
+                        "training.micro_batch_size=16", "metrics.every=1", "policy.hidden=[32]"} +
+                  words);
   }
 };
 
@@ -29,9 +32,10 @@ TEST_F(ImitationTest, DemonstrationsTrainAPolicyThatPlaysAndGoesOnInTheSimulator
   const ProgramEnd played = troupe({"eval", "sft/latest", "--episodes", "3"});
   ASSERT_TRUE(succeeded(played));
   EXPECT_THAT(played.out, HasSubstr("3 episodes of arm7/reach-v1"));
-  const ProgramEnd trained = troupe({"run", "rl_arm7_reach_grpo_flow", "model.init.path=sft/latest/checkpoints/latest", "job.run_root=grpo",
-                                     "policy.hidden=[32]", "env.num_envs=16", "env.blocks=2", "training.global_batch_size=80", "training.micro_batch_size=80",
-                                     "training.steps=2", "eval.episodes=2", "metrics.every=1"});
+  const ProgramEnd trained =
+      troupe({"run", "rl_arm7_reach_grpo_flow", "model.init.path=sft/latest/checkpoints/latest", "job.run_root=grpo",
+              "policy.hidden=[32]", "env.num_envs=16", "env.blocks=2", "training.global_batch_size=80",
+              "training.micro_batch_size=80", "training.steps=2", "eval.episodes=2", "metrics.every=1"});
   ASSERT_TRUE(succeeded(trained));
   const ProgramEnd compared = troupe({"eval", "grpo/latest", "--episodes", "3", "--compare", "sft/latest"});
   EXPECT_TRUE(succeeded(compared));

@@ -8,14 +8,15 @@ using KillActorTest = KillTest;
 
 TEST_F(KillActorTest, KillsOfEveryRoleLeaveTheSameWeights) {
   auto job = run("killed");
-  const std::vector<std::pair<int, std::string>> kills = {{3, "decoder/0"}, {7, "learner/1"}, {12, "checkpointer/0"},
+  const std::vector<std::pair<int, std::string>> kills = {{3, "decoder/0"},  {7, "learner/1"},  {12, "checkpointer/0"},
                                                           {18, "learner/0"}, {22, "decoder/1"}, {27, "learner/1"}};
   for (const auto& [step, actor] : kills) {
     ASSERT_TRUE(job->wait_output(step_line(step))) << job->output();
     strike(*job, actor, SIGKILL);
   }
   expect_complete(*job, "killed");
-  for (const auto& [step, actor] : kills) EXPECT_NE(job->output().find(actor + " killed by signal 9; restart"), std::string::npos) << actor;
+  for (const auto& [step, actor] : kills)
+    EXPECT_NE(job->output().find(actor + " killed by signal 9; restart"), std::string::npos) << actor;
   EXPECT_EQ(weights("killed"), undisturbed_weights());
 }
 
@@ -70,12 +71,13 @@ TEST_F(KillActorTest, AStoppedCheckpointerIsKilledAtItsDeadline) {
 
 TEST_F(KillActorTest, AnEmptyRestartBudgetEndsTheRunAndKeepsItsCheckpoints) {
   auto job = run("budget", {"cluster.restart.budget=1"});
-  ASSERT_TRUE(job->wait_output(step_line(11))) << job->output();   // which means that step 5 is on disk
+  ASSERT_TRUE(job->wait_output(step_line(11))) << job->output();  // which means that step 5 is on disk
   strike(*job, "decoder/1", SIGKILL);
   ASSERT_TRUE(job->wait_output("decoder/1 killed by signal 9; restart 1")) << job->output();
   strike(*job, "decoder/1", SIGKILL);
   EXPECT_EQ(job->wait(kRunDeadline), 4) << job->output();
-  EXPECT_NE(job->output().find("decoder/1 killed by signal 9 and is not started again"), std::string::npos) << job->output();
+  EXPECT_NE(job->output().find("decoder/1 killed by signal 9 and is not started again"), std::string::npos)
+      << job->output();
   EXPECT_NE(job->output().find("cluster.restart.budget"), std::string::npos) << job->output();
   EXPECT_TRUE(std::filesystem::exists(run_directory("budget") + "/checkpoints/step_000005/manifest.json"));
   auto resumed = run("budget", {}, {"--resume", "auto"});

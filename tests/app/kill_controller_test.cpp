@@ -15,11 +15,12 @@ TEST_F(KillControllerTest, AKilledRunLeavesNobodyBehindAndResumesToTheSameWeight
   ASSERT_EQ(job->wait(10s), 128 + SIGKILL);
   auto resumed = run("killed", {}, {"--resume", "auto"});
   const auto all_gone = [&] {
-    return std::none_of(hosts.begin(), hosts.end(), [](const auto& host) { return JobProcess::is_running(host.second); });
+    return std::none_of(hosts.begin(), hosts.end(),
+                        [](const auto& host) { return JobProcess::is_running(host.second); });
   };
   EXPECT_TRUE(resumed->wait_until(all_gone, 15s));
   expect_complete(*resumed, "killed");
-  EXPECT_TRUE(resumed->wait_output("resuming at step (5|10) ")) << resumed->output();   // 10 may have been under way
+  EXPECT_TRUE(resumed->wait_output("resuming at step (5|10) ")) << resumed->output();  // 10 may have been under way
   EXPECT_EQ(weights("killed"), undisturbed_weights());
 }
 
@@ -50,7 +51,8 @@ TEST_F(KillControllerTest, OneInterruptWritesACheckpointAndEndsWith130) {
     const auto hosts = job->hosts();
     job->kill(signal);
     EXPECT_EQ(job->wait(30s), 130) << job->output();
-    EXPECT_NE(job->output().find("finishing the current step and writing a checkpoint"), std::string::npos) << job->output();
+    EXPECT_NE(job->output().find("finishing the current step and writing a checkpoint"), std::string::npos)
+        << job->output();
     for (const auto& [instance, pid] : hosts) EXPECT_FALSE(JobProcess::is_running(pid)) << instance;
   }
   auto resumed = run("once", {}, {"--resume", "auto"});

@@ -33,19 +33,25 @@ class KillTest : public ::testing::Test {
                                   const std::map<std::string, std::string>& environment = {}) {
     Words words = {"run", "quickstart:sft"};
     words.insert(words.end(), flags.begin(), flags.end());
-    const Words common = {"training.steps=40", "checkpoint.interval=5", "eval.every=0", "metrics.every=1",
-                          "job.run_root=" + folder_ + "/" + name, "data.sets[0].path=" + folder_ + "/data"};
+    const Words common = {"training.steps=40",
+                          "checkpoint.interval=5",
+                          "eval.every=0",
+                          "metrics.every=1",
+                          "job.run_root=" + folder_ + "/" + name,
+                          "data.sets[0].path=" + folder_ + "/data"};
     words.insert(words.end(), common.begin(), common.end());
     words.insert(words.end(), overrides.begin(), overrides.end());
     std::filesystem::create_directories(folder_ + "/" + name);
     return std::make_unique<JobProcess>(words, fresh_log(name), environment);
   }
-  std::unique_ptr<JobProcess> tool(const Words& words) { return std::make_unique<JobProcess>(words, fresh_log("tool")); }
+  std::unique_ptr<JobProcess> tool(const Words& words) {
+    return std::make_unique<JobProcess>(words, fresh_log("tool"));
+  }
 
   /// The newest run directory under the run root.
   std::string run_directory(const std::string& name) const {
     std::string newest;
-    std::error_code absent;   // the run may not have made it yet
+    std::error_code absent;  // the run may not have made it yet
     for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/" + name + "/quickstart-sft", absent)) {
       if (entry.is_directory() && !entry.is_symlink()) newest = std::max(newest, entry.path().string());
     }
@@ -88,10 +94,13 @@ class KillTest : public ::testing::Test {
   }
   static std::string step_line(int step) { return "step +" + std::to_string(step) + "/"; }
 
-  const std::string folder_ = (std::filesystem::temp_directory_path() / ("troupe-kill-" + to_hex(new_message_id()))).string();
+  const std::string folder_ =
+      (std::filesystem::temp_directory_path() / ("troupe-kill-" + to_hex(new_message_id()))).string();
 
  private:
-  std::string fresh_log(const std::string& name) { return folder_ + "/" + name + "-" + std::to_string(++logs_) + ".log"; }
+  std::string fresh_log(const std::string& name) {
+    return folder_ + "/" + name + "-" + std::to_string(++logs_) + ".log";
+  }
   int logs_ = 0;
 };
 

@@ -23,7 +23,8 @@ class KillNodeTest : public KillTest {
   }
   /// Both decoders on node 1, which has to join first.
   Words on_node_1() const {
-    return {"cluster.num_nodes=2", "cluster.lease_s=3", "cluster.component_placement.decoder={node_group: node, placement: \"1:0-1\"}"};
+    return {"cluster.num_nodes=2", "cluster.lease_s=3",
+            "cluster.component_placement.decoder={node_group: node, placement: \"1:0-1\"}"};
   }
 
   std::string address_, token_;
@@ -64,7 +65,8 @@ TEST_F(KillNodeTest, ANodeThatJoinsLateTakesScaledUpDecodersAlsoWhenItIsStartedA
   ASSERT_TRUE(job->wait_output("second joined as node/1")) << job->output() << second->output();
   auto scale = tool({"scale", run_directory("late"), "decoder=4"});
   ASSERT_EQ(scale->wait(kToolDeadline), 0) << scale->output();
-  EXPECT_TRUE(second->wait_until([&] { return second->hosts().size() == 2; }, 30s)) << scale->output() << second->output();
+  EXPECT_TRUE(second->wait_until([&] { return second->hosts().size() == 2; }, 30s))
+      << scale->output() << second->output();
   second->kill(SIGKILL);
   ASSERT_EQ(second->wait(10s), 128 + SIGKILL);
   // Back under its name before the lease has run out: what it hosted is known to be gone at once.
@@ -82,7 +84,9 @@ TEST_F(KillNodeTest, StrangersAreRefused) {
   const auto keys = generate_keypair();
   ASSERT_TRUE(token && keys);
   const std::string forged = folder_ + "/forged";
-  ASSERT_TRUE(write_token_file(forged, {.endpoint = token->endpoint, .server_key = token->server_key, .public_key = keys->public_key,
+  ASSERT_TRUE(write_token_file(forged, {.endpoint = token->endpoint,
+                                        .server_key = token->server_key,
+                                        .public_key = keys->public_key,
                                         .secret_key = keys->secret_key}));
   auto stranger = tool({"node", "--token-file", forged, "--name", "stranger", "--join-timeout", "3"});
   EXPECT_EQ(stranger->wait(20s), 4) << stranger->output();

@@ -75,15 +75,17 @@ TEST_F(KillRlTest, ASimulatorThatHangsInAStepIsReplaced) {
 }
 
 TEST_F(KillRlTest, ASimulatorThatCrashesInAStepIsReplaced) {
-  auto job = start("runs", {"training.steps=8", "cluster.component_placement.env=0:0-1"}, {{"TROUPE_FAULT", "simulator.step@env/1#0:kill:1:40"}});
+  auto job = start("runs", {"training.steps=8", "cluster.component_placement.env=0:0-1"},
+                   {{"TROUPE_FAULT", "simulator.step@env/1#0:kill:1:40"}});
   expect_complete(*job, "runs");
   EXPECT_THAT(job->output(), HasSubstr("env/1 killed by signal 9; restart"));
 }
 
 // The whole recipe: it must still learn what it learns undisturbed (475, in each of the seeds 0 to 9).
 TEST_F(KillRlTest, TwentyKillsAndThreePoolSizesTakeNothingFromWhatIsLearnt) {
-  const Words words = {"run", "rl_cartpole_ppo", "job.run_root=" + (dir_ / "runs"), "metrics.every=1",
-                       "cluster.restart={budget: 20, component_budget: 40, backoff_initial_s: 0.1, backoff_max_s: 0.2}"};
+  const Words words = {
+      "run", "rl_cartpole_ppo", "job.run_root=" + (dir_ / "runs"), "metrics.every=1",
+      "cluster.restart={budget: 20, component_budget: 40, backoff_initial_s: 0.1, backoff_max_s: 0.2}"};
   JobProcess job(words, dir_ / "runs.log");
   const auto scale = [&](const std::string& pools, const std::string& newest) {
     ASSERT_TRUE(succeeded(troupe({"scale", pools, "--run-root", dir_ / "runs"})));
@@ -95,7 +97,10 @@ TEST_F(KillRlTest, TwentyKillsAndThreePoolSizesTakeNothingFromWhatIsLearnt) {
     if (kill == 2) scale("env=8", "env/7");
     if (kill == 14) scale("env=2", "env/1");
     if (HasFatalFailure()) return;
-    const int envs = kill < 2 ? 1 : kill < 14 ? 8 : 2, actor = static_cast<int>(random() % static_cast<unsigned>(envs + 1));
+    const int envs = kill < 2    ? 1
+                     : kill < 14 ? 8
+                                 : 2,
+              actor = static_cast<int>(random() % static_cast<unsigned>(envs + 1));
     strike(job, actor == envs ? std::string("rollout/0") : "env/" + std::to_string(actor), SIGKILL);
   }
   ASSERT_NO_FATAL_FAILURE(expect_complete(job, "runs", 2 * kRunDeadline));

@@ -6,8 +6,8 @@ namespace {
 
 struct Scripted {
   std::string name;
-  std::string spec;    ///< of TROUPE_FAULT
-  std::string actor;   ///< who dies
+  std::string spec;   ///< of TROUPE_FAULT
+  std::string actor;  ///< who dies
 };
 
 class KillScriptedTest : public KillTest, public ::testing::WithParamInterface<Scripted> {};
@@ -15,7 +15,8 @@ class KillScriptedTest : public KillTest, public ::testing::WithParamInterface<S
 TEST_P(KillScriptedTest, TheRunCompletesWithTheSameWeights) {
   auto job = run("struck", {}, {}, {{"TROUPE_FAULT", GetParam().spec}});
   expect_complete(*job, "struck");
-  EXPECT_NE(job->output().find(GetParam().actor + " killed by signal 9; restart 1"), std::string::npos) << job->output();
+  EXPECT_NE(job->output().find(GetParam().actor + " killed by signal 9; restart 1"), std::string::npos)
+      << job->output();
   EXPECT_EQ(weights("struck"), undisturbed_weights());
 }
 
@@ -44,7 +45,8 @@ TEST_F(KillScriptedErrorTest, AFullDiskCostsACheckpointAndNotTheRun) {
 }
 
 TEST_F(KillScriptedErrorTest, ALearnerThatDiesAtTheSameStepEachTimeEndsTheRun) {
-  auto job = run("again", {"cluster.restart.backoff_initial_s=0.1"}, {}, {{"TROUPE_FAULT", "learner.step@step 7:kill"}});
+  auto job =
+      run("again", {"cluster.restart.backoff_initial_s=0.1"}, {}, {{"TROUPE_FAULT", "learner.step@step 7:kill"}});
   EXPECT_EQ(job->wait(kRunDeadline), 4) << job->output();
   EXPECT_NE(job->output().find("error: "), std::string::npos) << job->output();
   expect_sound("again");

@@ -25,7 +25,8 @@ class LiveTest : public RunTest {
   }
 
   void expect_pool_scales(const std::vector<std::string>& mode) {
-    Program job(std::vector<std::string>{"run", small_job(), "training.steps=100000", "metrics.every=1"} + mode, options());
+    Program job(std::vector<std::string>{"run", small_job(), "training.steps=100000", "metrics.every=1"} + mode,
+                options());
     ASSERT_TRUE(job.wait_for_text("step ")) << job.so_far().text();
     ASSERT_TRUE(wait_for_status(job, [](const auto& s) { return s.at("state") == "RUNNING" && has_decoders(s, 2); }));
     const auto more = troupe({"scale", "decoder=4", "--run-root", "runs"});
@@ -33,9 +34,11 @@ class LiveTest : public RunTest {
     EXPECT_TRUE(wait_for_status(job, [](const auto& s) { return has_decoders(s, 4); })) << status_.dump(2);
     const auto less = troupe({"scale", "decoder=1", "--run-root", "runs"});
     EXPECT_EQ(less.exit_code, 0) << less.text();
-    EXPECT_TRUE(wait_for_status(job, [](const auto& s) { return has_decoders(s, 1) && s.at("actors").size() == 4; })) << status_.dump(2);
+    EXPECT_TRUE(wait_for_status(job, [](const auto& s) { return has_decoders(s, 1) && s.at("actors").size() == 4; }))
+        << status_.dump(2);
     const std::int64_t step = status_.at("step");
-    EXPECT_TRUE(wait_for_status(job, [&](const auto& s) { return s.at("step") > step + 8; })) << "training stands still";
+    EXPECT_TRUE(wait_for_status(job, [&](const auto& s) { return s.at("step") > step + 8; }))
+        << "training stands still";
     const auto too_many = troupe({"scale", "decoder=5", "--run-root", "runs"});
     EXPECT_EQ(too_many.exit_code, 3) << too_many.text();
     const auto stop = troupe({"status", "--stop", "--run-root", "runs"});

@@ -1,9 +1,8 @@
 // Adapters on a frozen base through the whole program: training, stopping and going on, exporting, and starting from other runs.
-#include "tests/app/run_fixture.h"
-
 #include <cmath>
 #include <csignal>
 
+#include "tests/app/run_fixture.h"
 #include "tests/support/safetensors_bytes.h"
 
 namespace troupe {
@@ -47,13 +46,15 @@ TEST_F(LoraRunTest, TwoHalvesEqualTheWholeToTheBitAndOnlyAdaptersMove) {
 }
 
 TEST_F(LoraRunTest, AKilledRunOfProcessesGoesOnOnAnotherNumberOfRanks) {
-  const Words words = Words{"run", small_job(), "training.steps=200", "lr_scheduler.total_steps=200", "checkpoint.interval=5"} + lora();
+  const Words words =
+      Words{"run", small_job(), "training.steps=200", "lr_scheduler.total_steps=200", "checkpoint.interval=5"} + lora();
   Program job(words + in_processes(), options());
   ASSERT_TRUE(job.wait_for_text("step  10/200")) << job.so_far().text();
   job.send_signal(SIGINT);
   const ProgramEnd stopped = job.wait();
   ASSERT_EQ(stopped.exit_code, 130) << stopped.text();
-  const auto rest = troupe(words + Words{"training.steps=40", "--resume", "auto", "cluster.component_placement.learner=0"});
+  const auto rest =
+      troupe(words + Words{"training.steps=40", "--resume", "auto", "cluster.component_placement.learner=0"});
   ASSERT_TRUE(succeeded(rest));
   EXPECT_THAT(rest.out, HasSubstr("resuming at step"));
   expect_verified(160);
@@ -62,17 +63,20 @@ TEST_F(LoraRunTest, AKilledRunOfProcessesGoesOnOnAnotherNumberOfRanks) {
 TEST_F(LoraRunTest, AdaptersStartOnATrainedModelAndAreFoldedInWhenTrainedWhole) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4", "job.run_root=base"})));
   const std::string base = dir_ / "base/latest/checkpoints/latest";
-  const auto adapted = run_small(lora() + Words{"training.steps=4", "model.init={mode: checkpoint, path: " + base + "}"});
+  const auto adapted =
+      run_small(lora() + Words{"training.steps=4", "model.init={mode: checkpoint, path: " + base + "}"});
   ASSERT_TRUE(succeeded(adapted));
   const SafetensorsBytes before(export_of("base")), after(export_of("runs"));
   EXPECT_EQ(after.at(kW).as<float>(), before.at(kW).as<float>());
 
   const std::string adapters = dir_ / "runs/latest/checkpoints/latest";
-  const auto whole = run_small({"training.steps=1", "optimizer.lr=0", "job.run_root=whole", "model.init={mode: checkpoint, path: " + adapters + "}"});
+  const auto whole = run_small({"training.steps=1", "optimizer.lr=0", "job.run_root=whole",
+                                "model.init={mode: checkpoint, path: " + adapters + "}"});
   // the scale of the folded adapters is that of the checkpoint's own configuration: 3 / 2
   ASSERT_TRUE(succeeded(whole));
   const SafetensorsBytes folded(export_of("whole"));
-  const auto w = after.at(kW).as<float>(), a = after.at(kA).as<float>(), b = after.at(kB).as<float>(), got = folded.at(kW).as<float>();
+  const auto w = after.at(kW).as<float>(), a = after.at(kA).as<float>(), b = after.at(kB).as<float>(),
+             got = folded.at(kW).as<float>();
   const std::size_t width = static_cast<std::size_t>(after.at(kW).shape.at(1));
   ASSERT_EQ(w.size(), got.size());
   for (std::size_t i = 0; i < w.size(); ++i) {

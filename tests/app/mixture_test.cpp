@@ -10,11 +10,13 @@ class MixtureRunTest : public RunTest {
  protected:
   void SetUp() override {
     RunTest::SetUp();
-    const auto made = write_toy_dataset(dir_ / "other", {.episodes = 3, .frames = 40, .fps = 20, .height = 48, .width = 64, .seed = 2});
+    const auto made = write_toy_dataset(dir_ / "other",
+                                        {.episodes = 3, .frames = 40, .fps = 20, .height = 48, .width = 64, .seed = 2});
     ASSERT_TRUE(made) << made.error().message();
   }
   ProgramEnd run_mixture(std::vector<std::string> words, std::map<std::string, std::string> env = {}) const {
-    words.insert(words.begin(), {"run", std::string(TROUPE_SOURCE_DIR) + "/tests/app/jobs/mixture.yaml", "data.index.path=index"});
+    words.insert(words.begin(),
+                 {"run", std::string(TROUPE_SOURCE_DIR) + "/tests/app/jobs/mixture.yaml", "data.index.path=index"});
     return troupe(words, std::move(env));
   }
   nlohmann::json latest(const std::string& file) const {
@@ -62,13 +64,15 @@ TEST_F(MixtureRunTest, AChangedMixtureIsRefusedByName) {
   const auto weights = run_mixture({"training.steps=8", "data.sets[1].weight=2", "--resume", "auto"});
   EXPECT_EQ(weights.exit_code, 2) << weights.text();
   EXPECT_THAT(weights.err, HasSubstr("data.sets[1].weight"));
-  const auto temperature = run_mixture({"training.steps=8", "data.mixture.temperature=2", "data.locality_block=2", "--resume", "auto"});
+  const auto temperature =
+      run_mixture({"training.steps=8", "data.mixture.temperature=2", "data.locality_block=2", "--resume", "auto"});
   EXPECT_EQ(temperature.exit_code, 2) << temperature.text();
   EXPECT_THAT(temperature.err, HasSubstr("data.mixture.temperature"));
   EXPECT_THAT(temperature.err, HasSubstr("data.locality_block"));
 
   std::filesystem::remove_all(dir_ / "other");
-  ASSERT_TRUE(write_toy_dataset(dir_ / "other", {.episodes = 3, .frames = 40, .fps = 20, .height = 48, .width = 64, .seed = 3}));
+  ASSERT_TRUE(write_toy_dataset(dir_ / "other",
+                                {.episodes = 3, .frames = 40, .fps = 20, .height = 48, .width = 64, .seed = 3}));
   const auto files = run_mixture({"training.steps=8", "--resume", "auto"});
   EXPECT_EQ(files.exit_code, 2) << files.text();
   EXPECT_THAT(files.err, HasSubstr("data.sets[1] (other) had "));
@@ -79,7 +83,8 @@ TEST_F(MixtureRunTest, EvaluationTakesEitherRobot) {
   ASSERT_TRUE(succeeded(run_mixture({"training.steps=2"})));
   const auto first = troupe({"eval", "runs/latest", "--open-loop", "--windows", "1"});
   EXPECT_EQ(first.exit_code, 0) << first.text();
-  const auto second = troupe({"eval", "runs/latest", "--open-loop", "--windows", "1", "--data", "other", "--embodiment", "second"});
+  const auto second =
+      troupe({"eval", "runs/latest", "--open-loop", "--windows", "1", "--data", "other", "--embodiment", "second"});
   EXPECT_EQ(second.exit_code, 0) << second.text();
 }
 

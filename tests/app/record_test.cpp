@@ -50,8 +50,12 @@ TEST_F(RecordCommandTest, WritesADatasetThatTheReaderTakes) {
   for (std::size_t e = 0; e < 5; ++e) {
     const RowSource rows = dataset->rows(e).value();
     const std::int64_t length = dataset->episodes()[e].length;
-    const auto table = read_parquet(rows.path, {.vectors = {"observation.state", "action"}, .integers = {"next.success"}, .optional_vectors = {},
-                                                .optional_integers = {}}, {.first = rows.first_row, .count = length});
+    const auto table = read_parquet(rows.path,
+                                    {.vectors = {"observation.state", "action"},
+                                     .integers = {"next.success"},
+                                     .optional_vectors = {},
+                                     .optional_integers = {}},
+                                    {.first = rows.first_row, .count = length});
     ASSERT_TRUE(table) << table.error().message();
     EXPECT_EQ(table->vectors.at("observation.state").width, 31u);
     EXPECT_EQ(table->vectors.at("action").width, 8u);
@@ -89,9 +93,11 @@ TEST_F(RecordCommandTest, AFolderThatHoldsSomethingIsLeftAlone) {
 TEST_F(RecordCommandTest, RefusesWithTheUsageCodeAndWritesNothing) {
   const std::vector<std::pair<Words, std::string>> wrong = {
       {{"record", "arm7/reach-v9", "--out", "a"}, "did you mean 'arm7/reach-v1'"},
-      {{"record", "arm7/push-v1", "--out", "a"}, "those that have one: arm7/reach-v1, arm7/lift-v1, arm7/pick_place-v1"},
+      {{"record", "arm7/push-v1", "--out", "a"},
+       "those that have one: arm7/reach-v1, arm7/lift-v1, arm7/pick_place-v1"},
       {{"record", "arm7/reach-v1"}, "--out is required"},
-      {{"record", "arm7/reach-v1", "sparse", "--out", "a"}, "'sparse'; wanted an option of the environment as name=value"},
+      {{"record", "arm7/reach-v1", "sparse", "--out", "a"},
+       "'sparse'; wanted an option of the environment as name=value"},
       {{"record", "arm7/reach-v1", "sprase=true", "--out", "a"}, "sparse"},
       {{"record", "arm7/reach-v1", "max_episode_steps=many", "--out", "a"}, "max_episode_steps is 'many'"},
       {{"record", "arm7/reach-v1", "--keep", "best", "--out", "a"}, "--keep"},

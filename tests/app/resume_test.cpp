@@ -34,11 +34,13 @@ TEST_F(ResumeTest, TwoHalvesInProcessesEqualTheWholeToTheBit) { expect_two_halve
 TEST_F(ResumeTest, ACheckpointOfTwoRanksGoesOnOnOneAndOnThree) {
   const std::vector<std::string> batch = {"training.global_batch_size=12"};
   ASSERT_TRUE(succeeded(run_small(batch + std::vector<std::string>{"training.steps=4"})));
-  const auto one = run_small(batch + std::vector<std::string>{"training.steps=8", "--resume", "auto", "cluster.component_placement.learner=0"});
+  const auto one = run_small(batch + std::vector<std::string>{"training.steps=8", "--resume", "auto",
+                                                              "cluster.component_placement.learner=0"});
   ASSERT_TRUE(succeeded(one));
   EXPECT_THAT(one.out, HasSubstr("resuming at step 4"));
   expect_verified(96);
-  const auto three = run_small(batch + std::vector<std::string>{"training.steps=12", "--resume", "auto", "cluster.component_placement.learner=0:0-2"});
+  const auto three = run_small(batch + std::vector<std::string>{"training.steps=12", "--resume", "auto",
+                                                                "cluster.component_placement.learner=0:0-2"});
   ASSERT_TRUE(succeeded(three));
   EXPECT_THAT(three.out, HasSubstr("resuming at step 8"));
   expect_verified(144);
@@ -61,7 +63,8 @@ TEST_F(ResumeTest, AChangedKeyIsRefusedByName) {
 }
 
 TEST_F(ResumeTest, ASignalWritesACheckpointAndTheRunGoesOnFromIt) {
-  const std::vector<std::string> words = {"run", small_job(), "training.steps=200", "lr_scheduler.total_steps=200", "checkpoint.interval=1000"};
+  const std::vector<std::string> words = {"run", small_job(), "training.steps=200", "lr_scheduler.total_steps=200",
+                                          "checkpoint.interval=1000"};
   ASSERT_TRUE(succeeded(troupe(words + std::vector<std::string>{"job.run_root=whole"})));
   Program job(words, options());
   ASSERT_TRUE(job.wait_for_text("step   5/200")) << job.so_far().text();

@@ -17,12 +17,22 @@ class RlRunTest : public ::testing::Test {
 
   /// quickstart:rl cut down, every actor a process of its own, in a run root of its own.
   Words small(const std::string& root, const Words& overrides = {}) const {
-    Words words = {"run", "rl_cartpole_ppo", "job.run_root=" + (dir_ / root), "training.steps=6", "checkpoint.interval=2", "rollout.steps=32",
-                   "training.global_batch_size=64", "training.micro_batch_size=64", "eval.episodes=4", "metrics.every=1"};
+    Words words = {"run",
+                   "rl_cartpole_ppo",
+                   "job.run_root=" + (dir_ / root),
+                   "training.steps=6",
+                   "checkpoint.interval=2",
+                   "rollout.steps=32",
+                   "training.global_batch_size=64",
+                   "training.micro_batch_size=64",
+                   "eval.episodes=4",
+                   "metrics.every=1"};
     words.insert(words.end(), overrides.begin(), overrides.end());
     return words;
   }
-  ProgramEnd troupe(const Words& words) const { return run_program(words, {.cwd = dir_.path(), .env = {}, .deadline = 150s}); }
+  ProgramEnd troupe(const Words& words) const {
+    return run_program(words, {.cwd = dir_.path(), .env = {}, .deadline = 150s});
+  }
   ProgramEnd run(const std::string& root, const Words& overrides = {}) const { return troupe(small(root, overrides)); }
   std::unique_ptr<JobProcess> start(const std::string& root, const Words& overrides = {},
                                     const std::map<std::string, std::string>& environment = {}) {
@@ -39,7 +49,8 @@ class RlRunTest : public ::testing::Test {
     std::map<std::string, std::string> files;
     const std::string folder = dir_ / (root + "/latest/checkpoints/latest");
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
-      if (file.path().extension() == ".safetensors") files[file.path().filename().string()] = testing_support::text_of(file.path().string());
+      if (file.path().extension() == ".safetensors")
+        files[file.path().filename().string()] = testing_support::text_of(file.path().string());
     }
     EXPECT_FALSE(files.empty()) << folder;
     std::string bytes;

@@ -7,7 +7,8 @@ namespace {
 TEST_F(RlLearningTest, AsynchronousPpoThatRunsFreelySolvesCartPoleInTwoOfThreeSeeds) {
   int solved = 0;
   for (const char* seed : {"1", "2", "3"}) {
-    if (learnt(std::string("seed") + seed, {"rl_cartpole_async", std::string("job.seed=") + seed}, "eval/return") > 475) ++solved;
+    if (learnt(std::string("seed") + seed, {"rl_cartpole_async", std::string("job.seed=") + seed}, "eval/return") > 475)
+      ++solved;
   }
   EXPECT_GE(solved, 2);
 }

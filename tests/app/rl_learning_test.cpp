@@ -14,7 +14,9 @@ TEST_F(RlLearningTest, SoftActorCriticSwingsThePendulumUp) {
   EXPECT_LE(curve("runs", "env/total_steps").rbegin()->second, 20'500);
 }
 
-TEST_F(RlLearningTest, GroupRelativeChunksReachTheGoal) { EXPECT_GE(learnt("runs", {"rl_reach_grpo"}, "eval/success_once"), 0.9); }
+TEST_F(RlLearningTest, GroupRelativeChunksReachTheGoal) {
+  EXPECT_GE(learnt("runs", {"rl_reach_grpo"}, "eval/success_once"), 0.9);
+}
 
 TEST_F(RlLearningTest, AsynchronousPpoSolvesCartPoleOnAScriptedSchedule) {
   EXPECT_GT(learnt("runs", {"rl_cartpole_async", "algorithm.deterministic=true"}, "eval/return"), 475);

@@ -10,9 +10,11 @@ using ::testing::HasSubstr;
 class RlReplayTest : public RlRunTest {
  protected:
   ProgramEnd train(int steps, const Words& more = {}) const {
-    return troupe(Words{"run", "rl_pendulum_sac", "job.run_root=" + (dir_ / "runs"), "rollout.commit_every=128", "algorithm.sac.learning_starts=128",
-                        "algorithm.sac.updates_per_step=0.25", "training.global_batch_size=32", "training.micro_batch_size=32",
-                        "algorithm.sac.replay_capacity=300", "eval.episodes=1", "checkpoint.interval=2", "training.steps=" + std::to_string(steps)} +
+    return troupe(Words{"run", "rl_pendulum_sac", "job.run_root=" + (dir_ / "runs"), "rollout.commit_every=128",
+                        "algorithm.sac.learning_starts=128", "algorithm.sac.updates_per_step=0.25",
+                        "training.global_batch_size=32", "training.micro_batch_size=32",
+                        "algorithm.sac.replay_capacity=300", "eval.episodes=1", "checkpoint.interval=2",
+                        "training.steps=" + std::to_string(steps)} +
                   more);
   }
   std::size_t files() const {
@@ -41,7 +43,8 @@ TEST_F(RlReplayTest, FilesThatNoCheckpointNeedsAreRemoved) {
 }
 
 TEST_F(RlReplayTest, ABufferThatHoldsNoTrajectoryIsRefused) {
-  const ProgramEnd end = train(1, {"algorithm.sac.replay_capacity=32", "rollout.steps=64", "rollout.commit_every=512", "env.blocks=1"});
+  const ProgramEnd end =
+      train(1, {"algorithm.sac.replay_capacity=32", "rollout.steps=64", "rollout.commit_every=512", "env.blocks=1"});
   EXPECT_NE(end.exit_code, 0);
   EXPECT_THAT(end.text(), HasSubstr("algorithm.sac.replay_capacity"));
 }

@@ -31,7 +31,8 @@ class RunTest : public testing::Test {
   static std::string small_job() { return std::string(TROUPE_SOURCE_DIR) + "/tests/app/jobs/small.yaml"; }
   /// Overrides that give each actor a process of its own.
   static std::vector<std::string> in_processes() {
-    return {"cluster.isolation.learner=process", "cluster.isolation.decoder=process", "cluster.isolation.checkpointer=process"};
+    return {"cluster.isolation.learner=process", "cluster.isolation.decoder=process",
+            "cluster.isolation.checkpointer=process"};
   }
 
   ProgramOptions options(std::map<std::string, std::string> env = {}) const {
@@ -54,7 +55,8 @@ class RunTest : public testing::Test {
     EXPECT_EQ(end.exit_code, 0) << end.text();
     std::map<std::string, std::string> files;
     for (const auto& file : std::filesystem::directory_iterator(dir_ / folder)) {
-      if (file.path().extension() == ".safetensors") files[file.path().filename().string()] = read(file.path().string());
+      if (file.path().extension() == ".safetensors")
+        files[file.path().filename().string()] = read(file.path().string());
     }
     EXPECT_FALSE(files.empty()) << end.text();
     std::string bytes;
@@ -86,7 +88,9 @@ class RunTest : public testing::Test {
   std::size_t num_runs(const std::string& name = "small") const {
     std::error_code none;
     std::size_t count = 0;
-    for (auto it = std::filesystem::directory_iterator(dir_ / ("runs/" + name), none); it != std::filesystem::directory_iterator(); ++it) ++count;
+    for (auto it = std::filesystem::directory_iterator(dir_ / ("runs/" + name), none);
+         it != std::filesystem::directory_iterator(); ++it)
+      ++count;
     return count;
   }
 

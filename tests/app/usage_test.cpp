@@ -31,26 +31,32 @@ TEST_F(UsageTest, ADuplicateKeyNamesItsFirstPlace) {
 
 TEST_F(UsageTest, APlacementThatDoesNotDivideIsRefused) {
   expect_refused(run_with("", {"cluster.component_placement.decoder=0-2:0-7"}),
-                 {"cluster.component_placement.decoder", "segment '0-2:0-7' maps 8 processes to 3 resources", "one count must divide the other"});
+                 {"cluster.component_placement.decoder", "segment '0-2:0-7' maps 8 processes to 3 resources",
+                  "one count must divide the other"});
 }
 
 TEST_F(UsageTest, AnOverrideOfTheWrongKindSaysWhatWasWanted) {
-  expect_refused(run_with("", {"data.sets[0].weight=heavy"}), {"command line: error: data.sets[0].weight: expected number > 0, got 'heavy'"});
+  expect_refused(run_with("", {"data.sets[0].weight=heavy"}),
+                 {"command line: error: data.sets[0].weight: expected number > 0, got 'heavy'"});
 }
 
 TEST_F(UsageTest, ABatchThatDoesNotDivideComesWithAFix) {
-  expect_refused(run_with("", {"training.global_batch_size=250", "training.micro_batch_size=32"}),
-                 {"training.global_batch_size 250 is not a multiple of micro_batch_size 32 x 2 data ranks = 64", "fix: "});
+  expect_refused(
+      run_with("", {"training.global_batch_size=250", "training.micro_batch_size=32"}),
+      {"training.global_batch_size 250 is not a multiple of micro_batch_size 32 x 2 data ranks = 64", "fix: "});
 }
 
 TEST_F(UsageTest, AllMistakesAreListedAtOnce) {
-  expect_refused(run_with("eval: {evry: 2}\n", {"training.steps=many", "optimizer.name=sgd"}), {"evry", "training.steps", "optimizer.name"});
+  expect_refused(run_with("eval: {evry: 2}\n", {"training.steps=many", "optimizer.name=sgd"}),
+                 {"evry", "training.steps", "optimizer.name"});
 }
 
 TEST_F(UsageTest, AJobThatDoesNotFitSaysWhatWouldAndLeavesNothing) {
-  const auto end = run_with("", {"model.dit.dim=24576", "model.dit.num_heads=1024", "model.dit.num_layers=512", "model.dit.ffn_dim=98304"});
+  const auto end = run_with(
+      "", {"model.dit.dim=24576", "model.dit.num_heads=1024", "model.dit.num_layers=512", "model.dit.ffn_dim=98304"});
   expect_refused(end, {"plan: error: node 0", "TiB of memory", "available", "No smaller micro_batch_size fits"}, 3);
-  const auto plan = troupe({"plan", "my.yaml", "model.dit.dim=24576", "model.dit.num_heads=1024", "model.dit.num_layers=512", "model.dit.ffn_dim=98304"});
+  const auto plan = troupe({"plan", "my.yaml", "model.dit.dim=24576", "model.dit.num_heads=1024",
+                            "model.dit.num_layers=512", "model.dit.ffn_dim=98304"});
   EXPECT_EQ(plan.exit_code, 3) << plan.text();
   EXPECT_EQ(plan.err, end.err);
 }

@@ -1,5 +1,4 @@
 #include "base/durable_file.h"
-#include "tests/support/scratch_folder.h"
 
 #include <gmock/gmock.h>
 
@@ -8,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "tests/support/scratch_folder.h"
 
 namespace troupe {
 namespace {

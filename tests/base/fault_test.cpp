@@ -16,7 +16,8 @@ TEST_F(FaultTest, UnarmedPointsPass) { EXPECT_TRUE(fault_point("decode", "episod
 
 TEST_F(FaultTest, ASubjectBelongsToTheProcessThatPassesThePoint) {
   name_fault_process("checkpointer/0#1");
-  ASSERT_TRUE(arm_faults("write@checkpointer/0#0:fail,write@checkpointer/0#1 /tmp:fail,begin@checkpointer/0#1 step 5:fail"));
+  ASSERT_TRUE(
+      arm_faults("write@checkpointer/0#0:fail,write@checkpointer/0#1 /tmp:fail,begin@checkpointer/0#1 step 5:fail"));
   EXPECT_TRUE(fault_point("write", "elsewhere"));
   EXPECT_FALSE(fault_point("write", "/tmp/file"));
   EXPECT_FALSE(fault_point("begin", "checkpointer/0#1 step 5")) << "the name is not repeated";

@@ -149,7 +149,8 @@ TEST_P(ChannelTest, RequestsOfSeveralCreditsStayApart) {
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) credits.push_back(take(*producer));
   for (const auto& credit : credits) {
     ASSERT_EQ(credit.request_bytes, 10 + credit.slot);
-    for (const auto byte : producer->slot(credit).first(credit.request_bytes)) EXPECT_EQ(byte, static_cast<std::byte>(credit.slot));
+    for (const auto byte : producer->slot(credit).first(credit.request_bytes))
+      EXPECT_EQ(byte, static_cast<std::byte>(credit.slot));
   }
 }
 

@@ -98,7 +98,8 @@ TEST(ChannelMessagesTest, HostileBytesAreRefused) {
   EXPECT_FALSE(decode_credit(raw({9, 0, 0, 0, 0x84, 1, 3, 2, 1, 3, 5, 4, 1}))) << "no serial";
   EXPECT_FALSE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 3, 2, 1, 3, 5, 4, 1, 4, 1, 6, 0}))) << "key 4 twice";
   EXPECT_FALSE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 0xff, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0}))) << "slot -1";
-  EXPECT_FALSE(decode_credit(raw({21, 0, 0, 0, 0x86, 1, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0}))) << "slot 2^32";
+  EXPECT_FALSE(decode_credit(raw({21, 0, 0, 0, 0x86, 1, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0})))
+      << "slot 2^32";
   EXPECT_FALSE(decode_credit(raw({14, 0, 0, 0, 0x86, 1, 3, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0, 0}))) << "a byte too many";
   EXPECT_FALSE(decode_item(raw({0xff, 0xff, 0xff, 0xff, 0x80}))) << "a map of 4 GiB";
   EXPECT_FALSE(decode_item(raw({1, 0, 0, 0, 0x80}))) << "an empty map";

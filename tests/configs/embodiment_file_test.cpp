@@ -8,7 +8,8 @@ namespace {
 
 using namespace config_test;
 
-const std::string kRobot = "tag: my_robot\nid: 7\nviews: [front]\ncameras: {front: observation.images.front}\nfps: 25\n";
+const std::string kRobot =
+    "tag: my_robot\nid: 7\nviews: [front]\ncameras: {front: observation.images.front}\nfps: 25\n";
 
 TEST(EmbodimentFileTest, ANameTakesTheFileInsideTheBinary) {
   const JobConfig job = job_of(load(kTiny + "data: {embodiment: oxe_droid}\n"));
@@ -34,7 +35,8 @@ TEST(EmbodimentFileTest, EveryEmbeddedFileIsValid) {
 TEST(EmbodimentFileTest, AFileBesideTheJobReplacesWhatWeakerLayersSaid) {
   const TempDir dir;
   dir.write("my_robot.yaml", kRobot);
-  const std::string job_file = dir.write("job.yaml", "extends: recipes/sft_gr1_tiny.yaml\ndata: {embodiment: my_robot.yaml}\n");
+  const std::string job_file =
+      dir.write("job.yaml", "extends: recipes/sft_gr1_tiny.yaml\ndata: {embodiment: my_robot.yaml}\n");
   const auto outcome = load_job(job_file, {"data.embodiment.id=9"});
   const JobConfig job = job_of(outcome);
   EXPECT_EQ(job.data.embodiment.tag, "my_robot");
@@ -46,16 +48,18 @@ TEST(EmbodimentFileTest, AFileBesideTheJobReplacesWhatWeakerLayersSaid) {
 TEST(EmbodimentFileTest, TheCommandLineTakesNamesAndFiles) {
   const TempDir dir;
   const std::string file = dir.write("my_robot.yaml", kRobot);
-  EXPECT_EQ(job_of(load_job("recipes/sft_gr1_tiny.yaml", {"data.embodiment=g1_bottle"})).data.embodiment.tag, "unitree_g1");
+  EXPECT_EQ(job_of(load_job("recipes/sft_gr1_tiny.yaml", {"data.embodiment=g1_bottle"})).data.embodiment.tag,
+            "unitree_g1");
   EXPECT_EQ(job_of(load_job("recipes/sft_gr1_tiny.yaml", {"data.embodiment=" + file})).data.embodiment.tag, "my_robot");
 }
 
 TEST(EmbodimentFileTest, DatasetsNameTheirOwn) {
   const TempDir dir;
   dir.write("robots/my_robot.yaml", kRobot);
-  const std::string text = kTiny +
-                           "data: {sets: [{path: a, embodiment: robots/my_robot.yaml}, {path: b, embodiment: gr1_unified}, {path: c}, "
-                           "{path: d, embodiment: robots/my_robot.yaml}]}\n";
+  const std::string text =
+      kTiny +
+      "data: {sets: [{path: a, embodiment: robots/my_robot.yaml}, {path: b, embodiment: gr1_unified}, {path: c}, "
+      "{path: d, embodiment: robots/my_robot.yaml}]}\n";
   const auto outcome = load_job(dir.write("job.yaml", text), {});
   const JobConfig job = job_of(outcome);
   EXPECT_EQ(job.data.sets[0].embodiment, "my_robot");
@@ -69,7 +73,8 @@ TEST(EmbodimentFileTest, DatasetsNameTheirOwn) {
 }
 
 TEST(EmbodimentFileTest, ListedEmbodimentsMayBeFilesToo) {
-  const JobConfig job = job_of(load(kTiny + "data: {embodiments: {left: oxe_droid}, sets: [{path: a, embodiment: left}]}\n"));
+  const JobConfig job =
+      job_of(load(kTiny + "data: {embodiments: {left: oxe_droid}, sets: [{path: a, embodiment: left}]}\n"));
   EXPECT_EQ(job.data.embodiments.at("left").id, 17);
   EXPECT_EQ(job.data.sets[0].embodiment, "left");
 }
@@ -88,7 +93,8 @@ TEST(EmbodimentFileTest, UnknownNamesAndKeysAreNamed) {
 }
 
 TEST(EmbodimentFileTest, OffsetsOfOneRobotMustNumberTheWindows) {
-  EXPECT_TRUE(contains(errors_of(load(kTiny + "data: {embodiment: {video_offsets: [0, 1]}}\n")), "data.embodiment.video_offsets: 2 offsets"));
+  EXPECT_TRUE(contains(errors_of(load(kTiny + "data: {embodiment: {video_offsets: [0, 1]}}\n")),
+                       "data.embodiment.video_offsets: 2 offsets"));
 }
 
 }  // namespace

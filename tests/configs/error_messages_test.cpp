@@ -138,7 +138,8 @@ TEST(ErrorMessagesTest, FilesThatCannotBeReadAreNamed) {
 TEST(ErrorMessagesTest, MissingKeysAreReportedAgainstTheFile) {
   const std::string errors = errors_of(load("job: {name: x}\n"));
   EXPECT_TRUE(contains(
-      errors, "my.yaml: error: data.sets: names no dataset; wants at least one, such as data.sets=[{path: data/droid}]"))
+      errors,
+      "my.yaml: error: data.sets: names no dataset; wants at least one, such as data.sets=[{path: data/droid}]"))
       << errors;
 }
 

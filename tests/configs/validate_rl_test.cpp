@@ -31,54 +31,93 @@ INSTANTIATE_TEST_SUITE_P(
     Arithmetic, ValidateRlTest,
     ::testing::Values(
         BrokenRl{"NoEnvironment", {"env.id=null"}, "env.id: is empty; name an environment"},
-        BrokenRl{"BlocksDivideEnvironments", {"env.num_envs=18"}, "env.num_envs: 18 environments cannot be cut into 8 equal blocks; nearest: 16"},
-        BrokenRl{"BlocksHoldWholeGroups", {"env.group_size=4"}, "env.blocks: 8 blocks of 2 environments would cut groups of 4 apart"},
-        BrokenRl{"GroupsDivideEnvironments", {"env.group_size=3", "env.blocks=0"}, "env.num_envs: 16 is not a multiple of group_size 3; nearest: 15"},
-        BrokenRl{"ExecutedActions", {"env.exec_steps=2"}, "env.exec_steps: 2 of a chunk of 1 actions cannot be executed"},
-        BrokenRl{"WholeChunks", {"env.chunk=3"}, "rollout.steps: 128 control steps are not whole chunks of 3 executed actions; nearest: 129"},
-        BrokenRl{"Minibatch", {"training.global_batch_size=300", "training.micro_batch_size=300"},
-                 "training.global_batch_size: 300 does not divide the 2048 rows of an iteration (16 environments x 128 policy calls x 1 epochs); nearest: 256"},
-        BrokenRl{"OffPolicyRounds", {"algorithm.name=sac"}, "rollout.commit_every: 1000 environment steps are not whole rounds of 16 environments x 128 steps; nearest: 2048"}),
+        BrokenRl{"BlocksDivideEnvironments",
+                 {"env.num_envs=18"},
+                 "env.num_envs: 18 environments cannot be cut into 8 equal blocks; nearest: 16"},
+        BrokenRl{"BlocksHoldWholeGroups",
+                 {"env.group_size=4"},
+                 "env.blocks: 8 blocks of 2 environments would cut groups of 4 apart"},
+        BrokenRl{"GroupsDivideEnvironments",
+                 {"env.group_size=3", "env.blocks=0"},
+                 "env.num_envs: 16 is not a multiple of group_size 3; nearest: 15"},
+        BrokenRl{
+            "ExecutedActions", {"env.exec_steps=2"}, "env.exec_steps: 2 of a chunk of 1 actions cannot be executed"},
+        BrokenRl{"WholeChunks",
+                 {"env.chunk=3"},
+                 "rollout.steps: 128 control steps are not whole chunks of 3 executed actions; nearest: 129"},
+        BrokenRl{"Minibatch",
+                 {"training.global_batch_size=300", "training.micro_batch_size=300"},
+                 "training.global_batch_size: 300 does not divide the 2048 rows of an iteration (16 environments x 128 "
+                 "policy calls x 1 epochs); nearest: 256"},
+        BrokenRl{"OffPolicyRounds",
+                 {"algorithm.name=sac"},
+                 "rollout.commit_every: 1000 environment steps are not whole rounds of 16 environments x 128 steps; "
+                 "nearest: 2048"}),
     rl_case_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Algorithms, ValidateRlTest,
-    ::testing::Values(
-        BrokenRl{"GrpoNeedsWholeEpisodes", {"algorithm.name=grpo", "env.group_size=2"}, "env.reset_mode: is auto; grpo compares whole episodes"},
-        BrokenRl{"GrpoNeedsGroups", {"algorithm.name=grpo", "env.reset_mode=episode"}, "env.group_size: is 1; grpo compares the members of a group: 2 or more"},
-        BrokenRl{"ChunkLogProbabilitiesNeedChunkRewards", {"algorithm.policy_gradient.logprob_level=chunk"},
-                 "algorithm.policy_gradient.logprob_level: is chunk with rewards per action"},
-        BrokenRl{"StalenessNeedsAnAwareLoss", {"rollout.staleness=1"}, "rollout.staleness: 1: ppo assumes that the policy it trains has collected the rollout"},
-        BrokenRl{"FilterIsForGroups", {"algorithm.policy_gradient.filter_high=1"}, "filters groups; algorithm ppo has none"},
-        BrokenRl{"FilterBounds", {"algorithm.name=grpo", "env.reset_mode=fixed", "env.group_size=2", "algorithm.policy_gradient.filter_low=2"}, "filter_low: 2 is above filter_high 0"},
-        BrokenRl{"DeterminismNeedsFixedBatches", {"algorithm.deterministic=true", "rollout.batch_blocks=2"}, "rollout.batch_blocks: 2: which blocks share a batch"},
-        BrokenRl{"SacKeepsRawObservations", {"algorithm.name=sac", "rollout.commit_every=2048", "rollout.normalize_obs=true"}, "rollout.normalize_obs: replayed observations"},
-        BrokenRl{"SubsetOfCritics", {"algorithm.name=sac", "rollout.commit_every=2048", "algorithm.sac.target_subset=3"}, "algorithm.sac.target_subset: 3 of 2 critics"},
-        BrokenRl{"ReplayHoldsABatch", {"algorithm.name=sac", "rollout.commit_every=2048", "algorithm.sac.replay_capacity=10"}, "10 transitions are less than one batch of 256"}),
+    ::testing::Values(BrokenRl{"GrpoNeedsWholeEpisodes",
+                               {"algorithm.name=grpo", "env.group_size=2"},
+                               "env.reset_mode: is auto; grpo compares whole episodes"},
+                      BrokenRl{"GrpoNeedsGroups",
+                               {"algorithm.name=grpo", "env.reset_mode=episode"},
+                               "env.group_size: is 1; grpo compares the members of a group: 2 or more"},
+                      BrokenRl{"ChunkLogProbabilitiesNeedChunkRewards",
+                               {"algorithm.policy_gradient.logprob_level=chunk"},
+                               "algorithm.policy_gradient.logprob_level: is chunk with rewards per action"},
+                      BrokenRl{"StalenessNeedsAnAwareLoss",
+                               {"rollout.staleness=1"},
+                               "rollout.staleness: 1: ppo assumes that the policy it trains has collected the rollout"},
+                      BrokenRl{"FilterIsForGroups",
+                               {"algorithm.policy_gradient.filter_high=1"},
+                               "filters groups; algorithm ppo has none"},
+                      BrokenRl{"FilterBounds",
+                               {"algorithm.name=grpo", "env.reset_mode=fixed", "env.group_size=2",
+                                "algorithm.policy_gradient.filter_low=2"},
+                               "filter_low: 2 is above filter_high 0"},
+                      BrokenRl{"DeterminismNeedsFixedBatches",
+                               {"algorithm.deterministic=true", "rollout.batch_blocks=2"},
+                               "rollout.batch_blocks: 2: which blocks share a batch"},
+                      BrokenRl{"SacKeepsRawObservations",
+                               {"algorithm.name=sac", "rollout.commit_every=2048", "rollout.normalize_obs=true"},
+                               "rollout.normalize_obs: replayed observations"},
+                      BrokenRl{"SubsetOfCritics",
+                               {"algorithm.name=sac", "rollout.commit_every=2048", "algorithm.sac.target_subset=3"},
+                               "algorithm.sac.target_subset: 3 of 2 critics"},
+                      BrokenRl{"ReplayHoldsABatch",
+                               {"algorithm.name=sac", "rollout.commit_every=2048", "algorithm.sac.replay_capacity=10"},
+                               "10 transitions are less than one batch of 256"}),
     rl_case_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Policies, ValidateRlTest,
     ::testing::Values(
-        BrokenRl{"FlowNoiseIsJoint", {"policy.kind=flow", "policy.flow.sampler=noise"}, "policy.flow.joint: is false; the learned width"},
-        BrokenRl{"FlowCpsLeavesOutTheLastStep", {"policy.kind=flow", "policy.flow.sampler=cps"}, "policy.flow.ignore_last: is false"},
+        BrokenRl{"FlowNoiseIsJoint",
+                 {"policy.kind=flow", "policy.flow.sampler=noise"},
+                 "policy.flow.joint: is false; the learned width"},
+        BrokenRl{"FlowCpsLeavesOutTheLastStep",
+                 {"policy.kind=flow", "policy.flow.sampler=cps"},
+                 "policy.flow.ignore_last: is false"},
         BrokenRl{"OdeHasNoDensity", {"policy.kind=flow", "policy.flow.sampler=ode"}, "policy.flow.sampler: is ode"},
-        BrokenRl{"ReductionOfOneStep", {"policy.kind=flow", "policy.flow.logprob_reduce=sum"}, "policy.flow.logprob_reduce: says how several steps"},
+        BrokenRl{"ReductionOfOneStep",
+                 {"policy.kind=flow", "policy.flow.logprob_reduce=sum"},
+                 "policy.flow.logprob_reduce: says how several steps"},
         BrokenRl{"Widths", {"policy.hidden=[64, 0]"}, "policy.hidden: wants widths from 1 to 65536"},
         BrokenRl{"LogStdRange", {"policy.log_std_min=3"}, "policy.log_std_min: 3 is not below log_std_max 2"},
-        BrokenRl{"StartWithoutACheckpoint", {"model.init.mode=checkpoint"}, "model.init.path: is empty; name the checkpoint to start from"},
+        BrokenRl{"StartWithoutACheckpoint",
+                 {"model.init.mode=checkpoint"},
+                 "model.init.path: is empty; name the checkpoint to start from"},
         BrokenRl{"Precision", {"precision.param=bf16"}, "precision.param: is bf16"},
         BrokenRl{"UnknownKey", {"algorithm.gama=1"}, "gama"},
         BrokenRl{"UnknownAlgorithm", {"algorithm.name=pppo"}, "pppo"}),
     rl_case_name);
 
-TEST(ValidateRlJobTest, AJobWithoutSimulatorsNeedsNoEnvironment) {
-  EXPECT_EQ(job_of(load(kTiny, {})).env.id, "");
-}
+TEST(ValidateRlJobTest, AJobWithoutSimulatorsNeedsNoEnvironment) { EXPECT_EQ(job_of(load(kTiny, {})).env.id, ""); }
 
 TEST(ValidateRlJobTest, EveryRecipeOfReinforcementLearningLoads) {
-  for (const char* recipe : {"quickstart:rl", "rl_cartpole_ppo", "rl_pendulum_sac", "rl_halfcheetah_ppo", "rl_halfcheetah_sac", "rl_reach_grpo", "rl_cartpole_async",
-                             "rl_arm7_lift_ppo"}) {
+  for (const char* recipe : {"quickstart:rl", "rl_cartpole_ppo", "rl_pendulum_sac", "rl_halfcheetah_ppo",
+                             "rl_halfcheetah_sac", "rl_reach_grpo", "rl_cartpole_async", "rl_arm7_lift_ppo"}) {
     const LoadOutcome outcome = load_job(recipe, {});
     EXPECT_TRUE(outcome.config) << recipe << ": " << errors_of(outcome);
   }

@@ -12,7 +12,8 @@ namespace {
 EnvSpec two_fields() {
   EnvSpec spec;
   spec.id = "two-v1";
-  spec.observation = {{.name = "state", .shape = {3}}, {.name = "rgb.front", .shape = {5, 7, 3}, .dtype = EnvDType::u8}};
+  spec.observation = {{.name = "state", .shape = {3}},
+                      {.name = "rgb.front", .shape = {5, 7, 3}, .dtype = EnvDType::u8}};
   spec.info = {"x_position", "x_velocity"};
   return spec;
 }
@@ -25,8 +26,12 @@ std::vector<std::pair<std::int64_t, std::int64_t>> arrays(const EnvSpec& spec, c
     all.emplace_back(l.final_observation[f], l.rows * spec.observation[f].bytes());
   }
   const std::int64_t cells = l.rows * l.chunk;
-  all.insert(all.end(), {{l.reward, cells * 4}, {l.terminated, cells}, {l.truncated, cells}, {l.valid, cells}, {l.success, cells}});
-  all.insert(all.end(), {{l.executed, l.rows * 4}, {l.done, l.rows}, {l.lost, l.rows}, {l.episode, l.rows * 8}, {l.step, l.rows * 4}});
+  all.insert(
+      all.end(),
+      {{l.reward, cells * 4}, {l.terminated, cells}, {l.truncated, cells}, {l.valid, cells}, {l.success, cells}});
+  all.insert(
+      all.end(),
+      {{l.executed, l.rows * 4}, {l.done, l.rows}, {l.lost, l.rows}, {l.episode, l.rows * 8}, {l.step, l.rows * 4}});
   all.insert(all.end(), {{l.episode_return, l.rows * 8}, {l.episode_length, l.rows * 4}, {l.episode_success, l.rows}});
   all.emplace_back(l.info, l.rows * l.info_count * 8);
   std::sort(all.begin(), all.end());

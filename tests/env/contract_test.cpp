@@ -13,7 +13,8 @@ namespace {
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 
@@ -32,8 +33,10 @@ std::vector<std::byte> play(SoloEnv& env, std::uint64_t seed, std::int64_t steps
   env.reset(seed).value();
   keep();
   for (std::int64_t s = 0; s < steps; ++s) {
-    if (env.terminated()) env.reset(++seed).value();
-    else env.step(random_actions(env.spec().action, 1, 17, static_cast<std::uint64_t>(s))).value();
+    if (env.terminated())
+      env.reset(++seed).value();
+    else
+      env.step(random_actions(env.spec().action, 1, 17, static_cast<std::uint64_t>(s))).value();
     keep();
   }
   return bits;
@@ -147,17 +150,15 @@ TEST_P(EnvContractTest, AnActionOfAWrongSizeIsAnError) {
 }
 
 TEST_P(EnvContractTest, UnknownProfilesAndOptionsAreErrors) {
-  for (const EnvOptions& options : {EnvOptions{.profile = "no such profile"},
-                                    EnvOptions{.options = {{"no such option", "1"}}}}) {
+  for (const EnvOptions& options :
+       {EnvOptions{.profile = "no such profile"}, EnvOptions{.options = {{"no such option", "1"}}}}) {
     const auto factory = make_env_factory(id(), options);
     ASSERT_FALSE(factory);
     EXPECT_EQ(factory.error().code(), Errc::invalid_argument);
   }
 }
 
-TEST_P(EnvContractTest, AJobSetsItsTimeLimit) {
-  EXPECT_EQ(factory_of(id(), {.max_steps = 3})->spec().max_steps, 3);
-}
+TEST_P(EnvContractTest, AJobSetsItsTimeLimit) { EXPECT_EQ(factory_of(id(), {.max_steps = 3})->spec().max_steps, 3); }
 
 TEST_P(EnvContractTest, EndsAreTerminatedOrTruncatedAndNeverBoth) {
   auto pool = make_pool(factory_of(id()), {.num_envs = 4, .max_steps = 6, .seed = 2});

@@ -12,18 +12,23 @@ namespace {
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 
 /// 600 where that takes a moment, and for one body with contacts; the other bodies, at up to 300 us a step, say the same with fewer.
-std::int64_t num_steps(const std::string& id) { return id == "HalfCheetah-v5" || factory_of(id)->spec().frame_skip == 1 ? 600 : 40; }
+std::int64_t num_steps(const std::string& id) {
+  return id == "HalfCheetah-v5" || factory_of(id)->spec().frame_skip == 1 ? 600 : 40;
+}
 
 class EnvDeterminismTest : public ::testing::TestWithParam<std::string> {
  protected:
   std::vector<EnvHistory> run(std::int64_t envs, std::int64_t groups, std::int64_t threads) {
     // a short limit, so that episodes end at different times and begin anew
-    const auto pool = make_pool(factory_of(GetParam()), {.num_envs = envs, .groups = groups, .max_steps = 29, .stagger = true, .seed = 6, .threads = threads});
+    const auto pool = make_pool(
+        factory_of(GetParam()),
+        {.num_envs = envs, .groups = groups, .max_steps = 29, .stagger = true, .seed = 6, .threads = threads});
     return run_pool(*pool, num_steps(GetParam()));
   }
 };
@@ -31,11 +36,13 @@ class EnvDeterminismTest : public ::testing::TestWithParam<std::string> {
 TEST_P(EnvDeterminismTest, ThreadsEnvironmentsAndGroupsChangeNothing) {
   const auto expected = run(64, 1, 1);
   for (const std::int64_t threads : {1, 2, 4}) {
-    for (const auto& [envs, groups] : std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {7, 1}, {64, 1}, {2, 2}, {64, 2}}) {
+    for (const auto& [envs, groups] :
+         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {7, 1}, {64, 1}, {2, 2}, {64, 2}}) {
       if (threads == 1 && envs == 64 && groups == 1) continue;
       const auto histories = run(envs, groups, threads);
       for (std::size_t i = 0; i < histories.size(); ++i) {
-        ASSERT_TRUE(histories[i] == expected[i]) << "environment " << i << " of " << envs << " in " << groups << " groups on " << threads << " threads";
+        ASSERT_TRUE(histories[i] == expected[i])
+            << "environment " << i << " of " << envs << " in " << groups << " groups on " << threads << " threads";
       }
     }
   }

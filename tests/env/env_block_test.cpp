@@ -25,7 +25,9 @@ TEST(EnvBlockTest, AResetWritesFirstObservationsAndNothingElse) {
     EXPECT_EQ(floats(pool->spec(), block.view(), static_cast<std::int64_t>(row))[1], 0);
     EXPECT_EQ(block.view().episode()[row], 5);
     EXPECT_EQ(block.view().step()[row], 0);
-    EXPECT_EQ(block.view().valid()[row] + block.view().done()[row] + block.view().terminated()[row] + block.view().lost()[row], 0);
+    EXPECT_EQ(block.view().valid()[row] + block.view().done()[row] + block.view().terminated()[row] +
+                  block.view().lost()[row],
+              0);
   }
 }
 
@@ -222,9 +224,11 @@ TEST_P(EnvChunkTest, EightActionsAtOnceEqualEightOneByOne) {
   constexpr std::int64_t kChunk = 8, kEnvs = 3;
   for (const char* id : {"CartPole-v1", "Pendulum-v1", "reach-v1"}) {
     const auto factory = factory_of(id);
-    auto chunked = make_pool(factory, {.num_envs = kEnvs, .chunk = kChunk, .reset_mode = GetParam(), .max_steps = 30, .seed = 9});
+    auto chunked =
+        make_pool(factory, {.num_envs = kEnvs, .chunk = kChunk, .reset_mode = GetParam(), .max_steps = 30, .seed = 9});
     // a group for each environment, so that one can wait for the next chunk while others go on
-    auto single = make_pool(factory, {.num_envs = kEnvs, .groups = kEnvs, .reset_mode = GetParam(), .max_steps = 30, .seed = 9});
+    auto single =
+        make_pool(factory, {.num_envs = kEnvs, .groups = kEnvs, .reset_mode = GetParam(), .max_steps = 30, .seed = 9});
     const EnvSpec& spec = factory->spec();
     begin(*chunked);
     for (std::int64_t i = 0; i < kEnvs; ++i) begin(*single, i);
@@ -258,7 +262,8 @@ TEST_P(EnvChunkTest, EightActionsAtOnceEqualEightOneByOne) {
           }
           for (std::int64_t rest = k + 1; rest < kChunk; ++rest) {
             const auto after = static_cast<std::size_t>(i * kChunk + rest);
-            ASSERT_EQ(view.valid()[after] + view.terminated()[after] + view.truncated()[after] + view.success()[after], 0);
+            ASSERT_EQ(view.valid()[after] + view.terminated()[after] + view.truncated()[after] + view.success()[after],
+                      0);
             ASSERT_EQ(view.reward()[after], 0);
           }
           break;
@@ -272,15 +277,21 @@ TEST_P(EnvChunkTest, EightActionsAtOnceEqualEightOneByOne) {
 
 std::string mode_name(const ::testing::TestParamInfo<ResetMode>& info) {
   switch (info.param) {
-    case ResetMode::same_step: return "SameStep";
-    case ResetMode::next_step: return "NextStep";
-    case ResetMode::episode: return "Episode";
-    case ResetMode::fixed: return "Fixed";
+    case ResetMode::same_step:
+      return "SameStep";
+    case ResetMode::next_step:
+      return "NextStep";
+    case ResetMode::episode:
+      return "Episode";
+    case ResetMode::fixed:
+      return "Fixed";
   }
   return "";
 }
 INSTANTIATE_TEST_SUITE_P(Modes, EnvChunkTest,
-                         ::testing::Values(ResetMode::same_step, ResetMode::next_step, ResetMode::episode, ResetMode::fixed), mode_name);
+                         ::testing::Values(ResetMode::same_step, ResetMode::next_step, ResetMode::episode,
+                                           ResetMode::fixed),
+                         mode_name);
 
 }  // namespace
 }  // namespace troupe::testing

@@ -12,7 +12,8 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::unique_ptr<EnvPool> scripted_pool(EnvPool::Options options, std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) {
+std::unique_ptr<EnvPool> scripted_pool(EnvPool::Options options,
+                                       std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) {
   return make_pool(std::make_shared<ScriptedEnvFactory>(std::move(script)), options);
 }
 
@@ -86,9 +87,14 @@ TEST_P(EnvFaultTest, InEpisodeModeTheRowIsFrozenUntilTheReset) {
 
 std::string way_name(const ::testing::TestParamInfo<float>& way) {
   if (std::isnan(way.param)) return "NanAction";
-  return way.param == act::fail ? "Throws" : way.param == act::refuse ? "Refuses" : way.param == act::bad_reward ? "NanReward" : "NanObservation";
+  return way.param == act::fail         ? "Throws"
+         : way.param == act::refuse     ? "Refuses"
+         : way.param == act::bad_reward ? "NanReward"
+                                        : "NanObservation";
 }
-INSTANTIATE_TEST_SUITE_P(Ways, EnvFaultTest, ::testing::Values(act::fail, act::refuse, act::bad_reward, act::bad_observation, kNan), way_name);
+INSTANTIATE_TEST_SUITE_P(Ways, EnvFaultTest,
+                         ::testing::Values(act::fail, act::refuse, act::bad_reward, act::bad_observation, kNan),
+                         way_name);
 
 TEST(EnvLossTest, ADiscreteActionOutOfRangeLosesItsRow) {
   auto pool = make_pool(factory_of("CartPole-v1"), {.num_envs = 5});

@@ -13,7 +13,8 @@
 namespace troupe::testing {
 namespace {
 
-std::unique_ptr<EnvPool> scripted_pool(EnvPool::Options options, std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) {
+std::unique_ptr<EnvPool> scripted_pool(EnvPool::Options options,
+                                       std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) {
   return make_pool(std::make_shared<ScriptedEnvFactory>(std::move(script)), options);
 }
 
@@ -119,7 +120,8 @@ TEST(EnvPoolTest, ActionsOfAWrongSizeAreAnErrorThatSaysWhichSizeIsWanted) {
   const auto sent = pool->send(0, std::vector<float>(5));
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code(), Errc::invalid_argument);
-  EXPECT_EQ(sent.error().message(), "5 numbers of actions for scripted-v1; wanted 6 (2 environments x 3 actions x 1 numbers)");
+  EXPECT_EQ(sent.error().message(),
+            "5 numbers of actions for scripted-v1; wanted 6 (2 environments x 3 actions x 1 numbers)");
 }
 
 TEST(EnvPoolTest, GroupsThatDoNotExistAreErrors) {

@@ -41,7 +41,8 @@ TEST_P(ExecutorTest, BatchesThatAreUnderWayTogetherAllFinish) {
   {
     const auto executor = Executor::make({.threads = GetParam()});
     for (std::size_t b = 0; b < kBatches; ++b) {
-      executor->run(5, [](std::int64_t) {}, [&finished, b] { ++finished[b]; });
+      executor->run(
+          5, [](std::int64_t) {}, [&finished, b] { ++finished[b]; });
     }
   }
   for (const auto& count : finished) EXPECT_EQ(count, 1);
@@ -55,7 +56,8 @@ TEST_P(ExecutorTest, ADoneMayRunTheNextBatch) {
   std::latch done(1);
   std::function<void()> next = [&] {
     if (++batches == kChain) return done.count_down();
-    executor->run(16, [&count](std::int64_t i) { ++count[static_cast<std::size_t>(i)]; }, next);
+    executor->run(
+        16, [&count](std::int64_t i) { ++count[static_cast<std::size_t>(i)]; }, next);
   };
   next();
   done.wait();
@@ -80,11 +82,12 @@ TEST_P(ExecutorTest, DoneSeesWhatEveryRowWrote) {
   std::vector<std::int64_t> written(200);
   std::int64_t sum = 0;
   std::latch done(1);
-  executor->run(200, [&](std::int64_t i) { written[static_cast<std::size_t>(i)] = i; },
-                [&] {
-                  for (const std::int64_t w : written) sum += w;
-                  done.count_down();
-                });
+  executor->run(
+      200, [&](std::int64_t i) { written[static_cast<std::size_t>(i)] = i; },
+      [&] {
+        for (const std::int64_t w : written) sum += w;
+        done.count_down();
+      });
   done.wait();
   EXPECT_EQ(sum, 199 * 200 / 2);
 }
@@ -101,7 +104,9 @@ TEST_P(ExecutorTest, ACallerThatHelpsTakesItsShareOfTheRows) {
   std::vector<int> count(9);
   for (int batch = 0; batch < 500; ++batch) {
     std::latch done(1);
-    executor->run(9, [&count](std::int64_t i) { ++count[static_cast<std::size_t>(i)]; }, [&done] { done.count_down(); }, Executor::Caller::helps);
+    executor->run(
+        9, [&count](std::int64_t i) { ++count[static_cast<std::size_t>(i)]; }, [&done] { done.count_down(); },
+        Executor::Caller::helps);
     executor->help([&done] { return done.try_wait(); });
     done.wait();
   }
@@ -113,7 +118,8 @@ INSTANTIATE_TEST_SUITE_P(Threads, ExecutorTest, ::testing::Values(1, 2, 4));
 TEST(ExecutorThreadsTest, ABatchOvertakesOneThatIsStuck) {
   const auto executor = Executor::make({.threads = 2});
   std::latch release(1), first_done(1);
-  executor->run(1, [&](std::int64_t) { release.wait(); }, [&] { first_done.count_down(); });
+  executor->run(
+      1, [&](std::int64_t) { release.wait(); }, [&] { first_done.count_down(); });
   run_and_wait(*executor, 10, [](std::int64_t) {});
   release.count_down();
   first_done.wait();
@@ -144,7 +150,9 @@ TEST(ExecutorThreadsTest, DestructionWaitsForTheBatchesUnderWay) {
   std::atomic<int> rows{0}, done{0};
   {
     const auto executor = Executor::make({.threads = 2});
-    for (int batch = 0; batch < 20; ++batch) executor->run(30, [&rows](std::int64_t) { ++rows; }, [&done] { ++done; });
+    for (int batch = 0; batch < 20; ++batch)
+      executor->run(
+          30, [&rows](std::int64_t) { ++rows; }, [&done] { ++done; });
   }
   EXPECT_EQ(rows, 600);
   EXPECT_EQ(done, 20);

@@ -13,8 +13,8 @@
 namespace troupe {
 namespace {
 
-using testing::SoloEnv;
 using ::testing::HasSubstr;
+using testing::SoloEnv;
 
 /// The observation of the state profile.
 std::vector<float> state_of(const SoloEnv& env) {

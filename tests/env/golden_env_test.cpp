@@ -34,7 +34,8 @@ struct SmallSlot {
 void expect_observation(const SmallSlot& found, std::span<const double> wanted, double tolerance) {
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const double rounding = std::abs(wanted[i]) * 1.2e-7;  // one unit in the last place of an f32
-    ASSERT_NEAR(static_cast<double>(found.observation[i]), wanted[i], tolerance + rounding) << "observation[" << i << "]";
+    ASSERT_NEAR(static_cast<double>(found.observation[i]), wanted[i], tolerance + rounding)
+        << "observation[" << i << "]";
   }
 }
 
@@ -73,8 +74,8 @@ TEST_P(GoldenCartPoleTest, TraceIsReplayedFromItsResets) {
     ASSERT_TRUE(env.step(trace.action(i), out.slot()));
     ++elapsed;
     if (trace.has("state_after")) {
-      ASSERT_NO_FATAL_FAILURE(
-          testing::expect_near(env.state(), trace.at("state_after").row(i), 1e-12 * static_cast<double>(elapsed), "state"));
+      ASSERT_NO_FATAL_FAILURE(testing::expect_near(env.state(), trace.at("state_after").row(i),
+                                                   1e-12 * static_cast<double>(elapsed), "state"));
     }
     if (trace.has("obs")) {
       ASSERT_NO_FATAL_FAILURE(expect_observation(out, trace.at("obs").row(i), 1e-12 * static_cast<double>(elapsed)));
@@ -85,7 +86,8 @@ TEST_P(GoldenCartPoleTest, TraceIsReplayedFromItsResets) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, GoldenCartPoleTest, ::testing::ValuesIn(testing::golden_cases("env", "cartpole_trace")),
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenCartPoleTest,
+                         ::testing::ValuesIn(testing::golden_cases("env", "cartpole_trace")),
                          [](const auto& c) { return testing::golden_case_name(c.param); });
 
 class GoldenPendulumTest : public ::testing::TestWithParam<GoldenCase> {
@@ -148,7 +150,8 @@ TEST_P(GoldenPendulumTest, TraceIsReplayedFromItsResets) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, GoldenPendulumTest, ::testing::ValuesIn(testing::golden_cases("env", "pendulum_trace")),
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenPendulumTest,
+                         ::testing::ValuesIn(testing::golden_cases("env", "pendulum_trace")),
                          [](const auto& c) { return testing::golden_case_name(c.param); });
 
 }  // namespace

@@ -23,11 +23,13 @@ inline EnvPool::Block begin(EnvPool& pool, std::int64_t group = 0, std::int64_t 
 }
 
 /// The bytes of one row of a block's observation (or final observation).
-inline std::vector<std::byte> observation_bits(const EnvSpec& spec, const BlockView& view, std::int64_t row, bool final = false) {
+inline std::vector<std::byte> observation_bits(const EnvSpec& spec, const BlockView& view, std::int64_t row,
+                                               bool final = false) {
   std::vector<std::byte> bits;
   for (std::size_t f = 0; f < spec.observation.size(); ++f) {
     const std::int64_t bytes = spec.observation[f].bytes();
-    const std::byte* begin = view.memory + (final ? view.layout->final_observation[f] : view.layout->observation[f]) + row * bytes;
+    const std::byte* begin =
+        view.memory + (final ? view.layout->final_observation[f] : view.layout->observation[f]) + row * bytes;
     bits.insert(bits.end(), begin, begin + bytes);
   }
   return bits;
@@ -60,7 +62,8 @@ inline void append_row(const EnvSpec& spec, const BlockView& view, std::int64_t 
     append(view.reward()[cell]), append(view.terminated()[cell]), append(view.truncated()[cell]);
     append(view.valid()[cell]), append(view.success()[cell]);
   }
-  append(view.executed()[r]), append(view.done()[r]), append(view.lost()[r]), append(view.episode()[r]), append(view.step()[r]);
+  append(view.executed()[r]), append(view.done()[r]), append(view.lost()[r]), append(view.episode()[r]),
+      append(view.step()[r]);
   append(view.episode_return()[r]), append(view.episode_length()[r]), append(view.episode_success()[r]);
   if (view.done()[r] == 0) return;
   const auto last = observation_bits(spec, view, row, true);
@@ -76,7 +79,8 @@ inline std::vector<EnvHistory> run_pool(EnvPool& pool, std::int64_t steps, std::
   for (std::int64_t blocks = pool.groups() * (steps + 1); blocks > 0; --blocks) {
     auto block = pool.recv().value();
     const std::int64_t g = block.group();
-    for (std::int64_t row = 0; row < rows; ++row) append_row(pool.spec(), block.view(), row, histories[static_cast<std::size_t>(g * rows + row)]);
+    for (std::int64_t row = 0; row < rows; ++row)
+      append_row(pool.spec(), block.view(), row, histories[static_cast<std::size_t>(g * rows + row)]);
     const std::int64_t step = taken[static_cast<std::size_t>(g)]++;
     if (step == steps) continue;
     std::vector<float> actions;
@@ -87,7 +91,8 @@ inline std::vector<EnvHistory> run_pool(EnvPool& pool, std::int64_t steps, std::
     }
     pool.send(g, actions, step).value();
   }
-  for (std::int64_t i = 0; i < rows * pool.groups(); ++i) histories[static_cast<std::size_t>(i)].state_hash = pool.state_hash(i);
+  for (std::int64_t i = 0; i < rows * pool.groups(); ++i)
+    histories[static_cast<std::size_t>(i)].state_hash = pool.state_hash(i);
   return histories;
 }
 

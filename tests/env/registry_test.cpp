@@ -59,7 +59,8 @@ TEST(RegistryTest, AnOptionThatTheEnvironmentLacksIsAnErrorThatNamesThoseItHas) 
 }
 
 TEST(RegistryTest, AProfileAndAnOptionThatTheEnvironmentHasAreTaken) {
-  EXPECT_TRUE(check_env_options("x-v1", {.profile = "pixel", .options = {{"mass", "1"}}}, {"state", "pixel"}, {"gravity", "mass"}));
+  EXPECT_TRUE(check_env_options("x-v1", {.profile = "pixel", .options = {{"mass", "1"}}}, {"state", "pixel"},
+                                {"gravity", "mass"}));
 }
 
 TEST(RegistryTest, TheTimeLimitOfAJobReplacesTheEnvironments) {
@@ -75,8 +76,9 @@ std::span<const std::string_view> toy_members() {
   static constexpr std::array<std::string_view, 2> kMembers = {"toy/a", "toy/b"};
   return kMembers;
 }
-const std::array<EnvRow, 2> kRows = {{{"toy/*", "a family", make_member, toy_members},
-                                      {"toy/exact", "one of its ids, by a row of its own", make_simple_env_factory<Reach>}}};
+const std::array<EnvRow, 2> kRows = {
+    {{"toy/*", "a family", make_member, toy_members},
+     {"toy/exact", "one of its ids, by a row of its own", make_simple_env_factory<Reach>}}};
 
 TEST(RegistryTest, AFamilyMakesEveryIdThatBeginsAsItSays) {
   EXPECT_TRUE(make_env_factory(kRows, "toy/a", {}));

@@ -21,7 +21,8 @@ struct EnvScript {
 
 /// Actions that make ScriptedEnv do something beside counting.
 namespace act {
-inline constexpr float go = 0, finish = 0.25f, succeed = 0.375f, wait = 0.5f, refuse = 0.625f, fail = 0.75f, bad_reward = 0.875f, bad_observation = 0.9375f;
+inline constexpr float go = 0, finish = 0.25f, succeed = 0.375f, wait = 0.5f, refuse = 0.625f, fail = 0.75f,
+                       bad_reward = 0.875f, bad_observation = 0.9375f;
 }
 
 /// An environment that does what its actions say. Observation f32 [2]: the seed modulo 1009, steps since the reset. The
@@ -68,7 +69,9 @@ class ScriptedEnv final : public Env {
     ++script_->observed;
     return {};
   }
-  std::uint64_t state_hash() const override { return static_cast<std::uint64_t>(seed_) << 32 | static_cast<std::uint32_t>(step_); }
+  std::uint64_t state_hash() const override {
+    return static_cast<std::uint64_t>(seed_) << 32 | static_cast<std::uint32_t>(step_);
+  }
 
  private:
   EnvSpec spec_;
@@ -79,7 +82,8 @@ class ScriptedEnv final : public Env {
 
 class ScriptedEnvFactory final : public EnvFactory {
  public:
-  explicit ScriptedEnvFactory(std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) : script_(std::move(script)) {
+  explicit ScriptedEnvFactory(std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>())
+      : script_(std::move(script)) {
     spec_.observes_on_demand = script_->on_demand;
   }
   const EnvSpec& spec() const noexcept override { return spec_; }

@@ -19,7 +19,8 @@ inline std::shared_ptr<const EnvFactory> factory_of(const std::string& id, const
 }
 
 /// `count` actions [count, A] that an agent without a plan takes: uniform within the bounds (within [-1, 1] where there are none).
-inline std::vector<float> random_actions(const ActionSpace& space, std::int64_t count, std::uint64_t seed, std::uint64_t index = 0) {
+inline std::vector<float> random_actions(const ActionSpace& space, std::int64_t count, std::uint64_t seed,
+                                         std::uint64_t index = 0) {
   CounterRng rng(seed, 4, index);
   std::vector<float> actions;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -28,7 +29,8 @@ inline std::vector<float> random_actions(const ActionSpace& space, std::int64_t 
       continue;
     }
     for (std::size_t a = 0; a < static_cast<std::size_t>(space.size); ++a) {
-      const double low = std::isfinite(space.low[a]) ? space.low[a] : -1, high = std::isfinite(space.high[a]) ? space.high[a] : 1;
+      const double low = std::isfinite(space.low[a]) ? space.low[a] : -1,
+                   high = std::isfinite(space.high[a]) ? space.high[a] : 1;
       actions.push_back(static_cast<float>(rng.uniform(low, high)));
     }
   }
@@ -39,7 +41,8 @@ inline std::vector<float> random_actions(const ActionSpace& space, std::int64_t 
 class SoloEnv {
  public:
   explicit SoloEnv(std::unique_ptr<Env> env) : env_(std::move(env)), info_(env_->spec().info.size()) {
-    for (const EnvField& field : env_->spec().observation) fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
+    for (const EnvField& field : env_->spec().observation)
+      fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
     for (auto& field : fields_) pointers_.push_back(field.data());
   }
   explicit SoloEnv(const std::string& id) : SoloEnv(factory_of(id)->make().value()) {}
@@ -79,17 +82,22 @@ class SoloEnv {
   }
   /// Element `i` of a field as a double.
   double element(std::size_t field, std::size_t i) const {
-    const std::byte* at = fields_[field].data() + i * static_cast<std::size_t>(env_dtype_bytes(spec().observation[field].dtype));
+    const std::byte* at =
+        fields_[field].data() + i * static_cast<std::size_t>(env_dtype_bytes(spec().observation[field].dtype));
     switch (spec().observation[field].dtype) {
-      case EnvDType::u8: return static_cast<double>(std::to_integer<int>(*at));
-      case EnvDType::f32: return static_cast<double>(load<float>(at));
-      case EnvDType::f64: return load<double>(at);
+      case EnvDType::u8:
+        return static_cast<double>(std::to_integer<int>(*at));
+      case EnvDType::f32:
+        return static_cast<double>(load<float>(at));
+      case EnvDType::f64:
+        return load<double>(at);
     }
     return 0;
   }
 
  private:
-  template <class T> static T load(const std::byte* at) {
+  template <class T>
+  static T load(const std::byte* at) {
     T value;
     std::memcpy(&value, at, sizeof value);
     return value;

@@ -51,7 +51,9 @@ class Trace {
     }
   }
   /// A new episode starts at this step: always at the first, and where reset_before says so.
-  bool starts_episode(std::int64_t step) const { return step == 0 || (has("reset_before") && at("reset_before")[step] != 0); }
+  bool starts_episode(std::int64_t step) const {
+    return step == 0 || (has("reset_before") && at("reset_before")[step] != 0);
+  }
   /// A number of a step against the recorded one; says nothing where the case leaves the tensor out.
   void expect_value(const char* name, std::int64_t step, double found, double tolerance) const {
     if (has(name)) {

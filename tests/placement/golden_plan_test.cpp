@@ -81,7 +81,8 @@ TEST(GoldenPlanTest, EveryCaseGivesItsPlan) {
     ASSERT_TRUE(cluster);
     const JobConfig job = job_of(c);
     const ModelCost cost = cost_of(c.at("model"));
-    const auto made = make_plan(*cluster, job, job.data.features.encode == "encoder" ? testing::encoders_apart(cost) : cost);
+    const auto made =
+        make_plan(*cluster, job, job.data.features.encode == "encoder" ? testing::encoders_apart(cost) : cost);
     if (const auto* bad = std::get_if<Infeasible>(&made)) {
       ADD_FAILURE() << bad->reasons.front();
       continue;

@@ -88,7 +88,8 @@ TEST(PlannerInfeasibleTest, EncoderOnADevice) {
   job.data.features.encode = "encoder";
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0-1"};
   job.cluster.component_placement["encoder"] = {.node_group = "cluster", .placement = "2"};
-  EXPECT_THAT(reason(cluster_of("4xA100-40G"), job), HasSubstr("encoder/0 is given device 2 of node 0; encoders of this build compute on cores"));
+  EXPECT_THAT(reason(cluster_of("4xA100-40G"), job),
+              HasSubstr("encoder/0 is given device 2 of node 0; encoders of this build compute on cores"));
 }
 TEST(PlannerTest, CpuRanksShareANodeAndOversubscriptionIsAWarning) {
   JobConfig job = testing::small_job();

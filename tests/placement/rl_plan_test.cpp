@@ -122,7 +122,9 @@ TEST(RlPlanTest, BlocksAreSplitOverLearnerRanks) {
 TEST(RlPlanTest, MinibatchesAreSplitOverLearnerRanks) {
   JobConfig job = rl_job();
   job.training.micro_batch_size = 200;
-  EXPECT_THAT(refusal(job), HasSubstr("training.global_batch_size 256 is not a multiple of micro_batch_size 200 x 1 data ranks = 200"));
+  EXPECT_THAT(
+      refusal(job),
+      HasSubstr("training.global_batch_size 256 is not a multiple of micro_batch_size 200 x 1 data ranks = 200"));
 }
 
 TEST(RlPlanTest, BothPoolsScale) {
@@ -131,17 +133,20 @@ TEST(RlPlanTest, BothPoolsScale) {
   const Plan plan = plan_of(job);
   const auto more = scale_pool(plan, cluster, job, "env", 3);
   ASSERT_TRUE(std::holds_alternative<Plan>(more));
-  EXPECT_THAT(names_of(std::get<Plan>(more)), ElementsAre("learner/0", "env/0", "env/1", "env/2", "rollout/0", "checkpointer/0"));
+  EXPECT_THAT(names_of(std::get<Plan>(more)),
+              ElementsAre("learner/0", "env/0", "env/1", "env/2", "rollout/0", "checkpointer/0"));
   const auto workers = scale_pool(plan, cluster, job, "rollout", 2);
   ASSERT_TRUE(std::holds_alternative<Plan>(workers));
-  EXPECT_THAT(names_of(std::get<Plan>(workers)), ElementsAre("learner/0", "env/0", "rollout/0", "rollout/1", "checkpointer/0"));
+  EXPECT_THAT(names_of(std::get<Plan>(workers)),
+              ElementsAre("learner/0", "env/0", "rollout/0", "rollout/1", "checkpointer/0"));
 }
 
 TEST(RlPlanTest, OtherPoolsDoNot) {
   const JobConfig job = rl_job();
   const auto outcome = scale_pool(plan_of(job), *pretend_cluster("cpu4-16G"), job, "decoder", 2);
   ASSERT_TRUE(std::holds_alternative<Infeasible>(outcome));
-  EXPECT_THAT(std::get<Infeasible>(outcome).reasons.front(), HasSubstr("there is no pool 'decoder'; elastic pools: env and rollout"));
+  EXPECT_THAT(std::get<Infeasible>(outcome).reasons.front(),
+              HasSubstr("there is no pool 'decoder'; elastic pools: env and rollout"));
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ class JobProcess {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  JobProcess(std::vector<std::string> arguments, std::string log, const std::map<std::string, std::string>& environment = {})
+  JobProcess(std::vector<std::string> arguments, std::string log,
+             const std::map<std::string, std::string>& environment = {})
       : log_(std::move(log)) {
     const char* binary = std::getenv("TROUPE_BINARY");
     if (!binary) throw std::runtime_error("TROUPE_BINARY does not name the program; run the test through ctest");
@@ -100,7 +101,7 @@ class JobProcess {
   /// Its host processes by instance: "decoder/0#1" -> pid.
   std::map<std::string, pid_t> hosts() const {
     std::map<std::string, pid_t> found;
-    std::error_code gone;   // processes end while the folder is read
+    std::error_code gone;  // processes end while the folder is read
     for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
       const std::string name = entry.path().filename();
       if (name.find_first_not_of("0123456789") != std::string::npos) continue;

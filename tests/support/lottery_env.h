@@ -16,7 +16,9 @@ namespace troupe::testing_support {
 template <bool kKnowsSuccess, bool kHangs = false>
 class LotteryEnv final : public Env {
  public:
-  static constexpr const char* kId = kHangs ? "hanging-lottery-test-v1" : kKnowsSuccess ? "lottery-test-v1" : "blind-lottery-test-v1";
+  static constexpr const char* kId = kHangs          ? "hanging-lottery-test-v1"
+                                     : kKnowsSuccess ? "lottery-test-v1"
+                                                     : "blind-lottery-test-v1";
   /// Called in every step with the number of steps so far; to throw or to wait in. Set before environments run.
   static std::function<void(std::uint64_t seed, std::int64_t step)>& on_step() {
     static std::function<void(std::uint64_t, std::int64_t)> hook;
@@ -32,12 +34,12 @@ class LotteryEnv final : public Env {
             .control_hz = 10,
             .cameras = {"front"}};
   }
-  static void add() {
-    register_env({kId, "an environment of tests", make_simple_env_factory<LotteryEnv>});
-  }
+  static void add() { register_env({kId, "an environment of tests", make_simple_env_factory<LotteryEnv>}); }
   static std::int64_t length_of(std::uint64_t seed) { return 1 + static_cast<std::int64_t>(seed % 7); }
   static bool succeeds(std::uint64_t seed) { return kKnowsSuccess && (seed >> 8) % 2 == 1; }
-  static double return_of(std::uint64_t seed) { return static_cast<double>(length_of(seed)) * static_cast<double>(seed % 1024); }
+  static double return_of(std::uint64_t seed) {
+    return static_cast<double>(length_of(seed)) * static_cast<double>(seed % 1024);
+  }
 
   explicit LotteryEnv(EnvSpec spec = make_spec()) : spec_(std::move(spec)) {}
   const EnvSpec& spec() const noexcept override { return spec_; }

@@ -143,7 +143,9 @@ Program::Event Program::next_event() {
 }
 
 bool Program::wait_for_text(const std::string& text) {
-  const auto found = [&] { return end_.out.find(text) != std::string::npos || end_.err.find(text) != std::string::npos; };
+  const auto found = [&] {
+    return end_.out.find(text) != std::string::npos || end_.err.find(text) != std::string::npos;
+  };
   while (!found()) {
     if (reaped_ || next_event() != Event::output) return found();
   }

@@ -27,9 +27,9 @@ class TempDir {
 
 /// How a program ended and what it said.
 struct ProgramEnd {
-  int exit_code = -1;        ///< -1: it did not exit by itself
-  int signal = 0;            ///< it was killed by this one
-  bool timed_out = false;    ///< it overran its deadline and was killed by us
+  int exit_code = -1;      ///< -1: it did not exit by itself
+  int signal = 0;          ///< it was killed by this one
+  bool timed_out = false;  ///< it overran its deadline and was killed by us
   std::string out, err;
 
   /// Everything, for a failed expectation's message.
@@ -43,10 +43,10 @@ inline ::testing::AssertionResult succeeded(const ProgramEnd& end) {
 
 /// How to start a program.
 struct ProgramOptions {
-  std::string program{};                       ///< path of what is run; empty: TROUPE_BINARY
-  std::string cwd;                            ///< working directory
-  std::map<std::string, std::string> env;     ///< added to this process's environment
-  std::chrono::seconds deadline{50};          ///< from its start; then it is killed
+  std::string program{};                   ///< path of what is run; empty: TROUPE_BINARY
+  std::string cwd;                         ///< working directory
+  std::map<std::string, std::string> env;  ///< added to this process's environment
+  std::chrono::seconds deadline{50};       ///< from its start; then it is killed
 };
 
 /// A program that runs beside the test: TROUPE_BINARY with arguments. Its output is collected while the test waits for it;

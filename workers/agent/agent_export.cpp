@@ -20,8 +20,13 @@ Json bound(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 Json environment_of(const LoadedAgent& loaded) {
   const EnvConfig& env = loaded.job.env;
   const EnvSpec& spec = loaded.agent.spec();
-  return {{"id", env.id},       {"profile", env.profile},      {"options", env.options}, {"chunk", env.chunk}, {"exec_steps", env.exec_steps == 0 ? env.chunk : env.exec_steps},
-          {"control_hz", spec.control_hz}, {"max_steps", spec.max_steps}};
+  return {{"id", env.id},
+          {"profile", env.profile},
+          {"options", env.options},
+          {"chunk", env.chunk},
+          {"exec_steps", env.exec_steps == 0 ? env.chunk : env.exec_steps},
+          {"control_hz", spec.control_hz},
+          {"max_steps", spec.max_steps}};
 }
 
 /// Fields in order: vectors with their columns of the state, pictures as they are.
@@ -30,10 +35,14 @@ Json observation_of(const EnvSpec& spec) {
   Json fields = Json::array();
   for (std::size_t i = 0; i < spec.observation.size(); ++i) {
     const EnvField& field = spec.observation[i];
-    Json entry = {{"name", field.name}, {"shape", field.shape},
-                  {"dtype", field.dtype == EnvDType::u8 ? "u8" : field.dtype == EnvDType::f32 ? "f32" : "f64"}};
+    Json entry = {{"name", field.name},
+                  {"shape", field.shape},
+                  {"dtype", field.dtype == EnvDType::u8    ? "u8"
+                            : field.dtype == EnvDType::f32 ? "f32"
+                                                           : "f64"}};
     if (!field.unit.empty()) entry["unit"] = field.unit;
-    const auto part = std::find_if(parts.vectors.begin(), parts.vectors.end(), [&](const auto& vector) { return vector.field == i; });
+    const auto part =
+        std::find_if(parts.vectors.begin(), parts.vectors.end(), [&](const auto& vector) { return vector.field == i; });
     if (part != parts.vectors.end()) entry["state_columns"] = {part->column, part->column + part->numel};
     fields.push_back(std::move(entry));
   }
@@ -56,8 +65,12 @@ Json normaliser_of(const LoadedAgent& loaded) {
     mean.push_back(observed.mean(i));
     variance.push_back(observed.variance(i));
   }
-  return {{"formula", "clamp((state - mean) / sqrt(variance + epsilon), -clip, clip)"}, {"count", observed.count()}, {"mean", mean},
-          {"variance", variance}, {"epsilon", 1e-8}, {"clip", loaded.job.rollout.clip_obs}};
+  return {{"formula", "clamp((state - mean) / sqrt(variance + epsilon), -clip, clip)"},
+          {"count", observed.count()},
+          {"mean", mean},
+          {"variance", variance},
+          {"epsilon", 1e-8},
+          {"clip", loaded.job.rollout.clip_obs}};
 }
 
 /// What `auto` stands for.
@@ -71,14 +84,19 @@ std::string distribution_of(const LoadedAgent& loaded) {
 
 Json policy_of(const LoadedAgent& loaded) {
   const PolicyConfig& policy = loaded.job.policy;
-  Json json = {{"algorithm", loaded.job.algorithm.name}, {"kind", policy.kind}, {"distribution", distribution_of(loaded)},
-               {"hidden", policy.hidden}, {"activation", policy.activation}};
+  Json json = {{"algorithm", loaded.job.algorithm.name},
+               {"kind", policy.kind},
+               {"distribution", distribution_of(loaded)},
+               {"hidden", policy.hidden},
+               {"activation", policy.activation}};
   if (policy.kind == "cnn") json["cnn_channels"] = policy.cnn_channels;
   if (loaded.job.algorithm.name == "sac") json["log_std"] = {policy.log_std_min, policy.log_std_max};
   if (policy.kind == "flow") {
-    json["flow"] = {{"denoise_steps", policy.flow.denoise_steps}, {"sampler", policy.flow.sampler}, {"joint", policy.flow.joint},
-                    {"noise_level", flow_noise_level(policy.flow.noise_level, policy.flow.noise_level_end, loaded.weights.version,
-                                                     policy.flow.noise_anneal_steps)}};
+    json["flow"] = {{"denoise_steps", policy.flow.denoise_steps},
+                    {"sampler", policy.flow.sampler},
+                    {"joint", policy.flow.joint},
+                    {"noise_level", flow_noise_level(policy.flow.noise_level, policy.flow.noise_level_end,
+                                                     loaded.weights.version, policy.flow.noise_anneal_steps)}};
   }
   return json;
 }
@@ -91,7 +109,9 @@ Json units_of(const PolicyNet& policy) {
     const auto& acting = policy.acting_units();
     Json tensors = Json::object();
     for (const ParamSpec& param : unit.params) tensors[param.name] = param.shape;
-    units.push_back({{"unit", unit.name}, {"acts", std::find(acting.begin(), acting.end(), unit.name) != acting.end()}, {"tensors", tensors}});
+    units.push_back({{"unit", unit.name},
+                     {"acts", std::find(acting.begin(), acting.end(), unit.name) != acting.end()},
+                     {"tensors", tensors}});
   }
   return units;
 }

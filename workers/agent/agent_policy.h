@@ -28,8 +28,8 @@ class AgentPolicy final : public Policy {
  private:
   /// One observation as the network takes it.
   struct Row {
-    std::vector<float> state;         ///< [D], not yet normalised
-    std::vector<at::Tensor> images;   ///< u8 [H,W,3] or, of depth, f32 [H,W,1] each
+    std::vector<float> state;        ///< [D], not yet normalised
+    std::vector<at::Tensor> images;  ///< u8 [H,W,3] or, of depth, f32 [H,W,1] each
   };
   AgentPolicy(LoadedAgent loaded, const std::string& name);
   Result<Row> read(const Observation& observation) const;

@@ -26,7 +26,8 @@ class Replay {
   static Result<Replay> begin(const EnvFactory& envs, const EvaluationEpisode& record) {
     Replay replay;
     TROUPE_ASSIGN(replay.env_, envs.make());
-    for (const EnvField& field : envs.spec().observation) replay.fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
+    for (const EnvField& field : envs.spec().observation)
+      replay.fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
     for (auto& field : replay.fields_) replay.pointers_.push_back(field.data());
     replay.info_.resize(envs.spec().info.size());
     TROUPE_TRY(replay.env_->reset(evaluation_seed(record.seed), replay.slot(true)));
@@ -44,7 +45,10 @@ class Replay {
  private:
   StepSlot slot(bool observes) {
     return {.observation = observes ? std::span<std::byte* const>(pointers_) : std::span<std::byte* const>(),
-            .reward = &reward_, .terminated = &terminated_, .success = &success_, .info = info_};
+            .reward = &reward_,
+            .terminated = &terminated_,
+            .success = &success_,
+            .info = info_};
   }
 
   std::unique_ptr<Env> env_;
@@ -55,27 +59,33 @@ class Replay {
   bool terminated_ = false, success_ = false;
 };
 
-Result<void> film(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path, const FilmOptions& options) {
+Result<void> film(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
+                  const FilmOptions& options) {
   const EnvSpec& spec = envs.spec();
   if (spec.cameras.empty()) return Error{Errc::failed_precondition, fmt::format("{} has no camera", spec.id)};
   const auto width = static_cast<std::size_t>(spec.action.size);
   if (record.length <= 0 || record.actions.size() != static_cast<std::size_t>(record.length) * width) {
-    return Error{Errc::failed_precondition, fmt::format("seed {} has {} recorded numbers; {} actions of {} were wanted", record.seed,
-                                                        record.actions.size(), record.length, width)};
+    return Error{Errc::failed_precondition, fmt::format("seed {} has {} recorded numbers; {} actions of {} were wanted",
+                                                        record.seed, record.actions.size(), record.length, width)};
   }
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(options.width * options.height * 3));
-  const Rgb8View picture{.data = pixels.data(), .height = options.height, .width = options.width, .stride = options.width * 3};
-  TROUPE_ASSIGN(const auto encoder, VideoEncoder::open(path, {.width = options.width, .height = options.height, .fps = spec.control_hz > 0 ? spec.control_hz : 30.0}));
+  const Rgb8View picture{
+      .data = pixels.data(), .height = options.height, .width = options.width, .stride = options.width * 3};
+  TROUPE_ASSIGN(const auto encoder, VideoEncoder::open(path, {.width = options.width,
+                                                              .height = options.height,
+                                                              .fps = spec.control_hz > 0 ? spec.control_hz : 30.0}));
   TROUPE_ASSIGN(Replay replay, Replay::begin(envs, record));
   for (std::int64_t step = 0; step <= record.length; ++step) {
     TROUPE_TRY(replay.render(spec.cameras.front(), {.width = options.width, .height = options.height, .rgb = pixels}));
     TROUPE_TRY(encoder->write(picture));
-    if (step < record.length) TROUPE_TRY(replay.step(std::span(record.actions).subspan(static_cast<std::size_t>(step) * width, width)));
+    if (step < record.length)
+      TROUPE_TRY(replay.step(std::span(record.actions).subspan(static_cast<std::size_t>(step) * width, width)));
   }
   TROUPE_TRY(encoder->finish());
   if (replay.total_return() == record.total_return) return {};
-  return Error{Errc::failed_precondition, fmt::format("{} is not deterministic: seed {} had a return of {} and, with the same actions again, {}", spec.id,
-                                                      record.seed, record.total_return, replay.total_return())};
+  return Error{Errc::failed_precondition,
+               fmt::format("{} is not deterministic: seed {} had a return of {} and, with the same actions again, {}",
+                           spec.id, record.seed, record.total_return, replay.total_return())};
 }
 
 /// Removes what film_name named; all else in the folder stays.
@@ -97,18 +107,22 @@ Result<void> remove_films(const std::string& folder) {
 
 }  // namespace
 
-Result<void> film_episode(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path, const FilmOptions& options) {
+Result<void> film_episode(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
+                          const FilmOptions& options) {
   try {
     if (auto filmed = film(envs, record, path, options); !filmed) return filmed.error().with(path);
-  } catch (const std::exception& e) {   // environments are other people's code
+  } catch (const std::exception& e) {  // environments are other people's code
     return Error{Errc::internal, fmt::format("{}: {}", path, e.what())};
   }
   return {};
 }
 
-std::string film_name(const EvaluationEpisode& record) { return fmt::format("{}{}{}", kFilmBegin, record.seed, kFilmEnd); }
+std::string film_name(const EvaluationEpisode& record) {
+  return fmt::format("{}{}{}", kFilmBegin, record.seed, kFilmEnd);
+}
 
-Result<std::vector<std::string>> film_episodes(const EnvFactory& envs, const std::vector<EvaluationEpisode>& records, const std::string& folder) {
+Result<std::vector<std::string>> film_episodes(const EnvFactory& envs, const std::vector<EvaluationEpisode>& records,
+                                               const std::string& folder) {
   std::vector<std::string> names;
   if (envs.spec().cameras.empty()) return names;
   TROUPE_TRY(remove_films(folder));

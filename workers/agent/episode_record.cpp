@@ -7,8 +7,13 @@
 namespace troupe {
 
 std::map<std::string, double> evaluation_metrics(const std::vector<EvaluationEpisode>& records, bool has_success) {
-  std::map<std::string, double> all = {{"eval/num_trajectories", static_cast<double>(records.size())}, {"eval/return", 0}, {"eval/return_std", 0},
-                                       {"eval/return_min", 0}, {"eval/return_max", 0}, {"eval/episode_len", 0}, {"eval/reward", 0}};
+  std::map<std::string, double> all = {{"eval/num_trajectories", static_cast<double>(records.size())},
+                                       {"eval/return", 0},
+                                       {"eval/return_std", 0},
+                                       {"eval/return_min", 0},
+                                       {"eval/return_max", 0},
+                                       {"eval/episode_len", 0},
+                                       {"eval/reward", 0}};
   if (has_success) all["eval/success_once"] = all["eval/success_at_end"] = 0;
   if (records.empty()) return all;
   const auto count = static_cast<double>(records.size());

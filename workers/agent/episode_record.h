@@ -11,9 +11,9 @@ namespace troupe {
 
 /// One evaluation episode (rl.md 16).
 struct EvaluationEpisode {
-  std::int64_t seed = 0;            ///< the episode began with evaluation_seed(seed)
+  std::int64_t seed = 0;  ///< the episode began with evaluation_seed(seed)
   double total_return = 0;
-  std::int64_t length = 0;          ///< control steps
+  std::int64_t length = 0;  ///< control steps
   bool success_once = false, success_at_end = false;
   /// Every action as it was given to the environment, `length` times ActionSpace::size numbers, row by row: with the seed they give
   /// the episode again, bit for bit. Empty but for episodes that EpisodeOptions::keep_actions keeps.

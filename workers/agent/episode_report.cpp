@@ -30,17 +30,23 @@ std::vector<std::string> comparison_lines(const EvaluationReport& report) {
   std::vector<std::string> lines;
   if (c.successes) {
     const PairedSuccesses& s = *c.successes;
-    const double difference = s.pairs() > 0 ? 100 * static_cast<double>(s.first() - s.second()) / static_cast<double>(s.pairs()) : 0;
-    lines.push_back(fmt::format("success     A {}   B {}   A - B {:+.1f} points, 95% interval {:+.1f} to {:+.1f} (Bonett-Price)", share(s.first(), s.pairs()),
-                                share(s.second(), s.pairs()), difference, 100 * c.success_difference.low, 100 * c.success_difference.high));
-    lines.push_back(fmt::format("test        McNemar's exact test: p = {:.3g} (only A {}, only B {}, both {}, neither {})", c.mcnemar_p, s.only_first,
-                                s.only_second, s.both, s.neither));
+    const double difference =
+        s.pairs() > 0 ? 100 * static_cast<double>(s.first() - s.second()) / static_cast<double>(s.pairs()) : 0;
+    lines.push_back(
+        fmt::format("success     A {}   B {}   A - B {:+.1f} points, 95% interval {:+.1f} to {:+.1f} (Bonett-Price)",
+                    share(s.first(), s.pairs()), share(s.second(), s.pairs()), difference,
+                    100 * c.success_difference.low, 100 * c.success_difference.high));
+    lines.push_back(
+        fmt::format("test        McNemar's exact test: p = {:.3g} (only A {}, only B {}, both {}, neither {})",
+                    c.mcnemar_p, s.only_first, s.only_second, s.both, s.neither));
   }
-  lines.push_back(fmt::format("return      A - B {:+.4g}, 95% interval {:+.4g} to {:+.4g} (Student)", c.return_difference.mean,
-                              c.return_difference.interval.low, c.return_difference.interval.high));
+  lines.push_back(fmt::format("return      A - B {:+.4g}, 95% interval {:+.4g} to {:+.4g} (Student)",
+                              c.return_difference.mean, c.return_difference.interval.low,
+                              c.return_difference.interval.high));
   if (!c.successes) {
-    lines.push_back(fmt::format("test        Wilcoxon's signed-rank test, {}: p = {:.3g} ({} of {} seeds differ)", c.returns.exact ? "exact" : "normal approximation",
-                                c.returns.p, c.returns.pairs, report.first.records.size()));
+    lines.push_back(fmt::format("test        Wilcoxon's signed-rank test, {}: p = {:.3g} ({} of {} seeds differ)",
+                                c.returns.exact ? "exact" : "normal approximation", c.returns.p, c.returns.pairs,
+                                report.first.records.size()));
   }
   return lines;
 }
@@ -73,7 +79,8 @@ Json played_json(const EnvSpec& spec, const PlayedEpisodes& played) {
     if (const auto video = played.videos.find(e.seed); video != played.videos.end()) json["video"] = video->second;
     episodes.push_back(std::move(json));
   }
-  return {{"checkpoint", {{"folder", played.checkpoint}, {"digest", played.digest}, {"job", played.job}, {"step", played.step}}},
+  return {{"checkpoint",
+           {{"folder", played.checkpoint}, {"digest", played.digest}, {"job", played.job}, {"step", played.step}}},
           {"profile", played.profile},
           {"chunk", played.chunk},
           {"exec_steps", played.exec_steps},
@@ -85,19 +92,27 @@ Json comparison_json(const EvaluationReport& report) {
   const EpisodeComparison c = compare_episodes(report.spec, report.first.records, report.second->records);
   Json json = Json::object();
   if (c.successes) {
-    json["success_once"] = {{"both", c.successes->both}, {"only_first", c.successes->only_first}, {"only_second", c.successes->only_second},
-                            {"neither", c.successes->neither}, {"test", "mcnemar_exact"}, {"p", c.mcnemar_p},
+    json["success_once"] = {{"both", c.successes->both},
+                            {"only_first", c.successes->only_first},
+                            {"only_second", c.successes->only_second},
+                            {"neither", c.successes->neither},
+                            {"test", "mcnemar_exact"},
+                            {"p", c.mcnemar_p},
                             {"difference_95", interval_json(c.success_difference)}};
   }
-  json["return"] = {{"difference", c.return_difference.mean}, {"difference_95", interval_json(c.return_difference.interval)},
-                    {"test", c.returns.exact ? "wilcoxon_signed_rank_exact" : "wilcoxon_signed_rank_normal"}, {"differing", c.returns.pairs},
-                    {"rank_sum", c.returns.rank_sum}, {"p", c.returns.p}};
+  json["return"] = {{"difference", c.return_difference.mean},
+                    {"difference_95", interval_json(c.return_difference.interval)},
+                    {"test", c.returns.exact ? "wilcoxon_signed_rank_exact" : "wilcoxon_signed_rank_normal"},
+                    {"differing", c.returns.pairs},
+                    {"rank_sum", c.returns.rank_sum},
+                    {"p", c.returns.p}};
   return json;
 }
 
 std::string markdown_of(const EnvSpec& spec, const PlayedEpisodes& played, const std::string& title) {
-  std::string out = fmt::format("## {}\n\n- checkpoint `{}`, step {}, digest `{}`\n\n```\n{}```\n", title, played.checkpoint, played.step, played.digest,
-                                results_table(episode_results(spec, played), threshold_of(spec)));
+  std::string out =
+      fmt::format("## {}\n\n- checkpoint `{}`, step {}, digest `{}`\n\n```\n{}```\n", title, played.checkpoint,
+                  played.step, played.digest, results_table(episode_results(spec, played), threshold_of(spec)));
   if (!spec.has_success) return out;
   std::string seeds;
   std::size_t failures = 0;
@@ -105,7 +120,9 @@ std::string markdown_of(const EnvSpec& spec, const PlayedEpisodes& played, const
     if (e.success_once) continue;
     if (++failures > kNamedFailures) continue;
     const auto video = played.videos.find(e.seed);
-    seeds += (seeds.empty() ? "" : ", ") + (video == played.videos.end() ? fmt::format("{}", e.seed) : fmt::format("[{}]({})", e.seed, video->second));
+    seeds +=
+        (seeds.empty() ? "" : ", ") +
+        (video == played.videos.end() ? fmt::format("{}", e.seed) : fmt::format("[{}]({})", e.seed, video->second));
   }
   if (failures > kNamedFailures) seeds += fmt::format(" and {} more", failures - kNamedFailures);
   return out + fmt::format("\nSeeds without success: {}\n", failures == 0 ? "none" : seeds);
@@ -115,17 +132,25 @@ std::string markdown_of(const EnvSpec& spec, const PlayedEpisodes& played, const
 
 EpisodeResults episode_results(const EnvSpec& spec, const PlayedEpisodes& played) {
   const auto metrics = evaluation_metrics(played.records, spec.has_success);
-  EpisodeResults results{.env = spec.id, .episodes = static_cast<std::int64_t>(played.records.size()), .max_steps = spec.max_steps, .chunk = played.chunk,
-                         .successes = {}, .mean_return = metrics.at("eval/return"), .std_return = metrics.at("eval/return_std"),
-                         .min_return = metrics.at("eval/return_min"), .max_return = metrics.at("eval/return_max"),
+  EpisodeResults results{.env = spec.id,
+                         .episodes = static_cast<std::int64_t>(played.records.size()),
+                         .max_steps = spec.max_steps,
+                         .chunk = played.chunk,
+                         .successes = {},
+                         .mean_return = metrics.at("eval/return"),
+                         .std_return = metrics.at("eval/return_std"),
+                         .min_return = metrics.at("eval/return_min"),
+                         .max_return = metrics.at("eval/return_max"),
                          .mean_length = metrics.at("eval/episode_len")};
   if (spec.has_success) {
-    results.successes = std::count_if(played.records.begin(), played.records.end(), [](const EvaluationEpisode& e) { return e.success_once; });
+    results.successes = std::count_if(played.records.begin(), played.records.end(),
+                                      [](const EvaluationEpisode& e) { return e.success_once; });
   }
   return results;
 }
 
-EpisodeComparison compare_episodes(const EnvSpec& spec, const std::vector<EvaluationEpisode>& first, const std::vector<EvaluationEpisode>& second) {
+EpisodeComparison compare_episodes(const EnvSpec& spec, const std::vector<EvaluationEpisode>& first,
+                                   const std::vector<EvaluationEpisode>& second) {
   EpisodeComparison out;
   std::vector<double> differences;
   PairedSuccesses counts;
@@ -144,18 +169,24 @@ EpisodeComparison compare_episodes(const EnvSpec& spec, const std::vector<Evalua
 }
 
 std::string episodes_table(const EvaluationReport& report) {
-  const auto table = [&](const PlayedEpisodes& played) { return results_table(episode_results(report.spec, played), threshold_of(report.spec)); };
+  const auto table = [&](const PlayedEpisodes& played) {
+    return results_table(episode_results(report.spec, played), threshold_of(report.spec));
+  };
   if (!report.second) return table(report.first);
-  std::string out = fmt::format("A: {}, step {}\n{}B: {}, step {}\n{}A and B on the same {} seeds\n", report.first.checkpoint, report.first.step,
-                                table(report.first), report.second->checkpoint, report.second->step, table(*report.second), report.first.records.size());
+  std::string out =
+      fmt::format("A: {}, step {}\n{}B: {}, step {}\n{}A and B on the same {} seeds\n", report.first.checkpoint,
+                  report.first.step, table(report.first), report.second->checkpoint, report.second->step,
+                  table(*report.second), report.first.records.size());
   for (const std::string& line : comparison_lines(report)) out += "  " + line + "\n";
   return out;
 }
 
 std::string episodes_markdown(const EvaluationReport& report) {
   const auto& records = report.first.records;
-  std::string out = fmt::format("# Evaluation: {}\n\n- Troupe {}; deterministic policy, each seed once, {} environments at a time, limit {} steps\n", report.spec.id,
-                                report.version, report.parallel, report.spec.max_steps);
+  std::string out = fmt::format(
+      "# Evaluation: {}\n\n- Troupe {}; deterministic policy, each seed once, {} environments at a time, limit {} "
+      "steps\n",
+      report.spec.id, report.version, report.parallel, report.spec.max_steps);
   if (!records.empty()) out += fmt::format("- seeds {} to {}\n", records.front().seed, records.back().seed);
   for (const auto& [name, value] : report.options) out += fmt::format("- env.options.{}: {}\n", name, value);
   out += "\n" + markdown_of(report.spec, report.first, report.second ? "A" : "Result");
@@ -168,13 +199,15 @@ std::string episodes_markdown(const EvaluationReport& report) {
 std::string episodes_json(const EvaluationReport& report) {
   const EnvSpec& spec = report.spec;
   const auto& records = report.first.records;
-  Json json = {{"format", kFormat},
-               {"kind", "episodes"},
-               {"troupe", report.version},
-               {"env", {{"id", spec.id}, {"max_steps", spec.max_steps}, {"control_hz", spec.control_hz}, {"options", report.options}}},
-               {"policy", "deterministic"},
-               {"first_seed", records.empty() ? 0 : records.front().seed},
-               {"parallel", report.parallel}};
+  Json json = {
+      {"format", kFormat},
+      {"kind", "episodes"},
+      {"troupe", report.version},
+      {"env",
+       {{"id", spec.id}, {"max_steps", spec.max_steps}, {"control_hz", spec.control_hz}, {"options", report.options}}},
+      {"policy", "deterministic"},
+      {"first_seed", records.empty() ? 0 : records.front().seed},
+      {"parallel", report.parallel}};
   json.update(played_json(spec, report.first));
   if (report.second) {
     json["compare"] = played_json(spec, *report.second);

@@ -15,14 +15,14 @@ namespace troupe {
 
 /// What one policy did.
 struct PlayedEpisodes {
-  std::string checkpoint;             ///< folder, as it was opened
-  std::string digest;                 ///< XXH3-128 of its manifest.json, which has the digests of all its files
-  std::string job;                    ///< job.name
-  std::int64_t step = 0;              ///< committed steps
-  std::string profile;                ///< env.profile
+  std::string checkpoint;  ///< folder, as it was opened
+  std::string digest;      ///< XXH3-128 of its manifest.json, which has the digests of all its files
+  std::string job;         ///< job.name
+  std::int64_t step = 0;   ///< committed steps
+  std::string profile;     ///< env.profile
   std::int64_t chunk = 1, exec_steps = 1;
   std::vector<EvaluationEpisode> records;
-  std::map<std::int64_t, std::string> videos;   ///< file by seed
+  std::map<std::int64_t, std::string> videos;  ///< file by seed
 };
 
 /// An evaluation: one policy's episodes, or two policies' on the same seeds.
@@ -40,14 +40,15 @@ EpisodeResults episode_results(const EnvSpec& spec, const PlayedEpisodes& played
 
 /// Two policies seed by seed, the first minus the second.
 struct EpisodeComparison {
-  std::optional<PairedSuccesses> successes;   ///< success_once; with EnvSpec::has_success
-  double mcnemar_p = 1;                       ///< with `successes`
-  Interval success_difference{};              ///< with `successes`
+  std::optional<PairedSuccesses> successes;  ///< success_once; with EnvSpec::has_success
+  double mcnemar_p = 1;                      ///< with `successes`
+  Interval success_difference{};             ///< with `successes`
   SignedRankTest returns;
   MeanInterval return_difference;
 };
 /// Both have the same seeds in the same order.
-EpisodeComparison compare_episodes(const EnvSpec& spec, const std::vector<EvaluationEpisode>& first, const std::vector<EvaluationEpisode>& second);
+EpisodeComparison compare_episodes(const EnvSpec& spec, const std::vector<EvaluationEpisode>& first,
+                                   const std::vector<EvaluationEpisode>& second);
 
 /// For the terminal: results_table, for two policies twice, and then what compares them.
 std::string episodes_table(const EvaluationReport& report);

@@ -27,13 +27,16 @@ struct Player {
   std::vector<std::byte*> pointers;
   std::vector<double> info;
   EvaluationEpisode record;
-  std::vector<float> action;       ///< the one being executed
+  std::vector<float> action;  ///< the one being executed
   bool playing = false, ended = false, begins = false;
   std::optional<Error> failure;
 
   StepSlot slot(double& reward, bool& terminated, bool& success, bool observes = true) {
     return {.observation = observes ? std::span<std::byte* const>(pointers) : std::span<std::byte* const>(),
-            .reward = &reward, .terminated = &terminated, .success = &success, .info = info};
+            .reward = &reward,
+            .terminated = &terminated,
+            .success = &success,
+            .info = info};
   }
 };
 
@@ -41,17 +44,24 @@ struct Player {
 class Match {
  public:
   Match(const Agent& agent, const JobConfig& job, const PolicyWeights& weights, const EpisodeOptions& options)
-      : agent_(agent), weights_(weights), options_(options), parts_(observation_parts(agent.spec())),
+      : agent_(agent),
+        weights_(weights),
+        options_(options),
+        parts_(observation_parts(agent.spec())),
         scale_(weights.normaliser.observed, job.rollout.clip_obs),
         exec_steps_(job.env.exec_steps == 0 ? job.env.chunk : job.env.exec_steps),
-        noise_level_(flow_noise_level(job.policy.flow.noise_level, job.policy.flow.noise_level_end, weights.version, job.policy.flow.noise_anneal_steps)),
-        seed_(static_cast<std::uint64_t>(job.job.seed)), executor_(Executor::make({.threads = options.threads})) {}
+        noise_level_(flow_noise_level(job.policy.flow.noise_level, job.policy.flow.noise_level_end, weights.version,
+                                      job.policy.flow.noise_anneal_steps)),
+        seed_(static_cast<std::uint64_t>(job.job.seed)),
+        executor_(Executor::make({.threads = options.threads})) {}
 
   Result<std::vector<EvaluationEpisode>> play() {
     if (agent_.spec().max_steps <= 0) {
-      return Error{Errc::failed_precondition, fmt::format("{} has no time limit; set env.max_episode_steps", agent_.spec().id)};
+      return Error{Errc::failed_precondition,
+                   fmt::format("{} has no time limit; set env.max_episode_steps", agent_.spec().id)};
     }
-    const std::int64_t rows = std::clamp<std::int64_t>(options_.parallel, 1, std::max<std::int64_t>(options_.episodes, 1));
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(options_.parallel, 1, std::max<std::int64_t>(options_.episodes, 1));
     for (std::int64_t i = 0; i < rows; ++i) TROUPE_TRY(add_player());
     TROUPE_TRY(begin_episodes());
     while (std::any_of(players_.begin(), players_.end(), [](const Player& p) { return p.playing; })) {
@@ -73,7 +83,8 @@ class Match {
   Result<void> add_player() {
     Player player;
     TROUPE_ASSIGN(player.env, agent_.envs->make());
-    for (const EnvField& field : agent_.spec().observation) player.fields.emplace_back(static_cast<std::size_t>(field.bytes()));
+    for (const EnvField& field : agent_.spec().observation)
+      player.fields.emplace_back(static_cast<std::size_t>(field.bytes()));
     for (auto& field : player.fields) player.pointers.push_back(field.data());
     player.info.resize(agent_.spec().info.size());
     player.action.resize(static_cast<std::size_t>(agent_.spec().action.size));
@@ -106,11 +117,13 @@ class Match {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, options_.step_timeout, [this] { return done_; })) {
       stuck_ = true;
-      return Error{Errc::deadline_exceeded, fmt::format("{}: a step of an evaluation took longer than env.step_timeout_s ({} ms)", agent_.spec().id,
-                                                        options_.step_timeout.count())};
+      return Error{Errc::deadline_exceeded,
+                   fmt::format("{}: a step of an evaluation took longer than env.step_timeout_s ({} ms)",
+                               agent_.spec().id, options_.step_timeout.count())};
     }
     for (const Player& player : players_) {
-      if (player.failure) return player.failure->with(fmt::format("{}, evaluation seed {}", agent_.spec().id, player.record.seed));
+      if (player.failure)
+        return player.failure->with(fmt::format("{}, evaluation seed {}", agent_.spec().id, player.record.seed));
     }
     return {};
   }
@@ -155,11 +168,15 @@ class Match {
   /// The policy's answer for all rows; those that do not play are answered too, so that the batch keeps its size.
   at::Tensor act() {
     const auto rows = static_cast<std::int64_t>(players_.size());
-    ActRequest request{.observation = {}, .seed = seed_, .keys = {}, .deterministic = true, .noise_level = noise_level_};
+    ActRequest request{
+        .observation = {}, .seed = seed_, .keys = {}, .deterministic = true, .noise_level = noise_level_};
     if (agent_.shape.state_dim > 0) {
       at::Tensor state = at::empty({rows, agent_.shape.state_dim}, at::kFloat);
-      for (std::int64_t row = 0; row < rows; ++row) write_state(players_[static_cast<std::size_t>(row)], state.mutable_data_ptr<float>() + row * agent_.shape.state_dim);
-      if (weights_.normaliser.observed.dim() > 0) scale_.apply({state.mutable_data_ptr<float>(), static_cast<std::size_t>(state.numel())});
+      for (std::int64_t row = 0; row < rows; ++row)
+        write_state(players_[static_cast<std::size_t>(row)],
+                    state.mutable_data_ptr<float>() + row * agent_.shape.state_dim);
+      if (weights_.normaliser.observed.dim() > 0)
+        scale_.apply({state.mutable_data_ptr<float>(), static_cast<std::size_t>(state.numel())});
       request.observation[rl_keys::kState] = state;
     }
     for (std::size_t i = 0; i < parts_.pictures.size(); ++i) {
@@ -167,7 +184,8 @@ class Match {
       at::Tensor pictures = at::empty({rows, image.height, image.width, image.channels}, picture_dtype(image));
       for (std::int64_t row = 0; row < rows; ++row) {
         const auto& bytes = players_[static_cast<std::size_t>(row)].fields[parts_.pictures[i].field];
-        std::copy_n(bytes.data(), parts_.pictures[i].bytes, static_cast<std::byte*>(pictures.mutable_data_ptr()) + row * parts_.pictures[i].bytes);
+        std::copy_n(bytes.data(), parts_.pictures[i].bytes,
+                    static_cast<std::byte*>(pictures.mutable_data_ptr()) + row * parts_.pictures[i].bytes);
       }
       request.observation[rl_keys::kImagePrefix + image.name] = pictures;
     }
@@ -183,8 +201,9 @@ class Match {
     for (const ObservationParts::Vector& part : parts_.vectors) {
       const std::byte* bytes = player.fields[part.field].data();
       for (std::int64_t i = 0; i < part.numel; ++i) {
-        out[part.column + i] = part.dtype == EnvDType::f64 ? static_cast<float>(reinterpret_cast<const double*>(bytes)[i])
-                                                           : reinterpret_cast<const float*>(bytes)[i];
+        out[part.column + i] = part.dtype == EnvDType::f64
+                                   ? static_cast<float>(reinterpret_cast<const double*>(bytes)[i])
+                                   : reinterpret_cast<const float*>(bytes)[i];
       }
     }
   }
@@ -219,7 +238,8 @@ class Match {
       if (!std::isfinite(wanted[i])) return Error{Errc::internal, "the policy gave an action that is not finite"};
       player.action[i] = space.is_discrete() ? wanted[i] : std::clamp(wanted[i], space.low[i], space.high[i]);
     }
-    if (options_.keep_actions > 0) player.record.actions.insert(player.record.actions.end(), player.action.begin(), player.action.end());
+    if (options_.keep_actions > 0)
+      player.record.actions.insert(player.record.actions.end(), player.action.begin(), player.action.end());
     return {};
   }
 
@@ -238,13 +258,13 @@ class Match {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false, stuck_ = false;
-  const std::unique_ptr<Executor> executor_;   // last: its threads end before what they use
+  const std::unique_ptr<Executor> executor_;  // last: its threads end before what they use
 };
 
 }  // namespace
 
-Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job, const PolicyWeights& weights,
-                                                    const EpisodeOptions& options) {
+Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
+                                                    const PolicyWeights& weights, const EpisodeOptions& options) {
   auto match = std::make_unique<Match>(agent, job, weights, options);
   auto records = match->play();
   // A thread that never comes back goes on using what it has; whoever asked gets an answer all the same.

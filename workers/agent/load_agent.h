@@ -12,9 +12,9 @@ namespace troupe {
 
 /// A policy that was trained for an environment, whole and in memory: what evaluation, serving and export act with. f32.
 struct LoadedAgent {
-  JobConfig job;           ///< the checkpoint's, with `env` as it acts now
-  Agent agent;             ///< of `job`
-  PolicyWeights weights;   ///< acting units and frozen statistics; version is the checkpoint's step, fence its fence
+  JobConfig job;          ///< the checkpoint's, with `env` as it acts now
+  Agent agent;            ///< of `job`
+  PolicyWeights weights;  ///< acting units and frozen statistics; version is the checkpoint's step, fence its fence
 };
 
 /// The job that lies in a Troupe checkpoint's manifest. Errors: not_found (no checkpoint), data_loss (the configuration does

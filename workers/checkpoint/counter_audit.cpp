@@ -28,8 +28,9 @@ void CounterAudit::add(const LedgerRecord& record) {
   const std::int64_t produced = value_of(record.counters, "produced"), resident = value_of(record.counters, "resident");
   const std::int64_t evicted = value_of(record.counters, "evicted"), lost = value_of(record.counters, "lost");
   if (produced == resident + evicted + lost) return;
-  unbalanced_[record.step].push_back(fmt::format("{} produced, but {} resident + {} evicted + {} lost; fence {} rank {}", produced,
-                                                 resident, evicted, lost, to_hex(record.fence), record.rank));
+  unbalanced_[record.step].push_back(
+      fmt::format("{} produced, but {} resident + {} evicted + {} lost; fence {} rank {}", produced, resident, evicted,
+                  lost, to_hex(record.fence), record.rank));
 }
 
 CounterVerdict CounterAudit::finish() const {

@@ -19,9 +19,9 @@ struct CounterFinding {
 struct CounterVerdict {
   static constexpr std::size_t kMaxListed = 20;
 
-  std::int64_t records = 0;     ///< with counters
-  std::int64_t unbalanced = 0;  ///< records in which produced = resident + evicted + lost does not hold
-  std::int64_t backwards = 0;   ///< steps after which a running total over the ranks is less than before
+  std::int64_t records = 0;                    ///< with counters
+  std::int64_t unbalanced = 0;                 ///< records in which produced = resident + evicted + lost does not hold
+  std::int64_t backwards = 0;                  ///< steps after which a running total over the ranks is less than before
   std::map<std::string, std::int64_t> totals;  ///< sums over ranks after the last step that has them
   std::vector<CounterFinding> unbalanced_list, backwards_list;  ///< the first kMaxListed by step
 

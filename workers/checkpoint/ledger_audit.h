@@ -42,7 +42,9 @@ struct LedgerVerdict {
   CounterVerdict counters;  ///< nothing to say of ledgers without counters
 
   /// trained + voided = expected, nothing lost, doubled or misplaced, and the counters balance.
-  bool ok() const { return lost == 0 && doubled == 0 && misplaced == 0 && trained + voided == expected && counters.ok(); }
+  bool ok() const {
+    return lost == 0 && doubled == 0 && misplaced == 0 && trained + voided == expected && counters.ok();
+  }
 };
 
 /// Checks that every position of the committed steps was consumed exactly once (design.md section 6).

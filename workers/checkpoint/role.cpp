@@ -27,7 +27,8 @@ CheckpointerRole::~CheckpointerRole() {
 
 void CheckpointerRole::start() {
   thread_ = std::thread([this] { run(); });
-  outbox_("controller", ActorUp{.actor = identity_.actor, .incarnation = identity_.incarnation, .pid = ::getpid(), .channels = {}});
+  outbox_("controller",
+          ActorUp{.actor = identity_.actor, .incarnation = identity_.incarnation, .pid = ::getpid(), .channels = {}});
 }
 
 void CheckpointerRole::handle(const std::string&, const Message& message) {
@@ -51,7 +52,11 @@ void CheckpointerRole::run() {
     }
     const auto begin = std::chrono::steady_clock::now();
     const auto written = write(request);
-    CheckpointDone done{.step = request.step, .fence = request.fence, .directory = request.directory, .manifest_hash = {}, .error = {},
+    CheckpointDone done{.step = request.step,
+                        .fence = request.fence,
+                        .directory = request.directory,
+                        .manifest_hash = {},
+                        .error = {},
                         .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
     if (written) {
       done.manifest_hash = written->manifest_hash;
@@ -70,10 +75,12 @@ Result<WrittenCheckpoint> CheckpointerRole::write(const CheckpointBegin& request
   TROUPE_ASSIGN(const SnapshotNote note, snapshot_note(request.trainer_state));
   description.manifest.optimizer.groups = note.group_updates;
   if (!note.trainer.empty()) description.attachments.push_back({.name = kTrainerStateFile, .bytes = note.trainer});
-  CheckpointRequest job{.directory = request.directory, .manifest = std::move(description.manifest), .ranks = {},
+  CheckpointRequest job{.directory = request.directory,
+                        .manifest = std::move(description.manifest),
+                        .ranks = {},
                         .attachments = std::move(description.attachments)};
   const auto bytes = static_cast<std::size_t>(snapshot_bytes(job.manifest));
-  std::vector<Arena> arenas;   // mapped before anything is written: they stay readable if a rank dies meanwhile
+  std::vector<Arena> arenas;  // mapped before anything is written: they stay readable if a rank dies meanwhile
   for (const std::string& handle : request.snapshots) {
     auto arena = Arena::attach(handle, bytes);
     if (!arena) return arena.error().with("a rank's snapshot");

@@ -8,8 +8,8 @@
 namespace troupe {
 
 std::string to_text(const SnapshotNote& note, std::int64_t updates) {
-  const bool in_step =
-      std::all_of(note.group_updates.begin(), note.group_updates.end(), [&](const auto& group) { return group.second == updates; });
+  const bool in_step = std::all_of(note.group_updates.begin(), note.group_updates.end(),
+                                   [&](const auto& group) { return group.second == updates; });
   if (note.trainer.empty() && in_step) return {};
   return nlohmann::json{{"group_updates", note.group_updates}, {"trainer", note.trainer}}.dump();
 }

@@ -14,11 +14,11 @@ namespace troupe {
 
 /// Life of one planned actor as the controller sees it.
 enum class ActorState : std::uint8_t {
-  planned,    ///< not started yet, or waiting for its restart time
-  starting,   ///< Spawn was sent
-  up,         ///< reported ActorUp
-  stopping,   ///< Stop was sent
-  gone,       ///< exited and not wanted back
+  planned,   ///< not started yet, or waiting for its restart time
+  starting,  ///< Spawn was sent
+  up,        ///< reported ActorUp
+  stopping,  ///< Stop was sent
+  gone,      ///< exited and not wanted back
 };
 std::string_view to_string(ActorState state) noexcept;
 
@@ -26,11 +26,11 @@ std::string_view to_string(ActorState state) noexcept;
 struct ActorRecord {
   PlannedActor plan;
   ActorState state = ActorState::planned;
-  std::int64_t incarnation = -1;   ///< of the newest Spawn; -1: never spawned
+  std::int64_t incarnation = -1;  ///< of the newest Spawn; -1: never spawned
   std::int64_t restarts = 0;
   std::int64_t pid = 0;
-  std::vector<std::string> channels, weights;   ///< what ActorUp said
-  bool removing = false;           ///< scaled away: its exit ends the row
+  std::vector<std::string> channels, weights;  ///< what ActorUp said
+  bool removing = false;                       ///< scaled away: its exit ends the row
   std::optional<std::chrono::steady_clock::time_point> restart_at;
   std::chrono::steady_clock::time_point since{};
 

@@ -24,7 +24,12 @@ void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint
                                         const std::set<std::int64_t>& void_positions, TimePoint now) {
   if (snapshot.fence != fence) return;
   if (!pending_ || pending_->step != snapshot.step || pending_->fence != fence) {
-    pending_ = Pending{.step = snapshot.step, .fence = fence, .handles = {}, .retry_at = {}, .void_positions = {}, .trainer_state = {}};
+    pending_ = Pending{.step = snapshot.step,
+                       .fence = fence,
+                       .handles = {},
+                       .retry_at = {},
+                       .void_positions = {},
+                       .trainer_state = {}};
   }
   pending_->handles[snapshot.rank] = snapshot.handle;
   pending_->updates = snapshot.updates;
@@ -39,7 +44,12 @@ void CheckpointCoordinator::begin(TimePoint now) {
   p.retry_at.reset();
   p.begun = now;
   ++p.attempts;
-  CheckpointBegin message{.step = p.step, .fence = p.fence, .snapshots = {}, .directory = {}, .updates = p.updates, .void_positions = p.void_positions,
+  CheckpointBegin message{.step = p.step,
+                          .fence = p.fence,
+                          .snapshots = {},
+                          .directory = {},
+                          .updates = p.updates,
+                          .void_positions = p.void_positions,
                           .trainer_state = p.trainer_state};
   message.directory = run_.checkpoints() + "/" + checkpoint_tmp_name(p.step, p.fence);
   for (const auto& [rank, handle] : p.handles) message.snapshots.push_back(handle);
@@ -53,11 +63,13 @@ void CheckpointCoordinator::on_checkpointer_up(TimePoint now) {
 Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
   TROUPE_ASSIGN(const std::string directory, commit_checkpoint(run_.checkpoints(), done.directory, done.step));
   const std::string relative = "checkpoints/" + std::filesystem::path(directory).filename().string();
-  TROUPE_TRY(db_.add_checkpoint({.step = done.step, .fence = done.fence, .directory = relative, .manifest_hash = done.manifest_hash}));
+  TROUPE_TRY(db_.add_checkpoint(
+      {.step = done.step, .fence = done.fence, .directory = relative, .manifest_hash = done.manifest_hash}));
   TROUPE_TRY(db_.set_job("RUNNING", done.step));
   committed_step_ = done.step;
   committed_directory_ = directory;
-  for (const std::int64_t step : prune_checkpoints(run_.checkpoints(), static_cast<std::size_t>(options_.keep), done.fence)) {
+  for (const std::int64_t step :
+       prune_checkpoints(run_.checkpoints(), static_cast<std::size_t>(options_.keep), done.fence)) {
     TROUPE_TRY(db_.remove_checkpoint(step));
   }
   return {};
@@ -90,7 +102,8 @@ bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fe
 }
 
 void CheckpointCoordinator::give_up(const std::string& why) {
-  effects_.event(Severity::error, "checkpoint_given_up", fmt::format("checkpoint of step {} given up: {}", pending_->step, why));
+  effects_.event(Severity::error, "checkpoint_given_up",
+                 fmt::format("checkpoint of step {} given up: {}", pending_->step, why));
   tell_learners(false);
   pending_.reset();
 }

@@ -24,7 +24,7 @@ class CheckpointCoordinator {
   struct Options {
     std::int64_t world = 1;
     std::int64_t keep = 3;
-    std::chrono::milliseconds timeout{600'000};   ///< of one write, after which the checkpointer is replaced
+    std::chrono::milliseconds timeout{600'000};  ///< of one write, after which the checkpointer is replaced
   };
 
   CheckpointCoordinator(Options options, RunDirectory run, StateDb& db, ControllerEffects& effects);
@@ -39,8 +39,8 @@ class CheckpointCoordinator {
 
   /// A rank's snapshot lies ready. Snapshots of another fence are ignored.
   /// `void_positions`: what did not count so far; it goes into the checkpoint's ledger.
-  void on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up, const std::set<std::int64_t>& void_positions,
-                   TimePoint now);
+  void on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up,
+                   const std::set<std::int64_t>& void_positions, TimePoint now);
   /// The checkpointer (re)started: what it owed is asked again.
   void on_checkpointer_up(TimePoint now);
   /// Returns true if a checkpoint was committed by this.
@@ -60,14 +60,14 @@ class CheckpointCoordinator {
   struct Pending {
     std::int64_t step = 0;
     std::uint64_t fence = 0;
-    std::map<std::int64_t, std::string> handles;   // by rank
+    std::map<std::int64_t, std::string> handles;  // by rank
     std::int64_t updates = 0;
     int attempts = 0;
     std::optional<TimePoint> retry_at;
     TimePoint begun{};
     bool sent = false;
     std::vector<std::int64_t> void_positions;
-    std::string trainer_state;   // of rank 0
+    std::string trainer_state;  // of rank 0
   };
   void begin(TimePoint now);
   Result<void> commit(const CheckpointDone& done);

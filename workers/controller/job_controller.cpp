@@ -16,7 +16,9 @@ constexpr std::chrono::milliseconds kWaitForObituary{1500};
 constexpr std::chrono::milliseconds kGrace{5000};
 constexpr std::chrono::seconds kStopDeadline{15};
 
-std::chrono::milliseconds seconds(double value) { return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000)); }
+std::chrono::milliseconds seconds(double value) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
+}
 
 std::string how_it_ended(const ActorExited& exit) {
   if (exit.signal != 0) return fmt::format("killed by signal {}", exit.signal);
@@ -27,14 +29,22 @@ std::string how_it_ended(const ActorExited& exit) {
 
 std::string_view to_string(JobState state) noexcept {
   switch (state) {
-    case JobState::starting: return "STARTING";
-    case JobState::recovering: return "RECOVERING";
-    case JobState::running: return "RUNNING";
-    case JobState::draining: return "DRAINING";
-    case JobState::stopping: return "STOPPING";
-    case JobState::done: return "DONE";
-    case JobState::failed: return "FAILED";
-    case JobState::stopped: return "STOPPED";
+    case JobState::starting:
+      return "STARTING";
+    case JobState::recovering:
+      return "RECOVERING";
+    case JobState::running:
+      return "RUNNING";
+    case JobState::draining:
+      return "DRAINING";
+    case JobState::stopping:
+      return "STOPPING";
+    case JobState::done:
+      return "DONE";
+    case JobState::failed:
+      return "FAILED";
+    case JobState::stopped:
+      return "STOPPED";
   }
   return "UNKNOWN";
 }
@@ -71,8 +81,12 @@ void JobController::set_state(JobState state, TimePoint now) {
 // ---- actors -------------------------------------------------------------------------------------------------------
 
 Message JobController::with_environment(const ActorRecord& actor) const {
-  Spawn spawn{.actor = actor.plan.name, .role = actor.plan.role, .incarnation = actor.incarnation,
-              .isolation = actor.plan.isolation, .cpus = static_cast<std::int64_t>(actor.plan.cpus), .env = {}};
+  Spawn spawn{.actor = actor.plan.name,
+              .role = actor.plan.role,
+              .incarnation = actor.incarnation,
+              .isolation = actor.plan.isolation,
+              .cpus = static_cast<std::int64_t>(actor.plan.cpus),
+              .env = {}};
   for (const NodeGroupConfig& group : setup_.config.cluster.node_groups) {
     for (const auto& [key, value] : group.env) spawn.env[key] = value;
   }
@@ -90,8 +104,9 @@ void JobController::spawn(ActorRecord& actor, TimePoint now) {
 }
 
 void JobController::stop(ActorRecord& actor, std::chrono::milliseconds grace, const std::string& reason) {
-  effects_.send(fmt::format("node/{}", actor.plan.node),
-                Stop{.actor = actor.plan.name, .incarnation = actor.incarnation, .grace_ms = grace.count(), .reason = reason});
+  effects_.send(
+      fmt::format("node/{}", actor.plan.node),
+      Stop{.actor = actor.plan.name, .incarnation = actor.incarnation, .grace_ms = grace.count(), .reason = reason});
 }
 
 void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
@@ -109,8 +124,9 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
   }
   if (fence_ != 0) introduce(*actor);
   if (actor->plan.role == "checkpointer") checkpoints_.on_checkpointer_up(now);
-  if (actor->plan.role == "learner" && fence_ != 0) fruitless_groups_ = 0;   // its restart budget bounds these groups
-  if (actor->plan.role == "learner" && actors_.all_up("learner")) form_group(fence_ == 0 ? "start" : "learner restarted", now);
+  if (actor->plan.role == "learner" && fence_ != 0) fruitless_groups_ = 0;  // its restart budget bounds these groups
+  if (actor->plan.role == "learner" && actors_.all_up("learner"))
+    form_group(fence_ == 0 ? "start" : "learner restarted", now);
 }
 
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
@@ -133,12 +149,17 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
 void JobController::plan_restart(ActorRecord& actor, const ActorExited& exit, TimePoint now) {
   // A wanted actor that ended is a death, also when it was we who killed it for being stuck, or when it ended in order.
   const bool orderly = exit.exit_code == 0 && exit.signal == 0;
-  const ActorDeath death{.actor = actor.plan.name, .component = actor.plan.role, .exit_code = orderly ? 1 : static_cast<int>(exit.exit_code),
-                         .signal = static_cast<int>(exit.signal), .killed_by_us = false, .out_of_memory = exit.out_of_memory};
+  const ActorDeath death{.actor = actor.plan.name,
+                         .component = actor.plan.role,
+                         .exit_code = orderly ? 1 : static_cast<int>(exit.exit_code),
+                         .signal = static_cast<int>(exit.signal),
+                         .killed_by_us = false,
+                         .out_of_memory = exit.out_of_memory};
   const RestartDecision decision = restart_policy_.on_exit(death, now);
   if (decision.action != RestartDecision::Action::restart) {
     fail(fmt::format("{} {} and is not started again: {}{}{}", actor.plan.name, how_it_ended(exit), decision.why,
-                     exit.stderr_tail.empty() ? "" : "; its last words:\n", exit.stderr_tail), now);
+                     exit.stderr_tail.empty() ? "" : "; its last words:\n", exit.stderr_tail),
+         now);
     return;
   }
   ++restarts_;
@@ -158,7 +179,7 @@ void JobController::lose_learner(const ActorRecord& actor, const std::string& wh
   regroup_at_.reset();
   checkpoints_.abandon();
   finished_.clear();
-  silent_since_.clear();   // the plan they owed an answer to is void
+  silent_since_.clear();  // the plan they owed an answer to is void
   for (const ActorRecord* other : actors_.of_role("learner")) {
     if (other->plan.name == actor.plan.name || other->state != ActorState::up) continue;
     effects_.send(other->plan.name, GroupAbort{.actor = actor.plan.name, .fence = fence_, .reason = why});
@@ -170,7 +191,8 @@ void JobController::producer_gone(const std::string& role, const std::string& in
   for (const Flow& flow : flows(setup_.config)) {
     if (flow.producer != role) continue;
     for (const ActorRecord* consumer : actors_.of_role(flow.consumer)) {
-      if (consumer->state == ActorState::up) effects_.send(consumer->plan.name, Peers{.fence = fence_, .channels = {}, .gone = {instance}});
+      if (consumer->state == ActorState::up)
+        effects_.send(consumer->plan.name, Peers{.fence = fence_, .channels = {}, .gone = {instance}});
     }
   }
 }
@@ -210,7 +232,9 @@ void JobController::send_peers(const ActorRecord& producer) {
 
 void JobController::form_group(const std::string& reason, TimePoint now) {
   if (++fruitless_groups_ > kFruitlessGroups) {
-    fail(fmt::format("the learner group formed {} times without committing a step; last reason: {}", kFruitlessGroups, reason), now);
+    fail(fmt::format("the learner group formed {} times without committing a step; last reason: {}", kFruitlessGroups,
+                     reason),
+         now);
     return;
   }
   ++epoch_;
@@ -228,12 +252,17 @@ void JobController::form_group(const std::string& reason, TimePoint now) {
   std::erase_if(void_positions_, [&](std::int64_t p) { return p >= resume * setup_.plan.batch.global; });
   const auto learners = actors_.of_role("learner");
   for (const ActorRecord* learner : learners) {
-    silent_since_.try_emplace(learner->plan.name, now);   // one that still owes an answer to the plan before is no younger for it
-    effects_.send(learner->plan.name,
-                  GroupPlan{.fence = fence_, .rank = learner->plan.process_rank, .world = static_cast<std::int64_t>(learners.size()),
-                            .backend = setup_.plan.collective, .store = fmt::format("{}/store-{:016x}", setup_.runtime_dir, fence_),
-                            .resume_step = resume, .checkpoint = checkpoints_.committed_directory(),
-                            .timeout_ms = seconds(setup_.config.training.step_timeout_s).count(), .num_eval = setup_.num_eval});
+    silent_since_.try_emplace(learner->plan.name,
+                              now);  // one that still owes an answer to the plan before is no younger for it
+    effects_.send(learner->plan.name, GroupPlan{.fence = fence_,
+                                                .rank = learner->plan.process_rank,
+                                                .world = static_cast<std::int64_t>(learners.size()),
+                                                .backend = setup_.plan.collective,
+                                                .store = fmt::format("{}/store-{:016x}", setup_.runtime_dir, fence_),
+                                                .resume_step = resume,
+                                                .checkpoint = checkpoints_.committed_directory(),
+                                                .timeout_ms = seconds(setup_.config.training.step_timeout_s).count(),
+                                                .num_eval = setup_.num_eval});
   }
   std::set<std::string> told;
   for (const Flow& flow : flows(setup_.config)) {
@@ -253,11 +282,14 @@ void JobController::on(const std::string&, const GroupUp& m, TimePoint now) {
   for (const auto& [kind, bytes] : m.bytes) learner_bytes_[kind] = std::max(learner_bytes_[kind], bytes);
   if (group_up_.size() < actors_.of_role("learner").size()) return;
   if (epoch_ == 1) report_memory();
-  if (epoch_ > 1) effects_.event(Severity::info, "regrouped", fmt::format("all {} learner ranks resume at step {}", group_up_.size(), step_));
+  if (epoch_ > 1)
+    effects_.event(Severity::info, "regrouped",
+                   fmt::format("all {} learner ranks resume at step {}", group_up_.size(), step_));
   set_state(interrupted_ ? JobState::draining : JobState::running, now);
   last_progress_ = now;
   if (interrupted_) {
-    for (const ActorRecord* learner : actors_.of_role("learner")) effects_.send(learner->plan.name, Finish{.reason = "interrupted"});
+    for (const ActorRecord* learner : actors_.of_role("learner"))
+      effects_.send(learner->plan.name, Finish{.reason = "interrupted"});
   }
 }
 
@@ -268,8 +300,9 @@ void JobController::report_memory() {
     return fmt::format("{} {:.1f} MiB (plan {:.1f})", kind, mib(learner_bytes_[kind]), mib(plan));
   };
   effects_.event(Severity::info, "memory",
-                 fmt::format("memory per rank: {}, {}, {}; process {:.0f} MiB resident", part("shards", planned.shard_bytes),
-                             part("slots", planned.param_slot_bytes), part("gradients", planned.grad_slot_bytes), mib(learner_bytes_["process"])));
+                 fmt::format("memory per rank: {}, {}, {}; process {:.0f} MiB resident",
+                             part("shards", planned.shard_bytes), part("slots", planned.param_slot_bytes),
+                             part("gradients", planned.grad_slot_bytes), mib(learner_bytes_["process"])));
 }
 
 void JobController::on(const std::string& from, const GroupAbort& m, TimePoint now) {
@@ -299,8 +332,10 @@ void JobController::check_void_budget(TimePoint now) {
   const double total = static_cast<double>(setup_.config.training.steps * setup_.plan.batch.global);
   const double allowed = setup_.config.data.max_bad_fraction * total;
   if (static_cast<double>(void_positions_.size()) > allowed) {
-    fail(fmt::format("{} bad samples, more than data.max_bad_fraction {} of {:.0f} allows; they are listed in events.jsonl",
-                     void_positions_.size(), setup_.config.data.max_bad_fraction, total), now);
+    fail(fmt::format(
+             "{} bad samples, more than data.max_bad_fraction {} of {:.0f} allows; they are listed in events.jsonl",
+             void_positions_.size(), setup_.config.data.max_bad_fraction, total),
+         now);
   }
 }
 
@@ -316,7 +351,8 @@ void JobController::on(const std::string& from, const Event& m, TimePoint now) {
     return;
   }
   if (m.kind == kProducerTimes) {
-    if (const auto times = parse_producer_times(m.text)) effects_.producer_times(from.substr(0, from.find('/')), times->first, times->second);
+    if (const auto times = parse_producer_times(m.text))
+      effects_.producer_times(from.substr(0, from.find('/')), times->first, times->second);
     return;
   }
   if (m.kind == "stuck_producer") {
@@ -351,8 +387,9 @@ void JobController::on(const std::string& from, const Finished& m, TimePoint now
   if (finished_.size() < actors_.of_role("learner").size()) return;
   step_ = m.step;
   if (checkpoints_.committed_step() != m.step) {
-    fail(fmt::format("trained to step {}, but its checkpoint could not be written; step {} is the newest on disk", m.step,
-                     checkpoints_.committed_step()), now);
+    fail(fmt::format("trained to step {}, but its checkpoint could not be written; step {} is the newest on disk",
+                     m.step, checkpoints_.committed_step()),
+         now);
     return;
   }
   stop_everything(now);
@@ -390,16 +427,19 @@ void JobController::interrupt(const std::string& why, TimePoint now) {
     const bool first = !interrupted_;
     interrupted_ = true;
     if (state_ == JobState::stopping) return;
-    effects_.event(Severity::info, "interrupted", fmt::format("{}: stopping {}; step {} is on disk", why,
-                                                              first ? "before the group was up" : "at once", checkpoints_.committed_step()));
+    effects_.event(Severity::info, "interrupted",
+                   fmt::format("{}: stopping {}; step {} is on disk", why,
+                               first ? "before the group was up" : "at once", checkpoints_.committed_step()));
     stop_everything(now);
     return;
   }
   interrupted_ = true;
   if (state_ == JobState::stopping) return;
-  effects_.event(Severity::info, "interrupted", fmt::format("{}: finishing the current step and writing a checkpoint", why));
+  effects_.event(Severity::info, "interrupted",
+                 fmt::format("{}: finishing the current step and writing a checkpoint", why));
   set_state(JobState::draining, now);
-  for (const ActorRecord* learner : actors_.of_role("learner")) effects_.send(learner->plan.name, Finish{.reason = why});
+  for (const ActorRecord* learner : actors_.of_role("learner"))
+    effects_.send(learner->plan.name, Finish{.reason = why});
 }
 
 bool JobController::everything_ended() const {
@@ -410,10 +450,14 @@ bool JobController::everything_ended() const {
 
 std::optional<int> JobController::exit_code() const {
   switch (state_) {
-    case JobState::done: return 0;
-    case JobState::failed: return 4;
-    case JobState::stopped: return 130;
-    default: return std::nullopt;
+    case JobState::done:
+      return 0;
+    case JobState::failed:
+      return 4;
+    case JobState::stopped:
+      return 130;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -433,7 +477,9 @@ void JobController::tick(TimePoint now) {
       state_since_ = now;
     }
     if (everything_ended()) {
-      set_state(!failure_.empty() ? JobState::failed : interrupted_ && step_ < setup_.config.training.steps ? JobState::stopped : JobState::done,
+      set_state(!failure_.empty()                                      ? JobState::failed
+                : interrupted_ && step_ < setup_.config.training.steps ? JobState::stopped
+                                                                       : JobState::done,
                 now);
     }
     return;
@@ -443,7 +489,9 @@ void JobController::tick(TimePoint now) {
     if (actor.state == ActorState::planned && actor.restart_at && now >= *actor.restart_at) spawn(actor, now);
     const bool late = now - actor.since > seconds(setup_.config.cluster.start_timeout_s);
     if (actor.state == ActorState::starting && late) {
-      effects_.event(Severity::warn, "start_timeout", fmt::format("{} did not come up in {} s; it is killed", name, setup_.config.cluster.start_timeout_s));
+      effects_.event(
+          Severity::warn, "start_timeout",
+          fmt::format("{} did not come up in {} s; it is killed", name, setup_.config.cluster.start_timeout_s));
       actor.since = now;
       stop(actor, std::chrono::milliseconds(0), "did not come up");
     }

@@ -35,11 +35,11 @@ class JobController {
     JobConfig config;
     Plan plan;
     RunDirectory run;
-    std::string runtime_dir;             ///< for the group's stores
+    std::string runtime_dir;  ///< for the group's stores
     std::uint64_t term = 1;
     std::int64_t resume_step = 0;
-    std::string resume_checkpoint;       ///< folder; empty: initial state
-    std::int64_t num_eval = 0;           ///< held-out samples
+    std::string resume_checkpoint;  ///< folder; empty: initial state
+    std::int64_t num_eval = 0;      ///< held-out samples
   };
 
   JobController(Setup setup, StateDb& db, ControllerEffects& effects);
@@ -84,7 +84,8 @@ class JobController {
   void on(const std::string& from, const SnapshotReady& m, TimePoint now);
   void on(const std::string& from, const CheckpointDone& m, TimePoint now);
   void on(const std::string& from, const Finished& m, TimePoint now);
-  template <class Other> void on(const std::string& from, const Other& m, TimePoint now);
+  template <class Other>
+  void on(const std::string& from, const Other& m, TimePoint now);
 
   void spawn(ActorRecord& actor, TimePoint now);
   void stop(ActorRecord& actor, std::chrono::milliseconds grace, const std::string& reason);
@@ -117,9 +118,9 @@ class JobController {
   std::uint64_t fence_ = 0;
   std::set<std::string> group_up_;
   std::set<std::string> finished_;
-  std::map<std::string, TimePoint> silent_since_;   // learners that owe an answer to their group's plan, and since when
-  std::optional<TimePoint> regroup_at_;       // a collective failed and nobody has died yet
-  int fruitless_groups_ = 0;                  // formed without a committed step in between
+  std::map<std::string, TimePoint> silent_since_;  // learners that owe an answer to their group's plan, and since when
+  std::optional<TimePoint> regroup_at_;            // a collective failed and nobody has died yet
+  int fruitless_groups_ = 0;                       // formed without a committed step in between
   std::int64_t step_ = 0;
   std::set<std::int64_t> void_positions_;
   std::map<std::string, double> last_metrics_;

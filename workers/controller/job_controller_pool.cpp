@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "placement/roles.h"
 #include "placement/render.h"
+#include "placement/roles.h"
 #include "placement/scale.h"
 #include "workers/controller/job_controller.h"
 
@@ -32,8 +32,10 @@ Reply JobController::scale(const Scale& request, TimePoint now) {
   const std::string change = diff(setup_.plan, plan);
   if (request.dry_run) return {.code = 0, .text = change};
   plan.revision = setup_.plan.revision + 1;
-  if (auto written = db_.add_plan(plan.revision, to_json(plan)); !written) return {.code = 4, .text = written.error().message()};
-  if (auto written = db_.set_pool(request.pool, request.target); !written) return {.code = 4, .text = written.error().message()};
+  if (auto written = db_.add_plan(plan.revision, to_json(plan)); !written)
+    return {.code = 4, .text = written.error().message()};
+  if (auto written = db_.set_pool(request.pool, request.target); !written)
+    return {.code = 4, .text = written.error().message()};
   const auto before = names_of(setup_.plan), after = names_of(plan);
   for (const PlannedActor& actor : plan.actors) {
     if (before.count(actor.name)) continue;
@@ -59,9 +61,11 @@ Reply JobController::scale(const Scale& request, TimePoint now) {
 }
 
 void JobController::node_joined(const NodeSnapshot& node, std::int64_t rank) {
-  if (static_cast<std::int64_t>(cluster_.nodes.size()) <= rank) cluster_.nodes.resize(static_cast<std::size_t>(rank) + 1);
+  if (static_cast<std::int64_t>(cluster_.nodes.size()) <= rank)
+    cluster_.nodes.resize(static_cast<std::size_t>(rank) + 1);
   cluster_.nodes[static_cast<std::size_t>(rank)] = node;
-  effects_.event(Severity::info, "node_joined", fmt::format("node {} joined as node/{} with {} cpus", node.name, rank, node.cpus));
+  effects_.event(Severity::info, "node_joined",
+                 fmt::format("node {} joined as node/{} with {} cpus", node.name, rank, node.cpus));
 }
 
 void JobController::node_lost(std::int64_t rank, TimePoint now) {
@@ -98,8 +102,13 @@ std::string JobController::status_json(TimePoint now) const {
   for (const auto& [name, row] : actors_.rows()) {
     if (row.state == ActorState::up) ++up[row.plan.role];
     if (!row.removing) ++planned[row.plan.role];
-    actors.push_back({{"name", name}, {"role", row.plan.role}, {"node", row.plan.node}, {"state", to_string(row.state)},
-                      {"pid", row.pid}, {"incarnation", row.incarnation}, {"restarts", row.restarts},
+    actors.push_back({{"name", name},
+                      {"role", row.plan.role},
+                      {"node", row.plan.node},
+                      {"state", to_string(row.state)},
+                      {"pid", row.pid},
+                      {"incarnation", row.incarnation},
+                      {"restarts", row.restarts},
                       {"isolation", row.plan.isolation},
                       {"seconds_in_state", std::chrono::duration<double>(now - row.since).count()}});
   }
@@ -107,11 +116,20 @@ std::string JobController::status_json(TimePoint now) const {
   for (const auto& [role, count] : planned) pools[role] = {{"target", count}, {"up", up[role]}};
   json nodes = json::array();
   for (const NodeSnapshot& node : cluster_.nodes) nodes.push_back({{"name", node.name}, {"cpus", node.cpus}});
-  const json status = {{"job", setup_.config.job.name}, {"run", setup_.run.root()}, {"state", to_string(state_)},
-                       {"step", step_}, {"steps", setup_.config.training.steps}, {"fence", fence_},
-                       {"committed_step", checkpoints_.committed_step()}, {"restarts", restarts_},
-                       {"void_samples", void_samples()}, {"actors", actors}, {"pools", pools}, {"nodes", nodes},
-                       {"metrics", last_metrics_}, {"bytes", learner_bytes_}};
+  const json status = {{"job", setup_.config.job.name},
+                       {"run", setup_.run.root()},
+                       {"state", to_string(state_)},
+                       {"step", step_},
+                       {"steps", setup_.config.training.steps},
+                       {"fence", fence_},
+                       {"committed_step", checkpoints_.committed_step()},
+                       {"restarts", restarts_},
+                       {"void_samples", void_samples()},
+                       {"actors", actors},
+                       {"pools", pools},
+                       {"nodes", nodes},
+                       {"metrics", last_metrics_},
+                       {"bytes", learner_bytes_}};
   return status.dump(2);
 }
 

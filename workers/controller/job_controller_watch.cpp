@@ -11,7 +11,9 @@ constexpr std::chrono::milliseconds kAnswerSlack{2000};
 /// Step timeouts without any report, checkpoint or evaluation, until the group is taken for dead as a whole.
 constexpr int kQuietTimeouts = 5;
 
-std::chrono::milliseconds seconds(double value) { return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000)); }
+std::chrono::milliseconds seconds(double value) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
+}
 
 }  // namespace
 
@@ -19,8 +21,10 @@ bool JobController::kill_silent(std::chrono::milliseconds longer_than, TimePoint
   bool killed = false;
   for (ActorRecord* learner : actors_.of_role("learner")) {
     const auto silent = silent_since_.find(learner->plan.name);
-    if (learner->state != ActorState::up || silent == silent_since_.end() || now - silent->second <= longer_than) continue;
-    effects_.event(Severity::warn, "stuck", fmt::format("{} did not join the group of step {}; it is killed", learner->plan.name, step_));
+    if (learner->state != ActorState::up || silent == silent_since_.end() || now - silent->second <= longer_than)
+      continue;
+    effects_.event(Severity::warn, "stuck",
+                   fmt::format("{} did not join the group of step {}; it is killed", learner->plan.name, step_));
     silent_since_.erase(silent);
     learner->state = ActorState::stopping;
     stop(*learner, std::chrono::milliseconds(0), "did not join the group");
@@ -30,7 +34,7 @@ bool JobController::kill_silent(std::chrono::milliseconds longer_than, TimePoint
 }
 
 void JobController::watch_group(TimePoint now) {
-  if (!actors_.all_up("learner")) return;   // one is about to be replaced: its return forms the group
+  if (!actors_.all_up("learner")) return;  // one is about to be replaced: its return forms the group
   const std::chrono::milliseconds step_timeout = seconds(setup_.config.training.step_timeout_s);
   if (regroup_at_ && now >= *regroup_at_) {
     regroup_at_.reset();
@@ -42,8 +46,9 @@ void JobController::watch_group(TimePoint now) {
   if (kill_silent(std::max(seconds(setup_.config.cluster.start_timeout_s), step_timeout + kAnswerSlack), now)) return;
   const bool at_work = state_ == JobState::running || state_ == JobState::draining;
   if (at_work && !regroup_at_ && !checkpoints_.is_writing() && now - last_progress_ > kQuietTimeouts * step_timeout) {
-    effects_.event(Severity::warn, "quiet", fmt::format("no rank has reported for {:.0f} s; the group forms again",
-                                                        std::chrono::duration<double>(now - last_progress_).count()));
+    effects_.event(Severity::warn, "quiet",
+                   fmt::format("no rank has reported for {:.0f} s; the group forms again",
+                               std::chrono::duration<double>(now - last_progress_).count()));
     form_group("no rank reported", now);
   }
 }

@@ -6,7 +6,11 @@ namespace troupe {
 
 Membership::Membership(NodeSnapshot own, std::chrono::milliseconds lease) : lease_(lease) {
   const std::string name = own.name;
-  members_[name] = {.rank = 0, .incarnation = 0, .snapshot = std::move(own), .last_heard = TimePoint::max(), .alive = true,
+  members_[name] = {.rank = 0,
+                    .incarnation = 0,
+                    .snapshot = std::move(own),
+                    .last_heard = TimePoint::max(),
+                    .alive = true,
                     .address = "node/0"};
 }
 
@@ -16,12 +20,17 @@ Result<std::int64_t> Membership::join(const Join& join, const std::string& addre
   }
   const auto known = members_.find(join.name);
   if (known != members_.end() && known->second.rank == 0) {
-    return Error{Errc::invalid_argument, fmt::format("node name '{}' is the controller's own; start the node with another --name", join.name)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("node name '{}' is the controller's own; start the node with another --name", join.name)};
   }
   const std::int64_t rank = known == members_.end() ? static_cast<std::int64_t>(members_.size()) : known->second.rank;
   NodeSnapshot snapshot{.name = join.name, .cpus = join.cpus, .memory_bytes = join.memory_bytes, .devices = {}};
-  members_[join.name] = {.rank = rank, .incarnation = join.incarnation, .snapshot = std::move(snapshot), .last_heard = now,
-                         .alive = true, .address = address};
+  members_[join.name] = {.rank = rank,
+                         .incarnation = join.incarnation,
+                         .snapshot = std::move(snapshot),
+                         .last_heard = now,
+                         .alive = true,
+                         .address = address};
   return rank;
 }
 

@@ -24,7 +24,7 @@ class Membership {
     NodeSnapshot snapshot;
     TimePoint last_heard{};
     bool alive = false;
-    std::string address;      ///< letters to it go to this name
+    std::string address;  ///< letters to it go to this name
   };
   Membership(NodeSnapshot own, std::chrono::milliseconds lease);
 

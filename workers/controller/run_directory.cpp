@@ -30,7 +30,8 @@ Result<void> make_folder(const std::string& path) {
   std::error_code error;
   const auto status = fs::status(path, error);
   if (fs::exists(status) && !fs::is_directory(status)) {
-    return Error{Errc::failed_precondition, fmt::format("{}: a file is in the way of this folder; move it or change job.run_root", path)};
+    return Error{Errc::failed_precondition,
+                 fmt::format("{}: a file is in the way of this folder; move it or change job.run_root", path)};
   }
   fs::create_directories(path, error);
   if (error) return file_error(path, "cannot create folder", error.value());
@@ -84,18 +85,23 @@ Result<RunDirectory> find_run(const std::string& run, const std::string& run_roo
   if (!error && fs::exists(resolved / "config.resolved.yaml", error)) return RunDirectory(resolved.string());
   const auto runs = runs_of(run_root, wanted);
   if (!runs.empty()) return runs.front();
-  return Error{Errc::not_found, fmt::format("{}: no run there (no config.resolved.yaml), and no run of that name under {}", wanted, run_root)};
+  return Error{
+      Errc::not_found,
+      fmt::format("{}: no run there (no config.resolved.yaml), and no run of that name under {}", wanted, run_root)};
 }
 
 Result<std::string> runtime_directory(const std::string& run_id) {
   const char* xdg = std::getenv("XDG_RUNTIME_DIR");
   std::string base = xdg && *xdg ? fmt::format("{}/troupe", xdg) : fmt::format("/tmp/troupe-{}", ::getuid());
   for (const std::string& folder : {base, base + "/" + run_id}) {
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return file_error(folder, "cannot create runtime folder", errno);
-    struct stat info{};
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+      return file_error(folder, "cannot create runtime folder", errno);
+    struct stat info {};
     if (::lstat(folder.c_str(), &info) != 0) return file_error(folder, "cannot inspect", errno);
     if (!S_ISDIR(info.st_mode) || info.st_uid != ::getuid() || (info.st_mode & 077) != 0) {
-      return Error{Errc::failed_precondition, fmt::format("{}: must be a folder of this user with mode 0700; remove it or set XDG_RUNTIME_DIR", folder)};
+      return Error{
+          Errc::failed_precondition,
+          fmt::format("{}: must be a folder of this user with mode 0700; remove it or set XDG_RUNTIME_DIR", folder)};
     }
   }
   return base + "/" + run_id;

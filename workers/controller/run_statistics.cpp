@@ -62,7 +62,8 @@ double RunStatistics::last_mean(std::size_t n) const {
 RunStatistics::Point RunStatistics::best() const {
   const auto& losses = curve("train/loss");
   if (losses.empty()) return {};
-  return *std::min_element(losses.begin(), losses.end(), [](const Point& a, const Point& b) { return a.value < b.value; });
+  return *std::min_element(losses.begin(), losses.end(),
+                           [](const Point& a, const Point& b) { return a.value < b.value; });
 }
 
 double RunStatistics::samples_per_second() const {
@@ -72,7 +73,8 @@ double RunStatistics::samples_per_second() const {
 double RunStatistics::samples_per_second_quantile(double q) const {
   if (step_seconds_.empty()) return 0;
   std::vector<double> rates;
-  for (std::size_t i = 0; i < step_seconds_.size(); ++i) rates.push_back(step_seconds_[i] > 0 ? step_samples_[i] / step_seconds_[i] : 0);
+  for (std::size_t i = 0; i < step_seconds_.size(); ++i)
+    rates.push_back(step_seconds_[i] > 0 ? step_samples_[i] / step_seconds_[i] : 0);
   const auto index = static_cast<std::size_t>(q * static_cast<double>(rates.size() - 1) + 0.5);
   std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(index), rates.end());
   return rates[index];

@@ -34,9 +34,9 @@ class RunStatistics {
   const std::vector<Point>& curve(const std::string& name) const;
   const std::map<std::string, std::vector<Point>>& curves() const { return curves_; }
 
-  double samples_per_second() const;                 ///< over all steps: samples / total step time
-  double samples_per_second_quantile(double q) const;///< of single steps
-  double stall_percent() const;                      ///< 100 * sum of per-step maxima over ranks / sum of step times
+  double samples_per_second() const;                   ///< over all steps: samples / total step time
+  double samples_per_second_quantile(double q) const;  ///< of single steps
+  double stall_percent() const;                        ///< 100 * sum of per-step maxima over ranks / sum of step times
   double compute_percent() const;
   double vote_percent() const;
   double checkpoint_percent() const;

@@ -27,8 +27,8 @@ std::string_view name_of(Severity severity) {
 }
 }  // namespace
 
-ControllerService::ControllerService(Setup setup, Membership& membership, StateDb& db, std::vector<std::unique_ptr<MetricSink>> sinks,
-                                     Outbox outbox, Print print)
+ControllerService::ControllerService(Setup setup, Membership& membership, StateDb& db,
+                                     std::vector<std::unique_ptr<MetricSink>> sinks, Outbox outbox, Print print)
     : setup_(std::move(setup)),
       membership_(membership),
       db_(db),
@@ -50,7 +50,8 @@ void ControllerService::handle(const std::string& from, const Message& message, 
   if (const auto* request = std::get_if<Join>(&message)) {
     join(from, *request, now);
   } else if (const auto* beat = std::get_if<Heartbeat>(&message)) {
-    if (membership_.heard(beat->node, now)) send(from, HeartbeatAck{.sequence = beat->sequence, .term = setup_.job.term});
+    if (membership_.heard(beat->node, now))
+      send(from, HeartbeatAck{.sequence = beat->sequence, .term = setup_.job.term});
   } else if (const auto* scale = std::get_if<Scale>(&message)) {
     send(from, job_.scale(*scale, now));
   } else if (std::holds_alternative<StatusQuery>(message)) {
@@ -79,8 +80,12 @@ void ControllerService::join(const std::string& from, const Join& request, TimeP
   // Another agent under a living node's name: the one before has ended, and what it hosted with it.
   if (replaced != 0) job_.node_lost(replaced, now);
   NodeSnapshot node{.name = request.name, .cpus = request.cpus, .memory_bytes = request.memory_bytes, .devices = {}};
-  send(from, Joined{.term = setup_.job.term, .node_rank = *rank, .lease_ms = setup_.lease.count(), .config = setup_.config_yaml,
-                    .run_dir = setup_.job.run.root(), .plan = to_json(job_.plan())});
+  send(from, Joined{.term = setup_.job.term,
+                    .node_rank = *rank,
+                    .lease_ms = setup_.lease.count(),
+                    .config = setup_.config_yaml,
+                    .run_dir = setup_.job.run.root(),
+                    .plan = to_json(job_.plan())});
   introduced_[request.name] = request.incarnation;
   if (!repeated) job_.node_joined(node, *rank);
 }
@@ -116,10 +121,12 @@ void ControllerService::send(const std::string& to, const Message& message) {
 
 void ControllerService::event(Severity severity, const std::string& kind, const std::string& text) {
   const double wall = setup_.wall_seconds();
-  const nlohmann::json line = {{"wall", wall}, {"severity", name_of(severity)}, {"kind", kind}, {"step", newest_step_}, {"text", text}};
+  const nlohmann::json line = {
+      {"wall", wall}, {"severity", name_of(severity)}, {"kind", kind}, {"step", newest_step_}, {"text", text}};
   events_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
   if (auto written = db_.add_event(wall, kind, text); !written) log::error("{}", written.error().message());
-  if (severity != Severity::info && notable_.size() < kNotableEvents) notable_.push_back(fmt::format("{}: {}", kind, text));
+  if (severity != Severity::info && notable_.size() < kNotableEvents)
+    notable_.push_back(fmt::format("{}: {}", kind, text));
   list_bad_clip(text, wall);
   print_(severity, text);
 }
@@ -128,7 +135,8 @@ void ControllerService::list_bad_clip(const std::string& text, double wall) {
   const auto clip = find_bad_clip(text);
   if (!clip || !listed_clips_.emplace(clip->file, clip->group).second) return;
   if (!bad_clips_.is_open()) bad_clips_.open(setup_.job.run.bad_clips(), std::ios::app);
-  const nlohmann::json line = {{"wall", wall}, {"step", newest_step_}, {"file", clip->file}, {"group", clip->group}, {"text", text}};
+  const nlohmann::json line = {
+      {"wall", wall}, {"step", newest_step_}, {"file", clip->file}, {"group", clip->group}, {"text", text}};
   bad_clips_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
 }
 
@@ -158,7 +166,7 @@ void ControllerService::write_metrics(std::int64_t step, const std::map<std::str
   for (const auto& sink : sinks_) {
     auto written = sink->write(step, setup_.wall_seconds(), samples, values);
     if (written || metrics_failed_) continue;
-    metrics_failed_ = true;   // training goes on without its curves; said once
+    metrics_failed_ = true;  // training goes on without its curves; said once
     event(Severity::error, "metrics", fmt::format("metrics can no longer be written: {}", written.error().message()));
   }
 }
@@ -194,12 +202,22 @@ std::string ControllerService::rl_progress(const StepReport& report) const {
   };
   const std::int64_t total = setup_.job.config.training.steps;
   const double rate = statistics_.samples_per_second();
-  RlProgressLine line{.name = setup_.job.config.job.name, .step = report.step, .total_steps = total, .env_steps = static_cast<std::int64_t>(value("env/total_steps").value_or(0)),
-                      .env_steps_per_second = rate, .mean_return = value("env/return"), .mean_length = value("env/episode_len"),
-                      .success_once = value("env/success_once"), .loss = value("train/loss"), .approx_kl = value("train/actor/approx_kl"),
-                      .entropy = value("train/actor/entropy_loss"), .alpha = value("train/sac/alpha"),
-                      .seconds_per_step = value("time/step").value_or(0), .stall_percent = statistics_.stall_percent(),
-                      .bottleneck = bottleneck(), .remaining_seconds = {}};
+  RlProgressLine line{.name = setup_.job.config.job.name,
+                      .step = report.step,
+                      .total_steps = total,
+                      .env_steps = static_cast<std::int64_t>(value("env/total_steps").value_or(0)),
+                      .env_steps_per_second = rate,
+                      .mean_return = value("env/return"),
+                      .mean_length = value("env/episode_len"),
+                      .success_once = value("env/success_once"),
+                      .loss = value("train/loss"),
+                      .approx_kl = value("train/actor/approx_kl"),
+                      .entropy = value("train/actor/entropy_loss"),
+                      .alpha = value("train/sac/alpha"),
+                      .seconds_per_step = value("time/step").value_or(0),
+                      .stall_percent = statistics_.stall_percent(),
+                      .bottleneck = bottleneck(),
+                      .remaining_seconds = {}};
   line.remaining_seconds = statistics_.seconds_per_step() * static_cast<double>(total - report.step);
   return without_last_newline(rl_progress_text(line));
 }
@@ -213,12 +231,23 @@ std::string ControllerService::progress(const StepReport& report) const {
   const std::int64_t total = setup_.job.config.training.steps;
   const double rate = statistics_.samples_per_second();
   const auto samples_left = static_cast<double>((total - report.step) * setup_.job.plan.batch.global);
-  ProgressLine line{.name = setup_.job.config.job.name, .step = report.step, .total_steps = total, .loss = value("train/loss"),
-                    .dynamics_loss = known("train/dynamics_loss"), .action_loss = known("train/action_loss"),
-                    .gradient_norm = value("train/grad_norm"), .learning_rate = value("train/lr"), .samples_per_second = rate,
-                    .seconds_per_step = value("time/step"), .stall_percent = statistics_.stall_percent(),
-                    .ranks = setup_.job.plan.batch.data_ranks, .rank_noun = "rank", .mfu_percent = {}, .memory_used_gib = {},
-                    .memory_total_gib = {}, .remaining_seconds = {}};
+  ProgressLine line{.name = setup_.job.config.job.name,
+                    .step = report.step,
+                    .total_steps = total,
+                    .loss = value("train/loss"),
+                    .dynamics_loss = known("train/dynamics_loss"),
+                    .action_loss = known("train/action_loss"),
+                    .gradient_norm = value("train/grad_norm"),
+                    .learning_rate = value("train/lr"),
+                    .samples_per_second = rate,
+                    .seconds_per_step = value("time/step"),
+                    .stall_percent = statistics_.stall_percent(),
+                    .ranks = setup_.job.plan.batch.data_ranks,
+                    .rank_noun = "rank",
+                    .mfu_percent = {},
+                    .memory_used_gib = {},
+                    .memory_total_gib = {},
+                    .remaining_seconds = {}};
   if (rate > 0) line.remaining_seconds = samples_left / rate;
   return without_last_newline(progress_text(line));
 }
@@ -228,16 +257,22 @@ void ControllerService::evaluated(const EvalReport& report) {
   write_metrics(report.step, report.metrics);
   const auto value = [&](const char* name) { return report.metrics.count(name) ? report.metrics.at(name) : 0.0; };
   if (setup_.job.config.job.kind == "rl") {
-    print_(Severity::info, fmt::format("[{}] iteration {}: evaluation of {:.0f} episodes: return {:.4g}, length {:.1f}{}", setup_.job.config.job.name,
-                                       report.step, value("eval/num_trajectories"), value("eval/return"), value("eval/episode_len"),
-                                       report.metrics.count("eval/success_once") ? fmt::format(", success {:.1f}%", 100 * value("eval/success_once")) : ""));
+    print_(Severity::info,
+           fmt::format("[{}] iteration {}: evaluation of {:.0f} episodes: return {:.4g}, length {:.1f}{}",
+                       setup_.job.config.job.name, report.step, value("eval/num_trajectories"), value("eval/return"),
+                       value("eval/episode_len"),
+                       report.metrics.count("eval/success_once")
+                           ? fmt::format(", success {:.1f}%", 100 * value("eval/success_once"))
+                           : ""));
     return;
   }
-  const std::string parts = report.metrics.count("eval/dynamics_loss")
-                                ? fmt::format(" (dyn {:.4f} act {:.4f})", value("eval/dynamics_loss"), value("eval/action_loss"))
-                                : std::string();
-  print_(Severity::info, fmt::format("[{}] step {} held-out loss {:.4f}{} on {:.0f} samples", setup_.job.config.job.name, report.step,
-                                     value("eval/loss"), parts, value("eval/samples")));
+  const std::string parts =
+      report.metrics.count("eval/dynamics_loss")
+          ? fmt::format(" (dyn {:.4f} act {:.4f})", value("eval/dynamics_loss"), value("eval/action_loss"))
+          : std::string();
+  print_(Severity::info,
+         fmt::format("[{}] step {} held-out loss {:.4f}{} on {:.0f} samples", setup_.job.config.job.name, report.step,
+                     value("eval/loss"), parts, value("eval/samples")));
 }
 
 }  // namespace troupe

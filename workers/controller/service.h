@@ -25,9 +25,9 @@ class ControllerService final : public ControllerEffects {
   using TimePoint = std::chrono::steady_clock::time_point;
   struct Setup {
     JobController::Setup job;
-    std::string config_yaml;                 ///< resolved, for nodes that join
+    std::string config_yaml;  ///< resolved, for nodes that join
     std::chrono::milliseconds lease{10'000};
-    std::function<double()> wall_seconds;    ///< for logs and metric files only
+    std::function<double()> wall_seconds;  ///< for logs and metric files only
   };
   /// Prints one line for the person at the terminal.
   using Print = std::function<void(Severity, const std::string&)>;
@@ -73,9 +73,9 @@ class ControllerService final : public ControllerEffects {
   std::vector<std::unique_ptr<MetricSink>> sinks_;
   const Outbox outbox_;
   const Print print_;
-  std::ofstream events_, bad_clips_;                  // the second one is opened by its first line
+  std::ofstream events_, bad_clips_;  // the second one is opened by its first line
   std::set<std::pair<std::string, std::int64_t>> listed_clips_;
-  std::map<std::string, std::uint64_t> introduced_;   // incarnation of each node that was told to the job
+  std::map<std::string, std::uint64_t> introduced_;  // incarnation of each node that was told to the job
   RunStatistics statistics_;
   std::vector<std::string> notable_;
   std::int64_t newest_step_ = 0;
@@ -83,8 +83,8 @@ class ControllerService final : public ControllerEffects {
   struct IdleBusy {
     double idle = 0, busy = 0;
   };
-  std::map<std::string, IdleBusy> producers_;         // seconds by role since the last step's metrics
-  std::map<std::string, double> busy_share_;          // the newest of each role
+  std::map<std::string, IdleBusy> producers_;  // seconds by role since the last step's metrics
+  std::map<std::string, double> busy_share_;   // the newest of each role
   bool metrics_failed_ = false;
   JobController job_;
 };

@@ -31,11 +31,11 @@ using Row = std::vector<Value>;
 struct StateDb::Connection {
   std::string path;
   sqlite3* handle = nullptr;
-  std::string copy_folder;   ///< of a copy that is read in the file's place; empty: none
+  std::string copy_folder;  ///< of a copy that is read in the file's place; empty: none
 
   ~Connection() {
     sqlite3_close(handle);
-    std::error_code ignored;   // a copy that stays takes a few pages of the temporary folder
+    std::error_code ignored;  // a copy that stays takes a few pages of the temporary folder
     if (!copy_folder.empty()) std::filesystem::remove_all(copy_folder, ignored);
   }
 
@@ -46,11 +46,13 @@ struct StateDb::Connection {
     copy_folder = folder;
     std::error_code error;
     std::filesystem::copy_file(path, folder + "/state.db", error);
-    if (!error && std::filesystem::exists(path + "-wal")) std::filesystem::copy_file(path + "-wal", folder + "/state.db-wal", error);
+    if (!error && std::filesystem::exists(path + "-wal"))
+      std::filesystem::copy_file(path + "-wal", folder + "/state.db-wal", error);
     if (error) return Error{Errc::internal, fmt::format("{}: cannot copy it to {}: {}", path, folder, error.message())};
     sqlite3_close(handle);
     handle = nullptr;
-    if (sqlite3_open_v2((folder + "/state.db").c_str(), &handle, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK) return failure("cannot open");
+    if (sqlite3_open_v2((folder + "/state.db").c_str(), &handle, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK)
+      return failure("cannot open");
     return {};
   }
 
@@ -63,7 +65,8 @@ struct StateDb::Connection {
         return {Errc::failed_precondition, text + "; another controller runs this job (see its `endpoint` file)"};
       case SQLITE_CORRUPT:
       case SQLITE_NOTADB:
-        return {Errc::data_loss, text + "; its checkpoints are intact: start a new run with model.init.mode=checkpoint"};
+        return {Errc::data_loss,
+                text + "; its checkpoints are intact: start a new run with model.init.mode=checkpoint"};
       case SQLITE_FULL:
         return {Errc::resource_exhausted, text};
       default:
@@ -111,8 +114,10 @@ struct StateDb::Connection {
 
   static Value value(sqlite3_stmt* statement, int column) {
     switch (sqlite3_column_type(statement, column)) {
-      case SQLITE_INTEGER: return std::int64_t{sqlite3_column_int64(statement, column)};
-      case SQLITE_FLOAT: return sqlite3_column_double(statement, column);
+      case SQLITE_INTEGER:
+        return std::int64_t{sqlite3_column_int64(statement, column)};
+      case SQLITE_FLOAT:
+        return sqlite3_column_double(statement, column);
       default: {
         const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
         return std::string(text ? text : "");
@@ -132,14 +137,17 @@ const std::string& text(const Value& value) { return std::get<std::string>(value
 Result<std::unique_ptr<StateDb>> StateDb::open(const std::string& path) {
   auto connection = std::make_unique<Connection>();
   connection->path = path;
-  if (sqlite3_open_v2(path.c_str(), &connection->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK) {
+  if (sqlite3_open_v2(path.c_str(), &connection->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) !=
+      SQLITE_OK) {
     return connection->failure("cannot open");
   }
   sqlite3_extended_result_codes(connection->handle, 1);
   TROUPE_TRY(connection->execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"));
   TROUPE_ASSIGN(const auto check, connection->query("PRAGMA quick_check"));
   if (check.empty() || text(check[0][0]) != "ok") {
-    return Error{Errc::data_loss, fmt::format("{}: damaged; its checkpoints are intact: start a new run with model.init.mode=checkpoint", path)};
+    return Error{
+        Errc::data_loss,
+        fmt::format("{}: damaged; its checkpoints are intact: start a new run with model.init.mode=checkpoint", path)};
   }
   TROUPE_ASSIGN(const auto version, connection->query("PRAGMA user_version"));
   const std::int64_t found = number(version.at(0).at(0));
@@ -199,13 +207,15 @@ Result<std::optional<std::string>> StateDb::newest_plan() const {
 }
 
 Result<void> StateDb::add_epoch(const EpochRecord& epoch) {
-  return db_->run("INSERT INTO epoch VALUES(?, ?, ?)", {static_cast<std::int64_t>(epoch.fence), epoch.resume_step, epoch.reason});
+  return db_->run("INSERT INTO epoch VALUES(?, ?, ?)",
+                  {static_cast<std::int64_t>(epoch.fence), epoch.resume_step, epoch.reason});
 }
 
 Result<std::vector<EpochRecord>> StateDb::epochs() const {
   TROUPE_ASSIGN(const auto rows, db_->query("SELECT fence, resume_step, reason FROM epoch ORDER BY fence"));
   std::vector<EpochRecord> epochs;
-  for (const Row& row : rows) epochs.push_back({static_cast<std::uint64_t>(number(row[0])), number(row[1]), text(row[2])});
+  for (const Row& row : rows)
+    epochs.push_back({static_cast<std::uint64_t>(number(row[0])), number(row[1]), text(row[2])});
   return epochs;
 }
 
@@ -219,9 +229,11 @@ Result<void> StateDb::remove_checkpoint(std::int64_t step) {
 }
 
 Result<std::vector<CheckpointRecord>> StateDb::checkpoints() const {
-  TROUPE_ASSIGN(const auto rows, db_->query("SELECT step, fence, directory, manifest_hash FROM checkpoint ORDER BY step"));
+  TROUPE_ASSIGN(const auto rows,
+                db_->query("SELECT step, fence, directory, manifest_hash FROM checkpoint ORDER BY step"));
   std::vector<CheckpointRecord> found;
-  for (const Row& row : rows) found.push_back({number(row[0]), static_cast<std::uint64_t>(number(row[1])), text(row[2]), text(row[3])});
+  for (const Row& row : rows)
+    found.push_back({number(row[0]), static_cast<std::uint64_t>(number(row[1])), text(row[2]), text(row[3])});
   return found;
 }
 

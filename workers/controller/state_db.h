@@ -21,7 +21,7 @@ struct EpochRecord {
 struct CheckpointRecord {
   std::int64_t step = 0;
   std::uint64_t fence = 0;
-  std::string directory;      ///< relative to the run directory
+  std::string directory;  ///< relative to the run directory
   std::string manifest_hash;
 };
 

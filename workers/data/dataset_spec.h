@@ -15,16 +15,16 @@ namespace troupe {
 struct DatasetSpec {
   std::string path;
   EmbodimentConfig embodiment;
-  WindowConfig window;                      ///< with the embodiment's macro_stride and video_offsets
+  WindowConfig window;  ///< with the embodiment's macro_stride and video_offsets
   std::string sampling = "multi_anchor";
   std::string anchors = "all";
   std::int64_t anchor_stride = 1;
-  std::vector<std::int64_t> episodes;       ///< empty: all
+  std::vector<std::int64_t> episodes;  ///< empty: all
   std::vector<std::int64_t> eval_episodes;
   std::string bad_sample = "fail";
   ImageConfig image;
   IndexConfig index;
-  std::int64_t max_action_dim = 32;         ///< model.dit.action_dim
+  std::int64_t max_action_dim = 32;  ///< model.dit.action_dim
 };
 
 /// The spec of data.sets[set]. Errors: invalid_argument (no such embodiment; offsets of another count than

@@ -22,7 +22,8 @@ constexpr std::chrono::milliseconds kCreditPoll{500};
 /// One feed: a producer end and the thread that serves it.
 class DecoderRole::Connection {
  public:
-  Connection(DecoderRole& role, std::string address) : role_(role), address_(std::move(address)), thread_([this] { serve(); }) {}
+  Connection(DecoderRole& role, std::string address)
+      : role_(role), address_(std::move(address)), thread_([this] { serve(); }) {}
 
   ~Connection() {
     stopping_ = true;
@@ -54,7 +55,8 @@ class DecoderRole::Connection {
         return;
       }
       if (auto sent = produce(*credit); !sent) {
-        log::warn("{}: position {} could not be delivered: {}", role_.identity_.actor, credit->position, sent.error().message());
+        log::warn("{}: position {} could not be delivered: {}", role_.identity_.actor, credit->position,
+                  sent.error().message());
         return;
       }
     }
@@ -66,8 +68,10 @@ class DecoderRole::Connection {
     {
       std::lock_guard lock(role_.build_mutex_);
       const auto begin = Clock::now();
-      const auto faulted = fault_point("decoder.item", fmt::format("{} position {}", role_.identity_.instance(), credit.position));
-      const auto bytes = faulted ? role_.build_(credit.stream, credit.position, slot) : Result<std::size_t>(faulted.error());
+      const auto faulted =
+          fault_point("decoder.item", fmt::format("{} position {}", role_.identity_.instance(), credit.position));
+      const auto bytes =
+          faulted ? role_.build_(credit.stream, credit.position, slot) : Result<std::size_t>(faulted.error());
       if (bytes) {
         item.bytes = *bytes;
         item.xxh3 = xxh3_64(std::span<const std::byte>(slot).first(*bytes));
@@ -97,7 +101,8 @@ DecoderRole::DecoderRole(RoleIdentity identity, BuildSample build, Dial dial, Ou
 DecoderRole::~DecoderRole() = default;
 
 void DecoderRole::start() {
-  outbox_("controller", ActorUp{.actor = identity_.actor, .incarnation = identity_.incarnation, .pid = ::getpid(), .channels = {}});
+  outbox_("controller",
+          ActorUp{.actor = identity_.actor, .incarnation = identity_.incarnation, .pid = ::getpid(), .channels = {}});
 }
 
 void DecoderRole::count(Clock::time_point begin, Clock::time_point end) {
@@ -106,8 +111,10 @@ void DecoderRole::count(Clock::time_point begin, Clock::time_point end) {
   busy_seconds_ += std::chrono::duration<double>(end - begin).count();
   last_end_ = end;
   if (idle_seconds_ + busy_seconds_ < report_seconds_) return;
-  outbox_("controller", Event{.actor = identity_.actor, .kind = std::string(kProducerTimes),
-                              .text = producer_times_text(idle_seconds_, busy_seconds_), .subject = identity_.instance()});
+  outbox_("controller", Event{.actor = identity_.actor,
+                              .kind = std::string(kProducerTimes),
+                              .text = producer_times_text(idle_seconds_, busy_seconds_),
+                              .subject = identity_.instance()});
   idle_seconds_ = busy_seconds_ = 0;
 }
 

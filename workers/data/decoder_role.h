@@ -44,9 +44,9 @@ class DecoderRole final : public Role {
   const Outbox outbox_;
   const double report_seconds_;
   std::mutex build_mutex_;
-  Clock::time_point last_end_{};                    // guarded by build_mutex_, as the next two; zero before the first item
-  double idle_seconds_ = 0, busy_seconds_ = 0;      // since the last report
-  std::map<std::string, std::unique_ptr<Connection>> connections_;   // by address
+  Clock::time_point last_end_{};                // guarded by build_mutex_, as the next two; zero before the first item
+  double idle_seconds_ = 0, busy_seconds_ = 0;  // since the last report
+  std::map<std::string, std::unique_ptr<Connection>> connections_;  // by address
 };
 
 }  // namespace troupe

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "workers/data/lerobot/modality.h"
-#include "workers/data/normalise.h"
 #include "workers/data/lerobot/parquet_table.h"
+#include "workers/data/normalise.h"
 
 namespace troupe {
 

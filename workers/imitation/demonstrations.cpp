@@ -27,11 +27,14 @@ std::string place_of(std::size_t set, const std::string& root) { return fmt::for
 Result<void> check_column(const LerobotDataset& dataset, const char* column, std::int64_t width, const char* whose) {
   const LerobotFeature* feature = dataset.info().find(column);
   if (feature == nullptr || !feature->is_numbers()) {
-    return Error{Errc::invalid_argument, fmt::format("{} has no column of numbers '{}', which demonstrations are made of", dataset.root(), column)};
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("{} has no column of numbers '{}', which demonstrations are made of", dataset.root(), column)};
   }
   const std::int64_t stored = feature->shape.empty() ? 1 : feature->shape.front();
   if (stored == width) return {};
-  return Error{Errc::invalid_argument, fmt::format("{}: '{}' has {} numbers a row where {} has {}: record the demonstrations in env.id with its env.profile and env.options",
+  return Error{Errc::invalid_argument, fmt::format("{}: '{}' has {} numbers a row where {} has {}: record the "
+                                                   "demonstrations in env.id with its env.profile and env.options",
                                                    dataset.root(), column, stored, whose, width)};
 }
 
@@ -39,11 +42,17 @@ Result<void> check_column(const LerobotDataset& dataset, const char* column, std
 Result<void> check_time_limit(const LerobotDataset& dataset, std::int64_t max_steps) {
   TROUPE_ASSIGN(const std::optional<std::int64_t> recorded, recorded_time_limit(dataset.root()));
   if (!recorded || max_steps <= 0 || *recorded == max_steps) return {};
-  return Error{Errc::invalid_argument, fmt::format("recorded in episodes of at most {} steps where env.id has {}: set env.max_episode_steps: {}, or record the "
-                                                   "demonstrations with max_episode_steps={}", *recorded, max_steps, *recorded, max_steps)};
+  return Error{
+      Errc::invalid_argument,
+      fmt::format(
+          "recorded in episodes of at most {} steps where env.id has {}: set env.max_episode_steps: {}, or record the "
+          "demonstrations with max_episode_steps={}",
+          *recorded, max_steps, *recorded, max_steps)};
 }
 
-bool contains(const std::vector<std::int64_t>& list, std::int64_t value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+bool contains(const std::vector<std::int64_t>& list, std::int64_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
 
 void append_floats(const VectorColumn& column, std::vector<float>& out) {
   for (const double value : column.values) out.push_back(static_cast<float>(value));
@@ -66,7 +75,11 @@ SampleLayout demonstration_layout(const PolicyShape& shape) {
 }
 
 Demonstrations::Demonstrations(const PolicyShape& shape)
-    : state_dim_(shape.state_dim), action_dim_(shape.action_dim), chunk_(shape.chunk), max_steps_(shape.max_episode_steps), layout_(demonstration_layout(shape)) {}
+    : state_dim_(shape.state_dim),
+      action_dim_(shape.action_dim),
+      chunk_(shape.chunk),
+      max_steps_(shape.max_episode_steps),
+      layout_(demonstration_layout(shape)) {}
 
 Result<std::shared_ptr<const Demonstrations>> Demonstrations::open(const DataConfig& data, const PolicyShape& shape) {
   std::shared_ptr<Demonstrations> all(new Demonstrations(shape));
@@ -87,7 +100,8 @@ Result<void> Demonstrations::add(const DataConfig& data, std::size_t set) {
   for (const auto& [key, list] : {std::pair{"episodes", &entry.episodes}, std::pair{"eval_episodes", &held_out}}) {
     for (const std::int64_t index : *list) {
       if (dataset.find(index)) continue;
-      return Error{Errc::invalid_argument, fmt::format("{} names episode {}, which is not there; it has {} episodes", key, index, dataset.episodes().size())};
+      return Error{Errc::invalid_argument, fmt::format("{} names episode {}, which is not there; it has {} episodes",
+                                                       key, index, dataset.episodes().size())};
     }
   }
   Source source;
@@ -98,26 +112,33 @@ Result<void> Demonstrations::add(const DataConfig& data, std::size_t set) {
     if (!is_held_out && !entry.episodes.empty() && !contains(entry.episodes, index)) continue;
     TROUPE_TRY(read_episode(dataset, place, is_held_out, source));
   }
-  if (source.train.empty()) return Error{Errc::failed_precondition, "no episode is left to train on: see episodes and eval_episodes"};
+  if (source.train.empty())
+    return Error{Errc::failed_precondition, "no episode is left to train on: see episodes and eval_episodes"};
   sources_.push_back(std::move(source));
   return {};
 }
 
-Result<void> Demonstrations::read_episode(const LerobotDataset& dataset, std::size_t place, bool held_out, Source& source) const {
+Result<void> Demonstrations::read_episode(const LerobotDataset& dataset, std::size_t place, bool held_out,
+                                          Source& source) const {
   TROUPE_ASSIGN(const RowSource rows, dataset.rows(place));
   const std::int64_t length = dataset.episodes()[place].length;
-  TROUPE_ASSIGN(const EpisodeTable table, read_parquet(rows.path, {.vectors = {kState, kAction}, .integers = {}, .optional_vectors = {}, .optional_integers = {}},
-                                                       {.first = rows.first_row, .count = length}));
+  TROUPE_ASSIGN(
+      const EpisodeTable table,
+      read_parquet(rows.path,
+                   {.vectors = {kState, kAction}, .integers = {}, .optional_vectors = {}, .optional_integers = {}},
+                   {.first = rows.first_row, .count = length}));
   const VectorColumn &state = table.vectors.at(kState), &action = table.vectors.at(kAction);
   if (static_cast<std::int64_t>(state.width) != state_dim_ || static_cast<std::int64_t>(action.width) != action_dim_) {
-    return Error{Errc::invalid_argument, fmt::format("{}: rows have {} and {} numbers where meta/info.json says {} and {}", rows.path, state.width, action.width,
-                                                     state_dim_, action_dim_)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("{}: rows have {} and {} numbers where meta/info.json says {} and {}", rows.path,
+                             state.width, action.width, state_dim_, action_dim_)};
   }
   const auto first = static_cast<std::int64_t>(source.states.size()) / state_dim_;
   append_floats(state, source.states);
   append_floats(action, source.actions);
   std::vector<Anchor>& anchors = held_out ? source.eval : source.train;
-  for (std::int64_t row = first; row < first + table.rows; ++row) anchors.push_back({.row = row, .end = first + table.rows});
+  for (std::int64_t row = first; row < first + table.rows; ++row)
+    anchors.push_back({.row = row, .end = first + table.rows});
   return {};
 }
 
@@ -153,7 +174,8 @@ std::int64_t Demonstrations::eval_size(std::int64_t max_samples) const noexcept 
 std::int64_t Demonstrations::resident_bytes() const noexcept {
   std::size_t bytes = 0;
   for (const Source& source : sources_) {
-    bytes += (source.states.size() + source.actions.size()) * sizeof(float) + (source.train.size() + source.eval.size()) * sizeof(Anchor);
+    bytes += (source.states.size() + source.actions.size()) * sizeof(float) +
+             (source.train.size() + source.eval.size()) * sizeof(Anchor);
   }
   return static_cast<std::int64_t>(bytes);
 }
@@ -164,12 +186,15 @@ std::vector<std::string> Demonstrations::roots() const {
   return all;
 }
 
-Result<void> Demonstrations::build(Stream stream, std::int64_t position, std::uint64_t seed, std::int64_t max_eval, std::span<std::byte> slot) const {
-  if (position < 0) return Error{Errc::invalid_argument, fmt::format("position {} of demonstrations; positions begin at 0", position)};
+Result<void> Demonstrations::build(Stream stream, std::int64_t position, std::uint64_t seed, std::int64_t max_eval,
+                                   std::span<std::byte> slot) const {
+  if (position < 0)
+    return Error{Errc::invalid_argument, fmt::format("position {} of demonstrations; positions begin at 0", position)};
   if (stream == Stream::train) {
     const MixtureOrder::Draw draw = order_.draw(seed, static_cast<std::uint64_t>(position));
     const Source& source = sources_[draw.dataset];
-    const SampleDraw sample = draw_sample(MixtureOrder::inner_seed(seed, draw.dataset), draw.inner, source.train.size());
+    const SampleDraw sample =
+        draw_sample(MixtureOrder::inner_seed(seed, draw.dataset), draw.inner, source.train.size());
     write(source, source.train[sample.index], position, slot);
     return {};
   }
@@ -186,7 +211,8 @@ Result<void> Demonstrations::build(Stream stream, std::int64_t position, std::ui
   return {};
 }
 
-void Demonstrations::write(const Source& source, const Anchor& anchor, std::int64_t position, std::span<std::byte> slot) const {
+void Demonstrations::write(const Source& source, const Anchor& anchor, std::int64_t position,
+                           std::span<std::byte> slot) const {
   std::memset(slot.data(), 0, slot.size());
   const auto copy = [](const std::vector<float>& from, std::int64_t row, std::span<float> to) {
     std::copy_n(from.data() + row * static_cast<std::int64_t>(to.size()), to.size(), to.data());
@@ -196,7 +222,8 @@ void Demonstrations::write(const Source& source, const Anchor& anchor, std::int6
   const auto counts = field_values<std::uint8_t>(slot, layout_.field("counts"));
   const auto width = static_cast<std::size_t>(action_dim_);
   for (std::int64_t k = 0; k < chunk_; ++k) {
-    copy(source.actions, std::min(anchor.row + k, anchor.end - 1), actions.subspan(static_cast<std::size_t>(k) * width, width));
+    copy(source.actions, std::min(anchor.row + k, anchor.end - 1),
+         actions.subspan(static_cast<std::size_t>(k) * width, width));
     counts[static_cast<std::size_t>(k)] = anchor.row + k < anchor.end ? 1 : 0;
   }
   field_values<std::int64_t>(slot, layout_.field("position"))[0] = position;

@@ -47,7 +47,8 @@ class Demonstrations {
 
   /// Fills `slot`, whose size is layout().bytes. `max_eval` is eval.max_samples, which spreads the held-out ones.
   /// Errors: invalid_argument (a negative position, a held-out position past the last).
-  Result<void> build(Stream stream, std::int64_t position, std::uint64_t seed, std::int64_t max_eval, std::span<std::byte> slot) const;
+  Result<void> build(Stream stream, std::int64_t position, std::uint64_t seed, std::int64_t max_eval,
+                     std::span<std::byte> slot) const;
 
  private:
   /// A row that begins a sample, and the row past its episode's end.
@@ -56,7 +57,7 @@ class Demonstrations {
   };
   struct Source {
     std::string root;
-    std::vector<float> states, actions;   ///< [rows,D], [rows,A]
+    std::vector<float> states, actions;  ///< [rows,D], [rows,A]
     std::vector<Anchor> train, eval;
   };
   explicit Demonstrations(const PolicyShape& shape);

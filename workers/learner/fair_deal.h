@@ -38,7 +38,8 @@ class FairDeal {
   /// are no owners.
   const std::string* wanted(std::int64_t thing, double place = 0) const {
     if (shares_.empty()) return nullptr;
-    const auto preferred = std::next(shares_.begin(), static_cast<std::ptrdiff_t>(place * static_cast<double>(shares_.size())));
+    const auto preferred =
+        std::next(shares_.begin(), static_cast<std::ptrdiff_t>(place * static_cast<double>(shares_.size())));
     auto least = preferred, it = preferred;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       if (it->second < least->second) least = it;
@@ -61,7 +62,7 @@ class FairDeal {
   }
 
  private:
-  std::map<std::string, std::int64_t> shares_;     // things of each owner
+  std::map<std::string, std::int64_t> shares_;  // things of each owner
   std::map<std::int64_t, std::string> owners_;
 };
 

@@ -95,7 +95,8 @@ void Feed::on_item(const std::string& producer, const Item& item) {
   }
   const Key key{item.credit.stream, item.credit.position};
   const auto entry = entries_.find(key);
-  const bool expected = entry != entries_.end() && item.credit.fence == fence_ && entry->second.slot == item.credit.slot;
+  const bool expected =
+      entry != entries_.end() && item.credit.fence == fence_ && entry->second.slot == item.credit.slot;
   if (!expected) {
     // A living producer finished what an older epoch asked for: the slot is free, the sample is not used.
     ++stats_.stale;
@@ -198,7 +199,8 @@ void Feed::pump_lanes() {
       ++it;
       continue;
     }
-    const auto range = std::find_if(allowed_.begin(), allowed_.end(), [&](const auto& entry) { return *it < entry.first; });
+    const auto range =
+        std::find_if(allowed_.begin(), allowed_.end(), [&](const auto& entry) { return *it < entry.first; });
     // a refused grant takes the owner out of the deal: the same position again
     if (grant(*owner, {Stream::train, *it}, range->second)) it = wanted_.erase(it);
   }
@@ -261,7 +263,8 @@ Result<void> Feed::wait(Ready ready, const std::vector<Key>& keys, std::chrono::
         if (entry == entries_.end() || !entry->second.ready) return missing(key, deadline);
       }
     }
-    changed_.wait_until(lock, std::min(until, Clock::now() + options_.item_deadline / 4 + std::chrono::milliseconds(1)));
+    changed_.wait_until(lock,
+                        std::min(until, Clock::now() + options_.item_deadline / 4 + std::chrono::milliseconds(1)));
     report_stuck(keys, lock);
   }
   stats_.stall_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
@@ -269,7 +272,8 @@ Result<void> Feed::wait(Ready ready, const std::vector<Key>& keys, std::chrono::
   return {};
 }
 
-Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t micro, std::chrono::milliseconds deadline) {
+Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t micro,
+                                             std::chrono::milliseconds deadline) {
   std::vector<Key> keys;
   for (std::int64_t i = 0; i < options_.order.micro_batch; ++i) {
     keys.push_back({Stream::train, options_.order.position(step, micro, i)});

@@ -42,7 +42,7 @@ class Feed {
     std::int64_t position = 0;
     std::span<const std::byte> bytes;
     std::uint64_t xxh3 = 0;
-    std::string void_reason;                    ///< non-empty: the sample is bad and `bytes` is empty
+    std::string void_reason;  ///< non-empty: the sample is bad and `bytes` is empty
   };
   using OnStuck = std::function<void(const std::string& producer, std::int64_t position)>;
 
@@ -74,7 +74,7 @@ class Feed {
 
   struct Stats {
     std::int64_t producers = 0, ready = 0, granted = 0, free_slots = 0, reissued = 0, stale = 0;
-    double stall_seconds = 0;   ///< time take() was blocked
+    double stall_seconds = 0;  ///< time take() was blocked
   };
   Stats stats() const;
 
@@ -99,7 +99,7 @@ class Feed {
 
   void on_producer(const std::string& producer, std::uint32_t capacity);
   void on_item(const std::string& producer, const Item& item);
-  void pump();                                   // requires mutex_, as all below but wait, missing and report_stuck
+  void pump();  // requires mutex_, as all below but wait, missing and report_stuck
   void pump_lanes();
   bool grant(const std::string& producer, const Key& key, std::span<const std::byte> request);
   void want_allowed();
@@ -108,7 +108,8 @@ class Feed {
   void forget_producer(const std::string& name);
   void keep_eval(const Item& item);
   Error missing(const Key& key, std::chrono::milliseconds deadline) const;
-  template <class Ready> Result<void> wait(Ready ready, const std::vector<Key>& keys, std::chrono::milliseconds deadline);
+  template <class Ready>
+  Result<void> wait(Ready ready, const std::vector<Key>& keys, std::chrono::milliseconds deadline);
   void report_stuck(const std::vector<Key>& keys, std::unique_lock<std::mutex>& lock);
 
   const Options options_;
@@ -118,11 +119,12 @@ class Feed {
   ChannelConsumer* consumer_ = nullptr;
   std::uint64_t fence_ = 0;
   std::string cancelled_ = "not started";
-  std::int64_t next_item_ = 0;                   // index into this rank's own order
-  std::deque<Key> again_;                        // positions whose producer was lost, smallest first; without lanes
-  FairDeal deal_;                                // of lanes, as the next three
-  std::set<std::int64_t> wanted_;                // allowed positions that nobody makes
-  std::deque<std::pair<std::int64_t, std::vector<std::byte>>> allowed_;   // end of each range, and its request; ascending
+  std::int64_t next_item_ = 0;     // index into this rank's own order
+  std::deque<Key> again_;          // positions whose producer was lost, smallest first; without lanes
+  FairDeal deal_;                  // of lanes, as the next three
+  std::set<std::int64_t> wanted_;  // allowed positions that nobody makes
+  std::deque<std::pair<std::int64_t, std::vector<std::byte>>>
+      allowed_;                                  // end of each range, and its request; ascending
   std::int64_t most_producers_ = 0;              // that were there at once
   std::map<Key, Entry> entries_;                 // granted or ready under the current fence
   std::map<std::uint32_t, std::string> strays_;  // slots held by living producers under an older fence

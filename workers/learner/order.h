@@ -8,9 +8,9 @@ namespace troupe {
 /// Step s trains [s*G, (s+1)*G). Its micro-batches j = 0..G/m-1 hold m consecutive positions each; rank r of W takes the
 /// A = G/(m*W) micro-batches j = r*A ... r*A + A-1, so that summing ranks in order adds micro-batches in order.
 struct RankOrder {
-  std::int64_t global_batch = 1;   ///< G
-  std::int64_t micro_batch = 1;    ///< m
-  std::int64_t accumulation = 1;   ///< A
+  std::int64_t global_batch = 1;  ///< G
+  std::int64_t micro_batch = 1;   ///< m
+  std::int64_t accumulation = 1;  ///< A
   std::int64_t rank = 0;
 
   std::int64_t items_per_step() const noexcept { return micro_batch * accumulation; }

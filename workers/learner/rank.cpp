@@ -121,7 +121,8 @@ void LearnerRank::follow(const GroupPlan& plan) {
   const Error& error = result.error();
   log::warn("{}: left the group of fence {}: {}", setup_.actor, plan.fence, error.to_string());
   if (told) return;
-  const bool regroup = error.code() == Errc::aborted || error.code() == Errc::deadline_exceeded || error.code() == Errc::unavailable;
+  const bool regroup =
+      error.code() == Errc::aborted || error.code() == Errc::deadline_exceeded || error.code() == Errc::unavailable;
   if (regroup) {
     report_(GroupAbort{.actor = setup_.actor, .fence = plan.fence, .reason = error.message()});
   } else {
@@ -169,7 +170,11 @@ Result<void> LearnerRank::train(const GroupPlan& plan) {
   engine_.attach(*group_);
   TROUPE_ASSIGN(const std::string state, restore(plan));
   TROUPE_ASSIGN(ledger_, LedgerWriter::open(setup_.run_dir + "/ledger", plan.fence, plan.rank));
-  TROUPE_TRY(trainer_.begin({.engine = &engine_, .group = group_, .plan = plan, .step_timeout = step_timeout(), .state = state,
+  TROUPE_TRY(trainer_.begin({.engine = &engine_,
+                             .group = group_,
+                             .plan = plan,
+                             .step_timeout = step_timeout(),
+                             .state = state,
                              .report = report_}));
   TROUPE_TRY(report_group_up(plan));
   TROUPE_TRY(group_->barrier());
@@ -191,7 +196,8 @@ Result<void> LearnerRank::wait_snapshot_settled(const char* what) {
   std::unique_lock lock(mutex_);
   const auto deadline = std::chrono::milliseconds(static_cast<std::int64_t>(setup_.config.checkpoint.timeout_s * 4000));
   if (!changed_.wait_for(lock, deadline, [&] { return aborted_ || !unsettled_; })) {
-    return Error{Errc::deadline_exceeded, fmt::format("waited {} ms for {} (step {}) to settle", deadline.count(), what, *unsettled_)};
+    return Error{Errc::deadline_exceeded,
+                 fmt::format("waited {} ms for {} (step {}) to settle", deadline.count(), what, *unsettled_)};
   }
   if (aborted_) return Error{Errc::aborted, "told to leave the group"};
   return {};
@@ -212,10 +218,16 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
     if (aborted_) return Error{Errc::aborted, "told to leave the group"};
     unsettled_ = step;
   }
-  SnapshotReady ready{.actor = setup_.actor, .rank = plan_.rank, .step = step, .fence = plan_.fence, .handle = arena_->handle(),
-                      .updates = engine_.updates(), .trainer_state = {}};
+  SnapshotReady ready{.actor = setup_.actor,
+                      .rank = plan_.rank,
+                      .step = step,
+                      .fence = plan_.fence,
+                      .handle = arena_->handle(),
+                      .updates = engine_.updates(),
+                      .trainer_state = {}};
   if (is_rank_zero()) {
-    ready.trainer_state = to_text(SnapshotNote{.group_updates = engine_.group_updates(), .trainer = trainer_.state()}, ready.updates);
+    ready.trainer_state =
+        to_text(SnapshotNote{.group_updates = engine_.group_updates(), .trainer = trainer_.state()}, ready.updates);
   }
   report_(ready);
   return {};

@@ -81,7 +81,7 @@ class LearnerRank {
 
   // The rank's thread only.
   GroupPlan plan_;
-  Collective* group_ = nullptr;   // owned by collective_
+  Collective* group_ = nullptr;  // owned by collective_
   std::optional<LedgerWriter> ledger_;
   std::optional<Arena> arena_;
   std::int64_t consecutive_void_ = 0;
@@ -95,7 +95,7 @@ class LearnerRank {
   bool aborted_ = false;
   bool told_to_abort_ = false;
   bool stopping_ = false;
-  std::optional<std::int64_t> unsettled_;   // step whose snapshot is with the checkpointer
+  std::optional<std::int64_t> unsettled_;  // step whose snapshot is with the checkpointer
   std::atomic<bool> finish_{false};
   std::thread thread_;
 };

@@ -20,7 +20,8 @@ Result<void> LearnerRank::count_void(std::int64_t step, bool applied) {
   consecutive_void_ = applied ? 0 : consecutive_void_ + 1;
   if (applied) return {};
   if (is_rank_zero()) {
-    report_(Event{.actor = setup_.actor, .kind = "void_step",
+    report_(Event{.actor = setup_.actor,
+                  .kind = "void_step",
                   .text = fmt::format("step {} stayed non-finite after a retry and is void: counted, no update", step),
                   .subject = std::to_string(step)});
   }
@@ -31,12 +32,19 @@ Result<void> LearnerRank::count_void(std::int64_t step, bool applied) {
 }
 
 Result<void> LearnerRank::append_ledger(std::int64_t step, const StepOutcome& outcome) {
-  LedgerRecord record{.fence = plan_.fence, .step = step, .rank = plan_.rank, .positions = {}, .xxh3 = {}, .voids = {},
+  LedgerRecord record{.fence = plan_.fence,
+                      .step = step,
+                      .rank = plan_.rank,
+                      .positions = {},
+                      .xxh3 = {},
+                      .voids = {},
                       .counters = outcome.counters};
   for (const ConsumedItem& item : outcome.consumed) {
     record.positions.push_back(item.position);
     record.xxh3.push_back(item.xxh3);
-    const std::string why = !item.void_reason.empty() ? item.void_reason : outcome.applied ? "" : "non-finite loss or gradient";
+    const std::string why = !item.void_reason.empty() ? item.void_reason
+                            : outcome.applied         ? ""
+                                                      : "non-finite loss or gradient";
     if (!why.empty()) record.voids.push_back({.position = item.position, .reason = why});
   }
   return ledger_->append(record);
@@ -77,7 +85,8 @@ Result<bool> LearnerRank::train_step(std::int64_t step) {
   }
   report_step(step, outcome, checkpoint_seconds);
   if (last || (config.eval.every > 0 && (step + 1) % config.eval.every == 0)) TROUPE_TRY(evaluate(step + 1));
-  TROUPE_TRY(fault_point("learner.committed", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step + 1)));
+  TROUPE_TRY(
+      fault_point("learner.committed", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step + 1)));
   return finish;
 }
 

@@ -31,20 +31,22 @@ LearnerRole::LearnerRole(Setup setup, IoLoop* loop, MakeTrainer make_trainer, Ou
     : setup_(std::move(setup)), loop_(loop), make_trainer_(std::move(make_trainer)), outbox_(std::move(outbox)) {}
 
 LearnerRole::~LearnerRole() {
-  rank_.reset();       // joins the thread that uses everything below
+  rank_.reset();  // joins the thread that uses everything below
   // Consumers first: their callbacks reach the feed.
   while (!consumers_.empty()) consumers_.pop_back();
 }
 
 void LearnerRole::start() {
   feed_ = std::make_unique<Feed>(setup_.feed, [this](const std::string& producer, std::int64_t position) {
-    report(Event{.actor = setup_.identity.actor, .kind = "stuck_producer",
-                 .text = fmt::format("{} has held position {} for more than {} ({} ms)", producer, position, setup_.deadline_key,
-                                     setup_.feed.item_deadline.count()),
+    report(Event{.actor = setup_.identity.actor,
+                 .kind = "stuck_producer",
+                 .text = fmt::format("{} has held position {} for more than {} ({} ms)", producer, position,
+                                     setup_.deadline_key, setup_.feed.item_deadline.count()),
                  .subject = producer});
   });
   trainer_ = make_trainer_(*feed_);
-  ActorUp up{.actor = setup_.identity.actor, .incarnation = setup_.identity.incarnation, .pid = ::getpid(), .channels = {}};
+  ActorUp up{
+      .actor = setup_.identity.actor, .incarnation = setup_.identity.incarnation, .pid = ::getpid(), .channels = {}};
   for (const ChannelOptions& channel : setup_.channels) {
     ChannelConsumer* share = consumers_.empty() ? nullptr : consumers_.front().get();
     auto consumer = open_consumer(loop_, channel, feed_->callbacks(), share);
@@ -53,8 +55,9 @@ void LearnerRole::start() {
     if (!share) feed_->set_consumer(consumers_.front().get());
     up.channels.push_back(consumers_.back()->address());
   }
-  rank_ = std::make_unique<LearnerRank>(setup_.rank, *trainer_, [this](const GroupPlan& plan) { return join(plan); },
-                                        [this](const Message& message) { report(message); });
+  rank_ = std::make_unique<LearnerRank>(
+      setup_.rank, *trainer_, [this](const GroupPlan& plan) { return join(plan); },
+      [this](const Message& message) { report(message); });
   report(up);
 }
 
@@ -65,9 +68,11 @@ Result<std::unique_ptr<Collective>> LearnerRole::join(const GroupPlan& plan) con
   if (plan.backend == "gloo") {
     // A rank alone has nobody to reach: its operations run where they are issued, without Gloo's thread between.
     if (world == 1) return join_thread_group(make_thread_group(1, timeout), rank);
-    return join_gloo_group({.store_path = plan.store, .rank = rank, .world = world, .host = "127.0.0.1", .timeout = timeout});
+    return join_gloo_group(
+        {.store_path = plan.store, .rank = rank, .world = world, .host = "127.0.0.1", .timeout = timeout});
   }
-  return Error{Errc::failed_precondition, fmt::format("collective backend '{}' is not part of this build", plan.backend)};
+  return Error{Errc::failed_precondition,
+               fmt::format("collective backend '{}' is not part of this build", plan.backend)};
 }
 
 void LearnerRole::handle(const std::string&, const Message& message) {

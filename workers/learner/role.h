@@ -20,8 +20,8 @@ class LearnerRole final : public Role {
     RoleIdentity identity;
     LearnerRank::Setup rank;
     Feed::Options feed;
-    std::string deadline_key = "data.decode_deadline_s";   ///< the setting behind feed.item_deadline, for messages
-    std::vector<ChannelOptions> channels;   ///< the first owns the arena, the others share it
+    std::string deadline_key = "data.decode_deadline_s";  ///< the setting behind feed.item_deadline, for messages
+    std::vector<ChannelOptions> channels;                 ///< the first owns the arena, the others share it
   };
   /// Called once by start(), before the channels open. The feed outlives the trainer.
   using MakeTrainer = std::function<std::unique_ptr<Trainer>(Feed& feed)>;

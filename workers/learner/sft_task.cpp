@@ -65,9 +65,10 @@ SftTask::SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<CachedEncod
     : job_(std::move(job)),
       layout_(std::move(layout)),
       features_(std::move(features)),
-      network_(std::make_shared<DitNetwork>(job_.model, job_.data.window.chunks,
-                                            DitOptions{.decoupled_action_timesteps = job_.model.noise.decouple_video_action,
-                                                       .round_timesteps = job_.precision.round_timesteps})) {}
+      network_(
+          std::make_shared<DitNetwork>(job_.model, job_.data.window.chunks,
+                                       DitOptions{.decoupled_action_timesteps = job_.model.noise.decouple_video_action,
+                                                  .round_timesteps = job_.precision.round_timesteps})) {}
 
 Batch SftTask::collate(const std::vector<Feed::Sample>& samples) const {
   const auto count = static_cast<std::int64_t>(samples.size());
@@ -77,7 +78,7 @@ Batch SftTask::collate(const std::vector<Feed::Sample>& samples) const {
     shape.insert(shape.begin(), count);
     at::Tensor tensor = at::zeros(shape, dtype_of(field.type));
     for (std::size_t b = 0; b < samples.size(); ++b) {
-      if (!samples[b].void_reason.empty()) continue;   // stays zero and has weight zero
+      if (!samples[b].void_reason.empty()) continue;  // stays zero and has weight zero
       auto* out = static_cast<std::byte*>(tensor.mutable_data_ptr()) + b * static_cast<std::size_t>(field.bytes);
       std::memcpy(out, samples[b].bytes.data() + field.offset, static_cast<std::size_t>(field.bytes));
     }
@@ -100,9 +101,9 @@ Result<Batch> SftTask::make_batch(const std::vector<Feed::Sample>& samples, std:
   Batch batch = condition(collate(samples));
   // before anything else, so that noise is mixed and targets are made in the precision of the parameters
   cast_inputs(batch, dtype_of(job_.precision.param));
-  const Batch inputs = make_training_inputs(batch.at(batch_keys::kCleanLatents), batch.at(batch_keys::kAction), positions_of(samples),
-                                            static_cast<std::uint64_t>(job_.job.seed), mode, job_.model.latent_frames_per_block,
-                                            job_.model.noise);
+  const Batch inputs = make_training_inputs(batch.at(batch_keys::kCleanLatents), batch.at(batch_keys::kAction),
+                                            positions_of(samples), static_cast<std::uint64_t>(job_.job.seed), mode,
+                                            job_.model.latent_frames_per_block, job_.model.noise);
   for (const auto& [name, tensor] : inputs) batch[name] = tensor;
   at::Tensor weight = at::ones({static_cast<std::int64_t>(samples.size())});
   for (std::size_t b = 0; b < samples.size(); ++b) {
@@ -130,8 +131,9 @@ Result<void> SftTask::predict(const Feed::Sample& sample, const Forward& forward
   const auto noise_like = [&](const at::Tensor& like, std::uint64_t stream) {
     return keyed_noise(seed, stream, positions, like.sizes().slice(1).vec());
   };
-  TROUPE_ASSIGN(const Prediction predicted, troupe::predict(batch, noise_like(clean, rng_stream::eval_video_noise),
-                                                            noise_like(actions, rng_stream::eval_action_noise), kEulerSteps, forward));
+  TROUPE_ASSIGN(const Prediction predicted,
+                troupe::predict(batch, noise_like(clean, rng_stream::eval_video_noise),
+                                noise_like(actions, rng_stream::eval_action_noise), kEulerSteps, forward));
   return write ? write_prediction(collated, batch, predicted, file) : Result<void>();
 }
 

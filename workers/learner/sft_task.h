@@ -36,14 +36,16 @@ class SftTask final : public TrainingTask {
   /// Writes `true_frames`, `predicted_frames` u8 [T,H,W,3] and `true_actions`, `predicted_actions` f32 [A, used dims], Euler with
   /// 10 steps on the training forward (model/wan/predict.h). True frames of encoded items are what the codec makes of their
   /// latents; the codec is loaded for that call.
-  Result<void> predict(const Feed::Sample& sample, const Forward& forward, const std::string& file, bool write) override;
+  Result<void> predict(const Feed::Sample& sample, const Forward& forward, const std::string& file,
+                       bool write) override;
   std::int64_t resident_bytes() const override { return features_ ? features_->bytes() : 0; }
 
  private:
   SftTask(JobConfig job, SampleLayout layout, std::unique_ptr<CachedEncoder> features);
   Batch collate(const std::vector<Feed::Sample>& samples) const;
   Batch condition(const Batch& collated);
-  Result<void> write_prediction(const Batch& collated, const Batch& batch, const Prediction& predicted, const std::string& file) const;
+  Result<void> write_prediction(const Batch& collated, const Batch& batch, const Prediction& predicted,
+                                const std::string& file) const;
   Result<Batch> make_batch(const std::vector<Feed::Sample>& samples, std::size_t real, NoiseMode mode);
 
   const JobConfig job_;

@@ -50,17 +50,19 @@ Result<void> SftTrainer::check_samples(const std::vector<Feed::Sample>& samples)
   for (const Feed::Sample& sample : samples) {
     if (sample.void_reason.empty()) continue;
     if (setup_.config.data.bad_sample != "skip") {
-      return Error{Errc::data_loss, fmt::format("sample {}: {}; data.bad_sample: skip would count it and go on", sample.position,
-                                                sample.void_reason)};
+      return Error{Errc::data_loss, fmt::format("sample {}: {}; data.bad_sample: skip would count it and go on",
+                                                sample.position, sample.void_reason)};
     }
-    session_.report(Event{.actor = setup_.actor, .kind = "void_sample",
+    session_.report(Event{.actor = setup_.actor,
+                          .kind = "void_sample",
                           .text = fmt::format("position {} is left out: {}", sample.position, sample.void_reason),
                           .subject = std::to_string(sample.position)});
   }
   return {};
 }
 
-Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed, StepOutcome& outcome) {
+Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
+                                     StepOutcome& outcome) {
   const BatchPlan& batch = setup_.batch;
   const double weight = static_cast<double>(batch.micro) / static_cast<double>(batch.global);
   std::vector<double> sums(metrics_.size(), 0.0);
@@ -88,7 +90,8 @@ Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, s
 
 double SftTrainer::learning_rate(std::int64_t step) const {
   const JobConfig& config = setup_.config;
-  const std::int64_t total = config.lr_scheduler.total_steps > 0 ? config.lr_scheduler.total_steps : config.training.steps;
+  const std::int64_t total =
+      config.lr_scheduler.total_steps > 0 ? config.lr_scheduler.total_steps : config.training.steps;
   return lr_at(config.optimizer, config.lr_scheduler, step, total);
 }
 
@@ -115,21 +118,25 @@ Result<StepOutcome> SftTrainer::step(std::int64_t step, bool finish_requested) {
   for (const Feed::Sample& sample : consumed) {
     outcome.consumed.push_back({.position = sample.position, .xxh3 = sample.xxh3, .void_reason = sample.void_reason});
   }
-  for (std::size_t i = 0; i < metrics_.size(); ++i) outcome.metrics[fmt::format("train/{}", metrics_[i])] = vote.sums.at(i);
+  for (std::size_t i = 0; i < metrics_.size(); ++i)
+    outcome.metrics[fmt::format("train/{}", metrics_[i])] = vote.sums.at(i);
   outcome.metrics["train/grad_norm"] = vote.grad_norm;
   outcome.metrics["train/lr"] = lr;
   return outcome;
 }
 
 Result<void> SftTrainer::evaluate_round(std::size_t round, std::vector<double>& sums) {
-  const auto count = static_cast<std::size_t>(session_.plan.num_eval), micro = static_cast<std::size_t>(setup_.batch.micro);
-  const std::size_t index = round * static_cast<std::size_t>(session_.plan.world) + static_cast<std::size_t>(session_.plan.rank);
+  const auto count = static_cast<std::size_t>(session_.plan.num_eval),
+             micro = static_cast<std::size_t>(setup_.batch.micro);
+  const std::size_t index =
+      round * static_cast<std::size_t>(session_.plan.world) + static_cast<std::size_t>(session_.plan.rank);
   std::vector<Feed::Sample> samples;
   std::size_t real = 0;
   for (std::size_t i = 0; i < micro; ++i) {
     const std::size_t wanted = index * micro + i;
     if (wanted < count) ++real;
-    TROUPE_ASSIGN(auto sample, feed_.take_eval(static_cast<std::int64_t>(std::min(wanted, count - 1)), session_.step_timeout));
+    TROUPE_ASSIGN(auto sample,
+                  feed_.take_eval(static_cast<std::int64_t>(std::min(wanted, count - 1)), session_.step_timeout));
     samples.push_back(std::move(sample));
   }
   TROUPE_TRY(check_samples(samples));
@@ -149,13 +156,16 @@ Result<std::map<std::string, double>> SftTrainer::evaluate(std::int64_t) {
   std::map<std::string, double> metrics;
   if (!evaluates()) return metrics;
   const auto count = static_cast<std::size_t>(session_.plan.num_eval);
-  const auto micro = static_cast<std::size_t>(setup_.batch.micro), world = static_cast<std::size_t>(session_.plan.world);
+  const auto micro = static_cast<std::size_t>(setup_.batch.micro),
+             world = static_cast<std::size_t>(session_.plan.world);
   const std::size_t batches = (count + micro - 1) / micro, rounds = (batches + world - 1) / world;
   std::vector<double> sums(metrics_.size() + 1, 0.0);
   // Every rank runs every round, because gathering parameters takes all of them; a round past the end counts nothing.
   for (std::size_t round = 0; round < rounds; ++round) TROUPE_TRY(evaluate_round(round, sums));
-  TROUPE_TRY(session_.group->all_reduce_sum({.data = sums.data(), .count = static_cast<std::int64_t>(sums.size()), .dtype = DType::f64}));
-  for (std::size_t i = 0; i < metrics_.size(); ++i) metrics[fmt::format("eval/{}", metrics_[i])] = sums[i] / sums[metrics_.size()];
+  TROUPE_TRY(session_.group->all_reduce_sum(
+      {.data = sums.data(), .count = static_cast<std::int64_t>(sums.size()), .dtype = DType::f64}));
+  for (std::size_t i = 0; i < metrics_.size(); ++i)
+    metrics[fmt::format("eval/{}", metrics_[i])] = sums[i] / sums[metrics_.size()];
   metrics["eval/samples"] = sums[metrics_.size()];
   return metrics;
 }
@@ -165,7 +175,8 @@ Result<void> SftTrainer::conclude(std::int64_t step) {
   TROUPE_ASSIGN(const auto sample, feed_.take_eval(0, session_.step_timeout));
   if (!sample.void_reason.empty()) return {};
   const auto forward = [this](const Batch& batch) { return session_.engine->forward(batch); };
-  return task_->predict(sample, forward, fmt::format("{}/eval/step_{:06d}/prediction.safetensors", setup_.run_dir, step),
+  return task_->predict(sample, forward,
+                        fmt::format("{}/eval/step_{:06d}/prediction.safetensors", setup_.run_dir, step),
                         session_.plan.rank == 0);
 }
 

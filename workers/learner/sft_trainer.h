@@ -41,7 +41,8 @@ class SftTrainer final : public Trainer {
   void cancel(const std::string& why) override { feed_.cancel(why); }
 
  private:
-  Result<StepVote> compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed, StepOutcome& outcome);
+  Result<StepVote> compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
+                           StepOutcome& outcome);
   Result<void> check_samples(const std::vector<Feed::Sample>& samples) const;
   double learning_rate(std::int64_t step) const;
   Result<void> evaluate_round(std::size_t round, std::vector<double>& sums);
@@ -50,7 +51,7 @@ class SftTrainer final : public Trainer {
   const Setup setup_;
   const std::unique_ptr<TrainingTask> task_;
   Feed& feed_;
-  const std::vector<std::string> metrics_;   ///< "loss" first
+  const std::vector<std::string> metrics_;  ///< "loss" first
   TrainerSession session_;
 };
 

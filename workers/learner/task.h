@@ -27,7 +27,8 @@ class TrainingTask {
   /// The same for held-out samples, at fixed noise and timesteps; `real` samples count, the rest only fill the shape.
   virtual Result<Batch> eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) = 0;
   /// Predicts what follows in a held-out sample and writes it beside the truth into `file`. Collective; `write` on one rank only.
-  virtual Result<void> predict(const Feed::Sample& sample, const Forward& forward, const std::string& file, bool write) = 0;
+  virtual Result<void> predict(const Feed::Sample& sample, const Forward& forward, const std::string& file,
+                               bool write) = 0;
   /// Bytes held beside the shards: frozen encoders and caches.
   virtual std::int64_t resident_bytes() const = 0;
 };

@@ -19,7 +19,7 @@ namespace troupe {
 struct ConsumedItem {
   std::int64_t position = 0;
   std::uint64_t xxh3 = 0;
-  std::string void_reason;   ///< non-empty: it did not count
+  std::string void_reason;  ///< non-empty: it did not count
 };
 
 /// What one transaction did. Metrics of rank 0 are reported; names as TensorBoard shows them ("train/loss").
@@ -29,18 +29,18 @@ struct StepOutcome {
   /// Running totals that the ledger keeps: produced, resident, evicted, lost, draws, updates ... (LedgerRecord::counters). As only
   /// rank 0's state() is kept, totals are over all ranks and rank 0 alone gives them.
   std::map<std::string, std::int64_t> counters;
-  bool applied = true;                            ///< false: VOID, the step counts without an update
-  bool finish = false;                            ///< some rank was asked to finish; the same on all ranks
+  bool applied = true;  ///< false: VOID, the step counts without an update
+  bool finish = false;  ///< some rank was asked to finish; the same on all ranks
   double stall_seconds = 0, compute_seconds = 0, vote_seconds = 0;
 };
 
 /// What a trainer works with between begin() and the end of its group.
 struct TrainerSession {
-  Engine* engine = nullptr;            ///< attached and restored
+  Engine* engine = nullptr;  ///< attached and restored
   Collective* group = nullptr;
   GroupPlan plan;
   std::chrono::milliseconds step_timeout{0};
-  std::string state;                   ///< what state() returned for the checkpoint that was restored; empty at the start
+  std::string state;  ///< what state() returned for the checkpoint that was restored; empty at the start
   std::function<void(const Message&)> report;
 };
 

@@ -9,16 +9,23 @@
 namespace troupe {
 
 NodeRole::NodeRole(Launch launch, SpawnLocal spawn_local, StopLocal stop_local, Outbox outbox)
-    : launch_(std::move(launch)), spawn_local_(std::move(spawn_local)), stop_local_(std::move(stop_local)), outbox_(std::move(outbox)) {}
+    : launch_(std::move(launch)),
+      spawn_local_(std::move(spawn_local)),
+      stop_local_(std::move(stop_local)),
+      outbox_(std::move(outbox)) {}
 
 NodeRole::~NodeRole() = default;
 
 void NodeRole::start() {
   processes_ = std::make_unique<ProcessTable>([this](const ProcessExit& exit) {
     const std::size_t mark = exit.name.rfind('#');
-    outbox_("controller", ActorExited{.actor = exit.name.substr(0, mark), .incarnation = std::stoll(exit.name.substr(mark + 1)),
-                                      .exit_code = exit.exit_code, .signal = exit.signal, .killed_by_us = exit.killed_by_us,
-                                      .stderr_tail = exit.stderr_tail, .out_of_memory = exit.out_of_memory});
+    outbox_("controller", ActorExited{.actor = exit.name.substr(0, mark),
+                                      .incarnation = std::stoll(exit.name.substr(mark + 1)),
+                                      .exit_code = exit.exit_code,
+                                      .signal = exit.signal,
+                                      .killed_by_us = exit.killed_by_us,
+                                      .stderr_tail = exit.stderr_tail,
+                                      .out_of_memory = exit.out_of_memory});
   });
 }
 
@@ -31,8 +38,13 @@ void NodeRole::handle(const std::string&, const Message& message) {
 }
 
 void NodeRole::report_failure(const Spawn& request, const std::string& why) {
-  outbox_("controller", ActorExited{.actor = request.actor, .incarnation = request.incarnation, .exit_code = 70, .signal = 0,
-                                    .killed_by_us = false, .stderr_tail = why, .out_of_memory = false});
+  outbox_("controller", ActorExited{.actor = request.actor,
+                                    .incarnation = request.incarnation,
+                                    .exit_code = 70,
+                                    .signal = 0,
+                                    .killed_by_us = false,
+                                    .stderr_tail = why,
+                                    .out_of_memory = false});
 }
 
 void NodeRole::spawn(const Spawn& request) {
@@ -42,22 +54,34 @@ void NodeRole::spawn(const Spawn& request) {
     spawn_process(request);
     return;
   }
-  spawn_local_({.actor = request.actor, .incarnation = request.incarnation}, request.role, [this, request](const std::string& failure) {
-    if (!failure.empty()) {
-      report_failure(request, failure);
-      return;
-    }
-    outbox_("controller", ActorExited{.actor = request.actor, .incarnation = request.incarnation, .exit_code = 0, .signal = 0,
-                                      .killed_by_us = true, .stderr_tail = "", .out_of_memory = false});
-  });
+  spawn_local_({.actor = request.actor, .incarnation = request.incarnation}, request.role,
+               [this, request](const std::string& failure) {
+                 if (!failure.empty()) {
+                   report_failure(request, failure);
+                   return;
+                 }
+                 outbox_("controller", ActorExited{.actor = request.actor,
+                                                   .incarnation = request.incarnation,
+                                                   .exit_code = 0,
+                                                   .signal = 0,
+                                                   .killed_by_us = true,
+                                                   .stderr_tail = "",
+                                                   .out_of_memory = false});
+               });
 }
 
 void NodeRole::spawn_process(const Spawn& request) {
   ProcessSpec spec;
   spec.name = fmt::format("{}#{}", request.actor, request.incarnation);
-  spec.argv = {launch_.executable, "host", "--actor", request.actor, "--role", request.role,
-               "--incarnation", std::to_string(request.incarnation), "--node", launch_.endpoint, "--config", launch_.config,
-               "--plan", launch_.plan, "--run-dir", launch_.run_dir, "--runtime-dir", launch_.runtime_dir};
+  spec.argv = {launch_.executable, "host",
+               "--actor",          request.actor,
+               "--role",           request.role,
+               "--incarnation",    std::to_string(request.incarnation),
+               "--node",           launch_.endpoint,
+               "--config",         launch_.config,
+               "--plan",           launch_.plan,
+               "--run-dir",        launch_.run_dir,
+               "--runtime-dir",    launch_.runtime_dir};
   if (!launch_.data_host.empty()) spec.argv.insert(spec.argv.end(), {"--data-host", launch_.data_host});
   spec.env = launch_.environment;
   spec.env.insert(request.env.begin(), request.env.end());
@@ -73,8 +97,13 @@ void NodeRole::stop(const Stop& request) {
   const std::string instance = fmt::format("{}#{}", request.actor, request.incarnation);
   const auto known = is_process_.find(instance);
   if (known == is_process_.end()) {
-    outbox_("controller", ActorExited{.actor = request.actor, .incarnation = request.incarnation, .exit_code = 0, .signal = 0,
-                                      .killed_by_us = true, .stderr_tail = "was not running", .out_of_memory = false});
+    outbox_("controller", ActorExited{.actor = request.actor,
+                                      .incarnation = request.incarnation,
+                                      .exit_code = 0,
+                                      .signal = 0,
+                                      .killed_by_us = true,
+                                      .stderr_tail = "was not running",
+                                      .out_of_memory = false});
   } else if (known->second) {
     processes_->kill(instance, std::chrono::milliseconds(request.grace_ms));
   } else {

@@ -17,14 +17,14 @@ class NodeRole final : public Role {
  public:
   /// How host processes of this node are started.
   struct Launch {
-    std::string executable;     ///< this program
-    std::string node;           ///< "node/0"
-    std::string endpoint;       ///< where hosts dial their node
-    std::string config;         ///< resolved job file
-    std::string plan;           ///< plan file
+    std::string executable;  ///< this program
+    std::string node;        ///< "node/0"
+    std::string endpoint;    ///< where hosts dial their node
+    std::string config;      ///< resolved job file
+    std::string plan;        ///< plan file
     std::string run_dir;
     std::string runtime_dir;
-    std::string data_host;      ///< address other nodes' decoders reach feeds by; empty: this machine only
+    std::string data_host;  ///< address other nodes' decoders reach feeds by; empty: this machine only
     std::map<std::string, std::string> environment;
   };
   /// Called once when an actor of this process has ended; `failure` says why it could not start, empty: it ended in order.
@@ -49,7 +49,7 @@ class NodeRole final : public Role {
   const SpawnLocal spawn_local_;
   const StopLocal stop_local_;
   const Outbox outbox_;
-  std::map<std::string, bool> is_process_;   // by instance
+  std::map<std::string, bool> is_process_;  // by instance
   std::unique_ptr<ProcessTable> processes_;
 };
 

@@ -19,15 +19,16 @@ struct PolicyVector {
 
 /// What a policy wants to see and what it gives.
 struct PolicyInfo {
-  std::string name;                    ///< of the checkpoint, for logs and health
-  std::string embodiment;              ///< tag, such as oxe_droid
-  std::vector<std::string> views;      ///< camera keys, in canvas order
-  std::vector<PolicyVector> state;     ///< in order of concatenation
-  std::vector<PolicyVector> action;    ///< in order of concatenation
-  std::int64_t horizon = 0;            ///< rows of an action chunk
-  std::int64_t image_height = 0, image_width = 0;  ///< of one view after preprocessing; pictures of other sizes are resized
-  std::vector<std::int64_t> frames_per_call;       ///< how many frames per view a call may bring, such as {1, 4, 8, 9}
-  bool takes_prompt = true;            ///< false: a request may leave the instruction out
+  std::string name;                  ///< of the checkpoint, for logs and health
+  std::string embodiment;            ///< tag, such as oxe_droid
+  std::vector<std::string> views;    ///< camera keys, in canvas order
+  std::vector<PolicyVector> state;   ///< in order of concatenation
+  std::vector<PolicyVector> action;  ///< in order of concatenation
+  std::int64_t horizon = 0;          ///< rows of an action chunk
+  std::int64_t image_height = 0,
+               image_width = 0;               ///< of one view after preprocessing; pictures of other sizes are resized
+  std::vector<std::int64_t> frames_per_call;  ///< how many frames per view a call may bring, such as {1, 4, 8, 9}
+  bool takes_prompt = true;                   ///< false: a request may leave the instruction out
 
   std::int64_t action_width() const {
     std::int64_t width = 0;

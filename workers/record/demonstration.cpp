@@ -23,22 +23,27 @@ Result<void> check_fit(const EnvSpec& spec, const Expert& expert) {
     vectors = vectors && field.dtype == EnvDType::f32 && field.shape.size() == 1;
   }
   if (!vectors || numbers != static_cast<std::int64_t>(expert.state_names().size())) {
-    return Error{Errc::invalid_argument, fmt::format("{}: its controller reads vectors of {} numbers, the profile `state`; leave `profile` out",
-                                                     spec.id, expert.state_names().size())};
+    return Error{Errc::invalid_argument,
+                 fmt::format("{}: its controller reads vectors of {} numbers, the profile `state`; leave `profile` out",
+                             spec.id, expert.state_names().size())};
   }
   if (spec.action.is_discrete() || spec.action.size != static_cast<std::int64_t>(expert.action_names().size())) {
-    return Error{Errc::invalid_argument, fmt::format("{}: its controller gives {} numbers, an action has {}", spec.id, expert.action_names().size(),
-                                                     spec.action.size)};
+    return Error{Errc::invalid_argument, fmt::format("{}: its controller gives {} numbers, an action has {}", spec.id,
+                                                     expert.action_names().size(), spec.action.size)};
   }
-  if (spec.max_steps <= 0) return Error{Errc::invalid_argument, fmt::format("{} has no time limit; set max_episode_steps", spec.id)};
-  if (!spec.has_success) return Error{Errc::invalid_argument, fmt::format("{} does not say what is solved, so nothing can be judged", spec.id)};
+  if (spec.max_steps <= 0)
+    return Error{Errc::invalid_argument, fmt::format("{} has no time limit; set max_episode_steps", spec.id)};
+  if (!spec.has_success)
+    return Error{Errc::invalid_argument,
+                 fmt::format("{} does not say what is solved, so nothing can be judged", spec.id)};
   return {};
 }
 
 Result<void> check_cameras(const EnvSpec& spec, const std::vector<std::string>& cameras) {
   for (std::size_t i = 0; i < cameras.size(); ++i) {
     if (std::find(spec.cameras.begin(), spec.cameras.end(), cameras[i]) == spec.cameras.end()) {
-      return Error{Errc::invalid_argument, fmt::format("{} has no camera '{}'; it has {}", spec.id, cameras[i], fmt::join(spec.cameras, ", "))};
+      return Error{Errc::invalid_argument,
+                   fmt::format("{} has no camera '{}'; it has {}", spec.id, cameras[i], fmt::join(spec.cameras, ", "))};
     }
     if (std::count(cameras.begin(), cameras.end(), cameras[i]) > 1) {
       return Error{Errc::invalid_argument, fmt::format("camera {} is named twice", cameras[i])};
@@ -51,8 +56,8 @@ Result<void> check_cameras(const EnvSpec& spec, const std::vector<std::string>& 
 
 std::uint64_t demonstration_seed(std::uint64_t seed, std::int64_t k) { return episode_seed(seed, -1, k); }
 
-Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, std::unique_ptr<Expert> expert, std::vector<std::string> cameras,
-                                        std::int64_t side) {
+Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, std::unique_ptr<Expert> expert,
+                                        std::vector<std::string> cameras, std::int64_t side) {
   const EnvSpec& spec = envs->spec();
   TROUPE_TRY(check_fit(spec, *expert));
   TROUPE_TRY(check_cameras(spec, cameras));
@@ -70,7 +75,8 @@ Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, 
 }
 
 StepSlot Demonstrator::slot() {
-  return {.observation = pointers_, .reward = &reward_, .terminated = &terminated_, .success = &success_, .info = info_};
+  return {
+      .observation = pointers_, .reward = &reward_, .terminated = &terminated_, .success = &success_, .info = info_};
 }
 
 std::vector<float> Demonstrator::observed() const {
@@ -89,7 +95,8 @@ Result<void> Demonstrator::act() {
   const std::span<const float> asked = expert_->act(state);
   const ActionSpace& space = spec().action;
   for (std::size_t i = 0; i < action_.size(); ++i) {
-    if (std::isnan(asked[i])) return Error{Errc::internal, fmt::format("{}: its controller gave an action that is no number", spec().id)};
+    if (std::isnan(asked[i]))
+      return Error{Errc::internal, fmt::format("{}: its controller gave an action that is no number", spec().id)};
     action_[i] = std::clamp(asked[i], space.low[i], space.high[i]);
   }
   return {};

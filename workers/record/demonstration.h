@@ -25,7 +25,8 @@ struct Demonstration {
   std::int64_t length = 0;                    ///< rows
   std::vector<float> states, actions;         ///< [length, D], [length, A]
   std::vector<float> rewards, done, success;  ///< [length]; flags 0 or 1, `done` in the last row only
-  std::vector<std::vector<std::uint8_t>> pictures;  ///< of each camera [length, side, side, 3], drawn with the observation
+  std::vector<std::vector<std::uint8_t>>
+      pictures;  ///< of each camera [length, side, side, 3], drawn with the observation
 
   /// The task is solved at the end: what was reached and lost again is no demonstration.
   bool is_solved() const { return length > 0 && success.back() != 0; }
@@ -36,8 +37,8 @@ class Demonstrator {
  public:
   /// Draws `cameras` with `side` pixels squared. Errors: invalid_argument (observations that the expert does not read, no time
   /// limit, no such camera); those of making an environment.
-  static Result<Demonstrator> make(std::shared_ptr<const EnvFactory> envs, std::unique_ptr<Expert> expert, std::vector<std::string> cameras,
-                                   std::int64_t side);
+  static Result<Demonstrator> make(std::shared_ptr<const EnvFactory> envs, std::unique_ptr<Expert> expert,
+                                   std::vector<std::string> cameras, std::int64_t side);
 
   /// Plays the episode `seed` to its end: the environment's own, its time limit, or kHoldSteps after it was solved.
   /// Errors: those of the environment; internal (an action that is no number).

@@ -24,24 +24,30 @@ using Json = nlohmann::ordered_json;
 LerobotDescription description_of(const Demonstrator& demonstrator) {
   const Expert& expert = demonstrator.expert();
   const EnvSpec& spec = demonstrator.spec();
-  LerobotDescription d{.robot_type = expert.robot(), .fps = spec.control_hz > 0 ? spec.control_hz : 30.0,
-                       .columns = {{.name = "observation.state", .width = expert.state_names().size(), .names = expert.state_names()},
-                                   {.name = "action", .width = expert.action_names().size(), .names = expert.action_names()},
-                                   {.name = "next.reward"},
-                                   {.name = "next.done", .type = LerobotColumn::Type::boolean},
-                                   {.name = "next.success", .type = LerobotColumn::Type::boolean}},
-                       .height = demonstrator.side(), .width = demonstrator.side()};
+  LerobotDescription d{
+      .robot_type = expert.robot(),
+      .fps = spec.control_hz > 0 ? spec.control_hz : 30.0,
+      .columns = {{.name = "observation.state", .width = expert.state_names().size(), .names = expert.state_names()},
+                  {.name = "action", .width = expert.action_names().size(), .names = expert.action_names()},
+                  {.name = "next.reward"},
+                  {.name = "next.done", .type = LerobotColumn::Type::boolean},
+                  {.name = "next.success", .type = LerobotColumn::Type::boolean}},
+      .height = demonstrator.side(),
+      .width = demonstrator.side()};
   for (const std::string& camera : demonstrator.cameras()) d.cameras.push_back("observation.images." + camera);
   return d;
 }
 
 Result<void> append(LerobotWriter& writer, const Demonstration& demo, std::int64_t side) {
   const auto bytes = static_cast<std::size_t>(side * side * 3);
-  return writer.append({.length = demo.length, .task_index = writer.task_index(demo.instruction),
+  return writer.append({.length = demo.length,
+                        .task_index = writer.task_index(demo.instruction),
                         .columns = {demo.states, demo.actions, demo.rewards, demo.done, demo.success},
                         .picture = [&](std::size_t camera, std::int64_t row) -> Result<Rgb8View> {
                           return Rgb8View{.data = demo.pictures[camera].data() + static_cast<std::size_t>(row) * bytes,
-                                          .height = side, .width = side, .stride = side * 3};
+                                          .height = side,
+                                          .width = side,
+                                          .stride = side * 3};
                         }});
 }
 
@@ -51,22 +57,26 @@ Result<Demonstration> play(Demonstrator& demonstrator, const RecordingRequest& r
     auto demo = demonstrator.play(demonstration_seed(request.seed, k));
     if (!demo) return demo.error().with(where());
     return demo;
-  } catch (const std::exception& e) {   // environments are other people's code
+  } catch (const std::exception& e) {  // environments are other people's code
     return Error{Errc::internal, fmt::format("{}: {}", where(), e.what())};
   }
 }
 
 Error too_few(const RecordingRequest& request, const RecordingReport& report, std::int64_t max_steps) {
   return {Errc::failed_precondition,
-          fmt::format("{}: {} of {} tries were solved within {} steps, {} episodes are wanted; give them more time (max_episode_steps), ask for fewer "
-                      "(--episodes), or keep what fails too (--keep all)", request.env, report.solved, report.tried, max_steps, request.episodes)};
+          fmt::format("{}: {} of {} tries were solved within {} steps, {} episodes are wanted; give them more time "
+                      "(max_episode_steps), ask for fewer "
+                      "(--episodes), or keep what fails too (--keep all)",
+                      request.env, report.solved, report.tried, max_steps, request.episodes)};
 }
 
 /// Plays until enough is kept. `tries` receives the number of each kept one.
-Result<RecordingReport> play_all(Demonstrator& demonstrator, const RecordingRequest& request, LerobotWriter& writer, std::vector<std::int64_t>& tries) {
+Result<RecordingReport> play_all(Demonstrator& demonstrator, const RecordingRequest& request, LerobotWriter& writer,
+                                 std::vector<std::int64_t>& tries) {
   RecordingReport report{.fps = demonstrator.spec().control_hz};
   while (report.episodes < request.episodes) {
-    if (report.tried >= kTriesPerEpisode * request.episodes) return too_few(request, report, demonstrator.spec().max_steps);
+    if (report.tried >= kTriesPerEpisode * request.episodes)
+      return too_few(request, report, demonstrator.spec().max_steps);
     const std::int64_t k = report.tried++;
     TROUPE_ASSIGN(const Demonstration demo, play(demonstrator, request, k));
     report.solved += demo.is_solved() ? 1 : 0;
@@ -82,28 +92,39 @@ Result<RecordingReport> play_all(Demonstrator& demonstrator, const RecordingRequ
 }
 
 /// kRecordingNote: how the dataset came about, which try each of its episodes was.
-std::string provenance(const RecordingRequest& request, const EnvSpec& spec, const RecordingReport& report, const std::vector<std::int64_t>& tries) {
-  const Json json = {{"env", request.env}, {"options", Json(request.env_options.options)}, {kRecordedTimeLimit, spec.max_steps},
-                     {"seed", request.seed}, {"keep", request.keeps_all ? "all" : "successes"}, {"hold_steps", kHoldSteps},
-                     {"tried", report.tried}, {"solved", report.solved}, {"tries", tries}};
+std::string provenance(const RecordingRequest& request, const EnvSpec& spec, const RecordingReport& report,
+                       const std::vector<std::int64_t>& tries) {
+  const Json json = {{"env", request.env},
+                     {"options", Json(request.env_options.options)},
+                     {kRecordedTimeLimit, spec.max_steps},
+                     {"seed", request.seed},
+                     {"keep", request.keeps_all ? "all" : "successes"},
+                     {"hold_steps", kHoldSteps},
+                     {"tried", report.tried},
+                     {"solved", report.solved},
+                     {"tries", tries}};
   return json.dump() + "\n";
 }
 
 /// The v2.1 dataset in `from` as v3.0 in `to`.
 Result<void> write_v30(const std::string& from, const std::string& to) {
-  TROUPE_ASSIGN(const ConvertDatasetReport report, convert_dataset({.sources = {from}, .out = to, .to = DatasetVersion::v30, .progress = {}}));
-  if (!report.verify_failures.empty()) return Error{Errc::internal, fmt::format("{}: {}", to, report.verify_failures.front())};
+  TROUPE_ASSIGN(const ConvertDatasetReport report,
+                convert_dataset({.sources = {from}, .out = to, .to = DatasetVersion::v30, .progress = {}}));
+  if (!report.verify_failures.empty())
+    return Error{Errc::internal, fmt::format("{}: {}", to, report.verify_failures.front())};
   std::error_code failed;
-  std::filesystem::remove_all(to + "/.troupe", failed);   // the plan: its source is gone in a moment
+  std::filesystem::remove_all(to + "/.troupe", failed);  // the plan: its source is gone in a moment
   return {};
 }
 
-Result<RecordingReport> write_dataset(const std::string& folder, const RecordingRequest& request, Demonstrator& demonstrator) {
+Result<RecordingReport> write_dataset(const std::string& folder, const RecordingRequest& request,
+                                      Demonstrator& demonstrator) {
   TROUPE_ASSIGN(LerobotWriter writer, LerobotWriter::begin(folder, description_of(demonstrator)));
   std::vector<std::int64_t> tries;
   TROUPE_ASSIGN(const RecordingReport report, play_all(demonstrator, request, writer, tries));
   TROUPE_TRY(writer.finish());
-  TROUPE_TRY(write_file_synced(fmt::format("{}/{}", folder, kRecordingNote), provenance(request, demonstrator.spec(), report, tries)));
+  TROUPE_TRY(write_file_synced(fmt::format("{}/{}", folder, kRecordingNote),
+                               provenance(request, demonstrator.spec(), report, tries)));
   return report;
 }
 
@@ -111,11 +132,13 @@ Result<RecordingReport> write_dataset(const std::string& folder, const Recording
 
 Result<RecordingReport> record_demonstrations(const RecordingRequest& request) {
   if (request.out.empty() || request.episodes < 1) {
-    return Error{Errc::invalid_argument, fmt::format("{} episodes into '{}'; wanted at least one, and a folder", request.episodes, request.out)};
+    return Error{Errc::invalid_argument, fmt::format("{} episodes into '{}'; wanted at least one, and a folder",
+                                                     request.episodes, request.out)};
   }
   TROUPE_ASSIGN(auto envs, make_env_factory(request.env, request.env_options));
   TROUPE_ASSIGN(auto expert, make_expert(request.env));
-  TROUPE_ASSIGN(Demonstrator demonstrator, Demonstrator::make(std::move(envs), std::move(expert), request.cameras, kDemonstrationSide));
+  TROUPE_ASSIGN(Demonstrator demonstrator,
+                Demonstrator::make(std::move(envs), std::move(expert), request.cameras, kDemonstrationSide));
   TROUPE_ASSIGN(NewFolder folder, NewFolder::begin(request.out));
   if (!request.is_v30) {
     TROUPE_ASSIGN(const RecordingReport report, write_dataset(folder.path(), request, demonstrator));

@@ -12,24 +12,24 @@ namespace troupe {
 
 /// What is recorded.
 struct RecordingRequest {
-  std::string env;                   ///< an id of expert_ids()
-  EnvOptions env_options{};          ///< profile `state` only
-  std::string out;                   ///< absent, or an empty folder
-  std::int64_t episodes = 200;       ///< that are kept
+  std::string env;              ///< an id of expert_ids()
+  EnvOptions env_options{};     ///< profile `state` only
+  std::string out;              ///< absent, or an empty folder
+  std::int64_t episodes = 200;  ///< that are kept
   std::uint64_t seed = 1;
-  bool is_v30 = true;                ///< LeRobot v3.0; else v2.1
-  bool keeps_all = false;            ///< else solved episodes only
+  bool is_v30 = true;                  ///< LeRobot v3.0; else v2.1
+  bool keeps_all = false;              ///< else solved episodes only
   std::vector<std::string> cameras{};  ///< drawn with kDemonstrationSide pixels squared
   /// Called after every episode that was kept.
   std::function<void(std::int64_t kept, std::int64_t of)> progress{};
 };
 
-inline constexpr std::int64_t kDemonstrationSide = 128;   ///< pixels
-inline constexpr std::int64_t kTriesPerEpisode = 4;       ///< after that many for each episode asked for it is given up
+inline constexpr std::int64_t kDemonstrationSide = 128;  ///< pixels
+inline constexpr std::int64_t kTriesPerEpisode = 4;      ///< after that many for each episode asked for it is given up
 
 /// What came of it.
 struct RecordingReport {
-  std::int64_t episodes = 0, tried = 0, solved = 0;   ///< kept; played; of those played
+  std::int64_t episodes = 0, tried = 0, solved = 0;  ///< kept; played; of those played
   std::int64_t frames = 0, tasks = 0;
   double fps = 0;
 };

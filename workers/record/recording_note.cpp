@@ -17,7 +17,8 @@ Result<std::optional<std::int64_t>> recorded_time_limit(const std::string& root)
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
   const auto note = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!note.is_object() || !note.contains(kRecordedTimeLimit) || !note[kRecordedTimeLimit].is_number_integer()) {
-    return Error{Errc::data_loss, fmt::format("{}: wanted an object with {}, a number; record the demonstrations anew", path, kRecordedTimeLimit)};
+    return Error{Errc::data_loss, fmt::format("{}: wanted an object with {}, a number; record the demonstrations anew",
+                                              path, kRecordedTimeLimit)};
   }
   return std::optional(note[kRecordedTimeLimit].get<std::int64_t>());
 }

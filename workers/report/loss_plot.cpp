@@ -53,8 +53,10 @@ std::optional<Axes> ranges_of(const std::vector<LossSeries>& series, bool log_sc
 std::vector<std::vector<LossPoint>> stretches(const std::vector<LossPoint>& points, bool log_scale) {
   std::vector<std::vector<LossPoint>> parts(1);
   for (const LossPoint& p : points) {
-    if (drawable(p, log_scale)) parts.back().push_back(p);
-    else if (!parts.back().empty()) parts.emplace_back();
+    if (drawable(p, log_scale))
+      parts.back().push_back(p);
+    else if (!parts.back().empty())
+      parts.emplace_back();
   }
   if (parts.back().empty()) parts.pop_back();
   return parts;
@@ -87,8 +89,10 @@ void draw_legend(Picture& picture, const Axes& axes, const std::vector<LossSerie
     std::int64_t left_out = 0;
     const LossPoint* last = nullptr;
     for (const LossPoint& p : s.points) {
-      if (drawable(p, log_scale)) last = &p;
-      else ++left_out;
+      if (drawable(p, log_scale))
+        last = &p;
+      else
+        ++left_out;
     }
     if (last == nullptr) continue;
     std::string text = fmt::format("{}  {:.4g}", s.name, last->value);
@@ -131,7 +135,8 @@ Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSer
   axes->area = {92, 58, width - 92 - 28, height - 58 - 64};
   Picture picture(options.width, options.height);
   picture.text({24, 34}, options.title, {.size = 19, .bold = true});
-  axes->draw(picture, options.x_title, options.log_scale ? options.y_title + " (log scale)" : options.y_title, 13, 10, 8);
+  axes->draw(picture, options.x_title, options.log_scale ? options.y_title + " (log scale)" : options.y_title, 13, 10,
+             8);
   picture.clip({axes->area.x, axes->area.y - 6, axes->area.width + 8, axes->area.height + 12});
   for (const LossSeries& s : series) draw_series(picture, *axes, s, options);
   picture.unclip();

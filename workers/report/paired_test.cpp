@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-constexpr double kZ = 1.959963984540054;   // 97.5 % of the normal distribution
+constexpr double kZ = 1.959963984540054;  // 97.5 % of the normal distribution
 constexpr std::size_t kExactDifferences = 200;
 
 /// Ranks of |differences|, doubled, so that the mean of two neighbouring ranks is whole.
@@ -35,7 +35,7 @@ std::vector<std::int64_t> doubled_ranks(const std::vector<double>& differences) 
 /// Two-sided, over all choices of signs.
 double exact_p(const std::vector<std::int64_t>& ranks, std::int64_t sum) {
   const std::int64_t total = std::accumulate(ranks.begin(), ranks.end(), std::int64_t{0});
-  std::vector<double> probability(static_cast<std::size_t>(total) + 1, 0.0);   // of each sum of positive ranks
+  std::vector<double> probability(static_cast<std::size_t>(total) + 1, 0.0);  // of each sum of positive ranks
   probability[0] = 1;
   std::int64_t reached = 0;
   for (const std::int64_t rank : ranks) {
@@ -47,7 +47,8 @@ double exact_p(const std::vector<std::int64_t>& ranks, std::int64_t sum) {
     }
   }
   const auto at = probability.begin() + sum;
-  const double low = std::accumulate(probability.begin(), at + 1, 0.0), high = std::accumulate(at, probability.end(), 0.0);
+  const double low = std::accumulate(probability.begin(), at + 1, 0.0),
+               high = std::accumulate(at, probability.end(), 0.0);
   return std::min(1.0, 2 * std::min(low, high));
 }
 
@@ -89,7 +90,8 @@ double mcnemar_exact(std::int64_t only_first, std::int64_t only_second) {
 Interval paired_difference_interval(const PairedSuccesses& counts) {
   if (counts.pairs() <= 0) return {-1, 1};
   const double n = static_cast<double>(counts.pairs()) + 2;
-  const double p = (static_cast<double>(counts.only_first) + 1) / n, q = (static_cast<double>(counts.only_second) + 1) / n;
+  const double p = (static_cast<double>(counts.only_first) + 1) / n,
+               q = (static_cast<double>(counts.only_second) + 1) / n;
   const double half = kZ * std::sqrt((p + q - (p - q) * (p - q)) / n);
   return {std::max(-1.0, p - q - half), std::min(1.0, p - q + half)};
 }
@@ -97,7 +99,10 @@ Interval paired_difference_interval(const PairedSuccesses& counts) {
 SignedRankTest signed_rank_test(std::span<const double> differences) {
   std::vector<double> nonzero;
   std::copy_if(differences.begin(), differences.end(), std::back_inserter(nonzero), [](double d) { return d != 0; });
-  SignedRankTest test{.rank_sum = 0, .p = 1, .pairs = static_cast<std::int64_t>(nonzero.size()), .exact = nonzero.size() <= kExactDifferences};
+  SignedRankTest test{.rank_sum = 0,
+                      .p = 1,
+                      .pairs = static_cast<std::int64_t>(nonzero.size()),
+                      .exact = nonzero.size() <= kExactDifferences};
   if (nonzero.empty()) return test;
   const std::vector<std::int64_t> ranks = doubled_ranks(nonzero);
   std::int64_t positive = 0;

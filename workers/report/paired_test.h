@@ -29,10 +29,10 @@ Interval paired_difference_interval(const PairedSuccesses& counts);
 
 /// Result of signed_rank_test.
 struct SignedRankTest {
-  double rank_sum = 0;        ///< W+: ranks of the positive differences
-  double p = 1;               ///< two-sided
-  std::int64_t pairs = 0;     ///< differences that are not zero
-  bool exact = true;          ///< false: normal approximation
+  double rank_sum = 0;     ///< W+: ranks of the positive differences
+  double p = 1;            ///< two-sided
+  std::int64_t pairs = 0;  ///< differences that are not zero
+  bool exact = true;       ///< false: normal approximation
 };
 
 /// Wilcoxon's signed-rank test that differences are symmetric around zero. Zeros are left out, ties have the mean of their ranks. Up to
@@ -44,7 +44,7 @@ SignedRankTest signed_rank_test(std::span<const double> differences);
 /// A mean and its 95 % interval.
 struct MeanInterval {
   double mean = 0;
-  Interval interval{};   ///< mean -+ infinity for fewer than two numbers
+  Interval interval{};  ///< mean -+ infinity for fewer than two numbers
 };
 
 /// Student's interval: mean +- t sqrt(s^2 / n), t the 97.5 % quantile at n - 1 degrees of freedom (Abramowitz, Stegun (1964) 26.7.5 from five

@@ -20,13 +20,15 @@ std::string number(double value) {
 std::string rl_progress_text(const RlProgressLine& p, const TextStyle& style) {
   const TextField head{fmt::format("[{}] ", p.name), text_color::kBold};
   const std::string total = fmt::format("{}", p.total_steps);
-  std::vector<TextField> first = {{fmt::format("iteration {:>{}}/{}", p.step, total.size(), total)},
-                                  {fmt::format("env steps {} ({}/s)", count_text(p.env_steps), rate_text(p.env_steps_per_second))}};
+  std::vector<TextField> first = {
+      {fmt::format("iteration {:>{}}/{}", p.step, total.size(), total)},
+      {fmt::format("env steps {} ({}/s)", count_text(p.env_steps), rate_text(p.env_steps_per_second))}};
   if (p.mean_return) first.push_back({fmt::format("return {}", number(*p.mean_return))});
   if (p.mean_length) first.push_back({fmt::format("len {:.1f}", *p.mean_length)});
   if (p.success_once) first.push_back({fmt::format("success {:.1f}%", 100 * *p.success_once)});
   std::vector<TextField> second;
-  if (p.loss) second.push_back({fmt::format("loss {}", number(*p.loss)), std::isfinite(*p.loss) ? nullptr : text_color::kRed});
+  if (p.loss)
+    second.push_back({fmt::format("loss {}", number(*p.loss)), std::isfinite(*p.loss) ? nullptr : text_color::kRed});
   if (p.approx_kl) second.push_back({fmt::format("kl {:.2g}", *p.approx_kl)});
   if (p.entropy) second.push_back({fmt::format("entropy {:.3g}", *p.entropy)});
   if (p.alpha) second.push_back({fmt::format("alpha {:.3g}", *p.alpha)});
@@ -48,19 +50,20 @@ Interval wilson_interval(std::int64_t successes, std::int64_t trials) {
 }
 
 std::string results_table(const EpisodeResults& r, std::optional<double> threshold) {
-  std::string out = fmt::format("  evaluation  {} episodes of {}, deterministic policy, limit {} steps, K {}\n", count_text(r.episodes), r.env,
-                                count_text(r.max_steps), r.chunk);
+  std::string out = fmt::format("  evaluation  {} episodes of {}, deterministic policy, limit {} steps, K {}\n",
+                                count_text(r.episodes), r.env, count_text(r.max_steps), r.chunk);
   if (r.successes) {
     const Interval interval = wilson_interval(*r.successes, r.episodes);
-    out += fmt::format("  success     {}/{} = {:.1f}%   95% interval {:.1f}% to {:.1f}% (Wilson)\n", *r.successes, r.episodes,
-                       r.episodes > 0 ? 100.0 * static_cast<double>(*r.successes) / static_cast<double>(r.episodes) : 0.0,
-                       100 * interval.low, 100 * interval.high);
+    out += fmt::format(
+        "  success     {}/{} = {:.1f}%   95% interval {:.1f}% to {:.1f}% (Wilson)\n", *r.successes, r.episodes,
+        r.episodes > 0 ? 100.0 * static_cast<double>(*r.successes) / static_cast<double>(r.episodes) : 0.0,
+        100 * interval.low, 100 * interval.high);
   }
-  out += fmt::format("  return      mean {} +- {}   min {}   max {}   length {:.1f}\n", number(r.mean_return), number(r.std_return),
-                     number(r.min_return), number(r.max_return), r.mean_length);
+  out += fmt::format("  return      mean {} +- {}   min {}   max {}   length {:.1f}\n", number(r.mean_return),
+                     number(r.std_return), number(r.min_return), number(r.max_return), r.mean_length);
   if (threshold) {
-    out += fmt::format("  solved      {} (mean return {} {} {})\n", r.mean_return > *threshold ? "yes" : "no", number(r.mean_return),
-                       r.mean_return > *threshold ? ">" : "<=", number(*threshold));
+    out += fmt::format("  solved      {} (mean return {} {} {})\n", r.mean_return > *threshold ? "yes" : "no",
+                       number(r.mean_return), r.mean_return > *threshold ? ">" : "<=", number(*threshold));
   }
   return out;
 }

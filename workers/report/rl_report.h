@@ -15,10 +15,10 @@ struct RlProgressLine {
   std::int64_t step = 0, total_steps = 0;
   std::int64_t env_steps = 0;
   double env_steps_per_second = 0;
-  std::optional<double> mean_return{}, mean_length{}, success_once{};   ///< of the episodes that ended in this iteration
+  std::optional<double> mean_return{}, mean_length{}, success_once{};  ///< of the episodes that ended in this iteration
   std::optional<double> loss{}, approx_kl{}, entropy{}, alpha{};
   double seconds_per_step = 0, stall_percent = 0;
-  std::string bottleneck{};                    ///< role that sets the pace
+  std::string bottleneck{};  ///< role that sets the pace
   std::optional<double> remaining_seconds{};
 };
 
@@ -29,7 +29,7 @@ std::string rl_progress_text(const RlProgressLine& line, const TextStyle& style 
 struct EpisodeResults {
   std::string env{};
   std::int64_t episodes = 0, max_steps = 0, chunk = 1;
-  std::optional<std::int64_t> successes{};     ///< at any step; absent where the environment knows no success
+  std::optional<std::int64_t> successes{};  ///< at any step; absent where the environment knows no success
   double mean_return = 0, std_return = 0, min_return = 0, max_return = 0, mean_length = 0;
   double seconds = 0;
 };

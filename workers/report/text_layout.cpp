@@ -14,7 +14,8 @@ std::string painted(const TextField& f, const TextStyle& style) {
 
 }  // namespace
 
-std::string layout_text(const TextField& head, const std::vector<TextField>& fields, const TextStyle& style, std::size_t gap) {
+std::string layout_text(const TextField& head, const std::vector<TextField>& fields, const TextStyle& style,
+                        std::size_t gap) {
   const std::string indent(head.text.size(), ' ');
   std::string out = painted(head, style);
   std::size_t column = head.text.size();

@@ -24,7 +24,8 @@ struct TextField {
 
 /// `head`, then the fields two spaces (`gap`) apart, and a newline; when a line would pass style.width it goes on below,
 /// indented like the head.
-std::string layout_text(const TextField& head, const std::vector<TextField>& fields, const TextStyle& style, std::size_t gap = 2);
+std::string layout_text(const TextField& head, const std::vector<TextField>& fields, const TextStyle& style,
+                        std::size_t gap = 2);
 
 /// Three significant digits or so, as rates are read: "812", "34.1", "0.52"; not finite: "n/a".
 std::string rate_text(double value);

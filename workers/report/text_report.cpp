@@ -70,9 +70,9 @@ std::string progress_text(const ProgressLine& p, const TextStyle& style) {
   const double share = p.total_steps > 0 ? 100.0 * static_cast<double>(p.step) / static_cast<double>(p.total_steps) : 0;
   const std::vector<TextField> first = {
       {fmt::format("step {:>{}}/{} {:.1f}%", p.step, total.size(), total, share)},
-      {p.dynamics_loss && p.action_loss
-           ? fmt::format("loss {} (dyn {} act {})", loss_text(p.loss), loss_text(*p.dynamics_loss), loss_text(*p.action_loss))
-           : fmt::format("loss {}", loss_text(p.loss)),
+      {p.dynamics_loss && p.action_loss ? fmt::format("loss {} (dyn {} act {})", loss_text(p.loss),
+                                                      loss_text(*p.dynamics_loss), loss_text(*p.action_loss))
+                                        : fmt::format("loss {}", loss_text(p.loss)),
        std::isfinite(p.loss) ? nullptr : text_color::kRed},
       {fmt::format("gn {}", std::isfinite(p.gradient_norm) ? fmt::format("{:.2f}", p.gradient_norm)
                                                            : loss_text(p.gradient_norm))},
@@ -99,27 +99,27 @@ std::string progress_text(const ProgressLine& p, const TextStyle& style) {
 std::string run_report(const RunSummary& s, const TextStyle& style) {
   const bool complete = s.exit_code == 0, stopped = s.exit_code == 130;
   const TextField verdict{complete  ? "RUN COMPLETE "
-                      : stopped ? "RUN STOPPED "
-                                : "RUN FAILED ",
-                      complete  ? text_color::kGreen
-                      : stopped ? text_color::kYellow
-                                : text_color::kRed};
+                          : stopped ? "RUN STOPPED "
+                                    : "RUN FAILED ",
+                          complete  ? text_color::kGreen
+                          : stopped ? text_color::kYellow
+                                    : text_color::kRed};
   TextStyle unbroken = style;
   unbroken.width = 0;  // the first line is the one that scripts look for
   std::string out = layout_text(verdict,
-                           {{s.name, text_color::kBold},
-                            {count_text(s.steps) + " steps"},
-                            {count_text(s.samples) + " " + s.sample_noun},
-                            {duration_text(s.seconds)},
-                            {fmt::format("exit {}", s.exit_code)}},
-                           unbroken, 3);
+                                {{s.name, text_color::kBold},
+                                 {count_text(s.steps) + " steps"},
+                                 {count_text(s.samples) + " " + s.sample_noun},
+                                 {duration_text(s.seconds)},
+                                 {fmt::format("exit {}", s.exit_code)}},
+                                unbroken, 3);
   const auto row = [&](const char* name, const std::vector<TextField>& fields, std::size_t gap) {
     out += layout_text({fmt::format("  {:<10}", name)}, fields, style, gap);
   };
   row(s.measure.c_str(),
       {{!s.is_measured ? "n/a"
-                       : fmt::format("{} -> {} (best {} @ {})", loss_text(s.loss_first), loss_text(s.loss_last), loss_text(s.loss_best),
-                                     count_text(s.loss_best_step))},
+                       : fmt::format("{} -> {} (best {} @ {})", loss_text(s.loss_first), loss_text(s.loss_last),
+                                     loss_text(s.loss_best), count_text(s.loss_best_step))},
        {fmt::format("nan/inf {}", s.not_finite), s.not_finite > 0 ? text_color::kYellow : nullptr},
        {fmt::format("void batches {}", s.void_batches), s.void_batches > 0 ? text_color::kYellow : nullptr},
        {fmt::format("restarts {}", s.restarts)}},

@@ -22,7 +22,7 @@ struct ProgressLine {
   std::string name{};
   std::int64_t step = 0, total_steps = 0;
   double loss = 0;
-  std::optional<double> dynamics_loss{}, action_loss{};   ///< the loss's parts, where it has two
+  std::optional<double> dynamics_loss{}, action_loss{};  ///< the loss's parts, where it has two
   double gradient_norm = 0, learning_rate = 0;
   double samples_per_second = 0, seconds_per_step = 0, stall_percent = 0;
   std::int64_t ranks = 1;
@@ -42,7 +42,7 @@ struct RunSummary {
   std::int64_t steps = 0, samples = 0;
   std::string sample_noun = "samples", rate_noun = "smp";  ///< "environment steps", "steps" in reinforcement learning
   std::string measure = "loss";                            ///< what the loss_ fields hold: "loss", or "return"
-  bool is_measured = true;                                 ///< false: the loss_ fields hold nothing, as no episode has ended
+  bool is_measured = true;  ///< false: the loss_ fields hold nothing, as no episode has ended
   double seconds = 0;
   int exit_code = 0;
   double loss_first = 0, loss_last = 0;  ///< means of the first and last ten steps

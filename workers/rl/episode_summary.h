@@ -28,7 +28,18 @@ class EpisodeSummary {
   std::int64_t lost() const { return static_cast<std::int64_t>(sums_[kLostRows] + sums_[kGivenUp]); }
 
  private:
-  enum : std::size_t { kEpisodes, kReturn, kLength, kReward, kSuccessOnce, kSuccessAtEnd, kEnvSteps, kLostRows, kGivenUp, kCount };
+  enum : std::size_t {
+    kEpisodes,
+    kReturn,
+    kLength,
+    kReward,
+    kSuccessOnce,
+    kSuccessAtEnd,
+    kEnvSteps,
+    kLostRows,
+    kGivenUp,
+    kCount
+  };
   double sums_[kCount] = {};
 };
 

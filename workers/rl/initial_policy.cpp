@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy, std::shared_ptr<const Network> network) {
+Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy,
+                                 std::shared_ptr<const Network> network) {
   const auto alone = join_thread_group(make_thread_group(1, std::chrono::seconds(60)), 0);
   Engine engine(std::move(network), rl_engine_options(job, policy));
   engine.attach(*alone);
@@ -30,10 +31,14 @@ Result<NormaliserState> initial_statistics(const JobConfig& job, NormaliserState
   TROUPE_ASSIGN(RlTrainerState state, RlTrainerState::read(*reader));
   const std::size_t stored = state.normaliser.observed.dim(), wanted = none.observed.dim();
   if (stored != wanted) {
-    const auto reads = [](std::size_t dim) { return dim > 0 ? fmt::format("{} normalised numbers", dim) : std::string("observations as they are"); };
+    const auto reads = [](std::size_t dim) {
+      return dim > 0 ? fmt::format("{} normalised numbers", dim) : std::string("observations as they are");
+    };
     const std::string cure = (stored > 0) == (wanted > 0) ? "" : fmt::format(": set it to {}", stored > 0);
-    return Error{Errc::failed_precondition, fmt::format("model.init.path: the policy of checkpoint {} reads {}, this job's {} (rollout.normalize_obs){}", path,
-                                                        reads(stored), reads(wanted), cure)};
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("model.init.path: the policy of checkpoint {} reads {}, this job's {} (rollout.normalize_obs){}",
+                    path, reads(stored), reads(wanted), cure)};
   }
   none.observed = std::move(state.normaliser.observed);
   if (state.normaliser.returned.dim() == none.returned.dim()) none.returned = std::move(state.normaliser.returned);

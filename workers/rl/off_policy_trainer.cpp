@@ -14,7 +14,9 @@ namespace troupe {
 namespace {
 
 ReplayBuffer::Options replay_options(const JobConfig& job) {
-  return {.capacity = job.algorithm.sac.replay_capacity, .gamma = job.algorithm.gamma, .semi_mdp = job.algorithm.discount == "semi_mdp",
+  return {.capacity = job.algorithm.sac.replay_capacity,
+          .gamma = job.algorithm.gamma,
+          .semi_mdp = job.algorithm.discount == "semi_mdp",
           .always_bootstrap = job.algorithm.sac.bootstrap == "always"};
 }
 
@@ -29,7 +31,8 @@ OffPolicyTrainer::OffPolicyTrainer(RlTrainerSetup setup, Feed& feed)
       critic_objective_(setup_.agent.policy->objective("critic")),
       actor_objective_(setup_.agent.policy->objective("actor")),
       feed_(feed),
-      collector_(rl_collector_options(setup_.config), make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
+      collector_(rl_collector_options(setup_.config),
+                 make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
       replay_(replay_options(setup_.config), collector_.layout(), setup_.agent.shape),
       publisher_(*setup_.agent.policy, rl_publisher_options(setup_), setup_.dial),
       evaluation_(setup_.config, setup_.agent) {}
@@ -54,8 +57,11 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
   const std::int64_t share = shape.blocks / session_.plan.world, first_block = session_.plan.rank * share;
   const std::int64_t capacity = setup_.config.algorithm.sac.replay_capacity / session_.plan.world;
   if (capacity < shape.calls * shape.rows) {
-    return Error{Errc::invalid_argument, fmt::format("algorithm.sac.replay_capacity: {} over {} learners is less than the {} transitions of one trajectory",
-                                                     setup_.config.algorithm.sac.replay_capacity, session_.plan.world, shape.calls * shape.rows)};
+    return Error{
+        Errc::invalid_argument,
+        fmt::format(
+            "algorithm.sac.replay_capacity: {} over {} learners is less than the {} transitions of one trajectory",
+            setup_.config.algorithm.sac.replay_capacity, session_.plan.world, shape.calls * shape.rows)};
   }
   replay_.clear(capacity);
   may_draw_ = false;
@@ -65,8 +71,9 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
     const std::int64_t block = item.position % shape.blocks;
     if (block < first_block || block >= first_block + share) return {};
     if (static_cast<std::int64_t>(item.bytes.size()) != collector_.layout().bytes) {
-      return Error{Errc::data_loss, fmt::format("{}/replay: trajectory {} has {} bytes, the job's have {}", setup_.run_dir, item.position,
-                                                item.bytes.size(), collector_.layout().bytes)};
+      return Error{Errc::data_loss,
+                   fmt::format("{}/replay: trajectory {} has {} bytes, the job's have {}", setup_.run_dir,
+                               item.position, item.bytes.size(), collector_.layout().bytes)};
     }
     replay_.add(item.bytes);
     note_logged(item.position / shape.items_per_step());
@@ -89,7 +96,8 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
   return {};
 }
 
-Result<void> OffPolicyTrainer::collect_round(std::int64_t round, std::vector<CollectedItem>& items, StepOutcome& outcome) {
+Result<void> OffPolicyTrainer::collect_round(std::int64_t round, std::vector<CollectedItem>& items,
+                                             StepOutcome& outcome) {
   TROUPE_ASSIGN(auto taken, collector_.take(round, outcome.stall_seconds));
   EpisodeSummary mine;
   mine.add(collector_.layout(), taken);
@@ -150,8 +158,10 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
   episodes.add(collector_.layout(), items);
   TROUPE_TRY(episodes.reduce(*session_.group));
   outcome.metrics.merge(episodes.metrics(setup_.agent.spec().has_success));
-  for (const auto& [name, sum] : progress.sums) outcome.metrics["train/" + name] = sum / static_cast<double>(progress.counts[name]);
-  for (const auto& [group, rate] : rl_rates(setup_.config, step)) outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
+  for (const auto& [name, sum] : progress.sums)
+    outcome.metrics["train/" + name] = sum / static_cast<double>(progress.counts[name]);
+  for (const auto& [group, rate] : rl_rates(setup_.config, step))
+    outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
   outcome.metrics["train/replay_buffer/size"] = static_cast<double>(replay_.resident());
   outcome.metrics["train/updates"] = static_cast<double>(updates_);
   outcome.metrics["train/skipped_minibatches"] = static_cast<double>(progress.skipped);
@@ -161,9 +171,13 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
   TROUPE_TRY(session_.group->all_reduce_max({.data = shared, .count = 2, .dtype = DType::f64}));
   outcome.finish = shared[0] > 0;
   outcome.stall_seconds = shared[1];
-  outcome.counters = {{"produced", produced_}, {"resident", replay_.resident()}, {"evicted", evicted_before_ + replay_.evicted()},
-                      {"lost", lost_}, {"draws", draws_}, {"env_steps", env_steps_}};
-  if (session_.plan.rank == 0) outcome.counters["updates"] = updates_;   // every rank makes all of them
+  outcome.counters = {{"produced", produced_},
+                      {"resident", replay_.resident()},
+                      {"evicted", evicted_before_ + replay_.evicted()},
+                      {"lost", lost_},
+                      {"draws", draws_},
+                      {"env_steps", env_steps_}};
+  if (session_.plan.rank == 0) outcome.counters["updates"] = updates_;  // every rank makes all of them
   TROUPE_TRY(share_totals());
   outcome.metrics["env/steps"] = static_cast<double>(episodes.env_steps());
   outcome.metrics["env/total_steps"] = static_cast<double>(totals_.at("env_steps"));
@@ -173,10 +187,15 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
 }
 
 Result<void> OffPolicyTrainer::share_totals() {
-  std::vector<double> sums = {static_cast<double>(produced_), static_cast<double>(lost_), static_cast<double>(draws_), static_cast<double>(env_steps_)};
+  std::vector<double> sums = {static_cast<double>(produced_), static_cast<double>(lost_), static_cast<double>(draws_),
+                              static_cast<double>(env_steps_)};
   TROUPE_TRY(session_.group->all_reduce_sum({.data = sums.data(), .count = 4, .dtype = DType::f64}));
-  totals_ = {{"produced", static_cast<std::int64_t>(sums[0])}, {"lost", static_cast<std::int64_t>(sums[1])},
-             {"draws", static_cast<std::int64_t>(sums[2])}, {"env_steps", static_cast<std::int64_t>(sums[3])}, {"updates", updates_}, {"batches", draws_of_run_}};
+  totals_ = {{"produced", static_cast<std::int64_t>(sums[0])},
+             {"lost", static_cast<std::int64_t>(sums[1])},
+             {"draws", static_cast<std::int64_t>(sums[2])},
+             {"env_steps", static_cast<std::int64_t>(sums[3])},
+             {"updates", updates_},
+             {"batches", draws_of_run_}};
   return {};
 }
 
@@ -186,11 +205,16 @@ void OffPolicyTrainer::publish(std::int64_t version) {
 }
 
 std::string OffPolicyTrainer::state() const {
-  return RlTrainerState{.present = true, .normaliser = {}, .optimizer_steps = updates_,
-                        .env_steps = totals_.count("env_steps") != 0 ? totals_.at("env_steps") : 0, .counters = totals_}
+  return RlTrainerState{.present = true,
+                        .normaliser = {},
+                        .optimizer_steps = updates_,
+                        .env_steps = totals_.count("env_steps") != 0 ? totals_.at("env_steps") : 0,
+                        .counters = totals_}
       .text();
 }
 
-Result<std::map<std::string, double>> OffPolicyTrainer::evaluate(std::int64_t step) { return evaluation_.run(session_, step, no_normaliser_); }
+Result<std::map<std::string, double>> OffPolicyTrainer::evaluate(std::int64_t step) {
+  return evaluation_.run(session_, step, no_normaliser_);
+}
 
 }  // namespace troupe

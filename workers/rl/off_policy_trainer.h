@@ -30,7 +30,7 @@ class OffPolicyTrainer final : public Trainer {
   /// Reads the experience of a resumed run back from RUN/replay.
   Result<void> begin(const TrainerSession& session) override;
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override;
-  void committed(std::int64_t) override {}   ///< published round by round
+  void committed(std::int64_t) override {}  ///< published round by round
   Result<std::map<std::string, double>> evaluate(std::int64_t step) override;
   Result<void> conclude(std::int64_t) override { return {}; }
   std::string state() const override;
@@ -54,7 +54,8 @@ class OffPolicyTrainer final : public Trainer {
   /// Every rank has a transition to draw; the same on all. Collective.
   Result<bool> may_draw();
   Result<void> update(Progress& progress);
-  Result<void> train_phase(const Network& objective, const std::vector<std::string>& groups, const Batch& batch, Progress& progress);
+  Result<void> train_phase(const Network& objective, const std::vector<std::string>& groups, const Batch& batch,
+                           Progress& progress);
   Batch draw();
   Result<void> share_totals();
 
@@ -73,15 +74,16 @@ class OffPolicyTrainer final : public Trainer {
   PolicyEvaluation evaluation_;
   TrainerSession session_;
   const NormaliserState no_normaliser_;
-  std::int64_t produced_ = 0;                ///< policy steps of environments that were simulated for this rank
+  std::int64_t produced_ = 0;  ///< policy steps of environments that were simulated for this rank
   std::int64_t updates_ = 0, draws_ = 0, env_steps_ = 0, lost_ = 0;
-  std::int64_t draws_of_run_ = 0;            ///< batches drawn by every rank since the run began: what random draws are keyed by
-  std::int64_t evicted_before_ = 0;          ///< by earlier lives of this run, less what reading the log evicted again
-  std::deque<std::pair<std::int64_t, std::int64_t>> logged_;   ///< step, transitions added up to it since begin(); of files that may be needed
-  std::map<std::string, std::int64_t> totals_;   ///< over ranks, at the last step
+  std::int64_t draws_of_run_ = 0;  ///< batches drawn by every rank since the run began: what random draws are keyed by
+  std::int64_t evicted_before_ = 0;  ///< by earlier lives of this run, less what reading the log evicted again
+  std::deque<std::pair<std::int64_t, std::int64_t>>
+      logged_;  ///< step, transitions added up to it since begin(); of files that may be needed
+  std::map<std::string, std::int64_t> totals_;  ///< over ranks, at the last step
   std::int64_t step_ = 0;
-  bool may_draw_ = false;                    ///< may_draw() was true: a buffer does not become empty again
-  std::map<std::string, int> nonfinite_in_a_row_;   ///< by a phase's first group
+  bool may_draw_ = false;                          ///< may_draw() was true: a buffer does not become empty again
+  std::map<std::string, int> nonfinite_in_a_row_;  ///< by a phase's first group
 };
 
 }  // namespace troupe

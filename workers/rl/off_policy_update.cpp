@@ -27,7 +27,8 @@ at::Tensor subset(std::int64_t count, std::int64_t among, CounterRng& rng) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(among));
   std::iota(all.begin(), all.end(), 0);
   for (std::int64_t i = 0; i < count; ++i) {
-    std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i + rng.below(static_cast<std::uint32_t>(among - i)))]);
+    std::swap(all[static_cast<std::size_t>(i)],
+              all[static_cast<std::size_t>(i + rng.below(static_cast<std::uint32_t>(among - i)))]);
   }
   all.resize(static_cast<std::size_t>(count));
   std::sort(all.begin(), all.end());
@@ -56,7 +57,8 @@ Batch OffPolicyTrainer::draw() {
   return batch;
 }
 
-Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::vector<std::string>& groups, const Batch& batch, Progress& progress) {
+Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::vector<std::string>& groups,
+                                           const Batch& batch, Progress& progress) {
   Engine& engine = *session_.engine;
   const std::int64_t rows = batch.at(rl_keys::kReward).size(0), micro = setup_.config.training.micro_batch_size;
   const std::int64_t micros = std::max<std::int64_t>(1, rows / micro);
@@ -64,7 +66,8 @@ Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::
   std::map<std::string, double> metrics;
   for (std::int64_t m = 0; m < micros; ++m) {
     Batch part;
-    for (const auto& [name, tensor] : batch) part[name] = micros == 1 || name == rl_keys::kSubset ? tensor : tensor.narrow(0, m * micro, micro);
+    for (const auto& [name, tensor] : batch)
+      part[name] = micros == 1 || name == rl_keys::kSubset ? tensor : tensor.narrow(0, m * micro, micro);
     TROUPE_ASSIGN(const MicroResult result, engine.accumulate(part, weight, m == 0, &objective));
     for (const auto& [name, value] : result.metrics) metrics[name] += weight * value;
   }
@@ -75,8 +78,11 @@ Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::
     engine.discard();
     ++progress.skipped;
     if (++nonfinite_in_a_row_[groups.front()] < kMaxNonfinite) return {};
-    return Error{Errc::failed_precondition, fmt::format("{} updates in a row had a loss or gradient that is not finite, the last in step {}; lower "
-                                                        "optimizer.lr, or look at the rewards", kMaxNonfinite, step_)};
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("{} updates in a row had a loss or gradient that is not finite, the last in step {}; lower "
+                    "optimizer.lr, or look at the rewards",
+                    kMaxNonfinite, step_)};
   }
   nonfinite_in_a_row_[groups.front()] = 0;
   GroupRates rates;

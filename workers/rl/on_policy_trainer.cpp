@@ -26,7 +26,8 @@ OnPolicyTrainer::OnPolicyTrainer(RlTrainerSetup setup, Feed& feed)
     : setup_(std::move(setup)),
       objective_(setup_.agent.policy->objective("policy")),
       feed_(feed),
-      collector_(rl_collector_options(setup_.config), make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
+      collector_(rl_collector_options(setup_.config),
+                 make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
       statistics_(setup_.config.rollout, setup_.agent.shape.state_dim),
       publisher_(*setup_.agent.policy, rl_publisher_options(setup_), setup_.dial),
       evaluation_(setup_.config, setup_.agent) {}
@@ -59,15 +60,21 @@ void OnPolicyTrainer::publish(std::int64_t version) {
 }
 
 std::string OnPolicyTrainer::state() const {
-  return RlTrainerState{.present = true, .normaliser = statistics_.state(), .optimizer_steps = optimizer_steps_, .env_steps = env_steps_}.text();
+  return RlTrainerState{
+      .present = true, .normaliser = statistics_.state(), .optimizer_steps = optimizer_steps_, .env_steps = env_steps_}
+      .text();
 }
 
 Result<RowInputs> OnPolicyTrainer::row_inputs(std::int64_t step, const RolloutBatch& batch) {
-  RowInputs inputs{.reward = statistics_.scale_reward(batch.reward), .current_logp = {}, .reference_logp = {}, .trained_version = step + 1};
+  RowInputs inputs{.reward = statistics_.scale_reward(batch.reward),
+                   .current_logp = {},
+                   .reference_logp = {},
+                   .trained_version = step + 1};
   const bool weighs = setup_.config.algorithm.name == "vtrace";
   if (!weighs && reference_.empty()) return inputs;
   const FlowPolicyConfig& flow = setup_.config.policy.flow;
-  const Batch stored = density_inputs(batch, flow_noise_level(flow.noise_level, flow.noise_level_end, step, flow.noise_anneal_steps));
+  const Batch stored =
+      density_inputs(batch, flow_noise_level(flow.noise_level, flow.noise_level_end, step, flow.noise_anneal_steps));
   if (weighs) {
     TROUPE_ASSIGN(const auto views, session_.engine->gather_views(setup_.agent.policy->acting_units()));
     inputs.current_logp = setup_.agent.policy->logp(views, stored);
@@ -97,7 +104,8 @@ Result<RolloutRows> OnPolicyTrainer::collect(std::int64_t step, StepOutcome& out
   env_steps_ += episodes.env_steps();
   outcome.metrics["env/steps"] = static_cast<double>(episodes.env_steps());
   outcome.metrics["env/total_steps"] = static_cast<double>(env_steps_);
-  TROUPE_TRY(statistics_.merge(collector_.layout(), items, step * shape.items_per_step(), shape.items_per_step(), *session_.group));
+  TROUPE_TRY(statistics_.merge(collector_.layout(), items, step * shape.items_per_step(), shape.items_per_step(),
+                               *session_.group));
   const RolloutBatch batch = make_rollout_batch(collector_.layout(), *setup_.agent.policy, setup_.agent.shape, items);
   TROUPE_ASSIGN(const RowInputs inputs, row_inputs(step, batch));
   RolloutRows rows = make_rollout_rows(setup_.config, batch, inputs);
@@ -116,7 +124,8 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
   outcome.metrics["time/actor_training"] = outcome.compute_seconds;
   for (const auto& [name, sum] : progress.metrics) {
     const bool is_count = name == "nonfinite_samples";
-    outcome.metrics["train/" + name] = is_count ? sum : sum / static_cast<double>(std::max<std::int64_t>(1, progress.minibatches - progress.skipped));
+    outcome.metrics["train/" + name] =
+        is_count ? sum : sum / static_cast<double>(std::max<std::int64_t>(1, progress.minibatches - progress.skipped));
   }
   const auto mean = [&](const char* name) { return outcome.metrics[fmt::format("train/critic/{}", name)]; };
   if (outcome.metrics.count("train/critic/return_mean") != 0) {
@@ -124,7 +133,8 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
         explained_variance(mean("return_mean"), mean("return_sq_mean"), mean("error_mean"), mean("error_sq_mean"));
   }
   for (const auto& [group, rate] : rl_rates(setup_.config, step)) {
-    if (group != "temperature" && (group != "critic" || setup_.config.algorithm.name != "grpo")) outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
+    if (group != "temperature" && (group != "critic" || setup_.config.algorithm.name != "grpo"))
+      outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
   }
   outcome.metrics["train/minibatches"] = static_cast<double>(progress.minibatches);
   outcome.metrics["train/skipped_minibatches"] = static_cast<double>(progress.skipped);

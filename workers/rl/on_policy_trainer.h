@@ -40,10 +40,10 @@ class OnPolicyTrainer final : public Trainer {
  private:
   /// Sums of one iteration's minibatches.
   struct Progress {
-    std::map<std::string, double> metrics;   ///< sums over the minibatches that were not skipped
+    std::map<std::string, double> metrics;  ///< sums over the minibatches that were not skipped
     std::int64_t minibatches = 0, skipped = 0;
     double last_kl = 0;
-    bool stopped = false;                    ///< target_kl was passed
+    bool stopped = false;  ///< target_kl was passed
   };
   Result<RolloutRows> collect(std::int64_t step, StepOutcome& outcome);
   Result<RowInputs> row_inputs(std::int64_t step, const RolloutBatch& batch);
@@ -51,7 +51,8 @@ class OnPolicyTrainer final : public Trainer {
   Result<void> describe_rollout(const RolloutRows& rows, const RolloutBatch& batch, StepOutcome& outcome) const;
   Result<Progress> update(std::int64_t step, const RolloutRows& rows);
   Result<void> pass(std::int64_t step, std::int64_t epoch, const RolloutRows& rows, Progress& progress);
-  Result<void> train_minibatch(std::int64_t step, const Batch& minibatch, const at::Tensor& valid_cells, Progress& progress);
+  Result<void> train_minibatch(std::int64_t step, const Batch& minibatch, const at::Tensor& valid_cells,
+                               Progress& progress);
   Result<Batch> with_scale(Batch minibatch, const at::Tensor& valid_cells, std::int64_t parts) const;
 
   void publish(std::int64_t version);
@@ -64,7 +65,7 @@ class OnPolicyTrainer final : public Trainer {
   WeightPublisher publisher_;
   PolicyEvaluation evaluation_;
   TrainerSession session_;
-  UnitViews reference_;                 ///< of the policy the run began with; only with kl_beta
+  UnitViews reference_;  ///< of the policy the run began with; only with kl_beta
   std::int64_t optimizer_steps_ = 0, env_steps_ = 0;
   int nonfinite_in_a_row_ = 0;
 };

@@ -18,12 +18,14 @@ namespace {
 constexpr int kMaxNonfinite = 3;
 
 /// A permutation of 0 .. count - 1 that depends on (seed, step, epoch, rank) alone.
-at::Tensor permutation(std::int64_t count, std::uint64_t seed, std::int64_t step, std::int64_t epoch, std::int64_t rank) {
+at::Tensor permutation(std::int64_t count, std::uint64_t seed, std::int64_t step, std::int64_t epoch,
+                       std::int64_t rank) {
   const std::int64_t key[] = {step, epoch, rank};
   CounterRng rng(seed, rng_stream::minibatch, xxh3_64(std::as_bytes(std::span(key))));
   at::Tensor order = at::arange(count, at::kLong);
   auto* values = order.mutable_data_ptr<std::int64_t>();
-  for (std::int64_t i = count - 1; i > 0; --i) std::swap(values[i], values[rng.below(static_cast<std::uint32_t>(i + 1))]);
+  for (std::int64_t i = count - 1; i > 0; --i)
+    std::swap(values[i], values[rng.below(static_cast<std::uint32_t>(i + 1))]);
   return order;
 }
 
@@ -48,15 +50,17 @@ Result<void> OnPolicyTrainer::normalise_advantages(RolloutRows& rows) const {
   return {};
 }
 
-Result<void> OnPolicyTrainer::describe_rollout(const RolloutRows& rows, const RolloutBatch& batch, StepOutcome& outcome) const {
+Result<void> OnPolicyTrainer::describe_rollout(const RolloutRows& rows, const RolloutBatch& batch,
+                                               StepOutcome& outcome) const {
   const at::Tensor advantage = rows.rows.at(rl_keys::kAdvantage).masked_select(rows.valid_cells);
   const at::Tensor reward = batch.reward.masked_select(batch.mask);
-  double sums[] = {static_cast<double>(advantage.numel()), advantage.sum().item<double>(), static_cast<double>(reward.numel()),
-                   reward.sum().item<double>(), 0.0};
+  double sums[] = {static_cast<double>(advantage.numel()), advantage.sum().item<double>(),
+                   static_cast<double>(reward.numel()), reward.sum().item<double>(), 0.0};
   if (rows.rows.count(rl_keys::kReturn) != 0) {
     sums[4] = rows.rows.at(rl_keys::kReturn).masked_select(rows.valid_cells).sum().item<double>();
   }
-  double extremes[] = {advantage.numel() > 0 ? advantage.max().item<double>() : -1e300, advantage.numel() > 0 ? -advantage.min().item<double>() : -1e300};
+  double extremes[] = {advantage.numel() > 0 ? advantage.max().item<double>() : -1e300,
+                       advantage.numel() > 0 ? -advantage.min().item<double>() : -1e300};
   TROUPE_TRY(session_.group->all_reduce_sum({.data = sums, .count = 5, .dtype = DType::f64}));
   TROUPE_TRY(session_.group->all_reduce_max({.data = extremes, .count = 2, .dtype = DType::f64}));
   if (sums[0] > 0) {
@@ -72,13 +76,15 @@ Result<void> OnPolicyTrainer::describe_rollout(const RolloutRows& rows, const Ro
 Result<OnPolicyTrainer::Progress> OnPolicyTrainer::update(std::int64_t step, const RolloutRows& rows) {
   Progress progress;
   const std::int64_t epochs = setup_.config.algorithm.policy_gradient.update_epochs;
-  for (std::int64_t epoch = 0; epoch < epochs && !progress.stopped; ++epoch) TROUPE_TRY(pass(step, epoch, rows, progress));
+  for (std::int64_t epoch = 0; epoch < epochs && !progress.stopped; ++epoch)
+    TROUPE_TRY(pass(step, epoch, rows, progress));
   return progress;
 }
 
 Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, const RolloutRows& rows, Progress& progress) {
   const std::int64_t share = setup_.config.training.global_batch_size / session_.plan.world;
-  const at::Tensor order = permutation(rows.count, static_cast<std::uint64_t>(setup_.config.job.seed), step, epoch, session_.plan.rank);
+  const at::Tensor order =
+      permutation(rows.count, static_cast<std::uint64_t>(setup_.config.job.seed), step, epoch, session_.plan.rank);
   double kl = 0;
   std::int64_t minibatches = 0;
   for (std::int64_t begin = 0; begin + share <= rows.count; begin += share) {
@@ -99,8 +105,11 @@ Result<void> OnPolicyTrainer::pass(std::int64_t step, std::int64_t epoch, const 
 
 Result<Batch> OnPolicyTrainer::with_scale(Batch minibatch, const at::Tensor& valid_cells, std::int64_t parts) const {
   double counts[] = {valid_cells.sum().item<double>(), static_cast<double>(valid_cells.numel())};
-  if (session_.plan.world > 1) TROUPE_TRY(session_.group->all_reduce_sum({.data = counts, .count = 2, .dtype = DType::f64}));
-  const auto scale = [&](double count) { return static_cast<float>(static_cast<double>(parts) / std::max(1.0, count)); };
+  if (session_.plan.world > 1)
+    TROUPE_TRY(session_.group->all_reduce_sum({.data = counts, .count = 2, .dtype = DType::f64}));
+  const auto scale = [&](double count) {
+    return static_cast<float>(static_cast<double>(parts) / std::max(1.0, count));
+  };
   minibatch[rl_keys::kLossScale] = at::tensor({scale(counts[0]), scale(counts[1])});
   if (setup_.config.algorithm.policy_gradient.advantage_norm == "minibatch" && setup_.config.algorithm.name != "grpo") {
     at::Tensor& advantage = minibatch.at(rl_keys::kAdvantage);
@@ -113,7 +122,8 @@ Result<Batch> OnPolicyTrainer::with_scale(Batch minibatch, const at::Tensor& val
   return minibatch;
 }
 
-Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& rows, const at::Tensor& valid_cells, Progress& progress) {
+Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& rows, const at::Tensor& valid_cells,
+                                              Progress& progress) {
   const JobConfig& job = setup_.config;
   const std::int64_t micro = job.training.micro_batch_size, count = valid_cells.size(0), micros = count / micro;
   const std::int64_t parts = micros * session_.plan.world;
@@ -128,10 +138,14 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
     part[rl_keys::kLossScale] = scale;
     part[rl_keys::kTrainedVersion] = at::scalar_tensor(step + 1, at::kLong);
     if (warming_up) part[rl_keys::kPolicyWeight] = at::scalar_tensor(0.0F, at::kFloat);
-    part[rl_keys::kNoiseLevel] = at::scalar_tensor(flow_noise_level(job.policy.flow.noise_level, job.policy.flow.noise_level_end, step, job.policy.flow.noise_anneal_steps), at::kFloat);
+    part[rl_keys::kNoiseLevel] =
+        at::scalar_tensor(flow_noise_level(job.policy.flow.noise_level, job.policy.flow.noise_level_end, step,
+                                           job.policy.flow.noise_anneal_steps),
+                          at::kFloat);
     TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(part, weight, m == 0));
     metrics["loss"] += weight * result.loss;
-    for (const auto& [name, value] : result.metrics) metrics[name] += (name == "nonfinite_samples" ? 1.0 : weight) * value;
+    for (const auto& [name, value] : result.metrics)
+      metrics[name] += (name == "nonfinite_samples" ? 1.0 : weight) * value;
   }
   std::vector<double> sums;
   for (const auto& [name, value] : metrics) sums.push_back(value);
@@ -141,8 +155,11 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
     session_.engine->discard();
     ++progress.skipped;
     if (++nonfinite_in_a_row_ < kMaxNonfinite) return {};
-    return Error{Errc::failed_precondition, fmt::format("{} minibatches in a row had a loss or gradient that is not finite, the last in iteration {}; "
-                                                        "lower optimizer.lr, or look at the rewards", kMaxNonfinite, step)};
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("{} minibatches in a row had a loss or gradient that is not finite, the last in iteration {}; "
+                    "lower optimizer.lr, or look at the rewards",
+                    kMaxNonfinite, step)};
   }
   nonfinite_in_a_row_ = 0;
   GroupRates rates = rl_rates(job, step);
@@ -155,7 +172,8 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
   for (const auto& [name, value] : metrics) progress.metrics[name] += vote.sums.at(i++);
   progress.metrics["actor/grad_norm"] += vote.grad_norm;
   const auto kl = metrics.find("actor/kl_k3");
-  progress.last_kl = kl == metrics.end() ? 0 : vote.sums.at(static_cast<std::size_t>(std::distance(metrics.begin(), kl)));
+  progress.last_kl =
+      kl == metrics.end() ? 0 : vote.sums.at(static_cast<std::size_t>(std::distance(metrics.begin(), kl)));
   return {};
 }
 

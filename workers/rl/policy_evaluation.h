@@ -17,7 +17,8 @@ class PolicyEvaluation {
  public:
   PolicyEvaluation(const JobConfig& config, const Agent& agent) : config_(config), agent_(agent) {}
   /// workers/agent/episode_runner.h's metrics and time/eval. Only where `due`: every eval.every steps, and after the last. Collective.
-  Result<std::map<std::string, double>> run(const TrainerSession& session, std::int64_t step, const NormaliserState& normaliser) const;
+  Result<std::map<std::string, double>> run(const TrainerSession& session, std::int64_t step,
+                                            const NormaliserState& normaliser) const;
 
  private:
   const JobConfig& config_;

@@ -16,7 +16,8 @@ std::unique_ptr<Trainer> make_rl_trainer(RlTrainerSetup setup, Feed& feed) {
   return std::make_unique<OnPolicyTrainer>(std::move(setup), feed);
 }
 
-Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int64_t world, std::int64_t rollout_workers) {
+Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int64_t world,
+                              std::int64_t rollout_workers) {
   const RlShape shape = rl_shape(job);
   Feed::Options options;
   options.order = {.global_batch = shape.blocks, .micro_batch = 1, .accumulation = shape.blocks / world, .rank = rank};
@@ -32,12 +33,16 @@ Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int6
 
 RoundCollector::Options rl_collector_options(const JobConfig& job) {
   const RlShape shape = rl_shape(job);
-  return {.shape = shape, .staleness = job.rollout.staleness, .exact = job.rollout.staleness == 0 || job.algorithm.deterministic,
-          .rounds_per_version = is_off_policy(job) ? 1 : shape.rounds_per_step, .total_rounds = shape.rounds_per_step * job.training.steps};
+  return {.shape = shape,
+          .staleness = job.rollout.staleness,
+          .exact = job.rollout.staleness == 0 || job.algorithm.deterministic,
+          .rounds_per_version = is_off_policy(job) ? 1 : shape.rounds_per_step,
+          .total_rounds = shape.rounds_per_step * job.training.steps};
 }
 
 WeightPublisher::Options rl_publisher_options(const RlTrainerSetup& setup) {
-  return {.producer = fmt::format("{}#{}", setup.actor, setup.incarnation), .keep = static_cast<std::size_t>(setup.config.rollout.staleness + 1)};
+  return {.producer = fmt::format("{}#{}", setup.actor, setup.incarnation),
+          .keep = static_cast<std::size_t>(setup.config.rollout.staleness + 1)};
 }
 
 EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {
@@ -49,7 +54,9 @@ EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {
   const auto own = [&](const char* group, double clip) {
     const bool known = std::any_of(policy.units().begin(), policy.units().end(),
                                    [&](const UnitSpec& unit) { return unit.trainable && unit.group == group; });
-    if (known) options.groups[group] = GroupOptions{.adamw = options.adamw, .clip_grad_norm = clip > 0 ? clip : job.training.clip_grad_norm};
+    if (known)
+      options.groups[group] =
+          GroupOptions{.adamw = options.adamw, .clip_grad_norm = clip > 0 ? clip : job.training.clip_grad_norm};
   };
   // Off-policy phases commit one group at a time, so each has its norm; on-policy actor and critic share theirs unless told otherwise.
   if (is_off_policy(job) || algorithm.actor_clip_norm > 0 || algorithm.critic_clip_norm > 0) {
@@ -63,9 +70,12 @@ EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {
 GroupRates rl_rates(const JobConfig& job, std::int64_t step) {
   const std::int64_t total = job.lr_scheduler.total_steps > 0 ? job.lr_scheduler.total_steps : job.training.steps;
   double factor = lr_at(job.optimizer, job.lr_scheduler, step, total) / (job.optimizer.lr > 0 ? job.optimizer.lr : 1);
-  if (job.algorithm.anneal_lr) factor *= 1.0 - static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(1, total));
+  if (job.algorithm.anneal_lr)
+    factor *= 1.0 - static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(1, total));
   const auto rate = [&](double own) { return factor * (own > 0 ? own : job.optimizer.lr); };
-  return {{"actor", rate(0)}, {"critic", rate(job.algorithm.value_lr)}, {"temperature", rate(job.algorithm.temperature_lr)}};
+  return {{"actor", rate(0)},
+          {"critic", rate(job.algorithm.value_lr)},
+          {"temperature", rate(job.algorithm.temperature_lr)}};
 }
 
 }  // namespace troupe

@@ -19,17 +19,18 @@ namespace troupe {
 struct RlTrainerSetup {
   JobConfig config;
   Agent agent;
-  std::string actor;             ///< "learner/0"
+  std::string actor;  ///< "learner/0"
   std::int64_t incarnation = 0;
-  std::string run_dir;           ///< eval/ and replay/ are written below it
-  WeightPublisher::Dial dial;    ///< reaches a rollout worker's weight channel
+  std::string run_dir;         ///< eval/ and replay/ are written below it
+  WeightPublisher::Dial dial;  ///< reaches a rollout worker's weight channel
 };
 
 /// OnPolicyTrainer or OffPolicyTrainer, by algorithm.name.
 std::unique_ptr<Trainer> make_rl_trainer(RlTrainerSetup setup, Feed& feed);
 
 /// How a rank's feed hands out rounds of trajectories: `rank` of `world` has the blocks [rank * M / world, ...).
-Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int64_t world, std::int64_t rollout_workers);
+Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int64_t world,
+                              std::int64_t rollout_workers);
 
 /// How far rollouts may be ahead, in rounds: on-policy a version is a step of the job, off-policy a round.
 RoundCollector::Options rl_collector_options(const JobConfig& job);

@@ -12,11 +12,16 @@ namespace {
 
 at::ScalarType dtype_of(RecordType type) {
   switch (type) {
-    case RecordType::u8: return at::kByte;
-    case RecordType::i32: return at::kInt;
-    case RecordType::i64: return at::kLong;
-    case RecordType::f32: return at::kFloat;
-    case RecordType::f64: return at::kDouble;
+    case RecordType::u8:
+      return at::kByte;
+    case RecordType::i32:
+      return at::kInt;
+    case RecordType::i64:
+      return at::kLong;
+    case RecordType::f32:
+      return at::kFloat;
+    case RecordType::f64:
+      return at::kDouble;
   }
   return at::kFloat;
 }
@@ -53,7 +58,8 @@ RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet&
   batch.logp = side_by_side(layout.logp, items);
   batch.value = side_by_side(layout.value, items);
   batch.final_value = side_by_side(layout.final_value, items);
-  for (std::size_t i = 0; i < layout.extras.size(); ++i) batch.extras[net.extras().at(i).name] = side_by_side(layout.extras[i], items);
+  for (std::size_t i = 0; i < layout.extras.size(); ++i)
+    batch.extras[net.extras().at(i).name] = side_by_side(layout.extras[i], items);
   batch.version = side_by_side(layout.version, items);
   batch.reward = side_by_side(layout.reward, items);
   batch.terminated = side_by_side(layout.terminated, items).to(at::kBool);

@@ -15,7 +15,9 @@ namespace troupe {
 namespace {
 
 /// Flags of a rollout: row 0 is the state before the first call, which no episode has ended in.
-at::Tensor with_first_row(const at::Tensor& flags_TBK) { return at::cat({at::zeros_like(flags_TBK[0]).unsqueeze(0), flags_TBK}, 0); }
+at::Tensor with_first_row(const at::Tensor& flags_TBK) {
+  return at::cat({at::zeros_like(flags_TBK[0]).unsqueeze(0), flags_TBK}, 0);
+}
 
 Bootstrap bootstrap_of(const std::string& name) {
   return name == "standard" ? Bootstrap::standard : name == "always" ? Bootstrap::always : Bootstrap::never;
@@ -24,7 +26,9 @@ Bootstrap bootstrap_of(const std::string& name) {
 bool per_action(const JobConfig& job) { return job.algorithm.policy_gradient.reward_level == "action"; }
 
 /// Per chunk: whether any of its actions counts.
-at::Tensor cells_of(const JobConfig& job, const at::Tensor& mask_TBK) { return per_action(job) ? mask_TBK : mask_TBK.any(-1, true); }
+at::Tensor cells_of(const JobConfig& job, const at::Tensor& mask_TBK) {
+  return per_action(job) ? mask_TBK : mask_TBK.any(-1, true);
+}
 
 /// Without the end of every chunk that env.exec_steps never plays: it is no part of an episode, and no time passes in it.
 RolloutBatch played_part(const JobConfig& job, RolloutBatch batch) {
@@ -53,10 +57,14 @@ at::Tensor bootstrapped(const JobConfig& job, const RolloutBatch& batch, const a
 Advantages critic_advantages(const JobConfig& job, const RolloutBatch& whole, const at::Tensor& reward) {
   const RolloutBatch batch = played_part(job, whole);
   const std::int64_t played = batch.reward.size(-1), rest = whole.reward.size(-1) - played;
-  const at::Tensor dones = with_first_row(batch.terminated.logical_or(batch.truncated).logical_or(batch.lost.unsqueeze(-1)));
-  const GaeOptions options{.gamma = job.algorithm.gamma, .lambda = job.algorithm.policy_gradient.gae_lambda, .per_action = per_action(job),
+  const at::Tensor dones =
+      with_first_row(batch.terminated.logical_or(batch.truncated).logical_or(batch.lost.unsqueeze(-1)));
+  const GaeOptions options{.gamma = job.algorithm.gamma,
+                           .lambda = job.algorithm.policy_gradient.gae_lambda,
+                           .per_action = per_action(job),
                            .semi_mdp = job.algorithm.discount == "semi_mdp"};
-  const Advantages result = rollout_gae(bootstrapped(job, batch, reward.narrow(-1, 0, played)), batch.value, dones, options);
+  const Advantages result =
+      rollout_gae(bootstrapped(job, batch, reward.narrow(-1, 0, played)), batch.value, dones, options);
   if (!per_action(job) || rest == 0) return result;
   return {at::constant_pad_nd(result.advantages, {0, rest}), at::constant_pad_nd(result.returns, {0, rest})};
 }
@@ -64,7 +72,8 @@ Advantages critic_advantages(const JobConfig& job, const RolloutBatch& whole, co
 /// [T,B]: log-ratio of what every call did. Actions that were drawn and not executed have no part in it.
 at::Tensor executed_log_ratio(const RolloutBatch& batch, const at::Tensor& current_logp) {
   const at::Tensor& mask = batch.mask;
-  const at::Tensor each = (current_logp - batch.logp.flatten(0, 1)).reshape({mask.size(0), mask.size(1), mask.size(2), -1});
+  const at::Tensor each =
+      (current_logp - batch.logp.flatten(0, 1)).reshape({mask.size(0), mask.size(1), mask.size(2), -1});
   return at::where(mask.unsqueeze(-1), each, at::zeros_like(each)).sum(at::IntArrayRef({2, 3}));
 }
 
@@ -73,11 +82,15 @@ Advantages vtrace_advantages(const JobConfig& job, const RolloutBatch& whole, co
   const std::int64_t played = batch.reward.size(-1);
   const PolicyGradientConfig& config = job.algorithm.policy_gradient;
   const bool semi_mdp = job.algorithm.discount == "semi_mdp";
-  const at::Tensor reward = chunk_rewards(bootstrapped(job, batch, inputs.reward.narrow(-1, 0, played)), semi_mdp ? job.algorithm.gamma : 1.0);
+  const at::Tensor reward = chunk_rewards(bootstrapped(job, batch, inputs.reward.narrow(-1, 0, played)),
+                                          semi_mdp ? job.algorithm.gamma : 1.0);
   const at::Tensor ended = batch.terminated.logical_or(batch.truncated).logical_or(batch.lost.unsqueeze(-1)).any(-1);
   const at::Tensor log_ratio = executed_log_ratio(whole, inputs.current_logp);
-  const VtraceOptions options{.gamma = semi_mdp ? std::pow(job.algorithm.gamma, static_cast<double>(played)) : job.algorithm.gamma,
-                              .lambda = config.gae_lambda, .rho_bar = config.rho_bar, .c_bar = config.c_bar};
+  const VtraceOptions options{
+      .gamma = semi_mdp ? std::pow(job.algorithm.gamma, static_cast<double>(played)) : job.algorithm.gamma,
+      .lambda = config.gae_lambda,
+      .rho_bar = config.rho_bar,
+      .c_bar = config.c_bar};
   const VtraceTargets targets = vtrace(reward, batch.value.select(-1, 0), with_first_row(ended), log_ratio, options);
   return {targets.advantages.unsqueeze(-1), targets.values.unsqueeze(-1)};
 }
@@ -85,12 +98,16 @@ Advantages vtrace_advantages(const JobConfig& job, const RolloutBatch& whole, co
 /// [B] bool: environments of groups without a member that was lost. What a lost one returned says nothing about its actions, and
 /// the others would be compared with it.
 at::Tensor whole_groups(const RolloutBatch& batch, std::int64_t group_size) {
-  const at::Tensor played = batch.mask.any(-1).any(0);   // false: lost before its first step
-  return played.logical_and(batch.lost.any(0).logical_not()).view({-1, group_size}).all(1).repeat_interleave(group_size);
+  const at::Tensor played = batch.mask.any(-1).any(0);  // false: lost before its first step
+  return played.logical_and(batch.lost.any(0).logical_not())
+      .view({-1, group_size})
+      .all(1)
+      .repeat_interleave(group_size);
 }
 
 /// Group-relative advantages; `cells` loses the groups that lost a member, and those that the filter drops.
-Advantages group_advantages(const JobConfig& job, const RolloutBatch& batch, const at::Tensor& reward, at::Tensor& cells) {
+Advantages group_advantages(const JobConfig& job, const RolloutBatch& batch, const at::Tensor& reward,
+                            at::Tensor& cells) {
   const PolicyGradientConfig& config = job.algorithm.policy_gradient;
   const at::Tensor dones = with_first_row(batch.terminated.logical_or(batch.truncated));
   const at::Tensor advantages = grpo_advantages(reward, dones, cells, job.env.group_size).to(at::kFloat);
@@ -127,7 +144,8 @@ RolloutRows make_rollout_rows(const JobConfig& job, const RolloutBatch& batch, c
   }
   const at::Tensor counted = cells.expand_as(batch.mask).logical_and(batch.mask);
   out.rows[rl_keys::kMask] = rows_of(counted, calls);
-  const at::Tensor steps = batch.mask.sum(at::IntArrayRef({0, 2}), /*keepdim=*/true).to(at::kFloat);   // [1,B,1]: of each environment's trajectory
+  const at::Tensor steps = batch.mask.sum(at::IntArrayRef({0, 2}), /*keepdim=*/true)
+                               .to(at::kFloat);  // [1,B,1]: of each environment's trajectory
   out.rows[rl_keys::kValidSteps] = rows_of(steps.expand({calls, batch.envs(), 1}).contiguous(), calls);
   out.rows[rl_keys::kVersion] = rows_of(batch.version.unsqueeze(-1), calls);
   if (inputs.reference_logp.defined()) out.rows[rl_keys::kReferenceLogp] = inputs.reference_logp;

@@ -21,7 +21,8 @@ void RoundCollector::begin(const TrainerSession& session, std::int64_t version) 
 
 void RoundCollector::allow(std::int64_t version) {
   for (; allowed_versions_ <= version + options_.staleness; ++allowed_versions_) {
-    const TrajectoryRequest request{.version = std::max(first_version_, allowed_versions_ - options_.staleness), .exact = options_.exact};
+    const TrajectoryRequest request{.version = std::max(first_version_, allowed_versions_ - options_.staleness),
+                                    .exact = options_.exact};
     const std::int64_t end = std::min((allowed_versions_ + 1) * options_.rounds_per_version, options_.total_rounds);
     feed_.allow(end * options_.shape.blocks, encode(request));
   }
@@ -35,10 +36,12 @@ Result<std::vector<CollectedItem>> RoundCollector::take(std::int64_t round, doub
     stall_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const Feed::Sample& sample = samples.at(0);
     if (!sample.void_reason.empty()) {
-      return Error{Errc::failed_precondition, fmt::format("trajectory {} (round {}, block {}) could not be collected: {}", sample.position, round,
-                                                          sample.position % options_.shape.blocks, sample.void_reason)};
+      return Error{Errc::failed_precondition,
+                   fmt::format("trajectory {} (round {}, block {}) could not be collected: {}", sample.position, round,
+                               sample.position % options_.shape.blocks, sample.void_reason)};
     }
-    items.push_back({.position = sample.position, .xxh3 = sample.xxh3, .bytes = {sample.bytes.begin(), sample.bytes.end()}});
+    items.push_back(
+        {.position = sample.position, .xxh3 = sample.xxh3, .bytes = {sample.bytes.begin(), sample.bytes.end()}});
   }
   // copied: the slots may be filled again, while what was consumed counts only once the step is in the ledger
   feed_.release(round);

@@ -22,9 +22,9 @@ class RoundCollector {
   struct Options {
     RlShape shape;
     std::int64_t staleness = 0;
-    bool exact = true;                     ///< rollouts wait for exactly the version their round names
+    bool exact = true;  ///< rollouts wait for exactly the version their round names
     std::int64_t rounds_per_version = 1;
-    std::int64_t total_rounds = 1;         ///< of the whole job
+    std::int64_t total_rounds = 1;  ///< of the whole job
   };
   RoundCollector(Options options, TrajectoryLayout layout, Feed& feed);
 
@@ -46,7 +46,7 @@ class RoundCollector {
   Feed& feed_;
   std::int64_t items_per_rank_ = 1;
   std::int64_t first_version_ = 0;
-  std::int64_t allowed_versions_ = 0;      ///< versions below this were allowed
+  std::int64_t allowed_versions_ = 0;  ///< versions below this were allowed
   std::chrono::milliseconds timeout_{0};
 };
 

@@ -8,15 +8,18 @@
 
 namespace troupe {
 
-RunningStatistics::RunningStatistics(const RolloutConfig& config, std::int64_t state_dim) : config_(config), state_dim_(state_dim) { clear(); }
+RunningStatistics::RunningStatistics(const RolloutConfig& config, std::int64_t state_dim)
+    : config_(config), state_dim_(state_dim) {
+  clear();
+}
 
 void RunningStatistics::clear() {
   state_.observed = Moments(config_.normalize_obs ? static_cast<std::size_t>(state_dim_) : 0);
   state_.returned = Moments(config_.normalize_reward ? 1 : 0);
 }
 
-Result<void> RunningStatistics::merge(const TrajectoryLayout& layout, std::span<const CollectedItem> items, std::int64_t first_position,
-                                      std::int64_t count, Collective& group) {
+Result<void> RunningStatistics::merge(const TrajectoryLayout& layout, std::span<const CollectedItem> items,
+                                      std::int64_t first_position, std::int64_t count, Collective& group) {
   const std::size_t observed = layout.observed.is_present() ? state_.observed.numbers().size() : 0;
   const std::size_t returned = layout.returned.is_present() ? state_.returned.numbers().size() : 0;
   const std::size_t width = observed + returned;
@@ -29,7 +32,8 @@ Result<void> RunningStatistics::merge(const TrajectoryLayout& layout, std::span<
     if (observed > 0) std::copy(view.observed().begin(), view.observed().end(), out);
     if (returned > 0) std::copy(view.returned().begin(), view.returned().end(), out + observed);
   }
-  TROUPE_TRY(group.all_reduce_sum({.data = all.data(), .count = static_cast<std::int64_t>(all.size()), .dtype = DType::f64}));
+  TROUPE_TRY(
+      group.all_reduce_sum({.data = all.data(), .count = static_cast<std::int64_t>(all.size()), .dtype = DType::f64}));
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     const std::span<const double> numbers(all.data() + i * width, width);
     if (observed > 0) state_.observed.merge(numbers.first(observed));

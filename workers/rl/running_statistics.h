@@ -27,8 +27,8 @@ class RunningStatistics {
   void clear();
 
   /// Merges what the items of one step carry. `first_position` and `count` are the step's over all ranks. Collective.
-  Result<void> merge(const TrajectoryLayout& layout, std::span<const CollectedItem> items, std::int64_t first_position, std::int64_t count,
-                     Collective& group);
+  Result<void> merge(const TrajectoryLayout& layout, std::span<const CollectedItem> items, std::int64_t first_position,
+                     std::int64_t count, Collective& group);
 
   /// clamp(r / sqrt(var(return) + 1e-8), -clip, clip) with normalize_reward, else r. Source: Gymnasium's NormalizeReward.
   at::Tensor scale_reward(const at::Tensor& reward) const;

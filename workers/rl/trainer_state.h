@@ -13,11 +13,11 @@ class CheckpointReader;
 
 /// What a trainer of reinforcement learning keeps in trainer_state.json of a checkpoint beside the shards; the same on every rank.
 struct RlTrainerState {
-  bool present = false;                  ///< false: the job begins
+  bool present = false;  ///< false: the job begins
   NormaliserState normaliser;
   std::int64_t optimizer_steps = 0;
   std::int64_t env_steps = 0;
-  std::map<std::string, std::int64_t> counters = {};   ///< off-policy: rank 0's running totals, by LedgerRecord's names
+  std::map<std::string, std::int64_t> counters = {};  ///< off-policy: rank 0's running totals, by LedgerRecord's names
 
   /// JSON; numbers of the normaliser as the bytes of encode(), in hexadecimal, so that they come back bit for bit.
   std::string text() const;

@@ -22,25 +22,32 @@ static_assert(sizeof(WireRequest) == kBlockRequestBytes);
 }  // namespace
 
 void write_block_request(const BlockRequest& request, std::span<std::byte> out) {
-  const WireRequest wire{.kind = static_cast<std::int32_t>(request.kind), .block = request.block, .episode = request.episode,
-                         .serial = request.serial, .actions = (out.size() - kBlockRequestBytes) / sizeof(float)};
+  const WireRequest wire{.kind = static_cast<std::int32_t>(request.kind),
+                         .block = request.block,
+                         .episode = request.episode,
+                         .serial = request.serial,
+                         .actions = (out.size() - kBlockRequestBytes) / sizeof(float)};
   std::memcpy(out.data(), &wire, sizeof wire);
 }
 
 Result<BlockRequest> read_block_request(std::span<const std::byte> bytes, std::size_t num_actions) {
   WireRequest wire;
-  if (bytes.size() < sizeof wire) return Error{Errc::invalid_argument, fmt::format("a request of {} bytes", bytes.size())};
+  if (bytes.size() < sizeof wire)
+    return Error{Errc::invalid_argument, fmt::format("a request of {} bytes", bytes.size())};
   std::memcpy(&wire, bytes.data(), sizeof wire);
   if (wire.kind < 1 || wire.kind > 3 || wire.block < 0) {
     return Error{Errc::invalid_argument, fmt::format("a request of kind {} for block {}", wire.kind, wire.block)};
   }
-  BlockRequest request{.kind = static_cast<BlockRequest::Kind>(wire.kind), .block = wire.block, .episode = wire.episode,
-                       .serial = wire.serial, .actions = {}};
+  BlockRequest request{.kind = static_cast<BlockRequest::Kind>(wire.kind),
+                       .block = wire.block,
+                       .episode = wire.episode,
+                       .serial = wire.serial,
+                       .actions = {}};
   if (request.kind != BlockRequest::Kind::step) return request;
   const auto actions = bytes.subspan(sizeof wire);
   if (wire.actions != num_actions || actions.size() != num_actions * sizeof(float)) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("block {}: {} actions in {} bytes; wanted {}", wire.block, wire.actions, actions.size(), num_actions)};
+    return Error{Errc::invalid_argument, fmt::format("block {}: {} actions in {} bytes; wanted {}", wire.block,
+                                                     wire.actions, actions.size(), num_actions)};
   }
   request.actions = {reinterpret_cast<const float*>(actions.data()), num_actions};
   return request;
@@ -56,7 +63,8 @@ std::vector<std::byte> encode(const TrajectoryRequest& request) {
 Result<TrajectoryRequest> decode_trajectory_request(std::span<const std::byte> bytes) {
   std::int64_t numbers[2] = {};
   if (bytes.size() != sizeof numbers) {
-    return Error{Errc::invalid_argument, fmt::format("a request for a trajectory has {} bytes, wanted {}", bytes.size(), sizeof numbers)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("a request for a trajectory has {} bytes, wanted {}", bytes.size(), sizeof numbers)};
   }
   std::memcpy(numbers, bytes.data(), sizeof numbers);
   if (numbers[0] < 0 || (numbers[1] & ~1LL) != 0) {

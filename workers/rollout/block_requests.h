@@ -13,9 +13,9 @@ namespace troupe {
 /// simulator overwrites it with the answer: the BlockLayout of the transition, or nothing after `release`.
 struct BlockRequest {
   enum class Kind : std::int32_t {
-    reset = 1,     ///< begin episode `episode` in every row; makes the block's environments if they are not there
-    step = 2,      ///< one policy step; `actions` follow
-    release = 3,   ///< destroy the block's environments: it is simulated elsewhere, or nowhere
+    reset = 1,    ///< begin episode `episode` in every row; makes the block's environments if they are not there
+    step = 2,     ///< one policy step; `actions` follow
+    release = 3,  ///< destroy the block's environments: it is simulated elsewhere, or nowhere
   };
   Kind kind = Kind::reset;
   std::int32_t block = 0;
@@ -34,7 +34,8 @@ constexpr std::size_t block_request_bytes(std::size_t actions) { return kBlockRe
 void write_block_request(const BlockRequest& request, std::span<std::byte> out);
 /// Room for the actions of a request in `bytes`.
 inline std::span<float> request_actions(std::span<std::byte> bytes) {
-  return {reinterpret_cast<float*>(bytes.data() + kBlockRequestBytes), (bytes.size() - kBlockRequestBytes) / sizeof(float)};
+  return {reinterpret_cast<float*>(bytes.data() + kBlockRequestBytes),
+          (bytes.size() - kBlockRequestBytes) / sizeof(float)};
 }
 /// Reads one; `actions` views `bytes` and has `num_actions` numbers where the kind has any. Errors: invalid_argument.
 Result<BlockRequest> read_block_request(std::span<const std::byte> bytes, std::size_t num_actions);

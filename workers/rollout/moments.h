@@ -41,8 +41,8 @@ class Moments {
 /// Statistics that travel with published weights: what observations and rewards are normalised with. They are frozen in
 /// evaluation and serving, and kept in checkpoints (design.md section 7).
 struct NormaliserState {
-  Moments observed;   ///< of the D numbers of the state; D = 0: observations are not normalised
-  Moments returned;   ///< of the discounted return; D = 0: rewards are not normalised
+  Moments observed;  ///< of the D numbers of the state; D = 0: observations are not normalised
+  Moments returned;  ///< of the discounted return; D = 0: rewards are not normalised
 };
 /// Two little-endian u64 (D of each), then the numbers of both.
 std::string encode(const NormaliserState& state);

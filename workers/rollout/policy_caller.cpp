@@ -25,12 +25,14 @@ std::vector<std::int64_t> with_rows(std::int64_t rows, std::span<const std::int6
 
 /// Rows [first, first + rows) of a result into a field at one call.
 template <class T>
-void store(const at::Tensor& result, at::ScalarType type, std::int64_t first, std::int64_t rows, std::span<T> to, const char* what) {
+void store(const at::Tensor& result, at::ScalarType type, std::int64_t first, std::int64_t rows, std::span<T> to,
+           const char* what) {
   if (to.empty()) return;
   TROUPE_CHECK(result.defined(), fmt::format("the policy answers with {}", what));
   const at::Tensor part = result.narrow(0, first, rows).to(type).contiguous();
-  TROUPE_CHECK(part.numel() == static_cast<std::int64_t>(to.size()),
-               fmt::format("the policy's {} has {} numbers for {} rows, wanted {}", what, part.numel(), rows, to.size()));
+  TROUPE_CHECK(
+      part.numel() == static_cast<std::int64_t>(to.size()),
+      fmt::format("the policy's {} has {} numbers for {} rows, wanted {}", what, part.numel(), rows, to.size()));
   std::memcpy(to.data(), part.data_ptr(), to.size_bytes());
 }
 
@@ -72,7 +74,8 @@ std::uint64_t PolicyCaller::key(const Call& call, std::int64_t row) const {
 }
 
 bool PolicyCaller::is_uniform(const Call& call) const {
-  const std::int64_t before = call.round * rl_.env_steps_per_round() + call.call * rl_.blocks * rl_.rows * rl_.exec_steps;
+  const std::int64_t before =
+      call.round * rl_.env_steps_per_round() + call.call * rl_.blocks * rl_.rows * rl_.exec_steps;
   return before < uniform_steps_;
 }
 
@@ -93,23 +96,24 @@ Batch PolicyCaller::observation(std::span<const Call> calls) const {
   }
   for (std::size_t i = 0; i < image_keys_.size(); ++i) {
     const auto& field = layout_.images[i];
-    batch[image_keys_[i]] =
-        gather([i](const Call& call) { return call.item.image(i, call.call); }, std::span(field.shape).subspan(2),
-               picture_dtype(shape_.images[i]));
+    batch[image_keys_[i]] = gather([i](const Call& call) { return call.item.image(i, call.call); },
+                                   std::span(field.shape).subspan(2), picture_dtype(shape_.images[i]));
   }
   return batch;
 }
 
 void PolicyCaller::act_uniformly(const Call& call) {
   const auto actions = call.item.action(call.call);
-  const auto width = static_cast<std::size_t>(layout_.chunk * layout_.action_dim), A = static_cast<std::size_t>(layout_.action_dim);
+  const auto width = static_cast<std::size_t>(layout_.chunk * layout_.action_dim),
+             A = static_cast<std::size_t>(layout_.action_dim);
   for (std::int64_t row = 0; row < layout_.rows; ++row) {
     CounterRng rng(seed_, rng_stream::uniform_action, key(call, row));
     float* const to = actions.data() + static_cast<std::size_t>(row) * width;
     for (std::size_t i = 0; i < width; ++i) {
       const std::size_t a = i % A;
-      to[i] = shape_.choices > 0 ? static_cast<float>(rng.below(static_cast<std::uint32_t>(shape_.choices)))
-                                 : static_cast<float>(rng.uniform(double{shape_.action_low[a]}, double{shape_.action_high[a]}));
+      to[i] = shape_.choices > 0
+                  ? static_cast<float>(rng.below(static_cast<std::uint32_t>(shape_.choices)))
+                  : static_cast<float>(rng.uniform(double{shape_.action_low[a]}, double{shape_.action_high[a]}));
     }
   }
   const auto versions = call.item.version(call.call);
@@ -175,11 +179,13 @@ Result<void> PolicyCaller::final_values(const PolicyWeights& weights, const Call
     const auto count = static_cast<std::int64_t>(finals.rows.size());
     Batch batch;
     if (layout_.state_dim > 0) {
-      batch[rl_keys::kState] = at::from_blob(const_cast<float*>(finals.state.data()), {count, layout_.state_dim}, at::kFloat);
+      batch[rl_keys::kState] =
+          at::from_blob(const_cast<float*>(finals.state.data()), {count, layout_.state_dim}, at::kFloat);
     }
     for (std::size_t i = 0; i < image_keys_.size(); ++i) {
       const auto shape = with_rows(count, std::span(layout_.images[i].shape).subspan(2));
-      batch[image_keys_[i]] = at::from_blob(const_cast<std::uint8_t*>(finals.images[i].data()), shape, picture_dtype(shape_.images[i]));
+      batch[image_keys_[i]] =
+          at::from_blob(const_cast<std::uint8_t*>(finals.images[i].data()), shape, picture_dtype(shape_.images[i]));
     }
     const at::Tensor value = net_->value(weights.views, batch).to(at::kFloat).contiguous();
     const std::int64_t V = layout_.value_width;

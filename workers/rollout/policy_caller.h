@@ -25,7 +25,8 @@ class PolicyCaller {
     std::int64_t block = 0;
   };
 
-  PolicyCaller(const JobConfig& job, const PolicyShape& shape, std::shared_ptr<const PolicyNet> net, const TrajectoryLayout& layout);
+  PolicyCaller(const JobConfig& job, const PolicyShape& shape, std::shared_ptr<const PolicyNet> net,
+               const TrajectoryLayout& layout);
 
   /// Actions, log-probabilities, values, extras and versions of all calls, by one set of weights. With an off-policy algorithm
   /// actions are uniform before sac.learning_starts environment steps. Errors: internal (what the policy threw).
@@ -47,7 +48,7 @@ class PolicyCaller {
   const RlShape rl_;
   const FlowPolicyConfig flow_;
   const std::uint64_t seed_;
-  const std::int64_t uniform_steps_;   ///< environment steps of the job that act uniformly
+  const std::int64_t uniform_steps_;  ///< environment steps of the job that act uniformly
   std::vector<std::string> image_keys_;
   std::vector<std::uint64_t> keys_;
 };

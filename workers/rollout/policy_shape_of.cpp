@@ -8,7 +8,9 @@ namespace troupe {
 namespace {
 bool is_vector(const EnvField& field) { return field.dtype != EnvDType::u8 && field.shape.size() <= 1; }
 bool is_depth(const EnvField& field) { return field.dtype == EnvDType::f32 && field.shape.size() == 2; }
-bool is_picture(const EnvField& field) { return is_depth(field) || (field.dtype == EnvDType::u8 && field.shape.size() == 3); }
+bool is_picture(const EnvField& field) {
+  return is_depth(field) || (field.dtype == EnvDType::u8 && field.shape.size() == 3);
+}
 }  // namespace
 
 Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env) {
@@ -17,13 +19,18 @@ Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env) {
     if (is_vector(field)) {
       shape.state_dim += field.numel();
     } else if (is_picture(field)) {
-      shape.images.push_back({.name = field.name, .height = field.shape[0], .width = field.shape[1],
-                              .channels = is_depth(field) ? 1 : field.shape[2], .is_depth = is_depth(field)});
+      shape.images.push_back({.name = field.name,
+                              .height = field.shape[0],
+                              .width = field.shape[1],
+                              .channels = is_depth(field) ? 1 : field.shape[2],
+                              .is_depth = is_depth(field)});
     } else {
-      return Error{Errc::invalid_argument,
-                   fmt::format("{} observes '{}', {} [{}]; policies take f32 and f64 vectors, u8 pictures [H,W,C] and f32 depth [H,W]: "
-                               "choose another env.profile or env.options",
-                               spec.id, field.name, field.dtype == EnvDType::u8 ? "u8" : "f32 or f64", fmt::join(field.shape, ","))};
+      return Error{
+          Errc::invalid_argument,
+          fmt::format(
+              "{} observes '{}', {} [{}]; policies take f32 and f64 vectors, u8 pictures [H,W,C] and f32 depth [H,W]: "
+              "choose another env.profile or env.options",
+              spec.id, field.name, field.dtype == EnvDType::u8 ? "u8" : "f32 or f64", fmt::join(field.shape, ","))};
     }
   }
   shape.choices = spec.action.choices;

@@ -18,17 +18,17 @@ Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env);
 /// Which fields of an observation become what, in the order of EnvSpec::observation. Of a spec that policy_shape_of takes.
 struct ObservationParts {
   struct Vector {
-    std::size_t field = 0;       ///< index into EnvSpec::observation
-    std::int64_t column = 0;     ///< first column of the state
+    std::size_t field = 0;    ///< index into EnvSpec::observation
+    std::int64_t column = 0;  ///< first column of the state
     std::int64_t numel = 0;
     EnvDType dtype = EnvDType::f32;
   };
   struct Picture {
     std::size_t field = 0;
-    std::int64_t bytes = 0;      ///< of one row
+    std::int64_t bytes = 0;  ///< of one row
   };
   std::vector<Vector> vectors;
-  std::vector<Picture> pictures;   ///< as PolicyShape::images
+  std::vector<Picture> pictures;  ///< as PolicyShape::images
 };
 ObservationParts observation_parts(const EnvSpec& spec);
 

@@ -48,13 +48,15 @@ void write_bucket(const WeightBucket& bucket, std::span<const std::byte> run, st
 
 Result<WeightBucket> read_bucket(std::span<const std::byte> item) {
   WeightBucket bucket;
-  if (item.size() < kWeightBucketHead) return Error{Errc::invalid_argument, fmt::format("a bucket of {} bytes", item.size())};
+  if (item.size() < kWeightBucketHead)
+    return Error{Errc::invalid_argument, fmt::format("a bucket of {} bytes", item.size())};
   std::memcpy(&bucket, item.data(), sizeof bucket);
   const bool fits = bucket.count == item.size() - kWeightBucketHead && bucket.offset <= bucket.total &&
                     bucket.count <= bucket.total - bucket.offset;
   if (!fits || bucket.world < 1 || bucket.rank < 0 || bucket.rank >= bucket.world) {
-    return Error{Errc::invalid_argument, fmt::format("a bucket of {} bytes says [{}, +{}) of {} from rank {} of {}", item.size(),
-                                                     bucket.offset, bucket.count, bucket.total, bucket.rank, bucket.world)};
+    return Error{Errc::invalid_argument,
+                 fmt::format("a bucket of {} bytes says [{}, +{}) of {} from rank {} of {}", item.size(), bucket.offset,
+                             bucket.count, bucket.total, bucket.rank, bucket.world)};
   }
   return bucket;
 }

@@ -18,11 +18,11 @@ namespace troupe {
 
 /// One version of the weights that act, whole: what a rollout worker, an evaluation or a server gives to PolicyNet. Immutable.
 struct PolicyWeights {
-  std::uint64_t fence = 0;       ///< group of learners that made them
-  std::int64_t version = 0;      ///< committed steps behind them
-  UnitViews views;               ///< acting units by name
-  NormaliserState normaliser;    ///< published with them
-  std::vector<at::Tensor> flats; ///< what `views` look into: one flat buffer per acting unit (FlatLayout), f32
+  std::uint64_t fence = 0;        ///< group of learners that made them
+  std::int64_t version = 0;       ///< committed steps behind them
+  UnitViews views;                ///< acting units by name
+  NormaliserState normaliser;     ///< published with them
+  std::vector<at::Tensor> flats;  ///< what `views` look into: one flat buffer per acting unit (FlatLayout), f32
 };
 using PolicyWeightsPtr = std::shared_ptr<const PolicyWeights>;
 
@@ -41,7 +41,8 @@ class WeightStream {
   /// Bytes of one rank's shards.
   std::size_t shard_bytes(int world) const;
   /// Copies bytes [offset, offset + bytes.size()) of rank's shards into the units' flat buffers (padded(world) elements each).
-  void scatter(int world, int rank, std::size_t offset, std::span<const std::byte> bytes, const std::vector<at::Tensor>& flats) const;
+  void scatter(int world, int rank, std::size_t offset, std::span<const std::byte> bytes,
+               const std::vector<at::Tensor>& flats) const;
 
  private:
   std::vector<std::string> names_;
@@ -54,8 +55,8 @@ struct WeightBucket {
   std::uint64_t fence = 0;
   std::int64_t version = 0;
   std::int32_t world = 1, rank = 0;
-  std::uint64_t layout_hash = 0;   ///< hash_of(WeightStream::layouts()): both ends have the same policy
-  std::uint64_t total = 0;         ///< bytes of the run
+  std::uint64_t layout_hash = 0;  ///< hash_of(WeightStream::layouts()): both ends have the same policy
+  std::uint64_t total = 0;        ///< bytes of the run
   std::uint64_t offset = 0, count = 0;
   std::uint64_t reserved = 0;
 };

@@ -51,7 +51,9 @@ class RolloutRole::FeedConnection {
       if (credit) {
         take(producer, *credit);
       } else if (credit.error().code() != Errc::deadline_exceeded) {
-        if (!stopping_) log::info("{}: a feed is done with this rollout worker: {}", role_.setup_.identity.actor, credit.error().message());
+        if (!stopping_)
+          log::info("{}: a feed is done with this rollout worker: {}", role_.setup_.identity.actor,
+                    credit.error().message());
         break;
       }
     }
@@ -60,25 +62,28 @@ class RolloutRole::FeedConnection {
 
   void take(const std::shared_ptr<ChannelProducer>& producer, const Credit& credit) {
     const auto slot = producer->slot(credit);
-    const auto request = decode_trajectory_request(slot.first(std::min<std::size_t>(slot.size(), credit.request_bytes)));
+    const auto request =
+        decode_trajectory_request(slot.first(std::min<std::size_t>(slot.size(), credit.request_bytes)));
     if (!request) {
       (void)producer->send({.credit = credit, .bytes = 0, .xxh3 = 0, .error = request.error().message()});
       return;
     }
     // The producer outlives this connection for as long as an item of it is under way.
     auto send = [producer, instance = role_.setup_.identity.instance()](Item item) -> Result<void> {
-      if (auto fault = fault_point("rollout.item", fmt::format("{} position {}", instance, item.credit.position)); !fault) {
+      if (auto fault = fault_point("rollout.item", fmt::format("{} position {}", instance, item.credit.position));
+          !fault) {
         item = {.credit = item.credit, .bytes = 0, .xxh3 = 0, .error = fault.error().message()};
       }
       return producer->send(item);
     };
-    role_.post(TrajectoryOrder{.send = std::move(send), .feed = address_, .credit = credit, .request = *request, .memory = slot});
+    role_.post(TrajectoryOrder{
+        .send = std::move(send), .feed = address_, .credit = credit, .request = *request, .memory = slot});
   }
 
   RolloutRole& role_;
   const std::string address_;
   std::mutex mutex_;
-  std::shared_ptr<ChannelProducer> producer_;   // set once, under mutex_
+  std::shared_ptr<ChannelProducer> producer_;  // set once, under mutex_
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
@@ -109,7 +114,9 @@ void RolloutRole::start() {
     return simulator_ends_.front()->grant(simulator, credit, request);
   };
   effects.memory = [this](std::uint32_t slot) { return simulator_ends_.front()->slot(slot); };
-  effects.weights = [this](std::uint64_t fence, const TrajectoryRequest& request) { return receiver_->find(fence, request); };
+  effects.weights = [this](std::uint64_t fence, const TrajectoryRequest& request) {
+    return receiver_->find(fence, request);
+  };
   effects.newest_fence = [this] {
     const PolicyWeightsPtr newest = receiver_->newest();
     return newest ? newest->fence : 0;
@@ -118,22 +125,27 @@ void RolloutRole::start() {
     log::warn("{}: {}: {}", setup_.identity.actor, kind, text);
     outbox_("controller", Event{.actor = setup_.identity.actor, .kind = kind, .text = text, .subject = subject});
   };
-  worker_ = std::make_unique<RolloutWorker>(
-      job, setup_.spec, setup_.net,
-      RolloutWorker::Options{.slots = simulator_ends_.front()->num_slots(), .await_simulators = setup_.await_simulators},
-      std::move(effects));
+  worker_ = std::make_unique<RolloutWorker>(job, setup_.spec, setup_.net,
+                                            RolloutWorker::Options{.slots = simulator_ends_.front()->num_slots(),
+                                                                   .await_simulators = setup_.await_simulators},
+                                            std::move(effects));
   {
     const BlockedSignals blocked;
     thread_ = std::thread([this] { work(); });
   }
-  ActorUp up{.actor = setup_.identity.actor, .incarnation = setup_.identity.incarnation, .pid = ::getpid(), .channels = {}, .weights = {}};
+  ActorUp up{.actor = setup_.identity.actor,
+             .incarnation = setup_.identity.incarnation,
+             .pid = ::getpid(),
+             .channels = {},
+             .weights = {}};
   for (const auto& end : simulator_ends_) up.channels.push_back(end->address());
   for (const auto& end : weight_ends_) up.weights.push_back(end->address());
   outbox_("controller", up);
 }
 
 void RolloutRole::open_channels() {
-  const auto open = [&](const std::vector<ChannelOptions>& options, const ChannelConsumer::Callbacks& callbacks, auto& ends) {
+  const auto open = [&](const std::vector<ChannelOptions>& options, const ChannelConsumer::Callbacks& callbacks,
+                        auto& ends) {
     for (const ChannelOptions& option : options) {
       ChannelConsumer* const share = ends.empty() ? nullptr : ends.front().get();
       auto end = open_consumer(loop_, option, callbacks, share);
@@ -143,11 +155,15 @@ void RolloutRole::open_channels() {
   };
   open(setup_.simulators,
        {.on_producer = [this](const std::string& name, std::uint32_t) { post(Joined{name}); },
-        .on_item = [this](const std::string& name, const Item& item) { post(Answered{name, item}); }},
+        .on_item =
+            [this](const std::string& name, const Item& item) {
+              post(Answered{name, item});
+            }},
        simulator_ends_);
   open(setup_.weights, receiver_->callbacks(), weight_ends_);
   if (simulator_ends_.empty() || weight_ends_.empty()) {
-    throw std::runtime_error(setup_.identity.actor + ": a rollout worker listens on a channel for simulators and on one for weights");
+    throw std::runtime_error(setup_.identity.actor +
+                             ": a rollout worker listens on a channel for simulators and on one for weights");
   }
   receiver_->set_consumer(weight_ends_.front().get());
 }
@@ -227,11 +243,14 @@ void RolloutRole::apply(Happening& happening, Clock::time_point now) {
 }
 
 void RolloutRole::count_time(Clock::time_point now) {
-  if (counted_ != Clock::time_point{}) (was_idle_ ? idle_seconds_ : busy_seconds_) += std::chrono::duration<double>(now - counted_).count();
+  if (counted_ != Clock::time_point{})
+    (was_idle_ ? idle_seconds_ : busy_seconds_) += std::chrono::duration<double>(now - counted_).count();
   counted_ = now;
   if (idle_seconds_ + busy_seconds_ < setup_.report_seconds) return;
-  outbox_("controller", Event{.actor = setup_.identity.actor, .kind = std::string(kProducerTimes),
-                              .text = producer_times_text(idle_seconds_, busy_seconds_), .subject = setup_.identity.instance()});
+  outbox_("controller", Event{.actor = setup_.identity.actor,
+                              .kind = std::string(kProducerTimes),
+                              .text = producer_times_text(idle_seconds_, busy_seconds_),
+                              .subject = setup_.identity.instance()});
   idle_seconds_ = busy_seconds_ = 0;
 }
 

@@ -31,13 +31,15 @@ class RolloutRole final : public Role {
  public:
   using Dial = ConsumerDial;
   struct Setup {
-    RoleIdentity identity;                    ///< "rollout/0"
+    RoleIdentity identity;  ///< "rollout/0"
     JobConfig config;
     EnvSpec spec;
     std::shared_ptr<const PolicyNet> net;
-    std::vector<ChannelOptions> simulators;   ///< ends of one arena: slots of BlockLayout::bytes or more, two per block
-    std::vector<ChannelOptions> weights;      ///< ends of one arena: slots of rollout.bucket_bytes, two per learner and two more
-    std::int64_t await_simulators = 0;        ///< deterministic jobs: all that were planned, so that no block moves while they come
+    std::vector<ChannelOptions> simulators;  ///< ends of one arena: slots of BlockLayout::bytes or more, two per block
+    std::vector<ChannelOptions>
+        weights;  ///< ends of one arena: slots of rollout.bucket_bytes, two per learner and two more
+    std::int64_t await_simulators =
+        0;  ///< deterministic jobs: all that were planned, so that no block moves while they come
     double report_seconds = 2;
   };
 
@@ -56,10 +58,19 @@ class RolloutRole final : public Role {
 
  private:
   using Clock = RolloutWorker::Clock;
-  struct Joined { std::string simulator; };
-  struct Gone { std::string simulator; };
-  struct Answered { std::string simulator; Item item; };
-  struct FeedLeft { std::string feed; };
+  struct Joined {
+    std::string simulator;
+  };
+  struct Gone {
+    std::string simulator;
+  };
+  struct Answered {
+    std::string simulator;
+    Item item;
+  };
+  struct FeedLeft {
+    std::string feed;
+  };
   using Happening = std::variant<Joined, Gone, Answered, TrajectoryOrder, FeedLeft>;
   class FeedConnection;
 
@@ -76,18 +87,18 @@ class RolloutRole final : public Role {
   const Dial dial_;
   const Outbox outbox_;
   std::unique_ptr<WeightReceiver> receiver_;
-  std::unique_ptr<RolloutWorker> worker_;                 // the thread's
-  std::map<std::string, std::unique_ptr<FeedConnection>> connections_;   // by address
+  std::unique_ptr<RolloutWorker> worker_;                               // the thread's
+  std::map<std::string, std::unique_ptr<FeedConnection>> connections_;  // by address
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Happening> happenings_;                     // guarded by mutex_, as the next three
+  std::vector<Happening> happenings_;  // guarded by mutex_, as the next three
   bool is_woken_ = false;
   bool is_stopping_ = false;
   RolloutWorker::Stats stats_;
-  Clock::time_point counted_{};                           // the thread's, as the next two
+  Clock::time_point counted_{};  // the thread's, as the next two
   bool was_idle_ = true;
-  double idle_seconds_ = 0, busy_seconds_ = 0;            // since the last report
+  double idle_seconds_ = 0, busy_seconds_ = 0;  // since the last report
 
   std::vector<std::unique_ptr<ChannelConsumer>> simulator_ends_, weight_ends_;
   std::thread thread_;

@@ -24,8 +24,8 @@ PolicyShape shape_of(const EnvSpec& spec, const EnvConfig& env) {
 }
 }  // namespace
 
-RolloutWorker::RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net, Options options,
-                             Effects effects)
+RolloutWorker::RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net,
+                             Options options, Effects effects)
     : job_(job),
       spec_(spec),
       rl_(rl_shape(job)),
@@ -35,9 +35,10 @@ RolloutWorker::RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::sha
       options_(options),
       effects_(std::move(effects)),
       carries_(job.env.reset_mode == "auto"),
-      timeout_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(job.env.step_timeout_s))),
-      batcher_(job.rollout.batch_blocks,
-               std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double, std::milli>(job.rollout.max_wait_ms))) {
+      timeout_(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(job.env.step_timeout_s))),
+      batcher_(job.rollout.batch_blocks, std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                             std::chrono::duration<double, std::milli>(job.rollout.max_wait_ms))) {
   TROUPE_CHECK(options_.slots >= rl_.blocks, "a rollout worker has a slot for every block");
   for (std::uint32_t slot = options_.slots; slot-- > 0;) free_slots_.push_back(slot);
 }
@@ -91,8 +92,8 @@ void RolloutWorker::ordered(TrajectoryOrder order, Clock::time_point now) {
   const std::int64_t position = order.credit.position;
   if (order.credit.fence < fence_) return refuse(order, "a newer group of learners has formed");
   if (position < 0 || order.memory.size() < static_cast<std::size_t>(layout_.bytes)) {
-    return refuse(order, fmt::format("an order for position {} in {} bytes; a trajectory has {}", position, order.memory.size(),
-                                     layout_.bytes));
+    return refuse(order, fmt::format("an order for position {} in {} bytes; a trajectory has {}", position,
+                                     order.memory.size(), layout_.bytes));
   }
   const std::int64_t index = position % rl_.blocks;
   Block& block = blocks_[index];
@@ -127,7 +128,8 @@ void RolloutWorker::begin_anew(std::int64_t index, Block& block, Clock::time_poi
   writer_.begin(open.item, open.round, index, /*continues=*/false, block.history);
   open.item.head().given_up = block.given_up;
   unplaced_.erase(index);
-  const std::string* const wanted = most_simulators_ < options_.await_simulators ? nullptr : deal_.deal(index, place_of(index));
+  const std::string* const wanted =
+      most_simulators_ < options_.await_simulators ? nullptr : deal_.deal(index, place_of(index));
   if (wanted == nullptr) {
     unplaced_.insert(index);
     return;
@@ -155,7 +157,8 @@ void RolloutWorker::ask(std::int64_t index, Block& block, BlockRequest request, 
   request_.resize(block_request_bytes(request.actions.size()));
   write_block_request(request, request_);
   std::copy(request.actions.begin(), request.actions.end(), request_actions(request_).begin());
-  const Credit credit{.slot = *block.slot, .stream = Stream::train, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
+  const Credit credit{
+      .slot = *block.slot, .stream = Stream::train, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
   if (auto asked = effects_.ask(block.simulator, credit, request_); !asked) {
     // It has left; its exit is confirmed later, but its blocks need not wait: this slot is ours.
     log::warn("rollout: {} takes no request ({})", block.simulator, asked.error().message());
@@ -178,8 +181,10 @@ void RolloutWorker::release(std::int64_t index, Block& block, Clock::time_point)
   if (simulator.empty() || !block.slot) return;
   request_.resize(kBlockRequestBytes);
   const auto number = static_cast<std::int32_t>(index);
-  write_block_request({.kind = BlockRequest::Kind::release, .block = number, .serial = ++serial_, .actions = {}}, request_);
-  const Credit credit{.slot = *block.slot, .stream = Stream::train, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
+  write_block_request({.kind = BlockRequest::Kind::release, .block = number, .serial = ++serial_, .actions = {}},
+                      request_);
+  const Credit credit{
+      .slot = *block.slot, .stream = Stream::train, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
   if (!effects_.ask(simulator, credit, request_)) return;  // gone, and its environments with it
   releasing_[*block.slot] = simulator;
   block.slot.reset();
@@ -286,12 +291,13 @@ void RolloutWorker::report_stuck(Clock::time_point now) {
   next_stuck_check_ = now + timeout_ / 4;
   for (auto& [index, block] : blocks_) {
     if (!block.is_asked() || block.is_reported) continue;
-    const auto allowed = timeout_ + (block.is_first ? std::chrono::nanoseconds(kMakeAllowance) : std::chrono::nanoseconds(0));
+    const auto allowed =
+        timeout_ + (block.is_first ? std::chrono::nanoseconds(kMakeAllowance) : std::chrono::nanoseconds(0));
     if (now - block.asked_at < allowed) continue;
     block.is_reported = true;
     effects_.report("stuck_producer",
-                    fmt::format("block {} has been with {} for {:.1f} s; env.step_timeout_s allows {:.1f}", index, block.simulator,
-                                std::chrono::duration<double>(now - block.asked_at).count(),
+                    fmt::format("block {} has been with {} for {:.1f} s; env.step_timeout_s allows {:.1f}", index,
+                                block.simulator, std::chrono::duration<double>(now - block.asked_at).count(),
                                 std::chrono::duration<double>(allowed).count()),
                     block.simulator);
   }
@@ -302,7 +308,8 @@ bool RolloutWorker::is_idle() const { return num_asked_ == 0 && batcher_.empty()
 RolloutWorker::Stats RolloutWorker::stats() const {
   Stats stats = stats_;
   stats.simulators = static_cast<std::int64_t>(deal_.num_owners());
-  stats.blocks = std::count_if(blocks_.begin(), blocks_.end(), [](const auto& entry) { return !entry.second.simulator.empty(); });
+  stats.blocks =
+      std::count_if(blocks_.begin(), blocks_.end(), [](const auto& entry) { return !entry.second.simulator.empty(); });
   return stats;
 }
 

@@ -28,10 +28,10 @@ namespace troupe {
 struct TrajectoryOrder {
   /// Hands the finished item to the feed that asked. Errors: unavailable (that feed is gone).
   std::function<Result<void>(Item item)> send;
-  std::string feed;               ///< address of the feed
+  std::string feed;  ///< address of the feed
   Credit credit;
   TrajectoryRequest request;
-  std::span<std::byte> memory;    ///< the credit's slot
+  std::span<std::byte> memory;  ///< the credit's slot
 };
 
 /// What a rollout worker does, as one state machine: which simulator holds which block, which item each block is in, when the
@@ -47,7 +47,8 @@ class RolloutWorker {
   /// How it reaches the world.
   struct Effects {
     /// Gives a request to a simulator; the answer comes into the same slot. Errors: not_found (gone).
-    std::function<Result<void>(const std::string& simulator, const Credit& credit, std::span<const std::byte> request)> ask;
+    std::function<Result<void>(const std::string& simulator, const Credit& credit, std::span<const std::byte> request)>
+        ask;
     /// The bytes of an answered slot.
     std::function<std::span<const std::byte>(std::uint32_t slot)> memory;
     std::function<PolicyWeightsPtr(std::uint64_t fence, const TrajectoryRequest& request)> weights;
@@ -57,11 +58,12 @@ class RolloutWorker {
     std::function<void(const std::string& kind, const std::string& text, const std::string& subject)> report;
   };
   struct Options {
-    std::uint32_t slots = 0;             ///< of the simulators' channel; at least one per block
-    std::int64_t await_simulators = 0;   ///< no block is dealt before so many have dialled in, once
+    std::uint32_t slots = 0;            ///< of the simulators' channel; at least one per block
+    std::int64_t await_simulators = 0;  ///< no block is dealt before so many have dialled in, once
   };
 
-  RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net, Options options, Effects effects);
+  RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net, Options options,
+                Effects effects);
   ~RolloutWorker();
 
   const TrajectoryLayout& layout() const { return layout_; }
@@ -82,8 +84,8 @@ class RolloutWorker {
   struct Stats {
     std::int64_t items = 0, transitions = 0, given_up = 0, policy_calls = 0;
     std::int64_t simulators = 0, blocks = 0;
-    double policy_seconds = 0;       ///< in the policy
-    double wait_weights_seconds = 0; ///< no block could go on for want of weights
+    double policy_seconds = 0;        ///< in the policy
+    double wait_weights_seconds = 0;  ///< no block could go on for want of weights
   };
   Stats stats() const;
 
@@ -123,21 +125,21 @@ class RolloutWorker {
   PolicyCaller policy_;
   const Options options_;
   const Effects effects_;
-  const bool carries_;                       ///< reset mode auto: episodes go on from item to item
+  const bool carries_;  ///< reset mode auto: episodes go on from item to item
   const std::chrono::nanoseconds timeout_;
 
-  std::map<std::int64_t, Block> blocks_;     ///< those that orders named
-  FairDeal deal_;                            ///< of blocks over simulators
+  std::map<std::int64_t, Block> blocks_;  ///< those that orders named
+  FairDeal deal_;                         ///< of blocks over simulators
   std::int64_t most_simulators_ = 0;
   std::vector<std::uint32_t> free_slots_;
-  std::map<std::uint32_t, std::string> releasing_;   ///< slots with a release under way, and with whom
+  std::map<std::uint32_t, std::string> releasing_;  ///< slots with a release under way, and with whom
   std::int64_t num_asked_ = 0;
   RequestBatcher batcher_;
-  std::set<std::int64_t> unplaced_;          ///< blocks with an item, and no simulator or no slot
+  std::set<std::int64_t> unplaced_;  ///< blocks with an item, and no simulator or no slot
   std::set<std::int64_t> waiting_weights_;
-  std::uint64_t fence_ = 0;                  ///< newest group that ordered
+  std::uint64_t fence_ = 0;  ///< newest group that ordered
   std::int64_t serial_ = 0;
-  PolicyWeightsPtr scaled_;                  ///< whose scale_ is
+  PolicyWeightsPtr scaled_;  ///< whose scale_ is
   StateScale scale_;
   std::vector<std::byte> request_;
   std::vector<std::int64_t> due_;

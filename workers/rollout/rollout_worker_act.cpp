@@ -24,7 +24,8 @@ BlockView RolloutWorker::view_of(const Block& block) const {
 const StateScale& RolloutWorker::scale_of(const PolicyWeightsPtr& weights) {
   if (scaled_ != weights) {
     scaled_ = weights;
-    scale_ = job_.rollout.normalize_obs ? StateScale(weights->normaliser.observed, job_.rollout.clip_obs) : StateScale();
+    scale_ =
+        job_.rollout.normalize_obs ? StateScale(weights->normaliser.observed, job_.rollout.clip_obs) : StateScale();
   }
   return scale_;
 }
@@ -90,7 +91,8 @@ void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::t
     observed.push_back(index);
     const Open& open = *block.open;
     if (open.call == layout_.calls) continue;
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& entry) { return entry.first == open.weights; });
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& entry) { return entry.first == open.weights; });
     if (group == groups.end()) group = groups.insert(groups.end(), {open.weights, {}});
     group->second.push_back({open.item, open.call, open.round, index});
   }
@@ -122,7 +124,8 @@ void RolloutWorker::value_ends(std::int64_t index, Block& block) {
   Open& open = *block.open;
   const auto begin = Clock::now();
   auto valued = policy_.final_values(*open.weights, {open.item, open.call - 1, open.round, index}, block.finals);
-  if (valued && open.call == layout_.calls) valued = policy_.value(*open.weights, {open.item, open.call, open.round, index});
+  if (valued && open.call == layout_.calls)
+    valued = policy_.value(*open.weights, {open.item, open.call, open.round, index});
   stats_.policy_seconds += seconds_since(begin);
   if (valued) return;
   effects_.report("policy_failed", valued.error().message(), {});

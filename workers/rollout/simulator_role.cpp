@@ -27,14 +27,21 @@ EnvOptions env_options_of(const EnvConfig& env) {
 }
 
 ResetMode reset_mode_of(const EnvConfig& env) {
-  return env.reset_mode == "episode" ? ResetMode::episode : env.reset_mode == "fixed" ? ResetMode::fixed : ResetMode::same_step;
+  return env.reset_mode == "episode" ? ResetMode::episode
+         : env.reset_mode == "fixed" ? ResetMode::fixed
+                                     : ResetMode::same_step;
 }
 
 MakeBlock make_block_of(const JobConfig& job, std::shared_ptr<const EnvFactory> factory) {
   const RlShape rl = rl_shape(job);
-  const EnvBlock::Options common{.first_env = 0, .rows = rl.rows, .chunk = rl.chunk, .exec_steps = job.env.exec_steps,
-                                 .reset_mode = reset_mode_of(job.env), .group_size = job.env.group_size,
-                                 .max_steps = job.env.max_episode_steps, .stagger = job.env.stagger,
+  const EnvBlock::Options common{.first_env = 0,
+                                 .rows = rl.rows,
+                                 .chunk = rl.chunk,
+                                 .exec_steps = job.env.exec_steps,
+                                 .reset_mode = reset_mode_of(job.env),
+                                 .group_size = job.env.group_size,
+                                 .max_steps = job.env.max_episode_steps,
+                                 .stagger = job.env.stagger,
                                  .seed = static_cast<std::uint64_t>(job.job.seed)};
   return [factory = std::move(factory), common](std::int64_t block, Executor& executor) {
     EnvBlock::Options options = common;
@@ -76,7 +83,8 @@ class SimulatorRole::Connection {
       if (credit) {
         serve(*credit);
       } else if (credit.error().code() != Errc::deadline_exceeded) {
-        if (!stopping_) log::info("{}: a rollout worker is done with this simulator: {}", instance, credit.error().message());
+        if (!stopping_)
+          log::info("{}: a rollout worker is done with this simulator: {}", instance, credit.error().message());
         break;
       }
     }
@@ -93,18 +101,22 @@ class SimulatorRole::Connection {
       ++under_way_;
     }
     role_.count(+1);
-    if (auto begun = begin(credit); !begun) answer({.credit = credit, .bytes = 0, .xxh3 = 0, .error = begun.error().message()});
+    if (auto begun = begin(credit); !begun)
+      answer({.credit = credit, .bytes = 0, .xxh3 = 0, .error = begun.error().message()});
   }
 
   /// Begins what the credit asks; a stepping thread answers. Errors are answered by the caller.
   Result<void> begin(const Credit& credit) {
     const auto slot = producer_->slot(credit);
     const auto bytes = slot.first(std::min<std::size_t>(slot.size(), credit.request_bytes));
-    TROUPE_ASSIGN(const BlockRequest request, read_block_request(bytes, static_cast<std::size_t>(role_.setup_.actions)));
-    TROUPE_TRY(fault_point("simulator.step", fmt::format("{} block {}", role_.setup_.identity.instance(), request.block)));
+    TROUPE_ASSIGN(const BlockRequest request,
+                  read_block_request(bytes, static_cast<std::size_t>(role_.setup_.actions)));
+    TROUPE_TRY(
+        fault_point("simulator.step", fmt::format("{} block {}", role_.setup_.identity.instance(), request.block)));
     const auto transition = static_cast<std::size_t>(role_.setup_.layout.bytes);
     if (slot.size() < transition) {
-      return Error{Errc::failed_precondition, fmt::format("a slot of {} bytes; a transition has {}", slot.size(), transition)};
+      return Error{Errc::failed_precondition,
+                   fmt::format("a slot of {} bytes; a transition has {}", slot.size(), transition)};
     }
     if (request.kind == BlockRequest::Kind::release) {
       blocks_.erase(request.block);
@@ -144,21 +156,26 @@ class SimulatorRole::Connection {
   const std::string address_;
   std::mutex mutex_;
   std::condition_variable quiet_;
-  std::int64_t under_way_ = 0;                                  // guarded by mutex_
-  std::unique_ptr<ChannelProducer> producer_;                   // set once, under mutex_
-  std::map<std::int64_t, std::unique_ptr<EnvBlock>> blocks_;    // the serving thread's
+  std::int64_t under_way_ = 0;                                // guarded by mutex_
+  std::unique_ptr<ChannelProducer> producer_;                 // set once, under mutex_
+  std::map<std::int64_t, std::unique_ptr<EnvBlock>> blocks_;  // the serving thread's
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
 
 SimulatorRole::SimulatorRole(Setup setup, Dial dial, Outbox outbox)
-    : setup_(std::move(setup)), dial_(std::move(dial)), outbox_(std::move(outbox)), executor_(Executor::make(setup_.executor)) {}
+    : setup_(std::move(setup)),
+      dial_(std::move(dial)),
+      outbox_(std::move(outbox)),
+      executor_(Executor::make(setup_.executor)) {}
 
 SimulatorRole::~SimulatorRole() { connections_.clear(); }
 
 void SimulatorRole::start() {
   const RoleIdentity& self = setup_.identity;
-  outbox_("controller", ActorUp{.actor = self.actor, .incarnation = self.incarnation, .pid = ::getpid(), .channels = {}, .weights = {}});
+  outbox_(
+      "controller",
+      ActorUp{.actor = self.actor, .incarnation = self.incarnation, .pid = ::getpid(), .channels = {}, .weights = {}});
 }
 
 void SimulatorRole::count(int change) {
@@ -175,7 +192,9 @@ void SimulatorRole::count(int change) {
     std::swap(idle, idle_seconds_);
     std::swap(busy, busy_seconds_);
   }
-  outbox_("controller", Event{.actor = setup_.identity.actor, .kind = std::string(kProducerTimes), .text = producer_times_text(idle, busy),
+  outbox_("controller", Event{.actor = setup_.identity.actor,
+                              .kind = std::string(kProducerTimes),
+                              .text = producer_times_text(idle, busy),
                               .subject = setup_.identity.instance()});
 }
 

@@ -35,10 +35,10 @@ class SimulatorRole final : public Role {
  public:
   using Dial = ConsumerDial;
   struct Setup {
-    RoleIdentity identity;            ///< "env/0"
+    RoleIdentity identity;  ///< "env/0"
     MakeBlock make_block;
-    BlockLayout layout;               ///< of every block: the size of a transition
-    std::int64_t actions = 0;         ///< numbers of one step: n * K * A
+    BlockLayout layout;        ///< of every block: the size of a transition
+    std::int64_t actions = 0;  ///< numbers of one step: n * K * A
     Executor::Options executor;
     double report_seconds = 2;
   };
@@ -53,7 +53,7 @@ class SimulatorRole final : public Role {
   using Clock = std::chrono::steady_clock;
   class Connection;
   void dial_workers(const Peers& peers);
-  void count(int change);             ///< requests under way, by +1 or -1
+  void count(int change);  ///< requests under way, by +1 or -1
 
   const Setup setup_;
   const Dial dial_;
@@ -63,7 +63,7 @@ class SimulatorRole final : public Role {
   std::int64_t under_way_ = 0;                  // guarded by times_mutex_, as the next three
   Clock::time_point last_change_{};             // of under_way_ from or to 0; zero before the first request
   double idle_seconds_ = 0, busy_seconds_ = 0;  // since the last report
-  std::map<std::string, std::unique_ptr<Connection>> connections_;   // by address
+  std::map<std::string, std::unique_ptr<Connection>> connections_;  // by address
 };
 
 }  // namespace troupe

@@ -13,7 +13,8 @@ namespace {
 class FieldPlacer {
  public:
   RecordField place(std::string name, RecordType type, std::vector<std::int64_t> shape) {
-    RecordField field{.name = std::move(name), .type = type, .shape = std::move(shape), .offset = end_, .bytes = bytes_of(type)};
+    RecordField field{
+        .name = std::move(name), .type = type, .shape = std::move(shape), .offset = end_, .bytes = bytes_of(type)};
     for (const std::int64_t extent : field.shape) field.bytes *= extent;
     end_ += (field.bytes + 63) / 64 * 64;
     return field;
@@ -44,9 +45,12 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
   FieldPlacer fields;
   layout.head = fields.place("head", RecordType::i64, {8});
   layout.state = fields.place_if(D > 0, "state", RecordType::f32, {T + 1, n, D});
-  const auto type_of = [](const PolicyShape::Image& image) { return image.is_depth ? RecordType::f32 : RecordType::u8; };
+  const auto type_of = [](const PolicyShape::Image& image) {
+    return image.is_depth ? RecordType::f32 : RecordType::u8;
+  };
   for (const auto& image : policy->images) {
-    layout.images.push_back(fields.place("image." + image.name, type_of(image), {T + 1, n, image.height, image.width, image.channels}));
+    layout.images.push_back(
+        fields.place("image." + image.name, type_of(image), {T + 1, n, image.height, image.width, image.channels}));
   }
   layout.action = fields.place("action", RecordType::f32, {T, n, K * A});
   layout.logp = fields.place_if(L > 0, "logp", RecordType::f32, {T, n, L});
@@ -54,7 +58,8 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
   for (const ExtraField& extra : net.extras()) {
     std::vector<std::int64_t> shape{T, n};
     shape.insert(shape.end(), extra.shape.begin(), extra.shape.end());
-    layout.extras.push_back(fields.place("extra." + extra.name, extra.is_integer ? RecordType::i64 : RecordType::f32, std::move(shape)));
+    layout.extras.push_back(
+        fields.place("extra." + extra.name, extra.is_integer ? RecordType::i64 : RecordType::f32, std::move(shape)));
   }
   layout.version = fields.place("version", RecordType::i64, {T, n});
   layout.reward = fields.place("reward", RecordType::f32, {T, n, K});
@@ -87,8 +92,8 @@ std::vector<const RecordField*> TrajectoryLayout::fields() const {
   for (const auto& field : images) all.push_back(&field);
   all.insert(all.end(), {&action, &logp, &value});
   for (const auto& field : extras) all.push_back(&field);
-  all.insert(all.end(), {&version, &reward, &terminated, &truncated, &valid, &success, &executed, &done, &lost, &final_value,
-                         &final_state});
+  all.insert(all.end(), {&version, &reward, &terminated, &truncated, &valid, &success, &executed, &done, &lost,
+                         &final_value, &final_state});
   for (const auto& field : final_images) all.push_back(&field);
   all.insert(all.end(), {&ended, &episode_return, &episode_length, &episode_success, &observed, &returned});
   std::erase_if(all, [](const RecordField* field) { return !field->is_present(); });

@@ -23,8 +23,8 @@ struct RecordField {
   std::string name;
   RecordType type = RecordType::f32;
   std::vector<std::int64_t> shape;
-  std::int64_t offset = 0;   ///< bytes from the start of the slot; a multiple of 64
-  std::int64_t bytes = 0;    ///< 0: the item does not have it
+  std::int64_t offset = 0;  ///< bytes from the start of the slot; a multiple of 64
+  std::int64_t bytes = 0;   ///< 0: the item does not have it
 
   bool is_present() const { return bytes > 0; }
 };
@@ -43,33 +43,34 @@ struct TrajectoryLayout {
   std::int64_t logp_width = 0;   ///< L
   std::int64_t value_width = 0;  ///< V
 
-  RecordField head;              ///< i64 [8]: TrajectoryHead
-  RecordField state;             ///< f32 [T+1,n,D] as the policy saw it: normalised and clipped with rollout.normalize_obs
-  std::vector<RecordField> images;   ///< u8 or f32 [T+1,n,H,W,C] each, in the order of PolicyShape::images
-  RecordField action;            ///< f32 [T,n,K*A] in the environment's units; discrete: the index
-  RecordField logp;              ///< f32 [T,n,L]
-  RecordField value;             ///< f32 [T+1,n,V]
-  std::vector<RecordField> extras;   ///< f32 or i64 [T,n,...], in the order of PolicyNet::extras
-  RecordField version;           ///< i64 [T,n]: of the weights that acted; -1: uniformly random actions
-  RecordField reward;            ///< f32 [T,n,K], as the environment gave it
-  RecordField terminated;        ///< u8 [T,n,K]
-  RecordField truncated;         ///< u8 [T,n,K]; never with terminated
-  RecordField valid;             ///< u8 [T,n,K]: the action was executed
-  RecordField success;           ///< u8 [T,n,K]
-  RecordField executed;          ///< i32 [T,n]: actions executed
-  RecordField done;              ///< u8 [T,n]: an episode ended in this policy step
-  RecordField lost;              ///< u8 [T,n]: the environment failed and was made anew: the policy step must not be trained
-  RecordField final_value;       ///< f32 [T,n,V]: of the observation at which the episode ended, where done
-  RecordField final_state;       ///< f32 [T,n,D]: that observation, where done; off-policy only
-  std::vector<RecordField> final_images;   ///< u8 or f32 [T,n,H,W,C] each, where done; off-policy only
-  RecordField ended;             ///< u8 [T,n]: an episode's record follows. As done, and, where episodes end with the rollout
-                                 ///< (reset modes episode and fixed), in the last step of every row that had none
-  RecordField episode_return;    ///< f64 [T,n], where ended
-  RecordField episode_length;    ///< i32 [T,n] control steps, where ended
-  RecordField episode_success;   ///< u8 [T,n], where ended: bit 0 success at any step, bit 1 at the last
-  RecordField observed;          ///< f64 [1+2D]: Moments of the raw state[0..T-1]; with rollout.normalize_obs
-  RecordField returned;          ///< f64 [3]: Moments of the discounted return of every policy step; with rollout.normalize_reward
-  std::int64_t bytes = 0;        ///< of an item and of a slot; a multiple of 64
+  RecordField head;   ///< i64 [8]: TrajectoryHead
+  RecordField state;  ///< f32 [T+1,n,D] as the policy saw it: normalised and clipped with rollout.normalize_obs
+  std::vector<RecordField> images;  ///< u8 or f32 [T+1,n,H,W,C] each, in the order of PolicyShape::images
+  RecordField action;               ///< f32 [T,n,K*A] in the environment's units; discrete: the index
+  RecordField logp;                 ///< f32 [T,n,L]
+  RecordField value;                ///< f32 [T+1,n,V]
+  std::vector<RecordField> extras;  ///< f32 or i64 [T,n,...], in the order of PolicyNet::extras
+  RecordField version;              ///< i64 [T,n]: of the weights that acted; -1: uniformly random actions
+  RecordField reward;               ///< f32 [T,n,K], as the environment gave it
+  RecordField terminated;           ///< u8 [T,n,K]
+  RecordField truncated;            ///< u8 [T,n,K]; never with terminated
+  RecordField valid;                ///< u8 [T,n,K]: the action was executed
+  RecordField success;              ///< u8 [T,n,K]
+  RecordField executed;             ///< i32 [T,n]: actions executed
+  RecordField done;                 ///< u8 [T,n]: an episode ended in this policy step
+  RecordField lost;         ///< u8 [T,n]: the environment failed and was made anew: the policy step must not be trained
+  RecordField final_value;  ///< f32 [T,n,V]: of the observation at which the episode ended, where done
+  RecordField final_state;  ///< f32 [T,n,D]: that observation, where done; off-policy only
+  std::vector<RecordField> final_images;  ///< u8 or f32 [T,n,H,W,C] each, where done; off-policy only
+  RecordField ended;  ///< u8 [T,n]: an episode's record follows. As done, and, where episodes end with the rollout
+                      ///< (reset modes episode and fixed), in the last step of every row that had none
+  RecordField episode_return;   ///< f64 [T,n], where ended
+  RecordField episode_length;   ///< i32 [T,n] control steps, where ended
+  RecordField episode_success;  ///< u8 [T,n], where ended: bit 0 success at any step, bit 1 at the last
+  RecordField observed;         ///< f64 [1+2D]: Moments of the raw state[0..T-1]; with rollout.normalize_obs
+  RecordField
+      returned;  ///< f64 [3]: Moments of the discounted return of every policy step; with rollout.normalize_reward
+  std::int64_t bytes = 0;  ///< of an item and of a slot; a multiple of 64
 
   /// Every field that is present, in the order of memory.
   std::vector<const RecordField*> fields() const;
@@ -79,12 +80,14 @@ TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spe
 /// What an item says about itself.
 struct TrajectoryHead {
   std::int64_t round = 0;
-  std::int64_t block = 0;        ///< environments [block * n, (block + 1) * n)
-  std::int64_t env_steps = 0;    ///< actions executed
-  std::int64_t given_up = 0;     ///< transitions (environments times policy steps) of earlier attempts at this item, lost with a simulator
+  std::int64_t block = 0;      ///< environments [block * n, (block + 1) * n)
+  std::int64_t env_steps = 0;  ///< actions executed
+  std::int64_t given_up =
+      0;  ///< transitions (environments times policy steps) of earlier attempts at this item, lost with a simulator
   std::int64_t min_version = 0;  ///< least of `version`, random actions aside; -1: all were random
   std::int64_t max_version = 0;
-  std::int64_t continues = 0;    ///< 1: row t = 0 goes on where the block's item of the round before ended (reset mode auto)
+  std::int64_t continues =
+      0;  ///< 1: row t = 0 goes on where the block's item of the round before ended (reset mode auto)
   std::int64_t reserved = 0;
 };
 
@@ -93,7 +96,8 @@ struct TrajectoryHead {
 template <class Byte>
 class TrajectoryViewOf {
  public:
-  template <class T> using Span = std::span<std::conditional_t<std::is_const_v<Byte>, const T, T>>;
+  template <class T>
+  using Span = std::span<std::conditional_t<std::is_const_v<Byte>, const T, T>>;
 
   TrajectoryViewOf() = default;
   TrajectoryViewOf(const TrajectoryLayout& layout, Byte* memory) : layout_(&layout), memory_(memory) {}
@@ -101,11 +105,14 @@ class TrajectoryViewOf {
   Byte* memory() const { return memory_; }
 
   /// All elements of a field. T must be its type.
-  template <class T> Span<T> all(const RecordField& field) const {
-    return {reinterpret_cast<typename Span<T>::pointer>(memory_ + field.offset), static_cast<std::size_t>(field.bytes) / sizeof(T)};
+  template <class T>
+  Span<T> all(const RecordField& field) const {
+    return {reinterpret_cast<typename Span<T>::pointer>(memory_ + field.offset),
+            static_cast<std::size_t>(field.bytes) / sizeof(T)};
   }
   /// The elements of one policy step: of a field whose first axis is T or T+1.
-  template <class T> Span<T> at(const RecordField& field, std::int64_t call) const {
+  template <class T>
+  Span<T> at(const RecordField& field, std::int64_t call) const {
     if (!field.is_present()) return {};
     const auto count = static_cast<std::size_t>(field.bytes / field.shape[0]) / sizeof(T);
     return all<T>(field).subspan(static_cast<std::size_t>(call) * count, count);
@@ -117,7 +124,9 @@ class TrajectoryViewOf {
 
   Span<float> state(std::int64_t call) const { return at<float>(layout_->state, call); }
   /// Bytes of pictures, whatever their type.
-  Span<std::uint8_t> image(std::size_t index, std::int64_t call) const { return at<std::uint8_t>(layout_->images[index], call); }
+  Span<std::uint8_t> image(std::size_t index, std::int64_t call) const {
+    return at<std::uint8_t>(layout_->images[index], call);
+  }
   Span<float> action(std::int64_t call) const { return at<float>(layout_->action, call); }
   Span<float> logp(std::int64_t call) const { return at<float>(layout_->logp, call); }
   Span<float> value(std::int64_t call) const { return at<float>(layout_->value, call); }
@@ -138,7 +147,9 @@ class TrajectoryViewOf {
   Span<std::uint8_t> ended(std::int64_t call) const { return at<std::uint8_t>(layout_->ended, call); }
   Span<double> episode_return(std::int64_t call) const { return at<double>(layout_->episode_return, call); }
   Span<std::int32_t> episode_length(std::int64_t call) const { return at<std::int32_t>(layout_->episode_length, call); }
-  Span<std::uint8_t> episode_success(std::int64_t call) const { return at<std::uint8_t>(layout_->episode_success, call); }
+  Span<std::uint8_t> episode_success(std::int64_t call) const {
+    return at<std::uint8_t>(layout_->episode_success, call);
+  }
   /// Moments as workers/rollout/moments.h reads them; empty where the job does not normalise.
   Span<double> observed() const { return all<double>(layout_->observed); }
   Span<double> returned() const { return all<double>(layout_->returned); }

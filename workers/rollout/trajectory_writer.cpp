@@ -26,12 +26,16 @@ TrajectoryWriter::TrajectoryWriter(const JobConfig& job, const EnvSpec& spec, co
 
 BlockHistory TrajectoryWriter::new_history() const {
   const auto n = static_cast<std::size_t>(layout_.rows);
-  return {.discounted = std::vector<double>(n), .episode_return = std::vector<double>(n), .success = std::vector<std::uint8_t>(n),
-          .finished = std::vector<std::uint8_t>(n), .observed = Moments(static_cast<std::size_t>(layout_.state_dim)),
+  return {.discounted = std::vector<double>(n),
+          .episode_return = std::vector<double>(n),
+          .success = std::vector<std::uint8_t>(n),
+          .finished = std::vector<std::uint8_t>(n),
+          .observed = Moments(static_cast<std::size_t>(layout_.state_dim)),
           .returned = Moments(1)};
 }
 
-void TrajectoryWriter::begin(TrajectoryView item, std::int64_t round, std::int64_t block, bool continues, BlockHistory& history) const {
+void TrajectoryWriter::begin(TrajectoryView item, std::int64_t round, std::int64_t block, bool continues,
+                             BlockHistory& history) const {
   std::memset(item.memory(), 0, static_cast<std::size_t>(layout_.bytes));
   item.head() = {.round = round, .block = block, .min_version = -1, .max_version = -1, .continues = continues ? 1 : 0};
   history.observed.clear();
@@ -43,7 +47,8 @@ void TrajectoryWriter::begin(TrajectoryView item, std::int64_t round, std::int64
   std::fill(history.finished.begin(), history.finished.end(), std::uint8_t{0});
 }
 
-void TrajectoryWriter::gather(std::span<const std::int64_t> offsets, const BlockView& from, std::int64_t row, float* state) const {
+void TrajectoryWriter::gather(std::span<const std::int64_t> offsets, const BlockView& from, std::int64_t row,
+                              float* state) const {
   for (const auto& part : parts_.vectors) {
     float* const to = state + part.column;
     if (part.dtype == EnvDType::f32) {
@@ -60,7 +65,8 @@ void TrajectoryWriter::observe(TrajectoryView item, std::int64_t call, const Blo
                                BlockHistory& history) const {
   const std::int64_t D = layout_.state_dim;
   const auto state = item.state(call);
-  for (std::int64_t row = 0; row < layout_.rows && D > 0; ++row) gather(block_.observation, from, row, state.data() + row * D);
+  for (std::int64_t row = 0; row < layout_.rows && D > 0; ++row)
+    gather(block_.observation, from, row, state.data() + row * D);
   if (layout_.observed.is_present() && call < layout_.calls) {
     // A frozen row shows the same observation over and over: it is none that the policy met.
     if (std::find(history.finished.begin(), history.finished.end(), 1) == history.finished.end()) {
@@ -80,7 +86,8 @@ void TrajectoryWriter::observe(TrajectoryView item, std::int64_t call, const Blo
   }
 }
 
-void TrajectoryWriter::transition(TrajectoryView item, std::int64_t call, const BlockView& from, BlockHistory& history) const {
+void TrajectoryWriter::transition(TrajectoryView item, std::int64_t call, const BlockView& from,
+                                  BlockHistory& history) const {
   const auto n = static_cast<std::size_t>(layout_.rows), K = static_cast<std::size_t>(layout_.chunk);
   copy(constant(from.reward()), item.reward(call));
   copy(constant(from.terminated()), item.terminated(call));
@@ -139,14 +146,16 @@ void TrajectoryWriter::finals(TrajectoryView item, std::int64_t call, const Bloc
   scale.apply(finals.state);
   const bool keep = layout_.final_state.is_present() || !layout_.final_images.empty();
   for (std::size_t i = 0; i < finals.rows.size() && keep && D > 0; ++i) {
-    std::copy_n(finals.state.data() + i * static_cast<std::size_t>(D), D, item.final_state(call).data() + finals.rows[i] * D);
+    std::copy_n(finals.state.data() + i * static_cast<std::size_t>(D), D,
+                item.final_state(call).data() + finals.rows[i] * D);
   }
   for (std::size_t p = 0; p < parts_.pictures.size(); ++p) {
     const auto bytes = static_cast<std::size_t>(parts_.pictures[p].bytes);
     finals.images[p].resize(finals.rows.size() * bytes);
     for (std::size_t i = 0; i < finals.rows.size(); ++i) {
       const auto row = static_cast<std::size_t>(finals.rows[i]);
-      const auto* const source = from.at<std::uint8_t>(block_.final_observation[parts_.pictures[p].field]) + row * bytes;
+      const auto* const source =
+          from.at<std::uint8_t>(block_.final_observation[parts_.pictures[p].field]) + row * bytes;
       std::memcpy(finals.images[p].data() + i * bytes, source, bytes);
       if (keep) std::memcpy(item.final_image(p, call).data() + row * bytes, source, bytes);
     }

@@ -38,7 +38,8 @@ class WeightPublisher::Connection {
   void serve() {
     auto dialled = dial_until_answered(publisher_.dial_, address_, publisher_.options_.producer, stopping_);
     if (!dialled) {
-      log::warn("{}: cannot reach a rollout worker for its weights: {}", publisher_.options_.producer, dialled.error().message());
+      log::warn("{}: cannot reach a rollout worker for its weights: {}", publisher_.options_.producer,
+                dialled.error().message());
       return;
     }
     std::unique_lock lock(publisher_.mutex_);
@@ -68,11 +69,16 @@ class WeightPublisher::Connection {
 
   /// A version that is begun is finished: one that is cut off would help nobody.
   Result<void> send(const Run& run) {
-    WeightBucket bucket{.fence = run.fence, .version = run.version, .world = run.world, .rank = run.rank,
-                        .layout_hash = publisher_.layout_hash_, .total = run.bytes.size()};
+    WeightBucket bucket{.fence = run.fence,
+                        .version = run.version,
+                        .world = run.world,
+                        .rank = run.rank,
+                        .layout_hash = publisher_.layout_hash_,
+                        .total = run.bytes.size()};
     do {
       auto credit = producer_->next_credit(kPoll);
-      while (!credit && credit.error().code() == Errc::deadline_exceeded && !stopping_) credit = producer_->next_credit(kPoll);
+      while (!credit && credit.error().code() == Errc::deadline_exceeded && !stopping_)
+        credit = producer_->next_credit(kPoll);
       if (!credit) return credit.error();
       const auto slot = producer_->slot(*credit);
       TROUPE_CHECK(slot.size() > kWeightBucketHead, "rollout.bucket_bytes is larger than a bucket's head");
@@ -88,9 +94,9 @@ class WeightPublisher::Connection {
 
   WeightPublisher& publisher_;
   const std::string address_;
-  std::unique_ptr<ChannelProducer> producer_;   // set once, under the publisher's mutex
+  std::unique_ptr<ChannelProducer> producer_;  // set once, under the publisher's mutex
   std::atomic<bool> stopping_{false};
-  std::uint64_t fence_ = 0;                     // of the last version sent, as the next
+  std::uint64_t fence_ = 0;  // of the last version sent, as the next
   std::int64_t version_ = -1;
   double waited_ = 0;
   std::thread thread_;
@@ -119,7 +125,8 @@ void WeightPublisher::begin(std::uint64_t fence, int world, int rank) {
   kept_.clear();
 }
 
-void WeightPublisher::publish(std::int64_t version, std::span<const std::span<const float>> shards, const NormaliserState* normaliser) {
+void WeightPublisher::publish(std::int64_t version, std::span<const std::span<const float>> shards,
+                              const NormaliserState* normaliser) {
   TROUPE_CHECK(shards.size() == stream_.layouts().size(), "one shard per acting unit is published");
   std::shared_ptr<Run> run;
   {
@@ -129,7 +136,8 @@ void WeightPublisher::publish(std::int64_t version, std::span<const std::span<co
   if (!run) run = std::make_shared<Run>();
   run->bytes.clear();
   for (std::size_t u = 0; u < shards.size(); ++u) {
-    TROUPE_CHECK(static_cast<std::int64_t>(shards[u].size()) == stream_.layouts()[u].shard(world_), "a shard has its layout's size");
+    TROUPE_CHECK(static_cast<std::int64_t>(shards[u].size()) == stream_.layouts()[u].shard(world_),
+                 "a shard has its layout's size");
     const auto bytes = std::as_bytes(shards[u]);
     run->bytes.insert(run->bytes.end(), bytes.begin(), bytes.end());
   }

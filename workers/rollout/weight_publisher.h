@@ -25,8 +25,8 @@ namespace troupe {
 class WeightPublisher {
  public:
   struct Options {
-    std::string producer;         ///< this learner's instance name, "learner/0#0"
-    std::size_t keep = 1;         ///< with exact versions: rollout.staleness + 1
+    std::string producer;  ///< this learner's instance name, "learner/0#0"
+    std::size_t keep = 1;  ///< with exact versions: rollout.staleness + 1
   };
   using Dial = ConsumerDial;
 
@@ -43,10 +43,10 @@ class WeightPublisher {
   void publish(std::int64_t version, std::span<const std::span<const float>> shards, const NormaliserState* normaliser);
 
   struct Stats {
-    std::int64_t versions = 0;   ///< published
-    std::int64_t sent = 0;       ///< versions that reached a worker, summed over workers
+    std::int64_t versions = 0;  ///< published
+    std::int64_t sent = 0;      ///< versions that reached a worker, summed over workers
     std::int64_t bytes = 0;
-    double wait_seconds = 0;     ///< waiting for workers' credits, summed over workers
+    double wait_seconds = 0;  ///< waiting for workers' credits, summed over workers
   };
   Stats stats() const;
 
@@ -59,7 +59,7 @@ class WeightPublisher {
     std::vector<std::byte> bytes;
   };
   class Connection;
-  std::shared_ptr<const Run> next_for(std::uint64_t fence, std::int64_t after);   // requires mutex_
+  std::shared_ptr<const Run> next_for(std::uint64_t fence, std::int64_t after);  // requires mutex_
 
   const WeightStream stream_;
   const std::uint64_t layout_hash_;
@@ -69,10 +69,10 @@ class WeightPublisher {
   std::condition_variable changed_;
   std::uint64_t fence_ = 0;
   int world_ = 1, rank_ = 0;
-  std::deque<std::shared_ptr<const Run>> kept_;   ///< of fence_, oldest first
-  std::shared_ptr<Run> spare_;                    ///< memory of a version that nobody sends any more
+  std::deque<std::shared_ptr<const Run>> kept_;  ///< of fence_, oldest first
+  std::shared_ptr<Run> spare_;                   ///< memory of a version that nobody sends any more
   Stats stats_;
-  std::map<std::string, std::unique_ptr<Connection>> connections_;   ///< by address; only set_peers touches it
+  std::map<std::string, std::unique_ptr<Connection>> connections_;  ///< by address; only set_peers touches it
 };
 
 }  // namespace troupe

@@ -86,7 +86,9 @@ void WeightReceiver::grant_all() {
         continue;
       }
       const std::uint32_t slot = free_.back();
-      if (auto given = consumer_->grant(name, {.slot = slot, .stream = Stream::train, .position = serial_++, .fence = 0}); !given) {
+      if (auto given =
+              consumer_->grant(name, {.slot = slot, .stream = Stream::train, .position = serial_++, .fence = 0});
+          !given) {
         // It has left; its slots come back when its exit is confirmed.
         if (learner.slots.empty()) {
           it = learners_.erase(it);
@@ -109,9 +111,11 @@ void WeightReceiver::on_item(const std::string& producer, const Item& item) {
     const auto learner = learners_.find(producer);
     if (learner == learners_.end() || learner->second.slots.erase(item.credit.slot) == 0) return;
     const auto bytes = consumer_->slot(item.credit.slot).first(item.bytes);
-    const auto bucket = item.error.empty() ? read_bucket(bytes) : Result<WeightBucket>(Error{Errc::data_loss, item.error});
+    const auto bucket =
+        item.error.empty() ? read_bucket(bytes) : Result<WeightBucket>(Error{Errc::data_loss, item.error});
     if (!bucket || bucket->layout_hash != layout_hash_) {
-      log::warn("weights of {} are not taken: {}", producer, bucket ? "they are of another policy" : bucket.error().message());
+      log::warn("weights of {} are not taken: {}", producer,
+                bucket ? "they are of another policy" : bucket.error().message());
       ++stats_.ignored;
     } else {
       is_new = take(*bucket, bytes.subspan(kWeightBucketHead));
@@ -125,7 +129,8 @@ void WeightReceiver::on_item(const std::string& producer, const Item& item) {
 }
 
 bool WeightReceiver::take(const WeightBucket& bucket, std::span<const std::byte> bytes) {
-  const bool is_known = !whole_.empty() && whole_.back()->fence == bucket.fence && whole_.back()->version >= bucket.version;
+  const bool is_known =
+      !whole_.empty() && whole_.back()->fence == bucket.fence && whole_.back()->version >= bucket.version;
   if (bucket.fence < fence_ || is_known) {
     ++stats_.ignored;
     return false;
@@ -137,12 +142,14 @@ bool WeightReceiver::take(const WeightBucket& bucket, std::span<const std::byte>
   ++stats_.buckets;
   // A rank sends its versions in order: what it left out of an older one never comes.
   std::erase_if(assemblies_, [&](const auto& entry) {
-    return entry.first < bucket.version && (entry.second.missing.count(bucket.rank) == 0 || entry.second.missing.at(bucket.rank) > 0);
+    return entry.first < bucket.version &&
+           (entry.second.missing.count(bucket.rank) == 0 || entry.second.missing.at(bucket.rank) > 0);
   });
   Assembly& assembly = assembly_of(bucket);
   const auto [missing, is_first] = assembly.missing.try_emplace(bucket.rank, bucket.total);
   if (assembly.world != bucket.world || missing->second != bucket.total - bucket.offset) {
-    log::warn("weights of version {}: rank {} sends [{}, +{}) out of order", bucket.version, bucket.rank, bucket.offset, bucket.count);
+    log::warn("weights of version {}: rank {} sends [{}, +{}) out of order", bucket.version, bucket.rank, bucket.offset,
+              bucket.count);
     assemblies_.erase(bucket.version);
     ++stats_.ignored;
     return false;
@@ -224,16 +231,19 @@ Result<PolicyWeightsPtr> WeightReceiver::wait_for(std::uint64_t fence, const Tra
   std::unique_lock lock(mutex_);
   PolicyWeightsPtr found;
   if (changed_.wait_for(lock, deadline, [&] { return (found = find_locked(fence, request)) != nullptr; })) return found;
-  std::string present = whole_.empty() ? "none" : fmt::format("{} of group {}", whole_.back()->version, whole_.back()->fence);
+  std::string present =
+      whole_.empty() ? "none" : fmt::format("{} of group {}", whole_.back()->version, whole_.back()->fence);
   for (const auto& [version, assembly] : assemblies_) {
-    present += fmt::format("; of version {} {} of {} ranks have sent something", version, assembly.missing.size(), assembly.world);
+    present += fmt::format("; of version {} {} of {} ranks have sent something", version, assembly.missing.size(),
+                           assembly.world);
     for (const auto& [rank, bytes] : assembly.missing) {
       if (bytes > 0) present += fmt::format(", rank {} owes {} bytes", rank, bytes);
     }
   }
-  return Error{Errc::deadline_exceeded,
-               fmt::format("waited {} ms for weights of version {}{} of group {}; {} learners have dialled, the newest whole version is {}",
-                           deadline.count(), request.version, request.exact ? "" : " or newer", fence, learners_.size(), present)};
+  return Error{Errc::deadline_exceeded, fmt::format("waited {} ms for weights of version {}{} of group {}; {} learners "
+                                                    "have dialled, the newest whole version is {}",
+                                                    deadline.count(), request.version, request.exact ? "" : " or newer",
+                                                    fence, learners_.size(), present)};
 }
 
 WeightReceiver::Stats WeightReceiver::stats() const {

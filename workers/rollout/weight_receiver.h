@@ -25,7 +25,8 @@ namespace troupe {
 class WeightReceiver {
  public:
   struct Options {
-    std::size_t keep = 1;   ///< whole versions that find() may still be asked for: rollout.staleness + 2 with exact versions
+    std::size_t keep =
+        1;  ///< whole versions that find() may still be asked for: rollout.staleness + 2 with exact versions
   };
   /// `on_new` is called on the channel's thread, under no lock, after a version became whole.
   WeightReceiver(std::shared_ptr<const PolicyNet> net, Options options, std::function<void()> on_new = {});
@@ -41,7 +42,8 @@ class WeightReceiver {
   /// Weights of that fence that satisfy the request, the newest such; null: not there yet.
   PolicyWeightsPtr find(std::uint64_t fence, const TrajectoryRequest& request) const;
   /// As find(), waiting. Errors: deadline_exceeded (names what is there).
-  Result<PolicyWeightsPtr> wait_for(std::uint64_t fence, const TrajectoryRequest& request, std::chrono::milliseconds deadline) const;
+  Result<PolicyWeightsPtr> wait_for(std::uint64_t fence, const TrajectoryRequest& request,
+                                    std::chrono::milliseconds deadline) const;
 
   struct Stats {
     std::int64_t versions = 0, buckets = 0, ignored = 0;
@@ -53,22 +55,23 @@ class WeightReceiver {
   struct Assembly {
     int world = 1;
     std::shared_ptr<PolicyWeights> weights;
-    std::string state;                        ///< rank 0's bytes behind its shards
-    std::map<int, std::uint64_t> missing;     ///< bytes by rank; a rank that has sent nothing is absent
+    std::string state;                     ///< rank 0's bytes behind its shards
+    std::map<int, std::uint64_t> missing;  ///< bytes by rank; a rank that has sent nothing is absent
     bool is_whole() const;
   };
   /// Memory of versions that nobody acts with any more, for further ones. Outlives the receiver while somebody acts.
   struct Spares;
   struct Learner {
-    std::set<std::uint32_t> slots;   ///< granted to it
+    std::set<std::uint32_t> slots;  ///< granted to it
   };
 
   void on_item(const std::string& producer, const Item& item);
-  bool take(const WeightBucket& bucket, std::span<const std::byte> bytes);   // requires mutex_; true: a version became whole
+  bool take(const WeightBucket& bucket,
+            std::span<const std::byte> bytes);  // requires mutex_; true: a version became whole
   std::shared_ptr<PolicyWeights> take_spare();
-  Assembly& assembly_of(const WeightBucket& bucket);                        // requires mutex_
-  bool finish(std::int64_t version);                                        // requires mutex_; false: damaged
-  void grant_all();                                                         // requires mutex_
+  Assembly& assembly_of(const WeightBucket& bucket);  // requires mutex_
+  bool finish(std::int64_t version);                  // requires mutex_; false: damaged
+  void grant_all();                                   // requires mutex_
   PolicyWeightsPtr find_locked(std::uint64_t fence, const TrajectoryRequest& request) const;
 
   const WeightStream stream_;
@@ -82,7 +85,7 @@ class WeightReceiver {
   std::map<std::string, Learner> learners_;
   std::uint64_t fence_ = 0;
   std::map<std::int64_t, Assembly> assemblies_;
-  std::deque<std::shared_ptr<PolicyWeights>> whole_;    ///< newest last
+  std::deque<std::shared_ptr<PolicyWeights>> whole_;  ///< newest last
   const std::shared_ptr<Spares> spares_;
   std::int64_t serial_ = 0;
   Stats stats_;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "workers/serve/frame_buffer.h"
 #include "workers/policy/policy.h"
+#include "workers/serve/frame_buffer.h"
 
 namespace troupe {
 

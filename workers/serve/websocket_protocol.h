@@ -10,8 +10,8 @@
 
 #include "base/result.h"
 #include "comm/serve/msgpack_numpy.h"
-#include "workers/serve/action_reply.h"
 #include "workers/policy/policy.h"
+#include "workers/serve/action_reply.h"
 #include "workers/serve/request_reader.h"
 
 namespace troupe {

@@ -88,13 +88,15 @@ std::string decode_report(const std::vector<DecodeCost>& costs, const std::strin
       "\nRatios, round by round. Wanted: ours / bare at most 1.10; ours, RGB / TorchCodec below 0.9 on H.264 and 0.7 "
       "on "
       "AV1 with two-frame groups; shared and cached / TorchCodec at most 0.5.\n\n"
-      "| set | ours / bare | bare / TorchCodec | ours / TorchCodec | ours, RGB / TorchCodec | shared / TorchCodec | cached / TorchCodec | "
+      "| set | ours / bare | bare / TorchCodec | ours / TorchCodec | ours, RGB / TorchCodec | shared / TorchCodec | "
+      "cached / TorchCodec | "
       "shared / ours | cached / ours | PyAV / ours, RGB |\n|---|---|---|---|---|---|---|---|---|---|\n";
   for (const std::string& set : sets) {
     Modes& modes = by_set[set];
     const Rounds* torch = better_torchcodec(modes);
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", set, over(modes, "ours", &modes["bare"]),
-                        over(modes, "bare", torch), over(modes, "ours", torch), over(modes, "ours, RGB", torch), over(modes, "ours, shared", torch),
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", set,
+                        over(modes, "ours", &modes["bare"]), over(modes, "bare", torch), over(modes, "ours", torch),
+                        over(modes, "ours, RGB", torch), over(modes, "ours, shared", torch),
                         over(modes, "ours, cached", torch), over(modes, "ours, shared", &modes["ours"]),
                         over(modes, "ours, cached", &modes["ours"]), over(modes, "PyAV", &modes["ours, RGB"]));
   }

@@ -139,21 +139,19 @@ void GeneratedSet::write_info(const std::string& version, std::int64_t episodes)
         R"("{}": {{"dtype": "video", "shape": [64, 64, 3], "names": ["height", "width", "channels"]}}, )", key);
   for (const char* key : {"observation.state", "action"})
     features += fmt::format(R"("{}": {{"dtype": "float32", "shape": [{}]}}, )", key, kDims);
-  features +=
-      R"("timestamp": {"dtype": "float32", "shape": [1]}, )"
-      R"("frame_index": {"dtype": "int64", "shape": [1]}, "task_index": {"dtype": "int64", "shape": [1]})";
+  features += R"("timestamp": {"dtype": "float32", "shape": [1]}, )"
+              R"("frame_index": {"dtype": "int64", "shape": [1]}, "task_index": {"dtype": "int64", "shape": [1]})";
   write_text(
       root_ + "/meta/info.json",
-      fmt::format(
-          R"({{"codebase_version": "{}", "robot_type": "generated", "total_episodes": {}, "total_frames": {}, )"
-          R"("total_tasks": {}, "chunks_size": 1000, )"
-          R"("fps": {}, "data_path": "{}", "video_path": "{}", "features": {{{}}}}})",
-          version, episodes, total_rows_, kTasks, kFps,
-          v3 ? "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
-             : "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet",
-          v3 ? "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
-             : "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4",
-          features));
+      fmt::format(R"({{"codebase_version": "{}", "robot_type": "generated", "total_episodes": {}, "total_frames": {}, )"
+                  R"("total_tasks": {}, "chunks_size": 1000, )"
+                  R"("fps": {}, "data_path": "{}", "video_path": "{}", "features": {{{}}}}})",
+                  version, episodes, total_rows_, kTasks, kFps,
+                  v3 ? "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+                     : "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet",
+                  v3 ? "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
+                     : "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4",
+                  features));
   // statistics as a recorded dataset has them, so that opening need not pool every table
   std::string stats;
   for (const char* key : {"observation.state", "action"}) {

@@ -50,7 +50,11 @@ void add_leg(MjcfElement& torso, MjcfElement& actuators, const std::array<Link, 
 
 std::string half_cheetah() {
   MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "radian").set("inertiafromgeom", "true").set("autolimits", "false").set("settotalmass", 14);
+  model.add("compiler")
+      .set("angle", "radian")
+      .set("inertiafromgeom", "true")
+      .set("autolimits", "false")
+      .set("settotalmass", 14);
   model.add("option").set("timestep", 0.01).set("gravity", {0, 0, -9.81});
   auto& defaults = model.add("default");
   defaults.add("joint")

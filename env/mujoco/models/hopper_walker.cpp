@@ -22,8 +22,8 @@ void add_root_joints(MjcfElement& torso) {
   add_root_joint(torso, "rooty", "hinge", {0, 1, 0});
 }
 
-MjcfElement& add_link(MjcfElement& parent, const std::string& name, const Vector3& pos, const Vector3& hinge, double low,
-                      double high) {
+MjcfElement& add_link(MjcfElement& parent, const std::string& name, const Vector3& pos, const Vector3& hinge,
+                      double low, double high) {
   auto& body = add_body(parent, name, pos);
   add_joint(body, name + "_joint", "hinge", {0, -1, 0}).set("pos", hinge).set("range", {low, high});
   return body;
@@ -53,7 +53,11 @@ void add_leg(MjcfElement& torso, MjcfElement& actuators, const std::string& suff
 MjcfElement& add_torso(MjcfElement& world) {
   auto& torso = add_body(world, "torso", {0, 0, 1.25});
   add_root_joints(torso);
-  torso.add("geom").set("name", "torso_geom").set("type", "capsule").set("size", {0.05, kTorsoHalf}).set("friction", kFriction);
+  torso.add("geom")
+      .set("name", "torso_geom")
+      .set("type", "capsule")
+      .set("size", {0.05, kTorsoHalf})
+      .set("friction", kFriction);
   return torso;
 }
 

@@ -81,7 +81,9 @@ void add_hip_knee_tendon(MjcfElement& tendons, const std::string& side) {
 }
 
 void add_motors(MjcfElement& actuators) {
-  const auto motor = [&actuators](const std::string& joint, double gear) { add_motor(actuators, joint, joint, gear, 0.4); };
+  const auto motor = [&actuators](const std::string& joint, double gear) {
+    add_motor(actuators, joint, joint, gear, 0.4);
+  };
   for (const char* joint : {"abdomen_y", "abdomen_z", "abdomen_x"}) motor(joint, 100);
   for (const std::string side : {"right", "left"}) {
     motor(side + "_hip_x", 100);

@@ -6,7 +6,11 @@ namespace {
 
 /// A capsule that lies along x.
 void add_lying_capsule(MjcfElement& body, std::string_view name, double radius, double half_length) {
-  body.add("geom").set("name", name).set("type", "capsule").set("quat", {0.707, 0, 0.707, 0}).set("size", {radius, half_length});
+  body.add("geom")
+      .set("name", name)
+      .set("type", "capsule")
+      .set("quat", {0.707, 0, 0.707, 0})
+      .set("size", {radius, half_length});
 }
 
 void set_geom_defaults(MjcfElement& defaults) {

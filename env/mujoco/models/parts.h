@@ -10,14 +10,16 @@ namespace troupe::gym_models {
 using Vector3 = std::array<double, 3>;
 
 /// A motor on a joint, its control limited to [-limit, limit].
-inline void add_motor(MjcfElement& actuators, std::string_view name, std::string_view joint, double gear, double limit) {
+inline void add_motor(MjcfElement& actuators, std::string_view name, std::string_view joint, double gear,
+                      double limit) {
   auto& motor = actuators.add("motor");
   if (!name.empty()) motor.set("name", name);
   motor.set("joint", joint).set("gear", gear).set("ctrllimited", "true").set("ctrlrange", {-limit, limit});
 }
 
 /// A capsule whose axis runs between two points.
-inline MjcfElement& add_capsule(MjcfElement& body, std::string_view name, const Vector3& from, const Vector3& to, double radius) {
+inline MjcfElement& add_capsule(MjcfElement& body, std::string_view name, const Vector3& from, const Vector3& to,
+                                double radius) {
   auto& geom = body.add("geom").set("type", "capsule");
   if (!name.empty()) geom.set("name", name);
   return geom.set("fromto", {from[0], from[1], from[2], to[0], to[1], to[2]}).set("size", radius);
@@ -38,8 +40,13 @@ inline MjcfElement& add_joint(MjcfElement& body, std::string_view name, std::str
 }
 
 /// A joint of the root: moved by nothing and limited by nothing.
-inline MjcfElement& add_root_joint(MjcfElement& body, std::string_view name, std::string_view type, const Vector3& axis) {
-  return add_joint(body, name, type, axis).set("armature", 0).set("damping", 0).set("stiffness", 0).set("limited", "false");
+inline MjcfElement& add_root_joint(MjcfElement& body, std::string_view name, std::string_view type,
+                                   const Vector3& axis) {
+  return add_joint(body, name, type, axis)
+      .set("armature", 0)
+      .set("damping", 0)
+      .set("stiffness", 0)
+      .set("limited", "false");
 }
 
 }  // namespace troupe::gym_models

@@ -37,7 +37,9 @@ std::string joint_name(const ArmLink& link) { return "r_" + std::string(link.nam
 
 void add_link(MjcfElement& body, const ArmLink& link) {
   if (!link.is_fixed()) {
-    add_joint(body, joint_name(link), "hinge", link.axis).set("range", {link.low, link.high}).set("damping", link.damping);
+    add_joint(body, joint_name(link), "hinge", link.axis)
+        .set("range", {link.low, link.high})
+        .set("damping", link.damping);
   }
   add_capsule(body, link.geom, link.from, link.to, link.radius);
 }

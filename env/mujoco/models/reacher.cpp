@@ -35,7 +35,11 @@ std::string reacher() {
   add_sphere(add_body(body1, "fingertip", {0.11, 0, 0}), "fingertip", {0, 0, 0}, 0.01);
   auto& target = add_body(world, "target", {0.1, -0.1, 0.01});
   const auto slide = [&target](const char* name, const Vector3& axis, double ref) {
-    add_joint(target, name, "slide", axis).set("armature", 0).set("damping", 0).set("range", {-0.27, 0.27}).set("ref", ref);
+    add_joint(target, name, "slide", axis)
+        .set("armature", 0)
+        .set("damping", 0)
+        .set("range", {-0.27, 0.27})
+        .set("ref", ref);
   };
   slide("target_x", {1, 0, 0}, 0.1);
   slide("target_y", {0, 1, 0}, -0.1);

@@ -15,7 +15,9 @@ class AntEnv final : public GymEnv {
     bool v5;
   };
   AntEnv(std::shared_ptr<const GymModel> shared, MujocoData data, const Constants& constants)
-      : GymEnv(std::move(shared), std::move(data)), v5_(constants.v5), torso_(mujoco_id(model(), mjOBJ_BODY, "torso")) {}
+      : GymEnv(std::move(shared), std::move(data)),
+        v5_(constants.v5),
+        torso_(mujoco_id(model(), mjOBJ_BODY, "torso")) {}
 
  private:
   static constexpr double kNoise = 0.1, kContactWeight = 5e-4, kLow = 0.2, kHigh = 1;
@@ -73,8 +75,9 @@ constexpr AntEnv::Constants kV4{.v5 = false}, kV5{.v5 = true};
 }  // namespace
 
 std::vector<GymTask> ant_tasks() {
-  std::vector<std::string> info = {"x_position",     "y_position",  "distance_from_origin", "x_velocity",    "y_velocity",
-                                   "reward_forward", "reward_ctrl", "reward_survive",       "forward_reward"};
+  std::vector<std::string> info = {"x_position",  "y_position",     "distance_from_origin",
+                                   "x_velocity",  "y_velocity",     "reward_forward",
+                                   "reward_ctrl", "reward_survive", "forward_reward"};
   GymTask v4{.id = "Ant-v4",
              .mjcf = gym_models::ant,
              .make = make_gym_env<AntEnv, kV4>,

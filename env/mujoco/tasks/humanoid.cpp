@@ -45,7 +45,8 @@ class HumanoidEnv final : public GymEnv {
     const double velocity = (centre[0] - before_[0]) / dt(), forward = kForwardWeight * velocity;
     // the control as MuJoCo was given it, in f64
     const double cost = kControlWeight * sum_of_squares(data().ctrl, model().nu);
-    const double contact = v5_ ? std::min(kContactWeight * sum_of_squares(data().cfrc_ext, 6 * model().nbody), kContactBound) : 0;
+    const double contact =
+        v5_ ? std::min(kContactWeight * sum_of_squares(data().cfrc_ext, 6 * model().nbody), kContactBound) : 0;
     const bool healthy = kLow < qpos()[2] && qpos()[2] < kHigh;
     const double bonus = healthy || !v5_ ? kBonus : 0;
     const double x = v5_ ? qpos()[0] : centre[0], y = v5_ ? qpos()[1] : centre[1];

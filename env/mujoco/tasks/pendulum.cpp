@@ -28,8 +28,8 @@ class InvertedPendulumEnv final : public GymEnv {
   }
   Outcome evaluate(std::span<const float>, std::span<double> info) override {
     const auto finite = [](double v) { return std::isfinite(v); };
-    const bool upright = std::all_of(qpos().begin(), qpos().end(), finite) && std::all_of(qvel().begin(), qvel().end(), finite) &&
-                         std::abs(qpos()[1]) <= kAngle;
+    const bool upright = std::all_of(qpos().begin(), qpos().end(), finite) &&
+                         std::all_of(qvel().begin(), qvel().end(), finite) && std::abs(qpos()[1]) <= kAngle;
     const double reward = upright || !v5_ ? 1 : 0;
     std::fill(info.begin(), info.end(), reward);
     return {reward, !upright};
@@ -69,8 +69,9 @@ class InvertedDoublePendulumEnv final : public GymEnv {
     const auto q = qpos(), v = qvel();
     const double* f = data().qfrc_constraint;
     const auto bounded = [](double value) { return std::clamp(value, -kBound, kBound); };
-    const double values[] = {q[0],          std::sin(q[1]), std::sin(q[2]), std::cos(q[1]), std::cos(q[2]), bounded(v[0]),
-                             bounded(v[1]), bounded(v[2]),  bounded(f[0]),  bounded(f[1]),  bounded(f[2])};
+    const double values[] = {q[0],           std::sin(q[1]), std::sin(q[2]), std::cos(q[1]),
+                             std::cos(q[2]), bounded(v[0]),  bounded(v[1]),  bounded(v[2]),
+                             bounded(f[0]),  bounded(f[1]),  bounded(f[2])};
     std::copy_n(values, out.size(), out.begin());
   }
 

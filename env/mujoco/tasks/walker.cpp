@@ -44,7 +44,8 @@ class WalkerEnv final : public GymEnv {
   }
   void observe_into(std::span<double> out) const override {
     const auto next = std::copy(qpos().begin() + 1, qpos().end(), out.begin());
-    std::transform(qvel().begin(), qvel().end(), next, [](double v) { return std::clamp(v, -kSpeedBound, kSpeedBound); });
+    std::transform(qvel().begin(), qvel().end(), next,
+                   [](double v) { return std::clamp(v, -kSpeedBound, kSpeedBound); });
   }
 
   const Constants& c_;
@@ -56,8 +57,10 @@ constexpr WalkerEnv::Constants kHopper4{
     .z_low = 0.7, .z_high = kNone, .angle = 0.2, .state_bound = 100, .pays_when_fallen = true};
 constexpr WalkerEnv::Constants kHopper5{
     .z_low = 0.7, .z_high = kNone, .angle = 0.2, .state_bound = 100, .pays_when_fallen = false};
-constexpr WalkerEnv::Constants kWalker4{.z_low = 0.8, .z_high = 2, .angle = 1, .state_bound = kNone, .pays_when_fallen = true};
-constexpr WalkerEnv::Constants kWalker5{.z_low = 0.8, .z_high = 2, .angle = 1, .state_bound = kNone, .pays_when_fallen = false};
+constexpr WalkerEnv::Constants kWalker4{
+    .z_low = 0.8, .z_high = 2, .angle = 1, .state_bound = kNone, .pays_when_fallen = true};
+constexpr WalkerEnv::Constants kWalker5{
+    .z_low = 0.8, .z_high = 2, .angle = 1, .state_bound = kNone, .pays_when_fallen = false};
 
 }  // namespace
 

@@ -14,7 +14,8 @@ using testing::SoloArm7;
 
 /// An arm at home, without a simulation behind it.
 struct Home {
-  explicit Home(Arm7Task task = Arm7Task::lift) : arm(make_arm7_model(task, 0.005).value()), data(make_mujoco_data(*arm.model).value()) {
+  explicit Home(Arm7Task task = Arm7Task::lift)
+      : arm(make_arm7_model(task, 0.005).value()), data(make_mujoco_data(*arm.model).value()) {
     for (std::size_t j = 0; j < kArm7Joints; ++j) data->qpos[j] = kArm7Home[j];
     data->qpos[7] = data->qpos[8] = kFingerOpen;
     mj_kinematics(arm.model.get(), data.get());
@@ -84,7 +85,7 @@ TEST(Arm7ControlTest, AJointActionIsATenthOfARadianFromWhereTheJointIs) {
 
 TEST(Arm7ControlTest, TargetsStayWithinTheJointsLimits) {
   Home home;
-  home.data->qpos[3] = -0.1;   // upper limit -0.0698
+  home.data->qpos[3] = -0.1;  // upper limit -0.0698
   apply_arm7_action(home.arm, *home.data, Arm7Control::joint, std::vector<float>{0, 0, 0, 1, 0, 0, 0, 0});
   EXPECT_EQ(home.data->ctrl[3], kArm7JointHigh[3]);
 }
@@ -146,7 +147,7 @@ TEST(Arm7ControlTest, AnEndEffectorActionTurnsTheToolAboutTheBasesAxes) {
     Home home;
     std::vector<mjtNum> before(home.data->site_xmat, home.data->site_xmat + 9);
     std::vector<float> action(7, 0.0F);
-    action[3 + axis] = 0.3F;   // small enough that no joint meets its limit of a step
+    action[3 + axis] = 0.3F;  // small enough that no joint meets its limit of a step
     way_after(home, action);
     mjtNum between[9], quat[4], turn[3];
     mju_mulMatMatT(between, home.data->site_xmat, before.data(), 3, 3, 3);

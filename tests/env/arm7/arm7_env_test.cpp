@@ -136,7 +136,7 @@ TEST(Arm7EnvTest, ACubeBetweenClosedFingersIsGrasped) {
   action.back() = 1;
   for (int i = 0; i < 4; ++i) env.step(action).value();
   EXPECT_TRUE(env.arm().task_state().is_grasped);
-  EXPECT_TRUE(env.success());   // 15 cm above the table
+  EXPECT_TRUE(env.success());  // 15 cm above the table
 }
 
 TEST(Arm7EnvTest, ACubeUnderClosedFingersIsNotGrasped) {

@@ -76,7 +76,8 @@ TEST(Arm7EpisodeTest, ASeedNamesOneEpisode) {
 TEST(Arm7EpisodeTest, EveryTaskHasEightInstructions) {
   for (const Arm7Task task : kTasks) {
     std::set<std::string> texts;
-    for (std::uint32_t phrase = 0; phrase < kArm7Phrases; ++phrase) texts.insert(arm7_instruction(task, {.phrase = phrase}));
+    for (std::uint32_t phrase = 0; phrase < kArm7Phrases; ++phrase)
+      texts.insert(arm7_instruction(task, {.phrase = phrase}));
     EXPECT_EQ(texts.size(), kArm7Phrases) << to_string(task);
   }
 }

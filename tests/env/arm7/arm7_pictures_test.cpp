@@ -25,7 +25,8 @@ Pixel project(const RenderCamera& camera, const Arm7Vec& point, std::int64_t wid
   double v[3] = {};
   for (std::size_t i = 0; i < 3; ++i) {
     for (std::size_t k = 0; k < 3; ++k) {
-      v[i] += static_cast<double>(camera.pose.rotation[3 * k + i]) * (point[k] - static_cast<double>(camera.pose.position[k]));
+      v[i] += static_cast<double>(camera.pose.rotation[3 * k + i]) *
+              (point[k] - static_cast<double>(camera.pose.position[k]));
     }
   }
   const double focal = 0.5 * static_cast<double>(height) / std::tan(0.5 * static_cast<double>(camera.fovy));
@@ -52,9 +53,10 @@ TEST_P(Arm7PicturesTest, TheCubeIsWhereTheCameraMustSeeIt) {
     Arm7Vec top = env.arm().episode().cube;
     top[2] += kCubeHalf - 1e-3;
     const Pixel at = project(*camera, top, width, height);
-    if (at.x >= static_cast<std::size_t>(width) || at.y >= static_cast<std::size_t>(height)) continue;   // wrist: beside the picture
+    if (at.x >= static_cast<std::size_t>(width) || at.y >= static_cast<std::size_t>(height))
+      continue;  // wrist: beside the picture
     const int label = static_cast<int>(labels[at.y * static_cast<std::size_t>(width) + at.x]);
-    if (label == arm7_label::robot) continue;   // a finger, or the hand, is before it
+    if (label == arm7_label::robot) continue;  // a finger, or the hand, is before it
     EXPECT_EQ(label, arm7_label::cube) << "seed " << seed << " at " << at.x << "," << at.y;
     ++seen;
   }
@@ -67,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Cameras, Arm7PicturesTest, ::testing::Values("front", "
 TEST(Arm7PictureTest, DepthIsTheDistanceToTheTableAlongTheView) {
   SoloArm7 env("reach", with_labels("pixel"));
   env.reset(1).value();
-  const Arm7Vec point{0.75, 0.3, 0};   // on the table, beside the arm
+  const Arm7Vec point{0.75, 0.3, 0};  // on the table, beside the arm
   const auto camera = arm7_camera(env.arm().arm(), env.arm().data(), "front");
   const Pixel at = project(*camera, point, 84, 84);
   EXPECT_EQ(env.floats(env.field_of("seg.front"))[at.y * 84 + at.x], arm7_label::table);
@@ -85,7 +87,7 @@ TEST(Arm7PictureTest, TheGoalOfReachIsSeenAndTheGoallessTaskShowsNone) {
     seen += std::count(with.begin(), with.end(), float{arm7_label::goal}) > 0 ? 1 : 0;
     EXPECT_EQ(std::count(without.begin(), without.end(), float{arm7_label::goal}), 0);
   }
-  EXPECT_GE(seen, 5);   // the others are hidden by the arm or above the picture
+  EXPECT_GE(seen, 5);  // the others are hidden by the arm or above the picture
 }
 
 TEST(Arm7PictureTest, TheCubeHasTheColourOfTheEpisode) {

@@ -12,7 +12,9 @@ namespace {
 using ::testing::HasSubstr;
 using Shape = std::vector<std::int64_t>;
 
-EnvSpec spec_of(Arm7Task task, const EnvOptions& options = {}) { return make_arm7_profile("arm7/x-v1", task, options).value().spec; }
+EnvSpec spec_of(Arm7Task task, const EnvOptions& options = {}) {
+  return make_arm7_profile("arm7/x-v1", task, options).value().spec;
+}
 
 void expect_fields(const EnvSpec& spec, const std::vector<std::pair<std::string, Shape>>& wanted) {
   ASSERT_EQ(spec.observation.size(), wanted.size());
@@ -63,8 +65,11 @@ TEST(Arm7ProfileTest, LiberoHasTwoViewsAndMovesTheTool) {
 
 TEST(Arm7ProfileTest, DroidHasThreeViewsAtFifteenHertzAndAbsoluteJoints) {
   const auto profile = make_arm7_profile("arm7/x-v1", Arm7Task::lift, {.profile = "droid"}).value();
-  expect_fields(profile.spec, {{"gripper_position", {1}}, {"joint_position", {7}},
-                               {"rgb.ext0", {180, 320, 3}}, {"rgb.ext1", {180, 320, 3}}, {"rgb.wrist", {180, 320, 3}}});
+  expect_fields(profile.spec, {{"gripper_position", {1}},
+                               {"joint_position", {7}},
+                               {"rgb.ext0", {180, 320, 3}},
+                               {"rgb.ext1", {180, 320, 3}},
+                               {"rgb.wrist", {180, 320, 3}}});
   EXPECT_EQ(profile.control, Arm7Control::joint_abs);
   EXPECT_NEAR(profile.spec.control_hz, 15, 1e-9);
   EXPECT_EQ(profile.spec.frame_skip, 13);
@@ -72,8 +77,9 @@ TEST(Arm7ProfileTest, DroidHasThreeViewsAtFifteenHertzAndAbsoluteJoints) {
 }
 
 TEST(Arm7ProfileTest, LabelsAndThePicturesSizeAreOptions) {
-  expect_fields(spec_of(Arm7Task::lift, {.profile = "pixel", .options = {{"seg", "true"}, {"image_size", "128"}}}),
-                {{"depth.front", {128, 128}}, {"proprio", {25}}, {"rgb.front", {128, 128, 3}}, {"seg.front", {128, 128}}});
+  expect_fields(
+      spec_of(Arm7Task::lift, {.profile = "pixel", .options = {{"seg", "true"}, {"image_size", "128"}}}),
+      {{"depth.front", {128, 128}}, {"proprio", {25}}, {"rgb.front", {128, 128, 3}}, {"seg.front", {128, 128}}});
 }
 
 TEST(Arm7ProfileTest, SparseEpisodesEndOnSuccess) {

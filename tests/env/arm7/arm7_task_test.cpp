@@ -34,9 +34,9 @@ TEST(Arm7TaskTest, PushPaysForStandingBehindTheCubeAndForItsDistanceInThePlane) 
   Arm7TaskState s;
   s.object = {0.5, 0, 0.02};
   s.goal = {0.7, 0, 0};
-  s.tcp = {0.5 - 0.045, 0.03, 0.02};   // 3 cm aside of where to push
+  s.tcp = {0.5 - 0.045, 0.03, 0.02};  // 3 cm aside of where to push
   EXPECT_DOUBLE_EQ(arm7_reward(Arm7Task::push, s), 0.5 * closeness(0.03) + closeness(0.2));
-  s.object = {0.68, 0, 0.5};           // height does not matter
+  s.object = {0.68, 0, 0.5};  // height does not matter
   EXPECT_TRUE(arm7_success(Arm7Task::push, s));
   s.object = {0.67 - 1e-9, 0, 0.02};
   EXPECT_FALSE(arm7_success(Arm7Task::push, s));
@@ -92,11 +92,12 @@ TEST(Arm7TaskTest, TheTaskPartsAreInTheirOrder) {
   s.object_quat = {0.5, 0.6, 0.7, 0.8};
   s.is_grasped = true;
   EXPECT_EQ(part(Arm7Task::reach, s), (std::vector<float>{100, 200, 300, 99, 198, 297}));
-  EXPECT_EQ(part(Arm7Task::push, s),
-            (std::vector<float>{10, 20, 30.02F, 0.5F, 0.6F, 0.7F, 0.8F, 100, 200, 300, 9, 18, 27.02F, 90, 180, 269.98F}));
-  EXPECT_EQ(part(Arm7Task::lift, s), (std::vector<float>{10, 20, 30.02F, 0.5F, 0.6F, 0.7F, 0.8F, 9, 18, 27.02F, 30, 1}));
-  EXPECT_EQ(part(Arm7Task::pick_place, s),
-            (std::vector<float>{10, 20, 30.02F, 0.5F, 0.6F, 0.7F, 0.8F, 100, 200, 300, 9, 18, 27.02F, 90, 180, 269.98F, 1}));
+  EXPECT_EQ(part(Arm7Task::push, s), (std::vector<float>{10, 20, 30.02F, 0.5F, 0.6F, 0.7F, 0.8F, 100, 200, 300, 9, 18,
+                                                         27.02F, 90, 180, 269.98F}));
+  EXPECT_EQ(part(Arm7Task::lift, s),
+            (std::vector<float>{10, 20, 30.02F, 0.5F, 0.6F, 0.7F, 0.8F, 9, 18, 27.02F, 30, 1}));
+  EXPECT_EQ(part(Arm7Task::pick_place, s), (std::vector<float>{10, 20, 30.02F, 0.5F, 0.6F, 0.7F, 0.8F, 100, 200, 300, 9,
+                                                               18, 27.02F, 90, 180, 269.98F, 1}));
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ TEST(ReachTest, GoingStraightToTheGoalSucceedsBeforeTheLimit) {
 
 // What GRPO learns from: an untrained Gaussian policy succeeds now and then, neither never nor always.
 TEST(ReachTest, AnUntrainedPolicySucceedsInSomeEpisodes) {
-  auto pool = make_pool(factory_of("reach-v1"), {.num_envs = 200, .chunk = 4, .reset_mode = ResetMode::episode, .seed = 1});
+  auto pool =
+      make_pool(factory_of("reach-v1"), {.num_envs = 200, .chunk = 4, .reset_mode = ResetMode::episode, .seed = 1});
   begin(*pool);
   double succeeded = 0;
   for (std::uint64_t s = 0; s < 13; ++s) {

@@ -47,7 +47,8 @@ TEST_P(GoldenMujocoTraceTest, TrajectoryIsReplayed) {
     SCOPED_TRACE("step " + std::to_string(i));
     if (trace.starts_episode(i)) {
       // a case that begins within an episode has the warm start of the steps before it
-      const bool midway = trace.has("reset_before") && trace.at("reset_before")[i] == 0 && trace.has("qacc_warmstart_before");
+      const bool midway =
+          trace.has("reset_before") && trace.at("reset_before")[i] == 0 && trace.has("qacc_warmstart_before");
       const auto warmstart = midway ? trace.at("qacc_warmstart_before").row(i) : std::span<const double>();
       ASSERT_TRUE(env->set_state(trace.at("qpos_before").row(i), trace.at("qvel_before").row(i), warmstart));
       if (trace.has("obs_before")) {
@@ -88,7 +89,8 @@ TEST_P(GoldenMujocoTraceTest, EachStepIsReplayedFromTheStateBefore) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, GoldenMujocoTraceTest, ::testing::ValuesIn(testing::golden_cases("env", "mujoco_trace")),
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenMujocoTraceTest,
+                         ::testing::ValuesIn(testing::golden_cases("env", "mujoco_trace")),
                          [](const auto& c) { return testing::golden_case_name(c.param); });
 
 }  // namespace

@@ -97,7 +97,8 @@ TEST_P(GymTaskTest, StateHashFollowsTheSeedAndTheActions) {
   EXPECT_NE(run(b, 8, action), reference);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GymTaskTest, ::testing::ValuesIn(every_id()), [](const auto& id) { return id_name(id.param); });
+INSTANTIATE_TEST_SUITE_P(All, GymTaskTest, ::testing::ValuesIn(every_id()),
+                         [](const auto& id) { return id_name(id.param); });
 
 TEST(GymFactoryTest, UnknownOptionIsRefusedWithThoseThatThereAre) {
   const auto refused = make_env_factory("Ant-v5", {.profile = "", .options = {{"obs_type", "f64"}}, .max_steps = 0});
@@ -113,7 +114,8 @@ TEST(GymFactoryTest, UnknownDtypeIsRefused) {
 
 TEST(GymFactoryTest, TimeLimitOfTheJobReplacesTheTasks) {
   EXPECT_EQ(make_env_factory("Reacher-v5").value()->spec().max_steps, 50);
-  EXPECT_EQ(make_env_factory("Reacher-v5", {.profile = "", .options = {}, .max_steps = 7}).value()->spec().max_steps, 7);
+  EXPECT_EQ(make_env_factory("Reacher-v5", {.profile = "", .options = {}, .max_steps = 7}).value()->spec().max_steps,
+            7);
 }
 
 TEST(ControlCostTest, SumIsNumPysInFloat32) {

@@ -26,7 +26,8 @@ TEST_P(GymResetTest, NoiseIsThatOfTheTaskInTheOrderPositionsThenVelocities) {
     ASSERT_TRUE(env->reset(seed, env.slot()));
     CounterRng rng(seed, env_stream::reset, 0);
     for (int i = 0; i < env->model().nq; ++i) {
-      ASSERT_EQ(env->data().qpos[i], env->model().qpos0[i] + rng.uniform(-GetParam().pos, GetParam().pos)) << "qpos " << i;
+      ASSERT_EQ(env->data().qpos[i], env->model().qpos0[i] + rng.uniform(-GetParam().pos, GetParam().pos))
+          << "qpos " << i;
     }
     for (int i = 0; i < env->model().nv; ++i) {
       const double draw = GetParam().normal_velocities ? GetParam().vel * static_cast<double>(rng.normal())
@@ -37,11 +38,11 @@ TEST_P(GymResetTest, NoiseIsThatOfTheTaskInTheOrderPositionsThenVelocities) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tasks, GymResetTest,
-                         ::testing::Values(Noise{"HalfCheetah-v4", 0.1, 0.1, true}, Noise{"HalfCheetah-v5", 0.1, 0.1, true},
-                                           Noise{"Ant-v4", 0.1, 0.1, true}, Noise{"Ant-v5", 0.1, 0.1, true},
-                                           Noise{"Hopper-v5", 5e-3, 5e-3}, Noise{"Walker2d-v5", 5e-3, 5e-3},
-                                           Noise{"Humanoid-v5", 1e-2, 1e-2}, Noise{"Swimmer-v5", 0.1, 0.1},
-                                           Noise{"InvertedPendulum-v5", 0.01, 0.01},
+                         ::testing::Values(Noise{"HalfCheetah-v4", 0.1, 0.1, true},
+                                           Noise{"HalfCheetah-v5", 0.1, 0.1, true}, Noise{"Ant-v4", 0.1, 0.1, true},
+                                           Noise{"Ant-v5", 0.1, 0.1, true}, Noise{"Hopper-v5", 5e-3, 5e-3},
+                                           Noise{"Walker2d-v5", 5e-3, 5e-3}, Noise{"Humanoid-v5", 1e-2, 1e-2},
+                                           Noise{"Swimmer-v5", 0.1, 0.1}, Noise{"InvertedPendulum-v5", 0.01, 0.01},
                                            Noise{"InvertedDoublePendulum-v5", 0.1, 0.1, true}));
 
 TEST(GymReacherResetTest, TargetIsInsideTheCircleAndStandsStill) {

@@ -10,9 +10,9 @@ TEST(MjcfElementTest, ChildrenAreNestedInTheOrderTheyWereAdded) {
   auto& world = model.add("worldbody");
   world.add("geom");
   world.add("body").set("name", "arm").add("joint");
-  EXPECT_EQ(
-      model.to_xml(),
-      "<mujoco>\n  <worldbody>\n    <geom/>\n    <body name=\"arm\">\n      <joint/>\n    </body>\n  </worldbody>\n</mujoco>\n");
+  EXPECT_EQ(model.to_xml(),
+            "<mujoco>\n  <worldbody>\n    <geom/>\n    <body name=\"arm\">\n      <joint/>\n    </body>\n  "
+            "</worldbody>\n</mujoco>\n");
 }
 
 TEST(MjcfElementTest, NumbersAreWrittenSoThatTheSameDoubleIsReadBack) {

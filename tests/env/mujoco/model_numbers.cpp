@@ -29,8 +29,10 @@ const std::map<int, std::string> kGeoms = {{mjGEOM_PLANE, "mjGEOM_PLANE"},      
                                            {mjGEOM_CAPSULE, "mjGEOM_CAPSULE"},   {mjGEOM_ELLIPSOID, "mjGEOM_ELLIPSOID"},
                                            {mjGEOM_CYLINDER, "mjGEOM_CYLINDER"}, {mjGEOM_BOX, "mjGEOM_BOX"}};
 const std::map<int, std::string> kIntegrators = {{mjINT_EULER, "mjINT_EULER"}, {mjINT_RK4, "mjINT_RK4"}};
-const std::map<int, std::string> kSolvers = {{mjSOL_PGS, "mjSOL_PGS"}, {mjSOL_CG, "mjSOL_CG"}, {mjSOL_NEWTON, "mjSOL_NEWTON"}};
-const std::map<int, std::string> kCones = {{mjCONE_PYRAMIDAL, "mjCONE_PYRAMIDAL"}, {mjCONE_ELLIPTIC, "mjCONE_ELLIPTIC"}};
+const std::map<int, std::string> kSolvers = {
+    {mjSOL_PGS, "mjSOL_PGS"}, {mjSOL_CG, "mjSOL_CG"}, {mjSOL_NEWTON, "mjSOL_NEWTON"}};
+const std::map<int, std::string> kCones = {{mjCONE_PYRAMIDAL, "mjCONE_PYRAMIDAL"},
+                                           {mjCONE_ELLIPTIC, "mjCONE_ELLIPTIC"}};
 const std::map<int, std::string> kJacobians = {
     {mjJAC_DENSE, "mjJAC_DENSE"}, {mjJAC_SPARSE, "mjJAC_SPARSE"}, {mjJAC_AUTO, "mjJAC_AUTO"}};
 const std::map<int, std::string> kTransmissions = {

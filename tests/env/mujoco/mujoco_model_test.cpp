@@ -58,7 +58,9 @@ TEST_F(MujocoModelTest, HashTellsStatesApart) {
 }
 
 using MujocoModelDeathTest = MujocoModelTest;
-TEST_F(MujocoModelDeathTest, ErrorInsideMujocoEndsTheProcess) { EXPECT_DEATH(mju_error("out of arena"), "out of arena"); }
+TEST_F(MujocoModelDeathTest, ErrorInsideMujocoEndsTheProcess) {
+  EXPECT_DEATH(mju_error("out of arena"), "out of arena");
+}
 
 }  // namespace
 }  // namespace troupe

@@ -17,7 +17,10 @@ namespace {
 
 struct Pictures {
   Pictures(std::int64_t w, std::int64_t h)
-      : width(w), height(h), rgb(static_cast<std::size_t>(3 * w * h), 7), depth(static_cast<std::size_t>(w * h), -1),
+      : width(w),
+        height(h),
+        rgb(static_cast<std::size_t>(3 * w * h), 7),
+        depth(static_cast<std::size_t>(w * h), -1),
         labels(static_cast<std::size_t>(w * h), 9) {}
   RenderPictures view() { return {width, height, rgb.data(), depth.data(), labels.data()}; }
   bool operator==(const Pictures& o) const {
@@ -71,15 +74,16 @@ Scene random_scene(std::initializer_list<GeomKind> kinds, int count, std::uint64
     if (geom.kind == GeomKind::plane && i % 3 == 0) geom.size = {};
     GeomPose pose;
     pose.rotation = random_rotation(rng);
-    for (std::size_t k = 0; k < 3; ++k) pose.position[k] = scene.camera.pose.position[k] + static_cast<float>(rng.uniform(-1.6, 1.6));
+    for (std::size_t k = 0; k < 3; ++k)
+      pose.position[k] = scene.camera.pose.position[k] + static_cast<float>(rng.uniform(-1.6, 1.6));
     scene.geoms.push_back(geom);
     scene.poses.push_back(pose);
   }
   return scene;
 }
 
-constexpr double kDepthTolerance = 1e-4;   // relative (sim.md 3.5)
-constexpr double kSubPixel = 4e-3;         // f32 rays pass an edge this much earlier or later
+constexpr double kDepthTolerance = 1e-4;  // relative (sim.md 3.5)
+constexpr double kSubPixel = 4e-3;        // f32 rays pass an edge this much earlier or later
 
 /// Whether pixel (x, y) is what rays through its middle, give or take kSubPixel, meet.
 bool pixel_agrees(const Scene& scene, const Pictures& p, std::int64_t x, std::int64_t y) {
@@ -87,12 +91,13 @@ bool pixel_agrees(const Scene& scene, const Pictures& p, std::int64_t x, std::in
   double near = 1e30, far = -1e30, low[3] = {1e30, 1e30, 1e30}, high[3] = {-1e30, -1e30, -1e30};
   for (int n = 0; n < 9; ++n) {
     const double dx = kSubPixel * (n % 3 - 1), dy = kSubPixel * (n / 3 - 1);
-    const auto sample = cast_ray(scene.geoms, scene.poses, scene.camera, p.width, p.height, static_cast<double>(x) + 0.5 + dx,
-                                 static_cast<double>(y) + 0.5 + dy);
+    const auto sample = cast_ray(scene.geoms, scene.poses, scene.camera, p.width, p.height,
+                                 static_cast<double>(x) + 0.5 + dx, static_cast<double>(y) + 0.5 + dy);
     if (sample.label != p.labels[i]) continue;
     near = std::min(near, sample.depth);
     far = std::max(far, sample.depth);
-    for (std::size_t k = 0; k < 3; ++k) low[k] = std::min(low[k], sample.rgb[k]), high[k] = std::max(high[k], sample.rgb[k]);
+    for (std::size_t k = 0; k < 3; ++k)
+      low[k] = std::min(low[k], sample.rgb[k]), high[k] = std::max(high[k], sample.rgb[k]);
   }
   bool good = p.depth[i] >= near * (1 - kDepthTolerance) && p.depth[i] <= far * (1 + kDepthTolerance);
   for (std::size_t k = 0; k < 3; ++k) {
@@ -142,7 +147,8 @@ TEST_P(RayRendererKindTest, AgreesWhenTheCameraIsInsideTheBoundingSphereOrTheSha
     Scene scene = random_scene({GetParam().kind}, 2, seed);
     CounterRng rng(seed, 1, 0);
     for (auto& pose : scene.poses) {
-      for (std::size_t k = 0; k < 3; ++k) pose.position[k] = scene.camera.pose.position[k] + static_cast<float>(rng.uniform(-0.4, 0.4));
+      for (std::size_t k = 0; k < 3; ++k)
+        pose.position[k] = scene.camera.pose.position[k] + static_cast<float>(rng.uniform(-0.4, 0.4));
     }
     expect_agreement(scene, 33, 29, seed);
   }
@@ -152,7 +158,7 @@ TEST_P(RayRendererKindTest, DrawsNothingBehindTheCamera) {
   Scene scene;
   RenderGeom geom{.kind = GetParam().kind, .size = {0.1F, 0.2F, 0.3F}, .rgb = {1, 1, 1}, .label = 5};
   GeomPose pose;
-  pose.position = {0, 0, 0.6F};   // the camera looks along -z
+  pose.position = {0, 0, 0.6F};  // the camera looks along -z
   scene.geoms = {geom};
   scene.poses = {pose};
   const Pictures p = scene.drawn(21, 21);
@@ -172,11 +178,12 @@ TEST_P(RayRendererKindTest, StaysFiniteForRaysAlongItsAxes) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RayRendererKindTest,
                          ::testing::Values(KindCase{"plane", GeomKind::plane}, KindCase{"sphere", GeomKind::sphere},
-                                           KindCase{"capsule", GeomKind::capsule}, KindCase{"cylinder", GeomKind::cylinder},
-                                           KindCase{"box", GeomKind::box}, KindCase{"ellipsoid", GeomKind::ellipsoid}),
+                                           KindCase{"capsule", GeomKind::capsule},
+                                           KindCase{"cylinder", GeomKind::cylinder}, KindCase{"box", GeomKind::box},
+                                           KindCase{"ellipsoid", GeomKind::ellipsoid}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
-constexpr std::initializer_list<GeomKind> kAllKinds = {GeomKind::box,     GeomKind::sphere,   GeomKind::capsule,
+constexpr std::initializer_list<GeomKind> kAllKinds = {GeomKind::box,      GeomKind::sphere,    GeomKind::capsule,
                                                        GeomKind::cylinder, GeomKind::ellipsoid, GeomKind::plane};
 
 TEST(RayRendererTest, CrowdedScenesAgreeWithRaysInDoublePrecision) {
@@ -187,7 +194,8 @@ TEST(RayRendererTest, EveryInstructionSetGivesTheSameBits) {
   for (std::uint64_t seed = 300; seed < 320; ++seed) {
     const Scene scene = random_scene(kAllKinds, 24, seed);
     const Pictures first = scene.drawn(101, 67);
-    for (const TraceCode* code : trace_codes()) EXPECT_TRUE(scene.drawn(101, 67, *code) == first) << code->name << " seed " << seed;
+    for (const TraceCode* code : trace_codes())
+      EXPECT_TRUE(scene.drawn(101, 67, *code) == first) << code->name << " seed " << seed;
   }
 }
 

@@ -19,7 +19,7 @@ inline double ray_dot(const RayVec& a, const RayVec& b) { return a[0] * b[0] + a
 struct RaySample {
   std::uint8_t label = 0;
   double depth = 0;
-  RayVec rgb{102, 128, 153};   ///< 0 to 255, not rounded
+  RayVec rgb{102, 128, 153};  ///< 0 to 255, not rounded
 };
 
 struct RayInterval {
@@ -46,7 +46,8 @@ inline RayInterval ball(RayVec o, const RayVec& d, double z, double radius) {
   return where_negative(ray_dot(d, d), ray_dot(o, d), ray_dot(o, o) - radius * radius);
 }
 inline RayInterval tube(const RayVec& o, const RayVec& d, double radius) {
-  return where_negative(d[0] * d[0] + d[1] * d[1], o[0] * d[0] + o[1] * d[1], o[0] * o[0] + o[1] * o[1] - radius * radius);
+  return where_negative(d[0] * d[0] + d[1] * d[1], o[0] * d[0] + o[1] * d[1],
+                        o[0] * o[0] + o[1] * o[1] - radius * radius);
 }
 
 /// The entry into a shape (infinite: none) and the normal there, in the shape's frame.
@@ -63,17 +64,24 @@ inline double enter_shape(const RenderGeom& g, const RayVec& o, const RayVec& d,
       normal = {0, 0, 1};
       return t;
     }
-    case GeomKind::sphere: solid = ball(o, d, 0, s[0]); break;
+    case GeomKind::sphere:
+      solid = ball(o, d, 0, s[0]);
+      break;
     case GeomKind::capsule: {
-      const RayInterval parts[] = {tube(o, d, s[0]) & slab(o[2], d[2], s[1]), ball(o, d, s[1], s[0]), ball(o, d, -s[1], s[0])};
+      const RayInterval parts[] = {tube(o, d, s[0]) & slab(o[2], d[2], s[1]), ball(o, d, s[1], s[0]),
+                                   ball(o, d, -s[1], s[0])};
       solid = {none, -none};
       for (const auto& part : parts) {
         if (!part.is_empty()) solid = {std::min(solid.in, part.in), std::max(solid.out, part.out)};
       }
       break;
     }
-    case GeomKind::cylinder: solid = tube(o, d, s[0]) & slab(o[2], d[2], s[1]); break;
-    case GeomKind::box: solid = slab(o[0], d[0], s[0]) & slab(o[1], d[1], s[1]) & slab(o[2], d[2], s[2]); break;
+    case GeomKind::cylinder:
+      solid = tube(o, d, s[0]) & slab(o[2], d[2], s[1]);
+      break;
+    case GeomKind::box:
+      solid = slab(o[0], d[0], s[0]) & slab(o[1], d[1], s[1]) & slab(o[2], d[2], s[2]);
+      break;
     case GeomKind::ellipsoid: {
       RayVec p = o, e = d;
       for (std::size_t k = 0; k < 3; ++k) p[k] /= s[k], e[k] /= s[k];
@@ -107,8 +115,8 @@ inline double enter_shape(const RenderGeom& g, const RayVec& o, const RayVec& d,
 }
 
 /// What the ray through (x, y), in pixels from the left and the top, meets.
-inline RaySample cast_ray(std::span<const RenderGeom> geoms, std::span<const GeomPose> poses, const RenderCamera& camera,
-                          std::int64_t width, std::int64_t height, double x, double y) {
+inline RaySample cast_ray(std::span<const RenderGeom> geoms, std::span<const GeomPose> poses,
+                          const RenderCamera& camera, std::int64_t width, std::int64_t height, double x, double y) {
   const double focal = 0.5 * static_cast<double>(height) / std::tan(0.5 * static_cast<double>(camera.fovy));
   const RayVec v{(x - 0.5 * static_cast<double>(width)) / focal, (0.5 * static_cast<double>(height) - y) / focal, -1};
   RayVec ray{}, light{};
@@ -138,7 +146,8 @@ inline RaySample cast_ray(std::span<const RenderGeom> geoms, std::span<const Geo
     }
     sample.label = geoms[n].label;
     sample.depth = t;
-    for (std::size_t k = 0; k < 3; ++k) sample.rgb[k] = std::min(255.0, 255.0 * static_cast<double>(geoms[n].rgb[k]) * shade);
+    for (std::size_t k = 0; k < 3; ++k)
+      sample.rgb[k] = std::min(255.0, 255.0 * static_cast<double>(geoms[n].rgb[k]) * shade);
   }
   return sample;
 }

@@ -132,8 +132,7 @@ TEST(LatentCodecTest, CodecsWithWeightsAreRefusedByName) {
   const auto codec = make_latent_codec(config);
   ASSERT_FALSE(codec);
   EXPECT_EQ(codec.error().code(), Errc::invalid_argument);
-  EXPECT_NE(codec.error().message().find("\"wan22\", which has weights"), std::string::npos)
-      << codec.error().message();
+  EXPECT_NE(codec.error().message().find("\"wan22\", which has weights"), std::string::npos) << codec.error().message();
 }
 
 TEST(LatentCodecTest, AFirstFramesLatentsAreThoseOfItsVideoOfZeros) {

@@ -37,7 +37,8 @@ struct GaeCall {
   GaeCall(const RlCase& golden, const RlVariant& v)
       : per_action(is_per_action(v.get<std::string>("reward_type", "action_level"))),
         dones(golden.tensor(v.get<std::string>("dones", "in.dones_raw"))),
-        raw(rollout_gae(golden.in("rewards"), golden.tensor(v.get<std::string>("values", per_action ? "in.values_k" : "in.values_1")), dones,
+        raw(rollout_gae(golden.in("rewards"),
+                        golden.tensor(v.get<std::string>("values", per_action ? "in.values_k" : "in.values_1")), dones,
                         {.gamma = shared_option_of(golden, v, "gamma"),
                          .lambda = shared_option_of(golden, v, "gae_lambda"),
                          .per_action = per_action})) {}
@@ -62,7 +63,8 @@ void check_embodied(const RlCase& golden, const RlVariant& v) {
   }
   const auto norm = [&mask](const at::Tensor& x) { return normalise(x, advantage_moments(x, mask)); };
   const bool adv = v.get("normalize_advantages", false), ret = v.get("normalize_returns", false);
-  expect_close(adv ? norm(call.raw.advantages) : call.raw.advantages, v.at("advantages"), kTolerance, v.name + " advantages");
+  expect_close(adv ? norm(call.raw.advantages) : call.raw.advantages, v.at("advantages"), kTolerance,
+               v.name + " advantages");
   expect_close(ret ? norm(call.raw.returns) : call.raw.returns, v.at("returns"), kTolerance, v.name + " returns");
 }
 
@@ -80,7 +82,8 @@ void check_double_norm(const RlCase& golden, const RlVariant& v) {
   expect_close(first, v.at("adv_after_gae"), kTolerance, v.name + " first");
   expect_close(renormalise_like_async_reference(first, mask), v.at("adv_after_second"), kTolerance, v.name + " second");
   if (!v.has("adv_after_second_nomask")) return;
-  expect_close(renormalise_like_async_reference(first, {}), v.at("adv_after_second_nomask"), kTolerance, v.name + " second, no mask");
+  expect_close(renormalise_like_async_reference(first, {}), v.at("adv_after_second_nomask"), kTolerance,
+               v.name + " second, no mask");
 }
 
 /// One valid entry has no spread: advantages stay as they are, in place of the reference's NaN.
@@ -88,7 +91,8 @@ void check_one_valid(const RlCase& golden, const RlVariant& v) {
   const GaeCall call(golden, v);
   auto mask = at::zeros(call.raw.advantages.sizes(), at::TensorOptions().dtype(at::kBool));
   mask.view({-1})[0].fill_(true);
-  expect_same(normalise(call.raw.advantages, advantage_moments(call.raw.advantages, mask)), call.raw.advantages, v.name);
+  expect_same(normalise(call.raw.advantages, advantage_moments(call.raw.advantages, mask)), call.raw.advantages,
+              v.name);
 }
 
 void check_gae_embodied(const RlCase& golden) {
@@ -102,7 +106,8 @@ void check_gae_embodied(const RlCase& golden) {
     } else if (v.has("advantages")) {  // states no options: no valid entry
       const GaeCall call(golden, v);
       const auto none = at::zeros(call.raw.advantages.sizes(), at::TensorOptions().dtype(at::kBool));
-      expect_close(normalise(call.raw.advantages, advantage_moments(call.raw.advantages, none)), v.at("advantages"), kTolerance, v.name);
+      expect_close(normalise(call.raw.advantages, advantage_moments(call.raw.advantages, none)), v.at("advantages"),
+                   kTolerance, v.name);
     } else if (v.has("loss_mask")) {
       expect_mask(v, make_loss_mask(golden.tensor(v.config.at("dones").get<std::string>())));
     } else {
@@ -123,14 +128,19 @@ void check_gae_bootstrap(const RlCase& golden) {
   // the two rules agree where flags are collapsed to the chunk's last step and never both up
   const bool rules_agree = !terminated.logical_or(truncated).narrow(2, 0, last).any().item<bool>() &&
                            !terminated.logical_and(truncated).any().item<bool>();
-  const double gamma = golden.config().at("gamma").get<double>(), lambda = golden.config().at("gae_lambda").get<double>();
+  const double gamma = golden.config().at("gamma").get<double>(),
+               lambda = golden.config().at("gae_lambda").get<double>();
   for (const auto& v : golden.variants()) {
     const auto type = v.config.at("bootstrap_type").get<std::string>();
-    const auto kind = !v.get("auto_reset", true) ? Bootstrap::never : type == "always" ? Bootstrap::always : Bootstrap::standard;
-    const auto mixed = golden.in("rewards") * v.get("env_reward_weight", 1.0) + golden.in("reward_model") * v.get("reward_weight", 0.0);
+    const auto kind = !v.get("auto_reset", true) ? Bootstrap::never
+                      : type == "always"         ? Bootstrap::always
+                                                 : Bootstrap::standard;
+    const auto mixed = golden.in("rewards") * v.get("env_reward_weight", 1.0) +
+                       golden.in("reward_model") * v.get("reward_weight", 0.0);
     for (const bool parity : {true, false}) {
       if (!parity && !rules_agree) continue;
-      const auto rewards = add_bootstrap(mixed, terminated, truncated, golden.in("bootstrap_values").narrow(2, 0, 1), gamma, kind, parity);
+      const auto rewards = add_bootstrap(mixed, terminated, truncated, golden.in("bootstrap_values").narrow(2, 0, 1),
+                                         gamma, kind, parity);
       expect_close(rewards, v.at("rewards_adjusted"), kTolerance, v.name + " rewards");
       for (const std::string level : {"chunk_level", "action_level"}) {
         if (!v.has("advantages_" + level)) continue;
@@ -155,7 +165,8 @@ void check_grpo(const RlCase& golden) {
       const bool is_frame = v.config.at("advantage_mode").get<std::string>() == "frame";
       got = step_advantages(rewards, actions.mask, group, is_frame ? StepGroup::frame : StepGroup::video);
     } else if (v.config.contains("reward_type")) {
-      const auto mask = is_per_action(v.config.at("reward_type").get<std::string>()) ? actions.mask : to_chunk_mask(actions).mask;
+      const auto mask =
+          is_per_action(v.config.at("reward_type").get<std::string>()) ? actions.mask : to_chunk_mask(actions).mask;
       expect_same(mask, v.at("loss_mask"), v.name + " mask");
       const bool per_action = mask.size(2) == rewards.size(2);
       const auto scores = per_action ? first_episode_scores(flatten_steps(rewards), flatten_flags(dones))

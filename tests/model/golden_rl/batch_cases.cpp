@@ -19,7 +19,8 @@ void expect_merged(const RlCase& golden, const RlVariant& v, const std::map<std:
     if (v.has(name)) expect_same(tensor, v.at(name), v.name + " " + name);
   }
   for (const auto& [name, tensor] : v.out) {
-    EXPECT_TRUE(merged.count(name) != 0 || name == "loss_mask" || name == "loss_mask_sum") << golden.name() << " " << v.name << " has " << name;
+    EXPECT_TRUE(merged.count(name) != 0 || name == "loss_mask" || name == "loss_mask_sum")
+        << golden.name() << " " << v.name << " has " << name;
   }
 }
 
@@ -53,7 +54,8 @@ void check_flatten(const RlVariant& v, const std::map<std::string, at::Tensor>& 
 
 void check_batch_preprocess(const RlCase& golden) {
   std::map<std::string, at::Tensor> merged;
-  for (const auto& [name, tensor] : golden.inputs()) merged[name] = merge_epochs(tensor, golden.config().at("rollout_epoch").get<std::int64_t>());
+  for (const auto& [name, tensor] : golden.inputs())
+    merged[name] = merge_epochs(tensor, golden.config().at("rollout_epoch").get<std::int64_t>());
   for (const auto& v : golden.variants()) {
     v.has("permutation") ? check_flatten(v, merged) : check_rollout(golden, v, merged);
   }

@@ -49,7 +49,8 @@ ChunkRules rules_of(const RlCase& golden, const RlVariant& v) {
   r.auto_reset = v.config.at("auto_reset").get<bool>();
   r.ignore_terminations = v.config.at("ignore_terminations").get<bool>();
   r.return_until_success = !is_maniskill(v);
-  r.shaping = {.coefficient = v.get("coef", 1.0), .step_penalty = v.get("pen", false) ? 1.0 : 0.0,
+  r.shaping = {.coefficient = v.get("coef", 1.0),
+               .step_penalty = v.get("pen", false) ? 1.0 : 0.0,
                .is_relative = is_maniskill(v) ? v.get("use_rel_reward", false) : v.get("rel", false)};
   r.parity = true;
   r.parity_collapses_always = is_maniskill(v);
@@ -64,7 +65,8 @@ at::Tensor flags(const std::vector<std::uint8_t>& x) { return numbers({x.begin()
 at::Tensor number(double x) { return at::full({}, x, at::TensorOptions().dtype(at::kDouble)); }
 
 /// One chunk of one environment. The observation is [steps of the script, steps of the episode].
-void play_chunk(const RlCase& golden, const RlVariant& v, std::int64_t t, std::int64_t b, ChunkBookkeeper& book, Rows& rows) {
+void play_chunk(const RlCase& golden, const RlVariant& v, std::int64_t t, std::int64_t b, ChunkBookkeeper& book,
+                Rows& rows) {
   const auto chunk = golden.config().at("K").get<std::int64_t>();
   for (std::int64_t k = 0; k < chunk; ++k) book.step(signal(golden, v, t * chunk + k, b));
   const double elapsed = book.elapsed(), time = static_cast<double>((t + 1) * chunk);
@@ -86,11 +88,13 @@ void play_chunk(const RlCase& golden, const RlVariant& v, std::int64_t t, std::i
 }
 
 void check_wrapper(const RlCase& golden, const RlVariant& v) {
-  const auto calls = golden.config().at("T").get<std::int64_t>(), environments = golden.config().at("B").get<std::int64_t>();
+  const auto calls = golden.config().at("T").get<std::int64_t>(),
+             environments = golden.config().at("B").get<std::int64_t>();
   std::vector<ChunkBookkeeper> books(static_cast<std::size_t>(environments), ChunkBookkeeper(rules_of(golden, v)));
   Rows rows;
   for (std::int64_t t = 0; t < calls; ++t) {
-    for (std::int64_t b = 0; b < environments; ++b) play_chunk(golden, v, t, b, books[static_cast<std::size_t>(b)], rows);
+    for (std::int64_t b = 0; b < environments; ++b)
+      play_chunk(golden, v, t, b, books[static_cast<std::size_t>(b)], rows);
   }
   for (const auto& [name, want] : v.out) {
     ASSERT_EQ(rows.count(name), 1U) << v.name << " has " << name;
@@ -143,16 +147,21 @@ void check_pipeline(const RlCase& golden, const RlVariant& v) {
 void check_aggregate(const RlVariant& v) {
   EpisodeTotals all;
   for (int process = 0; v.has("success_p" + std::to_string(process)); ++process) {
-    const auto &success = v.at("success_p" + std::to_string(process)), &length = v.at("len_p" + std::to_string(process));
+    const auto &success = v.at("success_p" + std::to_string(process)),
+               &length = v.at("len_p" + std::to_string(process));
     EpisodeTotals own;
     for (std::int64_t i = 0; i < success.numel(); ++i) {
-      own.add(EpisodeMetrics{.success_once = success[i].item<double>() != 0, .episode_len = length[i].item<std::int32_t>()});
+      own.add(EpisodeMetrics{.success_once = success[i].item<double>() != 0,
+                             .episode_len = length[i].item<std::int32_t>()});
     }
     all.add(own);
   }
-  expect_close(all.mean(static_cast<double>(all.success_once)), v.scalars.at("success_once").get<double>(), kTolerance, v.name + " success_once");
-  expect_close(all.mean(static_cast<double>(all.episode_len)), v.scalars.at("episode_len").get<double>(), kTolerance, v.name + " episode_len");
-  expect_close(static_cast<double>(all.num_trajectories), v.scalars.at("num_trajectories").get<double>(), kTolerance, v.name + " trajectories");
+  expect_close(all.mean(static_cast<double>(all.success_once)), v.scalars.at("success_once").get<double>(), kTolerance,
+               v.name + " success_once");
+  expect_close(all.mean(static_cast<double>(all.episode_len)), v.scalars.at("episode_len").get<double>(), kTolerance,
+               v.name + " episode_len");
+  expect_close(static_cast<double>(all.num_trajectories), v.scalars.at("num_trajectories").get<double>(), kTolerance,
+               v.name + " trajectories");
 }
 
 void check_bookkeeping(const RlCase& golden) {

@@ -39,7 +39,8 @@ const at::Tensor& RlCase::in(const std::string& tensor) const { return find(inpu
 
 const at::Tensor& RlCase::tensor(const std::string& full_name) const { return find(all_, full_name, name_); }
 
-void expect_close(const at::Tensor& got, const at::Tensor& want, const RlTolerance& tolerance, const std::string& what) {
+void expect_close(const at::Tensor& got, const at::Tensor& want, const RlTolerance& tolerance,
+                  const std::string& what) {
   ASSERT_TRUE(got.defined()) << what << " is missing";
   ASSERT_EQ(got.sizes(), want.sizes()) << what;
   if (got.numel() == 0) return;
@@ -69,7 +70,8 @@ at::Tensor leaf(const at::Tensor& tensor) { return tensor.detach().clone().requi
 std::vector<at::Tensor> gradients(const at::Tensor& scalar, const std::vector<at::Tensor>& leaves) {
   std::vector<at::Tensor> grads(leaves.size());
   if (scalar.requires_grad()) {
-    grads = torch::autograd::grad({scalar}, leaves, {}, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
+    grads = torch::autograd::grad({scalar}, leaves, {}, /*retain_graph=*/true, /*create_graph=*/false,
+                                  /*allow_unused=*/true);
   }
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     if (!grads[i].defined()) grads[i] = at::zeros_like(leaves[i]);

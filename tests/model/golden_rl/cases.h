@@ -22,15 +22,17 @@ struct RlTolerance {
 /// One variant of a case of golden/rl: a call of the reference and what it gave.
 struct RlVariant {
   std::string name;
-  nlohmann::json config = nlohmann::json::object();    ///< options of that call; an empty object when the case states none
-  nlohmann::json scalars = nlohmann::json::object();   ///< losses and metrics
-  TensorMap out;                                       ///< the tensors "<name>.*" without that prefix
+  nlohmann::json config =
+      nlohmann::json::object();  ///< options of that call; an empty object when the case states none
+  nlohmann::json scalars = nlohmann::json::object();  ///< losses and metrics
+  TensorMap out;                                      ///< the tensors "<name>.*" without that prefix
 
   bool has(const std::string& tensor) const { return out.count(tensor) != 0; }
   /// Throws std::out_of_range naming the tensor, which fails the test.
   const at::Tensor& at(const std::string& tensor) const;
   /// config[key], or `fallback` where it is absent or null.
-  template <class T> T get(const std::string& key, T fallback) const {
+  template <class T>
+  T get(const std::string& key, T fallback) const {
     const auto it = config.find(key);
     return it == config.end() || it->is_null() ? fallback : it->get<T>();
   }
@@ -43,12 +45,12 @@ class RlCase {
 
   const std::string& name() const { return name_; }
   const nlohmann::json& json() const { return json_; }
-  const nlohmann::json& config() const { return config_; }            ///< sizes and conventions of the whole case
+  const nlohmann::json& config() const { return config_; }  ///< sizes and conventions of the whole case
   const std::vector<RlVariant>& variants() const { return variants_; }
   bool has_in(const std::string& tensor) const { return inputs_.count(tensor) != 0; }
   /// "in.<tensor>". Throws std::out_of_range naming the tensor.
   const at::Tensor& in(const std::string& tensor) const;
-  const TensorMap& inputs() const { return inputs_; }                 ///< every "in.*" without that prefix
+  const TensorMap& inputs() const { return inputs_; }  ///< every "in.*" without that prefix
   /// A tensor by its whole name, as configs state it ("in.values_k").
   const at::Tensor& tensor(const std::string& full_name) const;
 
@@ -75,13 +77,13 @@ using RlHandler = void (*)(const RlCase&);
 using RlHandlers = std::map<std::string, RlHandler>;
 
 // Kind -> handler, one family per file.
-RlHandlers advantage_handlers();     ///< advantage_cases.cpp: gae_embodied, gae_bootstrap, grpo
-RlHandlers batch_handlers();         ///< batch_cases.cpp: batch_preprocess
-RlHandlers formula_handlers();       ///< formula_cases.cpp: formula_only, kl_penalty
-RlHandlers ppo_handlers();           ///< ppo_cases.cpp: ppo_actor, ppo_critic, ppo_actor_critic, ppo_decoupled, loss_aggregation
-RlHandlers bookkeeping_handlers();   ///< bookkeeping_cases.cpp: bookkeeping
-RlHandlers gaussian_handlers();      ///< gaussian_cases.cpp: gaussian_policy
-RlHandlers flow_handlers();          ///< flow_cases.cpp: flow_chain, flow_steps
-RlHandlers sac_handlers();           ///< sac_cases.cpp: sac
+RlHandlers advantage_handlers();  ///< advantage_cases.cpp: gae_embodied, gae_bootstrap, grpo
+RlHandlers batch_handlers();      ///< batch_cases.cpp: batch_preprocess
+RlHandlers formula_handlers();    ///< formula_cases.cpp: formula_only, kl_penalty
+RlHandlers ppo_handlers();  ///< ppo_cases.cpp: ppo_actor, ppo_critic, ppo_actor_critic, ppo_decoupled, loss_aggregation
+RlHandlers bookkeeping_handlers();  ///< bookkeeping_cases.cpp: bookkeeping
+RlHandlers gaussian_handlers();     ///< gaussian_cases.cpp: gaussian_policy
+RlHandlers flow_handlers();         ///< flow_cases.cpp: flow_chain, flow_steps
+RlHandlers sac_handlers();          ///< sac_cases.cpp: sac
 
 }  // namespace troupe::testing

@@ -15,15 +15,18 @@ namespace {
 constexpr RlTolerance kStep{1e-6, 0}, kChain{1e-5, 0}, kDensity{1e-4, 1e-5}, kGradient{1e-4, 1e-4};
 
 FlowMethod method_of(const std::string& name) {
-  static const std::map<std::string, FlowMethod> kMethods = {
-      {"flow_ode", FlowMethod::ode}, {"flow_sde", FlowMethod::sde}, {"flow_cps", FlowMethod::cps}, {"flow_noise", FlowMethod::noise}};
+  static const std::map<std::string, FlowMethod> kMethods = {{"flow_ode", FlowMethod::ode},
+                                                             {"flow_sde", FlowMethod::sde},
+                                                             {"flow_cps", FlowMethod::cps},
+                                                             {"flow_noise", FlowMethod::noise}};
   const auto found = kMethods.find(name);
   if (found == kMethods.end()) throw std::invalid_argument("no flow method \"" + name + "\"");
   return found->second;
 }
 
 void expect_known_options(const RlVariant& variant, const std::set<std::string>& known) {
-  for (const auto& [key, value] : variant.config.items()) EXPECT_EQ(known.count(key), 1U) << variant.name << ": unknown option " << key;
+  for (const auto& [key, value] : variant.config.items())
+    EXPECT_EQ(known.count(key), 1U) << variant.name << ": unknown option " << key;
 }
 
 void judge_steps(const RlCase& golden) {
@@ -56,7 +59,8 @@ class FlowStandIn {
   FlowStandIn(const RlCase& golden, const RlVariant& variant) : golden_(golden), variant_(variant) {
     const bool after_vlm = variant.get("value_after_vlm", false);
     for (const auto& [name, tensor] : golden.inputs()) {
-      if (name.rfind("w.", 0) == 0 && !(after_vlm && name.rfind("w.value_head.", 0) == 0)) weights_[name.substr(2)] = leaf(tensor);
+      if (name.rfind("w.", 0) == 0 && !(after_vlm && name.rfind("w.value_head.", 0) == 0))
+        weights_[name.substr(2)] = leaf(tensor);
       if (name.rfind("vlm_w.", 0) == 0 && after_vlm) weights_[name.substr(6)] = leaf(tensor);
     }
     const auto range = variant.get<std::vector<double>>("noise_logvar_range", {0.08, 0.16});
@@ -65,7 +69,8 @@ class FlowStandIn {
 
   FlowPrediction operator()(const at::Tensor& x, const at::Tensor& t) const {
     const auto state = at::matmul(golden_.in("state"), weight("w_s.weight").t()).unsqueeze(1);
-    const auto h = at::tanh(at::matmul(x, weight("w_x.weight").t()) + weight("w_x.bias") + state + weight("w_t") * t.view({-1, 1, 1}));
+    const auto h = at::tanh(at::matmul(x, weight("w_x.weight").t()) + weight("w_x.bias") + state +
+                            weight("w_t") * t.view({-1, 1, 1}));
     const auto suffix = h + at::matmul(weight("w_mix"), h);
     const auto velocity = at::matmul(suffix, weight("action_out_proj.weight").t()) + weight("action_out_proj.bias");
     at::Tensor std;
@@ -82,7 +87,8 @@ class FlowStandIn {
 
   at::Tensor value(const at::Tensor& suffix) const {
     auto pooled = suffix.mean(1);
-    if (variant_.get("chunk_critic_input", false)) pooled = suffix.narrow(1, 0, golden_.config().at("K").get<std::int64_t>()).mean(1);
+    if (variant_.get("chunk_critic_input", false))
+      pooled = suffix.narrow(1, 0, golden_.config().at("K").get<std::int64_t>()).mean(1);
     if (variant_.get("value_after_vlm", false)) pooled = golden_.in("prefix").mean(1);
     if (variant_.get("detach_critic_input", false)) pooled = pooled.detach();
     return golden_layers(weights_, "value_head.mlp.", pooled, false, golden_relu).squeeze(-1);
@@ -106,7 +112,8 @@ class FlowStandIn {
 
 /// The executed part of a chunk: [B,H,D] -> [B,K,A].
 at::Tensor executed(const RlCase& golden, const at::Tensor& chunk) {
-  return chunk.narrow(-2, 0, golden.config().at("K").get<std::int64_t>()).narrow(-1, 0, golden.config().at("A").get<std::int64_t>());
+  return chunk.narrow(-2, 0, golden.config().at("K").get<std::int64_t>())
+      .narrow(-1, 0, golden.config().at("A").get<std::int64_t>());
 }
 
 FlowSampling sampling_of(const RlVariant& variant) {
@@ -116,8 +123,8 @@ FlowSampling sampling_of(const RlVariant& variant) {
   sampling.noise_level = variant.get("noise_level", 0.5);
   if (variant.get("noise_anneal", false)) {
     const auto params = variant.config.at("noise_params").get<std::vector<double>>();
-    sampling.noise_level =
-        flow_noise_level(params.at(0), params.at(1), variant.config.at("step").get<std::int64_t>(), std::llround(params.at(2)));
+    sampling.noise_level = flow_noise_level(params.at(0), params.at(1), variant.config.at("step").get<std::int64_t>(),
+                                            std::llround(params.at(2)));
   }
   sampling.joint = variant.get("joint_logprob", false);
   sampling.safe = variant.get("safe_get_logprob", false);
@@ -125,7 +132,8 @@ FlowSampling sampling_of(const RlVariant& variant) {
 }
 
 /// Mean and width of `method` at every state of the recorded chain, whichever steps drew.
-void judge_moments(const RlVariant& variant, const FlowStandIn& network, FlowMethod method, const FlowSampling& sampling) {
+void judge_moments(const RlVariant& variant, const FlowStandIn& network, FlowMethod method,
+                   const FlowSampling& sampling) {
   std::vector<at::Tensor> means, stds;
   for (std::int64_t i = 0; i < sampling.steps(); ++i) {
     const auto x = variant.at("chains").select(1, i);
@@ -140,7 +148,8 @@ void judge_moments(const RlVariant& variant, const FlowStandIn& network, FlowMet
 }
 
 /// The rollout side; returns the index of the step that counts for each row, undefined in evaluation.
-at::Tensor judge_rollout(const RlCase& golden, const RlVariant& variant, const FlowStandIn& network, FlowSampling sampling) {
+at::Tensor judge_rollout(const RlCase& golden, const RlVariant& variant, const FlowStandIn& network,
+                         FlowSampling sampling) {
   const bool trains = variant.get<std::string>("mode", "train") == "train", every_step = variant.get("is_nft", false);
   at::Tensor index;
   if (trains) index = variant.at("denoise_inds").select(1, 0).contiguous();
@@ -167,12 +176,13 @@ at::Tensor judge_rollout(const RlCase& golden, const RlVariant& variant, const F
   expect_close(chain.chain.index({rows, recorded + 1}), variant.at("nft_xnext"), kChain, variant.name + " nft_xnext");
   expect_close(network(x, times).velocity, variant.at("nft_v"), kChain, variant.name + " nft_v");
   expect_close(chain.action(), variant.at("nft_x0"), kChain, variant.name + " nft_x0");
-  expect_close(at::full({x.size(0)}, sampling.noise_level), variant.at("nft_noise_level"), kChain, variant.name + " nft_noise_level");
+  expect_close(at::full({x.size(0)}, sampling.noise_level), variant.at("nft_noise_level"), kChain,
+               variant.name + " nft_noise_level");
   return index;
 }
 
-void judge_learner(const RlCase& golden, const RlVariant& variant, const FlowStandIn& network, const FlowSampling& sampling,
-                   const at::Tensor& index) {
+void judge_learner(const RlCase& golden, const RlVariant& variant, const FlowStandIn& network,
+                   const FlowSampling& sampling, const at::Tensor& index) {
   const auto density = flow_chain_density(network, variant.at("chains"), index, sampling);
   const auto logp = executed(golden, density.logp);
   const auto entropy = executed(golden, density.entropy).flatten(1).mean(1, /*keepdim=*/true);
@@ -191,13 +201,15 @@ void judge_learner(const RlCase& golden, const RlVariant& variant, const FlowSta
 
 void judge_chain(const RlCase& golden) {
   for (const auto& variant : golden.variants()) {
-    expect_known_options(variant, {"noise_method", "mode", "j", "num_steps", "noise_level", "noise_anneal", "noise_params", "step",
-                                   "safe_get_logprob", "joint_logprob", "chunk_critic_input", "value_after_vlm", "detach_critic_input",
-                                   "noise_logvar_range", "is_nft", "ignore_last"});
+    expect_known_options(
+        variant, {"noise_method", "mode", "j", "num_steps", "noise_level", "noise_anneal", "noise_params", "step",
+                  "safe_get_logprob", "joint_logprob", "chunk_critic_input", "value_after_vlm", "detach_critic_input",
+                  "noise_logvar_range", "is_nft", "ignore_last"});
     const FlowStandIn network(golden, variant);
     const auto sampling = sampling_of(variant);
     if (variant.scalars.contains("noise_level")) {
-      expect_close(sampling.noise_level, variant.scalars.at("noise_level").get<double>(), kChain, variant.name + " noise_level");
+      expect_close(sampling.noise_level, variant.scalars.at("noise_level").get<double>(), kChain,
+                   variant.name + " noise_level");
     }
     const auto index = judge_rollout(golden, variant, network, sampling);
     if (index.defined() && variant.has("logprobs")) judge_learner(golden, variant, network, sampling, index);

@@ -35,8 +35,9 @@ struct Formulas {
     const auto rewards = in("rewards_k");
     expect_close(chunk_rewards(rewards, gamma), v.at("chunk_reward"), tolerance, v.name + " rewards");
     const auto dones = golden.in("dones").unsqueeze(2).expand({-1, -1, rewards.size(2)});
-    const auto got = rollout_gae(rewards, in("values").unsqueeze(2), dones,
-                                 {.gamma = gamma, .lambda = v.config.at("lam").get<double>(), .per_action = false, .semi_mdp = true});
+    const auto got = rollout_gae(
+        rewards, in("values").unsqueeze(2), dones,
+        {.gamma = gamma, .lambda = v.config.at("lam").get<double>(), .per_action = false, .semi_mdp = true});
     expect_close(got.advantages.squeeze(2), v.at("advantages"), tolerance, v.name + " advantages");
     expect_close(got.returns.squeeze(2), v.at("returns"), tolerance, v.name + " returns");
   }
@@ -73,7 +74,8 @@ struct Formulas {
 };
 
 void check_formula_only(const RlCase& golden) {
-  for (const auto& precision : {Formulas{golden, at::kDouble, {1e-9, 1e-9}}, Formulas{golden, at::kFloat, {1e-5, 1e-5}}}) {
+  for (const auto& precision :
+       {Formulas{golden, at::kDouble, {1e-9, 1e-9}}, Formulas{golden, at::kFloat, {1e-5, 1e-5}}}) {
     for (const auto& v : golden.variants()) {
       if (v.has("vs")) {
         precision.vtrace_of(v);

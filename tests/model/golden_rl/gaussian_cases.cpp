@@ -65,8 +65,10 @@ void judge_corrections(const RlVariant& variant) {
   expect_close(plain.u, variant.at("u"), kClose, variant.name + " u");
   expect_close(plain.action, variant.at("a"), kClose, variant.name + " a");
   expect_squashed(plain.logp, variant.at("logp_eps6"), plain.u, variant.name + " logp_eps6");
-  expect_squashed(sample(TanhCorrection::epsilon, 1e-7).logp, variant.at("logp_eps7"), plain.u, variant.name + " logp_eps7");
-  expect_squashed(sample(TanhCorrection::stable, 0).logp, variant.at("logp_stable"), plain.u, variant.name + " logp_stable");
+  expect_squashed(sample(TanhCorrection::epsilon, 1e-7).logp, variant.at("logp_eps7"), plain.u,
+                  variant.name + " logp_eps7");
+  expect_squashed(sample(TanhCorrection::stable, 0).logp, variant.at("logp_stable"), plain.u,
+                  variant.name + " logp_stable");
 }
 
 /// The policy of DSRL: one action of the width of in.noise_act, repeated over the horizon; 1e-7 in the correction.
@@ -79,11 +81,14 @@ void judge_noise_policy(const RlCase& golden, const RlVariant& variant) {
   const auto bounds = make_action_range({variant.get("low", -1.0F)}, {variant.get("high", 1.0F)}, mean.size(1));
   const auto sample = sample_squashed(mean, log_std, noise, bounds, TanhCorrection::epsilon, 1e-7);
   const auto logp = sample.logp.sum(1);
-  const auto over_horizon = [&](const at::Tensor& action) { return action.unsqueeze(1).expand_as(variant.at("action")); };
+  const auto over_horizon = [&](const at::Tensor& action) {
+    return action.unsqueeze(1).expand_as(variant.at("action"));
+  };
   expect_close(over_horizon(sample.action), variant.at("action"), kClose, variant.name + " action");
   expect_close(logp, variant.at("logprob"), kClose, variant.name + " logprob");
   if (variant.has("deterministic_action")) {
-    expect_close(over_horizon(squashed_mode(mean, bounds)), variant.at("deterministic_action"), kClose, variant.name + " mode");
+    expect_close(over_horizon(squashed_mode(mean, bounds)), variant.at("deterministic_action"), kClose,
+                 variant.name + " mode");
   }
   if (variant.has("eval_entropy")) {
     expect_close(gaussian_entropy(log_std).sum(1), variant.at("eval_entropy"), kClose, variant.name + " eval_entropy");
@@ -92,7 +97,8 @@ void judge_noise_policy(const RlCase& golden, const RlVariant& variant) {
     // The reference sums the correction over the whole batch before it subtracts it from each row: parity's number. Its density of
     // a stored action inverts tanh with the clamp of the note.
     const auto u = ((sample.action - bounds.bias) / bounds.scale).clamp(-0.999999, 0.999999).atanh();
-    const auto density = gaussian_logp(mean, log_std, u).sum(1) - squash_log_slope(u, bounds, TanhCorrection::epsilon, 1e-7).sum();
+    const auto density =
+        gaussian_logp(mean, log_std, u).sum(1) - squash_log_slope(u, bounds, TanhCorrection::epsilon, 1e-7).sum();
     expect_close(density, variant.at("eval_logprob"), kClose, variant.name + " eval_logprob");
   }
   if (variant.has("grad.mean_layer.weight")) {

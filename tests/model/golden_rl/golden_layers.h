@@ -32,7 +32,8 @@ inline at::Tensor golden_layers(const TensorMap& weights, const std::string& pre
       continue;
     }
     const auto bias = weights.count(name + ".bias") > 0 ? weights.at(name + ".bias") : at::Tensor();
-    x = found->second.dim() == 2 ? at::linear(x, found->second, bias) : at::layer_norm(x, {x.size(-1)}, found->second, bias, 1e-5);
+    x = found->second.dim() == 2 ? at::linear(x, found->second, bias)
+                                 : at::layer_norm(x, {x.size(-1)}, found->second, bias, 1e-5);
   }
   return ends_active ? activation(x) : x;
 }
@@ -41,8 +42,8 @@ inline at::Tensor golden_tanh(const at::Tensor& x) { return x.tanh(); }
 inline at::Tensor golden_relu(const at::Tensor& x) { return x.relu(); }
 
 /// Compares d(loss)/d(weight) with every "<prefix><weight>" that the variant states; fails when it states none.
-inline void expect_gradients(const at::Tensor& loss, const TensorMap& weights, const RlVariant& variant, const std::string& prefix,
-                             const RlTolerance& tolerance) {
+inline void expect_gradients(const at::Tensor& loss, const TensorMap& weights, const RlVariant& variant,
+                             const std::string& prefix, const RlTolerance& tolerance) {
   std::vector<std::string> names;
   std::vector<at::Tensor> leaves;
   for (const auto& [name, want] : with_prefix(variant.out, prefix)) {

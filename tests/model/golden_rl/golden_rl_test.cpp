@@ -12,7 +12,8 @@ namespace {
 using testing::GoldenCase;
 
 /// Kinds of golden/rl that are later work: named, counted and printed, not judged.
-const std::set<std::string> kLater = {"nft", "iql", "dagger", "sac_crossq", "sac_dsrl", "sac_flow_actor", "opd", "grpo_text"};
+const std::set<std::string> kLater = {"nft", "iql",      "dagger", "sac_crossq", "sac_dsrl", "sac_flow_actor",
+                                      "opd", "grpo_text"};
 
 const testing::RlHandlers& handlers() {
   static const testing::RlHandlers all = [] {
@@ -32,7 +33,8 @@ class GoldenRlTest : public ::testing::TestWithParam<GoldenCase> {};
 TEST_P(GoldenRlTest, VariantsHoldWithinTheTolerance) {
   const auto handler = handlers().find(GetParam().kind);
   if (handler == handlers().end()) {
-    EXPECT_EQ(kLater.count(GetParam().kind), 1U) << GetParam().name << " has unknown kind \"" << GetParam().kind << "\"";
+    EXPECT_EQ(kLater.count(GetParam().kind), 1U)
+        << GetParam().name << " has unknown kind \"" << GetParam().kind << "\"";
     return;
   }
   try {

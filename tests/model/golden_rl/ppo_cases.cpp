@@ -78,7 +78,8 @@ PolicyGradientInputs inputs_of(const RlCase& golden, const RlVariant& v) {
     in.version = golden.tensor(v.config.at("versions").get<std::string>());
     in.trained_version = at::full({}, v.config.at("current_version").get<double>());
   }
-  if (v.config.contains("proximal_logprobs")) in.proximal_logp = golden.tensor(v.config.at("proximal_logprobs").get<std::string>());
+  if (v.config.contains("proximal_logprobs"))
+    in.proximal_logp = golden.tensor(v.config.at("proximal_logprobs").get<std::string>());
   if (v.get("critic_warmup", false)) in.policy_weight = at::zeros({});
   return in;
 }
@@ -115,7 +116,8 @@ double counted(const PolicyGradientInputs& in) {
 }
 
 /// The closed form that training uses says what policy_gradient_loss says, where it is used.
-void judge_closed_form(const RlVariant& v, PolicyGradientInputs in, const PolicyGradientOptions& o, const char* loss, const std::string& what) {
+void judge_closed_form(const RlVariant& v, PolicyGradientInputs in, const PolicyGradientOptions& o, const char* loss,
+                       const std::string& what) {
   for (auto* x : {&in.logp, &in.entropy, &in.value}) {
     if (x->defined()) *x = x->detach();
   }
@@ -124,15 +126,19 @@ void judge_closed_form(const RlVariant& v, PolicyGradientInputs in, const Policy
   if (in.valid_steps.defined()) in.valid_steps = in.valid_steps.to(at::kFloat);
   make_contiguous(in);
   if (!has_ppo_gradient(in, o)) return;
-  const PpoGradientTargets targets{at::empty_like(in.logp), at::empty_like(in.entropy), in.value.defined() ? at::empty_like(in.value) : at::Tensor()};
+  const PpoGradientTargets targets{at::empty_like(in.logp), at::empty_like(in.entropy),
+                                   in.value.defined() ? at::empty_like(in.value) : at::Tensor()};
   const auto got = ppo_gradient(in, o, 1.0, targets);
   expect_close(got.loss, v.scalars.at(loss).get<double>(), kTolerance, what + " closed form");
   expect_close(targets.logp, v.at("grad_logprobs"), kTolerance, what + " closed form, gradient of log-probabilities");
-  if (v.has("grad_values")) expect_close(targets.value, v.at("grad_values"), kTolerance, what + " closed form, gradient of values");
-  if (v.has("grad_entropy")) expect_close(targets.entropy, v.at("grad_entropy"), kTolerance, what + " closed form, gradient of the entropy");
+  if (v.has("grad_values"))
+    expect_close(targets.value, v.at("grad_values"), kTolerance, what + " closed form, gradient of values");
+  if (v.has("grad_entropy"))
+    expect_close(targets.entropy, v.at("grad_entropy"), kTolerance, what + " closed form, gradient of the entropy");
 }
 
-void judge_actor(const RlVariant& v, const PolicyGradientInputs& in, const PolicyGradientOptions& o, const std::string& what) {
+void judge_actor(const RlVariant& v, const PolicyGradientInputs& in, const PolicyGradientOptions& o,
+                 const std::string& what) {
   const auto got = policy_gradient_loss(in, o);
   expect_close(got.loss.item<double>(), v.scalars.at("loss").get<double>(), kTolerance, what + " loss");
   expect_metrics(got, v, counted(in), what);
@@ -166,7 +172,8 @@ void check_ppo_critic(const RlCase& golden) {
     const auto o = options_of(golden, v);
     const auto value = leaf(golden.in("values"));
     const auto &old_value = golden.in("prev_values"), &returns = golden.in("returns");
-    const auto mask = is_masked(v) ? golden.in("mask_k").to(at::kBool) : at::ones(value.sizes(), at::TensorOptions().dtype(at::kBool));
+    const auto mask = is_masked(v) ? golden.in("mask_k").to(at::kBool)
+                                   : at::ones(value.sizes(), at::TensorOptions().dtype(at::kBool));
     const auto w = make_cell_weights(mask, o.aggregation, golden.in("n_valid"), o.max_episode_steps, {});
     const auto loss = weighted_sum(value_entries(value, old_value, returns, o.value).unsqueeze(2), w.loss);
     expect_close(loss.item<double>(), v.scalars.at("loss").get<double>(), kTolerance, v.name + " loss");
@@ -194,7 +201,8 @@ void check_ppo_actor_critic(const RlCase& golden) {
     expect_close(got.loss.item<double>(), v.scalars.at("total").get<double>(), kTolerance, v.name + " total");
     const double entropy = got.metrics.at("actor/entropy_loss").item<double>();
     expect_close(entropy, v.scalars.at("entropy").get<double>(), kTolerance, v.name + " entropy");
-    expect_close(got.loss.item<double>() + o.entropy_bonus * entropy, v.scalars.at("loss").get<double>(), kTolerance, v.name + " loss");
+    expect_close(got.loss.item<double>() + o.entropy_bonus * entropy, v.scalars.at("loss").get<double>(), kTolerance,
+                 v.name + " loss");
     expect_metrics(got, v, counted(in), v.name);
     const auto grads = gradients(got.loss, {in.logp, in.value, in.entropy});
     expect_close(grads[0], v.at("grad_logprobs"), kTolerance, v.name + " gradient of log-probabilities");

@@ -28,7 +28,8 @@ SacConfig config_of(const RlVariant& variant, std::int64_t critics) {
   config.actor_aggregation = variant.get<std::string>("actor_agg_q", config.target_aggregation);
   config.backup_entropy = variant.get("backup_entropy", true);
   config.critics = critics;
-  if (variant.scalars.contains("target_entropy")) config.target_entropy = variant.scalars.at("target_entropy").get<double>();
+  if (variant.scalars.contains("target_entropy"))
+    config.target_entropy = variant.scalars.at("target_entropy").get<double>();
   return config;
 }
 
@@ -46,7 +47,8 @@ Batch batch_of(const RlCase& golden, const RlVariant& variant) {
   batch[rl_keys::kActionNoise] = golden.in("noise_actor");
   batch[rl_keys::kNextNoise] = golden.in("noise_next");
   if (variant.scalars.contains("subsample_heads")) {
-    batch[rl_keys::kSubset] = at::tensor(variant.scalars.at("subsample_heads").get<std::vector<std::int64_t>>(), at::kLong);
+    batch[rl_keys::kSubset] =
+        at::tensor(variant.scalars.at("subsample_heads").get<std::vector<std::int64_t>>(), at::kLong);
   }
   return batch;
 }
@@ -64,7 +66,8 @@ struct Reference {
   at::Tensor values(const at::Tensor& obs, const at::Tensor& action) const {
     std::vector<at::Tensor> q;
     for (std::int64_t i = 0; i < count_critics(w); ++i) {
-      q.push_back(golden_layers(w, "q_head.qs." + std::to_string(i) + ".net.", at::cat({obs, action}, 1), false, golden_tanh));
+      q.push_back(
+          golden_layers(w, "q_head.qs." + std::to_string(i) + ".net.", at::cat({obs, action}, 1), false, golden_tanh));
     }
     return at::cat(q, 1);
   }
@@ -72,12 +75,15 @@ struct Reference {
     const auto features = golden_layers(w, "backbone.", obs, true, golden_tanh);
     const auto mean = at::linear(features, w.at("actor_mean.weight"), w.at("actor_mean.bias"));
     const auto raw = at::linear(features, w.at("actor_logstd.weight"), w.at("actor_logstd.bias"));
-    return sample_squashed(mean, squash_log_std(raw, kLogStdMin, kLogStdMax), noise, make_action_range({-1}, {1}, mean.size(1)));
+    return sample_squashed(mean, squash_log_std(raw, kLogStdMin, kLogStdMax), noise,
+                           make_action_range({-1}, {1}, mean.size(1)));
   }
 };
 
-void expect_scalar(const RlVariant& variant, const nlohmann::json& scalars, const std::string& key, const at::Tensor& got) {
-  if (scalars.contains(key)) expect_close(got.item<double>(), scalars.at(key).get<double>(), kClose, variant.name + " " + key);
+void expect_scalar(const RlVariant& variant, const nlohmann::json& scalars, const std::string& key,
+                   const at::Tensor& got) {
+  if (scalars.contains(key))
+    expect_close(got.item<double>(), scalars.at(key).get<double>(), kClose, variant.name + " " + key);
 }
 
 /// model/loss/sac_loss.h over the case's networks.
@@ -92,10 +98,10 @@ void judge_losses(const RlCase& golden, const RlVariant& variant, const SacConfi
 
   const auto next = online.sample(golden.in("next_obs"), golden.in("noise_next"));
   const auto subset = batch.count(rl_keys::kSubset) > 0 ? batch.at(rl_keys::kSubset) : at::Tensor();
-  const auto next_value =
-      aggregate_critics(target.values(golden.in("next_obs"), next.action), parse_critic_aggregation(config.target_aggregation), subset);
-  const auto y = sac_target(batch.at(rl_keys::kReward), batch.at(rl_keys::kContinues), next_value, next.logp.sum(1, true), alpha,
-                            config.backup_entropy);
+  const auto next_value = aggregate_critics(target.values(golden.in("next_obs"), next.action),
+                                            parse_critic_aggregation(config.target_aggregation), subset);
+  const auto y = sac_target(batch.at(rl_keys::kReward), batch.at(rl_keys::kContinues), next_value,
+                            next.logp.sum(1, true), alpha, config.backup_entropy);
   const auto values = online.values(golden.in("obs"), golden.in("actions"));
   const auto critic_loss = sac_critic_loss(values, y);
   expect_close(y, variant.at("target"), kClose, variant.name + " target");
@@ -126,7 +132,8 @@ void judge_losses(const RlCase& golden, const RlVariant& variant, const SacConfi
 }
 
 /// Outputs of the linear layers "<prefix><i>" but the last, and whether they are normalised.
-std::pair<std::vector<std::int64_t>, bool> hidden_layers(const TensorMap& weights, const std::string& prefix, bool has_head) {
+std::pair<std::vector<std::int64_t>, bool> hidden_layers(const TensorMap& weights, const std::string& prefix,
+                                                         bool has_head) {
   std::map<int, std::int64_t> linear;
   bool is_normalised = false;
   for (const auto& [name, tensor] : with_prefix(weights, prefix)) {
@@ -144,7 +151,8 @@ std::pair<std::vector<std::int64_t>, bool> hidden_layers(const TensorMap& weight
 void rename_layers(const TensorMap& from_weights, const std::string& from, const std::string& to, TensorMap& out) {
   int layer = -1;
   std::map<int, TensorMap> by_index;
-  for (const auto& [name, tensor] : with_prefix(from_weights, from)) by_index[std::stoi(name)][name.substr(name.find('.') + 1)] = tensor;
+  for (const auto& [name, tensor] : with_prefix(from_weights, from))
+    by_index[std::stoi(name)][name.substr(name.find('.') + 1)] = tensor;
   for (const auto& [index, tensors] : by_index) {
     const bool is_norm = tensors.at("weight").dim() == 1;
     if (!is_norm) ++layer;
@@ -160,7 +168,8 @@ TensorMap renamed(const TensorMap& w, const std::string& critic) {
   if (w.count("actor_mean.weight") > 0) {
     const auto layers = hidden_layers(w, "backbone.", false).first.size();
     for (const std::string kind : {"weight", "bias"}) {
-      out["actor." + std::to_string(layers) + "." + kind] = at::cat({w.at("actor_mean." + kind), w.at("actor_logstd." + kind)}, 0);
+      out["actor." + std::to_string(layers) + "." + kind] =
+          at::cat({w.at("actor_mean." + kind), w.at("actor_logstd." + kind)}, 0);
     }
   }
   for (std::int64_t i = 0; i < count_critics(w); ++i) {
@@ -207,14 +216,18 @@ void judge_objectives(const RlCase& golden, const RlVariant& variant, const SacC
   ASSERT_TRUE(model) << model.error().to_string();
 
   auto parameters = renamed(w, "critic");
-  for (const auto& [name, tensor] : renamed(with_prefix(golden.inputs(), "target_w."), "target")) parameters[name] = tensor;
-  parameters[SacModel::kTemperatureParam] = at::full({1}, temperature_parameter(config.alpha, parse_temperature(config.temperature)));
+  for (const auto& [name, tensor] : renamed(with_prefix(golden.inputs(), "target_w."), "target"))
+    parameters[name] = tensor;
+  parameters[SacModel::kTemperatureParam] =
+      at::full({1}, temperature_parameter(config.alpha, parse_temperature(config.temperature)));
   const auto batch = batch_of(golden, variant);
 
   const auto critics = train(SacCriticObjective(*model), parameters, batch);
-  expect_close(critics.result.loss, variant.scalars.at("critic_loss").get<double>(), kClose, variant.name + " critic objective");
+  expect_close(critics.result.loss, variant.scalars.at("critic_loss").get<double>(), kClose,
+               variant.name + " critic objective");
   for (const auto& [name, want] : renamed(with_prefix(variant.out, "critic_grad."), "critic")) {
-    expect_close(critics.gradients[SacModel::kCritic][name], want, kGradient, variant.name + " critic objective " + name);
+    expect_close(critics.gradients[SacModel::kCritic][name], want, kGradient,
+                 variant.name + " critic objective " + name);
   }
   const auto actor = train(SacActorObjective(*model), parameters, batch);
   expect_close(actor.result.metrics.at("sac/actor_loss"), variant.scalars.at("actor_loss").get<double>(), kClose,
@@ -235,15 +248,17 @@ void judge_average(const RlVariant& variant) {
     const auto& online = variant.at("online." + name);
     // the reference copies every other parameter of the target from the online model
     const bool is_copied = heads_only && name.rfind("q_head.", 0) != 0;
-    expect_close(is_copied ? online : ema_step(variant.at("target_before." + name), online, tau), want, kClose, variant.name + " " + name);
+    expect_close(is_copied ? online : ema_step(variant.at("target_before." + name), online, tau), want, kClose,
+                 variant.name + " " + name);
   }
 }
 
 void judge_sac(const RlCase& golden) {
-  const std::set<std::string> known = {"gamma", "alpha_type", "initial_alpha", "bootstrap_type", "agg_q", "actor_agg_q", "backup_entropy",
-                                       "tau", "target_update_type"};
+  const std::set<std::string> known = {"gamma",       "alpha_type",     "initial_alpha", "bootstrap_type",    "agg_q",
+                                       "actor_agg_q", "backup_entropy", "tau",           "target_update_type"};
   for (const auto& variant : golden.variants()) {
-    for (const auto& [key, value] : variant.config.items()) EXPECT_EQ(known.count(key), 1U) << variant.name << ": unknown option " << key;
+    for (const auto& [key, value] : variant.config.items())
+      EXPECT_EQ(known.count(key), 1U) << variant.name << ": unknown option " << key;
     if (variant.config.contains("tau")) {
       judge_average(variant);
       continue;

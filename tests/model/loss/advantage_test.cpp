@@ -30,8 +30,8 @@ TEST(AdvantageTest, BootstrapGoesToTheStepThatEndedTheEpisode) {
 
 TEST(AdvantageTest, ParityBootstrapsTheLastStepOfTheChunk) {
   const auto truncated = f64({0, 1, 0}, {1, 1, 3});
-  const auto got = add_bootstrap(at::zeros({1, 1, 3}, at::kDouble), at::zeros_like(truncated), truncated, f64({10}, {1, 1, 1}), .5,
-                                 Bootstrap::standard, true);
+  const auto got = add_bootstrap(at::zeros({1, 1, 3}, at::kDouble), at::zeros_like(truncated), truncated,
+                                 f64({10}, {1, 1, 1}), .5, Bootstrap::standard, true);
   testing::expect_near(got, f64({0, 0, 5}, {1, 1, 3}), 1e-12, "rewards");
 }
 
@@ -95,7 +95,9 @@ TEST(AdvantageTest, GroupsOfOneHaveNoAdvantage) {
   testing::expect_near(group_relative(f64({3, 5}, {2}), 1), at::zeros({2}, at::kDouble), 0, "advantages");
 }
 
-TEST(AdvantageTest, EnvironmentsThatDoNotFillGroupsAreRefused) { EXPECT_THROW(group_relative(at::zeros({5}), 2), c10::Error); }
+TEST(AdvantageTest, EnvironmentsThatDoNotFillGroupsAreRefused) {
+  EXPECT_THROW(group_relative(at::zeros({5}), 2), c10::Error);
+}
 
 TEST(AdvantageTest, GroupFilterBoundsAreInclusive) {
   const auto rewards = f64({1, 0, 1, 1, 0, 0}, {1, 6, 1});

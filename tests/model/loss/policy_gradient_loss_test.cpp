@@ -54,8 +54,8 @@ std::vector<at::Tensor> grads(const PolicyGradientLoss& got, const PolicyGradien
 
 PolicyGradientInputs rows_of(const PolicyGradientInputs& in, std::int64_t first, std::int64_t count) {
   auto part = in;
-  for (auto* x : {&part.logp, &part.old_logp, &part.reference_logp, &part.entropy, &part.value, &part.old_value, &part.returns, &part.advantage,
-                  &part.mask, &part.valid_steps}) {
+  for (auto* x : {&part.logp, &part.old_logp, &part.reference_logp, &part.entropy, &part.value, &part.old_value,
+                  &part.returns, &part.advantage, &part.mask, &part.valid_steps}) {
     *x = x->narrow(0, first, count);
   }
   return part;
@@ -81,12 +81,15 @@ TEST_P(PolicyGradientPartsTest, TheMeanOverPartsIsTheMeanOverTheWhole) {
   }
   EXPECT_NEAR(sum.item<double>(), whole.loss.item<double>(), 1e-6);
   const auto got = torch::autograd::grad({sum}, {in.logp, in.entropy, in.value});
-  for (std::size_t i = 0; i < got.size(); ++i) testing::expect_near(got[i], want[i], 1e-6, "gradient " + std::to_string(i));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    testing::expect_near(got[i], want[i], 1e-6, "gradient " + std::to_string(i));
   for (const auto& [name, x] : whole.metrics) EXPECT_NEAR(metrics[name], x.item<double>(), 1e-6) << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, PolicyGradientPartsTest, ::testing::Values(Aggregation::mean, Aggregation::trajectory),
-                         [](const auto& param_info) { return param_info.param == Aggregation::mean ? "Mean" : "Trajectory"; });
+                         [](const auto& param_info) {
+                           return param_info.param == Aggregation::mean ? "Mean" : "Trajectory";
+                         });
 
 TEST(PolicyGradientLossTest, ARowThatIsNotFiniteCountsNothingAndIsReported) {
   const auto clean = make_inputs();
@@ -147,8 +150,8 @@ TEST(PolicyGradientLossTest, TheWholeLossIsTheSumOfItsTerms) {
   const auto got = policy_gradient_loss(in, o);
   const auto term = [&got](const char* name) { return got.metrics.at(name).item<double>(); };
   EXPECT_NEAR(got.loss.item<double>(),
-              term("actor/policy_loss") - o.entropy_bonus * term("actor/entropy_loss") + o.kl_beta * term("actor/kl_loss") +
-                  o.value_coef * term("critic/value_loss"),
+              term("actor/policy_loss") - o.entropy_bonus * term("actor/entropy_loss") +
+                  o.kl_beta * term("actor/kl_loss") + o.value_coef * term("critic/value_loss"),
               1e-9);
 }
 
@@ -193,7 +196,8 @@ TEST(PolicyGradientLossTest, DecoupledLossWithoutVersionsOrProximalIsPlainPpo) {
 }
 
 TEST(PolicyGradientLossTest, ABatchIsReadByItsKeys) {
-  const std::map<std::string, at::Tensor> batch = {{rl_keys::kOldLogp, at::zeros({2, 1})}, {rl_keys::kMask, at::ones({2, 1})}};
+  const std::map<std::string, at::Tensor> batch = {{rl_keys::kOldLogp, at::zeros({2, 1})},
+                                                   {rl_keys::kMask, at::ones({2, 1})}};
   const auto in = policy_gradient_inputs(batch);
   EXPECT_TRUE(in.old_logp.defined());
   EXPECT_TRUE(in.mask.defined());

@@ -39,7 +39,8 @@ TEST(RlVectorsTest, GaeOfVectorOne) {
   const auto got = gae(column(kRewards), column(kValues), column(kDones), .99, .95);
   expect_column(got.advantages, {.4603, .6, 1.68401, 1.899}, "advantages");
   expect_column(got.returns, {.9603, 1.0, 1.98401, 2.099}, "returns");
-  expect_column(normalise(got.advantages, advantage_moments(got.advantages, {})), {-.952143, -.762266, .711099, 1.00331}, "normalised");
+  expect_column(normalise(got.advantages, advantage_moments(got.advantages, {})),
+                {-.952143, -.762266, .711099, 1.00331}, "normalised");
 }
 
 TEST(RlVectorsTest, BootstrappedGaeOfVectorTwo) {
@@ -47,21 +48,25 @@ TEST(RlVectorsTest, BootstrappedGaeOfVectorTwo) {
   const auto truncated = column({0, 1, 0, 0}).unsqueeze(2), none = at::zeros_like(truncated);
   const auto final_values = at::full_like(truncated, .6);
   const auto adjusted = add_bootstrap(rewards, none, truncated, final_values, .99, Bootstrap::standard).squeeze(2);
-  expect_column(gae(adjusted, column(kValues), column(kDones), .99, .95).advantages, {1.018957, 1.194, 1.68401, 1.899}, "advantages");
+  expect_column(gae(adjusted, column(kValues), column(kDones), .99, .95).advantages, {1.018957, 1.194, 1.68401, 1.899},
+                "advantages");
 }
 
 TEST(RlVectorsTest, GroupRelativeAdvantagesOfVectorThree) {
-  testing::expect_near(group_relative(f64({1, 0, 0, 1}), 4), f64({.866024, -.866024, -.866024, .866024}), kTolerance, "four");
+  testing::expect_near(group_relative(f64({1, 0, 0, 1}), 4), f64({.866024, -.866024, -.866024, .866024}), kTolerance,
+                       "four");
   const double rest = -.353553;
-  testing::expect_near(group_relative(f64({5, 0, 0, 0, 0, 0, 0, 0}), 8), f64({2.474872, rest, rest, rest, rest, rest, rest, rest}), kTolerance,
-                       "eight");
+  testing::expect_near(group_relative(f64({5, 0, 0, 0, 0, 0, 0, 0}), 8),
+                       f64({2.474872, rest, rest, rest, rest, rest, rest, rest}), kTolerance, "eight");
   testing::expect_near(group_relative(f64({3, 3, 3, 3}), 4), f64({0, 0, 0, 0}), kTolerance, "all equal");
-  testing::expect_near(first_episode_scores(column({0, 0, 1, 0, 1}), column({0, 0, 0, 1, 0, 1})), f64({1}), kTolerance, "score");
+  testing::expect_near(first_episode_scores(column({0, 0, 1, 0, 1}), column({0, 0, 0, 1, 0, 1})), f64({1}), kTolerance,
+                       "score");
 }
 
 TEST(RlVectorsTest, ClippedLossesOfVectorFour) {
   const auto entries = [](double adv, double logp, double old_logp, double dual) {
-    return ppo_entries(scalar(logp), scalar(old_logp), scalar(adv), at::ones({1, 1, 1}), {.low = .2, .high = .28, .dual = dual});
+    return ppo_entries(scalar(logp), scalar(old_logp), scalar(adv), at::ones({1, 1, 1}),
+                       {.low = .2, .high = .28, .dual = dual});
   };
   const auto loss = [&entries](double adv, double logp, double old_logp, double dual = 3) {
     return entries(adv, logp, old_logp, dual).loss.item<double>();
@@ -85,7 +90,8 @@ TEST(RlVectorsTest, DecoupledLossOfVectorSix) {
   const auto logp = scalar(-.7), behaviour = scalar(-1);
   const auto proximal = proximal_logp(logp, behaviour, at::full({1, 1, 1}, 7), at::full({}, 10));
   EXPECT_NEAR(proximal.item<double>(), -.8, kTolerance);
-  const auto d = decoupled_entries(logp, behaviour, proximal, scalar(1), at::ones({1, 1, 1}), {.low = .2, .high = .2}, std::nullopt);
+  const auto d = decoupled_entries(logp, behaviour, proximal, scalar(1), at::ones({1, 1, 1}), {.low = .2, .high = .2},
+                                   std::nullopt);
   EXPECT_NEAR(d.ppo.ratio.item<double>(), 1.105171, kTolerance);
   EXPECT_NEAR(d.weight.item<double>(), 1.221403, kTolerance);
   EXPECT_NEAR(d.ppo.loss.item<double>(), -1.349859, kTolerance);

@@ -39,7 +39,9 @@ class ActorCriticTest : public ::testing::TestWithParam<ActCase> {
     keys_ = testing::row_keys(kRows);
   }
   const PolicyShape& shape() const { return GetParam().job.shape; }
-  ActResult act(bool deterministic = false, std::uint64_t seed = 8) const { return net_->act(views_, {observation_, seed, keys_, deterministic}); }
+  ActResult act(bool deterministic = false, std::uint64_t seed = 8) const {
+    return net_->act(views_, {observation_, seed, keys_, deterministic});
+  }
   std::int64_t numbers() const { return shape().chunk * shape().action_dim; }
 
   static constexpr std::int64_t kRows = 7;
@@ -92,11 +94,17 @@ TEST_P(ActorCriticTest, ARowAloneDrawsWhatItDrawsInABatch) {
   }
 }
 
-TEST_P(ActorCriticTest, AnotherSeedDrawsOtherActions) { EXPECT_FALSE(act(false, 8).action.equal(act(false, 9).action)); }
+TEST_P(ActorCriticTest, AnotherSeedDrawsOtherActions) {
+  EXPECT_FALSE(act(false, 8).action.equal(act(false, 9).action));
+}
 
-TEST_P(ActorCriticTest, DeterministicActionsDoNotDependOnTheSeed) { EXPECT_TRUE(act(true, 8).action.equal(act(true, 9).action)); }
+TEST_P(ActorCriticTest, DeterministicActionsDoNotDependOnTheSeed) {
+  EXPECT_TRUE(act(true, 8).action.equal(act(true, 9).action));
+}
 
-TEST_P(ActorCriticTest, TheValuePathAloneIsTheValueOfActing) { EXPECT_TRUE(net_->value(views_, observation_).equal(act().value)); }
+TEST_P(ActorCriticTest, TheValuePathAloneIsTheValueOfActing) {
+  EXPECT_TRUE(net_->value(views_, observation_).equal(act().value));
+}
 
 TEST_P(ActorCriticTest, EveryTrainedParameterGetsAGradient) {
   auto batch = testing::draw_minibatch(*net_, params_, shape(), 32, 3);
@@ -111,8 +119,10 @@ TEST_P(ActorCriticTest, EveryTrainedParameterGetsAGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, ActorCriticTest,
-                         ::testing::Values(ActCase{"Gaussian", testing::continuous_case()}, ActCase{"Categorical", testing::discrete_case()},
-                                           ActCase{"ChunkOfChoices", chunk_case()}, ActCase{"Pictures", picture_case()}),
+                         ::testing::Values(ActCase{"Gaussian", testing::continuous_case()},
+                                           ActCase{"Categorical", testing::discrete_case()},
+                                           ActCase{"ChunkOfChoices", chunk_case()},
+                                           ActCase{"Pictures", picture_case()}),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 TEST(CnnTest, DepthIsReadInMetresAndColourInParts) {
@@ -143,7 +153,8 @@ TEST(ActorCriticUnitsTest, GrpoHasNoCritic) {
   EXPECT_EQ(net->acting_units(), std::vector<std::string>{"actor"});
   const auto params = testing::start_parameters(net->units(), 1);
   const auto observation = testing::draw_observation(job.shape, 2, 4);
-  EXPECT_FALSE(net->act(testing::by_name(net->units(), params), {observation, 1, testing::row_keys(2)}).value.defined());
+  EXPECT_FALSE(
+      net->act(testing::by_name(net->units(), params), {observation, 1, testing::row_keys(2)}).value.defined());
 }
 
 TEST(ActorCriticUnitsTest, ChunkLevelRewardsTakeOneValue) {
@@ -164,7 +175,8 @@ TEST(ActorCriticUnitsTest, GaussianActionsAreNotClipped) {
   job.policy.init_log_std = 2;
   const auto net = testing::make_net(job);
   const auto params = testing::start_parameters(net->units(), 1);
-  const auto acted = net->act(testing::by_name(net->units(), params), {testing::draw_observation(job.shape, 8, 4), 1, testing::row_keys(8)});
+  const auto acted = net->act(testing::by_name(net->units(), params),
+                              {testing::draw_observation(job.shape, 8, 4), 1, testing::row_keys(8)});
   EXPECT_GT(acted.action.abs().max().item<double>(), 1.0);
 }
 

@@ -50,7 +50,9 @@ TEST(GaussianTest, SamplesHaveTheMeanAndSpreadAskedFor) {
 
 TEST(SquashedGaussianTest, ActionAndBothDensitiesOfVectorNine) {
   const auto range = make_action_range({-1.0f}, {1.0f}, 1);
-  const auto draw = [&](TanhCorrection correction) { return sample_squashed(row({0.3f}), row({-1.0f}), row({0.5f}), range, correction); };
+  const auto draw = [&](TanhCorrection correction) {
+    return sample_squashed(row({0.3f}), row({-1.0f}), row({0.5f}), range, correction);
+  };
   const auto plain = draw(TanhCorrection::epsilon);
   EXPECT_NEAR(number(plain.u), 0.483940, 1e-5);
   EXPECT_NEAR(number(plain.action), 0.449393, 1e-5);
@@ -104,14 +106,17 @@ TEST(SquashedGaussianTest, GradientsFlowThroughActionAndDensity) {
 
 TEST(CategoricalTest, LogProbabilityAndEntropyPerActionOfAChunk) {
   const auto log_probs = categorical_log_probs(at::tensor({0.0f, 0.0f, std::log(3.0f), 0.0f}).unsqueeze(0), 2);
-  testing::expect_near(categorical_logp(log_probs, row({1.0f, 0.0f})), row({std::log(0.5f), std::log(0.75f)}), 1e-6, "logp");
+  testing::expect_near(categorical_logp(log_probs, row({1.0f, 0.0f})), row({std::log(0.5f), std::log(0.75f)}), 1e-6,
+                       "logp");
   const double second = -(0.75 * std::log(0.75) + 0.25 * std::log(0.25));
-  testing::expect_near(categorical_entropy(log_probs), row({std::log(2.0f), static_cast<float>(second)}), 1e-6, "entropy");
+  testing::expect_near(categorical_entropy(log_probs), row({std::log(2.0f), static_cast<float>(second)}), 1e-6,
+                       "entropy");
 }
 
 TEST(CategoricalTest, ASampleIsTheFirstChoiceWhoseCumulativeProbabilityExceedsTheDraw) {
   const auto log_probs = at::tensor({0.25, 0.25, 0.5}, at::kDouble).log().to(at::kFloat).view({1, 1, 3});
-  for (const auto& [uniform, choice] : {std::pair{0.0f, 0.0f}, {0.2f, 0.0f}, {0.3f, 1.0f}, {0.75f, 2.0f}, {0.999999f, 2.0f}}) {
+  for (const auto& [uniform, choice] :
+       {std::pair{0.0f, 0.0f}, {0.2f, 0.0f}, {0.3f, 1.0f}, {0.75f, 2.0f}, {0.999999f, 2.0f}}) {
     EXPECT_EQ(categorical_sample(log_probs, row({uniform})).item<float>(), choice) << uniform;
   }
 }

@@ -32,8 +32,10 @@ std::vector<ExplicitCase> cases() {
   const auto gradient = [](PolicyCase& c) -> PolicyGradientConfig& { return c.algorithm.policy_gradient; };
   const auto chunked = [](PolicyCase& c) { c.shape.chunk = 4; };
   std::vector<ExplicitCase> list;
-  const auto add = [&](const char* name, const PolicyCase& base, const std::function<void(PolicyCase&)>& change, std::int64_t rows = 64,
-                       bool has_scale = false) { list.push_back({name, with(base, change), rows, has_scale}); };
+  const auto add = [&](const char* name, const PolicyCase& base, const std::function<void(PolicyCase&)>& change,
+                       std::int64_t rows = 64, bool has_scale = false) {
+    list.push_back({name, with(base, change), rows, has_scale});
+  };
   add("Gaussian", continuous, plain);
   add("GaussianOneRow", continuous, plain, 1);
   add("GaussianManyRows", continuous, plain, 1000);
@@ -81,7 +83,9 @@ std::vector<ExplicitCase> cases() {
     gradient(c).entropy_bonus = 0.03;
   });
   add("TrajectoryAggregation", continuous, [&](PolicyCase& c) { gradient(c).aggregation = "trajectory"; });
-  add("TrajectoryAggregationScaled", discrete, [&](PolicyCase& c) { gradient(c).aggregation = "trajectory"; }, 64, true);
+  add(
+      "TrajectoryAggregationScaled", discrete, [&](PolicyCase& c) { gradient(c).aggregation = "trajectory"; }, 64,
+      true);
   add("GrpoWithoutCritic", continuous, [](PolicyCase& c) { c.algorithm.name = "grpo"; });
   add("GrpoWithReference", discrete, [&](PolicyCase& c) {
     c.algorithm.name = "grpo";
@@ -97,9 +101,12 @@ std::vector<ExplicitCase> cases() {
 class ByAutograd final : public Network {
  public:
   ByAutograd(const Network& network, const PolicyCase& job)
-      : network_(network), options_(make_policy_gradient_options(job.algorithm, job.shape.chunk, job.shape.max_episode_steps)) {}
+      : network_(network),
+        options_(make_policy_gradient_options(job.algorithm, job.shape.chunk, job.shape.max_episode_steps)) {}
   const std::vector<UnitSpec>& units() const override { return network_.units(); }
-  Carry prologue(const ParamView& params, const Batch& batch) const override { return network_.prologue(params, batch); }
+  Carry prologue(const ParamView& params, const Batch& batch) const override {
+    return network_.prologue(params, batch);
+  }
   at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const override {
     return network_.block(index, params, carry, batch);
   }
@@ -142,7 +149,8 @@ class ExplicitPolicyGradientTest : public ::testing::TestWithParam<ExplicitCase>
       auto result = program(gradients);
       return Found{how, std::move(result), std::move(gradients)};
     };
-    want_ = find("autograd", [&](auto& g) { return testing::run_tape(ByAutograd(*network, c.job), params, batch_, 0.5, g); });
+    want_ = find("autograd",
+                 [&](auto& g) { return testing::run_tape(ByAutograd(*network, c.job), params, batch_, 0.5, g); });
     got_ = {find("generic unit", [&](auto& g) { return testing::run_tape(*network, params, batch_, 0.5, g); }),
             find("explicit", [&](auto& g) { return network->explicit_form()->run(params, batch_, 0.5, g); })};
   }
@@ -158,7 +166,8 @@ TEST_P(ExplicitPolicyGradientTest, GradientsEqualAutograds) {
     SCOPED_TRACE(got.how);
     for (std::size_t u = 0; u < want_.gradients.size(); ++u) {
       for (const auto& [name, want] : want_.gradients[u].tensors()) {
-        EXPECT_LE(testing::relative_l2(got.gradients[u][name], want), kRounding) << name << ", norm " << want.norm().item<double>();
+        EXPECT_LE(testing::relative_l2(got.gradients[u][name], want), kRounding)
+            << name << ", norm " << want.norm().item<double>();
       }
     }
   }
@@ -180,7 +189,8 @@ TEST_P(ExplicitPolicyGradientTest, LossAndMetricsEqualAutograds) {
 TEST_P(ExplicitPolicyGradientTest, TheActorStandsStillWhileOnlyTheCriticLearns) {
   run(0.0);
   for (const auto& got : got_) {
-    for (const auto& [name, gradient] : got.gradients[0].tensors()) EXPECT_EQ(gradient.abs().max().item<double>(), 0.0) << got.how << ", " << name;
+    for (const auto& [name, gradient] : got.gradients[0].tensors())
+      EXPECT_EQ(gradient.abs().max().item<double>(), 0.0) << got.how << ", " << name;
   }
 }
 
@@ -222,12 +232,14 @@ TEST(ExplicitPolicyGradientRowsTest, ThreadsDoNotShareTheirMemory) {
   std::vector<Batch> batches;
   for (std::uint64_t i = 0; i < 3; ++i) batches.push_back(testing::draw_minibatch(*net, params, job.shape, 16, 9 + i));
   std::vector<double> alone, together(batches.size());
-  for (const auto& batch : batches) alone.push_back(network->explicit_form()->run(params, batch, 1.0, testing::empty_gradients(net->units())).loss);
+  for (const auto& batch : batches)
+    alone.push_back(network->explicit_form()->run(params, batch, 1.0, testing::empty_gradients(net->units())).loss);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     threads.emplace_back([&, i] {
       for (int round = 0; round < 20; ++round) {
-        together[i] = network->explicit_form()->run(params, batches[i], 1.0, testing::empty_gradients(net->units())).loss;
+        together[i] =
+            network->explicit_form()->run(params, batches[i], 1.0, testing::empty_gradients(net->units())).loss;
       }
     });
   }
@@ -242,7 +254,8 @@ TEST(ExplicitPolicyGradientRowsTest, AMinibatchCutFromLargerTensorsIsTheSame) {
   const auto params = testing::start_parameters(net->units(), 5, 0.05);
   const auto batch = testing::draw_minibatch(*net, params, job.shape, 16, 9);
   Batch cut;
-  for (const auto& [key, tensor] : batch) cut[key] = tensor.dim() == 2 ? at::cat({tensor, tensor}, 1).narrow(1, 0, tensor.size(1)) : tensor;
+  for (const auto& [key, tensor] : batch)
+    cut[key] = tensor.dim() == 2 ? at::cat({tensor, tensor}, 1).narrow(1, 0, tensor.size(1)) : tensor;
   const auto run = [&](const Batch& b) {
     auto gradients = testing::empty_gradients(net->units());
     net->objective("policy")->explicit_form()->run(params, b, 1.0, gradients);

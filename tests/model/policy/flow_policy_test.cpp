@@ -42,7 +42,8 @@ struct Acted {
 Acted act(const PolicyCase& c, bool deterministic = false, std::int64_t rows = 8) {
   auto net = make_flow_policy_net(c.policy, c.algorithm, c.shape);
   EXPECT_TRUE(net) << (net ? "" : net.error().to_string());
-  Acted acted{*net, testing::start_parameters((*net)->units(), 5, 0.2), {}, testing::draw_observation(c.shape, rows, 2), {}};
+  Acted acted{
+      *net, testing::start_parameters((*net)->units(), 5, 0.2), {}, testing::draw_observation(c.shape, rows, 2), {}};
   acted.views = testing::by_name(acted.net->units(), acted.params);
   const auto keys = testing::row_keys(rows);
   acted.result = acted.net->act(acted.views, {acted.batch, 9, keys, deterministic, c.policy.flow.noise_level});
@@ -73,7 +74,8 @@ TEST(FlowPolicyTest, TheSameWeightsInBf16GiveNearlyTheSameLogProbabilities) {
   const auto c = flow_case();
   auto acted = act(c);
   ParamView half;
-  for (const auto& [name, tensor] : acted.views.at("actor").tensors()) half.set(name, tensor.detach().to(at::kBFloat16));
+  for (const auto& [name, tensor] : acted.views.at("actor").tensors())
+    half.set(name, tensor.detach().to(at::kBFloat16));
   acted.views["actor"] = half;
   const auto keys = testing::row_keys(8);
   const auto rolled = acted.net->act(acted.views, {acted.batch, 9, keys, false, 0.5});
@@ -97,7 +99,8 @@ TEST(FlowPolicyTest, ActionsAreInsideTheBoundsAndChainsAreKept) {
     EXPECT_EQ(acted.result.extra.at(extra.name).scalar_type(), extra.is_integer ? at::kLong : at::kFloat) << extra.name;
   }
   const auto last = acted.result.extra.at("chains").select(1, 4).view({-1, 3, 2}).clamp(-1, 1);
-  testing::expect_near(action, at::stack({last.select(2, 0), 2 + 2 * last.select(2, 1)}, 2), 1e-5, "the action is the end of its chain");
+  testing::expect_near(action, at::stack({last.select(2, 0), 2 + 2 * last.select(2, 1)}, 2), 1e-5,
+                       "the action is the end of its chain");
 }
 
 TEST(FlowPolicyTest, EveryStepIsDrawnAndTheLastIsNotWhereItIsIgnored) {
@@ -160,7 +163,8 @@ TEST(FlowPolicyTest, StepsOfAChainStandBehindTheirAction) {
   const auto flat = model->flatten(steps);
   ASSERT_EQ(flat.sizes(), at::IntArrayRef({1, 24}));
   // action 1 of the chunk: dimensions 2 and 3 of every step
-  testing::expect_near(flat.narrow(1, 8, 8), at::tensor({2., 3., 8., 9., 14., 15., 20., 21.}).view({1, 8}).to(at::kFloat), 0, "action 1");
+  testing::expect_near(flat.narrow(1, 8, 8),
+                       at::tensor({2., 3., 8., 9., 14., 15., 20., 21.}).view({1, 8}).to(at::kFloat), 0, "action 1");
 }
 
 TEST(FlowPolicyTest, GrpoHasNoCritic) {
@@ -271,8 +275,11 @@ TEST(FlowPolicyTest, ActionsThatDoNotCountAreNotCloned) {
   auto batch = demonstrations(c.shape, 16, 1);
   const auto loss = [&](const std::vector<bool>& counts) {
     batch[rl_keys::kMask] = at::zeros({16, 3}, at::kBool);
-    for (std::size_t k = 0; k < counts.size(); ++k) batch[rl_keys::kMask].select(1, static_cast<std::int64_t>(k)).fill_(counts[k]);
-    return testing::run_tape(FlowImitationObjective(model), params, batch, 1.0, testing::empty_gradients(model->units())).loss;
+    for (std::size_t k = 0; k < counts.size(); ++k)
+      batch[rl_keys::kMask].select(1, static_cast<std::int64_t>(k)).fill_(counts[k]);
+    return testing::run_tape(FlowImitationObjective(model), params, batch, 1.0,
+                             testing::empty_gradients(model->units()))
+        .loss;
   };
   const double each[] = {loss({true, false, false}), loss({false, true, false}), loss({false, false, true})};
   EXPECT_NEAR(loss({true, true, true}), each[0] + each[1] + each[2], 1e-5);

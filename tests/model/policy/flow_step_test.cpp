@@ -54,13 +54,14 @@ TEST(FlowStepTest, TheDensityIsThatOfVectorNine) {
   const auto value = [](double x) { return at::full({1}, x, at::kDouble); };
   EXPECT_NEAR(flow_step_logp(value(0.1), value(0.05), value(0.1), false).item<double>(), 1.258647, kVector);
   EXPECT_NEAR(gaussian_logp(value(0.05), value(std::log(0.1)), value(0.1)).item<double>(), 1.258647, kVector);
-  EXPECT_NEAR(flow_step_logp(value(0.3), value(0.3), value(0.01), false).item<double>(), 3.686232, kVector) << "may exceed zero";
+  EXPECT_NEAR(flow_step_logp(value(0.3), value(0.3), value(0.01), false).item<double>(), 3.686232, kVector)
+      << "may exceed zero";
 }
 
 TEST(FlowStepTest, TheSafeVariantIsTheSquaredDistance) {
   const auto x = at::tensor({0.5, -1.0}, at::kDouble), mean = at::tensor({0.2, 1.0}, at::kDouble);
-  testing::expect_near(flow_step_logp(x, mean, at::full({2}, 0.1, at::kDouble), true), at::tensor({-0.09, -4.0}, at::kDouble), 1e-12,
-                       "safe");
+  testing::expect_near(flow_step_logp(x, mean, at::full({2}, 0.1, at::kDouble), true),
+                       at::tensor({-0.09, -4.0}, at::kDouble), 1e-12, "safe");
 }
 
 TEST(FlowStepTest, AStepWithoutWidthHasNoDensityAndNoGradient) {
@@ -99,7 +100,9 @@ TEST(FlowStepTest, RowsMayBeAtDifferentSteps) {
   for (std::int64_t row = 0; row < 5; ++row) {
     const auto step = index[row].item<std::int64_t>();
     const auto weights = flow_weights(FlowMethod::sde, times, step, 0.7);
-    testing::expect_near(mean[row], flow_step_mean(x[row], velocity[row], times[static_cast<std::size_t>(step)], weights), 1e-12, "mean");
+    testing::expect_near(mean[row],
+                         flow_step_mean(x[row], velocity[row], times[static_cast<std::size_t>(step)], weights), 1e-12,
+                         "mean");
     EXPECT_DOUBLE_EQ(rows.std[row].item<double>(), weights.std);
   }
 }
@@ -120,7 +123,8 @@ TEST(FlowStepTest, FlowSdeHasTheMarginalsOfTheOdeForALinearGaussianToy) {
       const double t = times[i];
       const auto weights = flow_weights(method, times, static_cast<std::int64_t>(i), 0.5);
       const auto x = at::tensor({0.0, 1.0}, at::kDouble);
-      const auto velocity = at::tensor({linear_velocity(0, t, kMean, kStd), linear_velocity(1, t, kMean, kStd)}, at::kDouble);
+      const auto velocity =
+          at::tensor({linear_velocity(0, t, kMean, kStd), linear_velocity(1, t, kMean, kStd)}, at::kDouble);
       const auto next = flow_step_mean(x, velocity, t, weights);
       const double offset = next[0].item<double>(), slope = next[1].item<double>() - offset;
       mean = offset + slope * mean;

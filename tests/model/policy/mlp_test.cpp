@@ -28,7 +28,8 @@ std::vector<std::string> names_of(const Mlp& mlp) {
 }
 
 TEST(MlpTest, ParametersAreNamedByLayer) {
-  EXPECT_EQ(names_of(Mlp(small_shape())), (std::vector<std::string>{"net.0.weight", "net.0.bias", "net.1.weight", "net.1.bias", "net.2.weight", "net.2.bias"}));
+  EXPECT_EQ(names_of(Mlp(small_shape())), (std::vector<std::string>{"net.0.weight", "net.0.bias", "net.1.weight",
+                                                                    "net.1.bias", "net.2.weight", "net.2.bias"}));
 }
 
 TEST(MlpTest, LayerNormAddsAGainAndABiasToHiddenLayersOnly) {
@@ -36,14 +37,17 @@ TEST(MlpTest, LayerNormAddsAGainAndABiasToHiddenLayersOnly) {
   shape.hidden = {7};
   shape.layer_norm = true;
   shape.head_bias = false;
-  EXPECT_EQ(names_of(Mlp(shape)), (std::vector<std::string>{"net.0.weight", "net.0.bias", "net.0.norm.weight", "net.0.norm.bias", "net.1.weight"}));
+  EXPECT_EQ(names_of(Mlp(shape)), (std::vector<std::string>{"net.0.weight", "net.0.bias", "net.0.norm.weight",
+                                                            "net.0.norm.bias", "net.1.weight"}));
 }
 
 TEST(MlpTest, ForwardIsLinearLayersWithActivationsBetween) {
   const Mlp mlp(small_shape());
   const auto view = make_view(mlp);
   const auto x = at::randn({4, 5});
-  const auto layer = [&](const at::Tensor& h, const std::string& i) { return h.matmul(view["net." + i + ".weight"].t()) + view["net." + i + ".bias"]; };
+  const auto layer = [&](const at::Tensor& h, const std::string& i) {
+    return h.matmul(view["net." + i + ".weight"].t()) + view["net." + i + ".bias"];
+  };
   testing::expect_near(mlp.forward(view, x), layer(layer(layer(x, "0").tanh(), "1").tanh(), "2"), 1e-6, "output");
 }
 
@@ -58,7 +62,8 @@ TEST(MlpTest, LayerNormComesBeforeTheActivation) {
   const auto h = x.matmul(view["net.0.weight"].t()) + view["net.0.bias"];
   const auto spread = (h.var(1, /*unbiased=*/false, /*keepdim=*/true) + 1e-5).sqrt();
   const auto normed = (h - h.mean(1, true)) / spread * view["net.0.norm.weight"] + view["net.0.norm.bias"];
-  testing::expect_near(mlp.forward(view, x), normed.relu().matmul(view["net.1.weight"].t()) + view["net.1.bias"], 1e-5, "output");
+  testing::expect_near(mlp.forward(view, x), normed.relu().matmul(view["net.1.weight"].t()) + view["net.1.bias"], 1e-5,
+                       "output");
 }
 
 TEST(MlpTest, TheHeadStartsWithItsOwnGain) {

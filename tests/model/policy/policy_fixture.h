@@ -21,7 +21,8 @@
 namespace troupe::testing {
 
 /// Parameters of a chain as an engine starts them, by unit; `spread` is added noise so that heads and log_std are not special.
-inline std::vector<ParamView> start_parameters(const std::vector<UnitSpec>& units, std::uint64_t seed, double spread = 0) {
+inline std::vector<ParamView> start_parameters(const std::vector<UnitSpec>& units, std::uint64_t seed,
+                                               double spread = 0) {
   std::vector<ParamView> views;
   const auto generator = at::detail::createCPUGenerator(seed);
   for (const auto& unit : units) {
@@ -52,13 +53,14 @@ inline UnitViews by_name(const std::vector<UnitSpec>& units, const std::vector<P
 }
 
 /// Loss, metrics and gradients through the engine's generic unit.
-inline MicroResult run_tape(const Network& network, const std::vector<ParamView>& params, const Batch& batch, double weight,
-                            const std::vector<ParamView>& gradients) {
+inline MicroResult run_tape(const Network& network, const std::vector<ParamView>& params, const Batch& batch,
+                            double weight, const std::vector<ParamView>& gradients) {
   UnitTape tape(network, batch, weight, TapeMode::recompute);
   const int units = static_cast<int>(network.units().size());
   for (int u = 0; u < units; ++u) tape.forward(u, params[static_cast<std::size_t>(u)]);
   const auto result = tape.result();
-  for (int u = units - 1; u >= 0; --u) tape.backward(u, params[static_cast<std::size_t>(u)], gradients[static_cast<std::size_t>(u)]);
+  for (int u = units - 1; u >= 0; --u)
+    tape.backward(u, params[static_cast<std::size_t>(u)], gradients[static_cast<std::size_t>(u)]);
   return result;
 }
 
@@ -115,8 +117,8 @@ inline Batch draw_observation(const PolicyShape& shape, std::int64_t rows, std::
 }
 
 /// A minibatch around what the policy would do: some actions masked, ratios on both sides of the clip, values off their targets.
-inline Batch draw_minibatch(const PolicyNet& net, const std::vector<ParamView>& params, const PolicyShape& shape, std::int64_t rows,
-                            std::uint64_t seed) {
+inline Batch draw_minibatch(const PolicyNet& net, const std::vector<ParamView>& params, const PolicyShape& shape,
+                            std::int64_t rows, std::uint64_t seed) {
   const at::NoGradGuard no_grad;
   const auto generator = at::detail::createCPUGenerator(seed + 1);
   auto batch = draw_observation(shape, rows, seed);

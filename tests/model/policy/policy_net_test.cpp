@@ -17,7 +17,9 @@ struct Job {
   PolicyShape shape;
 };
 
-Result<std::shared_ptr<const PolicyNet>> make(const Job& job) { return make_policy_net(job.policy, job.algorithm, job.shape); }
+Result<std::shared_ptr<const PolicyNet>> make(const Job& job) {
+  return make_policy_net(job.policy, job.algorithm, job.shape);
+}
 
 void expect_refused(const Job& job, const std::string& words) {
   const auto net = make(job);

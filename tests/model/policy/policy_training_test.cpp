@@ -5,7 +5,8 @@ namespace troupe {
 namespace {
 
 /// State after three steps of an engine over `world` ranks on the same two micro-batches.
-std::vector<float> train_policy(const std::shared_ptr<const PolicyNet>& net, const PolicyShape& shape, int world, int slots) {
+std::vector<float> train_policy(const std::shared_ptr<const PolicyNet>& net, const PolicyShape& shape, int world,
+                                int slots) {
   const auto network = net->objective("policy");
   const auto params = testing::start_parameters(net->units(), 11);
   std::vector<Batch> batches;
@@ -21,7 +22,8 @@ std::vector<float> train_policy(const std::shared_ptr<const PolicyNet>& net, con
     engine.initialise(11);
     for (int step = 0; step < 3; ++step) {
       bool is_first = true;
-      for (std::size_t j = static_cast<std::size_t>(collective.rank()); j < batches.size(); j += static_cast<std::size_t>(world)) {
+      for (std::size_t j = static_cast<std::size_t>(collective.rank()); j < batches.size();
+           j += static_cast<std::size_t>(world)) {
         const auto result = engine.accumulate(batches[j], 0.5, is_first);
         ASSERT_TRUE(result) << result.error().to_string();
         is_first = false;

@@ -16,12 +16,14 @@ struct OneStep {
 };
 
 /// One row with one action of one number; without a critic unless value and returns are given.
-OneStep one_step(double advantage, double logp, double old_logp, const PolicyGradientOptions& options, PolicyGradientInputs in = {}) {
+OneStep one_step(double advantage, double logp, double old_logp, const PolicyGradientOptions& options,
+                 PolicyGradientInputs in = {}) {
   in.logp = cell(logp);
   in.old_logp = cell(old_logp);
   in.advantage = cell(advantage);
   in.entropy = cell(1.25);
-  const PpoGradientTargets targets{at::empty({1, 1}), at::empty({1, 1}), in.value.defined() ? at::empty({1, 1}) : at::Tensor()};
+  const PpoGradientTargets targets{at::empty({1, 1}), at::empty({1, 1}),
+                                   in.value.defined() ? at::empty({1, 1}) : at::Tensor()};
   OneStep step{ppo_gradient(in, options, 1.0, targets)};
   step.d_logp = targets.logp.item<double>();
   step.d_entropy = targets.entropy.item<double>();

@@ -66,7 +66,8 @@ TEST_F(PpoLossOpTest, LossMetricsAndGradientAreAutograds) {
   EXPECT_NEAR(got.loss.loss.item<double>(), want.loss.loss.item<double>(), 1e-6);
   EXPECT_LE(testing::relative_l2(got.gradient, want.gradient), 2e-6);
   ASSERT_EQ(got.loss.metrics.size(), want.loss.metrics.size());
-  for (const auto& [name, value] : want.loss.metrics) EXPECT_NEAR(got.loss.metrics.at(name).item<double>(), value.item<double>(), 2e-6) << name;
+  for (const auto& [name, value] : want.loss.metrics)
+    EXPECT_NEAR(got.loss.metrics.at(name).item<double>(), value.item<double>(), 2e-6) << name;
 }
 
 TEST_F(PpoLossOpTest, WithoutGradientsItIsTheLossAlone) {

@@ -76,7 +76,9 @@ PhaseRun run_phase(const PolicyCase& c, const std::string& phase, const Batch& b
 TEST(SacPolicyTest, TheTargetIsThatOfVectorTen) {
   const auto value = [](double x) { return at::full({1, 1}, x, at::kDouble); };
   const auto next = aggregate_critics(at::tensor({3.0, 2.5}, at::kDouble).view({1, 2}), CriticAggregation::min, {});
-  EXPECT_NEAR(sac_target(value(1), value(0.8), next, value(-1.2), at::scalar_tensor(0.01, at::kDouble), true).item<double>(), 3.0096, 1e-5);
+  EXPECT_NEAR(
+      sac_target(value(1), value(0.8), next, value(-1.2), at::scalar_tensor(0.01, at::kDouble), true).item<double>(),
+      3.0096, 1e-5);
 }
 
 TEST(SacPolicyTest, TheCriticsPhaseTrainsTheCriticsAlone) {
@@ -96,7 +98,8 @@ TEST(SacPolicyTest, TheActorsPhaseTrainsTheActorAndTheTemperatureAlone) {
   EXPECT_EQ(largest(run.gradients[SacModel::kCritic]), 0);
   // alpha = exp(p): d loss / d p = -alpha (mean logp + H_target), H_target = -6 actions
   const double alpha = run.result.metrics.at("sac/alpha"), entropy = run.result.metrics.at("actor/entropy");
-  EXPECT_NEAR(run.gradients[SacModel::kTemperature][SacModel::kTemperatureParam].item<double>(), -alpha * (-entropy - 6), 1e-4);
+  EXPECT_NEAR(run.gradients[SacModel::kTemperature][SacModel::kTemperatureParam].item<double>(),
+              -alpha * (-entropy - 6), 1e-4);
 }
 
 TEST(SacPolicyTest, TheCriticsLossIsTheMeanSquareOfWhatTheTargetSays) {
@@ -113,7 +116,8 @@ TEST(SacPolicyTest, TheCriticsLossIsTheMeanSquareOfWhatTheTargetSays) {
   const auto q = model->target_values(run.params[SacModel::kTarget], next, sample.action);
   const auto least = at::minimum(q.select(1, 0), q.select(1, 2)).unsqueeze(1);
   const auto alpha = model->alpha(run.params[SacModel::kTemperature]);
-  const auto y = batch.at(rl_keys::kReward) + batch.at(rl_keys::kContinues) * (least - alpha * sample.logp.sum(1, true));
+  const auto y =
+      batch.at(rl_keys::kReward) + batch.at(rl_keys::kContinues) * (least - alpha * sample.logp.sum(1, true));
   const auto values = model->values(run.params[SacModel::kCritic], batch, batch.at(rl_keys::kAction));
   EXPECT_NEAR(run.result.loss, (values - y).square().mean().item<double>(), 1e-4);
 }
@@ -137,7 +141,8 @@ TEST(SacPolicyTest, TheExplicitBackwardAgreesWithAutograd) {
         const auto result = form->run(params, batch, 1.0, gradients);
         EXPECT_NEAR(result.loss, generic.result.loss, 1e-5) << phase;
         ASSERT_EQ(result.metrics.size(), generic.result.metrics.size()) << phase;
-        for (const auto& [name, value] : generic.result.metrics) EXPECT_NEAR(result.metrics.at(name), value, 1e-5) << name;
+        for (const auto& [name, value] : generic.result.metrics)
+          EXPECT_NEAR(result.metrics.at(name), value, 1e-5) << name;
         for (std::size_t u = 0; u < gradients.size(); ++u) {
           for (const auto& [name, want] : generic.gradients[u].tensors())
             testing::expect_near(gradients[u][name], want, 2e-6, phase + " " + name);
@@ -211,7 +216,8 @@ TEST(SacPolicyTest, TheTargetHasTheLayoutOfTheCritic) {
   EXPECT_EQ(target.average_of, "critic");
   EXPECT_FALSE(target.trainable);
   ASSERT_EQ(target.params.size(), units[SacModel::kCritic].params.size());
-  for (std::size_t i = 0; i < target.params.size(); ++i) EXPECT_EQ(target.params[i].shape, units[SacModel::kCritic].params[i].shape);
+  for (std::size_t i = 0; i < target.params.size(); ++i)
+    EXPECT_EQ(target.params[i].shape, units[SacModel::kCritic].params[i].shape);
 }
 
 TEST(SacPolicyTest, WhatCannotWorkIsNamedByItsKey) {

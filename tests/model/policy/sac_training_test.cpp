@@ -80,7 +80,8 @@ std::vector<float> train_on(int world, const EngineOptions& options, const std::
     engine.initialise(11);
     for (std::uint64_t step = 0; step < 3; ++step) {
       std::vector<Batch> own;
-      for (int j = collective.rank(); j < 2; j += world) own.push_back(bandit(c, 8, 10 * step + static_cast<std::uint64_t>(j)));
+      for (int j = collective.rank(); j < 2; j += world)
+        own.push_back(bandit(c, 8, 10 * step + static_cast<std::uint64_t>(j)));
       run_update(engine, *net, own, 0.5, 1e-2);
     }
     snapshots[static_cast<std::size_t>(collective.rank())] = snapshot_of(engine);

@@ -22,7 +22,9 @@ UnitSpec q_unit(const std::string& name) {
 
 at::Tensor q_value(const ParamView& p, const std::string& name, const at::Tensor& state, const at::Tensor& action) {
   const auto dtype = p[name + ".U"].scalar_type();
-  return (state.to(dtype).matmul(p[name + ".U"]) + action.to(dtype).matmul(p[name + ".V"])).tanh().matmul(p[name + ".c"]);
+  return (state.to(dtype).matmul(p[name + ".U"]) + action.to(dtype).matmul(p[name + ".V"]))
+      .tanh()
+      .matmul(p[name + ".c"]);
 }
 
 at::Tensor noise(CounterRng& rng, std::vector<std::int64_t> shape) {
@@ -57,10 +59,12 @@ Carry ActorCriticNetwork::prologue(const ParamView& p, const Batch& batch) const
   return {trains_actor() ? action : batch.at("action"), {action}};
 }
 
-at::Tensor ActorCriticNetwork::block(std::int64_t index, const ParamView& p, const Carry& carry, const Batch& batch) const {
+at::Tensor ActorCriticNetwork::block(std::int64_t index, const ParamView& p, const Carry& carry,
+                                     const Batch& batch) const {
   const auto& state = batch.at("state");
   if (index == 0) {  // [N,2]: of the policy's action, of the batch's
-    const auto of_batch = trains_critic() ? q_value(p, "critic", state, batch.at("action")) : at::zeros({state.size(0), 1});
+    const auto of_batch =
+        trains_critic() ? q_value(p, "critic", state, batch.at("action")) : at::zeros({state.size(0), 1});
     const auto of_policy = trains_actor() ? q_value(p, "critic", state, carry.x) : at::zeros({state.size(0), 1});
     return at::cat({of_policy.to(at::kFloat), of_batch.to(at::kFloat)}, 1);
   }
@@ -92,7 +96,9 @@ TwoLayerNetwork::TwoLayerNetwork() {
             {.name = "second", .layout_class = "second", .params = {{"u", {33, 5}, normal}}}};
 }
 
-Carry TwoLayerNetwork::prologue(const ParamView& p, const Batch& batch) const { return {batch.at("input").matmul(p["W"]).tanh(), {}}; }
+Carry TwoLayerNetwork::prologue(const ParamView& p, const Batch& batch) const {
+  return {batch.at("input").matmul(p["W"]).tanh(), {}};
+}
 
 Outputs TwoLayerNetwork::epilogue(const ParamView& p, const Carry& carry, const Batch& batch) const {
   const auto error = carry.x.matmul(p["u"]) - batch.at("target");

@@ -29,7 +29,8 @@ EngineOptions options() {
           .grad_slots = 2,
           .clip_grad_norm = 0.5,
           .adamw = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01},
-          .groups = {{"critic", {.adamw = {.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0}, .clip_grad_norm = 0.2}},
+          .groups = {{"critic",
+                      {.adamw = {.beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0}, .clip_grad_norm = 0.2}},
                      {"temperature", {.adamw = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0}}}}};
 }
 
@@ -51,7 +52,8 @@ void train_steps(Engine& engine, std::int64_t first, std::int64_t count, int mic
   for (std::int64_t i = first; i < first + count; ++i) {
     step(engine, declares ? kCritic : kCriticOfAll, {{"critic", 1e-2}}, 2 * i, micro);
     engine.average(0.05);
-    if (i % 2 == 1) step(engine, declares ? kActor : kActorOfAll, {{"actor", 3e-3}, {"temperature", 1e-2}}, 2 * i + 1, micro);
+    if (i % 2 == 1)
+      step(engine, declares ? kActor : kActorOfAll, {{"actor", 3e-3}, {"temperature", 1e-2}}, 2 * i + 1, micro);
   }
 }
 
@@ -72,15 +74,18 @@ FullState state_after(int world, const std::function<void(Engine&)>& body, const
   std::int64_t updates = 0;
   std::vector<UnitSpec> units;
   std::vector<FlatLayout> layouts;
-  with_engine(world, [&](Engine& engine) {
-    body(engine);
-    snapshots[static_cast<std::size_t>(engine.rank())] = snapshot_of(engine);
-    if (engine.rank() != 0) return;
-    groups = engine.group_updates();
-    updates = engine.updates();
-    units = engine.units();
-    layouts = engine.layouts();
-  }, chosen);
+  with_engine(
+      world,
+      [&](Engine& engine) {
+        body(engine);
+        snapshots[static_cast<std::size_t>(engine.rank())] = snapshot_of(engine);
+        if (engine.rank() != 0) return;
+        groups = engine.group_updates();
+        updates = engine.updates();
+        units = engine.units();
+        layouts = engine.layouts();
+      },
+      chosen);
   state = full_state(units, layouts, world, snapshots, updates);
   state.by_group = groups;
   return state;
@@ -95,7 +100,8 @@ double norm_of(const std::vector<float>& values) {
 TEST(EngineGroupsTest, ACommitLeavesOtherGroupsBitUnchanged) {
   const auto start = state_after(1, [](Engine&) {});
   const auto after = state_after(1, [](Engine& engine) { step(engine, kCritic, {{"critic", 1e-2}}, 0); });
-  for (const auto unit : {kActorUnit, kTargetUnit, kTemperatureUnit}) EXPECT_EQ(after.values[unit], start.values[unit]) << unit;
+  for (const auto unit : {kActorUnit, kTargetUnit, kTemperatureUnit})
+    EXPECT_EQ(after.values[unit], start.values[unit]) << unit;
   EXPECT_NE(after.values[kCriticUnit], start.values[kCriticUnit]);
   EXPECT_THAT(after.by_group, ElementsAre(Pair("actor", 0), Pair("critic", 1), Pair("temperature", 0)));
   EXPECT_EQ(after.num_updates, 1);
@@ -122,7 +128,9 @@ TEST(EngineGroupsTest, TheNumberOfSlotsDoesNotChangeABit) {
     auto chosen = options();
     chosen.param_slots = slots;
     chosen.grad_slots = 1;
-    EXPECT_TRUE(state_after(2, [](Engine& engine) { train_steps(engine, 0, 4); }, chosen) == reference) << slots;
+    EXPECT_TRUE(state_after(
+                    2, [](Engine& engine) { train_steps(engine, 0, 4); }, chosen) == reference)
+        << slots;
   }
 }
 
@@ -166,7 +174,12 @@ TEST(EngineGroupsTest, NormsOfGroupsAddUpToTheNormOfAll) {
 TEST(EngineGroupsTest, AGroupIsClippedByItsOwnNorm) {
   auto chosen = options();
   chosen.groups["critic"].clip_grad_norm = 1e-3;
-  const auto state = state_after(1, [](Engine& engine) { step(engine, *kNetwork, {{"actor", 0}, {"critic", 0}}, 0); }, chosen);
+  const auto state = state_after(
+      1,
+      [](Engine& engine) {
+        step(engine, *kNetwork, {{"actor", 0}, {"critic", 0}}, 0);
+      },
+      chosen);
   // after one update m = (1 - beta1) * clipped gradient
   EXPECT_NEAR(norm_of(state.values[kCriticUnit][1]), 0.2 * 1e-3, 1e-6);
   EXPECT_NEAR(norm_of(state.values[kActorUnit][1]), 0.1 * 0.5, 1e-5);
@@ -174,8 +187,14 @@ TEST(EngineGroupsTest, AGroupIsClippedByItsOwnNorm) {
 
 TEST(EngineGroupsTest, GroupsOfOneSetAreClippedByTheirCommonNorm) {
   auto chosen = options();
-  for (const auto* name : {"actor", "critic"}) chosen.groups[name] = {.adamw = {.beta1 = 0.9}, .clip_grad_norm = 1e-2, .clip_with = "both"};
-  const auto both = state_after(1, [](Engine& engine) { step(engine, *kNetwork, {{"actor", 0}, {"critic", 0}}, 0); }, chosen);
+  for (const auto* name : {"actor", "critic"})
+    chosen.groups[name] = {.adamw = {.beta1 = 0.9}, .clip_grad_norm = 1e-2, .clip_with = "both"};
+  const auto both = state_after(
+      1,
+      [](Engine& engine) {
+        step(engine, *kNetwork, {{"actor", 0}, {"critic", 0}}, 0);
+      },
+      chosen);
   const double actor = norm_of(both.values[kActorUnit][1]), critic = norm_of(both.values[kCriticUnit][1]);
   EXPECT_NEAR(std::hypot(actor, critic), 0.1 * 1e-2, 1e-6);
   EXPECT_LT(actor, 0.099 * 1e-2);
@@ -263,10 +282,13 @@ TEST(EngineGroupsTest, AStepOfTheAverageIsElementWiseInF32) {
 TEST(EngineGroupsTest, TheAverageKeepsItsF32ShadowWithBf16Parameters) {
   auto chosen = options();
   chosen.param_dtype = at::kBFloat16;
-  const auto state = state_after(2, [](Engine& engine) {
-    step(engine, kCritic, {{"critic", 1e-2}}, 0);
-    for (int i = 0; i < 2000; ++i) engine.average(0.005);  // in bf16 such steps round to nothing
-  }, chosen);
+  const auto state = state_after(
+      2,
+      [](Engine& engine) {
+        step(engine, kCritic, {{"critic", 1e-2}}, 0);
+        for (int i = 0; i < 2000; ++i) engine.average(0.005);  // in bf16 such steps round to nothing
+      },
+      chosen);
   const auto& target = state.values[kTargetUnit][0];
   const auto& critic = state.values[kCriticUnit][0];
   for (std::size_t i = 0; i < target.size(); ++i) EXPECT_NEAR(target[i], critic[i], 1e-4);

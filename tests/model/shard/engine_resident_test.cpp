@@ -46,7 +46,11 @@ class AdaptedChain final : public Network {
 
  private:
   static UnitSpec frozen(const std::string& name, std::vector<ParamSpec> params, std::vector<ParamSpec> resident) {
-    return {.name = name, .layout_class = name, .params = std::move(params), .trainable = false, .resident = std::move(resident)};
+    return {.name = name,
+            .layout_class = name,
+            .params = std::move(params),
+            .trainable = false,
+            .resident = std::move(resident)};
   }
   std::vector<UnitSpec> units_;
 };

@@ -35,7 +35,7 @@ struct TrainingRun {
                         .adamw = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01}};
   ChainShape shape = {};
   std::shared_ptr<const Network> network = nullptr;  ///< null: ChainNetwork(shape); takes chain_batch(shape)
-  const StateSource* resume = nullptr;  ///< null: initialise with seed 11
+  const StateSource* resume = nullptr;               ///< null: initialise with seed 11
   /// Makes rank r's collective, on its thread; default: the thread backend.
   std::function<std::unique_ptr<Collective>(int rank)> join = nullptr;
 };

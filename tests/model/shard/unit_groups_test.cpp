@@ -11,8 +11,8 @@ UnitSpec unit(const std::string& name, const std::string& group, bool trainable 
   return {.name = name, .layout_class = name, .params = {}, .trainable = trainable, .group = group};
 }
 
-const std::vector<UnitSpec> kUnits = {unit("a", "actor"), unit("f", "frozen", false), unit("q1", "critic"), unit("t", "temperature"),
-                                      unit("q2", "critic")};
+const std::vector<UnitSpec> kUnits = {unit("a", "actor"), unit("f", "frozen", false), unit("q1", "critic"),
+                                      unit("t", "temperature"), unit("q2", "critic")};
 
 TEST(UnitGroupsTest, GroupsAreThoseOfTrainedUnitsInOrderOfAppearance) {
   const UnitGroups groups(kUnits, {}, {});
@@ -27,8 +27,9 @@ TEST(UnitGroupsTest, GroupsWithoutOptionsHaveTheDefaultsAndOneNorm) {
   EXPECT_EQ(groups.adamw(0).beta1, 0.5);
   const std::size_t all[] = {0, 1, 2};
   const double squares[] = {9, 100, 16};
-  EXPECT_THAT(groups.clip_factors(all, squares), ElementsAre(::testing::FloatNear(0.2f, 1e-6f), ::testing::FloatNear(0.2f, 1e-6f),
-                                                             ::testing::FloatNear(0.2f, 1e-6f)));
+  EXPECT_THAT(groups.clip_factors(all, squares),
+              ElementsAre(::testing::FloatNear(0.2f, 1e-6f), ::testing::FloatNear(0.2f, 1e-6f),
+                          ::testing::FloatNear(0.2f, 1e-6f)));
 }
 
 TEST(UnitGroupsTest, AClipSetCountsOnlyGroupsThatAreUpdated) {

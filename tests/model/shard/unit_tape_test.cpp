@@ -16,8 +16,7 @@ namespace {
 std::map<std::string, at::Tensor> tape_gradients(const Network& network,
                                                  const std::map<std::string, at::Tensor>& parameters,
                                                  const Batch& batch, double weight, at::ScalarType dtype,
-                                                 MicroResult* result = nullptr,
-                                                 TapeMode mode = TapeMode::recompute) {
+                                                 MicroResult* result = nullptr, TapeMode mode = TapeMode::recompute) {
   std::vector<ParamView> params, gradients;
   std::map<std::string, at::Tensor> all;
   for (const auto& unit : network.units()) {

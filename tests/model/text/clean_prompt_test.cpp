@@ -27,11 +27,13 @@ TEST(CleanPromptTest, ReferencesResolveUntilStableUnlessTheLineHasMarkup) {
 }
 
 TEST(CleanPromptTest, RepairsMeetWhatOtherRepairsUncover) {
-  expect_cleaned({{"\uFF06lt\uFF1B", "<"},              // a full-width reference
-                  {"&amp\u037E", "&"},                  // NFC makes the Greek question mark a semicolon
-                  {"\x1b\uFF3B" "31mred", "red"},       // a full-width bracket of an escape
-                  {"&#27;[31mred", "[31mred"},          // the reference to ESC is dropped first
-                  {"&amp;ldquo;<", "\u201C<"},          // resolved too late for the quotes
+  expect_cleaned({{"\uFF06lt\uFF1B", "<"},  // a full-width reference
+                  {"&amp\u037E", "&"},      // NFC makes the Greek question mark a semicolon
+                  {"\x1b\uFF3B"
+                   "31mred",
+                   "red"},                      // a full-width bracket of an escape
+                  {"&#27;[31mred", "[31mred"},  // the reference to ESC is dropped first
+                  {"&amp;ldquo;<", "\u201C<"},  // resolved too late for the quotes
                   {"\u00C5 \u212B A\u030A", "\u00C5 \u00C5 \u00C5"}});
 }
 
@@ -45,10 +47,11 @@ TEST(CleanPromptTest, ControlsTerminalEscapesAndWhiteSpace) {
 }
 
 TEST(CleanPromptTest, MisDecodedTextIsRefusedByName) {
-  for (const char* text : {"caf\u00C3\u00A9", "it\u00E2\u20AC\u2122s", "l\u2019humanit\u00C3\u00A9",
-                           "voil\u00C3 le travail", "W\u00C3\u00BCrfel", "&Atilde;&copy;", "\u00D0\u0178\u00D1\u20AC\u00D0\u00B8",
-                           "caf\u00C3\u00A9 \u4E2D", "\u0420\u045F\u0421\u0402\u0420\u0451",   // as Windows-1251
-                           "caf\u221A\u00A9", "caf\u251C\u2310"}) {                            // Mac Roman, page 437
+  for (const char* text :
+       {"caf\u00C3\u00A9", "it\u00E2\u20AC\u2122s", "l\u2019humanit\u00C3\u00A9", "voil\u00C3 le travail",
+        "W\u00C3\u00BCrfel", "&Atilde;&copy;", "\u00D0\u0178\u00D1\u20AC\u00D0\u00B8", "caf\u00C3\u00A9 \u4E2D",
+        "\u0420\u045F\u0421\u0402\u0420\u0451",   // as Windows-1251
+        "caf\u221A\u00A9", "caf\u251C\u2310"}) {  // Mac Roman, page 437
     const auto got = clean_prompt(text);
     ASSERT_FALSE(got) << text << " became " << *got;
     EXPECT_EQ(got.error().code(), Errc::invalid_argument);
@@ -56,10 +59,28 @@ TEST(CleanPromptTest, MisDecodedTextIsRefusedByName) {
 }
 
 TEST(CleanPromptTest, WordsOfManyLanguagesAreNotTakenForMisDecoded) {
-  for (const char* text : {"Ünïcödé naïve façade – 5 €", "à la “carte”…", "»Spaß« „groß“", "NÃO É AÇÃO", "CAFÉ®", "«É»",
-                           "возьми «красный» блок — СССР", "Παίρνω το κόκκινο «μπλοκ»", "zażółć „Łódź”", "İstanbul’da",
-                           "l’école d’époque", "«école»", "3×½", "viel spaß…", "olé”…", "Graz–Österreich", "їй",
-                           "«שלום»", "拿起“红色”方块", "テスト…", "🤖 👨‍👩‍👧", "20°C ±2 µm ½ №5 ™®©"}) {
+  for (const char* text : {"Ünïcödé naïve façade – 5 €",
+                           "à la “carte”…",
+                           "»Spaß« „groß“",
+                           "NÃO É AÇÃO",
+                           "CAFÉ®",
+                           "«É»",
+                           "возьми «красный» блок — СССР",
+                           "Παίρνω το κόκκινο «μπλοκ»",
+                           "zażółć „Łódź”",
+                           "İstanbul’da",
+                           "l’école d’époque",
+                           "«école»",
+                           "3×½",
+                           "viel spaß…",
+                           "olé”…",
+                           "Graz–Österreich",
+                           "їй",
+                           "«שלום»",
+                           "拿起“红色”方块",
+                           "テスト…",
+                           "🤖 👨‍👩‍👧",
+                           "20°C ±2 µm ½ №5 ™®©"}) {
     const auto got = clean_prompt(text);
     EXPECT_TRUE(got) << text << ": " << got.error().message();
   }

@@ -76,8 +76,7 @@ TEST(MakeTokenizerTest, AVocabularyLargerThanTheEmbeddingIsRefused) {
 /// A folder that is removed with the test.
 class Folder {
  public:
-  Folder()
-      : path_(std::filesystem::path(::testing::TempDir()) / ("tokenizer_test_" + std::to_string(::getpid()))) {
+  Folder() : path_(std::filesystem::path(::testing::TempDir()) / ("tokenizer_test_" + std::to_string(::getpid()))) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }
@@ -178,7 +177,8 @@ TEST_P(GoldenSentencePieceTest, AddedTokensOfTheTokenizerJsonBecomeTheirIds) {
   std::filesystem::copy_file(model(), folder.path() / "spiece.model");
   const auto first = std::move(make_tokenizer(config(folder.path()))).value()->vocab();
   folder.write("tokenizer.json", R"({"added_tokens": [{"id": )" + std::to_string(first) + R"(, "content": "<x>"},
-      {"id": )" + std::to_string(first + 1) + R"(, "content": "<x>y", "lstrip": true, "rstrip": true}]})");
+      {"id": )" + std::to_string(first + 1) +
+                                     R"(, "content": "<x>y", "lstrip": true, "rstrip": true}]})");
   const auto tokenizer = std::move(make_tokenizer(config(folder.path()))).value();
   EXPECT_EQ(tokenizer->vocab(), first + 2);
   EXPECT_EQ(tokenizer->tokenize("<x>").ids.front(), first);

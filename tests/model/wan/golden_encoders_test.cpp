@@ -111,8 +111,8 @@ TEST_P(GoldenT5Test, AFeatureEncoderOfTheseWeightsGivesTheTailsOfBothModes) {
   model.codec = {.type = "dct", .channels = 6, .stride_t = 4, .stride_hw = 8};
   std::map<std::string, at::Tensor> weights;
   for (const auto& [name, tensor] : with_prefix(tensors_, "w.")) weights[name] = tensor;
-  for (const auto& [name, tail] : {std::pair("encode_prompt_batch_min", "batch_min"),
-                                   std::pair("encode_prompt_per_sample", "per_sample")}) {
+  for (const auto& [name, tail] :
+       {std::pair("encode_prompt_batch_min", "batch_min"), std::pair("encode_prompt_per_sample", "per_sample")}) {
     if (out_.count(name) == 0) continue;
     model.text_encoder.tail = tail;
     FeatureEncoder encoder(model, FrozenParams::from_tensors(t5_params(model.text_encoder), weights).value(),

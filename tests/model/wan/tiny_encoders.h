@@ -19,13 +19,8 @@ inline TextEncoderConfig tiny_text_encoder() {
 
 /// CLIP of three blocks, four patches, 16 channels wide.
 inline ImageEncoderConfig tiny_image_encoder() {
-  return {.image_size = 28,
-          .patch_size = 14,
-          .dim = 16,
-          .mlp_dim = 24,
-          .num_heads = 2,
-          .num_layers = 3,
-          .head_dim_out = 8};
+  return {
+      .image_size = 28, .patch_size = 14, .dim = 16, .mlp_dim = 24, .num_heads = 2, .num_layers = 3, .head_dim_out = 8};
 }
 
 }  // namespace troupe::testing

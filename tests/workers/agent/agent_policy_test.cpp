@@ -64,10 +64,14 @@ struct AgentPolicyTest : ::testing::Test {
     return std::move(*made);
   }
   /// Of an environment whose observation is one vector.
-  static Observation seen(const AgentPolicy& policy, const std::vector<float>& values, const std::string& episode = "e") {
-    return {.episode = episode, .prompt = {}, .images = {}, .state = {{policy.info().state.at(0).name, vector_of(values)}}};
+  static Observation seen(const AgentPolicy& policy, const std::vector<float>& values,
+                          const std::string& episode = "e") {
+    return {
+        .episode = episode, .prompt = {}, .images = {}, .state = {{policy.info().state.at(0).name, vector_of(values)}}};
   }
-  static Result<ActionChunk> answer(AgentPolicy& policy, const Observation& observation) { return policy.act(std::span(&observation, 1)).at(0); }
+  static Result<ActionChunk> answer(AgentPolicy& policy, const Observation& observation) {
+    return policy.act(std::span(&observation, 1)).at(0);
+  }
 };
 
 TEST_F(AgentPolicyTest, SaysWhatTheEnvironmentShowsAndTakes) {
@@ -98,8 +102,12 @@ TEST_F(AgentPolicyTest, AnswersWithTheDeterministicPolicyOfTheFrozenStatistics) 
   std::vector<float> state{0.5f, 2, -40};
   StateScale(loaded.weights.normaliser.observed, job.rollout.clip_obs).apply(state);
   const std::vector<std::uint64_t> keys{0};
-  ActRequest request{.observation = {{rl_keys::kState, at::tensor(state).view({1, 3})}}, .seed = 0, .keys = keys, .deterministic = true};
-  EXPECT_FLOAT_EQ(chunk->values.at(0), loaded.agent.policy->act(loaded.weights.views, request).action[0][0].item<float>());
+  ActRequest request{.observation = {{rl_keys::kState, at::tensor(state).view({1, 3})}},
+                     .seed = 0,
+                     .keys = keys,
+                     .deterministic = true};
+  EXPECT_FLOAT_EQ(chunk->values.at(0),
+                  loaded.agent.policy->act(loaded.weights.views, request).action[0][0].item<float>());
 }
 
 TEST_F(AgentPolicyTest, TheSameObservationGetsTheSameAnswerWhoeverAsks) {
@@ -189,9 +197,13 @@ struct AgentPicturesTest : AgentPolicyTest {
   static Observation seen_of(const PolicyInfo& info, std::int64_t height, std::int64_t width, std::uint8_t level) {
     Observation observation{.episode = "e", .prompt = {}, .images = {}, .state = {}};
     for (const std::string& view : info.views) {
-      observation.images[view] = {"|u1", {1, height, width, 3}, std::vector<std::byte>(static_cast<std::size_t>(height * width * 3), std::byte{level})};
+      observation.images[view] = {
+          "|u1",
+          {1, height, width, 3},
+          std::vector<std::byte>(static_cast<std::size_t>(height * width * 3), std::byte{level})};
     }
-    for (const PolicyVector& vector : info.state) observation.state[vector.name] = vector_of(std::vector<float>(static_cast<std::size_t>(vector.width), 0.1f));
+    for (const PolicyVector& vector : info.state)
+      observation.state[vector.name] = vector_of(std::vector<float>(static_cast<std::size_t>(vector.width), 0.1f));
     return observation;
   }
 };
@@ -208,9 +220,10 @@ TEST_F(AgentPicturesTest, ViewsAreTheObservationsPictures) {
 TEST_F(AgentPicturesTest, PicturesOfOtherSizesAreResized) {
   const auto arm = policy(camera_job());
   const auto exact = answer(*arm, seen_of(arm->info(), arm->info().image_height, arm->info().image_width, 77));
-  const auto larger = answer(*arm, seen_of(arm->info(), 2 * arm->info().image_height + 5, arm->info().image_width + 3, 77));
+  const auto larger =
+      answer(*arm, seen_of(arm->info(), 2 * arm->info().image_height + 5, arm->info().image_width + 3, 77));
   ASSERT_TRUE(exact && larger);
-  EXPECT_EQ(exact->values, larger->values);   // of one colour, so that nothing changes
+  EXPECT_EQ(exact->values, larger->values);  // of one colour, so that nothing changes
 }
 
 TEST_F(AgentPicturesTest, APictureOfAnotherKindIsRefused) {
@@ -232,8 +245,9 @@ TEST_F(AgentPicturesTest, DepthIsTakenInMetresAndInItsSizeOnly) {
   const auto chunk = answer(*arm, observation);
   ASSERT_TRUE(chunk) << chunk.error().message();
   EXPECT_EQ(static_cast<std::int64_t>(chunk->values.size()), arm->info().action_width());
-  for (const NdArray& wrong : {NdArray{"|u1", {48, 48, 3}, std::vector<std::byte>(48 * 48 * 3)}, NdArray{"<f4", {24, 96}, depth.data},
-                               NdArray{"<f4", {48, 48}, vector_of(std::vector<float>(48 * 48, -1.0f)).data}}) {
+  for (const NdArray& wrong :
+       {NdArray{"|u1", {48, 48, 3}, std::vector<std::byte>(48 * 48 * 3)}, NdArray{"<f4", {24, 96}, depth.data},
+        NdArray{"<f4", {48, 48}, vector_of(std::vector<float>(48 * 48, -1.0f)).data}}) {
     observation.images.at("depth.front") = wrong;
     EXPECT_THAT(answer(*arm, observation).error().message(), HasSubstr("depth.front"));
   }
@@ -252,7 +266,8 @@ TEST(AgentExportTest, SaysWhatActingTakes) {
   EXPECT_EQ(policy.at("policy").at("distribution"), "squashed_gaussian");
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(policy.at("normaliser").at("mean").at(i).get<double>(), loaded.weights.normaliser.observed.mean(i));
-    EXPECT_EQ(policy.at("normaliser").at("variance").at(i).get<double>(), loaded.weights.normaliser.observed.variance(i));
+    EXPECT_EQ(policy.at("normaliser").at("variance").at(i).get<double>(),
+              loaded.weights.normaliser.observed.variance(i));
   }
   EXPECT_EQ(policy.at("normaliser").at("clip"), 10);
 }

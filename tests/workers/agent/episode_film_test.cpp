@@ -29,7 +29,8 @@ class EpisodeFilmTest : public ::testing::Test {
     auto agent = make_agent(job);
     EXPECT_TRUE(agent) << agent.error().message();
     envs_ = agent->envs;
-    auto records = run_episodes(*agent, job, untrained_weights(*agent->policy, 1), {.episodes = 3, .parallel = 2, .keep_actions = 3});
+    auto records = run_episodes(*agent, job, untrained_weights(*agent->policy, 1),
+                                {.episodes = 3, .parallel = 2, .keep_actions = 3});
     EXPECT_TRUE(records) << records.error().message();
     return records ? *records : std::vector<EvaluationEpisode>{};
   }
@@ -73,7 +74,8 @@ TEST_F(EpisodeFilmTest, WithoutACameraNothingIsWritten) {
 
 TEST_F(EpisodeFilmTest, AnEpisodeThatComesOutDifferentlyIsAnError) {
   auto records = play("lottery-test-v1");
-  const auto failed = std::find_if(records.begin(), records.end(), [](const auto& record) { return !record.actions.empty(); });
+  const auto failed =
+      std::find_if(records.begin(), records.end(), [](const auto& record) { return !record.actions.empty(); });
   ASSERT_NE(failed, records.end());
   failed->total_return += 1;
   const auto filmed = film_episode(*envs_, *failed, folder_ / "film.mp4");

@@ -13,10 +13,15 @@ using ::testing::Not;
 
 /// Ten seeds from 70; those in `solved` succeed, and the return is the seed's place plus `offset`.
 PlayedEpisodes played(const std::vector<std::int64_t>& solved, double offset, const std::string& checkpoint) {
-  PlayedEpisodes out{.checkpoint = checkpoint, .digest = "d", .job = "j", .step = 3, .profile = "", .records = {}, .videos = {}};
+  PlayedEpisodes out{
+      .checkpoint = checkpoint, .digest = "d", .job = "j", .step = 3, .profile = "", .records = {}, .videos = {}};
   for (std::int64_t i = 0; i < 10; ++i) {
     const bool success = std::find(solved.begin(), solved.end(), i) != solved.end();
-    out.records.push_back({.seed = 70 + i, .total_return = static_cast<double>(i) + offset, .length = 5, .success_once = success, .success_at_end = success});
+    out.records.push_back({.seed = 70 + i,
+                           .total_return = static_cast<double>(i) + offset,
+                           .length = 5,
+                           .success_once = success,
+                           .success_at_end = success});
   }
   return out;
 }
@@ -41,7 +46,12 @@ TEST(EpisodeReportTest, TheJsonHasEveryEpisodeAndTheInterval) {
   EXPECT_EQ(j["checkpoint"]["step"], 3);
   EXPECT_EQ(j["env"]["options"]["light"], "dim");
   ASSERT_EQ(j["episodes"].size(), 10u);
-  EXPECT_EQ(j["episodes"][7], (json{{"seed", 77}, {"return", 8.0}, {"length", 5}, {"success_once", false}, {"success_at_end", false}, {"video", "videos/seed_77.mp4"}}));
+  EXPECT_EQ(j["episodes"][7], (json{{"seed", 77},
+                                    {"return", 8.0},
+                                    {"length", 5},
+                                    {"success_once", false},
+                                    {"success_at_end", false},
+                                    {"video", "videos/seed_77.mp4"}}));
   EXPECT_EQ(j["results"]["successes"], 7);
   EXPECT_NEAR(j["results"]["wilson_95"][0].get<double>(), wilson_interval(7, 10).low, 1e-12);
   EXPECT_FALSE(j.contains("compare"));
@@ -53,7 +63,9 @@ TEST(EpisodeReportTest, WithoutSuccessNothingIsSaidOfIt) {
   EXPECT_FALSE(j["episodes"][0].contains("success_once"));
   EXPECT_FALSE(j["results"].contains("successes"));
   EXPECT_FALSE(j["compare"]["difference"].contains("success_once"));
-  EXPECT_THAT(episodes_table(report(false, true)), AllOf(Not(HasSubstr("McNemar")), HasSubstr("Wilcoxon's signed-rank test, exact: p = 0.00195 (10 of 10 seeds differ)")))
+  EXPECT_THAT(episodes_table(report(false, true)),
+              AllOf(Not(HasSubstr("McNemar")),
+                    HasSubstr("Wilcoxon's signed-rank test, exact: p = 0.00195 (10 of 10 seeds differ)")))
       << "all ten differences are positive: 2 / 2^10";
 }
 
@@ -66,7 +78,8 @@ TEST(EpisodeReportTest, TwoPoliciesAreComparedSeedBySeed) {
   EXPECT_NEAR(difference["return"]["difference"].get<double>(), 1, 1e-12);
   const std::string table = episodes_table(two);
   EXPECT_THAT(table, HasSubstr("A 7/10 = 70.0%   B 1/10 = 10.0%   A - B +60.0 points"));
-  EXPECT_THAT(table, AllOf(HasSubstr("McNemar's exact test: p = 0.031"), HasSubstr("(only A 6, only B 0, both 1, neither 3)")));
+  EXPECT_THAT(
+      table, AllOf(HasSubstr("McNemar's exact test: p = 0.031"), HasSubstr("(only A 6, only B 0, both 1, neither 3)")));
 }
 
 TEST(EpisodeReportTest, TheMarkdownNamesTheSeedsThatFailed) {

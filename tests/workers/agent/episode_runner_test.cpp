@@ -89,7 +89,8 @@ TEST_F(EpisodeRunnerTest, KeepsTheActionsOfTheLowestReturnsWhereSuccessIsUnknown
   const auto records = play("blind-lottery-test-v1", {.episodes = 30, .parallel = 4, .keep_actions = 3});
   ASSERT_TRUE(records) << records.error().message();
   Records sorted = *records;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.total_return < b.total_return; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.total_return < b.total_return; });
   std::vector<std::int64_t> lowest = {sorted[0].seed, sorted[1].seed, sorted[2].seed};
   std::sort(lowest.begin(), lowest.end());
   EXPECT_EQ(kept(*records), lowest);
@@ -108,7 +109,8 @@ TEST_F(EpisodeRunnerTest, AnEnvironmentThatThrowsIsNamedWithItsSeed) {
   };
   const auto records = play("lottery-test-v1", {.episodes = 8});
   ASSERT_FALSE(records);
-  EXPECT_THAT(records.error().message(), testing::AllOf(testing::HasSubstr("the wheel came off"), testing::HasSubstr("evaluation seed 1000003")));
+  EXPECT_THAT(records.error().message(),
+              testing::AllOf(testing::HasSubstr("the wheel came off"), testing::HasSubstr("evaluation seed 1000003")));
 }
 
 TEST_F(EpisodeRunnerTest, AnEnvironmentThatHangsIsGivenUpAfterItsDeadline) {
@@ -122,7 +124,8 @@ TEST_F(EpisodeRunnerTest, AnEnvironmentThatHangsIsGivenUpAfterItsDeadline) {
     let_go.wait();
     gone.count_down();
   };
-  const auto records = play("hanging-lottery-test-v1", {.episodes = 4, .threads = 2, .step_timeout = std::chrono::milliseconds(20)});
+  const auto records =
+      play("hanging-lottery-test-v1", {.episodes = 4, .threads = 2, .step_timeout = std::chrono::milliseconds(20)});
   let_go.count_down();
   gone.wait();
   ASSERT_FALSE(records);
@@ -131,8 +134,10 @@ TEST_F(EpisodeRunnerTest, AnEnvironmentThatHangsIsGivenUpAfterItsDeadline) {
 }
 
 TEST(EvaluationMetricsTest, AreMeansOverEpisodes) {
-  const auto m = evaluation_metrics({{.seed = 1, .total_return = 2, .length = 4, .success_once = true, .success_at_end = false},
-                                     {.seed = 2, .total_return = 6, .length = 2, .success_once = true, .success_at_end = true}}, true);
+  const auto m =
+      evaluation_metrics({{.seed = 1, .total_return = 2, .length = 4, .success_once = true, .success_at_end = false},
+                          {.seed = 2, .total_return = 6, .length = 2, .success_once = true, .success_at_end = true}},
+                         true);
   EXPECT_EQ(m.at("eval/num_trajectories"), 2);
   EXPECT_EQ(m.at("eval/return"), 4);
   EXPECT_EQ(m.at("eval/return_std"), 2);

@@ -22,13 +22,20 @@ class LoadAgentTest : public ::testing::Test {
  protected:
   static constexpr std::int64_t kWorld = 2;
 
-  static float value(std::size_t unit, std::int64_t element) { return static_cast<float>(unit + 1) * 1000 + static_cast<float>(element); }
+  static float value(std::size_t unit, std::int64_t element) {
+    return static_cast<float>(unit + 1) * 1000 + static_cast<float>(element);
+  }
 
   static ManifestUnit manifest_unit(const UnitSpec& spec) {
     const FlatLayout layout = make_flat_layout(spec.params);
-    ManifestUnit unit{.name = spec.name, .layout_class = spec.layout_class, .params = {}, .numel = layout.numel, .layout_hash = layout.hash,
+    ManifestUnit unit{.name = spec.name,
+                      .layout_class = spec.layout_class,
+                      .params = {},
+                      .numel = layout.numel,
+                      .layout_hash = layout.hash,
                       .trainable = spec.trainable};
-    for (const LayoutEntry& entry : layout.entries) unit.params.push_back({entry.name, entry.shape, entry.offset, entry.numel});
+    for (const LayoutEntry& entry : layout.entries)
+      unit.params.push_back({entry.name, entry.shape, entry.offset, entry.numel});
     return unit;
   }
 
@@ -48,14 +55,16 @@ class LoadAgentTest : public ::testing::Test {
       for (std::size_t u = 0; u < m.units.size(); ++u) {
         const std::int64_t n = m.units[u].shard(kWorld);
         for (std::size_t kind = 0; kind < m.units[u].num_kinds(); ++kind) {
-          for (std::int64_t i = 0; i < n; ++i) ranks[static_cast<std::size_t>(rank)].push_back(kind == 0 ? value(u, rank * n + i) : -1);
+          for (std::int64_t i = 0; i < n; ++i)
+            ranks[static_cast<std::size_t>(rank)].push_back(kind == 0 ? value(u, rank * n + i) : -1);
         }
       }
     }
     std::vector<std::span<const std::byte>> bytes;
     for (const auto& rank : ranks) bytes.push_back(std::as_bytes(std::span(rank)));
     const std::string temporary = folder_ / checkpoint_tmp_name(m.step, m.fence);
-    const auto written = CheckpointWriter().write({.directory = temporary, .manifest = m, .ranks = bytes, .attachments = {{"trainer_state.json", state.text()}}});
+    const auto written = CheckpointWriter().write(
+        {.directory = temporary, .manifest = m, .ranks = bytes, .attachments = {{"trainer_state.json", state.text()}}});
     EXPECT_TRUE(written) << written.error().message();
     const auto committed = commit_checkpoint(folder_.path(), temporary, m.step);
     EXPECT_TRUE(committed) << committed.error().message();
@@ -90,7 +99,8 @@ TEST_F(LoadAgentTest, EveryActingParameterComesBack) {
       EXPECT_EQ(tensor.sizes().vec(), entry.shape);
       const at::Tensor flat = tensor.reshape({-1});
       for (std::int64_t i = 0; i < entry.numel; ++i) {
-        ASSERT_EQ(flat[i].item<float>(), value(static_cast<std::size_t>(spec - units.begin()), entry.offset + i)) << entry.name;
+        ASSERT_EQ(flat[i].item<float>(), value(static_cast<std::size_t>(spec - units.begin()), entry.offset + i))
+            << entry.name;
       }
     }
   }

@@ -1,8 +1,7 @@
 #include "workers/checkpoint/export.h"
 
-#include <nlohmann/json.hpp>
-
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "configs/loader.h"
 #include "model/io/safetensors.h"
@@ -24,7 +23,8 @@ constexpr std::int64_t kLarge = std::int64_t{1} << 40;
 class AdapterExportTest : public testing::CheckpointFixture {
  protected:
   AdapterExportTest() : m_(manifest(2)) {
-    m_.units = {unit("embed", "embed", {{"norm.weight", {70}, 0, 0}}), unit("blocks.0", "block", {{"blocks.0.q.weight", {90, 70}, 0, 0}}),
+    m_.units = {unit("embed", "embed", {{"norm.weight", {70}, 0, 0}}),
+                unit("blocks.0", "block", {{"blocks.0.q.weight", {90, 70}, 0, 0}}),
                 unit("resident", "resident",
                      {{"blocks.0.q.lora_A.default.weight", {2, 70}, 0, 0},
                       {"blocks.0.q.lora_B.default.weight", {90, 2}, 0, 0},
@@ -122,15 +122,20 @@ TEST_F(ExportTest, Bf16IsRoundedToNearestAndNamesTakeAPrefix) {
 TEST_F(AdapterExportTest, SeparateMergedAndTrainableForms) {
   const std::string checkpoint = write_and_commit(m_);
   ASSERT_TRUE(export_safetensors(checkpoint, path("separate"), ExportFormat{}));
-  const auto merged = export_safetensors(checkpoint, path("merged"), ExportFormat{.prefix = {}, .adapters = AdapterForm::merged});
+  const auto merged =
+      export_safetensors(checkpoint, path("merged"), ExportFormat{.prefix = {}, .adapters = AdapterForm::merged});
   ASSERT_TRUE(merged) << merged.error().message();
-  ASSERT_TRUE(export_safetensors(checkpoint, path("lora"), ExportFormat{.prefix = {}, .adapters = AdapterForm::trainable}));
-  const auto names = [&](const char* folder) { return SafetensorsReader::open(path(folder) + "/model.safetensors")->names(); };
+  ASSERT_TRUE(
+      export_safetensors(checkpoint, path("lora"), ExportFormat{.prefix = {}, .adapters = AdapterForm::trainable}));
+  const auto names = [&](const char* folder) {
+    return SafetensorsReader::open(path(folder) + "/model.safetensors")->names();
+  };
   const std::string a = "blocks.0.q.lora_A.default.weight", b = "blocks.0.q.lora_B.default.weight";
   EXPECT_THAT(names("separate"), ElementsAre(a, b, "blocks.0.q.weight", "norm.weight", "state_encoder.b"));
   EXPECT_THAT(names("merged"), ElementsAre("blocks.0.q.weight", "norm.weight", "state_encoder.b"));
   EXPECT_THAT(names("lora"), ElementsAre(a, b, "state_encoder.b"));
-  const auto weights = floats(path("separate"), "blocks.0.q.weight"), folded = floats(path("merged"), "blocks.0.q.weight");
+  const auto weights = floats(path("separate"), "blocks.0.q.weight"),
+             folded = floats(path("merged"), "blocks.0.q.weight");
   const auto va = floats(path("separate"), a), vb = floats(path("separate"), b);
   double largest = 0;
   for (std::size_t o = 0; o < 90; ++o) {
@@ -161,8 +166,8 @@ TEST_F(AdapterExportTest, AFrozenUnitTakesAThirdOfTheRoomAndItsMomentsReadAsZero
 }
 TEST_F(AdapterExportTest, AnAdapterWithoutItsPairIsNamed) {
   m_.units[2].params.erase(m_.units[2].params.begin() + 1);
-  const auto summary =
-      export_safetensors(write_and_commit(m_), path("out"), ExportFormat{.prefix = {}, .adapters = AdapterForm::merged});
+  const auto summary = export_safetensors(write_and_commit(m_), path("out"),
+                                          ExportFormat{.prefix = {}, .adapters = AdapterForm::merged});
   ASSERT_FALSE(summary);
   EXPECT_THAT(summary.error().message(), HasSubstr("lora_B"));
 }

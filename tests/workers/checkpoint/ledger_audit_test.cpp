@@ -24,7 +24,13 @@ class LedgerAuditTest : public testing::CheckpointFixture {
   void record(std::uint64_t fence, std::int64_t rank, std::int64_t s, const std::vector<std::int64_t>& positions,
               const std::vector<VoidPosition>& voids = {}, std::uint64_t salt = 0,
               const std::map<std::string, std::int64_t>& counters = {}) {
-    LedgerRecord r{.fence = fence, .step = s, .rank = rank, .positions = positions, .xxh3 = {}, .voids = voids, .counters = counters};
+    LedgerRecord r{.fence = fence,
+                   .step = s,
+                   .rank = rank,
+                   .positions = positions,
+                   .xxh3 = {},
+                   .voids = voids,
+                   .counters = counters};
     for (const auto p : positions) r.xxh3.push_back(digest(p) + salt);
     auto writer = LedgerWriter::open(folder(), fence, rank);
     ASSERT_TRUE(writer);

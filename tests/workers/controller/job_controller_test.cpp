@@ -24,10 +24,14 @@ struct Sent {
 class RecordingEffects final : public ControllerEffects {
  public:
   void send(const std::string& to, const Message& message) override { sent.push_back({to, message}); }
-  void event(Severity, const std::string& kind, const std::string& text) override { events.push_back(kind + ": " + text); }
+  void event(Severity, const std::string& kind, const std::string& text) override {
+    events.push_back(kind + ": " + text);
+  }
   void step(const StepReport& report) override { steps.push_back(report.step); }
   void evaluated(const EvalReport&) override {}
-  void producer_times(const std::string&, double idle_seconds, double busy_seconds) override { times.emplace_back(idle_seconds, busy_seconds); }
+  void producer_times(const std::string&, double idle_seconds, double busy_seconds) override {
+    times.emplace_back(idle_seconds, busy_seconds);
+  }
   std::vector<std::pair<double, double>> times;
 
   /// Messages of one type sent since the last call, by receiver.
@@ -53,8 +57,14 @@ Plan two_ranks_two_decoders() {
   plan.nodes = {{.name = "local", .cpus = 4, .memory_bytes = std::int64_t{8} << 30, .devices = {}}};
   for (const auto& [role, count] : {std::pair{"learner", 2}, {"decoder", 2}, {"checkpointer", 1}}) {
     for (int rank = 0; rank < count; ++rank) {
-      plan.actors.push_back({.name = std::string(role) + "/" + std::to_string(rank), .role = role, .process_rank = rank, .node = 0,
-                             .devices = {}, .cpus = 1, .isolation = "process", .memory_bytes = 1});
+      plan.actors.push_back({.name = std::string(role) + "/" + std::to_string(rank),
+                             .role = role,
+                             .process_rank = rank,
+                             .node = 0,
+                             .devices = {},
+                             .cpus = 1,
+                             .isolation = "process",
+                             .memory_bytes = 1});
     }
   }
   plan.collective = "gloo";
@@ -79,18 +89,27 @@ struct JobControllerTest : ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder); }
 
   void up(const std::string& actor, std::int64_t incarnation = 0) {
-    job->handle(actor, ActorUp{.actor = actor, .incarnation = incarnation, .pid = 1, .channels = {"shm:" + actor}}, now);
+    job->handle(actor, ActorUp{.actor = actor, .incarnation = incarnation, .pid = 1, .channels = {"shm:" + actor}},
+                now);
   }
   void died(const std::string& actor, std::int64_t incarnation, std::int64_t signal = 9) {
-    job->handle("node/0", ActorExited{.actor = actor, .incarnation = incarnation, .exit_code = 0, .signal = signal,
-                                      .killed_by_us = false, .stderr_tail = "", .out_of_memory = false}, now);
+    job->handle("node/0",
+                ActorExited{.actor = actor,
+                            .incarnation = incarnation,
+                            .exit_code = 0,
+                            .signal = signal,
+                            .killed_by_us = false,
+                            .stderr_tail = "",
+                            .out_of_memory = false},
+                now);
   }
   void pass(std::chrono::milliseconds time) {
     now += time;
     job->tick(now);
   }
   void group_up(std::uint64_t fence) {
-    for (const char* rank : {"learner/0", "learner/1"}) job->handle(rank, GroupUp{.actor = rank, .fence = fence, .bytes = {}}, now);
+    for (const char* rank : {"learner/0", "learner/1"})
+      job->handle(rank, GroupUp{.actor = rank, .fence = fence, .bytes = {}}, now);
   }
   /// Everything up, the first group formed.
   std::uint64_t begin() {
@@ -159,7 +178,11 @@ TEST_F(JobControllerTest, ALostDecoderIsReportedToFeedsAndStartedAgain) {
 
 TEST_F(JobControllerTest, ALostLearnerSendsTheOthersBackToTheCommittedStep) {
   const std::uint64_t fence = begin();
-  job->handle("learner/0", StepReport{.actor = "learner/0", .fence = fence, .step = 7, .metrics = {{"train/loss", 1.0}}, .void_positions = {}}, now);
+  job->handle(
+      "learner/0",
+      StepReport{
+          .actor = "learner/0", .fence = fence, .step = 7, .metrics = {{"train/loss", 1.0}}, .void_positions = {}},
+      now);
   died("learner/1", 0);
   const auto aborts = effects.take<GroupAbort>();
   ASSERT_EQ(aborts.size(), 1u);
@@ -219,22 +242,28 @@ TEST_F(JobControllerTest, AGroupInWhichNobodyReportsFormsAgainAndThenDies) {
 
 TEST_F(JobControllerTest, MessagesOfAnOlderFenceAreIgnored) {
   const std::uint64_t fence = begin();
-  job->handle("learner/0", StepReport{.actor = "learner/0", .fence = fence - 1, .step = 9, .metrics = {}, .void_positions = {}}, now);
+  job->handle("learner/0",
+              StepReport{.actor = "learner/0", .fence = fence - 1, .step = 9, .metrics = {}, .void_positions = {}},
+              now);
   EXPECT_EQ(job->step(), 0);
-  job->handle("learner/0", SnapshotReady{.actor = "learner/0", .rank = 0, .step = 9, .fence = fence - 1, .handle = "h", .updates = 9}, now);
+  job->handle(
+      "learner/0",
+      SnapshotReady{.actor = "learner/0", .rank = 0, .step = 9, .fence = fence - 1, .handle = "h", .updates = 9}, now);
   EXPECT_TRUE(effects.take<CheckpointBegin>().empty());
 }
 
 TEST_F(JobControllerTest, GivesUpWhenALearnerDiesMoreOftenThanItsBudget) {
   begin();
-  for (std::int64_t incarnation = 0; incarnation <= setup.config.cluster.restart.budget && job->failure().empty(); ++incarnation) {
+  for (std::int64_t incarnation = 0; incarnation <= setup.config.cluster.restart.budget && job->failure().empty();
+       ++incarnation) {
     died("learner/1", incarnation);
     for (int i = 0; i < 400 && effects.take<Spawn>().empty() && job->failure().empty(); ++i) pass(100ms);
     up("learner/1", incarnation + 1);
     // A step committed in between: it is this actor that fails, not the group.
     for (const auto& [to, plan] : effects.take<GroupPlan>()) {
       job->handle(to, GroupUp{.actor = to, .fence = plan.fence, .bytes = {}}, now);
-      job->handle(to, StepReport{.actor = to, .fence = plan.fence, .step = 1, .metrics = {}, .void_positions = {}}, now);
+      job->handle(to, StepReport{.actor = to, .fence = plan.fence, .step = 1, .metrics = {}, .void_positions = {}},
+                  now);
     }
   }
   EXPECT_THAT(job->failure(), HasSubstr("learner/1"));
@@ -242,9 +271,13 @@ TEST_F(JobControllerTest, GivesUpWhenALearnerDiesMoreOftenThanItsBudget) {
 
 TEST_F(JobControllerTest, CollectsSnapshotsOfAllRanksBeforeTheCheckpointerWrites) {
   const std::uint64_t fence = begin();
-  job->handle("learner/1", SnapshotReady{.actor = "learner/1", .rank = 1, .step = 10, .fence = fence, .handle = "b", .updates = 10}, now);
+  job->handle("learner/1",
+              SnapshotReady{.actor = "learner/1", .rank = 1, .step = 10, .fence = fence, .handle = "b", .updates = 10},
+              now);
   EXPECT_TRUE(effects.take<CheckpointBegin>().empty());
-  job->handle("learner/0", SnapshotReady{.actor = "learner/0", .rank = 0, .step = 10, .fence = fence, .handle = "a", .updates = 10}, now);
+  job->handle("learner/0",
+              SnapshotReady{.actor = "learner/0", .rank = 0, .step = 10, .fence = fence, .handle = "a", .updates = 10},
+              now);
   const auto begun = effects.take<CheckpointBegin>();
   ASSERT_EQ(begun.size(), 1u);
   EXPECT_THAT(begun[0].second.snapshots, ElementsAre("a", "b"));
@@ -257,13 +290,21 @@ TEST_F(JobControllerTest, CollectsSnapshotsOfAllRanksBeforeTheCheckpointerWrites
 TEST_F(JobControllerTest, AFailedWriteIsTriedAgainAndThenGivenUp) {
   const std::uint64_t fence = begin();
   for (const std::int64_t rank : {0, 1}) {
-    job->handle("learner", SnapshotReady{.actor = "", .rank = rank, .step = 10, .fence = fence, .handle = "h", .updates = 10}, now);
+    job->handle("learner",
+                SnapshotReady{.actor = "", .rank = rank, .step = 10, .fence = fence, .handle = "h", .updates = 10},
+                now);
   }
   for (int attempt = 0; attempt < 3; ++attempt) {
     const auto begun = effects.take<CheckpointBegin>();
     ASSERT_EQ(begun.size(), 1u) << attempt;
-    job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence, .directory = begun[0].second.directory, .manifest_hash = "",
-                                                 .error = "rank-0: No space left on device", .seconds = 0}, now);
+    job->handle("checkpointer/0",
+                CheckpointDone{.step = 10,
+                               .fence = fence,
+                               .directory = begun[0].second.directory,
+                               .manifest_hash = "",
+                               .error = "rank-0: No space left on device",
+                               .seconds = 0},
+                now);
     pass(5s);
   }
   const auto settled = effects.take<CheckpointCommitted>();
@@ -287,22 +328,26 @@ TEST_F(JobControllerTest, AnInterruptFinishesTheStepAndAsksForACheckpoint) {
 TEST_F(JobControllerTest, TooManyBadSamplesFailTheJob) {
   const std::uint64_t fence = begin();
   StepReport report{.actor = "learner/0", .fence = fence, .step = 1, .metrics = {}, .void_positions = {}};
-  for (std::int64_t p = 0; p < 9; ++p) report.void_positions.push_back(p);   // 1% of 800 positions is 8
+  for (std::int64_t p = 0; p < 9; ++p) report.void_positions.push_back(p);  // 1% of 800 positions is 8
   job->handle("learner/0", report, now);
   EXPECT_THAT(job->failure(), HasSubstr("data.max_bad_fraction"));
 }
 
 TEST_F(JobControllerTest, TimesOfProducersAreCollectedAndNotShown) {
   const std::size_t shown = effects.events.size();
-  job->handle("decoder/1", Event{.actor = "decoder/1", .kind = "producer_times", .text = "0.5 1.5", .subject = "decoder/1#0"}, now);
-  job->handle("decoder/1", Event{.actor = "decoder/1", .kind = "producer_times", .text = "nonsense", .subject = "decoder/1#0"}, now);
+  job->handle("decoder/1",
+              Event{.actor = "decoder/1", .kind = "producer_times", .text = "0.5 1.5", .subject = "decoder/1#0"}, now);
+  job->handle("decoder/1",
+              Event{.actor = "decoder/1", .kind = "producer_times", .text = "nonsense", .subject = "decoder/1#0"}, now);
   EXPECT_EQ(effects.times, (std::vector<std::pair<double, double>>{{0.5, 1.5}}));
   EXPECT_EQ(effects.events.size(), shown);
 }
 
 TEST_F(JobControllerTest, AStuckProducerIsKilledAndReplaced) {
   begin();
-  job->handle("learner/0", Event{.actor = "learner/0", .kind = "stuck_producer", .text = "held too long", .subject = "decoder/1#0"}, now);
+  job->handle("learner/0",
+              Event{.actor = "learner/0", .kind = "stuck_producer", .text = "held too long", .subject = "decoder/1#0"},
+              now);
   const auto stops = effects.take<Stop>();
   ASSERT_EQ(stops.size(), 1u);
   EXPECT_EQ(stops[0].second.grace_ms, 0);
@@ -354,8 +399,14 @@ struct RlJobControllerTest : JobControllerTest {
     setup.plan.actors.clear();
     for (const auto& [role, count] : {std::pair{"learner", 1}, {"env", 2}, {"rollout", 2}, {"checkpointer", 1}}) {
       for (int rank = 0; rank < count; ++rank) {
-        setup.plan.actors.push_back({.name = std::string(role) + "/" + std::to_string(rank), .role = role, .process_rank = rank, .node = 0,
-                                     .devices = {}, .cpus = 1, .isolation = "process", .memory_bytes = 1});
+        setup.plan.actors.push_back({.name = std::string(role) + "/" + std::to_string(rank),
+                                     .role = role,
+                                     .process_rank = rank,
+                                     .node = 0,
+                                     .devices = {},
+                                     .cpus = 1,
+                                     .isolation = "process",
+                                     .memory_bytes = 1});
       }
     }
     setup.plan.batch = {.global = 8, .micro = 1, .data_ranks = 1, .accumulation = 8};
@@ -363,7 +414,13 @@ struct RlJobControllerTest : JobControllerTest {
     job->start(now);
   }
   void rollout_up(const std::string& actor, std::int64_t incarnation = 0) {
-    job->handle(actor, ActorUp{.actor = actor, .incarnation = incarnation, .pid = 1, .channels = {"shm:" + actor}, .weights = {"shm:" + actor + ".weights"}}, now);
+    job->handle(actor,
+                ActorUp{.actor = actor,
+                        .incarnation = incarnation,
+                        .pid = 1,
+                        .channels = {"shm:" + actor},
+                        .weights = {"shm:" + actor + ".weights"}},
+                now);
   }
   void all_up() {
     for (const char* actor : {"checkpointer/0", "env/0", "env/1"}) up(actor);
@@ -393,7 +450,13 @@ TEST_F(RlJobControllerTest, ARolloutWorkerThatComesBackIsIntroducedToSimulatorsA
   died("rollout/0", 0);
   pass(2s);
   effects.sent.clear();
-  job->handle("rollout/0", ActorUp{.actor = "rollout/0", .incarnation = 1, .pid = 2, .channels = {"shm:again"}, .weights = {"shm:again.weights"}}, now);
+  job->handle("rollout/0",
+              ActorUp{.actor = "rollout/0",
+                      .incarnation = 1,
+                      .pid = 2,
+                      .channels = {"shm:again"},
+                      .weights = {"shm:again.weights"}},
+              now);
   const auto channels = dialled();
   EXPECT_THAT(channels.at("env/1"), ElementsAre("shm:again", "shm:rollout/1"));
   EXPECT_THAT(channels.at("learner/0"), ElementsAre("shm:again.weights", "shm:rollout/1.weights"));

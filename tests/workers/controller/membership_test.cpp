@@ -16,7 +16,13 @@ struct MembershipTest : ::testing::Test {
   Membership membership{{.name = "local", .cpus = 2, .memory_bytes = 1, .devices = {}}, 10s};
   Membership::TimePoint now{1h};
   Join join(const std::string& name, std::uint64_t incarnation = 1) {
-    return {.name = name, .incarnation = incarnation, .cpus = 8, .memory_bytes = 2, .host = name, .boot_id = "", .term_seen = 0};
+    return {.name = name,
+            .incarnation = incarnation,
+            .cpus = 8,
+            .memory_bytes = 2,
+            .host = name,
+            .boot_id = "",
+            .term_seen = 0};
   }
 };
 
@@ -46,8 +52,16 @@ TEST_F(MembershipTest, ASignOfLifeRenewsTheLease) {
 
 TEST(RunStatisticsTest, StallIsAShareOfStepTimeAndRatesAreSamplesOverTime) {
   RunStatistics s(8);
-  s.add_step({.actor = "", .fence = 1, .step = 1, .metrics = {{"train/loss", 2.0}, {"time/step", 1.0}, {"time/stall", 0.5}, {"train/applied", 1}}, .void_positions = {}});
-  s.add_step({.actor = "", .fence = 1, .step = 2, .metrics = {{"train/loss", 1.0}, {"time/step", 3.0}, {"time/stall", 0.5}, {"train/applied", 1}}, .void_positions = {}});
+  s.add_step({.actor = "",
+              .fence = 1,
+              .step = 1,
+              .metrics = {{"train/loss", 2.0}, {"time/step", 1.0}, {"time/stall", 0.5}, {"train/applied", 1}},
+              .void_positions = {}});
+  s.add_step({.actor = "",
+              .fence = 1,
+              .step = 2,
+              .metrics = {{"train/loss", 1.0}, {"time/step", 3.0}, {"time/stall", 0.5}, {"train/applied", 1}},
+              .void_positions = {}});
   EXPECT_DOUBLE_EQ(s.stall_percent(), 25.0);
   EXPECT_DOUBLE_EQ(s.samples_per_second(), 4.0);
   EXPECT_DOUBLE_EQ(s.first_mean(1), 2.0);
@@ -58,7 +72,11 @@ TEST(RunStatisticsTest, StallIsAShareOfStepTimeAndRatesAreSamplesOverTime) {
 TEST(RunStatisticsTest, ARollbackTakesTheStepsOutOfTheCurves) {
   RunStatistics s(8);
   for (std::int64_t step = 1; step <= 3; ++step) {
-    s.add_step({.actor = "", .fence = 1, .step = step, .metrics = {{"train/loss", 1.0}, {"train/applied", 1}}, .void_positions = {}});
+    s.add_step({.actor = "",
+                .fence = 1,
+                .step = step,
+                .metrics = {{"train/loss", 1.0}, {"train/applied", 1}},
+                .void_positions = {}});
   }
   s.roll_back(1);
   EXPECT_EQ(s.curve("train/loss").size(), 1u);

@@ -81,7 +81,8 @@ class DecoderRoleTest : public ::testing::Test {
       if (position == 13) return Error{Errc::data_loss, "v.mp4: broken"};
       return sizeof position;
     };
-    const auto dial = [this](const std::string& address, const std::string& producer) -> Result<std::unique_ptr<ChannelProducer>> {
+    const auto dial = [this](const std::string& address,
+                             const std::string& producer) -> Result<std::unique_ptr<ChannelProducer>> {
       EXPECT_EQ(producer, "decoder/3#1");
       return std::unique_ptr<ChannelProducer>(std::make_unique<FakeProducer>(feeds_.at(address)));
     };
@@ -90,7 +91,8 @@ class DecoderRoleTest : public ::testing::Test {
       const std::lock_guard lock(mutex_);
       if (const auto* event = std::get_if<Event>(&message)) events_.push_back(*event);
     };
-    role_ = std::make_unique<DecoderRole>(RoleIdentity{.actor = "decoder/3", .incarnation = 1}, build, dial, outbox, 0.0);
+    role_ =
+        std::make_unique<DecoderRole>(RoleIdentity{.actor = "decoder/3", .incarnation = 1}, build, dial, outbox, 0.0);
     role_->start();
   }
   void TearDown() override {
@@ -164,7 +166,8 @@ TEST(ProducerTimesTest, OnlyTwoSecondsAreRead) {
   ASSERT_TRUE(times);
   EXPECT_EQ(times->first, 1.25);
   EXPECT_EQ(times->second, 0.5);
-  for (const char* text : {"", "1", "1 ", " 1 2", "1 2 3", "-1 2", "1 nan", "a b"}) EXPECT_FALSE(parse_producer_times(text)) << text;
+  for (const char* text : {"", "1", "1 ", " 1 2", "1 2 3", "-1 2", "1 nan", "a b"})
+    EXPECT_FALSE(parse_producer_times(text)) << text;
 }
 
 }  // namespace

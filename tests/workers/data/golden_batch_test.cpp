@@ -2,13 +2,13 @@
 
 #include "tests/support/safetensors_bytes.h"
 #include "tests/workers/data/data_test_support.h"
-#include "workers/data/video/clip_decoder.h"
 #include "workers/data/image/image_chain.h"
 #include "workers/data/language/language.h"
 #include "workers/data/lerobot/lerobot_meta.h"
 #include "workers/data/lerobot/modality.h"
 #include "workers/data/sampling/multi_anchor.h"
 #include "workers/data/state_action.h"
+#include "workers/data/video/clip_decoder.h"
 
 namespace troupe {
 namespace {

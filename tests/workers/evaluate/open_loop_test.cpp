@@ -1,5 +1,4 @@
 // Scripted policies over a real (tiny) dataset: what the evaluation measures is known in advance.
-#include "tests/support/scratch_folder.h"
 #include "workers/evaluate/open_loop.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +12,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/scratch_folder.h"
 #include "tests/support/tiny_dataset.h"
 #include "workers/evaluate/open_loop_report.h"
 

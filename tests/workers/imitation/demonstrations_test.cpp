@@ -29,7 +29,8 @@ class DemonstrationsTest : public testing::Test {
   static void SetUpTestSuite() {
     folder_ = std::make_unique<ScratchFolder>();
     for (const std::uint64_t seed : {1, 2}) {
-      const auto made = write_toy_dataset(*folder_ / std::to_string(seed), {.episodes = 3, .frames = 16, .height = 16, .width = 16, .seed = seed});
+      const auto made = write_toy_dataset(*folder_ / std::to_string(seed),
+                                          {.episodes = 3, .frames = 16, .height = 16, .width = 16, .seed = seed});
       ASSERT_TRUE(made) << made.error().message();
     }
   }
@@ -41,8 +42,11 @@ class DemonstrationsTest : public testing::Test {
     config.eval_episodes = std::move(held_out);
     return config;
   }
-  static PolicyShape shape(std::int64_t chunk = 3) { return {.state_dim = 4, .images = {}, .action_dim = 4, .chunk = chunk, .action_low = {}, .action_high = {}}; }
-  static std::shared_ptr<const Demonstrations> open(const DataConfig& config, const PolicyShape& shape = DemonstrationsTest::shape()) {
+  static PolicyShape shape(std::int64_t chunk = 3) {
+    return {.state_dim = 4, .images = {}, .action_dim = 4, .chunk = chunk, .action_low = {}, .action_high = {}};
+  }
+  static std::shared_ptr<const Demonstrations> open(const DataConfig& config,
+                                                    const PolicyShape& shape = DemonstrationsTest::shape()) {
     const auto opened = Demonstrations::open(config, shape);
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message());
     return opened ? *opened : nullptr;
@@ -84,13 +88,17 @@ class DemonstrationsTest : public testing::Test {
     for (const std::size_t place : places) {
       const auto rows = dataset->rows(place);
       const std::int64_t length = dataset->episodes()[place].length;
-      const auto table = read_parquet(rows->path, {.vectors = {"observation.state", "action"}, .integers = {}, .optional_vectors = {}, .optional_integers = {}},
-                                      {.first = rows->first_row, .count = length});
+      const auto table = read_parquet(
+          rows->path,
+          {.vectors = {"observation.state", "action"}, .integers = {}, .optional_vectors = {}, .optional_integers = {}},
+          {.first = rows->first_row, .count = length});
       for (std::int64_t row = 0; row < length; ++row) {
         Built sample;
-        for (const double v : table->vectors.at("observation.state").row(row)) sample.state.push_back(static_cast<float>(v));
+        for (const double v : table->vectors.at("observation.state").row(row))
+          sample.state.push_back(static_cast<float>(v));
         for (std::int64_t k = 0; k < chunk; ++k) {
-          for (const double v : table->vectors.at("action").row(std::min(row + k, length - 1))) sample.action.push_back(static_cast<float>(v));
+          for (const double v : table->vectors.at("action").row(std::min(row + k, length - 1)))
+            sample.action.push_back(static_cast<float>(v));
           sample.counts.push_back(row + k < length ? 1 : 0);
         }
         all.insert(sample);
@@ -159,7 +167,8 @@ TEST_F(DemonstrationsTest, TheFingerprintChangesWithWhatPositionsMean) {
 TEST_F(DemonstrationsTest, WhatDoesNotFitIsNamed) {
   PolicyShape wide = shape();
   wide.state_dim = 31;
-  EXPECT_THAT(refusal(data(), wide), testing::AllOf(HasSubstr("observation.state"), HasSubstr("4 numbers"), HasSubstr("31")));
+  EXPECT_THAT(refusal(data(), wide),
+              testing::AllOf(HasSubstr("observation.state"), HasSubstr("4 numbers"), HasSubstr("31")));
   PolicyShape other = shape();
   other.action_dim = 8;
   EXPECT_THAT(refusal(data(), other), testing::AllOf(HasSubstr("'action'"), HasSubstr("env.profile")));
@@ -178,7 +187,9 @@ TEST_F(DemonstrationsTest, ARecordingWithAnotherTimeLimitIsRefused) {
   std::ofstream(note) << R"({"env": "arm7/reach-v1", "max_episode_steps": 50})";
   EXPECT_EQ(refusal(data(), timed), "no error");
   timed.max_episode_steps = 100;
-  EXPECT_THAT(refusal(data(), timed), testing::AllOf(HasSubstr("at most 50 steps"), HasSubstr("env.max_episode_steps: 50"), HasSubstr("max_episode_steps=100")));
+  EXPECT_THAT(refusal(data(), timed),
+              testing::AllOf(HasSubstr("at most 50 steps"), HasSubstr("env.max_episode_steps: 50"),
+                             HasSubstr("max_episode_steps=100")));
   std::ofstream(note) << "{";
   EXPECT_THAT(refusal(data(), timed), HasSubstr("recording.json"));
   std::filesystem::remove(note);

@@ -43,7 +43,8 @@ class ImitationTaskTest : public ::testing::Test {
     const std::span<std::byte> slot(bytes_.back());
     for (const char* field : {"state", "action"}) {
       const auto values = field_values<float>(slot, layout_.field(field));
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.01F * static_cast<float>(position) + 0.001F * static_cast<float>(i);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = 0.01F * static_cast<float>(position) + 0.001F * static_cast<float>(i);
     }
     const auto counts = field_values<std::uint8_t>(slot, layout_.field("counts"));
     counts[0] = 1;
@@ -52,7 +53,8 @@ class ImitationTaskTest : public ::testing::Test {
   }
   double loss(const Batch& batch) {
     const auto params = testing_parameters();
-    return testing::run_tape(*task_->network(), params, batch, 1.0, testing::empty_gradients(task_->network()->units())).loss;
+    return testing::run_tape(*task_->network(), params, batch, 1.0, testing::empty_gradients(task_->network()->units()))
+        .loss;
   }
   std::vector<ParamView> testing_parameters() const { return testing::start_parameters(task_->network()->units(), 7); }
 
@@ -73,7 +75,8 @@ TEST_F(ImitationTaskTest, RowsAreTheItemsFields) {
 TEST_F(ImitationTaskTest, ABatchOfPartsHasTheMeanOfTheirLosses) {
   const std::vector<Feed::Sample> samples{sample(1), sample(2, true), sample(3), sample(4, true)};
   const double whole = loss(*task_->train_batch(samples));
-  const double halves = 0.5 * (loss(*task_->train_batch({samples[0], samples[1]})) + loss(*task_->train_batch({samples[2], samples[3]})));
+  const double halves =
+      0.5 * (loss(*task_->train_batch({samples[0], samples[1]})) + loss(*task_->train_batch({samples[2], samples[3]})));
   EXPECT_NEAR(whole, halves, 1e-6);
 }
 
@@ -82,11 +85,13 @@ TEST_F(ImitationTaskTest, VoidSamplesAndFillersCountNothing) {
   bad.bytes = {};
   bad.void_reason = "unreadable";
   EXPECT_NEAR(loss(*task_->train_batch({sample(1), bad})), 0.5 * loss(*task_->train_batch({sample(1)})), 1e-6);
-  EXPECT_NEAR(loss(*task_->eval_batch({sample(1), sample(1)}, 1)), 0.5 * loss(*task_->eval_batch({sample(1)}, 1)), 1e-6);
+  EXPECT_NEAR(loss(*task_->eval_batch({sample(1), sample(1)}, 1)), 0.5 * loss(*task_->eval_batch({sample(1)}, 1)),
+              1e-6);
 }
 
 TEST_F(ImitationTaskTest, HeldOutSamplesHaveDrawsOfTheirOwn) {
-  const auto train = *task_->train_batch({sample(3)}), again = *task_->train_batch({sample(3)}), held_out = *task_->eval_batch({sample(3)}, 1);
+  const auto train = *task_->train_batch({sample(3)}), again = *task_->train_batch({sample(3)}),
+             held_out = *task_->eval_batch({sample(3)}, 1);
   EXPECT_TRUE(train.at(rl_keys::kActionNoise).equal(again.at(rl_keys::kActionNoise)));
   EXPECT_FALSE(train.at(rl_keys::kActionNoise).equal(held_out.at(rl_keys::kActionNoise)));
   EXPECT_FALSE(train.at(flow_keys::kTime).equal(held_out.at(flow_keys::kTime)));

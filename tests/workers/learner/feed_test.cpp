@@ -42,11 +42,12 @@ class FakeConsumer final : public ChannelConsumer {
     const Credit credit = grants[producer].front();
     grants[producer].pop_front();
     memory_[credit.slot] = credit.position;
-    feed.callbacks().on_item(producer, Item{.credit = credit, .bytes = error.empty() ? 8u : 0u, .xxh3 = 1, .error = error});
+    feed.callbacks().on_item(producer,
+                             Item{.credit = credit, .bytes = error.empty() ? 8u : 0u, .xxh3 = 1, .error = error});
   }
 
   std::map<std::string, std::deque<Credit>> grants;
-  std::map<std::int64_t, std::string> requests;   // of the last grant of a position
+  std::map<std::int64_t, std::string> requests;  // of the last grant of a position
 
  private:
   std::vector<std::int64_t> memory_;
@@ -61,7 +62,9 @@ std::vector<std::int64_t> positions(const std::deque<Credit>& credits) {
 
 struct FeedTest : ::testing::Test {
   // Rank 1 of 2, global batch 8, micro-batches of 2, accumulation 2: step 0 is positions 4..7, step 1 is 12..15.
-  Feed::Options options{.order = {.global_batch = 8, .micro_batch = 2, .accumulation = 2, .rank = 1}, .total_steps = 3, .item_deadline = 60s};
+  Feed::Options options{.order = {.global_batch = 8, .micro_batch = 2, .accumulation = 2, .rank = 1},
+                        .total_steps = 3,
+                        .item_deadline = 60s};
   FakeConsumer consumer{6};
   std::vector<std::string> stuck;
   Feed feed{options, [this](const std::string& producer, std::int64_t) { stuck.push_back(producer); }};
@@ -129,7 +132,7 @@ TEST_F(FeedTest, AsksOthersForWhatALostProducerOwed) {
 TEST_F(FeedTest, ForgetsWhatAnOlderFenceBrought) {
   begin();
   join("decoder/0#0", 2);
-  consumer.deliver(feed, "decoder/0#0");     // position 4 under fence 1
+  consumer.deliver(feed, "decoder/0#0");  // position 4 under fence 1
   feed.start(2, 0, 0);
   EXPECT_EQ(feed.stats().ready, 0);
   // 5 and 6 were granted under fence 1: they come back late, and their slots with them.
@@ -189,9 +192,8 @@ TEST_F(FeedTest, CancelWakesAWaitingLearner) {
 }
 
 TEST_F(FeedTest, ReportsAProducerThatHoldsAnItemTooLong) {
-  Feed impatient({.order = options.order, .total_steps = 3, .item_deadline = 1ms}, [this](const std::string& producer, std::int64_t) {
-    stuck.push_back(producer);
-  });
+  Feed impatient({.order = options.order, .total_steps = 3, .item_deadline = 1ms},
+                 [this](const std::string& producer, std::int64_t) { stuck.push_back(producer); });
   impatient.set_consumer(&consumer);
   impatient.start(1, 0, 0);
   impatient.callbacks().on_producer("decoder/0#0", 2);
@@ -201,7 +203,10 @@ TEST_F(FeedTest, ReportsAProducerThatHoldsAnItemTooLong) {
 
 /// Rank 0 of 1 over 4 blocks: a round is 4 positions, one a lane.
 struct FeedLanesTest : ::testing::Test {
-  Feed::Options options{.order = {.global_batch = 4, .micro_batch = 4, .accumulation = 1, .rank = 0}, .total_steps = 5, .item_deadline = 60s, .lanes = 4};
+  Feed::Options options{.order = {.global_batch = 4, .micro_batch = 4, .accumulation = 1, .rank = 0},
+                        .total_steps = 5,
+                        .item_deadline = 60s,
+                        .lanes = 4};
   FakeConsumer consumer{8};
   std::unique_ptr<Feed> feed;
 
@@ -210,7 +215,9 @@ struct FeedLanesTest : ::testing::Test {
     feed->set_consumer(&consumer);
     feed->start(1, round, 0);
   }
-  void join(const std::string& producer, std::uint32_t capacity = 100) { feed->callbacks().on_producer(producer, capacity); }
+  void join(const std::string& producer, std::uint32_t capacity = 100) {
+    feed->callbacks().on_producer(producer, capacity);
+  }
   void allow(std::int64_t end, const std::string& request) {
     const auto* bytes = reinterpret_cast<const std::byte*>(request.data());
     feed->allow(end, {bytes, bytes + request.size()});
@@ -313,7 +320,8 @@ TEST_F(FeedLanesTest, SaysThatAPositionIsNotAllowedYet) {
   deliver_all("a");
   const auto taken = feed->take(0, 0, 10ms);
   ASSERT_FALSE(taken);
-  EXPECT_THAT(taken.error().message(), ::testing::HasSubstr("position 2, owed by nobody: positions below 2 are allowed"));
+  EXPECT_THAT(taken.error().message(),
+              ::testing::HasSubstr("position 2, owed by nobody: positions below 2 are allowed"));
 }
 
 TEST_F(FeedLanesTest, RanksShareALaneOnlyByItsNumber) {
@@ -382,7 +390,8 @@ TEST(RankOrderTest, RanksTogetherCoverEachStepExactlyOnce) {
     std::vector<int> seen(12 * 4, 0);
     for (std::int64_t rank = 0; rank < world; ++rank) {
       const RankOrder order{.global_batch = 12, .micro_batch = 2, .accumulation = 12 / (2 * world), .rank = rank};
-      for (std::int64_t item = 0; item < 4 * order.items_per_step(); ++item) ++seen[static_cast<std::size_t>(order.position_of_item(item))];
+      for (std::int64_t item = 0; item < 4 * order.items_per_step(); ++item)
+        ++seen[static_cast<std::size_t>(order.position_of_item(item))];
     }
     EXPECT_THAT(seen, ::testing::Each(1)) << world;
   }

@@ -139,9 +139,13 @@ struct LearnerRankTest : ::testing::Test {
     CheckpointerRole checkpointer({.actor = "checkpointer/0", .incarnation = 0}, describe,
                                   [&](const std::string&, const Message& message) { answers.push(message); });
     checkpointer.start();
-    CheckpointBegin request{.step = snapshot.step, .fence = snapshot.fence, .snapshots = {snapshot.handle},
-                            .directory = folder / ("step_" + std::to_string(snapshot.step) + ".tmp-1"), .updates = snapshot.updates,
-                            .void_positions = {}, .trainer_state = snapshot.trainer_state};
+    CheckpointBegin request{.step = snapshot.step,
+                            .fence = snapshot.fence,
+                            .snapshots = {snapshot.handle},
+                            .directory = folder / ("step_" + std::to_string(snapshot.step) + ".tmp-1"),
+                            .updates = snapshot.updates,
+                            .void_positions = {},
+                            .trainer_state = snapshot.trainer_state};
     checkpointer.handle("controller", request);
     EXPECT_EQ(answers.take<CheckpointDone>().error, "");
     return request.directory;
@@ -206,7 +210,8 @@ TEST_F(LearnerRankTest, ARestoredRankGivesTheTrainerItsStateAndTheEngineItsCount
     checkpoint = write(snapshot);
     EXPECT_EQ(trainer.begun_with, "");
   }
-  EXPECT_THAT(read_manifest(checkpoint)->optimizer.groups, ElementsAre(Pair("actor", 1), Pair("critic", 2), Pair("temperature", 0)));
+  EXPECT_THAT(read_manifest(checkpoint)->optimizer.groups,
+              ElementsAre(Pair("actor", 1), Pair("critic", 2), Pair("temperature", 0)));
   const auto rank = make_rank();
   GroupPlan resumed = plan(2);
   resumed.resume_step = 2;

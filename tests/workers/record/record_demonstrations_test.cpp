@@ -40,9 +40,13 @@ class RecordDemonstrationsTest : public ::testing::Test {
   EpisodeTable episode(const std::string& name, std::size_t place) const {
     const auto dataset = LerobotDataset::open(folder_ / name).value();
     const RowSource rows = dataset.rows(place).value();
-    return read_parquet(rows.path, {.vectors = {"observation.state", "action", "next.reward"}, .integers = {"next.done", "next.success"},
-                                    .optional_vectors = {}, .optional_integers = {}},
-                        {.first = rows.first_row, .count = dataset.episodes()[place].length}).value();
+    return read_parquet(rows.path,
+                        {.vectors = {"observation.state", "action", "next.reward"},
+                         .integers = {"next.done", "next.success"},
+                         .optional_vectors = {},
+                         .optional_integers = {}},
+                        {.first = rows.first_row, .count = dataset.episodes()[place].length})
+        .value();
   }
   std::int64_t try_of(const std::string& name, std::size_t place) const {
     std::ifstream in(folder_ / (name + "/meta/recording.json"));
@@ -60,9 +64,11 @@ TEST_F(RecordDemonstrationsTest, TheRecordedActionsGiveTheRecordedEpisodeAgain) 
     ASSERT_TRUE(env.reset(demonstration_seed(1, try_of("data", e))));
     for (std::int64_t row = 0; row < table.rows; ++row) {
       const auto state = table.vectors.at("observation.state").row(row), action = table.vectors.at("action").row(row);
-      for (std::size_t d = 0; d < state.size(); ++d) ASSERT_EQ(state[d], env.element(0, d)) << "row " << row << ", number " << d;
+      for (std::size_t d = 0; d < state.size(); ++d)
+        ASSERT_EQ(state[d], env.element(0, d)) << "row " << row << ", number " << d;
       ASSERT_TRUE(env.step(std::vector<float>(action.begin(), action.end())));
-      EXPECT_EQ(table.vectors.at("next.reward").values[static_cast<std::size_t>(row)], static_cast<double>(static_cast<float>(env.reward())));
+      EXPECT_EQ(table.vectors.at("next.reward").values[static_cast<std::size_t>(row)],
+                static_cast<double>(static_cast<float>(env.reward())));
       EXPECT_EQ(table.integers.at("next.success")[static_cast<std::size_t>(row)], env.success() ? 1 : 0);
     }
   }
@@ -115,7 +121,8 @@ TEST_F(RecordDemonstrationsTest, BothVersionsHoldTheSameEpisodes) {
   EXPECT_FALSE(fs::exists(folder_ / "v30/.troupe"));
   for (std::size_t e = 0; e < 3; ++e) {
     const EpisodeTable a = episode("v21", e), b = episode("v30", e);
-    for (const char* column : {"observation.state", "action", "next.reward"}) EXPECT_EQ(a.vectors.at(column).values, b.vectors.at(column).values);
+    for (const char* column : {"observation.state", "action", "next.reward"})
+      EXPECT_EQ(a.vectors.at(column).values, b.vectors.at(column).values);
     EXPECT_EQ(a.integers, b.integers);
     EXPECT_EQ(try_of("v21", e), try_of("v30", e));
   }
@@ -123,7 +130,8 @@ TEST_F(RecordDemonstrationsTest, BothVersionsHoldTheSameEpisodes) {
 
 TEST_F(RecordDemonstrationsTest, EqualRequestsGiveEqualBytesAndAnotherSeedOthers) {
   for (const bool is_v30 : {false, true}) {
-    RecordingRequest first = request(is_v30 ? "a3" : "a2"), second = request(is_v30 ? "b3" : "b2"), other = request(is_v30 ? "c3" : "c2");
+    RecordingRequest first = request(is_v30 ? "a3" : "a2"), second = request(is_v30 ? "b3" : "b2"),
+                     other = request(is_v30 ? "c3" : "c2");
     first.is_v30 = second.is_v30 = other.is_v30 = is_v30;
     other.seed = 2;
     for (const auto& r : {first, second, other}) record(r);
@@ -139,7 +147,8 @@ TEST_F(RecordDemonstrationsTest, CamerasAreVideosOfAsManyPicturesAsRows) {
   r.episodes = 1;
   const RecordingReport report = record(r);
   for (const char* camera : {"front", "wrist"}) {
-    const auto video = probe_video(folder_ / (std::string("data/videos/chunk-000/observation.images.") + camera + "/episode_000000.mp4"));
+    const auto video = probe_video(
+        folder_ / (std::string("data/videos/chunk-000/observation.images.") + camera + "/episode_000000.mp4"));
     ASSERT_TRUE(video) << video.error().message();
     EXPECT_EQ(video->frames, report.frames);
     EXPECT_EQ(video->height, kDemonstrationSide);

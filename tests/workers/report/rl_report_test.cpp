@@ -9,9 +9,18 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(RlReportTest, TheProgressLineNamesTheBottleneckAndWhatIsKnown) {
-  const std::string text = rl_progress_text({.name = "cart", .step = 10, .total_steps = 80, .env_steps = 20480, .env_steps_per_second = 34100,
-                                             .mean_return = 123.4, .mean_length = 123.4, .approx_kl = 0.012, .seconds_per_step = 0.06,
-                                             .stall_percent = 61, .bottleneck = "env", .remaining_seconds = 4.2});
+  const std::string text = rl_progress_text({.name = "cart",
+                                             .step = 10,
+                                             .total_steps = 80,
+                                             .env_steps = 20480,
+                                             .env_steps_per_second = 34100,
+                                             .mean_return = 123.4,
+                                             .mean_length = 123.4,
+                                             .approx_kl = 0.012,
+                                             .seconds_per_step = 0.06,
+                                             .stall_percent = 61,
+                                             .bottleneck = "env",
+                                             .remaining_seconds = 4.2});
   EXPECT_THAT(text, HasSubstr("iteration 10/80"));
   EXPECT_THAT(text, HasSubstr("env steps 20,480"));
   EXPECT_THAT(text, HasSubstr("return 123.4"));
@@ -48,8 +57,16 @@ TEST(WilsonIntervalTest, KnowsNothingWithoutTrials) {
 }
 
 TEST(RlReportTest, TheTableSaysWhetherTheTaskIsSolved) {
-  const EpisodeResults results{.env = "CartPole-v1", .episodes = 100, .max_steps = 500, .chunk = 1, .successes = {}, .mean_return = 498,
-                               .std_return = 5, .min_return = 470, .max_return = 500, .mean_length = 498};
+  const EpisodeResults results{.env = "CartPole-v1",
+                               .episodes = 100,
+                               .max_steps = 500,
+                               .chunk = 1,
+                               .successes = {},
+                               .mean_return = 498,
+                               .std_return = 5,
+                               .min_return = 470,
+                               .max_return = 500,
+                               .mean_length = 498};
   EXPECT_THAT(results_table(results, 475.0), HasSubstr("solved      yes (mean return 498 > 475)"));
   EXPECT_THAT(results_table(results, 499.0), HasSubstr("solved      no"));
   EXPECT_THAT(results_table(results, std::nullopt), Not(HasSubstr("solved")));
@@ -57,7 +74,8 @@ TEST(RlReportTest, TheTableSaysWhetherTheTaskIsSolved) {
 
 TEST(RlReportTest, TheTableCountsSuccesses) {
   const EpisodeResults results{.env = "reach-v1", .episodes = 10, .max_steps = 50, .chunk = 4, .successes = 8};
-  EXPECT_THAT(results_table(results, std::nullopt), HasSubstr("success     8/10 = 80.0%   95% interval 49.0% to 94.3% (Wilson)"));
+  EXPECT_THAT(results_table(results, std::nullopt),
+              HasSubstr("success     8/10 = 80.0%   95% interval 49.0% to 94.3% (Wilson)"));
 }
 
 }  // namespace

@@ -128,8 +128,10 @@ TEST(TextReportTest, ColourAppearsOnlyWhenAskedForAndLeavesTheWordsAlone) {
   EXPECT_EQ(colored.rfind("\x1b[1;32mRUN COMPLETE ", 0), 0u);
   std::string stripped;
   for (std::size_t i = 0; i < colored.size(); ++i) {
-    if (colored[i] == '\x1b') i = colored.find('m', i);
-    else stripped += colored[i];
+    if (colored[i] == '\x1b')
+      i = colored.find('m', i);
+    else
+      stripped += colored[i];
   }
   EXPECT_EQ(stripped, plain);
 }

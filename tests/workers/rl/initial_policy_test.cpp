@@ -30,22 +30,30 @@ class InitialStatisticsTest : public ::testing::Test {
     m.step = 3;
     m.fence = 1;
     m.world = 1;
-    m.units.push_back({.name = "actor", .layout_class = "actor", .params = {{"actor.0.bias", {2}, 0, 2}}, .numel = 2, .layout_hash = 1, .trainable = false});
+    m.units.push_back({.name = "actor",
+                       .layout_class = "actor",
+                       .params = {{"actor.0.bias", {2}, 0, 2}},
+                       .numel = 2,
+                       .layout_hash = 1,
+                       .trainable = false});
     m.optimizer = {.name = "adamw", .lr = 1e-3, .betas = {0.9, 0.999}, .eps = 1e-8, .weight_decay = 0, .updates = 3};
     m.dataset_fingerprint = "f";
     m.version = "0.1.0";
     const std::vector<float> values(static_cast<std::size_t>(m.units[0].shard(1)));
     const std::string temporary = folder_ / checkpoint_tmp_name(m.step, m.fence);
     const RlTrainerState state{.present = true, .normaliser = normaliser};
-    const auto written = CheckpointWriter().write(
-        {.directory = temporary, .manifest = m, .ranks = {std::as_bytes(std::span(values))}, .attachments = {{kTrainerStateFile, state.text()}}});
+    const auto written = CheckpointWriter().write({.directory = temporary,
+                                                   .manifest = m,
+                                                   .ranks = {std::as_bytes(std::span(values))},
+                                                   .attachments = {{kTrainerStateFile, state.text()}}});
     EXPECT_TRUE(written) << written.error().message();
     const auto committed = commit_checkpoint(folder_.path(), temporary, m.step);
     EXPECT_TRUE(committed) << committed.error().message();
     return committed ? *committed : temporary;
   }
 
-  static Result<NormaliserState> begin(const std::string& checkpoint, bool normalize_obs, bool normalize_reward, std::int64_t state_dim = 2) {
+  static Result<NormaliserState> begin(const std::string& checkpoint, bool normalize_obs, bool normalize_reward,
+                                       std::int64_t state_dim = 2) {
     JobConfig job;
     job.model.init.mode = "checkpoint";
     job.model.init.path = checkpoint;
@@ -83,13 +91,19 @@ TEST_F(InitialStatisticsTest, APolicyOfNormalisedObservationsWantsThem) {
   const auto found = begin(write(counted()), false, false);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code(), Errc::failed_precondition);
-  EXPECT_THAT(found.error().message(), HasSubstr("reads 2 normalised numbers, this job's observations as they are (rollout.normalize_obs): set it to true"));
+  EXPECT_THAT(
+      found.error().message(),
+      HasSubstr(
+          "reads 2 normalised numbers, this job's observations as they are (rollout.normalize_obs): set it to true"));
 }
 
 TEST_F(InitialStatisticsTest, APolicyOfPlainObservationsWantsThose) {
   const auto found = begin(write({}), true, false);
   ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().message(), HasSubstr("reads observations as they are, this job's 2 normalised numbers (rollout.normalize_obs): set it to false"));
+  EXPECT_THAT(
+      found.error().message(),
+      HasSubstr(
+          "reads observations as they are, this job's 2 normalised numbers (rollout.normalize_obs): set it to false"));
 }
 
 TEST_F(InitialStatisticsTest, AnotherNumberOfObservationsIsRefused) {

@@ -37,7 +37,9 @@ struct RolloutRowsTest : ::testing::Test {
     return make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
   }
   /// Number of call t and environment b of two.
-  static float cell(const RolloutRows& rows, const char* key, std::int64_t t, std::int64_t b) { return rows.rows.at(key)[2 * t + b][0].item<float>(); }
+  static float cell(const RolloutRows& rows, const char* key, std::int64_t t, std::int64_t b) {
+    return rows.rows.at(key)[2 * t + b][0].item<float>();
+  }
 };
 
 TEST_F(RolloutRowsTest, ItemsLieSideBySideAndRowsAreTimeFirst) {
@@ -46,7 +48,8 @@ TEST_F(RolloutRowsTest, ItemsLieSideBySideAndRowsAreTimeFirst) {
   const RolloutBatch batch = batch_of(job, {&first, &second});
   EXPECT_EQ(batch.calls(), 3);
   EXPECT_EQ(batch.envs(), 4);
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
+  const RolloutRows rows =
+      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
   EXPECT_EQ(rows.count, 12);
   const at::Tensor state = rows.rows.at(rl_keys::kState);
   for (std::int64_t t = 0; t < 3; ++t) {
@@ -77,8 +80,8 @@ TEST_F(RolloutRowsTest, ATerminationHasNoValueBehindItAndATruncationHasTheFinalO
   built.view().final_value(0)[0] = 40;
   built.view().final_value(0)[1] = 6;
   const RolloutRows rows = rows_of(job, built);
-  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0);   // 1 - 1
-  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 1), 2);   // 1 + 0.5 * 6 - 2
+  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0);  // 1 - 1
+  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 1), 2);  // 1 + 0.5 * 6 - 2
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 0.5f);
 }
 
@@ -86,7 +89,7 @@ TEST_F(RolloutRowsTest, ChunksAreOneStepAndDiscountOnce) {
   const JobConfig job = line_job("ppo", 2, 3);
   ItemBuilder built = item(job);
   const RolloutRows rows = rows_of(job, built);
-  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 2.5f);   // 3 + 0.5 - 1
+  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 2.5f);  // 3 + 0.5 - 1
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 3.125f);
   EXPECT_EQ(rows.valid_cells.sizes().vec(), (std::vector<std::int64_t>{4, 1}));
   EXPECT_EQ(rows.rows.at(rl_keys::kMask).sizes().vec(), (std::vector<std::int64_t>{4, 3}));
@@ -115,7 +118,7 @@ TEST_F(RolloutRowsTest, ALostRowIsMaskedAndLeavesEarlierAdvantagesAsIfItsValueWe
   EXPECT_FALSE(rows.valid_cells[2].item<bool>());
   EXPECT_FALSE(rows.rows.at(rl_keys::kMask)[2].item<bool>());
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 0);
-  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0.5f);   // 1 + 0.5 * V(the state at which it was lost) - 1
+  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0.5f);  // 1 + 0.5 * V(the state at which it was lost) - 1
   EXPECT_EQ(cell(rows, rl_keys::kValidSteps, 0, 0), 2);
 }
 
@@ -127,13 +130,15 @@ TEST_F(RolloutRowsTest, ALostRowDoesNotTouchAdvantagesPerActionEither) {
     if (is_lost) built.lose(1, 0);
     built.view().reward(1)[0] = reward;
     const RolloutBatch batch = batch_of(job, {&built});
-    RolloutBatch wide = batch;   // a critic with a value per action
+    RolloutBatch wide = batch;  // a critic with a value per action
     wide.value = batch.value.expand({4, 2, 2}).contiguous();
-    return make_rollout_rows(job, wide, {.reward = wide.reward, .current_logp = {}, .reference_logp = {}}).rows.at(rl_keys::kAdvantage).clone();
+    return make_rollout_rows(job, wide, {.reward = wide.reward, .current_logp = {}, .reference_logp = {}})
+        .rows.at(rl_keys::kAdvantage)
+        .clone();
   };
   const at::Tensor lost = advantages(true, 1e6f);
   EXPECT_TRUE(lost.equal(advantages(true, 1)));
-  EXPECT_FLOAT_EQ(lost[0][1].item<float>(), 0.5f);    // the last action before it: 1 + 0.5 * 1 - 1
+  EXPECT_FLOAT_EQ(lost[0][1].item<float>(), 0.5f);  // the last action before it: 1 + 0.5 * 1 - 1
   EXPECT_FLOAT_EQ(lost[0][0].item<float>(), 0.625f);
 }
 
@@ -161,9 +166,10 @@ TEST_F(RolloutRowsTest, AGroupThatLostAMemberIsNotTrained) {
   job.env.reset_mode = "episode";
   ItemBuilder broken(job, line_spec()), never_begun(job, line_spec()), whole = item(job);
   broken.lose(1, 0);
-  never_begun.freeze(0, 1);   // lost by its reset
+  never_begun.freeze(0, 1);  // lost by its reset
   const RolloutBatch batch = batch_of(job, {&broken, &never_begun, &whole});
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
+  const RolloutRows rows =
+      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
   const at::Tensor cells = rows.valid_cells.view({2, 6});
   EXPECT_FALSE(cells.narrow(1, 0, 4).any().item<bool>());
   EXPECT_TRUE(cells.narrow(1, 4, 2).all().item<bool>());
@@ -187,9 +193,10 @@ TEST_F(RolloutRowsTest, GroupsOutsideTheFilterAreNotTrained) {
   job.algorithm.policy_gradient.filter_low = 1.6;
   job.algorithm.policy_gradient.filter_high = 1.9;
   ItemBuilder good(job, line_spec()), bad = item(job);
-  good.view().reward(0)[0] = 0.5f;   // returns 1.5 and 2: mean 1.75; of the other group 2 and 2
+  good.view().reward(0)[0] = 0.5f;  // returns 1.5 and 2: mean 1.75; of the other group 2 and 2
   const RolloutBatch batch = batch_of(job, {&good, &bad});
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
+  const RolloutRows rows =
+      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
   const at::Tensor cells = rows.valid_cells.view({2, 4});
   EXPECT_TRUE(cells.narrow(1, 0, 2).all().item<bool>());
   EXPECT_FALSE(cells.narrow(1, 2, 2).any().item<bool>());
@@ -200,7 +207,8 @@ TEST_F(RolloutRowsTest, VtraceWithEqualPoliciesIsTheLambdaReturn) {
   const JobConfig job = line_job("vtrace", 2);
   ItemBuilder built = item(job);
   const RolloutBatch batch = batch_of(job, {&built});
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
+  const RolloutRows rows = make_rollout_rows(
+      job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
   // d = 0.5 twice; vs_1 = 1 + 0.5, vs_0 = 1 + 0.5 + 0.5 * 0.5 * 0.5; A_0 = 1 + 0.5 * vs_1 - 1
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kReturn, 1, 0), 1.5f);
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kReturn, 0, 0), 1.625f);
@@ -212,12 +220,14 @@ TEST_F(RolloutRowsTest, VtraceWeighsByTheRatioUpToItsBar) {
   ItemBuilder built = item(job);
   const RolloutBatch batch = batch_of(job, {&built});
   const at::Tensor shift = at::tensor({std::log(0.5f), std::log(4.0f)}).view({2, 1});
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1) + shift, .reference_logp = {}});
-  EXPECT_NEAR(cell(rows, rl_keys::kAdvantage, 0, 0), 0.25f, 1e-6);   // half of 0.5
+  const RolloutRows rows = make_rollout_rows(
+      job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1) + shift, .reference_logp = {}});
+  EXPECT_NEAR(cell(rows, rl_keys::kAdvantage, 0, 0), 0.25f, 1e-6);  // half of 0.5
   built.view().value(1)[1] = 4;
   const RolloutBatch more = batch_of(job, {&built});
-  const RolloutRows capped = make_rollout_rows(job, more, {.reward = more.reward, .current_logp = more.logp.flatten(0, 1) + shift, .reference_logp = {}});
-  EXPECT_NEAR(cell(capped, rl_keys::kAdvantage, 0, 1), 1, 1e-6);     // 1 + 2 - 2, weight 1 in place of 4
+  const RolloutRows capped = make_rollout_rows(
+      job, more, {.reward = more.reward, .current_logp = more.logp.flatten(0, 1) + shift, .reference_logp = {}});
+  EXPECT_NEAR(cell(capped, rl_keys::kAdvantage, 0, 1), 1, 1e-6);  // 1 + 2 - 2, weight 1 in place of 4
 }
 
 TEST_F(RolloutRowsTest, VtraceDoesNotWeighActionsThatWereNotExecuted) {
@@ -227,9 +237,10 @@ TEST_F(RolloutRowsTest, VtraceDoesNotWeighActionsThatWereNotExecuted) {
   built.end(0, 0, true, 0);
   const RolloutBatch batch = batch_of(job, {&built});
   at::Tensor current = batch.logp.flatten(0, 1).clone();
-  current[0].narrow(0, 1, 2).sub_(3);   // the new policy would hardly have drawn the two that nobody played
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = current, .reference_logp = {}});
-  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0.75f);   // 1 - 0.25, weight 1
+  current[0].narrow(0, 1, 2).sub_(3);  // the new policy would hardly have drawn the two that nobody played
+  const RolloutRows rows =
+      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = current, .reference_logp = {}});
+  EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0.75f);  // 1 - 0.25, weight 1
 }
 
 /// Chunks of three actions of which two are played.
@@ -258,8 +269,9 @@ TEST_F(PlayedPartTest, DiscountsCountThePlayedActionsAlone) {
     job.algorithm.discount = "semi_mdp";
     ItemBuilder built = item(job);
     const RolloutBatch batch = batch_of(job, {&built});
-    const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
-    EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 0.75f) << algorithm;   // 1 + 0.5 + 0.5^2 - 1
+    const RolloutRows rows = make_rollout_rows(
+        job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
+    EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 0.75f) << algorithm;  // 1 + 0.5 + 0.5^2 - 1
   }
 }
 
@@ -268,13 +280,14 @@ TEST_F(PlayedPartTest, AdvantagesPerActionPassOverWhatIsNotPlayed) {
   job.algorithm.policy_gradient.reward_level = "action";
   ItemBuilder built = item(job);
   RolloutBatch wide = batch_of(job, {&built});
-  wide.value = wide.value.expand({3, 2, 3}).contiguous();   // a critic with a value per action
-  const RolloutRows rows = make_rollout_rows(job, wide, {.reward = wide.reward, .current_logp = {}, .reference_logp = {}});
+  wide.value = wide.value.expand({3, 2, 3}).contiguous();  // a critic with a value per action
+  const RolloutRows rows =
+      make_rollout_rows(job, wide, {.reward = wide.reward, .current_logp = {}, .reference_logp = {}});
   const at::Tensor advantage = rows.rows.at(rl_keys::kAdvantage);
   EXPECT_EQ(advantage.sizes().vec(), (std::vector<std::int64_t>{4, 3}));
-  EXPECT_FLOAT_EQ(advantage[2][1].item<float>(), 0.5f);       // 1 + 0.5 * 1 - 1
+  EXPECT_FLOAT_EQ(advantage[2][1].item<float>(), 0.5f);  // 1 + 0.5 * 1 - 1
   EXPECT_FLOAT_EQ(advantage[2][0].item<float>(), 0.625f);
-  EXPECT_FLOAT_EQ(advantage[0][1].item<float>(), 0.65625f);   // the next played action is the next call's first
+  EXPECT_FLOAT_EQ(advantage[0][1].item<float>(), 0.65625f);  // the next played action is the next call's first
   EXPECT_FALSE(rows.valid_cells.select(1, 2).any().item<bool>());
 }
 
@@ -284,7 +297,8 @@ TEST_F(RolloutRowsTest, ALostRowDoesNotFlowThroughVtrace) {
   built.lose(1, 0);
   built.view().reward(1)[0] = -1e6f;
   const RolloutBatch batch = batch_of(job, {&built});
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
+  const RolloutRows rows = make_rollout_rows(
+      job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kReturn, 0, 0), 1.5f);
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0.5f);
 }
@@ -295,7 +309,8 @@ TEST_F(RolloutRowsTest, VersionsAndReferenceLogProbabilitiesTravelAlong) {
   built.view().version(1)[0] = 8;
   const RolloutBatch batch = batch_of(job, {&built});
   const at::Tensor reference = at::arange(4, at::kFloat).view({4, 1});
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = reference});
+  const RolloutRows rows =
+      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = reference});
   EXPECT_EQ(rows.rows.at(rl_keys::kVersion)[2].item<std::int64_t>(), 8);
   EXPECT_TRUE(rows.rows.at(rl_keys::kReferenceLogp).equal(reference));
 }

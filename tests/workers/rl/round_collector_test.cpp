@@ -24,18 +24,27 @@ class RoundCollectorTest : public ::testing::Test {
     consumer_.reset();
   }
   /// A group begins at `version`.
-  RoundCollector& begin(std::int64_t staleness, std::int64_t version, std::int64_t rounds_per_version = 1, bool is_exact = true) {
+  RoundCollector& begin(std::int64_t staleness, std::int64_t version, std::int64_t rounds_per_version = 1,
+                        bool is_exact = true) {
     RlShape shape;
     shape.blocks = 2;
-    Feed::Options options{.order = {.global_batch = 2, .micro_batch = 1, .accumulation = 2, .rank = 0}, .total_steps = kRounds, .item_deadline = 60s, .lanes = 2};
+    Feed::Options options{.order = {.global_batch = 2, .micro_batch = 1, .accumulation = 2, .rank = 0},
+                          .total_steps = kRounds,
+                          .item_deadline = 60s,
+                          .lanes = 2};
     feed_ = std::make_unique<Feed>(options, Feed::OnStuck());
-    auto opened = open_consumer(nullptr, {.name = "learner/0#0", .slots = 32, .slot_bytes = 64, .transport = Transport::inproc, .endpoint = {}}, feed_->callbacks());
+    auto opened = open_consumer(
+        nullptr, {.name = "learner/0#0", .slots = 32, .slot_bytes = 64, .transport = Transport::inproc, .endpoint = {}},
+        feed_->callbacks());
     if (!opened) throw std::runtime_error(opened.error().message());
     consumer_ = std::move(*opened);
     feed_->set_consumer(consumer_.get());
-    collector_ = std::make_unique<RoundCollector>(
-        RoundCollector::Options{.shape = shape, .staleness = staleness, .exact = is_exact, .rounds_per_version = rounds_per_version, .total_rounds = kRounds},
-        TrajectoryLayout{}, *feed_);
+    collector_ = std::make_unique<RoundCollector>(RoundCollector::Options{.shape = shape,
+                                                                          .staleness = staleness,
+                                                                          .exact = is_exact,
+                                                                          .rounds_per_version = rounds_per_version,
+                                                                          .total_rounds = kRounds},
+                                                  TrajectoryLayout{}, *feed_);
     TrainerSession session;
     session.plan.fence = 3;
     session.plan.world = 1;
@@ -53,7 +62,8 @@ class RoundCollectorTest : public ::testing::Test {
       return round == other.round && request.version == other.request.version && request.exact == other.request.exact;
     }
     friend std::ostream& operator<<(std::ostream& out, const Asked& asked) {
-      return out << "round " << asked.round << " of version " << asked.request.version << (asked.request.exact ? " exactly" : "");
+      return out << "round " << asked.round << " of version " << asked.request.version
+                 << (asked.request.exact ? " exactly" : "");
     }
   };
   /// What was asked for since the last call, of block 0; a credit's request is read and the item made, with its position in it.
@@ -66,11 +76,14 @@ class RoundCollectorTest : public ::testing::Test {
       if (credit->position % 2 == 0) asked.push_back({credit->position / 2, *request});
       const auto bytes = producer_->slot(*credit).first(sizeof credit->position);
       std::memcpy(bytes.data(), &credit->position, bytes.size());
-      EXPECT_TRUE(producer_->send({.credit = *credit, .bytes = error.empty() ? bytes.size() : 0, .xxh3 = xxh3_64(bytes), .error = error}));
+      EXPECT_TRUE(producer_->send(
+          {.credit = *credit, .bytes = error.empty() ? bytes.size() : 0, .xxh3 = xxh3_64(bytes), .error = error}));
     }
     return asked;
   }
-  static Asked exactly(std::int64_t round, std::int64_t version) { return {round, {.version = version, .exact = true}}; }
+  static Asked exactly(std::int64_t round, std::int64_t version) {
+    return {round, {.version = version, .exact = true}};
+  }
 
   static constexpr std::int64_t kRounds = 8;
   std::unique_ptr<Feed> feed_;
@@ -139,7 +152,7 @@ TEST_F(RoundCollectorTest, ARoundsItemsComeCopiedInOrderOfPosition) {
   auto round = collector.take(0, stall_);
   ASSERT_TRUE(round) << round.error().message();
   collector.allow(1);
-  serve();   // may fill the slots again
+  serve();  // may fill the slots again
   ASSERT_EQ(round->size(), 2u);
   for (std::int64_t block = 0; block < 2; ++block) {
     const CollectedItem& item = (*round)[static_cast<std::size_t>(block)];

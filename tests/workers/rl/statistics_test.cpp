@@ -96,7 +96,7 @@ TEST_F(RunningStatisticsTest, RewardsAreScaledByTheDeviationOfTheReturnAndClippe
   job.rollout.clip_reward = 3;
   RunningStatistics statistics(job.rollout, 2);
   NormaliserState state{Moments(2), Moments(1)};
-  state.returned.add(std::vector<float>{1, 5});   // deviation 2
+  state.returned.add(std::vector<float>{1, 5});  // deviation 2
   statistics.restore(state);
   const at::Tensor scaled = statistics.scale_reward(at::tensor({4.0f, -1.0f, 100.0f, -100.0f}));
   EXPECT_TRUE(scaled.allclose(at::tensor({2.0f, -0.5f, 3.0f, -3.0f}), 0, 1e-6));
@@ -123,7 +123,8 @@ struct EpisodeSummaryTest : ::testing::Test {
   JobConfig job = line_job("ppo", 3);
   ItemBuilder first{job, line_spec()}, second{job, line_spec()};
 
-  static void record(ItemBuilder& item, std::int64_t t, std::size_t row, double total, std::int32_t length, std::uint8_t success) {
+  static void record(ItemBuilder& item, std::int64_t t, std::size_t row, double total, std::int32_t length,
+                     std::uint8_t success) {
     item.view().ended(t)[row] = 1;
     item.view().episode_return(t)[row] = total;
     item.view().episode_length(t)[row] = length;

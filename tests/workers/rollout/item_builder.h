@@ -27,7 +27,8 @@ inline EnvSpec line_spec(bool has_picture = false) {
 }
 
 /// A job over `blocks` blocks of two environments, `calls` policy calls an item.
-inline JobConfig line_job(const std::string& algorithm, std::int64_t calls, std::int64_t chunk = 1, std::int64_t blocks = 1) {
+inline JobConfig line_job(const std::string& algorithm, std::int64_t calls, std::int64_t chunk = 1,
+                          std::int64_t blocks = 1) {
   JobConfig job;
   job.env.num_envs = 2 * blocks;
   job.env.blocks = blocks;
@@ -54,7 +55,8 @@ class ItemBuilder {
       for (std::size_t r = 0; r < rows(); ++r) {
         view().state(t)[2 * r] = mark(t, r);
         view().state(t)[2 * r + 1] = -1;
-        for (std::size_t p = 0; p < layout_.images.size(); ++p) view().image(p, t)[picture_bytes(p) * r] = static_cast<std::uint8_t>(mark(t, r));
+        for (std::size_t p = 0; p < layout_.images.size(); ++p)
+          view().image(p, t)[picture_bytes(p) * r] = static_cast<std::uint8_t>(mark(t, r));
       }
     }
     for (std::int64_t t = 0; t < layout_.calls; ++t) {
@@ -70,7 +72,9 @@ class ItemBuilder {
     view().head().env_steps = layout_.calls * layout_.rows * layout_.chunk;
   }
 
-  float mark(std::int64_t t, std::size_t row) const { return static_cast<float>(100 * number_ + 10 * t + static_cast<std::int64_t>(row)); }
+  float mark(std::int64_t t, std::size_t row) const {
+    return static_cast<float>(100 * number_ + 10 * t + static_cast<std::int64_t>(row));
+  }
   TrajectoryView view() { return {layout_, memory_.data()}; }
   const TrajectoryLayout& layout() const { return layout_; }
   const ScriptedNet& net() const { return net_; }
@@ -86,7 +90,8 @@ class ItemBuilder {
       view().reward(t)[row * chunk() + later] = 0;
     }
     if (layout_.final_state.is_present()) view().final_state(t)[2 * row] = mark(t, row) + 0.5f;
-    for (std::size_t p = 0; p < layout_.final_images.size(); ++p) view().final_image(p, t)[picture_bytes(p) * row] = 250;
+    for (std::size_t p = 0; p < layout_.final_images.size(); ++p)
+      view().final_image(p, t)[picture_bytes(p) * row] = 250;
     return *this;
   }
   /// The environment of `row` failed in call t.

@@ -43,13 +43,16 @@ class RolloutJob {
  public:
   RolloutJob(JobConfig job, ScriptedNet::Options net = {}, std::int64_t rounds = 1000)
       : job_(std::move(job)), rl_(rl_shape(job_)), net_(std::make_shared<ScriptedNet>(net)) {
-    log::configure("test", "");   // before any thread logs: the thread sanitizer does not see how spdlog makes its logger
+    log::configure("test",
+                   "");  // before any thread logs: the thread sanitizer does not see how spdlog makes its logger
     auto factory = make_env_factory(job_.env.id, env_options_of(job_.env));
     if (!factory) throw std::runtime_error(factory.error().message());
     factory_ = *factory;
     layout_ = make_trajectory_layout(job_, factory_->spec(), *net_);
     observed_ = Moments(static_cast<std::size_t>(layout_.state_dim));
-    Feed::Options options{.order = {.global_batch = rl_.blocks, .micro_batch = rl_.blocks, .accumulation = 1, .rank = 0}, .total_steps = rounds};
+    Feed::Options options{
+        .order = {.global_batch = rl_.blocks, .micro_batch = rl_.blocks, .accumulation = 1, .rank = 0},
+        .total_steps = rounds};
     options.lanes = rl_.blocks;
     options.await_producers = await_rollouts;
     feed_options_ = options;
@@ -63,14 +66,17 @@ class RolloutJob {
 
   /// Set before the first start.
   std::int64_t await_rollouts = 0, await_simulators = 0;
-  MakeBlock make_block;          ///< in place of the factory's
+  MakeBlock make_block;  ///< in place of the factory's
 
   void start(int simulators, int rollouts) {
     feed_options_.await_producers = await_rollouts;
     feed_ = std::make_unique<Feed>(feed_options_, Feed::OnStuck());
     auto opened = open_consumer(nullptr,
-                                {.name = "learner/0#0", .slots = static_cast<std::uint32_t>(rl_.blocks * 4),
-                                 .slot_bytes = static_cast<std::size_t>(layout_.bytes), .transport = Transport::inproc, .endpoint = {}},
+                                {.name = "learner/0#0",
+                                 .slots = static_cast<std::uint32_t>(rl_.blocks * 4),
+                                 .slot_bytes = static_cast<std::size_t>(layout_.bytes),
+                                 .transport = Transport::inproc,
+                                 .endpoint = {}},
                                 feed_->callbacks());
     if (!opened) throw std::runtime_error(opened.error().message());
     consumer_ = std::move(*opened);
@@ -133,10 +139,20 @@ class RolloutJob {
   std::string add_rollout() {
     const RoleIdentity identity{.actor = "rollout/" + std::to_string(num_rollouts_++), .incarnation = 0};
     const auto block_bytes = static_cast<std::size_t>(make_block_layout(factory_->spec(), rl_.rows, rl_.chunk).bytes);
-    RolloutRole::Setup setup{.identity = identity, .config = job_, .spec = factory_->spec(), .net = net_,
-                             .simulators = {{.name = identity.instance(), .slots = static_cast<std::uint32_t>(2 * rl_.blocks), .slot_bytes = block_bytes,
-                                             .transport = Transport::inproc, .endpoint = {}}},
-                             .weights = {{.name = identity.instance() + "/weights", .slots = 4, .slot_bytes = 8192, .transport = Transport::inproc, .endpoint = {}}},
+    RolloutRole::Setup setup{.identity = identity,
+                             .config = job_,
+                             .spec = factory_->spec(),
+                             .net = net_,
+                             .simulators = {{.name = identity.instance(),
+                                             .slots = static_cast<std::uint32_t>(2 * rl_.blocks),
+                                             .slot_bytes = block_bytes,
+                                             .transport = Transport::inproc,
+                                             .endpoint = {}}},
+                             .weights = {{.name = identity.instance() + "/weights",
+                                          .slots = 4,
+                                          .slot_bytes = 8192,
+                                          .transport = Transport::inproc,
+                                          .endpoint = {}}},
                              .await_simulators = await_simulators};
     rollouts_[identity.instance()] = std::make_unique<RolloutRole>(setup, nullptr, dial(), outbox());
     rollouts_[identity.instance()]->start();
@@ -151,7 +167,8 @@ class RolloutJob {
       const std::lock_guard lock(mutex_);
       up_.erase(instance);
     }
-    for (auto& [name, rollout] : rollouts_) rollout->handle("controller", Peers{.fence = 1, .channels = {consumer_->address()}, .gone = {instance}});
+    for (auto& [name, rollout] : rollouts_)
+      rollout->handle("controller", Peers{.fence = 1, .channels = {consumer_->address()}, .gone = {instance}});
     feed_->producer_gone(instance);
     tell_all();
   }
@@ -181,7 +198,9 @@ class RolloutJob {
 
  private:
   SimulatorRole::Dial dial() {
-    return [](const std::string& address, const std::string& producer) { return open_producer(nullptr, address, producer, 64, 5s); };
+    return [](const std::string& address, const std::string& producer) {
+      return open_producer(nullptr, address, producer, 64, 5s);
+    };
   }
   Outbox outbox() {
     return [this](const std::string&, const Message& message) {
@@ -201,8 +220,10 @@ class RolloutJob {
       }
     }
     publisher_->set_peers(weights);
-    for (auto& [name, simulator] : simulators_) simulator->handle("controller", Peers{.fence = 1, .channels = channels, .gone = {}});
-    for (auto& [name, rollout] : rollouts_) rollout->handle("controller", Peers{.fence = 1, .channels = {consumer_->address()}, .gone = {}});
+    for (auto& [name, simulator] : simulators_)
+      simulator->handle("controller", Peers{.fence = 1, .channels = channels, .gone = {}});
+    for (auto& [name, rollout] : rollouts_)
+      rollout->handle("controller", Peers{.fence = 1, .channels = {consumer_->address()}, .gone = {}});
   }
 
   const JobConfig job_;

@@ -328,10 +328,14 @@ class HangingBlock final : public EnvBlock {
   HangingBlock(BlockLayout layout, std::shared_ptr<StepDam> dam) : layout_(std::move(layout)), dam_(std::move(dam)) {}
   const BlockLayout& layout() const override { return layout_; }
   void reset(std::int64_t, BlockView, std::function<void()> done) override { done(); }
-  void step(std::span<const float>, BlockView, std::function<void()> done, Executor::Caller) override { dam_->pass(std::move(done)); }
+  void step(std::span<const float>, BlockView, std::function<void()> done, Executor::Caller) override {
+    dam_->pass(std::move(done));
+  }
   Counters counters() const override { return {}; }
   std::uint64_t state_hash(std::int64_t) const override { return 0; }
-  Result<void> render(std::int64_t, const std::string&, RenderTarget) override { return Error{Errc::not_found, "no camera"}; }
+  Result<void> render(std::int64_t, const std::string&, RenderTarget) override {
+    return Error{Errc::not_found, "no camera"};
+  }
 
  private:
   const BlockLayout layout_;

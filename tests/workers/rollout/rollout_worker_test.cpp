@@ -24,11 +24,10 @@ struct RolloutWorkerTest : ::testing::Test {
     return job;
   }
   RolloutWorker::Effects effects() {
-    return {.ask =
-                [this](const std::string& simulator, const Credit&, std::span<const std::byte>) -> Result<void> {
-                  asked.push_back(simulator);
-                  return {};
-                },
+    return {.ask = [this](const std::string& simulator, const Credit&, std::span<const std::byte>) -> Result<void> {
+              asked.push_back(simulator);
+              return {};
+            },
             .memory = [](std::uint32_t) { return std::span<const std::byte>(); },
             .weights = [](std::uint64_t, const TrajectoryRequest&) { return PolicyWeightsPtr(); },
             .newest_fence = [this] { return newest_fence; },
@@ -49,7 +48,8 @@ struct RolloutWorkerTest : ::testing::Test {
   int refused = 0;
   std::uint64_t newest_fence = 0;
   const EnvSpec spec = (*make_env_factory("CartPole-v1"))->spec();
-  RolloutWorker worker{one_block_job(), spec, std::make_shared<ScriptedNet>(ScriptedNet::Options{}), {.slots = 2}, effects()};
+  RolloutWorker worker{
+      one_block_job(), spec, std::make_shared<ScriptedNet>(ScriptedNet::Options{}), {.slots = 2}, effects()};
   std::vector<std::byte> memory = std::vector<std::byte>(static_cast<std::size_t>(worker.layout().bytes));
   const RolloutWorker::Clock::time_point now = RolloutWorker::Clock::now();
 };
@@ -59,7 +59,7 @@ TEST_F(RolloutWorkerTest, AnOrderThatWaitsForASupersededAnswerIsBegunElsewhereWh
   worker.simulator_joined("env/1#0", now);
   worker.ordered(order(1), now);
   ASSERT_EQ(asked.size(), 1u);
-  worker.ordered(order(2), now);   // the group formed again; the block is still with its simulator
+  worker.ordered(order(2), now);  // the group formed again; the block is still with its simulator
   EXPECT_EQ(refused, 1);
   ASSERT_EQ(asked.size(), 1u);
   worker.simulator_gone(asked[0], now);

@@ -18,14 +18,17 @@ namespace troupe::testing_support {
 class ScriptedNet final : public PolicyNet {
  public:
   struct Options {
-    std::int64_t actions = 1;   ///< K*A
-    std::int64_t choices = 2;   ///< 0: continuous
+    std::int64_t actions = 1;  ///< K*A
+    std::int64_t choices = 2;  ///< 0: continuous
     bool has_value = true;
     bool has_extra = false;
-    std::int64_t pad = 3;       ///< further weights, so that the unit has several elements
+    std::int64_t pad = 3;  ///< further weights, so that the unit has several elements
   };
   explicit ScriptedNet(Options options) : options_(options) {
-    units_ = {{.name = "actor", .layout_class = "actor", .params = {{"w", {1 + options.pad}, {}}, {"b", {2}, {}}}, .group = "actor"},
+    units_ = {{.name = "actor",
+               .layout_class = "actor",
+               .params = {{"w", {1 + options.pad}, {}}, {"b", {2}, {}}},
+               .group = "actor"},
               {.name = "loss", .layout_class = "loss", .params = {}, .group = "actor"}};
     if (options_.has_extra) extras_ = {{.name = "mark", .shape = {2}, .is_integer = true}};
   }
@@ -38,7 +41,8 @@ class ScriptedNet final : public PolicyNet {
   ActResult act(const UnitViews& views, const ActRequest& request) const override {
     const float w = weight(views);
     const auto n = static_cast<std::int64_t>(request.keys.size());
-    ActResult result{at::empty({n, options_.actions}), at::empty({n, options_.actions}), value(views, request.observation), {}};
+    ActResult result{
+        at::empty({n, options_.actions}), at::empty({n, options_.actions}), value(views, request.observation), {}};
     auto mark = at::empty({n, 2}, at::kLong);
     for (std::int64_t i = 0; i < n; ++i) {
       CounterRng rng(request.seed, 80, request.keys[static_cast<std::size_t>(i)]);

@@ -74,7 +74,8 @@ TEST(PolicyShapeOfTest, DepthIsAPictureOfOneChannelInF32) {
   EXPECT_EQ(shape->images[1].channels, 1);
   EXPECT_EQ(shape->images[1].bytes(), 80);
   EXPECT_EQ(observation_parts(spec).pictures.at(1).bytes, 80);
-  const RecordField field = make_trajectory_layout(small_job(), spec, ScriptedNet({.actions = 4, .choices = 0})).images.at(1);
+  const RecordField field =
+      make_trajectory_layout(small_job(), spec, ScriptedNet({.actions = 4, .choices = 0})).images.at(1);
   EXPECT_EQ(field.type, RecordType::f32);
   EXPECT_THAT(field.shape, ElementsAre(5, 3, 4, 5, 1));
 }
@@ -145,7 +146,8 @@ TEST(MomentsTest, AStateOfANormaliserRoundTripsAndItsCutsAreRefused) {
   const auto decoded = decode_normaliser(text);
   ASSERT_TRUE(decoded);
   EXPECT_EQ(encode(*decoded), text);
-  for (std::size_t length = 1; length < text.size(); ++length) EXPECT_FALSE(decode_normaliser(std::string_view(text).substr(0, length))) << length;
+  for (std::size_t length = 1; length < text.size(); ++length)
+    EXPECT_FALSE(decode_normaliser(std::string_view(text).substr(0, length))) << length;
   EXPECT_EQ(decode_normaliser("")->observed.dim(), 0u);
 }
 
@@ -170,7 +172,8 @@ TEST(BlockRequestTest, AStepKeepsItsActionsAndDamageIsRefused) {
   EXPECT_EQ(request->block, 7);
   EXPECT_THAT(std::vector<float>(request->actions.begin(), request->actions.end()), ElementsAre(1, -2, 3));
   EXPECT_FALSE(read_block_request(bytes, 4)) << "of another environment";
-  for (std::size_t length = 0; length < bytes.size(); ++length) EXPECT_FALSE(read_block_request(std::span(bytes).first(length), 3)) << length;
+  for (std::size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_FALSE(read_block_request(std::span(bytes).first(length), 3)) << length;
   bytes[0] = std::byte{9};
   EXPECT_FALSE(read_block_request(bytes, 3)) << "of no kind";
 }
@@ -335,7 +338,8 @@ TEST_F(TrajectoryWriterTest, ALostRowHasNoRecordAndNoFinalObservation) {
 
 TEST_F(TrajectoryWriterTest, WhatWasInTheSlotBeforeIsGone) {
   open();
-  for (std::int64_t i = 64; i < layout.bytes; ++i) ASSERT_EQ(item_bytes[static_cast<std::size_t>(i)], std::byte{0}) << i;
+  for (std::int64_t i = 64; i < layout.bytes; ++i)
+    ASSERT_EQ(item_bytes[static_cast<std::size_t>(i)], std::byte{0}) << i;
   EXPECT_EQ(item.head().round, 3);
   EXPECT_EQ(item.head().block, 1);
   EXPECT_EQ(item.head().min_version, -1);

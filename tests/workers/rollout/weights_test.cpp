@@ -35,7 +35,12 @@ struct WeightsTest : ::testing::Test {
   void open(std::size_t keep) {
     consumer.reset();
     receiver = std::make_unique<WeightReceiver>(net, WeightReceiver::Options{.keep = keep});
-    auto opened = open_consumer(nullptr, {.name = "rollout/0/weights", .slots = 8, .slot_bytes = 4096 + 100, .transport = Transport::inproc, .endpoint = {}},
+    auto opened = open_consumer(nullptr,
+                                {.name = "rollout/0/weights",
+                                 .slots = 8,
+                                 .slot_bytes = 4096 + 100,
+                                 .transport = Transport::inproc,
+                                 .endpoint = {}},
                                 receiver->callbacks());
     ASSERT_TRUE(opened) << opened.error().to_string();
     consumer = std::move(*opened);
@@ -48,7 +53,8 @@ struct WeightsTest : ::testing::Test {
         return open_producer(nullptr, address, producer, 2, 5s);
       };
       const std::string name = "learner/" + std::to_string(ranks.size()) + "#0";
-      ranks.push_back(std::make_unique<WeightPublisher>(*net, WeightPublisher::Options{.producer = name, .keep = keep}, dial));
+      ranks.push_back(
+          std::make_unique<WeightPublisher>(*net, WeightPublisher::Options{.producer = name, .keep = keep}, dial));
     }
     for (int rank = 0; rank < world; ++rank) ranks[static_cast<std::size_t>(rank)]->begin(fence, world, rank);
   }
@@ -60,7 +66,8 @@ struct WeightsTest : ::testing::Test {
     const FlatLayout layout = make_flat_layout(net->units()[0].params);
     std::vector<float> shard(static_cast<std::size_t>(layout.shard(world)));
     for (std::size_t i = 0; i < shard.size(); ++i) {
-      shard[i] = static_cast<float>(version) + static_cast<float>(static_cast<std::size_t>(rank) * shard.size() + i) / 1e6f;
+      shard[i] =
+          static_cast<float>(version) + static_cast<float>(static_cast<std::size_t>(rank) * shard.size() + i) / 1e6f;
     }
     const std::span<const float> view(shard);
     ranks[static_cast<std::size_t>(rank)]->publish(version, std::span(&view, 1), normaliser);
@@ -72,11 +79,13 @@ TEST_F(WeightsTest, AVersionArrivesWholeFromAllRanks) {
     form(num_ranks, static_cast<std::uint64_t>(num_ranks));
     connect();
     for (int rank = 0; rank < num_ranks; ++rank) publish(rank, 5);
-    const auto weights = receiver->wait_for(static_cast<std::uint64_t>(num_ranks), {.version = 5, .exact = true}, kPatience);
+    const auto weights =
+        receiver->wait_for(static_cast<std::uint64_t>(num_ranks), {.version = 5, .exact = true}, kPatience);
     ASSERT_TRUE(weights) << weights.error().message();
     const at::Tensor w = (*weights)->views.at("actor")["w"];
     ASSERT_EQ(w.numel(), 3001);
-    for (std::int64_t i = 0; i < w.numel(); ++i) ASSERT_EQ(w.data_ptr<float>()[i], 5.0f + static_cast<float>(i) / 1e6f) << i;
+    for (std::int64_t i = 0; i < w.numel(); ++i)
+      ASSERT_EQ(w.data_ptr<float>()[i], 5.0f + static_cast<float>(i) / 1e6f) << i;
   }
 }
 
@@ -177,7 +186,9 @@ TEST_F(WeightsTest, AWaitSaysWhatIsThere) {
   const auto weights = receiver->wait_for(1, {.version = 6}, 10ms);
   ASSERT_FALSE(weights);
   EXPECT_EQ(weights.error().code(), Errc::deadline_exceeded);
-  EXPECT_THAT(weights.error().message(), ::testing::HasSubstr("version 6 or newer of group 1; 1 learners have dialled, the newest whole version is 4"));
+  EXPECT_THAT(
+      weights.error().message(),
+      ::testing::HasSubstr("version 6 or newer of group 1; 1 learners have dialled, the newest whole version is 4"));
 }
 
 TEST_F(WeightsTest, ALearnerThatCameBackPublishesUnderItsNewName) {

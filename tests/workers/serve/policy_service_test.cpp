@@ -232,7 +232,8 @@ TEST_F(PolicyServiceTest, AnExceptionCostsTheOthersOfItsCallNothing) {
   ASSERT_TRUE(gate_.wait_for_arrival(1));
   Observation throwing = droid_observation(1);
   throwing.prompt = "throw";
-  auto before = infer("a", droid_observation(10)), failed = infer("b", throwing), after = infer("c", droid_observation(30));
+  auto before = infer("a", droid_observation(10)), failed = infer("b", throwing),
+       after = infer("c", droid_observation(30));
   gate_.open();
   EXPECT_EQ(seen(before)[2], 10);
   EXPECT_EQ(code(failed), Errc::internal);

@@ -131,14 +131,13 @@ Result<void> do_tasks(const ConvertContext& context, ConvertJournal& journal, Co
   std::mutex mutex;
   auto done = report.reused;
   const auto all = static_cast<std::int64_t>(context.plan.tasks.size());
-  return try_parallel_for(open.size(), context.request.jobs,
-                          [&](std::size_t, std::size_t i) -> Result<void> {
-                        TROUPE_TRY(do_task(context, open[i], journal));
-                        const std::lock_guard lock(mutex);
-                        ++done;
-                        if (context.request.progress) context.request.progress(done, all);
-                        return {};
-                      });
+  return try_parallel_for(open.size(), context.request.jobs, [&](std::size_t, std::size_t i) -> Result<void> {
+    TROUPE_TRY(do_task(context, open[i], journal));
+    const std::lock_guard lock(mutex);
+    ++done;
+    if (context.request.progress) context.request.progress(done, all);
+    return {};
+  });
 }
 
 Result<void> write_metadata(const ConvertContext& context, std::vector<DatasetSource>& sources,

@@ -184,16 +184,18 @@ Result<std::vector<ScannedEpisode>> scan_episodes(std::vector<DatasetSource>& so
     for (std::size_t c = 0; c < source.cameras.size(); ++c) camera_stats[i][c] = stats.contains(source.cameras[c]);
   }
   const std::size_t blocks = (out.size() + kBlock - 1) / kBlock;
-  TROUPE_TRY(try_parallel_for(blocks, static_cast<std::int64_t>(threads), [&](std::size_t, std::size_t block) -> Result<void> {
-    Scanner scanner;
-    for (std::size_t i = block * kBlock; i < std::min(out.size(), (block + 1) * kBlock); ++i) {
-      const DatasetSource& source = sources[out[i].episode.source];
-      scanner.whole_tables = !source.facts.is_v3();
-      scanner.scan(source, out[i]);
-      for (std::size_t c = 0; c < source.cameras.size(); ++c) out[i].episode.spans[c].has_stats = camera_stats[i][c];
-    }
-    return {};
-  }));
+  TROUPE_TRY(
+      try_parallel_for(blocks, static_cast<std::int64_t>(threads), [&](std::size_t, std::size_t block) -> Result<void> {
+        Scanner scanner;
+        for (std::size_t i = block * kBlock; i < std::min(out.size(), (block + 1) * kBlock); ++i) {
+          const DatasetSource& source = sources[out[i].episode.source];
+          scanner.whole_tables = !source.facts.is_v3();
+          scanner.scan(source, out[i]);
+          for (std::size_t c = 0; c < source.cameras.size(); ++c)
+            out[i].episode.spans[c].has_stats = camera_stats[i][c];
+        }
+        return {};
+      }));
   return out;
 }
 

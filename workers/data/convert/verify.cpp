@@ -151,15 +151,14 @@ Result<std::vector<std::string>> verify_output(const ConvertContext& context) {
     for (const PlannedOutput& file : task.files) items.push_back({task.camera, &file});
   }
   std::vector<Found> found(items.size());
-  TROUPE_TRY(try_parallel_for(
-      items.size(), context.request.jobs, [&](std::size_t, std::size_t i) -> Result<void> {
-        const Item& item = items[i];
-        const auto done = item.camera < 0
-                              ? verify_table(context, *item.file, found[i])
-                              : verify_video(context, static_cast<std::size_t>(item.camera), *item.file, found[i]);
-        if (!done) note(found[i], done.error());
-        return {};
-      }));
+  TROUPE_TRY(try_parallel_for(items.size(), context.request.jobs, [&](std::size_t, std::size_t i) -> Result<void> {
+    const Item& item = items[i];
+    const auto done = item.camera < 0
+                          ? verify_table(context, *item.file, found[i])
+                          : verify_video(context, static_cast<std::size_t>(item.camera), *item.file, found[i]);
+    if (!done) note(found[i], done.error());
+    return {};
+  }));
   Found all;
   for (const Found& f : found) all.insert(all.end(), f.begin(), f.end());
   return all;

@@ -32,7 +32,8 @@ std::vector<std::string> task_columns(const DatasetSource& source);
 /// Writes one file and gives it its name; adds {"stats": {episode: {feature: ...}}} to `entry` for episodes whose
 /// statistics the source lacks or whose columns were rewritten. Errors: data_loss, resource_exhausted, unavailable.
 /// Fault points: convert.rows, convert.rename.
-Result<void> write_table_file(const ConvertContext& context, const PlannedOutput& file, RowReader& rows, JsonDoc& entry);
+Result<void> write_table_file(const ConvertContext& context, const PlannedOutput& file, RowReader& rows,
+                              JsonDoc& entry);
 /// The same of a camera. Fault points: convert.packet, convert.rename.
 Result<void> write_video_file(const ConvertContext& context, int camera, const PlannedOutput& file, JsonDoc& entry);
 

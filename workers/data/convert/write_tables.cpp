@@ -191,7 +191,8 @@ Result<std::shared_ptr<arrow::Table>> output_table(const ConvertContext& context
   return table;
 }
 
-Result<void> write_table_file(const ConvertContext& context, const PlannedOutput& file, RowReader& rows, JsonDoc& entry) {
+Result<void> write_table_file(const ConvertContext& context, const PlannedOutput& file, RowReader& rows,
+                              JsonDoc& entry) {
   const std::string path = context.out + "/" + file.path;
   TROUPE_TRY(make_parent(path));
   try {

@@ -72,7 +72,8 @@ std::string dimension_lines(const std::string& name, const FeatureStatistics& s)
                        s.q01[d] == s.q99[d] ? "  constant" : "");
   }
   if (s.width() > kDimensionsShown)
-    out += fmt::format("  {} more dimensions of {} are in the JSON and HTML reports\n", s.width() - kDimensionsShown, name);
+    out += fmt::format("  {} more dimensions of {} are in the JSON and HTML reports\n", s.width() - kDimensionsShown,
+                       name);
   return out;
 }
 

@@ -322,9 +322,10 @@ class Parser {
     const bool minus_zero = negative && first->real && first->value == 0;
     const double real = minus_zero ? -0.0 : first->value == 0 ? 0.0 : sign * first->value;
     // Python adds complex numbers: the second one's real part is +0
-    return PythonLiteral{Kind::scalar,
-                         operation == '+' ? complex_repr(real + 0.0, second->value)
-                                          : complex_repr(real - 0.0, 0.0 - second->value), {}};
+    return PythonLiteral{
+        Kind::scalar,
+        operation == '+' ? complex_repr(real + 0.0, second->value) : complex_repr(real - 0.0, 0.0 - second->value),
+        {}};
   }
 
   struct Number {

@@ -24,7 +24,8 @@ std::string shortest(double value) {
 }
 
 /// Quotes and escapes as Python's repr; what lies past 127 goes through `high`.
-template <class High> std::string quoted(const std::string& text, const High& high) {
+template <class High>
+std::string quoted(const std::string& text, const High& high) {
   const bool use_double = text.find('\'') != std::string::npos && text.find('"') == std::string::npos;
   const char quote = use_double ? '"' : '\'';
   std::string out(1, quote);

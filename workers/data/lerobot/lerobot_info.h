@@ -30,7 +30,7 @@ struct LerobotInfo {
   std::int64_t total_episodes = -1;  ///< -1: not stated
   std::int64_t total_frames = -1;
   std::int64_t total_tasks = -1;
-  std::int64_t chunks_size = 1000;            ///< v2: episodes, v3: files per chunk folder
+  std::int64_t chunks_size = 1000;  ///< v2: episodes, v3: files per chunk folder
   double fps = 0;
   std::string data_path;                 ///< template, see fill_path_template
   std::string video_path;                ///< empty: the dataset has no videos

@@ -24,19 +24,20 @@ struct LerobotColumn {
 /// What a dataset holds: the same for all of its episodes.
 struct LerobotDescription {
   std::string robot_type;
-  double fps = 10;                           ///< rows per second
-  std::vector<LerobotColumn> columns;        ///< in the order of the tables
-  std::vector<std::string> cameras{};        ///< features of dtype video: "observation.images.front"
-  std::int64_t height = 0, width = 0;        ///< pixels of every camera; even
-  std::int64_t gop = 12;                     ///< a key picture every so many
-  std::int64_t crf = 15;                     ///< x264's constant quality
+  double fps = 10;                     ///< rows per second
+  std::vector<LerobotColumn> columns;  ///< in the order of the tables
+  std::vector<std::string> cameras{};  ///< features of dtype video: "observation.images.front"
+  std::int64_t height = 0, width = 0;  ///< pixels of every camera; even
+  std::int64_t gop = 12;               ///< a key picture every so many
+  std::int64_t crf = 15;               ///< x264's constant quality
 };
 
 /// One episode as it is handed over. Views and functions are used during append() only.
 struct LerobotEpisode {
-  std::int64_t length = 0;                      ///< rows, at least one
-  std::int64_t task_index = 0;                  ///< LerobotWriter::task_index
-  std::vector<std::span<const float>> columns;  ///< of each LerobotDescription::columns, [length, width]; booleans 0 or 1
+  std::int64_t length = 0;      ///< rows, at least one
+  std::int64_t task_index = 0;  ///< LerobotWriter::task_index
+  std::vector<std::span<const float>>
+      columns;  ///< of each LerobotDescription::columns, [length, width]; booleans 0 or 1
   /// Picture of a camera at a row; valid until the next call. Asked camera by camera, rows ascending.
   std::function<Result<Rgb8View>(std::size_t camera, std::int64_t row)> picture{};
 };

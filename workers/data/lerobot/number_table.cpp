@@ -48,9 +48,12 @@ arrow::Status make_array(const NumberTableColumn& column, std::shared_ptr<arrow:
 
 arrow::Status make_array(const NumberTableColumn& column, std::shared_ptr<arrow::Array>& array) {
   switch (column.type) {
-    case Type::float32: return make_array<arrow::FloatBuilder, float>(column, array);
-    case Type::int64: return make_array<arrow::Int64Builder, std::int64_t>(column, array);
-    case Type::boolean: break;
+    case Type::float32:
+      return make_array<arrow::FloatBuilder, float>(column, array);
+    case Type::int64:
+      return make_array<arrow::Int64Builder, std::int64_t>(column, array);
+    case Type::boolean:
+      break;
   }
   return make_array<arrow::BooleanBuilder, bool>(column, array);
 }
@@ -58,7 +61,8 @@ arrow::Status make_array(const NumberTableColumn& column, std::shared_ptr<arrow:
 arrow::Status write_table(const std::string& path, const arrow::Table& table) {
   ARROW_ASSIGN_OR_RAISE(const auto file, arrow::io::FileOutputStream::Open(path));
   const auto settings = parquet::WriterProperties::Builder().compression(parquet::Compression::SNAPPY)->build();
-  ARROW_RETURN_NOT_OK(parquet::arrow::WriteTable(table, arrow::default_memory_pool(), file, table.num_rows(), settings));
+  ARROW_RETURN_NOT_OK(
+      parquet::arrow::WriteTable(table, arrow::default_memory_pool(), file, table.num_rows(), settings));
   return file->Close();
 }
 
@@ -71,8 +75,9 @@ Result<void> write_number_table(const std::string& path, const std::vector<Numbe
     std::shared_ptr<arrow::Array> array;
     if (const arrow::Status status = make_array(column, array); !status.ok()) return write_failure(path, status);
     if (!arrays.empty() && array->length() != arrays.front()->length()) {
-      return Error{Errc::invalid_argument, fmt::format("{}: column {} has {} rows, {} has {}", path, column.name, array->length(),
-                                                       columns.front().name, arrays.front()->length())};
+      return Error{Errc::invalid_argument,
+                   fmt::format("{}: column {} has {} rows, {} has {}", path, column.name, array->length(),
+                               columns.front().name, arrays.front()->length())};
     }
     fields.push_back(arrow::field(column.name, array->type()));
     arrays.push_back(std::move(array));
@@ -86,7 +91,11 @@ Json column_statistics(const NumberTableColumn& column) {
   const std::size_t width = column.width, count = column.values.size() / width;
   const auto value = [&](std::size_t row, std::size_t dim) { return column.values[row * width + dim]; };
   const auto typed = [&](double v) { return column.type == Type::boolean ? Json(v != 0) : Json(v); };
-  Json stats = {{"min", Json::array()}, {"max", Json::array()}, {"mean", Json::array()}, {"std", Json::array()}, {"count", {count}}};
+  Json stats = {{"min", Json::array()},
+                {"max", Json::array()},
+                {"mean", Json::array()},
+                {"std", Json::array()},
+                {"count", {count}}};
   for (std::size_t d = 0; d < width; ++d) {
     double low = value(0, d), high = low, sum = 0, deviation = 0;
     for (std::size_t r = 0; r < count; ++r) {

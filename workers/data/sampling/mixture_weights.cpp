@@ -18,7 +18,8 @@ std::vector<double> mixture_weights(const DataConfig& data, std::span<const std:
   }
   const double largest = *std::max_element(logs.begin(), logs.end());
   std::vector<double> weights;
-  for (const double log : logs) weights.push_back(std::max(std::exp(log - largest), std::numeric_limits<double>::min()));
+  for (const double log : logs)
+    weights.push_back(std::max(std::exp(log - largest), std::numeric_limits<double>::min()));
   return weights;
 }
 

@@ -105,7 +105,9 @@ Result<void> write_files(const std::string& dir, const ToyDatasetOptions& o) {
                               .task_index = writer.task_index(episode.task()),
                               .columns = {numbers_of(episode.states), numbers_of(episode.actions)},
                               .picture = [&](std::size_t view, std::int64_t step) -> Result<Rgb8View> {
-                                if (step == 0) raster = Raster(o.height, o.width);  // a scene keeps a little of the one before at the horizon
+                                if (step == 0)
+                                  raster = Raster(o.height,
+                                                  o.width);  // a scene keeps a little of the one before at the horizon
                                 draw_toy_scene(episode, step, kViews[view].camera, o.height, o.width, raster);
                                 return raster.bytes();
                               }}));

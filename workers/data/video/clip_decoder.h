@@ -28,13 +28,13 @@ class ClipDecoder {
 
   /// How a decoder works; the defaults are those of data.decoder, without a clip cache.
   struct Options {
-    FindPacketTable find_table{};                            ///< asked before a file's own tables are read
-    std::int64_t open_files = 128;                           ///< files kept open, with their tables; at least 1
-    std::int64_t shared_frame_bytes = std::int64_t{2} << 30; ///< bound of the pictures kept for a block's samples
-    std::string backend = "cpu";                             ///< "cpu" or "nvdec"
-    std::string clip_cache{};                                ///< folder of decoded clips; empty: none
-    std::int64_t clip_cache_bytes = std::int64_t{20} << 30;  ///< bound of that folder, all processes together
-    std::chrono::milliseconds soft_limit{2000};              ///< a clip that takes longer is logged and counted
+    FindPacketTable find_table{};                             ///< asked before a file's own tables are read
+    std::int64_t open_files = 128;                            ///< files kept open, with their tables; at least 1
+    std::int64_t shared_frame_bytes = std::int64_t{2} << 30;  ///< bound of the pictures kept for a block's samples
+    std::string backend = "cpu";                              ///< "cpu" or "nvdec"
+    std::string clip_cache{};                                 ///< folder of decoded clips; empty: none
+    std::int64_t clip_cache_bytes = std::int64_t{20} << 30;   ///< bound of that folder, all processes together
+    std::chrono::milliseconds soft_limit{2000};               ///< a clip that takes longer is logged and counted
     bool cached_reads = true;  ///< take bytes that are in the page cache without a hand-over to the reading thread
   };
 

@@ -54,8 +54,8 @@ Result<void> ClipRead::run(AVCodecContext& codec, const OnPicture& on_picture) {
 
 Result<void> ClipRead::feed(std::int32_t index) {
   if (Clock::now() >= deadline_) {
-    return Error{Errc::deadline_exceeded, fmt::format("{}: the deadline passed before sample {} of {}", file_->path,
-                                                      index, runs_.back().last)};
+    return Error{Errc::deadline_exceeded,
+                 fmt::format("{}: the deadline passed before sample {} of {}", file_->path, index, runs_.back().last)};
   }
   const VideoSample& sample = file_->table->samples[static_cast<std::size_t>(index)];
   if (sample.key) group_ = sample.rank;

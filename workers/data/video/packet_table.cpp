@@ -98,8 +98,10 @@ Result<std::unique_ptr<Container>> open_container(const std::string& path, Clock
   container->input.reset(raw);
   for (unsigned i = 0; i < raw->nb_streams; ++i) {
     AVStream* stream = raw->streams[i];
-    if (container->stream == nullptr && stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO) container->stream = stream;
-    else stream->discard = AVDISCARD_ALL;
+    if (container->stream == nullptr && stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO)
+      container->stream = stream;
+    else
+      stream->discard = AVDISCARD_ALL;
   }
   if (container->stream == nullptr) return Error{Errc::data_loss, fmt::format("{}: holds no video stream", path)};
   return container;
@@ -191,7 +193,8 @@ bool unequal_steps(const std::vector<std::int64_t>& times) {
   std::vector<std::int64_t> sorted = steps;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
   const std::int64_t usual = sorted[sorted.size() / 2], slack = 1 + usual / 50;
-  return std::any_of(steps.begin(), steps.end(), [&](std::int64_t s) { return s < usual - slack || s > usual + slack; });
+  return std::any_of(steps.begin(), steps.end(),
+                     [&](std::int64_t s) { return s < usual - slack || s > usual + slack; });
 }
 
 /// Facts about time; places of pictures do not depend on them.

@@ -79,9 +79,9 @@ ReadThread::~ReadThread() {
 Result<std::shared_ptr<ReadThread::Job>> ReadThread::start(std::function<void()> work) {
   if (!state_) {
     if (stuck() >= kMaxStuck) {
-      return Error{Errc::unavailable,
-                   fmt::format("{} reads have not come back after their deadline; the file system does not answer",
-                               stuck())};
+      return Error{
+          Errc::unavailable,
+          fmt::format("{} reads have not come back after their deadline; the file system does not answer", stuck())};
     }
     const BlockedSignals blocked;
     state_ = std::make_shared<State>();

@@ -19,7 +19,7 @@ class SharedFrames {
   struct Group {
     FileIdentity file;
     std::vector<std::int64_t> ranks;  ///< ascending, no repeats
-    std::vector<AvFrame> pictures{};    ///< of the same places
+    std::vector<AvFrame> pictures{};  ///< of the same places
     std::int64_t bytes = 0;
 
     /// The picture of a presentation index, or null when the group does not have it.

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "workers/data/video/ffmpeg.h"
 #include "workers/data/image/yuv_to_rgb.h"
+#include "workers/data/video/ffmpeg.h"
 
 namespace troupe {
 

@@ -13,8 +13,8 @@ namespace troupe {
 struct VideoEncoderOptions {
   std::int64_t width = 0, height = 0;  ///< pixels
   double fps = 10;
-  std::int64_t gop = 12;  ///< a key picture every so many
-  std::int64_t crf = 18;  ///< x264's constant quality, 0 (lossless) .. 51
+  std::int64_t gop = 12;      ///< a key picture every so many
+  std::int64_t crf = 18;      ///< x264's constant quality, 0 (lossless) .. 51
   std::int64_t b_frames = 0;  ///< B-frames in a row at most; 0: none, and one reference (data.md 5.7 rule 7)
   bool moov_first = true;     ///< the index before the pictures; some recorders write it last
 };

@@ -25,7 +25,8 @@ bool ChunkBookkeeper::collapses_flags() const {
 }
 
 void ChunkBookkeeper::step(const StepSignal& signal) {
-  TROUPE_CHECK(wants_step() && row_.rewards.size() < static_cast<std::size_t>(rules_.chunk), "the chunk has an action left to execute");
+  TROUPE_CHECK(wants_step() && row_.rewards.size() < static_cast<std::size_t>(rules_.chunk),
+               "the chunk has an action left to execute");
   ++metrics_.episode_len;
   const double reward = shaper_.shape(signal.reward);
   if (!rules_.return_until_success || !metrics_.success_once) metrics_.episode_return += reward;
@@ -48,7 +49,8 @@ void ChunkBookkeeper::step(const StepSignal& signal) {
 }
 
 ChunkRecord ChunkBookkeeper::finish() {
-  TROUPE_CHECK(is_over_ || row_.rewards.size() == static_cast<std::size_t>(rules_.chunk), "every action of the chunk was executed");
+  TROUPE_CHECK(is_over_ || row_.rewards.size() == static_cast<std::size_t>(rules_.chunk),
+               "every action of the chunk was executed");
   const auto size = static_cast<std::size_t>(rules_.chunk);
   row_.rewards.resize(size, 0.0);
   row_.terminated.resize(size, 0);

@@ -10,33 +10,34 @@ namespace troupe {
 
 /// What a simulator says about one control step of one environment.
 struct StepSignal {
-  double reward = 0;        ///< raw
-  bool is_terminal = false; ///< the task's end: success or failure
+  double reward = 0;         ///< raw
+  bool is_terminal = false;  ///< the task's end: success or failure
   bool success = false, fail = false;
 };
 
 /// Rules of one environment's chunks (rl.md 1.2 to 1.4, 1.7).
 struct ChunkRules {
-  std::int64_t chunk = 1;               ///< K
-  std::int32_t max_episode_steps = 0;   ///< truncation once as many steps are done; 0: never
-  bool auto_reset = true;               ///< mode C: a new episode begins after the chunk that ended one
-  bool ignore_terminations = false;     ///< mode B: only the time limit ends an episode; success is counted all the same
-  bool return_until_success = false;    ///< the return stops growing after the first success, that step included, and the mean reward
-                                        ///< is over the steps until then (LIBERO)
+  std::int64_t chunk = 1;              ///< K
+  std::int32_t max_episode_steps = 0;  ///< truncation once as many steps are done; 0: never
+  bool auto_reset = true;              ///< mode C: a new episode begins after the chunk that ended one
+  bool ignore_terminations = false;    ///< mode B: only the time limit ends an episode; success is counted all the same
+  bool return_until_success =
+      false;  ///< the return stops growing after the first success, that step included, and the mean reward
+              ///< is over the steps until then (LIBERO)
   RewardShaping shaping = {};
   /// Reproduces RLinf: the environment steps on after an end inside a chunk, with rewards and counters, and its flags are what the last step
   /// says. Without it the rest of the chunk is not executed: rewards 0, flags 0, counters as they were.
   bool parity = false;
-  bool parity_collapses_always = false; ///< parity, RLinf's ManiSkill wrapper: flags are collapsed in mode A too
+  bool parity_collapses_always = false;  ///< parity, RLinf's ManiSkill wrapper: flags are collapsed in mode A too
 };
 
 /// One chunk of one environment.
 struct ChunkRecord {
-  std::vector<double> rewards;                     ///< [K]
-  std::vector<std::uint8_t> terminated, truncated; ///< [K]: raw in mode A, else collapsed into the last element
-  std::vector<std::uint8_t> valid;                 ///< [K]: the action was executed
-  bool is_done = false;                            ///< an episode ended in this chunk
-  EpisodeMetrics episode;                          ///< after the chunk, of the episode that ended where is_done
+  std::vector<double> rewards;                      ///< [K]
+  std::vector<std::uint8_t> terminated, truncated;  ///< [K]: raw in mode A, else collapsed into the last element
+  std::vector<std::uint8_t> valid;                  ///< [K]: the action was executed
+  bool is_done = false;                             ///< an episode ended in this chunk
+  EpisodeMetrics episode;                           ///< after the chunk, of the episode that ended where is_done
 };
 
 /// Turns a simulator's signals into the rows of a rollout: flags, shaped rewards, counters of one environment. The owner steps the simulator as
@@ -64,7 +65,7 @@ class ChunkBookkeeper {
   RewardShaper shaper_;
   ChunkRecord row_;
   EpisodeMetrics metrics_;
-  std::int32_t steps_to_success_ = 0;   ///< 0: none yet
+  std::int32_t steps_to_success_ = 0;  ///< 0: none yet
   bool is_over_ = false;
 };
 

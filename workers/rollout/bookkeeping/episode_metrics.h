@@ -10,9 +10,9 @@ struct EpisodeMetrics {
   bool success_at_end = false;  ///< at the last step
   bool fail_once = false;
   bool fail_at_end = false;
-  double episode_return = 0;    ///< sum of the rewards that count
-  std::int32_t episode_len = 0; ///< control steps
-  double reward = 0;            ///< mean reward of a step
+  double episode_return = 0;     ///< sum of the rewards that count
+  std::int32_t episode_len = 0;  ///< control steps
+  double reward = 0;             ///< mean reward of a step
 };
 
 /// Means over episodes, every one with the same weight whoever reports it: add the totals of several workers.

@@ -4,9 +4,9 @@ namespace troupe {
 
 /// How an environment's raw reward becomes the one that is trained on (rl.md 1.6).
 struct RewardShaping {
-  double coefficient = 1;     ///< times the raw reward
-  double step_penalty = 0;    ///< taken off at every step
-  bool is_relative = false;   ///< the change since the step before, so that a success that stays pays once
+  double coefficient = 1;    ///< times the raw reward
+  double step_penalty = 0;   ///< taken off at every step
+  bool is_relative = false;  ///< the change since the step before, so that a success that stays pays once
 };
 
 /// The shaped rewards of one environment. Not thread-safe.

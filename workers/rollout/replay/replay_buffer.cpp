@@ -14,13 +14,14 @@ namespace troupe {
 /// One item without what a draw does not need.
 struct ReplayBuffer::Slab {
   std::int64_t transitions = 0;
-  std::vector<float> states, finals;                   ///< [(T+1)*n, D]; finals of ended rows alone
-  std::vector<float> actions, rewards, continues;      ///< [T*n, ...]
-  std::vector<std::int32_t> final_row;                 ///< [T*n]: row of `finals`, -1 where the next row follows
+  std::vector<float> states, finals;               ///< [(T+1)*n, D]; finals of ended rows alone
+  std::vector<float> actions, rewards, continues;  ///< [T*n, ...]
+  std::vector<std::int32_t> final_row;             ///< [T*n]: row of `finals`, -1 where the next row follows
   std::vector<std::vector<std::uint8_t>> images, final_images;
 
   std::int64_t bytes() const {
-    std::size_t all = 4 * (states.size() + finals.size() + actions.size() + rewards.size() + continues.size() + final_row.size());
+    std::size_t all =
+        4 * (states.size() + finals.size() + actions.size() + rewards.size() + continues.size() + final_row.size());
     for (const auto& image : images) all += image.size();
     for (const auto& image : final_images) all += image.size();
     return static_cast<std::int64_t>(all);
@@ -107,7 +108,8 @@ void ReplayBuffer::add(std::span<const std::byte> item) {
     }
   }
   slab->transitions = static_cast<std::int64_t>(cells.size());
-  TROUPE_CHECK(slab->transitions <= options_.capacity, "the replay buffer holds at least one item (algorithm.sac.replay_capacity)");
+  TROUPE_CHECK(slab->transitions <= options_.capacity,
+               "the replay buffer holds at least one item (algorithm.sac.replay_capacity)");
   while (resident() + slab->transitions > options_.capacity) evict_oldest();
   const std::uint64_t number = first_slab_ + slabs_.size();
   for (const std::int64_t cell : cells) cells_.push_back({number, cell});
@@ -135,10 +137,11 @@ Batch ReplayBuffer::draw(std::int64_t rows, std::uint64_t seed, std::uint64_t in
     const Cell& cell = cells.back();
     const Slab& slab = slab_of(cell);
     const auto at_cell = static_cast<std::size_t>(cell.cell);
-    const std::int64_t next = cell.cell + layout_.rows;   // the same environment at the next call
+    const std::int64_t next = cell.cell + layout_.rows;  // the same environment at the next call
     const std::int32_t final_row = slab.final_row[at_cell];
     std::copy_n(slab.states.data() + cell.cell * width, width, state + row * width);
-    std::copy_n(final_row < 0 ? slab.states.data() + next * width : slab.finals.data() + final_row * width, width, next_state + row * width);
+    std::copy_n(final_row < 0 ? slab.states.data() + next * width : slab.finals.data() + final_row * width, width,
+                next_state + row * width);
     std::copy_n(slab.actions.data() + cell.cell * actions, actions, action + row * actions);
     reward[row] = slab.rewards[at_cell];
     continues[row] = slab.continues[at_cell];
@@ -150,7 +153,8 @@ Batch ReplayBuffer::draw(std::int64_t rows, std::uint64_t seed, std::uint64_t in
 void ReplayBuffer::add_images(Batch& batch, std::span<const Cell> cells) const {
   for (std::size_t i = 0; i < shape_.images.size(); ++i) {
     const PolicyShape::Image& image = shape_.images[i];
-    const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(cells.size()), image.height, image.width, image.channels};
+    const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(cells.size()), image.height, image.width,
+                                          image.channels};
     at::Tensor present = at::empty(sizes, picture_dtype(image)), next = at::empty(sizes, picture_dtype(image));
     auto* to = static_cast<std::uint8_t*>(present.mutable_data_ptr());
     auto* to_next = static_cast<std::uint8_t*>(next.mutable_data_ptr());
@@ -159,7 +163,8 @@ void ReplayBuffer::add_images(Batch& batch, std::span<const Cell> cells) const {
       const Slab& slab = slab_of(cell);
       const std::int32_t final_row = slab.final_row[static_cast<std::size_t>(cell.cell)];
       to = std::copy_n(slab.images[i].data() + cell.cell * bytes, bytes, to);
-      to_next = std::copy_n(final_row < 0 ? slab.images[i].data() + (cell.cell + layout_.rows) * bytes : slab.final_images[i].data() + final_row * bytes,
+      to_next = std::copy_n(final_row < 0 ? slab.images[i].data() + (cell.cell + layout_.rows) * bytes
+                                          : slab.final_images[i].data() + final_row * bytes,
                             bytes, to_next);
     }
     batch[rl_keys::kImagePrefix + image.name] = present;

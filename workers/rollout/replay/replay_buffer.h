@@ -20,10 +20,10 @@ namespace troupe {
 class ReplayBuffer {
  public:
   struct Options {
-    std::int64_t capacity = 1'000'000;   ///< transitions
+    std::int64_t capacity = 1'000'000;  ///< transitions
     double gamma = 0.99;
-    bool semi_mdp = false;               ///< rewards sum_k gamma^k r_k and gamma^n between chunks, in place of their sum and gamma
-    bool always_bootstrap = false;       ///< terminations do not cut the target
+    bool semi_mdp = false;  ///< rewards sum_k gamma^k r_k and gamma^n between chunks, in place of their sum and gamma
+    bool always_bootstrap = false;  ///< terminations do not cut the target
   };
   ReplayBuffer(Options options, TrajectoryLayout layout, PolicyShape shape);
   ~ReplayBuffer();
@@ -58,8 +58,8 @@ class ReplayBuffer {
   const TrajectoryLayout layout_;
   const PolicyShape shape_;
   std::deque<std::unique_ptr<Slab>> slabs_;
-  std::uint64_t first_slab_ = 0;            ///< number of slabs_.front()
-  std::deque<Cell> cells_;                  ///< of every transition that is resident, oldest first
+  std::uint64_t first_slab_ = 0;  ///< number of slabs_.front()
+  std::deque<Cell> cells_;        ///< of every transition that is resident, oldest first
   std::int64_t evicted_ = 0, bytes_ = 0;
 };
 

@@ -23,7 +23,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMagic = "TRPITEM1";
 constexpr std::size_t kItemHead = 24;
 
-std::string file_name(std::int64_t step, std::int64_t rank) { return fmt::format("step-{:09d}-rank-{}.items", step, rank); }
+std::string file_name(std::int64_t step, std::int64_t rank) {
+  return fmt::format("step-{:09d}-rank-{}.items", step, rank);
+}
 
 struct ReplayFile {
   std::int64_t step = 0, rank = 0;
@@ -34,7 +36,8 @@ std::optional<ReplayFile> parse_name(const fs::path& path) {
   long long step = 0, rank = 0;
   int end = 0;
   const std::string name = path.filename().string();
-  if (std::sscanf(name.c_str(), "step-%lld-rank-%lld.items%n", &step, &rank, &end) != 2 || static_cast<std::size_t>(end) != name.size()) {
+  if (std::sscanf(name.c_str(), "step-%lld-rank-%lld.items%n", &step, &rank, &end) != 2 ||
+      static_cast<std::size_t>(end) != name.size()) {
     return std::nullopt;
   }
   return ReplayFile{.step = step, .rank = rank, .path = path.string()};
@@ -46,7 +49,9 @@ std::vector<ReplayFile> list_files(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (auto file = parse_name(entry.path())) files.push_back(std::move(*file));
   }
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return std::pair{a.step, a.rank} < std::pair{b.step, b.rank}; });
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
+    return std::pair{a.step, a.rank} < std::pair{b.step, b.rank};
+  });
   return files;
 }
 
@@ -56,12 +61,15 @@ void put_u64(std::string& out, std::uint64_t value) {
 
 std::uint64_t get_u64(const std::string& text, std::size_t at) {
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < 8; ++i) value |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[at + i])) << (8 * i);
+  for (std::size_t i = 0; i < 8; ++i)
+    value |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[at + i])) << (8 * i);
   return value;
 }
 
 Result<void> read_file_items(const std::string& path, std::map<std::int64_t, CollectedItem>& items) {
-  const auto damaged = [&](std::size_t at) { return Error{Errc::data_loss, fmt::format("{}: damaged at byte {}", path, at)}; };
+  const auto damaged = [&](std::size_t at) {
+    return Error{Errc::data_loss, fmt::format("{}: damaged at byte {}", path, at)};
+  };
   std::ifstream in(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!text.starts_with(kMagic)) return damaged(0);
@@ -69,7 +77,8 @@ Result<void> read_file_items(const std::string& path, std::map<std::int64_t, Col
     if (text.size() - at < kItemHead) return damaged(at);
     const std::uint64_t count = get_u64(text, at + 8), hash = get_u64(text, at + 16);
     if (text.size() - at - kItemHead < count) return damaged(at);
-    CollectedItem item{.position = static_cast<std::int64_t>(get_u64(text, at)), .xxh3 = hash, .bytes = std::vector<std::byte>(count)};
+    CollectedItem item{
+        .position = static_cast<std::int64_t>(get_u64(text, at)), .xxh3 = hash, .bytes = std::vector<std::byte>(count)};
     std::memcpy(item.bytes.data(), text.data() + at + kItemHead, count);
     if (xxh3_64(std::span<const std::byte>(item.bytes)) != hash) return damaged(at);
     at += kItemHead + count;
@@ -94,7 +103,8 @@ Result<void> ReplayLog::append(std::int64_t step, std::span<const CollectedItem>
   return write_file_durably(folder_ + "/" + file_name(step, rank_), text);
 }
 
-Result<void> ReplayLog::read(std::int64_t first, std::int64_t end, const std::function<Result<void>(const CollectedItem&)>& visit) const {
+Result<void> ReplayLog::read(std::int64_t first, std::int64_t end,
+                             const std::function<Result<void>(const CollectedItem&)>& visit) const {
   const std::vector<ReplayFile> files = list_files(folder_);
   for (std::size_t i = 0; i < files.size();) {
     // one step of all ranks, whose positions interleave
@@ -110,7 +120,7 @@ Result<void> ReplayLog::read(std::int64_t first, std::int64_t end, const std::fu
 
 void ReplayLog::keep(std::int64_t first, std::int64_t end) const {
   for (const ReplayFile& file : list_files(folder_)) {
-    std::error_code ignored;   // a file that stays is read again or replaced; it takes space, nothing else
+    std::error_code ignored;  // a file that stays is read again or replaced; it takes space, nothing else
     if (file.rank % world_ == rank_ && (file.step < first || file.step >= end)) fs::remove(file.path, ignored);
   }
 }

@@ -18,13 +18,15 @@ namespace troupe {
 ///     RUN/replay/step-NNNNNNNNN-rank-R.items: "TRPITEM1", then per item i64 position, u64 bytes, u64 XXH3-64, the bytes
 class ReplayLog {
  public:
-  ReplayLog(std::string folder, std::int64_t rank, std::int64_t world) : folder_(std::move(folder)), rank_(rank), world_(world) {}
+  ReplayLog(std::string folder, std::int64_t rank, std::int64_t world)
+      : folder_(std::move(folder)), rank_(rank), world_(world) {}
 
   /// Writes the items of a step and syncs them. Errors: unavailable, resource_exhausted.
   Result<void> append(std::int64_t step, std::span<const CollectedItem> items) const;
   /// Items of the steps [first, end) of all ranks, in order of position. Errors: data_loss for one that does not check, naming the
   /// file; what `visit` returns.
-  Result<void> read(std::int64_t first, std::int64_t end, const std::function<Result<void>(const CollectedItem&)>& visit) const;
+  Result<void> read(std::int64_t first, std::int64_t end,
+                    const std::function<Result<void>(const CollectedItem&)>& visit) const;
   /// Removes the files in this rank's care whose step is below `first`, or not below `end`.
   void keep(std::int64_t first, std::int64_t end) const;
 

@@ -42,7 +42,6 @@ void write_pth(const std::string& path, const Tensors& tensors) {
   std::ofstream(path, std::ios::binary) << testing::pth_bytes(testing::state_dict_pickle(described), storages);
 }
 
-
 class ConvertTest : public ::testing::Test {
  protected:
   ConvertTest() {

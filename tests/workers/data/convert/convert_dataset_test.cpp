@@ -317,7 +317,8 @@ TEST_F(ConvertDatasetTest, AnEpisodeThatBeginsWithoutAKeyPictureIsCodedAnewOrRef
     const auto frame = reader->next();
     ASSERT_TRUE(frame);
     if (k == 0) {
-      auto opened = FrameEncoder::open(scratch_ / "one.mp4", {.codec = "mpeg4", .gop = 500, .crf = 10}, **frame, {10, 1});
+      auto opened =
+          FrameEncoder::open(scratch_ / "one.mp4", {.codec = "mpeg4", .gop = 500, .crf = 10}, **frame, {10, 1});
       ASSERT_TRUE(opened) << opened.error().message();
       encoder = std::move(*opened);
     }

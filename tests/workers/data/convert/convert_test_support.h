@@ -47,7 +47,6 @@ inline nlohmann::ordered_json json_of(const std::string& path) {
   return nlohmann::ordered_json::parse(file_text(path));
 }
 
-
 inline std::vector<std::string> names_of(const std::map<std::string, std::string>& tree) {
   std::vector<std::string> out;
   for (const auto& [name, bytes] : tree) out.push_back(name);

@@ -197,7 +197,8 @@ class GoldenLerobotTest : public ::testing::TestWithParam<Variant> {
 
   /// Bytes of the H.264 parameter sets of the header (avcC), each behind a length or start code of four bytes.
   static std::int32_t parameter_set_bytes(const PacketTable& table) {
-    const std::span<const std::uint8_t> bytes(table.codec->extradata, static_cast<std::size_t>(table.codec->extradata_size));
+    const std::span<const std::uint8_t> bytes(table.codec->extradata,
+                                              static_cast<std::size_t>(table.codec->extradata_size));
     if (table.codec->codec_id != AV_CODEC_ID_H264 || bytes.size() < 7 || bytes[0] != 1) return 0;
     std::int32_t sum = 0;
     std::size_t at = 5;

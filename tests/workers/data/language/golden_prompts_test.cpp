@@ -11,9 +11,9 @@
 namespace troupe {
 namespace {
 
+using nlohmann::json;
 using testing::golden_cases;
 using testing::GoldenCase;
-using nlohmann::json;
 
 bool has_text(const json& row, const char* name) { return row.contains(name) && row.at(name).is_string(); }
 
@@ -80,8 +80,8 @@ TEST_P(GoldenPromptsTest, EveryPromptIsWrappedAndCleanedAsTheReferenceDoes) {
       EXPECT_EQ(*whole, row.at("prompt").get<std::string>()) << row;
     }
     if (!has_text(row, "cleaned")) continue;
-    const auto cleaned = prompt_from_task(row.at("embodiment").get<std::string>(), raw,
-                                          row.value("num_views", std::int64_t{2}));
+    const auto cleaned =
+        prompt_from_task(row.at("embodiment").get<std::string>(), raw, row.value("num_views", std::int64_t{2}));
     ASSERT_TRUE(cleaned) << row << ": " << cleaned.error().message();
     EXPECT_EQ(*cleaned, row.at("cleaned").get<std::string>()) << row;
   }

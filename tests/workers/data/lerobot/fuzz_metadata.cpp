@@ -138,11 +138,10 @@ class Fuzzer {
     targets_.push_back(std::unique_ptr<Target>(new Target{LerobotFolder(with_modality()), "meta/info.json"}));
     Target& modality = *targets_.back();
     modality.name = "meta/modality.json";
-    modality.bytes =
-        R"({"state": {"arm": {"start": 0, "end": 2, "original_key": "observation.state"}},)"
-        R"( "action": {"arm": {"start": 0, "end": 2}},)"
-        R"("video": {"left": {"original_key": "observation.images.left"}},)"
-        R"( "annotation": {"text": {"original_key": "task_index"}}})";
+    modality.bytes = R"({"state": {"arm": {"start": 0, "end": 2, "original_key": "observation.state"}},)"
+                     R"( "action": {"arm": {"start": 0, "end": 2}},)"
+                     R"("video": {"left": {"original_key": "observation.images.left"}},)"
+                     R"( "annotation": {"text": {"original_key": "task_index"}}})";
     modality.put(modality.bytes);
     picture_ = png_bytes(5, 4, PngColor::rgb, 8, std::string(60, 'p'));
   }

@@ -32,7 +32,9 @@ LerobotDescription description(std::vector<std::string> cameras = {}) {
 
 class LerobotWriterTest : public ::testing::Test {
  protected:
-  LerobotWriter begin(LerobotDescription d = description()) const { return LerobotWriter::begin(folder_.path(), std::move(d)).value(); }
+  LerobotWriter begin(LerobotDescription d = description()) const {
+    return LerobotWriter::begin(folder_.path(), std::move(d)).value();
+  }
   std::vector<Json> lines(const std::string& name) const {
     std::ifstream in(folder_ / name);
     std::vector<Json> all;
@@ -49,8 +51,10 @@ class LerobotWriterTest : public ::testing::Test {
     LerobotWriter writer = begin();
     const std::int64_t b = writer.task_index("draw b"), a = writer.task_index("draw a");
     ASSERT_TRUE(writer.append({.length = 3, .task_index = b, .columns = {states_, rewards_, done_}}));
-    ASSERT_TRUE(writer.append({.length = 1, .task_index = a,
-                               .columns = {std::span(states_).first(2), std::span(rewards_).first(1), std::span(done_).first(1)}}));
+    ASSERT_TRUE(writer.append(
+        {.length = 1,
+         .task_index = a,
+         .columns = {std::span(states_).first(2), std::span(rewards_).first(1), std::span(done_).first(1)}}));
     ASSERT_TRUE(writer.finish());
     EXPECT_EQ(writer.frames(), 4);
   }
@@ -68,9 +72,11 @@ TEST_F(LerobotWriterTest, TheReaderFindsWhatWasWritten) {
   ASSERT_EQ(dataset->episodes().size(), 2u);
   EXPECT_THAT(dataset->episodes()[0].tasks, ElementsAre("draw b"));
   EXPECT_EQ(dataset->tasks().at(1), "draw a");
-  const auto table = read_parquet(dataset->rows(0)->path, {.vectors = {"observation.state", "next.reward", "timestamp"},
-                                                           .integers = {"next.done", "frame_index", "index", "task_index"},
-                                                           .optional_vectors = {}, .optional_integers = {}});
+  const auto table =
+      read_parquet(dataset->rows(0)->path, {.vectors = {"observation.state", "next.reward", "timestamp"},
+                                            .integers = {"next.done", "frame_index", "index", "task_index"},
+                                            .optional_vectors = {},
+                                            .optional_integers = {}});
   ASSERT_TRUE(table) << table.error().message();
   EXPECT_THAT(table->vectors.at("observation.state").values, ElementsAre(0, 1, 0.25, 2, 0.5, 3));
   EXPECT_THAT(table->vectors.at("next.reward").values, ElementsAre(1, 2, 6));
@@ -82,7 +88,9 @@ TEST_F(LerobotWriterTest, TheReaderFindsWhatWasWritten) {
 TEST_F(LerobotWriterTest, RowsAreNumberedThroughTheDataset) {
   write_two();
   const auto table = read_parquet(folder_ / "data/chunk-000/episode_000001.parquet",
-                                  {.vectors = {}, .integers = {"frame_index", "episode_index", "index", "task_index"}, .optional_vectors = {},
+                                  {.vectors = {},
+                                   .integers = {"frame_index", "episode_index", "index", "task_index"},
+                                   .optional_vectors = {},
                                    .optional_integers = {}});
   ASSERT_TRUE(table);
   EXPECT_THAT(table->integers.at("frame_index"), ElementsAre(0));
@@ -120,13 +128,16 @@ TEST_F(LerobotWriterTest, EveryCameraIsAVideoOfAsManyPicturesAsRows) {
   LerobotWriter writer = begin(description({"observation.images.front", "observation.images.top"}));
   const std::vector<std::uint8_t> grey(16 * 32 * 3, 128);
   writer.task_index("draw");
-  ASSERT_TRUE(writer.append({.length = 3, .columns = {states_, rewards_, done_}, .picture = [&](std::size_t, std::int64_t) -> Result<Rgb8View> {
-    return Rgb8View{.data = grey.data(), .height = 16, .width = 32, .stride = 96};
-  }}));
+  ASSERT_TRUE(writer.append({.length = 3,
+                             .columns = {states_, rewards_, done_},
+                             .picture = [&](std::size_t, std::int64_t) -> Result<Rgb8View> {
+                               return Rgb8View{.data = grey.data(), .height = 16, .width = 32, .stride = 96};
+                             }}));
   ASSERT_TRUE(writer.finish());
   EXPECT_EQ(info()["total_videos"], 2);
   for (const char* camera : {"front", "top"}) {
-    const auto video = probe_video(folder_ / (std::string("videos/chunk-000/observation.images.") + camera + "/episode_000000.mp4"));
+    const auto video =
+        probe_video(folder_ / (std::string("videos/chunk-000/observation.images.") + camera + "/episode_000000.mp4"));
     ASSERT_TRUE(video) << video.error().message();
     EXPECT_EQ(video->frames, 3);
     EXPECT_EQ(video->width, 32);
@@ -139,9 +150,11 @@ TEST_F(LerobotWriterTest, APictureOfAnotherSizeIsRefused) {
   LerobotWriter writer = begin(description({"observation.images.front"}));
   const std::vector<std::uint8_t> grey(16 * 16 * 3, 128);
   writer.task_index("draw");
-  const auto appended = writer.append({.length = 3, .columns = {states_, rewards_, done_}, .picture = [&](std::size_t, std::int64_t) -> Result<Rgb8View> {
-    return Rgb8View{.data = grey.data(), .height = 16, .width = 16, .stride = 48};
-  }});
+  const auto appended = writer.append({.length = 3,
+                                       .columns = {states_, rewards_, done_},
+                                       .picture = [&](std::size_t, std::int64_t) -> Result<Rgb8View> {
+                                         return Rgb8View{.data = grey.data(), .height = 16, .width = 16, .stride = 48};
+                                       }});
   ASSERT_FALSE(appended);
   EXPECT_THAT(appended.error().message(), HasSubstr("16x16 pixels; the dataset has 32x16"));
 }

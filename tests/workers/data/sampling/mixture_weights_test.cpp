@@ -20,15 +20,18 @@ DataConfig config(std::vector<double> weights, MixtureConfig mixture) {
 const std::vector<std::uint64_t> kSamples = {100, 900};
 
 TEST(MixtureWeightsTest, WeightsAreTakenAsTheyAre) {
-  EXPECT_THAT(mixture_weights(config({1, 4}, {.share = "weight", .temperature = 1}), kSamples), ElementsAre(DoubleEq(0.25), DoubleEq(1)));
+  EXPECT_THAT(mixture_weights(config({1, 4}, {.share = "weight", .temperature = 1}), kSamples),
+              ElementsAre(DoubleEq(0.25), DoubleEq(1)));
 }
 
 TEST(MixtureWeightsTest, SamplesMultiplyThem) {
-  EXPECT_THAT(mixture_weights(config({1, 1}, {.share = "samples", .temperature = 1}), kSamples), ElementsAre(DoubleNear(1.0 / 9, 1e-15), DoubleEq(1)));
+  EXPECT_THAT(mixture_weights(config({1, 1}, {.share = "samples", .temperature = 1}), kSamples),
+              ElementsAre(DoubleNear(1.0 / 9, 1e-15), DoubleEq(1)));
 }
 
 TEST(MixtureWeightsTest, ATemperatureEvensThemOut) {
-  EXPECT_THAT(mixture_weights(config({1, 1}, {.share = "samples", .temperature = 2}), kSamples), ElementsAre(DoubleNear(1.0 / 3, 1e-15), DoubleEq(1)));
+  EXPECT_THAT(mixture_weights(config({1, 1}, {.share = "samples", .temperature = 2}), kSamples),
+              ElementsAre(DoubleNear(1.0 / 3, 1e-15), DoubleEq(1)));
 }
 
 TEST(MixtureWeightsTest, WhatCannotBeHeldStaysPositive) {
@@ -37,7 +40,8 @@ TEST(MixtureWeightsTest, WhatCannotBeHeldStaysPositive) {
 }
 
 TEST(MixtureWeightsTest, ADatasetThatNoSetNamesHasWeightOne) {
-  EXPECT_THAT(mixture_weights(config({}, {.share = "weight", .temperature = 1}), std::vector<std::uint64_t>{5}), ElementsAre(DoubleEq(1)));
+  EXPECT_THAT(mixture_weights(config({}, {.share = "weight", .temperature = 1}), std::vector<std::uint64_t>{5}),
+              ElementsAre(DoubleEq(1)));
 }
 
 }  // namespace

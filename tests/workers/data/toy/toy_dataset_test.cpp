@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/workers/data/video/video_test_support.h"
-#include "workers/data/video/clip_decoder.h"
 #include "workers/data/image/raster.h"
 #include "workers/data/toy/toy_arm.h"
+#include "workers/data/video/clip_decoder.h"
 #include "workers/data/video/video_file.h"
 
 namespace troupe {

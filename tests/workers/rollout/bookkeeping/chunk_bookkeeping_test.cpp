@@ -100,7 +100,9 @@ TEST(ChunkBookkeepingTest, EveryEpisodeWeighsTheSameWhoeverReportsIt) {
   EXPECT_EQ(many.mean(static_cast<double>(many.episode_len)), 2);
 }
 
-TEST(ChunkBookkeepingTest, ARewardModelsRewardIsMixedByItsWeight) { EXPECT_DOUBLE_EQ(mix_rewards(2, .75, 4, .25), 2.5); }
+TEST(ChunkBookkeepingTest, ARewardModelsRewardIsMixedByItsWeight) {
+  EXPECT_DOUBLE_EQ(mix_rewards(2, .75, 4, .25), 2.5);
+}
 
 }  // namespace
 }  // namespace troupe

@@ -30,7 +30,9 @@ struct ReplayBufferTest : ::testing::Test {
   }
   ReplayBuffer buffer(std::int64_t capacity = 100) const { return buffer({.capacity = capacity, .gamma = 0.5}); }
 
-  static float number(const Batch& batch, const std::string& key, std::int64_t row) { return batch.at(key)[row][0].item<float>(); }
+  static float number(const Batch& batch, const std::string& key, std::int64_t row) {
+    return batch.at(key)[row][0].item<float>();
+  }
   /// By the number of the state they began in: one row each.
   static std::map<float, std::int64_t> rows_by_state(const Batch& batch) {
     std::map<float, std::int64_t> rows;
@@ -110,7 +112,7 @@ TEST_F(ReplayBufferTest, SemiMdpDiscountsEveryExecutedControlStep) {
   replay.add(item(0).end(1, 0, false, 1).bytes());
   const Batch batch = replay.draw(100, 1, 0);
   const auto rows = rows_by_state(batch);
-  EXPECT_FLOAT_EQ(number(batch, rl_keys::kReward, rows.at(0)), 1.875f);   // 1 + 1/2 + 1/4 + 1/8
+  EXPECT_FLOAT_EQ(number(batch, rl_keys::kReward, rows.at(0)), 1.875f);  // 1 + 1/2 + 1/4 + 1/8
   EXPECT_FLOAT_EQ(number(batch, rl_keys::kContinues, rows.at(0)), 0.0625f);
   EXPECT_FLOAT_EQ(number(batch, rl_keys::kReward, rows.at(10)), 1.5f);
   EXPECT_FLOAT_EQ(number(batch, rl_keys::kContinues, rows.at(10)), 0.25f);
@@ -143,7 +145,8 @@ TEST_F(ReplayBufferTest, LostAndFrozenRowsAreNoTransitions) {
   ReplayBuffer replay = buffer();
   replay.add(item(0).lose(1, 0).freeze(1, 1).bytes());
   EXPECT_EQ(replay.resident(), 3);
-  EXPECT_THAT(rows_by_state(replay.draw(100, 1, 0)), ::testing::UnorderedElementsAre(::testing::Key(0), ::testing::Key(1), ::testing::Key(20)));
+  EXPECT_THAT(rows_by_state(replay.draw(100, 1, 0)),
+              ::testing::UnorderedElementsAre(::testing::Key(0), ::testing::Key(1), ::testing::Key(20)));
 }
 
 TEST_F(ReplayBufferTest, TheSameSeedAndIndexDrawTheSame) {

@@ -23,7 +23,8 @@ struct ReplayLogTest : ::testing::Test {
 
   static CollectedItem item(std::int64_t position, std::size_t bytes = 40) {
     CollectedItem made{.position = position, .xxh3 = 0, .bytes = std::vector<std::byte>(bytes)};
-    for (std::size_t i = 0; i < bytes; ++i) made.bytes[i] = static_cast<std::byte>(position + static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < bytes; ++i)
+      made.bytes[i] = static_cast<std::byte>(position + static_cast<std::int64_t>(i));
     made.xxh3 = xxh3_64(std::span<const std::byte>(made.bytes));
     return made;
   }
@@ -53,7 +54,9 @@ struct ReplayLogTest : ::testing::Test {
     std::ifstream in(folder + "/" + name, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  void replace(const std::string& name, const std::string& text) const { std::ofstream(folder + "/" + name, std::ios::binary) << text; }
+  void replace(const std::string& name, const std::string& text) const {
+    std::ofstream(folder + "/" + name, std::ios::binary) << text;
+  }
 };
 
 TEST_F(ReplayLogTest, ItemsOfAllRanksComeBackInOrderOfPosition) {
@@ -66,7 +69,9 @@ TEST_F(ReplayLogTest, ItemsOfAllRanksComeBackInOrderOfPosition) {
   EXPECT_THAT(positions(second, 1, 2), ElementsAre(8, 9, 10, 11));
 }
 
-TEST_F(ReplayLogTest, AFolderThatIsNotThereIsEmpty) { EXPECT_THAT(positions(ReplayLog(folder, 0, 1), 0, 100), ::testing::IsEmpty()); }
+TEST_F(ReplayLogTest, AFolderThatIsNotThereIsEmpty) {
+  EXPECT_THAT(positions(ReplayLog(folder, 0, 1), 0, 100), ::testing::IsEmpty());
+}
 
 TEST_F(ReplayLogTest, AStepWrittenAgainReplacesItself) {
   const ReplayLog log(folder, 0, 1);
@@ -120,7 +125,8 @@ TEST_F(ReplayLogTest, FilesOfOtherStepsAreRemoved) {
   const ReplayLog log(folder, 0, 1);
   for (std::int64_t step = 0; step < 6; ++step) write(log, step, {step});
   log.keep(2, 5);
-  EXPECT_THAT(names(), ElementsAre("step-000000002-rank-0.items", "step-000000003-rank-0.items", "step-000000004-rank-0.items"));
+  EXPECT_THAT(names(),
+              ElementsAre("step-000000002-rank-0.items", "step-000000003-rank-0.items", "step-000000004-rank-0.items"));
 }
 
 TEST_F(ReplayLogTest, ARankRemovesItsOwnFilesAndThoseOfRanksThatAreNoMore) {
