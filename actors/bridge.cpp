@@ -1,7 +1,7 @@
 #include "actors/bridge.h"
 
 #include "base/log.h"
-#include "comm/message_codec.h"
+#include "comm/control/message_codec.h"
 
 namespace troupe {
 

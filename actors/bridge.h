@@ -5,13 +5,13 @@
 #include <optional>
 #include <string>
 
-#include "actors/mail.h"
-#include "comm/io_loop.h"
+#include "actors/mailbox.h"
+#include "comm/control/io_loop.h"
 
 namespace troupe {
 
 /// Delivers letters by name: to an actor of this process, or as an envelope over a socket of the I/O loop (control-plane.md 18).
-/// The CAF companion of comm/io_loop.h. Thread-safe. One per process; outlives its actors, dies before the loop.
+/// The CAF companion of comm/control/io_loop.h. Thread-safe. One per process; outlives its actors, dies before the loop.
 class Bridge {
  public:
   /// `self` stands in envelopes of letters without a sender.

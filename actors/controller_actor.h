@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "actors/mail.h"
+#include "actors/mailbox.h"
 #include "workers/controller/service.h"
 
 namespace troupe {

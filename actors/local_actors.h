@@ -7,7 +7,7 @@
 #include <string>
 
 #include "actors/bridge.h"
-#include "actors/mail.h"
+#include "actors/mailbox.h"
 #include "workers/role.h"
 
 namespace troupe {

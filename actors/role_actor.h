@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "actors/mail.h"
+#include "actors/mailbox.h"
 #include "workers/role.h"
 
 namespace troupe {

@@ -14,12 +14,12 @@
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "app/job_setup.h"
-#include "app/tokenize.h"
 #include "base/log.h"
-#include "workers/data/loader/dataset_job.h"
-#include "workers/data/loader/loader_run.h"
-#include "workers/data/loader/loader_text.h"
-#include "workers/data/toy/toy_dataset.h"
+#include "data/sample/tokenize.h"
+#include "data/toy/toy_dataset.h"
+#include "workers/decoder/loader/dataset_job.h"
+#include "workers/decoder/loader/loader_run.h"
+#include "workers/decoder/loader/loader_text.h"
 
 namespace troupe {
 

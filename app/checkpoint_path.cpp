@@ -4,7 +4,7 @@
 
 #include "workers/checkpoint/commit.h"
 #include "workers/controller/run_directory.h"
-#include "workers/policy/read_spec.h"
+#include "workers/inference/policy/read_spec.h"
 
 namespace troupe {
 

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "actors/signals.h"
 #include "app/commands.h"
-#include "app/signals.h"
 #include "app/version.h"
 #include "base/log.h"
 #include "configs/overrides.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "workers/policy/policy_options.h"
+#include "workers/inference/policy/policy_options.h"
 
 namespace troupe {
 

@@ -8,10 +8,10 @@
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "configs/loader.h"
-#include "workers/data/convert/convert_dataset.h"
-#include "workers/data/dataset.h"
-#include "workers/data/lerobot/dataset_location.h"
-#include "workers/data/loader/dataset_job.h"
+#include "data/convert/convert_dataset.h"
+#include "data/dataset.h"
+#include "data/lerobot/dataset_location.h"
+#include "workers/decoder/loader/dataset_job.h"
 
 namespace troupe {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "app/commands.h"
 #include "app/doctor_model.h"
-#include "comm/arena.h"
-#include "comm/collective.h"
-#include "comm/io_loop.h"
-#include "workers/data/video/video_encoder.h"
-#include "workers/data/video/video_file.h"
+#include "comm/channel/arena.h"
+#include "comm/collective/collective.h"
+#include "comm/control/io_loop.h"
+#include "data/video/video_encoder.h"
+#include "data/video/video_file.h"
 #include "workers/node/inventory.h"
 
 namespace troupe {

@@ -18,7 +18,7 @@
 #include "model/io/tensor_source.h"
 #include "model/wan/weights/inspect_weights.h"
 #include "model/wan/weights/model_summary.h"
-#include "workers/agent/agent.h"
+#include "workers/inference/agent/agent.h"
 
 namespace troupe {
 namespace {

@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
+#include "actors/encoder_factory.h"
 #include "app/commands.h"
-#include "app/encoder_role.h"
 #include "app/job_setup.h"
 #include "placement/format.h"
-#include "workers/features/feature_cache.h"
+#include "workers/encoder/feature_cache.h"
 
 namespace troupe {
 

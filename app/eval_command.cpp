@@ -12,12 +12,12 @@
 #include "app/exit_code.h"
 #include "base/durable_file.h"
 #include "configs/loader.h"
+#include "data/dataset.h"
 #include "workers/checkpoint/manifest.h"
-#include "workers/data/dataset.h"
-#include "workers/evaluate/open_loop.h"
-#include "workers/evaluate/open_loop_report.h"
-#include "workers/policy/load_policy.h"
-#include "workers/policy/read_spec.h"
+#include "workers/inference/evaluate/open_loop.h"
+#include "workers/inference/evaluate/open_loop_report.h"
+#include "workers/inference/policy/load_policy.h"
+#include "workers/inference/policy/read_spec.h"
 
 namespace troupe {
 

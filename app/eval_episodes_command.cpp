@@ -14,11 +14,11 @@
 #include "app/version.h"
 #include "base/durable_file.h"
 #include "base/hash.h"
-#include "workers/agent/episode_film.h"
-#include "workers/agent/episode_report.h"
-#include "workers/agent/episode_runner.h"
-#include "workers/agent/load_agent.h"
 #include "workers/controller/run_directory.h"
+#include "workers/inference/agent/episode_film.h"
+#include "workers/inference/agent/episode_report.h"
+#include "workers/inference/agent/episode_runner.h"
+#include "workers/inference/agent/load_agent.h"
 
 namespace troupe {
 

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <thread>
 
-#include "workers/agent/episode_film.h"
-#include "workers/agent/episode_runner.h"
-#include "workers/agent/load_agent.h"
+#include "workers/inference/agent/episode_film.h"
+#include "workers/inference/agent/episode_runner.h"
+#include "workers/inference/agent/load_agent.h"
 
 namespace troupe {
 

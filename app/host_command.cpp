@@ -4,11 +4,11 @@
 
 #include <cstdio>
 
+#include "actors/actor_process.h"
 #include "actors/local_actors.h"
+#include "actors/role_factory.h"
+#include "actors/signals.h"
 #include "app/commands.h"
-#include "app/process.h"
-#include "app/role_factory.h"
-#include "app/signals.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "configs/loader.h"

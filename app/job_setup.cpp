@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "app/commands.h"
+#include "data/sample/sample.h"
+#include "data/toy/toy_dataset.h"
 #include "env/block_layout.h"
 #include "model/shard/flat_layout.h"
 #include "model/wan/dit_units.h"
@@ -15,11 +17,9 @@
 #include "model/wan/lora.h"
 #include "model/wan/model_cost.h"
 #include "placement/rl_shape.h"
-#include "workers/agent/agent.h"
-#include "workers/data/sample.h"
-#include "workers/data/toy/toy_dataset.h"
-#include "workers/features/encoded_sample.h"
-#include "workers/imitation/demonstrations.h"
+#include "workers/encoder/encoded_sample.h"
+#include "workers/inference/agent/agent.h"
+#include "workers/learner/imitation/demonstrations.h"
 #include "workers/node/inventory.h"
 #include "workers/rollout/trajectory_layout.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/result.h"
 #include "configs/loader.h"
+#include "data/mixture.h"
 #include "placement/planner.h"
-#include "workers/data/mixture.h"
 
 namespace troupe {
 

@@ -10,8 +10,8 @@
 
 #include "app/commands.h"
 #include "base/ids.h"
-#include "comm/io_loop.h"
-#include "comm/message_codec.h"
+#include "comm/control/io_loop.h"
+#include "comm/control/message_codec.h"
 #include "workers/controller/run_directory.h"
 #include "workers/controller/state_db.h"
 

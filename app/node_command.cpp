@@ -9,15 +9,15 @@
 #include <filesystem>
 #include <mutex>
 
+#include "actors/actor_process.h"
+#include "actors/feed_keys.h"
 #include "actors/local_actors.h"
+#include "actors/role_factory.h"
+#include "actors/signals.h"
 #include "app/commands.h"
-#include "app/feed_keys.h"
-#include "app/process.h"
-#include "app/role_factory.h"
-#include "app/signals.h"
 #include "base/ids.h"
 #include "base/log.h"
-#include "comm/curve_keys.h"
+#include "comm/control/curve_keys.h"
 #include "configs/loader.h"
 #include "placement/render.h"
 #include "workers/controller/run_directory.h"

@@ -8,9 +8,9 @@
 
 #include "app/job_setup.h"
 #include "model/wan/lora.h"
-#include "workers/agent/agent.h"
 #include "workers/controller/run_directory.h"
-#include "workers/imitation/demonstrations.h"
+#include "workers/inference/agent/agent.h"
+#include "workers/learner/imitation/demonstrations.h"
 #include "workers/learner/sft_task.h"
 
 namespace troupe {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/messages.h"
+#include "comm/control/messages.h"
 #include "configs/job_config.h"
 #include "model/shard/network.h"
 #include "workers/checkpoint/writer.h"

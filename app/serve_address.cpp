@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "comm/endpoint.h"
+#include "comm/control/endpoint.h"
 #include "comm/serve/token.h"
 
 namespace troupe {

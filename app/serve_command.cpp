@@ -8,15 +8,15 @@
 #include <mutex>
 #include <optional>
 
+#include "actors/signals.h"
 #include "app/checkpoint_path.h"
 #include "app/commands.h"
 #include "app/serve_address.h"
-#include "app/signals.h"
 #include "base/log.h"
-#include "workers/agent/agent_policy.h"
-#include "workers/policy/load_policy.h"
-#include "workers/serve/policy_front.h"
-#include "workers/serve/self_test.h"
+#include "workers/inference/agent/agent_policy.h"
+#include "workers/inference/policy/load_policy.h"
+#include "workers/inference/serve/policy_front.h"
+#include "workers/inference/serve/self_test.h"
 
 namespace troupe {
 

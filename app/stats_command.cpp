@@ -9,11 +9,11 @@
 #include "app/exit_code.h"
 #include "base/durable_file.h"
 #include "configs/embodiment_file.h"
-#include "workers/data/health/health_check.h"
-#include "workers/data/health/html.h"
-#include "workers/data/health/metadata_files.h"
-#include "workers/data/health/report_json.h"
-#include "workers/data/health/report_text.h"
+#include "data/health/health_check.h"
+#include "data/health/html.h"
+#include "data/health/metadata_files.h"
+#include "data/health/report_json.h"
+#include "data/health/report_text.h"
 
 namespace troupe {
 namespace {

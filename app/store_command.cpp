@@ -10,14 +10,14 @@
 #include "app/exit_code.h"
 #include "configs/loader.h"
 #include "placement/rl_shape.h"
-#include "workers/agent/agent_export.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/export.h"
 #include "workers/checkpoint/ledger_audit.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/controller/run_directory.h"
 #include "workers/controller/state_db.h"
-#include "workers/policy/gear_export.h"
+#include "workers/inference/agent/agent_export.h"
+#include "workers/inference/policy/gear_export.h"
 
 namespace troupe {
 

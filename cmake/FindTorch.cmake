@@ -24,12 +24,4 @@ if(NOT TARGET Torch::aten)
   target_include_directories(Torch::gloo SYSTEM INTERFACE ${GLOO_INCLUDE_DIR})
   target_link_libraries(Torch::gloo INTERFACE Torch::aten)
 endif()
-# One precompiled header for every file that includes ATen (style.md section 2: 7-9 s becomes 1.7 s).
-if(NOT TARGET troupe_aten_pch)
-  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/aten_pch.cpp CONTENT "// carries the precompiled header\n")
-  add_library(troupe_aten_pch STATIC ${CMAKE_BINARY_DIR}/aten_pch.cpp)
-  target_link_libraries(troupe_aten_pch PUBLIC troupe_options Torch::aten)
-  target_precompile_headers(troupe_aten_pch PRIVATE <ATen/ATen.h> <torch/csrc/autograd/autograd.h>
-                            <torch/csrc/autograd/variable.h> <algorithm> <map> <memory> <span> <string> <vector>)
-endif()
 set(Torch_FOUND TRUE)

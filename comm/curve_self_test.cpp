@@ -3,9 +3,9 @@
 #include <array>
 #include <optional>
 
-#include "comm/curve_keys.h"
-#include "comm/handshake_monitor.h"
-#include "comm/zap.h"
+#include "comm/control/curve_keys.h"
+#include "comm/control/handshake_monitor.h"
+#include "comm/control/zap.h"
 
 namespace troupe {
 

@@ -79,7 +79,7 @@ struct JobConfig {
   }
 };
 
-/// Whether the job trains a policy for an environment on demonstrations (workers/imitation).
+/// Whether the job trains a policy for an environment on demonstrations (workers/learner/imitation).
 inline bool is_imitation(const JobConfig& job) { return job.job.kind == "sft" && !job.env.id.empty(); }
 /// Whether the job trains a policy for an environment, by whatever means: its checkpoints act in one.
 inline bool trains_agent(const JobConfig& job) { return job.job.kind == "rl" || is_imitation(job); }

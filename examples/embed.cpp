@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "app/job_setup.h"
-#include "app/tokenize.h"
-#include "comm/collective.h"
+#include "comm/collective/collective.h"
+#include "data/sample/sample_builder.h"
+#include "data/sample/tokenize.h"
 #include "model/shard/engine.h"
-#include "workers/data/sample_builder.h"
 #include "workers/learner/sft_task.h"
 
 using namespace troupe;

@@ -6,7 +6,7 @@ namespace troupe::kernels {
 
 // The image chain pixel by pixel: from the planes of a decoded picture to its tile of the canvas. The CUDA kernels
 // are loops over these functions, and a scalar loop over them is the reference of the vectorised CPU chain
-// (workers/data/image).
+// (data/image).
 
 /// Antialiased weights of one axis on `taps` entries an output position (data.md 4.3); entries past count are not read.
 struct AxisView {

@@ -42,7 +42,7 @@ inline bool is_other_feeder(std::string_view role, const JobConfig& job) {
 }
 
 /// A stream of items from every actor of one role to every actor of another. The consumer owns the arena and listens; the
-/// producer dials and is told when its consumers change (comm/channel.h).
+/// producer dials and is told when its consumers change (comm/channel/channel.h).
 struct Flow {
   std::string producer, consumer;
   bool weights = false;  ///< published weights, on addresses of their own

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "comm/messages.h"
+#include "comm/control/messages.h"
 
 namespace troupe {
 

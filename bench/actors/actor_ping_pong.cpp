@@ -10,7 +10,7 @@
 
 #include "actors/bridge.h"
 #include "base/ids.h"
-#include "comm/message_codec.h"
+#include "comm/control/message_codec.h"
 
 namespace troupe::bench {
 namespace {

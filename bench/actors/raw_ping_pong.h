@@ -3,7 +3,7 @@
 #include <string>
 
 #include "bench/actors/ping_pong.h"
-#include "comm/zmq_handles.h"
+#include "comm/control/zmq_handles.h"
 
 namespace troupe::bench {
 

@@ -20,7 +20,7 @@
 #include "bench/model/plain_trainer.h"
 #include "bench/model/sharded_trainer.h"
 #include "configs/loader.h"
-#include "workers/data/sample.h"
+#include "data/sample/sample.h"
 #include "workers/learner/sft_task.h"
 
 namespace troupe::bench {

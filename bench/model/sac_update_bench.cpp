@@ -11,7 +11,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "comm/collective.h"
+#include "comm/collective/collective.h"
 #include "model/policy/rl_keys.h"
 #include "model/policy/sac_objective.h"
 #include "model/policy/sac_policy.h"

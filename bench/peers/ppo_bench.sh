@@ -30,7 +30,7 @@ done
 [ -x "$troupe" ] || { echo "ppo_bench: $troupe is not there; build it with scripts/build release troupe" >&2; exit 2; }
 cd "$root"
 peers=$(bench/support/python_env.sh build/peers-env $(cat bench/peers/python_packages.txt))
-python=$(bench/support/python_env.sh build/python-env $(cat bench/workers/data/python_packages.txt))
+python=$(bench/support/python_env.sh build/python-env $(cat bench/data/python_packages.txt))
 packages=$("$peers" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

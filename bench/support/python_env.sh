@@ -4,9 +4,9 @@
 # prints the path of its interpreter (a script that sets the library path too). FOLDER belongs below build/ or a temporary folder.
 # A second call with the same packages only prints; other packages make the environment anew. Every package needs an exact version;
 # wheels only, from PyPI:
-#     python=$(bench/support/python_env.sh build/python-env $(cat bench/workers/data/python_packages.txt))
+#     python=$(bench/support/python_env.sh build/python-env $(cat bench/data/python_packages.txt))
 #     "$python" my_bench.py
-# That list is one, so that the benchmarks of bench/workers/data share one environment.
+# That list is one, so that the benchmarks of bench/data share one environment.
 # torch of PyPI is the CUDA build: it brings the NVIDIA wheels that it links against (about 5 GB in all), and then `import torch`
 # works on a machine without a GPU. TorchCodec needs nvidia-npp beside them, and takes the FFmpeg that the loader finds, which is the
 # system's (5.1 on Debian 12): the environment holds no FFmpeg but PyAV's own, whose libraries have names that nothing else asks for.

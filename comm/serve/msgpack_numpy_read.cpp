@@ -9,10 +9,10 @@
 #include <optional>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "comm/serve/msgpack_numpy.h"
 #include "comm/serve/npy.h"
 #include "comm/serve/numpy_dtype.h"
-#include "comm/utf8.h"
 
 namespace troupe {
 

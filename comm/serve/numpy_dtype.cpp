@@ -9,8 +9,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/utf8.h"
 #include "comm/serve/wire_value.h"
-#include "comm/utf8.h"
 
 namespace troupe {
 

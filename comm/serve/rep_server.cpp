@@ -15,7 +15,7 @@
 
 #include "base/blocked_signals.h"
 #include "base/log.h"
-#include "comm/zmq_handles.h"
+#include "comm/control/zmq_handles.h"
 
 namespace troupe {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <optional>
 
-#include "comm/zmq_handles.h"
+#include "comm/control/zmq_handles.h"
 
 namespace troupe {
 

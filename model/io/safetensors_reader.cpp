@@ -4,8 +4,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/mapped_file.h"
 #include "model/io/format_error.h"
-#include "model/io/mapped_file.h"
 #include "model/io/safetensors.h"
 #include "model/io/strict_json.h"
 

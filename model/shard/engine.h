@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/collective.h"
+#include "comm/collective/collective.h"
 #include "model/optim/adamw.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/network.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/collective.h"
+#include "comm/collective/collective.h"
 #include "model/shard/flat_layout.h"
 
 namespace troupe {

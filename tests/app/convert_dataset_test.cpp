@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "app/commands.h"
+#include "data/toy/toy_dataset.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/program.h"
-#include "workers/data/toy/toy_dataset.h"
 
 namespace troupe {
 namespace {

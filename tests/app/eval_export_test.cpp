@@ -5,7 +5,7 @@
 #include "app/commands.h"
 #include "model/io/safetensors.h"
 #include "tests/app/run_fixture.h"
-#include "workers/policy/load_policy.h"
+#include "workers/inference/policy/load_policy.h"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,7 @@
 // A second node agent on this machine: joins, hosts decoders, dies; strangers are refused.
 #include <regex>
 
-#include "comm/curve_keys.h"
+#include "comm/control/curve_keys.h"
 #include "tests/app/kill_fixture.h"
 
 namespace troupe {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "app/job_setup.h"
-#include "comm/collective.h"
+#include "comm/collective/collective.h"
 #include "configs/loader.h"
 #include "model/shard/engine.h"
 #include "model/wan/dit.h"

@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "app/commands.h"
+#include "data/lerobot/lerobot_dataset.h"
+#include "data/lerobot/parquet_table.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/program.h"
-#include "workers/data/lerobot/lerobot_dataset.h"
-#include "workers/data/lerobot/parquet_table.h"
 
 namespace troupe {
 namespace {

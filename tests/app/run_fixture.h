@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "data/toy/toy_dataset.h"
 #include "tests/support/program.h"
-#include "workers/data/toy/toy_dataset.h"
 
 namespace troupe {
 

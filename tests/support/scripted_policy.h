@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/serve/numpy_dtype.h"
-#include "workers/policy/policy.h"
+#include "workers/inference/policy/policy.h"
 
 namespace troupe::testing_support {
 

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "tests/support/scripted_policy.h"
-#include "workers/serve/policy_front.h"
+#include "workers/inference/serve/policy_front.h"
 
 namespace {
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "configs/job_config.h"
-#include "workers/data/episode_check.h"
-#include "workers/data/sample_builder.h"
+#include "data/lerobot/episode_check.h"
+#include "data/sample/sample_builder.h"
 
 namespace troupe {
 

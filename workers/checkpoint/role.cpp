@@ -8,7 +8,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
-#include "comm/arena.h"
+#include "comm/channel/arena.h"
 #include "workers/checkpoint/snapshot_note.h"
 
 namespace troupe {

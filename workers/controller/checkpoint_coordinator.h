@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/messages.h"
+#include "comm/control/messages.h"
 #include "workers/controller/effects.h"
 #include "workers/controller/run_directory.h"
 #include "workers/controller/state_db.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "comm/messages.h"
+#include "comm/control/messages.h"
 
 namespace troupe {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "placement/roles.h"
-#include "workers/data/producer_times.h"
+#include "workers/stream/producer_times.h"
 
 namespace troupe {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/messages.h"
+#include "comm/control/messages.h"
 #include "configs/job_config.h"
 #include "placement/plan.h"
 #include "workers/controller/actor_table.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/messages.h"
+#include "comm/control/messages.h"
 #include "placement/plan.h"
 
 namespace troupe {

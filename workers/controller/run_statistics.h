@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/messages.h"
+#include "comm/control/messages.h"
 
 namespace troupe {
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "data/video/bad_clip.h"
 #include "placement/render.h"
 #include "placement/rl_shape.h"
-#include "workers/data/bad_clip.h"
 #include "workers/report/rl_report.h"
 #include "workers/report/text_report.h"
 

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/result.h"
-#include "comm/arena.h"
-#include "comm/collective.h"
-#include "comm/messages.h"
+#include "comm/channel/arena.h"
+#include "comm/collective/collective.h"
+#include "comm/control/messages.h"
 #include "configs/job_config.h"
 #include "model/shard/engine.h"
 #include "workers/checkpoint/ledger.h"

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "comm/channel.h"
-#include "comm/io_loop.h"
-#include "workers/learner/feed.h"
+#include "comm/channel/channel.h"
+#include "comm/control/io_loop.h"
 #include "workers/learner/rank.h"
 #include "workers/role.h"
+#include "workers/stream/feed.h"
 
 namespace troupe {
 

@@ -12,7 +12,7 @@
 #include "model/wan/batch_keys.h"
 #include "model/wan/unit_video.h"
 #include "model/wan/weights/load_features.h"
-#include "workers/features/encoded_sample.h"
+#include "workers/encoder/encoded_sample.h"
 
 namespace troupe {
 

@@ -8,18 +8,18 @@
 
 #include "base/result.h"
 #include "configs/job_config.h"
+#include "data/sample/sample.h"
 #include "model/wan/dit.h"
 #include "model/wan/predict.h"
 #include "model/wan/training_inputs.h"
-#include "workers/data/sample.h"
-#include "workers/features/cached_encoder.h"
+#include "workers/encoder/cached_encoder.h"
 #include "workers/learner/task.h"
 
 namespace troupe {
 
 /// Supervised fine-tuning of DreamZero: samples become latents, text and image features (frozen, no gradients), then noisy
 /// inputs and velocity targets whose noise and timesteps are keyed by (seed, position). With data.features.encode encoder the
-/// items have the features already (workers/features/encoded_sample.h) and no frozen network is held.
+/// items have the features already (workers/encoder/encoded_sample.h) and no frozen network is held.
 class SftTask final : public TrainingTask {
  public:
   /// Frozen encoders from model.init or job.seed, in precision.encoders (load_features), with the cache of

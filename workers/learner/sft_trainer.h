@@ -7,9 +7,9 @@
 
 #include "configs/job_config.h"
 #include "placement/plan.h"
-#include "workers/learner/feed.h"
 #include "workers/learner/task.h"
 #include "workers/learner/trainer.h"
+#include "workers/stream/feed.h"
 
 namespace troupe {
 

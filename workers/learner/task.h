@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "model/shard/network.h"
-#include "workers/learner/feed.h"
+#include "workers/stream/feed.h"
 
 namespace troupe {
 

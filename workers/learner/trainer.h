@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/collective.h"
-#include "comm/messages.h"
+#include "comm/collective/collective.h"
+#include "comm/control/messages.h"
 #include "model/shard/engine.h"
 
 namespace troupe {

@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "comm/utf8.h"
+#include "base/utf8.h"
 #include "workers/node/cgroup.h"
 #include "workers/node/parent_death.h"
 

@@ -9,9 +9,9 @@
 
 #include "base/durable_file.h"
 #include "base/new_folder.h"
+#include "data/convert/convert_dataset.h"
+#include "data/lerobot/lerobot_writer.h"
 #include "env/registry.h"
-#include "workers/data/convert/convert_dataset.h"
-#include "workers/data/lerobot/lerobot_writer.h"
 #include "workers/record/demonstration.h"
 #include "workers/record/recording_note.h"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "workers/data/lerobot/file_checks.h"
+#include "data/lerobot/file_checks.h"
 
 namespace troupe {
 

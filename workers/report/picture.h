@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "workers/data/image/video_frame.h"
+#include "data/image/video_frame.h"
 
 namespace troupe {
 

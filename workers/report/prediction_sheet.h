@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "workers/data/image/video_frame.h"
+#include "data/image/video_frame.h"
 
 namespace troupe {
 

@@ -10,7 +10,7 @@
 #include "base/blocked_signals.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "workers/data/producer_times.h"
+#include "workers/stream/producer_times.h"
 
 namespace troupe {
 

@@ -12,21 +12,21 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/channel.h"
-#include "comm/io_loop.h"
+#include "comm/channel/channel.h"
+#include "comm/control/io_loop.h"
 #include "configs/job_config.h"
 #include "env/env_spec.h"
 #include "model/policy/policy_net.h"
-#include "workers/consumer_dial.h"
 #include "workers/role.h"
 #include "workers/rollout/rollout_worker.h"
 #include "workers/rollout/weight_receiver.h"
+#include "workers/stream/consumer_dial.h"
 
 namespace troupe {
 
 /// A rollout worker: consumer of simulators' transitions and of published weights, producer of trajectories for every
 /// learner's feed that it is told of. One thread runs the RolloutWorker and the policy; one thread per feed waits for its
-/// orders. It tells the controller how long it had nothing to do (workers/data/producer_times.h).
+/// orders. It tells the controller how long it had nothing to do (workers/stream/producer_times.h).
 class RolloutRole final : public Role {
  public:
   using Dial = ConsumerDial;

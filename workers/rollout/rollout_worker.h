@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/channel.h"
+#include "comm/channel/channel.h"
 #include "configs/job_config.h"
-#include "workers/learner/fair_deal.h"
 #include "workers/rollout/block_requests.h"
 #include "workers/rollout/policy_caller.h"
 #include "workers/rollout/request_batcher.h"
 #include "workers/rollout/trajectory_request.h"
 #include "workers/rollout/trajectory_writer.h"
+#include "workers/stream/fair_deal.h"
 
 namespace troupe {
 

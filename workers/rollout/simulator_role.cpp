@@ -13,8 +13,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "placement/rl_shape.h"
-#include "workers/data/producer_times.h"
 #include "workers/rollout/block_requests.h"
+#include "workers/stream/producer_times.h"
 
 namespace troupe {
 

@@ -9,13 +9,13 @@
 #include <string>
 
 #include "base/result.h"
-#include "comm/channel.h"
+#include "comm/channel/channel.h"
 #include "configs/job_config.h"
 #include "env/env_block.h"
 #include "env/executor.h"
 #include "env/registry.h"
-#include "workers/consumer_dial.h"
 #include "workers/role.h"
+#include "workers/stream/consumer_dial.h"
 
 namespace troupe {
 
@@ -30,7 +30,7 @@ ResetMode reset_mode_of(const EnvConfig& env);
 /// A simulator: dials every rollout worker it is told of, and steps the blocks that they ask for on one executor. A block's
 /// environments are made when it is first begun and destroyed when it is released or its rollout worker is left. One thread
 /// per rollout worker takes requests; stepping threads answer them. It tells the controller how long nothing was asked of it
-/// (workers/data/producer_times.h). What cannot be done is answered with an item's error.
+/// (workers/stream/producer_times.h). What cannot be done is answered with an item's error.
 class SimulatorRole final : public Role {
  public:
   using Dial = ConsumerDial;

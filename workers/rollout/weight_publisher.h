@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/channel.h"
-#include "workers/consumer_dial.h"
+#include "comm/channel/channel.h"
 #include "workers/rollout/published_weights.h"
+#include "workers/stream/consumer_dial.h"
 
 namespace troupe {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "comm/channel.h"
+#include "comm/channel/channel.h"
 #include "workers/rollout/published_weights.h"
 #include "workers/rollout/trajectory_request.h"
 

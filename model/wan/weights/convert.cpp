@@ -9,7 +9,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "model/io/mapped_file.h"
+#include "base/mapped_file.h"
 #include "model/io/weight_index.h"
 #include "model/wan/weights/conversion_record.h"
 #include "model/wan/weights/convert_plan.h"

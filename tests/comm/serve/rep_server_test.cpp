@@ -8,8 +8,8 @@
 #include <mutex>
 #include <thread>
 
+#include "comm/control/zmq_handles.h"
 #include "comm/serve/serve_client.h"
-#include "comm/zmq_handles.h"
 
 namespace troupe {
 namespace {

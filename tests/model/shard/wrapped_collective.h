@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "comm/collective.h"
+#include "comm/collective/collective.h"
 
 namespace troupe {
 

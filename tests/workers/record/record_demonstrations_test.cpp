@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "data/lerobot/lerobot_dataset.h"
+#include "data/lerobot/parquet_table.h"
+#include "data/video/video_file.h"
 #include "env/episode_seed.h"
 #include "tests/env/solo_env.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
-#include "workers/data/lerobot/lerobot_dataset.h"
-#include "workers/data/lerobot/parquet_table.h"
-#include "workers/data/video/video_file.h"
 #include "workers/record/demonstration.h"
 
 namespace troupe {

@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "env/registry.h"
 #include "tests/workers/rollout/scripted_net.h"
-#include "workers/learner/feed.h"
 #include "workers/rollout/rollout_role.h"
 #include "workers/rollout/simulator_role.h"
 #include "workers/rollout/weight_publisher.h"
+#include "workers/stream/feed.h"
 
 namespace troupe::testing_support {
 

@@ -1,0 +1,32 @@
+#include "actors/encoder_factory.h"
+
+#include "actors/feed_dial.h"
+#include "app/job_setup.h"
+#include "data/sample/tokenize.h"
+
+namespace troupe {
+
+Result<EncodedSampleBuilder> encoded_sample_builder(std::shared_ptr<const Mixture> data, const JobConfig& job,
+                                                    std::unique_ptr<CachedEncoder> encoder) {
+  TROUPE_ASSIGN(Tokenize tokenize, make_tokenize(job.model.text_encoder));
+  TROUPE_ASSIGN(SampleBuilder builder, SampleBuilder::make(data, job, std::move(tokenize)));
+  return EncodedSampleBuilder::make(std::move(data), job, std::move(builder), std::move(encoder));
+}
+
+Result<std::unique_ptr<Role>> make_encoder(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
+  TROUPE_ASSIGN(auto data, open_mixture(context.config));
+  TROUPE_ASSIGN(auto encoder, CachedEncoder::make(context.config));
+  TROUPE_ASSIGN(auto made, encoded_sample_builder(std::move(data), context.config, std::move(encoder)));
+  auto builder = std::make_shared<EncodedSampleBuilder>(std::move(made));
+  BuildSample build = [builder](Stream stream, std::int64_t position,
+                                std::span<std::byte> slot) -> Result<std::size_t> {
+    const auto bytes = static_cast<std::size_t>(builder->layout().bytes);
+    TROUPE_TRY(builder->build(stream, position, slot.first(bytes)));
+    return bytes;
+  };
+  TROUPE_ASSIGN(auto dial, feed_dial(context));
+  return std::unique_ptr<Role>(
+      std::make_unique<DecoderRole>(identity, std::move(build), std::move(dial), std::move(outbox)));
+}
+
+}  // namespace troupe

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "actors/role_factory.h"
+#include "base/result.h"
+#include "workers/encoder/encoded_sample_builder.h"
+
+namespace troupe {
+
+/// What makes a job's encoded samples. Errors: those of make_tokenize and SampleBuilder::make.
+Result<EncodedSampleBuilder> encoded_sample_builder(std::shared_ptr<const Mixture> data, const JobConfig& job,
+                                                    std::unique_ptr<CachedEncoder> encoder);
+
+/// An actor of the role `encoder`: a decoder whose samples are encoded before they are sent. Errors: those of
+/// Mixture::open, CachedEncoder::make, encoded_sample_builder and feed_dial.
+Result<std::unique_ptr<Role>> make_encoder(const RoleContext& context, const RoleIdentity& identity, Outbox outbox);
+
+}  // namespace troupe

@@ -1,0 +1,131 @@
+#include "actors/learner_factory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "actors/feed_dial.h"
+#include "actors/feed_keys.h"
+#include "placement/roles.h"
+#include "workers/inference/agent/agent.h"
+#include "workers/learner/imitation/imitation_task.h"
+#include "workers/learner/rl/rl_trainer.h"
+#include "workers/learner/role.h"
+#include "workers/learner/sft_task.h"
+#include "workers/learner/sft_trainer.h"
+
+namespace troupe {
+
+namespace {
+
+const PlannedActor* planned(const Plan& plan, const std::string& actor) {
+  const auto found =
+      std::find_if(plan.actors.begin(), plan.actors.end(), [&](const PlannedActor& a) { return a.name == actor; });
+  return found == plan.actors.end() ? nullptr : &*found;
+}
+
+Feed::Options sft_feed_options(const RoleContext& context, std::int64_t rank) {
+  const BatchPlan& batch = context.plan.batch;
+  Feed::Options options;
+  options.order = {
+      .global_batch = batch.global, .micro_batch = batch.micro, .accumulation = batch.accumulation, .rank = rank};
+  options.total_steps = context.config.training.steps;
+  options.item_deadline =
+      std::chrono::milliseconds(static_cast<std::int64_t>(context.config.data.decode_deadline_s * 1000));
+  return options;
+}
+
+Result<std::unique_ptr<TrainingTask>> sft_task(const JobConfig& job) {
+  if (!is_imitation(job)) {
+    TROUPE_ASSIGN(auto task, SftTask::make(job));
+    return std::unique_ptr<TrainingTask>(std::move(task));
+  }
+  TROUPE_ASSIGN(auto task, ImitationTask::make(job));
+  return std::unique_ptr<TrainingTask>(std::move(task));
+}
+
+Result<LearnerRole::MakeTrainer> sft_trainer(const RoleContext& context, const RoleIdentity& identity) {
+  const SftTrainer::Setup setup{.config = context.config,
+                                .batch = context.plan.batch,
+                                .actor = identity.actor,
+                                .incarnation = identity.incarnation,
+                                .run_dir = context.run_dir};
+  return LearnerRole::MakeTrainer([setup](Feed& feed) -> std::unique_ptr<Trainer> {
+    auto task = sft_task(setup.config);
+    if (!task) throw std::runtime_error(task.error().message());
+    return std::make_unique<SftTrainer>(setup, std::move(*task), feed);
+  });
+}
+
+Result<LearnerRole::MakeTrainer> rl_trainer(const RoleContext& context, const RoleIdentity& identity) {
+  TROUPE_ASSIGN(Agent agent, make_agent(context.config));
+  TROUPE_ASSIGN(auto dial, feed_dial(context));
+  const RlTrainerSetup setup{.config = context.config,
+                             .agent = std::move(agent),
+                             .actor = identity.actor,
+                             .incarnation = identity.incarnation,
+                             .run_dir = context.run_dir,
+                             .dial = std::move(dial)};
+  return LearnerRole::MakeTrainer([setup](Feed& feed) { return make_rl_trainer(setup, feed); });
+}
+
+}  // namespace
+
+bool are_threads(const Plan& plan, const std::string& actor, const std::string& role) {
+  const PlannedActor* self = planned(plan, actor);
+  return self != nullptr && self->isolation == "thread" &&
+         std::all_of(plan.actors.begin(), plan.actors.end(),
+                     [&](const PlannedActor& a) { return a.role != role || a.isolation == "thread"; });
+}
+
+Result<std::vector<ChannelOptions>> consumer_channels(const RoleContext& context, const RoleIdentity& identity,
+                                                      const std::string& suffix, std::int64_t slots,
+                                                      std::int64_t slot_bytes, bool threads_only) {
+  const std::string name = identity.instance() + suffix;
+  std::string file = name;
+  std::replace(file.begin(), file.end(), '/', '-');
+  ChannelOptions local{.name = name,
+                       .slots = static_cast<std::uint32_t>(slots),
+                       .slot_bytes = static_cast<std::size_t>(slot_bytes),
+                       .transport = threads_only ? Transport::inproc : Transport::shm,
+                       .endpoint = threads_only ? "" : fmt::format("ipc://{}/{}.flow", context.runtime_dir, file)};
+  std::vector<ChannelOptions> channels{local};
+  if (!context.data_host.empty()) {
+    ChannelOptions remote = local;
+    remote.transport = Transport::zmq;
+    remote.endpoint = fmt::format("tcp://{}:*", context.data_host);
+    TROUPE_ASSIGN(remote.curve, read_feed_server(context.runtime_dir));
+    channels.push_back(remote);
+  }
+  return channels;
+}
+
+Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
+  const JobConfig& config = context.config;
+  const PlannedActor* self = planned(context.plan, identity.actor);
+  if (self == nullptr) return Error{Errc::not_found, fmt::format("{} is not in the plan", identity.actor)};
+  const bool rl = config.job.kind == "rl";
+  const auto count = [&](const std::string& role) {
+    return std::count_if(context.plan.actors.begin(), context.plan.actors.end(),
+                         [&](const PlannedActor& a) { return a.role == role; });
+  };
+  const std::string feeder = feeder_role(config);
+  TROUPE_ASSIGN(auto channels,
+                consumer_channels(context, identity, "", context.plan.feed_slots, context.plan.sample_bytes,
+                                  are_threads(context.plan, identity.actor, feeder)));
+  LearnerRole::Setup setup{
+      .identity = identity,
+      .rank = {.config = config,
+               .actor = identity.actor,
+               .incarnation = identity.incarnation,
+               .run_dir = context.run_dir},
+      .feed = rl ? rl_feed_options(config, self->process_rank, context.plan.batch.data_ranks, count(feeder))
+                 : sft_feed_options(context, self->process_rank),
+      .deadline_key = rl ? "training.step_timeout_s" : "data.decode_deadline_s",
+      .channels = std::move(channels)};
+  TROUPE_ASSIGN(auto make_trainer, rl ? rl_trainer(context, identity) : sft_trainer(context, identity));
+  return std::unique_ptr<Role>(
+      std::make_unique<LearnerRole>(std::move(setup), context.loop, std::move(make_trainer), std::move(outbox)));
+}
+
+}  // namespace troupe

@@ -1,0 +1,85 @@
+#include "actors/rollout_factory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "actors/feed_keys.h"
+#include "actors/learner_factory.h"
+#include "placement/rl_shape.h"
+#include "workers/inference/agent/agent.h"
+#include "workers/rollout/rollout_role.h"
+#include "workers/rollout/simulator_role.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::chrono::milliseconds kDialDeadline{2'000};
+
+std::int64_t actors_of(const Plan& plan, const std::string& role) {
+  return std::count_if(plan.actors.begin(), plan.actors.end(),
+                       [&](const PlannedActor& actor) { return actor.role == role; });
+}
+
+using Dialler =
+    std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
+
+/// As feed_dial, with so many credits at a time.
+Result<Dialler> dial_with(const RoleContext& context, std::int64_t credits) {
+  TROUPE_ASSIGN(const auto keys, read_feed_client(context.runtime_dir));
+  return Dialler([loop = context.loop, keys, credits](const std::string& address, const std::string& producer) {
+    return open_producer(loop, address, producer, static_cast<std::uint32_t>(credits), kDialDeadline,
+                         address.starts_with("zmq:") ? keys : std::nullopt);
+  });
+}
+
+std::int64_t stepping_threads(const RoleContext& context, const RoleIdentity& identity) {
+  if (context.config.env.threads > 0) return context.config.env.threads;
+  for (const PlannedActor& actor : context.plan.actors) {
+    if (actor.name == identity.actor) return std::max<std::int64_t>(1, static_cast<std::int64_t>(actor.cpus));
+  }
+  return 1;  // scaled up after this process's plan was written
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
+  const JobConfig& job = context.config;
+  TROUPE_ASSIGN(const auto factory, make_env_factory(job.env.id, env_options_of(job.env)));
+  const RlShape shape = rl_shape(job);
+  TROUPE_ASSIGN(auto dial, dial_with(context, shape.blocks));
+  SimulatorRole::Setup setup{.identity = identity,
+                             .make_block = make_block_of(job, factory),
+                             .layout = make_block_layout(factory->spec(), shape.rows, shape.chunk),
+                             .actions = shape.rows * shape.chunk * factory->spec().action.size,
+                             .executor = {.threads = stepping_threads(context, identity)}};
+  return std::unique_ptr<Role>(std::make_unique<SimulatorRole>(std::move(setup), std::move(dial), std::move(outbox)));
+}
+
+Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
+  const JobConfig& job = context.config;
+  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+  TROUPE_ASSIGN(auto blocks,
+                consumer_channels(context, identity, "", context.plan.block_slots, context.plan.block_bytes,
+                                  are_threads(context.plan, identity.actor, "env")));
+  TROUPE_ASSIGN(auto weights,
+                consumer_channels(context, identity, ".weights", 2 * context.plan.batch.data_ranks + 2,
+                                  job.rollout.bucket_bytes, are_threads(context.plan, identity.actor, "learner")));
+  // A rollout worker may own every block, each with an item under way and one waiting.
+  // It may own every block, and be asked for all that rollouts may be ahead.
+  const RlShape shape = rl_shape(job);
+  TROUPE_ASSIGN(auto dial, dial_with(context, shape.blocks * (job.rollout.staleness + 1) * shape.rounds_per_step));
+  RolloutRole::Setup setup{.identity = identity,
+                           .config = job,
+                           .spec = agent.spec(),
+                           .net = agent.policy,
+                           .simulators = std::move(blocks),
+                           .weights = std::move(weights),
+                           .await_simulators = job.algorithm.deterministic ? actors_of(context.plan, "env") : 0};
+  return std::unique_ptr<Role>(
+      std::make_unique<RolloutRole>(std::move(setup), context.loop, std::move(dial), std::move(outbox)));
+}
+
+}  // namespace troupe

@@ -1,0 +1,43 @@
+#include "actors/signals.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+namespace troupe {
+
+namespace {
+
+sigset_t handled() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) sigaddset(&set, signal);
+  return set;
+}
+
+}  // namespace
+
+void block_signals() {
+  const sigset_t set = handled();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+void watch_signals(IoLoop& loop, std::function<void(int signal)> on_signal) {
+  const sigset_t set = handled();
+  const int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (fd < 0) {
+    log::error("signals cannot be watched: signalfd failed");
+    return;
+  }
+  loop.watch(fd, [fd, on_signal = std::move(on_signal)] {
+    signalfd_siginfo info{};
+    while (::read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+      on_signal(static_cast<int>(info.ssi_signo));
+    return true;
+  });
+}
+
+}  // namespace troupe

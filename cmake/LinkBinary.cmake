@@ -1,0 +1,10 @@
+# Leaves LINK -> TARGET_FILE. A dev build leaves it alone where it leads to a release build.
+if(PRESET STREQUAL "dev" AND EXISTS ${LINK})
+  file(REAL_PATH ${LINK} target)
+  if(target MATCHES "/build/release/")
+    return()
+  endif()
+endif()
+get_filename_component(folder ${LINK} DIRECTORY)
+file(MAKE_DIRECTORY ${folder})
+file(CREATE_LINK ${TARGET_FILE} ${LINK} SYMBOLIC)

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "comm/control/io_loop.h"
+
+namespace troupe {
+
+/// How an item's bytes travel (design.md section 6). The plan picks one per pair and prints it.
+enum class Transport : std::uint8_t { inproc, shm, zmq };
+std::string_view to_string(Transport transport) noexcept;
+std::optional<Transport> transport_from(std::string_view name) noexcept;
+
+/// Which of the sampler's orders an item belongs to.
+enum class Stream : std::uint8_t { train = 0, eval = 1 };
+
+/// Permission to produce one item: which slot to fill and with what. Given by the consumer, used once.
+struct Credit {
+  std::uint32_t slot = 0;  ///< slot of the consumer's arena
+  Stream stream = Stream::train;
+  std::int64_t position = 0;        ///< position of the sampler's order
+  std::uint64_t fence = 0;          ///< membership epoch; items of another fence are dropped by the consumer
+  std::uint32_t request_bytes = 0;  ///< what the consumer said beside: bytes at the start of the slot; set by grant()
+};
+
+/// One filled slot.
+struct Item {
+  Credit credit;
+  std::uint64_t bytes = 0;  ///< bytes written to the slot; 0 when `error` says why the sample is bad
+  std::uint64_t xxh3 = 0;   ///< XXH3-64 of those bytes
+  std::string error;        ///< non-empty: the item is VOID for this reason (file, frame, cause)
+};
+
+/// What went over a channel end so far.
+struct ChannelStats {
+  std::uint64_t items = 0;
+  std::uint64_t bytes = 0;
+  double wait_seconds = 0;  ///< producer: blocked in next_credit; consumer: credits were out and no slot was filled
+  std::uint64_t credits_outstanding = 0;
+  std::uint64_t late_items = 0;  ///< dropped: other fence, or a credit that was revoked
+};
+
+/// Consumer end: owns the arena of slots, grants credits to named producers, receives items.
+/// All methods are thread-safe and may be called from a callback, except the destructor. Callbacks come on an internal
+/// thread (the io_loop, or the producer's for inproc), under no lock of the channel, and must not block. The destructor
+/// waits for callbacks under way and for the producers' answers to its goodbye (at most 250 ms); it runs before that of
+/// the IoLoop and never on the loop's thread.
+class ChannelConsumer {
+ public:
+  struct Callbacks {
+    /// A producer dialled in and is ready for credits; `capacity` is how many it wants at a time.
+    std::function<void(const std::string& producer, std::uint32_t capacity)> on_producer;
+    /// A slot was filled (or declared void). The slot belongs to the consumer until it grants it again.
+    std::function<void(const std::string& producer, const Item& item)> on_item;
+  };
+  virtual ~ChannelConsumer() = default;
+  virtual Transport transport() const noexcept = 0;
+  /// What a producer needs to connect; travels in control messages.
+  virtual std::string address() const = 0;
+  virtual std::uint32_t num_slots() const noexcept = 0;
+  virtual std::size_t slot_bytes() const noexcept = 0;
+  /// Bytes of a slot. Read only between its on_item and its next grant.
+  virtual std::span<const std::byte> slot(std::uint32_t index) const = 0;
+  /// Gives `producer` the credit. The bytes of `request`, which are copied, lie at the start of the credit's slot when the
+  /// producer gets it. Errors: not_found (never dialled in or gone), invalid_argument (slot out of range or in use, or the
+  /// request is longer than a slot).
+  virtual Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request) = 0;
+  Result<void> grant(const std::string& producer, const Credit& credit) { return grant(producer, credit, {}); }
+  /// Forgets the producer: its outstanding credits are void, and items it still sends are counted and dropped.
+  /// Call only after its exit is confirmed; its slots may be granted again at once.
+  /// An on_item of that producer which has already begun may still reach you: ignore items of producers that you
+  /// dropped.
+  virtual void drop_producer(const std::string& producer) = 0;
+  virtual ChannelStats stats() const = 0;
+};
+
+/// Producer end. next_credit() is called by one thread at a time; slot() and send() by any, for credits in hand.
+class ChannelProducer {
+ public:
+  virtual ~ChannelProducer() = default;
+  /// Next credit in the order granted. Errors: deadline_exceeded, cancelled (stop() was called), unavailable (consumer
+  /// gone).
+  virtual Result<Credit> next_credit(std::chrono::milliseconds deadline) = 0;
+  /// Where to write the item of `credit`, over the consumer's request; valid until send().
+  virtual std::span<std::byte> slot(const Credit& credit) = 0;
+  /// Hands the item over. Errors: unavailable (consumer gone), invalid_argument (bytes > slot).
+  virtual Result<void> send(const Item& item) = 0;
+  /// Wakes next_credit with `cancelled`. Any thread.
+  virtual void stop() = 0;
+  virtual ChannelStats stats() const = 0;
+};
+
+/// What a consumer end is made of.
+struct ChannelOptions {
+  std::string name;  ///< consumer's actor name, such as "learner/0"
+  std::uint32_t slots = 0;
+  std::size_t slot_bytes = 0;
+  Transport transport = Transport::inproc;
+  std::string endpoint;  ///< shm and zmq: ZeroMQ endpoint to bind, "ipc:///run/..." or "tcp://127.0.0.1:*"
+  std::optional<CurveServer> curve =
+      std::nullopt;  ///< zmq: required when the endpoint is not loopback; the allowed keys are fixed here
+};
+
+/// One consumer serves one transport; a feed with local and remote producers opens two over one arena by passing
+/// `share`: one table of slots, two sockets. Callbacks and counters belong to the end that the producer dialled;
+/// grant() and drop_producer() reach a producer of either. With `share`, `slots` and `slot_bytes` are 0 or equal to the
+/// first's. `loop` may be null for inproc. Errors: invalid_argument, failed_precondition (name or endpoint taken),
+/// resource_exhausted.
+Result<std::unique_ptr<ChannelConsumer>> open_consumer(IoLoop* loop, const ChannelOptions& options,
+                                                       ChannelConsumer::Callbacks callbacks,
+                                                       ChannelConsumer* share = nullptr);
+/// Dials a consumer by its address() and waits for its answer. `producer` is this end's actor name, unique over
+/// restarts
+/// ("decoder/0#3"). `curve` holds this end's keys; an empty server_key is taken from the address. Never call it on the
+/// loop's thread. Errors: invalid_argument (address, name), not_found (inproc: no such consumer), failed_precondition
+/// (refused: name in use or
+///         dropped; arena not reachable), deadline_exceeded (no answer).
+Result<std::unique_ptr<ChannelProducer>> open_producer(IoLoop* loop, const std::string& address,
+                                                       const std::string& producer, std::uint32_t capacity,
+                                                       std::chrono::milliseconds deadline,
+                                                       std::optional<CurveClient> curve = std::nullopt);
+
+}  // namespace troupe

@@ -1,0 +1,252 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "comm/channel/arena.h"
+#include "comm/channel/channel_messages.h"
+#include "comm/channel/channel_transports.h"
+#include "comm/channel/credit_queue.h"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kHelloInterval = 500ms;
+/// A producer that starves asks again in case a credit was lost with a connection; the consumer repeats what it owes.
+constexpr auto kStarvedInterval = 2000ms;
+constexpr std::uint32_t kTtlMs = 3'600'000;
+
+/// Where the items of a socket's producer are written: the consumer's arena (shm), or buffers of this process (zmq).
+/// Thread-safe.
+class SlotMemory {
+ public:
+  virtual ~SlotMemory() = default;
+  virtual std::span<std::byte> slot(std::uint32_t index) = 0;
+  /// A credit came with these bytes; none on shm.
+  virtual void put(std::uint32_t index, std::span<const std::byte> request) = 0;
+  /// The item's bytes for the message; empty on shm.
+  virtual std::span<const std::byte> data(const Item& item) = 0;
+  /// The slot was sent.
+  virtual void release(std::uint32_t index) = 0;
+};
+
+class SharedSlots final : public SlotMemory {
+ public:
+  SharedSlots(Arena arena, std::size_t slot_bytes) : arena_(std::move(arena)), slot_bytes_(slot_bytes) {}
+  std::span<std::byte> slot(std::uint32_t index) override {
+    return arena_.bytes().subspan(index * page_aligned(slot_bytes_), slot_bytes_);
+  }
+  void put(std::uint32_t, std::span<const std::byte>) override {}
+  std::span<const std::byte> data(const Item&) override { return {}; }
+  void release(std::uint32_t) override {}
+
+ private:
+  const Arena arena_;
+  const std::size_t slot_bytes_;
+};
+
+class LocalSlots final : public SlotMemory {
+ public:
+  explicit LocalSlots(std::size_t slot_bytes) : slot_bytes_(slot_bytes) {}
+  std::span<std::byte> slot(std::uint32_t index) override {
+    const std::lock_guard lock(mutex_);
+    auto& buffer = buffers_[index];
+    if (buffer.empty() && !spare_.empty()) {
+      buffer = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    if (buffer.empty()) buffer.resize(slot_bytes_);
+    return buffer;
+  }
+  void put(std::uint32_t index, std::span<const std::byte> request) override {
+    if (!request.empty()) std::copy(request.begin(), request.end(), slot(index).begin());
+  }
+  std::span<const std::byte> data(const Item& item) override {
+    return std::span<const std::byte>(slot(item.credit.slot)).first(item.bytes);
+  }
+  void release(std::uint32_t index) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = buffers_.find(index);
+    if (found == buffers_.end()) return;
+    spare_.push_back(std::move(found->second));
+    buffers_.erase(found);
+  }
+
+ private:
+  const std::size_t slot_bytes_;
+  std::mutex mutex_;
+  std::map<std::uint32_t, std::vector<std::byte>> buffers_;  ///< of credits in hand, by slot
+  std::vector<std::vector<std::byte>> spare_;
+};
+
+/// What a producer's DEALER does with messages. Runs on the loop's thread; outlives the producer by the shared queue
+/// only.
+Result<void> handle(CreditQueue& queue, const ChannelAddress& address, std::uint16_t type,
+                    std::span<const std::byte> payload) {
+  switch (type) {
+    case channel_message::kWelcome: {
+      TROUPE_ASSIGN(const auto welcome, decode_welcome(payload));
+      if (welcome.slots != address.slots || welcome.slot_bytes != address.slot_bytes) {
+        queue.close(fmt::format("it has {} slots of {} bytes; its address says {} of {}", welcome.slots,
+                                welcome.slot_bytes, address.slots, address.slot_bytes));
+        return {};
+      }
+      queue.welcome();
+      return {};
+    }
+    case channel_message::kCredit: {
+      TROUPE_ASSIGN(const auto message, decode_credit(payload));
+      if (message.credit.slot >= address.slots) {
+        return Error{Errc::invalid_argument,
+                     fmt::format("a credit for slot {} of {}", message.credit.slot, address.slots)};
+      }
+      const auto wanted = address.transport == Transport::zmq ? message.credit.request_bytes : 0;
+      if (message.data.size() != wanted || message.credit.request_bytes > address.slot_bytes) {
+        return Error{Errc::invalid_argument,
+                     fmt::format("a credit with {} bytes of a request of {}; a slot holds {}", message.data.size(),
+                                 message.credit.request_bytes, address.slot_bytes)};
+      }
+      queue.arrive(message.credit, message.serial, {message.data.begin(), message.data.end()});
+      return {};
+    }
+    case channel_message::kBye: {
+      TROUPE_ASSIGN(const auto bye, decode_bye(payload));
+      queue.close(bye.reason);
+      return {};
+    }
+    default:
+      return Error{Errc::invalid_argument, fmt::format("type {:#06x} does not belong on a channel", type)};
+  }
+}
+
+class SocketProducer final : public ChannelProducer {
+ public:
+  SocketProducer(IoLoop& loop, SocketId socket, std::string name, ChannelAddress address, std::uint32_t capacity,
+                 std::shared_ptr<CreditQueue> queue, std::unique_ptr<SlotMemory> memory,
+                 std::shared_ptr<std::atomic<bool>> said_bye)
+      : loop_(loop),
+        socket_(socket),
+        name_(std::move(name)),
+        address_(std::move(address)),
+        capacity_(capacity),
+        queue_(std::move(queue)),
+        memory_(std::move(memory)),
+        said_bye_(std::move(said_bye)) {}
+  ~SocketProducer() override {
+    // One that was never let in has nothing to leave, and may dial again under its name.
+    if (is_connected_ && !said_bye_->exchange(true)) post(channel_message::kBye, 0, encode(Bye{"done"}));
+    loop_.close(socket_);
+  }
+  SocketProducer(const SocketProducer&) = delete;
+  SocketProducer& operator=(const SocketProducer&) = delete;
+
+  Result<void> connect(std::chrono::milliseconds deadline) {
+    TROUPE_TRY(queue_->wait_for_welcome(address_.endpoint, deadline, kHelloInterval, [this] { say_hello(); }));
+    is_connected_ = true;
+    return {};
+  }
+  Result<Credit> next_credit(std::chrono::milliseconds deadline) override {
+    TROUPE_ASSIGN(const auto arrived, queue_->next(deadline, kStarvedInterval, [this] { say_hello(); }));
+    memory_->put(arrived.credit.slot, arrived.request);
+    return arrived.credit;
+  }
+  std::span<std::byte> slot(const Credit& credit) override {
+    TROUPE_CHECK(credit.slot < address_.slots, "a credit from next_credit names a slot of the arena");
+    return memory_->slot(credit.slot);
+  }
+  Result<void> send(const Item& item) override {
+    if (item.credit.slot >= address_.slots) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("slot {} of {} does not exist", item.credit.slot, address_.slots)};
+    }
+    TROUPE_ASSIGN(const Item checked, checked_item(item, address_.slot_bytes));
+    TROUPE_TRY(queue_->check_open());
+    queue_->count_sent(checked);
+    post(channel_message::kItem, item.credit.fence, encode(ItemMessage{checked, memory_->data(checked)}));
+    memory_->release(item.credit.slot);
+    return {};
+  }
+  void stop() override { queue_->stop(); }
+  ChannelStats stats() const override { return queue_->stats(); }
+
+ private:
+  void say_hello() { post(channel_message::kHello, 0, encode(Hello{name_, capacity_})); }
+  void post(std::uint16_t type, std::uint64_t fence, std::vector<std::byte> payload) {
+    auto envelope = make_envelope(type, name_, {}, fence);
+    // A HELLO is repeated, so an old one is worth nothing; an item may wait for its peer to come back.
+    envelope.ttl_ms = type == channel_message::kHello ? static_cast<std::uint32_t>(kStarvedInterval.count()) : kTtlMs;
+    loop_.send(socket_, {}, envelope, std::move(payload));
+  }
+
+  IoLoop& loop_;
+  const SocketId socket_;
+  const std::string name_;
+  const ChannelAddress address_;
+  const std::uint32_t capacity_;
+  const std::shared_ptr<CreditQueue> queue_;
+  const std::unique_ptr<SlotMemory> memory_;
+  const std::shared_ptr<std::atomic<bool>> said_bye_;  ///< shared with the loop's callback: one goodbye is enough
+  bool is_connected_ = false;
+};
+
+Result<std::optional<CurveClient>> keys_for(const ChannelAddress& address, std::optional<CurveClient> curve) {
+  if (address.transport == Transport::shm) {
+    if (curve) return Error{Errc::invalid_argument, "shm travels over ipc and takes no keys"};
+    return curve;
+  }
+  if (!curve) {
+    if (address.server_key.empty()) return curve;
+    return Error{Errc::invalid_argument,
+                 fmt::format("{} wants CURVE; open_producer was given no keys", address.endpoint)};
+  }
+  if (curve->server_key.empty()) curve->server_key = address.server_key;
+  if (curve->server_key != address.server_key) {
+    return Error{Errc::invalid_argument, fmt::format("{} announces the key \"{}\"; wanted \"{}\"", address.endpoint,
+                                                     address.server_key, curve->server_key)};
+  }
+  return curve;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChannelProducer>> dial_socket(IoLoop& loop, const ChannelAddress& address,
+                                                     const std::string& producer, std::uint32_t capacity,
+                                                     std::chrono::milliseconds deadline,
+                                                     std::optional<CurveClient> curve) {
+  TROUPE_ASSIGN(auto keys, keys_for(address, std::move(curve)));
+  const bool is_zmq = address.transport == Transport::zmq;
+  std::unique_ptr<SlotMemory> memory = std::make_unique<LocalSlots>(address.slot_bytes);
+  if (!is_zmq) {
+    TROUPE_ASSIGN(auto arena, Arena::attach(address.arena, page_aligned(address.slot_bytes) * address.slots));
+    memory = std::make_unique<SharedSlots>(std::move(arena), address.slot_bytes);
+  }
+  const auto queue = std::make_shared<CreditQueue>();
+  const auto said_bye = std::make_shared<std::atomic<bool>>(false);
+  auto on_message = [&loop, queue, address, producer, said_bye](SocketId socket, const std::string&,
+                                                                const Envelope& envelope,
+                                                                const std::vector<std::byte>& payload) {
+    if (auto handled = handle(*queue, address, envelope.type, payload); !handled) {
+      log::warn("channel to {}: dropped a message: {}", address.endpoint, handled.error().message());
+    } else if (envelope.type == channel_message::kBye && !said_bye->exchange(true)) {
+      // The consumer waits for this before it closes its socket.
+      loop.send(socket, {}, make_envelope(channel_message::kBye, producer, {}, 0), encode(Bye{"goodbye"}));
+    }
+  };
+  const auto max_payload = kMaxChannelMessage + (is_zmq ? address.slot_bytes : 0);
+  TROUPE_ASSIGN(const auto socket,
+                loop.connect_dealer(address.endpoint, producer, std::move(on_message), std::move(keys), max_payload));
+  auto end =
+      std::make_unique<SocketProducer>(loop, socket, producer, address, capacity, queue, std::move(memory), said_bye);
+  TROUPE_TRY(end->connect(deadline));
+  return std::unique_ptr<ChannelProducer>(std::move(end));
+}
+
+}  // namespace troupe

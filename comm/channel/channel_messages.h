@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/channel/channel.h"
+
+namespace troupe {
+
+// Messages between the ends of a shm or zmq channel (docs/channels.md). They travel as payloads of envelopes; a payload
+// is a MessagePack map with unsigned integer keys. Decoders are pure, check every bound and allocate less than they are
+// given. Their errors are invalid_argument.
+
+/// Types of control-plane.md 3.5 on a channel's socket.
+namespace channel_message {
+inline constexpr std::uint16_t kCredit = 0x30;   ///< consumer -> producer
+inline constexpr std::uint16_t kItem = 0x31;     ///< producer -> consumer
+inline constexpr std::uint16_t kHello = 0x36;    ///< producer -> consumer; repeated until answered
+inline constexpr std::uint16_t kWelcome = 0x37;  ///< consumer -> producer
+inline constexpr std::uint16_t kBye = 0x38;      ///< both ways
+}  // namespace channel_message
+
+/// Largest payload of a channel's message without the item's bytes.
+inline constexpr std::size_t kMaxChannelMessage = 8 * 1024;
+/// Longest reason of a VOID item and of a BYE; longer ones are cut when sent.
+inline constexpr std::size_t kMaxReasonBytes = 1024;
+
+struct Hello {
+  std::string producer;
+  std::uint32_t capacity = 0;
+};
+/// The consumer's sizes, which must be those of the address that was dialled.
+struct Welcome {
+  std::uint32_t slots = 0;
+  std::uint64_t slot_bytes = 0;
+};
+/// `data`, the request, views the payload that was decoded; empty on shm, where it is in the slot.
+struct CreditMessage {
+  Credit credit;
+  std::uint64_t serial = 0;  ///< SlotTable numbers its grants from 1; a repeated message keeps its number
+  std::span<const std::byte> data = {};
+};
+/// `data` views the payload that was decoded; empty on shm.
+struct ItemMessage {
+  Item item;
+  std::span<const std::byte> data;
+};
+struct Bye {
+  std::string reason;
+};
+
+std::vector<std::byte> encode(const Hello& message);
+std::vector<std::byte> encode(const Welcome& message);
+/// Four bytes (little endian: length of the map), the map, then `data`.
+std::vector<std::byte> encode(const CreditMessage& message);
+std::vector<std::byte> encode(const ItemMessage& message);
+std::vector<std::byte> encode(const Bye& message);
+
+Result<Hello> decode_hello(std::span<const std::byte> payload);
+Result<Welcome> decode_welcome(std::span<const std::byte> payload);
+Result<CreditMessage> decode_credit(std::span<const std::byte> payload);
+Result<ItemMessage> decode_item(std::span<const std::byte> payload);
+Result<Bye> decode_bye(std::span<const std::byte> payload);
+
+/// `text` as it may travel: UTF-8, at most kMaxReasonBytes.
+std::string to_reason(std::string_view text);
+
+}  // namespace troupe

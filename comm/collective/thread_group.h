@@ -1,0 +1,96 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/collective/collective.h"
+
+namespace troupe {
+
+enum class CollectiveOp : std::uint8_t {
+  all_gather,
+  reduce_scatter,
+  all_reduce_sum,
+  all_reduce_max,
+  broadcast,
+  barrier
+};
+std::string_view to_string(CollectiveOp op) noexcept;
+
+/// One operation of a ThreadGroup: what each rank brought to it and how far each rank's part is. Guarded by the group's
+/// mutex, but for `result`, which only its rank's part writes and its rank reads afterwards.
+struct ThreadOperation {
+  enum class Phase : std::uint8_t { absent, posted, running, finished };
+  struct Part {
+    Buffer in, out;
+    Phase phase = Phase::absent;
+    /// All-reduce: peers still read `in`, so the sum waits here until all have finished.
+    std::vector<std::byte> result;
+  };
+  CollectiveOp kind;
+  std::uint64_t sequence = 0;
+  std::int64_t count = 0;  ///< elements of a shard, or of the whole buffer
+  DType dtype = DType::f32;
+  int root = 0;
+  int posted = 0, running = 0, finished = 0;
+  std::vector<Part> parts;
+};
+
+/// Where the ranks of one process meet. Operation n of one rank meets operation n of every other. A rank's part
+/// (copying or summing its own output from the peers' inputs) runs on whichever of its threads gets there first: its
+/// copier thread or a waiter; it touches peers' buffers only between the last post and the last finish, so a buffer is
+/// free once wait() returns. Thread-safe.
+class ThreadGroup {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Op = std::shared_ptr<ThreadOperation>;
+
+  ThreadGroup(int world, std::chrono::milliseconds timeout) : world_(world), timeout_(timeout), left_(world, false) {}
+
+  int world() const noexcept { return world_; }
+  std::chrono::milliseconds timeout() const noexcept { return timeout_; }
+
+  /// Brings rank's buffers to operation `sequence`. Errors: aborted; internal when ranks disagree on what the operation
+  /// is (then the whole group is aborted, because the order is lost).
+  Result<Op> post(int rank, std::uint64_t sequence, CollectiveOp kind, Buffer in, Buffer out, int root);
+  /// Runs rank's part as soon as all have posted. False when there is nothing to do any more (or stop() turned true).
+  bool run_when_ready(const Op& op, int rank, const bool& stop);
+  /// Waits until every rank has finished the operation. Errors: as PendingCollective::wait.
+  Result<void> wait(const Op& op, int rank, Clock::time_point deadline);
+  bool is_done(const Op& op) const;
+
+  void abort(const std::string& why);
+  /// The rank issues nothing more. Peers that still need it fail with `aborted`. Returns when nobody reads its buffers.
+  void leave(int rank);
+  /// Sets a flag that run_when_ready watches, under the group's mutex, and wakes everybody.
+  void set_stop(bool& stop);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  Error abort_error(const ThreadOperation& op) const;
+  std::optional<int> lost_rank(const ThreadOperation& op) const;
+  bool is_ready(const ThreadOperation& op) const { return op.posted == world_; }
+  bool is_dead(const ThreadOperation& op) const { return aborted_.has_value() || lost_rank(op).has_value(); }
+  void run_part(Lock& lock, const Op& op, int rank);
+  void compute(ThreadOperation& op, int rank) const;
+  void abort_locked(std::string why);
+  std::string missing(const ThreadOperation& op) const;
+
+  const int world_;
+  const std::chrono::milliseconds timeout_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint64_t, Op> open_;
+  std::vector<bool> left_;
+  std::optional<std::string> aborted_;
+};
+
+}  // namespace troupe

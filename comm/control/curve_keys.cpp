@@ -1,0 +1,191 @@
+#include "comm/control/curve_keys.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::string_view kHeader = "troupe-token v1";
+constexpr std::size_t kMaxFile = 4096;
+constexpr std::size_t kKeyChars = 40;
+
+/// A file descriptor that closes itself.
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+bool is_key(const std::string& text) {
+  std::array<std::uint8_t, 32> raw{};
+  return text.size() == kKeyChars && zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
+}
+
+Error cannot(std::string_view what, const std::string& path) {
+  return {Errc::unavailable, fmt::format("cannot {} {}: {}", what, path, std::strerror(errno))};
+}
+
+Result<void> write_whole(const std::string& path, std::string_view text) {
+  ::unlink(path.c_str());  // left over by a crash
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.is_open()) return cannot("create", path);
+  while (!text.empty()) {
+    const ssize_t put = ::write(file.get(), text.data(), text.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return cannot("write", path);
+    text.remove_prefix(static_cast<std::size_t>(put));
+  }
+  if (::fsync(file.get()) != 0) return cannot("sync", path);
+  return {};
+}
+
+Result<std::string> read_secret(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) {
+    if (errno == ENOENT)
+      return Error{Errc::not_found, fmt::format("token file {} does not exist; the controller writes it", path)};
+    if (errno == ELOOP)
+      return Error{Errc::failed_precondition,
+                   fmt::format("token file {} is a symbolic link; give the file itself", path)};
+    return cannot("open", path);
+  }
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return cannot("stat", path);
+  if (!S_ISREG(info.st_mode))
+    return Error{Errc::failed_precondition, fmt::format("token file {} is not a regular file", path)};
+  if (info.st_uid != ::geteuid()) {
+    return Error{Errc::failed_precondition, fmt::format("token file {} belongs to user {}; this process runs as {}",
+                                                        path, info.st_uid, ::geteuid())};
+  }
+  if ((info.st_mode & 077) != 0) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("token file {} has mode {:04o}; others may read it. Run: chmod 600 {}", path,
+                             info.st_mode & 07777, path)};
+  }
+  std::string text(kMaxFile + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot("read", path);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size > kMaxFile)
+    return Error{Errc::invalid_argument, fmt::format("token file {} is larger than {} bytes", path, kMaxFile)};
+  text.resize(size);
+  return text;
+}
+
+Result<Token> parse_token(std::string_view text, const std::string& path) {
+  Token token;
+  std::map<std::string_view, std::string*> wanted{{"endpoint: ", &token.endpoint},
+                                                  {"server: ", &token.server_key},
+                                                  {"public: ", &token.public_key},
+                                                  {"secret: ", &token.secret_key}};
+  for (int number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (number == 1) {
+      if (line != kHeader)
+        return Error{Errc::invalid_argument, fmt::format("{}:1: the first line must be \"{}\"", path, kHeader)};
+      continue;
+    }
+    bool known = false;
+    for (auto it = wanted.begin(); it != wanted.end() && !known; ++it) {
+      if (!line.starts_with(it->first)) continue;
+      *it->second = line.substr(it->first.size());
+      wanted.erase(it);
+      known = true;
+      break;
+    }
+    // the line itself may be a secret with a typing error: never print it
+    if (!known) return Error{Errc::invalid_argument, fmt::format("{}:{}: unknown or repeated line", path, number)};
+  }
+  if (!wanted.empty())
+    return Error{Errc::invalid_argument, fmt::format("{}: the line \"{}\" is missing", path, wanted.begin()->first)};
+  for (const std::string* key : {&token.server_key, &token.public_key, &token.secret_key}) {
+    if (!is_key(*key))
+      return Error{Errc::invalid_argument, fmt::format("{}: a key is not {} characters of Z85", path, kKeyChars)};
+  }
+  TROUPE_ASSIGN(const std::string derived, public_key_of(token.secret_key));
+  if (derived != token.public_key)
+    return Error{Errc::invalid_argument, fmt::format("{}: the secret key does not belong to the public key", path)};
+  return token;
+}
+
+}  // namespace
+
+Result<CurveKeyPair> generate_keypair() {
+  std::array<char, kKeyChars + 1> public_key{}, secret_key{};
+  if (zmq_curve_keypair(public_key.data(), secret_key.data()) != 0) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("cannot make CURVE keys: {}; libzmq needs libsodium", zmq_strerror(zmq_errno()))};
+  }
+  return CurveKeyPair{public_key.data(), secret_key.data()};
+}
+
+Result<std::string> public_key_of(const std::string& secret_key) {
+  std::array<char, kKeyChars + 1> public_key{};
+  if (!is_key(secret_key) || zmq_curve_public(public_key.data(), secret_key.c_str()) != 0) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("a CURVE secret key has {} characters of Z85; this one has {} characters", kKeyChars,
+                             secret_key.size())};
+  }
+  return std::string(public_key.data());
+}
+
+Result<void> write_token_file(const std::string& path, const Token& token) {
+  for (const std::string* field : {&token.endpoint, &token.server_key, &token.public_key, &token.secret_key}) {
+    if (field->empty() || field->find('\n') != std::string::npos) {
+      return Error{Errc::invalid_argument, fmt::format("token file {}: every field needs one line of text", path)};
+    }
+  }
+  const std::string text = fmt::format("{}\nendpoint: {}\nserver: {}\npublic: {}\nsecret: {}\n", kHeader,
+                                       token.endpoint, token.server_key, token.public_key, token.secret_key);
+  const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
+  if (auto written = write_whole(fresh, text); !written) {
+    ::unlink(fresh.c_str());
+    return written.error();
+  }
+  if (::rename(fresh.c_str(), path.c_str()) != 0) {
+    const Error error = cannot("rename to", path);
+    ::unlink(fresh.c_str());
+    return error;
+  }
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  const Fd parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!parent.is_open() || ::fsync(parent.get()) != 0) return cannot("sync", folder);
+  return {};
+}
+
+Result<Token> read_token_file(const std::string& path) {
+  TROUPE_ASSIGN(const std::string text, read_secret(path));
+  return parse_token(text, path);
+}
+
+}  // namespace troupe

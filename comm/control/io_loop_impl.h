@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/control/callback_guard.h"
+#include "comm/control/io_loop.h"
+#include "comm/control/socket_table.h"
+#include "comm/control/timer_queue.h"
+#include "comm/control/zap.h"
+#include "comm/control/zmq_handles.h"
+
+namespace troupe {
+
+/// The loop behind IoLoop::start. Members below "loop's thread only" are touched by nobody else once it runs.
+class IoLoopImpl final : public IoLoop {
+ public:
+  explicit IoLoopImpl(std::string name) : name_(std::move(name)) {}
+  ~IoLoopImpl() override;
+  Result<void> open();
+
+  Result<SocketId> bind_router(const std::string& endpoint, OnMessage on_message, std::optional<CurveServer> curve,
+                               std::size_t max_payload) override;
+  Result<SocketId> connect_dealer(const std::string& endpoint, const std::string& routing_id, OnMessage on_message,
+                                  std::optional<CurveClient> curve, std::size_t max_payload) override;
+  std::string bound_endpoint(SocketId socket) const override;
+  void close(SocketId socket) override;
+  void send(SocketId socket, const std::string& routing_id, const Envelope& envelope,
+            std::vector<std::byte> payload) override;
+  void set_on_undeliverable(OnUndeliverable report) override;
+  void post(std::function<void()> task) override;
+  std::uint64_t after(std::chrono::milliseconds delay, std::function<void()> task) override;
+  void cancel(std::uint64_t timer) override;
+  void watch(int fd, std::function<bool()> on_readable) override;
+  void unwatch(int fd) override;
+  Stats stats() const override;
+
+ private:
+  struct Watch {
+    std::function<bool()> on_readable;
+    bool ended = false;
+  };
+
+  bool on_loop_thread() const { return std::this_thread::get_id() == loop_id_.load(); }
+  template <class T>
+  Result<T> call(std::function<Result<T>()> work);
+  void run();
+  void turn();
+  void run_tasks();
+  void run_timers();
+  void serve_fds(std::size_t first_item);
+  int poll_timeout_ms() const;
+
+  std::string name_;
+  ZmqContext context_;
+  int wake_fd_ = -1;
+
+  // MPSC queue: many post, the loop swaps the whole list out
+  std::mutex queue_mutex_;
+  std::vector<std::function<void()>> queue_;
+  std::atomic<bool> armed_{false};  ///< a wake-up is on its way
+  std::atomic<std::uint64_t> next_timer_{1};
+
+  mutable std::mutex endpoints_mutex_;
+  std::map<SocketId, std::string> endpoints_;
+
+  LoopCounters counters_;
+  CallbackGuard guard_;
+
+  // loop's thread only
+  std::unique_ptr<ZapHandler> zap_;
+  std::unique_ptr<SocketTable> sockets_;
+  TimerQueue timers_;
+  std::map<int, std::shared_ptr<Watch>> watches_;
+  std::vector<zmq_pollitem_t> items_;
+  std::vector<std::shared_ptr<Watch>> polled_watches_;
+  bool more_to_read_ = false;
+  bool stopping_ = false;
+
+  std::atomic<std::thread::id> loop_id_{};
+  std::thread thread_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,405 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+// Control messages of a job, one struct per type of control-plane.md 3.5 that Troupe uses. `fields` gives each member its
+// MessagePack key; keys are never reused or re-typed. comm/control/message_codec.h turns a Message into bytes and back.
+
+/// node -> controller: a node joins.
+struct Join {
+  static constexpr std::uint16_t kType = 0x01;
+  std::string name;
+  std::uint64_t incarnation = 0;
+  std::int64_t cpus = 0;
+  std::int64_t memory_bytes = 0;
+  std::string host;     ///< address other nodes reach it by
+  std::string boot_id;  ///< equal on processes of one machine
+  std::uint64_t term_seen = 0;
+  template <class V>
+  void fields(V& v) {
+    v(1, name);
+    v(2, incarnation);
+    v(3, cpus);
+    v(4, memory_bytes);
+    v(5, host);
+    v(6, boot_id);
+    v(7, term_seen);
+  }
+};
+/// controller -> node: accepted. `config` is the resolved job YAML, `plan` the plan as JSON.
+struct Joined {
+  static constexpr std::uint16_t kType = 0x8001;
+  std::uint64_t term = 0;
+  std::int64_t node_rank = 0;
+  std::int64_t lease_ms = 0;
+  std::string config;
+  std::string run_dir;
+  std::string plan;
+  template <class V>
+  void fields(V& v) {
+    v(1, term);
+    v(2, node_rank);
+    v(3, lease_ms);
+    v(4, config);
+    v(5, run_dir);
+    v(6, plan);
+  }
+};
+/// node -> controller, every second; the controller answers with HeartbeatAck.
+struct Heartbeat {
+  static constexpr std::uint16_t kType = 0x04;
+  std::string node;
+  std::uint64_t sequence = 0;
+  std::int64_t free_memory_bytes = 0;
+  template <class V>
+  void fields(V& v) {
+    v(1, node);
+    v(2, sequence);
+    v(3, free_memory_bytes);
+  }
+};
+struct HeartbeatAck {
+  static constexpr std::uint16_t kType = 0x05;
+  std::uint64_t sequence = 0;
+  std::uint64_t term = 0;
+  template <class V>
+  void fields(V& v) {
+    v(1, sequence);
+    v(2, term);
+  }
+};
+
+/// controller -> node: start a host process (or, isolation thread, an actor in the node's process).
+struct Spawn {
+  static constexpr std::uint16_t kType = 0x10;
+  std::string actor;  ///< "decoder/0"
+  std::string role;
+  std::int64_t incarnation = 0;  ///< how often this actor was started, from 0; "actor#incarnation" is unique
+  std::string isolation;         ///< process or thread
+  std::int64_t cpus = 1;
+  std::map<std::string, std::string> env;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, role);
+    v(3, incarnation);
+    v(4, isolation);
+    v(5, cpus);
+    v(6, env);
+  }
+};
+/// controller -> node: end an actor; `grace_ms` 0 kills at once.
+struct Stop {
+  static constexpr std::uint16_t kType = 0x11;
+  std::string actor;
+  std::int64_t incarnation = 0;
+  std::int64_t grace_ms = 0;
+  std::string reason;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, incarnation);
+    v(3, grace_ms);
+    v(4, reason);
+  }
+};
+/// actor -> controller: ready. `channels` lists the addresses its feed listens on, `weights` those on which a rollout worker
+/// takes published weights.
+struct ActorUp {
+  static constexpr std::uint16_t kType = 0x12;
+  std::string actor;
+  std::int64_t incarnation = 0;
+  std::int64_t pid = 0;
+  std::vector<std::string> channels;
+  std::vector<std::string> weights = {};
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, incarnation);
+    v(3, pid);
+    v(4, channels);
+    v(5, weights);
+  }
+};
+/// node -> controller: an actor is gone; its exit is confirmed.
+struct ActorExited {
+  static constexpr std::uint16_t kType = 0x13;
+  std::string actor;
+  std::int64_t incarnation = 0;
+  std::int64_t exit_code = 0;
+  std::int64_t signal = 0;
+  bool killed_by_us = false;
+  std::string stderr_tail;
+  bool out_of_memory = false;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, incarnation);
+    v(3, exit_code);
+    v(4, signal);
+    v(5, killed_by_us);
+    v(6, stderr_tail);
+    v(7, out_of_memory);
+  }
+};
+/// controller -> producer: the consumers to dial (a decoder the learners' feeds, a simulator the rollout workers, a rollout
+/// worker the learners' feeds, a learner the rollout workers' weights). controller -> consumer: producers that are gone.
+struct Peers {
+  static constexpr std::uint16_t kType = 0x14;
+  std::uint64_t fence = 0;
+  std::vector<std::string> channels;  ///< every address to dial
+  std::vector<std::string> gone;      ///< "decoder/0#1": producers whose exit is confirmed
+  template <class V>
+  void fields(V& v) {
+    v(1, fence);
+    v(2, channels);
+    v(3, gone);
+  }
+};
+/// controller -> learner: form a group and resume.
+struct GroupPlan {
+  static constexpr std::uint16_t kType = 0x20;
+  std::uint64_t fence = 0;
+  std::int64_t rank = 0;
+  std::int64_t world = 1;
+  std::string backend;  ///< thread or gloo
+  std::string store;    ///< file of this epoch's store
+  std::int64_t resume_step = 0;
+  std::string checkpoint;  ///< folder to restore; empty: initial state
+  std::int64_t timeout_ms = 60'000;
+  std::int64_t num_eval = 0;  ///< held-out samples of the job
+  template <class V>
+  void fields(V& v) {
+    v(1, fence);
+    v(2, rank);
+    v(3, world);
+    v(4, backend);
+    v(5, store);
+    v(6, resume_step);
+    v(7, checkpoint);
+    v(8, timeout_ms);
+    v(9, num_eval);
+  }
+};
+/// learner -> controller: in the group, restored, about to train.
+struct GroupUp {
+  static constexpr std::uint16_t kType = 0x22;
+  std::string actor;
+  std::uint64_t fence = 0;
+  std::map<std::string, std::int64_t> bytes;  ///< memory accounts: shards, slots, gradients, arena, resident
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, fence);
+    v(3, bytes);
+  }
+};
+/// Both ways: leave the group of this fence. A learner sends it when its collective failed.
+struct GroupAbort {
+  static constexpr std::uint16_t kType = 0x23;
+  std::string actor;
+  std::uint64_t fence = 0;
+  std::string reason;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, fence);
+    v(3, reason);
+  }
+};
+/// learner -> controller: one committed step. Losses are means over the global batch, equal on all ranks.
+struct StepReport {
+  static constexpr std::uint16_t kType = 0x40;
+  std::string actor;
+  std::uint64_t fence = 0;
+  std::int64_t step = 0;                  ///< steps committed so far
+  std::map<std::string, double> metrics;  ///< train/loss, train/dynamics_loss, time/stall ...
+  std::vector<std::int64_t> void_positions;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, fence);
+    v(3, step);
+    v(4, metrics);
+    v(5, void_positions);
+  }
+};
+/// learner -> controller: a bad sample, a stuck decoder, or anything a user should read once.
+struct Event {
+  static constexpr std::uint16_t kType = 0x60;
+  std::string actor;
+  std::string kind;  ///< "void_sample", "stuck_producer", "fatal", ...
+  std::string text;
+  std::string subject;  ///< "decoder/0#1", a file, ...
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, kind);
+    v(3, text);
+    v(4, subject);
+  }
+};
+/// controller -> checkpointer: write the snapshots of all ranks.
+struct CheckpointBegin {
+  static constexpr std::uint16_t kType = 0x41;
+  std::int64_t step = 0;
+  std::uint64_t fence = 0;
+  std::vector<std::string> snapshots;        ///< one arena handle per rank, in rank order
+  std::string directory;                     ///< .../step_NNNNNN.tmp-<fence>
+  std::int64_t updates = 0;                  ///< optimizer updates behind this state
+  std::vector<std::int64_t> void_positions;  ///< positions below the next one that did not count
+  std::string trainer_state = {};            ///< of rank 0, kept beside the shards as trainer_state.json; empty: none
+  template <class V>
+  void fields(V& v) {
+    v(1, step);
+    v(2, fence);
+    v(3, snapshots);
+    v(4, directory);
+    v(5, updates);
+    v(6, void_positions);
+    v(7, trainer_state);
+  }
+};
+/// learner -> controller: this rank's snapshot of `step` lies in its arena.
+struct SnapshotReady {
+  static constexpr std::uint16_t kType = 0x44;
+  std::string actor;
+  std::int64_t rank = 0;
+  std::int64_t step = 0;
+  std::uint64_t fence = 0;
+  std::string handle;
+  std::int64_t updates = 0;
+  std::string trainer_state = {};  ///< of rank 0: what its trainer needs beside the shards, JSON
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, rank);
+    v(3, step);
+    v(4, fence);
+    v(5, handle);
+    v(6, updates);
+    v(7, trainer_state);
+  }
+};
+/// checkpointer -> controller: written and synced, or failed with `error`.
+struct CheckpointDone {
+  static constexpr std::uint16_t kType = 0x42;
+  std::int64_t step = 0;
+  std::uint64_t fence = 0;
+  std::string directory;
+  std::string manifest_hash;
+  std::string error;
+  double seconds = 0;
+  template <class V>
+  void fields(V& v) {
+    v(1, step);
+    v(2, fence);
+    v(3, directory);
+    v(4, manifest_hash);
+    v(5, error);
+    v(6, seconds);
+  }
+};
+/// controller -> learners: the checkpoint is durable (or given up); arenas are free.
+struct CheckpointCommitted {
+  static constexpr std::uint16_t kType = 0x43;
+  std::int64_t step = 0;
+  std::uint64_t fence = 0;
+  bool committed = true;
+  template <class V>
+  void fields(V& v) {
+    v(1, step);
+    v(2, fence);
+    v(3, committed);
+  }
+};
+/// controller -> learners: stop after the current step, with a checkpoint. controller -> further nodes: the job has ended.
+struct Finish {
+  static constexpr std::uint16_t kType = 0x45;
+  std::string reason;
+  template <class V>
+  void fields(V& v) {
+    v(1, reason);
+  }
+};
+/// learner -> controller: trained to the end (or to where Finish caught it).
+struct Finished {
+  static constexpr std::uint16_t kType = 0x46;
+  std::string actor;
+  std::uint64_t fence = 0;
+  std::int64_t step = 0;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, fence);
+    v(3, step);
+  }
+};
+/// learner -> controller: a held-out evaluation.
+struct EvalReport {
+  static constexpr std::uint16_t kType = 0x47;
+  std::string actor;
+  std::uint64_t fence = 0;
+  std::int64_t step = 0;
+  std::map<std::string, double> metrics;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, fence);
+    v(3, step);
+    v(4, metrics);
+  }
+};
+
+/// Command line -> controller: change the size of a pool.
+struct Scale {
+  static constexpr std::uint16_t kType = 0x54;
+  std::string pool;
+  std::int64_t target = 0;
+  bool dry_run = false;
+  template <class V>
+  void fields(V& v) {
+    v(1, pool);
+    v(2, target);
+    v(3, dry_run);
+  }
+};
+/// Command line -> controller: what runs where.
+struct StatusQuery {
+  static constexpr std::uint16_t kType = 0x52;
+  template <class V>
+  void fields(V&) {}
+};
+/// Command line -> controller: stop after a checkpoint, or now.
+struct StopJob {
+  static constexpr std::uint16_t kType = 0x53;
+  bool now = false;
+  template <class V>
+  void fields(V& v) {
+    v(1, now);
+  }
+};
+/// controller -> command line: JSON text, or an error sentence with code 2 or 3.
+struct Reply {
+  static constexpr std::uint16_t kType = 0x8052;
+  std::int64_t code = 0;
+  std::string text;
+  template <class V>
+  void fields(V& v) {
+    v(1, code);
+    v(2, text);
+  }
+};
+
+/// Any control message.
+using Message = std::variant<Join, Joined, Heartbeat, HeartbeatAck, Spawn, Stop, ActorUp, ActorExited, Peers, GroupPlan,
+                             GroupUp, GroupAbort, StepReport, Event, CheckpointBegin, SnapshotReady, CheckpointDone,
+                             CheckpointCommitted, Finish, Finished, EvalReport, Scale, StatusQuery, StopJob, Reply>;
+
+}  // namespace troupe

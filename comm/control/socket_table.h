@@ -1,0 +1,107 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "comm/control/callback_guard.h"
+#include "comm/control/handshake_monitor.h"
+#include "comm/control/io_loop.h"
+#include "comm/control/log_limiter.h"
+#include "comm/control/strike_list.h"
+#include "comm/control/zap.h"
+
+namespace troupe {
+
+/// Counters that the loop writes and anybody reads.
+struct LoopCounters {
+  std::atomic<std::uint64_t> malformed{0}, refused{0}, undeliverable{0}, received{0}, sent{0};
+  std::atomic<double> longest_turn_s{0};
+  static void add(std::atomic<std::uint64_t>& counter) { counter.fetch_add(1, std::memory_order_relaxed); }
+};
+
+/// A message on its way out.
+struct Outgoing {
+  Envelope envelope;
+  std::vector<std::byte> frame;  ///< the encoded envelope
+  std::vector<std::byte> payload;
+  std::chrono::steady_clock::time_point expires;
+};
+
+/// The sockets of one loop: opens, reads, writes and closes them. Everything on the loop's thread.
+class SocketTable {
+ public:
+  SocketTable(void* context, ZapHandler& zap, CallbackGuard& guard, LoopCounters& counters)
+      : context_(context), zap_(zap), guard_(guard), counters_(counters) {}
+
+  struct Bound {
+    SocketId id{};
+    std::string endpoint;
+  };
+  Result<Bound> bind(const std::string& endpoint, IoLoop::OnMessage on_message, const std::optional<CurveServer>& curve,
+                     std::size_t max_payload);
+  Result<SocketId> connect(const std::string& endpoint, const std::string& routing_id, IoLoop::OnMessage on_message,
+                           const std::optional<CurveClient>& curve, std::size_t max_payload);
+  void close(SocketId id);
+  /// Offers the queued messages once more and closes everything; libzmq lingers 500 ms.
+  void close_all();
+
+  void send(SocketId id, const std::string& routing_id, Outgoing message);
+  void report_undeliverable(SocketId id, const std::string& routing_id, const Envelope& envelope);
+  void set_on_undeliverable(IoLoop::OnUndeliverable report) { on_undeliverable_ = std::move(report); }
+
+  void add_poll_items(std::vector<zmq_pollitem_t>& items) const;
+  /// One round: at most 256 messages in per socket, queued messages out. Says whether messages are left to read.
+  bool turn();
+  /// Mail waits for a ROUTER's peer: libzmq does not tell when there is room, so the loop looks again soon.
+  bool must_retry_soon() const;
+
+ private:
+  struct Outbox {
+    std::deque<Outgoing> messages;
+    std::size_t bytes = 0;
+  };
+  struct OpenSocket {
+    SocketId id{};
+    bool is_router = false;
+    bool closed = false;
+    std::size_t max_payload = 0;
+    std::string zap_name;  ///< ROUTER with CURVE: its name in the ZAP handler
+    std::string endpoint;
+    IoLoop::OnMessage on_message;
+    std::map<std::string, Outbox> outboxes;  ///< peers with waiting messages only
+    StrikeList strikes;                      ///< ROUTER: peers that send rubbish
+    ZmqSocket handle;
+    std::unique_ptr<HandshakeMonitor> monitor;  // after handle: goes first
+  };
+  enum class Sent : std::uint8_t { yes, later, never };
+
+  Result<std::shared_ptr<OpenSocket>> open(int type, const std::string& endpoint, IoLoop::OnMessage on_message,
+                                           std::size_t max_payload);
+  bool receive_one(OpenSocket& socket);
+  void drop_malformed(OpenSocket& socket, const std::string& peer, const std::string& why);
+  Sent try_send(OpenSocket& socket, const std::string& routing_id, Outgoing& message);
+  void queue(OpenSocket& socket, const std::string& routing_id, Outgoing message);
+  void flush(OpenSocket& socket);
+  bool flush_peer(OpenSocket& socket, const std::string& routing_id, Outbox& outbox);
+  void read_monitor(OpenSocket& socket);
+  std::vector<std::shared_ptr<OpenSocket>> snapshot() const;
+
+  void* context_;
+  ZapHandler& zap_;
+  CallbackGuard& guard_;
+  LoopCounters& counters_;
+  IoLoop::OnUndeliverable on_undeliverable_;
+  std::map<SocketId, std::shared_ptr<OpenSocket>> sockets_;
+  std::uint32_t next_id_ = 1;
+  LogLimiter malformed_log_, undeliverable_log_, handshake_log_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,85 @@
+#include "comm/control/zap.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::size_t kKeyBytes = 32;
+
+/// Frames of one request (RFC 27).
+enum : std::size_t { kVersion, kRequestId, kDomain, kAddress, kServer, kMechanism, kCredential, kRequestFrames };
+
+bool send_frame(void* socket, std::string_view text, bool more) {
+  return zmq_send(socket, text.data(), text.size(), ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ZapHandler>> ZapHandler::bind(void* context, std::atomic<std::uint64_t>& refused) {
+  ZmqSocket socket(zmq_socket(context, ZMQ_REP));
+  if (!socket)
+    return Error{Errc::unavailable, fmt::format("cannot open the ZAP socket: {}", zmq_strerror(zmq_errno()))};
+  set_option(socket.get(), ZMQ_LINGER, 0);
+  if (zmq_bind(socket.get(), "inproc://zeromq.zap.01") != 0) {
+    return Error{Errc::unavailable, fmt::format("cannot bind the ZAP socket: {}", zmq_strerror(zmq_errno()))};
+  }
+  return std::unique_ptr<ZapHandler>(new ZapHandler(std::move(socket), refused));
+}
+
+void ZapHandler::answer_all() {
+  int events = 0;
+  std::size_t size = sizeof events;
+  while (zmq_getsockopt(socket_.get(), ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN) != 0) answer_one();
+}
+
+void ZapHandler::answer_one() {
+  std::vector<std::string> frames;
+  bool more = true;
+  while (more) {
+    ZmqFrame frame;
+    if (!frame.receive(socket_.get())) return;
+    more = frame.has_more();
+    if (frames.size() <= kRequestFrames) frames.push_back(frame.text());
+  }
+  std::string why, key;
+  if (frames.size() != kRequestFrames || frames[kVersion] != "1.0") {
+    why = "a malformed ZAP request";
+  } else if (frames[kMechanism] != "CURVE" || frames[kCredential].size() != kKeyBytes) {
+    why = fmt::format("mechanism {} instead of CURVE", frames[kMechanism]);
+  } else if (frames[kDomain] != kZapDomain) {
+    why = fmt::format("domain {} instead of {}", frames[kDomain], kZapDomain);
+  } else {
+    std::array<char, 41> text{};
+    zmq_z85_encode(text.data(), reinterpret_cast<const std::uint8_t*>(frames[kCredential].data()), kKeyBytes);
+    key = text.data();
+    const auto server = allowed_.find(frames[kServer]);
+    if (server == allowed_.end() || !server->second.contains(key)) why = fmt::format("key {} is not listed", key);
+  }
+  if (!why.empty()) note_refusal(frames.size() > kAddress ? frames[kAddress] : "?", why);
+
+  void* socket = socket_.get();
+  const std::string request_id = frames.size() > kRequestId ? frames[kRequestId] : "";
+  const bool sent = send_frame(socket, "1.0", true) && send_frame(socket, request_id, true) &&
+                    send_frame(socket, why.empty() ? "200" : "400", true) &&
+                    send_frame(socket, why.empty() ? "OK" : "No access", true) &&
+                    send_frame(socket, why.empty() ? key : "", true) && send_frame(socket, "", false);
+  if (!sent) log::error("cannot answer a ZAP request ({}); the client stays out", zmq_strerror(zmq_errno()));
+}
+
+void ZapHandler::note_refusal(const std::string& address, const std::string& why) {
+  if (quiet_) return;
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  if (by_address_.allows(address))
+    log::warn("refused a connection from {} ({} refused so far): {}", address, refused_.load(std::memory_order_relaxed),
+              why);
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/result.h"
+#include "comm/control/log_limiter.h"
+#include "comm/control/zmq_handles.h"
+
+namespace troupe {
+
+/// Domain of every CURVE server socket of Troupe.
+inline constexpr const char* kZapDomain = "troupe";
+
+/// Answers libzmq's question "may this key connect?" (ZeroMQ RFC 27) for the CURVE servers of one context. Without it a
+/// CURVE server takes every key, so it is bound before the first server socket. Lives on the loop's thread.
+class ZapHandler {
+ public:
+  /// `refused` counts the clients turned away. Errors: unavailable.
+  static Result<std::unique_ptr<ZapHandler>> bind(void* context, std::atomic<std::uint64_t>& refused);
+
+  void* socket() const noexcept { return socket_.get(); }
+
+  /// Replaces the keys (Z85) that the server socket with this ZMQ_ROUTING_ID takes. A server without an entry refuses
+  /// everybody.
+  void set_allowed(const std::string& server, std::set<std::string> keys) { allowed_[server] = std::move(keys); }
+  void forget(const std::string& server) { allowed_.erase(server); }
+  /// One more or one less key of a server, for the self-test.
+  void allow(const std::string& server, const std::string& key) { allowed_[server].insert(key); }
+  void disallow(const std::string& server, const std::string& key) { allowed_[server].erase(key); }
+
+  /// Answers all requests that are waiting.
+  void answer_all();
+
+  /// While set, refusals are neither counted nor logged (self-test).
+  void set_quiet(bool quiet) { quiet_ = quiet; }
+
+ private:
+  ZapHandler(ZmqSocket socket, std::atomic<std::uint64_t>& refused) : socket_(std::move(socket)), refused_(refused) {}
+  void answer_one();
+  void note_refusal(const std::string& address, const std::string& why);
+
+  ZmqSocket socket_;
+  std::map<std::string, std::set<std::string>> allowed_;
+  LogLimiter by_address_;
+  std::atomic<std::uint64_t>& refused_;
+  bool quiet_ = false;
+};
+
+/// Proves with two throw-away keys that the server bound at `endpoint` refuses an unlisted key and takes a listed one
+/// (control-plane.md 2.2). Answers ZAP requests itself meanwhile; takes milliseconds.
+/// Errors: failed_precondition (the socket is not protected), deadline_exceeded.
+Result<void> test_curve_server(void* context, ZapHandler& zap, const std::string& server, const std::string& endpoint,
+                               const std::string& server_public_key);
+
+}  // namespace troupe

@@ -1,0 +1,263 @@
+#include "data/convert/convert_dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "base/fault.h"
+#include "base/parallel.h"
+#include "data/convert/finished_file.h"
+#include "data/convert/frame_encoder.h"
+#include "data/convert/gear.h"
+#include "data/convert/journal.h"
+#include "data/convert/metadata.h"
+#include "data/convert/plan.h"
+#include "data/convert/verify.h"
+#include "data/convert/write_files.h"
+#include "data/lerobot/file_checks.h"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<void> check_request(const ConvertDatasetRequest& r) {
+  if (r.sources.empty() || r.out.empty())
+    return Error{Errc::invalid_argument, "a source and an output folder are wanted"};
+  if (r.compression != "zstd" && r.compression != "snappy" && r.compression != "none")
+    return Error{Errc::invalid_argument, fmt::format("--compression {}; wanted zstd, snappy or none", r.compression)};
+  if (r.episode_size < 1 || r.shard_bytes < 1 || r.row_group < 0 || r.data_file_mb < 0 || r.video_file_mb < 0)
+    return Error{
+        Errc::invalid_argument,
+        fmt::format(
+            "--episode_size {}, --shard_size {}, --row_group {}, file sizes of {} and {} MiB: limits are above 0",
+            r.episode_size, r.shard_bytes, r.row_group, r.data_file_mb, r.video_file_mb)};
+  if (r.video == ConvertVideo::reencode) TROUPE_TRY(FrameEncoder::check(r.encoding));
+  std::error_code failed;
+  // absolute first: the canonical form of a relative path whose first folder does not exist stays relative
+  const fs::path out = fs::weakly_canonical(fs::absolute(r.out), failed);
+  for (const std::string& source : r.sources) {
+    const fs::path in = fs::weakly_canonical(fs::absolute(source), failed);
+    const std::string relative = out.lexically_relative(in).string();
+    if (relative == "." || !relative.starts_with(".."))
+      return Error{Errc::invalid_argument, fmt::format("the output {} lies in the source {}", r.out, source)};
+  }
+  return {};
+}
+
+std::string plan_path(const std::string& out) { return out + "/" + kConvertFolder + "/plan.json"; }
+std::string journal_path(const std::string& out) { return out + "/" + kConvertFolder + "/journal.jsonl"; }
+
+/// What is in the output folder decides whether the conversion begins, goes on or is refused.
+Result<void> check_output(const ConvertDatasetRequest& request) {
+  std::error_code failed;
+  const bool empty =
+      !fs::exists(request.out, failed) || (fs::is_directory(request.out, failed) && fs::is_empty(request.out, failed));
+  if (empty || request.resume) return {};
+  return Error{
+      Errc::failed_precondition,
+      fmt::format("{} exists and is not empty; name another folder, or --resume to go on with a conversion that "
+                  "was stopped",
+                  request.out)};
+}
+
+/// Writes the plan, or compares it with the one an earlier attempt wrote.
+Result<void> fix_plan(const ConvertDatasetRequest& request, const ConvertPlan& plan) {
+  const std::string path = plan_path(request.out);
+  std::error_code failed;
+  if (!fs::exists(path, failed)) {
+    // a kill before the plan leaves its part at most
+    for (fs::directory_iterator it(request.out, failed), end; !failed && it != end; it.increment(failed)) {
+      if (it->path().filename() != ".troupe")
+        return Error{Errc::failed_precondition, fmt::format("{} holds {}, but no conversion that was stopped",
+                                                            request.out, it->path().filename().string())};
+    }
+    TROUPE_TRY(fault_point("convert.plan", path));
+    return write_finished(path, plan.text);
+  }
+  TROUPE_ASSIGN(const std::string before, read_text_file(path));
+  if (before == plan.text) return {};
+  return Error{Errc::failed_precondition,
+               fmt::format("{} was planned with other inputs or options ({}); go on with those, or name another folder",
+                           request.out, path)};
+}
+
+/// An entry whose files are gone or have another size is no entry.
+bool files_are_there(const ConvertContext& context, const PlannedTask& task, const JsonDoc& entry) {
+  for (std::size_t f = 0; f < task.files.size(); ++f) {
+    std::error_code failed;
+    const auto size = fs::file_size(context.out + "/" + task.files[f].path, failed);
+    if (failed || !entry.contains("bytes") || entry["bytes"].size() != task.files.size() || entry["bytes"][f] != size)
+      return false;
+  }
+  return true;
+}
+
+Result<void> do_task(const ConvertContext& context, std::size_t t, ConvertJournal& journal) {
+  const PlannedTask& task = context.plan.tasks[t];
+  JsonDoc entry = {{"bytes", JsonDoc::array()}};
+  RowReader rows;
+  for (const PlannedOutput& file : task.files) {
+    TROUPE_TRY(task.camera < 0 ? write_table_file(context, file, rows, entry)
+                               : write_video_file(context, task.camera, file, entry));
+    std::error_code failed;
+    entry["bytes"].push_back(fs::file_size(context.out + "/" + file.path, failed));
+  }
+  return journal.append(t, std::move(entry));
+}
+
+Result<void> do_tasks(const ConvertContext& context, ConvertJournal& journal, ConvertDatasetReport& report) {
+  std::vector<std::size_t> open;
+  for (std::size_t t = 0; t < context.plan.tasks.size(); ++t) {
+    if (journal.has(t)) {
+      TROUPE_ASSIGN(const JsonDoc entry, journal.entry(t));
+      if (files_are_there(context, context.plan.tasks[t], entry)) {
+        ++report.reused;
+        continue;
+      }
+      journal.forget(t);
+    }
+    open.push_back(t);
+  }
+  std::mutex mutex;
+  auto done = report.reused;
+  const auto all = static_cast<std::int64_t>(context.plan.tasks.size());
+  return try_parallel_for(open.size(), context.request.jobs, [&](std::size_t, std::size_t i) -> Result<void> {
+    TROUPE_TRY(do_task(context, open[i], journal));
+    const std::lock_guard lock(mutex);
+    ++done;
+    if (context.request.progress) context.request.progress(done, all);
+    return {};
+  });
+}
+
+Result<void> write_metadata(const ConvertContext& context, std::vector<DatasetSource>& sources,
+                            const ConvertJournal& journal, ConvertDatasetReport& report) {
+  OutputStats stats(context, sources, journal);
+  JsonDoc sum;
+  TROUPE_TRY(context.request.to == DatasetVersion::v30 ? write_metadata_v30(context, stats, sum)
+                                                       : write_metadata_v21(context, stats, sum));
+  TROUPE_TRY(carry_files(context, report.notes));
+  if (context.request.gear) {
+    TROUPE_TRY(write_gear_metadata(context, sum, report.notes));
+  } else {
+    TROUPE_TRY(write_dataset_stats(context, sum));
+  }
+  return write_info(context);
+}
+
+Result<void> remove_journal(const std::string& out) {
+  std::error_code failed;
+  fs::remove(journal_path(out), failed);
+  if (failed) return Error{Errc::unavailable, fmt::format("{}: {}", journal_path(out), failed.message())};
+  return {};
+}
+
+void count_output(const ConvertPlan& plan, ConvertDatasetReport& report) {
+  report.episodes = static_cast<std::int64_t>(plan.episodes.size());
+  report.frames = plan.frames;
+  report.tasks = static_cast<std::int64_t>(plan.texts.size());
+  report.left_out = plan.left_out;
+  report.notes = plan.notes;
+  for (const PlannedTask& task : plan.tasks) {
+    for (const PlannedOutput& file : task.files) {
+      ++(task.camera < 0 ? report.data_files : report.video_files);
+      report.encoded_files += file.encode ? 1 : 0;
+    }
+  }
+}
+
+Result<void> verify(const ConvertContext& context, ConvertDatasetReport& report) {
+  if (context.request.verify == ConvertVerify::none) {
+    report.verified = "nothing was verified";
+    return {};
+  }
+  TROUPE_ASSIGN(report.verify_failures, verify_output(context));
+  const std::int64_t copied = report.video_files - report.encoded_files;
+  report.verified = context.request.verify == ConvertVerify::counts
+                        ? fmt::format(
+                              "rows of {} tables and pictures of {} videos were counted; sizes of coded pictures of "
+                              "{} copied videos are equal",
+                              report.data_files, report.video_files, copied)
+                        : fmt::format(
+                              "{} tables are equal by value and type; coded and decoded pictures of {} copied videos "
+                              "are equal; of {} that were coded anew number and size of pictures were compared",
+                              report.data_files, copied, report.encoded_files);
+  if (!report.verify_failures.empty())
+    report.verified = fmt::format("{} differences were found", report.verify_failures.size());
+  return {};
+}
+
+}  // namespace
+
+Result<std::int64_t> parse_byte_size(const std::string& text) {
+  struct Suffix {
+    const char* name;
+    double bytes;
+  };
+  static constexpr std::array<Suffix, 10> kSuffixes = {{{"", 1},
+                                                        {"B", 1},
+                                                        {"KB", 1e3},
+                                                        {"MB", 1e6},
+                                                        {"GB", 1e9},
+                                                        {"TB", 1e12},
+                                                        {"KIB", 1024.0},
+                                                        {"MIB", 1048576.0},
+                                                        {"GIB", 1073741824.0},
+                                                        {"TIB", 1099511627776.0}}};
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  std::string suffix = end;
+  suffix.erase(0, std::min(suffix.find_first_not_of(' '), suffix.size()));
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::toupper(c); });
+  for (const Suffix& s : kSuffixes) {
+    const double bytes = number * s.bytes;
+    if (end != text.c_str() && suffix == s.name && std::isfinite(bytes) && bytes >= 1 && bytes < 9e18)
+      return static_cast<std::int64_t>(bytes);
+  }
+  return Error{Errc::invalid_argument,
+               fmt::format("'{}' is no size; wanted a number above 0 with KB, MB, GB, TB, KiB, MiB, "
+                           "GiB, TiB or nothing",
+                           text)};
+}
+
+Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked) {
+  ConvertDatasetRequest request = asked;
+  if (request.jobs < 1) request.jobs = std::max(1U, std::thread::hardware_concurrency());
+  while (request.out.size() > 1 && request.out.back() == '/') request.out.pop_back();
+  TROUPE_TRY(check_request(request));
+  std::vector<DatasetSource> sources;
+  for (const std::string& source : request.sources) {
+    TROUPE_ASSIGN(auto opened, DatasetSource::open(source));
+    sources.push_back(std::move(opened));
+  }
+  TROUPE_TRY(check_output(request));
+  TROUPE_ASSIGN(const ConvertPlan plan, make_plan(request, sources));
+  const ConvertContext context{request, plan, sources, request.out};
+  ConvertDatasetReport report;
+  count_output(plan, report);
+  if (report.encoded_files > 0) TROUPE_TRY(FrameEncoder::check(request.encoding));
+  TROUPE_TRY(make_parent(plan_path(request.out)));
+  TROUPE_TRY(fix_plan(request, plan));
+  std::error_code absent;
+  report.already_finished = fs::exists(request.out + "/meta/info.json", absent);
+  if (!report.already_finished) {
+    TROUPE_ASSIGN(ConvertJournal journal, ConvertJournal::open(journal_path(request.out), plan.tasks.size()));
+    TROUPE_TRY(do_tasks(context, journal, report));
+    TROUPE_TRY(write_metadata(context, sources, journal, report));
+  }
+  TROUPE_TRY(verify(context, report));
+  TROUPE_TRY(remove_journal(request.out));
+  return report;
+}
+
+}  // namespace troupe

@@ -1,0 +1,282 @@
+#include "data/convert/dataset_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <span>
+
+#include "base/hash.h"
+#include "data/convert/json_columns.h"
+#include "data/convert/packet_copy.h"
+#include "data/lerobot/file_checks.h"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Calls `take` with every non-blank line and its offset.
+template <class Take>
+Result<void> each_line(const std::string& path, const Take& take) {
+  TROUPE_ASSIGN([[maybe_unused]] const std::int64_t size, require_regular_file(path));
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  std::int64_t number = 0, offset = 0;
+  while (std::getline(file, line)) {
+    ++number;
+    const std::int64_t at = offset;
+    offset += static_cast<std::int64_t>(line.size()) + 1;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    try {
+      take(line, at);
+    } catch (const nlohmann::json::exception& e) {
+      return Error{Errc::invalid_argument, fmt::format("{} line {}: {}", path, number, e.what())};
+    }
+  }
+  if (file.bad()) return Error{Errc::data_loss, fmt::format("{} cannot be read to its end", path)};
+  return {};
+}
+
+/// A digest of every file below meta/, names and contents.
+Result<std::string> hash_metadata(const std::string& root) {
+  std::vector<std::string> files;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator it(root + "/meta", failed), end; !failed && it != end; it.increment(failed)) {
+    if (it->is_regular_file()) files.push_back(it->path().string());
+  }
+  if (failed) return Error{Errc::data_loss, fmt::format("{}/meta cannot be listed: {}", root, failed.message())};
+  std::sort(files.begin(), files.end());
+  Xxh3Stream hash;
+  std::vector<char> block(1 << 20);
+  for (const std::string& path : files) {
+    const std::string name = fmt::format("{} {}\n", path.substr(root.size()), fs::file_size(path));
+    hash.update(std::as_bytes(std::span(name)));
+    std::ifstream in(path, std::ios::binary);
+    while (in) {
+      in.read(block.data(), static_cast<std::streamsize>(block.size()));
+      hash.update(std::as_bytes(std::span(block).first(static_cast<std::size_t>(in.gcount()))));
+    }
+    if (!in.eof()) return Error{Errc::data_loss, fmt::format("{} cannot be read to its end", path)};
+  }
+  return hash.hex();
+}
+
+/// The columns of an episodes table that LeRobot defines.
+bool known_column(std::string_view name) {
+  return name == "episode_index" || name == "length" || name == "tasks" || name.starts_with("data/") ||
+         name.starts_with("videos/") || name.starts_with("meta/episodes/") || name.starts_with("stats/") ||
+         name == "dataset_from_index" || name == "dataset_to_index";
+}
+
+std::vector<std::string> episode_tables(const std::string& root) {
+  std::vector<std::string> files;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator it(root + "/meta/episodes", failed), end; !failed && it != end;
+       it.increment(failed)) {
+    if (it->path().extension() == ".parquet") files.push_back(it->path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+Result<JsonDoc> read_json_file(const std::string& path) {
+  TROUPE_ASSIGN(const std::string text, read_text_file(path));
+  try {
+    return JsonDoc::parse(text);
+  } catch (const nlohmann::json::exception& e) {
+    return Error{Errc::invalid_argument, fmt::format("{}: {}", path, e.what())};
+  }
+}
+
+Result<DatasetSource> DatasetSource::open(const std::string& root) {
+  DatasetSource s;
+  s.root = fs::path(root).lexically_normal().string();
+  while (s.root.size() > 1 && s.root.back() == '/') s.root.pop_back();
+  TROUPE_ASSIGN(s.facts, read_lerobot_info(s.root));
+  TROUPE_ASSIGN(s.info, read_json_file(s.root + "/meta/info.json"));
+  std::vector<DatasetProblem> findings;
+  const auto count = [](const std::string& path) {
+    const auto table = video_packets(path);
+    return table ? static_cast<std::int64_t>((*table)->decode_of_rank.size()) : std::int64_t{-1};
+  };
+  TROUPE_ASSIGN(const auto records, read_episodes(s.root, s.facts, findings, count));
+  for (const DatasetProblem& f : findings) s.notes.push_back(fmt::format("{} {}", f.code, f.text));
+  if (records.empty()) return Error{Errc::data_loss, fmt::format("{} lists no episode", s.root)};
+  TROUPE_ASSIGN(s.tasks, read_tasks(s.root, s.facts));
+  try {
+    TROUPE_TRY(s.find_cameras(records));
+    TROUPE_TRY(s.place(records));
+    if (s.facts.is_v3()) {
+      TROUPE_TRY(s.read_v3_extras());
+    } else {
+      TROUPE_TRY(s.read_v2_extras());
+      TROUPE_TRY(s.read_v2_stats());
+    }
+  } catch (const nlohmann::json::exception& e) {
+    return Error{Errc::invalid_argument, fmt::format("{}/meta: {}", s.root, e.what())};
+  }
+  if (fs::exists(s.root + "/meta/stats.json")) {
+    auto stats = read_json_file(s.root + "/meta/stats.json");
+    if (stats && stats->is_object())
+      s.dataset_stats = std::move(*stats);
+    else
+      s.notes.push_back(fmt::format("{}/meta/stats.json is no JSON object; its statistics are not carried", s.root));
+  }
+  TROUPE_ASSIGN(s.metadata_hash, hash_metadata(s.root));
+  return s;
+}
+
+Result<void> DatasetSource::find_cameras(const std::vector<EpisodeRecord>& records) {
+  for (std::size_t f = 0; f < facts.features.size(); ++f) {
+    const LerobotFeature& feature = facts.features[f];
+    if (!feature.is_video()) continue;
+    bool any = false;
+    for (const EpisodeRecord& record : records) {
+      for (const VideoSpan& span : record.videos) {
+        if (static_cast<std::size_t>(span.feature) != f || any) continue;
+        const auto fields = facts.is_v3() ? PathFields::of_file(span.chunk, span.file, feature.name)
+                                          : PathFields::of_episode(facts, record.index, feature.name);
+        TROUPE_ASSIGN(const std::string path, fill_path_template(facts.video_path, fields));
+        any = fs::exists(root + "/" + path);
+      }
+      if (any) break;
+    }
+    (any ? cameras : cameras_without_files).push_back(feature.name);
+  }
+  return {};
+}
+
+Result<void> DatasetSource::place(const std::vector<EpisodeRecord>& records) {
+  for (const EpisodeRecord& r : records) {
+    SourceEpisode e{.index = r.index,
+                    .length = r.length,
+                    .tasks = r.tasks,
+                    .table = {},
+                    .first_row = r.first_row,
+                    .videos = std::vector<SourceVideo>(cameras.size()),
+                    .extra = {}};
+    const auto data =
+        facts.is_v3() ? PathFields::of_file(r.data_chunk, r.data_file) : PathFields::of_episode(facts, r.index);
+    TROUPE_ASSIGN(const std::string table, fill_path_template(facts.data_path, data));
+    e.table = root + "/" + table;
+    for (const VideoSpan& span : r.videos) {
+      const std::string& name = facts.features[static_cast<std::size_t>(span.feature)].name;
+      const auto camera = std::find(cameras.begin(), cameras.end(), name);
+      if (camera == cameras.end()) continue;
+      const auto fields = facts.is_v3() ? PathFields::of_file(span.chunk, span.file, name)
+                                        : PathFields::of_episode(facts, r.index, name);
+      TROUPE_ASSIGN(const std::string path, fill_path_template(facts.video_path, fields));
+      e.videos[static_cast<std::size_t>(camera - cameras.begin())] = {root + "/" + path, span.first_frame, span.frames};
+    }
+    episodes.push_back(std::move(e));
+  }
+  return {};
+}
+
+Result<void> DatasetSource::read_v2_extras() {
+  std::map<std::int64_t, JsonDoc> extras;
+  TROUPE_TRY(each_line(root + "/meta/episodes.jsonl", [&](const std::string& line, std::int64_t) {
+    JsonDoc json = JsonDoc::parse(line);
+    const std::int64_t index = json.at("episode_index");
+    for (const char* known : {"episode_index", "length", "tasks"}) json.erase(known);
+    if (!json.empty()) extras[index] = std::move(json);
+  }));
+  for (SourceEpisode& e : episodes) {
+    if (const auto found = extras.find(e.index); found != extras.end()) e.extra = std::move(found->second);
+  }
+  return {};
+}
+
+Result<void> DatasetSource::read_v2_stats() {
+  const std::string path = root + "/meta/episodes_stats.jsonl";
+  if (!fs::exists(path)) return {};
+  std::map<std::int64_t, std::int64_t> offsets;
+  std::int64_t unreadable = 0;
+  TROUPE_TRY(each_line(path, [&](const std::string& line, std::int64_t at) {
+    // NaN and Infinity, which Python writes, are no JSON: such statistics are computed anew
+    const JsonDoc json = JsonDoc::parse(line, nullptr, false);
+    if (json.is_object() && json.contains("episode_index") && json.contains("stats") && json["stats"].is_object()) {
+      offsets[json["episode_index"].get<std::int64_t>()] = at;
+    } else {
+      ++unreadable;
+    }
+  }));
+  if (unreadable > 0)
+    notes.push_back(fmt::format("{}: {} lines are no JSON; these statistics are computed anew", path, unreadable));
+  for (SourceEpisode& e : episodes) {
+    if (const auto found = offsets.find(e.index); found != offsets.end()) e.stats_at = found->second;
+  }
+  return {};
+}
+
+Result<void> DatasetSource::read_v3_extras() {
+  stats_rows_ = std::make_shared<RowReader>([](std::string_view name) { return name.starts_with("stats/"); });
+  RowReader reader([](std::string_view name) { return name == "episode_index" || !known_column(name); });
+  std::map<std::int64_t, std::size_t> place_of;
+  for (std::size_t i = 0; i < episodes.size(); ++i) place_of[episodes[i].index] = i;
+  std::int64_t first = 0;
+  for (const std::string& path : episode_tables(root)) {
+    TROUPE_ASSIGN(const auto file, open_parquet(path));
+    const std::int64_t rows = file->parquet_reader()->metadata()->num_rows();
+    TROUPE_ASSIGN(const auto schema, parquet_schema(path));
+    const auto names = schema->field_names();
+    const bool statistics =
+        std::any_of(names.begin(), names.end(), [](const std::string& n) { return n.starts_with("stats/"); });
+    constexpr std::int64_t kRows = 256;
+    for (std::int64_t at = 0; at < rows; at += kRows) {
+      TROUPE_ASSIGN(const auto table, reader.read(path, at, std::min(kRows, rows - at)));
+      const auto index = table->GetColumnByName("episode_index");
+      for (std::int64_t r = 0; r < table->num_rows(); ++r) {
+        const auto found = place_of.find(json_value(*index->chunk(0), r).get<std::int64_t>());
+        if (found == place_of.end()) continue;
+        SourceEpisode& e = episodes[found->second];
+        if (statistics) e.stats_at = first + at + r;
+        for (int c = 0; c < table->num_columns(); ++c) {
+          const std::string& name = table->field(c)->name();
+          JsonDoc value = name == "episode_index" ? JsonDoc() : json_value(*table->column(c)->chunk(0), r);
+          if (!value.is_null()) e.extra[name] = std::move(value);
+        }
+      }
+    }
+    stats_files_.push_back({path, first, rows});
+    first += rows;
+  }
+  return {};
+}
+
+Result<JsonDoc> DatasetSource::stats(const SourceEpisode& episode) {
+  if (episode.stats_at < 0) return JsonDoc();
+  if (!facts.is_v3()) {
+    const std::string path = root + "/meta/episodes_stats.jsonl";
+    std::ifstream in(path, std::ios::binary);
+    std::string line;
+    in.seekg(episode.stats_at);
+    JsonDoc json;
+    if (std::getline(in, line)) json = JsonDoc::parse(line, nullptr, false);
+    if (!json.is_object() || json.value("episode_index", std::int64_t{-1}) != episode.index)
+      return Error{Errc::data_loss, fmt::format("{} has changed meanwhile", path)};
+    return JsonDoc(std::move(json["stats"]));
+  }
+  for (const StatsFile& file : stats_files_) {
+    const std::int64_t row = episode.stats_at - file.first_row;
+    if (row < 0 || row >= file.rows) continue;
+    TROUPE_ASSIGN(const auto table, stats_rows_->read(file.path, row, 1));
+    JsonDoc out = JsonDoc::object();
+    for (int c = 0; c < table->num_columns(); ++c) {
+      const std::string& name = table->field(c)->name();
+      const std::size_t slash = name.rfind('/');
+      const auto& chunk = table->column(c)->chunk(0);
+      if (slash > 6 && !chunk->IsNull(0))
+        out[name.substr(6, slash - 6)][name.substr(slash + 1)] = json_value(*chunk, 0);
+    }
+    return out;
+  }
+  return Error{Errc::internal, fmt::format("{}: no statistics at row {}", root, episode.stats_at)};
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+#pragma once
+
+// Internal to data/convert: what is finished, so that a killed conversion goes on (docs/dataset-convert.md).
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/append_file.h"
+#include "base/result.h"
+
+namespace troupe {
+
+/// Folder of the plan and the journal, relative to the output.
+inline constexpr const char* kConvertFolder = ".troupe/convert";
+
+/// One line per finished task: {"task": n, ...}. append() is thread-safe, entry() is for one thread.
+class ConvertJournal {
+ public:
+  /// Opens or makes the journal; a torn last line is cut off. Entries whose task is not below `tasks` are damage.
+  static Result<ConvertJournal> open(const std::string& path, std::size_t tasks);
+
+  bool has(std::size_t task) const { return places_.count(task) > 0; }
+  std::size_t size() const { return places_.size(); }
+  /// The entry as it was appended. Errors: not_found, data_loss.
+  Result<nlohmann::ordered_json> entry(std::size_t task) const;
+  /// Forgets a task, whose files turned out to be missing; it will be appended again.
+  void forget(std::size_t task) { places_.erase(task); }
+  /// Appends and syncs. Fault point convert.journal (subject: the task).
+  Result<void> append(std::size_t task, nlohmann::ordered_json entry);
+
+ private:
+  ConvertJournal(std::string path, AppendFile file) : path_(std::move(path)), file_(std::move(file)) {}
+  std::string path_;
+  AppendFile file_;
+  std::map<std::size_t, std::uint64_t> places_;  ///< offset of a task's last line
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+};
+
+}  // namespace troupe

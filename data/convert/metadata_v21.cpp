@@ -1,0 +1,186 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "base/append_file.h"
+#include "base/durable_file.h"
+#include "base/fault.h"
+#include "data/convert/episode_stats.h"
+#include "data/convert/finished_file.h"
+#include "data/convert/metadata.h"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file of lines under its part name until close().
+class LineFile {
+ public:
+  static Result<LineFile> open(const std::string& path) {
+    TROUPE_TRY(fault_point("convert.metadata", path));
+    TROUPE_TRY(make_parent(path));
+    std::error_code absent;
+    fs::remove(part_name(path), absent);  // what an attempt that was killed left
+    TROUPE_ASSIGN(AppendFile file, AppendFile::open(part_name(path), AppendFile::Open::exclusive));
+    return LineFile(path, std::move(file));
+  }
+  Result<void> write(const JsonDoc& json) { return file_.append(json.dump() + "\n"); }
+  Result<void> write_text(std::string_view text) { return file_.append(text); }
+  Result<void> close() {
+    TROUPE_TRY(file_.flush());
+    return finish_file(path_);
+  }
+
+ private:
+  LineFile(std::string path, AppendFile file) : path_(std::move(path)), file_(std::move(file)) {}
+  std::string path_;
+  AppendFile file_;
+};
+
+/// Files of meta/ that the versions define, which are written anew.
+bool defined_file(const std::string& name) {
+  return name == "info.json" || name == "episodes.jsonl" || name == "tasks.jsonl" || name == "episodes_stats.jsonl" ||
+         name == "stats.json" || name == "tasks.parquet" || name.starts_with("episodes/");
+}
+
+/// Values over all episodes, which are wrong once datasets are merged or episodes left out.
+bool dataset_statistics_file(const std::string& name) {
+  return name == "relative_stats_dreamzero.json" || name == "relative_horizon_stats_dreamzero.json" ||
+         name == "metadata.json";
+}
+
+/// Relative paths of the files to carry, ascending.
+std::vector<std::string> carried(const std::string& root) {
+  std::vector<std::string> out;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator it(root + "/meta", failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string name = it->path().lexically_relative(root + "/meta").string();
+    if (it->is_regular_file() && !defined_file(name)) out.push_back("meta/" + name);
+  }
+  for (fs::directory_iterator it(root, failed), end; !failed && it != end; it.increment(failed)) {
+    if (it->is_regular_file()) out.push_back(it->path().filename().string());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Result<void> copy_bytes(const std::string& from, LineFile& to) {
+  std::ifstream in(from, std::ios::binary);
+  std::string block(1 << 16, '\0');
+  while (in) {
+    in.read(block.data(), static_cast<std::streamsize>(block.size()));
+    TROUPE_TRY(to.write_text(std::string_view(block).substr(0, static_cast<std::size_t>(in.gcount()))));
+  }
+  if (!in.eof()) return Error{Errc::data_loss, fmt::format("{} cannot be read to its end", from)};
+  return {};
+}
+
+Result<bool> same_contents(const std::string& a, const std::string& b) {
+  std::ifstream x(a, std::ios::binary), y(b, std::ios::binary);
+  std::string p(1 << 16, '\0'), q = p;
+  while (x && y) {
+    x.read(p.data(), static_cast<std::streamsize>(p.size()));
+    y.read(q.data(), static_cast<std::streamsize>(q.size()));
+    if (x.gcount() != y.gcount() ||
+        p.compare(0, static_cast<std::size_t>(x.gcount()), q, 0, static_cast<std::size_t>(y.gcount())) != 0)
+      return false;
+  }
+  if (!x.eof() || !y.eof()) return Error{Errc::data_loss, fmt::format("{} or {} cannot be read", a, b)};
+  return true;
+}
+
+/// Lines of .jsonl files of all sources; a line that names an episode gets its new number or is left out with it.
+Result<void> carry_lines(const ConvertContext& context, const std::string& name) {
+  TROUPE_ASSIGN(LineFile out, LineFile::open(context.out + "/" + name));
+  for (std::size_t s = 0; s < context.sources.size(); ++s) {
+    std::map<std::int64_t, std::int64_t> number;
+    for (const PlannedEpisode& e : context.plan.episodes) {
+      if (e.source == s) number[context.source_of(e).index] = e.index;
+    }
+    std::ifstream in(context.sources[s].root + "/" + name, std::ios::binary);
+    std::string line;
+    while (std::getline(in, line)) {
+      JsonDoc json = JsonDoc::parse(line, nullptr, false);
+      const bool names_one =
+          json.is_object() && json.contains("episode_index") && json["episode_index"].is_number_integer();
+      if (!names_one) {
+        TROUPE_TRY(out.write_text(line + "\n"));
+        continue;
+      }
+      const auto found = number.find(json["episode_index"].get<std::int64_t>());
+      if (found == number.end()) continue;
+      json["episode_index"] = found->second;
+      TROUPE_TRY(out.write(json));
+    }
+  }
+  return out.close();
+}
+
+}  // namespace
+
+Result<void> write_metadata_v21(const ConvertContext& context, OutputStats& stats, JsonDoc& sum) {
+  const std::string meta = context.out + "/meta/";
+  TROUPE_ASSIGN(LineFile tasks, LineFile::open(meta + "tasks.jsonl"));
+  for (const auto& [index, text] : context.plan.texts) TROUPE_TRY(tasks.write({{"task_index", index}, {"task", text}}));
+  TROUPE_TRY(tasks.close());
+  TROUPE_ASSIGN(LineFile episodes, LineFile::open(meta + "episodes.jsonl"));
+  TROUPE_ASSIGN(LineFile episode_stats, LineFile::open(meta + "episodes_stats.jsonl"));
+  StatsSum total;
+  for (std::size_t i = 0; i < context.plan.episodes.size(); ++i) {
+    const PlannedEpisode& e = context.plan.episodes[i];
+    const SourceEpisode& source = context.source_of(e);
+    JsonDoc line = {{"episode_index", e.index}, {"tasks", source.tasks}, {"length", e.length}};
+    if (source.extra.is_object()) {
+      for (const auto& [name, value] : source.extra.items()) line[name] = value;
+    }
+    TROUPE_TRY(episodes.write(line));
+    TROUPE_ASSIGN(const JsonDoc own, stats.of(i));
+    TROUPE_TRY(total.add(own));
+    TROUPE_TRY(episode_stats.write({{"episode_index", e.index}, {"stats", own}}));
+  }
+  sum = total.finish();
+  TROUPE_TRY(episodes.close());
+  return episode_stats.close();
+}
+
+Result<void> carry_files(const ConvertContext& context, std::vector<std::string>& notes) {
+  std::map<std::string, std::vector<std::size_t>> files;
+  for (std::size_t s = 0; s < context.sources.size(); ++s) {
+    for (const std::string& name : carried(context.sources[s].root)) files[name].push_back(s);
+  }
+  const bool fewer = context.sources.size() > 1 || !context.plan.left_out.empty();
+  for (const auto& [name, owners] : files) {
+    if (fewer && name.starts_with("meta/") && dataset_statistics_file(name.substr(5))) {
+      notes.push_back(fmt::format(
+          "{} is not carried: it is of other episodes; `troupe stats --write-metadata` makes it anew", name));
+      continue;
+    }
+    if (context.plan.renumbered && name.ends_with(".jsonl")) {
+      TROUPE_TRY(carry_lines(context, name));
+      continue;
+    }
+    const std::string first = context.sources[owners[0]].root + "/" + name;
+    for (std::size_t o = 1; o < owners.size(); ++o) {
+      const std::string other = context.sources[owners[o]].root + "/" + name;
+      TROUPE_ASSIGN(const bool same, same_contents(first, other));
+      if (same) continue;
+      if (name == "meta/modality.json")
+        return Error{Errc::invalid_argument,
+                     fmt::format("{} and {} differ; datasets that are merged name their columns alike", first, other)};
+      notes.push_back(fmt::format("{} is that of {}; {} has another", name, context.sources[owners[0]].root,
+                                  context.sources[owners[o]].root));
+    }
+    TROUPE_ASSIGN(LineFile out, LineFile::open(context.out + "/" + name));
+    TROUPE_TRY(copy_bytes(first, out));
+    TROUPE_TRY(out.close());
+  }
+  return {};
+}
+
+}  // namespace troupe

@@ -1,0 +1,74 @@
+#pragma once
+
+// Internal to data/convert: coded pictures moved from file to file without decoding.
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "data/convert/rational.h"
+#include "data/video/packet_table.h"
+
+namespace troupe {
+
+/// Coded pictures samples[begin, end) of a table that are exactly the pictures [first, first + count) in presentation
+/// order and need no picture outside.
+struct PacketRun {
+  std::size_t begin = 0, end = 0;
+  std::int64_t first = 0;  ///< presentation index of the first
+  std::int64_t bytes = 0;
+  std::int64_t delay = 0;  ///< pictures by which decoding must run ahead
+};
+
+/// Errors: failed_precondition with the reason why these pictures are no such run (no key picture at the begin,
+///         reordering across an end, pictures hidden by an edit list); data_loss: the file has fewer pictures.
+Result<PacketRun> packet_run(const std::string& path, const PacketTable& table, std::int64_t first, std::int64_t count);
+
+/// Sample table of a video file; waits at most a minute.
+Result<std::shared_ptr<const PacketTable>> video_packets(const std::string& path);
+
+/// A digest of what the files of a group must have in common: codec, its parameter sets, size, colours.
+std::string codec_identity(const PacketTable& table);
+
+/// FFmpeg's short name, "h264".
+std::string codec_name(const PacketTable& table);
+
+/// Writes an MP4 file from runs of other files: picture i is shown at i / fps. The index comes first. Not thread-safe.
+class PacketWriter {
+ public:
+  /// `like` gives the codec parameters; `delay` is the largest of the runs to come. Errors: failed_precondition,
+  /// resource_exhausted, internal.
+  static Result<std::unique_ptr<PacketWriter>> open(const std::string& path, const PacketTable& like, FrameRate rate,
+                                                    std::int64_t delay);
+  ~PacketWriter();
+  PacketWriter(const PacketWriter&) = delete;
+  PacketWriter& operator=(const PacketWriter&) = delete;
+
+  /// Appends a run of `source`. Fault point convert.packet (subject: the path written).
+  Result<void> append(const std::string& source, const PacketTable& table, const PacketRun& run);
+  /// Writes the index and closes; returns the pictures written.
+  Result<std::int64_t> finish();
+
+ private:
+  struct State;
+  explicit PacketWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Reads one coded picture.
+class PacketReader {
+ public:
+  static Result<PacketReader> open(const std::string& path);
+  PacketReader(PacketReader&& other) noexcept;
+  PacketReader& operator=(PacketReader&& other) noexcept;
+  ~PacketReader();
+  /// Fills exactly sample.size bytes. Errors: data_loss.
+  Result<void> read(const VideoSample& sample, std::uint8_t* out) const;
+
+ private:
+  PacketReader(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace troupe

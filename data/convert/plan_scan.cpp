@@ -1,0 +1,202 @@
+#include "data/convert/plan_scan.h"
+
+#include <fmt/format.h>
+#include <parquet/file_reader.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <span>
+
+#include "base/hash.h"
+#include "base/parallel.h"
+#include "data/convert/packet_copy.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::size_t kBlock = 32;  // episodes that one thread scans in one go: neighbours share files
+
+/// What a Parquet footer says; kept for the next episode of the same file.
+struct TableFacts {
+  std::string path, schema, hash;
+  std::int64_t rows = 0, bytes = 0;
+};
+
+/// What a video's sample table says.
+struct VideoFacts {
+  std::string path, codec, hash;
+  std::int64_t file_bytes = 0;
+  std::shared_ptr<const PacketTable> table;
+};
+
+class Scanner {
+ public:
+  void scan(const DatasetSource& source, ScannedEpisode& out) {
+    const SourceEpisode& e = source.episodes[out.episode.place];
+    out.episode.index = e.index;
+    out.episode.length = e.length;
+    std::string identity;
+    if (auto done = scan_table(e, out.episode, identity); !done) problem(out, done.error(), "D03", e.table);
+    for (std::size_t c = 0; c < source.cameras.size(); ++c) {
+      PlannedSpan span;
+      if (auto done = scan_video(source, e, e.videos[c], span, identity); !done)
+        problem(out, done.error(), done.error().code() == Errc::invalid_argument ? "D07" : "D06", e.videos[c].path);
+      out.episode.spans.push_back(std::move(span));
+    }
+    out.files_hash = to_hex(xxh3_64(identity));
+  }
+
+ private:
+  static void problem(ScannedEpisode& out, const Error& error, const char* code, const std::string& path) {
+    const bool contents = std::string_view(code) == "D03" && error.code() == Errc::invalid_argument;
+    out.problems.push_back({contents ? "D04" : code, path, error.message()});
+  }
+
+  Result<void> open_table(const std::string& path) {
+    if (facts_.path == path) return {};
+    facts_ = {};
+    TROUPE_ASSIGN(const auto file, open_parquet(path));
+    const auto metadata = file->parquet_reader()->metadata();
+    TableFacts facts{.path = path, .schema = {}, .hash = {}, .rows = metadata->num_rows(), .bytes = 0};
+    for (int g = 0; g < metadata->num_row_groups(); ++g) {
+      for (int c = 0; c < metadata->num_columns(); ++c)
+        facts.bytes += metadata->RowGroup(g)->ColumnChunk(c)->total_uncompressed_size();
+    }
+    std::shared_ptr<arrow::Schema> schema;
+    if (const arrow::Status s = file->GetSchema(&schema); !s.ok())
+      return Error{Errc::data_loss, fmt::format("{}: {}", path, s.ToString())};
+    facts.schema = to_hex(xxh3_64(schema->RemoveMetadata()->ToString()));
+    facts.hash = fmt::format("{} {}", std::filesystem::file_size(path), to_hex(xxh3_64(metadata->SerializeToString())));
+    facts_ = std::move(facts);
+    return {};
+  }
+
+  Result<void> scan_table(const SourceEpisode& e, PlannedEpisode& out, std::string& identity) {
+    try {
+      TROUPE_TRY(open_table(e.table));
+    } catch (const std::exception& x) {
+      return Error{Errc::data_loss, fmt::format("{} is not a readable Parquet file: {}", e.table, x.what())};
+    }
+    identity += facts_.hash + ";";
+    const bool own = e.first_row == 0 && facts_.rows == e.length;
+    out.schema = facts_.schema;
+    out.bytes = own ? facts_.bytes : facts_.bytes * e.length / std::max<std::int64_t>(facts_.rows, 1);
+    if (e.length < 1) return Error{Errc::invalid_argument, fmt::format("{}: episode {} has no rows", e.table, e.index)};
+    if (e.first_row + e.length > facts_.rows) {
+      return Error{Errc::invalid_argument, fmt::format("{} has {} rows; episode {} wants rows {} to {}", e.table,
+                                                       facts_.rows, e.index, e.first_row, e.first_row + e.length - 1)};
+    }
+    if (e.first_row == 0 && whole_tables && facts_.rows != e.length) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("{} has {} rows; episode {} has {}", e.table, facts_.rows, e.index, e.length)};
+    }
+    return check_number(e);
+  }
+
+  /// The column episode_index says the same number as the metadata.
+  Result<void> check_number(const SourceEpisode& e) {
+    TROUPE_ASSIGN(const auto table, rows_.read(e.table, e.first_row, e.length));
+    const auto column = table->GetColumnByName("episode_index");
+    if (!column) return {};
+    const NumberColumn numbers = number_column(*column);
+    for (const double v : numbers.values) {
+      if (v != static_cast<double>(e.index))
+        return Error{Errc::invalid_argument,
+                     fmt::format("{}: column episode_index says {} where episode {} is expected", e.table, v, e.index)};
+    }
+    return {};
+  }
+
+  Result<void> open_video(const std::string& path) {
+    if (video_.path == path) return {};
+    video_ = {};
+    TROUPE_ASSIGN(auto table, video_packets(path));
+    std::vector<std::int64_t> numbers;
+    for (const VideoSample& s : table->samples)
+      numbers.insert(numbers.end(), {s.offset, s.size, s.rank, s.key ? 1 : 0});
+    VideoFacts facts{
+        .path = path, .codec = codec_identity(*table), .hash = {}, .file_bytes = 0, .table = std::move(table)};
+    facts.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+    facts.hash =
+        fmt::format("{} {} {}", facts.file_bytes, facts.codec, to_hex(xxh3_64(std::as_bytes(std::span(numbers)))));
+    video_ = std::move(facts);
+    return {};
+  }
+
+  Result<void> scan_video(const DatasetSource& source, const SourceEpisode& e, const SourceVideo& video,
+                          PlannedSpan& out, std::string& identity) {
+    TROUPE_TRY(open_video(video.path));
+    identity += video_.hash + ";";
+    const auto shown = static_cast<std::int64_t>(video_.table->decode_of_rank.size());
+    const std::int64_t behind = video.frames >= 0 ? std::min(video.frames, shown - video.first) : shown - video.first;
+    out.first = video.first;
+    // v3: what follows in the file belongs to episodes that were removed
+    out.pictures = source.facts.is_v3() ? std::min(behind, e.length) : behind;
+    if (std::abs(out.pictures - e.length) > 1) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("{}: {} pictures, episode {} has {} rows", video.path, behind, e.index, e.length)};
+    }
+    out.codec = video_.codec;
+    const auto run = packet_run(video.path, *video_.table, out.first, out.pictures);
+    if (run) {
+      out.delay = run->delay;
+      out.bytes = out.pictures == shown ? video_.file_bytes : run->bytes;
+    } else if (run.error().code() == Errc::failed_precondition) {
+      out.why_not_copied = run.error().message();
+      out.bytes = video_.file_bytes * out.pictures / shown;
+    } else {
+      return run.error();
+    }
+    return {};
+  }
+
+ public:
+  bool whole_tables = false;  ///< v2: a table is one episode
+
+ private:
+  TableFacts facts_;
+  VideoFacts video_;
+  RowReader rows_{[](std::string_view name) { return name == "episode_index"; }};
+};
+
+}  // namespace
+
+Result<std::vector<ScannedEpisode>> scan_episodes(std::vector<DatasetSource>& sources, std::size_t threads) {
+  std::vector<ScannedEpisode> out;
+  for (std::size_t s = 0; s < sources.size(); ++s) {
+    for (std::size_t p = 0; p < sources[s].episodes.size(); ++p) {
+      out.emplace_back();
+      out.back().episode.source = s;
+      out.back().episode.place = p;
+    }
+  }
+  // one thread: statistics are read in order
+  std::vector<std::vector<bool>> camera_stats(out.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    DatasetSource& source = sources[out[i].episode.source];
+    const SourceEpisode& e = source.episodes[out[i].episode.place];
+    out[i].episode.has_stats = e.stats_at >= 0;
+    camera_stats[i].assign(source.cameras.size(), false);
+    if (e.stats_at < 0 || source.cameras.empty()) continue;
+    TROUPE_ASSIGN(const JsonDoc stats, source.stats(e));
+    for (std::size_t c = 0; c < source.cameras.size(); ++c) camera_stats[i][c] = stats.contains(source.cameras[c]);
+  }
+  const std::size_t blocks = (out.size() + kBlock - 1) / kBlock;
+  TROUPE_TRY(
+      try_parallel_for(blocks, static_cast<std::int64_t>(threads), [&](std::size_t, std::size_t block) -> Result<void> {
+        Scanner scanner;
+        for (std::size_t i = block * kBlock; i < std::min(out.size(), (block + 1) * kBlock); ++i) {
+          const DatasetSource& source = sources[out[i].episode.source];
+          scanner.whole_tables = !source.facts.is_v3();
+          scanner.scan(source, out[i]);
+          for (std::size_t c = 0; c < source.cameras.size(); ++c)
+            out[i].episode.spans[c].has_stats = camera_stats[i][c];
+        }
+        return {};
+      }));
+  return out;
+}
+
+}  // namespace troupe

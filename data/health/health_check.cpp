@@ -1,0 +1,271 @@
+#include "data/health/health_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/parallel.h"
+#include "data/health/camera_facts.h"
+#include "data/health/dataset_keys.h"
+#include "data/health/decode_check.h"
+#include "data/health/episode_notes.h"
+#include "data/health/index_check.h"
+#include "data/health/motion.h"
+#include "data/health/statistics_check.h"
+#include "data/health/thumbnails.h"
+#include "data/sampling/sample_index.h"
+#include "data/sampling/window.h"
+#include "data/statistics/dataset_statistics.h"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One examination in progress.
+class Examination {
+ public:
+  Examination(const HealthOptions& options, std::shared_ptr<const LerobotDataset> files)
+      : options_(options), files_(std::move(files)), videos_(std::make_shared<ProbedVideos>(options.probe)) {
+    report_.root = files_->root();
+    report_.version = files_->info().codebase_version;
+    report_.robot_type = files_->info().robot_type;
+    report_.fps = files_->info().fps;
+    report_.tasks = static_cast<std::int64_t>(files_->tasks().size());
+    report_.texts = files_->tasks();
+    report_.horizon = options.horizon;
+    report_.verify = options.decode ? "full" : "index";
+  }
+
+  Result<HealthReport> run() {
+    for (const DatasetProblem& p : files_->findings()) add(FindingLevel::warning, p, -1);
+    if (const auto modality = read_modality(files_->root(), files_->info()); !modality) {
+      add(FindingLevel::problem, {"D01", report_.root + "/meta/modality.json", modality.error().message()}, -1);
+      return std::move(report_);
+    }
+    auto keys = dataset_keys(*files_, options_.embodiment, options_.relative_keys);
+    if (!keys) return keys.error();
+    report_.keys = std::move(*keys);
+    if (!options_.embodiment) drop_cameras_without_files();
+    const auto videos = videos_;
+    source_ =
+        EpisodeSource::make(files_, report_.keys, [videos](const std::string& path) { return videos->probe(path); });
+    check_index(report_.root, options_.index, report_.findings);
+    check_episodes();
+    TROUPE_TRY(check_windows());
+    describe_cameras();
+    TROUPE_TRY(compute_statistics(source_, episodes_, options_, report_));
+    TROUPE_TRY(measure());
+    if (options_.decode) decode();
+    if (options_.thumbnails) draw_thumbnails();
+    return std::move(report_);
+  }
+
+ private:
+  void add(FindingLevel level, const DatasetProblem& p, std::int64_t episode) {
+    report_.findings.push_back({p.code, level, p.path, p.text, episode});
+  }
+
+  bool has_files(const NamedColumn& view) const {
+    for (std::size_t place = 0; place < files_->episodes().size(); ++place) {
+      const auto pictures = files_->pictures(place, view.column);
+      std::error_code code;
+      if (pictures && fs::exists(fs::symlink_status(pictures->path, code))) return true;
+    }
+    return false;
+  }
+
+  /// A feature table may name cameras that were never recorded beside others that were (data.md 1.2). Where no camera has
+  /// a file, the files are missing.
+  void drop_cameras_without_files() {
+    std::vector<NamedColumn>& views = report_.keys.views;
+    const auto first_absent =
+        std::stable_partition(views.begin(), views.end(), [&](const auto& v) { return has_files(v); });
+    if (first_absent == views.begin()) return;
+    for (auto it = first_absent; it != views.end(); ++it) {
+      const std::string path = report_.root + "/meta/info.json";
+      add(FindingLevel::warning,
+          {"D02", path,
+           fmt::format("{} lists the camera '{}', of which no episode has a file; take the feature out", path,
+                       it->column)},
+          -1);
+    }
+    views.erase(first_absent, views.end());
+  }
+
+  void check_episodes() {
+    std::vector<EpisodeCheck> checks(files_->episodes().size());
+    parallel_for(checks.size(), options_.threads, [&](std::size_t i) { checks[i] = check_episode(source_, i); });
+    for (std::size_t i = 0; i < checks.size(); ++i) {
+      EpisodeCheck& check = checks[i];
+      const EpisodeRecord& record = files_->episodes()[i];
+      if (!options_.embodiment) allow_different_views(check);
+      report_.episodes.push_back({.index = record.index,
+                                  .rows = check.episode.rows > 0 ? check.episode.rows : record.length,
+                                  .problems = static_cast<std::int64_t>(check.problems.size()),
+                                  .warnings = static_cast<std::int64_t>(check.warnings.size()),
+                                  .content = {}});
+      for (const DatasetProblem& p : check.problems) add(FindingLevel::problem, p, record.index);
+      for (const DatasetProblem& p : check.warnings) add(FindingLevel::warning, p, record.index);
+      if (!check.problems.empty()) continue;
+      note_labels(check.episode, report_.episodes.back());
+      report_.frames += check.episode.rows;
+      if (report_.view_height == 0) {
+        report_.view_height = check.episode.view_height;
+        report_.view_width = check.episode.view_width;
+      }
+      reports_.push_back(i);
+      episodes_.push_back(std::move(check.episode));
+    }
+  }
+
+  /// Without an embodiment nobody has said that these views share a sample: other sizes are only worth a warning.
+  static void allow_different_views(EpisodeCheck& check) {
+    for (const DatasetProblem& p : check.problems) {
+      if (p.code == "D09") check.warnings.push_back(p);
+    }
+    std::erase_if(check.problems, [](const DatasetProblem& p) { return p.code == "D09"; });
+  }
+
+  void note_labels(const Episode& e, EpisodeReport& out) {
+    out.spans = static_cast<std::int64_t>(e.labels.size());
+    for (std::size_t i = 0; i < e.labels.size(); ++i) {
+      const std::int64_t rows = (i + 1 < e.labels.size() ? e.labels[i + 1].first : e.rows) - e.labels[i].first;
+      report_.span_lengths.push_back(static_cast<double>(rows));
+      report_.label_rows[e.labels[i].label] += rows;
+    }
+  }
+
+  /// D14: which episodes have no full window.
+  Result<void> check_windows() {
+    DatasetSpec spec;
+    spec.window = options_.window;
+    if (options_.embodiment) {
+      if (options_.embodiment->macro_stride > 0) spec.window.macro_stride = options_.embodiment->macro_stride;
+      if (!options_.embodiment->video_offsets.empty()) spec.window.video_offsets = options_.embodiment->video_offsets;
+    }
+    if (const auto defect = window_defect(spec)) return Error{Errc::invalid_argument, *defect};
+    std::vector<std::int64_t> short_ones;
+    for (const Episode& e : episodes_) {
+      if (anchor_runs(spec, e.row_labels()).empty()) short_ones.push_back(e.index);
+    }
+    if (short_ones.empty()) return {};
+    std::string list;
+    for (std::size_t i = 0; i < std::min<std::size_t>(short_ones.size(), 5); ++i)
+      list += fmt::format("{}{}", i == 0 ? "" : ", ", short_ones[i]);
+    add(FindingLevel::warning,
+        {"D14", report_.root,
+         fmt::format("{}: {} of {} episodes ({:.1f}%) have no full window of {} blocks {} rows apart: {}{}",
+                     report_.root, short_ones.size(), episodes_.size(),
+                     100.0 * static_cast<double>(short_ones.size()) / static_cast<double>(episodes_.size()),
+                     spec.window.chunks, spec.window.macro_stride, list, short_ones.size() > 5 ? ", ..." : "")},
+        -1);
+    return {};
+  }
+
+  void describe_cameras() {
+    const auto files = videos_->files();
+    for (const NamedColumn& view : report_.keys.views) {
+      std::set<std::string> paths;
+      bool in_parquet = false;
+      for (std::size_t i = 0; i < files_->episodes().size(); ++i) {
+        const auto pictures = files_->pictures(i, view.column);
+        if (!pictures) continue;
+        in_parquet = in_parquet || !pictures->is_video();
+        if (pictures->is_video()) paths.insert(pictures->path);
+      }
+      std::vector<const ProbedVideos::File*> found;
+      for (const std::string& path : paths) {
+        if (const auto it = files.find(path); it != files.end()) found.push_back(&it->second);
+      }
+      CameraReport camera = describe_camera(view, found);
+      camera.in_parquet = in_parquet;
+      if (in_parquet) camera.pictures = report_.frames;
+      report_.cameras.push_back(std::move(camera));
+    }
+    compare_cameras(report_.root, report_.cameras, report_.findings);
+  }
+
+  Result<void> measure() {
+    MotionPlan plan;
+    plan.threads = options_.threads;
+    const auto has = [&](const std::string& name) { return report_.column(name) != nullptr; };
+    for (const VectorKey& k : report_.keys.state) {
+      if (has(k.column)) plan.idle.push_back(k.column);
+    }
+    plan.hashed = report_.keys.vector_columns();
+    std::erase_if(plan.hashed, [&](const std::string& name) { return !has(name); });
+    std::sort(plan.idle.begin(), plan.idle.end());
+    plan.idle.erase(std::unique(plan.idle.begin(), plan.idle.end()), plan.idle.end());
+    if (report_.columns.empty()) return {};
+    const TableSource tables = tables_of(source_, episodes_);
+    TROUPE_ASSIGN(const std::vector<EpisodeMotion> motion, measure_motion(tables, report_.columns, plan));
+    for (std::size_t i = 0; i < motion.size(); ++i) {
+      EpisodeReport& e = report_.episodes[reports_[i]];
+      e.idle_rows = motion[i].idle_rows;
+      e.longest_idle = motion[i].longest_idle;
+      e.outliers = motion[i].outliers;
+      e.jumps = motion[i].jumps;
+      e.content = motion[i].content;
+    }
+    note_episodes(report_);
+    return {};
+  }
+
+  void decode() {
+    std::vector<PictureTask> tasks;
+    for (const Episode& e : episodes_) {
+      for (const NamedColumn& view : report_.keys.views) {
+        if (auto pictures = source_.pictures(e, view))
+          tasks.push_back({e.index, view.name, std::move(*pictures), e.length});
+      }
+    }
+    const std::size_t before = report_.findings.size();
+    report_.decoded = decode_everything(tasks, options_.threads, report_.findings);
+    for (std::size_t i = before; i < report_.findings.size(); ++i) {
+      for (EpisodeReport& e : report_.episodes) {
+        if (e.index == report_.findings[i].episode)
+          ++(report_.findings[i].level == FindingLevel::problem ? e.problems : e.warnings);
+      }
+    }
+  }
+
+  void draw_thumbnails() {
+    std::vector<std::size_t> places;
+    std::vector<std::int64_t> lengths;
+    for (const Episode& e : episodes_) {
+      places.push_back(e.place);
+      lengths.push_back(e.length);
+    }
+    report_.thumbnails = make_thumbnails(*files_, report_.keys.views, places, lengths);
+  }
+
+  const HealthOptions& options_;
+  std::shared_ptr<const LerobotDataset> files_;
+  std::shared_ptr<ProbedVideos> videos_;
+  EpisodeSource source_;
+  std::vector<Episode> episodes_;     ///< usable ones
+  std::vector<std::size_t> reports_;  ///< place of each in report_.episodes
+  HealthReport report_;
+};
+
+}  // namespace
+
+Result<HealthReport> check_health(const HealthOptions& options) {
+  auto files = LerobotDataset::open(options.data, options.probe);
+  if (!files) {
+    std::error_code code;
+    if (!fs::is_directory(options.data, code)) return files.error();
+    HealthReport report;
+    report.root = options.data;
+    report.horizon = options.horizon;
+    report.findings.push_back({"D01", FindingLevel::problem, options.data, files.error().message(), -1});
+    return report;
+  }
+  return Examination(options, std::make_shared<const LerobotDataset>(std::move(*files))).run();
+}
+
+}  // namespace troupe

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "configs/data_config.h"
+#include "data/health/health_report.h"
+
+namespace troupe {
+
+/// D16: files whose size or time differs from what an index of this dataset says. Lists of samples that were made of
+/// them are removed, where they may be, so that the next opening makes them anew; entries of other files stay. A
+/// dataset without an index has no finding, nor has a damaged index: it is made anew anyway.
+void check_index(const std::string& root, const IndexConfig& config, std::vector<HealthFinding>& findings);
+
+}  // namespace troupe

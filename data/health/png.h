@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "data/image/video_frame.h"
+
+namespace troupe {
+
+/// The bytes of a PNG file of an RGB picture. Errors: internal (FFmpeg has no PNG encoder or refuses the size).
+Result<std::string> encode_png(const Rgb8View& picture);
+
+/// Base64 (RFC 4648) of the bytes, on one line.
+std::string base64(std::string_view bytes);
+
+}  // namespace troupe

@@ -1,0 +1,228 @@
+#include "data/health/statistics_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "data/statistics/dataset_statistics.h"
+
+namespace troupe {
+
+namespace {
+
+/// How far a stored statistic may be from the exact one, as a share of max - min: float32 sums and rounding are well
+/// below.
+constexpr double kStoredTolerance = 1e-3;
+constexpr double kNearConstant = 1e-6;
+
+/// Reads columns that no sample uses without letting them spoil an episode: where one cannot be read there are zeros,
+/// and it is remembered. Thread-safe.
+class UnusedColumns {
+ public:
+  UnusedColumns(TableSource tables, const SampleColumns& keys, const std::vector<WantedColumn>& columns)
+      : tables_(std::move(tables)), used_(keys.vector_columns()) {
+    for (const WantedColumn& c : columns) widths_[c.name] = c.width;
+  }
+
+  Result<EpisodeTable> read(std::size_t place, const TableColumns& wanted) {
+    TableColumns asked;
+    for (const std::string& name : wanted.vectors)
+      (is_used(name) ? asked.vectors : asked.optional_vectors).push_back(name);
+    TROUPE_ASSIGN(EpisodeTable table, tables_.read(place, asked));
+    for (const std::string& name : asked.optional_vectors) {
+      const std::size_t width = widths_.at(name);
+      const auto it = table.vectors.find(name);
+      if (it != table.vectors.end() && (it->second.width == width || table.rows == 0)) continue;
+      table.vectors[name] = {width, std::vector<double>(static_cast<std::size_t>(table.rows) * width)};
+      const std::lock_guard lock(mutex_);
+      const auto [known, is_new] = unreadable_.try_emplace(name, place);
+      if (!is_new) known->second = std::min(known->second, place);
+    }
+    return table;
+  }
+
+  /// Column -> place of the first episode in which it cannot be read.
+  const std::map<std::string, std::size_t>& unreadable() const { return unreadable_; }
+
+ private:
+  bool is_used(const std::string& name) const { return std::binary_search(used_.begin(), used_.end(), name); }
+
+  TableSource tables_;
+  std::vector<std::string> used_;  ///< ascending
+  std::map<std::string, std::size_t> widths_;
+  std::mutex mutex_;
+  std::map<std::string, std::size_t> unreadable_;
+};
+
+/// Float columns of the feature table, and float-like columns that keys name.
+std::vector<WantedColumn> wanted_columns(const LerobotInfo& info, const SampleColumns& keys) {
+  const auto used = keys.vector_columns();
+  std::vector<WantedColumn> out;
+  for (const LerobotFeature& f : info.features) {
+    const bool is_used = std::binary_search(used.begin(), used.end(), f.name);
+    if ((!f.is_vector() && !is_used) || f.shape.size() > 1) continue;
+    out.push_back({f.name, static_cast<std::size_t>(f.shape.empty() ? 1 : f.shape[0]), f.dtype == "float32"});
+  }
+  return out;
+}
+
+void find_constant(ColumnReport& c) {
+  const FeatureStatistics& s = c.statistics;
+  for (std::size_t d = 0; d < s.width(); ++d) {
+    const double range = s.q99[d] - s.q01[d];
+    const double size = std::max(std::abs(s.min[d]), std::abs(s.max[d]));
+    if (s.min[d] == s.max[d]) {
+      c.constant.push_back(d);
+    } else if (range <= kNearConstant * size) {
+      c.near_constant.push_back(d);
+    }
+  }
+}
+
+/// D12 over what was computed and what meta/ says.
+class StatisticsFindings {
+ public:
+  explicit StatisticsFindings(HealthReport& report) : report_(report) {}
+
+  void run() {
+    std::vector<DatasetProblem> unreadable;
+    const std::string path = report_.root + "/meta/stats.json";
+    const auto stored = read_statistics_file(path, unreadable);
+    for (const DatasetProblem& p : unreadable) add(FindingLevel::warning, p.path, p.text);
+    const auto used = report_.keys.vector_columns();
+    std::string missing;
+    for (const ColumnReport& c : report_.columns) {
+      if (!std::binary_search(used.begin(), used.end(), c.name)) continue;
+      note_constant(c);
+      const auto it = stored.find(c.name);
+      if (it == stored.end() || !it->second.is_complete(c.statistics.width())) {
+        missing += (missing.empty() ? "" : ", ") + c.name;
+      } else {
+        compare(path, c, it->second);
+      }
+    }
+    if (!missing.empty() && unreadable.empty()) {
+      add(FindingLevel::note, path,
+          fmt::format("{} lacks min, max, mean, std, q01 and q99 of {}, or they are not finite; training computes them "
+                      "at every "
+                      "first start (troupe stats --write-metadata writes the file where there is none)",
+                      path, missing));
+    }
+    for (const RelativeReport& k : report_.relative) note_constant_relative(k);
+  }
+
+ private:
+  void add(FindingLevel level, const std::string& path, std::string text) {
+    report_.findings.push_back({"D12", level, path, std::move(text), -1});
+  }
+
+  void note_constant(const ColumnReport& c) {
+    std::vector<std::size_t> dims;
+    for (std::size_t d = 0; d < c.statistics.width(); ++d) {
+      if (c.statistics.q01[d] == c.statistics.q99[d]) dims.push_back(d);
+    }
+    if (dims.empty()) return;
+    add(FindingLevel::warning, report_.root,
+        fmt::format("{}: {} is constant (q01 = q99) in dimension {}; normalisation only clamps it to [-1, 1]",
+                    report_.root, c.name, fmt::join(dims, ", ")));
+  }
+
+  void note_constant_relative(const RelativeReport& k) {
+    const FeatureStatistics& s = k.statistics.pooled;
+    if (s.width() == 0) {
+      add(FindingLevel::warning, report_.root,
+          fmt::format("{}: no episode has the {} rows that relative statistics of {} need", report_.root,
+                      report_.horizon, k.action.name));
+      return;
+    }
+    std::vector<std::size_t> dims;
+    for (std::size_t d = 0; d < s.width(); ++d) {
+      if (s.q01[d] == s.q99[d]) dims.push_back(d);
+    }
+    if (!dims.empty())
+      add(FindingLevel::warning, report_.root,
+          fmt::format("{}: relative {} is constant (q01 = q99) in dimension {}", report_.root, k.action.name,
+                      fmt::join(dims, ", ")));
+  }
+
+  /// Statistics that were made of other rows, or in another way.
+  void compare(const std::string& path, const ColumnReport& c, const FeatureStatistics& stored) {
+    const FeatureStatistics& s = c.statistics;
+    using Values = std::vector<double> FeatureStatistics::*;
+    const std::pair<const char*, Values> kinds[] = {{"min", &FeatureStatistics::min},
+                                                    {"max", &FeatureStatistics::max},
+                                                    {"mean", &FeatureStatistics::mean},
+                                                    {"std", &FeatureStatistics::std}};
+    for (const auto& [name, values] : kinds) {
+      for (std::size_t d = 0; d < s.width(); ++d) {
+        const double range = s.max[d] - s.min[d];
+        const double said = (stored.*values)[d], is = (s.*values)[d];
+        if (std::abs(said - is) <= kStoredTolerance * range + 1e-6 * std::max(1.0, std::abs(is))) continue;
+        add(FindingLevel::warning, path,
+            fmt::format("{}: {} of '{}' dimension {} is {:.6g}; the tables give {:.6g}. It was made of other data: "
+                        "delete the file and "
+                        "run troupe stats --write-metadata",
+                        path, name, c.name, d, said, is));
+        return;
+      }
+    }
+  }
+
+  HealthReport& report_;
+};
+
+}  // namespace
+
+Result<void> compute_statistics(const EpisodeSource& source, std::span<const Episode> episodes,
+                                const HealthOptions& options, HealthReport& report) {
+  if (episodes.empty()) return {};
+  StatisticsPlan plan;
+  plan.columns = wanted_columns(source.info(), report.keys);
+  for (const ActionKey& a : report.keys.action) {
+    if (a.relative) plan.relative.push_back({a.key, a.reference});
+  }
+  plan.horizon = options.horizon;
+  plan.per_step = true;
+  plan.memory_bytes = options.memory_bytes;
+  plan.threads = options.threads;
+  const TableSource tables = tables_of(source, episodes);
+  UnusedColumns reader(tables, report.keys, plan.columns);
+  TROUPE_ASSIGN(
+      const TableStatistics found,
+      table_statistics({tables.episodes, tables.rows,
+                        [&](std::size_t place, const TableColumns& wanted) { return reader.read(place, wanted); }},
+                       plan));
+  report.columns_kept = found.columns_kept;
+  report.relative_kept = found.relative_kept;
+  report.passes = found.passes;
+  for (std::size_t i = 0; i < plan.columns.size(); ++i) {
+    const WantedColumn& c = plan.columns[i];
+    if (const auto bad = reader.unreadable().find(c.name); bad != reader.unreadable().end()) {
+      const auto rows = source.files->rows(episodes[bad->second].place);
+      const std::string path = rows ? rows->path : report.root;
+      report.findings.push_back(
+          {"D04", FindingLevel::warning, path,
+           fmt::format("{}: column '{}', which no sample uses, is missing, holds nulls or NaNs, or has not {} values "
+                       "a row: no statistics of it",
+                       path, c.name, c.width),
+           episodes[bad->second].index});
+      continue;
+    }
+    ColumnReport column;
+    column.name = c.name;
+    column.dtype = source.info().find(c.name)->dtype;
+    column.statistics = found.columns[i];
+    find_constant(column);
+    report.columns.push_back(std::move(column));
+  }
+  for (std::size_t i = 0; i < plan.relative.size(); ++i)
+    report.relative.push_back({plan.relative[i].action, plan.relative[i].state, found.relative[i]});
+  StatisticsFindings(report).run();
+  return {};
+}
+
+}  // namespace troupe

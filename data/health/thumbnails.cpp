@@ -1,0 +1,67 @@
+#include "data/health/thumbnails.h"
+
+#include <algorithm>
+#include <set>
+
+#include "data/health/camera_pictures.h"
+#include "data/health/png.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::int64_t kThumbnailWidth = 160;
+
+/// The picture shrunk by a whole factor, each pixel the mean of a block.
+StillImage shrink(const Rgb8View& in) {
+  const std::int64_t by = (in.width + kThumbnailWidth - 1) / kThumbnailWidth;
+  StillImage out;
+  out.height = std::max<std::int64_t>(1, in.height / by);
+  out.width = std::max<std::int64_t>(1, in.width / by);
+  out.rgb.resize(static_cast<std::size_t>(3 * out.height * out.width));
+  for (std::int64_t y = 0; y < out.height; ++y) {
+    for (std::int64_t x = 0; x < 3 * out.width; ++x) {
+      std::int64_t sum = 0, n = 0;
+      for (std::int64_t dy = 0; dy < by && y * by + dy < in.height; ++dy) {
+        for (std::int64_t dx = 0; dx < by && x / 3 * by + dx < in.width; ++dx, ++n)
+          sum += in.row(y * by + dy)[3 * (x / 3 * by + dx) + x % 3];
+      }
+      out.rgb[static_cast<std::size_t>(y * 3 * out.width + x)] = static_cast<std::uint8_t>((sum + n / 2) / n);
+    }
+  }
+  return out;
+}
+
+/// `n` indices spread over [0, count): first, middle, last.
+std::set<std::int64_t> first_middle_last(std::int64_t count) {
+  if (count <= 0) return {};
+  return {0, count / 2, count - 1};
+}
+
+}  // namespace
+
+std::vector<Thumbnail> make_thumbnails(const LerobotDataset& dataset, std::span<const NamedColumn> cameras,
+                                       std::span<const std::size_t> places, std::span<const std::int64_t> lengths) {
+  std::vector<Thumbnail> out;
+  CameraPictures pictures;
+  for (const NamedColumn& camera : cameras) {
+    for (std::int64_t chosen : first_middle_last(static_cast<std::int64_t>(places.size()))) {
+      const std::size_t place = places[static_cast<std::size_t>(chosen)];
+      const auto source = dataset.pictures(place, camera.column);
+      const std::set<std::int64_t> wanted = first_middle_last(lengths[static_cast<std::size_t>(chosen)]);
+      const std::vector<std::int64_t> frames(wanted.begin(), wanted.end());
+      if (!source) continue;
+      std::vector<Thumbnail> found(frames.size());
+      const auto read = pictures.read(*source, frames, [&](std::size_t i, const Rgb8View& picture) -> Result<void> {
+        const StillImage small = shrink(picture);
+        TROUPE_ASSIGN(std::string png, encode_png(small.view()));
+        found[i] = {camera.name, dataset.episodes()[place].index, frames[i], small.width, small.height, std::move(png)};
+        return {};
+      });
+      if (read) std::move(found.begin(), found.end(), std::back_inserter(out));
+    }
+  }
+  return out;
+}
+
+}  // namespace troupe

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/data_config.h"
+#include "data/image/augmentation.h"
+#include "data/image/canvas.h"
+#include "data/image/tile_pass.h"
+#include "data/image/video_frame.h"
+
+namespace troupe {
+
+/// From decoded pictures to the canvas a model sees: crop, antialiased resize, colour jitter, truncation to bytes,
+/// placement.
+/// The same input and augmentation give the same bytes on every machine. Keeps its buffers (tile_pass.h); not
+/// thread-safe.
+class ImageChain {
+ public:
+  /// `rows` picks the instruction set; the bytes are the same with any.
+  /// Errors: invalid_argument for a layout that does not take `num_views` views.
+  static Result<ImageChain> make(const ImageConfig& config, const std::string& layout, std::int64_t num_views,
+                                 const TileRows& rows = *tile_rows().front());
+
+  std::int64_t canvas_height() const noexcept { return layout_.height; }
+  std::int64_t canvas_width() const noexcept { return layout_.width; }
+  std::int64_t canvas_bytes() const noexcept { return 3 * layout_.height * layout_.width; }
+  std::int64_t num_views() const noexcept { return static_cast<std::int64_t>(layout_.tiles.size()); }
+
+  /// Writes view `view` of one time step to its tile; view 0 also blackens what no view covers. So a sample's
+  /// canvases can be filled view by view, straight from the decoder.
+  /// Shapes: canvas u8 (canvas_height, canvas_width, 3), contiguous.
+  /// Errors: invalid_argument when the view, the canvas size or the crop window does not fit.
+  Result<void> run_view(std::int64_t view, const Rgb8View& picture, const ImageAugmentation& augmentation,
+                        std::span<std::uint8_t> canvas);
+  /// The same from the decoder's planes; the bytes are those of yuv420_to_rgb and the form above. Only the crop is
+  /// converted.
+  Result<void> run_view(std::int64_t view, const Yuv420View& picture, const ImageAugmentation& augmentation,
+                        std::span<std::uint8_t> canvas);
+
+  /// All views of one time step, in canvas order. All must have one size, since one crop serves them all.
+  Result<void> run(std::span<const Rgb8View> pictures, const ImageAugmentation& augmentation,
+                   std::span<std::uint8_t> canvas);
+
+ private:
+  ImageChain(const ImageConfig& config, CanvasLayout layout, const TileRows& rows);
+  template <class Picture>
+  Result<void> run_picture(std::int64_t view, const Picture& picture, const ImageAugmentation& augmentation,
+                           std::span<std::uint8_t> canvas);
+
+  std::int64_t view_height_, view_width_;
+  CanvasLayout layout_;
+  const TileRows* rows_;
+  std::optional<TilePass> pass_;  // for the crop size seen last
+};
+
+}  // namespace troupe

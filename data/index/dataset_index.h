@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "data/index/dataset_build.h"
+#include "data/index/file_table.h"
+#include "data/index/sample_table.h"
+#include "data/sampling/dataset_spec.h"
+
+namespace troupe {
+
+/// How a dataset is opened.
+struct DatasetOptions {
+  VideoProbe probe;           ///< empty: the files' own sample tables
+  std::int64_t threads = 0;   ///< that check files; 0: one per CPU, at most 16
+  bool verify_files = false;  ///< compare every file with the index, however many there are
+  /// Up to this many files are compared at every opening: some milliseconds on a local disk. Of more, each when it is
+  /// used.
+  std::int64_t compared_files = 10'000;
+};
+
+/// An index ready to be used.
+struct OpenedIndex {
+  std::shared_ptr<const SampleTable> samples;
+  std::shared_ptr<const FileTable> files;
+  IndexReport report;
+};
+
+/// Loads the index of the dataset in folder `root` for a spec, or makes it, as spec.index says (docs/dataset-index.md):
+///   loaded    when its metadata files have the contents that were indexed, and sizes and times of
+///             options.compared_files files (with verify_files: of all) are what they were;
+///   made      otherwise: episodes and videos that did not change come from the older index, and the result is written
+///             to the index folder. Where none can be written, a warning says so and it stays in memory.
+/// A damaged index is a warning, and is made anew. Any number of processes may do this at once.
+/// Errors: those of build_index.
+Result<OpenedIndex> open_index(const std::string& root, const DatasetSpec& spec, const SampleColumns& columns,
+                               const DatasetOptions& options);
+
+}  // namespace troupe

@@ -1,0 +1,72 @@
+#include "data/index/index_folder.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/hash.h"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string own_name(const std::string& root) {
+  std::error_code code;
+  fs::path real = fs::weakly_canonical(root, code);
+  if (code) real = fs::absolute(root, code);
+  return fmt::format("{}-{}", real.filename().string(), to_hex(xxh3_64(real.string())));
+}
+
+std::string cache_home() {
+  const char* named = std::getenv("XDG_CACHE_HOME");
+  if (named != nullptr && named[0] == '/') return named;  // the specification ignores relative paths
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache" : std::string();
+}
+
+/// The folder, or the nearest parent that exists, can be written.
+bool can_be_made(const std::string& path) {
+  std::error_code code;
+  fs::path at = path;
+  while (!at.empty() && !fs::exists(at, code)) {
+    if (at == at.parent_path()) return false;
+    at = at.parent_path();
+  }
+  return is_writable_folder(at.empty() ? "." : at.string());
+}
+
+}  // namespace
+
+bool is_writable_folder(const std::string& path) {
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) || (facts.st_mode & S_IWUSR) == 0) return false;
+  return ::access(path.c_str(), W_OK | X_OK) == 0;
+}
+
+IndexFolders index_folders(const std::string& dataset_root, const IndexConfig& config) {
+  IndexFolders out;
+  if (!config.path.empty()) {
+    out.read = {config.path + "/" + own_name(dataset_root)};
+  } else {
+    out.read = {dataset_root + "/.troupe/index"};
+    if (const std::string cache = cache_home(); !cache.empty()) {
+      out.read.push_back(cache + "/troupe/index/" + own_name(dataset_root));
+    }
+  }
+  for (const std::string& folder : out.read) {
+    // inside the dataset only where the dataset itself may be written
+    const bool beside = config.path.empty() && folder == out.read.front();
+    if (beside && !is_writable_folder(dataset_root)) continue;
+    if (!can_be_made(folder)) continue;
+    out.write = folder;
+    break;
+  }
+  return out;
+}
+
+}  // namespace troupe

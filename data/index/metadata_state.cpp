@@ -1,0 +1,85 @@
+#include "data/index/metadata_state.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+
+#include "base/durable_file.h"
+#include "base/hash.h"
+#include "base/parallel.h"
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> names_of(const std::string& root) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (const char* name : {"info.json", "episodes.jsonl", "tasks.jsonl", "tasks.parquet", "modality.json", "stats.json",
+                           "relative_stats_dreamzero.json", "step_filter.jsonl"}) {
+    const std::string relative = std::string("meta/") + name;
+    if (fs::exists(root + "/" + relative, code)) names.push_back(relative);
+  }
+  const std::string episodes = root + "/meta/episodes";
+  for (fs::recursive_directory_iterator it(episodes, fs::directory_options::follow_directory_symlink, code), end;
+       !code && it != end; it.increment(code)) {
+    if (it->path().extension() != ".parquet") continue;
+    names.push_back("meta/episodes/" + it->path().lexically_relative(episodes).generic_string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<MetadataFile> read_state(const std::string& root, const std::string& name) {
+  const std::string path = root + "/" + name;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return file_error(path, "cannot be opened", errno);
+  struct stat facts {};
+  if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    ::close(fd);
+    return Error{Errc::data_loss, path + ": not a regular file"};
+  }
+  Xxh3Stream hash;
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  std::int64_t size = 0;
+  int cause = 0;
+  for (ssize_t n = 1; n != 0;) {
+    n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      cause = errno;
+      break;
+    }
+    hash.update(std::span(buffer).first(static_cast<std::size_t>(n)));
+    size += n;
+  }
+  ::close(fd);
+  if (cause != 0) return file_error(path, "cannot be read", cause);
+  return MetadataFile{.name = name,
+                      .size = size,
+                      .modified_ns = facts.st_mtim.tv_sec * 1'000'000'000LL + facts.st_mtim.tv_nsec,
+                      .digest = hash.hex()};
+}
+
+}  // namespace
+
+Result<std::vector<MetadataFile>> metadata_state(const std::string& root, std::int64_t threads) {
+  const std::vector<std::string> names = names_of(root);
+  std::vector<std::optional<Result<MetadataFile>>> read(names.size());
+  parallel_for(names.size(), threads, [&](std::size_t i) { read[i].emplace(read_state(root, names[i])); });
+  std::vector<MetadataFile> out;
+  for (auto& file : read) {
+    if (!*file) return file->error();
+    out.push_back(std::move(**file));
+  }
+  return out;
+}
+
+}  // namespace troupe

@@ -1,0 +1,170 @@
+#include "data/lerobot/episode_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <tuple>
+
+namespace troupe {
+
+namespace {
+
+using Places = std::span<const std::size_t>;
+
+/// Calls `take` with the places of the episodes of every file; `key` gives (chunk, file) and what orders them inside.
+template <class Key, class Take>
+void for_each_file(std::size_t count, const Key& key, const Take& take) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  for (std::size_t begin = 0; begin < count;) {
+    const auto file_of = [&](std::size_t i) {
+      return std::tuple(std::get<0>(key(order[i])), std::get<1>(key(order[i])));
+    };
+    std::size_t end = begin + 1;
+    while (end < count && file_of(end) == file_of(begin)) ++end;
+    take(Places(order).subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+/// The pictures of one camera in one file.
+class FileLayout {
+ public:
+  FileLayout(std::vector<EpisodeRecord>& episodes, Places places, std::size_t camera, double fps)
+      : episodes_(episodes), places_(places), camera_(camera), fps_(fps) {}
+
+  VideoSpan& span(std::size_t i) { return episodes_[places_[i]].videos[camera_]; }
+  std::int64_t length(std::size_t i) const { return episodes_[places_[i]].length; }
+  double picture_of(double seconds) const { return seconds * fps_; }
+
+  /// Adds up lengths. Returns the first episode whose time disagrees.
+  std::optional<std::size_t> by_lengths() {
+    std::optional<std::size_t> off;
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      span(i).first_frame = first;
+      if (!off && std::abs(static_cast<double>(first) - picture_of(span(i).from_timestamp)) >= 0.5) off = i;
+      first += length(i);
+    }
+    rows_ = first;
+    return off;
+  }
+
+  /// The first episode that begins before its predecessor ends.
+  std::optional<std::size_t> overlap() {
+    for (std::size_t i = 1; i < places_.size(); ++i) {
+      if (picture_of(span(i).from_timestamp) <= picture_of(span(i - 1).to_timestamp) - 0.5) return i;
+    }
+    return std::nullopt;
+  }
+
+  /// Do the pictures nearest to the times follow one another inside a file of `pictures`? An episode may lack its last.
+  bool times_fit(std::int64_t pictures) {
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const std::int64_t first = std::llround(picture_of(span(i).from_timestamp));
+      if (first < end - 1) return false;
+      end = first + length(i);
+    }
+    return end <= pictures + 1;
+  }
+
+  void by_times() {
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      span(i).first_frame = std::llround(picture_of(span(i).from_timestamp));
+  }
+
+  void set_ends() {
+    for (std::size_t i = 0; i + 1 < places_.size(); ++i) span(i).frames = span(i + 1).first_frame - span(i).first_frame;
+    span(places_.size() - 1).frames = -1;
+  }
+
+  std::int64_t rows() const { return rows_; }
+  std::int64_t episode(std::size_t i) const { return episodes_[places_[i]].index; }
+
+ private:
+  std::vector<EpisodeRecord>& episodes_;
+  Places places_;
+  std::size_t camera_;
+  double fps_;
+  std::int64_t rows_ = 0;
+};
+
+void lay_out_file(FileLayout file, const std::string& path, const CountPictures& count,
+                  std::vector<DatasetProblem>& findings) {
+  const auto off = file.by_lengths();
+  const auto overlap = file.overlap();
+  if (off || overlap) {
+    const std::int64_t pictures = count ? count(path) : -1;
+    const bool times = pictures >= 0 && pictures != file.rows() && file.times_fit(pictures);
+    std::string text;
+    if (off) {
+      text = fmt::format("{}: episode {} begins at {:.6f} s, which is picture {:.2f}; the lengths before it end at {}",
+                         path, file.episode(*off), file.span(*off).from_timestamp,
+                         file.picture_of(file.span(*off).from_timestamp), file.span(*off).first_frame);
+    } else {
+      text =
+          fmt::format("{}: episode {} begins at {:.6f} s, before the one in front of it ends ({:.6f} s)", path,
+                      file.episode(*overlap), file.span(*overlap).from_timestamp, file.span(*overlap - 1).to_timestamp);
+    }
+    if (pictures >= 0) text += fmt::format("; the file has {} pictures, its episodes {} rows", pictures, file.rows());
+    text += times ? "; the times are used" : "; the lengths are used";
+    findings.push_back({"D15", path, std::move(text)});
+    if (times) file.by_times();
+  }
+  file.set_ends();
+}
+
+}  // namespace
+
+void lay_out_rows(std::vector<EpisodeRecord>& episodes,
+                  const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
+                  std::vector<DatasetProblem>& findings) {
+  const auto key = [&](std::size_t i) {
+    return std::tuple(episodes[i].data_chunk, episodes[i].data_file, episodes[i].dataset_from);
+  };
+  for_each_file(episodes.size(), key, [&](Places places) {
+    std::optional<std::size_t> overlap;
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      EpisodeRecord& e = episodes[places[i]];
+      e.first_row = e.dataset_from - episodes[places[0]].dataset_from;
+      if (!overlap && e.first_row < sum) overlap = i;
+      sum = std::max(sum, e.first_row + e.length);
+    }
+    if (!overlap) return;
+    const EpisodeRecord& e = episodes[places[*overlap]];
+    const EpisodeRecord& before = episodes[places[*overlap - 1]];
+    const std::string path = path_of(e.data_chunk, e.data_file);
+    findings.push_back(
+        {"D15", path,
+         fmt::format("{}: episode {} begins at row {} of the dataset, inside episode {} ({} rows from {} on); "
+                     "the lengths are used",
+                     path, e.index, e.dataset_from, before.index, before.length, before.dataset_from)});
+    sum = 0;
+    for (const std::size_t place : places) {
+      episodes[place].first_row = sum;
+      sum += episodes[place].length;
+    }
+  });
+}
+
+void lay_out_pictures(std::vector<EpisodeRecord>& episodes, std::size_t camera, const LerobotInfo& info,
+                      const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
+                      const CountPictures& count, std::vector<DatasetProblem>& findings) {
+  const auto key = [&](std::size_t i) {
+    const VideoSpan& v = episodes[i].videos[camera];
+    return std::tuple(v.chunk, v.file, v.from_timestamp, episodes[i].dataset_from);
+  };
+  for_each_file(episodes.size(), key, [&](Places places) {
+    const VideoSpan& v = episodes[places[0]].videos[camera];
+    lay_out_file(FileLayout(episodes, places, camera, info.fps), path_of(v.chunk, v.file), count, findings);
+  });
+}
+
+}  // namespace troupe

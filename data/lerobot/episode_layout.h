@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/lerobot/dataset_problem.h"
+#include "data/lerobot/lerobot_info.h"
+#include "data/lerobot/lerobot_meta.h"
+
+namespace troupe {
+
+/// Sets first_row of every episode of a v3 dataset from dataset_from: relative to the first row of its data file that
+/// any episode claims. Where claims overlap, the lengths of the episodes before it are added up instead and the file is
+/// a D15 finding. `path_of` names a data file in findings.
+void lay_out_rows(std::vector<EpisodeRecord>& episodes,
+                  const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
+                  std::vector<DatasetProblem>& findings);
+
+/// Sets first_frame and frames of camera `camera` (place in EpisodeRecord::videos) of every episode of a v3 dataset.
+///
+/// An episode begins where the lengths of the episodes before it in its file end (sorted by from_timestamp). When that
+/// differs from from_timestamp by half a picture or more anywhere in a file, or ranges overlap, the file is a D15
+/// finding, and its number of pictures decides: as many as its episodes have rows, and the lengths are right (times
+/// drift); otherwise the pictures nearest to the times, provided that they fit into the file one after the other.
+void lay_out_pictures(std::vector<EpisodeRecord>& episodes, std::size_t camera, const LerobotInfo& info,
+                      const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
+                      const CountPictures& count, std::vector<DatasetProblem>& findings);
+
+}  // namespace troupe

@@ -1,0 +1,152 @@
+#include "data/lerobot/lerobot_meta.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "data/lerobot/episode_layout.h"
+#include "data/lerobot/episodes_table.h"
+#include "data/lerobot/file_checks.h"
+
+namespace troupe {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// Calls `take` with every non-blank line of a JSON-lines file; what it throws becomes an error that names file and
+/// line.
+Result<void> for_each_line(const std::string& path, const std::function<Result<void>(const Json&)>& take) {
+  TROUPE_ASSIGN(const std::string text, read_text_file(path));
+  std::istringstream lines(text);
+  std::string line;
+  for (std::int64_t number = 1; std::getline(lines, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string where = fmt::format("{} line {}", path, number);
+    try {
+      if (auto taken = take(Json::parse(line)); !taken) return taken.error().with(where);
+    } catch (const nlohmann::json::exception& e) {
+      return Error{Errc::invalid_argument, fmt::format("{}: {}", where, e.what())};
+    }
+  }
+  return {};
+}
+
+constexpr std::int64_t kMostRows = std::int64_t{1} << 40;  // sums stay far from overflow
+
+Result<std::vector<EpisodeRecord>> read_episode_lines(const std::string& root, const LerobotInfo& info) {
+  std::vector<EpisodeRecord> episodes;
+  TROUPE_TRY(for_each_line(root + "/meta/episodes.jsonl", [&](const Json& json) -> Result<void> {
+    EpisodeRecord record{.index = json.at("episode_index"), .length = json.at("length")};
+    if (record.index < 0 || record.length < 0 || record.index > kMostRows || record.length > kMostRows) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("episode_index {} and length {} are not both >= 0", record.index, record.length)};
+    }
+    if (json.contains("tasks") && json["tasks"].is_array())
+      record.tasks = json["tasks"].get<std::vector<std::string>>();
+    record.data_chunk = record.index / info.chunks_size;
+    record.data_file = record.index;
+    for (std::size_t i = 0; i < info.features.size(); ++i) {
+      if (!info.features[i].is_video()) continue;
+      record.videos.push_back(
+          {.feature = static_cast<std::int32_t>(i), .chunk = record.data_chunk, .file = record.data_file});
+    }
+    episodes.push_back(std::move(record));
+    return {};
+  }));
+  return episodes;
+}
+
+/// Names files in findings; a template that cannot be filled is reported when the file is wanted.
+std::string file_name(const std::string& root, const std::string& text, const PathFields& fields) {
+  const auto path = fill_path_template(text, fields);
+  return root + "/" + (path ? *path : text);
+}
+
+void lay_out(const std::string& root, const LerobotInfo& info, std::vector<EpisodeRecord>& episodes,
+             const CountPictures& count, std::vector<DatasetProblem>& findings) {
+  lay_out_rows(
+      episodes,
+      [&](std::int64_t chunk, std::int64_t file) {
+        return file_name(root, info.data_path, PathFields::of_file(chunk, file));
+      },
+      findings);
+  const std::size_t cameras = episodes.empty() ? 0 : episodes[0].videos.size();
+  for (std::size_t c = 0; c < cameras; ++c) {
+    const std::string& key = info.features[static_cast<std::size_t>(episodes[0].videos[c].feature)].name;
+    lay_out_pictures(
+        episodes, c, info,
+        [&](std::int64_t chunk, std::int64_t file) {
+          return file_name(root, info.video_path, PathFields::of_file(chunk, file, key));
+        },
+        count, findings);
+  }
+}
+
+/// All tables of one dataset name the same cameras.
+Result<void> check_cameras(const std::string& root, const std::vector<EpisodeRecord>& episodes) {
+  for (const EpisodeRecord& e : episodes) {
+    if (e.videos.size() == episodes[0].videos.size()) continue;
+    return Error{Errc::invalid_argument,
+                 fmt::format("{}/meta/episodes: episode {} has the columns of {} cameras, episode {} of {}", root,
+                             e.index, e.videos.size(), episodes[0].index, episodes[0].videos.size())};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const LerobotInfo& info,
+                                                 std::vector<DatasetProblem>& findings, const CountPictures& count) {
+  TROUPE_ASSIGN(std::vector<EpisodeRecord> episodes,
+                info.is_v3() ? read_episodes_table(root, info) : read_episode_lines(root, info));
+  std::stable_sort(episodes.begin(), episodes.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
+  for (std::size_t i = 1; i < episodes.size(); ++i) {
+    if (episodes[i].index == episodes[i - 1].index) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("{}/meta/{} lists episode {} twice", root, info.is_v3() ? "episodes" : "episodes.jsonl",
+                               episodes[i].index)};
+    }
+  }
+  if (info.is_v3()) {
+    TROUPE_TRY(check_cameras(root, episodes));
+    lay_out(root, info, episodes, count, findings);
+  } else {
+    for (std::size_t i = 1; i < episodes.size(); ++i)
+      episodes[i].dataset_from = episodes[i - 1].dataset_from + episodes[i - 1].length;
+  }
+  return episodes;
+}
+
+Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const LerobotInfo& info) {
+  std::vector<DatasetProblem> ignored;
+  return read_episodes(root, info, ignored, {});
+}
+
+Result<std::map<std::int64_t, std::string>> read_tasks(const std::string& root, const LerobotInfo& info) {
+  if (info.is_v3()) return read_tasks_table(root + "/meta/tasks.parquet");
+  std::map<std::int64_t, std::string> tasks;
+  TROUPE_TRY(for_each_line(root + "/meta/tasks.jsonl", [&](const Json& json) -> Result<void> {
+    tasks[json.at("task_index").get<std::int64_t>()] = json.at("task").get<std::string>();
+    return {};
+  }));
+  return tasks;
+}
+
+Result<std::set<std::pair<std::int64_t, std::int64_t>>> read_step_filter(const std::string& root) {
+  std::set<std::pair<std::int64_t, std::int64_t>> removed;
+  const std::string path = root + "/meta/step_filter.jsonl";
+  if (!std::filesystem::exists(path)) return removed;
+  TROUPE_TRY(for_each_line(path, [&](const Json& json) -> Result<void> {
+    const std::int64_t episode = json.at("episode_index");
+    for (std::int64_t row : json.at("step_indices")) removed.emplace(episode, row);
+    return {};
+  }));
+  return removed;
+}
+
+}  // namespace troupe

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "data/lerobot/dataset_problem.h"
+#include "data/lerobot/lerobot_info.h"
+
+namespace troupe {
+
+/// Where the pictures of one camera of dtype video lie for one episode.
+struct VideoSpan {
+  std::int32_t feature = 0;      ///< place in LerobotInfo::features
+  std::int64_t chunk = 0;        ///< v2: the episode's chunk; v3: videos/KEY/chunk_index
+  std::int64_t file = 0;         ///< v2: the episode's index; v3: videos/KEY/file_index
+  std::int64_t first_frame = 0;  ///< presentation index of row 0's picture in that file
+  std::int64_t frames = -1;      ///< pictures from there to the next episode of the file; -1: to the file's end
+  double from_timestamp = 0;     ///< v3: seconds in that file, as the metadata say
+  double to_timestamp = 0;
+};
+
+/// One episode of the metadata: meta/episodes.jsonl of v2, meta/episodes/**.parquet of v3.
+struct EpisodeRecord {
+  std::int64_t index = 0;
+  std::int64_t length = 0;  ///< rows
+  std::vector<std::string> tasks{};
+  std::int64_t data_chunk = 0, data_file = 0;  ///< v2: the episode's chunk and index; v3: data/chunk_index, file_index
+  std::int64_t first_row = 0;                  ///< in its data file
+  std::int64_t dataset_from = 0;               ///< column `index` of its first row; v2: the lengths before it
+  std::vector<VideoSpan> videos{};             ///< one a camera of dtype video, in the order of info.json
+};
+
+/// Pictures of a video file, or -1 when that cannot be told.
+using CountPictures = std::function<std::int64_t(const std::string& path)>;
+
+/// All episodes, ascending by index, discarded ones included. D15 findings (v3: times that disagree with the lengths
+/// before them, ranges that overlap) are appended to `findings`, one a file; `count` is asked about those files alone
+/// (empty: the lengths are used). Of v3's tables only the columns that are needed are read.
+/// Errors: not_found, data_loss; invalid_argument (not JSON or no such column, an episode listed twice, a negative
+/// number), naming file and line or column.
+Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const LerobotInfo& info,
+                                                 std::vector<DatasetProblem>& findings, const CountPictures& count);
+/// The same without findings, from the metadata alone.
+Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const LerobotInfo& info);
+
+/// meta/tasks.jsonl or meta/tasks.parquet: task_index -> text. Errors: as above.
+Result<std::map<std::int64_t, std::string>> read_tasks(const std::string& root, const LerobotInfo& info);
+
+/// Rows that meta/step_filter.jsonl removes from sampling, as (episode, row); empty without that file. Errors: as
+/// above.
+Result<std::set<std::pair<std::int64_t, std::int64_t>>> read_step_filter(const std::string& root);
+
+}  // namespace troupe

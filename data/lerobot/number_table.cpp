@@ -1,0 +1,116 @@
+#include "data/lerobot/number_table.h"
+
+#include <arrow/api.h>
+#include <arrow/io/file.h>
+#include <arrow/util/io_util.h>
+#include <fmt/format.h>
+#include <parquet/arrow/writer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "base/durable_file.h"
+
+namespace troupe {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Type = NumberTableColumn::Type;
+
+Error write_failure(const std::string& path, const arrow::Status& status) {
+  const int cause = arrow::internal::ErrnoFromStatus(status);
+  if (cause != 0) return file_error(path, "cannot be written", cause);
+  return {Errc::internal, fmt::format("{}: {}", path, status.ToString())};
+}
+
+/// Appends the values to a builder of numbers.
+template <class Builder, class Value>
+arrow::Status append_values(const std::vector<double>& values, Builder& builder) {
+  ARROW_RETURN_NOT_OK(builder.Reserve(static_cast<std::int64_t>(values.size())));
+  for (const double value : values) ARROW_RETURN_NOT_OK(builder.Append(static_cast<Value>(value)));
+  return arrow::Status::OK();
+}
+
+template <class Builder, class Value>
+arrow::Status make_array(const NumberTableColumn& column, std::shared_ptr<arrow::Array>& array) {
+  const auto values = std::make_shared<Builder>();
+  if (column.width == 1) {
+    ARROW_RETURN_NOT_OK((append_values<Builder, Value>(column.values, *values)));
+    return values->Finish(&array);
+  }
+  arrow::FixedSizeListBuilder lists(arrow::default_memory_pool(), values, static_cast<std::int32_t>(column.width));
+  for (std::size_t row = 0; row < column.values.size() / column.width; ++row) ARROW_RETURN_NOT_OK(lists.Append());
+  ARROW_RETURN_NOT_OK((append_values<Builder, Value>(column.values, *values)));
+  return lists.Finish(&array);
+}
+
+arrow::Status make_array(const NumberTableColumn& column, std::shared_ptr<arrow::Array>& array) {
+  switch (column.type) {
+    case Type::float32:
+      return make_array<arrow::FloatBuilder, float>(column, array);
+    case Type::int64:
+      return make_array<arrow::Int64Builder, std::int64_t>(column, array);
+    case Type::boolean:
+      break;
+  }
+  return make_array<arrow::BooleanBuilder, bool>(column, array);
+}
+
+arrow::Status write_table(const std::string& path, const arrow::Table& table) {
+  ARROW_ASSIGN_OR_RAISE(const auto file, arrow::io::FileOutputStream::Open(path));
+  const auto settings = parquet::WriterProperties::Builder().compression(parquet::Compression::SNAPPY)->build();
+  ARROW_RETURN_NOT_OK(
+      parquet::arrow::WriteTable(table, arrow::default_memory_pool(), file, table.num_rows(), settings));
+  return file->Close();
+}
+
+}  // namespace
+
+Result<void> write_number_table(const std::string& path, const std::vector<NumberTableColumn>& columns) {
+  std::vector<std::shared_ptr<arrow::Field>> fields;
+  std::vector<std::shared_ptr<arrow::Array>> arrays;
+  for (const NumberTableColumn& column : columns) {
+    std::shared_ptr<arrow::Array> array;
+    if (const arrow::Status status = make_array(column, array); !status.ok()) return write_failure(path, status);
+    if (!arrays.empty() && array->length() != arrays.front()->length()) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("{}: column {} has {} rows, {} has {}", path, column.name, array->length(),
+                               columns.front().name, arrays.front()->length())};
+    }
+    fields.push_back(arrow::field(column.name, array->type()));
+    arrays.push_back(std::move(array));
+  }
+  const auto table = arrow::Table::Make(arrow::schema(fields), arrays);
+  if (const arrow::Status status = write_table(path, *table); !status.ok()) return write_failure(path, status);
+  return {};
+}
+
+Json column_statistics(const NumberTableColumn& column) {
+  const std::size_t width = column.width, count = column.values.size() / width;
+  const auto value = [&](std::size_t row, std::size_t dim) { return column.values[row * width + dim]; };
+  const auto typed = [&](double v) { return column.type == Type::boolean ? Json(v != 0) : Json(v); };
+  Json stats = {{"min", Json::array()},
+                {"max", Json::array()},
+                {"mean", Json::array()},
+                {"std", Json::array()},
+                {"count", {count}}};
+  for (std::size_t d = 0; d < width; ++d) {
+    double low = value(0, d), high = low, sum = 0, deviation = 0;
+    for (std::size_t r = 0; r < count; ++r) {
+      low = std::min(low, value(r, d));
+      high = std::max(high, value(r, d));
+      sum += value(r, d);
+    }
+    const double mean = sum / static_cast<double>(count);
+    for (std::size_t r = 0; r < count; ++r) deviation += (value(r, d) - mean) * (value(r, d) - mean);
+    stats["min"].push_back(typed(low));
+    stats["max"].push_back(typed(high));
+    stats["mean"].push_back(mean);
+    stats["std"].push_back(std::sqrt(deviation / static_cast<double>(count)));
+  }
+  return stats;
+}
+
+}  // namespace troupe

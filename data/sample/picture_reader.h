@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "data/image/video_frame.h"
+#include "data/lerobot/lerobot_dataset.h"
+#include "data/lerobot/parquet_table.h"
+#include "data/sample/stage_times.h"
+#include "data/video/clip_decoder.h"
+#include "data/video/still_image.h"
+
+namespace troupe {
+
+/// Delivers chosen pictures of a video file, as ClipDecoder::read does.
+using ReadClip = std::function<Result<void>(const std::string& path, std::span<const std::int64_t> frames,
+                                            const ClipDecoder::RgbSink& sink, ClipDecoder::Deadline deadline)>;
+
+/// Gets picture rows[i] in the form in which it was stored; views are valid during the call. An Error stops the read.
+struct PictureSink {
+  ClipDecoder::YuvSink yuv;
+  ClipDecoder::RgbSink rgb;
+};
+
+/// Pictures of episodes, whether they are in videos or in Parquet. Not thread-safe: one thread, one reader.
+class PictureReader {
+ public:
+  using Deadline = ClipDecoder::Deadline;
+
+  /// `read_clip` reads videos in place of a decoder of its own, for tests; empty: a ClipDecoder with these options.
+  explicit PictureReader(ClipDecoder::Options options, ReadClip read_clip = {});
+
+  /// Delivers the pictures of `rows` (of the episode, ascending, repeats allowed) of a camera. `block_rows`: all that
+  /// the samples of a locality block want of the same episode, ascending; empty: nothing is kept for others.
+  /// Errors: those of ClipDecoder::read_yuv, read_image_cells and StillImageDecoder; deadline_exceeded; a sink's own.
+  Result<void> read(const PictureSource& source, std::span<const std::int64_t> rows,
+                    std::span<const std::int64_t> block_rows, const PictureSink& sink, Deadline deadline);
+
+  /// Seconds and pictures since construction: read, decode, and the counts.
+  StageTimes times() const;
+
+ private:
+  Result<void> read_stills(const PictureSource& source, std::span<const std::int64_t> rows, const PictureSink& sink,
+                           Deadline deadline);
+
+  std::unique_ptr<ClipDecoder> decoder_;
+  ReadClip read_clip_;
+  ParquetFiles files_;
+  StillImageDecoder stills_;
+  StillImage still_;
+  StageTimes own_;
+};
+
+}  // namespace troupe

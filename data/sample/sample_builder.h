@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/channel/channel.h"
+#include "configs/job_config.h"
+#include "data/image/image_chain.h"
+#include "data/mixture.h"
+#include "data/sample/picture_reader.h"
+#include "data/sample/sample.h"
+#include "data/sample/stage_times.h"
+
+namespace troupe {
+
+/// Writes token ids and mask of a cleaned prompt (data/language/unicode.h), padded or truncated to their length.
+using Tokenize =
+    std::function<Result<void>(const std::string& prompt, std::span<std::int64_t> ids, std::span<std::int64_t> mask)>;
+
+/// Makes the sample of a position of a stream (train: the endless order of the mixture; eval: the list of windows):
+/// dataset, window, prompt, state and action, pictures, written straight into a slot. The bytes are a pure function of
+/// (mixture, configuration, seed, stream, position), padding included. Not thread-safe: one thread, one builder. Keeps
+/// the tables of the last 16 episodes, and what data.decoder says of files and pictures.
+class SampleBuilder {
+ public:
+  /// Errors: invalid_argument (a layout that does not take a dataset's views, an unknown normalisation or prompt).
+  static Result<SampleBuilder> make(std::shared_ptr<const Mixture> mixture, const JobConfig& job, Tokenize tokenize,
+                                    ReadClip read_clip = {});
+
+  const SampleLayout& layout() const { return layout_; }
+
+  /// Dataset, episode and anchor of a position. Errors: invalid_argument (a negative position, an evaluation position
+  /// past the last window).
+  Result<MixtureEntry> locate(Stream stream, std::int64_t position) const;
+
+  /// Fills `slot`, whose size is layout().bytes and whose start is 64-byte aligned. Training draws instruction, crop
+  /// and jitter from the seed and the position; evaluation takes the first instruction, the centre and no jitter.
+  /// Errors: those of the table, the tokenizer and the decoder, in front of them the position, dataset, episode and
+  /// anchor;
+  ///         deadline_exceeded after data.decode_deadline_s.
+  /// Without `pictures` the images keep the bytes that the slot held, and nothing is decoded.
+  Result<void> build(Stream stream, std::int64_t position, std::span<std::byte> slot, bool pictures = true);
+
+  /// Where the time of all build() calls went; `convert` and `collate` stay zero: conversion is a part of `transform`,
+  /// batches are made elsewhere.
+  StageTimes stage_times() const;
+
+ private:
+  /// A dataset and what its embodiment makes of a sample.
+  struct Member {
+    std::shared_ptr<const Dataset> dataset;
+    ImageChain chain;
+    StateActionTransform<float> vectors;
+    std::vector<std::string> texts{};  ///< candidates of the sample being built; kept for its memory
+  };
+  /// One call of build().
+  struct Job {
+    Stream stream;
+    std::int64_t position;
+    MixtureEntry at;
+    std::span<std::byte> slot;
+    bool pictures;
+  };
+
+  SampleBuilder(std::shared_ptr<const Mixture> mixture, const JobConfig& job, SampleLayout layout,
+                std::vector<Member> members, Tokenize tokenize, ReadClip read_clip);
+
+  Result<void> build_entry(const Job& job);
+  Result<std::shared_ptr<const EpisodeTable>> table(std::size_t dataset, std::size_t episode);
+  Result<void> fill_text(const Job& job, const EpisodeTable& table, std::int64_t label);
+  Result<void> fill_images(const Job& job, std::span<const std::int64_t> rows);
+
+  std::shared_ptr<const Mixture> mixture_;
+  DataConfig data_;
+  std::uint64_t seed_;
+  std::int64_t eval_samples_;
+  SampleLayout layout_;
+  std::vector<Member> members_;
+  Tokenize tokenize_;
+  std::unique_ptr<PictureReader> pictures_;
+  StageTimes own_;  // table, text, transform
+  struct KeptTable {
+    std::size_t dataset, episode;
+    std::shared_ptr<const EpisodeTable> table;
+  };
+  std::list<KeptTable> tables_;  // most recently used first
+};
+
+}  // namespace troupe

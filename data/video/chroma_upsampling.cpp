@@ -1,0 +1,78 @@
+#include "data/video/chroma_upsampling.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+constexpr int kBits = 16;
+constexpr int fixed(double value) { return static_cast<int>(value * (1 << kBits) + 0.5); }
+
+std::uint8_t clamp(int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); }
+
+/// One full-size row of a chroma plane.
+class ChromaRows {
+ public:
+  ChromaRows(const PlanarPicture& picture, std::size_t plane)
+      : picture_(picture),
+        plane_(plane),
+        height_(picture.half_height ? (picture.height + 1) / 2 : picture.height),
+        width_(picture.half_width ? (picture.width + 1) / 2 : picture.width),
+        sums_(static_cast<std::size_t>(width_)),
+        out_(static_cast<std::size_t>(picture.width)) {}
+
+  const std::vector<std::uint8_t>& row(std::int64_t y) {
+    // vertically: weights 3 and 1 of 4, or the sample itself
+    const std::int64_t near = picture_.half_height ? y / 2 : y;
+    const std::int64_t far =
+        picture_.half_height ? std::clamp<std::int64_t>(y % 2 == 0 ? near - 1 : near + 1, 0, height_ - 1) : near;
+    const std::uint8_t *a = at(near), *b = at(far);
+    const int total = picture_.half_height ? 4 : 1;
+    for (std::size_t x = 0; x < sums_.size(); ++x) sums_[x] = picture_.half_height ? 3 * a[x] + b[x] : a[x];
+    if (!picture_.half_width) {
+      // ties alternate with the row, so that rounding does not drift upwards
+      const int bias = total == 1 ? 0 : (y % 2 == 0 ? 1 : 2);
+      for (std::size_t x = 0; x < out_.size(); ++x) out_[x] = static_cast<std::uint8_t>((sums_[x] + bias) / total);
+      return out_;
+    }
+    for (std::size_t x = 0; x < out_.size(); ++x) {
+      const auto i = static_cast<std::int64_t>(x / 2);
+      const bool left = x % 2 == 0;
+      const std::int64_t other = std::clamp<std::int64_t>(left ? i - 1 : i + 1, 0, width_ - 1);
+      const int sum = 3 * sums_[static_cast<std::size_t>(i)] + sums_[static_cast<std::size_t>(other)];
+      const int bias = total == 4 ? (left ? 8 : 7) : (left ? 1 : 2);
+      out_[x] = static_cast<std::uint8_t>((sum + bias) / (4 * total));
+    }
+    return out_;
+  }
+
+ private:
+  const std::uint8_t* at(std::int64_t y) const { return picture_.planes[plane_] + y * picture_.strides[plane_]; }
+  const PlanarPicture& picture_;
+  std::size_t plane_;
+  std::int64_t height_, width_;
+  std::vector<int> sums_;
+  std::vector<std::uint8_t> out_;
+};
+
+}  // namespace
+
+void full_range_to_rgb(const PlanarPicture& picture, std::vector<std::uint8_t>& rgb) {
+  ChromaRows blue(picture, 1), red(picture, 2);
+  constexpr int kHalf = 1 << (kBits - 1);
+  std::uint8_t* to = rgb.data();
+  for (std::int64_t y = 0; y < picture.height; ++y) {
+    const std::uint8_t* luma = picture.planes[0] + y * picture.strides[0];
+    const auto& cb_row = blue.row(y);
+    const auto& cr_row = red.row(y);
+    for (std::size_t x = 0; x < cb_row.size(); ++x, to += 3) {
+      const int cb = cb_row[x] - 128, cr = cr_row[x] - 128;
+      to[0] = clamp(luma[x] + ((fixed(1.402) * cr + kHalf) >> kBits));
+      to[1] = clamp(luma[x] + ((-fixed(0.344136286) * cb - fixed(0.714136286) * cr + kHalf) >> kBits));
+      to[2] = clamp(luma[x] + ((fixed(1.772) * cb + kHalf) >> kBits));
+    }
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "base/result.h"
+#include "data/image/video_frame.h"
+
+namespace troupe {
+
+/// The decoded pictures of a clip, read from the cache. The views are valid while the object lives.
+class CachedClip {
+ public:
+  CachedClip(MappedFile file, std::int64_t height, std::int64_t width, ColorMatrix matrix, bool full_range)
+      : file_(std::move(file)), height_(height), width_(width), matrix_(matrix), full_range_(full_range) {}
+  /// Picture `place` of the clip, counting distinct pictures in presentation order.
+  Yuv420View picture(std::size_t place) const;
+
+ private:
+  MappedFile file_;
+  std::int64_t height_, width_;
+  ColorMatrix matrix_;
+  bool full_range_;
+};
+
+/// A clip in the making: planes without gaps, ready to be written.
+class ClipRecord {
+ public:
+  /// Appends a picture; all have the size and colours of the first.
+  void add(const Yuv420View& picture);
+  void clear() { bytes_.clear(), pictures_ = 0; }
+  std::size_t pictures() const noexcept { return pictures_; }
+
+ private:
+  friend class ClipCache;
+  std::vector<std::byte> bytes_;  // header and planes
+  std::size_t pictures_ = 0;
+  Yuv420View like_;  // size and colours; no planes
+};
+
+/// Decoded clips in a folder, one file each, named by content (clip_key.h). The bytes are described in docs/video.md.
+/// Any number of processes may share a folder: a file appears whole, under its final name, and never changes; a damaged
+/// one is deleted and counts as absent. The folder belongs on a local disk. Not thread-safe: one object per decoder.
+class ClipCache {
+ public:
+  /// Keeps at most `most_bytes` in the folder, made on first use.
+  ClipCache(std::string folder, std::int64_t most_bytes);
+
+  /// The clip of that name with this many pictures of this size, or nothing.
+  std::optional<CachedClip> find(const std::string& key, std::size_t pictures, std::int64_t height, std::int64_t width);
+  /// Writes a clip. A failure is logged once and ends the writing, never the reading of samples.
+  void store(const std::string& key, ClipRecord& clip);
+  /// Counts the folder and, beyond the bound, deletes the clips that were used longest ago until a tenth is free.
+  /// One process at a time; others return at once. Errors: unavailable, resource_exhausted.
+  Result<void> trim();
+
+  std::int64_t damaged() const noexcept { return damaged_; }
+  /// Path of a clip's file.
+  std::string path_of(const std::string& key) const;
+
+ private:
+  Result<void> write(const std::string& path, const ClipRecord& clip);
+
+  const std::string folder_;
+  const std::int64_t most_bytes_;
+  std::int64_t written_ = 0;  ///< since the last trim
+  std::int64_t damaged_ = 0;
+  std::uint64_t sequence_ = 0;
+  bool trimmed_ = false, broken_ = false;
+};
+
+}  // namespace troupe

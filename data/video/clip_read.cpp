@@ -1,0 +1,124 @@
+#include "data/video/clip_read.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "data/video/nvdec.h"
+
+namespace troupe {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+}  // namespace
+
+ClipRead::ClipRead(std::shared_ptr<const OpenFile> file, std::span<const std::int64_t> ranks, ReadThread& thread,
+                   bool cached_reads, Deadline deadline)
+    : file_(std::move(file)),
+      ranks_(ranks),
+      deadline_(deadline),
+      nal_(*file_->table->codec),
+      runs_(plan_runs(*file_->table, ranks)),
+      reader_(file_, thread, feed_order(*file_->table, runs_, ranks), {cached_reads, deadline}) {}
+
+bool ClipRead::wanted(std::int64_t rank) const { return std::binary_search(ranks_.begin(), ranks_.end(), rank); }
+
+Result<void> ClipRead::run(AVCodecContext& codec, const OnPicture& on_picture) {
+  codec_ = &codec;
+  on_picture_ = &on_picture;
+  const auto begin = Clock::now();
+  const auto decode = [&]() -> Result<void> {
+    bool first = true;
+    for (const DecodeRun& r : runs_) {
+      if (!first) TROUPE_TRY(drain());
+      first = false;
+      for (const std::int32_t i : feed_order(*file_->table, {&r, 1}, ranks_)) TROUPE_TRY(feed(i));
+    }
+    return drain();
+  };
+  Result<void> done = decode();
+  if (done && delivered_ != ranks_.size()) {
+    done = Error{Errc::data_loss, fmt::format("{}: the decoder gave {} of {} wanted pictures; {} is missing",
+                                              file_->path, delivered_, ranks_.size(), ranks_[delivered_])};
+  }
+  counters_.bytes = reader_.bytes_read();
+  counters_.read_seconds = reader_.seconds();
+  counters_.decode_seconds = seconds_since(begin) - reader_.seconds() - sink_seconds_;
+  if (!done && !sink_failed_ && nvdec_refused(codec)) return nvdec_refusal(file_->path, codec);
+  return done;
+}
+
+Result<void> ClipRead::feed(std::int32_t index) {
+  if (Clock::now() >= deadline_) {
+    return Error{Errc::deadline_exceeded,
+                 fmt::format("{}: the deadline passed before sample {} of {}", file_->path, index, runs_.back().last)};
+  }
+  const VideoSample& sample = file_->table->samples[static_cast<std::size_t>(index)];
+  if (sample.key) group_ = sample.rank;
+  TROUPE_ASSIGN(const std::span<const std::uint8_t> bytes, reader_.next());
+  if (!wanted(sample.rank) && nal_.is_disposable(bytes)) {
+    ++counters_.dropped;
+    return {};
+  }
+  TROUPE_TRY(reader_.fill(*packet_));
+  // the presentation index travels through the codec as the time stamp, so that no clock arithmetic is needed
+  packet_->pts = sample.rank;
+  packet_->dts = index;
+  packet_->flags = sample.key ? AV_PKT_FLAG_KEY : 0;
+  ++counters_.fed;
+  const int rc = avcodec_send_packet(codec_, packet_.get());
+  av_packet_unref(packet_.get());
+  if (rc < 0) {
+    return Error{Errc::data_loss,
+                 fmt::format("{}: picture {} cannot be decoded: {}", file_->path, sample.rank, av_error_text(rc))};
+  }
+  return receive();
+}
+
+Result<void> ClipRead::receive() {
+  while (true) {
+    const int rc = avcodec_receive_frame(codec_, picture_.get());
+    if (rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) return {};
+    if (rc < 0) return Error{Errc::data_loss, fmt::format("{}: decoding failed: {}", file_->path, av_error_text(rc))};
+    const Result<void> taken = take();
+    av_frame_unref(picture_.get());
+    TROUPE_TRY(taken);
+  }
+}
+
+Result<void> ClipRead::take() {
+  // an unwanted picture counts as well: the wanted ones refer to it
+  if ((picture_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || picture_->decode_error_flags != 0) {
+    return Error{Errc::data_loss, fmt::format("{}: picture {} is corrupt (decoder flags {:#x})", file_->path,
+                                              picture_->pts, picture_->decode_error_flags)};
+  }
+  if (picture_->pts < 0 || !wanted(picture_->pts)) return {};
+  // out of order or twice means that the codec and the table disagree
+  if (delivered_ >= ranks_.size() || ranks_[delivered_] != picture_->pts) {
+    return Error{Errc::data_loss, fmt::format("{}: the decoder gave picture {} where {} was due", file_->path,
+                                              picture_->pts, delivered_ < ranks_.size() ? ranks_[delivered_] : -1)};
+  }
+  TROUPE_TRY(fetch_from_gpu(file_->path, *picture_));
+  const std::int64_t rank = picture_->pts;
+  while (delivered_ < ranks_.size() && ranks_[delivered_] == rank) ++delivered_;
+  const auto begin = Clock::now();
+  Result<void> done = (*on_picture_)(*picture_);
+  sink_seconds_ += seconds_since(begin);
+  sink_failed_ = !done;
+  return done;
+}
+
+Result<void> ClipRead::drain() {
+  const int rc = avcodec_send_packet(codec_, nullptr);
+  if (rc < 0 && rc != AVERROR_EOF)
+    return Error{Errc::data_loss, fmt::format("{}: draining failed: {}", file_->path, av_error_text(rc))};
+  TROUPE_TRY(receive());
+  avcodec_flush_buffers(codec_);
+  return {};
+}
+
+}  // namespace troupe

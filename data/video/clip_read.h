@@ -1,0 +1,69 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "data/video/decode_plan.h"
+#include "data/video/ffmpeg.h"
+#include "data/video/nal_units.h"
+#include "data/video/open_file.h"
+#include "data/video/sample_reader.h"
+
+namespace troupe {
+
+/// One attempt to decode chosen pictures of an open file: the clip algorithm of docs/video.md. Internal to ClipDecoder.
+class ClipRead {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+  /// Gets a wanted picture once, in presentation order, with its presentation index as pts; it may take a reference.
+  using OnPicture = std::function<Result<void>(AVFrame& picture)>;
+
+  struct Counters {
+    std::int64_t fed = 0, dropped = 0, bytes = 0;
+    double read_seconds = 0, decode_seconds = 0;
+  };
+
+  /// `ranks`: ascending presentation indices inside the file, repeats allowed. All references outlive the object.
+  ClipRead(std::shared_ptr<const OpenFile> file, std::span<const std::int64_t> ranks, ReadThread& thread,
+           bool cached_reads, Deadline deadline);
+
+  /// Feeds what is needed and leaves the codec flushed; after an error the codec holds pictures of a broken read.
+  /// Errors: data_loss, deadline_exceeded, resource_exhausted, invalid_argument (the GPU refuses the stream), each
+  ///         with the path; those of on_picture as they are, and then sink_failed() is true.
+  Result<void> run(AVCodecContext& codec, const OnPicture& on_picture);
+
+  const Counters& counters() const noexcept { return counters_; }
+  bool sink_failed() const noexcept { return sink_failed_; }
+  /// Presentation index of the key picture whose group was fed last.
+  std::int64_t group() const noexcept { return group_; }
+
+ private:
+  bool wanted(std::int64_t rank) const;
+  Result<void> feed(std::int32_t index);
+  Result<void> receive();
+  Result<void> take();
+  Result<void> drain();
+
+  const std::shared_ptr<const OpenFile> file_;
+  const std::span<const std::int64_t> ranks_;
+  const Deadline deadline_;
+  const NalReader nal_;
+  std::vector<DecodeRun> runs_;
+  SampleReader reader_;
+  AVCodecContext* codec_ = nullptr;
+  const OnPicture* on_picture_ = nullptr;
+  AvPacket packet_{av_packet_alloc()};
+  AvFrame picture_{av_frame_alloc()};
+  std::size_t delivered_ = 0;  ///< entries of ranks_ that are done
+  std::int64_t group_ = 0;
+  bool sink_failed_ = false;
+  double sink_seconds_ = 0;
+  Counters counters_;
+};
+
+}  // namespace troupe

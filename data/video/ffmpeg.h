@@ -1,0 +1,35 @@
+#pragma once
+
+// Internal to data: FFmpeg's headers and one-line owners of its handles.
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+}
+
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+/// FFmpeg's destructors take the address of the pointer they clear.
+template <auto kFree>
+struct FreeByAddress {
+  template <class T>
+  void operator()(T* handle) const {
+    kFree(&handle);
+  }
+};
+
+using AvInput = std::unique_ptr<AVFormatContext, FreeByAddress<avformat_close_input>>;
+using AvCodecContext = std::unique_ptr<AVCodecContext, FreeByAddress<avcodec_free_context>>;
+using AvCodecParameters = std::unique_ptr<AVCodecParameters, FreeByAddress<avcodec_parameters_free>>;
+using AvFrame = std::unique_ptr<AVFrame, FreeByAddress<av_frame_free>>;
+using AvPacket = std::unique_ptr<AVPacket, FreeByAddress<av_packet_free>>;
+
+/// FFmpeg's text for a negative return value.
+std::string av_error_text(int code);
+
+/// Stops FFmpeg from printing to stderr: what goes wrong travels as Result. Cheap; every entry point calls it.
+void quiet_ffmpeg();
+
+}  // namespace troupe

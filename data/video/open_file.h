@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "data/video/packet_source.h"
+#include "data/video/packet_table.h"
+#include "data/video/read_thread.h"
+
+namespace troupe {
+
+/// A video file that is open for reading, with its packet table. Immutable; a reading thread may hold it for longer
+/// than the decoder does.
+struct OpenFile {
+  std::string path, stem;  ///< `stem`: the file's name without folder and extension
+  int fd = -1;
+  FileIdentity identity;
+  std::shared_ptr<const PacketTable> table;
+
+  OpenFile() = default;
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+};
+
+/// The name of a file without folder and extension.
+std::string stem_of(const std::string& path);
+
+/// The files that a decoder keeps open, most recently used first. Internal to ClipDecoder; not thread-safe.
+class OpenFiles {
+ public:
+  struct Counters {
+    std::int64_t files_opened = 0, tables_read = 0, tables_found = 0;
+  };
+
+  /// Keeps `most` files, at least one. `find_table` may be empty.
+  OpenFiles(std::int64_t most, FindPacketTable find_table);
+
+  /// The file at `path`, opened on first use. One that was removed, replaced or written to since is opened anew.
+  /// Errors: those of read_packet_table; failed_precondition (not readable); deadline_exceeded.
+  Result<std::shared_ptr<const OpenFile>> get(const std::string& path, ReadThread& thread,
+                                              std::chrono::steady_clock::time_point deadline);
+  /// Forgets a file and what was found out about it: the next get opens it and reads its own table.
+  void forget(const std::string& path);
+  const Counters& counters() const noexcept { return counters_; }
+
+ private:
+  Result<std::shared_ptr<const OpenFile>> open(const std::string& path, ReadThread& thread,
+                                               std::chrono::steady_clock::time_point deadline);
+  void drop(const std::string& path);
+
+  using Order = std::list<std::shared_ptr<const OpenFile>>;
+  const std::size_t most_;
+  const FindPacketTable find_table_;
+  Order order_;
+  std::unordered_map<std::string, Order::iterator> by_path_;
+  std::unordered_map<std::string, bool> distrusted_;  // files whose indexed table led to an error
+  Counters counters_;
+};
+
+}  // namespace troupe

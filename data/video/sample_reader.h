@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "data/video/ffmpeg.h"
+#include "data/video/open_file.h"
+
+namespace troupe {
+
+/// Reads coded pictures of one file in the order in which they are fed. Neighbouring ones come with one pread into a
+/// reused buffer, and packets refer to that buffer instead of copying it. Bytes in the page cache are taken by the
+/// calling thread; all others are read, one piece ahead, by the reading thread. Internal to ClipDecoder.
+class SampleReader {
+ public:
+  struct Options {
+    bool cached_reads = true;  ///< try the page cache on the calling thread first
+    std::chrono::steady_clock::time_point deadline;
+  };
+
+  /// `order`: places in the table's samples, each fed once. The thread outlives the reader.
+  SampleReader(std::shared_ptr<const OpenFile> file, ReadThread& thread, std::vector<std::int32_t> order,
+               Options options);
+  ~SampleReader();
+  SampleReader(const SampleReader&) = delete;
+  SampleReader& operator=(const SampleReader&) = delete;
+
+  /// The bytes of the next sample of the order; valid until the next call.
+  /// Errors: data_loss (the file ends before, the disk fails), deadline_exceeded, resource_exhausted.
+  Result<std::span<const std::uint8_t>> next();
+  /// Makes `packet` a reference to the bytes that next() gave last. Codecs other than H.264, HEVC and AV1 get a copy
+  /// that is followed by zeros, which their parsers rely on.
+  Result<void> fill(AVPacket& packet);
+
+  std::int64_t bytes_read() const noexcept { return bytes_read_; }
+  double seconds() const noexcept { return seconds_; }
+
+ private:
+  struct Piece {
+    std::size_t first = 0, last = 0;  ///< places in order_
+    std::int64_t offset = 0, bytes = 0;
+  };
+  struct Buffer;
+  struct Pending;
+
+  const VideoSample& sample(std::size_t place) const;
+  void plan();
+  Result<void> load(std::size_t piece);
+  Result<bool> load_cached(const Piece& piece);
+  Result<std::shared_ptr<Pending>> start(const Piece& piece);
+
+  const std::shared_ptr<const OpenFile> file_;
+  ReadThread& thread_;
+  const std::vector<std::int32_t> order_;
+  const Options options_;
+  std::vector<Piece> pieces_;
+  std::size_t place_ = 0;  ///< of the sample that next() gives next
+  std::size_t piece_ = 0;  ///< that is loaded, when buffer_ is set
+  std::shared_ptr<Buffer> buffer_;
+  std::shared_ptr<Pending> ahead_;  ///< the piece after piece_, being read
+  std::span<const std::uint8_t> current_;
+  std::int64_t bytes_read_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace troupe

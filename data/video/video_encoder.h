@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "data/image/video_frame.h"
+
+namespace troupe {
+
+/// How pictures are coded. Both sides must be even.
+struct VideoEncoderOptions {
+  std::int64_t width = 0, height = 0;  ///< pixels
+  double fps = 10;
+  std::int64_t gop = 12;      ///< a key picture every so many
+  std::int64_t crf = 18;      ///< x264's constant quality, 0 (lossless) .. 51
+  std::int64_t b_frames = 0;  ///< B-frames in a row at most; 0: none, and one reference (data.md 5.7 rule 7)
+  bool moov_first = true;     ///< the index before the pictures; some recorders write it last
+};
+
+/// Writes an MP4 file: H.264 by libx264 where FFmpeg has it, else MPEG-4 part 2. yuv420p, BT.601 limited range, no
+/// colour tags. The same pictures and FFmpeg give the same bytes. Not thread-safe.
+class VideoEncoder {
+ public:
+  /// Creates or replaces `path`. Errors: invalid_argument (odd or empty size), failed_precondition (cannot write),
+  /// internal.
+  static Result<std::unique_ptr<VideoEncoder>> open(const std::string& path, const VideoEncoderOptions& options);
+  ~VideoEncoder();
+  VideoEncoder(const VideoEncoder&) = delete;
+  VideoEncoder& operator=(const VideoEncoder&) = delete;
+
+  /// Appends one picture of the options' size.
+  Result<void> write(const Rgb8View& picture);
+  /// Flushes the codec and writes the index; returns the pictures written. A file without this call is not readable.
+  Result<std::int64_t> finish();
+
+ private:
+  struct State;
+  explicit VideoEncoder(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,193 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "comm/channel/channel.h"
+
+namespace troupe {
+
+inline std::ostream& operator<<(std::ostream& out, Transport transport) { return out << to_string(transport); }
+
+namespace testing_support {
+
+using namespace std::chrono_literals;
+
+/// Long enough for a loaded machine; a test that needs it all has failed.
+inline constexpr auto kPatience = 20s;
+
+struct Arrival {
+  std::string producer;
+  Item item;
+};
+
+/// Collects a consumer's callbacks for a test's thread.
+class Inbox {
+ public:
+  ChannelConsumer::Callbacks callbacks() {
+    return {.on_producer = [this](const std::string& producer,
+                                  std::uint32_t capacity) { add_producer(producer, capacity); },
+            .on_item =
+                [this](const std::string& producer, const Item& item) {
+                  add_item({producer, item});
+                }};
+  }
+  /// The next item, or none within kPatience.
+  std::optional<Arrival> next() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, kPatience, [&] { return read_ < items_.size(); })) return std::nullopt;
+    return items_[read_++];
+  }
+  bool wait_for_producer(const std::string& name) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] {
+      return std::any_of(producers_.begin(), producers_.end(), [&](const auto& p) { return p.first == name; });
+    });
+  }
+  std::size_t num_items() const {
+    const std::lock_guard lock(mutex_);
+    return items_.size();
+  }
+  std::vector<std::pair<std::string, std::uint32_t>> producers() const {
+    const std::lock_guard lock(mutex_);
+    return producers_;
+  }
+
+ private:
+  void add_producer(const std::string& producer, std::uint32_t capacity) {
+    {
+      const std::lock_guard lock(mutex_);
+      producers_.emplace_back(producer, capacity);
+    }
+    changed_.notify_all();
+  }
+  void add_item(Arrival arrival) {
+    {
+      const std::lock_guard lock(mutex_);
+      items_.push_back(std::move(arrival));
+    }
+    changed_.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Arrival> items_;
+  std::size_t read_ = 0;
+  std::vector<std::pair<std::string, std::uint32_t>> producers_;
+};
+
+/// Looks every millisecond until `is_true` or kPatience is over: for counters, which nobody announces.
+inline bool eventually(const std::function<bool()>& is_true) {
+  std::mutex mutex;
+  std::condition_variable nobody;
+  std::unique_lock lock(mutex);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!is_true()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    nobody.wait_for(lock, 1ms);
+  }
+  return true;
+}
+
+/// A folder of mode 0700 with a short name, since paths of Unix sockets end at 107 bytes.
+class SocketFolder {
+ public:
+  SocketFolder() {
+    std::string name = "/tmp/troupe-channel-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "mkdtemp failed";
+    path_ = name;
+  }
+  ~SocketFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  SocketFolder(const SocketFolder&) = delete;
+  SocketFolder& operator=(const SocketFolder&) = delete;
+  std::string endpoint(const std::string& name) const { return "ipc://" + path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// The bytes of the item at `position`: length and contents depend on nothing else.
+inline std::vector<std::byte> bytes_of(std::int64_t position, std::size_t max_bytes) {
+  CounterRng rng(7, 1, static_cast<std::uint64_t>(position));
+  std::vector<std::byte> bytes(rng.below(static_cast<std::uint32_t>(max_bytes) + 1));
+  for (auto& byte : bytes) byte = static_cast<std::byte>(rng.below(256));
+  return bytes;
+}
+
+inline std::vector<std::byte> to_vector(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
+
+/// Writes `bytes` to the credit's slot and describes them.
+inline Item fill(ChannelProducer& producer, const Credit& credit, std::span<const std::byte> bytes) {
+  const auto slot = producer.slot(credit);
+  std::copy(bytes.begin(), bytes.end(), slot.begin());
+  return Item{.credit = credit, .bytes = bytes.size(), .xxh3 = xxh3_64(bytes), .error = {}};
+}
+
+/// Two loops, one per end, and consumers and producers on them. A transport needs no more than its name.
+class ChannelRig {
+ public:
+  explicit ChannelRig(bool needs_loops) {
+    if (!needs_loops) return;
+    consumer_loop_ = start_loop("consumer");
+    producer_loop_ = start_loop("producer");
+  }
+  std::unique_ptr<ChannelConsumer> open(Transport transport, Inbox& inbox, std::uint32_t slots, std::size_t slot_bytes,
+                                        ChannelConsumer* share = nullptr) {
+    ChannelOptions options{.name = "learner/" + std::to_string(num_opened_++),
+                           .slots = slots,
+                           .slot_bytes = slot_bytes,
+                           .transport = transport,
+                           .endpoint = {}};
+    if (transport == Transport::shm) options.endpoint = folder_.endpoint(std::to_string(num_opened_));
+    if (transport == Transport::zmq) options.endpoint = "tcp://127.0.0.1:*";
+    auto opened = open_consumer(consumer_loop_.get(), options, inbox.callbacks(), share);
+    if (!opened) ADD_FAILURE() << opened.error().to_string();
+    return opened ? std::move(opened).value() : nullptr;
+  }
+  Result<std::unique_ptr<ChannelProducer>> try_dial(const std::string& address, const std::string& name,
+                                                    std::chrono::milliseconds deadline = kPatience) {
+    return open_producer(producer_loop_.get(), address, name, 2, deadline);
+  }
+  std::unique_ptr<ChannelProducer> dial(const ChannelConsumer& consumer, const std::string& name) {
+    auto opened = try_dial(consumer.address(), name);
+    if (!opened) ADD_FAILURE() << opened.error().to_string();
+    return opened ? std::move(opened).value() : nullptr;
+  }
+  IoLoop* consumer_loop() { return consumer_loop_.get(); }
+  IoLoop* producer_loop() { return producer_loop_.get(); }
+  const SocketFolder& folder() const { return folder_; }
+
+ private:
+  static std::unique_ptr<IoLoop> start_loop(const std::string& name) {
+    auto loop = IoLoop::start(name);
+    if (!loop) ADD_FAILURE() << loop.error().to_string();
+    return loop ? std::move(loop).value() : nullptr;
+  }
+  SocketFolder folder_;
+  int num_opened_ = 0;
+  std::unique_ptr<IoLoop> consumer_loop_;
+  std::unique_ptr<IoLoop> producer_loop_;
+};
+
+}  // namespace testing_support
+}  // namespace troupe

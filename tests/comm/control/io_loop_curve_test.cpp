@@ -1,0 +1,157 @@
+#include <gtest/gtest.h>
+
+#include "comm/control/curve_keys.h"
+#include "comm/control/endpoint.h"
+#include "comm/control/handshake_monitor.h"
+#include "comm/control/io_loop.h"
+#include "comm/control/zap.h"
+#include "loop_fixture.h"
+
+namespace troupe {
+namespace {
+
+class IoLoopCurveTest : public LoopTest {
+ protected:
+  void SetUp() override {
+    LoopTest::SetUp();
+    server_ = *generate_keypair();
+    client_ = *generate_keypair();
+    stranger_ = *generate_keypair();
+    loop_ = start("server");
+    router_ = listen({client_.public_key});
+  }
+
+  SocketId listen(std::vector<std::string> allowed) {
+    auto router = loop_->bind_router("tcp://127.0.0.1:*", at_server_.receiver(),
+                                     CurveServer{server_.secret_key, std::move(allowed)});
+    EXPECT_TRUE(router) << router.error().to_string();
+    return *router;
+  }
+  /// Dials and says "hello".
+  void dial(IoLoop& loop, SocketId router, const std::string& id, std::optional<CurveClient> keys) {
+    auto dealer = loop.connect_dealer(loop_->bound_endpoint(router), id, at_client_.receiver(), std::move(keys));
+    ASSERT_TRUE(dealer) << dealer.error().to_string();
+    send(loop, *dealer, "", "hello from " + id);
+  }
+  CurveClient keys_of(const CurveKeyPair& pair) const { return {server_.public_key, pair.public_key, pair.secret_key}; }
+
+  CurveKeyPair server_, client_, stranger_;
+  Inbox at_server_, at_client_;
+  std::unique_ptr<IoLoop> loop_;
+  SocketId router_{};
+};
+
+TEST_F(IoLoopCurveTest, AListedKeyTalks) {
+  auto client = start("client");
+  dial(*client, router_, "friend", keys_of(client_));
+  ASSERT_TRUE(at_server_.wait_for(1));
+  EXPECT_EQ(at_server_.all()[0].payload, "hello from friend");
+  send(*loop_, router_, "friend", "welcome");
+  EXPECT_TRUE(at_client_.wait_for(1));
+  EXPECT_EQ(loop_->stats().refused, 0U);  // the self-test's own refusal is not counted
+}
+
+TEST_F(IoLoopCurveTest, AnUnlistedKeyIsRefusedAndCounted) {
+  auto client = start("client"), other = start("other");
+  dial(*client, router_, "stranger", keys_of(stranger_));
+  ASSERT_TRUE(eventually(*client, [&] { return client->stats().refused >= 1; }));
+  ASSERT_TRUE(eventually(*loop_, [&] { return loop_->stats().refused >= 1; }));
+  // the server still serves those it knows, and never heard the stranger
+  dial(*other, router_, "friend", keys_of(client_));
+  ASSERT_TRUE(at_server_.wait_for(1));
+  for (const auto& arrival : at_server_.all()) EXPECT_EQ(arrival.peer, "friend");
+}
+
+TEST_F(IoLoopCurveTest, AClientWithoutKeysIsRefused) {
+  auto client = start("client"), other = start("other");
+  dial(*client, router_, "keyless", std::nullopt);
+  ASSERT_TRUE(eventually(*client, [&] { return client->stats().refused >= 1; }));
+  dial(*other, router_, "friend", keys_of(client_));
+  ASSERT_TRUE(at_server_.wait_for(1));
+  for (const auto& arrival : at_server_.all()) EXPECT_EQ(arrival.peer, "friend");
+}
+
+TEST_F(IoLoopCurveTest, AClientThatExpectsAnotherServerDoesNotTalk) {
+  auto client = start("client"), other = start("other");
+  CurveClient keys = keys_of(client_);
+  keys.server_key = stranger_.public_key;
+  dial(*client, router_, "mistaken", keys);
+  ASSERT_TRUE(eventually(*client, [&] { return client->stats().refused >= 1; }));
+  dial(*other, router_, "friend", keys_of(client_));
+  ASSERT_TRUE(at_server_.wait_for(1));
+  for (const auto& arrival : at_server_.all()) EXPECT_EQ(arrival.peer, "friend");
+}
+
+TEST_F(IoLoopCurveTest, EachSocketHasItsOwnList) {
+  const SocketId second = listen({stranger_.public_key});
+  auto client = start("client"), other = start("other");
+  dial(*client, second, "wrong-door", keys_of(client_));
+  ASSERT_TRUE(eventually(*loop_, [&] { return loop_->stats().refused >= 1; }));
+  dial(*other, second, "right-door", keys_of(stranger_));
+  ASSERT_TRUE(at_server_.wait_for(1));
+  for (const auto& arrival : at_server_.all()) EXPECT_EQ(arrival.peer, "right-door");
+}
+
+TEST_F(IoLoopCurveTest, CurveWorksOverIpcToo) {
+  auto router = loop_->bind_router(ipc(), at_server_.receiver(), CurveServer{server_.secret_key, {client_.public_key}});
+  ASSERT_TRUE(router) << router.error().to_string();
+  auto client = start("client");
+  dial(*client, *router, "local", keys_of(client_));
+  EXPECT_TRUE(at_server_.wait_for(1));
+}
+
+TEST_F(IoLoopCurveTest, AnOpenAddressWithoutKeysIsRefused) {
+  for (const char* endpoint :
+       {"tcp://0.0.0.0:*", "tcp://*:*", "tcp://[::]:*", "tcp://192.0.2.1:7710", "tcp://127.example.org:1"}) {
+    auto bound = loop_->bind_router(endpoint, at_server_.receiver());
+    ASSERT_FALSE(bound) << endpoint;
+    EXPECT_EQ(bound.error().code(), Errc::invalid_argument);
+    EXPECT_NE(bound.error().message().find("CURVE"), std::string::npos) << bound.error().message();
+  }
+  EXPECT_FALSE(loop_->connect_dealer("tcp://192.0.2.1:7710", "x", at_client_.receiver()));
+}
+
+TEST_F(IoLoopCurveTest, AnOpenAddressWithKeysListens) {
+  auto router = loop_->bind_router("tcp://0.0.0.0:*", at_server_.receiver(),
+                                   CurveServer{server_.secret_key, {client_.public_key}});
+  ASSERT_TRUE(router) << router.error().to_string();
+  const auto endpoint = *parse_endpoint(loop_->bound_endpoint(*router));
+  auto client = start("client");
+  auto dealer =
+      client->connect_dealer("tcp://127.0.0.1:" + endpoint.port, "near", at_client_.receiver(), keys_of(client_));
+  ASSERT_TRUE(dealer);
+  send(*client, *dealer, "", "hello");
+  EXPECT_TRUE(at_server_.wait_for(1));
+}
+
+TEST_F(IoLoopCurveTest, BadKeysAreRefusedAtOnce) {
+  EXPECT_FALSE(
+      loop_->bind_router("tcp://127.0.0.1:*", at_server_.receiver(), CurveServer{"short", {client_.public_key}}));
+  EXPECT_FALSE(
+      loop_->bind_router("tcp://127.0.0.1:*", at_server_.receiver(), CurveServer{server_.secret_key, {"short"}}));
+  EXPECT_FALSE(
+      loop_->connect_dealer(loop_->bound_endpoint(router_), "x", at_client_.receiver(), CurveClient{"a", "b", "c"}));
+}
+
+TEST(CurveSelfTest, ASocketThatTakesEveryKeyFailsIt) {
+  // a CURVE server in a context whose ZAP handler never hears of it: no ZAP domain is set, so every key gets in
+  std::atomic<std::uint64_t> refused{0};
+  ZmqContext context(zmq_ctx_new());
+  auto zap = *ZapHandler::bind(context.get(), refused);
+  const auto keys = *generate_keypair();
+  ZmqContext other(zmq_ctx_new());
+  ZmqSocket open(zmq_socket(other.get(), ZMQ_ROUTER));
+  set_option(open.get(), ZMQ_CURVE_SERVER, 1);
+  set_option(open.get(), ZMQ_CURVE_SECRETKEY, keys.secret_key);
+  ASSERT_EQ(zmq_bind(open.get(), "tcp://127.0.0.1:*"), 0);
+  char endpoint[256] = {};
+  std::size_t size = sizeof endpoint;
+  ASSERT_EQ(zmq_getsockopt(open.get(), ZMQ_LAST_ENDPOINT, endpoint, &size), 0);
+  const auto tested = test_curve_server(context.get(), *zap, "s1", endpoint, keys.public_key);
+  ASSERT_FALSE(tested);
+  EXPECT_EQ(tested.error().code(), Errc::failed_precondition);
+  EXPECT_NE(tested.error().message().find("not refused"), std::string::npos) << tested.error().message();
+}
+
+}  // namespace
+}  // namespace troupe

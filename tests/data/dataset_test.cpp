@@ -1,0 +1,275 @@
+#include "data/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/fault.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::shared_ptr<const Dataset>> open(const JobConfig& job) {
+  return Dataset::open(job.data, job.model, TinyDataset::options());
+}
+
+std::shared_ptr<const Dataset> must_open(const JobConfig& job) {
+  auto set = open(job);
+  EXPECT_TRUE(set) << set.error().message();
+  return set ? *set : nullptr;
+}
+
+std::string refusal(const JobConfig& job) {
+  const auto set = open(job);
+  return set ? "opened" : set.error().message();
+}
+
+TEST(DatasetTest, AGoodDatasetOpensWithoutFindings) {
+  const TinyDataset files;
+  const auto set = must_open(files.job());
+  ASSERT_TRUE(set);
+  EXPECT_EQ(set->episodes().size(), 3u);
+  EXPECT_TRUE(set->problems().empty());
+  EXPECT_TRUE(set->warnings().empty()) << set->warnings()[0].text;
+  EXPECT_GT(set->train().size(), 3u * 20u);
+  EXPECT_EQ(set->eval().size(), 0u);
+  EXPECT_EQ(set->task_text(1), "put it down");
+  EXPECT_EQ(set->columns().views.size(), 2u);
+}
+
+/// One way to spoil episode 1, and what the report says of it.
+struct Damage {
+  const char* name;
+  const char* code;
+  const char* text;
+  void (*spoil)(const TinyDataset&);
+  friend std::ostream& operator<<(std::ostream& out, const Damage& d) { return out << d.name; }
+};
+
+void replace_by_folder(const std::string& path) {
+  fs::remove(path);
+  fs::create_directory(path);
+}
+
+void spoil_table(const TinyDataset& files, TinyEpisode episode, std::int64_t first_index = 40) {
+  files.write_parquet(1, episode, first_index);
+}
+
+const Damage kDamages[] = {
+    {"MissingVideo", "D06", "does not exist", [](const TinyDataset& f) { fs::remove(f.video(1, "right")); }},
+    {"EmptyVideo", "D06", "has zero bytes", [](const TinyDataset& f) { fs::resize_file(f.video(1), 0); }},
+    {"DanglingLink", "D06", "is a link to /nonexistent",
+     [](const TinyDataset& f) {
+       fs::remove(f.video(1));
+       fs::create_symlink("/nonexistent", f.video(1));
+     }},
+    {"FolderForVideo", "D06", "is a folder", [](const TinyDataset& f) { replace_by_folder(f.video(1)); }},
+    {"NoMoov", "D06", "moov is missing",
+     [](const TinyDataset& f) { f.write_lines(fs::relative(f.video(1), f.root()).string(), {"junk"}); }},
+    {"TooFewFrames", "D07", "episode_000001.mp4", [](const TinyDataset& f) { f.write_video(1, "left", 38); }},
+    {"ViewsOfTwoSizes", "D09", "share one size", [](const TinyDataset& f) { f.write_video(1, "right", 40, 14); }},
+    {"MissingTable", "D03", "does not exist", [](const TinyDataset& f) { fs::remove(f.parquet(1)); }},
+    {"TruncatedTable", "D03", "is not a readable Parquet file",
+     [](const TinyDataset& f) { fs::resize_file(f.parquet(1), 700); }},
+    {"FolderForTable", "D03", "is a folder", [](const TinyDataset& f) { replace_by_folder(f.parquet(1)); }},
+    {"WrongRowCount", "D04", "has 39 rows; episodes.jsonl says 40",
+     [](const TinyDataset& f) { spoil_table(f, {.rows = 39}); }},
+    {"Nan", "D04", "holds nan in row 5",
+     [](const TinyDataset& f) {
+       TinyEpisode e;
+       e.state = [](std::int64_t r, std::int64_t) { return r == 5 ? NAN : 0.0; };
+       spoil_table(f, e);
+     }},
+    {"UnknownTask", "D11", "tasks.jsonl does not list",
+     [](const TinyDataset& f) {
+       TinyEpisode e;
+       e.task = [](std::int64_t) { return 9; };
+       spoil_table(f, e);
+     }},
+};
+
+class DatasetDamageTest : public ::testing::TestWithParam<Damage> {};
+
+TEST_P(DatasetDamageTest, FailNamesTheFileAndSkipLeavesTheEpisodeOut) {
+  const TinyDataset files;
+  GetParam().spoil(files);
+  JobConfig job = files.job();
+  const auto refused = open(job);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::data_loss);
+  const std::string text = refused.error().message();
+  EXPECT_NE(text.find(std::string("\n  ") + GetParam().code + " "), std::string::npos) << text;
+  EXPECT_NE(text.find(GetParam().text), std::string::npos) << text;
+  EXPECT_NE(text.find("episode_000001"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 of 3 episodes"), std::string::npos) << text;
+
+  job.data.bad_sample = "skip";
+  const auto set = must_open(job);
+  ASSERT_TRUE(set);
+  ASSERT_EQ(set->episodes().size(), 2u);
+  EXPECT_EQ(set->episodes()[1].index, 2);
+  EXPECT_EQ(set->skipped_episodes(), 1);
+  ASSERT_FALSE(set->problems().empty());
+  EXPECT_EQ(set->problems()[0].code, GetParam().code);
+  EXPECT_NE(set->problems()[0].path.find("episode_000001"), std::string::npos);
+}
+INSTANTIATE_TEST_SUITE_P(All, DatasetDamageTest, ::testing::ValuesIn(kDamages),
+                         [](const auto& given) { return std::string(given.param.name); });
+
+TEST(DatasetTest, EveryBadFileIsListedOnItsOwnLine) {
+  const TinyDataset files;
+  fs::remove(files.video(0));
+  fs::remove(files.video(2, "right"));
+  fs::resize_file(files.parquet(2), 10);
+  const std::string text = refusal(files.job());
+  std::size_t findings = 0;
+  for (std::size_t at = text.find("\n  D"); at != std::string::npos; at = text.find("\n  D", at + 1)) ++findings;
+  EXPECT_EQ(findings, 3u) << text;
+  EXPECT_NE(text.find("to mend D06"), std::string::npos) << text;
+  EXPECT_NE(text.find(files.video(0)), std::string::npos);
+  EXPECT_NE(text.find(files.video(2, "right")), std::string::npos);
+  EXPECT_NE(text.find(files.parquet(2)), std::string::npos);
+}
+
+TEST(DatasetTest, AReadErrorNamesTheFile) {
+  const TinyDataset files;
+  ASSERT_TRUE(arm_faults("parquet@episode_000002:fail"));
+  const std::string text = refusal(files.job());
+  ASSERT_TRUE(arm_faults(""));
+  EXPECT_NE(text.find(files.parquet(2)), std::string::npos) << text;
+}
+
+TEST(DatasetTest, OneMissingFrameShortensTheEpisode) {
+  const TinyDataset files;
+  files.write_video(1, "left", 39);
+  files.write_video(2, "left", 41);
+  const auto set = must_open(files.job());
+  ASSERT_TRUE(set);
+  EXPECT_EQ(set->episodes()[1].length, 39);
+  EXPECT_EQ(set->episodes()[1].rows, 40);
+  EXPECT_EQ(set->episodes()[2].length, 40);
+}
+
+TEST(DatasetTest, WrongCountsOnlyWarn) {
+  const TinyDataset files;
+  std::ifstream in(files.root() + "/meta/info.json");
+  auto info = nlohmann::json::parse(in);
+  info["total_episodes"] = 100;
+  info["total_frames"] = 1;
+  info["total_videos"] = 77;
+  files.write_lines("meta/info.json", {info.dump()});
+  const auto set = must_open(files.job());
+  ASSERT_TRUE(set);
+  ASSERT_EQ(set->warnings().size(), 2u);
+  EXPECT_EQ(set->warnings()[0].code, "D02");
+  EXPECT_NE(set->warnings()[0].text.find("total_episodes 100; 3 were found"), std::string::npos)
+      << set->warnings()[0].text;
+}
+
+TEST(DatasetTest, ShortEpisodesAreCounted) {
+  TinyEpisode brief;
+  brief.rows = 8;
+  const TinyDataset files({{}, brief});
+  const auto set = must_open(files.job());
+  ASSERT_TRUE(set);
+  ASSERT_EQ(set->warnings().size(), 1u);
+  EXPECT_EQ(set->warnings()[0].code, "D14");
+  const TinyDataset none({brief});
+  EXPECT_NE(refusal(none.job()).find("no training sample"), std::string::npos) << refusal(none.job());
+}
+
+TEST(DatasetTest, EvaluationEpisodesAreHeldOutAndSpreadEvenly) {
+  const TinyDataset files;
+  JobConfig job = files.job();
+  const std::uint64_t all = must_open(job)->train().size();
+  job.data.eval_episodes = {1};
+  const auto set = must_open(job);
+  ASSERT_TRUE(set);
+  EXPECT_EQ(set->train().size() + set->eval().size(), all);
+  for (std::uint64_t i = 0; i < set->train().size(); ++i)
+    EXPECT_NE(set->episodes()[set->train().at(i).episode].index, 1);
+  ASSERT_EQ(set->eval_size(4), 4u);
+  std::int64_t before = -1;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_GT(set->eval_entry(i, 4).anchor, before);
+    before = set->eval_entry(i, 4).anchor;
+  }
+  EXPECT_EQ(set->eval_size(1 << 20), set->eval().size());
+  job.data.eval_episodes = {5};
+  EXPECT_NE(refusal(job).find("data.eval_episodes names 5"), std::string::npos);
+}
+
+TEST(DatasetTest, TheFingerprintFollowsFilesAndWindow) {
+  const TinyDataset files;
+  JobConfig job = files.job();
+  const std::string before = must_open(job)->fingerprint();
+  EXPECT_EQ(before.size(), 32u);
+  EXPECT_EQ(must_open(job)->fingerprint(), before);
+  job.data.image.height = 10;
+  EXPECT_EQ(must_open(job)->fingerprint(), before) << "the image chain does not renumber samples";
+  job.data.window.macro_stride = 5;
+  EXPECT_NE(must_open(job)->fingerprint(), before);
+  job = files.job();
+  files.write_lines("meta/tasks.jsonl", {R"({"task_index": 0, "task": "Lift the cup"})"});
+  EXPECT_NE(must_open(job)->fingerprint(), before);
+}
+
+TEST(DatasetTest, StatisticsAreComputedUnlessTheFileHasThem) {
+  const TinyDataset files;
+  const auto computed = must_open(files.job())->statistics();
+  EXPECT_FLOAT_EQ(static_cast<float>(computed.state[0].max[0]), 39 * 0.25f);
+  files.write_lines("meta/stats.json",
+                    {R"({"observation.state": {"min": [0,0,0], "max": [5,5,5], "mean": [1,1,1], "std": [2,2,2],
+      "q01": [0.5,0.5,0.5], "q99": [4,4,4]}, "action": {"min": [0,0,0]}})"});
+  const auto read = must_open(files.job())->statistics();
+  EXPECT_EQ(read.state[0].max, (std::vector<double>{5, 5, 5}));
+  EXPECT_EQ(read.action[0].max, computed.action[0].max) << "an incomplete entry is computed";
+  files.write_lines("meta/stats.json", {"{ not json"});
+  const auto set = must_open(files.job());
+  EXPECT_EQ(set->statistics().state[0].max, computed.state[0].max);
+  ASSERT_EQ(set->warnings().size(), 1u);
+  EXPECT_EQ(set->warnings()[0].code, "D12");
+}
+
+TEST(DatasetTest, MetadataCarriesWhatInferenceNeeds) {
+  const TinyDataset files;
+  const auto json = nlohmann::json::parse(must_open(files.job())->metadata_json());
+  const auto& tag = json["gr1_unified"];
+  EXPECT_EQ(tag["embodiment_tag"], "gr1_unified");
+  EXPECT_EQ(tag["statistics"]["action"]["action"]["q99"].size(), 3u);
+  EXPECT_EQ(tag["modalities"]["video"]["left"]["resolution"], (std::vector<int>{16, 12}));
+}
+
+TEST(DatasetTest, ConfigurationErrorsNameTheKey) {
+  const TinyDataset files;
+  JobConfig job = files.job();
+  job.model.dit.action_dim = 2;
+  EXPECT_NE(refusal(job).find("model.dit.action_dim is 2"), std::string::npos) << refusal(job);
+  job = files.job();
+  job.data.embodiment.layout = "single";
+  EXPECT_EQ(open(job).error().code(), Errc::invalid_argument);
+  job = files.job();
+  job.data.sets.push_back(job.data.sets[0]);
+  EXPECT_NE(refusal(job).find("data.sets lists 2 datasets"), std::string::npos);
+  job.data.sets = {{"/nonexistent", 1.0}};
+  EXPECT_NE(refusal(job).find("/nonexistent/meta/info.json does not exist"), std::string::npos) << refusal(job);
+}
+
+TEST(DatasetTest, TextThatCleaningRefusesIsFoundAtOpening) {
+  const TinyDataset files;
+  files.write_lines("meta/tasks.jsonl", {R"({"task_index": 0, "task": "don\u00e2\u20ac\u2122t spill"})"});
+  EXPECT_NE(refusal(files.job()).find("D11"), std::string::npos) << refusal(files.job());
+}
+
+TEST(DatasetTest, FilteredStepsAreNeverAnchors) {
+  const TinyDataset files;
+  const std::uint64_t all = must_open(files.job())->train().size();
+  files.write_lines("meta/step_filter.jsonl", {R"({"episode_index": 1, "step_indices": [10, 11]})"});
+  EXPECT_EQ(must_open(files.job())->train().size(), all - 2);
+}
+
+}  // namespace
+}  // namespace troupe

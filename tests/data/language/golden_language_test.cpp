@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include "data/language/language.h"
+#include "data/language/unicode.h"
+#include "tests/data/data_test_support.h"
+
+namespace troupe {
+namespace {
+
+using Json = OrderedJson;
+
+class GoldenLanguageTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    files_ = golden_files("language");
+    if (files_.empty()) GTEST_SKIP() << "no golden kind language in " << golden_data();
+  }
+  std::vector<Json> files_;
+};
+
+TEST_F(GoldenLanguageTest, InstructionRulesMatchBothReferences) {
+  for (const Json& file : files_) {
+    EXPECT_TRUE(has_any_part(file, {"instruction_rules", "formalize", "tokeniser_cleaning"})) << "nothing to compare";
+    for (const Json& c : part_of(file, "instruction_rules")) {
+      SCOPED_TRACE(c.dump());
+      const auto got = read_instruction(c["raw"]);
+      const std::string want = c["rlinf"];
+      ASSERT_EQ(want, c["gear"].get<std::string>());
+      if (want.rfind("ERROR", 0) == 0) {
+        ASSERT_FALSE(got);
+        EXPECT_EQ(got.error().code(), Errc::invalid_argument);
+      } else {
+        ASSERT_TRUE(got) << got.error().message();
+        EXPECT_EQ(got->text, want);
+      }
+    }
+  }
+}
+
+TEST_F(GoldenLanguageTest, FormalizeKeepsWordCharactersAndWhiteSpace) {
+  for (const Json& file : files_) {
+    for (const Json& c : part_of(file, "formalize"))
+      EXPECT_EQ(*formalize_language(c["raw"].get<std::string>()), c["formalize_language"]);
+  }
+}
+
+TEST_F(GoldenLanguageTest, CleaningMatchesOrRefusesMisDecodedText) {
+  for (const Json& file : files_) {
+    for (const Json& c : part_of(file, "tokeniser_cleaning")) {
+      SCOPED_TRACE(c.dump());
+      const std::string raw = c["raw"];
+      const auto got = clean_prompt(raw);
+      if (!got && raw.find("\xC3\xAF\xC2") != std::string::npos) {  // UTF-8 that was decoded as Latin-1
+        EXPECT_EQ(got.error().code(), Errc::invalid_argument);
+      } else {
+        ASSERT_TRUE(got) << got.error().message();
+        EXPECT_EQ(*got, c["tokeniser_cleaning"].get<std::string>());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe

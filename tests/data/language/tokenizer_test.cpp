@@ -1,0 +1,205 @@
+// Byte tokens, SentencePiece tokens, padding and truncation.
+#include "data/language/tokenizer.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "tests/support/golden_folder.h"
+
+namespace troupe {
+namespace {
+
+using testing::golden_cases;
+using testing::GoldenCase;
+
+std::unique_ptr<Tokenizer> byte_tokenizer(std::int64_t max_length) {
+  TextEncoderConfig config;
+  config.max_length = max_length;
+  return std::move(make_tokenizer(config)).value();
+}
+
+TEST(ByteTokenizerTest, BytesAreShiftedByThreeThenEndThenPadding) {
+  const auto tokens = byte_tokenizer(6)->tokenize("Hi");
+  EXPECT_EQ(tokens.ids, (std::vector<std::int64_t>{'H' + 3, 'i' + 3, 1, 0, 0, 0}));
+  EXPECT_EQ(tokens.mask, (std::vector<std::int64_t>{1, 1, 1, 0, 0, 0}));
+}
+
+TEST(ByteTokenizerTest, TokenizingDoesNotCleanAndCleaningHappensOnce) {
+  const auto tokenizer = byte_tokenizer(4);
+  EXPECT_EQ(tokenizer->tokenize(" a").ids, (std::vector<std::int64_t>{' ' + 3, 'a' + 3, 1, 0}));
+  const auto cleaned = clean_and_tokenize(*tokenizer, " \uFF41\t&amp; ");
+  ASSERT_TRUE(cleaned);
+  EXPECT_EQ(cleaned->ids, (std::vector<std::int64_t>{'a' + 3, ' ' + 3, '&' + 3, 1}));
+  EXPECT_FALSE(clean_and_tokenize(*tokenizer, "\xff"));
+}
+
+TEST(ByteTokenizerTest, TruncationKeepsTheEndToken) {
+  const auto tokens = byte_tokenizer(4)->tokenize("abcdef");
+  EXPECT_EQ(tokens.ids, (std::vector<std::int64_t>{'a' + 3, 'b' + 3, 'c' + 3, 1}));
+  EXPECT_EQ(tokens.mask, (std::vector<std::int64_t>{1, 1, 1, 1}));
+}
+
+TEST(ByteTokenizerTest, AnEmptyPromptIsTheEndToken) {
+  const auto tokens = byte_tokenizer(3)->tokenize("");
+  EXPECT_EQ(tokens.ids, (std::vector<std::int64_t>{1, 0, 0}));
+  EXPECT_EQ(tokens.mask, (std::vector<std::int64_t>{1, 0, 0}));
+}
+
+TEST(ByteTokenizerTest, HighBytesStayInsideTheVocabulary) {
+  const auto tokenizer = byte_tokenizer(8);
+  EXPECT_EQ(tokenizer->tokenize("\xff").ids.front(), 258);
+  EXPECT_EQ(tokenizer->vocab(), 259);
+}
+
+TEST(MakeTokenizerTest, AMissingModelFileIsNamed) {
+  TextEncoderConfig config;
+  config.tokenizer = "no/such/spiece.model";
+  const auto tokenizer = make_tokenizer(config);
+  ASSERT_FALSE(tokenizer);
+  EXPECT_EQ(tokenizer.error().code(), Errc::not_found);
+  EXPECT_NE(tokenizer.error().message().find("no/such/spiece.model"), std::string::npos);
+}
+
+TEST(MakeTokenizerTest, AVocabularyLargerThanTheEmbeddingIsRefused) {
+  TextEncoderConfig config;
+  config.vocab = 200;
+  const auto tokenizer = make_tokenizer(config);
+  ASSERT_FALSE(tokenizer);
+  EXPECT_EQ(tokenizer.error().code(), Errc::invalid_argument);
+}
+
+/// A folder that is removed with the test.
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::path(::testing::TempDir()) / ("tokenizer_test_" + std::to_string(::getpid()))) {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  void write(const char* name, const std::string& text) const { std::ofstream(path_ / name, std::ios::binary) << text; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(MakeTokenizerTest, AFolderWithoutASentencePieceModelNamesTheFileItWants) {
+  const Folder folder;
+  TextEncoderConfig config;
+  config.tokenizer = folder.path().string();
+  const auto tokenizer = make_tokenizer(config);
+  ASSERT_FALSE(tokenizer);
+  EXPECT_NE(tokenizer.error().message().find("spiece.model"), std::string::npos);
+}
+
+class GoldenSentencePieceTest : public ::testing::TestWithParam<GoldenCase> {
+ protected:
+  std::filesystem::path model() const { return GetParam().folder / GetParam().json.at("model").get<std::string>(); }
+  TextEncoderConfig config(const std::filesystem::path& tokenizer) const {
+    TextEncoderConfig config;
+    config.tokenizer = tokenizer.string();
+    config.max_length = GetParam().json.at("max_length").get<std::int64_t>();
+    return config;
+  }
+  std::unique_ptr<Tokenizer> load(UnknownBytes unknown) const {
+    return std::move(make_tokenizer(config(model()), unknown)).value();
+  }
+  /// The ids of every row, from its cleaned text: cleaning beyond ASCII is another kind of case.
+  void expect_rows(const Tokenizer& tokenizer, const char* column) const {
+    const auto& rows = GetParam().json.at("rows");
+    ASSERT_FALSE(rows.empty());
+    for (const auto& row : rows) {
+      if (!row.contains(column)) continue;
+      const auto want = row.at(column).get<std::vector<std::int64_t>>();
+      const auto got = tokenizer.tokenize(row.at("cleaned").get<std::string>());
+      const auto length = std::accumulate(got.mask.begin(), got.mask.end(), std::int64_t{0});
+      EXPECT_EQ(std::vector<std::int64_t>(got.ids.begin(), got.ids.begin() + length), want) << row.at("text");
+    }
+  }
+};
+
+TEST_P(GoldenSentencePieceTest, IdsEqualTheReferences) { expect_rows(*load(UnknownBytes::to_unknown), "ids"); }
+
+TEST_P(GoldenSentencePieceTest, BytePiecesAreKeptWhenAsked) {
+  if (!GetParam().json.value("byte_fallback", false)) GTEST_SKIP() << "the model has no byte pieces";
+  expect_rows(*load(UnknownBytes::keep), "ids_byte_fallback_true");
+}
+
+TEST_P(GoldenSentencePieceTest, ABatchIsPaddedAndMaskedLikeTheReferences) {
+  if (!GetParam().json.contains("batch")) GTEST_SKIP() << "the case has no batch";
+  const auto& batch = GetParam().json.at("batch");
+  const auto tokenizer = load(UnknownBytes::to_unknown);
+  for (std::size_t i = 0; i < batch.at("texts").size(); ++i) {
+    const auto got = tokenizer->tokenize(batch.at("texts")[i].get<std::string>());
+    EXPECT_EQ(got.ids, batch.at("ids")[i].get<std::vector<std::int64_t>>()) << i;
+    EXPECT_EQ(got.mask, batch.at("mask")[i].get<std::vector<std::int64_t>>()) << i;
+  }
+}
+
+TEST_P(GoldenSentencePieceTest, PromptsAreCleanedOnceOnTheirWayToIds) {
+  const auto tokenizer = load(UnknownBytes::to_unknown);
+  for (const auto& row : GetParam().json.at("rows")) {
+    if (!row.contains("text") || !row.contains("ids")) continue;
+    const auto got = clean_and_tokenize(*tokenizer, row.at("text").get<std::string>());
+    if (!got) continue;  // mis-decoded text is refused, which text_clean covers
+    const auto length = std::accumulate(got->mask.begin(), got->mask.end(), std::int64_t{0});
+    EXPECT_EQ(std::vector<std::int64_t>(got->ids.begin(), got->ids.begin() + length),
+              row.at("ids").get<std::vector<std::int64_t>>())
+        << row.at("text");
+  }
+}
+
+TEST_P(GoldenSentencePieceTest, AFolderAndItsTokenizerJsonDecideAboutUnknownBytes) {
+  const Folder folder;
+  std::filesystem::copy_file(model(), folder.path() / "spiece.model");
+  const auto made = [&](const std::filesystem::path& path) { return std::move(make_tokenizer(config(path))).value(); };
+  expect_rows(*made(folder.path()), "ids");  // no tokenizer.json: unknown
+  folder.write("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [], "byte_fallback": false}})");
+  expect_rows(*made(folder.path()), "ids");
+  folder.write("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [], "byte_fallback": true}})");
+  if (GetParam().json.value("byte_fallback", false)) {
+    expect_rows(*made(folder.path()), "ids_byte_fallback_true");
+    expect_rows(*made(folder.path() / "spiece.model"), "ids_byte_fallback_true");
+  } else {
+    expect_rows(*made(folder.path()), "ids");
+  }
+}
+
+TEST_P(GoldenSentencePieceTest, AddedTokensOfTheTokenizerJsonBecomeTheirIds) {
+  const Folder folder;
+  std::filesystem::copy_file(model(), folder.path() / "spiece.model");
+  const auto first = std::move(make_tokenizer(config(folder.path()))).value()->vocab();
+  folder.write("tokenizer.json", R"({"added_tokens": [{"id": )" + std::to_string(first) + R"(, "content": "<x>"},
+      {"id": )" + std::to_string(first + 1) +
+                                     R"(, "content": "<x>y", "lstrip": true, "rstrip": true}]})");
+  const auto tokenizer = std::move(make_tokenizer(config(folder.path()))).value();
+  EXPECT_EQ(tokenizer->vocab(), first + 2);
+  EXPECT_EQ(tokenizer->tokenize("<x>").ids.front(), first);
+  EXPECT_EQ(tokenizer->tokenize("<x>y").ids.front(), first + 1) << "the longest literal wins";
+  const auto alone = tokenizer->tokenize("the").ids, between = tokenizer->tokenize("the <x>y the").ids;
+  const auto end = tokenizer->tokenize("").ids.front();
+  const std::vector<std::int64_t> pieces(alone.begin(), std::find(alone.begin(), alone.end(), end));
+  std::vector<std::int64_t> want = pieces;
+  want.push_back(first + 1);
+  want.insert(want.end(), pieces.begin(), pieces.end());
+  EXPECT_EQ(std::vector<std::int64_t>(between.begin(), between.begin() + static_cast<std::ptrdiff_t>(want.size())),
+            want);
+  // a vocabulary that the embedding lacks
+  auto small = config(folder.path());
+  small.vocab = first + 1;
+  EXPECT_FALSE(make_tokenizer(small));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenSentencePieceTest, ::testing::ValuesIn(golden_cases("encoders", "sentencepiece")),
+                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenSentencePieceTest);
+
+}  // namespace
+}  // namespace troupe

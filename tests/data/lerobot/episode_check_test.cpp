@@ -1,0 +1,290 @@
+#include "data/lerobot/episode_check.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "data/lerobot/probe_cache.h"
+#include "tests/data/data_test_support.h"
+#include "tests/support/lerobot_writer.h"
+
+namespace troupe {
+namespace {
+
+using testing::LerobotFolder;
+using testing::LerobotSet;
+
+/// Reads the line that the writer puts where a video would be.
+Result<VideoInfo> probe(const std::string& path) {
+  std::ifstream in(path);
+  VideoInfo info;
+  info.fps = 10;
+  if (!(in >> info.frames >> info.height >> info.width)) return Error{Errc::data_loss, path + ": moov is missing"};
+  return info;
+}
+
+class EpisodeCheckTest : public ::testing::Test {
+ protected:
+  void write(LerobotSet set, VideoProbe with = probe) {
+    folder_ = std::make_unique<LerobotFolder>(std::move(set));
+    open(std::move(with));
+  }
+  /// Opens what is on disk now.
+  void open(VideoProbe with = probe) {
+    auto files = LerobotDataset::open(folder_->root(), with);
+    ASSERT_TRUE(files) << files.error().message();
+    const auto modality = read_modality(files->root(), files->info());
+    ASSERT_TRUE(modality) << modality.error().message();
+    auto columns = resolve_columns(*modality, files->info(), embodiment_);
+    ASSERT_TRUE(columns) << columns.error().message();
+    source_ = EpisodeSource::make(std::make_shared<const LerobotDataset>(std::move(*files)), std::move(*columns),
+                                  std::move(with));
+  }
+  std::string codes(std::size_t place) {
+    std::string out;
+    const EpisodeCheck check = check_episode(source_, place);
+    for (const auto& p : check.problems) out += p.code + " ";
+    for (const auto& p : check.warnings) out += "(" + p.code + ") ";
+    return out;
+  }
+  void set_video(std::size_t e, std::size_t camera, std::int64_t frames, std::int64_t height = 12) {
+    std::ofstream(folder_->video_file(e, camera)) << frames << " " << height << " 16\n";
+  }
+
+  EmbodimentConfig embodiment_;
+  std::unique_ptr<LerobotFolder> folder_;
+  EpisodeSource source_;
+};
+
+TEST_F(EpisodeCheckTest, EveryVersionGivesTheSameEpisodes) {
+  for (const bool images : {false, true}) {
+    for (const char* version : {"v2.0", "v2.1", "v3.0"}) {
+      SCOPED_TRACE(std::string(version) + (images ? " images" : " videos"));
+      LerobotSet set;
+      set.version = version;
+      set.images = images;
+      write(set);
+      for (std::size_t e = 0; e < set.rows.size(); ++e) {
+        const EpisodeCheck check = check_episode(source_, e);
+        ASSERT_TRUE(check.problems.empty()) << check.problems[0].text;
+        EXPECT_TRUE(check.warnings.empty()) << check.warnings[0].text;
+        EXPECT_EQ(check.episode.index, static_cast<std::int64_t>(e));
+        EXPECT_EQ(check.episode.place, e);
+        EXPECT_EQ(check.episode.rows, set.rows[e]);
+        EXPECT_EQ(check.episode.length, set.rows[e]);
+        EXPECT_EQ(check.episode.view_height, 12);
+        EXPECT_EQ(check.episode.view_width, 16);
+        ASSERT_EQ(check.episode.labels.size(), 1u);
+        EXPECT_EQ(check.episode.labels[0].label, LerobotSet::task(e));
+        const auto table = source_.read_table(check.episode, source_.sample_table());
+        ASSERT_TRUE(table) << table.error().message();
+        EXPECT_EQ(table->rows, set.rows[e]);
+        EXPECT_EQ(table->vectors.at("action").row(5)[2], set.action(e, 5, 2));
+      }
+    }
+  }
+}
+
+TEST_F(EpisodeCheckTest, AVideoOfManyEpisodesIsProbedOnce) {
+  std::atomic<int> probes{0};
+  LerobotSet set;
+  set.video_episodes = 5;
+  write(set, [&](const std::string& path) {
+    ++probes;
+    return probe(path);
+  });
+  std::vector<std::jthread> threads;
+  for (std::size_t e = 0; e < 5; ++e) threads.emplace_back([&, e] { EXPECT_EQ(codes(e), ""); });
+  threads.clear();
+  EXPECT_EQ(probes, 2) << "one for each camera";
+}
+
+TEST_F(EpisodeCheckTest, ADefectOfASharedFileIsReportedForEachOfItsEpisodes) {
+  write({});
+  std::ofstream(folder_->video_file(0, 1)) << "junk\n";
+  std::filesystem::resize_file(folder_->data_file(4), 100);
+  EXPECT_EQ(codes(0), "D06 ");
+  EXPECT_EQ(codes(1), "D06 ");
+  EXPECT_EQ(codes(2), "D06 ");
+  EXPECT_EQ(codes(3), "");
+  EXPECT_EQ(codes(4), "D03 ");
+}
+
+TEST_F(EpisodeCheckTest, ThePicturesOfAnEpisodeMustExist) {
+  write({});
+  set_video(0, 0, 94);  // of 96: two short at the end
+  EXPECT_EQ(codes(0), "");
+  EXPECT_EQ(codes(1), "");
+  const EpisodeCheck check = check_episode(source_, 2);
+  ASSERT_EQ(check.problems.size(), 1u);
+  EXPECT_EQ(check.problems[0].code, "D07");
+  EXPECT_NE(check.problems[0].text.find(
+                "29 pictures, the episode has 31 rows (episode 2 from picture 65 on; the file has 94)"),
+            std::string::npos)
+      << check.problems[0].text;
+}
+
+TEST_F(EpisodeCheckTest, OneMissingPictureAtTheTailShortensTheLastEpisode) {
+  write({});
+  set_video(0, 0, 95);
+  const EpisodeCheck check = check_episode(source_, 2);
+  EXPECT_TRUE(check.problems.empty());
+  EXPECT_EQ(check.episode.rows, 31);
+  EXPECT_EQ(check.episode.length, 30);
+}
+
+TEST_F(EpisodeCheckTest, TheRowsOfAnotherEpisodeAreNotTaken) {
+  LerobotSet set;
+  write(set);
+  set.indices = {0, 2, 1, 3, 4};  // the tables disagree with the rows about who is who
+  const LerobotFolder other(set);
+  std::filesystem::copy_file(other.root() + "/meta/episodes/chunk-000/file-000.parquet",
+                             folder_->root() + "/meta/episodes/chunk-000/file-000.parquet",
+                             std::filesystem::copy_options::overwrite_existing);
+  open();
+  EXPECT_EQ(codes(0), "");
+  const EpisodeCheck check = check_episode(source_, 1);
+  ASSERT_EQ(check.problems.size(), 1u);
+  EXPECT_EQ(check.problems[0].code, "D04");
+  EXPECT_NE(check.problems[0].text.find("column 'episode_index' is 2 in row 0; 1 is wanted"), std::string::npos)
+      << check.problems[0].text;
+}
+
+TEST_F(EpisodeCheckTest, RowsBeyondTheFileAreWrongContents) {
+  LerobotSet set;
+  write(set);
+  set.rows[1] = 30;
+  const LerobotFolder other(set);
+  std::filesystem::copy_file(other.root() + "/meta/episodes/chunk-000/file-000.parquet",
+                             folder_->root() + "/meta/episodes/chunk-000/file-000.parquet",
+                             std::filesystem::copy_options::overwrite_existing);
+  open();
+  const EpisodeCheck check = check_episode(source_, 1);
+  ASSERT_FALSE(check.problems.empty());
+  EXPECT_EQ(check.problems[0].code, "D04");
+  EXPECT_NE(check.problems[0].text.find("has 65 rows; 30 rows from row 40 on are wanted"), std::string::npos)
+      << check.problems[0].text;
+}
+
+TEST_F(EpisodeCheckTest, UnevenAndHiddenPicturesAreOnlyAWarning) {
+  write({}, [](const std::string& path) {
+    auto info = probe(path);
+    if (info && path.find("left") != std::string::npos) {
+      info->uneven = true;
+      info->hidden = 3;
+      info->first_seconds = -0.2;
+    }
+    return info;
+  });
+  const EpisodeCheck check = check_episode(source_, 0);
+  EXPECT_TRUE(check.problems.empty());
+  ASSERT_EQ(check.warnings.size(), 1u);
+  EXPECT_EQ(check.warnings[0].code, "D10");
+  EXPECT_NE(check.warnings[0].text.find(
+                "not equally spaced in time, its edit list hides 3 pictures, its first picture is shown "
+                "at -0.200000 s"),
+            std::string::npos)
+      << check.warnings[0].text;
+}
+
+TEST_F(EpisodeCheckTest, PicturesThatTheDecoderRefusesAreFoundBeforehand) {
+  for (const auto& [format, expected] : {std::pair{"yuv420p", ""}, std::pair{"yuvj420p", ""}, std::pair{"", ""},
+                                         std::pair{"unknown", ""}, std::pair{"yuv444p", "D06 D06 "}}) {
+    write({}, [name = std::string(format)](const std::string& path) {
+      auto info = probe(path);
+      if (info) info->pix_fmt = name;
+      return info;
+    });
+    EXPECT_EQ(codes(0), expected) << format;
+  }
+}
+
+TEST_F(EpisodeCheckTest, ViewsOfTwoSizesAreFound) {
+  write({});
+  set_video(0, 1, 96, 14);
+  EXPECT_EQ(codes(0), "D09 ");
+}
+
+TEST_F(EpisodeCheckTest, PicturesInATableMustBeThereAndTheFirstReadable) {
+  LerobotSet set;
+  set.images = true;
+  set.edit_picture = [](std::size_t e, std::int64_t row, std::size_t camera, std::string& png) {
+    if (e == 1 && row == 0 && camera == 0) png.resize(png.size() / 2);
+    if (e == 2 && row == 7 && camera == 1) png.clear();
+  };
+  write(set);
+  EXPECT_EQ(codes(0), "");
+  const EpisodeCheck damaged = check_episode(source_, 1);
+  ASSERT_EQ(damaged.problems.size(), 1u);
+  EXPECT_EQ(damaged.problems[0].code, "D06");
+  EXPECT_NE(damaged.problems[0].text.find("column 'observation.images.left' row 40: the picture is damaged"),
+            std::string::npos)
+      << damaged.problems[0].text;
+  const EpisodeCheck absent = check_episode(source_, 2);
+  ASSERT_EQ(absent.problems.size(), 1u);
+  EXPECT_EQ(absent.problems[0].code, "D06");
+  EXPECT_NE(absent.problems[0].text.find(
+                "column 'observation.images.right' holds no bytes in row 7, only the path 'frame.png'"),
+            std::string::npos)
+      << absent.problems[0].text;
+  EXPECT_EQ(codes(3), "");
+}
+
+TEST_F(EpisodeCheckTest, FilesHashesTellEpisodesOfOneFileApart) {
+  write({});
+  std::set<std::uint64_t> hashes;
+  for (std::size_t e = 0; e < 5; ++e) hashes.insert(check_episode(source_, e).episode.files_hash);
+  EXPECT_EQ(hashes.size(), 5u);
+}
+
+TEST_F(EpisodeCheckTest, ParaphraseColumnsAreCheckedToo) {
+  embodiment_.paraphrase_keys = {"index"};  // a column of integers that are no tasks
+  write({});
+  EXPECT_EQ(source_.sample_table().integers, (std::vector<std::string>{"task_index", "index"}));
+  const EpisodeCheck check = check_episode(source_, 1);
+  ASSERT_FALSE(check.problems.empty());
+  EXPECT_EQ(check.problems[0].code, "D11");
+  EXPECT_NE(check.problems[0].text.find("column 'index' holds 40, which tasks.parquet does not list"),
+            std::string::npos)
+      << check.problems[0].text;
+}
+
+TEST(ProbeCacheTest, TheOldestFileIsForgotten) {
+  std::map<std::string, int> asked;
+  const VideoProbe cached = cached_probe(
+      [&](const std::string& path) -> Result<VideoInfo> {
+        ++asked[path];
+        if (path == "bad") return Error{Errc::data_loss, "bad"};
+        return VideoInfo{.frames = 7};
+      },
+      2);
+  for (const char* path : {"a", "bad", "a", "bad", "b", "a"}) (void)cached(path);
+  EXPECT_EQ(asked, (std::map<std::string, int>{{"a", 2}, {"b", 1}, {"bad", 1}}));
+  EXPECT_EQ(cached("b")->frames, 7);
+  EXPECT_EQ(cached("bad").error().code(), Errc::data_loss);
+}
+
+TEST(RealEpisodesTest, RecordingsHaveNoProblems) {
+  int checked = 0;
+  for (const char* name : {"gr1-pick-place", "g1-bottle"}) {
+    if (!std::filesystem::exists(shared_data() + "/" + name)) continue;
+    auto files = LerobotDataset::open(shared_data() + "/" + name);
+    ASSERT_TRUE(files) << files.error().message();
+    const auto modality = read_modality(files->root(), files->info());
+    auto columns = resolve_columns(*modality, files->info(), EmbodimentConfig{});
+    ASSERT_TRUE(columns) << columns.error().message();
+    const auto source = EpisodeSource::make(std::make_shared<const LerobotDataset>(std::move(*files)), *columns);
+    for (std::size_t e = 0; e < source.files->episodes().size(); ++e) {
+      const EpisodeCheck check = check_episode(source, e);
+      EXPECT_TRUE(check.problems.empty()) << check.problems[0].text;
+      for (const auto& w : check.warnings) EXPECT_NE(w.code, "D10") << w.text;
+      EXPECT_EQ(check.episode.length, source.files->episodes()[e].length);
+      ++checked;
+    }
+  }
+  if (checked == 0) GTEST_SKIP() << "no datasets in " << shared_data();
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,246 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "data/lerobot/lerobot_dataset.h"
+#include "data/lerobot/modality.h"
+#include "data/lerobot/parquet_table.h"
+#include "data/statistics/dataset_statistics.h"
+#include "tests/data/data_test_support.h"
+
+namespace troupe {
+namespace {
+
+using Json = OrderedJson;
+
+constexpr double kRuntimeMoments = 3e-5, kRuntimeQuantiles = 1e-6, kRelative = 1e-9;
+
+/// The dataset that the golden kinds tables and statistics were computed from.
+std::string gr1() { return shared_data() + "/gr1-pick-place"; }
+
+TEST(GoldenListTest, EveryKindInTheFolderIsKnown) {
+  const std::set<std::string> tested = {"tables",   "statistics", "sampling",   "normalisation",
+                                        "language", "batch_gr1",  "batch_droid"};
+  const std::set<std::string> by_video_tests = {"decode", "image"};
+  const std::set<std::string> by_convert_tests = {"lerobot"};
+  std::error_code absent;
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_data(), absent)) {
+    if (entry.path().extension() != ".json") continue;
+    const std::string stem = entry.path().stem();
+    ++found;
+    EXPECT_TRUE(tested.count(stem) + by_video_tests.count(stem) + by_convert_tests.count(stem) == 1)
+        << "no test reads kind " << stem;
+  }
+  if (found == 0) GTEST_SKIP() << "no golden files in " << golden_data();
+}
+
+class GoldenTablesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(gr1())) GTEST_SKIP() << "no dataset " << gr1();
+    auto set = LerobotDataset::open(gr1());
+    ASSERT_TRUE(set) << set.error().message();
+    set_ = std::move(*set);
+  }
+
+  static std::vector<std::int64_t> all_rows(std::int64_t rows) {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(rows));
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::int64_t>(i);
+    return out;
+  }
+
+  void check_slice(const EpisodeTable& table, const VectorKey& key, const Json& want) {
+    SCOPED_TRACE(key.name);
+    EXPECT_EQ(key.column, want["source_column"].get<std::string>());
+    EXPECT_EQ(key.start, want["start"].get<std::int64_t>());
+    EXPECT_EQ(key.end, want["end"].get<std::int64_t>());
+    const auto rows = all_rows(table.rows);
+    EXPECT_EQ(xxh64_of(gather_rows<double>(table, key, rows)), want["xxh64_bytes_f64"].get<std::string>());
+    EXPECT_EQ(xxh64_of(gather_rows<float>(table, key, rows)), want["xxh64_bytes_f32"].get<std::string>());
+  }
+
+  void check_scalar(const EpisodeTable& table, const std::string& name, const Json& want) {
+    SCOPED_TRACE(name);
+    const std::string dtype = want["dtype"];
+    if (dtype == "float64") {
+      EXPECT_EQ(xxh64_of(table.vectors.at(name).values), want["xxh64_bytes"].get<std::string>());
+    } else if (dtype == "int64") {
+      EXPECT_EQ(xxh64_of(table.integers.at(name)), want["xxh64_bytes"].get<std::string>());
+    } else {
+      ASSERT_EQ(dtype, "bool");
+      std::vector<std::uint8_t> bytes(table.integers.at(name).begin(), table.integers.at(name).end());
+      EXPECT_EQ(xxh64_of(bytes), want["xxh64_bytes"].get<std::string>());
+    }
+  }
+
+  void check_episode_table(const Json& want) {
+    const auto place = set_.find(want["episode_index"]);
+    ASSERT_TRUE(place);
+    const std::string path = set_.rows(*place)->path;
+    SCOPED_TRACE(path);
+    const auto facts = read_parquet_facts(path);
+    ASSERT_TRUE(facts) << facts.error().message();
+    EXPECT_EQ(facts->rows, want["rows"].get<std::int64_t>());
+    EXPECT_EQ(facts->row_groups, want["row_groups"].get<std::int64_t>());
+    EXPECT_EQ(facts->compression, want["compression"].get<std::string>());
+    EXPECT_EQ(facts->uncompressed_bytes, want["total_uncompressed_bytes"].get<std::int64_t>());
+    Json columns;
+    for (const auto& [name, type] : facts->columns) columns[name] = type;
+    EXPECT_EQ(columns, want["columns"]);
+
+    TableColumns asked;
+    for (const auto& [name, value] : want["vectors"].items()) asked.vectors.push_back(name);
+    for (const auto& [name, value] : want["scalars"].items()) {
+      (value["dtype"] == "float64" ? asked.vectors : asked.integers).push_back(name);
+    }
+    const auto table = read_parquet(path, asked);
+    ASSERT_TRUE(table) << table.error().message();
+    for (const auto& [name, value] : want["vectors"].items()) {
+      EXPECT_EQ(xxh64_of(table->vectors.at(name).values), value["xxh64_bytes"].get<std::string>()) << name;
+      EXPECT_EQ(table->vectors.at(name).width, value["shape"][1].get<std::size_t>());
+    }
+    for (const auto& [name, value] : want["scalars"].items()) check_scalar(*table, name, value);
+
+    const auto modality = read_modality(gr1(), set_.info());
+    ASSERT_TRUE(modality) << modality.error().message();
+    std::size_t slices = 0;
+    for (const VectorKey& key : modality->state)
+      check_slice(*table, key, want["slices"]["state." + key.name]), ++slices;
+    for (const VectorKey& key : modality->action)
+      check_slice(*table, key, want["slices"]["action." + key.name]), ++slices;
+    EXPECT_EQ(slices, want["slices"].size());
+    check_annotations(*table, *modality, want);
+  }
+
+  void check_annotations(const EpisodeTable& table, const Modality& modality, const Json& want) {
+    for (const auto& [column, value] : want["annotations"].items()) {
+      const auto has = [&, name = column](const NamedColumn& a) { return a.column == name; };
+      EXPECT_TRUE(std::any_of(modality.annotation.begin(), modality.annotation.end(), has)) << column;
+      const auto& labels = table.integers.at(value["source_column"]);
+      EXPECT_EQ(labels[0], value["first_index"].get<std::int64_t>());
+      EXPECT_EQ(set_.tasks().at(labels[0]), value["first_text"].get<std::string>());
+      const std::set<std::int64_t> distinct(labels.begin(), labels.end());
+      EXPECT_EQ(std::vector<std::int64_t>(distinct.begin(), distinct.end()),
+                value["distinct"].get<std::vector<std::int64_t>>());
+    }
+    const EpisodeRecord& record = set_.episodes().at(*set_.find(want["episode_index"]));
+    EXPECT_EQ(record.length, want["episodes_jsonl"]["length"].get<std::int64_t>());
+    EXPECT_EQ(record.tasks, want["episodes_jsonl"]["tasks"].get<std::vector<std::string>>());
+    EXPECT_EQ(record.length == table.rows, want["rows_equal_length"].get<bool>());
+  }
+
+  LerobotDataset set_;
+};
+
+TEST_F(GoldenTablesTest, ColumnsSlicesAndTextsAreExact) {
+  const auto files = golden_files("tables");
+  if (files.empty()) GTEST_SKIP() << "no golden kind tables in " << golden_data();
+  for (const Json& file : files) {
+    EXPECT_TRUE(has_any_part(file, {"files_bytes", "episodes"})) << "nothing to compare";
+    for (const auto& [name, bytes] : part_of(file, "files_bytes").items()) {
+      EXPECT_EQ(std::filesystem::file_size(gr1() + "/" + name), bytes.get<std::uintmax_t>());
+    }
+    for (const Json& episode : part_of(file, "episodes")) check_episode_table(episode);
+  }
+}
+
+class GoldenStatisticsTest : public GoldenTablesTest {
+ protected:
+  /// Tables of the episodes that a golden file names (all when it names none), with every column it has statistics of.
+  std::vector<EpisodeTable> tables_of(const Json& file) {
+    TableColumns asked;
+    for (const auto& [name, value] : part_of(file, "runtime_statistics").items()) asked.vectors.push_back(name);
+    const Modality modality = read_modality(gr1(), set_.info()).value();
+    for (const auto* keys : {&modality.state, &modality.action}) {
+      for (const VectorKey& key : *keys) {
+        if (std::find(asked.vectors.begin(), asked.vectors.end(), key.column) == asked.vectors.end())
+          asked.vectors.push_back(key.column);
+      }
+    }
+    std::vector<EpisodeTable> tables;
+    for (std::size_t place = 0; place < set_.episodes().size(); ++place) {
+      const EpisodeRecord& record = set_.episodes()[place];
+      if (file.contains("episodes") &&
+          std::find(file["episodes"].begin(), file["episodes"].end(), record.index) == file["episodes"].end()) {
+        continue;
+      }
+      tables.push_back(*read_parquet(set_.rows(place)->path, asked));
+    }
+    return tables;
+  }
+};
+
+TEST_F(GoldenStatisticsTest, OnePassOverTheTablesGivesTheRuntimeStatistics) {
+  const auto files = golden_files("statistics");
+  if (files.empty()) GTEST_SKIP() << "no golden kind statistics in " << golden_data();
+  for (const Json& file : files) {
+    EXPECT_TRUE(has_any_part(file, {"runtime_statistics", "relative_statistics"})) << "nothing to compare";
+    const auto tables = tables_of(file);
+    for (const auto& [column, want] : part_of(file, "runtime_statistics").items()) {
+      SCOPED_TRACE(column);
+      StatisticsPool pool(tables[0].vectors.at(column).width);
+      for (const EpisodeTable& table : tables) {
+        std::vector<double> rows = table.vectors.at(column).values;
+        for (double& v : rows) v = static_cast<double>(static_cast<float>(v));
+        pool.add(rows);
+      }
+      const FeatureStatistics got = pool.finish(), expected = statistics_of(want);
+      EXPECT_EQ(got.min, expected.min);
+      EXPECT_EQ(got.max, expected.max);
+      EXPECT_LE(worst_error(got.mean, expected.mean), kRuntimeMoments);
+      EXPECT_LE(worst_error(got.std, expected.std), kRuntimeMoments);
+      EXPECT_LE(worst_error(got.q01, expected.q01), kRuntimeQuantiles);
+      EXPECT_LE(worst_error(got.q99, expected.q99), kRuntimeQuantiles);
+    }
+  }
+}
+
+void expect_statistics(const FeatureStatistics& got, const FeatureStatistics& want, double tolerance) {
+  EXPECT_LE(worst_error(got.min, want.min), tolerance);
+  EXPECT_LE(worst_error(got.max, want.max), tolerance);
+  EXPECT_LE(worst_error(got.mean, want.mean), tolerance);
+  EXPECT_LE(worst_error(got.std, want.std), tolerance);
+  EXPECT_LE(worst_error(got.q01, want.q01), tolerance);
+  EXPECT_LE(worst_error(got.q99, want.q99), tolerance);
+}
+
+TEST_F(GoldenStatisticsTest, RelativeStatisticsPooledAndPerHorizon) {
+  const auto files = golden_files("statistics");
+  if (files.empty()) GTEST_SKIP() << "no golden kind statistics in " << golden_data();
+  const auto modality = read_modality(gr1(), set_.info());
+  ASSERT_TRUE(modality);
+  for (const Json& file : files) {
+    const auto tables = tables_of(file);
+    const std::int64_t horizon =
+        file.contains("action_delta_indices") ? static_cast<std::int64_t>(file["action_delta_indices"].size()) : 24;
+    for (const auto& [name, want] : part_of(file, "relative_statistics").items()) {
+      SCOPED_TRACE(name);
+      const auto named = [n = name](const std::vector<VectorKey>& keys) {
+        return *std::find_if(keys.begin(), keys.end(), [&](const VectorKey& k) { return k.name == n; });
+      };
+      const VectorKey action = named(modality->action), state = named(modality->state);
+      std::vector<std::vector<double>> kept;
+      for (const EpisodeTable& table : tables) {
+        kept.push_back(gather_rows<double>(table, action, all_rows(table.rows)));
+        kept.push_back(gather_rows<double>(table, state, all_rows(table.rows)));
+      }
+      std::vector<RelativeEpisode> episodes;
+      for (std::size_t i = 0; i < kept.size(); i += 2) episodes.push_back({kept[i], kept[i + 1]});
+      expect_statistics(relative_statistics(episodes, action.width(), horizon), statistics_of(want), kRelative);
+
+      const auto steps = relative_horizon_statistics(episodes, action.width(), horizon);
+      const Json& per_step = part_of(part_of(file, "relative_per_horizon_statistics"), name.c_str());
+      if (per_step.empty()) continue;
+      ASSERT_EQ(per_step["mean"].size(), steps.size());
+      for (std::size_t j = 0; j < steps.size(); ++j) {
+        Json step;
+        for (const auto& [statistic, rows] : per_step.items()) step[statistic] = rows[j];
+        expect_statistics(steps[j], statistics_of(step), kRelative);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "data/dataset.h"
+#include "data/sample/sample_builder.h"
+#include "data/toy/toy_dataset.h"
+#include "tests/data/data_test_support.h"
+#include "tests/support/scratch_folder.h"
+
+namespace troupe {
+namespace {
+
+/// Real recordings with their quirks: two feature names for one camera and wrong counts (gr1), AV1 and float32 lists
+/// (g1).
+class RealDatasetTest : public ::testing::Test {
+ protected:
+  RealDatasetTest() { job_.data.index.path = index_.path(); }
+  std::shared_ptr<const Dataset> open(const std::string& name) {
+    job_.data.sets = {{shared_data() + "/" + name, 1.0}};
+    auto set = Dataset::open(job_.data, job_.model);
+    EXPECT_TRUE(set) << set.error().message();
+    return set ? *set : nullptr;
+  }
+  static bool present(const std::string& name) { return std::filesystem::exists(shared_data() + "/" + name); }
+
+  void gr1_recipe() {
+    auto& e = job_.data.embodiment;
+    e.state_keys = e.action_keys = {"left_arm", "left_hand", "right_arm", "right_hand", "waist"};
+    e.relative_action_keys = {"left_arm", "right_arm"};
+    job_.data.image.height = job_.data.image.width = 64;
+  }
+  static Result<void> count_bytes(const std::string& prompt, std::span<std::int64_t> ids,
+                                  std::span<std::int64_t> mask) {
+    ids[0] = static_cast<std::int64_t>(prompt.size());
+    mask[0] = 1;
+    return {};
+  }
+
+  ScratchFolder index_;
+  JobConfig job_;
+};
+
+std::set<std::string> codes(const std::vector<DatasetProblem>& problems) {
+  std::set<std::string> out;
+  for (const DatasetProblem& p : problems) out.insert(p.code);
+  return out;
+}
+
+TEST_F(RealDatasetTest, Gr1OpensWithTheTwentyNineTrainedDimensions) {
+  if (!present("gr1-pick-place")) GTEST_SKIP() << "no gr1-pick-place in " << shared_data();
+  gr1_recipe();
+  const auto set = open("gr1-pick-place");
+  ASSERT_TRUE(set);
+  EXPECT_EQ(set->columns().state_width(), 29u);
+  EXPECT_EQ(set->columns().action_width(), 29u);
+  EXPECT_EQ(set->episodes().size(), 5u);
+  EXPECT_EQ(codes(set->warnings()), (std::set<std::string>{"D12"}));
+  // L - 2 full anchors per episode of at least 120 rows (data.md 3.2)
+  EXPECT_EQ(set->train().size(), 2096u - 10u);
+
+  // The pooled relative statistics are those of the golden file.
+  const auto golden = golden_files("statistics");
+  if (golden.empty()) return;
+  const FeatureStatistics want = statistics_of(golden.front()["relative_statistics"]["right_arm"]);
+  EXPECT_LE(worst_error(set->statistics().action[2].q99, want.q99), 1e-9);
+  EXPECT_LE(worst_error(set->statistics().action[2].std, want.std), 1e-9);
+}
+
+TEST_F(RealDatasetTest, Gr1SamplesAreBuiltAndRepeatable) {
+  if (!present("gr1-pick-place")) GTEST_SKIP() << "no gr1-pick-place in " << shared_data();
+  gr1_recipe();
+  const auto set = open("gr1-pick-place");
+  ASSERT_TRUE(set);
+  const auto make = [&](std::int64_t q) {
+    auto builder = SampleBuilder::make(Mixture::of(set, job_.data), job_, count_bytes);
+    EXPECT_TRUE(builder) << builder.error().message();
+    std::vector<std::byte> slot(static_cast<std::size_t>(builder->layout().bytes), std::byte{0x5A});
+    const auto built = builder->build(Stream::train, q, slot);
+    EXPECT_TRUE(built) << built.error().message();
+    return slot;
+  };
+  const auto first = make(7);
+  EXPECT_EQ(first, make(7));
+  EXPECT_NE(first, make(8));
+  // A picture, not a blank: the first frame's bytes differ among themselves.
+  EXPECT_GT(std::set<std::byte>(first.begin(), first.begin() + 64 * 64 * 3).size(), 20u);
+}
+
+TEST_F(RealDatasetTest, G1OpensWithWholeColumnsAndComputedStatistics) {
+  if (!present("g1-bottle")) GTEST_SKIP() << "no g1-bottle in " << shared_data();
+  const auto set = open("g1-bottle");
+  ASSERT_TRUE(set);
+  EXPECT_EQ(set->columns().state_width(), 26u);
+  EXPECT_EQ(set->episodes().size(), 4u);
+  EXPECT_EQ(set->train().size(), 1045u - 8u);
+  EXPECT_TRUE(set->statistics().state[0].is_complete(26));
+  EXPECT_EQ(set->task_text(0), "Pick up the yellow bottle on the table.");
+}
+
+TEST_F(RealDatasetTest, AskingForTheCameraWithoutFilesListsEveryMissingOne) {
+  if (!present("gr1-pick-place")) GTEST_SKIP() << "no gr1-pick-place in " << shared_data();
+  gr1_recipe();
+  job_.data.embodiment.views = {"observation.images.egoview"};
+  job_.data.sets = {{shared_data() + "/gr1-pick-place", 1.0}};
+  const auto set = Dataset::open(job_.data, job_.model);
+  ASSERT_FALSE(set);
+  const std::string text = set.error().message();
+  std::size_t missing = 0;
+  for (std::size_t at = text.find("\n  D06 "); at != std::string::npos; at = text.find("\n  D06 ", at + 1)) ++missing;
+  EXPECT_EQ(missing, 5u) << text;
+  EXPECT_NE(text.find("D06"), std::string::npos);
+}
+
+TEST_F(RealDatasetTest, TheToyDatasetTrainsWithoutFindings) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "troupe-toy-XXXXXX").string();
+  const std::string root = std::string(::mkdtemp(pattern.data())) + "/toy";
+  ASSERT_TRUE(write_toy_dataset(root, {.episodes = 3, .frames = 40}));
+  job_.data.sets = {{root, 1.0}};
+  job_.data.embodiment.layout = "horizontal";
+  job_.data.embodiment.prompt = "none";
+  job_.data.window = {.chunks = 2, .macro_stride = 8, .action_horizon = 8, .video_offsets = {0, 2, 4, 6}};
+  job_.data.image.height = job_.data.image.width = 32;
+  job_.data.eval_episodes = {2};
+  const auto set = Dataset::open(job_.data, job_.model);
+  ASSERT_TRUE(set) << set.error().message();
+  EXPECT_TRUE((*set)->warnings().empty()) << (*set)->warnings()[0].text;
+  EXPECT_EQ((*set)->columns().views.size(), 2u);
+  auto builder = SampleBuilder::make(Mixture::of(*set, job_.data), job_, count_bytes);
+  ASSERT_TRUE(builder) << builder.error().message();
+  std::vector<std::byte> slot(static_cast<std::size_t>(builder->layout().bytes));
+  for (std::int64_t q = 0; q < 3; ++q) {
+    const auto built = builder->build(q == 2 ? Stream::eval : Stream::train, q, slot);
+    EXPECT_TRUE(built) << built.error().message();
+  }
+  std::filesystem::remove_all(std::filesystem::path(root).parent_path());
+}
+
+}  // namespace
+}  // namespace troupe

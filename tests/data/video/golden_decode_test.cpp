@@ -1,0 +1,154 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "data/video/clip_decoder.h"
+#include "data/video/packet_table.h"
+#include "data/video/video_file.h"
+#include "tests/data/video/video_test_support.h"
+#include "tests/support/safetensors_bytes.h"
+
+namespace troupe {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The videos of the golden file, each with its path; skips by name where either is absent.
+class GoldenDecodeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto cases = golden_cases("decode");
+    if (cases.empty()) GTEST_SKIP() << "no golden kind decode in " << golden_data_folder();
+    if (!std::filesystem::exists(shared_data_folder())) GTEST_SKIP() << "no shared data at " << shared_data_folder();
+    std::ifstream in(cases.front());
+    const Json golden = Json::parse(in);
+    for (const auto& [key, facts] : golden.items()) {
+      const auto path = shared_video(key);
+      ASSERT_FALSE(path.empty()) << key << " is not in " << shared_data_folder();
+      videos_.push_back({key, path.string(), facts});
+    }
+    ASSERT_FALSE(videos_.empty());
+  }
+
+  struct Video {
+    std::string key, path;
+    Json facts;
+  };
+  std::vector<Video> videos_;
+};
+
+std::vector<std::int64_t> all_frames(const Json& facts) {
+  std::vector<std::int64_t> frames(facts["frames"].get<std::size_t>());
+  std::iota(frames.begin(), frames.end(), 0);
+  return frames;
+}
+
+TEST_F(GoldenDecodeTest, ContainerFactsAreThoseOfTheReference) {
+  for (const Video& v : videos_) {
+    SCOPED_TRACE(v.key);
+    const auto info = probe_video(v.path);
+    ASSERT_TRUE(info) << info.error().to_string();
+    EXPECT_EQ(info->width, v.facts["width"]);
+    EXPECT_EQ(info->height, v.facts["height"]);
+    EXPECT_EQ(info->frames, v.facts["frames"]);
+    EXPECT_EQ(info->codec, v.facts["codec"]);
+    EXPECT_EQ(info->pix_fmt, v.facts["pix_fmt"]);
+    EXPECT_EQ(info->has_b_frames, v.facts["reordered"]);
+    EXPECT_DOUBLE_EQ(info->fps, v.facts["probed_fps_rlinf"]);
+  }
+}
+
+TEST_F(GoldenDecodeTest, PresentationIndexOfEveryPacketIsExact) {
+  for (const Video& v : videos_) {
+    SCOPED_TRACE(v.key);
+    const auto table = read_packet_table(v.path, false, soon());
+    ASSERT_TRUE(table) << table.error().to_string();
+    std::vector<std::int32_t> ranks;
+    std::vector<std::int64_t> keys;
+    for (const VideoSample& s : (*table)->samples) {
+      ranks.push_back(s.rank);
+      if (s.key) keys.push_back(s.rank);
+    }
+    EXPECT_EQ(xxh64_hex(ranks), v.facts["packet_presentation_index_xxh64_i32"]);
+    EXPECT_EQ(keys, v.facts["key_frames_presentation"].get<std::vector<std::int64_t>>());
+    for (std::size_t i = 0; i < v.facts["first_12_packets_in_file_order"].size(); ++i) {
+      EXPECT_EQ((*table)->samples[i].size, v.facts["first_12_packets_in_file_order"][i]["bytes"]);
+    }
+  }
+}
+
+TEST_F(GoldenDecodeTest, EveryFrameIsBitExactAsYuvAndAsRgb) {
+  ClipDecoder decoder;
+  for (const Video& v : videos_) {
+    SCOPED_TRACE(v.key);
+    const auto frames = all_frames(v.facts);
+    std::vector<std::string> yuv, rgb;
+    const auto keep_yuv = [&](std::size_t, const Yuv420View& p) -> Result<void> {
+      return yuv.push_back(xxh64_hex(packed(p))), Result<void>();
+    };
+    const auto keep_rgb = [&](std::size_t, const Rgb8View& p) -> Result<void> {
+      return rgb.push_back(xxh64_hex(packed(p))), Result<void>();
+    };
+    const auto as_yuv = decoder.read_yuv(v.path, frames, keep_yuv, soon());
+    ASSERT_TRUE(as_yuv) << as_yuv.error().to_string();
+    const auto as_rgb = decoder.read(v.path, frames, keep_rgb, soon());
+    ASSERT_TRUE(as_rgb) << as_rgb.error().to_string();
+    EXPECT_EQ(yuv, v.facts["yuv420p_xxh64"].get<std::vector<std::string>>());
+    EXPECT_EQ(rgb, v.facts["rgb24_xxh64"].get<std::vector<std::string>>());
+  }
+}
+
+TEST_F(GoldenDecodeTest, RandomAccessGivesTheSameFrames) {
+  ClipDecoder decoder;
+  for (const Video& v : videos_) {
+    SCOPED_TRACE(v.key);
+    const auto check = [&](const std::vector<std::int64_t>& frames) {
+      const auto done = decoder.read(
+          v.path, frames,
+          [&](std::size_t i, const Rgb8View& p) -> Result<void> {
+            EXPECT_EQ(xxh64_hex(packed(p)), v.facts["rgb24_xxh64"][static_cast<std::size_t>(frames[i])])
+                << "frame " << frames[i];
+            return {};
+          },
+          soon());
+      EXPECT_TRUE(done) << done.error().to_string();
+    };
+    auto frames = v.facts["random_access_indices"].get<std::vector<std::int64_t>>();
+    for (const std::int64_t one : frames) check({one});
+    std::sort(frames.begin(), frames.end());  // with repeats
+    check(frames);
+  }
+}
+
+TEST_F(GoldenDecodeTest, WholeFramesAreThoseOfTheReference) {
+  const auto path = golden_data_folder() / "decode_frames.safetensors";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no golden file decode_frames.safetensors";
+  const SafetensorsBytes golden(path.string());
+  ClipDecoder decoder;
+  for (const auto& [name, tensor] : golden.tensors()) {
+    SCOPED_TRACE(name);
+    const std::size_t slash = name.find("/frame_");
+    ASSERT_NE(slash, std::string::npos);
+    // "droid-views_exterior_image_1_left" stands for the key "droid-views exterior_image_1_left"
+    const auto video = std::find_if(videos_.begin(), videos_.end(), [&](const Video& v) {
+      std::string flat = v.key;
+      std::replace(flat.begin(), flat.end(), ' ', '_');
+      return flat == name.substr(0, slash);
+    });
+    ASSERT_NE(video, videos_.end());
+    const std::int64_t frame[] = {std::stoll(name.substr(slash + 7))};
+    const auto done = decoder.read(
+        video->path, frame,
+        [&](std::size_t, const Rgb8View& p) -> Result<void> {
+          EXPECT_TRUE(packed(p) == tensor.as<std::uint8_t>());
+          return {};
+        },
+        soon());
+    EXPECT_TRUE(done) << done.error().to_string();
+  }
+}
+
+}  // namespace
+}  // namespace troupe

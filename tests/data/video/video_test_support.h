@@ -1,0 +1,111 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "data/image/video_frame.h"
+
+namespace troupe {
+
+inline std::filesystem::path from_environment(const char* name, const char* beside_source) {
+  const char* set = std::getenv(name);
+  return set != nullptr && *set != 0 ? std::filesystem::path(set)
+                                     : std::filesystem::path(TROUPE_SOURCE_DIR) / beside_source;
+}
+inline std::filesystem::path golden_data_folder() {
+  return from_environment("TROUPE_GOLDEN", "../shared/golden") / "data";
+}
+inline std::filesystem::path shared_data_folder() { return from_environment("TROUPE_SHARED_DATA", "../shared/data"); }
+
+/// JSON files of the golden folder whose stem is `kind`; found by listing it.
+inline std::vector<std::filesystem::path> golden_cases(const std::string& kind) {
+  std::vector<std::filesystem::path> found;
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_data_folder(), absent)) {
+    if (entry.path().extension() == ".json" && entry.path().stem() == kind) found.push_back(entry.path());
+  }
+  return found;
+}
+
+/// Path below the shared data of a decode key, "<folder> episode <n>" or "<folder> <file stem>"; empty when there is
+/// no such file.
+inline std::filesystem::path shared_video(const std::string& key) {
+  const std::size_t space = key.find(' ');
+  const auto folder = shared_data_folder() / key.substr(0, space);
+  std::string stem = key.substr(space + 1);
+  if (stem.rfind("episode ", 0) == 0) stem = "episode_" + std::string(6 - (stem.size() - 8), '0') + stem.substr(8);
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, absent)) {
+    if (entry.path().extension() == ".mp4" && entry.path().stem() == stem) return entry.path();
+  }
+  return {};
+}
+
+inline std::chrono::steady_clock::time_point soon() {
+  return std::chrono::steady_clock::now() + std::chrono::minutes(2);
+}
+
+inline std::vector<std::uint8_t> packed(const Rgb8View& picture) {
+  std::vector<std::uint8_t> bytes;
+  for (std::int64_t y = 0; y < picture.height; ++y)
+    bytes.insert(bytes.end(), picture.row(y), picture.row(y) + 3 * picture.width);
+  return bytes;
+}
+
+inline std::vector<std::uint8_t> packed(const Yuv420View& p) {
+  std::vector<std::uint8_t> bytes;
+  for (std::int64_t y = 0; y < p.height; ++y)
+    bytes.insert(bytes.end(), p.y + y * p.y_stride, p.y + y * p.y_stride + p.width);
+  for (const auto& [plane, stride] : {std::pair{p.u, p.u_stride}, std::pair{p.v, p.v_stride}}) {
+    for (std::int64_t y = 0; y < (p.height + 1) / 2; ++y) {
+      bytes.insert(bytes.end(), plane + y * stride, plane + y * stride + (p.width + 1) / 2);
+    }
+  }
+  return bytes;
+}
+
+template <class Bytes>
+std::string xxh64_hex(const Bytes& bytes) {
+  return to_hex(xxh64(std::as_bytes(std::span(bytes))));
+}
+
+/// A folder of its own, removed at the end.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-video-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::vector<char> file_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void write_bytes(const std::string& path, std::span<const char> bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+}  // namespace troupe

@@ -1,0 +1,401 @@
+#include "workers/stream/feed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <thread>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+
+/// A consumer whose producers are played by the test: it records grants and lets the test deliver items.
+class FakeConsumer final : public ChannelConsumer {
+ public:
+  explicit FakeConsumer(std::uint32_t slots) : memory_(slots) {}
+  Transport transport() const noexcept override { return Transport::inproc; }
+  std::string address() const override { return "fake"; }
+  std::uint32_t num_slots() const noexcept override { return static_cast<std::uint32_t>(memory_.size()); }
+  std::size_t slot_bytes() const noexcept override { return 8; }
+  std::span<const std::byte> slot(std::uint32_t index) const override {
+    return std::as_bytes(std::span<const std::int64_t>(&memory_[index], 1));
+  }
+  Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request) override {
+    if (dropped_.count(producer)) return Error{Errc::not_found, "gone"};
+    grants[producer].push_back(credit);
+    requests[credit.position] = std::string(reinterpret_cast<const char*>(request.data()), request.size());
+    return {};
+  }
+  void drop_producer(const std::string& producer) override {
+    dropped_.insert({producer, true});
+    grants.erase(producer);
+  }
+  ChannelStats stats() const override { return {}; }
+
+  /// The producer finishes its oldest credit.
+  void deliver(Feed& feed, const std::string& producer, const std::string& error = {}) {
+    const Credit credit = grants[producer].front();
+    grants[producer].pop_front();
+    memory_[credit.slot] = credit.position;
+    feed.callbacks().on_item(producer,
+                             Item{.credit = credit, .bytes = error.empty() ? 8u : 0u, .xxh3 = 1, .error = error});
+  }
+
+  std::map<std::string, std::deque<Credit>> grants;
+  std::map<std::int64_t, std::string> requests;  // of the last grant of a position
+
+ private:
+  std::vector<std::int64_t> memory_;
+  std::map<std::string, bool> dropped_;
+};
+
+std::vector<std::int64_t> positions(const std::deque<Credit>& credits) {
+  std::vector<std::int64_t> found;
+  for (const Credit& credit : credits) found.push_back(credit.position);
+  return found;
+}
+
+struct FeedTest : ::testing::Test {
+  // Rank 1 of 2, global batch 8, micro-batches of 2, accumulation 2: step 0 is positions 4..7, step 1 is 12..15.
+  Feed::Options options{.order = {.global_batch = 8, .micro_batch = 2, .accumulation = 2, .rank = 1},
+                        .total_steps = 3,
+                        .item_deadline = 60s};
+  FakeConsumer consumer{6};
+  std::vector<std::string> stuck;
+  Feed feed{options, [this](const std::string& producer, std::int64_t) { stuck.push_back(producer); }};
+
+  void begin(std::int64_t num_eval = 0, std::int64_t step = 0) {
+    feed.set_consumer(&consumer);
+    feed.start(1, step, num_eval);
+  }
+  void join(const std::string& producer, std::uint32_t capacity) { feed.callbacks().on_producer(producer, capacity); }
+};
+
+TEST_F(FeedTest, GrantsThisRanksPositionsInOrderWithinSlots) {
+  begin();
+  join("decoder/0#0", 10);
+  EXPECT_THAT(positions(consumer.grants["decoder/0#0"]), ElementsAre(4, 5, 6, 7, 12, 13));
+}
+
+TEST_F(FeedTest, GivesEachProducerItsCapacityAtMost) {
+  begin();
+  join("decoder/0#0", 2);
+  join("decoder/1#0", 2);
+  EXPECT_EQ(consumer.grants["decoder/0#0"].size(), 2u);
+  EXPECT_EQ(consumer.grants["decoder/1#0"].size(), 2u);
+  consumer.deliver(feed, "decoder/1#0");
+  EXPECT_EQ(consumer.grants["decoder/1#0"].size(), 2u);
+}
+
+TEST_F(FeedTest, TakesMicroBatchesInOrderWhateverTheOrderOfArrival) {
+  begin();
+  join("decoder/0#0", 2);
+  join("decoder/1#0", 2);
+  consumer.deliver(feed, "decoder/1#0");
+  consumer.deliver(feed, "decoder/1#0");
+  consumer.deliver(feed, "decoder/0#0");
+  consumer.deliver(feed, "decoder/0#0");
+  auto first = feed.take(0, 0, 1s);
+  ASSERT_TRUE(first) << first.error().message();
+  EXPECT_EQ((*first)[0].position, 4);
+  EXPECT_EQ((*first)[1].position, 5);
+  std::int64_t stored = 0;
+  std::memcpy(&stored, (*first)[1].bytes.data(), sizeof stored);
+  EXPECT_EQ(stored, 5);
+}
+
+TEST_F(FeedTest, ReleasingAStepFreesItsSlots) {
+  begin();
+  join("decoder/0#0", 10);
+  for (int i = 0; i < 6; ++i) consumer.deliver(feed, "decoder/0#0");
+  EXPECT_TRUE(consumer.grants["decoder/0#0"].empty());
+  feed.release(0);
+  EXPECT_THAT(positions(consumer.grants["decoder/0#0"]), ElementsAre(14, 15, 20, 21));
+}
+
+TEST_F(FeedTest, AsksOthersForWhatALostProducerOwed) {
+  begin();
+  join("decoder/0#0", 3);
+  join("decoder/1#0", 3);
+  const auto owed = positions(consumer.grants["decoder/0#0"]);
+  feed.producer_gone("decoder/0#0");
+  for (int i = 0; i < 3; ++i) consumer.deliver(feed, "decoder/1#0");
+  EXPECT_EQ(positions(consumer.grants["decoder/1#0"]), owed);
+  EXPECT_EQ(feed.stats().reissued, 3);
+}
+
+TEST_F(FeedTest, ForgetsWhatAnOlderFenceBrought) {
+  begin();
+  join("decoder/0#0", 2);
+  consumer.deliver(feed, "decoder/0#0");  // position 4 under fence 1
+  feed.start(2, 0, 0);
+  EXPECT_EQ(feed.stats().ready, 0);
+  // 5 and 6 were granted under fence 1: they come back late, and their slots with them.
+  consumer.deliver(feed, "decoder/0#0");
+  consumer.deliver(feed, "decoder/0#0");
+  EXPECT_EQ(feed.stats().stale, 2);
+  EXPECT_THAT(positions(consumer.grants["decoder/0#0"]), ElementsAre(4, 5));
+  EXPECT_EQ(feed.stats().free_slots, 4);
+}
+
+TEST_F(FeedTest, ResumesAtTheGivenStep) {
+  begin(0, 2);
+  join("decoder/0#0", 10);
+  EXPECT_THAT(positions(consumer.grants["decoder/0#0"]), ElementsAre(20, 21, 22, 23));
+}
+
+TEST_F(FeedTest, FetchesHeldOutSamplesFirstAndKeepsThem) {
+  begin(2);
+  join("decoder/0#0", 3);
+  ASSERT_EQ(consumer.grants["decoder/0#0"].front().stream, Stream::eval);
+  consumer.deliver(feed, "decoder/0#0");
+  consumer.deliver(feed, "decoder/0#0");
+  auto sample = feed.take_eval(1, 1s);
+  ASSERT_TRUE(sample);
+  EXPECT_EQ(sample->position, 1);
+  feed.start(2, 0, 2);
+  EXPECT_TRUE(feed.take_eval(0, 1s)) << "kept over epochs";
+}
+
+TEST_F(FeedTest, DeliversVoidItemsWithTheirReason) {
+  begin();
+  join("decoder/0#0", 2);
+  consumer.deliver(feed, "decoder/0#0", "bad.mp4: truncated");
+  consumer.deliver(feed, "decoder/0#0");
+  auto taken = feed.take(0, 0, 1s);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ((*taken)[0].void_reason, "bad.mp4: truncated");
+  EXPECT_TRUE((*taken)[0].bytes.empty());
+}
+
+TEST_F(FeedTest, SaysWhoIsWaitedForWhenTheDeadlinePasses) {
+  begin();
+  join("decoder/0#0", 1);
+  auto taken = feed.take(0, 0, 20ms);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code(), Errc::deadline_exceeded);
+  EXPECT_THAT(taken.error().message(), ::testing::HasSubstr("position 4, owed by decoder/0#0"));
+}
+
+TEST_F(FeedTest, CancelWakesAWaitingLearner) {
+  begin();
+  std::thread canceller([&] { feed.cancel("a peer died"); });
+  auto taken = feed.take(0, 0, 60s);
+  canceller.join();
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code(), Errc::aborted);
+}
+
+TEST_F(FeedTest, ReportsAProducerThatHoldsAnItemTooLong) {
+  Feed impatient({.order = options.order, .total_steps = 3, .item_deadline = 1ms},
+                 [this](const std::string& producer, std::int64_t) { stuck.push_back(producer); });
+  impatient.set_consumer(&consumer);
+  impatient.start(1, 0, 0);
+  impatient.callbacks().on_producer("decoder/0#0", 2);
+  EXPECT_FALSE(impatient.take(0, 0, 100ms));
+  EXPECT_THAT(stuck, ElementsAre("decoder/0#0", "decoder/0#0")) << "once for each item it holds";
+}
+
+/// Rank 0 of 1 over 4 blocks: a round is 4 positions, one a lane.
+struct FeedLanesTest : ::testing::Test {
+  Feed::Options options{.order = {.global_batch = 4, .micro_batch = 4, .accumulation = 1, .rank = 0},
+                        .total_steps = 5,
+                        .item_deadline = 60s,
+                        .lanes = 4};
+  FakeConsumer consumer{8};
+  std::unique_ptr<Feed> feed;
+
+  void begin(std::int64_t round = 0) {
+    feed = std::make_unique<Feed>(options, Feed::OnStuck());
+    feed->set_consumer(&consumer);
+    feed->start(1, round, 0);
+  }
+  void join(const std::string& producer, std::uint32_t capacity = 100) {
+    feed->callbacks().on_producer(producer, capacity);
+  }
+  void allow(std::int64_t end, const std::string& request) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(request.data());
+    feed->allow(end, {bytes, bytes + request.size()});
+  }
+  std::vector<std::int64_t> granted(const std::string& producer) { return positions(consumer.grants[producer]); }
+  void deliver_all(const std::string& producer) {
+    while (!consumer.grants[producer].empty()) consumer.deliver(*feed, producer);
+  }
+  /// All deliver what they owe, and the round is released.
+  void finish_round(std::int64_t round) {
+    for (const char* producer : {"a", "b", "c"}) deliver_all(producer);
+    ASSERT_TRUE(feed->take(round, 0, 1s));
+    feed->release(round);
+  }
+};
+
+TEST_F(FeedLanesTest, GrantsNothingBeforeItIsAllowedAndNothingBehindTheLimit) {
+  begin();
+  join("a");
+  EXPECT_THAT(granted("a"), ElementsAre());
+  allow(3, "v0");
+  EXPECT_THAT(granted("a"), ElementsAre(0, 1, 2));
+  allow(5, "v1");
+  EXPECT_THAT(granted("a"), ElementsAre(0, 1, 2, 3, 4));
+  allow(2, "older");
+  EXPECT_THAT(granted("a"), ElementsAre(0, 1, 2, 3, 4)) << "a limit never falls";
+}
+
+TEST_F(FeedLanesTest, EveryPositionCarriesTheRequestOfItsRange) {
+  begin();
+  join("a");
+  allow(4, "v0");
+  allow(6, "v1");
+  EXPECT_EQ(consumer.requests[3], "v0");
+  EXPECT_EQ(consumer.requests[4], "v1");
+  join("b");
+  feed->producer_gone("a");
+  EXPECT_EQ(consumer.requests[3], "v0") << "and again when another makes it";
+  EXPECT_THAT(granted("b"), ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
+TEST_F(FeedLanesTest, ALaneStaysWithItsProducer) {
+  options.await_producers = 2;
+  begin();
+  allow(4, "");
+  join("a");
+  EXPECT_THAT(granted("a"), ElementsAre()) << "another is awaited";
+  join("b");
+  const auto first = granted("b");
+  ASSERT_EQ(first.size(), 2u);
+  for (std::int64_t round = 0; round < 4; ++round) {
+    std::vector<std::int64_t> lanes;
+    for (const std::int64_t position : granted("b")) lanes.push_back(position % 4);
+    EXPECT_EQ(lanes, first) << "round " << round;
+    ASSERT_NO_FATAL_FAILURE(finish_round(round));
+    allow(4 * (round + 2), "");
+  }
+}
+
+TEST_F(FeedLanesTest, ANewProducerGetsItsShareAndNoMore) {
+  begin();
+  join("a");
+  allow(4, "");
+  ASSERT_NO_FATAL_FAILURE(finish_round(0));
+  join("b");
+  allow(8, "");
+  EXPECT_EQ(granted("a").size(), 2u);
+  EXPECT_EQ(granted("b").size(), 2u);
+  ASSERT_NO_FATAL_FAILURE(finish_round(1));
+  join("c");
+  allow(12, "");
+  EXPECT_EQ(granted("c").size(), 1u);
+}
+
+TEST_F(FeedLanesTest, ABusyProducersLanesWaitForIt) {
+  begin();
+  join("a", 1);
+  allow(8, "");
+  EXPECT_THAT(granted("a"), ElementsAre(0));
+  consumer.deliver(*feed, "a");
+  EXPECT_THAT(granted("a"), ElementsAre(1));
+}
+
+TEST_F(FeedLanesTest, ResumesAtTheGivenRoundAndForgetsWhatWasAllowed) {
+  begin();
+  join("a");
+  allow(8, "old");
+  deliver_all("a");
+  feed->start(2, 3, 0);
+  EXPECT_THAT(granted("a"), ElementsAre());
+  allow(16, "new");
+  EXPECT_THAT(granted("a"), ElementsAre(12, 13, 14, 15));
+  EXPECT_EQ(consumer.requests[12], "new");
+}
+
+TEST_F(FeedLanesTest, SaysThatAPositionIsNotAllowedYet) {
+  begin();
+  join("a");
+  allow(2, "");
+  deliver_all("a");
+  const auto taken = feed->take(0, 0, 10ms);
+  ASSERT_FALSE(taken);
+  EXPECT_THAT(taken.error().message(),
+              ::testing::HasSubstr("position 2, owed by nobody: positions below 2 are allowed"));
+}
+
+TEST_F(FeedLanesTest, RanksShareALaneOnlyByItsNumber) {
+  // Rank 1 of 2 over 4 blocks has lanes 2 and 3.
+  options.order = {.global_batch = 4, .micro_batch = 2, .accumulation = 1, .rank = 1};
+  begin();
+  join("a");
+  join("b");
+  allow(8, "");
+  EXPECT_THAT(granted("a"), ElementsAre(2, 6));
+  EXPECT_THAT(granted("b"), ElementsAre(3, 7));
+}
+
+TEST(FairDealTest, SharesDifferByOneAtMostAndLittleMoves) {
+  FairDeal deal;
+  for (const char* owner : {"a", "b", "c"}) deal.add(owner);
+  std::map<std::int64_t, std::string> before;
+  for (std::int64_t thing = 0; thing < 10; ++thing) before[thing] = *deal.deal(thing);
+  deal.add("d");
+  std::map<std::string, int> shares;
+  int moved = 0;
+  for (std::int64_t thing = 0; thing < 10; ++thing) {
+    const std::string owner = *deal.deal(thing);
+    ++shares[owner];
+    moved += owner != before[thing];
+  }
+  EXPECT_EQ(moved, 2);
+  for (const auto& [owner, share] : shares) EXPECT_TRUE(share == 2 || share == 3) << owner;
+  deal.remove("a");
+  for (std::int64_t thing = 0; thing < 10; ++thing) EXPECT_NE(*deal.deal(thing), "a");
+}
+
+TEST(FairDealTest, NothingMovesWhileOwnersStay) {
+  for (const std::int64_t things : {4, 5, 8}) {
+    for (int owners = 1; owners <= 6; ++owners) {
+      FairDeal deal;
+      for (int i = 0; i < owners; ++i) deal.add(std::string(1, static_cast<char>('a' + i)));
+      const auto deal_all = [&] {
+        std::vector<std::string> dealt;
+        for (std::int64_t thing = 0; thing < things; ++thing) {
+          dealt.push_back(*deal.deal(thing, static_cast<double>(thing) / static_cast<double>(things)));
+        }
+        return dealt;
+      };
+      const auto first = deal_all();
+      EXPECT_EQ(deal_all(), first) << things << " over " << owners;
+      EXPECT_EQ(deal_all(), first) << things << " over " << owners;
+    }
+  }
+}
+
+TEST(FairDealTest, DealersThatHaveOneThingEachSpreadOverTheirOwners) {
+  for (std::int64_t thing = 0; thing < 4; ++thing) {
+    FairDeal deal;
+    deal.add("a");
+    EXPECT_EQ(*deal.deal(thing, static_cast<double>(thing) / 4), "a");
+    for (const char* owner : {"b", "c", "d"}) deal.add(owner);
+    const std::string owner = *deal.deal(thing, static_cast<double>(thing) / 4);
+    EXPECT_EQ(owner, std::string(1, static_cast<char>('a' + thing)));
+    EXPECT_EQ(*deal.deal(thing, static_cast<double>(thing) / 4), owner) << "and stays";
+  }
+}
+
+TEST(RankOrderTest, RanksTogetherCoverEachStepExactlyOnce) {
+  for (const std::int64_t world : {1, 2, 3}) {
+    std::vector<int> seen(12 * 4, 0);
+    for (std::int64_t rank = 0; rank < world; ++rank) {
+      const RankOrder order{.global_batch = 12, .micro_batch = 2, .accumulation = 12 / (2 * world), .rank = rank};
+      for (std::int64_t item = 0; item < 4 * order.items_per_step(); ++item)
+        ++seen[static_cast<std::size_t>(order.position_of_item(item))];
+    }
+    EXPECT_THAT(seen, ::testing::Each(1)) << world;
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/result.h"
+#include "comm/channel/channel.h"
+#include "workers/role.h"
+#include "workers/stream/consumer_dial.h"
+
+namespace troupe {
+
+/// Fills `slot` with the sample at `position` of a stream; returns the bytes written. Errors name the file and the cause.
+using BuildSample = std::function<Result<std::size_t>(Stream stream, std::int64_t position, std::span<std::byte> slot)>;
+
+/// A decoder: dials every feed it is told of, and makes the samples they give credit for, one at a time.
+/// One thread per feed waits for credits; the work itself is serial, so that a decoder uses one core (`BuildSample` is called by
+/// one thread at a time). It tells the controller how long it was idle for want of credit (workers/stream/producer_times.h): the
+/// stall of this end. A sample that cannot be made is sent as an item with its error: the learner decides what that means.
+class DecoderRole final : public Role {
+ public:
+  using Dial = ConsumerDial;
+
+  /// Reports its times after every `report_seconds` of them.
+  DecoderRole(RoleIdentity identity, BuildSample build, Dial dial, Outbox outbox, double report_seconds = 2);
+  ~DecoderRole() override;
+
+  void start() override;
+  void handle(const std::string& from, const Message& message) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  class Connection;
+  void dial_feeds(const Peers& peers);
+  void count(Clock::time_point begin, Clock::time_point end);  // requires build_mutex_
+
+  const RoleIdentity identity_;
+  const BuildSample build_;
+  const Dial dial_;
+  const Outbox outbox_;
+  const double report_seconds_;
+  std::mutex build_mutex_;
+  Clock::time_point last_end_{};                // guarded by build_mutex_, as the next two; zero before the first item
+  double idle_seconds_ = 0, busy_seconds_ = 0;  // since the last report
+  std::map<std::string, std::unique_ptr<Connection>> connections_;  // by address
+};
+
+}  // namespace troupe

@@ -1,0 +1,91 @@
+#include "workers/decoder/loader/loader_result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe {
+
+namespace {
+
+/// Below this share of stalled time a learner does not notice its loader (data.md 7.5).
+constexpr double kUnnoticedStall = 0.01;
+
+const char* advice_for(const std::string& stage) {
+  if (stage == "read")
+    return "storage is slower than the decoders: put the dataset on a local disk, or give it memory to stay in the "
+           "page cache";
+  if (stage == "decode") {
+    return "shorten what is decoded per picture: re-encode with a key frame every 12 pictures (troupe convert dataset "
+           "--gop 12), "
+           "share pictures among neighbouring samples (data.locality_block=8) or keep clips (data.decoder.clip_cache)";
+  }
+  if (stage == "convert" || stage == "transform") {
+    return "make the pictures smaller (data.image.height, data.image.width), or store the videos nearer to that size "
+           "(troupe convert dataset --scale)";
+  }
+  if (stage == "table")
+    return "read fewer rows per sample: convert to v3.0 with one row group an episode (troupe convert dataset --to "
+           "v3.0)";
+  if (stage == "text") return "prompts are tokenised for every sample; shorten model.text_encoder.max_length";
+  if (stage == "send")
+    return "the checksum of a slot reads it once more: smaller pictures (data.image) are the only remedy";
+  return "one thread puts batches together: smaller pictures (data.image) or fewer samples a batch "
+         "(training.micro_batch_size)";
+}
+
+}  // namespace
+
+double LoaderResult::capacity() const {
+  double busy = 0;
+  for (const auto& [name, time] : stage_list()) busy += name == "collate" ? 0 : time;
+  return busy > 0 ? static_cast<double>(build_seconds.size()) / busy * static_cast<double>(decoders) : 0;
+}
+
+double LoaderResult::build_quantile(double q) const {
+  if (build_seconds.empty()) return 0;
+  std::vector<double> sorted = build_seconds;
+  const auto place = static_cast<std::size_t>(std::ceil(q * static_cast<double>(sorted.size())));
+  const std::size_t index = std::min(place == 0 ? 0 : place - 1, sorted.size() - 1);
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(index), sorted.end());
+  return sorted[index];
+}
+
+std::vector<std::pair<std::string, double>> LoaderResult::stage_list() const {
+  return {{"read", stages.read},       {"decode", stages.decode},
+          {"convert", stages.convert}, {"transform", stages.transform},
+          {"table", stages.table},     {"text", stages.text},
+          {"other", build_other},      {"send", send},
+          {"collate", stages.collate}};
+}
+
+Bottleneck find_bottleneck(const LoaderResult& result, std::int64_t cores) {
+  if (result.consume_rate > 0 && result.stall_share() < kUnnoticedStall) {
+    return {"consumer",
+            fmt::format("nothing to change: {:.1f} samples/s are taken, the decoders could make about {:.1f}",
+                        result.consume_rate, result.capacity())};
+  }
+  std::string largest = "decode";
+  double most = -1, decoder_busy = 0;
+  for (const auto& [name, time] : result.stage_list()) {
+    // a decoder's stage is shared by all decoders, collation by nobody
+    const double share = name == "collate" ? time * static_cast<double>(result.decoders) : time;
+    if (name != "collate") decoder_busy += time;
+    if (share > most && name != "other") {
+      most = share;
+      largest = name;
+    }
+  }
+  std::string advice = advice_for(largest);
+  const bool decoders_busy = decoder_busy > 2 * result.decoder_wait;
+  if (largest != "collate" && largest != "read" && decoders_busy && result.decoders < cores) {
+    advice = fmt::format(
+        "add decoders first ({} run on {} cores: --decoders {}, or cluster.component_placement.decoder in a job); then "
+        "{}",
+        result.decoders, cores, cores, advice);
+  }
+  return {largest, advice};
+}
+
+}  // namespace troupe

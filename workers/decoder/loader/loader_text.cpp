@@ -1,0 +1,117 @@
+#include "workers/decoder/loader/loader_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+
+namespace {
+
+constexpr double kMebibyte = 1024.0 * 1024.0;
+
+double over(double a, double b) { return b > 0 ? a / b : 0; }
+
+double per_sample_ms(double seconds, const LoaderResult& r) {
+  return 1000 * over(seconds, static_cast<double>(r.build_seconds.size()));
+}
+
+double hit_rate(const StageTimes& s) {
+  return over(static_cast<double>(s.cache_hits), static_cast<double>(s.cache_hits + s.cache_misses));
+}
+
+}  // namespace
+
+std::string loader_text(const LoaderResult& r, const LoaderContext& context) {
+  const auto& s = r.stages;
+  const double pictures = over(static_cast<double>(s.pictures_decoded), static_cast<double>(s.pictures_delivered));
+  std::string out;
+  const auto line = [&](const char* name, const std::string& text) { out += fmt::format("{:<22}{}\n", name, text); };
+  line("dataset", fmt::format("{} episodes, {} windows, opened in {:.2f} s", context.episodes, context.windows,
+                              context.open_seconds));
+  line("samples",
+       fmt::format("{} in {:.2f} s by {} decoders{}", r.samples, r.seconds, r.decoders, r.stopped ? " (stopped)" : ""));
+  if (r.bad_samples > 0) line("bad samples", fmt::format("{}, the first: {}", r.bad_samples, r.first_bad));
+  line("samples/s", fmt::format("{:.2f}  ({:.2f} per CPU-second, {:.2f} of {} cores)", r.rate(),
+                                over(static_cast<double>(r.samples), r.cpu_seconds), r.cores(), context.cores));
+  line("first batch", fmt::format("{:.3f} s after opening, of {} samples", r.first_batch_seconds, r.micro_batch));
+  line("latency of a sample",
+       fmt::format("p50 {:.1f} ms, p99 {:.1f} ms", 1000 * r.build_quantile(0.5), 1000 * r.build_quantile(0.99)));
+  std::string stages;
+  for (const auto& [name, time] : r.stage_list()) {
+    if (name == "convert" && time == 0) continue;  // a part of transform
+    stages += fmt::format("{}{} {:.2f}", stages.empty() ? "" : ", ", name, per_sample_ms(time, r));
+  }
+  line("ms per sample", stages);
+  line("ms waiting", fmt::format("decoders {:.2f} a sample for a free slot", per_sample_ms(r.decoder_wait, r)));
+  line("pictures", fmt::format("{} delivered, {:.2f} decoded for each", s.pictures_delivered, pictures));
+  line("read",
+       fmt::format("{:.2f} MiB/s, {:.2f} MiB a sample", over(static_cast<double>(s.bytes_read), r.seconds) / kMebibyte,
+                   over(static_cast<double>(s.bytes_read), static_cast<double>(r.build_seconds.size())) / kMebibyte));
+  line("made",
+       fmt::format("{:.1f} MiB/s, {:.2f} MiB a sample", r.rate() * static_cast<double>(r.sample_bytes) / kMebibyte,
+                   static_cast<double>(r.sample_bytes) / kMebibyte));
+  if (s.cache_hits + s.cache_misses > 0) {
+    line("clips from a cache", fmt::format("{:.1f}% of {}", 100 * hit_rate(s), s.cache_hits + s.cache_misses));
+  }
+  if (r.consume_rate > 0) {
+    line("consumer",
+         fmt::format("takes {:.2f} samples/s, stalled {:.2f}% of its time", r.consume_rate, 100 * r.stall_share()));
+  }
+  line("memory",
+       fmt::format("{:.0f} MiB resident at the first batch, {:.0f} at the end, {:.0f} at most",
+                   static_cast<double>(r.resident_first) / kMebibyte, static_cast<double>(r.resident_last) / kMebibyte,
+                   static_cast<double>(r.resident_peak) / kMebibyte));
+  const Bottleneck bottleneck = find_bottleneck(r, context.cores);
+  line("bottleneck", fmt::format("{}: {}", bottleneck.stage, bottleneck.advice));
+  return out;
+}
+
+std::string loader_json(const LoaderResult& r, const LoaderContext& context) {
+  const Bottleneck bottleneck = find_bottleneck(r, context.cores);
+  nlohmann::ordered_json stages;
+  for (const auto& [name, time] : r.stage_list()) stages[name] = per_sample_ms(time, r);
+  stages["wait"] = per_sample_ms(r.decoder_wait, r);
+  const nlohmann::ordered_json out = {
+      {"source", context.source},
+      {"episodes", context.episodes},
+      {"windows", context.windows},
+      {"open_seconds", context.open_seconds},
+      {"decoders", r.decoders},
+      {"micro_batch", r.micro_batch},
+      {"prefetch_batches", r.prefetch},
+      {"samples", r.samples},
+      {"bad_samples", r.bad_samples},
+      {"first_bad", r.first_bad},
+      {"stopped", r.stopped},
+      {"seconds", r.seconds},
+      {"samples_per_second", r.rate()},
+      {"samples_per_cpu_second", over(static_cast<double>(r.samples), r.cpu_seconds)},
+      {"cpu_seconds", r.cpu_seconds},
+      {"cores_used", r.cores()},
+      {"cores", context.cores},
+      {"first_batch_seconds", r.first_batch_seconds},
+      {"latency_ms", {{"p50", 1000 * r.build_quantile(0.5)}, {"p99", 1000 * r.build_quantile(0.99)}}},
+      {"stage_ms_per_sample", stages},
+      {"pictures_decoded", r.stages.pictures_decoded},
+      {"pictures_delivered", r.stages.pictures_delivered},
+      {"pictures_decoded_per_delivered",
+       over(static_cast<double>(r.stages.pictures_decoded), static_cast<double>(r.stages.pictures_delivered))},
+      {"bytes_read", r.stages.bytes_read},
+      {"read_bytes_per_second", over(static_cast<double>(r.stages.bytes_read), r.seconds)},
+      {"sample_bytes", r.sample_bytes},
+      {"made_bytes_per_second", r.rate() * static_cast<double>(r.sample_bytes)},
+      {"cache_hits", r.stages.cache_hits},
+      {"cache_misses", r.stages.cache_misses},
+      {"cache_hit_rate", hit_rate(r.stages)},
+      {"consume_rate", r.consume_rate},
+      {"capacity_samples_per_second", r.capacity()},
+      {"stall_seconds", r.stall_seconds},
+      {"stall_percent", 100 * r.stall_share()},
+      {"resident_bytes", {{"first_batch", r.resident_first}, {"last", r.resident_last}, {"peak", r.resident_peak}}},
+      {"bottleneck", {{"stage", bottleneck.stage}, {"advice", bottleneck.advice}}}};
+  return out.dump() + "\n";
+}
+
+}  // namespace troupe

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "configs/job_config.h"
+#include "model/shard/network.h"
+#include "model/wan/features.h"
+#include "workers/encoder/feature_cache.h"
+#include "workers/encoder/frozen_encoders.h"
+
+namespace troupe {
+
+/// Says in the cache's folder which networks a job's entries come from. Errors: those of FeatureCache::describe_model.
+Result<void> describe_models(FeatureCache& cache, const JobConfig& job, const FeatureModels& models);
+
+/// The frozen encoders of a job with its feature cache in front (data.features). Without a cache it is its
+/// FeatureEncoder. With one, each sample is encoded by itself, so that what a sample gets depends on nothing but the
+/// sample; what is found is not computed, what is computed is stored. A tensor that cannot be stored (a full disk) is
+/// still returned: store_error().
+///
+/// Errors of the encode functions: throw c10::Error as FeatureEncoder's do. Not thread-safe; the cache may be shared.
+class CachedEncoder {
+ public:
+  using Pictures = FeatureEncoder::Pictures;
+
+  /// With `encoder` null only has_text and has_pictures may be called.
+  CachedEncoder(const JobConfig& job, std::unique_ptr<FeatureEncoder> encoder, FeatureModels models,
+                std::shared_ptr<FeatureCache> cache,
+                std::int64_t text_memory_bytes = FeatureEncoder::kDefaultCacheBytes);
+  /// Over `weights`, with the cache of data.features.cache opened unless that is empty. Errors: FeatureCache::open's,
+  /// and those of FrozenEncoders::encoder.
+  static Result<std::unique_ptr<CachedEncoder>> make(const JobConfig& job, const FrozenEncoders& weights);
+  static Result<std::unique_ptr<CachedEncoder>> make(const JobConfig& job);
+
+  /// As FeatureEncoder::encode.
+  Batch encode(const Batch& samples);
+  /// Features [L, d] of the real ids i64 [L] of one prompt.
+  at::Tensor encode_text(const at::Tensor& ids);
+  /// Features of the canvases u8 [1, T, H, W, 3] of one sample, kept under the hash of their bytes and, unless it is
+  /// empty, under `identity`, which says in words what they are (EncodedSampleBuilder).
+  Pictures encode_pictures(const at::Tensor& images, const std::string& identity = {});
+  /// The features kept under `identity`; nothing unless all are there and sound.
+  std::optional<Pictures> find_pictures(const std::string& identity);
+
+  /// Whether the cache has them, without reading them.
+  bool has_text(const at::Tensor& ids);
+  bool has_pictures(const std::string& identity);
+
+  FeatureCache* cache() const { return cache_.get(); }
+  const FeatureEncoder& encoder() const { return *encoder_; }
+  /// Bytes of parameters, tables and of the texts kept in memory.
+  std::int64_t bytes() const { return encoder_->bytes() + encoder_->text_cache().bytes() + texts_.bytes(); }
+  /// The first failure to store something.
+  const std::optional<Error>& store_error() const { return store_error_; }
+
+ private:
+  struct PictureKeys {
+    FeatureKey clip, latents, first_frame;
+  };
+  PictureKeys picture_keys(const std::string& identity) const;
+  at::Tensor encode_texts(const at::Tensor& ids, const at::Tensor& mask);
+  Pictures encode_batch_pictures(const at::Tensor& images);
+  void store(FeatureKind kind, const FeatureKey& key, const FeatureKey& alias, const at::Tensor& tensor);
+  std::optional<at::Tensor> find(const FeatureKey& key);
+
+  const ModelConfig model_;
+  const bool keeps_pictures_;
+  std::unique_ptr<FeatureEncoder> encoder_;
+  const FeatureModels models_;
+  std::shared_ptr<FeatureCache> cache_;
+  TextFeatureCache texts_;
+  std::optional<Error> store_error_;
+};
+
+}  // namespace troupe

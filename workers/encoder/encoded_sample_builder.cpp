@@ -1,0 +1,145 @@
+#include "workers/encoder/encoded_sample_builder.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "data/sampling/window.h"
+#include "model/wan/batch_keys.h"
+#include "workers/encoder/encoded_sample.h"
+
+namespace troupe {
+
+namespace {
+
+namespace key = batch_keys;
+
+constexpr std::size_t kSlotAlignment = 64;
+
+/// A leaf that throws, with its exception as a Result.
+template <class Work>
+auto caught(Work work) -> Result<decltype(work())> {
+  try {
+    return work();
+  } catch (const c10::Error& e) {
+    return Error{Errc::internal, fmt::format("the frozen encoders: {}", e.what_without_backtrace())};
+  }
+}
+
+/// ATen's threads are set for each thread that computes: one for ours, whatever thread serves a feed.
+void compute_alone() {
+  thread_local bool set = false;
+  if (set) return;
+  at::set_num_threads(1);
+  set = true;
+}
+
+}  // namespace
+
+std::string picture_identity(const Mixture& mixture, const MixtureEntry& sample, const ImageConfig& image) {
+  const Dataset& dataset = *mixture.datasets()[sample.dataset];
+  const Episode& episode = dataset.episodes()[sample.entry.episode];
+  const SampleWindow window = sample_window(dataset.spec(), episode.row_labels(), sample.entry.anchor);
+  std::string views;
+  for (const NamedColumn& view : dataset.columns().views) views += " " + view.column;
+  return fmt::format("dataset {} episode {} rows {} views{} source {}x{} layout {} crop {} size {}x{}",
+                     dataset.fingerprint(), episode.index, fmt::join(window.video, ","), views, episode.view_height,
+                     episode.view_width, dataset.spec().embodiment.layout, image.crop, image.height, image.width);
+}
+
+void EncodedSampleBuilder::Free::operator()(std::byte* bytes) const { std::free(bytes); }
+
+Result<EncodedSampleBuilder> EncodedSampleBuilder::make(std::shared_ptr<const Mixture> mixture, const JobConfig& job,
+                                                        SampleBuilder builder, std::unique_ptr<CachedEncoder> encoder) {
+  SampleLayout item = encoded_layout(builder.layout(), job);
+  return EncodedSampleBuilder(std::move(mixture), job, std::move(builder), std::move(item), std::move(encoder));
+}
+
+EncodedSampleBuilder::EncodedSampleBuilder(std::shared_ptr<const Mixture> mixture, JobConfig job, SampleBuilder builder,
+                                           SampleLayout item, std::unique_ptr<CachedEncoder> encoder)
+    : mixture_(std::move(mixture)),
+      job_(std::move(job)),
+      builder_(std::move(builder)),
+      item_(std::move(item)),
+      encoder_(std::move(encoder)) {
+  // sizes of layouts are multiples of the alignment
+  sample_.reset(
+      static_cast<std::byte*>(std::aligned_alloc(kSlotAlignment, static_cast<std::size_t>(builder_.layout().bytes))));
+  TROUPE_CHECK(sample_ != nullptr, "memory for one sample");
+}
+
+Result<std::string> EncodedSampleBuilder::identity(Stream stream, std::int64_t position) const {
+  const bool repeats = stream == Stream::eval || !job_.data.image.is_random();
+  if (!repeats || encoder_->cache() == nullptr || job_.data.features.keep != "all") return std::string();
+  TROUPE_ASSIGN(const MixtureEntry sample, builder_.locate(stream, position));
+  return picture_identity(*mixture_, sample, job_.data.image);
+}
+
+Result<void> EncodedSampleBuilder::build_sample(Stream stream, std::int64_t position, bool pictures) {
+  const auto bytes = static_cast<std::size_t>(builder_.layout().bytes);
+  return builder_.build(stream, position, std::span(sample_.get(), bytes), pictures);
+}
+
+at::Tensor EncodedSampleBuilder::ids() const {
+  const TensorField &text = builder_.layout().field("text"), &mask = builder_.layout().field("text_mask");
+  const auto options = at::TensorOptions().dtype(at::kLong);
+  const at::Tensor all = at::from_blob(sample_.get() + text.offset, text.shape, options);
+  const auto real = at::from_blob(sample_.get() + mask.offset, mask.shape, options).sum().item<std::int64_t>();
+  return all.narrow(0, 0, real);
+}
+
+at::Tensor EncodedSampleBuilder::canvases() const {
+  const TensorField& images = builder_.layout().field(key::kImages);
+  return at::from_blob(sample_.get() + images.offset, images.shape, at::TensorOptions().dtype(at::kByte)).unsqueeze(0);
+}
+
+Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::found_in_cache(Stream stream, std::int64_t position) {
+  TROUPE_ASSIGN(const std::string identity, this->identity(stream, position));
+  TROUPE_TRY(build_sample(stream, position, false));
+  // what is not kept is not missed
+  const bool pictures = job_.data.features.keep != "all" || encoder_->has_pictures(identity);
+  return Found{.text = encoder_->has_text(ids()), .pictures = pictures};
+}
+
+Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::build(Stream stream, std::int64_t position,
+                                                                std::span<std::byte> slot) {
+  TROUPE_CHECK(static_cast<std::int64_t>(slot.size()) == item_.bytes, "a slot has the size of the layout");
+  compute_alone();
+  TROUPE_ASSIGN(const std::string identity, this->identity(stream, position));
+  TROUPE_ASSIGN(auto pictures, caught([&] { return encoder_->find_pictures(identity); }));
+  Found found{.text = false, .pictures = pictures.has_value()};
+  TROUPE_TRY(build_sample(stream, position, !found.pictures));
+  found.text = encoder_->has_text(ids());
+  TROUPE_ASSIGN(const at::Tensor text, caught([&] { return encoder_->encode_text(ids()); }));
+  if (!pictures) {
+    TROUPE_ASSIGN(pictures, caught([&] { return std::optional(encoder_->encode_pictures(canvases(), identity)); }));
+  }
+  TROUPE_TRY(write_encoded(builder_.layout(), {sample_.get(), static_cast<std::size_t>(builder_.layout().bytes)}, item_,
+                           *pictures, text, slot));
+  return found;
+}
+
+Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::look(Stream stream, std::int64_t position) {
+  return found_in_cache(stream, position);
+}
+
+Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::fill(Stream stream, std::int64_t position) {
+  compute_alone();
+  TROUPE_ASSIGN(const Found found, found_in_cache(stream, position));
+  if (!found.text) {
+    TROUPE_ASSIGN([[maybe_unused]] const at::Tensor text, caught([&] { return encoder_->encode_text(ids()); }));
+  }
+  if (!found.pictures) {
+    TROUPE_ASSIGN(const std::string identity, this->identity(stream, position));
+    TROUPE_TRY(build_sample(stream, position, true));
+    TROUPE_ASSIGN([[maybe_unused]] const auto pictures,
+                  caught([&] { return encoder_->encode_pictures(canvases(), identity); }));
+  }
+  if (encoder_->store_error()) return *encoder_->store_error();
+  return found;
+}
+
+}  // namespace troupe

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/job_config.h"
+#include "data/mixture.h"
+#include "data/sample/sample_builder.h"
+#include "workers/encoder/cached_encoder.h"
+
+namespace troupe {
+
+/// What the canvases of a sample are, in words, without decoding them: dataset, episode, rows, views, crop and size.
+/// Only for samples whose pictures are the same whenever they are drawn: those of evaluation, and those of training
+/// without random crop and jitter.
+std::string picture_identity(const Mixture& mixture, const MixtureEntry& sample, const ImageConfig& image);
+
+/// Makes the encoded sample of a position: what SampleBuilder makes, with features in the place of pictures. Pictures
+/// that the feature cache has are not decoded. Computes on one thread, so that features do not depend on a machine's
+/// cores. Not thread-safe: one thread at a time.
+class EncodedSampleBuilder {
+ public:
+  /// What of a sample's features came from the cache, or is there.
+  struct Found {
+    bool text = false, pictures = false;
+    bool all() const { return text && pictures; }
+  };
+
+  /// `builder` makes samples of `mixture`.
+  static Result<EncodedSampleBuilder> make(std::shared_ptr<const Mixture> mixture, const JobConfig& job,
+                                           SampleBuilder builder, std::unique_ptr<CachedEncoder> encoder);
+
+  const SampleLayout& layout() const { return item_; }
+  const CachedEncoder& encoder() const { return *encoder_; }
+
+  /// Fills `slot`, of the size of layout(). Errors: those of SampleBuilder::build; internal when an encoder throws.
+  Result<Found> build(Stream stream, std::int64_t position, std::span<std::byte> slot);
+  /// Which features of a sample the cache has; nothing is decoded or computed.
+  Result<Found> look(Stream stream, std::int64_t position);
+  /// Computes and stores what the cache lacks of data.features.keep; says what was there. Errors: those of build, and
+  /// the first failure to store.
+  Result<Found> fill(Stream stream, std::int64_t position);
+
+ private:
+  EncodedSampleBuilder(std::shared_ptr<const Mixture> mixture, JobConfig job, SampleBuilder builder, SampleLayout item,
+                       std::unique_ptr<CachedEncoder> encoder);
+  Result<std::string> identity(Stream stream, std::int64_t position) const;
+  Result<void> build_sample(Stream stream, std::int64_t position, bool pictures);
+  at::Tensor ids() const;
+  at::Tensor canvases() const;
+  Result<Found> found_in_cache(Stream stream, std::int64_t position);
+
+  std::shared_ptr<const Mixture> mixture_;
+  JobConfig job_;
+  SampleBuilder builder_;
+  SampleLayout item_;
+  std::unique_ptr<CachedEncoder> encoder_;
+  struct Free {
+    void operator()(std::byte* bytes) const;
+  };
+  std::unique_ptr<std::byte[], Free> sample_;  // slot of the builder's layout
+};
+
+}  // namespace troupe

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "configs/data_config.h"
+#include "data/dataset.h"
+#include "data/sample/sample_builder.h"
+#include "workers/inference/evaluate/action_errors.h"
+#include "workers/inference/policy/policy.h"
+
+namespace troupe {
+
+/// Which windows of a dataset a policy is driven through.
+struct OpenLoopOptions {
+  /// Episode indices; empty: those of data.eval_episodes, and where that is empty too every episode.
+  std::vector<std::int64_t> episodes;
+  std::int64_t windows = 16;  ///< at most, spread evenly over all full windows of the episodes
+  /// Called after each window with the windows done and their number; may be empty.
+  std::function<void(std::int64_t, std::int64_t)> progress;
+};
+
+/// One window as it was run. Values are (chunks x horizon, width), row major, in the robot's units, absolute.
+struct OpenLoopWindow {
+  std::int64_t episode = 0;  ///< episode_index
+  std::int64_t row = 0;      ///< of the first action
+  std::string prompt;        ///< the instruction as the dataset has it
+  std::vector<float> recorded, predicted;
+};
+
+/// One dimension of the action.
+struct OpenLoopDimension {
+  std::string key;         ///< the action key it belongs to
+  std::int64_t index = 0;  ///< inside the key
+  bool relative = false;   ///< predicted relative to the state; compared as an absolute action
+  std::string name() const { return key + "[" + std::to_string(index) + "]"; }
+};
+
+struct OpenLoopResult {
+  std::int64_t chunks = 0, horizon = 0;  ///< policy calls of a window, rows of each
+  std::uint64_t windows_available = 0;   ///< full windows of the episodes
+  std::vector<std::int64_t> episodes;    ///< that were looked at, ascending
+  std::vector<OpenLoopDimension> dimensions;
+  std::vector<OpenLoopWindow> windows;
+  ActionError overall;
+  std::vector<ActionError> by_dimension, by_step;
+};
+
+/// Drives a policy through recorded windows as a robot would and compares what it predicts with what was recorded.
+///
+/// A window of K chunks is one episode of the policy: the first call shows the frame at the window's start, each later
+/// one the newest frames since the call before it (that call's frame included where the policy takes one more), with
+/// the state recorded at that instant; call k predicts the actions of chunk k. Recorded frames are shown whatever was
+/// predicted: the loop is open. `data` is the configuration the dataset was opened with.
+///
+/// Normalised errors use the dataset's statistics and data.embodiment.normalization.
+/// Errors: invalid_argument (the policy's views, keys, horizon or frames do not fit the dataset; an unknown episode),
+///         failed_precondition (no full window), and those of the dataset, the decoder and the policy, with the window.
+Result<OpenLoopResult> run_open_loop(Policy& policy, const Dataset& dataset, const DataConfig& data,
+                                     const OpenLoopOptions& options, ReadClip read_clip = {});
+
+}  // namespace troupe

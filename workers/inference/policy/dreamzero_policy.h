@@ -1,0 +1,67 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "data/language/tokenizer.h"
+#include "model/shard/network.h"
+#include "model/wan/features.h"
+#include "model/wan/infer/wan_policy.h"
+#include "workers/inference/policy/action_decoder.h"
+#include "workers/inference/policy/observation_reader.h"
+#include "workers/inference/policy/policy.h"
+#include "workers/inference/policy/policy_options.h"
+#include "workers/inference/policy/policy_spec.h"
+
+namespace troupe {
+
+/// DreamZero as a policy: observation -> canvases, normalised state and prompt -> WanPolicy -> actions in the robot's
+/// units. One session per episode, opened by its first call; it lives until reset(). Several robots in one call share
+/// the network's passes, and each gets what it would get alone. Not thread-safe: one thread at a time.
+class DreamZeroPolicy final : public Policy {
+ public:
+  /// What the policy runs on.
+  struct Parts {
+    ParamView dit;  ///< every tensor of dit_units(spec.model), in one dtype
+    std::unique_ptr<FeatureEncoder> features;
+    std::unique_ptr<Tokenizer> tokenizer;
+  };
+  /// Errors: invalid_argument: options that mean nothing, a model that cannot be run (WanPolicy::check), an embodiment
+  /// whose actions cannot be de-normalised, an unknown prompt template.
+  static Result<std::unique_ptr<DreamZeroPolicy>> make(PolicySpec spec, Parts parts, const PolicyOptions& options);
+
+  const PolicyInfo& info() const override { return info_; }
+  std::vector<Result<ActionChunk>> act(std::span<const Observation> observations) override;
+  void reset(const std::string& episode) override { sessions_.erase(episode); }
+
+  const PolicySpec& spec() const { return spec_; }
+  /// Episodes that hold a session.
+  std::size_t open_episodes() const { return sessions_.size(); }
+
+ private:
+  /// One observation on its way through a call.
+  struct Turn {
+    std::size_t index = 0;
+    PreparedObservation seen;
+    PolicyInput input;
+  };
+  DreamZeroPolicy(PolicySpec spec, Parts parts, ObservationReader reader, ActionDecoder decoder,
+                  const InferOptions& options, const TokenizedText& negative,
+                  std::vector<std::int64_t> frames_per_call);
+  Result<Turn> prepare(const Observation& observation, std::size_t index);
+
+  PolicySpec spec_;
+  PolicyInfo info_;
+  std::unique_ptr<FeatureEncoder> features_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  ObservationReader reader_;
+  ActionDecoder decoder_;
+  WanPolicy policy_;  // after features_, which it uses
+  std::map<std::string, std::shared_ptr<PolicySession>> sessions_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,95 @@
+#include "workers/inference/policy/json_fields.h"
+
+#include <fmt/format.h>
+
+#include "data/lerobot/file_checks.h"
+
+namespace troupe {
+
+namespace {
+
+const JsonFields::Json kEmpty = JsonFields::Json::object();
+
+}  // namespace
+
+JsonFields::JsonFields(const Json& object, std::string where) : object_(&object), where_(std::move(where)) {
+  if (object_->is_object()) return;
+  mistake(fmt::format("is a {}; wanted an object", object_->type_name()));
+  object_ = &kEmpty;
+}
+
+const JsonFields::Json* JsonFields::find(const std::string& key) const {
+  const auto it = object_->find(key);
+  return it == object_->end() || it->is_null() ? nullptr : &*it;
+}
+
+void JsonFields::mistake(const std::string& text) {
+  if (mistake_.empty()) mistake_ = fmt::format("{} {}", where_, text);
+}
+
+bool JsonFields::has(const std::string& key) const { return find(key) != nullptr; }
+
+std::int64_t JsonFields::integer(const std::string& key, std::int64_t otherwise) {
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->is_number_integer()) return value->get<std::int64_t>();
+  mistake(fmt::format("has {} = {}; wanted an integer", key, value->dump()));
+  return otherwise;
+}
+
+std::int64_t JsonFields::integer(const std::string& key) {
+  if (find(key) == nullptr) mistake(fmt::format("has no {}", key));
+  return integer(key, 0);
+}
+
+double JsonFields::number(const std::string& key, double otherwise) {
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->is_number()) return value->get<double>();
+  mistake(fmt::format("has {} = {}; wanted a number", key, value->dump()));
+  return otherwise;
+}
+
+bool JsonFields::boolean(const std::string& key, bool otherwise) {
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->is_boolean()) return value->get<bool>();
+  mistake(fmt::format("has {} = {}; wanted true or false", key, value->dump()));
+  return otherwise;
+}
+
+std::string JsonFields::text(const std::string& key, const std::string& otherwise) {
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (value->is_string()) return value->get<std::string>();
+  mistake(fmt::format("has {} = {}; wanted a text", key, value->dump()));
+  return otherwise;
+}
+
+JsonFields JsonFields::object(const std::string& key) {
+  const Json* value = find(key);
+  return JsonFields(value == nullptr ? kEmpty : *value,
+                    fmt::format("{}{}{}", where_, where_.ends_with(':') ? " " : ".", key));
+}
+
+Result<void> JsonFields::done() const {
+  if (mistake_.empty()) return {};
+  return Error{Errc::invalid_argument, mistake_};
+}
+
+Result<JsonFields::Json> parse_json_object(const std::string& text, const std::string& path) {
+  try {
+    JsonFields::Json json = JsonFields::Json::parse(text);
+    if (json.is_object()) return json;
+    return Error{Errc::invalid_argument, fmt::format("{}: a {}; wanted an object", path, json.type_name())};
+  } catch (const nlohmann::json::exception& e) {
+    return Error{Errc::invalid_argument, fmt::format("{}: {}", path, e.what())};
+  }
+}
+
+Result<JsonFields::Json> read_json_object(const std::string& path) {
+  TROUPE_ASSIGN(const std::string text, read_text_file(path));
+  return parse_json_object(text, path);
+}
+
+}  // namespace troupe

@@ -1,0 +1,70 @@
+#include "workers/inference/policy/load_policy.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "configs/loader.h"
+#include "model/wan/weights/load_features.h"
+#include "workers/checkpoint/tensors.h"
+#include "workers/inference/policy/dreamzero_policy.h"
+#include "workers/inference/policy/gear_weights.h"
+#include "workers/inference/policy/read_spec.h"
+
+namespace troupe {
+
+namespace {
+
+Result<at::ScalarType> scalar_type(const std::string& dtype) {
+  if (dtype == "fp32") return at::kFloat;
+  if (dtype == "bf16") return at::kBFloat16;
+  return Error{Errc::invalid_argument, fmt::format("the policy's dtype is '{}'; wanted fp32 or bf16", dtype)};
+}
+
+/// The transformer's weights of a Troupe checkpoint, adapters folded in, and the encoders that its job trained with.
+Result<DreamZeroPolicy::Parts> load_troupe(const std::string& folder, const PolicySpec& spec, at::ScalarType dtype) {
+  TROUPE_ASSIGN(const auto source, CheckpointTensors::open(folder, AdapterForm::merged));
+  DreamZeroPolicy::Parts parts;
+  for (std::size_t i = 0; i < source->tensors().size(); ++i) {
+    const CheckpointTensor& stored = source->tensors()[i];
+    at::Tensor tensor = at::empty(stored.shape, at::kFloat);
+    TROUPE_TRY(source->read(i, 0, stored.numel, tensor.mutable_data_ptr<float>()));
+    parts.dit.set(stored.name, tensor.to(dtype));
+  }
+  TROUPE_ASSIGN(parts.features, load_features(spec.model, dtype, static_cast<std::uint64_t>(source->manifest().seed)));
+  return parts;
+}
+
+Result<std::unique_ptr<Policy>> load(const std::string& checkpoint, const PolicyOptions& options) {
+  TROUPE_ASSIGN(const at::ScalarType dtype, scalar_type(options.dtype));
+  TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(checkpoint));
+  TROUPE_ASSIGN(PolicySpec spec, read_policy_spec(checkpoint, options));
+  DreamZeroPolicy::Parts parts;
+  if (kind == CheckpointKind::troupe) {
+    TROUPE_ASSIGN(parts, load_troupe(checkpoint, spec, dtype));
+  } else {
+    TROUPE_ASSIGN(GearWeights weights, load_gear_weights(checkpoint, spec, dtype));
+    parts.dit = std::move(weights.dit);
+    parts.features = std::move(weights.features);
+  }
+  TROUPE_ASSIGN(parts.tokenizer, make_tokenizer(spec.model.text_encoder));
+  TROUPE_ASSIGN(std::unique_ptr<DreamZeroPolicy> policy,
+                DreamZeroPolicy::make(std::move(spec), std::move(parts), options));
+  return std::unique_ptr<Policy>(std::move(policy));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Policy>> load_policy(const std::string& checkpoint, const PolicyOptions& options) {
+  try {
+    return load(checkpoint, options);
+  } catch (const c10::Error& error) {
+    // LibTorch: a tensor that does not fit the network, or no memory for it.
+    return Error{Errc::invalid_argument, fmt::format("{}: {}", checkpoint, error.what_without_backtrace())};
+  }
+}
+
+}  // namespace troupe

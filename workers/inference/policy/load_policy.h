@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "workers/inference/policy/policy.h"
+#include "workers/inference/policy/policy_options.h"
+
+namespace troupe {
+
+/// Loads a policy from a Troupe checkpoint (.../checkpoints/step_NNNNNN, with or without adapters) or from a DreamZero
+/// folder in GEAR's layout (config.json, model*.safetensors, experiment_cfg/metadata.json; norm_stats.json where OpenPI
+/// brings one). Errors: not_found, invalid_argument, data_loss, each naming the file and what to do.
+Result<std::unique_ptr<Policy>> load_policy(const std::string& checkpoint, const PolicyOptions& options);
+
+}  // namespace troupe

@@ -1,0 +1,220 @@
+#include "workers/learner/rl/off_policy_trainer.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fault.h"
+#include "workers/rollout/trainer_state.h"
+
+namespace troupe {
+
+namespace {
+
+ReplayBuffer::Options replay_options(const JobConfig& job) {
+  return {.capacity = job.algorithm.sac.replay_capacity,
+          .gamma = job.algorithm.gamma,
+          .semi_mdp = job.algorithm.discount == "semi_mdp",
+          .always_bootstrap = job.algorithm.sac.bootstrap == "always"};
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+OffPolicyTrainer::OffPolicyTrainer(RlTrainerSetup setup, Feed& feed)
+    : setup_(std::move(setup)),
+      critic_objective_(setup_.agent.policy->objective("critic")),
+      actor_objective_(setup_.agent.policy->objective("actor")),
+      feed_(feed),
+      collector_(rl_collector_options(setup_.config),
+                 make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
+      replay_(replay_options(setup_.config), collector_.layout(), setup_.agent.shape),
+      publisher_(*setup_.agent.policy, rl_publisher_options(setup_), setup_.dial),
+      evaluation_(setup_.config, setup_.agent) {}
+
+Result<void> OffPolicyTrainer::begin(const TrainerSession& session) {
+  session_ = session;
+  log_ = std::make_unique<ReplayLog>(setup_.run_dir + "/replay", session.plan.rank, session.plan.world);
+  TROUPE_ASSIGN(const RlTrainerState restored, RlTrainerState::parse(session.state));
+  TROUPE_TRY(restore(restored.counters));
+  nonfinite_in_a_row_.clear();
+  publisher_.begin(session.plan.fence, static_cast<int>(session.plan.world), static_cast<int>(session.plan.rank));
+  const std::int64_t version = session.plan.resume_step * collector_.shape().rounds_per_step;
+  publish(version);
+  collector_.begin(session, version);
+  return {};
+}
+
+Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>& totals) {
+  const auto total = [&](const char* name) { return totals.count(name) != 0 ? totals.at(name) : 0; };
+  step_ = session_.plan.resume_step;
+  const RlShape& shape = collector_.shape();
+  const std::int64_t share = shape.blocks / session_.plan.world, first_block = session_.plan.rank * share;
+  const std::int64_t capacity = setup_.config.algorithm.sac.replay_capacity / session_.plan.world;
+  if (capacity < shape.calls * shape.rows) {
+    return Error{
+        Errc::invalid_argument,
+        fmt::format(
+            "algorithm.sac.replay_capacity: {} over {} learners is less than the {} transitions of one trajectory",
+            setup_.config.algorithm.sac.replay_capacity, session_.plan.world, shape.calls * shape.rows)};
+  }
+  replay_.clear(capacity);
+  may_draw_ = false;
+  logged_.clear();
+  log_->keep(0, step_);
+  TROUPE_TRY(log_->read(0, step_, [&](const CollectedItem& item) -> Result<void> {
+    const std::int64_t block = item.position % shape.blocks;
+    if (block < first_block || block >= first_block + share) return {};
+    if (static_cast<std::int64_t>(item.bytes.size()) != collector_.layout().bytes) {
+      return Error{Errc::data_loss,
+                   fmt::format("{}/replay: trajectory {} has {} bytes, the job's have {}", setup_.run_dir,
+                               item.position, item.bytes.size(), collector_.layout().bytes)};
+    }
+    replay_.add(item.bytes);
+    note_logged(item.position / shape.items_per_step());
+    return {};
+  }));
+  // Totals of the run are carried on by rank 0; how they were split does not matter to the identity.
+  const bool carries = session_.plan.rank == 0;
+  lost_ = carries ? total("lost") : 0;
+  env_steps_ = carries ? total("env_steps") : 0;
+  updates_ = total("updates");
+  // Of what was produced, all that is not resident any more is evicted: before the checkpoint, while the log was read, or with files
+  // that had gone.
+  double resident = static_cast<double>(replay_.resident());
+  TROUPE_TRY(session_.group->all_reduce_sum({.data = &resident, .count = 1, .dtype = DType::f64}));
+  const std::int64_t evicted = carries ? total("produced") - total("lost") - static_cast<std::int64_t>(resident) : 0;
+  evicted_before_ = evicted - replay_.evicted();
+  produced_ = replay_.resident() + evicted + lost_;
+  draws_ = carries ? total("draws") : 0;
+  draws_of_run_ = total("batches");
+  return {};
+}
+
+Result<void> OffPolicyTrainer::collect_round(std::int64_t round, std::vector<CollectedItem>& items,
+                                             StepOutcome& outcome) {
+  TROUPE_ASSIGN(auto taken, collector_.take(round, outcome.stall_seconds));
+  EpisodeSummary mine;
+  mine.add(collector_.layout(), taken);
+  env_steps_ += mine.env_steps();
+  lost_ += mine.lost();
+  const TrajectoryLayout& layout = collector_.layout();
+  produced_ += static_cast<std::int64_t>(taken.size()) * layout.calls * layout.rows + mine.given_up();
+  for (CollectedItem& item : taken) {
+    replay_.add(item.bytes);
+    outcome.consumed.push_back({.position = item.position, .xxh3 = item.xxh3, .void_reason = ""});
+    items.push_back(std::move(item));
+  }
+  return {};
+}
+
+void OffPolicyTrainer::note_logged(std::int64_t step) {
+  if (logged_.empty() || logged_.back().first != step) logged_.emplace_back(step, 0);
+  logged_.back().second = replay_.evicted() + replay_.resident();
+}
+
+void OffPolicyTrainer::remove_evicted_files() {
+  // A resumed run goes back to a checkpoint, at which transitions were resident that have been evicted since.
+  const RlShape& shape = collector_.shape();
+  const std::int64_t per_step = shape.items_per_step() / session_.plan.world * shape.calls * shape.rows;
+  const std::int64_t margin = 2 * setup_.config.checkpoint.interval * per_step;
+  while (!logged_.empty() && logged_.front().second + margin <= replay_.evicted()) logged_.pop_front();
+  if (!logged_.empty()) log_->keep(logged_.front().first, step_ + 1);
+}
+
+std::int64_t OffPolicyTrainer::updates_due(std::int64_t round) const {
+  const SacConfig& sac = setup_.config.algorithm.sac;
+  const std::int64_t steps = (round + 1) * collector_.shape().env_steps_per_round() - sac.learning_starts;
+  return steps <= 0 ? 0 : static_cast<std::int64_t>(std::floor(static_cast<double>(steps) * sac.updates_per_step));
+}
+
+Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_requested) {
+  StepOutcome outcome;
+  Progress progress;
+  std::vector<CollectedItem> items;
+  step_ = step;
+  const std::int64_t rounds = collector_.shape().rounds_per_step;
+  for (std::int64_t round = step * rounds; round < (step + 1) * rounds; ++round) {
+    TROUPE_TRY(collect_round(round, items, outcome));
+    TROUPE_TRY(fault_point("learner.step", fmt::format("{}#{} step {}", setup_.actor, setup_.incarnation, step)));
+    const auto begin = std::chrono::steady_clock::now();
+    const std::int64_t due = updates_due(round);
+    bool draws = false;
+    if (updates_ < due) {
+      TROUPE_ASSIGN(draws, may_draw());
+    }
+    while (draws && updates_ < due) TROUPE_TRY(update(progress));
+    outcome.compute_seconds += seconds_since(begin);
+    publish(round + 1);
+    collector_.allow(round + 1);
+  }
+  TROUPE_TRY(log_->append(step, items));
+  EpisodeSummary episodes;
+  episodes.add(collector_.layout(), items);
+  TROUPE_TRY(episodes.reduce(*session_.group));
+  outcome.metrics.merge(episodes.metrics(setup_.agent.spec().has_success));
+  for (const auto& [name, sum] : progress.sums)
+    outcome.metrics["train/" + name] = sum / static_cast<double>(progress.counts[name]);
+  for (const auto& [group, rate] : rl_rates(setup_.config, step))
+    outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
+  outcome.metrics["train/replay_buffer/size"] = static_cast<double>(replay_.resident());
+  outcome.metrics["train/updates"] = static_cast<double>(updates_);
+  outcome.metrics["train/skipped_minibatches"] = static_cast<double>(progress.skipped);
+  outcome.metrics["time/generate_rollouts"] = outcome.stall_seconds;
+  outcome.metrics["time/actor_training"] = outcome.compute_seconds;
+  double shared[] = {finish_requested ? 1.0 : 0.0, outcome.stall_seconds};
+  TROUPE_TRY(session_.group->all_reduce_max({.data = shared, .count = 2, .dtype = DType::f64}));
+  outcome.finish = shared[0] > 0;
+  outcome.stall_seconds = shared[1];
+  outcome.counters = {{"produced", produced_},
+                      {"resident", replay_.resident()},
+                      {"evicted", evicted_before_ + replay_.evicted()},
+                      {"lost", lost_},
+                      {"draws", draws_},
+                      {"env_steps", env_steps_}};
+  if (session_.plan.rank == 0) outcome.counters["updates"] = updates_;  // every rank makes all of them
+  TROUPE_TRY(share_totals());
+  outcome.metrics["env/steps"] = static_cast<double>(episodes.env_steps());
+  outcome.metrics["env/total_steps"] = static_cast<double>(totals_.at("env_steps"));
+  note_logged(step);
+  remove_evicted_files();
+  return outcome;
+}
+
+Result<void> OffPolicyTrainer::share_totals() {
+  std::vector<double> sums = {static_cast<double>(produced_), static_cast<double>(lost_), static_cast<double>(draws_),
+                              static_cast<double>(env_steps_)};
+  TROUPE_TRY(session_.group->all_reduce_sum({.data = sums.data(), .count = 4, .dtype = DType::f64}));
+  totals_ = {{"produced", static_cast<std::int64_t>(sums[0])},
+             {"lost", static_cast<std::int64_t>(sums[1])},
+             {"draws", static_cast<std::int64_t>(sums[2])},
+             {"env_steps", static_cast<std::int64_t>(sums[3])},
+             {"updates", updates_},
+             {"batches", draws_of_run_}};
+  return {};
+}
+
+void OffPolicyTrainer::publish(std::int64_t version) {
+  const auto shards = session_.engine->published(setup_.agent.policy->acting_units());
+  publisher_.publish(version, shards, session_.plan.rank == 0 ? &no_normaliser_ : nullptr);
+}
+
+std::string OffPolicyTrainer::state() const {
+  return RlTrainerState{.present = true,
+                        .normaliser = {},
+                        .optimizer_steps = updates_,
+                        .env_steps = totals_.count("env_steps") != 0 ? totals_.at("env_steps") : 0,
+                        .counters = totals_}
+      .text();
+}
+
+Result<std::map<std::string, double>> OffPolicyTrainer::evaluate(std::int64_t step) {
+  return evaluation_.run(session_, step, no_normaliser_);
+}
+
+}  // namespace troupe

@@ -1,0 +1,63 @@
+#include "workers/learner/rl/policy_evaluation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "workers/inference/agent/episode_runner.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::int64_t kAtOnce = 16;  // environments that play side by side
+
+/// Numbers of rank 0 on every rank; `names` are the same everywhere.
+Result<void> share(Collective& group, std::map<std::string, double>& metrics) {
+  std::vector<double> values;
+  for (const auto& [name, value] : metrics) values.push_back(value);
+  TROUPE_TRY(group.broadcast(
+      {.data = values.data(), .count = static_cast<std::int64_t>(values.size()), .dtype = DType::f64}, 0));
+  std::size_t i = 0;
+  for (auto& [name, value] : metrics) value = values[i++];
+  return {};
+}
+
+}  // namespace
+
+Result<std::map<std::string, double>> PolicyEvaluation::run(const TrainerSession& session, std::int64_t step,
+                                                            const NormaliserState& normaliser) const {
+  const bool last = step == config_.training.steps;
+  const bool due = last || (step > 0 && config_.eval.every > 0 && step % config_.eval.every == 0);
+  if (!due) return std::map<std::string, double>{};
+  const auto begin = std::chrono::steady_clock::now();
+  TROUPE_ASSIGN(auto views, session.engine->gather_views(agent_.policy->acting_units()));
+  // The names of the metrics are known before anything ran: ranks that do not play fill in zeros.
+  std::map<std::string, double> metrics = evaluation_metrics({}, agent_.spec().has_success);
+  PolicyWeights weights{
+      .fence = session.plan.fence, .version = step, .views = std::move(views), .normaliser = normaliser, .flats = {}};
+  std::vector<EvaluationEpisode> records;
+  const std::int64_t all = config_.eval.episodes, at_once = std::min<std::int64_t>(kAtOnce, all);
+  // The other ranks wait: a slice at a time, so that no wait of theirs is as long as the whole evaluation.
+  const std::int64_t slice = session.plan.world == 1 ? all : at_once;
+  for (std::int64_t from = 0; from < all; from += slice) {
+    if (session.plan.rank == 0) {
+      const EpisodeOptions options{
+          .episodes = std::min(slice, all - from),
+          .first_seed = config_.eval.seed + from,
+          .parallel = at_once,
+          .threads = static_cast<std::int64_t>(std::max(1u, std::thread::hardware_concurrency())),
+          .step_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(config_.env.step_timeout_s * 1000))};
+      TROUPE_ASSIGN(const auto played, run_episodes(agent_, config_, weights, options));
+      records.insert(records.end(), played.begin(), played.end());
+    }
+    TROUPE_TRY(session.group->barrier());
+  }
+  if (session.plan.rank == 0) metrics = evaluation_metrics(records, agent_.spec().has_success);
+  metrics["time/eval"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  TROUPE_TRY(share(*session.group, metrics));
+  return metrics;
+}
+
+}  // namespace troupe

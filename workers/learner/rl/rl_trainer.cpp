@@ -1,0 +1,81 @@
+#include "workers/learner/rl/rl_trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/optim/lr_schedule.h"
+#include "workers/learner/engine_options.h"
+#include "workers/learner/rl/off_policy_trainer.h"
+#include "workers/learner/rl/on_policy_trainer.h"
+
+namespace troupe {
+
+std::unique_ptr<Trainer> make_rl_trainer(RlTrainerSetup setup, Feed& feed) {
+  if (is_off_policy(setup.config)) return std::make_unique<OffPolicyTrainer>(std::move(setup), feed);
+  return std::make_unique<OnPolicyTrainer>(std::move(setup), feed);
+}
+
+Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int64_t world,
+                              std::int64_t rollout_workers) {
+  const RlShape shape = rl_shape(job);
+  Feed::Options options;
+  options.order = {.global_batch = shape.blocks, .micro_batch = 1, .accumulation = shape.blocks / world, .rank = rank};
+  options.total_steps = job.training.steps * shape.rounds_per_step;
+  // Rollout workers watch every step of their simulators, and making environments may take a minute; who holds an item for longer than
+  // the learner waits for a batch is stuck itself.
+  const double seconds = std::max(job.training.step_timeout_s, job.env.step_timeout_s + 90);
+  options.item_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  options.lanes = shape.blocks;
+  options.await_producers = job.algorithm.deterministic ? rollout_workers : 1;
+  return options;
+}
+
+RoundCollector::Options rl_collector_options(const JobConfig& job) {
+  const RlShape shape = rl_shape(job);
+  return {.shape = shape,
+          .staleness = job.rollout.staleness,
+          .exact = job.rollout.staleness == 0 || job.algorithm.deterministic,
+          .rounds_per_version = is_off_policy(job) ? 1 : shape.rounds_per_step,
+          .total_rounds = shape.rounds_per_step * job.training.steps};
+}
+
+WeightPublisher::Options rl_publisher_options(const RlTrainerSetup& setup) {
+  return {.producer = fmt::format("{}#{}", setup.actor, setup.incarnation),
+          .keep = static_cast<std::size_t>(setup.config.rollout.staleness + 1)};
+}
+
+EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {
+  EngineOptions options = job_engine_options(job);
+  options.recompute = false;
+  options.param_slots = options.grad_slots = static_cast<int>(policy.units().size());
+  options.explicit_backward = job.algorithm.explicit_backward;
+  const AlgorithmConfig& algorithm = job.algorithm;
+  const auto own = [&](const char* group, double clip) {
+    const bool known = std::any_of(policy.units().begin(), policy.units().end(),
+                                   [&](const UnitSpec& unit) { return unit.trainable && unit.group == group; });
+    if (known)
+      options.groups[group] =
+          GroupOptions{.adamw = options.adamw, .clip_grad_norm = clip > 0 ? clip : job.training.clip_grad_norm};
+  };
+  // Off-policy phases commit one group at a time, so each has its norm; on-policy actor and critic share theirs unless told otherwise.
+  if (is_off_policy(job) || algorithm.actor_clip_norm > 0 || algorithm.critic_clip_norm > 0) {
+    own("actor", algorithm.actor_clip_norm);
+    own("critic", algorithm.critic_clip_norm);
+    own("temperature", 0);
+  }
+  return options;
+}
+
+GroupRates rl_rates(const JobConfig& job, std::int64_t step) {
+  const std::int64_t total = job.lr_scheduler.total_steps > 0 ? job.lr_scheduler.total_steps : job.training.steps;
+  double factor = lr_at(job.optimizer, job.lr_scheduler, step, total) / (job.optimizer.lr > 0 ? job.optimizer.lr : 1);
+  if (job.algorithm.anneal_lr)
+    factor *= 1.0 - static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(1, total));
+  const auto rate = [&](double own) { return factor * (own > 0 ? own : job.optimizer.lr); };
+  return {{"actor", rate(0)},
+          {"critic", rate(job.algorithm.value_lr)},
+          {"temperature", rate(job.algorithm.temperature_lr)}};
+}
+
+}  // namespace troupe

@@ -1,0 +1,81 @@
+#include "workers/learner/rl/rollout_batch.h"
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+
+#include "model/policy/rl_keys.h"
+
+namespace troupe {
+
+namespace {
+
+at::ScalarType dtype_of(RecordType type) {
+  switch (type) {
+    case RecordType::u8:
+      return at::kByte;
+    case RecordType::i32:
+      return at::kInt;
+    case RecordType::i64:
+      return at::kLong;
+    case RecordType::f32:
+      return at::kFloat;
+    case RecordType::f64:
+      return at::kDouble;
+  }
+  return at::kFloat;
+}
+
+/// [S, n, ...] of every item -> [S, items * n, ...]; undefined where the items do not have the field.
+at::Tensor side_by_side(const RecordField& field, std::span<const CollectedItem> items) {
+  if (!field.is_present()) return {};
+  std::vector<std::int64_t> shape = field.shape;
+  const std::int64_t steps = shape.at(0);
+  const auto count = static_cast<std::int64_t>(items.size());
+  shape.at(1) *= count;
+  at::Tensor out = at::empty(shape, dtype_of(field.type));
+  const auto row = static_cast<std::size_t>(field.bytes / steps);
+  auto* to = static_cast<std::byte*>(out.mutable_data_ptr());
+  for (std::int64_t t = 0; t < steps; ++t) {
+    for (const CollectedItem& item : items) {
+      std::memcpy(to, item.bytes.data() + field.offset + static_cast<std::size_t>(t) * row, row);
+      to += row;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet& net, const PolicyShape& shape,
+                                std::span<const CollectedItem> items) {
+  RolloutBatch batch;
+  if (layout.state.is_present()) batch.observation[rl_keys::kState] = side_by_side(layout.state, items);
+  for (std::size_t i = 0; i < layout.images.size(); ++i) {
+    batch.observation[rl_keys::kImagePrefix + shape.images.at(i).name] = side_by_side(layout.images[i], items);
+  }
+  batch.action = side_by_side(layout.action, items);
+  batch.logp = side_by_side(layout.logp, items);
+  batch.value = side_by_side(layout.value, items);
+  batch.final_value = side_by_side(layout.final_value, items);
+  for (std::size_t i = 0; i < layout.extras.size(); ++i)
+    batch.extras[net.extras().at(i).name] = side_by_side(layout.extras[i], items);
+  batch.version = side_by_side(layout.version, items);
+  batch.reward = side_by_side(layout.reward, items);
+  batch.terminated = side_by_side(layout.terminated, items).to(at::kBool);
+  batch.truncated = side_by_side(layout.truncated, items).to(at::kBool);
+  batch.lost = side_by_side(layout.lost, items).to(at::kBool);
+  batch.mask = side_by_side(layout.valid, items).to(at::kBool).logical_and(batch.lost.logical_not().unsqueeze(-1));
+  return batch;
+}
+
+Batch density_inputs(const RolloutBatch& batch, double noise_level) {
+  Batch rows;
+  for (const auto& [key, tensor] : batch.observation) rows[key] = tensor.narrow(0, 0, batch.calls()).flatten(0, 1);
+  for (const auto& [key, tensor] : batch.extras) rows[rl_keys::kExtraPrefix + key] = tensor.flatten(0, 1);
+  rows[rl_keys::kAction] = batch.action.flatten(0, 1);
+  rows[rl_keys::kNoiseLevel] = at::scalar_tensor(noise_level, at::kFloat);
+  return rows;
+}
+
+}  // namespace troupe

@@ -1,0 +1,328 @@
+#include "workers/stream/feed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace troupe {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+}
+
+Feed::Feed(Options options, OnStuck on_stuck) : options_(std::move(options)), on_stuck_(std::move(on_stuck)) {}
+
+ChannelConsumer::Callbacks Feed::callbacks() {
+  return {.on_producer = [this](const std::string& name, std::uint32_t capacity) { on_producer(name, capacity); },
+          .on_item = [this](const std::string& name, const Item& item) { on_item(name, item); }};
+}
+
+void Feed::set_consumer(ChannelConsumer* consumer) {
+  std::lock_guard lock(mutex_);
+  consumer_ = consumer;
+  free_.clear();
+  for (std::uint32_t slot = consumer->num_slots(); slot-- > 0;) free_.push_back(slot);
+}
+
+void Feed::start(std::uint64_t fence, std::int64_t first_step, std::int64_t num_eval) {
+  std::lock_guard lock(mutex_);
+  for (auto& [key, entry] : entries_) {
+    if (entry.ready) {
+      free_.push_back(entry.slot);
+    } else {
+      strays_[entry.slot] = entry.producer;
+    }
+  }
+  entries_.clear();
+  again_.clear();
+  wanted_.clear();
+  allowed_.clear();
+  for (std::int64_t index = 0; index < num_eval; ++index) {
+    if (!eval_.count(index)) again_.push_back({Stream::eval, index});
+  }
+  fence_ = fence;
+  cancelled_.clear();
+  next_item_ = first_step * options_.order.items_per_step();
+  pump();
+}
+
+void Feed::allow(std::int64_t end, std::vector<std::byte> request) {
+  std::lock_guard lock(mutex_);
+  if (!allowed_.empty() && end <= allowed_.back().first) return;
+  allowed_.emplace_back(end, std::move(request));
+  want_allowed();
+  pump();
+}
+
+void Feed::want_allowed() {
+  const std::int64_t total = options_.total_steps * options_.order.items_per_step();
+  for (; next_item_ < total; ++next_item_) {
+    const std::int64_t position = options_.order.position_of_item(next_item_);
+    if (position >= allowed_.back().first) return;
+    wanted_.insert(position);
+  }
+}
+
+void Feed::cancel(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  cancelled_ = why.empty() ? "cancelled" : why;
+  changed_.notify_all();
+}
+
+void Feed::on_producer(const std::string& producer, std::uint32_t capacity) {
+  std::lock_guard lock(mutex_);
+  producers_[producer].capacity = std::max(1u, capacity);
+  deal_.add(producer);
+  most_producers_ = std::max(most_producers_, static_cast<std::int64_t>(producers_.size()));
+  pump();
+}
+
+void Feed::keep_eval(const Item& item) {
+  std::vector<std::byte> bytes;
+  if (item.error.empty()) {
+    const auto slot = consumer_->slot(item.credit.slot).first(item.bytes);
+    bytes.assign(slot.begin(), slot.end());
+  }
+  eval_[item.credit.position] = {item, std::move(bytes)};
+}
+
+void Feed::on_item(const std::string& producer, const Item& item) {
+  std::lock_guard lock(mutex_);
+  if (auto known = producers_.find(producer); known != producers_.end() && known->second.outstanding > 0) {
+    --known->second.outstanding;
+  }
+  const Key key{item.credit.stream, item.credit.position};
+  const auto entry = entries_.find(key);
+  const bool expected =
+      entry != entries_.end() && item.credit.fence == fence_ && entry->second.slot == item.credit.slot;
+  if (!expected) {
+    // A living producer finished what an older epoch asked for: the slot is free, the sample is not used.
+    ++stats_.stale;
+    if (strays_.erase(item.credit.slot) != 0) free_.push_back(item.credit.slot);
+  } else if (key.stream == Stream::eval) {
+    keep_eval(item);
+    free_.push_back(item.credit.slot);
+    entries_.erase(entry);
+  } else {
+    entry->second.ready = true;
+    entry->second.item = item;
+  }
+  pump();
+  changed_.notify_all();
+}
+
+void Feed::forget_producer(const std::string& name) {
+  consumer_->drop_producer(name);
+  producers_.erase(name);
+  deal_.remove(name);
+  for (auto it = strays_.begin(); it != strays_.end();) {
+    if (it->second == name) {
+      free_.push_back(it->first);
+      it = strays_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    if (it->second.producer == name && !it->second.ready) {
+      free_.push_back(it->second.slot);
+      if (options_.lanes > 0) {
+        wanted_.insert(it->first.position);
+      } else {
+        again_.push_back(it->first);
+      }
+      ++stats_.reissued;
+      it = entries_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  // Held-out samples first, then the oldest position: the learner waits for that one.
+  std::sort(again_.begin(), again_.end(), [](const Key& a, const Key& b) {
+    return a.stream != b.stream ? a.stream == Stream::eval : a.position < b.position;
+  });
+}
+
+void Feed::producer_gone(const std::string& producer) {
+  std::lock_guard lock(mutex_);
+  if (!consumer_) return;
+  forget_producer(producer);
+  pump();
+  changed_.notify_all();
+}
+
+bool Feed::next_wanted(Key& key) {
+  if (!again_.empty()) {
+    key = again_.front();
+    again_.pop_front();
+    return true;
+  }
+  if (next_item_ >= options_.total_steps * options_.order.items_per_step()) return false;
+  key = {Stream::train, options_.order.position_of_item(next_item_++)};
+  return true;
+}
+
+std::string* Feed::least_busy() {
+  std::uint32_t best = 0;
+  chosen_.clear();
+  for (const auto& [name, producer] : producers_) {
+    if (producer.outstanding >= producer.capacity) continue;
+    if (chosen_.empty() || producer.outstanding < best) {
+      chosen_ = name;
+      best = producer.outstanding;
+    }
+  }
+  return chosen_.empty() ? nullptr : &chosen_;
+}
+
+void Feed::pump() {
+  if (!consumer_ || !cancelled_.empty()) return;
+  if (options_.lanes > 0) return pump_lanes();
+  while (!free_.empty()) {
+    const std::string* producer = least_busy();
+    if (!producer) return;
+    Key key;
+    if (!next_wanted(key)) return;
+    if (!grant(*producer, key, {})) again_.push_front(key);
+  }
+}
+
+void Feed::pump_lanes() {
+  if (most_producers_ < options_.await_producers) return;
+  for (auto it = wanted_.begin(); it != wanted_.end() && !free_.empty();) {
+    const std::string* const owner = deal_.deal(*it % options_.lanes);
+    if (!owner) return;
+    const Producer& producer = producers_.at(*owner);
+    if (producer.outstanding >= producer.capacity) {
+      ++it;
+      continue;
+    }
+    const auto range =
+        std::find_if(allowed_.begin(), allowed_.end(), [&](const auto& entry) { return *it < entry.first; });
+    // a refused grant takes the owner out of the deal: the same position again
+    if (grant(*owner, {Stream::train, *it}, range->second)) it = wanted_.erase(it);
+  }
+}
+
+bool Feed::grant(const std::string& producer, const Key& key, std::span<const std::byte> request) {
+  const std::string name = producer;  // of a table that this may change
+  const std::uint32_t slot = free_.back();
+  const Credit credit{.slot = slot, .stream = key.stream, .position = key.position, .fence = fence_};
+  if (auto granted = consumer_->grant(name, credit, request); !granted) {
+    // Its connection is gone; the node's report of its exit may come later. What it owes is asked of others then.
+    log::warn("feed: {} takes no credit ({})", name, granted.error().message());
+    producers_.erase(name);
+    deal_.remove(name);
+    return false;
+  }
+  free_.pop_back();
+  ++producers_[name].outstanding;
+  entries_[key] = Entry{.slot = slot, .producer = name, .granted_at = Clock::now(), .item = {}};
+  return true;
+}
+
+void Feed::report_stuck(const std::vector<Key>& keys, std::unique_lock<std::mutex>& lock) {
+  std::vector<std::pair<std::string, std::int64_t>> stuck;
+  for (const Key& key : keys) {
+    const auto entry = entries_.find(key);
+    if (entry == entries_.end() || entry->second.ready || entry->second.reported_stuck) continue;
+    if (Clock::now() - entry->second.granted_at < options_.item_deadline) continue;
+    entry->second.reported_stuck = true;
+    stuck.emplace_back(entry->second.producer, key.position);
+  }
+  if (stuck.empty() || !on_stuck_) return;
+  lock.unlock();
+  for (const auto& [producer, position] : stuck) on_stuck_(producer, position);
+  lock.lock();
+}
+
+Error Feed::missing(const Key& key, std::chrono::milliseconds deadline) const {
+  const auto entry = entries_.find(key);
+  std::string owner = entry == entries_.end() ? "nobody: no producer has room for it" : entry->second.producer;
+  if (entry == entries_.end() && options_.lanes > 0 && (allowed_.empty() || key.position >= allowed_.back().first)) {
+    owner = fmt::format("nobody: positions below {} are allowed", allowed_.empty() ? 0 : allowed_.back().first);
+  } else if (entry == entries_.end() && most_producers_ < options_.await_producers) {
+    owner = fmt::format("nobody: {} producers are awaited", options_.await_producers);
+  }
+  return {Errc::deadline_exceeded,
+          fmt::format("waited {} ms for {} position {}, owed by {}; {} producers are connected", deadline.count(),
+                      key.stream == Stream::eval ? "held-out" : "training", key.position, owner, producers_.size())};
+}
+
+template <class Ready>
+Result<void> Feed::wait(Ready ready, const std::vector<Key>& keys, std::chrono::milliseconds deadline) {
+  std::unique_lock lock(mutex_);
+  const auto begin = Clock::now();
+  const auto until = begin + deadline;
+  while (cancelled_.empty() && !ready()) {
+    if (Clock::now() >= until) {
+      for (const Key& key : keys) {
+        const auto entry = entries_.find(key);
+        if (entry == entries_.end() || !entry->second.ready) return missing(key, deadline);
+      }
+    }
+    changed_.wait_until(lock,
+                        std::min(until, Clock::now() + options_.item_deadline / 4 + std::chrono::milliseconds(1)));
+    report_stuck(keys, lock);
+  }
+  stats_.stall_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  if (!cancelled_.empty()) return Error{Errc::aborted, "feed: " + cancelled_};
+  return {};
+}
+
+Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t micro,
+                                             std::chrono::milliseconds deadline) {
+  std::vector<Key> keys;
+  for (std::int64_t i = 0; i < options_.order.micro_batch; ++i) {
+    keys.push_back({Stream::train, options_.order.position(step, micro, i)});
+  }
+  const auto ready = [&] {
+    return std::all_of(keys.begin(), keys.end(), [&](const Key& key) {
+      const auto entry = entries_.find(key);
+      return entry != entries_.end() && entry->second.ready;
+    });
+  };
+  TROUPE_TRY(wait(ready, keys, deadline));
+  std::lock_guard lock(mutex_);
+  std::vector<Sample> samples;
+  for (const Key& key : keys) {
+    const Item& item = entries_.at(key).item;
+    Sample sample{.position = key.position, .bytes = {}, .xxh3 = item.xxh3, .void_reason = item.error};
+    if (item.error.empty()) sample.bytes = consumer_->slot(item.credit.slot).first(item.bytes);
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+Result<Feed::Sample> Feed::take_eval(std::int64_t index, std::chrono::milliseconds deadline) {
+  const std::vector<Key> keys{{Stream::eval, index}};
+  TROUPE_TRY(wait([&] { return eval_.count(index) != 0; }, keys, deadline));
+  std::lock_guard lock(mutex_);
+  const auto& [item, bytes] = eval_.at(index);
+  return Sample{.position = index, .bytes = bytes, .xxh3 = item.xxh3, .void_reason = item.error};
+}
+
+void Feed::release(std::int64_t step) {
+  std::lock_guard lock(mutex_);
+  const Key end{Stream::train, (step + 1) * options_.order.global_batch};
+  for (auto it = entries_.lower_bound({Stream::train, 0}); it != entries_.end() && it->first < end;) {
+    free_.push_back(it->second.slot);
+    it = entries_.erase(it);
+  }
+  // The newest range stays: it says what is allowed.
+  while (allowed_.size() > 1 && allowed_.front().first <= end.position) allowed_.pop_front();
+  pump();
+}
+
+Feed::Stats Feed::stats() const {
+  std::lock_guard lock(mutex_);
+  Stats s = stats_;
+  s.producers = static_cast<std::int64_t>(producers_.size());
+  s.free_slots = static_cast<std::int64_t>(free_.size());
+  for (const auto& [key, entry] : entries_) ++(entry.ready ? s.ready : s.granted);
+  return s;
+}
+
+}  // namespace troupe
