@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 Result<std::unique_ptr<Process>> Process::start(const std::string& self) {
   auto process = std::make_unique<Process>();
@@ -50,4 +50,4 @@ std::string own_executable() {
   return error ? std::string("troupe") : path.string();
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -8,23 +8,29 @@
 #include "base/result.h"
 #include "comm/control/io_loop.h"
 
-namespace troupe {
+namespace troupe::actors {
 
-/// What every process of a job has: the I/O loop, the bridge and the actor system, built and taken down in the right order.
+/// What every process of a job has: the I/O loop, the bridge and the actor system. The destructor ends the actor system
+/// first (which waits for every actor), then the loop, which calls the bridge, then the bridge. Owned by one thread.
 struct Process {
-  /// `self` names this process in logs and envelopes.
+  /// `self` names this process in logs and envelopes; the bridge gets a fresh incarnation. CAF runs 2 to 4 scheduler
+  /// threads, at most one a core, of at most 50 messages an actor at a time. Errors: those of IoLoop::start.
   static Result<std::unique_ptr<Process>> start(const std::string& self);
   ~Process();
 
+  /// Sockets, timers and descriptors, on one thread of its own.
   std::unique_ptr<IoLoop> loop;
+  /// Delivery of control messages by name.
   std::unique_ptr<Bridge> bridge;
+  /// Outlives `system`, which refers to it.
   std::unique_ptr<caf::actor_system_config> config;
   std::unique_ptr<caf::actor_system> system;
 };
 
-/// A flag that one thread waits for and another sets.
+/// A flag that one thread waits for and another sets, once: it cannot be cleared. Thread-safe.
 class Latch {
  public:
+  /// Wakes every waiting thread.
   void set();
   bool is_set() const;
   /// True if set within `deadline`.
@@ -36,7 +42,7 @@ class Latch {
   bool set_ = false;
 };
 
-/// This program's path, for starting hosts.
+/// This program's path (/proc/self/exe) for starting host processes; "troupe" where it cannot be read.
 std::string own_executable();
 
-}  // namespace troupe
+}  // namespace troupe::actors

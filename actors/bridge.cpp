@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "comm/control/message_codec.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 Bridge::Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation)
     : loop_(loop), self_(std::move(self)), incarnation_(incarnation) {}
@@ -102,4 +102,4 @@ void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope en
   caf::anon_send(actor, Letter{envelope.from, envelope.to, std::move(*message)});
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -8,37 +8,47 @@
 #include "actors/mailbox.h"
 #include "comm/control/io_loop.h"
 
-namespace troupe {
+namespace troupe::actors {
 
-/// Delivers letters by name: to an actor of this process, or as an envelope over a socket of the I/O loop (control-plane.md 18).
-/// The CAF companion of comm/control/io_loop.h. Thread-safe. One per process; outlives its actors, dies before the loop.
+/// Delivers control messages by name: to the mailbox of an actor of this process, or as an envelope over a socket of
+/// the I/O loop (docs/wire.md#envelope). A name is looked up among local actors, then routes, then the default route.
+/// Thread-safe: one mutex, never held during a send. One per process; outlives its actors, dies before the loop.
 class Bridge {
  public:
-  /// `self` stands in envelopes of letters without a sender.
+  /// `self` stands in envelopes of control messages without a sender; `incarnation` in all of them. `loop` is not
+  /// owned.
   Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation);
 
+  /// Messages for `name` go to this actor; a second call replaces the first. The actor is kept alive by it.
   void add_local(const std::string& name, const MailActor& actor);
+  /// Messages for `name` take its route from now on, if it has one. Call before the actor ends.
   void remove_local(const std::string& name);
-  /// Letters for `name` leave through this socket and peer.
+  /// Messages for `name` leave through this socket. `routing_id` is the peer of a ROUTER socket, empty for a DEALER.
   void add_route(const std::string& name, SocketId socket, const std::string& routing_id);
   void remove_route(const std::string& name);
-  /// Where letters for unknown names go: upwards, from a host to its node, from a node to the controller.
+  /// Where messages for unknown names go: upwards, from a host to its node, from a node to the controller.
   void set_default_route(SocketId socket);
 
-  /// For sockets of the loop: delivers locally or passes on. Learns the way back to the sender from ROUTER sockets.
-  /// `may_speak_for` limits whose letters a socket brings; others are dropped and counted.
+  /// Whether the peer `routing_id` of a ROUTER socket may send in the name of `from`. Called on the loop's thread.
   using Admission = std::function<bool(const std::string& from, const std::string& routing_id)>;
+  /// The callback for sockets of the loop: decodes what is for a local actor, passes the rest on unread, and learns
+  /// from ROUTER sockets the way back to the sender. Dropped with a warning: what `may_speak_for` refuses (empty:
+  /// nothing is refused), bytes that do not decode, names without a route, and what would leave by the way it came.
   IoLoop::OnMessage receiver(Admission may_speak_for = {});
 
-  /// Never blocks. A letter that nobody can take is logged and dropped: whoever waits for its answer has a deadline.
+  /// Never blocks. A message that nobody can take, or that cannot be encoded, is logged and dropped: whoever waits
+  /// for its answer has a deadline.
   void send(const Letter& letter);
 
  private:
+  /// Where a name is reached: a socket and, of a ROUTER, which of its peers.
   struct Route {
     SocketId socket;
     std::string routing_id;
   };
+  /// The route of a name, else the default route. Requires mutex_.
   std::optional<Route> route_to(const std::string& name);
+  /// An envelope of the loop: to a local actor, or on along its route.
   void receive(SocketId socket, const std::string& routing_id, Envelope envelope, std::vector<std::byte> payload);
 
   IoLoop& loop_;
@@ -50,4 +60,4 @@ class Bridge {
   std::optional<SocketId> default_route_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -1,6 +1,6 @@
 #include "actors/controller_actor.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 namespace {
 constexpr std::chrono::milliseconds kTick{50};
@@ -33,4 +33,4 @@ MailActor::behavior_type controller_actor(MailActor::stateful_pointer<Controller
   };
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -1,10 +1,10 @@
 #include "actors/encoder_factory.h"
 
 #include "actors/feed_dial.h"
-#include "app/job_setup.h"
+#include "data/sample/open_mixture.h"
 #include "data/sample/tokenize.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 Result<EncodedSampleBuilder> encoded_sample_builder(std::shared_ptr<const Mixture> data, const JobConfig& job,
                                                     std::unique_ptr<CachedEncoder> encoder) {
@@ -18,10 +18,9 @@ Result<std::unique_ptr<Role>> make_encoder(const RoleContext& context, const Rol
   TROUPE_ASSIGN(auto encoder, CachedEncoder::make(context.config));
   TROUPE_ASSIGN(auto made, encoded_sample_builder(std::move(data), context.config, std::move(encoder)));
   auto builder = std::make_shared<EncodedSampleBuilder>(std::move(made));
-  BuildSample build = [builder](Stream stream, std::int64_t position,
-                                std::span<std::byte> slot) -> Result<std::size_t> {
+  BuildSample build = [builder](Split split, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(builder->layout().bytes);
-    TROUPE_TRY(builder->build(stream, position, slot.first(bytes)));
+    TROUPE_TRY(builder->build(split, position, slot.first(bytes)));
     return bytes;
   };
   TROUPE_ASSIGN(auto dial, feed_dial(context));
@@ -29,4 +28,4 @@ Result<std::unique_ptr<Role>> make_encoder(const RoleContext& context, const Rol
       std::make_unique<DecoderRole>(identity, std::move(build), std::move(dial), std::move(outbox)));
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

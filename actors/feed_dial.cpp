@@ -2,7 +2,7 @@
 
 #include "actors/feed_keys.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 namespace {
 
@@ -20,4 +20,4 @@ Result<DecoderRole::Dial> feed_dial(const RoleContext& context) {
   });
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

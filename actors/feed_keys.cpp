@@ -5,7 +5,7 @@
 
 #include "workers/controller/run_directory.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 namespace {
 
@@ -48,4 +48,4 @@ Result<std::optional<CurveClient>> read_feed_client(const std::string& runtime_d
       {.server_key = "", .public_key = json->value("public", ""), .secret_key = json->value("secret", "")}};
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

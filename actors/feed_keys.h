@@ -6,18 +6,22 @@
 #include "base/result.h"
 #include "comm/control/io_loop.h"
 
-namespace troupe {
+namespace troupe::actors {
 
-// CURVE keys of the sockets over which other hosts' decoders reach the feeds. They lie in the runtime directory (mode 0700) in
-// files of mode 0600, because hosts get no secrets in arguments or environment.
+// CURVE keys (CurveZMQ, ZeroMQ RFC 26; Z85 text of 40 characters) of the sockets over which other hosts' decoders reach
+// the feeds. They lie in the runtime directory (mode 0700) in files of mode 0600, because host processes get no secrets
+// in arguments or environment. Errors of reading: those of read_file; data_loss for a file that is no JSON object.
 
-/// The feeds' side: written by `run --listen`, read by learners. One server key, one allowed client.
+/// The feeds' side, feed-server.json: {"secret": server's secret key, "allowed": [public keys of clients]}. Written by
+/// `run --listen`, read by learners. One server key, one allowed client. Errors: those of write_file.
 Result<void> write_feed_server(const std::string& runtime_dir, const CurveServer& keys);
 /// Absent file: no value.
 Result<std::optional<CurveServer>> read_feed_server(const std::string& runtime_dir);
 
-/// The decoders' side: written by `troupe node` from its token. The server's key comes with each feed's address.
+/// The decoders' side, feed-client.json: {"public", "secret"}. Written by `troupe node` from its token file; server_key
+/// stays empty, since the server's key comes with each feed's address. Errors: those of write_file.
 Result<void> write_feed_client(const std::string& runtime_dir, const CurveClient& keys);
+/// Absent file: no value.
 Result<std::optional<CurveClient>> read_feed_client(const std::string& runtime_dir);
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-namespace troupe {
+namespace troupe::actors {
 
 struct Lobby::Shared {
   std::mutex mutex;
@@ -56,4 +56,4 @@ void Lobby::hand_over(const MailActor& controller, const std::vector<Letter>& le
   for (const Letter& letter : letters) caf::anon_send(controller, letter);
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

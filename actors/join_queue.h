@@ -7,20 +7,23 @@
 #include "actors/mailbox.h"
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::actors {
 
-/// Receives the letters of nodes that join before there is a plan and so before there is a controller.
+/// Receives the Join messages of nodes that come before there is a plan, and so before there is a controller: an actor
+/// that answers to the name "controller" until the real one takes it. Other control messages are dropped. A node that
+/// repeats its request counts once, with its newest message. Thread-safe.
 class Lobby {
  public:
+  /// Spawns the actor and registers it as "controller". Both outlive this object.
   Lobby(caf::actor_system& system, Bridge& bridge);
   ~Lobby();
 
-  /// Waits until `nodes` different nodes have asked to join, and returns their letters.
+  /// Waits until `nodes` different nodes have asked to join, and returns their Join messages in order of node name.
   /// Errors: deadline_exceeded (says how many are missing), cancelled (interrupt()).
   Result<std::vector<Letter>> wait_for(std::size_t nodes, std::chrono::milliseconds deadline);
   /// Ends wait_for. Any thread.
   void interrupt();
-  /// Gives the letters, and those that came since, to the controller, which answers them.
+  /// Gives the Join messages to the controller, which answers them.
   void hand_over(const MailActor& controller, const std::vector<Letter>& letters);
 
  private:
@@ -29,4 +32,4 @@ class Lobby {
   MailActor actor_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -14,7 +14,7 @@
 #include "workers/learner/sft_task.h"
 #include "workers/learner/sft_trainer.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 namespace {
 
@@ -128,4 +128,4 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Rol
       std::make_unique<LearnerRole>(std::move(setup), context.loop, std::move(make_trainer), std::move(outbox)));
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -3,7 +3,7 @@
 #include "actors/role_actor.h"
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 LocalActors::LocalActors(caf::actor_system& system, Bridge& bridge, MakeRole make)
     : system_(system), bridge_(bridge), make_(std::move(make)) {}
@@ -52,4 +52,4 @@ void LocalActors::stop(const std::string& actor) {
   actors_.erase(found);
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -10,23 +10,26 @@
 #include "actors/mailbox.h"
 #include "workers/role.h"
 
-namespace troupe {
+namespace troupe::actors {
 
-/// The role actors that live in this process. Thread-safe.
+/// The role actors that live in this process, by name. Each runs on a thread of its own (detached). Thread-safe.
 class LocalActors {
  public:
+  /// Builds a role; called on the new actor's thread. An exception means that it could not start; its text is the
+  /// reason.
   using MakeRole =
       std::function<std::unique_ptr<Role>(const RoleIdentity& identity, const std::string& role, Outbox outbox)>;
 
+  /// `system` and `bridge` are not owned and outlive it.
   LocalActors(caf::actor_system& system, Bridge& bridge, MakeRole make);
-  /// Ends all of them and waits for each, 10 seconds at most.
+  /// Ends all of them at once and waits for each in turn, 10 seconds at most; one that hangs is logged and left.
   ~LocalActors();
 
   /// Spawns the role detached and makes it reachable by name. `on_end` is called once, after the role is destroyed;
   /// `failure` says why it could not start, or is empty.
   void spawn(const RoleIdentity& identity, const std::string& role,
              std::function<void(const std::string& failure)> on_end);
-  /// Asks the actor to end; on_end follows.
+  /// Takes the actor out of the bridge and asks it to end; on_end follows. An unknown name is ignored. Does not wait.
   void stop(const std::string& actor);
 
  private:
@@ -37,4 +40,4 @@ class LocalActors {
   std::map<std::string, MailActor> actors_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::actors

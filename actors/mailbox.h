@@ -5,28 +5,30 @@
 
 #include "comm/control/messages.h"
 
-namespace troupe {
+namespace troupe::actors {
 
-/// A control message on its way inside one process. Between processes the bridge turns it into an envelope.
+/// A control message on its way inside one process: names of sender and receiver ("learner/0", "controller"), and the
+/// message. Between processes the bridge turns it into an envelope (docs/wire.md#envelope).
 struct Letter {
   std::string from;
   std::string to;
   Message message;
 };
 
-/// Something happened outside the actor system: a signal, a timer of the shell, an exit of a child.
+/// A timer or signal: `tick` is the timer of the controller's shell, `interrupt` is SIGINT, `terminate` is SIGTERM.
 enum class Wake : std::uint8_t { tick, interrupt, terminate };
 
-}  // namespace troupe
+}  // namespace troupe::actors
 
-// Letters stay inside the process: handles to memory of this process may be in them.
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::Letter)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::Wake)
+// These messages stay inside the process and are never serialised by CAF: they may hold handles to its memory.
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Letter)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Wake)
 
-namespace troupe {
+namespace troupe::actors {
 
-/// Every actor of Troupe takes letters; those with timers or signals also take wakes. Nothing is answered by return value:
-/// an answer is a letter (CAF would send a returned value back as a message of its own).
+/// The type of every actor of Troupe: its mailbox takes control messages and, of those that have any, timers and
+/// signals. Nothing is answered by return value: an answer is a control message of its own (CAF would send a returned
+/// value back as a message of its own).
 using MailActor = caf::typed_actor<caf::reacts_to<Letter>, caf::reacts_to<Wake>>;
 
-}  // namespace troupe
+}  // namespace troupe::actors

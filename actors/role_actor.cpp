@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 RoleState::~RoleState() {
   role.reset();
@@ -29,4 +29,4 @@ MailActor::behavior_type role_actor(MailActor::stateful_pointer<RoleState> self,
   };
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -8,10 +8,11 @@
 #include "actors/encoder_factory.h"
 #include "actors/feed_dial.h"
 #include "actors/learner_factory.h"
+#include "actors/pipeline.h"
 #include "actors/rollout_factory.h"
-#include "app/job_setup.h"
-#include "app/pipeline.h"
-#include "app/version.h"
+#include "base/version.h"
+#include "configs/loader.h"
+#include "data/sample/open_mixture.h"
 #include "data/sample/sample_builder.h"
 #include "data/sample/tokenize.h"
 #include "model/shard/flat_layout.h"
@@ -21,7 +22,7 @@
 #include "workers/inference/agent/agent.h"
 #include "workers/learner/imitation/demonstrations.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 namespace {
 
@@ -35,9 +36,9 @@ BuildSample decode_samples(const JobConfig& job) {
   const auto data = value_or_throw(open_mixture(job));
   auto builder = std::make_shared<SampleBuilder>(
       value_or_throw(SampleBuilder::make(data, job, value_or_throw(make_tokenize(job.model.text_encoder)))));
-  return [builder](Stream stream, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
+  return [builder](Split split, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(builder->layout().bytes);
-    TROUPE_TRY(builder->build(stream, position, slot.first(bytes)));
+    TROUPE_TRY(builder->build(split, position, slot.first(bytes)));
     return bytes;
   };
 }
@@ -46,10 +47,10 @@ BuildSample read_demonstrations(const JobConfig& job) {
   const Agent agent = value_or_throw(make_agent(job));
   const auto data = value_or_throw(Demonstrations::open(job.data, agent.shape));
   const auto seed = static_cast<std::uint64_t>(job.job.seed);
-  return [data, seed, held_out = job.eval.max_samples](Stream stream, std::int64_t position,
+  return [data, seed, held_out = job.eval.max_samples](Split split, std::int64_t position,
                                                        std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(data->layout().bytes);
-    TROUPE_TRY(data->build(stream, position, seed, held_out, slot.first(bytes)));
+    TROUPE_TRY(data->build(split, position, seed, held_out, slot.first(bytes)));
     return bytes;
   };
 }
@@ -116,4 +117,4 @@ std::unique_ptr<Role> make_role(const RoleContext& context, const RoleIdentity& 
   throw std::runtime_error(fmt::format("no role '{}'", role));
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -12,11 +12,11 @@
 #include "workers/rollout/rollout_role.h"
 #include "workers/rollout/simulator_role.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 namespace {
 
-constexpr std::chrono::milliseconds kDialDeadline{2'000};
+constexpr std::chrono::milliseconds kItemDialDeadline{2'000};
 
 std::int64_t actors_of(const Plan& plan, const std::string& role) {
   return std::count_if(plan.actors.begin(), plan.actors.end(),
@@ -30,7 +30,7 @@ using Dialler =
 Result<Dialler> dial_with(const RoleContext& context, std::int64_t credits) {
   TROUPE_ASSIGN(const auto keys, read_feed_client(context.runtime_dir));
   return Dialler([loop = context.loop, keys, credits](const std::string& address, const std::string& producer) {
-    return open_producer(loop, address, producer, static_cast<std::uint32_t>(credits), kDialDeadline,
+    return open_producer(loop, address, producer, static_cast<std::uint32_t>(credits), kItemDialDeadline,
                          address.starts_with("zmq:") ? keys : std::nullopt);
   });
 }
@@ -67,8 +67,7 @@ Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const Rol
   TROUPE_ASSIGN(auto weights,
                 consumer_channels(context, identity, ".weights", 2 * context.plan.batch.data_ranks + 2,
                                   job.rollout.bucket_bytes, are_threads(context.plan, identity.actor, "learner")));
-  // A rollout worker may own every block, each with an item under way and one waiting.
-  // It may own every block, and be asked for all that rollouts may be ahead.
+  // A rollout worker may own every block of environments, and be asked for all that rollouts may be ahead.
   const RlShape shape = rl_shape(job);
   TROUPE_ASSIGN(auto dial, dial_with(context, shape.blocks * (job.rollout.staleness + 1) * shape.rounds_per_step));
   RolloutRole::Setup setup{.identity = identity,
@@ -82,4 +81,4 @@ Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const Rol
       std::make_unique<RolloutRole>(std::move(setup), context.loop, std::move(dial), std::move(outbox)));
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

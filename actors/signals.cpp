@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 namespace {
 
@@ -40,4 +40,4 @@ void watch_signals(IoLoop& loop, std::function<void(int signal)> on_signal) {
   });
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

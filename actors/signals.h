@@ -4,13 +4,15 @@
 
 #include "comm/control/io_loop.h"
 
-namespace troupe {
+namespace troupe::actors {
 
-/// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR2 in this thread and all it starts, and ignores SIGPIPE. Call before any thread is
-/// started (control-plane.md 15.3).
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR2 in this thread and all it starts, and ignores SIGPIPE. Call before any
+/// thread is started: a thread that does not block them could be ended by one before watch_signals reads it.
 void block_signals();
 
-/// Calls `on_signal` on the loop's thread for each of those signals. The descriptor lives as long as the process.
+/// Calls `on_signal` on the loop's thread for each of those signals (signalfd(2), one call a signal); it must not
+/// block. The descriptor lives as long as the process. Where it cannot be made, an error is logged and signals stay
+/// blocked.
 void watch_signals(IoLoop& loop, std::function<void(int signal)> on_signal);
 
-}  // namespace troupe
+}  // namespace troupe::actors

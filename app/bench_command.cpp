@@ -13,6 +13,7 @@
 
 #include "app/commands.h"
 #include "app/exit_code.h"
+#include "app/interrupt_flag.h"
 #include "app/job_setup.h"
 #include "base/log.h"
 #include "data/sample/tokenize.h"
@@ -21,7 +22,7 @@
 #include "workers/decoder/loader/loader_run.h"
 #include "workers/decoder/loader/loader_text.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -30,28 +31,12 @@ namespace fs = std::filesystem;
 /// Slots may take this share of the machine's memory.
 constexpr double kMemoryShare = 0.25;
 
-std::atomic<bool> interrupted{false};
-
-/// The first SIGINT or SIGTERM ends the measurement with a report, the second ends the process.
-void report_on_interrupt() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-}
-
 /// Whether a name that is no file is meant as a dataset: a folder, or owner/name of a cached one.
 bool names_dataset(const std::string& name) {
   std::error_code code;
   if (fs::is_directory(name, code)) return true;
   if (fs::exists(name, code) || name.ends_with(".yaml") || name.ends_with(".yml")) return false;
   return std::count(name.begin(), name.end(), '/') == 1 && static_cast<bool>(job_of_dataset(name));
-}
-
-int complain(const Error& error) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return exit_code_of(error);
 }
 
 /// The job to measure, or nothing after the reasons were printed; `code` is then the exit code.
@@ -131,9 +116,9 @@ int bench_command(const BenchOptions& options) {
                           .micro_batch = batch_size(*job, layout->bytes, options.json),
                           .prefetch = job->data.prefetch_batches,
                           .consume_rate = options.consume_rate,
-                          .stopped = [] { return interrupted.load(); }};
+                          .stopped = [] { return interrupt_flag().load(); }};
   std::fflush(stdout);
-  report_on_interrupt();
+  interrupt_flag();  // watched from here on
   const auto result = run_loader(*mixture, *job, *tokenize, run);
   if (!result) return complain(result.error());
   const std::string text = options.json ? loader_json(*result, context) : loader_text(*result, context);
@@ -141,4 +126,4 @@ int bench_command(const BenchOptions& options) {
   return result->stopped ? kInterrupted : kOk;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -69,4 +69,4 @@ Result<CheckpointConfigReport> check_checkpoint_config(const std::string& checkp
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -6,7 +6,7 @@
 #include "workers/controller/run_directory.h"
 #include "workers/inference/policy/read_spec.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace fs = std::filesystem;
 
@@ -25,4 +25,4 @@ Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::st
   return CheckpointPlace{.folder = newest.directory, .run = run->root()};
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

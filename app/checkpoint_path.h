@@ -4,16 +4,19 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::app {
 
 /// A checkpoint as a command names it.
 struct CheckpointPlace {
-  std::string folder;  ///< holds manifest.json (Troupe) or config.json (DreamZero)
-  std::string run;     ///< the run directory it lies in; empty: none
+  /// Holds manifest.json (Troupe) or config.json (DreamZero).
+  std::string folder;
+  /// The run directory it lies in; empty: none.
+  std::string run;
 };
 
 /// What a user means by CKPT: a checkpoint's folder, a DreamZero folder, or a run (directory, link, name under
-/// `run_root`), whose newest checkpoint with right digests is taken. Errors: not_found, data_loss.
+/// `run_root`), whose newest checkpoint with right digests is taken. Errors: not_found
+/// (what was looked at), data_loss (no checkpoint of the run has right digests).
 Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::string& run_root);
 
-}  // namespace troupe
+}  // namespace troupe::app

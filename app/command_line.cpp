@@ -10,13 +10,13 @@
 
 #include "actors/signals.h"
 #include "app/commands.h"
-#include "app/version.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "configs/overrides.h"
 #include "configs/suggest.h"
 #include "workers/node/parent_death.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -390,4 +390,4 @@ int run_command_line(int argc, char** argv) {
   return line.dispatch();
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -6,17 +6,25 @@
 
 #include "workers/inference/policy/policy_options.h"
 
-namespace troupe {
+namespace troupe::app {
 
-/// Exit codes of every command (ux.md 1d).
+/// Exit codes of every command (docs/commands.md). Every xxx_command below runs to its end on the calling thread,
+/// prints for people on stdout, errors on stderr, and returns one of these.
 enum ExitCode : int {
   kOk = 0,
+  /// status, scale: no controller answers.
   kNotRunning = 1,
+  /// Wrong arguments, configuration or input.
   kUsage = 2,
+  /// No plan on these machines.
   kInfeasible = 3,
+  /// The command or the job failed.
   kFailed = 4,
+  /// Damaged or refused files of data.
   kDataProblem = 6,
+  /// doctor: a check failed; encode --check: something is missing.
   kUnhealthy = 8,
+  /// Ended by a signal.
   kInterrupted = 130
 };
 
@@ -24,9 +32,12 @@ enum ExitCode : int {
 struct RunOptions {
   std::string job;
   std::vector<std::string> overrides;
-  std::string resume = "";  ///< "", "auto" or "never"
-  std::string listen;       ///< "host:port" for further nodes; empty: this machine only
-  std::string token_file;   ///< where `--listen` writes what a node needs; default: token in the run directory
+  /// "", "auto" or "never" (docs/run-directory.md#resume).
+  std::string resume = "";
+  /// "host:port" for further nodes; empty: this machine only.
+  std::string listen;
+  /// Where `--listen` writes what a node needs; empty: `token` in the run directory.
+  std::string token_file;
   bool dry_run = false;
 };
 int run_command(const RunOptions& options);
@@ -46,7 +57,8 @@ struct NodeOptions {
   std::string controller;
   std::string token_file;
   std::string name;
-  double join_timeout_s = 60;  ///< how long the controller may take to let this node in
+  /// How long the controller may take to let this node in.
+  double join_timeout_s = 60;
 };
 int node_command(const NodeOptions& options);
 
@@ -79,8 +91,10 @@ int verify_command(const VerifyOptions& options);
 /// `troupe export RUN_OR_CKPT --format safetensors|gear|lora --out DIR`
 struct ExportOptions {
   std::string source, run_root = "runs", format = "safetensors", out;
-  std::string dtype = "fp32";  ///< fp32 or bf16
-  bool merge_lora = false;     ///< adapters folded into the weights they adapt
+  /// Of floating point tensors: fp32 or bf16.
+  std::string dtype = "fp32";
+  /// Adapters folded into the weights they adapt.
+  bool merge_lora = false;
   std::int64_t shard_bytes = 5'000'000'000;
 };
 int export_command(const ExportOptions& options);
@@ -88,55 +102,82 @@ int export_command(const ExportOptions& options);
 /// `troupe convert weights SOURCE --to troupe|wan|dreamzero --out DIR`
 struct ConvertOptions {
   std::string source, out, to = "troupe";
-  std::string component = "auto";  ///< auto, dit, text_encoder, image_encoder, vae: what a file without prefixes holds
-  std::string model;               ///< 5b, 14b, or a job file: whose keys are expected; empty: by the shapes found
-  std::string dtype = "keep";      ///< keep, fp32, bf16
+  /// Auto, dit, text_encoder, image_encoder, vae: what a file without prefixes holds.
+  std::string component = "auto";
+  /// 5b, 14b, or a job file: whose keys are expected; empty: by the shapes found.
+  std::string model;
+  /// Of floating point tensors: keep, fp32 or bf16.
+  std::string dtype = "keep";
   bool merge_lora = false, check = false;
-  double lora_scale = 1.0;  ///< alpha / rank, for --merge-lora
+  /// alpha / rank, for --merge-lora.
+  double lora_scale = 1.0;
   std::int64_t shard_bytes = 5'000'000'000;
 };
 int convert_command(const ConvertOptions& options);
 
-/// `troupe convert dataset SOURCE --to v3.0|v2.1 --out DIR` (data.md 1.12)
+/// `troupe convert dataset SOURCE --to v3.0|v2.1 --out DIR` (docs/dataset-convert.md)
 struct ConvertDatasetOptions {
-  std::vector<std::string> sources;            ///< datasets; several are merged
-  std::string out, to = "v3.0";                ///< v3.0 or v2.1
-  std::int64_t episode_size = 1000;            ///< episodes per data or video file
-  std::string shard_size = "1GB";              ///< bytes per data or video file
-  double data_file_mb = 0, video_file_mb = 0;  ///< MiB; above 0 they take shard_size's place
-  std::string video_mode = "auto";             ///< copy, reencode or auto
-  std::int64_t gop = 0, crf = 23;              ///< re-encode with a key frame every gop pictures; 0: as they are
-  std::string codec = "h264", preset = "medium", scale, pix_fmt = "yuv420p";  ///< of a re-encode; scale: WxH
-  std::string compression = "zstd";                                           ///< zstd, snappy or none
-  std::string row_group = "episode";                                          ///< episode, or rows per group
-  std::int64_t jobs = 0;                                                      ///< threads; 0: one a core
+  /// Folders of datasets; several are merged.
+  std::vector<std::string> sources;
+  /// `to`: version of the LeRobot format, v3.0 or v2.1.
+  std::string out, to = "v3.0";
+  /// Episodes per data or video file.
+  std::int64_t episode_size = 1000;
+  /// Bytes per data or video file.
+  std::string shard_size = "1GB";
+  /// MiB; above 0 they take the place of shard_size.
+  double data_file_mb = 0, video_file_mb = 0;
+  /// Videos: copy, reencode or auto (copy where the codec allows it).
+  std::string video_mode = "auto";
+  /// Above 0: re-encode with a key frame every gop frames, at quality crf (0 best, 51 worst); 0: as they are.
+  std::int64_t gop = 0, crf = 23;
+  /// Of a re-encode; scale: WxH pixels.
+  std::string codec = "h264", preset = "medium", scale, pix_fmt = "yuv420p";
+  /// Of Parquet columns: zstd, snappy or none.
+  std::string compression = "zstd";
+  /// "episode": one row group an episode; or a number of rows per group.
+  std::string row_group = "episode";
+  /// Threads; 0: one a core.
+  std::int64_t jobs = 0;
   bool resume = false, strict = false, index = true, gear = false;
-  std::string verify = "counts";        ///< none, counts or full
-  std::string embodiment_tag = "xdof";  ///< of --gear
+  /// How the result is checked: none, counts (rows and packets) or full (every value, packet and frame).
+  std::string verify = "counts";
+  /// Embodiment tag that --gear writes.
+  std::string embodiment_tag = "xdof";
 };
 int convert_dataset_command(const ConvertDatasetOptions& options);
 
 /// `troupe record ENV --out DIR [key=value ...]`
 struct RecordOptions {
   std::string env, out;
-  std::vector<std::string> words;  ///< options of the environment: max_episode_steps=50, sparse=true
+  /// Options of the environment: max_episode_steps=50, sparse=true.
+  std::vector<std::string> words;
   std::int64_t episodes = 200, seed = 1;
-  std::string version = "v3.0";      ///< v3.0 or v2.1
-  std::string keep = "successes";    ///< successes or all
-  std::vector<std::string> cameras;  ///< of the environment; each becomes a video
+  /// Version of the LeRobot format: v3.0 or v2.1.
+  std::string version = "v3.0";
+  /// Which episodes are kept: successes or all.
+  std::string keep = "successes";
+  /// Cameras of the environment; each becomes a video.
+  std::vector<std::string> cameras;
 };
 int record_command(const RecordOptions& options);
 
 /// `troupe stats DATA`
 struct StatsOptions {
-  std::string data, embodiment;  ///< folder or owner/name; name or YAML file of an embodiment, empty: all columns
-  std::string html, json;        ///< files to write; json "-": stdout
-  bool write_metadata = false;   ///< meta/stats.json, relative statistics, metadata.json beside the dataset
-  std::string out;               ///< folder for --write-metadata; empty: the dataset's meta/
-  std::string verify = "index";  ///< index, or full: decode every picture
+  /// `data`: folder or owner/name. `embodiment`: name or YAML file; empty: all columns.
+  std::string data, embodiment;
+  /// Files to write; json "-": stdout.
+  std::string html, json;
+  /// Write meta/stats.json, relative statistics and metadata.json beside the dataset.
+  bool write_metadata = false;
+  /// Folder for --write-metadata; empty: the dataset's meta/.
+  std::string out;
+  /// "index": files and tables; "full": decode every frame too.
+  std::string verify = "index";
   std::int64_t workers = 0, horizon = 24;
-  std::vector<std::string>
-      relative_keys;  ///< empty: the embodiment's, else every action key with a state of its name but grippers
+  /// Action keys taken relative to the state. Empty: the embodiment's, else every action key with a state of its name
+  /// but grippers.
+  std::vector<std::string> relative_keys;
 };
 int stats_command(const StatsOptions& options);
 
@@ -144,18 +185,24 @@ int stats_command(const StatsOptions& options);
 struct EncodeOptions {
   std::string job;
   std::vector<std::string> overrides;
-  std::int64_t max_samples = 0;  ///< 0: every training and evaluation window once
-  bool check = false;            ///< only say what is there and what is missing
+  /// 0: every training and evaluation window once.
+  std::int64_t max_samples = 0;
+  /// Only say what is there and what is missing.
+  bool check = false;
 };
 int encode_command(const EncodeOptions& options);
 
 /// `troupe bench loader JOB_OR_DATASET [k=v ...]`
 struct BenchOptions {
-  std::string what;  ///< "loader"
-  std::string job;   ///< job file, recipe, or a dataset's folder
+  /// "loader"
+  std::string what;
+  /// Job file, recipe, or a dataset's folder.
+  std::string job;
   std::vector<std::string> overrides;
-  std::int64_t samples = 256, decoders = 0;  ///< decoders 0: one a core
-  double consume_rate = 0;                   ///< samples/s taken; 0: as fast as they come
+  /// Samples to make; decoders 0: one a core.
+  std::int64_t samples = 256, decoders = 0;
+  /// samples/s taken; 0: as fast as they come.
+  double consume_rate = 0;
   bool json = false;
 };
 int bench_command(const BenchOptions& options);
@@ -164,14 +211,21 @@ int bench_command(const BenchOptions& options);
 struct EvalOptions {
   std::string checkpoint, run_root = "runs";
   bool open_loop = false, json = false;
-  std::string data;  ///< dataset folder; empty: the job's
+  /// Dataset folder; empty: the job's.
+  std::string data;
   std::vector<std::int64_t> episodes;
-  std::int64_t windows = 16;  ///< windows evaluated at most
-  std::string out;      ///< folder of eval.json, open_loop.png, results.md, videos; empty: eval/ in the run directory
-  std::string env;      ///< environment to play; empty: the job's, where its kind is rl
-  std::string compare;  ///< another checkpoint that plays the same seeds
-  std::int64_t seed = -1;    ///< of the first episode; -1: the job's eval.seed
-  std::int64_t videos = -1;  ///< failures that are filmed; -1: the job's eval.videos
+  /// Windows evaluated at most.
+  std::int64_t windows = 16;
+  /// Folder of eval.json, open_loop.png, results.md, videos; empty: eval/ in the run directory.
+  std::string out;
+  /// Environment to play; empty: the job's, where its kind is rl.
+  std::string env;
+  /// Another checkpoint that plays the same seeds; empty: none.
+  std::string compare;
+  /// Seed of the first episode; -1: the job's eval.seed.
+  std::int64_t seed = -1;
+  /// Failures that become videos; -1: the job's eval.videos.
+  std::int64_t videos = -1;
   PolicyOptions policy;
 };
 int eval_command(const EvalOptions& options);
@@ -180,9 +234,12 @@ int eval_command(const EvalOptions& options);
 struct ServeOptions {
   std::string checkpoint, run_root = "runs";
   std::string protocol = "dreamzero";
-  std::string bind;        ///< host:port; empty: 127.0.0.1:8000, groot 127.0.0.1:5555
-  std::string token_file;  ///< bearer token (api_token with groot); required unless bound to loopback
-  std::string action_key;  ///< "": the protocol's form; array: bare ndarray; actions: map with that key; keys: action.*
+  /// host:port; empty: 127.0.0.1:8000, groot 127.0.0.1:5555.
+  std::string bind;
+  /// Bearer token (api_token with groot); required unless bound to loopback.
+  std::string token_file;
+  /// "": the protocol's form; array: bare ndarray; actions: map with that key; keys: action.*.
+  std::string action_key;
   std::int64_t max_sessions = 64, queue = 64;
   std::int64_t max_request_bytes = 64 << 20;
   double request_timeout_s = 60, idle_timeout_s = 600;
@@ -202,8 +259,9 @@ int config_command(const ConfigOptions& options);
 /// `troupe doctor`
 struct DoctorOptions {
   bool markdown = false;
-  std::string model;  ///< 5b, 14b, a job file or a checkpoint folder: parameter counts and keys instead of the machine
+  /// 5b, 14b, a job file or a checkpoint folder: parameter counts and keys instead of the machine.
+  std::string model;
 };
 int doctor_command(const DoctorOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::app

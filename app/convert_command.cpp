@@ -12,13 +12,8 @@
 #include "model/wan/weights/convert.h"
 #include "model/wan/weights/inspect_weights.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
-
-int complain(const Error& error) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return data_exit_code_of(error);
-}
 
 Result<std::optional<Component>> component_option(const std::string& name) {
   if (name == "auto" || name.empty()) return std::optional<Component>();
@@ -82,7 +77,7 @@ Result<int> convert(const ConvertOptions& options) {
 
 int convert_command(const ConvertOptions& options) {
   const auto result = convert(options);
-  return result ? *result : complain(result.error());
+  return result ? *result : complain_of_data(result.error());
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

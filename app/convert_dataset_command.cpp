@@ -13,13 +13,8 @@
 #include "data/lerobot/dataset_location.h"
 #include "workers/decoder/loader/dataset_job.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
-
-int complain(const Error& error) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return data_exit_code_of(error);
-}
 
 template <class T>
 Result<T> choice(const char* option, const std::string& text, const std::vector<std::pair<const char*, T>>& choices) {
@@ -149,7 +144,7 @@ Result<int> convert(const ConvertDatasetOptions& options) {
 
 int convert_dataset_command(const ConvertDatasetOptions& options) {
   const auto result = convert(options);
-  return result ? *result : complain(result.error());
+  return result ? *result : complain_of_data(result.error());
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

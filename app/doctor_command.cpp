@@ -16,7 +16,7 @@
 #include "data/video/video_file.h"
 #include "workers/node/inventory.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -116,4 +116,4 @@ int doctor_command(const DoctorOptions& options) {
   return errors == 0 ? kOk : kUnhealthy;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

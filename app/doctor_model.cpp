@@ -14,13 +14,14 @@
 
 #include "app/checkpoint_config.h"
 #include "app/commands.h"
+#include "app/exit_code.h"
 #include "configs/loader.h"
 #include "model/io/tensor_source.h"
 #include "model/wan/weights/inspect_weights.h"
 #include "model/wan/weights/model_summary.h"
 #include "workers/inference/agent/agent.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -130,11 +131,6 @@ int print_model(const ModelConfig& config, bool markdown) {
   return kOk;
 }
 
-int complain(const Error& error, int code) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return code;
-}
-
 /// The networks of a job that trains a policy for env.id, unit by unit.
 int print_policy(const JobConfig& job, bool markdown) {
   const auto agent = make_agent(job);
@@ -228,4 +224,4 @@ int doctor_model(const std::string& model, bool markdown) {
   return trains_agent(*job) ? print_policy(*job, markdown) : print_model(job->model, markdown);
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

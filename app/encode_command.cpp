@@ -15,38 +15,29 @@
 
 #include "actors/encoder_factory.h"
 #include "app/commands.h"
+#include "app/exit_code.h"
+#include "app/interrupt_flag.h"
 #include "app/job_setup.h"
 #include "placement/format.h"
 #include "workers/encoder/feature_cache.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Neighbouring windows go to one thread together and share decoded pictures; their order does not matter here.
+// Neighbouring windows go to one thread together and share decoded frames; their order does not matter here.
 constexpr std::int64_t kChunk = 32;
 constexpr std::int64_t kTextMemoryBytes = std::int64_t{64} << 20;
 constexpr std::chrono::milliseconds kProgressOnTerminal{500}, kProgressInLog{10'000};
-
-std::atomic<bool> interrupted{false};  // lock-free: a signal handler sets it
-
-/// Sets `interrupted` at the first Ctrl-C or SIGTERM; a second one ends the process, which harms no entry.
-void watch_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-}
 
 /// Windows that are filled by one kind of builder: the training windows of a dataset, each once, or those of
 /// evaluation.
 struct Part {
   std::shared_ptr<const Mixture> data;
   JobConfig job;
-  Stream stream = Stream::train;
+  Split split = Split::train;
   std::int64_t windows = 0;
 };
 
@@ -59,14 +50,14 @@ std::vector<Part> parts_of(const JobConfig& job, const std::shared_ptr<const Mix
     if (part.windows > 0) parts.push_back(std::move(part));
   };
   for (std::size_t i = 0; i < data->datasets().size(); ++i) {
-    Part part{.data = nullptr, .job = job, .stream = Stream::train, .windows = 0};
+    Part part{.data = nullptr, .job = job, .split = Split::train, .windows = 0};
     part.job.data.sets = {job.data.sets[i]};
     part.job.data.locality_block = kChunk;  // the first epoch of a mixture of one draws each window once
     part.job.data.shuffle_buffer = 1;
     part.data = Mixture::of(data->datasets()[i], part.job.data);
     add(std::move(part), data->datasets()[i]->train().size());
   }
-  add({.data = data, .job = job, .stream = Stream::eval, .windows = 0}, data->eval_size(job.eval.max_samples));
+  add({.data = data, .job = job, .split = Split::eval, .windows = 0}, data->eval_size(job.eval.max_samples));
   return parts;
 }
 
@@ -147,7 +138,7 @@ class Encoding {
       }
       for (std::int64_t position = chunk->begin; position < chunk->end; ++position) {
         if (stopped()) return {};
-        const auto found = check_ ? builder->look(part.stream, position) : builder->fill(part.stream, position);
+        const auto found = check_ ? builder->look(part.split, position) : builder->fill(part.split, position);
         if (builder->encoder().store_error()) return *builder->encoder().store_error();
         TROUPE_TRY(count(found));
       }
@@ -179,7 +170,7 @@ class Encoding {
   }
 
   bool stopped() {
-    if (interrupted) return true;
+    if (interrupt_flag()) return true;
     const std::lock_guard lock(totals_.mutex);
     return totals_.failure.has_value();
   }
@@ -212,11 +203,6 @@ class Encoding {
   std::size_t part_ = 0;
   std::int64_t position_ = 0;
 };
-
-int complain(const Error& error, int code) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return code;
-}
 
 std::string share(std::int64_t there, std::int64_t all) {
   return fmt::format("{} of {} windows", format_grouped(there), format_grouped(all));
@@ -265,7 +251,7 @@ Result<int> encode(const EncodeOptions& options, const JobConfig& job) {
   }
   Encoding encoding(parts_of(job, data, options.max_samples), options.check, job.data.bad_sample == "skip", cache,
                     models, weights ? &*weights : nullptr);
-  watch_interrupts();
+  interrupt_flag();  // watched from here on
   encoding.run();
   TROUPE_TRY(cache->sync());
   if (encoding.totals().failure) return *encoding.totals().failure;
@@ -297,4 +283,4 @@ int encode_command(const EncodeOptions& options) {
   return complain(code.error(), code.error().code() == Errc::data_loss ? kDataProblem : usage ? kUsage : kFailed);
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

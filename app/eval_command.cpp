@@ -1,4 +1,5 @@
-// `troupe eval CKPT`: with --open-loop what a policy would have done where recordings say what was done, else what it does in its environment.
+// `troupe eval CKPT`: with --open-loop what a policy would have done where recordings say what was done, else what it
+// does in its environment.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,16 +20,11 @@
 #include "workers/inference/policy/load_policy.h"
 #include "workers/inference/policy/read_spec.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-int complain(const Error& error) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return exit_code_of(error);
-}
 
 /// The data a checkpoint is evaluated on, and the episodes that its job held out.
 struct EvalData {
@@ -84,7 +80,7 @@ std::map<std::string, std::string> described(const EvalOptions& options) {
 }
 
 /// Returns predictions that were not finite.
-Result<std::int64_t> evaluate(const EvalOptions& options, const CheckpointPlace& place) {
+Result<std::int64_t> evaluate_open_loop(const EvalOptions& options, const CheckpointPlace& place) {
   TROUPE_ASSIGN(const PolicySpec spec, read_policy_spec(place.folder, options.policy));
   TROUPE_ASSIGN(EvalData chosen, choose_data(place, spec, options));
   TROUPE_ASSIGN(const std::string folder, evaluation_folder(place, options.out));
@@ -144,11 +140,11 @@ int eval_command(const EvalOptions& options) {
     return complain(
         {Errc::invalid_argument, "say what is evaluated: --open-loop compares predicted with recorded actions"});
   }
-  const auto non_finite = evaluate(options, *place);
+  const auto non_finite = evaluate_open_loop(options, *place);
   if (!non_finite) return complain(non_finite.error());
   if (*non_finite == 0) return kOk;
   fmt::print(stderr, "error: {} predicted values are not finite\n", *non_finite);
   return kFailed;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

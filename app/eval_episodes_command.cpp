@@ -1,4 +1,5 @@
-// `troupe eval CKPT` of a policy that was trained in simulators: it plays episodes, alone or against another on the same seeds.
+// `troupe eval CKPT` of a policy that was trained in simulators: it plays episodes, alone or against another on the
+// same seeds.
 #include "app/eval_episodes_command.h"
 
 #include <fmt/format.h>
@@ -11,16 +12,16 @@
 
 #include "app/eval_folder.h"
 #include "app/exit_code.h"
-#include "app/version.h"
 #include "base/durable_file.h"
 #include "base/hash.h"
+#include "base/version.h"
 #include "workers/controller/run_directory.h"
 #include "workers/inference/agent/episode_film.h"
 #include "workers/inference/agent/episode_report.h"
 #include "workers/inference/agent/episode_runner.h"
 #include "workers/inference/agent/load_agent.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -87,7 +88,7 @@ Result<PlayedEpisodes> play(const LoadedAgent& loaded, const std::string& folder
   return played;
 }
 
-/// Films what was kept of the first policy's failures.
+/// Writes videos of the kept failures of the first policy.
 Result<void> film_failures(const LoadedAgent& loaded, const EvaluationPlan& plan, PlayedEpisodes& played) {
   if (plan.videos == 0) return {};
   if (loaded.agent.spec().cameras.empty()) {
@@ -114,7 +115,7 @@ Result<LoadedAgent> load_other(const EvalOptions& options, const LoadedAgent& fi
   return load_agent(folder, env_of_other(first.job.env, first.agent.spec().max_steps, job));
 }
 
-Result<void> evaluate(const EvalOptions& options, const CheckpointPlace& place) {
+Result<void> evaluate_episodes(const EvalOptions& options, const CheckpointPlace& place) {
   TROUPE_ASSIGN(const LoadedAgent first, load_first(options, place));
   std::optional<LoadedAgent> other;
   std::string other_folder;
@@ -160,10 +161,10 @@ Result<void> evaluate(const EvalOptions& options, const CheckpointPlace& place) 
 }  // namespace
 
 int eval_episodes_command(const EvalOptions& options, const CheckpointPlace& place) {
-  const auto evaluated = evaluate(options, place);
+  const auto evaluated = evaluate_episodes(options, place);
   if (evaluated) return kOk;
   fmt::print(stderr, "error: {}\n", evaluated.error().message());
   return exit_code_of(evaluated.error());
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

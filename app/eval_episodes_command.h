@@ -3,10 +3,11 @@
 #include "app/checkpoint_path.h"
 #include "app/commands.h"
 
-namespace troupe {
+namespace troupe::app {
 
-/// `troupe eval CKPT [--env ID] --episodes N [--compare OTHER]` (docs/evaluation.md): lets the checkpoint's policy play episodes of fixed
-/// seeds, prints and writes the result. Returns the command's exit code; what went wrong is on stderr.
+/// `troupe eval CKPT [--env ID] --episodes N [--compare OTHER]` (docs/evaluation.md): lets the checkpoint's policy
+/// play episodes of fixed seeds, prints and writes the result. Returns the command's exit code; what went wrong is on
+/// stderr.
 int eval_episodes_command(const EvalOptions& options, const CheckpointPlace& place);
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -6,7 +6,7 @@
 
 #include "base/durable_file.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace fs = std::filesystem;
 
@@ -26,4 +26,4 @@ Result<std::string> evaluation_folder(const CheckpointPlace& place, const std::s
   return folder;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

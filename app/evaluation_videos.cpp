@@ -8,7 +8,7 @@
 #include "workers/inference/agent/episode_runner.h"
 #include "workers/inference/agent/load_agent.h"
 
-namespace troupe {
+namespace troupe::app {
 
 Result<std::vector<std::string>> film_last_evaluation(const JobConfig& job, const RunStatistics& statistics,
                                                       const std::string& checkpoint, const std::string& folder) {
@@ -31,4 +31,4 @@ Result<std::vector<std::string>> film_last_evaluation(const JobConfig& job, cons
   return film_episodes(*loaded.agent.envs, records, folder);
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

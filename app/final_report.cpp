@@ -16,7 +16,7 @@
 #include "workers/report/prediction_sheet.h"
 #include "workers/report/text_report.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -179,4 +179,4 @@ void print_final_report(const ControllerService& service, const JobConfig& job, 
   std::fflush(stdout);
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -15,7 +15,7 @@
 #include "placement/render.h"
 #include "workers/controller/run_directory.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -79,4 +79,4 @@ int host_command(const HostOptions& options) {
   return kOk;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -23,7 +23,7 @@
 #include "workers/node/inventory.h"
 #include "workers/rollout/trajectory_layout.h"
 
-namespace troupe {
+namespace troupe::app {
 
 std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::vector<std::string>& overrides) {
   LoadOutcome outcome = load_job(job, overrides);
@@ -38,12 +38,6 @@ Result<void> ensure_quickstart_data(const JobConfig& job) {
   fmt::print("generating a toy dataset in {}\n", path);
   std::fflush(stdout);
   return write_toy_dataset(path, {});
-}
-
-Result<std::shared_ptr<const Mixture>> open_mixture(const JobConfig& job) {
-  // What the feeds and the learner take a sample to be; a mistake is found here, before any file is looked at.
-  TROUPE_TRY(sample_layout(job.data, job.model));
-  return Mixture::open(job.data, job.model);
 }
 
 namespace {
@@ -100,12 +94,14 @@ Result<ModelCost> rl_model_cost(const JobConfig& job) {
   const TrajectoryLayout item = make_trajectory_layout(job, agent.spec(), *agent.policy);
   const RlShape shape = rl_shape(job);
   ModelCost cost = policy_cost(*agent.policy);
-  // What a forward of one row keeps is of the order of the layers' widths; taken as the item's share and the widest units.
+  // What a forward of one row keeps is of the order of the layers' widths; taken as the item's share and the widest
+  // units.
   cost.activation_bytes_per_sample =
       item.bytes / std::max<std::int64_t>(1, item.calls * item.rows) + (std::int64_t{64} << 10);
   cost.sample_bytes = item.bytes;
   cost.block_bytes = make_block_layout(agent.spec(), shape.rows, shape.chunk).bytes;
-  // Simulators hold their environments, rollout workers three versions of the weights and the slots; both LibTorch and its heap.
+  // Simulators hold their environments, rollout workers three versions of the weights and the slots; both LibTorch
+  // and its heap.
   cost.decoder_bytes = (std::int64_t{128} << 20) + 3 * cost.policy_bytes + 2 * shape.blocks * cost.block_bytes;
   return cost;
 }
@@ -130,10 +126,10 @@ Result<ModelCost> model_cost(const JobConfig& job) {
   TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model));
   TROUPE_ASSIGN(const SampleLayout item, item_layout(job));
   cost.sample_bytes = item.bytes;
-  // A decoder holds one clip at source size per view beside the slot, and FFmpeg's reference pictures: taken as 64 MiB
+  // A decoder holds one clip at source size per view beside the slot, and FFmpeg's reference frames: taken as 64 MiB
   // and four slots.
   cost.decoder_bytes = (std::int64_t{64} << 20) + 4 * layout.bytes;
-  // The frozen networks are where samples are encoded; a learner that predicts pictures loads the codec for it.
+  // The frozen networks are where samples are encoded; a learner that predicts frames loads the codec for it.
   cost.encoder_bytes = encoders.bytes;
   if (sends_features(job)) {
     cost.decoder_bytes += encoders.bytes + item.bytes;
@@ -169,4 +165,4 @@ int explain(const Error& error, const LoadedConfig& config) {
   return kUsage;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,4 +1,5 @@
-// `troupe status` and `troupe scale`: talk to a running controller through the socket named by the run's `endpoint` file.
+// `troupe status` and `troupe scale`: talk to a running controller through the socket named by the run's `endpoint`
+// file.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 #include "workers/controller/run_directory.h"
 #include "workers/controller/state_db.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -160,4 +161,4 @@ int scale_command(const ScaleOptions& options) {
   return static_cast<int>(reply->code);
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -24,7 +24,7 @@
 #include "workers/node/inventory.h"
 #include "workers/node/node_role.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -254,4 +254,4 @@ int node_command(const NodeOptions& options) {
       .run();
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

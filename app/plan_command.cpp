@@ -9,7 +9,7 @@
 #include "placement/pretend.h"
 #include "placement/render.h"
 
-namespace troupe {
+namespace troupe::app {
 
 int plan_command(const PlanOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
@@ -63,4 +63,4 @@ int config_command(const ConfigOptions& options) {
   return kOk;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

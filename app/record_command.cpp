@@ -10,7 +10,7 @@
 #include "app/exit_code.h"
 #include "workers/record/record_demonstrations.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 /// "max_episode_steps=50", "sparse=true", as a job has them in env and env.options.
@@ -88,4 +88,4 @@ int record_command(const RecordOptions& options) {
   return data_exit_code_of(recorded.error());
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -10,7 +10,7 @@
 #include "workers/checkpoint/manifest.h"
 #include "workers/controller/state_db.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -112,4 +112,4 @@ Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string
   return point;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

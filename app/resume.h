@@ -4,19 +4,22 @@
 #include <optional>
 #include <string>
 
-#include "app/pipeline.h"
+#include "actors/pipeline.h"
 #include "base/result.h"
 #include "configs/loader.h"
 #include "workers/controller/run_directory.h"
 
-namespace troupe {
+namespace troupe::app {
 
 /// Where a run starts from.
 struct ResumePoint {
   RunDirectory run;
-  bool continued = false;  ///< an existing run directory goes on
+  /// An existing run directory goes on.
+  bool continued = false;
+  /// Committed steps of the checkpoint.
   std::int64_t step = 0;
-  std::string checkpoint;  ///< folder; empty: initial state
+  /// Folder of the checkpoint; empty: initial state.
+  std::string checkpoint;
 };
 
 /// Decides what `--resume` means (docs/run-directory.md):
@@ -25,11 +28,12 @@ struct ResumePoint {
 /// now says more steps than it was trained to, else a new run.
 /// A run that goes on keeps its configuration but for the keys of mutable_on_resume().
 /// Its datasets, or its environment, are those of its newest checkpoint: fingerprints are compared.
-/// Errors: failed_precondition (names the run and what to add, or the datasets that changed), invalid_argument (a changed key that
-/// may not), data_loss.
+/// Errors: failed_precondition (names the run and what to add, or the datasets that changed), invalid_argument (a
+/// changed key that may not), data_loss.
 Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume, const Pipeline& pipeline);
 
-/// Prefixes of keys that may differ when a run goes on: steps, cluster, metrics, checkpoint, the length of the schedule.
+/// Prefixes of keys that may differ when a run goes on: steps, cluster, metrics, checkpoint, the length of the
+/// schedule.
 const std::vector<std::string>& mutable_on_resume();
 
-}  // namespace troupe
+}  // namespace troupe::app

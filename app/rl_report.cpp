@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <map>
 
-#include "env/registry.h"
+#include "env/registry/registry.h"
 #include "workers/report/loss_plot.h"
 #include "workers/report/rl_report.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
@@ -95,4 +95,4 @@ std::string last_evaluation(const RunStatistics& statistics, const JobConfig& jo
   return results_table(results, stated ? std::optional<double>(spec.reward_threshold) : std::nullopt);
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -11,12 +11,13 @@
 #include "actors/feed_keys.h"
 #include "actors/join_queue.h"
 #include "actors/local_actors.h"
+#include "actors/pipeline.h"
 #include "actors/role_factory.h"
 #include "actors/signals.h"
 #include "app/commands.h"
+#include "app/exit_code.h"
 #include "app/final_report.h"
 #include "app/job_setup.h"
-#include "app/pipeline.h"
 #include "app/resume.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -29,14 +30,9 @@
 #include "workers/node/inventory.h"
 #include "workers/node/node_role.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
-
-int explain(const Error& error, int code) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return code;
-}
 
 /// Problems of the user's making are usage errors, everything else failed.
 int code_of(const Error& error) {
@@ -85,11 +81,11 @@ class RunSession {
 
   int run() {
     auto point = resolve_resume(config_, options_.resume, *pipeline_);
-    if (!point) return explain(point.error(), code_of(point.error()));
+    if (!point) return complain(point.error(), code_of(point.error()));
     point_ = *point;
-    if (auto prepared = prepare(); !prepared) return explain(prepared.error(), code_of(prepared.error()));
+    if (auto prepared = prepare(); !prepared) return complain(prepared.error(), code_of(prepared.error()));
     if (auto planned = plan(); planned != kOk) return planned;
-    if (auto started = start(); !started) return explain(started.error(), kFailed);
+    if (auto started = start(); !started) return complain(started.error(), kFailed);
     // The job ends by itself, by its deadlines, or by a signal; this wait only keeps the process alive meanwhile.
     while (!ended_.wait_for(std::chrono::hours(1))) continue;
     return finish();
@@ -128,7 +124,8 @@ class RunSession {
     TROUPE_ASSIGN(const CurveKeyPair client, generate_keypair());
     CurveServer curve{.secret_key = server.secret_key, .allowed_clients = {client.public_key}};
     TROUPE_TRY(write_feed_server(runtime_dir_, curve));
-    // Another machine speaks for itself and for the decoders or encoders it hosts, never for a learner or the controller.
+    // Another machine speaks for itself and for the decoders or encoders it hosts, never for a learner or the
+    // controller.
     const auto own_or_hosted = [](const std::string& from, const std::string& routing_id) {
       return from == routing_id.substr(0, routing_id.find('#')) || is_elastic_actor(from) || from.starts_with("node/");
     };
@@ -161,34 +158,34 @@ class RunSession {
     auto joined =
         lobby_->wait_for(static_cast<std::size_t>(job_.cluster.num_nodes - 1),
                          std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.start_timeout_s * 1000)));
-    if (!joined) return explain(joined.error(), joined.error().code() == Errc::cancelled ? kInterrupted : kFailed);
+    if (!joined) return complain(joined.error(), joined.error().code() == Errc::cancelled ? kInterrupted : kFailed);
     for (const Letter& letter : *joined) {
       auto rank = membership_->join(std::get<Join>(letter.message), letter.from, std::chrono::steady_clock::now());
-      if (!rank) return explain(rank.error(), kFailed);
+      if (!rank) return complain(rank.error(), kFailed);
     }
     early_joins_ = std::move(*joined);
     auto outcome = make_plan(membership_->cluster(), job_, cost_);
     if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
-      return troupe::explain(*infeasible, config_);
+      return explain(*infeasible, config_);
     }
     plan_ = std::get<Plan>(std::move(outcome));
     for (const PlannedActor& actor : plan_.actors) {
       if ((is_elastic(actor.role) && actor.role != "rollout") || actor.node == 0) continue;
-      return explain(Error{Errc::failed_precondition,
-                           fmt::format("{} is planned on node/{}; this build runs learners, rollout workers and the "
-                                       "checkpointer on the machine of `troupe run`. Place "
-                                       "them there: {{node_group: node, placement: \"0:...\"}}",
-                                       actor.name, actor.node)},
-                     kInfeasible);
+      return complain(Error{Errc::failed_precondition,
+                            fmt::format("{} is planned on node/{}; this build runs learners, rollout workers and the "
+                                        "checkpointer on the machine of `troupe run`. Place "
+                                        "them there: {{node_group: node, placement: \"0:...\"}}",
+                                        actor.name, actor.node)},
+                      kInfeasible);
     }
     if (plan_.collective == "nccl") {
-      return explain(Error{Errc::failed_precondition,
-                           "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""},
-                     kInfeasible);
+      return complain(Error{Errc::failed_precondition,
+                            "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""},
+                      kInfeasible);
     }
     const std::string json = to_json(plan_);
-    if (auto written = write_file(point_.run.plan(), json); !written) return explain(written.error(), kFailed);
-    if (auto written = db_->add_plan(plan_.revision, json); !written) return explain(written.error(), kFailed);
+    if (auto written = write_file(point_.run.plan(), json); !written) return complain(written.error(), kFailed);
+    if (auto written = db_->add_plan(plan_.revision, json); !written) return complain(written.error(), kFailed);
     for (const std::string& warning : plan_.warnings) print_line(Severity::warn, warning);
     return kOk;
   }
@@ -307,19 +304,19 @@ int run_command(const RunOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
   if (!config) return kUsage;
   if (options.job == "quickstart:sft") {
-    if (auto made = ensure_quickstart_data(config->job); !made) return explain(made.error(), kFailed);
+    if (auto made = ensure_quickstart_data(config->job); !made) return complain(made.error(), kFailed);
   }
   auto cost = model_cost(config->job);
-  if (!cost) return troupe::explain(cost.error(), *config);
+  if (!cost) return explain(cost.error(), *config);
   auto pipeline = open_pipeline(config->job);
-  if (!pipeline) return troupe::explain(pipeline.error(), *config);
+  if (!pipeline) return explain(pipeline.error(), *config);
   const ModelInitConfig& init = config->job.model.init;
   if (init.mode == "checkpoint") {
     if (auto weights = CheckpointReader::open(init.path); !weights)
-      return explain(weights.error().with("model.init.path"), kUsage);
+      return complain(weights.error().with("model.init.path"), kUsage);
   } else if (init.mode != "random") {
     if (auto weights = WeightSource::open(init.path); !weights)
-      return explain(weights.error().with("model.init.path"), kUsage);
+      return complain(weights.error().with("model.init.path"), kUsage);
   }
   // With further nodes to come only --dry-run can judge by this machine; else an infeasible job leaves nothing behind.
   if (options.dry_run || config->job.cluster.num_nodes == 1) {
@@ -335,4 +332,4 @@ int run_command(const RunOptions& options) {
   return RunSession(options, std::move(*config), std::move(*pipeline), std::move(*cost)).run();
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -7,7 +7,7 @@
 #include "comm/control/endpoint.h"
 #include "comm/serve/token.h"
 
-namespace troupe {
+namespace troupe::app {
 
 std::string ServeAddress::text() const {
   return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
@@ -37,4 +37,4 @@ Result<ServeAddress> serve_address(const std::string& protocol, const std::strin
   return address;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -5,13 +5,15 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::app {
 
 /// Where `troupe serve` listens and what it wants of clients.
 struct ServeAddress {
-  std::string host;  ///< without brackets
+  /// Without brackets.
+  std::string host;
   std::uint16_t port = 0;
-  std::string token;  ///< empty: none wanted
+  /// Empty: none wanted.
+  std::string token;
   /// host:port as written in an address, brackets included.
   std::string text() const;
 };
@@ -21,4 +23,4 @@ struct ServeAddress {
 /// token; says how).
 Result<ServeAddress> serve_address(const std::string& protocol, const std::string& bind, const std::string& token_file);
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -11,6 +11,7 @@
 #include "actors/signals.h"
 #include "app/checkpoint_path.h"
 #include "app/commands.h"
+#include "app/exit_code.h"
 #include "app/serve_address.h"
 #include "base/log.h"
 #include "workers/inference/agent/agent_policy.h"
@@ -18,17 +19,12 @@
 #include "workers/inference/serve/policy_front.h"
 #include "workers/inference/serve/self_test.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
 
 constexpr auto kWake = std::chrono::seconds(1);              // no wait is endless; nothing but a signal ends this one
 constexpr auto kSelfTestTimeout = std::chrono::minutes(10);  // a large model on a CPU
-
-int complain(const Error& error, int code) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return code;
-}
 
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
@@ -174,4 +170,4 @@ int serve_command(const ServeOptions& options) {
   return kOk;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

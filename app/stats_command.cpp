@@ -15,7 +15,7 @@
 #include "data/health/report_json.h"
 #include "data/health/report_text.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 Result<HealthOptions> health_options(const StatsOptions& options) {
@@ -101,4 +101,4 @@ int stats_command(const StatsOptions& options) {
   return exit_code_of(result.error());
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

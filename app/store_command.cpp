@@ -19,14 +19,9 @@
 #include "workers/inference/agent/agent_export.h"
 #include "workers/inference/policy/gear_export.h"
 
-namespace troupe {
+namespace troupe::app {
 
 namespace {
-
-int complain(const Error& error, int code) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return code;
-}
 
 /// Digests of every checkpoint on disk. Returns how many are bad.
 int verify_checkpoints(const RunDirectory& run) {
@@ -182,7 +177,7 @@ Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptio
         Errc::failed_precondition,
         fmt::format("{} was trained without adapters; export it with --format safetensors or gear", checkpoint)};
   }
-  // As the reference saves adapters alone (dreamzero-model.md 7.4).
+  // As the reference saves adapters alone (docs/checkpoints.md#adapters).
   format.adapters = AdapterForm::trainable;
   format.prefix = "action_head.model.base_model.model.";
   return export_safetensors(checkpoint, options.out, format);
@@ -200,4 +195,4 @@ int export_command(const ExportOptions& options) {
   return kOk;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,3 +1,3 @@
 #include "app/command_line.h"
 
-int main(int argc, char** argv) { return troupe::run_command_line(argc, argv); }
+int main(int argc, char** argv) { return troupe::app::run_command_line(argc, argv); }

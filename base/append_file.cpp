@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::base {
 
 namespace {
 
@@ -114,4 +114,4 @@ Result<void> AppendFile::flush() {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

@@ -4,12 +4,15 @@
 
 #include <csignal>
 
-namespace troupe {
+#include "base/namespaces.h"
+
+namespace troupe::base {
 
 /// Blocks every signal in the calling thread while it lives, so that threads started meanwhile never receive one:
 /// signals go to the threads that expect them. One thread.
 class BlockedSignals {
  public:
+  /// sigfillset leaves out nothing; SIGKILL and SIGSTOP cannot be blocked. The mask before comes back on destruction.
   BlockedSignals() {
     sigset_t all;
     sigfillset(&all);
@@ -23,4 +26,4 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::base

@@ -1,6 +1,6 @@
 #include "base/clock.h"
 
-namespace troupe {
+namespace troupe::base {
 
 namespace {
 // FakeClock's origin: far from zero, so that subtracting a timeout stays positive.
@@ -30,4 +30,4 @@ double FakeClock::wall_seconds() const { return wall_start_ + static_cast<double
 
 void FakeClock::advance(std::chrono::nanoseconds by) { elapsed_ns_ += by.count(); }
 
-}  // namespace troupe
+}  // namespace troupe::base

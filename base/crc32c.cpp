@@ -7,7 +7,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace troupe {
+namespace troupe::base {
 
 namespace {
 
@@ -54,4 +54,4 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept {
   return crc32c_by_table(bytes);
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-namespace troupe {
+namespace troupe::base {
 
 namespace {
 
@@ -69,4 +69,4 @@ Result<void> write_file_durably(const std::string& path, std::string_view bytes)
   return commit_file(temporary, path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

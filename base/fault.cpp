@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::base {
 
 namespace {
 
@@ -149,4 +149,4 @@ Result<void> arm_faults(const std::string& spec) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

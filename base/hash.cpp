@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-namespace troupe {
+#include <charconv>
+
+namespace troupe::base {
 
 std::uint64_t xxh3_64(std::span<const std::byte> bytes) noexcept { return XXH3_64bits(bytes.data(), bytes.size()); }
 std::uint64_t xxh3_64(std::string_view text) noexcept { return XXH3_64bits(text.data(), text.size()); }
@@ -24,4 +26,11 @@ std::string Xxh3Stream::hex() const { return hex128(XXH3_128bits_digest(static_c
 
 std::string to_hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
-}  // namespace troupe
+std::optional<std::uint64_t> from_hex(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+}  // namespace troupe::base

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::base {
 
 namespace {
 bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
@@ -61,4 +61,4 @@ std::string new_run_id(const Clock& clock) {
                      utc.tm_hour, utc.tm_min, utc.tm_sec, random);
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

@@ -4,7 +4,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-namespace troupe::log {
+namespace troupe::base::log {
 
 namespace {
 
@@ -40,4 +40,4 @@ void configure(const std::string& who, const std::string& file, Level level) {
 
 void write(Level level, std::string_view text) { spdlog::log(to_spdlog(level), "{}", text); }
 
-}  // namespace troupe::log
+}  // namespace troupe::base::log

@@ -5,17 +5,26 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::log {
+#include "base/namespaces.h"
 
+namespace troupe::base::log {
+
+/// Lines below the configured level are dropped. info and above reach the kernel at once; debug is buffered.
 enum class Level { debug, info, warn, error };
 
 /// Where lines go and who writes them. Call once per process before the first line; later calls replace it.
 /// `who` is the actor or process, such as "learner/3"; an empty `file` writes to stderr.
+/// Not safe while other threads write lines. Throws spdlog::spdlog_ex when `file` cannot be opened.
+/// The file is appended to, so that restarts of an actor share it.
 void configure(const std::string& who, const std::string& file, Level level = Level::info);
 
-/// One line: time, level, who, text. Errors are logged once, where they are handled (style.md section 13).
+/// One line: time, level, who, text. An error is logged once, where it is handled, not on its way there.
+/// Safe from any thread. Format: 2026-11-22T11:34:00.123 info learner/3: text. One call is one line of the file;
+/// local time.
 void write(Level level, std::string_view text);
 
+/// The four levels with fmt's format strings, checked at compile time. The text is formatted even where the level is
+/// off.
 template <class... Args>
 void debug(fmt::format_string<Args...> f, Args&&... args) {
   write(Level::debug, fmt::format(f, std::forward<Args>(args)...));
@@ -33,4 +42,4 @@ void error(fmt::format_string<Args...> f, Args&&... args) {
   write(Level::error, fmt::format(f, std::forward<Args>(args)...));
 }
 
-}  // namespace troupe::log
+}  // namespace troupe::base::log

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace troupe {
+namespace troupe::base {
 
 Result<MappedFile> MappedFile::open(const std::string& path, std::size_t least) {
   // O_NONBLOCK: opening a pipe that nobody writes must not wait.
@@ -46,4 +46,4 @@ MappedFile::~MappedFile() {
   if (map_ != nullptr) ::munmap(map_, size_);
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

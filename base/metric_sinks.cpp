@@ -7,7 +7,7 @@
 
 #include "base/append_file.h"
 
-namespace troupe {
+namespace troupe::base {
 
 namespace {
 
@@ -93,4 +93,4 @@ Result<std::unique_ptr<MetricSink>> make_csv_sink(const std::string& path) {
   return std::unique_ptr<MetricSink>(std::make_unique<CsvSink>(std::move(file)));
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::base {
 
 MetricRegistry::Entry& MetricRegistry::entry(std::string_view name, MetricKind kind) {
   auto it = entries_.find(name);
@@ -42,4 +42,4 @@ std::vector<MetricValue> MetricRegistry::list() const {
   return values;
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

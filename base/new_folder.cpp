@@ -10,7 +10,7 @@
 
 #include "base/durable_file.h"
 
-namespace troupe {
+namespace troupe::base {
 
 namespace fs = std::filesystem;
 
@@ -64,4 +64,4 @@ Result<void> NewFolder::publish() {
   return sync_directory(above.empty() ? "." : above);
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

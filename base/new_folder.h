@@ -4,10 +4,10 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::base {
 
-/// A folder that is written beside its name, as NAME.tmp-PID, and renamed at the end: whoever finds NAME finds all of it. A kill
-/// leaves the folder beside it at most. Not thread-safe.
+/// A folder that is written beside its name, as NAME.tmp-PID, and renamed at the end: whoever finds NAME finds all of
+/// it. A kill leaves the folder beside it at most. Not thread-safe.
 class NewFolder {
  public:
   /// Makes an empty folder to write in, and the folders above it; `name` is absent or an empty folder.
@@ -19,9 +19,10 @@ class NewFolder {
   NewFolder& operator=(NewFolder&&) = delete;
 
   /// Where to write.
+  /// NAME.tmp-PID; valid while the object lives, and after publish() empty.
   const std::string& path() const { return path_; }
-  /// Makes everything durable and gives it its name. Errors: failed_precondition (somebody else was faster); resource_exhausted,
-  /// unavailable. What was written is removed then.
+  /// Makes everything durable and gives it its name. Errors: failed_precondition (somebody else was faster);
+  /// resource_exhausted, unavailable. What was written is removed then.
   Result<void> publish();
 
  private:
@@ -29,7 +30,8 @@ class NewFolder {
   void remove() noexcept;
 
   std::string name_;
-  std::string path_;  ///< empty: nothing to remove
+  /// Empty: nothing to remove.
+  std::string path_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::base

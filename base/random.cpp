@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::base {
 
 CounterRng::CounterRng(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) noexcept {
   const std::uint64_t key = mix64(seed ^ mix64(stream * 0x9E3779B97F4A7C15ULL + 1));
@@ -70,4 +70,4 @@ float CounterRng::normal() noexcept {
   return static_cast<float>(radius * std::cos(angle));
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace troupe {
+namespace troupe::base {
 
 std::string_view to_string(Errc code) noexcept {
   switch (code) {
@@ -31,7 +31,7 @@ std::string_view to_string(Errc code) noexcept {
   return "unknown";
 }
 
-std::string Error::to_string() const { return std::string(troupe::to_string(code_)) + ": " + message_; }
+std::string Error::to_string() const { return std::string(base::to_string(code_)) + ": " + message_; }
 
 void check_failed(const char* file, int line, const char* condition, std::string_view why) {
   std::fprintf(stderr, "troupe: broken invariant at %s:%d: %s (%.*s)\n", file, line, condition,
@@ -40,4 +40,4 @@ void check_failed(const char* file, int line, const char* condition, std::string
   std::abort();
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

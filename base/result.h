@@ -8,22 +8,34 @@
 #include <variant>
 
 #include "base/check.h"
+#include "base/namespaces.h"
 
-namespace troupe {
+namespace troupe::base {
 
-/// What the caller should do about a failure; nothing else carries that information (style.md section 5).
+/// What the caller should do about a failure: retry, wait, mend or give up. Messages are for people;
+/// programs look at the code alone.
 /// Codes start at 1 because CAF reads 0 as success.
 enum class Errc : std::uint8_t {
-  invalid_argument = 1,  ///< the input is wrong: mend it
-  not_found,             ///< the named thing does not exist
-  failed_precondition,   ///< do not retry until someone changes the state
-  resource_exhausted,    ///< back off: full, over budget, out of memory or disk
-  deadline_exceeded,     ///< a named wait ran out
-  unavailable,           ///< retry this call
-  aborted,               ///< redo the whole step
-  data_loss,             ///< stored bytes are damaged or missing
-  cancelled,             ///< someone asked for it
-  internal,              ///< our own defect
+  /// The input is wrong: mend it.
+  invalid_argument = 1,
+  /// The named thing does not exist.
+  not_found,
+  /// Do not retry until someone changes the state.
+  failed_precondition,
+  /// Back off: full, over budget, out of memory or disk.
+  resource_exhausted,
+  /// A named wait ran out.
+  deadline_exceeded,
+  /// Retry this call.
+  unavailable,
+  /// Redo the whole step.
+  aborted,
+  /// Stored bytes are damaged or missing.
+  data_loss,
+  /// Someone asked for it.
+  cancelled,
+  /// Our own defect.
+  internal,
 };
 
 /// The code's name as written in the enum, such as "not_found".
@@ -34,13 +46,16 @@ class Error {
  public:
   Error(Errc code, std::string message) : code_(code), message_(std::move(message)) {}
 
+  /// The message is one line without a full stop at its end, in the user's words, and names the file, key or actor.
   Errc code() const noexcept { return code_; }
   const std::string& message() const noexcept { return message_; }
 
   /// The same failure with "context: " in front of its message. Used where a caller knows the file, key or actor.
+  /// Called once a layer, so that the message reads from the outside in: "job.yaml: data.sets[0]: data/x: not found".
   Error with(std::string_view context) const { return {code_, std::string(context) + ": " + message_}; }
 
   /// "not_found: data/x.mp4 does not exist"
+  /// For logs; users are shown message() alone.
   std::string to_string() const;
 
  private:
@@ -48,7 +63,11 @@ class Error {
   std::string message_;
 };
 
+/// An Error of what the caller can mend: a message that names the value, what was expected and how to mend it.
+inline Error invalid_argument(std::string message) { return {Errc::invalid_argument, std::move(message)}; }
+
 /// Either a value or an Error. Reading the absent side is an invariant violation and aborts.
+/// Not thread-safe; [[nodiscard]], so that no failure is dropped without a word. bool(result) is true for a value.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -58,6 +77,7 @@ class [[nodiscard]] Result {
   explicit operator bool() const noexcept { return state_.index() == 0; }
   bool has_value() const noexcept { return state_.index() == 0; }
 
+  /// The value, by reference while the Result lives; with an Error inside the process aborts with its text.
   T& value() & { return require(), std::get<0>(state_); }
   const T& value() const& { return require(), std::get<0>(state_); }
   T&& value() && { return require(), std::get<0>(std::move(state_)); }
@@ -67,6 +87,7 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
+  /// The Error; aborts when there is a value.
   const Error& error() const {
     TROUPE_CHECK(!has_value(), "error() of a Result that holds a value");
     return std::get<1>(state_);
@@ -77,6 +98,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
+/// For functions without a value: a default-made Result is success.
 template <>
 class [[nodiscard]] Result<void> {
  public:
@@ -95,9 +117,10 @@ class [[nodiscard]] Result<void> {
   std::optional<Error> error_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::base
 
 /// Returns the Error of `expr` from the enclosing function, if there is one.
+/// Works in functions that return Error or any Result. `expr` is evaluated once.
 #define TROUPE_TRY(expr)                           \
   do {                                             \
     if (auto troupe_try_ = (expr); !troupe_try_) { \
@@ -105,6 +128,7 @@ class [[nodiscard]] Result<void> {
     }                                              \
   } while (false)
 
+/// The next three are parts of TROUPE_ASSIGN.
 #define TROUPE_CONCAT_(a, b) a##b
 #define TROUPE_CONCAT(a, b) TROUPE_CONCAT_(a, b)
 #define TROUPE_ASSIGN_(tmp, lhs, expr) \
@@ -113,4 +137,5 @@ class [[nodiscard]] Result<void> {
   lhs = std::move(tmp).value()
 
 /// `TROUPE_ASSIGN(auto x, f());` binds the value of f() or returns its Error.
+/// The value is moved out of the Result. One per line of source: the temporary is named after the line.
 #define TROUPE_ASSIGN(lhs, expr) TROUPE_ASSIGN_(TROUPE_CONCAT(troupe_assign_, __LINE__), lhs, expr)

@@ -9,7 +9,7 @@
 
 #include "base/append_file.h"
 
-namespace troupe {
+namespace troupe::base {
 
 namespace {
 
@@ -124,4 +124,4 @@ Result<std::unique_ptr<MetricSink>> make_tensorboard_sink(const std::string& dir
   return Error{Errc::failed_precondition, stem + "0 to 999 exist already"};
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

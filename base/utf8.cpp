@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace troupe {
+namespace troupe::base {
 
 namespace {
 
@@ -54,4 +54,4 @@ std::string to_utf8(std::string_view text) {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::base

@@ -14,14 +14,16 @@ target_compile_features(troupe_options INTERFACE cxx_std_20)
 target_compile_options(troupe_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
 # g++ 12 reports uninitialised, overlapping and overflowing copies inside std::string, optional and variant that cannot happen (GCC bugs
 # 105329, 105562).
-target_compile_options(troupe_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow>)
+target_compile_options(troupe_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>)
 target_include_directories(troupe_options INTERFACE ${CMAKE_SOURCE_DIR})
+# Everything formats; part of the options so that all precompiled headers agree on its macros.
+target_link_libraries(troupe_options INTERFACE fmt::fmt)
 target_link_options(troupe_options INTERFACE -fuse-ld=lld)
 if(TROUPE_WERROR)
   target_compile_options(troupe_options INTERFACE -Werror)
 endif()
 if(TROUPE_SANITIZE)
-  # CAF's headers bind null references, hence no null check (style.md section 15).
+  # CAF's headers bind null references, hence no null check.
   target_compile_options(troupe_options INTERFACE -fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
   if(TROUPE_SANITIZE MATCHES undefined)
     target_compile_options(troupe_options INTERFACE -fno-sanitize=null,vptr)
@@ -47,7 +49,7 @@ endfunction()
 # troupe_reuse_headers(TARGET ATEN|PLAIN|ATEN_TEST|TEST): names the precompiled header of a target.
 function(troupe_reuse_headers target kind)
   set(headers ${plain_headers})
-  set(libraries fmt::fmt)
+  set(libraries "")
   if(kind MATCHES ATEN)
     list(PREPEND headers ${aten_headers})
     list(APPEND libraries Torch::aten)
@@ -61,10 +63,11 @@ function(troupe_reuse_headers target kind)
   target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
 
-# troupe_library(NAME SOURCES a.cpp ... [DEPENDS lib ...] [PRIVATE lib ...] [OPTIONS flag ...] [ATEN])
-# ATEN: the sources include ATen. OPTIONS: compiler flags of this library alone.
+# troupe_library(NAME SOURCES a.cpp ... [DEPENDS lib ...] [PRIVATE lib ...] [OPTIONS flag ...] [ATEN] [SEPARATE])
+# ATEN: the sources include ATen. OPTIONS: compiler flags of this library alone. SEPARATE: no unity build, because every
+# source has constants of its own under the same names.
 function(troupe_library name)
-  cmake_parse_arguments(arg "ATEN" "" "SOURCES;DEPENDS;PRIVATE;OPTIONS" ${ARGN})
+  cmake_parse_arguments(arg "ATEN;SEPARATE" "" "SOURCES;DEPENDS;PRIVATE;OPTIONS" ${ARGN})
   set(target "troupe_${name}")
   add_library(${target} STATIC ${arg_SOURCES})
   add_library(troupe::${name} ALIAS ${target})
@@ -74,10 +77,11 @@ function(troupe_library name)
     target_link_libraries(${target} PUBLIC Torch::aten)
     troupe_reuse_headers(${target} ATEN)
   elseif(NOT arg_OPTIONS)  # a precompiled header belongs to its flags
-    target_link_libraries(${target} PRIVATE fmt::fmt)
     troupe_reuse_headers(${target} PLAIN)
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TROUPE_UNITY} UNITY_BUILD_BATCH_SIZE ${TROUPE_UNITY_BATCH})
+  if(NOT arg_SEPARATE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${TROUPE_UNITY} UNITY_BUILD_BATCH_SIZE ${TROUPE_UNITY_BATCH})
+  endif()
 endfunction()
 
 # troupe_optimise(OPTIONS flag ... SOURCES a.cpp ...): files that are compiled with flags of their own in every preset.
@@ -108,7 +112,7 @@ function(troupe_tests name)
     set(arg_TIMEOUT 60)
   endif()
   add_executable(${target} ${arg_SOURCES})
-  target_link_libraries(${target} PRIVATE troupe_options ${arg_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main fmt::fmt)
+  target_link_libraries(${target} PRIVATE troupe_options ${arg_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ${arg_DEFINITIONS})
   if(arg_PROGRAMS)
     add_dependencies(${target} ${arg_PROGRAMS})

@@ -4,30 +4,61 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+#include "base/namespaces.h"
 
-/// PPO, GRPO and V-trace: advantages and the policy loss (rl.md 3 to 5, 12).
+namespace troupe::configs {
+
+/// PPO (arXiv:1707.06347), GRPO (arXiv:2402.03300) and V-trace (arXiv:1802.01561): advantages and the policy loss. Read
+/// by workers/learner/rl and model/loss.
 struct PolicyGradientConfig {
+  /// 1 to 2^16. Read by workers/learner/rl.
   std::int64_t update_epochs = 4;
+  /// 0 to 1. Read by workers/learner/rl.
   double gae_lambda = 0.95;
+  /// Read by workers/learner/rl.
   std::string advantage_norm = "global";
+  /// `clip_ratio_low`: 0 to 1. Read by model/loss. `clip_ratio_high`: 0 to 1e6. Read by model/loss.
+  /// ratio = exp(logp - old_logp); loss = -min(ratio A, clip(ratio) A), eq. 7 of arXiv:1707.06347.
   double clip_ratio_low = 0.2, clip_ratio_high = 0.2;
+  /// 0 to 1e6. Read by model/loss.
   double clip_ratio_c = 0;
+  /// Read by model/loss.
   std::string clip_range = "symmetric";
+  /// 0.1 to 80. Read by model/loss.
   double log_ratio_clamp = 20;
+  /// 0 to 1e6. Read by model/loss.
   double value_coef = 0.5;
+  /// Read by model/loss.
   std::string value_loss = "huber";
+  /// 0 to 1e9. Read by model/loss.
   double value_clip = 0.2, huber_delta = 10;
+  /// 0 to 1e6. Read by model/loss.
   double entropy_bonus = 0;
+  /// 0 to 1e6. Read by workers/learner/rl, model/loss.
   double kl_beta = 0;
+  /// Read by model/loss.
+  /// With r = log of the ratio of both policies: k1 -r, abs |r|, k2 r^2 / 2, k3 exp(r) - r - 1 up to the sign of r.
   std::string kl_estimator = "k3";
+  /// 0 to 1e6. Read by workers/learner/rl.
   double target_kl = 0;
+  /// `reward_level`: read by model/policy, workers/learner/rl, model/loss. `logprob_level`: read by model/policy,
+  /// model/loss. `entropy_level`: read by model/loss.
+  /// logprob_level chunk wants reward_level chunk; vtrace with chunks of several actions wants reward_level chunk.
   std::string reward_level = "action", logprob_level = "action", entropy_level = "action";
+  /// Read by model/policy, model/loss.
   std::string aggregation = "mean";
+  /// Read by workers/learner/rl.
   std::string bootstrap = "standard";
+  /// Steps, 0 to 2^40. Read by workers/learner/rl.
   std::int64_t critic_warmup_steps = 0;
+  /// -1e12 to 1e12. Read by workers/learner/rl.
+  /// Only with grpo; filter_low may not be above filter_high.
   double filter_low = 0, filter_high = 0;
+  /// 0 to 1e6. Read by model/loss.
+  /// 0: none is left out.
   double behaviour_weight_max = 2.0;
+  /// 0 to 1e6. Read by workers/learner/rl.
+  /// Source: arXiv:1802.01561 eq. 1.
   double rho_bar = 1.0, c_bar = 1.0;
 
   template <class V>
@@ -70,8 +101,7 @@ struct PolicyGradientConfig {
     v.choice("entropy_level", &PolicyGradientConfig::entropy_level, "the same of the entropy",
              {"chunk", "action", "token"});
     v.choice("aggregation", &PolicyGradientConfig::aggregation,
-             "mean: over valid entries; trajectory: every trajectory weighs the same (rl.md 4.2)",
-             {"mean", "trajectory"});
+             "mean: over valid entries; trajectory: every trajectory weighs the same", {"mean", "trajectory"});
     v.choice("bootstrap", &PolicyGradientConfig::bootstrap,
              "value of the final observation is added to the last reward: standard at truncations, always at every "
              "end, never",
@@ -91,20 +121,34 @@ struct PolicyGradientConfig {
   }
 };
 
-/// Soft actor-critic (rl.md 9).
+/// Soft actor-critic (arXiv:1801.01290, temperature of arXiv:1812.05905).
 struct SacConfig {
+  /// Steps, 0 to 2^40. Read by workers/rollout, workers/learner/rl.
   std::int64_t learning_starts = 5000;
+  /// 0 to 1000. Read by workers/learner/rl.
   double updates_per_step = 1.0;
+  /// Transitions, 1 to 2^40. Read by workers/rollout/replay, workers/learner/rl.
   std::int64_t replay_capacity = 1'000'000;
+  /// 1 to 64. Read by model/policy, workers/learner/rl.
   std::int64_t critics = 2;
+  /// Read by model/policy.
   std::string target_aggregation = "min", actor_aggregation = "min";
+  /// 0 to 64. Read by model/policy, workers/learner/rl.
   std::int64_t target_subset = 0;
+  /// 0 to 1. Read by workers/learner/rl.
+  /// target = (1 - tau) target + tau online.
   double tau = 0.005;
+  /// Updates, 1 to 2^20. Read by workers/learner/rl.
   std::int64_t target_every = 1, actor_every = 1;
+  /// Read by model/policy.
   std::string temperature = "exp";
+  /// 0 to 1e6. Read by model/policy.
   double alpha = 1.0;
+  /// -1e6 to 1e6. Read by model/policy.
+  /// Units of nats.
   double target_entropy = 0;
   bool backup_entropy = true;
+  /// Read by workers/learner/rl.
   std::string bootstrap = "standard";
 
   template <class V>
@@ -136,17 +180,27 @@ struct SacConfig {
   }
 };
 
-/// How the policy learns from experience (rl.md 3 to 12).
+/// How the policy learns from experience (docs/rl.md#algorithms).
 struct AlgorithmConfig {
   std::string name = "ppo";
+  /// 0 to 1. Read by workers/learner/rl, workers/rollout.
   double gamma = 0.99;
+  /// Read by workers/learner/rl, workers/rollout.
   std::string discount = "per_chunk";
+  /// 0 to 1e3. Read by workers/learner/rl.
   double value_lr = 0;
+  /// 0 to 1e3. Read by workers/learner/rl.
   double temperature_lr = 0;
+  /// 0 to 1e12. Read by workers/learner/rl.
   double actor_clip_norm = 0, critic_clip_norm = 0;
+  /// Read by workers/learner/rl.
   bool anneal_lr = false;
+  /// Read by actors, workers/learner/rl, workers/rollout.
+  /// Costs the overlap of collecting and training across versions.
   bool deterministic = false;
+  /// Read by model/policy, workers/learner/rl.
   bool explicit_backward = true;
+  /// Read by workers/learner/rl, model/loss.
   bool parity = false;
   PolicyGradientConfig policy_gradient;
   SacConfig sac;
@@ -173,10 +227,10 @@ struct AlgorithmConfig {
             "two runs give the same bits: rollouts wait for the exact version of the weights");
     v.field("explicit_backward", &AlgorithmConfig::explicit_backward,
             "MLP policies: the hand-written backward in place of autograd");
-    v.field("parity", &AlgorithmConfig::parity, "reproduce what RLinf computes where Troupe differs (rl.md 21)");
+    v.field("parity", &AlgorithmConfig::parity, "reproduce what RLinf computes where Troupe differs (docs/rl.md)");
     v.group("policy_gradient", &AlgorithmConfig::policy_gradient, "ppo, grpo, decoupled_ppo, vtrace");
     v.group("sac", &AlgorithmConfig::sac, "soft actor-critic");
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

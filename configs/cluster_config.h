@@ -5,13 +5,22 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+#include "base/namespaces.h"
+
+namespace troupe::configs {
 
 /// A named set of nodes that placement strings count resources in.
 struct NodeGroupConfig {
+  /// Read by placement.
+  /// Matches [a-z0-9][a-z0-9._-]{0,63}; each label once.
   std::string label;
-  std::string node_ranks = "0";  ///< "0", "0-3" or "0,2": ranks of the nodes in this group
-  bool ignore_hardware = false;  ///< count nodes, not devices, as resources
+  /// "0", "0-3" or "0,2": ranks of the nodes in this group.
+  /// Read by placement.
+  std::string node_ranks = "0";
+  /// Count nodes, not devices, as resources.
+  /// Read by placement.
+  bool ignore_hardware = false;
+  /// The later group wins where two name one variable.
   std::map<std::string, std::string> env;
 
   template <class V>
@@ -24,10 +33,12 @@ struct NodeGroupConfig {
   }
 };
 
-/// Where the actors of one role go, in RLinf's placement grammar (control-plane.md 7.1).
+/// Where the actors of one role go, in RLinf's placement grammar (docs/placement.md#from-strings-to-seats).
 /// A bare string in YAML is the `placement` with the default node group.
 struct PlacementConfig {
+  /// Read by placement.
   std::string node_group = "cluster";
+  /// Read by placement.
   std::string placement = "all";
 
   template <class V>
@@ -42,8 +53,11 @@ struct PlacementConfig {
 
 /// Bounds of an elastic pool.
 struct ElasticConfig {
+  /// 0 to 65536. Read by placement.
   std::int64_t min = 1;
+  /// 1 to 65536. Read by placement.
   std::int64_t max = 64;
+  /// `troupe scale` is the only one that changes a size.
   std::string policy = "manual";
 
   template <class V>
@@ -56,10 +70,15 @@ struct ElasticConfig {
 
 /// How often a dead host process is started again before the job gives up.
 struct RestartConfig {
+  /// 0 to 1000. Read by workers/node.
   std::int64_t budget = 5;
+  /// 0 to 10000. Read by workers/node.
   std::int64_t component_budget = 20;
+  /// Seconds, 1 to 86400. Read by workers/node.
   double window_s = 300;
+  /// Seconds, 0 to 3600. Read by workers/node.
   double backoff_initial_s = 0.5;
+  /// Seconds, 0 to 3600. Read by workers/node.
   double backoff_max_s = 30;
 
   template <class V>
@@ -77,13 +96,19 @@ struct RestartConfig {
 
 /// Nodes, who runs where, in threads or processes, and how failures are met.
 struct ClusterConfig {
+  /// 1 to 4096. Read by placement, actors, app.
   std::int64_t num_nodes = 1;
+  /// Read by workers/controller, placement.
   std::vector<NodeGroupConfig> node_groups;
   std::map<std::string, PlacementConfig> component_placement;
   std::map<std::string, std::string> isolation;
+  /// learner and checkpointer are refused: their size is fixed for the run.
   std::map<std::string, ElasticConfig> elastic;
   RestartConfig restart;
+  /// Seconds, 1 to 3600. Read by workers/controller, app.
+  /// The node's heartbeats come every second.
   double lease_s = 10;
+  /// Seconds, 1 to 3600. Read by workers/controller, actors, app.
   double start_timeout_s = 120;
 
   template <class V>
@@ -103,4 +128,4 @@ struct ClusterConfig {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -5,17 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "configs/bounds.h"
 #include "configs/embodiment_config.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// One LeRobot dataset of a mixture.
 struct DataSetConfig {
+  /// Read by app, workers/learner/imitation, data/sampling.
+  /// Relative to the working directory; datasets are only read, but for the index folder in them.
   std::string path{};
+  /// Above 0. Read by data/sampling.
   double weight = 1.0;
+  /// Read by data/sampling.
   std::string embodiment{};
+  /// Read by workers/learner/imitation, data/sampling.
+  /// Indices from 0, each once.
   std::vector<std::int64_t> episodes{};
+  /// Read by workers/learner/imitation, data/sampling.
   std::vector<std::int64_t> eval_episodes{};
 
   template <class V>
@@ -34,7 +42,10 @@ struct DataSetConfig {
 
 /// How often each dataset of a mixture is drawn.
 struct MixtureConfig {
+  /// Read by data/sampling.
   std::string share = "weight";
+  /// Above 0. Read by data/sampling.
+  /// Share p becomes p^(1/T), then shares are normalised.
   double temperature = 1.0;
 
   template <class V>
@@ -47,12 +58,17 @@ struct MixtureConfig {
   }
 };
 
-/// What becomes of an instruction before the embodiment's template (data.md 4.8).
+/// What becomes of an instruction before the embodiment's template (docs/data.md#prompt).
 struct LanguageConfig {
+  /// 0 to 1. Read by data/language.
   double dropout = 0;
+  /// Read by data/language.
   std::string default_instruction = "Perform the default behavior.";
+  /// Read by data/language.
   bool always_default = false;
+  /// Read by data/sample, data/language.
   bool formalize = false;
+  /// Read by data/language.
   bool skip_placeholder = true;
 
   template <class V>
@@ -67,14 +83,21 @@ struct LanguageConfig {
   }
 };
 
-/// Which rows make a sample (data.md 3.2, 3.4). multi_anchor: K chunks of F frames and H actions, S dataset steps apart. fixed_window:
-/// num_frames consecutive frames, K * H actions and K * state_horizon states from the anchor on, clamped to the episode.
+/// Which rows make a sample (docs/data.md#windows). multi_anchor: K chunks of F frames and H actions, S dataset steps
+/// apart. fixed_window: num_frames consecutive frames, K * H actions and K * state_horizon states from the anchor on,
+/// clamped to the episode.
 struct WindowConfig {
+  /// 1 to 64.
+  /// Rules between these numbers and the model's are checked at load (configs/validate_data.cpp).
   std::int64_t chunks = 4;
+  /// Frames, 1 to 4096.
   std::int64_t macro_stride = 24;
+  /// Steps, 1 to 4096.
   std::int64_t action_horizon = 24;
   std::vector<std::int64_t> video_offsets = {0, 3, 6, 9, 12, 15, 18, 21};
+  /// Frames, 1 to 4096. Read by data/sampling, data/index.
   std::int64_t num_frames = 33;
+  /// Steps, 1 to 64. Read by data/sampling, data/index.
   std::int64_t state_horizon = 1;
 
   template <class V>
@@ -89,14 +112,22 @@ struct WindowConfig {
   }
 };
 
-/// Crop, size and colour jitter of every view (data.md 4.2).
+/// Crop, size and colour jitter of every view, in this order: decode, crop, antialiased resize, brightness, contrast,
+/// saturation and hue in an order drawn by chance (docs/image-chain.md).
 struct ImageConfig {
+  /// Pixels, 2 to 4096.
   std::int64_t height = 176;
+  /// Pixels, 2 to 4096.
   std::int64_t width = 320;
+  /// 0.01 to 1. Read by data/image, workers/inference/policy, workers/encoder.
   double crop = 0.95;
+  /// 0 to 1. Read by data/image, workers/inference/policy.
   double brightness = 0.3;
+  /// 0 to 1. Read by data/image, workers/inference/policy.
   double contrast = 0.4;
+  /// 0 to 1. Read by data/image, workers/inference/policy.
   double saturation = 0.5;
+  /// 0 to 0.5. Read by data/image, workers/inference/policy.
   double hue = 0.08;
 
   /// True when training draws something anew for each sample: the place of a crop, or a jitter.
@@ -117,10 +148,15 @@ struct ImageConfig {
 
 /// How clips are decoded and what is kept of them.
 struct DecoderConfig {
+  /// Read by data/video, data/sample.
   std::string backend = "cpu";
+  /// 1 to 65536. Read by data/sample.
   std::int64_t open_files = 128;
+  /// GiB, 0 to 4096. Read by data/sample.
   double shared_frames_gib = 2;
+  /// Read by data/sample, workers/decoder/loader.
   std::string clip_cache;
+  /// GiB, above 0. Read by data/sample.
   double clip_cache_gib = 20;
 
   template <class V>
@@ -141,7 +177,9 @@ struct DecoderConfig {
 
 /// The dataset index on disk (docs/data.md).
 struct IndexConfig {
+  /// Read by data/index.
   std::string path;
+  /// Read by data, data/index, data/health.
   std::string build = "auto";
 
   template <class V>
@@ -158,8 +196,13 @@ struct IndexConfig {
 
 /// Where frozen encoders run and what is kept of their output.
 struct FeaturesConfig {
+  /// Read by workers/encoder, placement, workers/learner.
+  /// encoder: wants a pool of encoders in place of decoders (docs/features.md).
   std::string encode = "learner";
+  /// Read by app, workers/encoder, workers/learner.
   std::string cache;
+  /// Read by workers/encoder, app.
+  /// all: only where training draws the same pixels each time, that is crop 1 and the four jitters 0.
   std::string keep = "all";
 
   template <class V>
@@ -182,12 +225,20 @@ struct FeaturesConfig {
 struct DataConfig {
   std::vector<DataSetConfig> sets;
   MixtureConfig mixture;
+  /// Read by data/sampling, data/sample.
   std::string sampling = "multi_anchor";
+  /// Read by data/sampling.
   std::string anchors = "all";
+  /// Rows, 1 to 4096. Read by data/sampling.
   std::int64_t anchor_stride = 1;
+  /// Samples, 1 to 4096.
   std::int64_t locality_block = 1;
+  /// Samples, 1 to 2^20. Read by data/sampling, app, data.
   std::int64_t shuffle_buffer = 256;
+  /// A skipped sample keeps its position, with weight 0.
+  ///
   std::string bad_sample = "fail";
+  /// 0 to 1. Read by workers/controller.
   double max_bad_fraction = 0.001;
   std::vector<std::int64_t> eval_episodes;
   EmbodimentConfig embodiment;
@@ -198,7 +249,9 @@ struct DataConfig {
   DecoderConfig decoder;
   IndexConfig index;
   FeaturesConfig features;
+  /// 1 to 64. Read by app, placement.
   std::int64_t prefetch_batches = 2;
+  /// Seconds, 1 to 3600.
   double decode_deadline_s = 60;
 
   template <class V>
@@ -241,4 +294,4 @@ struct DataConfig {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -7,7 +7,7 @@
 #include "configs/scalar.h"
 #include "configs/suggest.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -217,4 +217,4 @@ void decode(const ConfigNode& tree, const StructSpec& spec, void* object, Origin
   Decoder(origins, errors).decode_struct(tree, spec, object, "");
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

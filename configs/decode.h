@@ -7,7 +7,7 @@
 #include "configs/diagnostics.h"
 #include "configs/node.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// Where the value of each dotted path was written; sections, lists and list elements included.
 using OriginMap = std::map<std::string, Origin>;
@@ -16,4 +16,4 @@ using OriginMap = std::map<std::string, Origin>;
 /// collected, its path marked bad, and the field left at its default. Lists and maps are replaced as a whole.
 void decode(const ConfigNode& tree, const StructSpec& spec, void* object, OriginMap& origins, Diagnostics& errors);
 
-}  // namespace troupe
+}  // namespace troupe::configs

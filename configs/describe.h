@@ -12,20 +12,34 @@
 #include <type_traits>
 #include <vector>
 
-namespace troupe {
+#include "base/namespaces.h"
 
+namespace troupe::configs {
+
+/// The C++ types that a configuration field may have; everything that walks a config switches over them.
 enum class FieldKind {
-  integer,       ///< std::int64_t
-  number,        ///< double
-  boolean,       ///< bool
-  string,        ///< std::string, free or one of `choices`
-  integer_list,  ///< std::vector<std::int64_t>
-  number_list,   ///< std::vector<double>
-  string_list,   ///< std::vector<std::string>
-  group,         ///< a struct with describe()
-  struct_list,   ///< std::vector<struct>
-  string_map,    ///< std::map<std::string, std::string>
-  struct_map,    ///< std::map<std::string, struct>
+  /// std::int64_t.
+  integer,
+  /// double.
+  number,
+  /// bool.
+  boolean,
+  /// std::string, free or one of `choices`.
+  string,
+  /// std::vector<std::int64_t>.
+  integer_list,
+  /// std::vector<double>.
+  number_list,
+  /// std::vector<std::string>.
+  string_list,
+  /// A struct with describe().
+  group,
+  /// std::vector<struct>.
+  struct_list,
+  /// std::map<std::string, std::string>.
+  string_map,
+  /// std::map<std::string, struct>.
+  struct_map,
 };
 
 struct StructSpec;
@@ -33,30 +47,44 @@ struct StructSpec;
 /// One described field. `member` and the container functions reach the field inside a live struct without its type;
 /// pointers they return stay valid until the container they point into changes.
 struct FieldSpec {
+  /// Key in YAML, one sentence for users, and the unit as text; empty where there is none.
   std::string name;
   std::string doc;
   std::string unit;
   FieldKind kind = FieldKind::string;
-  std::optional<double> low, high;            ///< inclusive; infinite bounds are absent
-  std::vector<std::string> choices;           ///< of the scalar, of each list item, or of each map value
-  std::shared_ptr<const StructSpec> element;  ///< of group, struct_list and struct_map
+  /// Inclusive; infinite bounds are absent.
+  std::optional<double> low, high;
+  /// Of the scalar, of each list item, or of each map value.
+  std::vector<std::string> choices;
+  /// Of group, struct_list and struct_map.
+  std::shared_ptr<const StructSpec> element;
   std::function<void*(void* owner)> member;
-  std::function<void*(void* list)> append;                               ///< struct_list
-  std::function<std::size_t(const void* list)> count;                    ///< struct_list
-  std::function<const void*(const void* list, std::size_t)> at;          ///< struct_list
-  std::function<void*(void* map, const std::string&)> emplace;           ///< struct_map
-  std::function<const void*(const void* map, const std::string&)> find;  ///< struct_map
-  std::function<std::vector<std::string>(const void* map)> keys;         ///< struct_map
+  /// struct_list.
+  std::function<void*(void* list)> append;
+  /// struct_list.
+  std::function<std::size_t(const void* list)> count;
+  /// struct_list.
+  std::function<const void*(const void* list, std::size_t)> at;
+  /// struct_map.
+  std::function<void*(void* map, const std::string&)> emplace;
+  /// struct_map.
+  std::function<const void*(const void* map, const std::string&)> find;
+  /// struct_map.
+  std::function<std::vector<std::string>(const void* map)> keys;
 
+  /// The field inside `owner`, a struct of the type that was described; const as the owner is.
   const void* get(const void* owner) const { return member(const_cast<void*>(owner)); }
 };
 
 /// A config struct as data: what the YAML reader, the errors, the JSON Schema and docs/config.md are all made from.
 struct StructSpec {
-  std::string shorthand;   ///< the field that a bare scalar sets; empty: none
-  bool from_file = false;  ///< a bare scalar names a file with these keys (configs/embodiment_file.h)
+  /// The field that a bare scalar sets; empty: none.
+  std::string shorthand;
+  /// A bare scalar names a file with these keys (configs/embodiment_file.h).
+  bool from_file = false;
   std::vector<FieldSpec> fields;
-  std::shared_ptr<const void> defaults;  ///< a default-constructed struct
+  /// A default-constructed struct.
+  std::shared_ptr<const void> defaults;
 
   const FieldSpec* find(std::string_view name) const {
     for (const FieldSpec& field : fields) {
@@ -174,6 +202,7 @@ std::shared_ptr<const StructSpec> make_spec() {
 }
 
 /// The spec of JobConfig, made once. Safe from any thread.
+/// Valid for the life of the process.
 const StructSpec& job_spec();
 
 /// "integer in [1, 64]", "number > 0", "one of fail, skip": what a value of this field must look like. For lists and
@@ -188,4 +217,4 @@ struct SpecEntry {
 /// Every field of the job in describe() order: `[]` stands for a list index, `.*` for a map key.
 const std::vector<SpecEntry>& job_spec_entries();
 
-}  // namespace troupe
+}  // namespace troupe::configs

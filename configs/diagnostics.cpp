@@ -6,7 +6,7 @@
 
 #include "configs/scalar.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -92,4 +92,4 @@ std::vector<std::string> Diagnostics::finish() const {
   return texts;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

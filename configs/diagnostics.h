@@ -6,7 +6,7 @@
 
 #include "configs/node.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// One configuration error, formatted as the user sees it: "file:line:column: error: ...", the source line, a caret.
 struct ConfigError {
@@ -27,12 +27,14 @@ class Diagnostics {
 
   explicit Diagnostics(std::string main_name) : main_name_(std::move(main_name)) {}
 
+  /// `hint` stands behind the caret; equal texts are kept once.
   void add(const Origin& origin, const std::string& message, const std::string& hint = {}, const std::string& fix = {});
   /// An error about something that has no position, such as a missing file: "text" is the whole line.
   void add_plain(const std::string& text);
   /// Marks the key at this path as reported.
   void mark_bad(const std::string& path) { bad_.insert(path); }
   bool is_bad(const std::string& path) const { return bad_.contains(path); }
+  /// Thus: the load has succeeded so far.
   bool empty() const { return errors_.empty(); }
 
   /// The formatted errors, at most kMaxErrors; the last one also says how many were left out.
@@ -46,4 +48,4 @@ class Diagnostics {
   std::set<std::string> bad_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

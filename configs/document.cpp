@@ -10,7 +10,7 @@
 #include "configs/suggest.h"
 #include "configs/yaml_reader.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -75,4 +75,4 @@ std::optional<Document> find_document(const ConfigNode& name, const std::string&
   return std::nullopt;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

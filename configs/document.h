@@ -6,13 +6,14 @@
 #include "configs/diagnostics.h"
 #include "configs/node.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// A configuration text and the name it was found under.
 struct Document {
   std::string name;
   std::string text;
-  bool embedded = false;  ///< inside the binary
+  /// Inside the binary.
+  bool embedded = false;
 };
 
 /// The contents of a file; nothing after adding an error that starts with `where`. A byte order mark is cut off.
@@ -23,4 +24,4 @@ std::optional<std::string> read_config_file(const std::string& path, const std::
 std::optional<Document> find_document(const ConfigNode& name, const std::string& folder, const std::string& from,
                                       bool from_embedded, const std::string& key, Diagnostics& errors);
 
-}  // namespace troupe
+}  // namespace troupe::configs

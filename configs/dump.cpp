@@ -4,7 +4,7 @@
 
 #include "configs/scalar.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -123,4 +123,4 @@ std::vector<LeafValue> leaf_values(const StructSpec& spec, const void* object) {
   return leaves;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -1,6 +1,6 @@
 #include "configs/embedded.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 std::optional<EmbeddedFile> find_embedded(const std::string& name) {
   constexpr std::string_view kQuickstart = "quickstart:";
@@ -17,4 +17,4 @@ std::optional<EmbeddedFile> find_embedded(const std::string& name) {
   return std::nullopt;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

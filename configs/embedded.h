@@ -5,12 +5,13 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe {
+namespace troupe::configs {
 
 /// A configuration file inside the binary: configs/presets, configs/recipes and configs/embodiments, put there by
 /// configs/embed.cmake at build time.
 struct EmbeddedFile {
-  std::string_view name;  ///< "presets/dreamzero_tiny.yaml"
+  /// "presets/dreamzero_tiny.yaml".
+  std::string_view name;
   std::string_view text;
 };
 
@@ -21,4 +22,4 @@ const std::vector<EmbeddedFile>& embedded_files();
 /// "quickstart:sft" for recipes/quickstart_sft.yaml.
 std::optional<EmbeddedFile> find_embedded(const std::string& name);
 
-}  // namespace troupe
+}  // namespace troupe::configs

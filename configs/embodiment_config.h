@@ -5,26 +5,38 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "configs/bounds.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// What one robot's data mean: which columns and cameras are used, in which order, at which rate, and how the prompt is
 /// worded. One YAML file each: configs/embodiments/NAME.yaml inside the binary, or a file of the user's.
 struct EmbodimentConfig {
+  /// Key of the statistics in metadata.json; datasets of one tag must have the same keys. `id` goes into every
+  /// sample, 0 to 65535, and picks the embodiment's rows of the model's state and action layers.
   std::string tag = "gr1_unified";
   std::int64_t id = 24;
+  /// One for layout single, two for horizontal, three for droid, two to four for grid2x2.
   std::vector<std::string> views;
+  /// Read when a dataset is opened (data/lerobot); an unknown feature is an error there.
   std::map<std::string, std::string> cameras;
+  /// Order of the columns in the vectors that the network gets; no key twice. Slices are half open, columns from 0.
   std::vector<std::string> state_keys;
   std::vector<std::string> action_keys;
   std::map<std::string, std::string> slices;
+  /// Each must be in action_keys and in state_keys too.
   std::vector<std::string> relative_action_keys;
+  /// Formulas: docs/data.md#state-and-action.
   std::string normalization = "q99";
+  /// Places of the views on the canvas: docs/video.md#3-the-image-chain.
   std::string layout = "single";
+  /// Templates, word by word: docs/text.md#templates.
   std::string prompt = "single_view_human";
   std::string language_key;
+  /// Needs language_key; drawn by (seed, position).
   std::vector<std::string> paraphrase_keys;
+  /// Hz; a dataset of another rate is refused. macro_stride and video_offsets are in frames of the dataset.
   double fps = 0;
   std::int64_t macro_stride = 0;
   std::vector<std::int64_t> video_offsets;
@@ -49,11 +61,11 @@ struct EmbodimentConfig {
             "action keys made relative to the state of the same name at each block's first step");
     v.choice("normalization", &EmbodimentConfig::normalization, "mode for every state and action key",
              {"q99", "min_max", "mean_std", "scale"});
-    v.choice("layout", &EmbodimentConfig::layout, "how views share the canvas (data.md 4.7)",
+    v.choice("layout", &EmbodimentConfig::layout, "how views share the canvas (docs/image-chain.md)",
              {"single", "horizontal", "droid", "grid2x2"});
     v.choice("prompt", &EmbodimentConfig::prompt,
              "how the instruction is wrapped: none, single_view_human, or the template of the embodiment of that name "
-             "(dreamzero-model.md 4.2)",
+             "(docs/text.md)",
              {"none", "single_view_human", "oxe_droid", "agibot", "xdof", "yam", "gr1_unified", "mecka_hands",
               "libero_sim", "franka_pnp"});
     v.field("language_key", &EmbodimentConfig::language_key,
@@ -68,4 +80,4 @@ struct EmbodimentConfig {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

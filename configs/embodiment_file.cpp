@@ -12,7 +12,7 @@
 #include "configs/validate.h"
 #include "configs/yaml_reader.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -114,4 +114,4 @@ Result<EmbodimentConfig> load_embodiment(const std::string& name_or_file) {
   return embodiment;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

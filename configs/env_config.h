@@ -5,21 +5,38 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+#include "base/namespaces.h"
 
-/// Which simulator, how many environments, how episodes begin and end (sim.md 1, rl.md 1).
+namespace troupe::configs {
+
+/// Which simulator, how many environments, how episodes begin and end (docs/env.md#one-step-of-a-block).
 struct EnvConfig {
   std::string id;
+  /// 1 to 2^20. Read by workers/rollout, placement.
+  /// A multiple of group_size, and of blocks where those are given; a block holds whole groups.
   std::int64_t num_envs = 64;
+  /// 0 to 2^16. Read by workers/rollout, placement.
   std::int64_t blocks = 0;
+  /// 1 to 2^16.
+  /// grpo wants 2 or more.
   std::int64_t group_size = 1;
+  /// 1 to 4096.
   std::int64_t chunk = 1;
+  /// 0 to 4096.
+  /// At most chunk.
   std::int64_t exec_steps = 0;
+  /// Read by workers/rollout, workers/learner/rl, env.
+  /// grpo wants episode or fixed, sac wants auto.
   std::string reset_mode = "auto";
+  /// Steps, 0 to 2^31.
   std::int64_t max_episode_steps = 0;
   std::string profile;
+  /// 0 to 4096. Read by actors, env.
+  /// Results do not depend on it.
   std::int64_t threads = 0;
+  /// Read by workers/rollout.
   bool stagger = false;
+  /// Seconds, 0.1 to 86400.
   double step_timeout_s = 30;
   std::map<std::string, std::string> options;
 
@@ -40,7 +57,7 @@ struct EnvConfig {
             "actions of a chunk that are executed before the policy is asked again; 0: all", "count", 0, 4096);
     v.choice(
         "reset_mode", &EnvConfig::reset_mode,
-        "auto: a new episode begins as soon as one ends (mode C of rl.md 1.3); episode: one episode per environment "
+        "auto: a new episode begins as soon as one ends (autoreset of Gymnasium); episode: one episode per environment "
         "and rollout, frozen once done (mode A); fixed: terminations are ignored, all end with the rollout (mode B)",
         {"auto", "episode", "fixed"});
     v.field("max_episode_steps", &EnvConfig::max_episode_steps,
@@ -57,4 +74,4 @@ struct EnvConfig {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/namespaces.h"
 #include "base/result.h"
 #include "configs/algorithm_config.h"
 #include "configs/cluster_config.h"
@@ -13,13 +14,17 @@
 #include "configs/rollout_config.h"
 #include "configs/train_config.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// Name, kind and seed of a job.
 struct JobSection {
+  /// Up to 64 characters of [a-z0-9._-], a letter or digit first: a folder below run_root. `kind` decides which
+  /// sections are read at all: sft reads model and data, rl reads env, rollout, algorithm and policy.
   std::string name = "job";
   std::string kind = "sft";
+  /// 0 to 2^53, so that it survives JSON. Two runs of one seed draw the same samples, noise and initial weights.
   std::int64_t seed = 42;
+  /// Relative to the working directory of `troupe run`; made when absent. May not be empty.
   std::string run_root = "runs";
 
   template <class V>
@@ -37,6 +42,7 @@ struct JobSection {
 
 /// Everything one YAML file says. Loaded once (configs/loader.h), never written to afterwards.
 struct JobConfig {
+  /// Only 1 is read. The sections follow in the order of docs/config.md; each is the struct of its name.
   std::int64_t version = 1;
   JobSection job;
   ClusterConfig cluster;
@@ -84,4 +90,4 @@ inline bool is_imitation(const JobConfig& job) { return job.job.kind == "sft" &&
 /// Whether the job trains a policy for an environment, by whatever means: its checkpoints act in one.
 inline bool trains_agent(const JobConfig& job) { return job.job.kind == "rl" || is_imitation(job); }
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -17,7 +17,7 @@
 #include "configs/validate.h"
 #include "configs/yaml_reader.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -187,4 +187,4 @@ std::vector<std::string> differing_keys(const JobConfig& a, const JobConfig& b) 
 
 std::string to_yaml(const JobConfig& job) { return dump_yaml(job_spec(), &job, {}); }
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -11,7 +11,7 @@
 #include "configs/overrides.h"
 #include "configs/schema_export.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// A job that passed every check.
 struct LoadedConfig {
@@ -37,13 +37,16 @@ struct LoadedConfig {
 /// Either a config or the reasons why there is none.
 struct LoadOutcome {
   std::optional<LoadedConfig> config;
-  std::vector<std::string> errors;  ///< formatted for the user, at most 20; empty when `config` is there
+  /// Formatted for the user, at most 20; empty when `config` is there.
+  std::vector<std::string> errors;
 };
 
 /// Loads a job with everything that can be wrong reported at once. `path_or_recipe` is a file, or the name of an
 /// embedded recipe or preset ("quickstart:sft", "recipes/quickstart_sft.yaml"); a file wins. `overrides` are as
 /// split_overrides() returns them. Order, weakest first: defaults, `extends` chain, file, TROUPE_SET, overrides. Reads
 /// files and the environment, writes nothing. Safe from any thread.
+/// Never throws for what a user wrote: every mistake is in `errors`.
+///
 LoadOutcome load_job(const std::string& path_or_recipe, const std::vector<std::string>& overrides);
 
 /// The same for a text in hand, such as a resolved configuration that came over the wire. `name` appears in errors, and
@@ -56,4 +59,4 @@ std::vector<std::string> differing_keys(const JobConfig& a, const JobConfig& b);
 /// The whole job as YAML without comments; load_job_text() reads it back to an equal job.
 std::string to_yaml(const JobConfig& job);
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -6,7 +6,7 @@
 #include "configs/schema_export.h"
 #include "configs/suggest.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -137,4 +137,4 @@ std::string config_markdown() {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

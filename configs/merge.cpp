@@ -4,7 +4,7 @@
 
 #include "configs/scalar.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -157,4 +157,4 @@ void complete_with_defaults(ConfigNode& node, const StructSpec& spec) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

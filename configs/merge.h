@@ -4,7 +4,7 @@
 #include "configs/diagnostics.h"
 #include "configs/node.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// Rewrites bare scalars that stand for a struct (`learner: all`) as a map with the struct's shorthand field, marked to
 /// replace what it is merged over. Leaves everything that does not fit the spec for the decoder to report.
@@ -20,4 +20,4 @@ void complete_with_defaults(ConfigNode& node, const StructSpec& spec);
 /// A field of a struct as a tree, without origins.
 ConfigNode to_node(const FieldSpec& field, const void* owner);
 
-}  // namespace troupe
+}  // namespace troupe::configs

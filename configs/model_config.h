@@ -4,24 +4,46 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "configs/bounds.h"
 
-namespace troupe {
+namespace troupe::configs {
 
-/// DreamZero's diffusion transformer (dreamzero-model.md 1.6). Tiny, 5B and 14B are three presets of these fields.
+/// DreamZero's diffusion transformer, Wan's DiT (arXiv:2503.20314) with state and action tokens (docs/model.md). Tiny,
+/// 5B and 14B are three presets of these fields.
 struct DitConfig {
+  /// Read by model/wan/weights, workers/inference/policy, app.
+  /// i2v adds the image encoder's 257 tokens to the cross attention.
   std::string type = "ti2v";
+  /// Channels, 8 to 65536.
+  /// A multiple of num_heads whose quotient is even and at least 6: rotary positions split it into frame, row and
+  /// column.
   std::int64_t dim = 3072;
+  /// 1 to 1024.
   std::int64_t num_heads = 24;
+  /// 1 to 1024.
   std::int64_t num_layers = 30;
+  /// Channels, 8 to 2^20.
   std::int64_t ffn_dim = 14336;
+  /// Channels, 2 to 65536.
+  /// Even: a cosine for every sine.
   std::int64_t freq_dim = 256;
+  /// Channels, 1 to 65536.
+  /// codec.channels, or 2 * codec.channels + 4 with concat_first_frame_latent: 4 channels of mask and the first
+  /// frame.
   std::int64_t in_dim = 48;
+  /// Channels, 1 to 65536.
+  /// Equal to codec.channels.
   std::int64_t out_dim = 48;
+  /// Channels, 1 to 65536. Read by workers/inference/policy, model/wan, model/wan/weights.
   std::int64_t encoder_hidden = 1024;
+  /// 1 to 4096.
+  /// Actions and states are padded with zeros to these widths; loss and output of the padding are masked.
   std::int64_t action_dim = 32;
+  /// 1 to 4096.
   std::int64_t max_state_dim = 64;
   bool concat_first_frame_latent = false;
+  /// 0 to 1. Read by model/wan/infer, model/wan, workers/inference/policy.
   double eps = 1e-6;
 
   template <class V>
@@ -45,16 +67,28 @@ struct DitConfig {
   }
 };
 
-/// UMT5 text encoder (dreamzero-model.md 4.1).
+/// UMT5 text encoder (arXiv:2304.09151), the encoder half only, frozen (docs/text.md#features-and-tails).
 struct TextEncoderConfig {
+  /// 259 to 2^24.
+  /// At least 259: 256 bytes and three special tokens, for the tokenizer that needs no file.
   std::int64_t vocab = 256384;
+  /// Channels, 8 to 65536.
   std::int64_t dim = 4096;
+  /// Channels, 8 to 65536.
+  /// A multiple of num_heads.
   std::int64_t dim_attn = 4096;
+  /// Channels, 8 to 2^20.
   std::int64_t dim_ff = 10240;
+  /// 1 to 1024.
   std::int64_t num_heads = 64;
+  /// 1 to 1024.
   std::int64_t num_layers = 24;
+  /// 2 to 1024.
+  /// Even: half of the buckets look back, half ahead.
   std::int64_t num_buckets = 32;
+  /// Tokens, 2 to 4096.
   std::int64_t max_length = 512;
+  /// Read by data/language, workers/inference/policy.
   std::string tokenizer;
   std::string tail = "per_sample";
 
@@ -80,14 +114,23 @@ struct TextEncoderConfig {
   }
 };
 
-/// CLIP image encoder (dreamzero-model.md 4.3). Only the first num_layers - 1 blocks are run.
+/// CLIP's image encoder ViT-H/14 (arXiv:2103.00020), frozen. Only the first num_layers - 1 blocks are run.
 struct ImageEncoderConfig {
+  /// Pixels, 8 to 4096.
+  /// A multiple of patch_size.
   std::int64_t image_size = 224;
+  /// Pixels, 2 to 512.
   std::int64_t patch_size = 14;
+  /// Channels, 8 to 65536.
+  /// A multiple of num_heads.
   std::int64_t dim = 1280;
+  /// Channels, 8 to 2^20.
   std::int64_t mlp_dim = 5120;
+  /// 1 to 1024.
   std::int64_t num_heads = 16;
+  /// 2 to 1024.
   std::int64_t num_layers = 32;
+  /// Channels, 1 to 65536. Read by workers/inference/policy, model/wan, model/wan/weights.
   std::int64_t head_dim_out = 1024;
 
   template <class V>
@@ -105,13 +148,20 @@ struct ImageEncoderConfig {
   }
 };
 
-/// How pixels become latents (dreamzero-model.md 3).
+/// How pixels become latents: Wan's causal VAE (docs/vae.md) or the DCT codec (docs/model.md#the-dct-codec).
 struct LatentCodecConfig {
   std::string type = "dct";
+  /// Channels, 1 to 4096.
+  /// dct: at most 3 * stride_t * stride_hw^2, the coefficients of one block of pixels.
   std::int64_t channels = 48;
+  /// Frames, 1 to 16.
+  /// 4 for the VAEs.
   std::int64_t stride_t = 4;
+  /// Pixels, 2 to 64.
   std::int64_t stride_hw = 16;
+  /// Channels, 1 to 4096.
   std::int64_t encoder_dim = 160;
+  /// Channels, 1 to 4096.
   std::int64_t decoder_dim = 256;
 
   template <class V>
@@ -133,9 +183,13 @@ struct LatentCodecConfig {
 /// Where initial weights come from.
 struct ModelInitConfig {
   std::string mode = "random";
+  /// Empty with mode random, wanted with every other; pickle files (.pth, .pt, .bin) are refused.
   std::string path;
+  /// Read by model/wan/weights.
   std::string text_encoder;
+  /// Read by model/wan/weights.
   std::string image_encoder;
+  /// Read by model/wan/weights.
   std::string vae;
 
   template <class V>
@@ -157,10 +211,17 @@ struct ModelInitConfig {
   }
 };
 
-/// Low-rank adapters (arXiv:2106.09685) with PEFT's names and initial values (dreamzero-model.md 5.4).
+/// Low-rank adapters (arXiv:2106.09685) with PEFT's names and initial values: A Kaiming-uniform, B zero
+/// (docs/checkpoints.md#adapters).
 struct LoraConfig {
+  /// 1 to 1024. Read by workers/inference/policy, model/wan, workers/checkpoint.
+  /// At most dit.dim.
   std::int64_t rank = 4;
+  /// Above 0, at most 1e6. Read by workers/inference/policy, model/wan, workers/checkpoint.
   double alpha = 4;
+  /// Read by model/wan, workers/inference/policy.
+  /// q, k, v, o, k_img, v_img, ffn.0 or ffn.2; the first six also behind self_attn. or cross_attn.; not empty with
+  /// lora.
   std::vector<std::string> targets = {"q", "k", "v", "o", "ffn.0", "ffn.2"};
 
   template <class V>
@@ -172,12 +233,19 @@ struct LoraConfig {
   }
 };
 
-/// How timesteps are drawn in training (dreamzero-model.md 5.2).
+/// How timesteps are drawn in training, ids 0 to 999. The default mode draws them uniformly, one for each block of
+/// latent frames, and the block's actions share it. A Beta mode draws r ~ Beta(a, b) and takes floor((1 - r) * 1000),
+/// at most 999.
 struct NoiseConfig {
+  /// Read by model/wan, workers/inference/policy, workers/learner.
   bool decouple_video_action = false;
+  /// Read by model/wan, workers/inference/policy.
   bool high_noise_emphasis = false;
+  /// Above 0, at most 1e3. Read by workers/inference/policy, model/wan.
   double high_noise_beta_alpha = 3.0;
+  /// Above 0, at most 1e3. Read by workers/inference/policy, model/wan.
   double video_noise_beta_alpha = 3.0;
+  /// Above 0, at most 1e3. Read by workers/inference/policy, model/wan.
   double video_noise_beta_beta = 1.0;
 
   template <class V>
@@ -203,12 +271,19 @@ struct ModelConfig {
   ImageEncoderConfig image_encoder;
   LatentCodecConfig codec;
   ModelInitConfig init;
+  /// With lora the base weights are frozen and sharded, the adapters replicated on every rank.
   std::string train_architecture = "full";
   LoraConfig lora;
   NoiseConfig noise;
+  /// Pixels, 8 to 4096.
+  /// Both sides: multiples of codec.stride_hw, at least two of them.
   std::int64_t target_height = 160;
+  /// Pixels, 8 to 4096.
   std::int64_t target_width = 320;
+  /// Frames, 1 to 64.
   std::int64_t latent_frames_per_block = 2;
+  /// 1 to 16. Read by workers/inference/policy, model/wan, model/wan/infer.
+  /// Divides latent_frames_per_block.
   std::int64_t states_per_block = 1;
 
   template <class V>
@@ -231,4 +306,4 @@ struct ModelConfig {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -6,7 +6,7 @@
 
 #include "configs/scalar.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 std::string Origin::provenance() const {
   switch (kind) {
@@ -69,4 +69,4 @@ const ConfigNode* find_node(const ConfigNode& root, const std::vector<PathStep>&
   return node;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

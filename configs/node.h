@@ -6,11 +6,12 @@
 #include <utility>
 #include <vector>
 
-namespace troupe {
+namespace troupe::configs {
 
 /// A configuration text, kept for the excerpts of error messages.
 struct SourceFile {
-  std::string name;  ///< as the user wrote it
+  /// As the user wrote it.
+  std::string name;
   std::vector<std::string> lines;
 };
 
@@ -18,10 +19,14 @@ struct SourceFile {
 struct Origin {
   enum class Kind { builtin, file, environment, command_line };
   Kind kind = Kind::builtin;
-  std::shared_ptr<const SourceFile> file;  ///< of kind file
-  int line = 0;                            ///< 1-based, of kind file
-  int column = 0;                          ///< 1-based, in code points
-  int width = 1;                           ///< code points that a caret line marks
+  /// Of kind file.
+  std::shared_ptr<const SourceFile> file;
+  /// 1-based, of kind file.
+  int line = 0;
+  /// 1-based, in code points.
+  int column = 0;
+  /// Code points that a caret line marks.
+  int width = 1;
 
   /// "default", "recipes/my.yaml:14", "TROUPE_SET" or "command line": the provenance comment of a resolved value.
   std::string provenance() const;
@@ -34,11 +39,16 @@ struct ConfigNode {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
   Origin origin;
-  std::string text;                  ///< of a scalar
-  bool quoted = false;               ///< a quoted scalar is a string whatever it looks like
-  bool replaces = false;             ///< takes the place of what it is merged over, key by key merging switched off
-  std::vector<ConfigNode> items;     ///< of a list
-  std::vector<ConfigEntry> entries;  ///< of a map
+  /// Of a scalar.
+  std::string text;
+  /// A quoted scalar is a string whatever it looks like.
+  bool quoted = false;
+  /// Takes the place of what it is merged over, key by key merging switched off.
+  bool replaces = false;
+  /// Of a list.
+  std::vector<ConfigNode> items;
+  /// Of a map.
+  std::vector<ConfigEntry> entries;
 
   static ConfigNode make(Kind kind, Origin origin) {
     ConfigNode node;
@@ -63,14 +73,16 @@ struct ConfigNode {
 /// One key of a map with its value.
 struct ConfigEntry {
   std::string key;
-  Origin origin;  ///< of the key
+  /// Of the key.
+  Origin origin;
   ConfigNode value;
 };
 
 /// A step of a dotted path: a key, or an index into a list.
 struct PathStep {
   std::string key;
-  int index = -1;  ///< >= 0: a list index, and `key` is empty
+  /// >= 0: a list index, and `key` is empty.
+  int index = -1;
 };
 
 /// "data.sets[0].weight" as steps. Empty when malformed: an empty key, an index that is not a number in brackets.
@@ -79,4 +91,4 @@ std::vector<PathStep> parse_path(std::string_view path);
 /// The node at a path, or nullptr when some step of it is absent.
 const ConfigNode* find_node(const ConfigNode& root, const std::vector<PathStep>& path);
 
-}  // namespace troupe
+}  // namespace troupe::configs

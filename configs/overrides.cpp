@@ -9,7 +9,7 @@
 #include "configs/suggest.h"
 #include "configs/yaml_reader.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -210,4 +210,4 @@ void apply_override(const std::string& text, Origin::Kind kind, ConfigNode& root
   if (path.back().index < 0) parent->find(path.back().key)->origin = origin;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -7,7 +7,7 @@
 #include "configs/diagnostics.h"
 #include "configs/node.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// Takes configuration overrides out of an argument list and returns them as `a.b=c` or `~a.b`, in order. Recognised
 /// are `a.b=c`, `--a.b=c`, `--a.b c` and `~a.b`, where the key is a dotted path (or, before `=`, a section of the job);
@@ -23,4 +23,4 @@ std::vector<std::string> split_environment(const std::string& value);
 /// appends. Errors are about the grammar and lists; unknown keys are left to the decoder.
 void apply_override(const std::string& text, Origin::Kind kind, ConfigNode& root, Diagnostics& errors);
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -8,7 +8,7 @@
 #include "configs/rank_text.h"
 #include "configs/scalar.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -96,4 +96,4 @@ std::optional<std::string> check_rank_list(const std::string& text, std::int64_t
   return std::nullopt;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -4,18 +4,31 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+#include "base/namespaces.h"
 
-/// A flow-matching action policy and its sampler (rl.md 7).
+namespace troupe::configs {
+
+/// A flow-matching action policy and its sampler: an action chunk is denoised from N(0, I) in denoise_steps Euler
+/// steps. In reinforcement learning some steps draw, so that a log-probability exists (Flow-GRPO, arXiv:2505.05470).
 struct FlowPolicyConfig {
+  /// Steps, 1 to 1000. Read by model/policy, workers/inference/agent.
   std::int64_t denoise_steps = 4;
+  /// Read by model/policy, workers/inference/agent.
   std::string sampler = "sde";
+  /// 0 to 10.
+  /// Flow-SDE: standard deviation of a step sqrt(dt) * a * sqrt(t / (1 - t)); Flow-CPS: an angle of pi a / 2.
   double noise_level = 0.5;
+  /// 0 to 10. Read by workers/inference/agent, workers/learner/rl, workers/rollout.
   double noise_level_end = 0.5;
+  /// Steps, 0 to 2^40. Read by workers/inference/agent, workers/learner/rl, workers/rollout.
   std::int64_t noise_anneal_steps = 0;
+  /// Read by model/policy, workers/inference/agent.
   bool joint = false;
+  /// Read by model/policy.
   std::string logprob_reduce = "mean";
+  /// Read by model/policy.
   bool ignore_last = false;
+  /// Read by model/policy.
   bool safe_logprob = false;
 
   template <class V>
@@ -24,7 +37,8 @@ struct FlowPolicyConfig {
     v.choice("sampler", &FlowPolicyConfig::sampler,
              "how a step draws: ode, sde (Flow-SDE), cps (Flow-CPS), noise (Flow-Noise, a learned width)",
              {"ode", "sde", "cps", "noise"});
-    v.field("noise_level", &FlowPolicyConfig::noise_level, "a of rl.md 7.2, at the start", "", 0, 10);
+    v.field("noise_level", &FlowPolicyConfig::noise_level,
+            "scale a of the noise that Flow-SDE adds to each step, at the start", "", 0, 10);
     v.field("noise_level_end", &FlowPolicyConfig::noise_level_end, "a after noise_anneal_steps", "", 0, 10);
     v.field("noise_anneal_steps", &FlowPolicyConfig::noise_anneal_steps,
             "iterations over which a moves to its end; 0: it stays", "steps", 0, 1LL << 40);
@@ -36,16 +50,26 @@ struct FlowPolicyConfig {
   }
 };
 
-/// The network that acts (rl.md 6, 7).
+/// The network that acts and, beside it, its critics (docs/rl.md#algorithms).
 struct PolicyConfig {
+  /// Read by model/policy, workers/inference/agent.
   std::string kind = "mlp";
+  /// Read by model/policy, workers/inference/agent.
   std::string distribution = "auto";
+  /// Read by model/policy, workers/inference/agent.
+  /// One number a layer.
   std::vector<std::int64_t> hidden = {64, 64};
+  /// Read by model/policy.
   std::vector<std::int64_t> critic_hidden;
+  /// Read by model/policy, workers/inference/agent.
   std::string activation = "tanh";
+  /// Read by model/policy.
   bool critic_layer_norm = false;
+  /// Read by model/policy, workers/inference/agent.
   std::vector<std::int64_t> cnn_channels = {32, 64, 64};
+  /// -20 to 20. Read by model/policy.
   double init_log_std = 0;
+  /// -40 to 20. Read by workers/inference/agent, model/policy.
   double log_std_min = -5, log_std_max = 2;
   FlowPolicyConfig flow;
 
@@ -74,4 +98,4 @@ struct PolicyConfig {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

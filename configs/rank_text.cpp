@@ -1,6 +1,6 @@
 #include "configs/rank_text.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 std::string_view trim_blanks(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -18,4 +18,4 @@ std::vector<std::string_view> split_trimmed(std::string_view text, char separato
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe {
+namespace troupe::configs {
 
-// The words that placement strings and rank lists are made of (control-plane.md 7.1), shared by the check at load time, which
+// The words that placement strings and rank lists are made of, shared by the check at load time, which
 // knows no cluster, and the planner, which does.
 
 /// Longest placement text, most elements of one range, largest rank.
@@ -26,4 +26,4 @@ std::string_view trim_blanks(std::string_view text);
 /// The trimmed parts between separators; one part when there is none. The views are into `text`.
 std::vector<std::string_view> split_trimmed(std::string_view text, char separator);
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -10,7 +10,7 @@
 
 #include "configs/suggest.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -151,4 +151,4 @@ class Resolver {
 
 void resolve_references(ConfigNode& root, Diagnostics& errors) { Resolver(root, errors).resolve(root, ""); }
 
-}  // namespace troupe
+}  // namespace troupe::configs

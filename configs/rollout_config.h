@@ -3,20 +3,38 @@
 #include <cstdint>
 #include <string>
 
-namespace troupe {
+#include "base/namespaces.h"
 
-/// How experience is collected (rl.md 2, 11, 12).
+namespace troupe::configs {
+
+/// How experience is collected: rounds, staleness, batches of the policy, normalisation. Read with job.kind rl;
+/// imitation only checks that normalize_obs is false (docs/rl.md).
 struct RolloutConfig {
+  /// Steps, 1 to 2^24. Read by workers/rollout, placement.
+  /// A multiple of the executed actions of a chunk.
   std::int64_t steps = 32;
+  /// 1 to 2^16. Read by placement, workers/learner/rl.
   std::int64_t epochs = 1;
+  /// Versions, 0 to 2^16.
+  /// Above 0 only with decoupled_ppo and vtrace, whose losses know older policies.
   std::int64_t staleness = 0;
+  /// Steps, 1 to 2^40. Read by placement, workers/learner/rl.
+  /// Read with sac only; too large costs work after a failure, too small costs commits.
   std::int64_t commit_every = 1000;
+  /// 1 to 2^16. Read by workers/rollout.
+  /// algorithm.deterministic wants 1.
   std::int64_t batch_blocks = 1;
+  /// Ms, 0 to 60000. Read by workers/rollout.
   double max_wait_ms = 2;
+  /// Bytes, 4096 to 2^30. Read by workers/rollout, actors, placement.
   std::int64_t bucket_bytes = 4 << 20;
+  /// Read by workers/learner/rl, workers/rollout, workers/inference/agent.
   bool normalize_obs = false;
+  /// Read by workers/rollout, workers/learner/rl.
   bool normalize_reward = false;
+  /// 0 to 1e9. Read by workers/inference/agent, workers/rollout.
   double clip_obs = 10;
+  /// 0 to 1e9. Read by workers/learner/rl.
   double clip_reward = 10;
 
   template <class V>
@@ -48,4 +66,4 @@ struct RolloutConfig {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

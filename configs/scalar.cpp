@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -130,4 +130,4 @@ int count_code_points(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::configs {
 
 // How scalars are read and written. Plain YAML scalars are typed by the field they stand in, never by their looks:
 // no octal, no hexadecimal, no digit separators, no yes/no/on/off, no infinities.
@@ -32,4 +32,4 @@ bool is_text(std::string_view bytes);
 /// Code points before byte `bytes.size()`; what an editor counts as columns.
 int count_code_points(std::string_view text);
 
-}  // namespace troupe
+}  // namespace troupe::configs

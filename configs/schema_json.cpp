@@ -5,7 +5,7 @@
 #include "configs/scalar.h"
 #include "configs/schema_export.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::string config_schema_json() {
   return schema.dump(2) + "\n";
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

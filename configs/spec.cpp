@@ -6,7 +6,7 @@
 #include "configs/job_config.h"
 #include "configs/scalar.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -73,4 +73,4 @@ std::string expected_text(const FieldSpec& field) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

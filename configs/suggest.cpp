@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::configs {
 
 int edit_distance(std::string_view a, std::string_view b) {
   const std::size_t n = a.size(), m = b.size();
@@ -93,4 +93,4 @@ std::optional<Tombstone> find_tombstone(std::string_view path) {
   return std::nullopt;
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -7,10 +7,11 @@
 
 #include "configs/describe.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions and swaps of
 /// neighbours.
+/// Over bytes; time and memory grow with the product of both lengths.
 int edit_distance(std::string_view a, std::string_view b);
 
 /// The nearest candidate within 2 edits (3 for names over 10 characters, always fewer than the name has characters);
@@ -25,7 +26,8 @@ std::string suggest_key(std::string_view name, const StructSpec& map);
 struct Tombstone {
   std::string_view old_path;
   std::string_view new_path;
-  std::string_view since;  ///< where the old name is from: a version of Troupe, or RLinf
+  /// Where the old name is from: a version of Troupe, or RLinf.
+  std::string_view since;
 };
 
 /// The tombstone of a dotted path, if there is one.
@@ -33,4 +35,4 @@ std::optional<Tombstone> find_tombstone(std::string_view path);
 /// All of them.
 const std::vector<Tombstone>& tombstones();
 
-}  // namespace troupe
+}  // namespace troupe::configs

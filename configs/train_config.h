@@ -4,14 +4,23 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+#include "base/namespaces.h"
+
+namespace troupe::configs {
 
 /// How many samples and steps.
 struct TrainingConfig {
+  /// Steps, 1 to 2^40.
   std::int64_t steps = 1000;
+  /// Samples, 1 to 2^24. Read by workers/learner/rl, placement, app.
+  /// micro_batch_size * ranks * accumulation; the planner refuses what does not divide. kind rl: divides the rows of
+  /// one iteration.
   std::int64_t global_batch_size = 8;
+  /// Samples, 1 to 2^20.
   std::int64_t micro_batch_size = 1;
+  /// 0 to 1e12. Read by workers/learner/rl, workers/learner.
   double clip_grad_norm = 1.0;
+  /// Seconds, 1 to 86400.
   double step_timeout_s = 120;
 
   template <class V>
@@ -31,8 +40,11 @@ struct TrainingConfig {
 
 /// How the ranks share the model.
 struct ParallelismConfig {
+  /// Ranks, -1 to 65536. Read by placement.
   std::int64_t data_parallel_shard_degree = -1;
+  /// 2 to 1024. Read by placement, app, workers/learner.
   std::int64_t param_slots = 3;
+  /// 1 to 1024. Read by placement, app, workers/learner.
   std::int64_t grad_slots = 2;
 
   template <class V>
@@ -48,8 +60,12 @@ struct ParallelismConfig {
 
 /// Number formats.
 struct PrecisionConfig {
+  /// Read by workers/learner, placement, app.
+  /// bf16 halves gathered parameters and their traffic; kind rl wants fp32 (docs/precision.md).
   std::string param = "fp32";
+  /// Read by workers/encoder, workers/learner, app.
   std::string encoders = "fp32";
+  /// Read by workers/learner.
   bool round_timesteps = false;
 
   template <class V>
@@ -60,7 +76,7 @@ struct PrecisionConfig {
              "dtype of the frozen text encoder, image encoder and VAE; the reference's is bf16", {"fp32", "bf16"});
     v.field("round_timesteps", &PrecisionConfig::round_timesteps,
             "timesteps rounded to bf16 before they are embedded, as FSDP2 with cast forward inputs does "
-            "(dreamzero-model.md 2.0)");
+            "(docs/model.md)");
   }
 };
 
@@ -76,12 +92,19 @@ struct ActivationCheckpointConfig {
   }
 };
 
-/// AdamW (learner.md 4.9).
+/// AdamW (arXiv:1711.05101, algorithm 2) on f32 masters:
+///     p = p (1 - lr * weight_decay) - lr * m_hat / (sqrt(v_hat) + eps)
 struct OptimizerConfig {
+  /// Read by workers/checkpoint, actors.
   std::string name = "adamw";
+  /// 0 to 1e3.
   double lr = 1e-5;
+  /// Read by workers/checkpoint, actors, workers/learner.
+  /// Exactly two.
   std::vector<double> betas = {0.95, 0.999};
+  /// 0 to 1. Read by workers/checkpoint, actors, workers/learner.
   double eps = 1e-8;
+  /// 0 to 1e3. Read by workers/checkpoint, actors, workers/learner.
   double weight_decay = 1e-5;
 
   template <class V>
@@ -96,9 +119,14 @@ struct OptimizerConfig {
 
 /// Learning rate over steps.
 struct LrSchedulerConfig {
+  /// Read by model/optim.
   std::string name = "cosine";
+  /// 0 to 1. Read by model/optim.
   double warmup_ratio = 0.05;
+  /// 0 to 1e3. Read by model/optim.
+  /// At most optimizer.lr with the cosine.
   double min_lr = 0.0;
+  /// Steps, 0 to 2^40.
   std::int64_t total_steps = 0;
 
   template <class V>
@@ -113,8 +141,11 @@ struct LrSchedulerConfig {
 
 /// When state is written and how much of it is kept.
 struct CheckpointConfig {
+  /// Steps, 1 to 2^40. Read by placement, workers/learner, workers/learner/rl.
   std::int64_t interval = 500;
+  /// 1 to 10000. Read by workers/controller, placement.
   std::int64_t keep = 3;
+  /// Seconds, 1 to 86400. Read by workers/controller, workers/learner.
   double timeout_s = 600;
 
   template <class V>
@@ -128,10 +159,16 @@ struct CheckpointConfig {
 
 /// Held-out loss at fixed noise and timesteps; in reinforcement learning, episodes of the deterministic policy.
 struct EvalConfig {
+  /// Steps, 0 to 2^40.
+  /// Above 0 with kind sft: some dataset must name eval_episodes.
   std::int64_t every = 0;
+  /// Samples, 1 to 2^20.
   std::int64_t max_samples = 8;
+  /// Episodes, 1 to 2^24. Read by app, workers/learner/rl.
   std::int64_t episodes = 100;
+  /// 0 to 2^53. Read by app, workers/learner/rl.
   std::int64_t seed = 1'000'000;
+  /// 0 to 10000. Read by app.
   std::int64_t videos = 4;
 
   template <class V>
@@ -152,7 +189,10 @@ struct EvalConfig {
 
 /// Where numbers go.
 struct MetricsConfig {
+  /// Steps, 1 to 2^40. Read by workers/controller.
   std::int64_t every = 10;
+  /// Read by app.
+  /// Each at most once; the files are in docs/metrics.md#files.
   std::vector<std::string> sinks = {"jsonl", "csv", "tensorboard"};
 
   template <class V>
@@ -162,4 +202,4 @@ struct MetricsConfig {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -10,7 +10,7 @@
 #include "configs/placement_text.h"
 #include "configs/scalar.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -80,7 +80,7 @@ void validate_placement(const std::string& key, const PlacementConfig& placement
                 {"cluster.node_groups"});
 }
 
-/// What is cached of pictures is found again only when the same sample has the same pixels each time it is drawn.
+/// What is cached of frames is found again only when the same sample has the same pixels each time it is drawn.
 void validate_features(const DataConfig& data, Rules& rules) {
   const ImageConfig& image = data.image;
   rules.require(
@@ -179,4 +179,4 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
   validate_training(job, rules);
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

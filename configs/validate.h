@@ -7,7 +7,7 @@
 #include "configs/diagnostics.h"
 #include "configs/job_config.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 /// Checks what one field cannot say: rules between fields, names, grammars. Each error stands at the key to change and
 /// a rule is skipped when a key it reads is already reported. The planner checks what needs the number of ranks.
@@ -22,6 +22,7 @@ class Rules {
   /// `position` is the key whose place is shown, where that is not `path`.
   void require(bool holds, const std::string& path, const std::string& message,
                std::initializer_list<const char*> also_reads = {}, const std::string& position = {});
+  /// Also true when a section or list around the path was refused.
   bool is_bad(const std::string& path) const;
 
  private:
@@ -33,7 +34,7 @@ void validate_model(const ModelConfig& model, Rules& rules);
 void validate_data(const DataConfig& data, Rules& rules);
 /// data.sets alone: a part of validate_data.
 void validate_sets(const DataConfig& data, Rules& rules);
-/// Everything that only kind rl has (rl.md 20.1), in place of model and data.
+/// Everything that only kind rl has, in place of model and data.
 void validate_rl(const JobConfig& job, Rules& rules);
 /// The same of kind sft with env.id.
 void validate_imitation(const JobConfig& job, Rules& rules);
@@ -42,4 +43,4 @@ void validate_embodiment(const EmbodimentConfig& embodiment, const std::string& 
 /// Windows against the model: frames per block, latent frames, actions per block.
 void validate_window(const DataConfig& data, const ModelConfig& model, Rules& rules);
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -6,7 +6,7 @@
 
 #include "configs/validate.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -155,4 +155,4 @@ void validate_window(const DataConfig& data, const ModelConfig& model, Rules& ru
   for (const auto& [name, e] : data.embodiments) own_offsets(e, fmt::format("data.embodiments.{}.video_offsets", name));
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

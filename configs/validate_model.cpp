@@ -5,7 +5,7 @@
 
 #include "configs/validate.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -135,4 +135,4 @@ void validate_model(const ModelConfig& model, Rules& rules) {
       {"model.latent_frames_per_block"});
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -1,11 +1,11 @@
-// What reinforcement learning cannot do, found before anything starts (rl.md 20.1).
+// What reinforcement learning cannot do, found before anything starts.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "configs/validate.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -195,4 +195,4 @@ void validate_imitation(const JobConfig& job, Rules& rules) {
   validate_weights(job, rules);
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

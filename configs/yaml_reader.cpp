@@ -9,7 +9,7 @@
 
 #include "configs/scalar.h"
 
-namespace troupe {
+namespace troupe::configs {
 
 namespace {
 
@@ -243,4 +243,4 @@ std::optional<ConfigNode> read_yaml_value(const std::string& key, const std::str
   return builder.take_root();
 }
 
-}  // namespace troupe
+}  // namespace troupe::configs

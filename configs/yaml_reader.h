@@ -6,8 +6,9 @@
 #include "configs/diagnostics.h"
 #include "configs/node.h"
 
-namespace troupe {
+namespace troupe::configs {
 
+/// 1 MiB and 16 levels: a configuration comes from people, over the wire too, and is read before anything is trusted.
 inline constexpr std::size_t kMaxConfigBytes = 1 << 20;
 inline constexpr int kMaxConfigDepth = 16;
 
@@ -25,4 +26,4 @@ std::optional<ConfigNode> read_yaml(const std::string& name, const std::string& 
 std::optional<ConfigNode> read_yaml_value(const std::string& key, const std::string& text, const Origin& origin,
                                           Diagnostics& errors);
 
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -14,7 +14,7 @@
 #include "data/lerobot/modality.h"
 #include "data/sampling/window.h"
 
-namespace troupe {
+namespace troupe::data {
 
 struct Dataset::Shared {
   ParquetFiles tables;
@@ -193,4 +193,4 @@ std::string Dataset::task_text(std::int64_t label) const {
   return columns_.label_column.empty() || !text ? std::string() : std::string(*text);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

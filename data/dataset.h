@@ -17,7 +17,7 @@
 #include "data/statistics/state_action.h"
 #include "data/video/packet_source.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// One LeRobot dataset for one embodiment, checked: which episodes are usable, where their files are, their
 /// statistics, and every sample that can be drawn from them. All of it comes from the dataset's index, which the
@@ -25,7 +25,7 @@ namespace troupe {
 /// Immutable: any thread.
 class Dataset {
  public:
-  /// Opens a dataset through its index (dataset_index.h); what has to be checked is checked (data.md 6.3; docs/data.md
+  /// Opens a dataset through its index (dataset_index.h); what has to be checked is checked (docs/data.md#defects
   /// lists the codes).
   ///
   /// With spec.bad_sample `fail`, any bad file is an error that lists all of them, one per line; with `skip` their
@@ -66,7 +66,7 @@ class Dataset {
   /// the one that was indexed is a D16: logged once, counted, and read as it is now.
   /// Errors: as read_parquet; a file with fewer rows than were indexed is one of them.
   Result<EpisodeTable> read_table(std::size_t place) const;
-  /// Where the pictures of view `view` of episodes()[place] are. Requires both to exist.
+  /// Where the frames of view `view` of episodes()[place] are. Requires both to exist.
   Result<PictureSource> pictures(std::size_t place, std::size_t view) const;
   /// The packet table of a video file of this dataset; null without that file in the index, and when `identity` has
   /// another size or time than what was indexed (D16, as above). Thread-safe; tables may outlive the dataset.
@@ -77,7 +77,7 @@ class Dataset {
   std::string task_text(std::int64_t label) const;
 
   const KeyStatistics& statistics() const { return index_.samples->summary().statistics; }
-  /// GEAR's experiment metadata as JSON (data.md 2.4), saved beside every checkpoint.
+  /// GEAR's experiment metadata as JSON (experiment_metadata), saved beside every checkpoint.
   const std::string& metadata_json() const { return index_.samples->summary().metadata_json; }
   /// 32 hex digits over the metadata files, names and sizes of every episode's files, the usable episodes, and the
   /// window, sampling and split that number the samples. Equal fingerprints mean that position q is the same sample.
@@ -106,4 +106,4 @@ class Dataset {
   std::unique_ptr<Shared> shared_;  ///< what threads share: open tables, replaced files
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

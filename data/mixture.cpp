@@ -11,7 +11,7 @@
 #include "data/sampling/mixture_weights.h"
 #include "data/sampling/window.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -184,4 +184,4 @@ std::vector<std::int64_t> block_rows(const Dataset& dataset, std::uint64_t index
   return rows;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,7 +12,7 @@
 #include "data/sampling/block_order.h"
 #include "data/sampling/mixture_order.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// One sample of a mixture before its data are read.
 struct MixtureEntry {
@@ -60,7 +60,7 @@ class Mixture {
   /// Over the datasets' fingerprints, shares and what orders samples. A mixture of one with a full shuffle has its
   /// dataset's.
   const std::string& fingerprint() const { return fingerprint_; }
-  /// GEAR's experiment metadata, one entry a tag; datasets of one tag are merged (data.md 2.4).
+  /// GEAR's experiment metadata, one entry a tag; datasets of one tag are merged (merge_features).
   const std::string& metadata_json() const { return metadata_json_; }
   /// Of all datasets; with several, each text names its dataset.
   std::vector<DatasetProblem> problems() const;
@@ -68,7 +68,7 @@ class Mixture {
   std::int64_t skipped_episodes() const;
 
   /// What a checkpoint keeps of the data at global position q, as JSON: seed, position, fingerprint, locality and, of
-  /// each dataset, root, tag, fingerprint, share, samples, how many were drawn and the epoch of the next draw
+  /// each dataset, root, tag, fingerprint, share, samples, how many were drawn and the dataset epoch of the next draw
   /// (docs/data.md).
   std::string state_json(std::uint64_t seed, std::uint64_t position) const;
 
@@ -88,4 +88,4 @@ class Mixture {
 /// what is decoded once for all of them. Ascending, each once; empty without locality. Pure.
 std::vector<std::int64_t> block_rows(const Dataset& dataset, std::uint64_t index, const Locality& locality);
 
-}  // namespace troupe
+}  // namespace troupe::data

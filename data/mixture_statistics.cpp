@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -138,4 +138,4 @@ Result<MixtureStatistics> mixture_statistics(std::span<const std::shared_ptr<con
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,12 +8,13 @@
 #include "base/result.h"
 #include "data/dataset.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Statistics of several datasets as if they were one, weighted by their shares: mean and second moment are averaged,
 /// min, max, q01 and q99 are the outermost; a dimension that is one constant in all of them keeps a deviation of 0.
 /// `weights` are normalised; other quantiles are left empty. Requires as many parts as weights, at least one, of one
-/// width. Source: data.md 2.4.
+/// width. Source: how GEAR merges datasets of one tag:
+///     mean = sum w m_i,   std^2 = sum w (s_i^2 + m_i^2) - mean^2
 FeatureStatistics merge_features(std::span<const FeatureStatistics* const> parts, std::span<const double> weights);
 
 /// What normalises each dataset of a mixture, and the metadata that say so to whoever serves the model.
@@ -24,8 +25,8 @@ struct MixtureStatistics {
 
 /// Datasets of one tag share one set of statistics, merged with their shares within the tag; others keep their own.
 /// Errors: invalid_argument when datasets of one tag differ in what metadata describe (keys, widths, which keys are
-/// relative, cameras, picture size, rate), naming both.
+/// relative, cameras, frame size, rate), naming both.
 Result<MixtureStatistics> mixture_statistics(std::span<const std::shared_ptr<const Dataset>> datasets,
                                              std::span<const double> shares);
 
-}  // namespace troupe
+}  // namespace troupe::data

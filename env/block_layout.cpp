@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::env {
 
 BlockLayout make_block_layout(const EnvSpec& spec, std::int64_t rows, std::int64_t chunk) {
   TROUPE_CHECK(rows >= 1 && chunk >= 1, "a block has environments and a step has actions");
@@ -35,4 +35,4 @@ BlockLayout make_block_layout(const EnvSpec& spec, std::int64_t rows, std::int64
   return layout;
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -7,35 +7,54 @@
 
 #include "env/env_spec.h"
 
-namespace troupe {
+namespace troupe::env {
 
-/// Where everything of one block's transition lies in one buffer (sim.md 1.3): n environments, one policy step of K actions.
-/// A function of (spec, n, K) alone, so that simulators and rollout workers agree without talking. Structure of arrays in
-/// the order below; every array begins at a multiple of 64 bytes. Row i is the block's environment i (docs/env.md).
+/// Where everything of one block's transition lies in one buffer (docs/env.md#the-buffer): n environments, one policy
+/// step of K actions. A function of (spec, n, K) alone, so that simulators and rollout workers agree without talking.
+/// Structure of arrays in the order below; every array begins at a multiple of 64 bytes. Row i is the block's
+/// environment i (docs/env.md).
 struct BlockLayout {
-  std::int64_t rows = 0;   ///< n
-  std::int64_t chunk = 1;  ///< K
-  std::vector<std::int64_t>
-      observation;  ///< offset of each field [n, ...]: after the step, and after a reset where one happened
-  std::vector<std::int64_t>
-      final_observation;  ///< offset of each field [n, ...]: of rows that ended, the observation at which they did; of others whatever was there
-  std::int64_t reward = 0;      ///< f32 [n,K]; 0 after the end of an episode
-  std::int64_t terminated = 0;  ///< u8 [n,K]
-  std::int64_t truncated = 0;   ///< u8 [n,K]; never with terminated
-  std::int64_t valid = 0;       ///< u8 [n,K]: the action was executed
-  std::int64_t success = 0;     ///< u8 [n,K]
-  std::int64_t executed = 0;    ///< i32 [n]: actions executed
-  std::int64_t done = 0;        ///< u8 [n]: an episode ended in this step; final_observation holds its last observation
-  std::int64_t lost =
-      0;  ///< u8 [n]: the environment failed and was made anew; the row is truncated and must not be trained
-  std::int64_t episode = 0;          ///< i64 [n]: of the observation
-  std::int64_t step = 0;             ///< i32 [n]: control steps since the reset, at the observation
-  std::int64_t episode_return = 0;   ///< f64 [n]: where done, of the episode that ended
-  std::int64_t episode_length = 0;   ///< i32 [n]: where done
-  std::int64_t episode_success = 0;  ///< u8 [n]: where done; bit 0 success at any step, bit 1 at the last
-  std::int64_t info = 0;             ///< f64 [n, EnvSpec::info]: of the last executed action; 0 where none was
-  std::int64_t info_count = 0;       ///< values of one row's info
-  std::int64_t bytes = 0;            ///< of the buffer, a multiple of 64; it begins at a multiple of 64
+  /// Environments n of the block, one row each.
+  std::int64_t rows = 0;
+  /// Actions K of a policy step.
+  std::int64_t chunk = 1;
+  /// Offset of each field [n, ...]: after the step, and after a reset where one happened.
+  std::vector<std::int64_t> observation;
+  /// Offset of each field [n, ...]: of rows that ended, the observation at which they did; of others whatever was
+  /// there.
+  std::vector<std::int64_t> final_observation;
+  /// f32 [n,K]; 0 after the end of an episode.
+  std::int64_t reward = 0;
+  /// u8 [n,K].
+  std::int64_t terminated = 0;
+  /// u8 [n,K]; never with terminated.
+  std::int64_t truncated = 0;
+  /// u8 [n,K]: the action was executed.
+  std::int64_t valid = 0;
+  /// u8 [n,K].
+  std::int64_t success = 0;
+  /// i32 [n]: actions executed.
+  std::int64_t executed = 0;
+  /// u8 [n]: an episode ended in this step; final_observation holds its last observation.
+  std::int64_t done = 0;
+  /// u8 [n]: the environment failed and was made anew; the row is truncated and must not be trained.
+  std::int64_t lost = 0;
+  /// i64 [n]: of the observation.
+  std::int64_t episode = 0;
+  /// i32 [n]: control steps since the reset, at the observation.
+  std::int64_t step = 0;
+  /// f64 [n]: where done, of the episode that ended.
+  std::int64_t episode_return = 0;
+  /// i32 [n]: where done.
+  std::int64_t episode_length = 0;
+  /// u8 [n]: where done; bit 0 success at any step, bit 1 at the last.
+  std::int64_t episode_success = 0;
+  /// f64 [n, EnvSpec::info]: of the last executed action; 0 where none was.
+  std::int64_t info = 0;
+  /// Values of one row's info.
+  std::int64_t info_count = 0;
+  /// Size of the buffer, a multiple of 64; it begins at a multiple of 64.
+  std::int64_t bytes = 0;
 };
 
 /// `rows` and `chunk` are at least 1.
@@ -72,4 +91,4 @@ struct BlockView {
   std::size_t cells() const { return static_cast<std::size_t>(layout->rows * layout->chunk); }
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

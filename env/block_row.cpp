@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "env/episode_seed.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -299,4 +299,4 @@ void BlockRow::blank_observation() {
     std::memset(observation_[f], 0, static_cast<std::size_t>(rules_.field_bytes[f]));
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -9,20 +9,23 @@
 
 #include "env/env_block.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// What all rows of a block have in common. Outlives them.
 struct BlockRules {
   std::shared_ptr<const EnvFactory> factory;
-  EnvBlock::Options options;  ///< exec_steps and max_steps are filled in
+  /// exec_steps and max_steps are filled in.
+  EnvBlock::Options options;
   std::vector<std::int64_t> field_bytes;
-  std::int64_t observation_bytes = 0;  ///< of one row, all fields
+  /// Of one row, all fields.
+  std::int64_t observation_bytes = 0;
 };
 
-/// One environment of a block and the episode that it is in: the rules of chunks, resets, time limits and losses. Used by
-/// one thread at a time; counters from any.
+/// One environment of a block and the episode that it is in: the rules of chunks, resets, time limits and losses. Used
+/// by one thread at a time; counters from any.
 class BlockRow {
  public:
+  /// `index` is the row in its block; `env` may be any fresh environment of the rules' factory.
   BlockRow(const BlockRules& rules, std::int64_t index, std::unique_ptr<Env> env);
 
   /// As EnvBlock's, for this row of `out`.
@@ -33,16 +36,21 @@ class BlockRow {
   Env* env() const { return env_.get(); }
 
  private:
+  /// Puts rewards, flags, counts and info of this row to 0, before a step writes them.
   void clear(const BlockView& out);
+  /// Points observation_ at this row's fields of `out`.
   void aim(const BlockView& out);
   void write_place(const BlockView& out);
   void play(const float* actions, const BlockView& out);
   Result<bool> play_one(const float* action, bool last, const BlockView& out, std::size_t cell);
   Result<const float*> admit(const float* action);
+  /// Keeps the final observation and sums of the episode that just ended, and begins the next in same_step.
   void end(const BlockView& out);
+  /// Throws the environment away and marks the row lost at `cell`.
   void lose(const Error& why, const BlockView& out, std::size_t cell);
   bool have_env(const BlockView& out);
   bool begin(std::int64_t episode, const BlockView& out);
+  /// Next episode, with a new environment where the old one was lost. False: lost again.
   bool begin_anew(const BlockView& out);
   void show_frozen();
   void blank_observation();
@@ -63,4 +71,4 @@ class BlockRow {
   std::atomic<std::int64_t> env_steps_{0}, resets_{0}, lost_{0}, nanoseconds_{0};  // one writer
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

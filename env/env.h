@@ -9,46 +9,54 @@
 #include "base/result.h"
 #include "env/env_spec.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// Where one step's results go: views into the pool's batch memory, valid during the call. Writing them is all that an
 /// environment does with the outside world.
 struct StepSlot {
-  std::span<std::byte* const>
-      observation;             ///< of each EnvSpec::observation field, in its dtype and shape; empty: not wanted now
-  double* reward = nullptr;    ///< step only
-  bool* terminated = nullptr;  ///< step only: the task ended in success or failure. Time limits are the pool's
-  bool* success = nullptr;     ///< with EnvSpec::has_success
-  std::span<double> info;      ///< EnvSpec::info; step only
+  /// Of each EnvSpec::observation field, in its dtype and shape; empty: not wanted now.
+  std::span<std::byte* const> observation;
+  /// Step only.
+  double* reward = nullptr;
+  /// Step only: the task ended in success or failure. Time limits are the pool's.
+  bool* terminated = nullptr;
+  /// With EnvSpec::has_success.
+  bool* success = nullptr;
+  /// EnvSpec::info; step only.
+  std::span<double> info;
 
+  /// Field `index` as `count` elements of T, which must be its dtype; no check. Aligned to at least sizeof(T).
   template <class T>
   std::span<T> field(std::size_t index, std::size_t count) const {
     return {reinterpret_cast<T*>(observation[index]), count};
   }
 };
 
-/// A picture asked of render(): width * height RGB bytes, row by row, top first.
+/// An image asked of render(): width * height RGB bytes, row by row, top first.
 struct RenderTarget {
   std::int64_t width = 0, height = 0;
   std::span<std::uint8_t> rgb;
 };
 
-/// One simulated environment: `reset`, then `step` until an episode ends, then `reset` again (style.md 9; sim.md 1.2).
+/// One simulated environment: `reset`, then `step` until an episode ends, then `reset` again.
 ///
-/// No globals, no clock, no rand: the same seed and actions give the same bits on any worker, in any process. Used by one
-/// thread at a time, not always the same one. Errors: invalid_argument (an action of a wrong size); whatever else it
-/// returns or throws makes the pool mark the row as lost and make a new environment.
+/// No globals, no clock, no rand: the same seed and actions give the same bits on any worker, in any process. Used by
+/// one thread at a time, not always the same one. Errors: invalid_argument (an action of a wrong size); whatever else
+/// it returns or throws makes the pool mark the row as lost and make a new environment.
 class Env {
  public:
   virtual ~Env() = default;
+  /// Of the factory; valid while the environment lives.
   virtual const EnvSpec& spec() const noexcept = 0;
   /// Begins the episode that `seed` names (env/episode_seed.h) and writes its first observation. All randomness of the
   /// episode comes from CounterRng(seed, stream, 0).
   virtual Result<void> reset(std::uint64_t seed, StepSlot out) = 0;
-  /// One control step. `action` has ActionSpace::size numbers inside their bounds, or one whole number for a discrete one.
+  /// One control step. `action` has ActionSpace::size numbers inside their bounds, or one whole number for a discrete
+  /// one.
   virtual Result<void> step(std::span<const float> action, StepSlot out) = 0;
-  /// Writes the observation of the present state, bit for bit what step() would have written. Asked only of environments with
-  /// EnvSpec::observes_on_demand, whose step() gets no observation to write where nobody looks (inside an action chunk).
+  /// Writes the observation of the present state, bit for bit what step() would have written. Asked only of
+  /// environments with EnvSpec::observes_on_demand, whose step() gets no observation to write where nobody looks
+  /// (inside an action chunk).
   virtual Result<void> observe(StepSlot out) {
     (void)out;
     return Error{Errc::failed_precondition, spec().id + " does not observe on demand"};
@@ -62,4 +70,4 @@ class Env {
   virtual std::uint64_t state_hash() const { return 0; }
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "env/block_row.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -150,4 +150,4 @@ Result<std::unique_ptr<EnvBlock>> EnvBlock::make(std::shared_ptr<const EnvFactor
   return std::unique_ptr<EnvBlock>(std::make_unique<ExecutedBlock>(std::move(rules), std::move(envs), executor));
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -11,38 +11,50 @@
 #include "env/env_factory.h"
 #include "env/executor.h"
 
-namespace troupe {
+namespace troupe::env {
 
-/// How episodes begin again (rl.md 1.3, sim.md 1.5).
+/// How episodes begin again (docs/env.md#one-step-of-a-block). The key env.reset_mode says auto for same_step.
 enum class ResetMode : std::uint8_t {
-  same_step,  ///< C: in the step that ended it; final_observation holds the last observation of the old episode
-  next_step,  ///< the ending row has the terminal observation; the next action is ignored and gives the reset observation, valid 0
-  episode,  ///< A: never by itself; an ended row is frozen: last observation, valid 0, reward 0, flags 0
-  fixed,    ///< B: terminations are ignored, nothing resets before the caller does; a row at its time limit is frozen
+  /// In the step that ended it; final_observation holds the last observation of the old episode.
+  same_step,
+  /// The ending row has the terminal observation; the next action is ignored and gives the reset observation, valid
+  /// 0.
+  next_step,
+  /// Never by itself; an ended row is frozen: last observation, valid 0, reward 0, flags 0.
+  episode,
+  /// Terminations are ignored, nothing resets before the caller does; a row at its time limit is frozen.
+  fixed,
 };
 
 /// n environments that are stepped together: one block of the job (docs/rl.md). The environments' ids are
 /// first_env .. first_env + rows - 1; results depend on (seed, id, episode, actions) alone, never on threads or on who
-/// else runs. The executor outlives the block. One reset() or step() at a time, from any thread; not destroyed while one
-/// is under way.
+/// else runs. The executor outlives the block. One reset() or step() at a time, from any thread; not destroyed while
+/// one is under way.
 ///
-/// An environment that throws, returns an error, or gives a reward or observation that is no finite number, and a row whose action is NaN
-/// or no whole number of a discrete space, is lost: `lost`, `done` and `truncated` are 1 at the action that failed, which is
-/// not valid, final_observation is 0. It is counted, logged and made anew, with the next episode: at once (same_step), in
-/// the next step (next_step), or at the caller's reset (episode, fixed; its observation is 0 until then). Making anew that
-/// fails loses the row again in the next step. At a reset, `lost` says that the row began with a later episode than asked
-/// for, or, with observation 0, not at all.
+/// An environment that throws, returns an error, or gives a reward or observation that is no finite number, and a row
+/// whose action is NaN or no whole number of a discrete space, is lost: `lost`, `done` and `truncated` are 1 at the
+/// action that failed, which is not valid, final_observation is 0. It is counted, logged and made anew, with the next
+/// episode: at once (same_step), in the next step (next_step), or at the caller's reset (episode, fixed; its
+/// observation is 0 until then). Making anew that fails loses the row again in the next step. At a reset, `lost` says
+/// that the row began with a later episode than asked for, or, with observation 0, not at all.
 class EnvBlock {
  public:
   struct Options {
+    /// Global id of the block's first environment, and its number of environments.
     std::int64_t first_env = 0;
     std::int64_t rows = 1;
-    std::int64_t chunk = 1;       ///< K
-    std::int64_t exec_steps = 0;  ///< E <= K; 0: K
+    /// Actions K of a policy step.
+    std::int64_t chunk = 1;
+    /// E <= K; 0: K.
+    std::int64_t exec_steps = 0;
     ResetMode reset_mode = ResetMode::same_step;
-    std::int64_t group_size = 1;  ///< G: rows of a group share their episodes' seeds; divides first_env and rows
-    std::int64_t max_steps = 0;   ///< 0: the spec's
-    bool stagger = false;         ///< episode 0 of environment i ends after max_steps - (i mod max_steps)
+    /// G: rows of a group share their episodes' seeds; divides first_env and rows.
+    std::int64_t group_size = 1;
+    /// 0: the spec's.
+    std::int64_t max_steps = 0;
+    /// Episode 0 of environment i ends after max_steps - (i mod max_steps).
+    bool stagger = false;
+    /// The job's seed; with the environment's id and the episode it makes the episode's seed.
     std::uint64_t seed = 0;
   };
   /// Makes the environments. Errors: those of EnvFactory::make; invalid_argument (rows or first_env not divisible by
@@ -51,20 +63,23 @@ class EnvBlock {
                                                 Executor& executor);
   virtual ~EnvBlock() = default;
 
+  /// Fixed; valid while the block lives. Every BlockView given to reset() and step() must follow it.
   virtual const BlockLayout& layout() const = 0;
   /// Begins episode `episode` in every row and writes the first observations into `out`; rewards 0, flags 0, valid 0.
   /// Later episodes count up from it. Returns at once; `done` is called by a stepping thread when all rows are written,
   /// and may begin the next step.
   virtual void reset(std::int64_t episode, BlockView out, std::function<void()> done) = 0;
   /// One policy step of every row. `actions` is [rows, K, A], copied; its size is the caller's to check. As reset()
-  /// otherwise. A row stops at the action that ends its episode. Actions are clipped to the space's bounds. A caller that `helps`
-  /// calls Executor::help() next.
+  /// otherwise. A row stops at the action that ends its episode. Actions are clipped to the space's bounds. A caller
+  /// that `helps` calls Executor::help() next.
   virtual void step(std::span<const float> actions, BlockView out, std::function<void()> done,
                     Executor::Caller caller = Executor::Caller::leaves) = 0;
 
+  /// Since make(), summed over the rows.
   struct Counters {
     std::int64_t env_steps = 0, resets = 0, lost = 0;
-    double step_seconds = 0;  ///< that stepping threads spent in rows, summed over them
+    /// That stepping threads spent in rows, summed over them.
+    double step_seconds = 0;
   };
   /// From any thread at any time.
   virtual Counters counters() const = 0;
@@ -74,4 +89,4 @@ class EnvBlock {
   virtual Result<void> render(std::int64_t row, const std::string& camera, RenderTarget out) = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

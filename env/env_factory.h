@@ -8,13 +8,14 @@
 #include "env/env.h"
 #include "env/env_options.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// Makes environments of one kind: holds what they share (compiled models, tables), is immutable and thread-safe, and
 /// outlives them. One per process and kind of environment.
 class EnvFactory {
  public:
   virtual ~EnvFactory() = default;
+  /// The same for every environment it makes; valid while the factory lives.
   virtual const EnvSpec& spec() const noexcept = 0;
   /// May be called from several threads at once.
   virtual Result<std::unique_ptr<Env>> make() const = 0;
@@ -42,4 +43,4 @@ Result<std::shared_ptr<const EnvFactory>> make_simple_env_factory(std::string_vi
   return std::shared_ptr<const EnvFactory>(std::make_shared<SimpleEnvFactory<E>>(std::move(spec)));
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -8,7 +8,7 @@
 
 #include "configs/suggest.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -45,4 +45,4 @@ Result<void> check_env_options(std::string_view id, const EnvOptions& options,
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -8,14 +8,16 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// What a job may say about an environment beside its id.
 struct EnvOptions {
-  std::string profile = {};  ///< empty: the environment's first
-  std::map<std::string, std::string> options =
-      {};                      ///< by names that the environment documents; unknown ones are errors
-  std::int64_t max_steps = 0;  ///< 0: the environment's own
+  /// Empty: the environment's first.
+  std::string profile = {};
+  /// By names that the environment documents; unknown ones are errors.
+  std::map<std::string, std::string> options = {};
+  /// 0: the environment's own.
+  std::int64_t max_steps = 0;
 };
 
 /// Refuses a profile or an option that environment `id` does not have. `profiles` and `names` are those it has.
@@ -24,4 +26,4 @@ Result<void> check_env_options(std::string_view id, const EnvOptions& options,
                                std::initializer_list<std::string_view> profiles = {},
                                std::initializer_list<std::string_view> names = {});
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -288,4 +288,4 @@ Result<void> EnvPool::render(std::int64_t i, const std::string& camera, RenderTa
   return state_->groups.at(static_cast<std::size_t>(i / rows())).block->render(i % rows(), camera, out);
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -11,9 +11,9 @@
 #include "env/env_block.h"
 #include "env/env_factory.h"
 
-namespace troupe {
+namespace troupe::env {
 
-/// N environments of one kind in G equal groups, each a block of its own on one executor (sim.md 1.3): for programs that
+/// N environments of one kind in G equal groups, each a block of its own on one executor: for programs that
 /// use Troupe as a library, evaluation, benches and tests; a job's simulators hold EnvBlocks themselves.
 ///
 /// One thread at a time sends and receives; Block handles may be released by any thread, and may outlive the pool.
@@ -22,19 +22,29 @@ namespace troupe {
 class EnvPool {
  public:
   struct Options {
-    std::int64_t num_envs = 1;  ///< N
-    std::int64_t groups = 1;    ///< G, divides N; while one steps, the caller works on another
+    /// Environments N of the pool, over all groups.
+    std::int64_t num_envs = 1;
+    /// G, divides N; while one steps, the caller works on another.
+    std::int64_t groups = 1;
+    /// Global id of the pool's first environment; part of every episode's seed.
     std::int64_t first_env = 0;
-    std::int64_t chunk = 1;       ///< K
-    std::int64_t exec_steps = 0;  ///< 0: K
+    /// Actions K of a policy step.
+    std::int64_t chunk = 1;
+    /// 0: K.
+    std::int64_t exec_steps = 0;
+    /// As EnvBlock::Options, as are group_size, max_steps and stagger.
     ResetMode reset_mode = ResetMode::same_step;
-    std::int64_t group_size = 1;  ///< neighbours that share their episodes' seeds (EnvBlock::Options)
-    std::int64_t max_steps = 0;   ///< 0: the spec's
+    /// Neighbours that share their episodes' seeds (EnvBlock::Options).
+    std::int64_t group_size = 1;
+    /// 0: the spec's.
+    std::int64_t max_steps = 0;
     bool stagger = false;
     std::uint64_t seed = 0;
-    std::int64_t threads = 1;  ///< W
+    /// Stepping threads W; at least 1.
+    std::int64_t threads = 1;
     bool pin = false;
-    std::int64_t max_blocks = 0;  ///< buffers at most, those under way and those that the caller holds; 0: 2 (G + 2)
+    /// Buffers at most, those under way and those that the caller holds; 0: 2 (G + 2).
+    std::int64_t max_blocks = 0;
   };
   static constexpr std::int64_t any_group = -1;
 
@@ -44,11 +54,14 @@ class EnvPool {
     Block(Block&&) noexcept = default;
     Block& operator=(Block&& other) noexcept;
     ~Block();
-    const BlockView& view() const { return view_; }  ///< valid as long as this
+    /// Valid as long as this.
+    const BlockView& view() const { return view_; }
     std::int64_t group() const { return group_; }
     std::int64_t first_env() const { return first_env_; }
-    std::int64_t policy_version() const { return policy_version_; }  ///< as sent; -1 for a reset
-    std::uint64_t sequence() const { return sequence_; }  ///< counts the pool's blocks in the order of sending
+    /// As sent; -1 for a reset.
+    std::int64_t policy_version() const { return policy_version_; }
+    /// Counts the pool's blocks in the order of sending.
+    std::uint64_t sequence() const { return sequence_; }
 
    private:
     friend class EnvPool;
@@ -63,20 +76,28 @@ class EnvPool {
 
   struct Counters {
     std::int64_t env_steps = 0, resets = 0, lost = 0, blocks = 0;
-    double step_seconds = 0;  ///< of stepping threads inside environments, summed over them
-    double idle_seconds = 0;  ///< of stepping threads asleep, summed over them
-    double wait_seconds = 0;  ///< that recv() waited
+    /// Of stepping threads inside environments, summed over them.
+    double step_seconds = 0;
+    /// Of stepping threads asleep, summed over them.
+    double idle_seconds = 0;
+    /// That recv() waited.
+    double wait_seconds = 0;
   };
 
-  /// `factory` comes from make_env_factory (env/registry.h). Errors: invalid_argument (N not divisible by G, and what EnvBlock::make refuses); those of EnvFactory::make.
+  /// `factory` comes from make_env_factory (env/registry.h). Errors: invalid_argument (N not divisible by G, and what
+  /// EnvBlock::make refuses); those of EnvFactory::make.
   static Result<std::unique_ptr<EnvPool>> make(std::shared_ptr<const EnvFactory> factory, const Options& options);
   /// Waits for steps under way.
   ~EnvPool();
 
+  /// Valid while the pool lives, as layout().
   const EnvSpec& spec() const;
-  const BlockLayout& layout() const;  ///< of one group's block
+  /// Of one group's block.
+  const BlockLayout& layout() const;
+  /// G, and further down N / G.
   std::int64_t groups() const;
-  std::int64_t rows() const;  ///< N / G
+  /// N / G.
+  std::int64_t rows() const;
 
   /// Begins episode `episode` in every environment of a group, whatever it is in the midst of; recv() gives the first
   /// observations. Errors: invalid_argument (no such group), failed_precondition (a step of the group has not been
@@ -88,9 +109,9 @@ class EnvPool {
   /// The next finished block of a group, or of the group that finished first. Errors: deadline_exceeded,
   /// failed_precondition (nothing was sent), invalid_argument (no such group).
   Result<Block> recv(std::int64_t group = any_group, std::chrono::nanoseconds timeout = std::chrono::seconds(60));
-  /// send() and recv(), while the calling thread steps environments too, as one of `threads`: nobody needs to be woken. So `timeout`
-  /// bounds the wait for rows that other threads hold, not the caller's own; who steps environments that may hang uses send() and
-  /// recv(). Errors: those of both.
+  /// send() and recv(), while the calling thread steps environments too, as one of `threads`: nobody needs to be woken.
+  /// So `timeout` bounds the wait for rows that other threads hold, not the caller's own; who steps environments that
+  /// may hang uses send() and recv(). Errors: those of both.
   Result<Block> step(std::int64_t group, std::span<const float> actions, std::int64_t policy_version = 0,
                      std::chrono::nanoseconds timeout = std::chrono::seconds(60));
 
@@ -108,4 +129,4 @@ class EnvPool {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

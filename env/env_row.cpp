@@ -5,7 +5,7 @@
 
 #include "configs/suggest.h"
 
-namespace troupe {
+namespace troupe::env {
 
 std::vector<std::string> env_ids(std::span<const EnvRow> rows) {
   std::vector<std::string> ids;
@@ -35,4 +35,4 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRo
                fmt::format("env.id is '{}', which no environment is called; there are {}", id, fmt::join(known, ", "))};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

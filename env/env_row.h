@@ -9,16 +9,21 @@
 #include "base/result.h"
 #include "env/env_factory.h"
 
-namespace troupe {
+namespace troupe::env {
 
-/// One row of the table (env/registry.h): an id, or a family of ids, and how its factory is made. To add an environment,
-/// add its class, its row in registry.cpp, and nothing else: the contract test runs over every row (docs/env.md).
+/// One row of the table (env/registry.h): an id, or a family of ids, and how its factory is made. To add an
+/// environment, add its class, its row in registry.cpp, and nothing else: the contract test runs over every row
+/// (docs/env.md).
 struct EnvRow {
-  std::string_view id;    ///< "CartPole-v1"; a family ends in '*' ("arm7/*") and takes every id that begins so
-  std::string_view what;  ///< one line for lists and docs
+  /// "CartPole-v1"; a family ends in '*' ("arm7/*") and takes every id that begins so.
+  std::string_view id;
+  /// One line for lists and docs.
+  std::string_view what;
   Result<std::shared_ptr<const EnvFactory>> (*make)(std::string_view id, const EnvOptions& options) = nullptr;
-  std::span<const std::string_view> (*members)() = nullptr;  ///< of a family: its ids, for lists, suggestions and tests
+  /// Of a family: its ids, for lists, suggestions and tests.
+  std::span<const std::string_view> (*members)() = nullptr;
 
+  /// True when `id` stands for every id that begins as it does.
   bool is_family() const { return id.ends_with('*'); }
 };
 
@@ -30,4 +35,4 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(std::span<const EnvRo
 /// Every id of the rows, members of families among them, in the order of the table.
 std::vector<std::string> env_ids(std::span<const EnvRow> rows);
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::env {
 
 std::uint64_t episode_seed(std::uint64_t seed, std::int64_t env_id, std::int64_t episode) noexcept {
   // each number passes the finaliser before the next joins, so that (1, 2) and (2, 1) are unrelated
@@ -11,4 +11,4 @@ std::uint64_t episode_seed(std::uint64_t seed, std::int64_t env_id, std::int64_t
   return mix64(hash ^ (static_cast<std::uint64_t>(episode) * 0x9E3779B97F4A7C15ULL + 1));
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -19,7 +19,7 @@
 #include "base/blocked_signals.h"
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -62,7 +62,7 @@ struct Batch {
 };
 
 /// A batch under way. `rows` and the functions change only while the ticket has no row left, and a claim is a
-/// compare-exchange of the whole ticket: it succeeds only for the batch whose `rows` was read (sim.md 2.2).
+/// compare-exchange of the whole ticket: it succeeds only for the batch whose `rows` was read.
 struct alignas(64) Slot {
   std::atomic<std::uint64_t> ticket{make_ticket(0, kNoRow)};
   std::atomic<std::uint32_t> rows{0};
@@ -258,4 +258,4 @@ std::unique_ptr<Executor> Executor::make(Options options) {
   return std::make_unique<ThreadExecutor>(options);
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -4,20 +4,23 @@
 #include <functional>
 #include <memory>
 
-namespace troupe {
+namespace troupe::env {
 
-/// The stepping threads of one process (sim.md 2): runs `rows` independent tasks of a batch over W threads and calls `done`
+/// The stepping threads of one process: runs `rows` independent tasks of a batch over W threads and calls `done`
 /// once, on the thread that finished last. Batches of several blocks may be under way at once; older ones go first.
 /// A thread without work spins for about 20 us, then sleeps. Thread-safe.
 class Executor {
  public:
   struct Options {
+    /// At least 1.
     std::int64_t threads = 1;
-    bool pin = false;        ///< one thread per allowed CPU
-    std::int64_t claim = 0;  ///< rows taken at a time; 0: rows / (8 threads) in [1, 16], the last quarter one by one
+    /// One thread per allowed CPU.
+    bool pin = false;
+    /// Rows taken at a time; 0: rows / (8 threads) in [1, 16], the last quarter one by one.
+    std::int64_t claim = 0;
   };
-  /// What the thread that calls run() does next: `helps`, it calls help() at once, and stands for one of the threads, which
-  /// sleeps on. Where a batch is short, waking a thread and being woken by it costs as much as the batch.
+  /// What the thread that calls run() does next: `helps`, it calls help() at once, and stands for one of the threads,
+  /// which sleeps on. Where a batch is short, waking a thread and being woken by it costs as much as the batch.
   enum class Caller : std::uint8_t { leaves, helps };
 
   /// Starts the threads; signals never go to them.
@@ -26,16 +29,18 @@ class Executor {
   /// bounds that wait by ending the process. Not to be called by a stepping thread.
   virtual ~Executor() = default;
 
+  /// As asked for at make().
   virtual std::int64_t threads() const = 0;
   /// Seconds that the stepping threads have slept, summed over them.
   virtual double idle_seconds() const = 0;
-  /// Thread-safe; returns at once. `row(i)` is called once for each i in [0, rows), from any thread; what the caller wrote
-  /// before run() it sees, and `done` sees what every row wrote. `row` and `done` must not throw. `done` may call run().
+  /// Thread-safe; returns at once. `row(i)` is called once for each i in [0, rows), from any thread; what the caller
+  /// wrote before run() it sees, and `done` sees what every row wrote. `row` and `done` must not throw. `done` may call
+  /// run().
   virtual void run(std::int64_t rows, std::function<void(std::int64_t)> row, std::function<void()> done,
                    Caller caller = Caller::leaves) = 0;
-  /// Takes rows of batches under way, oldest first, until `is_done`; without any to take it spins as a stepping thread does, then
-  /// returns: the last rows may still be in the hands of others. Thread-safe; `is_done` must not throw.
+  /// Takes rows of batches under way, oldest first, until `is_done`; without any to take it spins as a stepping thread
+  /// does, then returns: the last rows may still be in the hands of others. Thread-safe; `is_done` must not throw.
   virtual void help(const std::function<bool()>& is_done) = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

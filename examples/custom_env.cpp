@@ -7,9 +7,9 @@
 #include "app/command_line.h"
 #include "base/random.h"
 #include "env/episode_seed.h"
-#include "env/registry.h"
+#include "env/registry/registry.h"
 
-using namespace troupe;
+using namespace troupe::app;
 
 /// docking-v1: a cart on a rail is to come to rest at the dock. Action: its acceleration in m/s^2.
 class Docking final : public Env {

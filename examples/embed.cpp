@@ -13,7 +13,7 @@
 #include "model/shard/engine.h"
 #include "workers/learner/sft_task.h"
 
-using namespace troupe;
+using namespace troupe::app;
 
 namespace {
 
@@ -43,7 +43,7 @@ Result<void> train(const std::string& dataset_folder) {
     std::vector<Feed::Sample> samples;
     for (std::int64_t i = 0; i < batch; ++i) {
       const std::span<std::byte> slot(slots.data() + bytes * static_cast<std::size_t>(i), bytes);
-      TROUPE_TRY(builder.build(Stream::train, step * batch + i, slot));
+      TROUPE_TRY(builder.build(Split::train, step * batch + i, slot));
       samples.push_back({.position = step * batch + i, .bytes = slot, .xxh3 = 0, .void_reason = {}});
     }
     TROUPE_ASSIGN(const Batch inputs, task->train_batch(samples));

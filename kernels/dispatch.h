@@ -4,8 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <vector>
 
+#include "base/namespaces.h"
 #include "kernels/row_kernels.h"
+#include "kernels/row_runs.h"
 
 namespace troupe::kernels {
 
@@ -27,13 +30,23 @@ void dispatch(const char* op, at::ScalarType dtype, const F& f) {
 }
 
 /// An argument of an autograd Function that may be missing; undefined tensors are not allowed there.
+/// Undefined becomes nullopt; the backward turns it into an undefined gradient again.
 inline std::optional<at::Tensor> optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
 }
 
+/// The first element of a tensor whose dtype is T's; null for an undefined or empty tensor.
 template <class T>
 T* data(const at::Tensor& tensor) {
   return static_cast<T*>(tensor.data_ptr());
+}
+
+/// Runs of rows of x that read one row of `factor`: x [B, T, C], factor [B or 1, T or 1, C]; table_row i32 [T], or
+/// undefined, names the row of `factor` for each of x's (kernels/row_runs.h). Grouped, one load of a factor serves
+/// many rows.
+inline std::vector<RowRun> runs_of(const at::Tensor& x, const at::Tensor& factor, const at::Tensor& table_row) {
+  return row_runs(x.size(0), x.size(1), table_row.defined() ? kernels::data<std::int32_t>(table_row) : nullptr,
+                  factor.size(1), factor.size(0) > 1);
 }
 
 }  // namespace troupe::kernels

@@ -5,7 +5,7 @@
 #include "kernels/row_kernels.h"
 #include "kernels/simd.h"
 
-namespace troupe::cpu {
+namespace troupe::kernels::cpu {
 namespace {
 
 using simd::each_vector;
@@ -137,4 +137,4 @@ TROUPE_ELEMENTWISE_KERNELS(float)
 TROUPE_ELEMENTWISE_KERNELS(double)
 TROUPE_ELEMENTWISE_KERNELS(simd::Bf16)
 
-}  // namespace troupe::cpu
+}  // namespace troupe::kernels::cpu

@@ -5,16 +5,11 @@
 #include "kernels/gated_residual.h"
 #include "kernels/row_kernels.h"
 
-namespace troupe {
+namespace troupe::kernels {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-std::vector<RowRun> runs_of(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& table_row) {
-  return row_runs(y.size(0), y.size(1), table_row.defined() ? kernels::data<std::int32_t>(table_row) : nullptr,
-                  gate.size(1), gate.size(0) > 1);
-}
 
 struct GatedResidual : torch::autograd::Function<GatedResidual> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& y, const at::Tensor& gate,
@@ -65,4 +60,4 @@ at::Tensor gated_residual(const at::Tensor& x_BNC, const at::Tensor& y_BNC, cons
                               kernels::optional(table_row_N));
 }
 
-}  // namespace troupe
+}  // namespace troupe::kernels

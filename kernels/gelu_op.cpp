@@ -5,7 +5,7 @@
 #include "kernels/gelu.h"
 #include "kernels/row_kernels.h"
 
-namespace troupe {
+namespace troupe::kernels {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -36,4 +36,4 @@ struct GeluTanh : torch::autograd::Function<GeluTanh> {
 
 at::Tensor gelu_tanh(const at::Tensor& u) { return u.is_cpu() ? GeluTanh::apply(u.contiguous()) : at::gelu(u, "tanh"); }
 
-}  // namespace troupe
+}  // namespace troupe::kernels

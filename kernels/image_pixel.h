@@ -11,12 +11,13 @@
 
 namespace troupe::kernels {
 
-// The arithmetic of one pixel of the image chain (data.md 4.2-4.4 and 5.7 rule 5), the same on CPU and GPU. Every
+// The arithmetic of one pixel of the image chain, the same on CPU and GPU. Every
 // file that includes this is compiled without contraction (-ffp-contract=off, nvcc --fmad=false), so that a * b + c
 // rounds twice wherever it stands; fused() is the one operation that rounds once. Values are finite and the sign of a
 // zero means nothing.
 
 /// Integer coefficients of one matrix and range, 13 fractional bits.
+/// luma_offset in units of 1/8 level; cy luma, crv red from V, cgu and cgv green, cbu blue from U, times 2^13.
 struct YuvCoefficients {
   std::int32_t luma_offset, cy, crv, cgu, cgv, cbu;
 };
@@ -31,6 +32,8 @@ TROUPE_HOST_DEVICE YuvCoefficients yuv_coefficients(bool bt709, bool full_range)
                     : YuvCoefficients{128, 9539, 13075, -3209, -6660, 16525};
 }
 
+/// Parts of level = clip(luma + chroma): 8-bit samples in, levels of 0 to 255 out before clipping. The shifts round
+/// down, as swscale's do.
 TROUPE_HOST_DEVICE std::int32_t clip_byte(std::int32_t v) { return v < 0 ? 0 : v > 255 ? 255 : v; }
 TROUPE_HOST_DEVICE std::int32_t luma_term(std::int32_t y, const YuvCoefficients& c) {
   return ((8 * y - c.luma_offset) * c.cy) >> 16;
@@ -58,6 +61,7 @@ TROUPE_HOST_DEVICE float fused(float x, float w, float sum) {
 #endif
 }
 
+/// Comparisons without NaN handling; gray is BT.601's luma with torchvision's digits.
 TROUPE_HOST_DEVICE float lower(float a, float b) { return a < b ? a : b; }
 TROUPE_HOST_DEVICE float higher(float a, float b) { return a > b ? a : b; }
 TROUPE_HOST_DEVICE float clamp01(float x) { return lower(higher(x, 0.0f), 1.0f); }
@@ -69,6 +73,7 @@ TROUPE_HOST_DEVICE float blend(float x, float keep, float add) { return clamp01(
 
 /// Turns the hue by turn6 / 6 turns, |turn6| <= 3: RGB to hexcone HSV, H + h, and back without branches:
 ///     R, G, B = V - C * clamp(f), f = 2 - |6H - 3|, |6H - 2| - 1, |6H - 4| - 1
+/// In place; the three inputs lie in [0, 1], and so do the results up to rounding.
 TROUPE_HOST_DEVICE void shift_hue(float& red, float& green, float& blue, float turn6) {
   const float r = red, g = green, b = blue;
   const float high = higher(r, higher(g, b)), low = lower(r, lower(g, b));
@@ -92,6 +97,8 @@ TROUPE_HOST_DEVICE std::int32_t byte_of_unit(float x) {
 }
 
 /// One jitter as the loops take it; the order is that of the list, codes 0 brightness, 1 contrast, 2 saturation, 3 hue.
+/// `operations` of `order` count. contrast_rest and saturation_rest are 1 minus the factor, rounded once to f32;
+/// turn6 is the hue's turn times 6.
 struct JitterFactors {
   std::uint8_t order[4];
   std::int32_t operations;
@@ -99,6 +106,7 @@ struct JitterFactors {
 };
 
 /// Operation `code` on one pixel. `contrast_add` = mean gray of the frame at that point * contrast_rest.
+/// In place, r, g, b in [0, 1]. Source: torchvision's ColorJitter and adjust_* functions.
 TROUPE_HOST_DEVICE void jitter_pixel(const JitterFactors& j, int code, float contrast_add, float& r, float& g,
                                      float& b) {
   if (code == 3) {

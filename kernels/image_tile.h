@@ -4,39 +4,54 @@
 
 namespace troupe::kernels {
 
-// The image chain pixel by pixel: from the planes of a decoded picture to its tile of the canvas. The CUDA kernels
+// The image chain pixel by pixel: from the planes of a decoded frame to its tile of the canvas. The CUDA kernels
 // are loops over these functions, and a scalar loop over them is the reference of the vectorised CPU chain
 // (data/image).
 
-/// Antialiased weights of one axis on `taps` entries an output position (data.md 4.3); entries past count are not read.
+/// Antialiased weights of one axis on `taps` entries an output position, PyTorch's bilinear with antialias=True;
+/// entries past count are not read.
 struct AxisView {
+  /// First input position of each output position, and the number of positions from there on, at most `taps`.
   const std::int32_t* first = nullptr;
   const std::int32_t* count = nullptr;
-  const float* weights = nullptr;  ///< [out, taps]
+  /// [out, taps].
+  const float* weights = nullptr;
   std::int32_t taps = 0;
 };
 
 /// One view of one time step. Pointers are of the memory that the loop runs in.
 struct ImageTile {
-  const std::uint8_t* y = nullptr;  ///< planar 4:2:0
+  /// Planar 4:2:0.
+  const std::uint8_t* y = nullptr;
+  /// Chroma planes of half the width and height, rounded up.
   const std::uint8_t* u = nullptr;
   const std::uint8_t* v = nullptr;
-  std::int64_t y_stride = 0, u_stride = 0, v_stride = 0;  ///< bytes
+  /// Bytes.
+  std::int64_t y_stride = 0, u_stride = 0, v_stride = 0;
+  /// Of the frame's matrix and range.
   YuvCoefficients coefficients{};
-  std::int32_t top = 0, left = 0;  ///< of the crop, pixels
+  /// Of the crop, pixels.
+  std::int32_t top = 0, left = 0;
+  /// The tile's own; operations 0 for none.
   JitterFactors jitter{};
-  std::uint8_t* canvas = nullptr;                ///< of the time step, u8 [canvas height, canvas width, 3]
-  std::int32_t row = 0, column = 0, repeat = 1;  ///< place on the canvas; each column is written `repeat` times
+  /// Of the time step, u8 [canvas height, canvas width, 3].
+  std::uint8_t* canvas = nullptr;
+  /// Place on the canvas; each column is written `repeat` times.
+  std::int32_t row = 0, column = 0, repeat = 1;
 };
 
 /// What all tiles of a launch share.
 struct ImageTileShape {
-  std::int32_t height = 0, width = 0;  ///< of a tile before its columns are repeated
+  /// Of a tile before its columns are repeated.
+  std::int32_t height = 0, width = 0;
+  /// Pixels of one canvas line.
   std::int32_t canvas_width = 0;
-  AxisView columns, rows;  ///< from the crop's size to the tile's
+  /// From the crop's size to the tile's.
+  AxisView columns, rows;
 };
 
 /// Pixel (y, x) of the crop in [0, 1].
+/// Chroma is that of the 2 x 2 block that the pixel lies in, without interpolation.
 TROUPE_HOST_DEVICE void crop_pixel(const ImageTile& t, std::int32_t y, std::int32_t x, float rgb[3]) {
   const std::int32_t line = t.top + y, column = t.left + x;
   const std::int32_t u = t.u[line / 2 * t.u_stride + column / 2], v = t.v[line / 2 * t.v_stride + column / 2];
@@ -47,6 +62,7 @@ TROUPE_HOST_DEVICE void crop_pixel(const ImageTile& t, std::int32_t y, std::int3
 }
 
 /// Pixel (y, x) of the resized crop: columns first, then rows.
+/// Terms are added in order of position, each with one rounding (fused), so that every loop gives the same bits.
 TROUPE_HOST_DEVICE void resized_pixel(const ImageTile& t, const ImageTileShape& s, std::int32_t y, std::int32_t x,
                                       float rgb[3]) {
   const float* across = s.columns.weights + std::int64_t{x} * s.columns.taps;
@@ -69,6 +85,7 @@ TROUPE_HOST_DEVICE std::int32_t contrast_place(const JitterFactors& jitter) {
 }
 
 /// Operations [from, to) of the tile's jitter on one pixel.
+/// Split at the contrast, which needs the mean gray of all pixels before it.
 TROUPE_HOST_DEVICE void jitter_range(const JitterFactors& j, std::int32_t from, std::int32_t to, float contrast_add,
                                      float rgb[3]) {
   for (std::int32_t i = from; i < to; ++i) jitter_pixel(j, j.order[i], contrast_add, rgb[0], rgb[1], rgb[2]);
@@ -80,6 +97,7 @@ TROUPE_HOST_DEVICE float contrast_term(const JitterFactors& j, double gray_sum, 
 }
 
 /// Writes a finished pixel to the canvas.
+/// Values are truncated to bytes, not rounded, as the references do.
 TROUPE_HOST_DEVICE void place_pixel(const ImageTile& t, const ImageTileShape& s, std::int32_t y, std::int32_t x,
                                     const float rgb[3]) {
   std::uint8_t* out = t.canvas + 3 * (std::int64_t{t.row + y} * s.canvas_width + t.column + std::int64_t{x} * t.repeat);

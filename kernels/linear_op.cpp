@@ -5,7 +5,7 @@
 #include "kernels/linear.h"
 #include "kernels/row_kernels.h"
 
-namespace troupe {
+namespace troupe::kernels {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -99,4 +99,4 @@ at::Tensor attention(const at::Tensor& q_BTHD, const at::Tensor& k_BSHD, const a
       .transpose(1, 2);
 }
 
-}  // namespace troupe
+}  // namespace troupe::kernels

@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace troupe {
+#include "base/namespaces.h"
+
+namespace troupe::kernels {
 
 /// Layer normalisation over channels without parameters, then scaled and shifted by a row of a small table.
 ///     y[b,n,c] = (x[b,n,c] - mean) / sqrt(var + eps) * factor[b,r,c] + shift[b,r,c],   r = table_row[n]
@@ -14,8 +16,11 @@ namespace troupe {
 ///         threads.
 /// CPU:    a fused kernel; other devices take a composition of ATen's operators.
 /// Errors: throws c10::Error on a shape or dtype mismatch.
-/// Source: dreamzero-model.md 2.7, learner.md 5.1 F1 and B1. With R = 1 it is the affine layer norm.
+/// Source: arXiv:1607.06450 eq. 3; the modulation is adaLN of arXiv:2212.09748 section 3.2 with factor = 1 + scale.
+/// With
+///         R = 1 it is the affine layer norm.
+/// var is the biased variance (divided by the number of channels); eps is added before the root.
 at::Tensor modulated_layer_norm(const at::Tensor& x_BNC, const at::Tensor& factor_BRC, const at::Tensor& shift_BRC,
                                 const at::Tensor& table_row_N, double eps);
 
-}  // namespace troupe
+}  // namespace troupe::kernels

@@ -5,17 +5,11 @@
 #include "kernels/modulated_norm.h"
 #include "kernels/row_kernels.h"
 
-namespace troupe {
+namespace troupe::kernels {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-/// The runs of x's rows and the table's place in memory.
-std::vector<RowRun> runs_of(const at::Tensor& x, const at::Tensor& factor, const at::Tensor& table_row) {
-  return row_runs(x.size(0), x.size(1), table_row.defined() ? kernels::data<std::int32_t>(table_row) : nullptr,
-                  factor.size(1), factor.size(0) > 1);
-}
 
 struct ModulatedNorm : torch::autograd::Function<ModulatedNorm> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& factor,
@@ -77,4 +71,4 @@ at::Tensor modulated_layer_norm(const at::Tensor& x_BNC, const at::Tensor& facto
                               kernels::optional(table_row_N), eps);
 }
 
-}  // namespace troupe
+}  // namespace troupe::kernels

@@ -6,7 +6,7 @@
 #include "kernels/row_kernels.h"
 #include "kernels/simd.h"
 
-namespace troupe::cpu {
+namespace troupe::kernels::cpu {
 namespace {
 
 using simd::each_vector;
@@ -226,4 +226,4 @@ TROUPE_NORM_KERNELS(float)
 TROUPE_NORM_KERNELS(double)
 TROUPE_NORM_KERNELS(simd::Bf16)
 
-}  // namespace troupe::cpu
+}  // namespace troupe::kernels::cpu

@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace troupe {
+#include "base/namespaces.h"
+
+namespace troupe::kernels {
 
 /// Root-mean-square normalisation over channels with a learned gain, then, with tables, rotation of interleaved pairs.
 ///     v[c] = round(round(x[c] / sqrt(mean_c(x^2) + eps)) * gain[c])
@@ -14,8 +16,10 @@ namespace troupe {
 /// Grad:   x and gain; keeps x and one number per token. Sums over tokens have one order for any number of threads.
 /// CPU:    a fused kernel; other devices take a composition of ATen's operators.
 /// Errors: throws c10::Error on a shape or dtype mismatch.
-/// Source: arXiv:1910.07467 eq. 4; dreamzero-model.md 2.2 and 2.7; learner.md 5.1 F2 and B2.
+/// Source: arXiv:1910.07467 eq. 4; the rotation of pairs arXiv:2104.09864 eq. 34, with Wan's angles for frame, row,
+/// column.
+/// Row n of cos and sin belongs to token n of every sample.
 at::Tensor rms_norm_rotated(const at::Tensor& x_BNC, const at::Tensor& gain_C, double eps, const at::Tensor& cos,
                             const at::Tensor& sin);
 
-}  // namespace troupe
+}  // namespace troupe::kernels

@@ -5,7 +5,7 @@
 #include "kernels/rms_norm.h"
 #include "kernels/row_kernels.h"
 
-namespace troupe {
+namespace troupe::kernels {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -79,4 +79,4 @@ at::Tensor rms_norm_rotated(const at::Tensor& x_BNC, const at::Tensor& gain_C, d
   return RmsNorm::apply(x_BNC.contiguous(), gain_C.contiguous(), kernels::optional(cos), kernels::optional(sin), eps);
 }
 
-}  // namespace troupe
+}  // namespace troupe::kernels

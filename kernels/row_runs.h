@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <vector>
 
-namespace troupe {
+namespace troupe::kernels {
 
 /// Rows [begin, end) of a matrix that share the row `table` of a table of modulations.
 struct RowRun {
+  /// Row numbers over the whole batch: sample * rows of a sample + token.
   std::int64_t begin = 0;
   std::int64_t end = 0;
+  /// Which row of the table all of them use.
   std::int64_t table = 0;
 };
 
@@ -32,4 +34,4 @@ inline std::vector<RowRun> row_runs(std::int64_t batch, std::int64_t rows, const
   return runs;
 }
 
-}  // namespace troupe
+}  // namespace troupe::kernels

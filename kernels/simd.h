@@ -6,11 +6,13 @@
 
 #include "kernels/element.h"
 
-namespace troupe::simd {
+namespace troupe::kernels::simd {
 
 // Vectors of 64 bytes for the CPU kernels, written once and compiled for several instruction sets (with_best_isa). Rows
 // are read and written as f32, f64 or bf16; arithmetic is f32 for f32 and bf16, f64 for f64.
 
+/// 64 bytes of A: 16 floats or 8 doubles, in GCC's vector extension.
+/// Lanes of a vector of A.
 template <class A>
 struct VecOf {
   typedef A type __attribute__((vector_size(64)));
@@ -20,6 +22,7 @@ using Vec = typename VecOf<A>::type;
 template <class A>
 inline constexpr std::int64_t kWidth = static_cast<std::int64_t>(64 / sizeof(A));
 
+/// bf16 bits of a vector of floats, and the floats' bits.
 typedef std::uint16_t U16x16 __attribute__((vector_size(32)));
 typedef std::uint32_t U32x16 __attribute__((vector_size(64)));
 
@@ -36,6 +39,7 @@ TROUPE_INLINE Vec<A> load(const A* p, std::int64_t count) {
     std::memcpy(&v, p, static_cast<std::size_t>(count) * sizeof(A));
   return v;
 }
+/// bf16 widened to f32, exactly. count is at most 16.
 TROUPE_INLINE Vec<float> load(const Bf16* p, std::int64_t count) {
   U16x16 raw = {};
   if (count == 16)
@@ -46,6 +50,7 @@ TROUPE_INLINE Vec<float> load(const Bf16* p, std::int64_t count) {
 }
 
 /// bf16 bits of v, rounded to nearest even; NaN stays NaN.
+/// In the lower half of each lane.
 TROUPE_INLINE U32x16 bf16_bits(Vec<float> v) {
   const auto bits = reinterpret_cast<U32x16>(v);
   const auto rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
@@ -53,6 +58,7 @@ TROUPE_INLINE U32x16 bf16_bits(Vec<float> v) {
   return (is_nan & ((bits >> 16) | 0x40U)) | (~is_nan & rounded);
 }
 
+/// The first `count` values to p; bf16 rounded to nearest even.
 template <class A>
 TROUPE_INLINE void store(A* p, Vec<A> v, std::int64_t count) {
   if (count == kWidth<A>)
@@ -78,6 +84,7 @@ TROUPE_INLINE Vec<A> rounded(Vec<A> v) {
 }
 
 /// Lanes from `count` on set to zero.
+/// Sum of all lanes.
 template <class A>
 TROUPE_INLINE Vec<A> first_lanes(Vec<A> v, std::int64_t count) {
   for (std::int64_t i = count; i < kWidth<A>; ++i) v[i] = 0;
@@ -94,6 +101,7 @@ TROUPE_INLINE A lane_sum(Vec<A> v) {
 }
 
 /// f(offset, count) for every vector of a row of n values; the last may be short.
+/// Offsets rise by kWidth<A>; nothing is called for n = 0.
 template <class A, class F>
 TROUPE_INLINE void each_vector(std::int64_t n, const F& f) {
   std::int64_t i = 0;
@@ -102,6 +110,7 @@ TROUPE_INLINE void each_vector(std::int64_t n, const F& f) {
 }
 
 /// e^x to about 2 ulp; saturates beyond +-87 in f32.
+/// Cody-Waite reduction by ln 2 in two parts, then Cephes' polynomial of degree 5. Lanes are independent.
 TROUPE_INLINE Vec<float> exp(Vec<float> x) {
   x = x > 87.0F ? Vec<float>{} + 87.0F : x;
   x = x < -87.0F ? Vec<float>{} - 87.0F : x;
@@ -124,11 +133,14 @@ TROUPE_INLINE Vec<double> exp(Vec<double> x) {
   return x;
 }
 
+/// The two trampolines carry the target attribute, into which f is inlined.
 #if defined(__x86_64__)
+/// The check of the processor is a load of libgcc's table: cheap enough for every call.
 template <class F>
 __attribute__((target("avx2,fma"), noinline)) void run_avx2(const F& f) {
   f();
 }
+/// OpenMP's threads, as ATen uses them. body must not throw.
 template <class F>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"), noinline)) void run_avx512(const F& f) {
   f();
@@ -160,4 +172,4 @@ void parallel(std::int64_t n, int threads, const F& body) {
   for (std::int64_t p = 0; p < parts; ++p) body(n * p / parts, n * (p + 1) / parts);
 }
 
-}  // namespace troupe::simd
+}  // namespace troupe::kernels::simd

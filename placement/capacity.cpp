@@ -8,7 +8,7 @@
 #include "placement/roles.h"
 #include "placement/seats.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -120,4 +120,4 @@ std::vector<std::string> cpu_warnings(const Plan& plan) {
   return warnings;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -7,7 +7,7 @@
 
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// What the actors of a plan take from one node.
 struct NodeLoad {
@@ -40,4 +40,4 @@ std::vector<std::string> cpu_problems(const Plan& plan);
 /// Nodes without devices whose cores are shared by more actors than there are, one sentence each; starts with "cpus: ".
 std::vector<std::string> cpu_warnings(const Plan& plan);
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -10,7 +10,7 @@
 #include "placement/rl_shape.h"
 #include "placement/roles.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -211,4 +211,4 @@ BatchPlan plan_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::
   return batch;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -8,7 +8,7 @@
 #include "placement/plan.h"
 #include "placement/seats.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// Reasons why seats contradict each other or the hardware: a device given twice, a learner rank without exactly one
 /// device beside others that have one, mixed device models, more than one checkpointer, a pool outside its elastic
@@ -26,4 +26,4 @@ void check_isolation(const JobConfig& job, const Seats& seats, std::vector<std::
 /// nearest fix.
 BatchPlan plan_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::string>& reasons);
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -6,7 +6,7 @@
 
 #include "configs/suggest.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 std::string format_bytes(std::int64_t bytes) {
   static constexpr std::array<const char*, 4> kUnits = {"KiB", "MiB", "GiB", "TiB"};
@@ -57,4 +57,4 @@ std::string join_names(const std::vector<std::string>& names) {
   return text;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

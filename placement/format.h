@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe {
+namespace troupe::placement {
 
 /// "139.8 GiB", "12.0 MiB", "512 B": the largest binary unit that gives at least 1, with one decimal.
 std::string format_bytes(std::int64_t bytes);
@@ -25,4 +25,4 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 /// "a, b and c".
 std::string join_names(const std::vector<std::string>& names);
 
-}  // namespace troupe
+}  // namespace troupe::placement

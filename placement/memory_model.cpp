@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "placement/rl_shape.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -78,4 +78,4 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
   return table;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

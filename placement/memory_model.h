@@ -6,7 +6,7 @@
 #include "configs/job_config.h"
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// Every entry of a unit's flat buffer starts at a multiple of this many elements (256 bytes of f32).
 inline constexpr std::int64_t kEntryAlignment = 64;
@@ -14,20 +14,20 @@ inline constexpr std::int64_t kEntryAlignment = 64;
 /// aligned.
 inline constexpr std::int64_t kShardAlignment = 1024;
 
-/// Elements of a unit's flat buffer, the rule that the engine's layout follows too (learner.md 4.1): entries in
+/// Elements of a unit's flat buffer, the rule that the engine's layout follows too: entries in
 /// order, each rounded up to start at a multiple of 64 elements; the end of the last entry rounded up to a multiple
 /// of world * 1024 elements. A unit without parameters has length 0.
 std::int64_t padded_numel(const std::vector<std::int64_t>& numels, std::int64_t world);
 
-/// Slots of one rank's feed: micro_batch_size * (accumulation + prefetch_batches), so that a whole step stays
-/// resident until it commits while `prefetch_batches` micro-batches are on their way, plus this rank's share
+/// Slots of one rank's feed: micro_batch_size * (accumulation + prefetch_batches), so that a whole step is
+/// kept until it commits while `prefetch_batches` micro-batches are on their way, plus this rank's share
 /// ceil(eval.max_samples / ranks) of the held-out windows when evaluation is on. Reinforcement learning: this rank's
 /// blocks of one round, of as many rounds more as rollouts may be
 /// ahead (rollout.staleness), and of one more that a group before may still hold.
 std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch);
 
-/// Bytes of one learner rank (learner.md 4.11), n and z = shard elements of trained and of frozen units = sum over them
-/// of padded_numel / world, r = padded elements of the resident unit, chain = all other units:
+/// Bytes of one learner rank, n and z = shard elements of trained and of frozen units = sum over them
+/// of padded_numel / world, r = padded elements of the replicated unit, chain = all other units:
 ///     shard       16 n with fp32 parameters: master, two moments, gradient accumulator; the master itself is gathered
 ///                 18 n with bf16 parameters: the same and the bf16 shard that is gathered
 ///                 (4 | 2) z: the values that are gathered
@@ -45,4 +45,4 @@ std::int64_t state_bytes_per_param(const JobConfig& job);
 /// Bytes of a parameter as it is gathered, and of a frozen one's state: 4 or 2.
 std::int64_t gathered_bytes_per_param(const JobConfig& job);
 
-}  // namespace troupe
+}  // namespace troupe::placement

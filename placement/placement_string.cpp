@@ -7,7 +7,7 @@
 
 #include "configs/rank_text.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -159,4 +159,4 @@ Result<std::vector<std::int64_t>> parse_ranks(std::string_view text, std::string
   return ranks;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

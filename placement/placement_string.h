@@ -7,13 +7,13 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// Which resources each process of a role gets: entry p lists the resource numbers of process p, ascending.
 /// A resource listed under several processes is shared by them.
 using ProcessMap = std::vector<std::vector<std::int64_t>>;
 
-/// Reads RLinf's placement grammar (control-plane.md 7.1, ux.md 1e).
+/// Reads RLinf's placement grammar (docs/placement.md#from-strings-to-seats).
 ///
 ///     placement = segment {"," segment}     segment = resources [":" processes]
 ///     resources = "all" | range             processes = range            range = int ["-" int]
@@ -31,4 +31,4 @@ Result<ProcessMap> parse_placement(std::string_view text, std::int64_t num_resou
 /// Reads "0", "0-3" or "0,2-3": ascending ranks without repeats. Errors: invalid_argument.
 Result<std::vector<std::int64_t>> parse_ranks(std::string_view text, std::string_view key);
 
-}  // namespace troupe
+}  // namespace troupe::placement

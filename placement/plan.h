@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+#include "base/namespaces.h"
+
+namespace troupe::placement {
 
 /// One device of a node.
 struct DeviceSnapshot {
@@ -39,7 +41,7 @@ struct UnitCost {
 
 /// Everything the planner needs to know of a model and of its samples, filled by app.
 struct ModelCost {
-  std::vector<UnitCost> units;                   ///< those that have state: the chain in order, then the resident one
+  std::vector<UnitCost> units;                   ///< those that have state: the chain in order, then the replicated one
   std::int64_t activation_bytes_per_sample = 0;  ///< kept by forward for backward
   std::int64_t workspace_bytes_per_sample = 0;   ///< peak of one block's recompute and backward
   std::int64_t encoder_bytes = 0;                ///< frozen encoders and codec that a learner holds beside its shards
@@ -70,11 +72,11 @@ struct PlannedStream {
   std::int64_t slot_bytes = 0;
 };
 
-/// Bytes per learner rank, in the terms of learner.md 4.11.
+/// Bytes per learner rank (docs/placement.md#memory-of-a-learner-rank; placement/memory_model.h has the formulas).
 struct MemoryTable {
   std::int64_t shard_bytes = 0;  ///< master, moments, accumulator (and low-precision shard) of this rank; frozen values
-  std::int64_t param_slot_bytes = 0;  ///< and the resident parameters, whole
-  std::int64_t grad_slot_bytes = 0;   ///< and the resident gradients, whole
+  std::int64_t param_slot_bytes = 0;  ///< and the replicated parameters, whole
+  std::int64_t grad_slot_bytes = 0;   ///< and the replicated gradients, whole
   std::int64_t activation_bytes = 0;
   std::int64_t encoder_bytes = 0;
   std::int64_t snapshot_bytes = 0;  ///< checkpoint arena
@@ -118,4 +120,4 @@ struct Plan {
   std::vector<std::string> warnings;
 };
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -13,7 +13,7 @@
 #include "placement/seats.h"
 #include "placement/streams.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -214,4 +214,4 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   return plan;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

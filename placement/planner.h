@@ -7,7 +7,7 @@
 #include "configs/job_config.h"
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// Why a job cannot run on a cluster: each reason says what, what it needs, the best offer, and the nearest change
 /// that would do.
@@ -24,4 +24,4 @@ struct Infeasible {
 /// Errors: Infeasible with every reason found, not only the first.
 std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const JobConfig& job, const ModelCost& cost);
 
-}  // namespace troupe
+}  // namespace troupe::placement

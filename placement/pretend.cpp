@@ -11,7 +11,7 @@
 
 #include "placement/format.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -137,4 +137,4 @@ Result<ClusterSnapshot> pretend_cluster(std::string_view text) {
   return cluster;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// A cluster described in one word, for `troupe plan --pretend`.
 ///
@@ -19,4 +19,4 @@ namespace troupe {
 /// Errors: invalid_argument for a malformed word, or an unknown model without memory (lists the known ones).
 Result<ClusterSnapshot> pretend_cluster(std::string_view text);
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -6,7 +6,7 @@
 #include "configs/job_config.h"
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// The table `troupe plan` prints: one block per role with count, place, cores, memory and how it adds up, then batch
 /// arithmetic, streams with their transport, and warnings. Ends with a newline.
@@ -27,4 +27,4 @@ Result<Plan> plan_from_json(const std::string& text);
 /// nodes, batch, collective, stream transports and memory. Empty when nothing but the revision differs.
 std::string diff(const Plan& before, const Plan& after);
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -7,7 +7,7 @@
 #include "placement/format.h"
 #include "placement/render.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -129,4 +129,4 @@ std::string diff(const Plan& before, const Plan& after) {
   return text + job.line("job") + batch.line("batch") + memory.line("learner memory");
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

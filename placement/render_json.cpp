@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "placement/render.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -160,4 +160,4 @@ Result<Plan> plan_from_json(const std::string& text) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

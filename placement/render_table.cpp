@@ -13,7 +13,7 @@
 #include "placement/roles.h"
 #include "placement/seats.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -220,4 +220,4 @@ std::string to_table(const Plan& plan, const JobConfig& job) {
   return text;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -5,7 +5,7 @@
 #include "placement/format.h"
 #include "placement/placement_string.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -59,4 +59,4 @@ Result<std::vector<Resource>> resources_of(const ClusterSnapshot& cluster, const
   return resources;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

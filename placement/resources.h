@@ -8,7 +8,7 @@
 #include "configs/cluster_config.h"
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// One countable thing of a node group: a device, or a whole node.
 struct Resource {
@@ -24,4 +24,4 @@ struct Resource {
 Result<std::vector<Resource>> resources_of(const ClusterSnapshot& cluster, const ClusterConfig& config,
                                            const std::string& label);
 
-}  // namespace troupe
+}  // namespace troupe::placement

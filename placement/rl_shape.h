@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/namespaces.h"
 #include "configs/job_config.h"
 
-namespace troupe {
+namespace troupe::placement {
 
-/// The arithmetic of reinforcement learning that every role agrees on without talking: how environments become blocks, rounds
-/// and positions (docs/rl.md). Position p of the feed is one *trajectory item*: block p mod blocks of round p / blocks.
-/// Environments of block b are [b * rows, (b + 1) * rows).
+/// The arithmetic of reinforcement learning that every role agrees on without talking: how environments become blocks,
+/// rounds and positions (docs/rl.md). Position p of the feed is one *trajectory item*: block p mod blocks of round p /
+/// blocks. Environments of block b are [b * rows, (b + 1) * rows).
 struct RlShape {
   std::int64_t blocks = 1;      ///< M
   std::int64_t rows = 1;        ///< environments of a block
@@ -27,8 +28,8 @@ struct RlShape {
 
 inline bool is_off_policy(const JobConfig& job) { return job.algorithm.name == "sac"; }
 
-/// Of a configuration that passed validation (configs/validate_rl.cpp). With env.blocks 0 there are as many blocks as divide
-/// the environments' groups, 4 at most: enough to simulate while others are answered.
+/// Of a configuration that passed validation (configs/validate_rl.cpp). With env.blocks 0 there are as many blocks as
+/// divide the environments' groups, 4 at most: enough to simulate while others are answered.
 inline RlShape rl_shape(const JobConfig& job) {
   RlShape shape;
   const std::int64_t groups =
@@ -47,4 +48,4 @@ inline RlShape rl_shape(const JobConfig& job) {
   return shape;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

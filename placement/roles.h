@@ -6,14 +6,14 @@
 
 #include "configs/job_config.h"
 
-namespace troupe {
+namespace troupe::placement {
 
-/// Which roles a job has, and what flows between them. Whoever needs to know asks here; nothing else branches on job.kind
-/// to find a role.
+/// Which roles a job has, and what flows between them. Whoever needs to know asks here; nothing else branches on
+/// job.kind to find a role.
 
 /// The role whose actors dial the learners' feeds: `rollout` in reinforcement learning; else `encoder` with
-/// data.features.encode encoder, which sends latents and text features, or `decoder`, which sends pictures. What a job says
-/// of a feeder that it does not have is not used (plan warning `feeder:`).
+/// data.features.encode encoder, which sends latents and text features, or `decoder`, which sends frames. What a job
+/// says of a feeder that it does not have is not used (plan warning `feeder:`).
 inline std::string feeder_role(const JobConfig& job) {
   if (job.job.kind == "rl") return "rollout";
   return job.data.features.encode == "encoder" ? "encoder" : "decoder";
@@ -41,8 +41,8 @@ inline bool is_other_feeder(std::string_view role, const JobConfig& job) {
   return job.job.kind == "sft" && (role == "decoder" || role == "encoder") && role != feeder_role(job);
 }
 
-/// A stream of items from every actor of one role to every actor of another. The consumer owns the arena and listens; the
-/// producer dials and is told when its consumers change (comm/channel/channel.h).
+/// A stream of items from every actor of one role to every actor of another. The consumer owns the arena and listens;
+/// the producer dials and is told when its consumers change (comm/channel/channel.h).
 struct Flow {
   std::string producer, consumer;
   bool weights = false;  ///< published weights, on addresses of their own
@@ -58,4 +58,4 @@ inline std::vector<Flow> flows(const JobConfig& job) {
   return all;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

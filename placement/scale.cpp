@@ -14,7 +14,7 @@
 #include "placement/seats.h"
 #include "placement/streams.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -157,4 +157,4 @@ std::variant<Plan, Infeasible> scale_pool(const Plan& plan, const ClusterSnapsho
   return next;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -6,9 +6,10 @@
 
 #include "placement/planner.h"
 
-namespace troupe {
+namespace troupe::placement {
 
-/// The plan with `target` actors in an elastic pool: one of elastic_roles(job). Other actors keep their places and sizes.
+/// The plan with `target` actors in an elastic pool: one of elastic_roles(job). Other actors keep their places and
+/// sizes.
 ///
 /// Growing adds actors, each on the node with the most free cores that has the memory (ties: lower rank); a node with
 /// devices is not given more actors than cores, a node without may be. Names take the lowest free process ranks, so a
@@ -21,4 +22,4 @@ namespace troupe {
 std::variant<Plan, Infeasible> scale_pool(const Plan& plan, const ClusterSnapshot& cluster, const JobConfig& job,
                                           const std::string& pool, std::int64_t target);
 
-}  // namespace troupe
+}  // namespace troupe::placement

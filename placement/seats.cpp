@@ -11,7 +11,7 @@
 #include "placement/resources.h"
 #include "placement/roles.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -26,7 +26,8 @@ PerRank per_rank_of(const std::string& role) {
   return {1, 1};
 }
 
-// "learner,decoder: 0-1" is one rule for two roles. Returns role -> rule, without the feeder that the job does not have.
+// "learner,decoder: 0-1" is one rule for two roles. Returns role -> rule, without the feeder that the job does not
+// have.
 std::map<std::string, PlacementConfig> split_keys(const JobConfig& job, std::vector<std::string>& reasons) {
   std::map<std::string, PlacementConfig> rules;
   const std::vector<std::string> known = planned_roles(job);
@@ -163,4 +164,4 @@ Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::v
   return seats;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

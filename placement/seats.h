@@ -8,7 +8,7 @@
 #include "configs/job_config.h"
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// Where one process of a role sits.
 struct Seat {
@@ -30,8 +30,8 @@ Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::v
 /// Cores of one learner rank: 2 beside a device (1 on small nodes); without devices, half of the node's cores shared
 /// by its ranks, at least 1. Independent of the feeders, so that scaling a pool never changes a learner's threads.
 double learner_cpus(const NodeSnapshot& node, std::int64_t ranks_on_node);
-/// Cores of one actor of an elastic pool: 1, but a simulator beside no device steps its environments on all of the node's
-/// cores, shared by the simulators there: in turn with the learner, who waits meanwhile.
+/// Cores of one actor of an elastic pool: 1, but a simulator beside no device steps its environments on all of the
+/// node's cores, shared by the simulators there: in turn with the learner, who waits meanwhile.
 double elastic_cpus(const NodeSnapshot& node, const std::string& role, std::int64_t actors_on_node);
 /// 2 on nodes of 16 cores and more, else 1.
 double checkpointer_cpus(const NodeSnapshot& node);
@@ -41,4 +41,4 @@ inline constexpr double kFeederCpus = 1;
 /// Cores that actors may use: all but 1 for the node agent, 0.25 below 8 cores.
 double usable_cpus(const NodeSnapshot& node);
 
-}  // namespace troupe
+}  // namespace troupe::placement

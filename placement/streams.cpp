@@ -3,7 +3,7 @@
 #include "placement/rl_shape.h"
 #include "placement/roles.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 namespace {
 
@@ -45,4 +45,4 @@ std::vector<PlannedStream> plan_streams(const JobConfig& job, const std::vector<
   return streams;
 }
 
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -5,7 +5,7 @@
 #include "configs/job_config.h"
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::placement {
 
 /// Slots at the consumer's end of a stream, and bytes of each.
 struct StreamSize {
@@ -22,10 +22,10 @@ StreamSizes stream_sizes(const JobConfig& job, const Plan& plan);
 /// Slots that one rollout worker has for its simulators: two per block, so that it may own every block.
 std::int64_t block_slots(const JobConfig& job);
 
-/// Every stream between the actors of a plan (control-plane.md 14.1): the flows of its roles (placement/roles.h), and each
+/// Every stream between the actors of a plan: the flows of its roles (placement/roles.h), and each
 /// learner to the checkpointer. Two threads of one node's process share memory by handing it over (`inproc`), other
 /// pairs on one node through an arena (`shm`), pairs on two nodes over `zmq`.
 std::vector<PlannedStream> plan_streams(const JobConfig& job, const std::vector<PlannedActor>& actors,
                                         const StreamSizes& sizes);
 
-}  // namespace troupe
+}  // namespace troupe::placement

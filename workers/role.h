@@ -5,13 +5,14 @@
 
 #include "comm/control/messages.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Sends a control message to an actor by name. Any thread; never blocks.
 using Outbox = std::function<void(const std::string& to, const Message& message)>;
 
-/// What an actor is for, as a plain class: it receives control messages one at a time, answers through its Outbox, and does its
-/// blocking work on threads of its own. Destroying it ends that work. The CAF shell around it is actors/role_actor.h.
+/// What an actor is for, as a plain class: it receives control messages one at a time, answers through its Outbox,
+/// and does its blocking work on threads of its own. Destroying it ends that work. The CAF shell around it is
+/// actors/role_actor.h.
 class Role {
  public:
   virtual ~Role() = default;
@@ -29,4 +30,4 @@ struct RoleIdentity {
   std::string instance() const { return actor + "#" + std::to_string(incarnation); }
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -54,7 +54,7 @@ struct PingerState {
   static inline const char* name = "pinger";
 };
 
-/// Starts with the first wake; ends itself after the last answer.
+/// Starts with the first timer; ends itself after the last answer.
 MailActor::behavior_type pinger(MailActor::stateful_pointer<PingerState> self, Bridge* bridge,
                                 std::shared_ptr<Phase> phase) {
   self->state.microseconds.reserve(static_cast<std::size_t>(phase->plan.pings));

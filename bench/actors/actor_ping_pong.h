@@ -10,15 +10,15 @@ namespace troupe::bench {
 class PostOffice;
 
 /// Heartbeats from one detached actor to another, each sent when the acknowledgement of the one before has come. Times
-/// run from handing a letter to the Bridge to the handler of its answer. Bridge, loop and sockets are those of a job.
-/// One thread at a time; functions throw std::runtime_error.
+/// run from handing a control message to the Bridge to the handler of its answer. Bridge, loop and sockets are those
+/// of a job. One thread at a time; functions throw std::runtime_error.
 class ActorPingPong {
  public:
   /// `endpoint`: where serve_actor_echo() of another process listens, or soon will.
   explicit ActorPingPong(const std::string& endpoint);
   ~ActorPingPong();
 
-  /// Both actors in this process: letters never leave it and are not encoded.
+  /// Both actors in this process: control messages never leave it and are not encoded.
   RoundTrips run_local(const PingPlan& plan);
   /// The other actor in the echo process: Bridge, loop and DEALER here, ROUTER, loop and Bridge there, and back.
   RoundTrips run_remote(const PingPlan& plan);

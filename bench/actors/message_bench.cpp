@@ -140,7 +140,7 @@ int run(const Options& options, const std::string& command) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  troupe::die_with_parent();  // echo processes only
+  troupe::workers::die_with_parent();  // echo processes only
   troupe::bench::Options options;
   CLI::App app{"A control message there and back: actors against raw ZeroMQ"};
   app.add_option("--pings", options.plan.pings, "timed round trips of a phase")->check(CLI::Range(1, 1'000'000));

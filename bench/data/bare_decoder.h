@@ -10,16 +10,17 @@
 
 namespace troupe::bench {
 
-/// What decoding costs when nothing but libavcodec runs: the packets from the key picture before a clip to its last wanted
-/// picture, without disposable ones that nobody wants, lie in memory; one open context decodes them; pictures are counted
-/// and released. No file, no seek, no colour conversion: the floor under every decoder that feeds these packets.
+/// What decoding costs when nothing but libavcodec runs: the packets from the key frame before a clip to its last
+/// wanted frame, without disposable ones that nobody wants, lie in memory; one open context decodes them; frames are
+/// counted and released. No file, no seek, no colour conversion: the floor under every decoder that feeds these
+/// packets.
 class BareDecoder {
  public:
   /// Reads all packets of the file. Throws std::runtime_error.
   void load(const std::string& path);
-  /// Decodes the clip and returns how many wanted pictures came out.
+  /// Decodes the clip and returns how many wanted frames came out.
   std::int64_t decode(const DecodeClip& clip);
-  /// XXH3 of the planes of every picture of the file, decoded from its first packet to its last.
+  /// XXH3 of the planes of every frame of the file, decoded from its first packet to its last.
   std::vector<std::uint64_t> hashes(const std::string& path);
   std::int64_t fed() const { return fed_; }
 

@@ -1,6 +1,6 @@
 // Our clip decoder against libavcodec alone; decode_bench.sh adds TorchCodec and PyAV and writes the result file.
 //     bench_data_decode prepare --folder F [--pictures 420]       generated videos and the list of clips, F/clips.tsv
-//     bench_data_decode check   --folder F                        every way gives libavcodec's pictures, bit for bit
+//     bench_data_decode check   --folder F                        every way gives libavcodec's frames, bit for bit
 //     bench_data_decode round   --folder F                        one round; appends lines to F/costs.tsv
 //     bench_data_decode report  --folder F --command C [--out RESULT.md]
 // --shared-data S: folder of droid-views, gr1-pick-place, g1-bottle. --clips N per set.

@@ -4,7 +4,7 @@
     decode_bench.py --versions
 
 Appends "set<TAB>mode<TAB>CPU ms per clip<TAB>-1" lines. Files stay open between clips; decoders use one thread; both deliver
-RGB pictures, 33 of a clip, three apart.
+RGB frames, 33 of a clip, three apart.
 """
 
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Clip decoding, CPU time per clip: ours (plain, RGB, shared pictures, clip cache) against libavcodec alone, TorchCodec and PyAV, on
+# Clip decoding, CPU time per clip: ours (plain, RGB, shared frames, clip cache) against libavcodec alone, TorchCodec and PyAV, on
 # the same clips in one run, round by round in turn. Recorded videos (TROUPE_SHARED_DATA) and generated 640x480 H.264 (a key every
-# 250 with B-frames; a key every second picture).
+# 250 with B-frames; a key every second frame).
 #     bench/data/decode_bench.sh [--short] [--no-python] [--rounds N] [--clips N] [--out RESULT.md] [BENCH_BINARY]
 # TorchCodec and PyAV come from PyPI into build/python-env (bench/support/python_env.sh); TorchCodec uses the system's FFmpeg,
 # the one that we link. --short: one round of few clips on what is there, without Python.

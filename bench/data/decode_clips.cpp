@@ -69,7 +69,7 @@ std::vector<std::string> videos_below(const std::string& folder) {
   return files;
 }
 
-/// First pictures of clips that fit into a file.
+/// First frames of clips that fit into a file.
 std::int64_t starts_of(const std::string& path) {
   const auto table =
       checked(read_packet_table(path, false, std::chrono::steady_clock::now() + std::chrono::minutes(1)));
@@ -104,7 +104,8 @@ std::vector<DecodeSet> decode_sets(const std::string& shared, const std::string&
     for (const std::string& file : set.files) starts.push_back(starts_of(file));
     for (std::size_t i = 0; i < clips; ++i) {
       const std::size_t file = i % set.files.size();
-      // from the last to the first, so that no decoder can go on from where it stands: draws from many files never let it
+      // from the last to the first, so that no decoder can go on from where it stands: draws from many files never
+      // let it
       const auto share = (static_cast<double>(clips - i) - 0.5) / static_cast<double>(clips);
       set.clips.push_back({set.files[file], static_cast<std::int64_t>(share * static_cast<double>(starts[file]))});
     }

@@ -6,7 +6,7 @@
 
 namespace troupe::bench {
 
-/// One clip: 33 pictures of a file, three apart, as a training sample wants them of one view.
+/// One clip: 33 frames of a file, three apart, as a training sample wants them of one view.
 struct DecodeClip {
   std::string path;
   std::int64_t start = 0;
@@ -21,11 +21,12 @@ struct DecodeSet {
   std::vector<DecodeClip> clips;  ///< starts spread evenly over all files, last first
 };
 
-/// Writes the generated videos that are not in `folder` yet: 640x480 H.264, a key every 250 with B-frames, and a key every
-/// second picture. Throws std::runtime_error.
+/// Writes the generated videos that are not in `folder` yet: 640x480 H.264, a key every 250 with B-frames, and a key
+/// every second frame. Throws std::runtime_error.
 void make_videos(const std::string& folder, std::int64_t pictures);
 
-/// The sets whose files exist: droid-views, gr1-pick-place and g1-bottle below `shared`, the generated ones in `folder`.
+/// The sets whose files exist: droid-views, gr1-pick-place and g1-bottle below `shared`, the generated ones in
+/// `folder`.
 std::vector<DecodeSet> decode_sets(const std::string& shared, const std::string& folder, std::size_t clips);
 
 /// "set<TAB>path<TAB>start" per clip, for the Python side.

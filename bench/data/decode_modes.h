@@ -11,7 +11,7 @@ namespace troupe::bench {
 struct DecodeCost {
   std::string set, mode;
   double cpu_ms = 0;         ///< user and system time of the whole process, per clip
-  double fed_per_given = 0;  ///< coded pictures decoded per picture delivered
+  double fed_per_given = 0;  ///< coded frames decoded per frame delivered
 };
 
 struct DecodeModes {
@@ -20,7 +20,7 @@ struct DecodeModes {
   std::int64_t buffer_samples = 256;  ///< size of the shuffle buffer of the shared mode
 };
 
-/// Throws std::runtime_error when a picture that ClipDecoder gives (plain, shared, from the clip cache) differs from what
+/// Throws std::runtime_error when a frame that ClipDecoder gives (plain, shared, from the clip cache) differs from what
 /// libavcodec gives for the whole file.
 void check_pictures(const DecodeSet& set, const DecodeModes& modes);
 

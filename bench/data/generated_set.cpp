@@ -173,7 +173,7 @@ void GeneratedSet::write_v2(std::int64_t episodes) const {
   for (std::int64_t t = 0; t < kTasks; ++t)
     tasks += fmt::format("{{\"task_index\": {}, \"task\": \"move object {} to its place\"}}\n", t, t);
   write_text(root_ + "/meta/tasks.jsonl", tasks);
-  // real pictures, one file a length
+  // real frames, one file a length
   fs::create_directories(root_ + "/sources");
   for (std::int64_t k = 0; k < kLengths; ++k) write_pictures(fmt::format("{}/sources/{}.mp4", root_, k), length(k));
   for (std::int64_t k = 0; k < kLengths; ++k) write_rows(fmt::format("{}/sources/{}.parquet", root_, k), k, 1);

@@ -12,7 +12,7 @@ namespace troupe::bench {
 /// A dataset of any number of episodes for measuring what their number costs. Metadata and folders are those of a
 /// real one; tables and videos are hard links to ten source files (v2.1) or to one table and one video file (v3.0),
 /// so that 100,000 episodes fit into megabytes. Episodes have ten lengths of 100 to 145 rows, three cameras, state
-/// and action of seven values, 50 tasks. Videos of v2.1 are real H.264 pictures of 64x64; of v3.0 they are stand-ins
+/// and action of seven values, 50 tasks. Videos of v2.1 are real H.264 frames of 64x64; of v3.0 they are stand-ins
 /// that only probe() reads.
 class GeneratedSet {
  public:

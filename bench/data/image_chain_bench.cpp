@@ -1,5 +1,5 @@
-// One picture through the image chain, planes to canvas, by instruction set, source size and jitter. Expect on one
-// AVX-512 core, for 320x180 to 176x320: about 0.06 ms without jitter (data.md 4.4: 0.093 for crop and resize alone)
+// One frame through the image chain, planes to canvas, by instruction set, source size and jitter. Expect on one
+// AVX-512 core, for 320x180 to 176x320: about 0.06 ms without jitter (budget: 0.093 for crop and resize alone)
 // and 0.10-0.14 with all of it.
 #include <benchmark/benchmark.h>
 
@@ -8,7 +8,7 @@
 
 #include "data/image/image_chain.h"
 
-namespace troupe {
+namespace troupe::bench {
 namespace {
 
 struct Picture {
@@ -47,7 +47,7 @@ void run_chain(benchmark::State& state, const TileRows* rows, std::int64_t heigh
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::bench
 
 int main(int argc, char** argv) {
   using namespace troupe;

@@ -12,8 +12,8 @@ struct CameraCase {
   std::int64_t steps = 150;  ///< control steps of each environment in a run
 };
 
-/// Control steps of the pool without pictures and with one RGB-D picture (colour and depth) in each, of 84x84 and 128x128 pixels, in
-/// alternating rounds: a markdown table of medians. One picture a step, so steps are frames too.
+/// Control steps of the pool without frames and with one RGB-D frame (colour and depth) in each, of 84x84 and 128x128
+/// pixels, in alternating rounds: a markdown table of medians. One frame a step, so steps are frames too.
 std::string camera_table(const CameraCase& c);
 
 }  // namespace troupe::bench

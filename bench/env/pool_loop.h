@@ -5,8 +5,8 @@
 
 namespace troupe::bench {
 
-/// Our pool, stepped as a trainer would: with one group, every environment and then the next step; with more, each group as
-/// soon as its block is back. Throws std::runtime_error.
+/// Our pool, stepped as a trainer would: with one group, every environment and then the next step; with more, each
+/// group as soon as its block is back. Throws std::runtime_error.
 StepRate run_pool(const SimCase& c, std::shared_ptr<const EnvFactory> factory, const ActionTable& actions);
 
 }  // namespace troupe::bench

@@ -1,6 +1,6 @@
-// The ray renderer's cost of one view with colour, depth and labels, by number of shapes and picture size, for every
+// The ray renderer's cost of one view with colour, depth and labels, by number of shapes and frame size, for every
 // instruction set that the machine runs. Expect time to grow with pixels, and less than in proportion with shapes: they
-// hide each other, and nearest come first. Wanted of one core (sim.md 8.2): 15 shapes at 128x128 >= 10,000 frames per
+// hide each other, and nearest come first. Wanted of one core: 15 shapes at 128x128 >= 10,000 frames per
 // CPU-second and at 84x84 >= 20,000; 61 shapes at 128x128 >= 4,000 and at 64x64 >= 10,000.
 #include <benchmark/benchmark.h>
 
@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "env/render/ray_renderer.h"
 
-namespace troupe {
+namespace troupe::bench {
 namespace {
 
 struct Tabletop {
@@ -80,4 +80,4 @@ void BM_RayRender(benchmark::State& state, const TraceCode* code) {
 }();
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::bench

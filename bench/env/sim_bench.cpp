@@ -1,11 +1,12 @@
-// Environment steps per CPU-second and per second: our pool against the least that a simulator can do, a bare loop of mj_step
-// with clip, reset and mj_rnePostConstraint. Expect the pool to reach 0.92 of the bare loop per CPU-second or more, because
-// MuJoCo is nearly all of both; the caller steps too (EnvPool::step), with several groups it hands blocks over and waits, which
-// takes about 20 us a block. Rounds alternate: bare, pool, bare, pool. Then arm7 with and without RGB-D pictures, in frames; wanted
-// of 84x84 (sim.md 8.2): two thirds of the steps without pictures.
-//     bench_env_sim [--env HalfCheetah-v5 Ant-v5 Humanoid-v5] [--num-envs 4 8 64] [--threads 2] [--groups 1] [--rounds 5]
-//                   [--steps N] [--out RESULT.md] [--short]
-//     bench_env_sim --pool ...    one run of the pool alone: prints "steps cpu_seconds wall_seconds" (bench/peers/envpool_bench.sh)
+// Environment steps per CPU-second and per second: our pool against the least that a simulator can do, a bare loop of
+// mj_step with clip, reset and mj_rnePostConstraint. Expect the pool to reach 0.92 of the bare loop per CPU-second or
+// more, because MuJoCo is nearly all of both; the caller steps too (EnvPool::step), with several groups it hands
+// blocks over and waits, which takes about 20 us a block. Rounds alternate: bare, pool, bare, pool. Then arm7 with
+// and without RGB-D frames; wanted with 84x84: two thirds of the steps without frames.
+//     bench_env_sim [--env HalfCheetah-v5 Ant-v5 Humanoid-v5] [--num-envs 4 8 64] [--threads 2] [--groups 1]
+//                   [--rounds 5] [--steps N] [--out RESULT.md] [--short]
+//     bench_env_sim --pool ...    one run of the pool alone, for bench/peers/envpool_bench.sh: prints
+//                                 "steps cpu_seconds wall_seconds"
 #include <fmt/format.h>
 #include <mujoco/mujoco.h>
 

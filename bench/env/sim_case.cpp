@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "base/random.h"
-#include "env/registry.h"
+#include "env/registry/registry.h"
 
 namespace troupe::bench {
 

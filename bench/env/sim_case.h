@@ -14,7 +14,8 @@ namespace troupe::bench {
 /// The registry's environment. Throws std::runtime_error with the registry's error.
 std::shared_ptr<const EnvFactory> must_make(const std::string& id, const EnvOptions& options = {});
 
-/// What both sides of the benchmark step: a task, how many environments on how many threads, and how many steps each makes.
+/// What both sides of the benchmark step: a task, how many environments on how many threads, and how many steps each
+/// makes.
 struct SimCase {
   std::string id = "HalfCheetah-v5";
   std::int64_t num_envs = 64;

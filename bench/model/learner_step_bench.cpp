@@ -1,9 +1,10 @@
-// One learner step of the DiT: Troupe's sharded engine over thread ranks against the same model as one plain LibTorch autograd
-// program on the same cores. Expect 1 rank within a few per cent of plain with one thread (the same arithmetic, plus copies into
-// slots), and 2 ranks at or below plain with two threads, because each rank's small operators need no fork and join.
-// Goal: sharded / plain <= 1.15 per sample.
+// One learner step of the DiT: Troupe's sharded engine over thread ranks against the same model as one plain LibTorch
+// autograd program on the same cores. Expect 1 rank within a few per cent of plain with one thread (the same
+// arithmetic, plus copies into slots), and 2 ranks at or below plain with two threads, because each rank's small
+// operators need no fork and join. Goal: sharded / plain <= 1.15 per sample.
 //     learner_step [--job FILE] [--micro 4] [--steps 10] [--rounds 7] [--out RESULT.md] [key=value ...]
-// Exit 1 when the two do not train alike (losses of the first steps differ by more than 1e-4): then no time means anything.
+// Exit 1 when the two do not train alike (losses of the first steps differ by more than 1e-4): then no time means
+// anything.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ T value_or_throw(Result<T> result) {
   return std::move(result).value();
 }
 
-/// A slot as a decoder fills it, with random pictures, text, states and actions keyed by position.
+/// A slot as a decoder fills it, with random frames, text, states and actions keyed by position.
 std::vector<std::byte> random_slot(const SampleLayout& layout, const JobConfig& job, std::int64_t position) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(layout.bytes));
   const std::span<std::byte> slot(bytes);

@@ -11,9 +11,10 @@
 
 namespace troupe::bench {
 
-/// The peer that the sharded learner is measured against: the same Network in one process as plain LibTorch autograd. Every
-/// parameter is a leaf tensor, the prologue and each block are checkpointed (inputs kept, run again in backward; the epilogue
-/// runs once, as in the engine), gradients land in .grad, and LibTorch's own fused AdamW updates everything. One thread at a time.
+/// The peer that the sharded learner is measured against: the same Network in one process as plain LibTorch autograd.
+/// Every parameter is a leaf tensor, the prologue and each block are checkpointed (inputs kept, run again in
+/// backward; the epilogue runs once, as in the engine), gradients land in .grad, and LibTorch's own fused AdamW
+/// updates everything. One thread at a time.
 class PlainTrainer {
  public:
   /// Initial values are those that an Engine draws from the same seed.

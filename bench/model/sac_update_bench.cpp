@@ -1,7 +1,7 @@
-// One update of soft actor-critic, critics and actor and temperature with Adam and the targets' moving average, at the sizes of
-// HalfCheetah: batch 256, 17 observations, 6 actions, two 2x256 Q networks, one core. Expect the engine with the hand-written backward
-// to be the fastest, because it forms no gradient of Q's weights in the actor's phase and allocates little; the matrix products alone
-// are about 0.6 GFLOP an update.
+// One update of soft actor-critic, critics and actor and temperature with Adam and the targets' moving average, at
+// the sizes of HalfCheetah: batch 256, 17 observations, 6 actions, two 2x256 Q networks, one core. Expect the engine
+// with the hand-written backward to be the fastest, because it forms no gradient of Q's weights in the actor's phase
+// and allocates little; the matrix products alone are about 0.6 GFLOP an update.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "comm/collective/collective.h"
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 #include "model/policy/sac_objective.h"
 #include "model/policy/sac_policy.h"
 #include "model/shard/engine.h"

@@ -15,14 +15,14 @@ struct Phase {
   std::vector<double> losses;  ///< of each timed step, mean over the global batch
 };
 
-/// Troupe's learner: one Engine for each rank over the thread collective, each rank on a thread of its own with one intra-op
-/// thread. Engines and their group live from phase to phase. One thread at a time.
+/// Troupe's learner: one Engine for each rank over the thread collective, each rank on a thread of its own with one
+/// intra-op thread. Engines and their group live from phase to phase. One thread at a time.
 class ShardedTrainer {
  public:
   ShardedTrainer(std::shared_ptr<const Network> network, int world, const EngineOptions& options, std::uint64_t seed);
 
-  /// Runs `warm_up` and then `steps` steps; only the latter are timed, from one barrier to another. Step i takes batches[i mod
-  /// size], split evenly over the ranks along dimension 0. Throws std::runtime_error when a rank fails.
+  /// Runs `warm_up` and then `steps` steps; only the latter are timed, from one barrier to another. Step i takes
+  /// batches[i mod size], split evenly over the ranks along dimension 0. Throws std::runtime_error when a rank fails.
   Phase run(const std::vector<Batch>& batches, int warm_up, int steps, double lr);
 
  private:

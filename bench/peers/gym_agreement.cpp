@@ -1,6 +1,7 @@
-// Our MuJoCo tasks against real Gymnasium, step by step from states that it recorded (gym_rollouts.py). Expect the same bits
-// nearly everywhere: it is the same libmujoco and, to the last bit, the same models; the bounds are 1e-9 for observations,
-// 1e-6 for rewards (sums of squares in float32), and exact flags. Exits with 1 where a task does not keep them.
+// Our MuJoCo tasks against real Gymnasium, step by step from states that it recorded (gym_rollouts.py). Expect the
+// same bits nearly everywhere: it is the same libmujoco and, to the last bit, the same models; the bounds are 1e-9
+// for observations, 1e-6 for rewards (sums of squares in float32), and exact flags. Exits with 1 where a task does
+// not keep them.
 //     bench_peers_gym_agreement FOLDER [--tasks]     (--tasks: prints the ids of our tasks and ends)
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@
 
 #include "env/mujoco/gym_env.h"
 #include "env/mujoco/gym_task.h"
-#include "env/registry.h"
+#include "env/registry/registry.h"
 #include "model/io/safetensors.h"
 
 namespace troupe::bench {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Learning curves: trains a recipe once for each seed, evaluates each policy, and makes a table of returns, success, steps and times, with the
-# picture of every seed's curve. Seeds run one after the other, with --parallel two at a time (then seconds are those of a shared machine).
+# image of every seed's curve. Seeds run one after the other, with --parallel two at a time (then seconds are those of a shared machine).
 #     bench/rl/curves.sh RECIPE --seeds A..B|"A B C" [--steps ITERATIONS] [--episodes N] [--solve RETURN] [--parallel] [--short] [--out RESULT.md]
 #                        [--troupe TROUPE] [k=v ...]
 # RECIPE: a file, or the name of one in configs/recipes (rl_halfcheetah_ppo), or of an embedded one (quickstart:rl). --steps: training.steps,

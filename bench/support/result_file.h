@@ -19,8 +19,8 @@ Series ratio(const Series& series, const Series& base);
 /// The program with its arguments, without `--out FILE`: where the file lies says nothing about the run.
 std::string command_line(const std::string& program, int argc, const char* const* argv);
 
-/// The lines of a result file that say how it came about: command, commit, machine, versions. `libraries` is a list such
-/// as "CAF 0.17.6, ZeroMQ 4.3.4".
+/// The lines of a result file that say how it came about: command, commit, machine, versions. `libraries` is a list
+/// such as "CAF 0.17.6, ZeroMQ 4.3.4".
 std::string provenance(const std::string& command, const std::string& libraries);
 
 /// Writes a result file; an empty name writes nothing. Throws std::runtime_error when the file cannot be written.

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 constexpr int kWantedSeals = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -250,4 +250,4 @@ void Arena::release() noexcept {
   fd_ = -1;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

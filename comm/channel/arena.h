@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Anonymous memory that processes of one user and machine share: a memfd, sealed so that nobody can shrink it under a
 /// reader. The owner creates it and hands out handle(); others attach through /proc/<pid>/fd/<fd>, so no socket passes
@@ -24,12 +24,15 @@ class Arena {
   ///         another process), failed_precondition (/proc refuses access, or the file is not a sealed memfd).
   static Result<Arena> attach(const std::string& handle, std::size_t expected_bytes);
 
+  /// Moving keeps every address in the memory valid; the moved-from object holds none.
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
+  /// Unmaps, and in the owner closes the descriptor: nobody can attach afterwards, those attached keep theirs.
   ~Arena();
 
+  /// The whole memory, beginning on a page. Valid while the Arena, or what it was moved to, lives.
   std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
   /// "memfd:<pid>:<fd>:<bytes>:<start time>"; travels in control messages. An attached arena repeats its owner's.
   const std::string& handle() const noexcept { return handle_; }
@@ -38,13 +41,15 @@ class Arena {
   Arena() = default;
   void release() noexcept;
 
-  int fd_ = -1;  ///< kept open by the owner only: it is what the handle names
+  /// Kept open by the owner only: it is what the handle names.
+  int fd_ = -1;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::string handle_;
 };
 
 /// `bytes` rounded up to whole pages: the distance between slots of an arena.
+/// The page size is the machine's, so both ends of an arena must run on one machine.
 std::size_t page_aligned(std::size_t bytes) noexcept;
 
-}  // namespace troupe
+}  // namespace troupe::comm

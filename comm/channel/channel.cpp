@@ -10,7 +10,7 @@
 #include "comm/channel/consumer_core.h"
 #include "comm/channel/slot_table.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 /// The consumer end of every transport: the core does the work, the listener is what differs.
@@ -109,4 +109,4 @@ Result<std::unique_ptr<ChannelProducer>> open_producer(IoLoop* loop, const std::
   return dial_socket(*loop, parsed, producer, capacity, deadline, std::move(curve));
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -13,40 +13,55 @@
 #include "base/result.h"
 #include "comm/control/io_loop.h"
 
-namespace troupe {
+namespace troupe::comm {
 
-/// How an item's bytes travel (design.md section 6). The plan picks one per pair and prints it.
+/// How an item's bytes travel (docs/channels.md). The plan picks one per pair and prints it.
+/// inproc: threads of one process; shm: processes of one machine, an Arena; zmq: two machines, or no access to /proc.
 enum class Transport : std::uint8_t { inproc, shm, zmq };
+/// The name as in plans and addresses: "inproc", "shm", "zmq".
 std::string_view to_string(Transport transport) noexcept;
+/// The inverse of to_string(); nothing for another name.
 std::optional<Transport> transport_from(std::string_view name) noexcept;
-
-/// Which of the sampler's orders an item belongs to.
-enum class Stream : std::uint8_t { train = 0, eval = 1 };
 
 /// Permission to produce one item: which slot to fill and with what. Given by the consumer, used once.
 struct Credit {
-  std::uint32_t slot = 0;  ///< slot of the consumer's arena
-  Stream stream = Stream::train;
-  std::int64_t position = 0;        ///< position of the sampler's order
-  std::uint64_t fence = 0;          ///< membership epoch; items of another fence are dropped by the consumer
-  std::uint32_t request_bytes = 0;  ///< what the consumer said beside: bytes at the start of the slot; set by grant()
+  /// Slot of the consumer's arena.
+  std::uint32_t slot = 0;
+  /// The consumer's own mark; the channel carries it and asks nothing of it.
+  std::uint8_t tag = 0;
+  /// The consumer's number of the item.
+  std::int64_t position = 0;
+  /// Membership epoch; items of another fence are dropped by the consumer.
+  std::uint64_t fence = 0;
+  /// What the consumer said beside: bytes at the start of the slot; set by grant().
+  std::uint32_t request_bytes = 0;
 };
 
 /// One filled slot.
+/// What a producer hands to send() and a consumer gets in on_item. The bytes are in the slot, not here.
 struct Item {
+  /// As next_credit() gave it, all fields unchanged; an item with another credit is late.
   Credit credit;
-  std::uint64_t bytes = 0;  ///< bytes written to the slot; 0 when `error` says why the sample is bad
-  std::uint64_t xxh3 = 0;   ///< XXH3-64 of those bytes
-  std::string error;        ///< non-empty: the item is VOID for this reason (file, frame, cause)
+  /// Bytes written to the slot; 0 when `error` says why the sample is bad.
+  std::uint64_t bytes = 0;
+  /// XXH3-64 of those bytes.
+  std::uint64_t xxh3 = 0;
+  /// Non-empty: the item is VOID for this reason (file, frame, cause).
+  std::string error;
 };
 
 /// What went over a channel end so far.
 struct ChannelStats {
+  /// Accepted (consumer) or handed over (producer); VOID items count.
   std::uint64_t items = 0;
+  /// Of those items' `bytes`; VOID items add 0, requests are not counted.
   std::uint64_t bytes = 0;
-  double wait_seconds = 0;  ///< producer: blocked in next_credit; consumer: credits were out and no slot was filled
+  /// Producer: blocked in next_credit; consumer: credits were out and no slot was filled.
+  double wait_seconds = 0;
+  /// Consumer: granted and not filled; producer: arrived and not sent.
   std::uint64_t credits_outstanding = 0;
-  std::uint64_t late_items = 0;  ///< dropped: other fence, or a credit that was revoked
+  /// Dropped: other fence, or a credit that was revoked.
+  std::uint64_t late_items = 0;
 };
 
 /// Consumer end: owns the arena of slots, grants credits to named producers, receives items.
@@ -56,6 +71,7 @@ struct ChannelStats {
 /// the IoLoop and never on the loop's thread.
 class ChannelConsumer {
  public:
+  /// Either may be empty. They are moved in at opening and cannot be changed.
   struct Callbacks {
     /// A producer dialled in and is ready for credits; `capacity` is how many it wants at a time.
     std::function<void(const std::string& producer, std::uint32_t capacity)> on_producer;
@@ -63,51 +79,67 @@ class ChannelConsumer {
     std::function<void(const std::string& producer, const Item& item)> on_item;
   };
   virtual ~ChannelConsumer() = default;
+  /// The one it was opened with.
   virtual Transport transport() const noexcept = 0;
   /// What a producer needs to connect; travels in control messages.
+  /// Text without line breaks, at most 1,024 bytes (docs/channels.md#addresses).
   virtual std::string address() const = 0;
+  /// As in ChannelOptions; fixed.
   virtual std::uint32_t num_slots() const noexcept = 0;
+  /// Bytes that a slot offers; slots lie at multiples of page_aligned() of it.
   virtual std::size_t slot_bytes() const noexcept = 0;
   /// Bytes of a slot. Read only between its on_item and its next grant.
   virtual std::span<const std::byte> slot(std::uint32_t index) const = 0;
-  /// Gives `producer` the credit. The bytes of `request`, which are copied, lie at the start of the credit's slot when the
-  /// producer gets it. Errors: not_found (never dialled in or gone), invalid_argument (slot out of range or in use, or the
-  /// request is longer than a slot).
+  /// Gives `producer` the credit. The bytes of `request`, which are copied, lie at the start of the credit's slot when
+  /// the producer gets it. Errors: not_found (never dialled in or gone), invalid_argument (slot out of range or in use,
+  /// or the request is longer than a slot).
   virtual Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request) = 0;
+  /// A credit without a request.
   Result<void> grant(const std::string& producer, const Credit& credit) { return grant(producer, credit, {}); }
   /// Forgets the producer: its outstanding credits are void, and items it still sends are counted and dropped.
   /// Call only after its exit is confirmed; its slots may be granted again at once.
   /// An on_item of that producer which has already begun may still reach you: ignore items of producers that you
   /// dropped.
   virtual void drop_producer(const std::string& producer) = 0;
+  /// Of this end; wait_seconds over all ends of the arena.
   virtual ChannelStats stats() const = 0;
 };
 
 /// Producer end. next_credit() is called by one thread at a time; slot() and send() by any, for credits in hand.
 class ChannelProducer {
  public:
+  /// Says goodbye to the consumer. Not on the loop's thread, and not while another thread is in next_credit().
   virtual ~ChannelProducer() = default;
   /// Next credit in the order granted. Errors: deadline_exceeded, cancelled (stop() was called), unavailable (consumer
   /// gone).
   virtual Result<Credit> next_credit(std::chrono::milliseconds deadline) = 0;
   /// Where to write the item of `credit`, over the consumer's request; valid until send().
+  /// slot_bytes of the consumer, on a page where the memory is shared; not zeroed. Aborts on a credit of another
+  /// channel.
   virtual std::span<std::byte> slot(const Credit& credit) = 0;
   /// Hands the item over. Errors: unavailable (consumer gone), invalid_argument (bytes > slot).
+  /// The item's xxh3 must be XXH3-64 of the first item.bytes bytes: the consumer compares it and takes a difference
+  /// for damage. After success the slot must not be touched.
   virtual Result<void> send(const Item& item) = 0;
   /// Wakes next_credit with `cancelled`. Any thread.
   virtual void stop() = 0;
+  /// Any thread.
   virtual ChannelStats stats() const = 0;
 };
 
 /// What a consumer end is made of.
 struct ChannelOptions {
-  std::string name;  ///< consumer's actor name, such as "learner/0"
+  /// Consumer's actor name, such as "learner/0".
+  std::string name;
+  /// 1 to kMaxSlots, each of slot_bytes, 1 to kMaxSlotBytes (comm/channel/channel_address.h).
   std::uint32_t slots = 0;
   std::size_t slot_bytes = 0;
+  /// Fixed for the end's life.
   Transport transport = Transport::inproc;
-  std::string endpoint;  ///< shm and zmq: ZeroMQ endpoint to bind, "ipc:///run/..." or "tcp://127.0.0.1:*"
-  std::optional<CurveServer> curve =
-      std::nullopt;  ///< zmq: required when the endpoint is not loopback; the allowed keys are fixed here
+  /// shm and zmq: ZeroMQ endpoint to bind, "ipc:///run/..." or "tcp://127.0.0.1:*".
+  std::string endpoint;
+  /// zmq: required when the endpoint is not loopback; the allowed keys are fixed here.
+  std::optional<CurveServer> curve = std::nullopt;
 };
 
 /// One consumer serves one transport; a feed with local and remote producers opens two over one arena by passing
@@ -129,4 +161,4 @@ Result<std::unique_ptr<ChannelProducer>> open_producer(IoLoop* loop, const std::
                                                        std::chrono::milliseconds deadline,
                                                        std::optional<CurveClient> curve = std::nullopt);
 
-}  // namespace troupe
+}  // namespace troupe::comm

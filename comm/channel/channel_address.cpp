@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 constexpr std::size_t kMaxAddressBytes = 1024;
@@ -102,4 +102,4 @@ Result<ChannelAddress> ChannelAddress::parse(const std::string& text) {
   return address;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -14,7 +14,7 @@
 #include "comm/channel/channel_transports.h"
 #include "comm/channel/credit_queue.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,7 +22,6 @@ using namespace std::chrono_literals;
 constexpr auto kHelloInterval = 500ms;
 /// A producer that starves asks again in case a credit was lost with a connection; the consumer repeats what it owes.
 constexpr auto kStarvedInterval = 2000ms;
-constexpr std::uint32_t kTtlMs = 3'600'000;
 
 /// Where the items of a socket's producer are written: the consumer's arena (shm), or buffers of this process (zmq).
 /// Thread-safe.
@@ -182,7 +181,8 @@ class SocketProducer final : public ChannelProducer {
   void post(std::uint16_t type, std::uint64_t fence, std::vector<std::byte> payload) {
     auto envelope = make_envelope(type, name_, {}, fence);
     // A HELLO is repeated, so an old one is worth nothing; an item may wait for its peer to come back.
-    envelope.ttl_ms = type == channel_message::kHello ? static_cast<std::uint32_t>(kStarvedInterval.count()) : kTtlMs;
+    envelope.ttl_ms =
+        type == channel_message::kHello ? static_cast<std::uint32_t>(kStarvedInterval.count()) : kChannelTtlMs;
     loop_.send(socket_, {}, envelope, std::move(payload));
   }
 
@@ -249,4 +249,4 @@ Result<std::unique_ptr<ChannelProducer>> dial_socket(IoLoop& loop, const Channel
   return std::unique_ptr<ChannelProducer>(std::move(end));
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

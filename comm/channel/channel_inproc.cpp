@@ -7,7 +7,7 @@
 #include "comm/channel/channel_transports.h"
 #include "comm/channel/credit_queue.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 /// The consumers of this process by name.
@@ -95,4 +95,4 @@ Result<std::unique_ptr<ChannelProducer>> dial_inproc(const ChannelAddress& addre
   return std::unique_ptr<ChannelProducer>(std::move(end));
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -11,17 +11,16 @@
 #include "comm/channel/channel_transports.h"
 #include "comm/control/curve_keys.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 /// A credit or an item may wait for a peer to come back; a stuck one is its owner's business. The largest ttl that is
 /// taken.
-constexpr std::uint32_t kTtlMs = 3'600'000;
 constexpr std::chrono::milliseconds kFarewellDeadline{250};
 
 Envelope to_producer(const std::string& consumer, std::uint16_t type, std::uint64_t fence) {
   auto envelope = make_envelope(type, consumer, {}, fence);
-  envelope.ttl_ms = kTtlMs;
+  envelope.ttl_ms = kChannelTtlMs;
   return envelope;
 }
 
@@ -209,4 +208,4 @@ Result<Listener> listen_socket(IoLoop& loop, const ChannelOptions& options, cons
   return listener;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "comm/control/msgpack_io.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 constexpr WireLimits kLimits{.array = 16, .map = 32, .str = kMaxReasonBytes, .bin = 64, .depth = 4};
@@ -70,22 +70,19 @@ Result<std::pair<std::span<const std::byte>, std::span<const std::byte>>> split(
 /// A credit with integers as wide as the wire's.
 struct WireCredit {
   std::uint64_t slot = 0;
-  std::uint64_t stream = 0;
+  std::uint64_t tag = 0;
   std::int64_t position = 0;
   std::uint64_t fence = 0;
 
   explicit WireCredit(const Credit& credit = {})
-      : slot(credit.slot),
-        stream(static_cast<std::uint64_t>(credit.stream)),
-        position(credit.position),
-        fence(credit.fence) {}
-  std::array<Field, 4> fields() { return {Field{1, &slot}, Field{2, &stream}, Field{3, &position}, Field{4, &fence}}; }
+      : slot(credit.slot), tag(credit.tag), position(credit.position), fence(credit.fence) {}
+  std::array<Field, 4> fields() { return {Field{1, &slot}, Field{2, &tag}, Field{3, &position}, Field{4, &fence}}; }
   Result<Credit> credit() const {
     TROUPE_ASSIGN(const auto index, to_u32(slot, "slot"));
-    if (stream > static_cast<std::uint64_t>(Stream::eval)) {
-      return Error{Errc::invalid_argument, fmt::format("stream is {}; wanted 0 (train) or 1 (eval)", stream)};
+    if (tag > std::numeric_limits<std::uint8_t>::max()) {
+      return Error{Errc::invalid_argument, fmt::format("tag is {}; wanted 0 to 255", tag)};
     }
-    return Credit{.slot = index, .stream = static_cast<Stream>(stream), .position = position, .fence = fence};
+    return Credit{.slot = index, .tag = static_cast<std::uint8_t>(tag), .position = position, .fence = fence};
   }
 };
 
@@ -111,8 +108,8 @@ std::vector<std::byte> encode(const CreditMessage& message) {
   WireCredit wire(message.credit);
   std::uint64_t serial = message.serial;
   std::uint64_t request_bytes = message.credit.request_bytes;
-  const auto [slot, stream, position, fence] = wire.fields();
-  const std::array fields{slot, stream, position, fence, Field{5, &serial}, Field{6, &request_bytes}};
+  const auto [slot, tag, position, fence] = wire.fields();
+  const std::array fields{slot, tag, position, fence, Field{5, &serial}, Field{6, &request_bytes}};
   return with_data(written(fields), message.data);
 }
 
@@ -121,8 +118,8 @@ std::vector<std::byte> encode(const ItemMessage& message) {
   std::uint64_t bytes = message.item.bytes;
   std::uint64_t xxh3 = message.item.xxh3;
   std::string error = to_reason(message.item.error);
-  const auto [slot, stream, position, fence] = wire.fields();
-  const std::array fields{slot, stream, position, fence, Field{5, &bytes}, Field{6, &xxh3}, Field{7, &error}};
+  const auto [slot, tag, position, fence] = wire.fields();
+  const std::array fields{slot, tag, position, fence, Field{5, &bytes}, Field{6, &xxh3}, Field{7, &error}};
   return with_data(written(fields), message.data);
 }
 
@@ -154,8 +151,8 @@ Result<CreditMessage> decode_credit(std::span<const std::byte> payload) {
   CreditMessage message;
   WireCredit wire;
   std::uint64_t request_bytes = 0;
-  const auto [slot, stream, position, fence] = wire.fields();
-  std::array fields{slot, stream, position, fence, Field{5, &message.serial}, Field{6, &request_bytes}};
+  const auto [slot, tag, position, fence] = wire.fields();
+  std::array fields{slot, tag, position, fence, Field{5, &message.serial}, Field{6, &request_bytes}};
   TROUPE_ASSIGN(const auto parts, split(payload, "CREDIT"));
   TROUPE_TRY(read_all(parts.first, fields, "CREDIT"));
   TROUPE_ASSIGN(message.credit, wire.credit());
@@ -169,8 +166,8 @@ Result<ItemMessage> decode_item(std::span<const std::byte> payload) {
   ItemMessage message;
   WireCredit wire;
   auto& item = message.item;
-  const auto [slot, stream, position, fence] = wire.fields();
-  std::array fields{slot, stream, position, fence, Field{5, &item.bytes}, Field{6, &item.xxh3}, Field{7, &item.error}};
+  const auto [slot, tag, position, fence] = wire.fields();
+  std::array fields{slot, tag, position, fence, Field{5, &item.bytes}, Field{6, &item.xxh3}, Field{7, &item.error}};
   TROUPE_TRY(read_all(parts.first, fields, "ITEM"));
   TROUPE_ASSIGN(item.credit, wire.credit());
   message.data = parts.second;
@@ -184,4 +181,4 @@ Result<Bye> decode_bye(std::span<const std::byte> payload) {
   return message;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -9,19 +9,27 @@
 #include "base/result.h"
 #include "comm/channel/channel.h"
 
-namespace troupe {
+namespace troupe::comm {
+
+/// Envelopes of channels expire after an hour, milliseconds: the control plane's deadlines are not theirs.
+inline constexpr std::uint32_t kChannelTtlMs = 3'600'000;
 
 // Messages between the ends of a shm or zmq channel (docs/channels.md). They travel as payloads of envelopes; a payload
 // is a MessagePack map with unsigned integer keys. Decoders are pure, check every bound and allocate less than they are
 // given. Their errors are invalid_argument.
 
-/// Types of control-plane.md 3.5 on a channel's socket.
+/// Message types of a channel's socket (docs/channels.md#messages).
 namespace channel_message {
-inline constexpr std::uint16_t kCredit = 0x30;   ///< consumer -> producer
-inline constexpr std::uint16_t kItem = 0x31;     ///< producer -> consumer
-inline constexpr std::uint16_t kHello = 0x36;    ///< producer -> consumer; repeated until answered
-inline constexpr std::uint16_t kWelcome = 0x37;  ///< consumer -> producer
-inline constexpr std::uint16_t kBye = 0x38;      ///< both ways
+/// Consumer -> producer.
+inline constexpr std::uint16_t kCredit = 0x30;
+/// Producer -> consumer.
+inline constexpr std::uint16_t kItem = 0x31;
+/// Producer -> consumer; repeated until answered.
+inline constexpr std::uint16_t kHello = 0x36;
+/// Consumer -> producer.
+inline constexpr std::uint16_t kWelcome = 0x37;
+/// Both ways.
+inline constexpr std::uint16_t kBye = 0x38;
 }  // namespace channel_message
 
 /// Largest payload of a channel's message without the item's bytes.
@@ -29,6 +37,7 @@ inline constexpr std::size_t kMaxChannelMessage = 8 * 1024;
 /// Longest reason of a VOID item and of a BYE; longer ones are cut when sent.
 inline constexpr std::size_t kMaxReasonBytes = 1024;
 
+/// A producer is there. `capacity`: how many credits it wants at a time.
 struct Hello {
   std::string producer;
   std::uint32_t capacity = 0;
@@ -41,7 +50,8 @@ struct Welcome {
 /// `data`, the request, views the payload that was decoded; empty on shm, where it is in the slot.
 struct CreditMessage {
   Credit credit;
-  std::uint64_t serial = 0;  ///< SlotTable numbers its grants from 1; a repeated message keeps its number
+  /// SlotTable numbers its grants from 1; a repeated message keeps its number.
+  std::uint64_t serial = 0;
   std::span<const std::byte> data = {};
 };
 /// `data` views the payload that was decoded; empty on shm.
@@ -49,10 +59,12 @@ struct ItemMessage {
   Item item;
   std::span<const std::byte> data;
 };
+/// This end is going, or refuses the other; `reason` is shown to users.
 struct Bye {
   std::string reason;
 };
 
+/// Reasons are cut to kMaxReasonBytes; the rest of a message is taken as it is.
 std::vector<std::byte> encode(const Hello& message);
 std::vector<std::byte> encode(const Welcome& message);
 /// Four bytes (little endian: length of the map), the map, then `data`.
@@ -60,6 +72,7 @@ std::vector<std::byte> encode(const CreditMessage& message);
 std::vector<std::byte> encode(const ItemMessage& message);
 std::vector<std::byte> encode(const Bye& message);
 
+/// Any bytes may be given; views in the results live as long as `payload`.
 Result<Hello> decode_hello(std::span<const std::byte> payload);
 Result<Welcome> decode_welcome(std::span<const std::byte> payload);
 Result<CreditMessage> decode_credit(std::span<const std::byte> payload);
@@ -69,4 +82,4 @@ Result<Bye> decode_bye(std::span<const std::byte> payload);
 /// `text` as it may travel: UTF-8, at most kMaxReasonBytes.
 std::string to_reason(std::string_view text);
 
-}  // namespace troupe
+}  // namespace troupe::comm

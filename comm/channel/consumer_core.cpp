@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 using namespace std::chrono_literals;
 
@@ -84,4 +84,4 @@ void ConsumerCore::close(const std::string& reason) {
   table_->close_end(end_, reason);
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -13,7 +13,7 @@
 #include "comm/channel/channel.h"
 #include "comm/channel/slot_table.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Lets a closing owner wait until nobody is inside. Thread-safe.
 class Gate {
@@ -21,6 +21,7 @@ class Gate {
   /// Held while inside; false when the gate was closed.
   class Visit {
    public:
+    /// Waits for nobody: a closed gate turns the visitor away at once.
     explicit Visit(Gate& gate) : gate_(gate), is_inside_(gate.enter()) {}
     ~Visit() {
       if (is_inside_) gate_.leave();
@@ -34,6 +35,7 @@ class Gate {
     const bool is_inside_;
   };
   /// Refuses further visits and waits for those under way. Never call it from inside a visit.
+  /// Aborts the process when a visit lasts over 10 s: a callback that blocks would hang the destruction for ever.
   void close();
 
  private:
@@ -41,6 +43,7 @@ class Gate {
   void leave();
   std::mutex mutex_;
   std::condition_variable left_;
+  /// Guarded by mutex_, as is_closed_.
   int inside_ = 0;
   bool is_closed_ = false;
 };
@@ -50,8 +53,10 @@ class Gate {
 /// gate. Thread-safe; calls back under no lock.
 class ConsumerCore {
  public:
+  /// Opens an end of the table. Tables are shared by the ends of one arena.
   ConsumerCore(std::shared_ptr<SlotTable> table, ChannelConsumer::Callbacks callbacks);
 
+  /// The three accessors are for transports; safe from any thread.
   SlotTable& table() noexcept { return *table_; }
   const std::shared_ptr<SlotTable>& shared_table() const noexcept { return table_; }
   Gate& gate() noexcept { return gate_; }
@@ -63,12 +68,16 @@ class ConsumerCore {
   /// Takes an item in: checks it against its grant, copies `data` (none: the bytes are in the slot already), compares
   /// the digest and calls on_item. False: this end is closed.
   bool receive(const std::string& producer, const Item& item, std::optional<std::span<const std::byte>> data);
+  /// The producer said goodbye: as SlotTable::leave.
   void leave(const std::string& producer);
   /// Waits for callbacks under way, then tells the producers. Idempotent.
   void close(const std::string& reason);
+  /// Of this end of the table.
   ChannelStats stats() const { return table_->stats(end_); }
 
  private:
+  /// The item as on_item gets it: one whose size or digest is wrong becomes VOID with the reason "damaged in transit:
+  /// ...".
   Item checked(const Item& item, std::optional<std::span<const std::byte>> data);
 
   const std::shared_ptr<SlotTable> table_;
@@ -77,4 +86,4 @@ class ConsumerCore {
   Gate gate_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace troupe {
+namespace troupe::comm {
 
 void CreditQueue::deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte>) {
   arrive(credit, serial, {});
@@ -128,4 +128,4 @@ Result<Item> checked_item(const Item& item, std::size_t slot_bytes) {
   return checked;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -17,14 +17,15 @@
 #include "comm/channel/channel.h"
 #include "comm/channel/slot_table.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// The producer's half of a channel, whatever the transport: credits that arrived and were not used, whether the
-/// consumer is there, and the counters. wait_for_welcome() and next() are called by one thread at a time, the rest by any.
+/// consumer is there, and the counters. wait_for_welcome() and next() are called by one thread at a time, the rest by
+/// any.
 class CreditQueue final : public ProducerLink {
  public:
-  /// Queues a credit; one that is sent again (serial not above the slot's last) is ignored. Its request is in memory that
-  /// both ends share, and is not copied.
+  /// Queues a credit; one that is sent again (serial not above the slot's last) is ignored. Its request is in memory
+  /// that both ends share, and is not copied.
   void deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte> request) override;
   /// The same of a credit whose request came with it.
   void arrive(const Credit& credit, std::uint64_t serial, std::vector<std::byte> request);
@@ -54,17 +55,25 @@ class CreditQueue final : public ProducerLink {
   ChannelStats stats() const;
 
  private:
+  /// Deadlines and waiting times are of the monotonic clock.
   using Clock = std::chrono::steady_clock;
+  /// With mutex_ held and closed_ set.
   Error closed_error() const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  /// In the order of arrival, which is that of granting.
   std::deque<Arrived> credits_;
-  std::set<std::uint32_t> held_;                        ///< slots handed out by next() and not sent yet
-  std::map<std::uint32_t, std::uint64_t> last_serial_;  ///< per slot
-  std::optional<std::string> closed_;                   ///< why the consumer is gone
+  /// Slots handed out by next() and not sent yet.
+  std::set<std::uint32_t> held_;
+  /// Per slot.
+  std::map<std::uint32_t, std::uint64_t> last_serial_;
+  /// Why the consumer is gone.
+  std::optional<std::string> closed_;
+  /// Both only ever become true.
   bool is_welcome_ = false;
   bool is_stopped_ = false;
+  /// Without credits_outstanding, which stats() counts.
   ChannelStats stats_;
 };
 
@@ -72,4 +81,4 @@ class CreditQueue final : public ProducerLink {
 /// Errors: invalid_argument (more bytes than the slot holds).
 Result<Item> checked_item(const Item& item, std::size_t slot_bytes);
 
-}  // namespace troupe
+}  // namespace troupe::comm

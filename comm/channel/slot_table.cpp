@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr auto kReceiveDeadline = 10s;
 
 bool same_credit(const Credit& a, const Credit& b) {
-  return a.slot == b.slot && a.stream == b.stream && a.position == b.position && a.fence == b.fence;
+  return a.slot == b.slot && a.tag == b.tag && a.position == b.position && a.fence == b.fence;
 }
 
 }  // namespace
@@ -228,4 +228,4 @@ std::uint64_t SlotTable::outstanding(std::size_t end) const {
   return count;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -15,14 +15,14 @@
 #include "comm/channel/arena.h"
 #include "comm/channel/channel.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// How a consumer reaches one producer, whatever the transport. Called under no lock of the table; must not block.
 class ProducerLink {
  public:
   virtual ~ProducerLink() = default;
-  /// `serial` numbers the grants of a table from 1; a credit that is sent again keeps its serial. `request` is the start of
-  /// the credit's slot, credit.request_bytes long, and valid during the call.
+  /// `serial` numbers the grants of a table from 1; a credit that is sent again keeps its serial. `request` is the
+  /// start of the credit's slot, credit.request_bytes long, and valid during the call.
   virtual void deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte> request) = 0;
   /// The consumer is going away.
   virtual void close(const std::string& reason) = 0;
@@ -30,6 +30,7 @@ class ProducerLink {
 
 /// What a slot is doing. A slot is written by its producer only while `granted`, and read by the consumer while
 /// `filled`.
+/// `receiving` lasts for one copy and one hash of an arriving item. free and filled slots may be granted.
 enum class SlotState : std::uint8_t { free, granted, receiving, filled };
 
 /// The slots of one arena, who may fill which, and the producers that dialled in: the rules of docs/channels.md.
@@ -37,11 +38,14 @@ enum class SlotState : std::uint8_t { free, granted, receiving, filled };
 /// lock.
 class SlotTable {
  public:
+  /// The arena holds exactly num_slots * page_aligned(slot_bytes) bytes, else the process aborts.
   SlotTable(Arena arena, std::uint32_t num_slots, std::size_t slot_bytes);
 
   std::uint32_t num_slots() const noexcept { return num_slots_; }
   std::size_t slot_bytes() const noexcept { return slot_bytes_; }
+  /// What other processes attach to (comm/channel/arena.h).
   const std::string& arena_handle() const noexcept { return arena_.handle(); }
+  /// slot_bytes of the arena; valid while the table lives. Who may touch it says state().
   std::span<std::byte> slot(std::uint32_t index) const;
 
   /// Registers a consumer end and returns its number.
@@ -55,24 +59,32 @@ class SlotTable {
   /// The producer said goodbye: no further grants. Its outstanding credits stay its own until drop().
   void leave(std::size_t end, const std::string& producer);
   /// As ChannelConsumer::grant and drop_producer.
+  /// drop() waits up to 10 s for a copy under way into a slot of that producer, then logs and leaves that slot in
+  /// use. A dropped name is spent, also one that never dialled in.
   Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request = {});
   void drop(const std::string& producer);
 
   /// Claims the slot for an arriving item. False: the item is late (counted), and the slot must not be touched.
   /// True: call end_receive(), soon and without waiting for anybody, since drop() waits for it.
   [[nodiscard]] bool begin_receive(std::size_t end, const std::string& producer, const Credit& credit);
+  /// `item.credit.slot` is filled from here on, with the item's bytes, or VOID ones with none; counts it.
   void end_receive(std::size_t end, const Item& item);
 
+  /// A snapshot: the state may have changed when it is read.
   SlotState state(std::uint32_t slot) const;
   ChannelStats stats(std::size_t end) const;
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// departed: said goodbye, its slots are still its own; dropped: its exit is confirmed, its name is spent.
   enum class Presence : std::uint8_t { here, departed, dropped };
   struct Slot {
     SlotState state = SlotState::free;
-    std::string producer;  ///< whom the credit was given to; empty unless granted or receiving
+    /// Whom the credit was given to; empty unless granted or receiving.
+    std::string producer;
+    /// As granted last, with request_bytes.
     Credit credit;
+    /// Of that grant; 0: never granted.
     std::uint64_t serial = 0;
   };
   /// A credit that a producer may not have got.
@@ -81,25 +93,32 @@ class SlotTable {
     std::uint64_t serial = 0;
     std::vector<std::byte> request;
   };
+  /// Whom a credit can be given to, and where it dialled in. Kept for good, so that a name never comes back.
   struct Producer {
     Presence presence = Presence::here;
     std::size_t end = 0;
+    /// Empty once departed or dropped.
     std::shared_ptr<ProducerLink> link;
   };
   /// A consumer without an item: credits are out and nothing is filled. Call around every change of a state.
   void account_wait();
+  /// With mutex_ held; keeps num_granted_ and num_filled_ right.
   void set_state(Slot& slot, SlotState state);
+  /// Slots granted or being received for producers of that end.
   std::uint64_t outstanding(std::size_t end) const;
 
+  /// Bytes from the beginning of one slot to the next are stride_, whole pages.
   const Arena arena_;
   const std::uint32_t num_slots_;
   const std::size_t slot_bytes_;
   const std::size_t stride_;
 
+  /// Guards everything below it.
   mutable std::mutex mutex_;
   std::condition_variable received_;
   std::vector<Slot> slots_;
   std::map<std::string, Producer> producers_;
+  /// By the number of the end, without wait_seconds and credits_outstanding.
   std::vector<ChannelStats> ends_;
   std::uint64_t last_serial_ = 0;
   std::size_t num_granted_ = 0;
@@ -108,4 +127,4 @@ class SlotTable {
   Clock::time_point accounted_ = Clock::now();
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

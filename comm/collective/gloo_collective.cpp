@@ -13,7 +13,7 @@
 #include "comm/collective/collective.h"
 #include "comm/collective/rank_sum.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -250,4 +250,4 @@ Result<std::unique_ptr<Collective>> join_gloo_group(const GlooOptions& options) 
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
-namespace troupe {
+namespace troupe::comm {
 
 std::size_t size_of(DType dtype) noexcept {
   switch (dtype) {
@@ -137,4 +137,4 @@ void max_in_rank_order(DType dtype, void* out, std::span<const void* const> inpu
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

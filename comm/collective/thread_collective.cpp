@@ -5,7 +5,7 @@
 
 #include "comm/collective/thread_group.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using Clock = ThreadGroup::Clock;
@@ -156,4 +156,4 @@ std::unique_ptr<Collective> join_thread_group(std::shared_ptr<ThreadGroup> group
   return std::make_unique<ThreadCollective>(std::move(group), rank);
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

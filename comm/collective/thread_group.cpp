@@ -7,7 +7,7 @@
 
 #include "comm/collective/rank_sum.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 using Phase = ThreadOperation::Phase;
 
@@ -204,4 +204,4 @@ std::string ThreadGroup::missing(const ThreadOperation& op) const {
   return ranks.empty() ? "every rank came, but not all have finished" : fmt::format("waiting for rank {}", ranks);
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -13,8 +13,9 @@
 
 #include "comm/collective/collective.h"
 
-namespace troupe {
+namespace troupe::comm {
 
+/// Which of Collective's functions an operation is; all ranks must agree on it for one sequence number.
 enum class CollectiveOp : std::uint8_t {
   all_gather,
   reduce_scatter,
@@ -23,24 +24,32 @@ enum class CollectiveOp : std::uint8_t {
   broadcast,
   barrier
 };
+/// As Collective's function is called, such as "reduce_scatter".
 std::string_view to_string(CollectiveOp op) noexcept;
 
 /// One operation of a ThreadGroup: what each rank brought to it and how far each rank's part is. Guarded by the group's
 /// mutex, but for `result`, which only its rank's part writes and its rank reads afterwards.
 struct ThreadOperation {
+  /// absent: the rank has not come; posted: its buffers are known; running: its output is being made; finished: it is
+  /// there.
   enum class Phase : std::uint8_t { absent, posted, running, finished };
   struct Part {
+    /// Of the rank; not owned, and its until wait() returns.
     Buffer in, out;
     Phase phase = Phase::absent;
     /// All-reduce: peers still read `in`, so the sum waits here until all have finished.
     std::vector<std::byte> result;
   };
   CollectiveOp kind;
+  /// Counts a rank's operations from 0.
   std::uint64_t sequence = 0;
-  std::int64_t count = 0;  ///< elements of a shard, or of the whole buffer
+  /// Elements of a shard, or of the whole buffer.
+  std::int64_t count = 0;
   DType dtype = DType::f32;
   int root = 0;
+  /// How many parts have reached each phase; posted counts those beyond it too.
   int posted = 0, running = 0, finished = 0;
+  /// By rank.
   std::vector<Part> parts;
 };
 
@@ -51,6 +60,7 @@ struct ThreadOperation {
 class ThreadGroup {
  public:
   using Clock = std::chrono::steady_clock;
+  /// Held by the group until it is finished, and by who waits for it.
   using Op = std::shared_ptr<ThreadOperation>;
 
   ThreadGroup(int world, std::chrono::milliseconds timeout) : world_(world), timeout_(timeout), left_(world, false) {}
@@ -65,8 +75,10 @@ class ThreadGroup {
   bool run_when_ready(const Op& op, int rank, const bool& stop);
   /// Waits until every rank has finished the operation. Errors: as PendingCollective::wait.
   Result<void> wait(const Op& op, int rank, Clock::time_point deadline);
+  /// As PendingCollective::is_done.
   bool is_done(const Op& op) const;
 
+  /// Every open and later operation of every rank fails with `aborted` and this reason. The first reason stays.
   void abort(const std::string& why);
   /// The rank issues nothing more. Peers that still need it fail with `aborted`. Returns when nobody reads its buffers.
   void leave(int rank);
@@ -76,21 +88,27 @@ class ThreadGroup {
  private:
   using Lock = std::unique_lock<std::mutex>;
   Error abort_error(const ThreadOperation& op) const;
+  /// A rank that left before it came to the operation.
   std::optional<int> lost_rank(const ThreadOperation& op) const;
   bool is_ready(const ThreadOperation& op) const { return op.posted == world_; }
   bool is_dead(const ThreadOperation& op) const { return aborted_.has_value() || lost_rank(op).has_value(); }
+  /// Computes the rank's output without the lock, which is held before and after.
   void run_part(Lock& lock, const Op& op, int rank);
+  /// Copies or sums into the rank's output, or its `result` for all-reduce.
   void compute(ThreadOperation& op, int rank) const;
   void abort_locked(std::string why);
+  /// Which ranks have not come, in words, for errors.
   std::string missing(const ThreadOperation& op) const;
 
   const int world_;
   const std::chrono::milliseconds timeout_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  /// By sequence number: operations that not all ranks have finished. Guarded by mutex_, as what follows.
+  ///
   std::map<std::uint64_t, Op> open_;
   std::vector<bool> left_;
   std::optional<std::string> aborted_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

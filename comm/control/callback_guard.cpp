@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 void CallbackGuard::caught(std::string_view what, std::string_view why) {
   constexpr auto kWindow = std::chrono::seconds(10);
@@ -16,4 +16,4 @@ void CallbackGuard::caught(std::string_view what, std::string_view why) {
   TROUPE_CHECK(recent_.size() < kLimit, "callbacks of the io loop do not throw again and again");
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -8,12 +8,13 @@
 #include <string_view>
 #include <utility>
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Keeps exceptions of callbacks inside the loop's thread: counts and logs them; the third within 10 s aborts the
-/// process, for a loop that keeps failing serves nobody (control-plane.md 18). run() on one thread; count() anywhere.
+/// process, for a loop that keeps failing serves nobody (docs/wire.md#the-loop). run() on one thread; count() anywhere.
 class CallbackGuard {
  public:
+  /// `what` names the callback in the log, such as "a timer".
   template <class F>
   void run(std::string_view what, F&& callback) {
     try {
@@ -24,6 +25,7 @@ class CallbackGuard {
       caught(what, "an exception that is no std::exception");
     }
   }
+  /// Exceptions caught since the start.
   std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:
@@ -32,4 +34,4 @@ class CallbackGuard {
   std::deque<std::chrono::steady_clock::time_point> recent_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -188,4 +188,4 @@ Result<Token> read_token_file(const std::string& path) {
   return parse_token(text, path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

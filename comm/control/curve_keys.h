@@ -4,10 +4,11 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// A CURVE key pair, each half 40 characters of Z85.
 struct CurveKeyPair {
+  /// May be told to anybody; the secret key never leaves its process but in a token file.
   std::string public_key;
   std::string secret_key;
 };
@@ -19,9 +20,12 @@ Result<std::string> public_key_of(const std::string& secret_key);
 
 /// What a node needs to join a job over the network. The file that holds it is a secret: whoever reads it may join.
 struct Token {
-  std::string endpoint;    ///< "tcp://host:port" of the controller
-  std::string server_key;  ///< controller's public key
-  std::string public_key;  ///< client's pair
+  /// "tcp://host:port" of the controller.
+  std::string endpoint;
+  /// Controller's public key.
+  std::string server_key;
+  /// Client's pair.
+  std::string public_key;
   std::string secret_key;
 };
 
@@ -33,4 +37,4 @@ Result<void> write_token_file(const std::string& path, const Token& token);
 /// invalid_argument (damaged; names the line).
 Result<Token> read_token_file(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -90,4 +90,4 @@ Result<void> prepare_ipc_folder(const Endpoint& endpoint) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

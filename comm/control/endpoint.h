@@ -6,15 +6,19 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// A ZeroMQ address that Troupe uses: "tcp://host:port" (port may be "*") or "ipc:///absolute/path".
 struct Endpoint {
+  /// ipc paths are absolute and at most 107 bytes long, what a sockaddr_un holds.
   enum class Kind : std::uint8_t { tcp, ipc };
   Kind kind = Kind::ipc;
-  std::string host;  ///< tcp: as written, brackets of IPv6 included
-  std::string port;  ///< tcp: digits or "*"
-  std::string path;  ///< ipc
+  /// tcp: as written, brackets of IPv6 included.
+  std::string host;
+  /// tcp: digits or "*".
+  std::string port;
+  /// ipc.
+  std::string path;
 };
 
 /// Errors: invalid_argument (another scheme, an abstract or overlong ipc path, a bad port).
@@ -27,4 +31,4 @@ bool is_loopback(const Endpoint& endpoint) noexcept;
 /// Errors: failed_precondition (others may enter; names the chmod), unavailable (cannot be made).
 Result<void> prepare_ipc_folder(const Endpoint& endpoint);
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -12,7 +12,7 @@
 #include "base/crc32c.h"
 #include "comm/control/msgpack_io.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -146,4 +146,4 @@ Result<Envelope> decode_envelope(std::span<const std::byte> frame, std::span<con
   return e;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

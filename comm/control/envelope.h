@@ -9,20 +9,29 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// The first frame of every control message: a MessagePack map with unsigned integer keys, at most 1,024 bytes
-/// (docs/wire.md, control-plane.md 3.2). `plen` and `psum` are filled by encode and checked by decode.
+/// (docs/wire.md#envelope). `plen` and `psum` are filled by encode and checked by decode.
 struct Envelope {
-  std::uint16_t version = 0x0100;     ///< 0: major * 256 + minor
-  std::uint16_t type = 0;             ///< 1: message type
-  std::array<std::uint8_t, 16> id{};  ///< 2: random, unique per message; kept on retry
-  std::array<std::uint8_t, 16> re{};  ///< 3: id answered; all zero: none
-  std::string from;                   ///< 4: "node", "node/actor" ...; at most 64 bytes
-  std::string to;                     ///< 13: actor the message is for; empty: the peer itself
-  std::uint64_t incarnation = 0;      ///< 5: sender's incarnation
-  std::uint64_t fence = 0;            ///< 6: epoch of the job the message speaks for; 0: none
-  std::uint32_t ttl_ms = 60'000;      ///< 7: milliseconds left when sent
+  /// 0: major * 256 + minor.
+  std::uint16_t version = 0x0100;
+  /// 1: message type.
+  std::uint16_t type = 0;
+  /// 2: random, unique per message; kept on retry.
+  std::array<std::uint8_t, 16> id{};
+  /// 3: id answered; all zero: none.
+  std::array<std::uint8_t, 16> re{};
+  /// 4: "node", "node/actor" ...; at most 64 bytes.
+  std::string from;
+  /// 13: actor the message is for; empty: the peer itself.
+  std::string to;
+  /// 5: sender's incarnation.
+  std::uint64_t incarnation = 0;
+  /// 6: epoch of the job the message speaks for; 0: none.
+  std::uint64_t fence = 0;
+  /// 7: milliseconds left when sent.
+  std::uint32_t ttl_ms = 60'000;
 };
 
 /// An envelope with a fresh random id and the default ttl. The caller adds `incarnation`, and `re` on replies.
@@ -36,4 +45,4 @@ Result<std::vector<std::byte>> encode_envelope(const Envelope& envelope, std::sp
 /// invalid_argument.
 Result<Envelope> decode_envelope(std::span<const std::byte> frame, std::span<const std::byte> payload);
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-namespace troupe {
+namespace troupe::comm {
 
 Result<std::unique_ptr<HandshakeMonitor>> HandshakeMonitor::attach(void* context, void* watched) {
   static std::atomic<std::uint64_t> serial{0};
@@ -43,4 +43,4 @@ std::optional<HandshakeMonitor::Event> HandshakeMonitor::next() {
   return Event{event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH ? Outcome::refused : Outcome::failed, address};
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

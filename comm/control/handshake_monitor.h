@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "comm/control/zmq_handles.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Reports how the connection handshakes of one client socket end. Lives on the loop's thread, not longer than the
 /// socket it watches.
@@ -16,11 +16,14 @@ class HandshakeMonitor {
  public:
   enum class Outcome : std::uint8_t {
     accepted,
-    refused,  ///< the server said no: our key is not listed
-    failed,   ///< it broke off: another server key, or no CURVE on the other side
+    /// The server said no: our key is not listed.
+    refused,
+    /// It broke off: another server key, or no CURVE on the other side.
+    failed,
   };
   struct Event {
     Outcome outcome = Outcome::failed;
+    /// Endpoint of the connection, as libzmq names it.
     std::string address;
   };
 
@@ -32,6 +35,7 @@ class HandshakeMonitor {
 
   /// Readable when next() has something.
   void* socket() const noexcept { return socket_.get(); }
+  /// One event; nothing when none waits.
   std::optional<Event> next();
 
  private:
@@ -40,4 +44,4 @@ class HandshakeMonitor {
   ZmqSocket socket_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -17,12 +17,12 @@
 #include "base/log.h"
 #include "comm/control/io_loop_impl.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kMaxPollMs = 100;                           // never infinite: a lost wake-up would hang the process
+constexpr int kMaxPollMs = 100;                           // never infinite: a lost signal would hang the process
 constexpr int kRetryMs = 2;                               // room in a ROUTER's pipe is not announced
 constexpr auto kCallDeadline = std::chrono::seconds(20);  // longer than a bind with two handshakes of 5 s
 
@@ -51,7 +51,7 @@ Result<void> IoLoopImpl::open() {
                  fmt::format("io loop {}: no descriptors left: {}", name_, std::strerror(errno))};
   zmq_ctx_set(context_.get(), ZMQ_IO_THREADS, 1);
   zmq_ctx_set(context_.get(), ZMQ_MAX_SOCKETS, 4096);
-  // the ZAP handler exists before the first server socket (control-plane.md 2.2)
+  // the ZAP handler exists before the first server socket: without one libzmq takes every key
   auto zap = ZapHandler::bind(context_.get(), counters_.refused);
   if (!zap) return zap.error();
   zap_ = std::move(*zap);
@@ -124,7 +124,7 @@ void IoLoopImpl::turn() {
 }
 
 void IoLoopImpl::run_tasks() {
-  // this order loses no wake-up: empty the descriptor, clear the flag, then take the queue
+  // this order loses no signal: empty the descriptor, clear the flag, then take the queue
   std::uint64_t count = 0;
   while (::read(wake_fd_, &count, sizeof count) < 0 && errno == EINTR) {
   }
@@ -278,4 +278,4 @@ IoLoop::Stats IoLoopImpl::stats() const {
   return stats;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -10,33 +10,38 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "base/result.h"
 #include "comm/control/envelope.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// CURVE keys of a socket, Z85 text. Empty: no CURVE, allowed on ipc and loopback only.
 struct CurveServer {
+  /// Of the server, 40 characters.
   std::string secret_key;
-  std::vector<std::string> allowed_clients;  ///< public keys; a client with another key is refused by the ZAP handler
+  /// Public keys; a client with another key is refused by the ZAP handler.
+  std::vector<std::string> allowed_clients;
 };
+/// A client's pair, and the key that the server must prove to have.
 struct CurveClient {
   std::string server_key;
   std::string public_key;
   std::string secret_key;
 };
 
-/// Largest payload frame a socket takes unless told otherwise (control-plane.md section 1, S1).
+/// Largest payload frame a socket takes unless told otherwise (docs/wire.md#sockets).
 inline constexpr std::size_t kDefaultMaxPayload = std::size_t{4} << 20;
 
 /// Identity of a socket opened on a loop.
 enum class SocketId : std::uint32_t {};
 
-/// The one thread of a process that owns ZeroMQ sockets, timers and watched descriptors (control-plane.md 18).
+/// The one thread of a process that owns ZeroMQ sockets, timers and watched descriptors (docs/wire.md#the-loop).
 /// It never runs actor code: callbacks must be short and must not block. Every method may be called from any thread;
 /// what touches a socket is posted to the loop. Callbacks run on the loop's thread.
 class IoLoop {
  public:
+  /// `routing_id` is the peer's for a ROUTER, empty for a DEALER. Moved-in values belong to the callback.
   using OnMessage = std::function<void(SocketId socket, const std::string& routing_id, Envelope envelope,
                                        std::vector<std::byte> payload)>;
 
@@ -54,10 +59,14 @@ class IoLoop {
                                        std::optional<CurveServer> curve = {},
                                        std::size_t max_payload = kDefaultMaxPayload) = 0;
   /// Connects a DEALER with the given routing id (<= 64 bytes of [a-z0-9.#/_-]).
+  /// libzmq connects, and connects again, by itself. Errors: as bind_router, but for address in use.
   virtual Result<SocketId> connect_dealer(const std::string& endpoint, const std::string& routing_id,
                                           OnMessage on_message, std::optional<CurveClient> curve = {},
                                           std::size_t max_payload = kDefaultMaxPayload) = 0;
+  /// Empty for a DEALER and for a closed socket.
   virtual std::string bound_endpoint(SocketId socket) const = 0;
+  /// Messages that wait for the socket's peers are given up; no callback of it comes afterwards when called on the
+  /// loop's thread.
   virtual void close(SocketId socket) = 0;
 
   /// Queues a message. `routing_id` names the peer of a ROUTER and is empty for a DEALER. Undeliverable messages are
@@ -73,24 +82,31 @@ class IoLoop {
   /// Runs `task` on the loop's thread.
   virtual void post(std::function<void()> task) = 0;
   /// Runs `task` after `delay`; the returned id cancels it.
+  /// Ids are never 0 and never used again.
   virtual std::uint64_t after(std::chrono::milliseconds delay, std::function<void()> task) = 0;
+  /// Nothing happens when the timer has run; from another thread it may still run meanwhile.
   virtual void cancel(std::uint64_t timer) = 0;
   /// Calls `on_readable` when fd is readable (pidfd, signalfd), until unwatch or until it returns false.
   virtual void watch(int fd, std::function<bool()> on_readable) = 0;
+  /// The descriptor stays open: it is the caller's.
   virtual void unwatch(int fd) = 0;
 
   /// Counters since start.
   struct Stats {
-    std::uint64_t malformed =
-        0;  ///< messages dropped: bad frames or envelope, or the peer is in quarantine after ten such
-    std::uint64_t refused = 0;  ///< CURVE handshakes that failed: clients we refused, servers that refused us
+    /// Messages dropped: bad frames or envelope, or the peer is in quarantine after ten such.
+    std::uint64_t malformed = 0;
+    /// CURVE handshakes that failed: clients we refused, servers that refused us.
+    std::uint64_t refused = 0;
     std::uint64_t undeliverable = 0;
     std::uint64_t received = 0;
     std::uint64_t sent = 0;
-    std::uint64_t exceptions = 0;  ///< thrown by callbacks; the third within 10 s aborts the process
-    double longest_turn_s = 0;     ///< longest time between two polls
+    /// Thrown by callbacks; the third within 10 s aborts the process.
+    std::uint64_t exceptions = 0;
+    /// Longest time between two polls.
+    double longest_turn_s = 0;
   };
+  /// Any thread; counters are read one by one, not as of one moment.
   virtual Stats stats() const = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

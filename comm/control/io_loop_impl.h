@@ -16,13 +16,14 @@
 #include "comm/control/zap.h"
 #include "comm/control/zmq_handles.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// The loop behind IoLoop::start. Members below "loop's thread only" are touched by nobody else once it runs.
 class IoLoopImpl final : public IoLoop {
  public:
   explicit IoLoopImpl(std::string name) : name_(std::move(name)) {}
   ~IoLoopImpl() override;
+  /// Makes the context and the ZAP handler and starts the thread.
   Result<void> open();
 
   Result<SocketId> bind_router(const std::string& endpoint, OnMessage on_message, std::optional<CurveServer> curve,
@@ -44,13 +45,17 @@ class IoLoopImpl final : public IoLoop {
  private:
   struct Watch {
     std::function<bool()> on_readable;
+    /// Unwatched while its events were being served.
     bool ended = false;
   };
 
   bool on_loop_thread() const { return std::this_thread::get_id() == loop_id_.load(); }
+  /// Runs `work` on the loop's thread and waits up to 20 s for its result. Errors: those of `work`,
+  /// deadline_exceeded.
   template <class T>
   Result<T> call(std::function<Result<T>()> work);
   void run();
+  /// One poll, then tasks, ZAP requests, sockets, descriptors and timers that are due.
   void turn();
   void run_tasks();
   void run_timers();
@@ -59,12 +64,14 @@ class IoLoopImpl final : public IoLoop {
 
   std::string name_;
   ZmqContext context_;
+  /// An eventfd in the poll set: written when a task is queued and none was before.
   int wake_fd_ = -1;
 
   // MPSC queue: many post, the loop swaps the whole list out
   std::mutex queue_mutex_;
   std::vector<std::function<void()>> queue_;
-  std::atomic<bool> armed_{false};  ///< a wake-up is on its way
+  /// A signal is on its way.
+  std::atomic<bool> armed_{false};
   std::atomic<std::uint64_t> next_timer_{1};
 
   mutable std::mutex endpoints_mutex_;
@@ -87,4 +94,4 @@ class IoLoopImpl final : public IoLoop {
   std::thread thread_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

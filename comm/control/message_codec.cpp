@@ -9,7 +9,7 @@
 
 #include "comm/control/msgpack_io.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -107,4 +107,4 @@ Result<Message> decode(std::uint16_t type, std::span<const std::byte> payload) {
   return decode_any(type, payload, std::make_index_sequence<std::variant_size_v<Message>>{});
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

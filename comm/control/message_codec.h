@@ -9,9 +9,9 @@
 #include "base/result.h"
 #include "comm/control/messages.h"
 
-namespace troupe {
+namespace troupe::comm {
 
-/// Wire number of the message's type (control-plane.md 3.5).
+/// Wire number of the message's type, its struct's kType (docs/wire.md#payload).
 std::uint16_t type_of(const Message& message);
 
 /// Name of a type, such as "heartbeat"; "unknown" for a number that no message has.
@@ -25,4 +25,4 @@ Result<std::vector<std::byte>> encode(const Message& message);
 /// Errors: not_found (unsupported type), invalid_argument (malformed).
 Result<Message> decode(std::uint16_t type, std::span<const std::byte> payload);
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -6,20 +6,25 @@
 #include <variant>
 #include <vector>
 
-namespace troupe {
+#include "base/namespaces.h"
 
-// Control messages of a job, one struct per type of control-plane.md 3.5 that Troupe uses. `fields` gives each member its
+namespace troupe::comm {
+
+// Control messages of a job, one struct per type (docs/wire.md#payload). `fields` gives each member its
 // MessagePack key; keys are never reused or re-typed. comm/control/message_codec.h turns a Message into bytes and back.
 
 /// node -> controller: a node joins.
+/// The name is the node's; memory in bytes, of the machine; term_seen is the highest term it knows, 0 at first.
 struct Join {
   static constexpr std::uint16_t kType = 0x01;
   std::string name;
   std::uint64_t incarnation = 0;
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;
-  std::string host;     ///< address other nodes reach it by
-  std::string boot_id;  ///< equal on processes of one machine
+  /// Address other nodes reach it by.
+  std::string host;
+  /// Equal on processes of one machine.
+  std::string boot_id;
   std::uint64_t term_seen = 0;
   template <class V>
   void fields(V& v) {
@@ -33,6 +38,7 @@ struct Join {
   }
 };
 /// controller -> node: accepted. `config` is the resolved job YAML, `plan` the plan as JSON.
+/// node_rank counts from 0; a node silent for lease_ms counts as lost; run_dir is a folder that all nodes reach.
 struct Joined {
   static constexpr std::uint16_t kType = 0x8001;
   std::uint64_t term = 0;
@@ -52,6 +58,7 @@ struct Joined {
   }
 };
 /// node -> controller, every second; the controller answers with HeartbeatAck.
+/// `sequence` counts up from the node's start.
 struct Heartbeat {
   static constexpr std::uint16_t kType = 0x04;
   std::string node;
@@ -64,6 +71,7 @@ struct Heartbeat {
     v(3, free_memory_bytes);
   }
 };
+/// The sequence answered, and the controller's term.
 struct HeartbeatAck {
   static constexpr std::uint16_t kType = 0x05;
   std::uint64_t sequence = 0;
@@ -78,11 +86,15 @@ struct HeartbeatAck {
 /// controller -> node: start a host process (or, isolation thread, an actor in the node's process).
 struct Spawn {
   static constexpr std::uint16_t kType = 0x10;
-  std::string actor;  ///< "decoder/0"
+  /// "decoder/0".
+  std::string actor;
   std::string role;
-  std::int64_t incarnation = 0;  ///< how often this actor was started, from 0; "actor#incarnation" is unique
-  std::string isolation;         ///< process or thread
+  /// How often this actor was started, from 0; "actor#incarnation" is unique.
+  std::int64_t incarnation = 0;
+  /// Process or thread.
+  std::string isolation;
   std::int64_t cpus = 1;
+  /// Environment variables set in the new process (cluster.node_groups[].env).
   std::map<std::string, std::string> env;
   template <class V>
   void fields(V& v) {
@@ -95,6 +107,7 @@ struct Spawn {
   }
 };
 /// controller -> node: end an actor; `grace_ms` 0 kills at once.
+/// grace_ms milliseconds pass between SIGTERM and SIGKILL; `reason` is logged.
 struct Stop {
   static constexpr std::uint16_t kType = 0x11;
   std::string actor;
@@ -109,8 +122,8 @@ struct Stop {
     v(4, reason);
   }
 };
-/// actor -> controller: ready. `channels` lists the addresses its feed listens on, `weights` those on which a rollout worker
-/// takes published weights.
+/// actor -> controller: ready. `channels` lists the addresses its feed listens on, `weights` those on which a rollout
+/// worker takes published weights.
 struct ActorUp {
   static constexpr std::uint16_t kType = 0x12;
   std::string actor;
@@ -132,6 +145,7 @@ struct ActorExited {
   static constexpr std::uint16_t kType = 0x13;
   std::string actor;
   std::int64_t incarnation = 0;
+  /// signal above 0: it was ended by that signal, and exit_code says nothing. stderr_tail: last lines that it wrote.
   std::int64_t exit_code = 0;
   std::int64_t signal = 0;
   bool killed_by_us = false;
@@ -148,13 +162,17 @@ struct ActorExited {
     v(7, out_of_memory);
   }
 };
-/// controller -> producer: the consumers to dial (a decoder the learners' feeds, a simulator the rollout workers, a rollout
-/// worker the learners' feeds, a learner the rollout workers' weights). controller -> consumer: producers that are gone.
+/// controller -> producer: the consumers to dial (a decoder the learners' feeds, a simulator the rollout workers, a
+/// rollout worker the learners' feeds, a learner the rollout workers' weights). controller -> consumer: producers that
+/// are gone.
 struct Peers {
   static constexpr std::uint16_t kType = 0x14;
+  /// The membership epoch whose consumers these are.
   std::uint64_t fence = 0;
-  std::vector<std::string> channels;  ///< every address to dial
-  std::vector<std::string> gone;      ///< "decoder/0#1": producers whose exit is confirmed
+  /// Every address to dial.
+  std::vector<std::string> channels;
+  /// "decoder/0#1": producers whose exit is confirmed.
+  std::vector<std::string> gone;
   template <class V>
   void fields(V& v) {
     v(1, fence);
@@ -166,14 +184,19 @@ struct Peers {
 struct GroupPlan {
   static constexpr std::uint16_t kType = 0x20;
   std::uint64_t fence = 0;
+  /// 0 to world - 1; timeout_ms bounds joining and every collective.
   std::int64_t rank = 0;
   std::int64_t world = 1;
-  std::string backend;  ///< thread or gloo
-  std::string store;    ///< file of this epoch's store
+  /// Thread or gloo.
+  std::string backend;
+  /// File of this epoch's store.
+  std::string store;
   std::int64_t resume_step = 0;
-  std::string checkpoint;  ///< folder to restore; empty: initial state
+  /// Folder to restore; empty: initial state.
+  std::string checkpoint;
   std::int64_t timeout_ms = 60'000;
-  std::int64_t num_eval = 0;  ///< held-out samples of the job
+  /// Held-out samples of the job.
+  std::int64_t num_eval = 0;
   template <class V>
   void fields(V& v) {
     v(1, fence);
@@ -192,7 +215,8 @@ struct GroupUp {
   static constexpr std::uint16_t kType = 0x22;
   std::string actor;
   std::uint64_t fence = 0;
-  std::map<std::string, std::int64_t> bytes;  ///< memory accounts: shards, slots, gradients, arena, resident
+  /// Memory accounts: shards, slots, gradients, arena, resident.
+  std::map<std::string, std::int64_t> bytes;
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -218,8 +242,11 @@ struct StepReport {
   static constexpr std::uint16_t kType = 0x40;
   std::string actor;
   std::uint64_t fence = 0;
-  std::int64_t step = 0;                  ///< steps committed so far
-  std::map<std::string, double> metrics;  ///< train/loss, train/dynamics_loss, time/stall ...
+  /// Steps committed so far.
+  std::int64_t step = 0;
+  /// Train/loss, train/dynamics_loss, time/stall ...
+  std::map<std::string, double> metrics;
+  /// Positions of the feed whose samples were VOID in this step.
   std::vector<std::int64_t> void_positions;
   template <class V>
   void fields(V& v) {
@@ -234,9 +261,11 @@ struct StepReport {
 struct Event {
   static constexpr std::uint16_t kType = 0x60;
   std::string actor;
-  std::string kind;  ///< "void_sample", "stuck_producer", "fatal", ...
+  /// "void_sample", "stuck_producer", "fatal", ...
+  std::string kind;
   std::string text;
-  std::string subject;  ///< "decoder/0#1", a file, ...
+  /// "decoder/0#1", a file, ...
+  std::string subject;
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -250,11 +279,16 @@ struct CheckpointBegin {
   static constexpr std::uint16_t kType = 0x41;
   std::int64_t step = 0;
   std::uint64_t fence = 0;
-  std::vector<std::string> snapshots;        ///< one arena handle per rank, in rank order
-  std::string directory;                     ///< .../step_NNNNNN.tmp-<fence>
-  std::int64_t updates = 0;                  ///< optimizer updates behind this state
-  std::vector<std::int64_t> void_positions;  ///< positions below the next one that did not count
-  std::string trainer_state = {};            ///< of rank 0, kept beside the shards as trainer_state.json; empty: none
+  /// One arena handle per rank, in rank order.
+  std::vector<std::string> snapshots;
+  /// .../step_NNNNNN.tmp-<fence>.
+  std::string directory;
+  /// Optimizer updates behind this state.
+  std::int64_t updates = 0;
+  /// Positions below the next one that did not count.
+  std::vector<std::int64_t> void_positions;
+  /// Of rank 0, kept beside the shards as trainer_state.json; empty: none.
+  std::string trainer_state = {};
   template <class V>
   void fields(V& v) {
     v(1, step);
@@ -275,7 +309,8 @@ struct SnapshotReady {
   std::uint64_t fence = 0;
   std::string handle;
   std::int64_t updates = 0;
-  std::string trainer_state = {};  ///< of rank 0: what its trainer needs beside the shards, JSON
+  /// Of rank 0: what its trainer needs beside the shards, JSON.
+  std::string trainer_state = {};
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -319,7 +354,8 @@ struct CheckpointCommitted {
     v(3, committed);
   }
 };
-/// controller -> learners: stop after the current step, with a checkpoint. controller -> further nodes: the job has ended.
+/// controller -> learners: stop after the current step, with a checkpoint. controller -> further nodes: the job has
+/// ended.
 struct Finish {
   static constexpr std::uint16_t kType = 0x45;
   std::string reason;
@@ -358,6 +394,7 @@ struct EvalReport {
 };
 
 /// Command line -> controller: change the size of a pool.
+/// target is the new number of actors; dry_run only prints what would change. Answered with Reply.
 struct Scale {
   static constexpr std::uint16_t kType = 0x54;
   std::string pool;
@@ -377,6 +414,7 @@ struct StatusQuery {
   void fields(V&) {}
 };
 /// Command line -> controller: stop after a checkpoint, or now.
+/// now: without a checkpoint.
 struct StopJob {
   static constexpr std::uint16_t kType = 0x53;
   bool now = false;
@@ -402,4 +440,4 @@ using Message = std::variant<Join, Joined, Heartbeat, HeartbeatAck, Spawn, Stop,
                              GroupUp, GroupAbort, StepReport, Event, CheckpointBegin, SnapshotReady, CheckpointDone,
                              CheckpointCommitted, Finish, Finished, EvalReport, Scale, StatusQuery, StopJob, Reply>;
 
-}  // namespace troupe
+}  // namespace troupe::comm

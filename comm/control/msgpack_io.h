@@ -11,17 +11,22 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::comm {
 
-// Internal to comm/: strict, bounded reading and writing of flat MessagePack maps (control-plane.md 3.3, docs/wire.md).
+// Internal to comm/: strict, bounded reading and writing of flat MessagePack maps (docs/wire.md#payload).
 
 /// Bounds of one MessagePack object; the same ones hold when writing, so that nothing is sent that a peer would refuse.
 struct WireLimits {
-  std::uint32_t array = 4096;     ///< elements of one array
-  std::uint32_t map = 256;        ///< pairs of one map
-  std::uint32_t str = 65'536;     ///< bytes of one string
-  std::uint32_t bin = 1'048'576;  ///< bytes of one byte string
-  std::uint32_t depth = 16;       ///< containers inside each other
+  /// Elements of one array.
+  std::uint32_t array = 4096;
+  /// Pairs of one map.
+  std::uint32_t map = 256;
+  /// Bytes of one string.
+  std::uint32_t str = 65'536;
+  /// Bytes of one byte string.
+  std::uint32_t bin = 1'048'576;
+  /// Containers inside each other.
+  std::uint32_t depth = 16;
 };
 
 /// Where a field's value lies. Integers and floats are never converted into each other.
@@ -32,9 +37,11 @@ using FieldTarget =
 
 /// One pair of the outer map.
 struct Field {
+  /// Unique in its map; `target` must outlive the call.
   std::uint64_t key = 0;
   FieldTarget target;
-  bool present = false;  ///< set by read_map
+  /// Set by read_map.
+  bool present = false;
 };
 
 /// Reads a map with unsigned integer keys into the fields' targets. Absent keys leave their target as it is; unknown
@@ -48,4 +55,4 @@ Result<void> read_map(std::span<const std::byte> bytes, std::span<Field> fields,
 /// not finite).
 Result<std::vector<std::byte>> write_map(std::span<const Field> fields, const WireLimits& limits);
 
-}  // namespace troupe
+}  // namespace troupe::comm

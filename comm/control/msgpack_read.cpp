@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "comm/control/msgpack_io.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -231,4 +231,4 @@ Result<void> read_map(std::span<const std::byte> bytes, std::span<Field> fields,
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "comm/control/msgpack_io.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -104,4 +104,4 @@ Result<std::vector<std::byte>> write_map(std::span<const Field> fields, const Wi
   return writer.take();
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

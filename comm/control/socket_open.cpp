@@ -8,9 +8,9 @@
 #include "comm/control/endpoint.h"
 #include "comm/control/socket_table.h"
 
-// Opening and closing: options of control-plane.md section 1, binding rules of 2.2.
+// Opening and closing: socket options and rules for keys of docs/wire.md#sockets and docs/wire.md#keys.
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -178,4 +178,4 @@ void SocketTable::close_all() {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -9,9 +9,9 @@
 
 #include "base/log.h"
 
-// Reading and writing: frames of control-plane.md 3.1, queues of 3.6.
+// Reading and writing: frames of docs/wire.md#frames, queues per peer of docs/wire.md#sockets.
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -228,4 +228,4 @@ void SocketTable::report_undeliverable(SocketId id, const std::string& routing_i
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -18,19 +18,21 @@
 #include "comm/control/strike_list.h"
 #include "comm/control/zap.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Counters that the loop writes and anybody reads.
 struct LoopCounters {
   std::atomic<std::uint64_t> malformed{0}, refused{0}, undeliverable{0}, received{0}, sent{0};
   std::atomic<double> longest_turn_s{0};
+  /// Relaxed: counters order nothing.
   static void add(std::atomic<std::uint64_t>& counter) { counter.fetch_add(1, std::memory_order_relaxed); }
 };
 
 /// A message on its way out.
 struct Outgoing {
   Envelope envelope;
-  std::vector<std::byte> frame;  ///< the encoded envelope
+  /// The encoded envelope.
+  std::vector<std::byte> frame;
   std::vector<std::byte> payload;
   std::chrono::steady_clock::time_point expires;
 };
@@ -45,6 +47,7 @@ class SocketTable {
     SocketId id{};
     std::string endpoint;
   };
+  /// As IoLoop::bind_router and connect_dealer.
   Result<Bound> bind(const std::string& endpoint, IoLoop::OnMessage on_message, const std::optional<CurveServer>& curve,
                      std::size_t max_payload);
   Result<SocketId> connect(const std::string& endpoint, const std::string& routing_id, IoLoop::OnMessage on_message,
@@ -53,17 +56,20 @@ class SocketTable {
   /// Offers the queued messages once more and closes everything; libzmq lingers 500 ms.
   void close_all();
 
+  /// As IoLoop::send; a message never overtakes one that waits for the same peer.
   void send(SocketId id, const std::string& routing_id, Outgoing message);
   void report_undeliverable(SocketId id, const std::string& routing_id, const Envelope& envelope);
   void set_on_undeliverable(IoLoop::OnUndeliverable report) { on_undeliverable_ = std::move(report); }
 
+  /// Appends the sockets, and the monitors of clients, in the order of their ids.
   void add_poll_items(std::vector<zmq_pollitem_t>& items) const;
   /// One round: at most 256 messages in per socket, queued messages out. Says whether messages are left to read.
   bool turn();
-  /// Mail waits for a ROUTER's peer: libzmq does not tell when there is room, so the loop looks again soon.
+  /// A message waits for a ROUTER's peer: libzmq does not tell when there is room, so the loop looks again soon.
   bool must_retry_soon() const;
 
  private:
+  /// Messages that a peer could not take yet, oldest first, and their bytes.
   struct Outbox {
     std::deque<Outgoing> messages;
     std::size_t bytes = 0;
@@ -73,18 +79,23 @@ class SocketTable {
     bool is_router = false;
     bool closed = false;
     std::size_t max_payload = 0;
-    std::string zap_name;  ///< ROUTER with CURVE: its name in the ZAP handler
+    /// ROUTER with CURVE: its name in the ZAP handler.
+    std::string zap_name;
     std::string endpoint;
     IoLoop::OnMessage on_message;
-    std::map<std::string, Outbox> outboxes;  ///< peers with waiting messages only
-    StrikeList strikes;                      ///< ROUTER: peers that send rubbish
+    /// Peers with waiting messages only.
+    std::map<std::string, Outbox> outboxes;
+    /// ROUTER: peers that send rubbish.
+    StrikeList strikes;
     ZmqSocket handle;
     std::unique_ptr<HandshakeMonitor> monitor;  // after handle: goes first
   };
+  /// later: no room now; never: no such peer.
   enum class Sent : std::uint8_t { yes, later, never };
 
   Result<std::shared_ptr<OpenSocket>> open(int type, const std::string& endpoint, IoLoop::OnMessage on_message,
                                            std::size_t max_payload);
+  /// False when nothing is left to read. A malformed message is drained, counted and dropped.
   bool receive_one(OpenSocket& socket);
   void drop_malformed(OpenSocket& socket, const std::string& peer, const std::string& why);
   Sent try_send(OpenSocket& socket, const std::string& routing_id, Outgoing& message);
@@ -92,6 +103,7 @@ class SocketTable {
   void flush(OpenSocket& socket);
   bool flush_peer(OpenSocket& socket, const std::string& routing_id, Outbox& outbox);
   void read_monitor(OpenSocket& socket);
+  /// Callbacks may close sockets while the copy is walked.
   std::vector<std::shared_ptr<OpenSocket>> snapshot() const;
 
   void* context_;
@@ -104,4 +116,4 @@ class SocketTable {
   LogLimiter malformed_log_, undeliverable_log_, handshake_log_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -6,10 +6,10 @@
 #include <map>
 #include <string>
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Peers that send malformed messages: ten within 60 s, and everything from that peer is ignored for 60 s
-/// (control-plane.md 3.3). Time is what the caller says it is. Not thread-safe.
+/// (docs/wire.md#frames). Time is what the caller says it is. Not thread-safe.
 class StrikeList {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -44,4 +44,4 @@ class StrikeList {
   std::map<std::string, Peer> peers_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -8,13 +8,14 @@
 #include <unordered_map>
 #include <utility>
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Tasks by due time; equal times run in the order of their ids. Time is what the caller says it is. Not thread-safe.
 class TimerQueue {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
+  /// An id is used once.
   void add(std::uint64_t id, Time due, std::function<void()> task) {
     due_of_[id] = due;
     tasks_[{due, id}] = std::move(task);
@@ -28,6 +29,7 @@ class TimerQueue {
     due_of_.erase(it);
   }
 
+  /// Of the first task; nothing when there is none.
   std::optional<Time> next_due() const {
     if (tasks_.empty()) return std::nullopt;
     return tasks_.begin()->first.first;
@@ -48,4 +50,4 @@ class TimerQueue {
   std::unordered_map<std::uint64_t, Time> due_of_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

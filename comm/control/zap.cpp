@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -82,4 +82,4 @@ void ZapHandler::note_refusal(const std::string& address, const std::string& why
               why);
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

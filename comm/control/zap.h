@@ -11,7 +11,7 @@
 #include "comm/control/log_limiter.h"
 #include "comm/control/zmq_handles.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Domain of every CURVE server socket of Troupe.
 inline constexpr const char* kZapDomain = "troupe";
@@ -23,11 +23,13 @@ class ZapHandler {
   /// `refused` counts the clients turned away. Errors: unavailable.
   static Result<std::unique_ptr<ZapHandler>> bind(void* context, std::atomic<std::uint64_t>& refused);
 
+  /// A REP at inproc://zeromq.zap.01, for the loop's poll.
   void* socket() const noexcept { return socket_.get(); }
 
   /// Replaces the keys (Z85) that the server socket with this ZMQ_ROUTING_ID takes. A server without an entry refuses
   /// everybody.
   void set_allowed(const std::string& server, std::set<std::string> keys) { allowed_[server] = std::move(keys); }
+  /// The server refuses everybody from here on.
   void forget(const std::string& server) { allowed_.erase(server); }
   /// One more or one less key of a server, for the self-test.
   void allow(const std::string& server, const std::string& key) { allowed_[server].insert(key); }
@@ -52,9 +54,9 @@ class ZapHandler {
 };
 
 /// Proves with two throw-away keys that the server bound at `endpoint` refuses an unlisted key and takes a listed one
-/// (control-plane.md 2.2). Answers ZAP requests itself meanwhile; takes milliseconds.
+/// (docs/wire.md#keys). Answers ZAP requests itself meanwhile; takes milliseconds.
 /// Errors: failed_precondition (the socket is not protected), deadline_exceeded.
 Result<void> test_curve_server(void* context, ZapHandler& zap, const std::string& server, const std::string& endpoint,
                                const std::string& server_public_key);
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::comm {
 
 // Internal to comm/: owners of ZeroMQ's C handles. A socket is used and closed by the loop's thread only.
 
@@ -31,6 +31,7 @@ class ZmqFrame {
 
   /// False: nothing to read now.
   bool receive(void* socket) { return zmq_msg_recv(&message_, socket, ZMQ_DONTWAIT) >= 0; }
+  /// Whether the message has a further frame.
   bool has_more() const { return zmq_msg_more(&message_) != 0; }
   std::span<const std::byte> bytes() const {
     auto* message = const_cast<zmq_msg_t*>(&message_);  // zmq_msg_data takes no const
@@ -48,4 +49,4 @@ inline bool set_option(void* socket, int option, std::string_view value) {
   return zmq_setsockopt(socket, option, value.data(), value.size()) == 0;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -8,20 +8,26 @@
 #include "base/result.h"
 #include "comm/serve/wire_value.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Bounds of one message of a policy client. All are checked before anything is allocated for what they bound.
 struct WireTreeLimits {
-  std::size_t bytes = std::size_t{64} << 20;  ///< the whole message
-  std::uint32_t depth = 16;                   ///< containers inside each other
-  std::uint32_t values = 65'536;              ///< values in the tree; items of arrays do not count
-  std::uint32_t text = 65'536;                ///< bytes of one string or name
+  /// The whole message.
+  std::size_t bytes = std::size_t{64} << 20;
+  /// Containers inside each other.
+  std::uint32_t depth = 16;
+  /// Values in the tree; items of arrays do not count.
+  std::uint32_t values = 65'536;
+  /// Bytes of one string or name.
+  std::uint32_t text = 65'536;
 };
 
 /// How arrays are written. Both forms are read, whatever is written.
 enum class ArrayForm : std::uint8_t {
-  openpi,  ///< map with bin keys __ndarray__, data, dtype, shape
-  groot,   ///< map with str keys __ndarray_class__, as_npy (the bytes of a .npy file)
+  /// Map with bin keys __ndarray__, data, dtype, shape.
+  openpi,
+  /// Map with str keys __ndarray_class__, as_npy (the bytes of a .npy file).
+  groot,
 };
 
 /// Reads one MessagePack value with the arrays of OpenPI and GR00T clients (docs/serve.md). Names may be str or bin.
@@ -33,4 +39,4 @@ Result<WireValue> decode_wire_tree(std::span<const std::byte> bytes, const WireT
 /// The value's bytes. Integers as short as they go, floats always 64 bits, names as str (arrays: see ArrayForm).
 std::vector<std::byte> encode_wire_tree(const WireValue& value, ArrayForm form);
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -14,11 +14,9 @@
 #include "comm/serve/npy.h"
 #include "comm/serve/numpy_dtype.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
-
-Error invalid(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
 /// Text of a str or, in one vendored client, bin.
 std::optional<std::string> text_of(const WireValue* value) {
@@ -35,14 +33,14 @@ Result<WireValue> to_array(WireMap& map) {
   const auto data = std::find_if(map.begin(), map.end(), [](const WirePair& pair) { return pair.name == "data"; });
   auto* bytes = data == map.end() ? nullptr : std::get_if<WireBytes>(&data->value.storage);
   if (map.size() != 4 || !dtype || shape == nullptr || !shape->as<WireArray>() || bytes == nullptr)
-    return invalid(
+    return invalid_argument(
         "a map with __ndarray__ wants data (bytes), dtype (text) and shape (list of integers) beside it, nothing else");
   std::vector<std::int64_t> dims;
   for (const WireValue& dim : *shape->as<WireArray>()) {
-    if (!dim.as<std::int64_t>()) return invalid(fmt::format("an array whose shape holds {}", describe(dim)));
+    if (!dim.as<std::int64_t>()) return invalid_argument(fmt::format("an array whose shape holds {}", describe(dim)));
     dims.push_back(*dim.as<std::int64_t>());
   }
-  // moved out of the tree: pictures are large
+  // moved out of the tree: images are large
   TROUPE_ASSIGN(NdArray array, make_ndarray(*dtype, std::move(dims), std::move(*bytes)));
   return WireValue(std::move(array));
 }
@@ -58,9 +56,12 @@ Result<WireValue> to_scalar(const WireMap& map) {
   const auto name = text_of(find(map, "dtype"));
   const WireValue* data = find(map, "data");
   if (map.size() != 3 || !name || data == nullptr)
-    return invalid("a map with __npgeneric__ wants data (a plain value) and dtype (text) beside it, nothing else");
+    return invalid_argument(
+        "a map with __npgeneric__ wants data (a plain value) and dtype (text) beside it, nothing else");
   TROUPE_ASSIGN(const NumpyDtype dtype, parse_dtype(*name));
-  const auto mismatch = [&] { return invalid(fmt::format("a NumPy scalar {} that holds {}", *name, describe(*data))); };
+  const auto mismatch = [&] {
+    return invalid_argument(fmt::format("a NumPy scalar {} that holds {}", *name, describe(*data)));
+  };
   if (dtype.kind == 'S' || dtype.kind == 'U') {
     const auto text = text_of(data);
     if (!text || !is_utf8(*text)) return mismatch();
@@ -93,7 +94,8 @@ Result<WireValue> to_scalar(const WireMap& map) {
 Result<WireValue> to_npy_array(const WireMap& map) {
   const WireValue* npy = find(map, "as_npy");
   if (map.size() != 2 || npy == nullptr || !npy->as<WireBytes>())
-    return invalid("a map with __ndarray_class__ wants as_npy (the bytes of a .npy file) beside it, nothing else");
+    return invalid_argument(
+        "a map with __ndarray_class__ wants as_npy (the bytes of a .npy file) beside it, nothing else");
   TROUPE_ASSIGN(NdArray array, read_npy(*npy->as<WireBytes>()));
   return WireValue(std::move(array));
 }
@@ -227,20 +229,21 @@ class TreeBuilder : public msgpack::null_visitor {
 
 Result<WireValue> decode_wire_tree(std::span<const std::byte> bytes, const WireTreeLimits& limits) {
   if (bytes.size() > limits.bytes)
-    return invalid(fmt::format("malformed message: {} bytes; at most {} are taken", bytes.size(), limits.bytes));
+    return invalid_argument(
+        fmt::format("malformed message: {} bytes; at most {} are taken", bytes.size(), limits.bytes));
   TreeBuilder builder(bytes, limits);
   std::size_t offset = 0;
   try {
     const bool parsed = msgpack::parse(reinterpret_cast<const char*>(bytes.data()), bytes.size(), offset, builder);
     if (!parsed || !builder.root() || !builder.error().empty())
-      return invalid(
+      return invalid_argument(
           fmt::format("malformed message: {}", builder.error().empty() ? "not MessagePack" : builder.error()));
   } catch (const std::exception& e) {
-    return invalid(fmt::format("malformed message: {}", e.what()));
+    return invalid_argument(fmt::format("malformed message: {}", e.what()));
   }
   if (offset != bytes.size())
-    return invalid(fmt::format("malformed message: {} bytes after the value", bytes.size() - offset));
+    return invalid_argument(fmt::format("malformed message: {} bytes after the value", bytes.size() - offset));
   return std::move(*builder.root());
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -6,7 +6,7 @@
 #include "comm/serve/msgpack_numpy.h"
 #include "comm/serve/npy.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -92,4 +92,4 @@ std::vector<std::byte> encode_wire_tree(const WireValue& value, ArrayForm form) 
   return std::move(sink.bytes);
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

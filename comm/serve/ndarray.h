@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+namespace troupe::comm {
 
 /// An array as NumPy sends it: little-endian, C order. Owns its bytes.
 struct NdArray {
-  std::string dtype;                ///< numpy's dtype.str: "|u1", "<f4", "<f8", "<i8", "|b1", ...
-  std::vector<std::int64_t> shape;  ///< empty for a scalar
+  /// numpy's dtype.str: "|u1", "<f4", "<f8", "<i8", "|b1", ...
+  std::string dtype;
+  /// Empty for a scalar.
+  std::vector<std::int64_t> shape;
   std::vector<std::byte> data;
 
   std::int64_t numel() const {
@@ -21,4 +23,4 @@ struct NdArray {
   friend bool operator==(const NdArray&, const NdArray&) = default;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

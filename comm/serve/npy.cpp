@@ -12,7 +12,7 @@
 
 #include "comm/serve/numpy_dtype.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -186,4 +186,4 @@ std::vector<std::byte> write_npy(const NdArray& array) {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

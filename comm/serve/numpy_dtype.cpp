@@ -12,14 +12,12 @@
 #include "base/utf8.h"
 #include "comm/serve/wire_value.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
 constexpr std::size_t kMaxDims = 8;
 constexpr std::int64_t kMaxTextBytes = 1 << 20;
-
-Error invalid(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
 double from_half(std::uint16_t bits) {
   const int exponent = (bits >> 10) & 0x1f;
@@ -65,7 +63,7 @@ bool append_utf8(std::string& out, std::uint32_t c) {
 
 Result<NumpyDtype> parse_dtype(std::string_view text) {
   const auto refuse = [&](std::string_view why) {
-    return invalid(fmt::format("dtype '{}': {}", to_utf8(text.substr(0, 24)), why));
+    return invalid_argument(fmt::format("dtype '{}': {}", to_utf8(text.substr(0, 24)), why));
   };
   if (text.size() < 3) return refuse("want numpy's dtype.str, such as <f4 or |u1");
   const char order = text[0];
@@ -103,16 +101,16 @@ Result<NumpyDtype> parse_dtype(std::string_view text) {
 
 Result<std::int64_t> array_bytes(const NumpyDtype& dtype, std::span<const std::int64_t> shape) {
   if (shape.size() > kMaxDims)
-    return invalid(fmt::format("an array of {} dimensions; at most {} are taken", shape.size(), kMaxDims));
+    return invalid_argument(fmt::format("an array of {} dimensions; at most {} are taken", shape.size(), kMaxDims));
   std::int64_t bytes = dtype.item_bytes;
   bool is_empty = bytes == 0;
   for (const std::int64_t d : shape) {
-    if (d < 0) return invalid(fmt::format("an array with a dimension of {}", d));
+    if (d < 0) return invalid_argument(fmt::format("an array with a dimension of {}", d));
     if (d == 0) is_empty = true;
   }
   if (is_empty) return std::int64_t{0};
   for (const std::int64_t d : shape) {
-    if (d > (std::int64_t{1} << 62) / bytes) return invalid("an array whose size does not fit 62 bits");
+    if (d > (std::int64_t{1} << 62) / bytes) return invalid_argument("an array whose size does not fit 62 bits");
     bytes *= d;
   }
   return bytes;
@@ -123,7 +121,8 @@ Result<NdArray> make_ndarray(std::string dtype, std::vector<std::int64_t> shape,
   TROUPE_ASSIGN(const std::int64_t bytes, array_bytes(parsed, shape));
   NdArray array{std::move(dtype), std::move(shape), std::move(data)};
   if (bytes != static_cast<std::int64_t>(array.data.size()))
-    return invalid(fmt::format("an array {} has {} bytes; {} came", describe(array), bytes, array.data.size()));
+    return invalid_argument(
+        fmt::format("an array {} has {} bytes; {} came", describe(array), bytes, array.data.size()));
   return array;
 }
 
@@ -131,7 +130,7 @@ Result<std::vector<double>> to_doubles(const NdArray& array) {
   TROUPE_ASSIGN(const NumpyDtype dtype, parse_dtype(array.dtype));
   std::vector<double> out;
   if (dtype.kind == 'S' || dtype.kind == 'U')
-    return invalid(fmt::format("text {} where numbers are wanted", describe(array)));
+    return invalid_argument(fmt::format("text {} where numbers are wanted", describe(array)));
   out.reserve(array.data.size() / static_cast<std::size_t>(dtype.item_bytes));
   const std::span<const std::byte> data = array.data;
   switch (dtype.kind) {
@@ -169,7 +168,7 @@ Result<std::vector<double>> to_doubles(const NdArray& array) {
 Result<std::vector<std::string>> to_texts(const NdArray& array) {
   TROUPE_ASSIGN(const NumpyDtype dtype, parse_dtype(array.dtype));
   if (dtype.kind != 'S' && dtype.kind != 'U')
-    return invalid(fmt::format("numbers {} where text is wanted", describe(array)));
+    return invalid_argument(fmt::format("numbers {} where text is wanted", describe(array)));
   std::vector<std::string> texts;
   if (dtype.item_bytes == 0) return texts;
   const auto item = static_cast<std::size_t>(dtype.item_bytes);
@@ -178,7 +177,7 @@ Result<std::vector<std::string>> to_texts(const NdArray& array) {
     if (dtype.kind == 'S') {
       text.assign(reinterpret_cast<const char*>(array.data.data() + at), item);
       while (!text.empty() && text.back() == '\0') text.pop_back();  // numpy pads with zeros
-      if (!is_utf8(text)) return invalid("an array of byte strings that are not UTF-8");
+      if (!is_utf8(text)) return invalid_argument("an array of byte strings that are not UTF-8");
     } else {
       std::size_t length = item;
       const auto code_at = [&](std::size_t i) {
@@ -189,7 +188,7 @@ Result<std::vector<std::string>> to_texts(const NdArray& array) {
       while (length > 0 && code_at(length - 4) == 0) length -= 4;
       for (std::size_t i = 0; i < length; i += 4) {
         if (!append_utf8(text, code_at(i)))
-          return invalid("an array of strings with a code that is no Unicode character");
+          return invalid_argument("an array of strings with a code that is no Unicode character");
       }
     }
     texts.push_back(std::move(text));
@@ -197,4 +196,4 @@ Result<std::vector<std::string>> to_texts(const NdArray& array) {
   return texts;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -10,11 +10,12 @@
 #include "base/result.h"
 #include "comm/serve/ndarray.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// A NumPy dtype.str that may cross the wire.
 struct NumpyDtype {
-  char kind = 0;  ///< b, i, u, f, S or U
+  /// B, i, u, f, S or U.
+  char kind = 0;
   std::int64_t item_bytes = 0;
 };
 
@@ -34,4 +35,4 @@ Result<std::vector<double>> to_doubles(const NdArray& array);
 /// The texts of an array of kind S or U, as UTF-8. Errors: invalid_argument (numbers, or no Unicode text).
 Result<std::vector<std::string>> to_texts(const NdArray& array);
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -17,11 +17,11 @@
 #include "base/log.h"
 #include "comm/control/zmq_handles.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
-constexpr long kMaxPollMs = 100;  // never infinite: a lost wake-up would hang the process
+constexpr long kMaxPollMs = 100;  // never infinite: a lost signal would hang the process
 constexpr int kLingerMs = 500;
 constexpr std::size_t kMaxRoute = 4;
 constexpr int kBatch = 64;  // requests taken in one turn, so that replies are not held up
@@ -200,4 +200,4 @@ Result<std::unique_ptr<RepServer>> RepServer::start(const RepServerOptions& opti
   return std::unique_ptr<RepServer>(std::move(server));
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

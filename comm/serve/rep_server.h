@@ -10,22 +10,30 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// How a RepServer listens.
 struct RepServerOptions {
-  std::string host = "127.0.0.1";                         ///< an address, "localhost", or "*" for all
-  std::uint16_t port = 0;                                 ///< 0: any free one
-  std::size_t max_message_bytes = std::size_t{64} << 20;  ///< a peer that announces more is disconnected
+  /// An address, "localhost", or "*" for all.
+  /// Never reached from other machines unless the caller asks for it.
+  std::string host = "127.0.0.1";
+  /// 0: any free one.
+  std::uint16_t port = 0;
+  /// A peer that announces more is disconnected.
+  std::size_t max_message_bytes = std::size_t{64} << 20;
   std::chrono::milliseconds handshake_timeout{10'000};
-  std::chrono::milliseconds heartbeat{30'000};  ///< a connected peer that is silent for two of these is disconnected
-  int queue_per_peer = 4;                       ///< messages that wait each way for one peer; more replies are dropped
+  /// A connected peer that is silent for two of these is disconnected.
+  std::chrono::milliseconds heartbeat{30'000};
+  /// Messages that wait each way for one peer; more replies are dropped.
+  int queue_per_peer = 4;
 };
 
 /// Whom to answer: what a ROUTER puts in front of a request.
 struct RepPeer {
-  std::string id;                  ///< of the connection; the same for all its requests
-  std::vector<std::string> route;  ///< further frames before the delimiter (REQ_CORRELATE)
+  /// Of the connection; the same for all its requests.
+  std::string id;
+  /// Further frames before the delimiter (REQ_CORRELATE).
+  std::vector<std::string> route;
 };
 
 /// A ZeroMQ server for REQ clients, as a REP would be, but with a ROUTER: a slow or silent client holds up nobody. One
@@ -42,16 +50,19 @@ class RepServer {
   /// Sends what is queued (linger 500 ms) and joins. Requests may come until it returns, none afterwards.
   virtual void stop() = 0;
 
+  /// The one bound.
   virtual std::uint16_t port() const = 0;
+  /// Queues the answer; returns at once. An unknown or full peer loses it without a word.
   virtual void reply(const RepPeer& peer, std::vector<std::byte> message) = 0;
 
   /// Counters since start.
   struct Stats {
     std::uint64_t requests = 0;
     std::uint64_t replies = 0;
-    std::uint64_t malformed = 0;  ///< messages without a delimiter or of several parts; not answered
+    /// Messages without a delimiter or of several parts; not answered.
+    std::uint64_t malformed = 0;
   };
   virtual Stats stats() const = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -13,7 +13,7 @@
 
 #include "comm/control/zmq_handles.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -159,4 +159,4 @@ Result<std::vector<std::byte>> ask_rep_server(const std::string& host, std::uint
   return bytes;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// A frame that a policy server sent.
 struct ServerFrame {
@@ -28,6 +28,7 @@ class WebSocketClient {
   virtual ~WebSocketClient() = default;
   /// Errors of both: unavailable (closed: names the code and reason), deadline_exceeded. After one the client is of no
   /// use.
+  /// Sends one binary frame; receive() waits for one frame of either kind.
   virtual Result<void> send(std::span<const std::byte> binary, std::chrono::milliseconds timeout) = 0;
   virtual Result<ServerFrame> receive(std::chrono::milliseconds timeout) = 0;
 };
@@ -37,6 +38,7 @@ Result<std::vector<std::byte>> ask_rep_server(const std::string& host, std::uint
                                               std::span<const std::byte> request, std::chrono::milliseconds timeout);
 
 /// GET `path`; the status and the body. Errors: unavailable, deadline_exceeded.
+/// The host is an IPv4 or IPv6 address or "localhost". Errors: invalid_argument (host) too.
 struct HttpAnswer {
   int status = 0;
   std::string body;
@@ -44,4 +46,4 @@ struct HttpAnswer {
 Result<HttpAnswer> http_get(const std::string& host, std::uint16_t port, const std::string& path,
                             const std::string& token, std::chrono::milliseconds timeout);
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -59,4 +59,4 @@ Result<std::string> read_bearer_token(const std::string& path) {
   return token;
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

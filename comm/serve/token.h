@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Shortest token that a server takes.
 inline constexpr std::size_t kMinTokenBytes = 16;
@@ -20,4 +20,4 @@ std::string_view token_of_authorization(std::string_view value) noexcept;
 /// kMinTokenBytes, or not printable ASCII).
 Result<std::string> read_bearer_token(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::comm

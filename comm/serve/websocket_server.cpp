@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "comm/serve/websocket_session.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -211,4 +211,4 @@ Result<std::unique_ptr<WebSocketServer>> WebSocketServer::start(const WebSocketS
   return std::unique_ptr<WebSocketServer>(std::move(server));
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -10,34 +10,48 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// A client's connection; never used twice by a server.
 using ConnectionId = std::uint64_t;
 
 /// How a WebSocketServer listens and what it allows one client.
 struct WebSocketServerOptions {
-  std::string host = "127.0.0.1";  ///< an IPv4 or IPv6 address, or "localhost"
-  std::uint16_t port = 0;          ///< 0: any free one
-  std::string token{};  ///< wanted in `Authorization`; empty: none wanted, and browsers' requests are refused
+  /// An IPv4 or IPv6 address, or "localhost".
+  std::string host = "127.0.0.1";
+  /// 0: any free one.
+  std::uint16_t port = 0;
+  /// Wanted in `Authorization`; empty: none wanted, and browsers' requests are refused.
+  std::string token{};
   std::size_t max_message_bytes = std::size_t{64} << 20;
-  std::size_t max_connections = 64;  ///< upgraded ones; the next is answered 503
-  std::size_t max_handshakes = 64;   ///< connections before their upgrade; a further one closes the oldest of them
-  std::size_t max_queued_bytes = std::size_t{64} << 20;  ///< replies that wait for one client; it is dropped beyond
-  std::chrono::milliseconds handshake_timeout{10'000};   ///< from accept to upgrade
-  std::chrono::milliseconds message_timeout{60'000};     ///< from a message's first byte to its last
-  std::chrono::milliseconds write_timeout{10'000};       ///< for one reply to be taken
-  std::chrono::milliseconds idle_timeout{600'000};       ///< without any frame; pinged at half of it
-  std::chrono::milliseconds close_timeout{2'000};        ///< for the peer's answer to our close
+  /// Upgraded ones; the next is answered 503.
+  std::size_t max_connections = 64;
+  /// Connections before their upgrade; a further one closes the oldest of them.
+  std::size_t max_handshakes = 64;
+  /// Replies that wait for one client; it is dropped beyond.
+  std::size_t max_queued_bytes = std::size_t{64} << 20;
+  /// From accept to upgrade.
+  std::chrono::milliseconds handshake_timeout{10'000};
+  /// From a message's first byte to its last.
+  std::chrono::milliseconds message_timeout{60'000};
+  /// For one reply to be taken.
+  std::chrono::milliseconds write_timeout{10'000};
+  /// Without any frame; pinged at half of it.
+  std::chrono::milliseconds idle_timeout{600'000};
+  /// For the peer's answer to our close.
+  std::chrono::milliseconds close_timeout{2'000};
 };
 
 /// What a server tells its owner, on the server's thread: short, never blocking, never destroying the server.
 struct WebSocketCallbacks {
   std::function<void(ConnectionId)> on_open;
   std::function<void(ConnectionId, std::vector<std::byte> message, bool is_text)> on_message;
-  std::function<void(ConnectionId)> on_close;  ///< once for each on_open
-  std::function<bool()> is_healthy;            ///< of GET /healthz; unset: always
-  std::function<std::string()> status_json;    ///< of GET /status, which wants the token; unset: 404
+  /// Once for each on_open.
+  std::function<void(ConnectionId)> on_close;
+  /// Of GET /healthz; unset: always.
+  std::function<bool()> is_healthy;
+  /// Of GET /status, which wants the token; unset: 404.
+  std::function<std::string()> status_json;
 };
 
 /// A WebSocket server for policy clients: one thread, no compression, one frame per reply. A read is pending whatever
@@ -55,25 +69,32 @@ class WebSocketServer {
   /// Callbacks may run until it returns, none afterwards. Not from a callback.
   virtual void stop() = 0;
 
+  /// The one bound.
   virtual std::uint16_t port() const = 0;
   /// Queues a frame; an unknown connection is ignored (the client has left).
   virtual void send_binary(ConnectionId connection, std::vector<std::byte> message) = 0;
   virtual void send_text(ConnectionId connection, std::string text) = 0;
   /// Closes with that code after all queued frames.
+  /// Codes of RFC 6455 section 7.4; the reason is cut to 120 bytes.
   virtual void close(ConnectionId connection, std::uint16_t code, std::string reason) = 0;
 
   /// Counters since start.
   struct Stats {
-    std::uint64_t accepted = 0;  ///< connections
-    std::uint64_t opened = 0;    ///< upgraded
+    /// Connections.
+    std::uint64_t accepted = 0;
+    /// Upgraded.
+    std::uint64_t opened = 0;
     std::uint64_t open_now = 0;
-    std::uint64_t unauthorized = 0;  ///< 401 and 403
-    std::uint64_t turned_away = 0;   ///< 503, and handshakes that a newer one pushed out
-    std::uint64_t dropped = 0;       ///< a deadline ran out, a message was too big, or a protocol error
+    /// 401 and 403.
+    std::uint64_t unauthorized = 0;
+    /// 503, and handshakes that a newer one pushed out.
+    std::uint64_t turned_away = 0;
+    /// A deadline ran out, a message was too big, or a protocol error.
+    std::uint64_t dropped = 0;
     std::uint64_t messages = 0;
     std::uint64_t replies = 0;
   };
   virtual Stats stats() const = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

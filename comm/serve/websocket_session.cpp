@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "comm/serve/token.h"
 
-namespace troupe::websocket_internal {
+namespace troupe::comm::websocket_internal {
 
 namespace {
 
@@ -217,4 +217,4 @@ void Session::end() {
   host_.on_end(*this);
 }
 
-}  // namespace troupe::websocket_internal
+}  // namespace troupe::comm::websocket_internal

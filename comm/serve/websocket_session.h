@@ -16,7 +16,7 @@
 
 #include "comm/serve/websocket_server.h"
 
-namespace troupe::websocket_internal {
+namespace troupe::comm::websocket_internal {
 
 namespace net = boost::asio;
 namespace beast = boost::beast;
@@ -62,7 +62,9 @@ class Session : public std::enable_shared_from_this<Session> {
   bool is_admitted() const { return admitted_; }
   void set_admitted() { admitted_ = true; }
 
+  /// Reads the HTTP request, within handshake_timeout of the accept.
   void start();
+  /// Queues the frame; more than 1,024 frames or max_queued_bytes waiting end the connection.
   void send(OutgoingFrame outgoing);
   /// Cuts the connection; pending operations end with errors.
   void kill();
@@ -84,6 +86,7 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Kills the session unless the timer is set anew before `timeout`.
   void arm(net::steady_timer& timer, std::chrono::milliseconds timeout);
   static void disarm(net::steady_timer& timer);
+  /// Once: closes the socket, calls on_close if on_open was called, leaves the server's table.
   void end();
 
   SessionHost& host_;
@@ -97,4 +100,4 @@ class Session : public std::enable_shared_from_this<Session> {
   bool admitted_ = false, open_ = false, ended_ = false, reading_message_ = false, closing_ = false;
 };
 
-}  // namespace troupe::websocket_internal
+}  // namespace troupe::comm::websocket_internal

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace troupe {
+namespace troupe::comm {
 
 bool operator==(const WireValue& a, const WireValue& b) { return a.storage == b.storage; }
 
@@ -28,4 +28,4 @@ std::string describe(const WireValue& value) {
   return "an array " + describe(*value.as<NdArray>());
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

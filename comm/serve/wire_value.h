@@ -11,9 +11,10 @@
 
 #include "comm/serve/ndarray.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 struct WireValue;
+/// An entry of a map.
 struct WirePair;
 using WireBytes = std::vector<std::byte>;
 using WireArray = std::vector<WireValue>;
@@ -24,7 +25,8 @@ using WireMap = std::vector<WirePair>;
 struct WireValue {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, WireBytes, WireArray, WireMap, NdArray> storage;
 
-  WireValue() = default;  ///< nil
+  /// Nil.
+  WireValue() = default;
   template <std::same_as<bool> T>
   WireValue(T value) : storage(value) {}  // NOLINT: implicit by design, as are the next
   template <std::integral T>
@@ -62,4 +64,4 @@ std::string describe(const WireValue& value);
 /// "<f4 [8, 7]"
 std::string describe(const NdArray& array);
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -24,7 +24,7 @@
 #include "data/convert/write_files.h"
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -260,4 +260,4 @@ Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked)
   return report;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,7 +12,7 @@
 #include "data/convert/packet_copy.h"
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -279,4 +279,4 @@ Result<JsonDoc> DatasetSource::stats(const SourceEpisode& episode) {
   return Error{Errc::internal, fmt::format("{}: no statistics at row {}", root, episode.stats_at)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -15,26 +15,33 @@
 #include "data/lerobot/lerobot_info.h"
 #include "data/lerobot/lerobot_meta.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// JSON that keeps the order of its keys.
 using JsonDoc = nlohmann::ordered_json;
 
-/// Pictures of one camera of an episode.
+/// Frames of one camera of an episode.
 struct SourceVideo {
   std::string path;
-  std::int64_t first = 0;    ///< in presentation order
-  std::int64_t frames = -1;  ///< -1: to the file's end
+  /// Presentation index, in the file, of the frame of the episode's row 0.
+  std::int64_t first = 0;
+  /// Frames that belong to the episode; -1: all up to the file's end.
+  std::int64_t frames = -1;
 };
 
+/// One episode of a source: what the metadata say of it and where its files are. Paths begin with the source's root.
 struct SourceEpisode {
   std::int64_t index = 0, length = 0;
   std::vector<std::string> tasks;
-  std::string table;  ///< Parquet file
+  /// Path of the Parquet file that holds the rows [first_row, first_row + length).
+  std::string table;
   std::int64_t first_row = 0;
-  std::vector<SourceVideo> videos;  ///< as DatasetSource::cameras
-  JsonDoc extra;                    ///< keys that LeRobot does not define; null when there are none
-  std::int64_t stats_at = -1;       ///< v2: offset of its line; v3: row of the episodes tables; -1: none
+  /// One per entry of DatasetSource::cameras, in that order.
+  std::vector<SourceVideo> videos;
+  /// Keys that LeRobot does not define; null when there are none.
+  JsonDoc extra;
+  /// v2: offset of its line; v3: row of the episodes tables; -1: none.
+  std::int64_t stats_at = -1;
 };
 
 /// Metadata of one dataset. Not thread-safe for stats(); everything else is immutable once open.
@@ -43,15 +50,23 @@ class DatasetSource {
   /// `root`: a folder with meta/info.json. Errors: not_found, data_loss, invalid_argument; all name the file.
   static Result<DatasetSource> open(const std::string& root);
 
+  /// Normalised, without a slash at the end.
   std::string root;
+  /// meta/info.json parsed, and as it is written, unknown keys included.
   LerobotInfo facts;
   JsonDoc info;
-  std::vector<std::string> cameras;  ///< video features that have files
+  /// Features of dtype video, in the order of info.json: those of which some file exists, and the others.
+  std::vector<std::string> cameras;
   std::vector<std::string> cameras_without_files;
+  /// task_index -> text.
   std::map<std::int64_t, std::string> tasks;
-  std::vector<SourceEpisode> episodes;  ///< ascending index
-  JsonDoc dataset_stats;                ///< meta/stats.json; null when there is none
+  /// Ascending index.
+  std::vector<SourceEpisode> episodes;
+  /// meta/stats.json; null when there is none.
+  JsonDoc dataset_stats;
+  /// XXH3-128, in hex, over names, sizes and contents of all files below meta/.
   std::string metadata_hash;
+  /// Sentences for the report: findings D15 and statistics that cannot be carried.
   std::vector<std::string> notes;
 
   /// Statistics of an episode as episodes_stats.jsonl has them; null when there are none. Ascending calls are one pass.
@@ -75,4 +90,4 @@ class DatasetSource {
 /// A file of JSON. Errors: not_found, data_loss, invalid_argument; all name the file.
 Result<JsonDoc> read_json_file(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -10,7 +10,7 @@
 #include "data/convert/table_rows.h"
 #include "data/image/yuv_to_rgb.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -259,4 +259,4 @@ Json StatsSum::finish() const {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -1,6 +1,7 @@
 #pragma once
 
-// Internal to data/convert: statistics per episode and their sum, as LeRobot defines them (data.md 1.10, 1.11).
+// Internal to data/convert: statistics per episode and their sum, as LeRobot defines them in
+// lerobot/datasets/compute_stats.py.
 #include <arrow/table.h>
 
 #include <cstdint>
@@ -13,19 +14,19 @@
 #include "base/result.h"
 #include "data/video/packet_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// min, max, mean, std (population), count, q01, q10, q50, q90, q99 of a column of numbers, quantiles interpolated
 /// linearly; null for other columns. min and max keep the column's type.
 nlohmann::ordered_json column_stats(const arrow::ChunkedArray& column);
 
-/// The same of the pictures [first, first + count) of a video: clamp(count^0.75, 100, 10000) pictures, evenly spaced,
-/// every n-th pixel where a side has 300 or more, per channel, 0..1, shape (3, 1, 1). Only 8-bit 4:2:0 pictures have
+/// The same of the frames [first, first + count) of a video: clamp(count^0.75, 100, 10000) frames, evenly spaced,
+/// every n-th pixel where a side has 300 or more, per channel, 0..1, shape (3, 1, 1). Only 8-bit 4:2:0 frames have
 /// statistics; null for others. Errors: data_loss.
 Result<nlohmann::ordered_json> picture_stats(const std::string& path, std::shared_ptr<const PacketTable> table,
                                              std::int64_t first, std::int64_t count);
 
-/// Places of the pictures that picture_stats takes, ascending, below `count`.
+/// Places of the frames that picture_stats takes, ascending, below `count`.
 std::vector<std::int64_t> sampled_pictures(std::int64_t count);
 
 /// Statistics of a dataset from those of its episodes: count-weighted mean, pooled variance, min, max; quantiles up to
@@ -34,17 +35,21 @@ class StatsSum {
  public:
   /// Adds one episode's {feature: {stat: values}}. Features without mean, std and count only take part in min and max.
   Result<void> add(const nlohmann::ordered_json& stats);
+  /// {feature: {statistic: values}} of everything added, in the shapes and types of the first episode that had them.
   nlohmann::ordered_json finish() const;
 
  private:
   struct Feature {
-    std::map<std::string, std::vector<double>> extreme;  ///< min, max, quantiles
-    std::vector<double> mean, square;                    ///< square: sum of (x - mean)^2
-    std::map<std::string, nlohmann::ordered_json> like;  ///< an example of each statistic
+    /// Running min, max and quantiles by name, flattened.
+    std::map<std::string, std::vector<double>> extreme;
+    /// Of all episodes so far, per dimension; `square` is the sum of (x - mean)^2 over `count` values.
+    std::vector<double> mean, square;
+    /// An example of each statistic.
+    std::map<std::string, nlohmann::ordered_json> like;
     double count = 0;
   };
   std::vector<std::string> order_;
   std::map<std::string, Feature> features_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

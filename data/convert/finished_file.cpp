@@ -10,7 +10,7 @@
 #include "base/durable_file.h"
 #include "base/fault.h"
 
-namespace troupe {
+namespace troupe::data {
 
 std::string part_name(const std::string& path) { return path + ".part"; }
 
@@ -44,4 +44,4 @@ Result<void> write_finished(const std::string& path, std::string_view bytes) {
   return finish_file(path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

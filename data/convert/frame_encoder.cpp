@@ -14,7 +14,7 @@ extern "C" {
 #include "base/fault.h"
 #include "data/convert/mp4_output.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -31,7 +31,7 @@ const AVCodec* find_encoder(const std::string& codec) {
   };
   if (codec == "h264") return first_of({"libx264"});
   if (codec == "hevc" || codec == "h265") return first_of({"libx265"});
-  // not SVT-AV1: version 1.4 never returns from being closed before it has got a picture
+  // not SVT-AV1: version 1.4 never returns from being closed before it has got a frame
   if (codec == "av1") return first_of({"libaom-av1"});
   if (codec == "mpeg4") return first_of({"mpeg4"});
   return codec == "libsvtav1" ? nullptr : avcodec_find_encoder_by_name(codec.c_str());
@@ -224,4 +224,4 @@ Result<std::int64_t> FrameEncoder::finish() {
   return state_->written;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -1,6 +1,6 @@
 #pragma once
 
-// Internal to data/convert: pictures coded anew.
+// Internal to data/convert: frames that are coded anew because their packets cannot be copied or the user asks for it.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,27 +10,32 @@
 #include "data/convert/rational.h"
 #include "data/video/ffmpeg.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// Codes pictures of one size and format into an MP4 file, picture i at i / fps. One thread, one reference, no
-/// B-frames: the same pictures give the same bytes. Not thread-safe.
+/// Codes frames of one size and format into an MP4 file, frame i at i / fps. One thread, one reference, no
+/// B-frames: the same frames give the same bytes. Not thread-safe.
 class FrameEncoder {
  public:
-  /// Opens the encoder for a trial (but SVT-AV1). Errors: invalid_argument, with the options that it does not take.
+  /// Opens the encoder for a trial with 64x64 frames, so that bad options fail before anything is written. Errors:
+  /// invalid_argument with the options that it does not take; SVT-AV1 is always refused (its version 1.4 hangs).
   static Result<void> check(const ConvertEncoding& encoding);
 
-  /// `like` gives size, format and colours of what comes. Errors: invalid_argument, failed_precondition, internal.
+  /// Creates the MP4 file at `path`. `like` gives size, pixel format and colours of the frames to come; where they
+  /// differ from `encoding`, frames are scaled and converted. Errors: invalid_argument, failed_precondition, internal.
   static Result<std::unique_ptr<FrameEncoder>> open(const std::string& path, const ConvertEncoding& encoding,
                                                     const AVFrame& like, FrameRate rate);
   ~FrameEncoder();
   FrameEncoder(const FrameEncoder&) = delete;
   FrameEncoder& operator=(const FrameEncoder&) = delete;
 
-  /// Appends a picture; `key`: decoding can start at it.
+  /// Appends a frame; `key`: decoding can start at it. Errors: data_loss (another size or format than `like`),
+  /// resource_exhausted (full disk), internal. Fault point convert.packet (subject: the path), per coded frame.
   Result<void> write(const AVFrame& picture, bool key);
-  /// What follows does not refer to what came before: the next picture is a key picture, whatever the codec. `like`: as
+  /// What follows does not refer to what came before: the next frame is a key frame, whatever the codec. `like`: as
   /// for open().
   Result<void> next_episode(const AVFrame& like);
+  /// Flushes the encoder, writes the index and closes the file; returns the frames written. Without this call the file
+  /// cannot be read.
   Result<std::int64_t> finish();
 
  private:
@@ -39,4 +44,4 @@ class FrameEncoder {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

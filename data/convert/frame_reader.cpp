@@ -12,7 +12,7 @@ extern "C" {
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::data {
 
 Result<FrameReader> FrameReader::open(const std::string& path, std::shared_ptr<const PacketTable> table,
                                       std::int64_t first, std::int64_t count) {
@@ -35,7 +35,7 @@ Result<FrameReader> FrameReader::open(const std::string& path, std::shared_ptr<c
   if (const int rc = avcodec_open2(reader.codec_.get(), decoder, nullptr); rc < 0)
     return Error{Errc::data_loss, fmt::format("{}: opening the decoder failed: {}", path, av_error_text(rc))};
   if (count > 0) {
-    // the last key picture that is decoded and shown no later than the first one wanted
+    // the last key frame that is decoded and shown no later than the first one wanted
     auto at = static_cast<std::size_t>(t.decode_of_rank[static_cast<std::size_t>(first)]);
     while (at > 0 && !(t.samples[at].key && t.samples[at].rank <= first)) --at;
     reader.at_ = at;
@@ -99,4 +99,4 @@ std::uint64_t frame_hash(const AVFrame& frame) {
                static_cast<std::uint64_t>(frame.height));
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

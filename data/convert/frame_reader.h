@@ -1,6 +1,6 @@
 #pragma once
 
-// Internal to data/convert: every picture of a span, decoded in presentation order.
+// Internal to data/convert: every frame of a span, decoded in presentation order.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,16 +9,18 @@
 #include "data/convert/packet_copy.h"
 #include "data/video/ffmpeg.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// Decodes pictures [first, first + count) from the key picture before them. Presentation order is the packet table's.
+/// Decodes frames [first, first + count) from the key frame before them. Presentation order is the packet table's.
 /// Not thread-safe; decodes on the calling thread.
 class FrameReader {
  public:
+  /// `table` is the packet table of the file at `path`. Errors: data_loss (the file has fewer frames, or the decoder
+  /// refuses the stream), failed_precondition (FFmpeg has no decoder), resource_exhausted, those of PacketReader::open.
   static Result<FrameReader> open(const std::string& path, std::shared_ptr<const PacketTable> table, std::int64_t first,
                                   std::int64_t count);
 
-  /// The next picture, valid until the next call; null at the end. Errors: data_loss (a picture is damaged or missing).
+  /// The next frame, valid until the next call; null at the end. Errors: data_loss (a frame is damaged or missing).
   Result<const AVFrame*> next();
 
  private:
@@ -37,7 +39,7 @@ class FrameReader {
   bool flushed_ = false;
 };
 
-/// A digest of a picture's visible samples, whatever the padding of its rows.
+/// XXH3-64 over a frame's visible samples, whatever the padding of its rows.
 std::uint64_t frame_hash(const AVFrame& frame);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -10,7 +10,7 @@
 #include "data/lerobot/modality.h"
 #include "data/statistics/table_statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -117,4 +117,4 @@ Result<void> write_gear_metadata(const ConvertContext& context, const JsonDoc& s
   return write_finished(meta + "relative_horizon_stats_dreamzero.json", steps.dump(4));
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "data/convert/finished_file.h"
 
-namespace troupe {
+namespace troupe::data {
 
 using Json = nlohmann::ordered_json;
 
@@ -57,4 +57,4 @@ Result<void> ConvertJournal::append(std::size_t task, Json entry) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

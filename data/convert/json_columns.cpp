@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -166,4 +166,4 @@ Json json_value(const arrow::Array& array, std::int64_t row) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

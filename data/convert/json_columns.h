@@ -11,12 +11,13 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// The column type that holds a set of JSON values: a scalar inside `depth` lists. Numbers with and without a fraction
 /// together are float64; values without a common type become JSON text.
 class JsonColumnType {
  public:
+  /// Widens the type so that `value` fits too; null fits every type.
   void add(const nlohmann::ordered_json& value);
   /// list<element: ...>; utf8 when only nulls were seen.
   std::shared_ptr<arrow::DataType> arrow_type() const;
@@ -37,4 +38,4 @@ Result<std::shared_ptr<arrow::Array>> json_array(const std::shared_ptr<arrow::Da
 /// a JSON form give null.
 nlohmann::ordered_json json_value(const arrow::Array& array, std::int64_t row);
 
-}  // namespace troupe
+}  // namespace troupe::data

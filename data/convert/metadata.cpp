@@ -6,7 +6,7 @@
 
 #include "data/convert/finished_file.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -39,7 +39,7 @@ void set_counts(const ConvertContext& context, JsonDoc& info) {
   if (info.contains("discarded_episode_indices")) info["discarded_episode_indices"] = discarded(context);
 }
 
-/// Sizes and codec of pictures that were coded anew.
+/// Sizes and codec of frames that were coded anew.
 void describe_pictures(const ConvertContext& context, JsonDoc& features) {
   for (const PlannedTask& task : context.plan.tasks) {
     if (task.camera < 0 || !task.files.front().encode || context.request.video != ConvertVideo::reencode) continue;
@@ -141,4 +141,4 @@ Result<void> write_info(const ConvertContext& context) {
   return write_finished(context.out + "/meta/info.json", info.dump(4));
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -13,7 +13,7 @@
 #include "data/convert/finished_file.h"
 #include "data/convert/metadata.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -183,4 +183,4 @@ Result<void> carry_files(const ConvertContext& context, std::vector<std::string>
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

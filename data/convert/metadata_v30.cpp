@@ -14,7 +14,7 @@
 #include "data/convert/json_columns.h"
 #include "data/convert/metadata.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -96,10 +96,10 @@ Result<void> write_tasks(const ConvertContext& context) {
   return file.close();
 }
 
-/// Where the rows and pictures of an episode are in the output.
+/// Where the rows and frames of an episode are in the output.
 struct EpisodePlaces {
   struct Place {
-    std::int64_t chunk = 0, file = 0, first = 0;  ///< first: picture in the file
+    std::int64_t chunk = 0, file = 0, first = 0;  ///< first: frame in the file
   };
   std::vector<Place> table;
   std::vector<std::vector<Place>> cameras;
@@ -220,4 +220,4 @@ Result<void> write_metadata_v30(const ConvertContext& context, OutputStats& stat
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace troupe {
+namespace troupe::data {
 
 FrameRate FrameRate::of(double fps) {
   const AVRational q = av_d2q(fps, 100'000);
@@ -64,4 +64,4 @@ Result<void> Mp4Output::finish() {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,8 +8,9 @@
 #include "data/convert/rational.h"
 #include "data/video/ffmpeg.h"
 
-namespace troupe {
+namespace troupe::data {
 
+/// Closes a muxer and its file without writing a trailer: what Mp4Output does with a file that was not finished.
 struct CloseMp4 {
   void operator()(AVFormatContext* context) const {
     avio_closep(&context->pb);
@@ -17,17 +18,19 @@ struct CloseMp4 {
   }
 };
 
-/// FFmpeg's failure on a file as an Error: a full disk is resource_exhausted.
+/// FFmpeg's return value `code` as an Error "PATH: DOING failed: ...": resource_exhausted (disk, quota or memory),
+/// failed_precondition (no permission, no such folder), data_loss (invalid data), else internal.
 Error av_failure(const std::string& path, int code, const char* doing);
 
 /// One video stream, index first, no times or versions of the writer: the same packets give the same bytes.
 class Mp4Output {
  public:
-  /// Writes the header. Units of packets are 1 / rate.
+  /// Creates or replaces the file and writes the header; `codec` is copied. Errors: those of av_failure.
   static Result<Mp4Output> open(const std::string& path, const AVCodecParameters& codec, FrameRate rate);
 
   /// Writes a packet whose pts, dts and duration are in units of 1 / rate.
   Result<void> write(AVPacket& packet);
+  /// Writes the index, moves it to the front of the file (+faststart) and closes the file.
   Result<void> finish();
 
  private:
@@ -36,4 +39,4 @@ class Mp4Output {
   AVRational unit_{1, 1};
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

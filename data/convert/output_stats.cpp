@@ -1,6 +1,6 @@
 #include "data/convert/output_stats.h"
 
-namespace troupe {
+namespace troupe::data {
 
 OutputStats::OutputStats(const ConvertContext& context, std::vector<DatasetSource>& sources,
                          const ConvertJournal& journal)
@@ -40,4 +40,4 @@ Result<JsonDoc> OutputStats::of(std::size_t episode) {
   return stats;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

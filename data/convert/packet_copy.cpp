@@ -15,7 +15,7 @@
 #include "base/hash.h"
 #include "data/convert/mp4_output.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -29,7 +29,7 @@ Error no_run(const std::string& path, std::int64_t first, std::int64_t count, co
 Result<std::shared_ptr<const PacketTable>> video_packets(const std::string& path) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   TROUPE_ASSIGN(auto table, read_packet_table(path, false, deadline));
-  // the box that describes VP9 in MP4 is written from the pixel format and the profile, which only its pictures tell
+  // the box that describes VP9 in MP4 is written from the pixel format and the profile, which only its frames tell
   if (table->codec->codec_id == AV_CODEC_ID_VP9) return read_packet_table(path, true, deadline);
   return table;
 }
@@ -58,7 +58,7 @@ Result<PacketRun> packet_run(const std::string& path, const PacketTable& table, 
     return no_run(path, first, count, "pictures of another episode or hidden ones lie between them");
   const VideoSample& head = table.samples[low];
   if (!head.key) return no_run(path, first, count, "the first is no key picture");
-  // pictures shown before the key picture but decoded after it may refer to the group before
+  // frames shown before the key frame but decoded after it may refer to the group before
   if (!whole && head.rank != first) return no_run(path, first, count, "it begins within an open group of pictures");
   for (std::size_t i = low; i < high; ++i) {
     run.bytes += table.samples[i].size;
@@ -155,4 +155,4 @@ Result<std::int64_t> PacketWriter::finish() {
   return state_->written;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -1,6 +1,6 @@
 #pragma once
 
-// Internal to data/convert: coded pictures moved from file to file without decoding.
+// Internal to data/convert: coded frames moved from file to file without decoding.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,31 +9,34 @@
 #include "data/convert/rational.h"
 #include "data/video/packet_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// Coded pictures samples[begin, end) of a table that are exactly the pictures [first, first + count) in presentation
-/// order and need no picture outside.
+/// Coded frames samples[begin, end) of a table that are exactly the frames [first, first + count) in presentation
+/// order and need no frame outside: they can be cut out of the file and put into another one.
 struct PacketRun {
   std::size_t begin = 0, end = 0;
-  std::int64_t first = 0;  ///< presentation index of the first
+  /// Presentation index, in the source's file, of the first one shown.
+  std::int64_t first = 0;
   std::int64_t bytes = 0;
-  std::int64_t delay = 0;  ///< pictures by which decoding must run ahead
+  /// Frames by which decoding must run ahead of showing: 0 without B-frames. dts = pts - delay at the first frame.
+  std::int64_t delay = 0;
 };
 
-/// Errors: failed_precondition with the reason why these pictures are no such run (no key picture at the begin,
-///         reordering across an end, pictures hidden by an edit list); data_loss: the file has fewer pictures.
+/// Errors: failed_precondition with the reason why these frames are no such run (no key frame at the begin,
+///         reordering across an end, frames hidden by an edit list); data_loss: the file has fewer frames.
 Result<PacketRun> packet_run(const std::string& path, const PacketTable& table, std::int64_t first, std::int64_t count);
 
-/// Sample table of a video file; waits at most a minute.
+/// Sample table of a video file; waits at most a minute. Errors: those of read_packet_table.
 Result<std::shared_ptr<const PacketTable>> video_packets(const std::string& path);
 
-/// A digest of what the files of a group must have in common: codec, its parameter sets, size, colours.
+/// A digest (XXH3-64, hex) of what the episodes of one MP4 file must have in common, since a track has one set of
+/// parameters: codec, profile, extradata (its parameter sets), size, aspect ratio, colour tags.
 std::string codec_identity(const PacketTable& table);
 
 /// FFmpeg's short name, "h264".
 std::string codec_name(const PacketTable& table);
 
-/// Writes an MP4 file from runs of other files: picture i is shown at i / fps. The index comes first. Not thread-safe.
+/// Writes an MP4 file from runs of other files: frame i is shown at i / fps. The index comes first. Not thread-safe.
 class PacketWriter {
  public:
   /// `like` gives the codec parameters; `delay` is the largest of the runs to come. Errors: failed_precondition,
@@ -46,7 +49,7 @@ class PacketWriter {
 
   /// Appends a run of `source`. Fault point convert.packet (subject: the path written).
   Result<void> append(const std::string& source, const PacketTable& table, const PacketRun& run);
-  /// Writes the index and closes; returns the pictures written.
+  /// Writes the index and closes; returns the frames written.
   Result<std::int64_t> finish();
 
  private:
@@ -55,7 +58,7 @@ class PacketWriter {
   std::unique_ptr<State> state_;
 };
 
-/// Reads one coded picture.
+/// Reads single coded frames of a file with pread. Owns the file descriptor; read() may be called from any thread.
 class PacketReader {
  public:
   static Result<PacketReader> open(const std::string& path);
@@ -71,4 +74,4 @@ class PacketReader {
   int fd_ = -1;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "data/convert/plan_scan.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -109,7 +109,7 @@ std::vector<bool> forced_breaks(const ConvertDatasetRequest& request, const Conv
       continue;
     }
     const PlannedSpan &x = a.spans[static_cast<std::size_t>(camera)], &y = b.spans[static_cast<std::size_t>(camera)];
-    // an episode with a picture more or less than rows stands alone, so that sums of lengths stay right
+    // an episode with a frame more or less than rows stands alone, so that sums of lengths stay right
     out[i] = x.codec != y.codec || encodes(request, x) != encodes(request, y) || x.pictures != a.length ||
              y.pictures != b.length;
   }
@@ -282,4 +282,4 @@ Result<ConvertPlan> make_plan(const ConvertDatasetRequest& request, std::vector<
   return plan;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,7 +12,7 @@
 #include "base/parallel.h"
 #include "data/convert/packet_copy.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -199,4 +199,4 @@ Result<std::vector<ScannedEpisode>> scan_episodes(std::vector<DatasetSource>& so
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,16 +7,20 @@
 #include "base/result.h"
 #include "data/convert/plan.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// An episode with the facts of its files, or why it cannot be read.
 struct ScannedEpisode {
   PlannedEpisode episode;
-  std::string files_hash;                ///< digest of its files' identities
-  std::vector<DatasetProblem> problems;  ///< not empty: the episode is left out
+  /// Digest of its files' identities.
+  std::string files_hash;
+  /// Not empty: the episode is left out.
+  std::vector<DatasetProblem> problems;
 };
 
-/// Scans every episode of every source, in order, on `threads` threads.
+/// Scans every episode of every source on `threads` threads; the result is in the order of sources and episodes. Reads
+/// Parquet footers, the column episode_index and the sample tables of videos, no frames. Errors: those of
+/// DatasetSource::stats; what is wrong with an episode's files is in `problems` (D03, D04, D06, D07).
 Result<std::vector<ScannedEpisode>> scan_episodes(std::vector<DatasetSource>& sources, std::size_t threads);
 
-}  // namespace troupe
+}  // namespace troupe::data

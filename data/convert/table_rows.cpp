@@ -10,7 +10,7 @@
 #include "data/lerobot/arrow_values.h"
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -159,4 +159,4 @@ NumberColumn number_column(const arrow::ChunkedArray& column) {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

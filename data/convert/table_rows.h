@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Opens a Parquet file for streaming: one thread, column chunks read through a buffer. Errors: not_found, data_loss.
 Result<std::unique_ptr<parquet::arrow::FileReader>> open_parquet(const std::string& path);
@@ -41,16 +41,20 @@ class RowReader {
   std::string path_;
   std::unique_ptr<parquet::arrow::FileReader> file_;
   std::shared_ptr<arrow::RecordBatchReader> batches_;
-  std::shared_ptr<arrow::RecordBatch> rest_;  ///< read, not yet handed out; null: none
-  std::int64_t position_ = 0;                 ///< row that the next read begins at
+  /// Read, not yet handed out; null: none.
+  std::shared_ptr<arrow::RecordBatch> rest_;
+  /// Row that the next read begins at.
+  std::int64_t position_ = 0;
 };
 
 /// A flat column's values as float64, row-major, `width` per row; nothing for types without numbers or uneven lists.
+/// Integers beyond 2^53 lose their last bits.
 struct NumberColumn {
   std::int64_t width = 0;
-  bool integers = false, booleans = false, vector = false;  ///< the element type; lists
+  /// What the elements are: integers, booleans, else floats; `vector`: rows are lists.
+  bool integers = false, booleans = false, vector = false;
   std::vector<double> values;
 };
 NumberColumn number_column(const arrow::ChunkedArray& column);
 
-}  // namespace troupe
+}  // namespace troupe::data

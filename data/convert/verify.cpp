@@ -8,7 +8,7 @@
 #include "data/convert/frame_reader.h"
 #include "data/convert/packet_copy.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -55,13 +55,13 @@ Result<void> verify_table(const ConvertContext& context, const PlannedOutput& fi
   return {};
 }
 
-/// One episode of a video file of the output, pictures [at, at + pictures).
+/// One episode of a video file of the output, frames [at, at + frames).
 class SpanCheck {
  public:
   SpanCheck(const std::string& path, const std::shared_ptr<const PacketTable>& table, std::int64_t at)
       : path_(path), table_(table), at_(at) {}
 
-  /// Number of coded pictures, their sizes and bytes.
+  /// Number of coded frames, their sizes and bytes.
   Result<void> packets(const std::string& source, const PacketTable& want, const PlannedSpan& span, bool bytes,
                        Found& found) const {
     TROUPE_ASSIGN(const PacketRun a, packet_run(source, want, span.first, span.pictures));
@@ -164,4 +164,4 @@ Result<std::vector<std::string>> verify_output(const ConvertContext& context) {
   return all;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

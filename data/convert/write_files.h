@@ -9,13 +9,14 @@
 #include "data/convert/plan.h"
 #include "data/convert/table_rows.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// What every part of a conversion reads. Nothing in it changes while files are written.
 struct ConvertContext {
   const ConvertDatasetRequest& request;
   const ConvertPlan& plan;
   const std::vector<DatasetSource>& sources;
+  /// Folder of the output; paths of the plan are relative to it.
   std::string out;
 
   const SourceEpisode& source_of(const PlannedEpisode& e) const { return sources[e.source].episodes[e.place]; }
@@ -37,4 +38,4 @@ Result<void> write_table_file(const ConvertContext& context, const PlannedOutput
 /// The same of a camera. Fault points: convert.packet, convert.rename.
 Result<void> write_video_file(const ConvertContext& context, int camera, const PlannedOutput& file, JsonDoc& entry);
 
-}  // namespace troupe
+}  // namespace troupe::data

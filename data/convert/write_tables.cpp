@@ -14,7 +14,7 @@
 #include "data/convert/finished_file.h"
 #include "data/convert/write_files.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -215,4 +215,4 @@ Result<void> write_table_file(const ConvertContext& context, const PlannedOutput
   return finish_file(path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,7 +7,7 @@
 #include "data/convert/packet_copy.h"
 #include "data/convert/write_files.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -107,4 +107,4 @@ Result<void> write_video_file(const ConvertContext& context, int camera, const P
   return finish_file(path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

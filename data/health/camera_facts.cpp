@@ -7,7 +7,7 @@
 
 #include "data/video/packet_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -115,4 +115,4 @@ void compare_cameras(const std::string& root, const std::vector<CameraReport>& c
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

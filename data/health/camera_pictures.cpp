@@ -8,13 +8,13 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
 constexpr std::uint8_t kBlackLuma = 24;
 
-/// An episode's pictures may take their time; a stall may not last for ever.
+/// An episode's frames may take their time; a stall may not last for ever.
 ClipDecoder::Deadline deadline_for(std::size_t pictures) {
   return std::chrono::steady_clock::now() + std::chrono::seconds(60) + std::chrono::milliseconds(500) * pictures;
 }
@@ -82,4 +82,4 @@ Result<void> CameraPictures::read_facts(const PictureSource& source, std::int64_
                            });
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

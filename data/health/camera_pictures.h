@@ -13,26 +13,29 @@
 #include "data/video/clip_decoder.h"
 #include "data/video/still_image.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// Reads pictures of a camera wherever they are: a video or an image column. One thread, one reader.
+/// Reads frames of a camera wherever they are: a video or an image column. One thread, one reader.
 class CameraPictures {
  public:
-  /// Gets picture frames[i] of the source as RGB; the view is valid during the call.
+  /// Gets the frame at frames[i] of the source as RGB; the view is valid during the call.
   using Sink = std::function<Result<void>(std::size_t i, const Rgb8View& picture)>;
   /// The same as hashable facts, without a conversion to RGB where the file holds YUV.
   struct Fact {
-    std::uint64_t hash = 0;  ///< XXH3-64 over all planes
-    bool black = false;      ///< no luma above 24 of 255 (limited range: 16 is black)
+    /// XXH3-64 over the visible samples of all planes: equal frames have equal hashes.
+    std::uint64_t hash = 0;
+    /// No luma above 24 of 255 (limited range: 16 is black).
+    bool black = false;
   };
   using FactSink = std::function<Result<void>(std::size_t i, const Fact& fact)>;
 
+  /// Keeps 4 video files open and no decoded frames.
   CameraPictures() : decoder_({.open_files = 4, .shared_frame_bytes = 0}) {}
 
-  /// Pictures first + frames[i] of `source`; frames ascending. Errors: those of ClipDecoder, read_parquet,
-  /// StillImageDecoder.
+  /// Frames first + frames[i] of `source`; frames ascending. Errors: those of ClipDecoder, read_parquet,
+  /// StillImageDecoder; deadline_exceeded after 60 s and half a second per frame.
   Result<void> read(const PictureSource& source, std::span<const std::int64_t> frames, const Sink& sink);
-  /// Pictures first .. first + count - 1.
+  /// Facts of frames source.first .. source.first + count - 1, ascending. Same errors.
   Result<void> read_facts(const PictureSource& source, std::int64_t count, const FactSink& sink);
 
  private:
@@ -41,4 +44,4 @@ class CameraPictures {
   StillImage still_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

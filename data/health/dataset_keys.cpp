@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -117,4 +117,4 @@ std::string modality_json(const SampleColumns& keys) {
   return out.dump(1) + "\n";
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,7 +12,7 @@
 #include "base/parallel.h"
 #include "data/health/camera_pictures.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -30,7 +30,7 @@ TaskResult decode(CameraPictures& pictures, const PictureTask& task) {
   std::vector<bool> got(static_cast<std::size_t>(task.pictures));
   const auto read = pictures.read_facts(task.source, task.pictures,
                                         [&](std::size_t i, const CameraPictures::Fact& fact) -> Result<void> {
-                                          if (got[i]) return {};  // a second attempt shows the pictures again
+                                          if (got[i]) return {};  // a second attempt shows the frames again
                                           got[i] = true;
                                           ++out.pictures;
                                           out.black += fact.black ? 1 : 0;
@@ -107,4 +107,4 @@ DecodeReport decode_everything(std::span<const PictureTask> tasks, std::int64_t 
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

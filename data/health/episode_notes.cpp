@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -62,4 +62,4 @@ void note_episodes(HealthReport& r) {
   note_sum(r, "H04", &EpisodeReport::jumps, "steps from one row to the next exceed half of q99 - q01");
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

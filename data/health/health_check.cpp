@@ -19,7 +19,7 @@
 #include "data/sampling/window.h"
 #include "data/statistics/dataset_statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -78,8 +78,8 @@ class Examination {
     return false;
   }
 
-  /// A feature table may name cameras that were never recorded beside others that were (data.md 1.2). Where no camera has
-  /// a file, the files are missing.
+  /// A feature table may name cameras that were never recorded beside others that were. Where no camera
+  /// has a file, the files are missing.
   void drop_cameras_without_files() {
     std::vector<NamedColumn>& views = report_.keys.views;
     const auto first_absent =
@@ -268,4 +268,4 @@ Result<HealthReport> check_health(const HealthOptions& options) {
   return Examination(options, std::make_shared<const LerobotDataset>(std::move(*files))).run();
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -10,30 +10,40 @@
 #include "data/health/health_report.h"
 #include "data/lerobot/episode_check.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// What a dataset is examined for.
 struct HealthOptions {
-  std::string data;                            ///< folder, or owner/name in a local cache
-  std::optional<EmbodimentConfig> embodiment;  ///< whose keys, views and rates count; absent: everything there is
-  std::vector<std::string>
-      relative_keys;          ///< empty: the embodiment's; without one every action key that has a state of
-                              ///< its name and width and whose name lacks "gripper"
-  std::int64_t horizon = 24;  ///< steps of relative actions
-  WindowConfig window;        ///< for D14; the embodiment's stride and offsets replace its own
-  IndexConfig index;          ///< where an index may be, for D16
-  bool decode = false;        ///< decode every picture (D13)
+  /// A dataset's folder, or `owner/name` in a local cache (find_dataset).
+  std::string data;
+  /// The embodiment whose keys, views and rates count; absent: every key and camera of the dataset.
+  std::optional<EmbodimentConfig> embodiment;
+  /// Action keys whose relative statistics are computed. Empty: those of the embodiment; without an embodiment every
+  /// action key that has a state key of the same name and width and whose name lacks "gripper".
+  std::vector<std::string> relative_keys;
+  /// Steps of relative actions.
+  std::int64_t horizon = 24;
+  /// Window whose fit D14 tests; the embodiment's macro_stride and video_offsets replace its own.
+  WindowConfig window;
+  /// Where an index of the dataset may lie; D16 compares the files with it.
+  IndexConfig index;
+  /// Decode every frame (D13).
+  bool decode = false;
+  /// Put small images of every camera into the report.
   bool thumbnails = false;
-  std::int64_t threads = 0;                           ///< 0: one per CPU, at most 16; changes no result
-  std::int64_t memory_bytes = std::int64_t{1} << 30;  ///< values kept for exact quantiles at most
-  VideoProbe probe;                                   ///< empty: probe_video
+  /// Threads; 0: one per CPU, at most 16. Changes no result.
+  std::int64_t threads = 0;
+  /// Bound of the values kept for exact quantiles; beyond it quantiles are found by further passes over the tables.
+  std::int64_t memory_bytes = std::int64_t{1} << 30;
+  /// How a video file is looked at, for tests; empty: probe_video.
+  VideoProbe probe;
 };
 
 /// Looks at every file of a dataset: metadata, tables, videos, statistics, what the rows do, and with `decode` every
-/// picture. A dataset whose metadata cannot be read gives a report with one D01 finding.
+/// frame. A dataset whose metadata cannot be read gives a report with one D01 finding.
 ///
 /// Errors: not_found (no such folder or name), invalid_argument (the embodiment or a relative key does not fit the
 ///         dataset), data_loss (a table that was readable before is not any more).
 Result<HealthReport> check_health(const HealthOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::data

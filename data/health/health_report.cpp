@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace troupe {
+namespace troupe::data {
 
 Spread spread_of(std::vector<double> values) {
   if (values.empty()) return {};
@@ -28,4 +28,4 @@ const ColumnReport* HealthReport::column(const std::string& name) const {
   return it == columns.end() ? nullptr : &*it;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

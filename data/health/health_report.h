@@ -9,15 +9,19 @@
 #include "data/lerobot/modality.h"
 #include "data/statistics/table_statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// One thing found in a dataset.
 struct HealthFinding {
-  std::string code;  ///< of defects()
+  /// One of defects(): "D06".
+  std::string code;
   FindingLevel level = FindingLevel::note;
-  std::string path;           ///< the file, or the dataset's folder
-  std::string text;           ///< a sentence that names the file
-  std::int64_t episode = -1;  ///< -1: of the dataset as a whole
+  /// The file, or the dataset's folder.
+  std::string path;
+  /// A sentence that names the file.
+  std::string text;
+  /// episode_index; -1: the dataset as a whole.
+  std::int64_t episode = -1;
 };
 
 /// Least, middle and greatest of some numbers, and their mean; zeros when there are none.
@@ -29,27 +33,39 @@ Spread spread_of(std::vector<double> values);
 
 /// The video files of one camera.
 struct CameraReport {
+  /// Short name of the view, and the feature of info.json.
   std::string name, feature;
   std::int64_t files = 0, pictures = 0, bytes = 0;
-  std::map<std::string, std::int64_t> codecs, sizes, rates;  ///< "h264", "640x480", "30": how many files
-  bool in_parquet = false;                                   ///< pictures are cells of the tables
-  bool reordered = false;                                    ///< some file has B-frames
-  Spread gop;                                                ///< pictures between key pictures, over all files
+  /// Number of files by codec ("h264"), size ("640x480") and frames per second ("30").
+  std::map<std::string, std::int64_t> codecs, sizes, rates;
+  /// The camera's images are cells of the tables, not a video.
+  bool in_parquet = false;
+  /// Some file has B-frames.
+  bool reordered = false;
+  /// Frames between key frames, over all files.
+  Spread gop;
 };
 
 /// One episode: usable when `problems` is 0.
 struct EpisodeReport {
   std::int64_t index = 0, rows = 0;
   std::int64_t problems = 0, warnings = 0;
-  std::int64_t spans = 0;         ///< runs of rows with one label
-  std::int64_t idle_rows = 0;     ///< rows whose state equals the row before, as float32
-  std::int64_t longest_idle = 0;  ///< rows in a stretch
-  std::int64_t outliers = 0;      ///< values more than 3 (q99 - q01) outside [q01, q99]
-  std::int64_t jumps = 0;         ///< steps of more than half of q99 - q01, in dimensions with more than three levels
-  std::string content;            ///< hash over states and actions; empty: not read
+  /// Runs of rows with one label.
+  std::int64_t spans = 0;
+  /// Rows whose state equals the row before, as float32.
+  std::int64_t idle_rows = 0;
+  /// Most idle rows one after the other.
+  std::int64_t longest_idle = 0;
+  /// Values more than 3 (q99 - q01) outside [q01, q99].
+  std::int64_t outliers = 0;
+  /// Steps of more than half of q99 - q01, in dimensions with more than three levels.
+  std::int64_t jumps = 0;
+  /// XXH3-128 over states and actions (EpisodeMotion::content); empty: not read.
+  std::string content;
 };
 
-/// How often values of one dimension occur: counts of equal parts of [min, max].
+/// How often values of one dimension occur: counts of equal parts of [low, high], the last part closed. Values outside
+/// count in the first or last part.
 struct Histogram {
   double low = 0, high = 0;
   std::vector<std::int64_t> counts;
@@ -58,65 +74,82 @@ struct Histogram {
 /// A column with its statistics.
 struct ColumnReport {
   std::string name;
+  /// As info.json states it: "float32".
   std::string dtype;
   FeatureStatistics statistics;
-  std::vector<Histogram> histograms;  ///< one per dimension
-  std::vector<std::size_t> constant;  ///< dimensions with min = max
-  std::vector<std::size_t>
-      near_constant;  ///< others with q01 = q99, or q99 - q01 below a millionth of max(|min|, |max|)
+  /// One per dimension of the column; the next two list dimensions.
+  std::vector<Histogram> histograms;
+  /// Dimensions with min = max.
+  std::vector<std::size_t> constant;
+  /// Other dimensions with q01 = q99, or with q99 - q01 below a millionth of max(|min|, |max|).
+  std::vector<std::size_t> near_constant;
 };
 
-/// A relative action key with its statistics.
+/// A relative action key with its statistics: of action[t+j] - state[t], 0 <= j < HealthReport::horizon.
 struct RelativeReport {
   VectorKey action, state;
   RelativeStatistics statistics;
 };
 
-/// What decoding every picture found (--verify full).
+/// What decoding every frame of one video file or image column found (--verify full).
 struct DecodedFile {
   std::string path, camera;
   std::int64_t pictures = 0, bytes = 0;
-  std::string error;  ///< empty: everything was decoded
+  /// The first error; empty: everything was decoded.
+  std::string error;
 };
+/// What decoding every frame of the dataset found and took.
 struct DecodeReport {
-  std::vector<DecodedFile> files;  ///< by path
+  /// Ascending by path.
+  std::vector<DecodedFile> files;
   std::int64_t pictures = 0;
-  double seconds = 0;  ///< wall
+  /// Wall time.
+  double seconds = 0;
 };
 
-/// A small picture of one camera for the HTML report.
+/// A small image of one frame of one camera, for the HTML report.
 struct Thumbnail {
   std::string camera;
+  /// episode_index, and the frame's place in the episode.
   std::int64_t episode = 0, frame = 0;
   std::int64_t width = 0, height = 0;
-  std::string png;  ///< the file's bytes
+  /// The bytes of a PNG file of width x height pixels.
+  std::string png;
 };
 
-/// Everything `troupe stats` knows of a dataset.
+/// Everything `troupe stats` knows of a dataset; the text, JSON and HTML reports are pure functions of it.
 struct HealthReport {
   std::string root, version, robot_type, verify = "index";
   double fps = 0;
   std::int64_t frames = 0, tasks = 0, horizon = 24;
-  std::int64_t view_height = 0, view_width = 0;  ///< of the first usable episode
+  /// Pixels of every view of the first usable episode.
+  std::int64_t view_height = 0, view_width = 0;
+  /// How quantiles were found: values kept in memory, else by refinement in `passes` passes over the tables.
   bool columns_kept = true, relative_kept = true;
   std::int64_t passes = 0;
   std::vector<ColumnReport> columns;
-  SampleColumns keys;  ///< state and action keys whose slices are reported
+  /// State and action keys whose slices of the columns are reported, cameras, and the columns of labels.
+  SampleColumns keys;
   std::vector<RelativeReport> relative;
   std::vector<CameraReport> cameras;
   std::vector<EpisodeReport> episodes;
-  std::map<std::int64_t, std::int64_t> label_rows;  ///< label -> rows, of usable episodes
-  std::map<std::int64_t, std::string> texts;        ///< label -> text
-  std::vector<double> span_lengths;                 ///< rows of every label span
+  /// Label -> rows, of usable episodes.
+  std::map<std::int64_t, std::int64_t> label_rows;
+  /// Label -> text.
+  std::map<std::int64_t, std::string> texts;
+  /// Lengths in table rows of every run of rows with one label, of usable episodes.
+  std::vector<double> span_lengths;
   std::vector<HealthFinding> findings;
   DecodeReport decoded;
   std::vector<Thumbnail> thumbnails;
 
   double hours() const { return fps > 0 ? static_cast<double>(frames) / fps / 3600 : 0; }
+  /// Episodes without a problem.
   std::int64_t usable_episodes() const;
+  /// Findings of that level.
   std::int64_t count(FindingLevel level) const;
   /// The column of that name, or null.
   const ColumnReport* column(const std::string& name) const;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -99,4 +99,4 @@ std::string svg_histogram(const Histogram& h, std::string_view title) {
       kWidth, kHeight, escape_html(title), bars, kBars, kWidth, kBars, h.low, kWidth, h.high);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

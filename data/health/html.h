@@ -6,7 +6,7 @@
 
 #include "data/health/health_report.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Text as HTML shows it: & < > " ' replaced, bytes that are not UTF-8 replaced by U+FFFD, control characters by
 /// blanks.
@@ -15,11 +15,11 @@ std::string escape_html(std::string_view text);
 /// An inline SVG of a histogram: bars, and below them the range. Escaped title.
 std::string svg_histogram(const Histogram& histogram, std::string_view title);
 
-/// A histogram of some numbers, in at most 40 equal parts.
+/// A histogram of some numbers, in at most 40 equal parts; without numbers it has no parts.
 Histogram histogram_of(std::span<const double> values);
 
-/// The report as one HTML file that needs nothing else: styles inside, plots as inline SVG, pictures as data URIs, no
+/// The report as one HTML file that needs nothing else: styles inside, plots as inline SVG, images as data URIs, no
 /// scripts. Everything that comes from the dataset is escaped.
 std::string report_html(const HealthReport& report);
 
-}  // namespace troupe
+}  // namespace troupe::data

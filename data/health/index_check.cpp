@@ -7,7 +7,7 @@
 #include "data/index/file_table.h"
 #include "data/index/index_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -52,4 +52,4 @@ void check_index(const std::string& root, const IndexConfig& config, std::vector
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,11 +6,11 @@
 #include "configs/data_config.h"
 #include "data/health/health_report.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// D16: files whose size or time differs from what an index of this dataset says. Lists of samples that were made of
-/// them are removed, where they may be, so that the next opening makes them anew; entries of other files stay. A
-/// dataset without an index has no finding, nor has a damaged index: it is made anew anyway.
+/// D16 warnings: files whose size or modification time differs from what an index of this dataset says. Lists of
+/// samples that were made of them are removed, where they may be, so that the next opening makes them anew; entries of
+/// other files stay. A dataset without an index has no finding, nor has a damaged index: it is made anew anyway.
 void check_index(const std::string& root, const IndexConfig& config, std::vector<HealthFinding>& findings);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,7 +11,7 @@
 #include "data/lerobot/file_checks.h"
 #include "data/statistics/dataset_statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -92,4 +92,4 @@ Result<std::vector<MetaText>> metadata_files(const HealthReport& report,
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

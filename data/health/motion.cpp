@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/parallel.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -137,4 +137,4 @@ Result<std::vector<EpisodeMotion>> measure_motion(const TableSource& source, std
   return motion.finish();
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

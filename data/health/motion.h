@@ -9,23 +9,31 @@
 #include "data/health/health_report.h"
 #include "data/statistics/table_statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// What the rows of one episode do, measured against the whole dataset's ranges.
+/// What the table rows of one episode do, measured against the whole dataset's ranges; see EpisodeReport.
 struct EpisodeMotion {
   std::int64_t idle_rows = 0, longest_idle = 0, outliers = 0, jumps = 0;
-  std::string content;  ///< XXH3-128 over rows, names and float64 values of the columns in `hashed`
+  /// XXH3-128 over rows, names and float64 values of the columns in `hashed`.
+  std::string content;
 };
 
+/// What measure_motion looks at.
 struct MotionPlan {
-  std::vector<std::string> idle;    ///< state columns: a row is idle when all of them equal the row before, as float32
-  std::vector<std::string> hashed;  ///< state and action columns, ascending
+  /// State columns: a row is idle when all of them equal the row before, as float32.
+  std::vector<std::string> idle;
+  /// State and action columns, ascending, whose values make EpisodeMotion::content.
+  std::vector<std::string> hashed;
   std::int64_t threads = 0;
 };
 
+/// A row is idle when all columns of MotionPlan::idle equal the row before; an outlier is a value more than
+/// 3 (q99 - q01) outside [q01, q99]; a jump is a step of more than (q99 - q01) / 2 from one row to the next, in
+/// dimensions whose histogram of 48 parts has more than 3 in use (a gripper's command jumps by nature).
+///
 /// One more pass over the tables. Fills ColumnReport::histograms of `columns` (whose statistics are known) and returns
 /// one entry per episode. The result does not depend on `threads`. Errors: those of TableSource::read.
 Result<std::vector<EpisodeMotion>> measure_motion(const TableSource& source, std::span<ColumnReport> columns,
                                                   const MotionPlan& plan);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,7 +4,7 @@
 
 #include "data/video/ffmpeg.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

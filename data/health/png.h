@@ -6,12 +6,12 @@
 #include "base/result.h"
 #include "data/image/video_frame.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// The bytes of a PNG file of an RGB picture. Errors: internal (FFmpeg has no PNG encoder or refuses the size).
+/// The bytes of a PNG file of an RGB image. Errors: internal (FFmpeg has no PNG encoder or refuses the size).
 Result<std::string> encode_png(const Rgb8View& picture);
 
 /// Base64 (RFC 4648) of the bytes, on one line.
 std::string base64(std::string_view bytes);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,7 +7,7 @@
 #include "data/health/html.h"
 #include "data/health/png.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -38,7 +38,7 @@ std::string row(std::initializer_list<std::string> cells) {
 
 std::string number(double v) { return fmt::format("{:.6g}", v); }
 
-std::string counts_of(const std::map<std::string, std::int64_t>& counts) {
+std::string html_of_counts(const std::map<std::string, std::int64_t>& counts) {
   std::string out;
   for (const auto& [name, n] : counts) {
     out += out.empty() ? "" : ", ";
@@ -67,7 +67,7 @@ std::string overview(const HealthReport& r) {
   return out;
 }
 
-std::string findings(const HealthReport& r) {
+std::string html_of_findings(const HealthReport& r) {
   std::map<std::string, std::int64_t> counts;
   for (const HealthFinding& f : r.findings) ++counts[f.code];
   std::string out =
@@ -105,7 +105,8 @@ std::string cameras(const HealthReport& r) {
         "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
         "class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
         escape_html(c.name), escape_html(c.feature), c.files, c.pictures,
-        c.in_parquet ? "pictures in Parquet" : counts_of(c.codecs), counts_of(c.sizes), counts_of(c.rates), gop);
+        c.in_parquet ? "pictures in Parquet" : html_of_counts(c.codecs), html_of_counts(c.sizes),
+        html_of_counts(c.rates), gop);
   }
   out += "</table>\n";
   std::string camera;
@@ -123,7 +124,7 @@ std::string cameras(const HealthReport& r) {
   return out + (camera.empty() ? "" : "</div>\n");
 }
 
-std::string decoded(const HealthReport& r) {
+std::string html_of_decoding(const HealthReport& r) {
   if (r.verify != "full") return "";
   const double rate = r.decoded.seconds > 0 ? static_cast<double>(r.decoded.pictures) / r.decoded.seconds : 0;
   std::string out =
@@ -215,8 +216,8 @@ std::string episodes(const HealthReport& r) {
 
 std::string report_html(const HealthReport& r) {
   return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + escape_html(r.root) +
-         "</title>\n<style>" + kStyle + "</style></head><body>\n" + overview(r) + findings(r) + cameras(r) +
-         decoded(r) + dimensions(r) + labels(r) + episodes(r) + "</body></html>\n";
+         "</title>\n<style>" + kStyle + "</style></head><body>\n" + overview(r) + html_of_findings(r) + cameras(r) +
+         html_of_decoding(r) + dimensions(r) + labels(r) + episodes(r) + "</body></html>\n";
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -218,4 +218,4 @@ std::string relative_horizon_stats_json(const HealthReport& r) {
   return dump(out);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

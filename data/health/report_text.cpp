@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <map>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
 constexpr std::size_t kShownPerCode = 3;
 constexpr std::size_t kDimensionsShown = 16;
 
-std::string counts_of(const std::map<std::string, std::int64_t>& counts) {
+std::string text_of_counts(const std::map<std::string, std::int64_t>& counts) {
   std::string out;
   for (const auto& [name, n] : counts) {
     if (!out.empty()) out += ", ";
@@ -49,11 +49,11 @@ std::string camera_lines(const HealthReport& r) {
   for (const CameraReport& c : r.cameras) {
     out += fmt::format("  camera     {}: ", c.feature);
     if (c.in_parquet) {
-      out += fmt::format("pictures in Parquet{}\n", c.sizes.empty() ? "" : ", " + counts_of(c.sizes));
+      out += fmt::format("pictures in Parquet{}\n", c.sizes.empty() ? "" : ", " + text_of_counts(c.sizes));
       continue;
     }
-    out += fmt::format("{}, {}, {} frames/s, {} pictures in {} files", counts_of(c.codecs), counts_of(c.sizes),
-                       counts_of(c.rates), c.pictures, c.files);
+    out += fmt::format("{}, {}, {} frames/s, {} pictures in {} files", text_of_counts(c.codecs),
+                       text_of_counts(c.sizes), text_of_counts(c.rates), c.pictures, c.files);
     if (c.gop.max > 0) {
       out += c.gop.min == c.gop.max
                  ? fmt::format(", GOP {:.0f}", c.gop.max)
@@ -89,7 +89,7 @@ std::string ranges(const HealthReport& r) {
                            r.passes == 1 ? std::string("one pass") : fmt::format("{} passes", r.passes));
 }
 
-std::string decoded(const HealthReport& r) {
+std::string text_of_decoding(const HealthReport& r) {
   if (r.verify != "full") return "";
   const auto bad = std::count_if(r.decoded.files.begin(), r.decoded.files.end(),
                                  [](const DecodedFile& f) { return !f.error.empty(); });
@@ -98,7 +98,7 @@ std::string decoded(const HealthReport& r) {
                      r.decoded.pictures, r.decoded.files.size(), r.decoded.seconds, rate, bad);
 }
 
-std::string findings(const HealthReport& r) {
+std::string text_of_findings(const HealthReport& r) {
   std::string out = "\n";
   if (r.findings.empty()) return out + "  findings   none\n";
   std::map<std::string, std::vector<const HealthFinding*>> by_code;
@@ -118,10 +118,10 @@ std::string findings(const HealthReport& r) {
 }  // namespace
 
 std::string stats_text(const HealthReport& r) {
-  return head(r) + camera_lines(r) + ranges(r) + decoded(r) + findings(r) +
+  return head(r) + camera_lines(r) + ranges(r) + text_of_decoding(r) + text_of_findings(r) +
          fmt::format("\n{}: {} problems, {} warnings, {} notes\n",
                      r.count(FindingLevel::problem) == 0 ? "OK" : "PROBLEMS FOUND", r.count(FindingLevel::problem),
                      r.count(FindingLevel::warning), r.count(FindingLevel::note));
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -10,7 +10,7 @@
 
 #include "data/statistics/dataset_statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -225,4 +225,4 @@ Result<void> compute_statistics(const EpisodeSource& source, std::span<const Epi
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,13 +6,13 @@
 #include "data/health/camera_pictures.h"
 #include "data/health/png.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
 constexpr std::int64_t kThumbnailWidth = 160;
 
-/// The picture shrunk by a whole factor, each pixel the mean of a block.
+/// The frame shrunk by a whole factor, each pixel the mean of a block.
 StillImage shrink(const Rgb8View& in) {
   const std::int64_t by = (in.width + kThumbnailWidth - 1) / kThumbnailWidth;
   StillImage out;
@@ -64,4 +64,4 @@ std::vector<Thumbnail> make_thumbnails(const LerobotDataset& dataset, std::span<
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

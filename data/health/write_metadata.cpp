@@ -13,7 +13,7 @@
 #include "data/index/index_folder.h"
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -103,4 +103,4 @@ Result<std::vector<MetadataOutcome>> write_metadata(const std::string& folder, s
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -55,4 +55,4 @@ ImageAugmentation centre_augmentation(const ImageConfig& config, std::int64_t so
   return centred;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace troupe {
+namespace troupe::data {
 
 Result<CanvasLayout> CanvasLayout::make(const std::string& layout, std::int64_t num_views, std::int64_t view_height,
                                         std::int64_t view_width) {
@@ -34,4 +34,4 @@ Result<CanvasLayout> CanvasLayout::make(const std::string& layout, std::int64_t 
                fmt::format("data.embodiment.layout is {}; wanted single, horizontal, droid or grid2x2", layout)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

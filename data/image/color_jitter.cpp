@@ -2,7 +2,7 @@
 
 #include "data/image/tile_loops.h"
 
-namespace troupe {
+namespace troupe::data {
 
 kernels::JitterFactors jitter_factors(const ColorJitter& jitter) {
   kernels::JitterFactors out{.order = {},
@@ -33,4 +33,4 @@ void apply_jitter(std::span<float> red, std::span<float> green, std::span<float>
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::data {
 
 ImageChain::ImageChain(const ImageConfig& config, CanvasLayout layout, const TileRows& rows)
     : view_height_(config.height), view_width_(config.width), layout_(std::move(layout)), rows_(&rows) {}
@@ -68,4 +68,4 @@ Result<void> ImageChain::run(std::span<const Rgb8View> pictures, const ImageAugm
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

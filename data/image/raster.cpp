@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::data {
 
 Raster::Raster(std::int64_t height, std::int64_t width)
     : height_(height), width_(width), pixels_(static_cast<std::size_t>(3 * height * width)), bytes_(pixels_.size()) {}
@@ -64,4 +64,4 @@ Rgb8View Raster::bytes() {
   return {bytes_.data(), height_, width_, static_cast<std::ptrdiff_t>(3 * width_)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

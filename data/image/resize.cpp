@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::data {
 
 AxisWeights::AxisWeights(std::int64_t in, std::int64_t out) : taps(static_cast<std::size_t>(out)) {
   const float scale = static_cast<float>(in) / static_cast<float>(out);
@@ -24,4 +24,4 @@ AxisWeights::AxisWeights(std::int64_t in, std::int64_t out) : taps(static_cast<s
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,10 +8,12 @@
 
 /// Loops over rows, always inlined into functions compiled for one instruction set (tile_rows.cpp), where the
 /// compiler turns them into vector code. Plain pointers that do not overlap; counts in pixels.
-namespace troupe::loops {
+namespace troupe::data::loops {
 
+// Undefined again at the end of the file.
 #define TROUPE_LOOP inline __attribute__((always_inline))
 
+/// True when the whole build targets a machine with fused multiply-add: no emulation is needed then.
 #if defined(__FP_FAST_FMAF)
 inline constexpr bool kFastFma = true;
 #else
@@ -47,6 +49,8 @@ TROUPE_LOOP float unit(std::int32_t level) {
   return __builtin_fmaf(value, kHigh, value * kLow);
 }
 
+/// TileRows::chroma: terms of one row of 2x2 pixel blocks; each is written to both columns of its block. `u` and `v`
+/// hold `blocks` samples, the outputs 2 * blocks.
 TROUPE_LOOP void chroma(const std::uint8_t* __restrict__ u, const std::uint8_t* __restrict__ v, std::int64_t blocks,
                         const kernels::YuvCoefficients& coefficients, std::int32_t* __restrict__ red,
                         std::int32_t* __restrict__ green, std::int32_t* __restrict__ blue) {
@@ -58,6 +62,7 @@ TROUPE_LOOP void chroma(const std::uint8_t* __restrict__ u, const std::uint8_t* 
   }
 }
 
+/// TileRows::from_yuv: `width` pixels as values in [0, 1]; the terms begin at the first pixel's column.
 template <bool kHasFma>
 TROUPE_LOOP void from_yuv(const std::uint8_t* __restrict__ luma, const std::int32_t* __restrict__ red_terms,
                           const std::int32_t* __restrict__ green_terms, const std::int32_t* __restrict__ blue_terms,
@@ -72,6 +77,7 @@ TROUPE_LOOP void from_yuv(const std::uint8_t* __restrict__ luma, const std::int3
   }
 }
 
+/// TileRows::from_rgb: packed bytes to three planes of values in [0, 1].
 template <bool kHasFma>
 TROUPE_LOOP void from_rgb(const std::uint8_t* __restrict__ rgb, std::int64_t width, float* __restrict__ red,
                           float* __restrict__ green, float* __restrict__ blue) {
@@ -82,6 +88,8 @@ TROUPE_LOOP void from_rgb(const std::uint8_t* __restrict__ rgb, std::int64_t wid
   }
 }
 
+/// TileRows::mix: out[i] = rows[0][i] * weights[0], then fused with the other rows in ascending order. `rows` are
+/// `taps` pointers to `count` floats.
 template <bool kHasFma>
 TROUPE_LOOP void mix(const float* const* rows, const float* weights, std::int64_t taps, std::int64_t count,
                      float* __restrict__ out) {
@@ -101,6 +109,8 @@ TROUPE_LOOP void mix(const float* const* rows, const float* weights, std::int64_
   }
 }
 
+/// TileRows::jitter: operation `code` (ColorJitter::Operation) of `width` pixels, in place. `contrast_add` is
+/// mean(gray) * (1 - c) of the whole frame; only contrast uses it.
 TROUPE_LOOP void jitter(const kernels::JitterFactors& factors, int code, float contrast_add, std::int64_t width,
                         float* __restrict__ red, float* __restrict__ green, float* __restrict__ blue) {
   const kernels::JitterFactors f = factors;
@@ -124,6 +134,7 @@ TROUPE_LOOP void jitter(const kernels::JitterFactors& factors, int code, float c
     each(3);
 }
 
+/// TileRows::gray: eight partial sums in double, pixel x in sums[x % 8].
 TROUPE_LOOP void gray(const float* __restrict__ red, const float* __restrict__ green, const float* __restrict__ blue,
                       std::int64_t width, double* __restrict__ sums) {
   std::int64_t x = 0;
@@ -136,6 +147,7 @@ TROUPE_LOOP void gray(const float* __restrict__ red, const float* __restrict__ g
   for (; x < width; ++x) sums[x % 8] += static_cast<double>(kernels::gray_of(red[x], green[x], blue[x]));
 }
 
+/// Truncates to bytes; each pixel becomes one word 0x00BBGGRR, from which the packed bytes are made.
 TROUPE_LOOP void words(const float* __restrict__ red, const float* __restrict__ green, const float* __restrict__ blue,
                        std::int64_t width, std::uint32_t* __restrict__ pixels) {
   for (std::int64_t x = 0; x < width; ++x) {
@@ -147,4 +159,4 @@ TROUPE_LOOP void words(const float* __restrict__ red, const float* __restrict__ 
 
 #undef TROUPE_LOOP
 
-}  // namespace troupe::loops
+}  // namespace troupe::data::loops

@@ -4,7 +4,7 @@
 
 #include "data/image/color_jitter.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -144,4 +144,4 @@ void TilePass::run(const Rgb8View& picture, const ImageAugmentation& augmentatio
   run_rows(read_row, augmentation, tile, canvas_width, canvas);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

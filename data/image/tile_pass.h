@@ -9,24 +9,26 @@
 #include "data/image/tile_rows.h"
 #include "data/image/video_frame.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// One decoded picture to one tile of a canvas in one pass over its rows: colour conversion of the crop, columns,
+/// One decoded frame to one tile of a canvas in one pass over its rows: colour conversion of the crop, columns,
 /// rows, jitter, truncation, placement. Only rows are kept in float, and whole tiles where a contrast needs the mean
 /// of the frame first.
 ///
-/// Keeps its buffers between pictures. Not thread-safe.
+/// Keeps its buffers between frames. Not thread-safe.
 class TilePass {
  public:
+  /// `rows` must outlive the pass; it is one of tile_rows().
   /// From crops of in_height x in_width to tiles of out_height x out_width pixels.
   TilePass(const TileRows& rows, std::int64_t in_height, std::int64_t in_width, std::int64_t out_height,
            std::int64_t out_width);
 
+  /// Pixels of the crops that the pass takes.
   std::int64_t in_height() const noexcept { return in_height_; }
   std::int64_t in_width() const noexcept { return in_width_; }
 
-  /// The crop of `augmentation`, which has the size of the pass and lies inside the picture, to `tile` of a canvas of
-  /// `canvas_width` pixels a row.
+  /// The crop of `augmentation`, which has the size of the pass and lies inside the frame, to `tile` of a canvas of
+  /// `canvas_width` pixels a row; `canvas` points to its first byte. Requires that the tile lies inside the canvas.
   void run(const Yuv420View& picture, const ImageAugmentation& augmentation, const CanvasTile& tile,
            std::int64_t canvas_width, std::uint8_t* canvas);
   void run(const Rgb8View& picture, const ImageAugmentation& augmentation, const CanvasTile& tile,
@@ -35,7 +37,8 @@ class TilePass {
  private:
   struct Jitter {
     kernels::JitterFactors factors;
-    std::int32_t contrast_at;  // index into factors.order; factors.operations: none
+    // Index into factors.order; factors.operations: none.
+    std::int32_t contrast_at;
   };
   static Jitter jitter_of(const ColorJitter& jitter);
 
@@ -50,16 +53,23 @@ class TilePass {
   std::int64_t in_height_, in_width_, out_height_, out_width_;
   ColumnPlan columns_;
   AxisWeights lines_;
-  std::int64_t ring_;          // source rows kept, as many as an output row needs at most
-  std::int64_t out_stride_;    // floats of a plane of an output row
-  std::int64_t next_row_ = 0;  // source row that is resized next
+  // Source rows kept, as many as an output row needs at most.
+  std::int64_t ring_;
+  // Floats of a plane of an output row.
+  std::int64_t out_stride_;
+  // Source row that is resized next.
+  std::int64_t next_row_ = 0;
   ChromaTerms chroma_;
-  std::vector<std::uint8_t> bytes_;  // luma or chroma of one row, padded to whole vectors
-  std::vector<float> source_;        // 3 planes of one row
-  std::vector<float> narrowed_;      // ring x 3 planes
-  std::vector<float> tile_;          // rows x 3 planes: every row with a contrast, else one
+  // Luma or chroma of one row, padded to whole vectors.
+  std::vector<std::uint8_t> bytes_;
+  // 3 planes of one row.
+  std::vector<float> source_;
+  // Ring x 3 planes.
+  std::vector<float> narrowed_;
+  // Rows x 3 planes: every row with a contrast, else one.
+  std::vector<float> tile_;
   std::vector<std::uint32_t> pixels_;
   std::vector<const float*> taps_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

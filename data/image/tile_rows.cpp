@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-namespace troupe {
+namespace troupe::data {
 
 ColumnPlan::ColumnPlan(std::int64_t in, std::int64_t out, std::int64_t lanes_wanted)
     : lanes(lanes_wanted), groups((out + lanes_wanted - 1) / lanes_wanted) {
@@ -248,4 +248,4 @@ std::span<const TileRows* const> tile_rows() {
   return found;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

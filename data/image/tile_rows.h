@@ -6,14 +6,17 @@
 
 #include "kernels/image_pixel.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Which source columns make a group of `lanes` neighbouring output columns: for tap k, output lane i of group g is
 /// source[base[g] + k + offset[g * lanes + i]] * weight[(g * taps + k) * lanes + i]. Taps that an output does not
 /// have weigh 0.
 struct ColumnPlan {
+  /// Outputs of one group (a vector's floats), number of groups, and taps of the output that has most.
   std::int64_t lanes = 1, groups = 0, taps = 0;
-  std::int64_t span = 0;  ///< largest offset
+  /// Largest offset inside a group: how far a vector's loads spread.
+  std::int64_t span = 0;
+  /// One base per group, lanes offsets per group, taps * lanes weights per group.
   std::vector<std::int32_t> base, offset;
   std::vector<float> weight;
 
@@ -23,15 +26,17 @@ struct ColumnPlan {
   std::int64_t source_floats(std::int64_t in) const { return in + taps + 2 * lanes; }
 };
 
-/// Three planes of one row, `stride` floats apart.
+/// Three planes of one row of pixels, `stride` floats apart. A view; values in [0, 1].
 struct PlaneRow {
   float* red = nullptr;
   std::int64_t stride = 0;
+  /// First values of the other two planes.
   float* green() const { return red + stride; }
   float* blue() const { return red + 2 * stride; }
 };
 
 /// Chroma terms of one row of 2x2 blocks, each written for both of its columns.
+/// What they add to the luma term of each channel.
 struct ChromaTerms {
   std::vector<std::int32_t> red, green, blue;
 };
@@ -39,8 +44,10 @@ struct ChromaTerms {
 /// The loops over the pixels of one row that the image chain is made of, compiled for one instruction set. All sets
 /// give the same bits: every operation but fused() rounds by itself, and fused() rounds once, in hardware or emulated.
 struct TileRows {
+  /// "plain", "avx2" or "avx512": for logs and benchmarks.
   const char* name;
-  std::int64_t lanes;  ///< of ColumnPlan
+  /// Floats of one vector: what ColumnPlan is made for.
+  std::int64_t lanes;
 
   /// `blocks` chroma samples to terms of 2 * blocks columns.
   void (*chroma)(const std::uint8_t* u, const std::uint8_t* v, std::int64_t blocks, const kernels::YuvCoefficients& c,
@@ -52,9 +59,11 @@ struct TileRows {
   void (*from_rgb)(const std::uint8_t* rgb, std::int64_t width, const PlaneRow& out);
   /// Columns of one row; writes groups * lanes values of each plane.
   void (*narrow)(const PlaneRow& source, const ColumnPlan& plan, const PlaneRow& out);
-  /// out[i] = sum of rows[k][i] * weights[k], k ascending.
+  /// out[i] = sum of rows[k][i] * weights[k], k ascending, over `count` floats of `taps` rows; the first product is
+  /// rounded, each further one is fused.
   void (*mix)(const float* const* rows, const float* weights, std::int64_t taps, std::int64_t count, float* out);
-  /// One operation of the jitter, in place.
+  /// One operation of the jitter, in place, over `width` pixels. `code` is a ColorJitter::Operation; contrast adds
+  /// `contrast_add` = mean(gray) * (1 - c) to every value, the other operations ignore it.
   void (*jitter)(const kernels::JitterFactors& factors, int code, float contrast_add, std::int64_t width,
                  const PlaneRow& row);
   /// Adds the gray of pixel x to sums[x % 8]: wide enough for a vector unit, and the same bits with any.
@@ -63,7 +72,7 @@ struct TileRows {
   void (*pack)(const PlaneRow& row, std::int64_t width, std::int64_t repeat, std::uint32_t* pixels, std::uint8_t* out);
 };
 
-/// Those that this machine can run, the fastest first.
+/// The instruction sets that this machine can run, the fastest first; never empty. Valid for the process's life.
 std::span<const TileRows* const> tile_rows();
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@
 
 #include "data/image/vector_clones.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -112,4 +112,4 @@ void rgb_to_yuv420(const Rgb8View& rgb, std::uint8_t* y, std::ptrdiff_t y_stride
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -13,7 +13,7 @@
 #include "data/sampling/window.h"
 #include "data/statistics/dataset_statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -118,7 +118,7 @@ class IndexBuilder {
   const LerobotDataset& dataset() const { return *source_.files; }
   std::string relative(const std::string& path) const { return path.substr(dataset().root().size() + 1); }
 
-  /// Fills paths, states and where every episode's rows and pictures are.
+  /// Fills paths, states and where every episode's rows and frames are.
   Result<void> find_files() {
     const std::size_t views = inputs_.columns.views.size();
     std::vector<std::string> names;  // per episode: rows, then views
@@ -361,4 +361,4 @@ Result<BuiltIndex> build_index(LerobotDataset dataset, const IndexInputs& inputs
   return IndexBuilder(std::move(dataset), inputs, report).run();
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

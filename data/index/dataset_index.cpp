@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "data/index/index_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -141,4 +141,4 @@ Result<OpenedIndex> open_index(const std::string& root, const DatasetSpec& spec,
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

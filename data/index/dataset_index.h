@@ -9,19 +9,23 @@
 #include "data/index/sample_table.h"
 #include "data/sampling/dataset_spec.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// How a dataset is opened.
 struct DatasetOptions {
-  VideoProbe probe;           ///< empty: the files' own sample tables
-  std::int64_t threads = 0;   ///< that check files; 0: one per CPU, at most 16
-  bool verify_files = false;  ///< compare every file with the index, however many there are
+  /// How video files are looked at, for tests; empty: the files' own sample tables.
+  VideoProbe probe;
+  /// Threads that check files; 0: one per CPU, at most 16. They change no byte of the index.
+  std::int64_t threads = 0;
+  /// Compare every file with the index, however many there are.
+  bool verify_files = false;
   /// Up to this many files are compared at every opening: some milliseconds on a local disk. Of more, each when it is
   /// used.
   std::int64_t compared_files = 10'000;
 };
 
-/// An index ready to be used.
+/// An index ready to be used: mapped from disk, so that processes of a node share its memory, or in memory only.
+/// Copies share both tables. Any thread may read them.
 struct OpenedIndex {
   std::shared_ptr<const SampleTable> samples;
   std::shared_ptr<const FileTable> files;
@@ -38,4 +42,4 @@ struct OpenedIndex {
 Result<OpenedIndex> open_index(const std::string& root, const DatasetSpec& spec, const SampleColumns& columns,
                                const DatasetOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::data

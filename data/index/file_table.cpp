@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "data/video/packet_codec.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -51,7 +51,7 @@ GopLengths gop_lengths(const PacketTable& table) {
     lengths.push_back(static_cast<std::int32_t>(i - begin));
     begin = i;
   }
-  if (lengths.size() > 1) lengths.pop_back();  // the last one ends with the file, not at a key picture
+  if (lengths.size() > 1) lengths.pop_back();  // the last one ends with the file, not at a key frame
   const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
   std::nth_element(lengths.begin(), middle, lengths.end());
   const auto [low, high] = std::minmax_element(lengths.begin(), lengths.end());
@@ -212,4 +212,4 @@ std::string FileTableWriter::finish() const {
                      {PathTable::encode(paths), std::move(records), codecs.take(), std::move(packets)}, kPackets);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

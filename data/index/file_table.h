@@ -15,11 +15,13 @@
 #include "data/video/packet_table.h"
 #include "data/video/video_file.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Size and modification time of a file when it was read: what an index goes by.
 struct FileState {
-  std::int64_t size = -1;  ///< -1: there was none
+  /// Bytes; -1: there was no such file.
+  std::int64_t size = -1;
+  /// Nanoseconds since 1970.
   std::int64_t modified_ns = 0;
   bool operator==(const FileState&) const = default;
 };
@@ -27,32 +29,45 @@ struct FileState {
 /// The state of a file now; size -1 when there is none or it is no regular file.
 FileState file_state(const std::string& path);
 
-/// Distances between key pictures; all pictures where there is one key.
+/// Distances between key frames; all frames where there is one key.
 struct GopLengths {
-  std::int32_t min = 0, median = 0, max = 0;  ///< pictures
+  /// Frames from one key frame to the next.
+  std::int32_t min = 0, median = 0, max = 0;
   bool operator==(const GopLengths&) const = default;
 };
+/// The lengths in decode order; the last group ends with the file and counts only when it is the only one.
 GopLengths gop_lengths(const PacketTable& table);
 
 /// What an index knows of one file of a dataset.
 struct IndexedFile {
   FileState state;
-  std::optional<VideoInfo> video;  ///< none for Parquet files
+  /// What the container says; none for Parquet files, whose entry is their state alone.
+  std::optional<VideoInfo> video;
   GopLengths gop{};
-  bool one_ref = false;  ///< as PacketTable::one_ref
+  /// As PacketTable::one_ref.
+  bool one_ref = false;
+  /// Hints for reports; empty where read_mp4_facts cannot read a container that FFmpeg can.
   Mp4Facts container{};
-  std::shared_ptr<const PacketTable> packets{};  ///< only when it is written; FileTable::packets gives it later
+  /// Only when it is written; FileTable::packets gives it later.
+  std::shared_ptr<const PacketTable> packets{};
 };
 
 /// The contents of files.idx: every data and video file of a dataset that was read so far, whatever embodiment asked
 /// for it. Opening looks at the list of paths only; an entry is checked when it is asked for. Immutable: any thread.
+///
+/// Sections: 0 paths (PathTable); 1 records of 104 bytes, one per path; 2 codecs, shared by files of equal parameters
+/// (packet_codec.h); 3 packet tables, 2 to 4 bytes per frame. Section 3 is not covered by the file's digest: each
+/// record has the XXH3-64 of its own packets, so that opening an index does not read hundreds of megabytes.
 class FileTable {
  public:
-  /// Errors: data_loss.
+  /// Keeps `file` alive. Errors: data_loss (lists that do not fit each other).
   static Result<std::shared_ptr<const FileTable>> open(std::shared_ptr<const IndexFile> file);
 
+  /// Number of entries.
   std::size_t size() const { return paths_.size(); }
+  /// Path of entry i, relative to the dataset. Requires i < size().
   std::string path(std::size_t i) const { return paths_.at(i); }
+  /// Entry of a path relative to the dataset.
   std::optional<std::size_t> find(std::string_view path) const { return paths_.find(path); }
   /// Entry i without its packets. Errors: data_loss.
   Result<IndexedFile> entry(std::size_t i) const;
@@ -76,7 +91,8 @@ class FileTable {
   std::span<const std::byte> packets_;
 };
 
-/// Collects entries and writes the bytes of a files.idx. One thread.
+/// Collects entries and writes the bytes of a files.idx. Entries are kept encoded, so a dataset of any size costs
+/// little more memory than its file. One thread.
 class FileTableWriter {
  public:
   FileTableWriter();
@@ -87,7 +103,9 @@ class FileTableWriter {
   void add(const std::string& path, const IndexedFile& file);
   /// Copies entry i of another table unless the path has one already; an entry that is damaged is left out.
   void keep(const FileTable& table, std::size_t i);
+  /// Entries so far.
   std::size_t size() const;
+  /// The bytes of a files.idx of everything added and kept, ascending by path.
   std::string finish() const;
 
  private:
@@ -97,4 +115,4 @@ class FileTableWriter {
   std::map<std::string, std::uint32_t> codecs_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

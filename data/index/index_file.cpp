@@ -14,7 +14,7 @@
 #include "base/durable_file.h"
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -165,4 +165,4 @@ Result<void> write_index(const std::string& path, std::string_view bytes) {
   return written;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

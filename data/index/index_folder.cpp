@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -69,4 +69,4 @@ IndexFolders index_folders(const std::string& dataset_root, const IndexConfig& c
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

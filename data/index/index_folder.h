@@ -6,9 +6,10 @@
 #include "base/result.h"
 #include "configs/data_config.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Where the index of a dataset may be.
+/// A dataset on a read-only disk is indexed in the user's cache, any other in its own folder.
 struct IndexFolders {
   /// Folders where one may lie, the preferred first.
   std::vector<std::string> read;
@@ -25,4 +26,4 @@ IndexFolders index_folders(const std::string& dataset_root, const IndexConfig& c
 /// everywhere, and still leaves read-only datasets alone.
 bool is_writable_folder(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::data

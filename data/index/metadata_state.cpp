@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/parallel.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -82,4 +82,4 @@ Result<std::vector<MetadataFile>> metadata_state(const std::string& root, std::i
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,14 +6,18 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// What a metadata file was when an index was made.
+/// What a metadata file was when an index was made. Indexes go by contents, so that a copied dataset keeps its index.
 struct MetadataFile {
-  std::string name;  ///< relative to the dataset: "meta/info.json"
+  /// Relative to the dataset: "meta/info.json".
+  std::string name;
+  /// Bytes, and modification time in nanoseconds since 1970.
   std::int64_t size = 0;
   std::int64_t modified_ns = 0;
-  std::string digest;  ///< XXH3-128 of its bytes, 32 hex digits
+  /// XXH3-128 of its bytes as 32 hex digits.
+  std::string digest;
+  /// True for the same file with the same bytes; its modification time may differ.
   bool same_contents(const MetadataFile& other) const {
     return name == other.name && size == other.size && digest == other.digest;
   }
@@ -25,4 +29,4 @@ struct MetadataFile {
 /// Errors: data_loss, unavailable (a file that is listed and cannot be read).
 Result<std::vector<MetadataFile>> metadata_state(const std::string& root, std::int64_t threads);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@
 
 #include "base/byte_stream.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -100,4 +100,4 @@ std::optional<std::size_t> PathTable::find(std::string_view path) const {
   return std::nullopt;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

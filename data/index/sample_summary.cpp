@@ -2,7 +2,7 @@
 
 #include "base/byte_stream.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -125,4 +125,4 @@ Result<std::vector<MetadataFile>> decode_metadata(std::span<const std::byte> byt
   return files;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

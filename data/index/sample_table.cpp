@@ -6,7 +6,7 @@
 
 #include "data/index/sample_summary.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -244,4 +244,4 @@ std::optional<std::string_view> SampleTable::task(std::int64_t label) const {
   return std::string_view(reinterpret_cast<const char*>(task_texts_.data()) + begin, task_ends_[i] - begin);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

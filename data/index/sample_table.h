@@ -19,7 +19,7 @@
 #include "data/sampling/sample_index.h"
 #include "data/statistics/state_action.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// A finding and the episode it came from; -1: the dataset.
 struct EpisodeFinding {
@@ -27,64 +27,94 @@ struct EpisodeFinding {
   DatasetProblem problem;
 };
 
-/// The facts about a dataset and recipe that are not one per episode.
+/// The facts about a dataset and recipe that are not one per episode: the first section of a samples-*.idx.
 struct SampleSummary {
-  std::uint64_t recipe = 0;     ///< digest of what was asked for: recipe_digest
-  std::uint64_t check_key = 0;  ///< digest of what episode checks depended on besides the episode: check_digest
+  /// Digest of what was asked for: recipe_digest.
+  std::uint64_t recipe = 0;
+  /// Digest of what episode checks depended on besides the episode: check_digest.
+  std::uint64_t check_key = 0;
+  /// Cameras of a sample.
   std::int64_t num_views = 0;
-  std::vector<std::string> image_columns;  ///< one a view; empty: its pictures are videos
+  /// One per view: the Parquet column of its images; empty: its frames are in video files.
+  std::vector<std::string> image_columns;
+  /// Table rows between neighbouring anchors of a run.
   std::int64_t anchor_stride = 1;
+  /// Samples of training episodes and of held-out ones.
   std::uint64_t train_size = 0, eval_size = 0;
-  std::int64_t listed_episodes = 0;   ///< that were asked for
-  std::int64_t skipped_episodes = 0;  ///< left out because of `problems`
-  std::int64_t short_episodes = 0;    ///< usable, without one full window
+  /// Episodes that were asked for.
+  std::int64_t listed_episodes = 0;
+  /// Episodes left out because of `problems`.
+  std::int64_t skipped_episodes = 0;
+  /// Usable episodes without one full window (D14).
+  std::int64_t short_episodes = 0;
+  /// What made episodes unusable, and what was coped with; in the order of episodes.
   std::vector<EpisodeFinding> problems, warnings;
+  /// Of the keys of SampleColumns, over all usable episodes; empty without a training sample.
   KeyStatistics statistics;
+  /// Dataset::metadata_json() and Dataset::fingerprint().
   std::string metadata_json, fingerprint;
 };
 
-/// A usable episode and where its rows and pictures are; paths are places in SampleContents::paths.
+/// A usable episode and where its rows and frames are; paths are places in SampleContents::paths.
 struct IndexedEpisode {
+  /// The frames of one view: frame `first` + k of file `path` belongs to row k.
   struct Pictures {
     std::uint32_t path = 0;
     std::int64_t first = 0;
   };
   Episode episode;
+  /// Rows [first_row, first_row + episode.rows) of the Parquet file `data_path` are the episode's.
   std::uint32_t data_path = 0;
   std::int64_t first_row = 0;
-  std::vector<Pictures> pictures;  ///< one a view
+  /// One per view, in canvas order.
+  std::vector<Pictures> pictures;
 };
 
 /// Everything that a samples-*.idx holds, before it is written.
 struct SampleContents {
   SampleSummary summary;
+  /// The metadata files that the index was made from; an index with others is stale.
   std::vector<MetadataFile> metadata;
-  std::vector<std::string> paths;      ///< ascending, relative to the dataset
-  std::vector<FileState> states;       ///< one a path
-  std::vector<std::uint32_t> watched;  ///< places in `paths`: files of episodes that were left out
+  /// Ascending, relative to the dataset.
+  std::vector<std::string> paths;
+  /// One per path: what the file was when it was indexed.
+  std::vector<FileState> states;
+  /// Places in `paths`: files of episodes that were left out.
+  std::vector<std::uint32_t> watched;
   std::vector<IndexedEpisode> episodes;
+  /// Samples of training and of held-out episodes; episode numbers are places in `episodes`.
   SampleIndex train, eval;
+  /// Label -> text.
   std::map<std::int64_t, std::string> tasks;
 };
 
 /// The bytes of a samples-*.idx. docs/dataset-index.md, "samples".
 std::string encode_samples(const SampleContents& contents);
 
-/// A samples-*.idx, read in place. Every offset, place and count is checked when it is opened. Immutable: any thread.
+/// A samples-*.idx, read in place. Its 13 sections: summary, metadata files, paths, states, watched files, episodes (72
+/// bytes each), first frames per episode and view (16), label runs (16), training and held-out runs of samples (24
+/// each), labels of the tasks, ends of their texts, texts.
+///
+/// Every offset, place and count is checked when it is opened. Immutable: any thread.
 class SampleTable {
  public:
-  /// Errors: data_loss.
+  /// Keeps `file` alive. Errors: data_loss, naming what does not fit.
   static Result<std::shared_ptr<const SampleTable>> open(std::shared_ptr<const IndexFile> file);
 
+  /// Valid while the object lives.
   const SampleSummary& summary() const { return summary_; }
   const std::vector<MetadataFile>& metadata() const { return metadata_; }
+  /// Files of the episodes, and what they were: path i, relative to the dataset, and state i. Requires i < num_paths().
   std::size_t num_paths() const { return paths_.size(); }
   std::string path(std::size_t i) const { return paths_.at(i); }
   std::optional<std::size_t> find_path(std::string_view path) const { return paths_.find(path); }
   FileState state(std::size_t i) const { return states_[i]; }
+  /// As SampleContents::watched. Valid while the object lives, as all spans and views that it returns.
   std::span<const std::uint32_t> watched() const { return watched_; }
 
+  /// Usable episodes, ascending by index.
   std::size_t num_episodes() const { return episodes_.size(); }
+  /// A copy of the episode's entry. Requires place < num_episodes(), as for the following functions.
   Episode episode(std::size_t place) const;
   /// Place of an episode by its index.
   std::optional<std::size_t> find_episode(std::int64_t index) const;
@@ -94,9 +124,10 @@ class SampleTable {
   /// Places of the files of an episode: its rows, then its views.
   std::vector<std::uint32_t> files_of(std::size_t place) const;
 
+  /// Copies of the lists of samples: 24 bytes per run.
   SampleIndex train() const;
   SampleIndex eval() const;
-  /// Null when the dataset has no such label.
+  /// The text of a label; nothing when the dataset has no such label. Valid while the object lives.
   std::optional<std::string_view> task(std::int64_t label) const;
 
  private:
@@ -124,4 +155,4 @@ class SampleTable {
   std::span<const std::byte> task_texts_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

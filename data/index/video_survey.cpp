@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -68,4 +68,4 @@ FileTableWriter VideoSurvey::take() {
   return std::move(files_);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,7 +11,7 @@
 #include "data/index/file_table.h"
 #include "data/lerobot/lerobot_dataset.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Looks at every video file of a dataset once, however many episodes lie in it, and keeps what it saw: from an older
 /// index where the file is still the same, else from the file. Packet tables are kept in the form in which they are
@@ -23,15 +23,18 @@ class VideoSurvey {
   VideoSurvey(std::string root, VideoProbe probe, const FileTable* old)
       : root_(std::move(root)), probe_(std::move(probe)), old_(old) {}
 
-  /// Errors: those of probe_video.
+  /// Facts of the video at `path`, which lies below the root. A second caller waits for the first one's look and gets
+  /// its result, errors too. Errors: those of probe_video.
   Result<VideoInfo> probe(const std::string& path);
   /// Everything that was seen, and what the old index has of other files; ends the survey.
   FileTableWriter take();
 
+  /// Files read so far, and files taken over from the old index.
   std::int64_t videos_read() const { return videos_read_; }
   std::int64_t videos_reused() const { return videos_reused_; }
 
  private:
+  /// One file; `once` makes later callers wait for the first.
   struct Seen {
     std::once_flag once;
     std::optional<Result<VideoInfo>> info;
@@ -48,4 +51,4 @@ class VideoSurvey {
   std::atomic<std::int64_t> videos_read_{0}, videos_reused_{0};
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

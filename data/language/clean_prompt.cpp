@@ -11,7 +11,7 @@
 #include "data/language/mojibake.h"
 #include "data/language/unicode.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 constexpr int kMaxRounds = 64;  // levels of references within references; real prompts have one or two
@@ -143,4 +143,4 @@ Result<std::string> clean_prompt(std::string_view utf8) {
   return collapse_space(text);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

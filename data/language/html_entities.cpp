@@ -10,7 +10,7 @@
 
 #include "data/language/html_names.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 constexpr std::size_t kLongestWhole = 24;  // characters between & (or &#) and ; in the narrower reading
@@ -174,4 +174,4 @@ std::string unescape_html(std::string_view text) { return unescape(text, referen
 
 std::string unescape_whole_html(std::string_view text) { return unescape(text, whole); }
 
-}  // namespace troupe
+}  // namespace troupe::data

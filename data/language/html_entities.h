@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::data {
 
 /// Resolves character references once, as Python's html.unescape and HTML5 do: decimal and hexadecimal numbers (128 to
 /// 159 read as Windows-1252, non-characters dropped), the 2,231 names, and the longest old name that may stand without
@@ -15,4 +15,4 @@ std::string unescape_html(std::string_view utf8);
 /// lower-case name's character. This is the narrower reading of ftfy's repair, which the prompt cleaning repeats.
 std::string unescape_whole_html(std::string_view utf8);
 
-}  // namespace troupe
+}  // namespace troupe::data

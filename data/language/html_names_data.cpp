@@ -3,7 +3,7 @@
 // (https://html.spec.whatwg.org/multipage/named-characters.html).
 #include "data/language/html_names.h"
 
-namespace troupe {
+namespace troupe::data {
 
 // name, '=' or '!', one or two code points in hexadecimal; sorted by name
 const std::string_view kHtmlNames =
@@ -261,4 +261,4 @@ const std::string_view kHtmlNames =
     "yopf=1D56A yscr=1D4CE yucy=44E yuml!FF zacute=17A zcaron=17E zcy=437 zdot=17C zeetrf=2128 zeta=3B6 zfr=1D537 "
     "zhcy=436 zigrarr=21DD zopf=1D56B zscr=1D4CF zwj=200D zwnj=200C";
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace troupe {
+namespace troupe::data {
 
 Result<icu::UnicodeString> decode_utf8(std::string_view utf8) {
   if (utf8.size() > std::numeric_limits<std::int32_t>::max() / 2) {
@@ -37,4 +37,4 @@ bool is_unicode_space(UChar32 c) {
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -10,7 +10,7 @@
 
 // Between UTF-8 and ICU's strings, for the sources of this folder only.
 
-namespace troupe {
+namespace troupe::data {
 
 /// Code points of a text.
 using CodePoints = std::vector<UChar32>;
@@ -27,4 +27,4 @@ CodePoints code_points(const icu::UnicodeString& text);
 /// Python's str.isspace of one character.
 bool is_unicode_space(UChar32 c);
 
-}  // namespace troupe
+}  // namespace troupe::data

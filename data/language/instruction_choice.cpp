@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -55,4 +55,4 @@ const std::string& first_instruction(const LanguageConfig& language, std::span<c
   return language.always_default ? language.default_instruction : texts.front();
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

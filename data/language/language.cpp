@@ -6,7 +6,7 @@
 #include "data/language/python_literal.h"
 #include "data/language/unicode.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -61,4 +61,4 @@ Result<std::string> prompt_from_task(const std::string& prompt, const std::strin
   return clean_prompt(whole);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// An instruction ready for a prompt template, and the markers that were cut out of it.
 struct Instruction {
@@ -15,9 +15,10 @@ struct Instruction {
   bool cotrain = false;  ///< <COTRAIN>
 };
 
-/// The rules of data.md 4.8 before the template: markers are cut out; a text that is a Python literal becomes its first
-/// element (list, tuple) or its str(); the result is lower-cased by Unicode's rules. Blanks at the ends stay. With
-/// `formalize` (data.language.formalize) formalize_language comes between the markers and the literal, as in GEAR.
+/// The rules of GEAR's collate function before the template: markers are cut out; a text that is a Python literal
+/// becomes its first element (list, tuple) or its str(); the result is lower-cased by Unicode's rules. Blanks at the
+/// ends stay. With `formalize` (data.language.formalize) formalize_language comes between the markers and the literal,
+/// as in GEAR.
 /// Errors: invalid_argument (an empty list or tuple; a set of several elements, whose order Python does not define; not
 /// UTF-8).
 Result<Instruction> read_instruction(const std::string& raw, bool formalize = false);
@@ -30,4 +31,4 @@ Result<std::string> make_prompt(const std::string& prompt, const std::string& in
 /// clean_prompt. Errors: those of the three.
 Result<std::string> prompt_from_task(const std::string& prompt, const std::string& task, std::int64_t num_views);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <unordered_map>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 /// From characters to the bytes 128 to 255 of a one-byte encoding.
 using ByteTable = std::unordered_map<UChar32, int>;
 
-constexpr std::size_t kWindows1252 = 0;  // its place in kEncodings
+constexpr std::size_t kWindows1252Place = 0;  // its place in kEncodings
 constexpr const char* kEncodings[] = {"windows-1252", "ISO-8859-1",   "windows-1251", "windows-1250", "windows-1253",
                                       "windows-1254", "windows-1257", "ISO-8859-2",   "macintosh",    "ibm-437"};
 using ByteTables = std::array<ByteTable, std::size(kEncodings)>;
@@ -36,7 +36,7 @@ ByteTables read_tables() {
     ucnv_close(converter);
   }
   // text decoded as Latin-1 and as Windows-1252 is mixed often enough to be read as one
-  for (int byte = 0x80; byte < 0x100; ++byte) tables[kWindows1252].emplace(byte, byte);
+  for (int byte = 0x80; byte < 0x100; ++byte) tables[kWindows1252Place].emplace(byte, byte);
   return tables;
 }
 
@@ -126,7 +126,7 @@ bool looks_mis_decoded(const CodePoints& text) {
   for (const ByteTable& table : tables) {
     if (is_whole(table, text)) return true;
   }
-  return has_part(tables[kWindows1252], text);
+  return has_part(tables[kWindows1252Place], text);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

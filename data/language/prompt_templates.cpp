@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 constexpr std::string_view kRobot = "A multi-view video shows that a robot ";
@@ -78,4 +78,4 @@ Result<std::string> wrap_instruction(std::string_view name, std::string_view ins
   return Error{Errc::invalid_argument, fmt::format("data.embodiment.prompt is '{}'; known are {}", name, known)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,10 +7,11 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// The sentences around an instruction: prefix + instruction, and where `layout` is not empty + layout + instruction.
-/// Literal strings, byte for byte those that released checkpoints were trained with (dreamzero-model.md 4.2).
+/// Literal strings, byte for byte those that released checkpoints were trained with. Source: `collate` of
+/// GEAR's transform/dreamzero_cotrain.py, and the data_transforms of RLinf.
 struct PromptTemplate {
   std::string_view name;    ///< as data.embodiment.prompt names it
   std::string_view prefix;  ///< before the instruction
@@ -29,4 +30,4 @@ std::string_view negative_prompt();
 /// describes).
 Result<std::string> wrap_instruction(std::string_view name, std::string_view instruction, std::int64_t num_views);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,7 +7,7 @@
 
 #include "data/language/python_repr.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -401,4 +401,4 @@ class Parser {
 
 std::optional<PythonLiteral> parse_python_literal(std::string_view text) { return Parser(text).whole(); }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe {
+namespace troupe::data {
 
 /// A Python literal as ast.literal_eval reads it: numbers (complex ones too), strings, bytes, None, True, False, ...,
 /// lists, tuples, dicts, sets.
@@ -24,4 +24,4 @@ struct PythonLiteral {
 /// Parses the whole text, or nothing when it is not a literal. Nesting is limited to 32 levels. Pure.
 std::optional<PythonLiteral> parse_python_literal(std::string_view text);
 
-}  // namespace troupe
+}  // namespace troupe::data

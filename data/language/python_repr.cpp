@@ -7,7 +7,7 @@
 
 #include "data/language/python_literal.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 /// Shortest digits that give the value back, without the ".0" of a float's repr.
@@ -81,4 +81,4 @@ std::string PythonLiteral::repr() const {
   return out + (kind == Kind::list ? ']' : kind == Kind::tuple ? ')' : '}');
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace troupe {
+namespace troupe::data {
 
 /// Python's repr of a float: shortest digits, an exponent below 1e-4 and from 1e16 on.
 std::string float_repr(double value);
@@ -16,4 +16,4 @@ std::string string_repr(const std::string& text);
 /// Python's repr of a bytes object.
 std::string bytes_repr(const std::string& bytes);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 class SentencePieceTokenizer final : public Tokenizer {
@@ -98,4 +98,4 @@ Result<std::unique_ptr<Tokenizer>> load_sentencepiece_tokenizer(const std::strin
       std::make_unique<SentencePieceTokenizer>(std::move(model), max_length, unknown, std::move(added)));
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

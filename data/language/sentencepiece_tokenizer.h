@@ -7,11 +7,11 @@
 #include "data/language/tokenizer.h"
 #include "data/language/tokenizer_json.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// A tokenizer from a SentencePiece model file. `added` are the literal tokens looked for before splitting; when empty,
 /// the model's padding, end and unknown pieces. Use make_tokenizer, which finds the files and checks the vocabulary.
 Result<std::unique_ptr<Tokenizer>> load_sentencepiece_tokenizer(const std::string& path, std::int64_t max_length,
                                                                 UnknownBytes unknown, std::vector<AddedToken> added);
 
-}  // namespace troupe
+}  // namespace troupe::data

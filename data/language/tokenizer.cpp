@@ -9,7 +9,7 @@
 #include "data/language/sentencepiece_tokenizer.h"
 #include "data/language/unicode.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 constexpr std::int64_t kPad = 0, kEnd = 1, kFirstByte = 3;  // 2 is unknown, which bytes never are
@@ -85,4 +85,4 @@ Result<std::unique_ptr<Tokenizer>> make_tokenizer(const TextEncoderConfig& confi
   return tokenizer;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

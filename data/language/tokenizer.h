@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "configs/model_config.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// A prompt as the text encoder takes it: both vectors have the tokenizer's max_length.
 struct TokenizedText {
@@ -44,8 +44,8 @@ class Tokenizer {
 /// Cleans a whole prompt and tokenises it. Errors: those of clean_prompt.
 Result<TokenizedText> clean_and_tokenize(const Tokenizer& tokenizer, std::string_view prompt);
 
-/// What becomes of characters outside a SentencePiece vocabulary when the model has byte pieces
-/// (dreamzero-model.md 4.2).
+/// What becomes of characters outside a SentencePiece vocabulary when the model has byte pieces: `model.byte_fallback`
+/// of Hugging Face's tokenizer.json.
 enum class UnknownBytes : std::uint8_t {
   to_unknown,  ///< one unknown token, runs fused: what the fast tokenizer does without byte fallback
   keep,        ///< byte pieces
@@ -60,4 +60,4 @@ enum class UnknownBytes : std::uint8_t {
 Result<std::unique_ptr<Tokenizer>> make_tokenizer(const TextEncoderConfig& config,
                                                   std::optional<UnknownBytes> unknown = std::nullopt);
 
-}  // namespace troupe
+}  // namespace troupe::data

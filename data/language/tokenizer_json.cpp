@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using nlohmann::json;
@@ -93,4 +93,4 @@ Result<TokenizerJson> read_tokenizer_json(const std::string& path) {
   return reader.take();
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// A literal token that a fast tokenizer looks for before it splits the text into pieces.
 struct AddedToken {
@@ -27,4 +27,4 @@ struct TokenizerJson {
 /// an added token without an id).
 Result<TokenizerJson> read_tokenizer_json(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,7 +5,7 @@
 
 #include "data/language/icu_text.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 /// Python's \w: letters, every kind of number, underscore.
@@ -29,4 +29,4 @@ Result<std::string> formalize_language(std::string_view utf8) {
   return encode_utf8(out);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -15,12 +15,12 @@
 #include "base/fault.h"
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
 /// Rows that a file may claim: a month at 50 Hz. More than that is damage, and would be allocated.
-constexpr std::int64_t kMostRows = std::int64_t{1} << 27;
+constexpr std::int64_t kMostGroupRows = std::int64_t{1} << 27;
 /// What decoding a file may allocate at one time: Parquet packs constant columns a hundredfold.
 constexpr std::int64_t kLeastLimit = std::int64_t{256} << 20;
 constexpr std::int64_t kLimitPerByte = 64;
@@ -95,7 +95,7 @@ Result<std::shared_ptr<const ArrowFile>> ArrowFile::open(const std::string& path
   file->group_first_.push_back(0);
   for (int g = 0; g < file->metadata_->num_row_groups(); ++g) {
     const std::int64_t rows = file->metadata_->RowGroup(g)->num_rows();
-    if (rows < 0 || rows > kMostRows - file->group_first_.back()) {
+    if (rows < 0 || rows > kMostGroupRows - file->group_first_.back()) {
       return unreadable_parquet(path, fmt::format("its footer claims {} rows in group {}", rows, g));
     }
     file->group_first_.push_back(file->group_first_.back() + rows);
@@ -164,4 +164,4 @@ Result<std::vector<std::shared_ptr<arrow::Array>>> read_rows(const std::shared_p
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -14,22 +14,24 @@
 #include "base/result.h"
 #include "data/lerobot/parquet_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
 using ArrowColumn = std::shared_ptr<arrow::ChunkedArray>;
 
-/// D03 as an error.
+/// D03 as an error: data_loss, "PATH is not a readable Parquet file: WHY".
 Error unreadable_parquet(const std::string& path, const std::string& why);
 
 /// Refuses allocations beyond a limit: a damaged file may claim any size. Thread-safe.
 class LimitedPool final : public arrow::MemoryPool {
  public:
+  /// `limit`: bytes that may be allocated at one time.
   explicit LimitedPool(std::int64_t limit) : limit_(limit) {}
   arrow::Status Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) override;
   arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
                            std::uint8_t** ptr) override;
   void Free(std::uint8_t* buffer, std::int64_t size, std::int64_t alignment) override;
   std::int64_t bytes_allocated() const override { return used_; }
+  /// -1: not kept.
   std::int64_t max_memory() const override { return -1; }
   std::int64_t total_bytes_allocated() const override { return total_; }
   std::int64_t num_allocations() const override { return allocations_; }
@@ -46,6 +48,7 @@ class LimitedPool final : public arrow::MemoryPool {
 };
 
 /// Tells whether a file is still the one that was opened.
+/// As stat gives it.
 struct ParquetIdentity {
   std::uint64_t device = 0, inode = 0;
   std::int64_t size = 0, modified_ns = 0;
@@ -64,6 +67,7 @@ class ArrowFile {
 
   const std::string& path() const { return path_; }
   const ParquetIdentity& identity() const { return identity_; }
+  /// Rows and row groups of the file, from the footer.
   std::int64_t rows() const { return group_first_.back(); }
   int groups() const { return static_cast<int>(group_first_.size()) - 1; }
   /// The first row of a group; group groups() would begin at rows().
@@ -115,4 +119,4 @@ Result<std::vector<std::vector<std::byte>>> read_images(const std::shared_ptr<co
                                                         const std::string& column, std::span<const std::int64_t> rows,
                                                         GroupSource& source);
 
-}  // namespace troupe
+}  // namespace troupe::data

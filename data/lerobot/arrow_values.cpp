@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <type_traits>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::optional<std::string> append_text_lists(ArrowChunks chunks, std::vector<std
   return std::nullopt;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+namespace troupe::data {
 
 /// Calls visit(typed) with the array as its own class when its type is a number or bool (16-bit floats excepted); else
 /// returns false.
@@ -72,4 +72,4 @@ std::optional<std::string> append_texts(ArrowChunks chunks, std::vector<std::str
 /// Appends a column of lists of texts, or of texts, which are lists of one. Same result.
 std::optional<std::string> append_text_lists(ArrowChunks chunks, std::vector<std::vector<std::string>>& out);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,7 +11,7 @@
 
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -106,4 +106,4 @@ Result<std::string> find_dataset(const std::string& path_or_repo_id) {
   return Error{Errc::not_found, text};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

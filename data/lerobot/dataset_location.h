@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// The folder of a dataset that is given as a folder or as `owner/name`. Looked at in this order:
 ///   the folder itself;
@@ -16,4 +16,4 @@ namespace troupe {
 /// Errors: not_found, naming every place.
 Result<std::string> find_dataset(const std::string& path_or_repo_id);
 
-}  // namespace troupe
+}  // namespace troupe::data

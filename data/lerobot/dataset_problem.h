@@ -2,13 +2,16 @@
 
 #include <string>
 
-namespace troupe {
+namespace troupe::data {
 
-/// A finding about the files of a dataset; codes are those of data.md 6.3 ("D06"), docs/data.md lists them.
+/// A finding about the files of a dataset; codes are those of docs/data.md#defects ("D06").
 struct DatasetProblem {
+  /// A letter and two digits: "D06".
   std::string code;
-  std::string path;  ///< the file, or the dataset's folder
-  std::string text;  ///< a sentence that names the file
+  /// The file, or the dataset's folder.
+  std::string path;
+  /// A sentence that names the file.
+  std::string text;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::string_view to_string(FindingLevel level) {
   return "note";
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -3,18 +3,21 @@
 #include <span>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::data {
 
 /// How much a finding matters: a problem is a file that cannot be used (exit code 6), a warning is coped with, a note
 /// is something to look at.
 enum class FindingLevel { problem, warning, note };
 
-/// One kind of finding: D01 to D16 of data.md 6.3, H01 and on for what only the health report looks at.
+/// One kind of finding: D01 to D16 of docs/data.md#defects, H01 and on for what only the health report looks at.
 struct Defect {
   std::string_view code;
-  std::string_view check;   ///< what is wrong
-  std::string_view action;  ///< what is done about it
-  std::string_view remedy;  ///< what the user can do
+  /// What is wrong.
+  std::string_view check;
+  /// What is done about it.
+  std::string_view action;
+  /// What the user can do.
+  std::string_view remedy;
 };
 
 /// All kinds, ascending by code.
@@ -26,4 +29,4 @@ const Defect* find_defect(std::string_view code);
 /// "problem", "warning", "note".
 std::string_view to_string(FindingLevel level);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -14,7 +14,7 @@
 #include "data/lerobot/probe_cache.h"
 #include "data/video/still_image.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -149,7 +149,7 @@ class Check {
                                  source_.info().is_v3() ? "tasks.parquet" : "tasks.jsonl"));
     }
     auto text = read_instruction(task->second);
-    // Text that the cleaning refuses is found here, not in the middle of an epoch.
+    // Text that the cleaning refuses is found here, not in the middle of training.
     if (auto cleaned = text ? clean_prompt(text->text) : Result<std::string>(text.error()); !cleaned) {
       return problem("D11", path, fmt::format("{}: task {}: {}", path, label, cleaned.error().message()));
     }
@@ -170,7 +170,7 @@ class Check {
     }
   }
 
-  /// Every row has a picture; the first one is decoded and gives the size.
+  /// Every row has a frame; the first one is decoded and gives the size.
   void check_images(const PictureSource& pictures) {
     if (out_.episode.rows == 0) return;  // an unreadable table is reported already
     StillImage first;
@@ -199,13 +199,13 @@ class Check {
     check_size(path, path, video->height, video->width);
   }
 
-  /// Does every row have a picture? One may be missing at the tail.
+  /// Does every row have a frame? One may be missing at the tail.
   bool check_span(const NamedColumn& view, const PictureSource& pictures, const VideoInfo& video) {
     const VideoSpan* span = source_.files->video_span(place_, view.column);
     std::int64_t there = std::max<std::int64_t>(0, video.frames - pictures.first);
     const bool shared = source_.info().is_v3();
     if (shared && span->frames >= 0) there = std::min(there, span->frames);
-    if (shared) there = std::min(there, out_.episode.rows);  // what follows are other episodes' pictures
+    if (shared) there = std::min(there, out_.episode.rows);  // what follows are other episodes' frames
     const auto frames = reconcile_frame_count(pictures.path, out_.episode.rows, there);
     if (!frames) {
       std::string text = frames.error().message();
@@ -304,4 +304,4 @@ Result<PictureSource> EpisodeSource::pictures(const Episode& episode, const Name
 
 EpisodeCheck check_episode(const EpisodeSource& source, std::size_t place) { return Check(source, place).run(); }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -14,7 +14,7 @@
 #include "data/lerobot/parquet_table.h"
 #include "data/video/video_file.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Rows [first, next run's first) carry this language label.
 struct LabelRun {
@@ -24,13 +24,20 @@ struct LabelRun {
 
 /// One usable episode.
 struct Episode {
-  std::int64_t index = 0;   ///< episode_index
-  std::size_t place = 0;    ///< in LerobotDataset::episodes()
-  std::int64_t rows = 0;    ///< rows of the table
-  std::int64_t length = 0;  ///< rows that have a picture in every view; samples come from these only
-  std::int64_t view_height = 0, view_width = 0;  ///< pixels of every view
+  /// episode_index of the metadata.
+  std::int64_t index = 0;
+  /// Place in LerobotDataset::episodes().
+  std::size_t place = 0;
+  /// Table rows of the episode.
+  std::int64_t rows = 0;
+  /// Rows that have a frame in every view; samples come from these only.
+  std::int64_t length = 0;
+  /// Pixels of every view.
+  std::int64_t view_height = 0, view_width = 0;
+  /// Ascending, the first at row 0: every table row has a label.
   std::vector<LabelRun> labels;
-  std::uint64_t files_hash = 0;  ///< over names, sizes and, in shared files, places of its files
+  /// XXH3-64 over the names, sizes and, in shared files, places of its files: part of the fingerprint.
+  std::uint64_t files_hash = 0;
 
   /// The label of every one of the `length` rows.
   std::vector<std::int64_t> row_labels() const;
@@ -56,7 +63,7 @@ struct EpisodeSource {
   TableColumns sample_table() const;
   /// The rows of an episode that check_episode found, whatever else its file holds. Errors: as read_parquet.
   Result<EpisodeTable> read_table(const Episode& episode, const TableColumns& wanted) const;
-  /// Where the pictures of a view are. Errors: as LerobotDataset::pictures.
+  /// Where the frames of a view are. Errors: as LerobotDataset::pictures.
   Result<PictureSource> pictures(const Episode& episode, const NamedColumn& view) const;
 };
 
@@ -68,9 +75,9 @@ struct EpisodeCheck {
 };
 
 /// Reads the rows of files->episodes()[place] and probes its videos: D03 unreadable Parquet, D04 wrong contents, D05
-/// timestamps (warning), D06 bad video or picture, D07 frame count, D08 frame rate (warning), D09 views of different
+/// timestamps (warning), D06 bad video or frame, D07 frame count, D08 frame rate (warning), D09 views of different
 /// sizes, D10 uneven, negative or hidden times (warning), D11 labels without a text (an empty or placeholder text is a
 /// warning). Lists every problem of the episode, not just the first. Thread-safe.
 EpisodeCheck check_episode(const EpisodeSource& source, std::size_t place);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,7 +9,7 @@
 #include <span>
 #include <tuple>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -32,7 +32,7 @@ void for_each_file(std::size_t count, const Key& key, const Take& take) {
   }
 }
 
-/// The pictures of one camera in one file.
+/// The frames of one camera in one file.
 class FileLayout {
  public:
   FileLayout(std::vector<EpisodeRecord>& episodes, Places places, std::size_t camera, double fps)
@@ -63,7 +63,7 @@ class FileLayout {
     return std::nullopt;
   }
 
-  /// Do the pictures nearest to the times follow one another inside a file of `pictures`? An episode may lack its last.
+  /// Do the frames nearest to the times follow one another inside a file of `pictures`? An episode may lack its last.
   bool times_fit(std::int64_t pictures) {
     std::int64_t end = 0;
     for (std::size_t i = 0; i < places_.size(); ++i) {
@@ -167,4 +167,4 @@ void lay_out_pictures(std::vector<EpisodeRecord>& episodes, std::size_t camera, 
   });
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,7 +8,7 @@
 #include "data/lerobot/lerobot_info.h"
 #include "data/lerobot/lerobot_meta.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Sets first_row of every episode of a v3 dataset from dataset_from: relative to the first row of its data file that
 /// any episode claims. Where claims overlap, the lengths of the episodes before it are added up instead and the file is
@@ -20,11 +20,11 @@ void lay_out_rows(std::vector<EpisodeRecord>& episodes,
 /// Sets first_frame and frames of camera `camera` (place in EpisodeRecord::videos) of every episode of a v3 dataset.
 ///
 /// An episode begins where the lengths of the episodes before it in its file end (sorted by from_timestamp). When that
-/// differs from from_timestamp by half a picture or more anywhere in a file, or ranges overlap, the file is a D15
-/// finding, and its number of pictures decides: as many as its episodes have rows, and the lengths are right (times
-/// drift); otherwise the pictures nearest to the times, provided that they fit into the file one after the other.
+/// differs from from_timestamp by half a frame or more anywhere in a file, or ranges overlap, the file is a D15
+/// finding, and its number of frames decides: as many as its episodes have rows, and the lengths are right (times
+/// drift); otherwise the frames nearest to the times, provided that they fit into the file one after the other.
 void lay_out_pictures(std::vector<EpisodeRecord>& episodes, std::size_t camera, const LerobotInfo& info,
                       const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
                       const CountPictures& count, std::vector<DatasetProblem>& findings);
 
-}  // namespace troupe
+}  // namespace troupe::data

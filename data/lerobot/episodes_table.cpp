@@ -13,14 +13,13 @@
 #include "data/lerobot/arrow_file.h"
 #include "data/lerobot/arrow_values.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
 namespace fs = std::filesystem;
 
 /// Sums of these stay far from overflow, and no dataset comes near.
-constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
 constexpr double kMostSeconds = 1e9;
 
 using File = std::shared_ptr<const ArrowFile>;
@@ -50,7 +49,7 @@ std::vector<CameraColumns> cameras_in(const LerobotInfo& info, const ArrowFile& 
 Result<void> check_numbers(const ArrowFile& file, const EpisodeTable& table) {
   for (const auto& [name, values] : table.integers) {
     for (const std::int64_t v : values) {
-      if (v >= 0 && v <= kMostRows) continue;
+      if (v >= 0 && v <= kMostEpisodeRows) continue;
       return Error{Errc::invalid_argument, fmt::format("{}: column '{}' holds {}", file.path(), name, v)};
     }
   }
@@ -242,4 +241,4 @@ Result<std::map<std::int64_t, std::string>> read_tasks_table(const std::string& 
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

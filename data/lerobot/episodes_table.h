@@ -10,7 +10,7 @@
 #include "data/lerobot/lerobot_info.h"
 #include "data/lerobot/lerobot_meta.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// meta/episodes/**.parquet of a v3 dataset, in file order: what the tables say, first_row and first_frame not yet set.
 /// Columns of statistics are not read. Cameras whose columns are absent have no VideoSpan.
@@ -22,7 +22,7 @@ Result<std::vector<EpisodeRecord>> read_episodes_table(const std::string& root, 
 /// texts. Errors: as above.
 Result<std::map<std::int64_t, std::string>> read_tasks_table(const std::string& path);
 
-/// meta/episodes/**.parquet, ascending. Empty when there is none.
+/// Paths of the files meta/episodes/**.parquet, ascending. Empty when there is none.
 std::vector<std::string> episode_table_files(const std::string& root);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <system_error>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace fs = std::filesystem;
 
@@ -51,4 +51,4 @@ Result<std::string> read_text_file(const std::string& path) {
   return std::move(text).str();
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

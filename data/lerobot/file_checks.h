@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Size in bytes of a readable, non-empty regular file (or a link to one).
 /// Errors: not_found (missing, dangling link), data_loss (a folder or device where a file should be, zero bytes,
@@ -15,4 +15,4 @@ Result<std::int64_t> require_regular_file(const std::string& path);
 /// Whole contents of a text file. Errors: as above.
 Result<std::string> read_text_file(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::data

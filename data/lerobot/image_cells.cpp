@@ -10,7 +10,7 @@
 #include "data/lerobot/arrow_file.h"
 #include "data/lerobot/parquet_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -73,7 +73,7 @@ Result<void> visit(const std::shared_ptr<const ArrowFile>& file, const std::stri
   TROUPE_ASSIGN(range, check_range(*file, range));
   TROUPE_ASSIGN(const int field, file->find(column));
   const std::string where = fmt::format("{}: column '{}'", file->path(), column);
-  // Group by group, so that one group's pictures are in memory at a time.
+  // Group by group, so that one group's frames are in memory at a time.
   const std::int64_t end = range.first + range.count;
   std::int64_t row = range.first;
   for (int g = 0; g < file->groups() && row < end; ++g) {
@@ -91,7 +91,7 @@ Result<void> visit(const std::shared_ptr<const ArrowFile>& file, const std::stri
   return {};
 }
 
-/// Runs of rows without a gap of more than a row group, so that a few pictures of a long file stay a few reads.
+/// Runs of rows without a gap of more than a row group, so that a few frames of a long file stay a few reads.
 std::vector<RowRange> runs_of(const ArrowFile& file, std::vector<std::int64_t> rows) {
   std::sort(rows.begin(), rows.end());
   std::vector<RowRange> out;
@@ -161,4 +161,4 @@ Result<std::vector<std::vector<std::byte>>> read_image_cells(const std::string& 
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,7 +9,7 @@
 #include "data/lerobot/dataset_location.h"
 #include "data/lerobot/episodes_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
 void LerobotDataset::check_counts(std::size_t discarded) {
   const auto compare = [&](const char* key, std::int64_t stated, std::int64_t found) {
@@ -112,4 +112,4 @@ std::vector<std::string> LerobotDataset::metadata_files() const {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -15,7 +15,7 @@
 #include "data/lerobot/lerobot_meta.h"
 #include "data/video/video_file.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Where the rows of an episode are: rows [first_row, first_row + EpisodeRecord::length) of a Parquet file.
 struct RowSource {
@@ -23,16 +23,18 @@ struct RowSource {
   std::int64_t first_row = 0;
 };
 
-/// Where the pictures of one camera of an episode are: picture first + k of a video file in presentation order, or row
+/// Where the frames of one camera of an episode are: frame first + k of a video file in presentation order, or row
 /// first + k of an image column.
 struct PictureSource {
   std::string path;
+  /// Presentation index, or table row, of the frame of the episode's row 0.
   std::int64_t first = 0;
-  std::string column;  ///< image column of a Parquet file; empty: `path` is a video
+  /// Image column of a Parquet file; empty: `path` is a video.
+  std::string column;
   bool is_video() const { return column.empty(); }
 };
 
-/// How a video file is looked at; probe_video unless a test says otherwise.
+/// How a video file is looked at; probe_video unless a test says otherwise. Called from several threads at once.
 using VideoProbe = std::function<Result<VideoInfo>(const std::string& path)>;
 
 /// One LeRobot dataset of version v2.0, v2.1 or v3.0 as it lies on disk: the same view of all three, without any
@@ -48,6 +50,7 @@ class LerobotDataset {
 
   /// The folder, without a slash at the end.
   const std::string& root() const { return root_; }
+  /// meta/info.json. References are valid while the object lives.
   const LerobotInfo& info() const { return info_; }
   /// Ascending by index; discarded episodes are left out.
   const std::vector<EpisodeRecord>& episodes() const { return episodes_; }
@@ -78,4 +81,4 @@ class LerobotDataset {
   std::vector<DatasetProblem> findings_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,7 +11,7 @@
 
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -216,4 +216,4 @@ Result<std::string> fill_path_template(std::string_view text, const PathFields& 
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

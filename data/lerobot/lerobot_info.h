@@ -7,14 +7,17 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// One column or camera of a LeRobot dataset.
 struct LerobotFeature {
   std::string name;
-  std::string dtype;                ///< float16..float64, int8..int64, uint8..uint64, bool, string, image, video
-  std::vector<std::int64_t> shape;  ///< scalars are [1]; cameras [H, W, C] whatever order `names` had
-  bool is_depth = false;            ///< a camera whose pictures are distances, not colours
+  /// float16..float64, int8..int64, uint8..uint64, bool, string, image, video.
+  std::string dtype;
+  /// Scalars are [1]; cameras [H, W, C] whatever order `names` had.
+  std::vector<std::int64_t> shape;
+  /// A camera whose frames are distances, not colours.
+  bool is_depth = false;
   bool is_video() const { return dtype == "video"; }
   bool is_image() const { return dtype == "image"; }
   bool is_camera() const { return is_video() || is_image(); }
@@ -23,20 +26,29 @@ struct LerobotFeature {
   bool is_numbers() const { return !is_camera() && dtype != "string" && shape.size() <= 1; }
 };
 
-/// meta/info.json of LeRobot v2.0, v2.1 and v3.0. Counts are what the file says, not what exists (data.md 1.2, 1.5).
+/// meta/info.json of LeRobot v2.0, v2.1 and v3.0. Counts are what the file says, not what exists.
 struct LerobotInfo {
+  /// "v2.0", "v2.1" or "v3.0".
   std::string codebase_version;
   std::string robot_type;
-  std::int64_t total_episodes = -1;  ///< -1: not stated
+  /// Counts as stated; -1: not stated.
+  std::int64_t total_episodes = -1;
   std::int64_t total_frames = -1;
   std::int64_t total_tasks = -1;
-  std::int64_t chunks_size = 1000;  ///< v2: episodes, v3: files per chunk folder
+  /// v2: episodes, v3: files per chunk folder.
+  std::int64_t chunks_size = 1000;
+  /// Table rows, and frames of every camera, per second.
   double fps = 0;
-  std::string data_path;                 ///< template, see fill_path_template
-  std::string video_path;                ///< empty: the dataset has no videos
-  std::vector<LerobotFeature> features;  ///< in the order of the file
+  /// Template, see fill_path_template.
+  std::string data_path;
+  /// The same for videos; empty: the dataset has none.
+  std::string video_path;
+  /// In the order of the file.
+  std::vector<LerobotFeature> features;
+  /// discarded_episode_indices: episodes that are listed and must not be used.
   std::vector<std::int64_t> discarded_episodes;
-  std::string json;  ///< the text of the file: what a converter carries over
+  /// The text of the file: what a converter carries over.
+  std::string json;
 
   bool is_v3() const { return codebase_version == "v3.0"; }
   /// The feature of that name, or null. Valid while this object lives.
@@ -73,4 +85,4 @@ struct PathFields {
 /// more than one path component).
 Result<std::string> fill_path_template(std::string_view text, const PathFields& fields);
 
-}  // namespace troupe
+}  // namespace troupe::data

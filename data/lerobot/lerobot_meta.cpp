@@ -12,15 +12,13 @@
 #include "data/lerobot/episodes_table.h"
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
-using Json = nlohmann::json;
-
 /// Calls `take` with every non-blank line of a JSON-lines file; what it throws becomes an error that names file and
 /// line.
-Result<void> for_each_line(const std::string& path, const std::function<Result<void>(const Json&)>& take) {
+Result<void> for_each_line(const std::string& path, const std::function<Result<void>(const nlohmann::json&)>& take) {
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
   std::istringstream lines(text);
   std::string line;
@@ -28,7 +26,7 @@ Result<void> for_each_line(const std::string& path, const std::function<Result<v
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = fmt::format("{} line {}", path, number);
     try {
-      if (auto taken = take(Json::parse(line)); !taken) return taken.error().with(where);
+      if (auto taken = take(nlohmann::json::parse(line)); !taken) return taken.error().with(where);
     } catch (const nlohmann::json::exception& e) {
       return Error{Errc::invalid_argument, fmt::format("{}: {}", where, e.what())};
     }
@@ -36,13 +34,11 @@ Result<void> for_each_line(const std::string& path, const std::function<Result<v
   return {};
 }
 
-constexpr std::int64_t kMostRows = std::int64_t{1} << 40;  // sums stay far from overflow
-
 Result<std::vector<EpisodeRecord>> read_episode_lines(const std::string& root, const LerobotInfo& info) {
   std::vector<EpisodeRecord> episodes;
-  TROUPE_TRY(for_each_line(root + "/meta/episodes.jsonl", [&](const Json& json) -> Result<void> {
+  TROUPE_TRY(for_each_line(root + "/meta/episodes.jsonl", [&](const nlohmann::json& json) -> Result<void> {
     EpisodeRecord record{.index = json.at("episode_index"), .length = json.at("length")};
-    if (record.index < 0 || record.length < 0 || record.index > kMostRows || record.length > kMostRows) {
+    if (record.index < 0 || record.length < 0 || record.index > kMostEpisodeRows || record.length > kMostEpisodeRows) {
       return Error{Errc::invalid_argument,
                    fmt::format("episode_index {} and length {} are not both >= 0", record.index, record.length)};
     }
@@ -130,7 +126,7 @@ Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const 
 Result<std::map<std::int64_t, std::string>> read_tasks(const std::string& root, const LerobotInfo& info) {
   if (info.is_v3()) return read_tasks_table(root + "/meta/tasks.parquet");
   std::map<std::int64_t, std::string> tasks;
-  TROUPE_TRY(for_each_line(root + "/meta/tasks.jsonl", [&](const Json& json) -> Result<void> {
+  TROUPE_TRY(for_each_line(root + "/meta/tasks.jsonl", [&](const nlohmann::json& json) -> Result<void> {
     tasks[json.at("task_index").get<std::int64_t>()] = json.at("task").get<std::string>();
     return {};
   }));
@@ -141,7 +137,7 @@ Result<std::set<std::pair<std::int64_t, std::int64_t>>> read_step_filter(const s
   std::set<std::pair<std::int64_t, std::int64_t>> removed;
   const std::string path = root + "/meta/step_filter.jsonl";
   if (!std::filesystem::exists(path)) return removed;
-  TROUPE_TRY(for_each_line(path, [&](const Json& json) -> Result<void> {
+  TROUPE_TRY(for_each_line(path, [&](const nlohmann::json& json) -> Result<void> {
     const std::int64_t episode = json.at("episode_index");
     for (std::int64_t row : json.at("step_indices")) removed.emplace(episode, row);
     return {};
@@ -149,4 +145,4 @@ Result<std::set<std::pair<std::int64_t, std::int64_t>>> read_step_filter(const s
   return removed;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

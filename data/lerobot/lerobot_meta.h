@@ -12,31 +12,48 @@
 #include "data/lerobot/dataset_problem.h"
 #include "data/lerobot/lerobot_info.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// Where the pictures of one camera of dtype video lie for one episode.
+/// Rows that an episode may claim: sums over a dataset stay far from overflow.
+inline constexpr std::int64_t kMostEpisodeRows = std::int64_t{1} << 40;
+
+/// Where the frames of one camera of dtype video lie for one episode.
 struct VideoSpan {
-  std::int32_t feature = 0;      ///< place in LerobotInfo::features
-  std::int64_t chunk = 0;        ///< v2: the episode's chunk; v3: videos/KEY/chunk_index
-  std::int64_t file = 0;         ///< v2: the episode's index; v3: videos/KEY/file_index
-  std::int64_t first_frame = 0;  ///< presentation index of row 0's picture in that file
-  std::int64_t frames = -1;      ///< pictures from there to the next episode of the file; -1: to the file's end
-  double from_timestamp = 0;     ///< v3: seconds in that file, as the metadata say
+  /// Place in LerobotInfo::features.
+  std::int32_t feature = 0;
+  /// v2: the episode's chunk; v3: videos/KEY/chunk_index.
+  std::int64_t chunk = 0;
+  /// v2: the episode's index; v3: videos/KEY/file_index.
+  std::int64_t file = 0;
+  /// Presentation index of row 0's frame in that file.
+  std::int64_t first_frame = 0;
+  /// Frames from there to the next episode of the file; -1: to the file's end.
+  std::int64_t frames = -1;
+  /// v3: seconds in that file, as the metadata say.
+  double from_timestamp = 0;
+  /// v3: where the episode ends; frames are counted, so neither time is used to find a frame.
   double to_timestamp = 0;
 };
 
 /// One episode of the metadata: meta/episodes.jsonl of v2, meta/episodes/**.parquet of v3.
 struct EpisodeRecord {
+  /// episode_index.
   std::int64_t index = 0;
-  std::int64_t length = 0;  ///< rows
+  /// Table rows.
+  std::int64_t length = 0;
+  /// Texts of its tasks.
   std::vector<std::string> tasks{};
-  std::int64_t data_chunk = 0, data_file = 0;  ///< v2: the episode's chunk and index; v3: data/chunk_index, file_index
-  std::int64_t first_row = 0;                  ///< in its data file
-  std::int64_t dataset_from = 0;               ///< column `index` of its first row; v2: the lengths before it
-  std::vector<VideoSpan> videos{};             ///< one a camera of dtype video, in the order of info.json
+  /// v2: the episode's chunk and index; v3: data/chunk_index, file_index.
+  std::int64_t data_chunk = 0, data_file = 0;
+  /// Table row of its data file where it begins.
+  std::int64_t first_row = 0;
+  /// Column `index` of its first row; v2: the lengths before it.
+  std::int64_t dataset_from = 0;
+  /// One per camera of dtype video, in the order of info.json.
+  std::vector<VideoSpan> videos{};
 };
 
-/// Pictures of a video file, or -1 when that cannot be told.
+/// Frames of a video file, or -1 when that cannot be told.
 using CountPictures = std::function<std::int64_t(const std::string& path)>;
 
 /// All episodes, ascending by index, discarded ones included. D15 findings (v3: times that disagree with the lengths
@@ -56,4 +73,4 @@ Result<std::map<std::int64_t, std::string>> read_tasks(const std::string& root, 
 /// above.
 Result<std::set<std::pair<std::int64_t, std::int64_t>>> read_step_filter(const std::string& root);
 
-}  // namespace troupe
+}  // namespace troupe::data

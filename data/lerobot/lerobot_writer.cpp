@@ -13,7 +13,7 @@
 #include "data/lerobot/picture_sums.h"
 #include "data/video/video_encoder.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -213,4 +213,4 @@ Result<void> LerobotWriter::finish() {
   return write_file_synced(folder_ + "/meta/info.json", info());
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

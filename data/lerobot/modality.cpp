@@ -8,7 +8,7 @@
 
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -105,4 +105,4 @@ Result<Modality> read_modality(const std::string& root, const LerobotInfo& info)
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

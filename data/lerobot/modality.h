@@ -9,12 +9,14 @@
 #include "configs/data_config.h"
 #include "data/lerobot/lerobot_info.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// A named slice of a vector column.
 struct VectorKey {
-  std::string name;    ///< short: "left_arm"
-  std::string column;  ///< "observation.state"
+  /// Short name, as embodiments and checkpoints use it: "left_arm".
+  std::string name;
+  /// Feature of info.json: "observation.state"; dimensions [start, end) of it.
+  std::string column;
   std::int64_t start = 0, end = 0;
   std::size_t width() const { return static_cast<std::size_t>(end - start); }
 };
@@ -25,10 +27,15 @@ struct NamedColumn {
   std::string column;
 };
 
-/// GEAR's meta/modality.json, or the same made from the feature table when the file is absent (data.md 2.1).
+/// GEAR's meta/modality.json, or the same made from the feature table when the file is absent. The file is
+///     {"state": {KEY: {"start": i, "end": j, "original_key": COLUMN}}, "action": ..., "video": {KEY: {"original_key":
+///      FEATURE}}, "annotation": {KEY: {"original_key": COLUMN}}}
+/// with dimensions [i, j) of the column; without original_key it is observation.state, action, observation.images.KEY
+/// and annotation.KEY.
 struct Modality {
   std::vector<VectorKey> state, action;
-  std::vector<NamedColumn> video, annotation;  ///< in the order of the file
+  /// In the order of the file.
+  std::vector<NamedColumn> video, annotation;
 };
 
 /// Reads <root>/meta/modality.json; without it every state and action feature is one key, every camera but depth
@@ -40,7 +47,8 @@ Result<Modality> read_modality(const std::string& root, const LerobotInfo& info)
 struct ActionKey {
   VectorKey key;
   bool relative = false;
-  VectorKey reference;  ///< the state key of the same name, when relative
+  /// The state key of the same name, when relative.
+  VectorKey reference;
 };
 
 /// Which slices make the state and the action of a sample, in order, which cameras make its canvas, and which column
@@ -49,9 +57,12 @@ struct SampleColumns {
   std::vector<VectorKey> state;
   std::vector<ActionKey> action;
   std::vector<NamedColumn> views;
-  std::string label_column;                     ///< empty: no language, every label is 0
-  std::vector<std::string> paraphrase_columns;  ///< further columns of labels (paraphrase_keys), without label_column
+  /// Integer column whose values are labels, indices of tasks; empty: no language, every label is 0.
+  std::string label_column;
+  /// Further columns of labels (paraphrase_keys), without label_column.
+  std::vector<std::string> paraphrase_columns;
 
+  /// Dimensions of the concatenated keys.
   std::size_t state_width() const;
   std::size_t action_width() const;
   /// Distinct vector columns read from the table.
@@ -64,7 +75,8 @@ struct SampleColumns {
 /// Python. Errors: invalid_argument.
 struct ColumnSlice {
   std::string column;
-  std::int64_t start = 0, end = -1;  ///< end -1: the column's width
+  /// End -1: the column's width.
+  std::int64_t start = 0, end = -1;
 };
 Result<ColumnSlice> parse_column_slice(std::string_view text);
 
@@ -76,4 +88,4 @@ Result<ColumnSlice> parse_column_slice(std::string_view text);
 Result<SampleColumns> resolve_columns(const Modality& modality, const LerobotInfo& info,
                                       const EmbodimentConfig& embodiment);
 
-}  // namespace troupe
+}  // namespace troupe::data

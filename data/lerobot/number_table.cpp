@@ -12,7 +12,7 @@
 
 #include "base/durable_file.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -113,4 +113,4 @@ Json column_statistics(const NumberTableColumn& column) {
   return stats;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

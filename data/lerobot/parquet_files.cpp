@@ -10,7 +10,7 @@
 #include "data/lerobot/arrow_file.h"
 #include "data/lerobot/parquet_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -149,7 +149,7 @@ Result<void> ParquetFiles::visit_images(const std::string& path, const std::stri
                                         const ImageCellSink& sink) {
   try {
     TROUPE_ASSIGN(const auto file, state_->file(path));
-    return troupe::visit_images(file, column, range, *state_, sink);
+    return data::visit_images(file, column, range, *state_, sink);
   } catch (const std::exception& e) {
     return unreadable_parquet(path, e.what());
   }
@@ -160,7 +160,7 @@ Result<std::vector<std::vector<std::byte>>> ParquetFiles::read_images(const std:
                                                                       std::span<const std::int64_t> rows) {
   try {
     TROUPE_ASSIGN(const auto file, state_->file(path));
-    return troupe::read_images(file, column, rows, *state_);
+    return data::read_images(file, column, rows, *state_);
   } catch (const std::exception& e) {
     return unreadable_parquet(path, e.what());
   }
@@ -171,4 +171,4 @@ ParquetFiles::Counters ParquetFiles::counters() const {
   return state_->counters;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

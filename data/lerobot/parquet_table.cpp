@@ -11,7 +11,7 @@
 #include "data/lerobot/arrow_file.h"
 #include "data/lerobot/arrow_values.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -118,4 +118,4 @@ Result<ParquetFacts> read_parquet_facts(const std::string& path) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,12 +12,14 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// A vector column: row-major values in float64 (exact for every float32).
 struct VectorColumn {
+  /// Numbers of a row; `values` has rows * width of them.
   std::size_t width = 0;
   std::vector<double> values;
+  /// The `width` values of row i of the table; valid while the column lives and is not changed.
   std::span<const double> row(std::int64_t i) const {
     return std::span(values).subspan(static_cast<std::size_t>(i) * width, width);
   }
@@ -25,6 +27,7 @@ struct VectorColumn {
 
 /// The columns asked for, of one episode.
 struct EpisodeTable {
+  /// Table rows of every column.
   std::int64_t rows = 0;
   std::map<std::string, VectorColumn> vectors;
   std::map<std::string, std::vector<std::int64_t>> integers;
@@ -40,20 +43,24 @@ struct TableColumns {
 /// Rows [first, first + count) of a file.
 struct RowRange {
   std::int64_t first = 0;
-  std::int64_t count = -1;  ///< -1: to the end
+  /// -1: to the end.
+  std::int64_t count = -1;
 };
 
-/// Gets the coded picture (PNG or JPEG) of row `row` of the file; the bytes are valid during the call. An Error stops
+/// Gets the coded image (PNG or JPEG) of row `row` of the file; the bytes are valid during the call. An Error stops
 /// the read and is returned from it.
 using ImageCellSink = std::function<Result<void>(std::int64_t row, std::span<const std::byte> bytes)>;
 
-/// What a Parquet footer says.
+/// What a Parquet footer says; no page is read for it.
 struct ParquetFacts {
   std::int64_t rows = 0;
   std::int64_t row_groups = 0;
+  /// Of all columns and row groups.
   std::int64_t uncompressed_bytes = 0;
-  std::string compression;                                   ///< of the first column: "SNAPPY"
-  std::vector<std::pair<std::string, std::string>> columns;  ///< name, Arrow type such as "list<element: double>"
+  /// Codec of the first column's pages: "SNAPPY".
+  std::string compression;
+  /// Name, Arrow type such as "list<element: double>".
+  std::vector<std::pair<std::string, std::string>> columns;
 };
 
 /// Reads Parquet files and keeps up to `max_files` of them open with their footers, and up to `max_bytes` of decoded
@@ -61,6 +68,7 @@ struct ParquetFacts {
 /// into one row group. A file that changed on disk is opened anew. Thread-safe; what it returns is the caller's own.
 class ParquetFiles {
  public:
+  /// `max_bytes` bounds the decoded columns, not the open footers.
   explicit ParquetFiles(std::size_t max_files = 64, std::int64_t max_bytes = std::int64_t{256} << 20);
   ~ParquetFiles();
   ParquetFiles(const ParquetFiles&) = delete;
@@ -102,7 +110,7 @@ Result<EpisodeTable> read_parquet(const std::string& path, const TableColumns& c
 Result<void> visit_image_cells(const std::string& path, const std::string& column, RowRange range,
                                const ImageCellSink& sink);
 
-/// The coded pictures of chosen rows of an image column: result i belongs to rows[i]. Rows in any order, repeats
+/// The coded images of chosen rows of an image column: result i belongs to rows[i]. Rows in any order, repeats
 /// allowed. Errors: as above.
 Result<std::vector<std::vector<std::byte>>> read_image_cells(const std::string& path, const std::string& column,
                                                              std::span<const std::int64_t> rows);
@@ -110,4 +118,4 @@ Result<std::vector<std::vector<std::byte>>> read_image_cells(const std::string& 
 /// Reads the footer only. Errors: not_found, data_loss.
 Result<ParquetFacts> read_parquet_facts(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::data

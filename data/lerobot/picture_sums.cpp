@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-namespace troupe {
+namespace troupe::data {
 
 using Json = nlohmann::ordered_json;
 
@@ -40,4 +40,4 @@ Json PictureSums::to_json() const {
           {"count", {frames}}};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

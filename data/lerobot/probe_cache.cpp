@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -66,4 +66,4 @@ VideoProbe cached_probe(VideoProbe probe, std::size_t max_files) {
   return [cache](const std::string& path) { return cache->get(path); };
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

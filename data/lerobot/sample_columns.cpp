@@ -5,7 +5,7 @@
 
 #include "data/lerobot/modality.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -260,4 +260,4 @@ Result<SampleColumns> resolve_columns(const Modality& files, const LerobotInfo& 
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

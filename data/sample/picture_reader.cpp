@@ -6,15 +6,15 @@
 #include <chrono>
 #include <vector>
 
-namespace troupe {
+#include "base/stopwatch.h"
+
+namespace troupe::data {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// Rows of an episode as pictures of its file.
+/// Rows of an episode as frames of its file.
 std::vector<std::int64_t> in_file(const PictureSource& source, std::span<const std::int64_t> rows) {
   std::vector<std::int64_t> out(rows.begin(), rows.end());
   for (std::int64_t& row : out) row += source.first;
@@ -72,4 +72,4 @@ StageTimes PictureReader::times() const {
   return all;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

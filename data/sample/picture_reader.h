@@ -14,19 +14,24 @@
 #include "data/video/clip_decoder.h"
 #include "data/video/still_image.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// Delivers chosen pictures of a video file, as ClipDecoder::read does.
+/// Delivers chosen frames of a video file, as ClipDecoder::read does: frames are presentation indices of the file,
+/// ascending.
+/// A failure comes back with its path at the front of the text.
 using ReadClip = std::function<Result<void>(const std::string& path, std::span<const std::int64_t> frames,
                                             const ClipDecoder::RgbSink& sink, ClipDecoder::Deadline deadline)>;
 
-/// Gets picture rows[i] in the form in which it was stored; views are valid during the call. An Error stops the read.
+/// Gets the frame of rows[i] in the form in which it was stored: `yuv` for videos, `rgb` for images in Parquet. Views
+/// are valid during the call. An Error stops the read and is returned from it.
+/// Both are called on the thread that reads.
 struct PictureSink {
   ClipDecoder::YuvSink yuv;
   ClipDecoder::RgbSink rgb;
 };
 
-/// Pictures of episodes, whether they are in videos or in Parquet. Not thread-safe: one thread, one reader.
+/// Frames of episodes, whether they are in videos or in Parquet. Keeps files, tables and codecs open between calls. Not
+/// thread-safe: one thread, one reader.
 class PictureReader {
  public:
   using Deadline = ClipDecoder::Deadline;
@@ -34,13 +39,15 @@ class PictureReader {
   /// `read_clip` reads videos in place of a decoder of its own, for tests; empty: a ClipDecoder with these options.
   explicit PictureReader(ClipDecoder::Options options, ReadClip read_clip = {});
 
-  /// Delivers the pictures of `rows` (of the episode, ascending, repeats allowed) of a camera. `block_rows`: all that
+  /// Delivers the frames of `rows` (of the episode, ascending, repeats allowed) of a camera. `block_rows`: all that
   /// the samples of a locality block want of the same episode, ascending; empty: nothing is kept for others.
+  /// The sink gets the place i in `rows`, ascending; after a decode error, which is tried once more, from the start
+  /// again.
   /// Errors: those of ClipDecoder::read_yuv, read_image_cells and StillImageDecoder; deadline_exceeded; a sink's own.
   Result<void> read(const PictureSource& source, std::span<const std::int64_t> rows,
                     std::span<const std::int64_t> block_rows, const PictureSink& sink, Deadline deadline);
 
-  /// Seconds and pictures since construction: read, decode, and the counts.
+  /// Work since construction: seconds of `read` and `decode`, and the counts; the other stages stay zero.
   StageTimes times() const;
 
  private:
@@ -55,4 +62,4 @@ class PictureReader {
   StageTimes own_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,7 +9,7 @@
 #include "data/sampling/dataset_spec.h"
 #include "data/sampling/window.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -96,4 +96,4 @@ Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& mo
   return layout_on(*first, data, model);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,9 +11,9 @@
 #include "configs/data_config.h"
 #include "configs/model_config.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// Element types of a sample's fields.
+/// Element types of a sample's fields: unsigned bytes, 64-bit integers, float32, as they lie in memory.
 enum class FieldType : std::uint8_t { u8, i64, f32 };
 
 /// Bytes of one element.
@@ -21,10 +21,14 @@ constexpr std::int64_t bytes_of(FieldType type) { return type == FieldType::u8 ?
 
 /// One tensor inside a slot: contiguous, row-major, little-endian.
 struct TensorField {
+  /// "images", "text" and so on; see sample_layout.
   std::string name;
   FieldType type = FieldType::u8;
+  /// Slowest dimension first.
   std::vector<std::int64_t> shape;
-  std::int64_t offset = 0;  ///< bytes from the start of the slot; a multiple of 64
+  /// Bytes from the start of the slot; a multiple of 64, a cache line.
+  std::int64_t offset = 0;
+  /// Product of the shape times bytes_of(type); gaps up to the next field are zero.
   std::int64_t bytes = 0;
 };
 
@@ -33,12 +37,15 @@ struct TensorField {
 /// and N states are those of window_shape: K*F + 1 and K with multi_anchor, num_frames and K*state_horizon with
 /// fixed_window.
 struct SampleLayout {
+  /// In the order of their offsets, which is the order of append().
   std::vector<TensorField> fields;
-  std::int64_t bytes = 0;  ///< of the slot; a multiple of 64
+  /// Size of the slot; a multiple of 64, so that slots that follow each other stay aligned.
+  std::int64_t bytes = 0;
 
   /// Adds a field behind the others, at the next multiple of 64.
+  /// Requires a name that is not taken.
   void append(std::string name, FieldType type, std::vector<std::int64_t> shape);
-  /// The field of that name. Requires that it exists.
+  /// The field of that name; valid until the next append(). Requires that it exists.
   const TensorField& field(std::string_view name) const;
 };
 
@@ -52,7 +59,7 @@ Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& mo
 /// those of dataset_spec.
 Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& model);
 
-/// The elements of one field of a slot. T must be the field's type; the view is valid as long as the slot.
+/// The elements of one field of a slot, row-major. T must be the field's type; the view is valid as long as the slot.
 template <class T>
 std::span<T> field_values(std::span<std::byte> slot, const TensorField& field) {
   return {reinterpret_cast<T*>(slot.data() + field.offset), static_cast<std::size_t>(field.bytes) / sizeof(T)};
@@ -62,4 +69,4 @@ std::span<const T> field_values(std::span<const std::byte> slot, const TensorFie
   return {reinterpret_cast<const T*>(slot.data() + field.offset), static_cast<std::size_t>(field.bytes) / sizeof(T)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,7 +11,7 @@
 #include "data/sampling/window.h"
 #include "data/video/nvdec.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -94,25 +94,25 @@ SampleBuilder::SampleBuilder(std::shared_ptr<const Mixture> mixture, const JobCo
       tokenize_(std::move(tokenize)),
       pictures_(std::make_unique<PictureReader>(decoder_options(mixture_, data_), std::move(read_clip))) {}
 
-Result<MixtureEntry> SampleBuilder::locate(Stream stream, std::int64_t position) const {
+Result<MixtureEntry> SampleBuilder::locate(Split split, std::int64_t position) const {
   if (position < 0) return Error{Errc::invalid_argument, fmt::format("position {} is negative", position)};
   const auto q = static_cast<std::uint64_t>(position);
-  if (stream == Stream::train) return mixture_->train_entry(seed_, q);
+  if (split == Split::train) return mixture_->train_entry(seed_, q);
   const std::uint64_t count = mixture_->eval_size(eval_samples_);
   if (q >= count)
     return Error{Errc::invalid_argument, fmt::format("evaluation window {} was asked for; there are {}", q, count)};
   return mixture_->eval_entry(q, eval_samples_);
 }
 
-Result<void> SampleBuilder::build(Stream stream, std::int64_t position, std::span<std::byte> slot, bool pictures) {
+Result<void> SampleBuilder::build(Split split, std::int64_t position, std::span<std::byte> slot, bool pictures) {
   TROUPE_CHECK(static_cast<std::int64_t>(slot.size()) == layout_.bytes, "a slot has the size of the layout");
-  TROUPE_ASSIGN(const MixtureEntry at, locate(stream, position));
-  auto built = build_entry({stream, position, at, slot, pictures});
+  TROUPE_ASSIGN(const MixtureEntry at, locate(split, position));
+  auto built = build_entry({split, position, at, slot, pictures});
   if (built) return {};
   const Dataset& dataset = *members_[at.dataset].dataset;
   const std::string of = members_.size() == 1 ? std::string() : dataset.root() + ", ";
   return built.error().with(fmt::format("{} sample {} ({}episode {}, anchor {})",
-                                        stream == Stream::train ? "training" : "evaluation", position, of,
+                                        split == Split::train ? "training" : "evaluation", position, of,
                                         dataset.episodes()[at.entry.episode].index, at.entry.anchor));
 }
 
@@ -134,7 +134,7 @@ Result<void> SampleBuilder::build_entry(const Job& job) {
     TROUPE_CHECK(is_full(spec, window), "the index holds full windows only");
     label = labels[static_cast<std::size_t>(job.at.entry.anchor)];
 
-    // Everything after the pictures starts from zero, so that gaps and padding never carry old bytes.
+    // Everything after the frames starts from zero, so that gaps and padding never carry old bytes.
     const TensorField& images = layout_.field("images");
     const auto rest = job.slot.subspan(static_cast<std::size_t>(images.offset + images.bytes));
     std::fill(rest.begin(), rest.end(), std::byte{0});
@@ -160,9 +160,9 @@ Result<void> SampleBuilder::fill_text(const Job& job, const EpisodeTable& table,
     member.texts.push_back(
         member.dataset->task_text(table.integers.at(column)[static_cast<std::size_t>(job.at.entry.anchor)]));
   }
-  const std::string& chosen = job.stream == Stream::train ? draw_instruction(data_.language, member.texts, seed_,
-                                                                             static_cast<std::uint64_t>(job.position))
-                                                          : first_instruction(data_.language, member.texts);
+  const std::string& chosen = job.split == Split::train ? draw_instruction(data_.language, member.texts, seed_,
+                                                                           static_cast<std::uint64_t>(job.position))
+                                                        : first_instruction(data_.language, member.texts);
   TROUPE_ASSIGN(const Instruction instruction, read_instruction(chosen, data_.language.formalize));
   const auto views = static_cast<std::int64_t>(columns.views.size());
   TROUPE_ASSIGN(std::string prompt, make_prompt(member.dataset->spec().embodiment.prompt, instruction.text, views));
@@ -176,7 +176,7 @@ Result<void> SampleBuilder::fill_images(const Job& job, std::span<const std::int
   Member& member = members_[job.at.dataset];
   const Dataset& dataset = *member.dataset;
   const Episode& episode = dataset.episodes()[job.at.entry.episode];
-  const bool training = job.stream == Stream::train;
+  const bool training = job.split == Split::train;
   const ImageAugmentation augmentation =
       training ? draw_augmentation(seed_, static_cast<std::uint64_t>(job.position), data_.image, episode.view_height,
                                    episode.view_width)
@@ -222,4 +222,4 @@ StageTimes SampleBuilder::stage_times() const {
   return all += own_;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,7 +5,7 @@
 
 #include "data/language/tokenizer.h"
 
-namespace troupe {
+namespace troupe::data {
 
 Result<Tokenize> make_tokenize(const TextEncoderConfig& config) {
   TROUPE_ASSIGN(auto made, make_tokenizer(config));
@@ -19,4 +19,4 @@ Result<Tokenize> make_tokenize(const TextEncoderConfig& config) {
   });
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,18 +6,20 @@
 #include "base/hash.h"
 #include "data/sampling/sampler.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// How far samples may stay together (data.locality_block, data.shuffle_buffer).
 struct Locality {
-  std::uint64_t block = 1;     ///< B, neighbouring samples that are drawn together; 1: full shuffle
-  std::uint64_t buffer = 256;  ///< Q, positions among which they are mixed
+  /// B, neighbouring samples that are drawn together (a locality block); 1: full shuffle.
+  std::uint64_t block = 1;
+  /// Q, positions among which they are mixed.
+  std::uint64_t buffer = 256;
 
   /// Q as it is used: the largest multiple of B that is not above Q, at least B, so that no block lies in two windows.
   constexpr std::uint64_t window() const noexcept { return std::max<std::uint64_t>(1, buffer / block) * block; }
 };
 
-/// The order of one epoch with locality: a bijection of [0, N), as pure and as resumable as KeyedBijection.
+/// The order of one dataset epoch with locality: a bijection of [0, N), as pure and as resumable as KeyedBijection.
 ///
 /// 1. The N / B full blocks of B consecutive samples are permuted by KeyedBijection(seed, epoch, N / B); the N mod B
 ///    samples of the tail come last.
@@ -34,7 +36,7 @@ class BlockOrder {
         locality_(locality),
         blocks_(seed, epoch, std::max<std::uint64_t>(1, size / locality.block)) {}
 
-  /// The sample at position `p` of the epoch. Requires p < size.
+  /// The sample at position `p` of the dataset epoch. Requires p < size.
   constexpr std::uint64_t operator()(std::uint64_t p) const noexcept {
     const std::uint64_t block = locality_.block;
     if (block <= 1) return blocks_(p);
@@ -46,14 +48,15 @@ class BlockOrder {
   }
 
  private:
-  static constexpr std::uint64_t kWindowKey = 0x776F646E6977ULL;  // "window"
+  // The text "window" in ASCII, so that both permutations are independent.
+  static constexpr std::uint64_t kWindowKey = 0x776F646E6977ULL;
 
   std::uint64_t seed_, epoch_, size_;
   Locality locality_;
   KeyedBijection blocks_;
 };
 
-/// draw_sample with locality: position q -> epoch q div N and the sample there. Requires size >= 1.
+/// draw_sample with locality: position q -> dataset epoch q div N and the sample there. Requires size >= 1.
 constexpr SampleDraw draw_sample(std::uint64_t seed, std::uint64_t position, std::uint64_t size,
                                  Locality locality) noexcept {
   const std::uint64_t epoch = position / size;
@@ -69,4 +72,4 @@ constexpr SampleRange block_of(std::uint64_t index, std::uint64_t size, Locality
   return {first, std::min(size, first + locality.block)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -52,4 +52,4 @@ Result<DatasetSpec> dataset_spec(const DataConfig& data, const ModelConfig& mode
   return spec;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

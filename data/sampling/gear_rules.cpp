@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace troupe {
+namespace troupe::data {
 
 bool gear_lists_anchor(std::int64_t anchor, std::int64_t length, std::int64_t reach) {
   return anchor >= 0 && anchor <= length - reach;
@@ -29,4 +29,4 @@ std::vector<std::vector<std::size_t>> gear_shards(std::span<const std::int64_t> 
   return shards;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

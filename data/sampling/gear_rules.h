@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-namespace troupe {
+namespace troupe::data {
 
 /// How GEAR's loader picks and groups rows where Troupe does not: for comparing a dataset's samples with a GEAR run.
-/// Source: data.md 3.6, 3.7. Pure.
+/// Source: GEAR's DreamZero loaders (sharded and plain LeRobot datasets). All functions are pure.
 
 /// Whether GEAR lists row `anchor` of an episode of `length` rows as an anchor before it looks at its window; `reach`
 /// is its largest delta index.
@@ -23,4 +23,4 @@ std::optional<std::int64_t> gear_padded_row(std::int64_t step, std::int64_t leng
 /// be empty. Requires rows_per_shard >= 1.
 std::vector<std::vector<std::size_t>> gear_shards(std::span<const std::int64_t> lengths, std::int64_t rows_per_shard);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::uint64_t MixtureOrder::inner_seed(std::uint64_t seed, std::size_t dataset) 
   return dataset == 0 ? seed : mix64(seed ^ mix64(static_cast<std::uint64_t>(dataset) * 0x9E3779B97F4A7C15ULL));
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

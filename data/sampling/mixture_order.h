@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace troupe {
+namespace troupe::data {
 
 /// Which dataset of a mixture each position draws from, and how often it was drawn before, in closed form.
 ///
@@ -20,7 +20,8 @@ class MixtureOrder {
   /// One draw of a position.
   struct Draw {
     std::size_t dataset = 0;
-    std::uint64_t inner = 0;  ///< draws of that dataset at earlier positions
+    /// Draws of that dataset at earlier positions.
+    std::uint64_t inner = 0;
   };
 
   /// A mixture of one.
@@ -29,6 +30,7 @@ class MixtureOrder {
   /// by largest remainder (the earlier dataset wins a tie) and at least 1 wide. Requires fewer than 2^16 weights.
   explicit MixtureOrder(std::span<const double> weights);
 
+  /// Number of datasets, at least one.
   std::size_t datasets() const { return bounds_.size() - 1; }
   /// Width of the dataset's interval over 2^32: the exact share of its draws in every 2^32 positions.
   double share(std::size_t dataset) const;
@@ -37,6 +39,7 @@ class MixtureOrder {
   std::size_t dataset_at(std::uint64_t seed, std::uint64_t position) const;
   /// How often `dataset` is drawn at positions below `position`.
   std::uint64_t count_before(std::uint64_t seed, std::size_t dataset, std::uint64_t position) const;
+  /// dataset_at and count_before of one position together.
   Draw draw(std::uint64_t seed, std::uint64_t position) const;
 
   /// Seed of a dataset's own order: the job's for the first one (so that a mixture of one is ordered as its dataset
@@ -44,7 +47,8 @@ class MixtureOrder {
   static std::uint64_t inner_seed(std::uint64_t seed, std::size_t dataset) noexcept;
 
  private:
-  std::vector<std::uint64_t> bounds_;  ///< 0 = bounds_[0] < ... < bounds_[n] = 2^32
+  /// 0 = bounds_[0] < ... < bounds_[n] = 2^32.
+  std::vector<std::uint64_t> bounds_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

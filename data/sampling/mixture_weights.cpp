@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::data {
 
 std::vector<double> mixture_weights(const DataConfig& data, std::span<const std::uint64_t> samples) {
   TROUPE_CHECK(!samples.empty(), "a mixture has a dataset");
@@ -23,4 +23,4 @@ std::vector<double> mixture_weights(const DataConfig& data, std::span<const std:
   return weights;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "data/sampling/window.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -68,4 +68,4 @@ SampleEntry SampleIndex::at(std::uint64_t i) const {
   return {static_cast<std::size_t>(run.episode), run.anchor + static_cast<std::int64_t>(i - run.begin) * stride_};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,12 +7,14 @@
 #include "configs/data_config.h"
 #include "data/sampling/dataset_spec.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// One sample before its data are read.
 struct SampleEntry {
-  std::size_t episode = 0;  ///< place in Dataset::episodes()
-  std::int64_t anchor = 0;  ///< row
+  /// Place in Dataset::episodes().
+  std::size_t episode = 0;
+  /// Table row of the episode.
+  std::int64_t anchor = 0;
 };
 
 /// Anchors first, first + stride, first + 2 * stride, ...: `count` of them; the stride is the dataset's anchor_stride.
@@ -23,7 +25,7 @@ struct AnchorRun {
 };
 
 /// The anchors of an episode whose rows have these labels, ascending: rows that are a multiple of spec.anchor_stride,
-/// are not in `removed` (ascending) and have a full window (data.md 3.2, 3.4). With spec.anchors `windows` only the
+/// are not in `removed` (ascending) and have a full window (sample_window). With spec.anchors `windows` only the
 /// first anchor of every distinct window is kept. Pure. Requires a spec without a window defect.
 std::vector<AnchorRun> anchor_runs(const DatasetSpec& spec, std::span<const std::int64_t> labels,
                                    std::span<const std::int64_t> removed = {});
@@ -34,7 +36,8 @@ class SampleIndex {
  public:
   /// Part of one episode: samples begin, begin + 1, ... are the anchors of a run.
   struct Run {
-    std::uint64_t begin = 0;  ///< index of the run's first sample
+    /// Number, among all samples, of the run's first one.
+    std::uint64_t begin = 0;
     std::uint64_t episode = 0;
     std::int64_t anchor = 0;
   };
@@ -54,10 +57,11 @@ class SampleIndex {
   std::int64_t add_episode(std::size_t episode, const WindowConfig& window, std::span<const std::int64_t> labels,
                            std::span<const std::int64_t> removed = {});
 
+  /// Number of samples.
   std::uint64_t size() const { return size_; }
   std::int64_t stride() const { return stride_; }
   std::span<const Run> runs() const { return runs_; }
-  /// Requires i < size().
+  /// Sample i, by binary search over the runs. Requires i < size().
   SampleEntry at(std::uint64_t i) const;
   /// Entry i of `count` entries spread evenly over all of them. Requires i < count <= size().
   SampleEntry spread(std::uint64_t i, std::uint64_t count) const { return at((2 * i + 1) * size_ / (2 * count)); }
@@ -68,4 +72,4 @@ class SampleIndex {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,15 +4,16 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// The order of training samples: a keyed bijection over [0, N), one per epoch, computable anywhere without a shuffled
-/// list.
+/// The order of training samples: a keyed bijection over [0, N), one per dataset epoch, computable anywhere without a
+/// shuffled list.
 ///
 /// N's halves have k bits, k the least count with 2^(2k) >= N. A position is split into (L, R); four rounds
 ///     (L, R) <- (R, L xor low_k(mix64(R xor K_r))),   K_r = mix64(seed xor mix64(epoch) xor r * 0x9E3779B97F4A7C15)
 /// are repeated while the result is >= N (cycle walking), so the map stays a bijection for every N.
-/// Source: control-plane.md 12.1. Frozen: a different formula would make every old run irreproducible.
+/// A balanced Feistel network (Luby and Rackoff, 1988) with cycle walking (Black and Rogaway, 2002). Frozen:
+/// a different formula would make every old run irreproducible.
 class KeyedBijection {
  public:
   /// Requires size >= 1.
@@ -22,7 +23,7 @@ class KeyedBijection {
     for (std::uint64_t r = 0; r < kRounds; ++r) keys_[r] = mix64(seed ^ mix64(epoch) ^ (r * 0x9E3779B97F4A7C15ULL));
   }
 
-  /// Where position `p` of the epoch lands. Requires p < size.
+  /// Where position `p` of the dataset epoch lands. Requires p < size.
   constexpr std::uint64_t operator()(std::uint64_t p) const noexcept {
     do {
       p = permute(p);
@@ -52,14 +53,15 @@ class KeyedBijection {
 /// One sample of the global order.
 struct SampleDraw {
   std::uint64_t epoch = 0;
-  std::uint64_t index = 0;  ///< in [0, N)
+  /// Sample of the dataset, in [0, N).
+  std::uint64_t index = 0;
 };
 
-/// Global position q -> epoch q div N and the sample drawn there; epochs join without partial batches. Pure.
+/// Global position q -> dataset epoch q div N and the sample drawn there; epochs join without partial batches. Pure.
 /// Requires size >= 1.
 constexpr SampleDraw draw_sample(std::uint64_t seed, std::uint64_t position, std::uint64_t size) noexcept {
   const std::uint64_t epoch = position / size;
   return {epoch, KeyedBijection(seed, epoch, size)(position % size)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

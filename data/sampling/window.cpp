@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -51,4 +51,4 @@ std::optional<std::string> window_defect(const DatasetSpec& spec) {
   return std::nullopt;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,7 +12,7 @@
 #include "data/lerobot/file_checks.h"
 #include "data/statistics/table_statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -240,4 +240,4 @@ std::string experiment_metadata(const EpisodeSource& source, const KeyStatistics
   return out.dump(1);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

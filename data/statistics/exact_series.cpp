@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -216,4 +216,4 @@ void ExactSeries::finish_quantiles() {
   ranks_ = {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

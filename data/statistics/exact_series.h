@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace troupe {
+namespace troupe::data {
 
 /// What is known of one stream of numbers once every pass over it is done.
 struct SeriesSummary {
@@ -15,8 +15,10 @@ struct SeriesSummary {
 
   std::int64_t count = 0;
   double min = 0, max = 0, mean = 0;
-  double std = 0;                     ///< of the population
-  std::array<double, 5> quantiles{};  ///< linear interpolation at p*(n-1)
+  /// Of the population: divided by n, not n - 1.
+  double std = 0;
+  /// Linear interpolation at p*(n-1).
+  std::array<double, 5> quantiles{};
 };
 
 /// Exact statistics of one stream of finite numbers that may be larger than memory.
@@ -58,8 +60,10 @@ class ExactSeries {
   };
   /// One wanted order statistic.
   struct Rank {
-    std::int64_t rank = 0;    ///< 0-based, in ascending order of the values
-    std::size_t bracket = 0;  ///< where it lies, while it is not known
+    /// 0-based, in ascending order of the values.
+    std::int64_t rank = 0;
+    /// Where it lies, while it is not known.
+    std::size_t bracket = 0;
     bool known = false;
     double value = 0;
   };
@@ -78,11 +82,12 @@ class ExactSeries {
 
   bool narrow_, keep_, first_ = true, done_ = false;
   SeriesSummary summary_;
-  double squares_ = 0;  ///< sum of squared deviations from the mean
+  /// Sum of squared deviations from the mean.
+  double squares_ = 0;
   std::vector<float> kept_narrow_;
   std::vector<double> kept_;
   std::vector<Rank> ranks_;
   std::vector<Bracket> brackets_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

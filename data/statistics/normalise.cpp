@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -145,4 +145,4 @@ template class Normalizer<double>;
 template class HorizonNormalizer<float>;
 template class HorizonNormalizer<double>;
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "data/statistics/statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// How a state or action dimension is brought near [-1, 1].
 ///     q99       clamp(2 (x - q01) / (q99 - q01) - 1, -1, 1)     constant dimension: x, clamped
@@ -16,7 +16,8 @@ namespace troupe {
 ///     mean_std  (x - mean) / std, no clamp                      std 0: x
 ///     scale     x / max(|min|, |max|), no inverse               all zero: 0
 ///     binary    1 where x > 0.5, else 0
-/// Source: data.md 4.5.
+/// The inverse of q99, min_max and mean_std is that of the formula without the clamp; that of binary is x > 0.5.
+/// Source: the normalisation modes of GEAR's state-action transform (GR00T N1).
 enum class NormalizationMode : std::uint8_t { q99, min_max, mean_std, scale, binary };
 
 /// Errors: invalid_argument (an unknown name).
@@ -30,6 +31,7 @@ class Normalizer {
   /// Requires complete statistics.
   Normalizer(NormalizationMode mode, const FeatureStatistics& statistics);
 
+  /// Dimensions of a row.
   std::size_t width() const { return low_.size(); }
   /// Returns how many values min_max found more than 1e-5 outside [-1, 1] before the clamp; 0 in other modes.
   std::int64_t forward(std::span<T> rows) const;
@@ -38,8 +40,10 @@ class Normalizer {
 
  private:
   NormalizationMode mode_;
-  std::vector<T> low_;    ///< q01, min or mean
-  std::vector<T> range_;  ///< q99 - q01, max - min, std or the largest magnitude
+  /// q01, min or mean.
+  std::vector<T> low_;
+  /// q99 - q01, max - min, std or the largest magnitude.
+  std::vector<T> range_;
 };
 
 /// One Normalizer per horizon step: row i uses statistics[i mod horizon]. Statistics are rounded to float32 first, as
@@ -64,4 +68,4 @@ extern template class Normalizer<double>;
 extern template class HorizonNormalizer<float>;
 extern template class HorizonNormalizer<double>;
 
-}  // namespace troupe
+}  // namespace troupe::data

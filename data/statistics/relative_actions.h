@@ -3,15 +3,16 @@
 #include <cstdint>
 #include <span>
 
-namespace troupe {
+namespace troupe::data {
 
-/// Makes actions relative, in place: in each block of `horizon` rows, row t becomes a[t] - s[block], where s holds one
-/// reference state per block (the state of the same name at the block's first step). Row-major, `width` columns both.
-/// Requires actions.size() == horizon * states.size(). Pure. Source: data.md 3.3.
+/// Makes actions relative, in place: in each chunk of `horizon` rows, row t becomes a[t] - s[chunk], where s holds one
+/// reference state per chunk (the state of the same name at the chunk's first step). Row-major, `width` columns both.
+/// Requires actions.size() == horizon * states.size(). Pure. Source: GEAR's relative actions, per
+/// chunk of a sample; the inverse adds the same state.
 template <class T>
 void make_relative(std::span<T> actions, std::span<const T> states, std::size_t width, std::int64_t horizon) {
   const std::size_t block = static_cast<std::size_t>(horizon) * width;
   for (std::size_t i = 0; i < actions.size(); ++i) actions[i] -= states[i / block * width + i % width];
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,7 +4,7 @@
 
 #include "data/statistics/relative_actions.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -97,4 +97,4 @@ template std::vector<double> gather_actions<double>(const EpisodeTable&, const A
 template class StateActionTransform<float>;
 template class StateActionTransform<double>;
 
-}  // namespace troupe
+}  // namespace troupe::data

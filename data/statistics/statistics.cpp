@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -117,4 +117,4 @@ std::vector<FeatureStatistics> relative_horizon_statistics(std::span<const Relat
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

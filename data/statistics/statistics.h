@@ -6,7 +6,7 @@
 
 #include "data/statistics/exact_series.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Statistics per dimension. `std` is the population's; quantiles are linear-interpolation ones at p*(n-1). The first
 /// six are what normalisation and GEAR's files need; q10, q50 and q90 are LeRobot v3.0's and may be empty.
@@ -45,7 +45,8 @@ struct RelativeEpisode {
 };
 
 /// Statistics of the pool of all action[t+j] - state[t], 0 <= j < horizon, t in range(L - (horizon - 1)), in float64.
-/// Works one dimension at a time: peak memory is 8 bytes x rows x horizon. Source: data.md 2.3, the run-time variant.
+/// Works one dimension at a time: peak memory is 8 bytes x rows x horizon. This is GEAR's run-time variant, over
+/// all episodes (GEAR draws 10,000 where there are more).
 FeatureStatistics relative_statistics(std::span<const RelativeEpisode> episodes, std::size_t width,
                                       std::int64_t horizon);
 
@@ -53,4 +54,4 @@ FeatureStatistics relative_statistics(std::span<const RelativeEpisode> episodes,
 std::vector<FeatureStatistics> relative_horizon_statistics(std::span<const RelativeEpisode> episodes, std::size_t width,
                                                            std::int64_t horizon);
 
-}  // namespace troupe
+}  // namespace troupe::data

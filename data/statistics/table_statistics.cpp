@@ -8,7 +8,7 @@
 #include "base/parallel.h"
 #include "data/statistics/exact_series.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -221,4 +221,4 @@ Result<TableStatistics> table_statistics(const TableSource& source, const Statis
   return Run(source, plan).run();
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

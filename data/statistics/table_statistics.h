@@ -12,12 +12,13 @@
 #include "data/lerobot/parquet_table.h"
 #include "data/statistics/statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// The tables of the episodes that statistics are made of.
 struct TableSource {
   std::size_t episodes = 0;
-  std::function<std::int64_t(std::size_t place)> rows;  ///< of one episode, from the metadata
+  /// Table rows of one episode, from the metadata.
+  std::function<std::int64_t(std::size_t place)> rows;
   /// Reads columns of one episode. Called from several threads at once, several times for one episode.
   std::function<Result<EpisodeTable>(std::size_t place, const TableColumns& columns)> read;
 };
@@ -32,36 +33,46 @@ Result<void> for_each_round(const TableSource& source, const TableColumns& colum
 struct WantedColumn {
   std::string name;
   std::size_t width = 1;
-  bool narrow = false;  ///< float32 in the dataset: its values are kept as float32
+  /// float32 in the dataset: its values are kept as float32.
+  bool narrow = false;
 };
 
 /// Relative actions action[t+j] - state[t] of one key, 0 <= j < horizon, t in range(L - (horizon - 1)), in float64
-/// (data.md 2.3, the run-time variant, without its limit of 10,000 trajectories).
+/// (GEAR's run-time variant, without its limit of 10,000 trajectories).
 struct WantedRelative {
-  VectorKey action, state;  ///< equally wide
+  /// Equally wide.
+  VectorKey action, state;
 };
 
+/// What table_statistics computes, and with how much memory and how many threads.
 struct StatisticsPlan {
   std::vector<WantedColumn> columns;
   std::vector<WantedRelative> relative;
   std::int64_t horizon = 24;
-  bool per_step = false;                              ///< relative statistics of every step j too
-  std::int64_t memory_bytes = std::int64_t{1} << 30;  ///< values kept at most, columns first, then relative actions
+  /// Relative statistics of every step j too.
+  bool per_step = false;
+  /// Values kept at most, columns first, then relative actions.
+  std::int64_t memory_bytes = std::int64_t{1} << 30;
   std::int64_t threads = 0;
 };
 
 /// Statistics of one relative key.
 struct RelativeStatistics {
   FeatureStatistics pooled;
-  std::vector<FeatureStatistics> steps;  ///< one per step j; empty unless asked for
+  /// One per step j; empty unless asked for.
+  std::vector<FeatureStatistics> steps;
 };
 
+/// What table_statistics found, and how.
 struct TableStatistics {
-  std::vector<FeatureStatistics> columns;  ///< as StatisticsPlan::columns
-  std::vector<RelativeStatistics>
-      relative;  ///< as StatisticsPlan::relative; empty statistics: no episode is long enough
-  bool columns_kept = true, relative_kept = true;  ///< else found by refinement
-  std::int64_t passes = 0;                         ///< over the tables
+  /// In the order of StatisticsPlan::columns.
+  std::vector<FeatureStatistics> columns;
+  /// In the order of StatisticsPlan::relative; empty statistics mean that no episode is long enough.
+  std::vector<RelativeStatistics> relative;
+  /// True: quantiles came from values kept in memory; false: from refinement. The numbers are the same.
+  bool columns_kept = true, relative_kept = true;
+  /// Passes over the tables.
+  std::int64_t passes = 0;
   std::int64_t rows = 0;
 };
 
@@ -74,4 +85,4 @@ struct TableStatistics {
 /// Errors: those of TableSource::read; invalid_argument when a column's width differs from the plan's.
 Result<TableStatistics> table_statistics(const TableSource& source, const StatisticsPlan& plan);
 
-}  // namespace troupe
+}  // namespace troupe::data

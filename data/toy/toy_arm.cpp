@@ -9,13 +9,13 @@
 #include "base/check.h"
 #include "base/random.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
 constexpr double kPi = std::numbers::pi;
 constexpr double kLink[3] = {0.5, 0.45, 0.22};  // m
-constexpr double kBaseHeight = 0.12, kBallRadius = 0.11, kFinger = 0.14;
+constexpr double kBaseHeight = 0.12;
 
 /// Joint angles that put the end of the last link at `tip`, pointing down, elbow up; mirrored for targets to the left.
 std::array<double, 3> reach_down(ToyPoint tip) {
@@ -68,7 +68,7 @@ ToyEpisode plan_toy_episode(std::uint64_t seed, std::int64_t episode_index, std:
   const double side = rng.below(2) == 0 ? -1 : 1;
   e.target = {side * rng.uniform(0.4, 0.78), kBallRadius};
   e.other = {-side * rng.uniform(0.4, 0.78), kBallRadius};
-  // the arm starts near upright, so that only the words and the picture tell where it will go
+  // the arm starts near upright, so that only the words and the frame tell where it will go
   const std::array<double, 4> home = {kPi / 2 + rng.uniform(-0.2, 0.2), rng.uniform(-0.3, 0.3), rng.uniform(-0.3, 0.3),
                                       1};
   const double grasp_height = e.target.y + kFinger;
@@ -99,4 +99,4 @@ std::array<ToyPoint, 4> toy_arm_points(const ToyPose& pose) {
   return points;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

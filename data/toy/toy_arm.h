@@ -7,7 +7,10 @@
 
 #include "data/image/video_frame.h"
 
-namespace troupe {
+namespace troupe::data {
+
+/// Radius of the ball and length of a finger, in metres of the toy scene.
+inline constexpr double kBallRadius = 0.11, kFinger = 0.14;
 
 class Raster;
 
@@ -45,4 +48,4 @@ enum class ToyCamera : std::uint8_t { front, side };
 void draw_toy_scene(const ToyEpisode& episode, std::int64_t step, ToyCamera camera, std::int64_t height,
                     std::int64_t width, Raster& out);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -15,7 +15,7 @@
 #include "data/lerobot/lerobot_writer.h"
 #include "data/toy/toy_arm.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kStampFile = "meta/toy_dataset.json";
-constexpr int kGeneratorVersion = 1;  // raise it when the same options give other tables or pictures
+constexpr int kGeneratorVersion = 1;  // raise it when the same options give other tables or frames
 
 struct View {
   const char* key;
@@ -135,4 +135,4 @@ Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& 
   return published;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

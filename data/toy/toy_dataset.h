@@ -5,9 +5,9 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// What write_toy_dataset draws. Two options that are equal give equal tables and pictures.
+/// What write_toy_dataset draws. Two options that are equal give equal tables and frames.
 struct ToyDatasetOptions {
   std::int64_t episodes = 24;
   std::int64_t frames = 64;  ///< mean length of an episode; each differs by up to an eighth
@@ -29,4 +29,4 @@ struct ToyDatasetOptions {
 ///         resource_exhausted.
 Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::data

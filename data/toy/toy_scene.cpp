@@ -4,11 +4,11 @@
 #include "data/image/raster.h"
 #include "data/toy/toy_arm.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
-constexpr double kBallRadius = 0.11, kFinger = 0.14, kFingerGap = 0.11;  // m
+constexpr double kFingerGap = 0.11;  // m
 constexpr RgbColor kBallColors[4] = {
     {0.86f, 0.16f, 0.16f}, {0.18f, 0.68f, 0.26f}, {0.18f, 0.36f, 0.88f}, {0.95f, 0.80f, 0.16f}};
 constexpr RgbColor kArm[3] = {{0.93f, 0.52f, 0.20f}, {0.90f, 0.60f, 0.30f}, {0.86f, 0.68f, 0.42f}};
@@ -87,4 +87,4 @@ void draw_toy_scene(const ToyEpisode& episode, std::int64_t step, ToyCamera came
   gripper(out, project, points, opening);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

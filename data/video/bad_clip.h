@@ -10,13 +10,15 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Where a video could not be read. It travels at the end of an error's text, through every actor that passes the text
 /// on, to the controller, which lists it in bad_clips.jsonl.
 struct BadClip {
+  /// Path of the video file.
   std::string file{};
-  std::int64_t group = -1;  ///< presentation index of the key picture that begins the group of pictures; -1: whole file
+  /// Presentation index of the key frame that begins the group of pictures; -1: whole file.
+  std::int64_t group = -1;
 };
 
 /// The same failure with the clip at the end of its text: " (clip FILE, group K)".
@@ -38,4 +40,4 @@ inline std::optional<BadClip> find_bad_clip(std::string_view text) {
   return clip;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

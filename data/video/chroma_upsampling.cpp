@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -75,4 +75,4 @@ void full_range_to_rgb(const PlanarPicture& picture, std::vector<std::uint8_t>& 
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,15 +5,19 @@
 #include <cstdint>
 #include <vector>
 
-namespace troupe {
+namespace troupe::data {
 
-/// A picture of luma and two chroma planes, full range, chroma centred between the luma samples that it covers (JPEG).
+/// An image of luma and two chroma planes, full range, chroma centred between the luma samples that it covers (JPEG).
 /// A view.
 struct PlanarPicture {
+  /// First bytes of Y, Cb and Cr.
   std::array<const std::uint8_t*, 3> planes{};
-  std::array<std::ptrdiff_t, 3> strides{};       ///< bytes from one row to the next
-  std::int64_t height = 0, width = 0;            ///< pixels of the luma plane
-  bool half_width = false, half_height = false;  ///< of the chroma planes, rounded up
+  /// Bytes from one row to the next.
+  std::array<std::ptrdiff_t, 3> strides{};
+  /// Pixels of the luma plane.
+  std::int64_t height = 0, width = 0;
+  /// The chroma planes have half the width, half the height, rounded up (4:2:2, 4:2:0).
+  bool half_width = false, half_height = false;
 };
 
 /// BT.601 full-range YCbCr to packed RGB; `rgb` has 3 * height * width bytes. Missing chroma is interpolated: 3/4 of
@@ -22,4 +26,4 @@ struct PlanarPicture {
 /// in 16-bit fixed point, rounded. Source: ITU-T T.871 section 7.
 void full_range_to_rgb(const PlanarPicture& picture, std::vector<std::uint8_t>& rgb);
 
-}  // namespace troupe
+}  // namespace troupe::data

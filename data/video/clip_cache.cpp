@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -233,4 +233,4 @@ Result<void> ClipCache::trim() {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -10,14 +10,16 @@
 #include "base/result.h"
 #include "data/image/video_frame.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// The decoded pictures of a clip, read from the cache. The views are valid while the object lives.
+/// The decoded frames of a clip, read from the cache: a mapped file whose hash was checked. The views are valid while
+/// the object lives.
 class CachedClip {
  public:
+  /// `file` holds the header and planes of frames of height x width pixels.
   CachedClip(MappedFile file, std::int64_t height, std::int64_t width, ColorMatrix matrix, bool full_range)
       : file_(std::move(file)), height_(height), width_(width), matrix_(matrix), full_range_(full_range) {}
-  /// Picture `place` of the clip, counting distinct pictures in presentation order.
+  /// Frame `place` of the clip, counting distinct frames in presentation order.
   Yuv420View picture(std::size_t place) const;
 
  private:
@@ -27,19 +29,23 @@ class CachedClip {
   bool full_range_;
 };
 
-/// A clip in the making: planes without gaps, ready to be written.
+/// A clip in the making: planes without gaps, ready to be written. Its memory is reused from clip to clip.
 class ClipRecord {
  public:
-  /// Appends a picture; all have the size and colours of the first.
+  /// Appends a frame; all have the size and colours of the first.
   void add(const Yuv420View& picture);
+  /// Forgets the frames and keeps the memory.
   void clear() { bytes_.clear(), pictures_ = 0; }
+  /// Frames added since the last clear().
   std::size_t pictures() const noexcept { return pictures_; }
 
  private:
   friend class ClipCache;
-  std::vector<std::byte> bytes_;  // header and planes
+  // Header and planes.
+  std::vector<std::byte> bytes_;
   std::size_t pictures_ = 0;
-  Yuv420View like_;  // size and colours; no planes
+  // Size and colours; no planes.
+  Yuv420View like_;
 };
 
 /// Decoded clips in a folder, one file each, named by content (clip_key.h). The bytes are described in docs/video.md.
@@ -50,14 +56,16 @@ class ClipCache {
   /// Keeps at most `most_bytes` in the folder, made on first use.
   ClipCache(std::string folder, std::int64_t most_bytes);
 
-  /// The clip of that name with this many pictures of this size, or nothing.
+  /// The clip of that name with this many frames of this size, or nothing.
   std::optional<CachedClip> find(const std::string& key, std::size_t pictures, std::int64_t height, std::int64_t width);
-  /// Writes a clip. A failure is logged once and ends the writing, never the reading of samples.
+  /// Writes a clip of at least one frame; one larger than a tenth of the bound is not kept. A failure is logged once
+  /// and ends the writing, never the reading of samples.
   void store(const std::string& key, ClipRecord& clip);
   /// Counts the folder and, beyond the bound, deletes the clips that were used longest ago until a tenth is free.
   /// One process at a time; others return at once. Errors: unavailable, resource_exhausted.
   Result<void> trim();
 
+  /// Clips that were deleted because they were damaged.
   std::int64_t damaged() const noexcept { return damaged_; }
   /// Path of a clip's file.
   std::string path_of(const std::string& key) const;
@@ -67,10 +75,11 @@ class ClipCache {
 
   const std::string folder_;
   const std::int64_t most_bytes_;
-  std::int64_t written_ = 0;  ///< since the last trim
+  /// Bytes since the last trim; the next one comes after 1/256 of the bound.
+  std::int64_t written_ = 0;
   std::int64_t damaged_ = 0;
   std::uint64_t sequence_ = 0;
   bool trimmed_ = false, broken_ = false;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -19,7 +19,7 @@
 #include "data/video/open_file.h"
 #include "data/video/shared_frames.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -148,7 +148,7 @@ struct ClipDecoder::Request {
         state.shared.keep(std::move(kept));
         return {};
       }
-      // a picture that only a neighbour wants must not spoil this sample: it is tried alone
+      // a frame that only a neighbour wants must not spoil this sample: it is tried alone
       if (done.error().code() != Errc::data_loss) return done;
     }
     return run(file, frames, [&](AVFrame& picture) -> Result<void> {
@@ -183,7 +183,7 @@ struct ClipDecoder::Request {
     return {};
   }
 
-  /// Shows a picture to the sink, as often as it is wanted.
+  /// Shows a frame to the sink, as often as it is wanted.
   Result<void> give(std::int64_t rank, const Yuv420View& planes) {
     if (records) state.record.add(planes);
     for (; given < frames.size() && frames[given] == rank; ++given) {
@@ -237,4 +237,4 @@ Result<void> ClipDecoder::read(const std::string& path, Ranks frames, const RgbS
   return read_yuv(path, frames, convert, deadline);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "data/video/decode_plan.h"
 
-namespace troupe {
+namespace troupe::data {
 
 Result<std::string> clip_key(const std::shared_ptr<const OpenFile>& file, std::span<const std::int64_t> ranks,
                              ReadThread& thread, const SampleReader::Options& options, std::int64_t& bytes_read) {
@@ -28,7 +28,7 @@ Result<std::string> clip_key(const std::shared_ptr<const OpenFile>& file, std::s
   for (const std::int32_t i : order) {
     const VideoSample& sample = table.samples[static_cast<std::size_t>(i)];
     TROUPE_ASSIGN(const std::span<const std::uint8_t> bytes, reader.next());
-    // relative indices: the same pictures later in a longer file are the same clip
+    // relative indices: the same frames later in a longer file are the same clip
     add(fmt::format("\n{} {} {} {}:", i - order.front(), sample.rank < 0 ? -1 : sample.rank - first_rank, sample.size,
                     std::binary_search(ranks.begin(), ranks.end(), sample.rank)));
     hash.update(std::as_bytes(bytes));
@@ -37,4 +37,4 @@ Result<std::string> clip_key(const std::shared_ptr<const OpenFile>& file, std::s
   return hash.hex();
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 
+#include "base/stopwatch.h"
 #include "data/video/nvdec.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 }  // namespace
 
@@ -91,7 +90,7 @@ Result<void> ClipRead::receive() {
 }
 
 Result<void> ClipRead::take() {
-  // an unwanted picture counts as well: the wanted ones refer to it
+  // an unwanted frame counts as well: the wanted ones refer to it
   if ((picture_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || picture_->decode_error_flags != 0) {
     return Error{Errc::data_loss, fmt::format("{}: picture {} is corrupt (decoder flags {:#x})", file_->path,
                                               picture_->pts, picture_->decode_error_flags)};
@@ -121,4 +120,4 @@ Result<void> ClipRead::drain() {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

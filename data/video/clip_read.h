@@ -14,15 +14,16 @@
 #include "data/video/open_file.h"
 #include "data/video/sample_reader.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// One attempt to decode chosen pictures of an open file: the clip algorithm of docs/video.md. Internal to ClipDecoder.
+/// One attempt to decode chosen frames of an open file: the clip algorithm of docs/video.md. Internal to ClipDecoder.
 class ClipRead {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
-  /// Gets a wanted picture once, in presentation order, with its presentation index as pts; it may take a reference.
+  /// Gets a wanted frame once, in presentation order, with its presentation index as pts; it may take a reference.
   using OnPicture = std::function<Result<void>(AVFrame& picture)>;
 
+  /// Coded frames given to the codec and left out, their bytes, and the time of reading and decoding.
   struct Counters {
     std::int64_t fed = 0, dropped = 0, bytes = 0;
     double read_seconds = 0, decode_seconds = 0;
@@ -32,14 +33,15 @@ class ClipRead {
   ClipRead(std::shared_ptr<const OpenFile> file, std::span<const std::int64_t> ranks, ReadThread& thread,
            bool cached_reads, Deadline deadline);
 
-  /// Feeds what is needed and leaves the codec flushed; after an error the codec holds pictures of a broken read.
+  /// Feeds what is needed and leaves the codec flushed; after an error the codec holds frames of a broken read.
   /// Errors: data_loss, deadline_exceeded, resource_exhausted, invalid_argument (the GPU refuses the stream), each
   ///         with the path; those of on_picture as they are, and then sink_failed() is true.
   Result<void> run(AVCodecContext& codec, const OnPicture& on_picture);
 
   const Counters& counters() const noexcept { return counters_; }
+  /// True when run() ended with an error of on_picture: a second attempt would not help.
   bool sink_failed() const noexcept { return sink_failed_; }
-  /// Presentation index of the key picture whose group was fed last.
+  /// Presentation index of the key frame whose group was fed last.
   std::int64_t group() const noexcept { return group_; }
 
  private:
@@ -59,11 +61,12 @@ class ClipRead {
   const OnPicture* on_picture_ = nullptr;
   AvPacket packet_{av_packet_alloc()};
   AvFrame picture_{av_frame_alloc()};
-  std::size_t delivered_ = 0;  ///< entries of ranks_ that are done
+  /// Entries of ranks_ that are done.
+  std::size_t delivered_ = 0;
   std::int64_t group_ = 0;
   bool sink_failed_ = false;
   double sink_seconds_ = 0;
   Counters counters_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

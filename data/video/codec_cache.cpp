@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "data/video/nvdec.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -38,7 +38,7 @@ Result<AvCodecContext> open_codec(const std::string& path, const PacketTable& ta
     return Error{Errc::invalid_argument, fmt::format("{}: codec parameters refused: {}", path, av_error_text(rc))};
   context->thread_count = 1;
   context->thread_type = 0;
-  // without reordering every picture can leave the codec as soon as it is fed
+  // without reordering every frame can leave the codec as soon as it is fed
   if (!table.reordered) context->flags |= AV_CODEC_FLAG_LOW_DELAY;
   AVDictionary* options = nullptr;
   if (id == AV_CODEC_ID_AV1) av_dict_set(&options, "max_frame_delay", "1", 0);
@@ -72,4 +72,4 @@ void CodecCache::drop(const PacketTable& table) {
   entries_.remove_if([&](const Entry& e) { return e.key == key; });
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
-namespace troupe {
+namespace troupe::data {
 
 Result<Yuv420View> planes_of(const OpenFile& file, const AVFrame& frame) {
   if (frame.format != AV_PIX_FMT_YUV420P && frame.format != AV_PIX_FMT_YUVJ420P) {
@@ -39,4 +39,4 @@ Result<Yuv420View> planes_of(const OpenFile& file, const AVFrame& frame) {
                     .full_range = frame.color_range == AVCOL_RANGE_JPEG || frame.format == AV_PIX_FMT_YUVJ420P};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::data {
 
 std::int32_t governing_key(const PacketTable& table, std::int64_t rank) {
   std::int32_t key = table.decode_of_rank[static_cast<std::size_t>(rank)];
@@ -47,4 +47,4 @@ std::vector<std::int32_t> feed_order(const PacketTable& table, std::span<const D
   return order;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@
 
 #include "data/video/packet_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// Samples [first, last] in decode order, fed one after the other; `first` is a key sample.
 struct DecodeRun {
@@ -15,18 +15,19 @@ struct DecodeRun {
 };
 
 /// The key sample from which presentation index `rank` can be decoded: the last one at or before it in decode order
-/// that is not shown after it (pictures that lead an open group need the key before).
+/// that is not shown after it (frames that lead an open group need the key before).
+/// Returns its place in the table's samples. Requires 0 <= rank < frames shown.
 std::int32_t governing_key(const PacketTable& table, std::int64_t rank);
 
-/// Fewest runs that reach every wanted picture: from its governing key to itself, joined where one run continues
-/// another, cut where a whole key interval would be fed for nothing (data.md 5.5). `frames` are presentation indices
+/// Fewest runs that reach every wanted frame: from its governing key to itself, joined where one run continues
+/// another, cut where a whole key interval would be fed for nothing. `frames` are presentation indices
 /// inside the table.
 std::vector<DecodeRun> plan_runs(const PacketTable& table, std::span<const std::int64_t> frames);
 
-/// Places in the table's samples that the runs feed, in order. Left out are pictures that are shown before the key they
+/// Places in the table's samples that the runs feed, in order. Left out are frames that are shown before the key they
 /// follow, because they refer to a group that is not fed, and, where the table proves one reference, all that is
 /// neither key nor wanted.
 std::vector<std::int32_t> feed_order(const PacketTable& table, std::span<const DecodeRun> runs,
                                      std::span<const std::int64_t> frames);
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,7 +9,7 @@ extern "C" {
 #include <memory>
 #include <string>
 
-namespace troupe {
+namespace troupe::data {
 
 /// FFmpeg's destructors take the address of the pointer they clear.
 template <auto kFree>
@@ -20,6 +20,8 @@ struct FreeByAddress {
   }
 };
 
+/// Owners of an open demuxer, codec context, codec parameters, frame and packet; the last two own a reference to the
+/// data.
 using AvInput = std::unique_ptr<AVFormatContext, FreeByAddress<avformat_close_input>>;
 using AvCodecContext = std::unique_ptr<AVCodecContext, FreeByAddress<avcodec_free_context>>;
 using AvCodecParameters = std::unique_ptr<AVCodecParameters, FreeByAddress<avcodec_parameters_free>>;
@@ -32,4 +34,4 @@ std::string av_error_text(int code);
 /// Stops FFmpeg from printing to stderr: what goes wrong travels as Result. Cheap; every entry point calls it.
 void quiet_ffmpeg();
 
-}  // namespace troupe
+}  // namespace troupe::data

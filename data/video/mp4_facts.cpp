@@ -14,7 +14,7 @@
 
 #include "base/durable_file.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -69,7 +69,7 @@ std::optional<Bytes> descend(Bytes box, std::initializer_list<std::string_view> 
   return at;
 }
 
-/// True when the edit list does more than start at a media time of the first picture.
+/// True when the edit list does more than start at a media time of the first frame.
 bool edits(Bytes elst) {
   const bool wide = big(elst, 0, 1) == 1;
   return big(elst, 4, 4) > 1 ||
@@ -141,4 +141,4 @@ Result<Mp4Facts> read_mp4_facts(const std::string& path) {
   return *facts;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,13 +5,16 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// What the boxes of an MP4 file say of its first video track; read without a demuxer.
+/// What the boxes of an MP4 file (ISO/IEC 14496-12) say of its first video track; read without a demuxer.
 struct Mp4Facts {
-  std::uint32_t timescale = 0;  ///< ticks a second of the track; 0: not read
-  bool fast_start = false;      ///< the index (moov) lies in front of the pictures
-  bool edit_list = false;       ///< an edit list does more than begin at the first picture
+  /// Ticks a second of the track; 0: not read.
+  std::uint32_t timescale = 0;
+  /// The index (moov) lies in front of the frames.
+  bool fast_start = false;
+  /// An edit list does more than begin at the first frame.
+  bool edit_list = false;
   bool operator==(const Mp4Facts&) const = default;
 };
 
@@ -20,4 +23,4 @@ struct Mp4Facts {
 /// more than 64 MiB).
 Result<Mp4Facts> read_mp4_facts(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::data

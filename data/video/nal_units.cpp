@@ -2,7 +2,7 @@
 
 #include "data/video/ffmpeg.h"
 
-namespace troupe {
+namespace troupe::data {
 
 NalReader::NalReader(const AVCodecParameters& codec) {
   // avcC (ISO/IEC 14496-15 5.2.4.1): version 1, three profile bytes, then six set bits and lengthSizeMinusOne
@@ -32,4 +32,4 @@ bool NalReader::is_disposable(std::span<const std::uint8_t> sample) const {
   return has_slice;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

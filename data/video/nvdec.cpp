@@ -8,7 +8,7 @@ extern "C" {
 #include <libavutil/hwcontext.h>
 }
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -146,4 +146,4 @@ Result<void> fetch_from_gpu(const std::string& path, AVFrame& picture) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,7 +11,7 @@
 
 #include "base/fault.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -114,4 +114,4 @@ void OpenFiles::forget(const std::string& path) {
   if (find_table_) distrusted_[path] = true;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,12 +12,14 @@
 #include "data/video/packet_table.h"
 #include "data/video/read_thread.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// A video file that is open for reading, with its packet table. Immutable; a reading thread may hold it for longer
 /// than the decoder does.
 struct OpenFile {
-  std::string path, stem;  ///< `stem`: the file's name without folder and extension
+  /// `stem`: the file's name without folder and extension.
+  std::string path, stem;
+  /// Open for reading; closed by the destructor.
   int fd = -1;
   FileIdentity identity;
   std::shared_ptr<const PacketTable> table;
@@ -28,12 +30,13 @@ struct OpenFile {
   OpenFile& operator=(const OpenFile&) = delete;
 };
 
-/// The name of a file without folder and extension.
+/// The name of a file without folder and extension: the subject of fault points.
 std::string stem_of(const std::string& path);
 
 /// The files that a decoder keeps open, most recently used first. Internal to ClipDecoder; not thread-safe.
 class OpenFiles {
  public:
+  /// Files opened, packet tables read from files, and packet tables that find_table gave.
   struct Counters {
     std::int64_t files_opened = 0, tables_read = 0, tables_found = 0;
   };
@@ -59,8 +62,9 @@ class OpenFiles {
   const FindPacketTable find_table_;
   Order order_;
   std::unordered_map<std::string, Order::iterator> by_path_;
-  std::unordered_map<std::string, bool> distrusted_;  // files whose indexed table led to an error
+  // Files whose indexed table led to an error.
+  std::unordered_map<std::string, bool> distrusted_;
   Counters counters_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,7 +12,7 @@ extern "C" {
 #include "base/byte_stream.h"
 #include "data/video/ffmpeg.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -221,4 +221,4 @@ Result<std::shared_ptr<PacketTable>> decode_packets(std::span<const std::byte> b
   return table;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

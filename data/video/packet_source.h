@@ -6,11 +6,11 @@
 
 #include "data/video/packet_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// The packet table of a video file that an index already holds, or null when it has none or the file's identity differs.
-/// Thread-safe; tables may outlive the index.
+/// The packet table of a video file that an index already holds, or null when it has none or the file's identity
+/// differs. Thread-safe; tables may outlive the index.
 using FindPacketTable =
     std::function<std::shared_ptr<const PacketTable>(const std::string& path, const FileIdentity& identity)>;
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -15,7 +15,7 @@ extern "C" {
 
 #include "data/video/ffmpeg.h"
 
-namespace troupe {
+namespace troupe::data {
 
 std::string av_error_text(int code) {
   char text[AV_ERROR_MAX_STRING_SIZE] = {};
@@ -181,7 +181,7 @@ void assign_ranks(const std::vector<ScannedPacket>& packets, PacketTable& table)
   table.decode_of_rank = std::move(order);
 }
 
-/// Do the times of the pictures that are shown differ from equal steps by more than a tick and 2%?
+/// Do the times of the frames that are shown differ from equal steps by more than a tick and 2%?
 bool unequal_steps(const std::vector<std::int64_t>& times) {
   std::vector<std::int64_t> steps;
   constexpr std::uint64_t kLongest = std::uint64_t{1} << 60;  // a damaged file may say anything; `times` ascend
@@ -197,7 +197,7 @@ bool unequal_steps(const std::vector<std::int64_t>& times) {
                      [&](std::int64_t s) { return s < usual - slack || s > usual + slack; });
 }
 
-/// Facts about time; places of pictures do not depend on them.
+/// Facts about time; places of frames do not depend on them.
 void note_times(const std::vector<ScannedPacket>& packets, AVRational time_base, PacketTable& table) {
   std::vector<std::int64_t> times;
   for (const std::int32_t i : table.decode_of_rank) times.push_back(packets[static_cast<std::size_t>(i)].pts);
@@ -206,7 +206,7 @@ void note_times(const std::vector<ScannedPacket>& packets, AVRational time_base,
   table.first_seconds = static_cast<double>(times.front()) * av_q2d(time_base);
 }
 
-/// Groups of one or two pictures in order of presentation, as LeRobot encodes them: the second can refer to its key
+/// Groups of one or two frames in order of presentation, as LeRobot encodes them: the second can refer to its key
 /// only.
 bool needs_keys_alone(const PacketTable& table) {
   if (table.reordered) return false;
@@ -264,4 +264,4 @@ Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& 
   return std::shared_ptr<const PacketTable>(std::move(table));
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

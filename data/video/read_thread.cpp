@@ -10,7 +10,7 @@
 
 #include "base/blocked_signals.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -114,4 +114,4 @@ Error ReadThread::out_of_time(const std::string& path, const char* doing) {
 
 int ReadThread::stuck() { return stuck_threads.load(); }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// A thread for calls that a file system may never answer (a dead NFS server holds open, fstat and pread without end).
 /// The caller waits until a deadline; a thread that has not come back by then is abandoned with what it works on, and
@@ -18,6 +18,7 @@ class ReadThread {
  public:
   using Clock = std::chrono::steady_clock;
 
+  /// Starts no thread: the first start() does.
   ReadThread();
   /// Joins the thread when it is idle, else abandons it.
   ~ReadThread();
@@ -43,13 +44,15 @@ class ReadThread {
     return std::move(**result);
   }
 
+  /// The error deadline_exceeded of a call on `path` that was not done when its deadline came.
   static Error out_of_time(const std::string& path, const char* doing);
   /// Abandoned threads of this process that have not come back.
   static int stuck();
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // null: no thread runs
+  // null: no thread runs.
+  std::shared_ptr<State> state_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

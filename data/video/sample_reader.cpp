@@ -11,7 +11,7 @@
 
 #include "base/fault.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -181,4 +181,4 @@ Result<void> SampleReader::fill(AVPacket& packet) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

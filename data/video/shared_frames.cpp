@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::data {
 
 const AVFrame* SharedFrames::Group::find(std::int64_t rank) const {
   const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank);
@@ -39,4 +39,4 @@ void SharedFrames::keep(Group group) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

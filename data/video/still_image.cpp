@@ -15,7 +15,7 @@ extern "C" {
 #include "data/video/chroma_upsampling.h"
 #include "data/video/ffmpeg.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -26,7 +26,7 @@ bool begins_with(std::span<const std::byte> bytes, std::initializer_list<unsigne
                                                    [](unsigned char a, std::byte b) { return std::byte{a} == b; });
 }
 
-/// Encoders may leave something behind the end marker; inside the coded picture the marker cannot occur.
+/// Encoders may leave something behind the end marker; inside the coded frame the marker cannot occur.
 bool ends_with_jpeg_marker(std::span<const std::byte> bytes) {
   constexpr std::size_t kMostBehind = 4096;
   const std::byte marker[] = {std::byte{0xFF}, std::byte{0xD9}};
@@ -147,7 +147,7 @@ Result<AvCodecContext> open_codec(AVCodecID id, const std::string& name) {
     return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a codec context", name)};
   context->thread_count = 1;
   context->max_pixels = kMostPixels;
-  // a picture with an error in it is an error, not a guess
+  // a frame with an error in it is an error, not a guess
   context->err_recognition = AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
   if (const int rc = avcodec_open2(context.get(), codec, nullptr); rc < 0) {
     return Error{Errc::invalid_argument,
@@ -182,7 +182,7 @@ struct StillImageDecoder::State {
       return Error{Errc::resource_exhausted, fmt::format("{}: no memory for {} bytes", name, bytes.size())};
     }
     std::memcpy(packet->data, bytes.data(), bytes.size());
-    packet->flags |= AV_PKT_FLAG_KEY;  // without it FFmpeg adds the picture before to a PNG
+    packet->flags |= AV_PKT_FLAG_KEY;  // without it FFmpeg adds the frame before to a PNG
     avcodec_flush_buffers(context);
     if (const int rc = avcodec_send_packet(context, packet.get()); rc < 0) return damaged(rc);
     if (const int rc = avcodec_receive_frame(context, frame.get()); rc < 0) return damaged(rc);
@@ -229,4 +229,4 @@ Result<StillImage> decode_still_image(std::span<const std::byte> bytes, const st
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

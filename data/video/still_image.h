@@ -10,17 +10,19 @@
 #include "base/result.h"
 #include "data/image/video_frame.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// A packed RGB picture that owns its bytes.
+/// A packed RGB image that owns its bytes.
 struct StillImage {
-  std::int64_t height = 0, width = 0;  ///< pixels
-  std::vector<std::uint8_t> rgb;       ///< height x width x 3
+  /// Size in pixels.
+  std::int64_t height = 0, width = 0;
+  /// Height x width x 3.
+  std::vector<std::uint8_t> rgb;
   /// Valid while this object lives and is not changed.
   Rgb8View view() const { return {rgb.data(), height, width, static_cast<std::ptrdiff_t>(3 * width)}; }
 };
 
-/// Decodes PNG and JPEG pictures that are held in memory. Keeps its codecs between calls.
+/// Decodes PNG and JPEG images that are held in memory. Keeps its codecs between calls.
 /// PNG: the file's own samples for RGB; grey is repeated, palettes are looked up, alpha is dropped. JPEG: full-range
 /// BT.601, chroma interpolated with weights 3/4 and 1/4 (Source: ITU-T T.871), as libjpeg does by default.
 /// Not thread-safe: one thread, one decoder.
@@ -41,7 +43,7 @@ class StillImageDecoder {
   std::unique_ptr<State> state_;
 };
 
-/// The same for one picture.
+/// The same for one image, with a decoder of its own.
 Result<StillImage> decode_still_image(std::span<const std::byte> bytes, const std::string& name);
 
-}  // namespace troupe
+}  // namespace troupe::data

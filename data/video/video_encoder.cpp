@@ -5,7 +5,7 @@
 #include "data/image/yuv_to_rgb.h"
 #include "data/video/ffmpeg.h"
 
-namespace troupe {
+namespace troupe::data {
 
 namespace {
 
@@ -59,7 +59,7 @@ struct VideoEncoder::State {
     if (x264) {
       av_dict_set(&settings, "preset", "veryfast", 0);
       av_dict_set_int(&settings, "crf", options.crf, 0);
-      av_dict_set_int(&settings, "sc_threshold", 0, 0);  // key pictures only where the GOP says
+      av_dict_set_int(&settings, "sc_threshold", 0, 0);  // key frames only where the GOP says
       av_dict_set(&settings, "x264-params", "scenecut=0", 0);
     } else {
       codec->flags |= AV_CODEC_FLAG_QSCALE;
@@ -101,7 +101,7 @@ struct VideoEncoder::State {
     return {};
   }
 
-  /// Sends a picture, or null to flush, and writes what comes out.
+  /// Sends a frame, or null to flush, and writes what comes out.
   Result<void> send(const AVFrame* picture) {
     int rc = avcodec_send_frame(codec.get(), picture);
     if (rc < 0) return failure(rc, "encoding");
@@ -159,4 +159,4 @@ Result<std::int64_t> VideoEncoder::finish() {
   return s.written;
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,20 +7,26 @@
 #include "base/result.h"
 #include "data/image/video_frame.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// How pictures are coded. Both sides must be even.
+/// How frames are coded. Both sides must be even.
 struct VideoEncoderOptions {
-  std::int64_t width = 0, height = 0;  ///< pixels
+  /// Size of every frame in pixels; both even.
+  std::int64_t width = 0, height = 0;
+  /// Frames per second; frame i is shown at i / fps.
   double fps = 10;
-  std::int64_t gop = 12;      ///< a key picture every so many
-  std::int64_t crf = 18;      ///< x264's constant quality, 0 (lossless) .. 51
-  std::int64_t b_frames = 0;  ///< B-frames in a row at most; 0: none, and one reference (data.md 5.7 rule 7)
-  bool moov_first = true;     ///< the index before the pictures; some recorders write it last
+  /// Frames from one key frame to the next.
+  std::int64_t gop = 12;
+  /// x264's constant quality, 0 (lossless) .. 51.
+  std::int64_t crf = 18;
+  /// B-frames in a row at most; 0: none, and one reference.
+  std::int64_t b_frames = 0;
+  /// The index before the frames; some recorders write it last.
+  bool moov_first = true;
 };
 
 /// Writes an MP4 file: H.264 by libx264 where FFmpeg has it, else MPEG-4 part 2. yuv420p, BT.601 limited range, no
-/// colour tags. The same pictures and FFmpeg give the same bytes. Not thread-safe.
+/// colour tags. The same frames and FFmpeg give the same bytes. Not thread-safe.
 class VideoEncoder {
  public:
   /// Creates or replaces `path`. Errors: invalid_argument (odd or empty size), failed_precondition (cannot write),
@@ -30,9 +36,10 @@ class VideoEncoder {
   VideoEncoder(const VideoEncoder&) = delete;
   VideoEncoder& operator=(const VideoEncoder&) = delete;
 
-  /// Appends one picture of the options' size.
+  /// Appends one frame of the options' size. Errors: invalid_argument (another size), resource_exhausted (full disk),
+  /// internal.
   Result<void> write(const Rgb8View& picture);
-  /// Flushes the codec and writes the index; returns the pictures written. A file without this call is not readable.
+  /// Flushes the codec and writes the index; returns the frames written. A file without this call is not readable.
   Result<std::int64_t> finish();
 
  private:
@@ -41,4 +48,4 @@ class VideoEncoder {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::data

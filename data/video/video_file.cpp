@@ -8,7 +8,7 @@
 #include "data/video/ffmpeg.h"
 #include "data/video/packet_table.h"
 
-namespace troupe {
+namespace troupe::data {
 
 VideoInfo describe_video(const PacketTable& table) {
   return VideoInfo{.width = table.codec->width,
@@ -34,4 +34,4 @@ Result<std::int64_t> reconcile_frame_count(const std::string& path, std::int64_t
   return Error{Errc::data_loss, fmt::format("{}: {} pictures, the episode has {} rows", path, frames, rows)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

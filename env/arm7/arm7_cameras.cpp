@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 constexpr std::string_view kNames[] = {"front", "side", "wrist", "ext0", "ext1"};
@@ -31,7 +31,7 @@ GeomPose pose_of(const Arm7Vec& position, const Arm7Vec& x, const Arm7Vec& y) {
   return pose;
 }
 
-/// From `position` towards `target`, the picture's upper edge level.
+/// From `position` towards `target`, the image's upper edge level.
 GeomPose looking_at(const Arm7Vec& position, const Arm7Vec& target) {
   const Arm7Vec back = unit({position[0] - target[0], position[1] - target[1], position[2] - target[2]});
   const Arm7Vec right = unit(cross({0, 0, 1}, back));
@@ -86,4 +86,4 @@ void Arm7Painter::draw(const RenderCamera& camera, const RenderPictures& out) {
   renderer_.draw(looks_, poses_, camera, out);
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 constexpr double kDamping = 0.0025;
@@ -78,4 +78,4 @@ bool apply_arm7_action(const Arm7Model& arm, mjData& data, Arm7Control control, 
   return closes;
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

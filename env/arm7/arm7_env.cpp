@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::env {
 
 Arm7Env::Arm7Env(std::shared_ptr<const Arm7Shared> shared, MujocoData data)
     : shared_(std::move(shared)), data_(std::move(data)), painter_(shared_->arm) {}
@@ -43,7 +43,7 @@ Result<void> Arm7Env::step(std::span<const float> action, StepSlot out) {
   closes_ = apply_arm7_action(arm(), *data_, shared_->profile.control, action);
   clear_divergence(*data_);
   for (std::int64_t i = 0; i < spec().frame_skip; ++i) mj_step(&model(), data_.get());
-  // own tasks look at the final state, not at the one before the last integration (sim.md 3.3)
+  // own tasks look at the final state, not at the one before the last integration
   mj_kinematics(&model(), data_.get());
   ++steps_;
 
@@ -223,4 +223,4 @@ Result<void> Arm7Env::render(const std::string& camera, RenderTarget out) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -9,7 +9,7 @@
 #include "env/arm7/arm7_task.h"
 #include "env/env_factory.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// What all environments of one arm7 factory share; immutable.
 struct Arm7Shared {
@@ -17,8 +17,8 @@ struct Arm7Shared {
   Arm7Model arm;
 };
 
-/// One arm at its table (sim.md 4.2). info: distance (arm7_distance), grasped (0 or 1), diverged (1 in a step in which the
-/// simulation broke down: the episode ends, reward 0).
+/// One arm at its table (docs/env.md#what-there-is). info: distance (arm7_distance), grasped (0 or 1), diverged (1 in a
+/// step in which the simulation broke down: the episode ends, reward 0).
 class Arm7Env final : public Env {
  public:
   Arm7Env(std::shared_ptr<const Arm7Shared> shared, MujocoData data);
@@ -33,11 +33,13 @@ class Arm7Env final : public Env {
   /// The present episode in words, for policies that are told what to do.
   std::string instruction() const { return arm7_instruction(arm().task, episode_); }
   const Arm7Episode& episode() const { return episode_; }
+  /// What reward and success are computed from, of the present state.
   Arm7TaskState task_state() const;
 
   /// Puts arm, fingers and cube where a test wants them: qpos as in Arm7Model, everything at rest. The episode goes on.
   /// Errors: invalid_argument (another number of positions).
   Result<void> set_positions(std::span<const double> qpos);
+  /// The simulator's state, for tests; valid until the next call that moves it.
   const mjData& data() const { return *data_; }
   const Arm7Model& arm() const { return shared_->arm; }
 
@@ -54,13 +56,16 @@ class Arm7Env final : public Env {
   MujocoData data_;
   Arm7Painter painter_;
   Arm7Episode episode_;
-  std::int64_t steps_ = 0;   ///< since the reset
-  bool closes_ = false;      ///< the last action closed the gripper
-  bool was_solved_ = false;  ///< in the step before
+  /// Since the reset.
+  std::int64_t steps_ = 0;
+  /// The last action closed the gripper.
+  bool closes_ = false;
+  /// In the step before.
+  bool was_solved_ = false;
 };
 
-/// The factory of "arm7/reach-v1", "arm7/push-v1", "arm7/lift-v1" or "arm7/pick_place-v1". Compiles the model once for all
-/// environments. Errors: not_found; those of make_arm7_profile.
+/// The factory of "arm7/reach-v1", "arm7/push-v1", "arm7/lift-v1" or "arm7/pick_place-v1". Compiles the model once for
+/// all environments. Errors: not_found; those of make_arm7_profile.
 Result<std::shared_ptr<const EnvFactory>> make_arm7_factory(std::string_view id, const EnvOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::env

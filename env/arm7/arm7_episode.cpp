@@ -9,7 +9,7 @@
 #include "env/arm7/arm7_task.h"
 #include "env/episode_seed.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 constexpr double kJointNoise = 0.02;  // rad
@@ -117,4 +117,4 @@ std::string arm7_instruction(Arm7Task task, const Arm7Episode& episode) {
                      kColors[episode.color % std::size(kColors)].name);
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -5,7 +5,7 @@
 
 #include "env/arm7/arm7_env.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 constexpr std::array kTasks = {Arm7Task::reach, Arm7Task::push, Arm7Task::lift, Arm7Task::pick_place};
@@ -37,4 +37,4 @@ Result<std::shared_ptr<const EnvFactory>> make_arm7_factory(std::string_view id,
                fmt::format("there is no environment '{}'; arm7 has reach, push, lift and pick_place, each -v1", id)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -7,7 +7,7 @@
 
 #include "env/mujoco/mjcf.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using Vec3 = std::array<double, 3>;
@@ -264,4 +264,4 @@ Result<Arm7Model> make_arm7_model(Arm7Task task, double timestep) {
   return arm;
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -8,7 +8,7 @@
 
 #include "env/arm7/arm7_cameras.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using Kind = Arm7Output::Kind;
@@ -40,7 +40,7 @@ void add_picture(Arm7Profile& profile, Kind kind, const std::string& camera, std
   profile.spec.observes_on_demand = true;
 }
 
-/// What a profile's options say about its pictures.
+/// What a profile's options say about its images.
 struct PictureOptions {
   std::int64_t side = 0;  ///< 0: the profile's own
   bool has_labels = false;
@@ -139,4 +139,4 @@ Result<Arm7Profile> make_arm7_profile(const std::string& id, Arm7Task task, cons
   return profile;
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

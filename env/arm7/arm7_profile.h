@@ -10,34 +10,44 @@
 #include "env/env_options.h"
 #include "env/env_spec.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// How one field of an observation is made.
 struct Arm7Output {
   enum class Kind : std::uint8_t {
-    state,  ///< proprio, then the task's part
-    proprio,  ///< 25: joint angles 7, speeds 7, fingers 2, tcp position 3, tcp quat 4 (w >= 0), gripper told to open -1 or
-              ///< close 1, remaining fraction of the episode
-    tool,     ///< 8: tcp position 3, rotation vector 3, fingers 2
-    joints,   ///< 7
-    gripper,  ///< 1: 0 open, 1 closed
+    /// Proprio, then the task's part.
+    state,
+    /// 25: joint angles 7, speeds 7, fingers 2, tcp position 3, tcp quat 4 (w >= 0), gripper told to open -1 or close
+    /// 1, remaining fraction of the episode.
+    proprio,
+    /// 8: tcp position 3, rotation vector 3, fingers 2.
+    tool,
+    /// 7.
+    joints,
+    /// 1: 0 open, 1 closed.
+    gripper,
     rgb,
     depth,
     labels,
   };
   Kind kind = Kind::state;
-  std::string camera;  ///< of pictures
+  /// Of images.
+  std::string camera;
   std::int64_t width = 0, height = 0;
 };
 
-/// A set of observations and actions: `state` (the default), `pixel`, `libero` or `droid` (sim.md 4.2).
+/// A set of observations and actions: `state` (the default), `pixel`, `libero` or `droid`.
 struct Arm7Profile {
+  /// Observation fields in the order of `outputs`.
   EnvSpec spec;
-  std::vector<Arm7Output> outputs;  ///< of each spec.observation
+  /// Of each spec.observation.
+  std::vector<Arm7Output> outputs;
   Arm7Control control = Arm7Control::joint;
-  double timestep = 0.005;  ///< seconds
+  /// Seconds.
+  double timestep = 0.005;
   bool ends_on_success = false;
-  bool is_sparse = false;  ///< reward 1 in the step in which the task is solved, else 0
+  /// Reward 1 in the step in which the task is solved, else 0.
+  bool is_sparse = false;
 };
 
 inline constexpr std::size_t kArm7Proprio = 25;
@@ -46,8 +56,8 @@ inline constexpr std::size_t kArm7Proprio = 25;
 ///   terminate_on_success   true or false
 ///   sparse                 true or false; ends episodes on success too
 ///   seg                    true or false: a field "seg.<camera>" (arm7_label) for each camera of the profile
-///   image_size             pixels, 8 to 1024: side of the square pictures of pixel (84) and libero (256)
+///   image_size             pixels, 8 to 1024: side of the square images of pixel (84) and libero (256)
 /// Errors: invalid_argument for what is unknown.
 Result<Arm7Profile> make_arm7_profile(const std::string& id, Arm7Task task, const EnvOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::env

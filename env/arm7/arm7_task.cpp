@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 constexpr double kReached = 0.025, kPushed = 0.03, kLifted = 0.15;  // m
@@ -145,4 +145,4 @@ void write_arm7_task_part(Arm7Task task, const Arm7TaskState& s, std::span<float
   if (task != Arm7Task::push) w.put(yes(s.is_grasped));
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "env/arm7/arm7_profile.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 // Where what is in `state`.
@@ -108,7 +108,8 @@ std::array<float, kArm7Joints + 1> ScriptedArm7::towards(const Target& target, s
   const mjtNum* tcp = d.site_xpos + 3 * arm_.tcp_site;
   const Arm7Vec way{target.position[0] - tcp[0], target.position[1] - tcp[1], target.position[2] - tcp[2]};
 
-  // wanted: z down, y (along which the fingers move) at `yaw` from the world's; the error turns the one frame into the other
+  // wanted: z down, y (along which the fingers move) at `yaw` from the world's; the error turns the one frame into the
+  // other
   const double c = std::cos(target.yaw), s = std::sin(target.yaw);
   const mjtNum* now = d.site_xmat + 9 * arm_.tcp_site;
   // of the two hand poses half a turn apart, the one at hand
@@ -139,4 +140,4 @@ std::array<float, kArm7Joints + 1> ScriptedArm7::act(std::span<const float> stat
   return towards(arm_.task == Arm7Task::reach ? reach_target(state) : grasp_target(state), state);
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -8,7 +8,7 @@
 #include "env/arm7/arm7_control.h"
 #include "env/arm7/arm7_model.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// A controller written by hand, for tests and demonstrations: reads the `state` profile's observation, returns `joint`
 /// actions. reach: goes to the goal; lift: hovers over the cube, aligned with its faces, goes down, grasps, lifts;
@@ -24,6 +24,7 @@ class ScriptedArm7 {
   std::array<float, kArm7Joints + 1> act(std::span<const float> state);
 
  private:
+  /// Of grasping: above the cube, down to it, closing the gripper, moving it.
   enum class Phase { hover, descend, grasp, carry };
   /// Where the tcp is to be, and the angle about the vertical of its fingers' line.
   struct Target {
@@ -36,10 +37,12 @@ class ScriptedArm7 {
   Target grasp_target(std::span<const float> state);
   std::array<float, kArm7Joints + 1> towards(const Target& target, std::span<const float> state);
 
-  Arm7Model arm_;  ///< kinematics only
+  /// Kinematics only.
+  Arm7Model arm_;
   MujocoData data_;
   Phase phase_ = Phase::hover;
-  int waited_ = 0;  ///< steps in `grasp`
+  /// Steps in `grasp`.
+  int waited_ = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "env/episode_seed.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -76,4 +76,4 @@ void CartPole::set_state(std::span<const double> state) {
   std::copy(state.begin(), state.end(), state_.begin());
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

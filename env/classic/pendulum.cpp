@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "env/episode_seed.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -86,4 +86,4 @@ void Pendulum::set_state(std::span<const double> state) {
   std::copy(state.begin(), state.end(), state_.begin());
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

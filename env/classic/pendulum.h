@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "env/env.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// Pendulum-v1: swing a pendulum up and hold it with a torque in [-2, 2] N m that is too weak to lift it at once. Never
 /// terminates. Angle 0 is up.
@@ -38,4 +38,4 @@ class Pendulum final : public Env {
   std::array<double, 2> state_{};
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

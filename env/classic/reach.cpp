@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "env/episode_seed.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -70,4 +70,4 @@ void Reach::observe_into(const StepSlot& out) const {
 
 std::uint64_t Reach::state_hash() const { return xxh3_64(std::as_bytes(std::span(state_))); }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "env/env.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// reach-v1: a point in the plane is steered by its velocity to a goal 0.3 to 1 m away. Reward 1 and the end of the
 /// episode within 0.1 m of it, else 0. Smooth and without inertia, so that chunks of actions lose little.
@@ -30,4 +30,4 @@ class Reach final : public Env {
   std::array<double, 4> state_{};  // position, goal
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "env/episode_seed.h"
 
-namespace troupe {
+namespace troupe::env {
 
 GymEnv::GymEnv(std::shared_ptr<const GymModel> shared, MujocoData data)
     : shared_(std::move(shared)),
@@ -115,4 +115,4 @@ int mujoco_id(const mjModel& model, mjtObj type, const char* name) {
   return id;
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -10,25 +10,28 @@
 #include "env/env.h"
 #include "env/mujoco/mujoco_model.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// What the environments of one Gymnasium task share: the compiled model and the spec. Immutable.
 struct GymModel {
   MujocoModel model;
   EnvSpec spec;
-  double dt = 0;              ///< seconds of one control step: frame skip times MuJoCo's timestep
-  bool wants_forces = false;  ///< the task reads cfrc_ext
+  /// Seconds of one control step: frame skip times MuJoCo's timestep.
+  double dt = 0;
+  /// The task reads cfrc_ext.
+  bool wants_forces = false;
 };
 
-/// A MuJoCo task of the Gymnasium set (sim.md 4.1): the control step, the reset and the state that all of them share. The
-/// task's own rules are in the subclasses: noise of the reset, reward, end, observation. Follows Gymnasium 1.4.0 to the bit
-/// where the golden traces can tell:
+/// A MuJoCo task of the Gymnasium set (docs/env.md#what-there-is): the control step, the reset and the state that all
+/// of them share. The task's own rules are in the subclasses: noise of the reset, reward, end, observation. Follows
+/// Gymnasium 1.4.0 to the bit where the golden traces can tell:
 ///     reset:  mj_resetData, initial state plus noise from CounterRng(seed, env_stream::reset, 0), mj_forward, observe
 ///     step:   ctrl = action, mj_step x frame skip, mj_rnePostConstraint, evaluate, observe
-/// Cartesian quantities (xpos, cinert, cfrc_ext ...) are read as MuJoCo leaves them after a step, that is, of a state before
-/// the last substep; they are fresh only after a reset. mj_rnePostConstraint writes nothing that a later step reads, so only
-/// tasks that read its forces pay for it. Actions are not clipped here: MuJoCo clamps the control, the cost of control uses
-/// the action as given. A simulation that diverges ends its episode: terminated, reward 0, info "diverged" 1.
+/// Cartesian quantities (xpos, cinert, cfrc_ext ...) are read as MuJoCo leaves them after a step, that is, of a state
+/// before the last substep; they are fresh only after a reset. mj_rnePostConstraint writes nothing that a later step
+/// reads, so only tasks that read its forces pay for it. Actions are not clipped here: MuJoCo clamps the control, the
+/// cost of control uses the action as given. A simulation that diverges ends its episode: terminated, reward 0, info
+/// "diverged" 1.
 class GymEnv : public Env {
  public:
   const EnvSpec& spec() const noexcept override { return shared_->spec; }
@@ -36,12 +39,13 @@ class GymEnv : public Env {
   Result<void> step(std::span<const float> action, StepSlot out) override;
   std::uint64_t state_hash() const override { return mujoco_state_hash(model(), *data_); }
 
-  /// Puts the simulator into a state as after a reset: mj_resetData, the state, mj_forward. A `warmstart` (qacc_warmstart, nv
-  /// numbers, or none) is what a simulation under way would have. For comparison with recorded steps.
-  /// Errors: invalid_argument when the sizes are not nq, nv and nv.
+  /// Puts the simulator into a state as after a reset: mj_resetData, the state, mj_forward. A `warmstart`
+  /// (qacc_warmstart, nv numbers, or none) is what a simulation under way would have. For comparison with recorded
+  /// steps. Errors: invalid_argument when the sizes are not nq, nv and nv.
   Result<void> set_state(std::span<const double> qpos, std::span<const double> qvel,
                          std::span<const double> warmstart = {});
-  /// The present observation, in f64 whatever the spec's dtype; valid until the next call of any function but const ones.
+  /// The present observation, in f64 whatever the spec's dtype; valid until the next call of any function but const
+  /// ones.
   std::span<const double> observation();
   const mjModel& model() const noexcept { return *shared_->model; }
   const mjData& data() const noexcept { return *data_; }
@@ -83,4 +87,4 @@ double control_cost(float weight, std::span<const float> action);
 /// Body, site or other object of the model by name; aborts when our own model lacks it.
 int mujoco_id(const mjModel& model, mjtObj type, const char* name);
 
-}  // namespace troupe
+}  // namespace troupe::env

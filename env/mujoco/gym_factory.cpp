@@ -7,7 +7,7 @@
 
 #include "env/mujoco/gym_task.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 Result<EnvDType> observation_dtype(std::string_view id, const EnvOptions& options) {
@@ -86,4 +86,4 @@ Result<std::shared_ptr<const EnvFactory>> make_gym_factory(std::string_view id, 
   return Error{Errc::not_found, fmt::format("'{}' is no MuJoCo task of the Gymnasium set", id)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 std::string escaped(std::string_view text) {
@@ -82,4 +82,4 @@ void MjcfElement::write(std::string& out, int depth) const {
   out += indent + "</" + tag_ + ">\n";
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-namespace troupe {
+namespace troupe::env {
 
-/// One element of an MJCF model (MuJoCo's XML), built from C++ tables instead of asset files (sim.md 3.1):
+/// One element of an MJCF model (MuJoCo's XML), built from C++ tables instead of asset files:
 ///     MjcfElement model("mujoco");
 ///     auto& torso = model.add("worldbody").add("body").set("name", "torso").set("pos", {0, 0, 0.7});
 ///     torso.add("geom").set("type", "sphere").set("size", 0.25);
 ///     auto compiled = compile_mjcf(model.to_xml());
-/// Numbers are written with as many digits as give the same double back. Value semantics; not thread-safe. A reference that add()
-/// returns is valid while the element that it was added to lives.
+/// Numbers are written with as many digits as give the same double back. Value semantics; not thread-safe. A reference
+/// that add() returns is valid while the element that it was added to lives.
 class MjcfElement {
  public:
   explicit MjcfElement(std::string tag) : tag_(std::move(tag)) {}
@@ -32,6 +32,7 @@ class MjcfElement {
   /// A new last child.
   MjcfElement& add(std::string tag);
 
+  /// The element with all below it, as XML text.
   std::string to_xml() const;
 
  private:
@@ -42,4 +43,4 @@ class MjcfElement {
   std::list<MjcfElement> children_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 std::atomic<std::uint64_t> warnings{0};
@@ -97,4 +97,4 @@ std::uint64_t mujoco_state_hash(const mjModel& model, const mjData& data) noexce
   return fnv1a(hash, &data.time, 1);
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -1,7 +1,7 @@
 #pragma once
 
-// A vector of floats and its mask for the instruction set that the including file is compiled for. Everything has internal
-// linkage: three files include this with three meanings. Only operations that round alike on all of them.
+// A vector of floats and its mask for the instruction set that the including file is compiled for. Everything has
+// internal linkage: three files include this with three meanings. Only operations that round alike on all of them.
 #include <cstdint>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 #define TROUPE_LANE static inline __attribute__((always_inline))
@@ -71,6 +71,7 @@ TROUPE_LANE Floats root(Floats a) {
 
 #endif
 
+/// The same number in every lane; larger, smaller and magnitude work lane by lane.
 TROUPE_LANE Floats all(float a) { return Floats{} + a; }
 TROUPE_LANE Floats larger(Floats a, Floats b) { return select(less(a, b), b, a); }
 TROUPE_LANE Floats smaller(Floats a, Floats b) { return select(less(b, a), b, a); }
@@ -82,10 +83,12 @@ TROUPE_LANE Floats with_sign(Floats a, Floats b) {
 }
 /// Towards zero.
 TROUPE_LANE Ints to_whole(Floats a) { return __builtin_convertvector(a, Ints); }
+/// Towards minus infinity.
 TROUPE_LANE Ints to_whole_below(Floats a) {
   const Ints whole = to_whole(a);
   return select(less(a, __builtin_convertvector(whole, Floats)), whole - 1, whole);
 }
+/// Unaligned loads and stores of kLanes values.
 TROUPE_LANE Floats load(const float* p) {
   Floats v;
   std::memcpy(&v, p, sizeof(v));
@@ -100,4 +103,4 @@ TROUPE_LANE void store(float* p, Floats v) { std::memcpy(p, &v, sizeof(v)); }
 TROUPE_LANE void store(std::uint32_t* p, Ints v) { std::memcpy(p, &v, sizeof(v)); }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using Vec3 = std::array<double, 3>;
 
-/// The smallest rectangle of the picture's plane and the least depth that contain a box, cut off at the near plane.
+/// The smallest rectangle of the image's plane and the least depth that contain a box, cut off at the near plane.
 struct Outline {
   double left = 1e30, right = -1e30, low = 1e30, high = -1e30;
   double nearest = 1e30;
@@ -178,4 +178,4 @@ void RayRenderer::draw(std::span<const RenderGeom> geoms, std::span<const GeomPo
               .row_color = row_color_.data()});
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

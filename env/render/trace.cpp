@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 constexpr TraceCode kPlain{"plain", trace_plain};
@@ -32,4 +32,4 @@ std::span<const TraceCode* const> trace_codes() {
   return found;
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

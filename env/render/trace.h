@@ -5,27 +5,34 @@
 
 #include "env/render/scene.h"
 
-namespace troupe {
+namespace troupe::env {
 
-/// One shape as the inner loop of the ray renderer wants it. The ray of a pixel at (px, py) in the picture's plane has the
-/// direction d = turn * (px, py, -1) in the shape's frame, and t along it is depth. It is followed from the point p at
-/// depth `start`, near the shape, where f32 keeps more digits than at the camera.
+/// One shape as the inner loop of the ray renderer wants it. The ray of a pixel at (px, py) in the image's plane has
+/// the direction d = turn * (px, py, -1) in the shape's frame, and t along it is depth. It is followed from the point p
+/// at depth `start`, near the shape, where f32 keeps more digits than at the camera.
 struct TraceGeom {
   GeomKind kind = GeomKind::sphere;
-  bool is_endless = false;  ///< a plane without edges
+  /// A plane without edges.
+  bool is_endless = false;
   bool is_checkered = false;
-  std::int32_t x_begin = 0, x_end = 0, y_begin = 0, y_end = 0;  ///< pixels that it may cover
-  float nearest = 0;                                            ///< no point of it is nearer than this
-  float start = 0;                                              ///< depth of p
-  float turn[3][3] = {};                                        ///< camera frame to shape frame
-  float moved[3][3] = {};  ///< p = moved[.][0] * px + moved[.][1] * py + moved[.][2]
+  /// Pixels that it may cover.
+  std::int32_t x_begin = 0, x_end = 0, y_begin = 0, y_end = 0;
+  /// No point of it is nearer than this.
+  float nearest = 0;
+  /// Depth of p.
+  float start = 0;
+  /// Camera frame to shape frame.
+  float turn[3][3] = {};
+  /// P = moved[.][0] * px + moved[.][1] * py + moved[.][2].
+  float moved[3][3] = {};
   float size[3] = {};
   float inverse_size[3] = {};
-  float rgb[3] = {};  ///< times 255
+  /// Times 255.
+  float rgb[3] = {};
   std::uint32_t label = 0;
 };
 
-/// One picture: shapes in the order in which they are tried, and the row's working memory, padded to a multiple of 16.
+/// One image: shapes in the order in which they are tried, and the row's working memory, padded to a multiple of 16.
 struct TracePicture {
   const TraceGeom* geoms = nullptr;
   std::int64_t num_geoms = 0;
@@ -33,21 +40,24 @@ struct TracePicture {
   float near = 0;
   RenderPictures out;
   float* row_depth = nullptr;
-  std::uint32_t* row_color = nullptr;  ///< r, g, b, label from the lowest byte on
+  /// R, g, b, label from the lowest byte on.
+  std::uint32_t* row_color = nullptr;
 };
 
-/// The inner loop, compiled for one instruction set. All give the same bits: they do the same operations in the same order,
-/// without contraction.
+/// The inner loop, compiled for one instruction set. All give the same bits: they do the same operations in the same
+/// order, without contraction.
 struct TraceCode {
-  const char* name;  ///< "avx512", "avx2", "plain"
+  /// "avx512", "avx2", "plain".
+  const char* name;
   void (*run)(const TracePicture&);
 };
 
 /// Those that this machine runs, fastest first.
 std::span<const TraceCode* const> trace_codes();
 
+/// One per instruction set; called through trace_codes() only, because the processor must have it.
 void trace_plain(const TracePicture& picture);
 void trace_avx2(const TracePicture& picture);
 void trace_avx512(const TracePicture& picture);
 
-}  // namespace troupe
+}  // namespace troupe::env

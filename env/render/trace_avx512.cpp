@@ -1,7 +1,7 @@
 #include "env/render/trace_rows.h"
 
-namespace troupe {
+namespace troupe::env {
 
 void trace_avx512(const TracePicture& picture) { trace_rows(picture); }
 
-}  // namespace troupe
+}  // namespace troupe::env

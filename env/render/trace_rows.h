@@ -1,12 +1,13 @@
 #pragma once
 
-// The ray renderer's inner loop, written once in lanes.h's vectors; trace_{plain,avx2,avx512}.cpp include it. Row by row, so
-// that depth and colour stay in the first-level cache; within a row shape by shape, nearest first, so that most of what lies
-// behind is skipped after one comparison. No function of the standard library: a copy compiled for AVX could be linked elsewhere.
+// The ray renderer's inner loop, written once in lanes.h's vectors; trace_{plain,avx2,avx512}.cpp include it. Row by
+// row, so that depth and colour stay in the first-level cache; within a row shape by shape, nearest first, so that most
+// of what lies behind is skipped after one comparison. No function of the standard library: a copy compiled for AVX
+// could be linked elsewhere.
 #include "env/render/lanes.h"
 #include "env/render/trace.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 constexpr float kTiny = 1e-12F;  // for divisors: a ray along an axis
@@ -33,10 +34,13 @@ TROUPE_LANE bool keep(LaneHit& h, Mask shape, const LaneLimits& limits) {
   h.hit = both(shape, both(less(limits.low, h.t), less(h.t, limits.high)));
   return any(h.hit);
 }
+/// Cosine, times its length, between the normal (x, y, z) in the shape's frame and the light along the camera's axis.
 TROUPE_LANE Floats along_light(const TraceGeom& g, Floats x, Floats y, Floats z) {
   return x * g.turn[0][2] + y * g.turn[1][2] + z * g.turn[2][2];
 }
 
+/// The meet_ functions solve for the nearest entry within the limits and leave distance and cosine in h; false: no
+/// lane hit.
 TROUPE_LANE bool meet_plane(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
   // start is 0 for planes, so p is the camera
   const Mask down = less(r.d[2], all(-kTiny));
@@ -167,6 +171,7 @@ TROUPE_LANE Floats checker(const LaneRays& r, Floats t) {
   return 1.1F - 0.2F * odd;
 }
 
+/// r, g, b and label of the hit in one word, from the lowest byte on.
 TROUPE_LANE Ints shade(const TraceGeom& g, const LaneRays& r, const LaneHit& h) {
   Floats light = kAmbient + kDiffuse * smaller(larger(h.cosine, Floats{}), all(1.0F));
   if (g.is_checkered) light *= checker(r, h.t);
@@ -175,7 +180,8 @@ TROUPE_LANE Ints shade(const TraceGeom& g, const LaneRays& r, const LaneHit& h) 
   return color;
 }
 
-/// A bound of a plane's depth in one row: its height over the steepest ray. A floor is mostly hidden, and then never tried.
+/// A bound of a plane's depth in one row: its height over the steepest ray. A floor is mostly hidden, and then never
+/// tried.
 TROUPE_LANE float nearest_in_row(const TracePicture& picture, const TraceGeom& g, float down_row) {
   const float edge = 0.5F * static_cast<float>(picture.out.width) * picture.inverse_focal;
   const float across = g.turn[2][0] < 0 ? -g.turn[2][0] : g.turn[2][0];
@@ -183,7 +189,7 @@ TROUPE_LANE float nearest_in_row(const TracePicture& picture, const TraceGeom& g
   return steepest > kTiny ? 0.999F * g.moved[2][2] / steepest : kFar;
 }
 
-/// One shape in one row, whose height in the picture's plane is `py`.
+/// One shape in one row, whose height in the image's plane is `py`.
 template <auto kMeet>
 TROUPE_LANE void draw_span(const TracePicture& picture, const TraceGeom& g, float py) {
   Floats steps = {};
@@ -269,4 +275,4 @@ static void trace_rows(const TracePicture& picture) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

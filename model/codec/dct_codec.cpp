@@ -7,7 +7,7 @@
 #include <numbers>
 #include <tuple>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// Value at position n of the k-th orthonormal cosine over `size` samples.
@@ -134,4 +134,4 @@ at::Tensor DctCodec::decode(const at::Tensor& latents) const {
   return at::cat({first, decode_blocks(z.narrow(2, 1, z.size(2) - 1), group_, stride_t_)}, 2);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include "model/codec/latent_codec.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// One coefficient of a block: frequencies along time, rows and columns, and the colour axis (0 luma, 1 and 2 chroma).
 struct DctFrequency {
@@ -63,4 +63,4 @@ class DctCodec final : public LatentCodec {
   Basis first_, group_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 
 #include "model/codec/dct_codec.h"
 
-namespace troupe {
+namespace troupe::model {
 
 at::Tensor LatentCodec::encode_first_frame(const at::Tensor& image, std::int64_t frames) const {
   TORCH_CHECK(image.dim() == 4 && frames > 0, "image ", image.sizes(), " in ", frames,
@@ -32,4 +32,4 @@ Result<std::unique_ptr<LatentCodec>> make_latent_codec(const LatentCodecConfig& 
   return std::unique_ptr<LatentCodec>(std::make_unique<DctCodec>(config.channels, config.stride_t, config.stride_hw));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "configs/model_config.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Pixels to latents and back. Frozen: no gradients. Thread-safe after construction; calls do not change it.
 class LatentCodec {
@@ -20,9 +20,9 @@ class LatentCodec {
   /// Errors: throws c10::Error when H or W is no multiple of stride_hw.
   virtual at::Tensor encode(const at::Tensor& video) const = 0;
 
-  /// Latents of `frames` frames of which the first is `image` [B, 3, H, W] and the others are mid-grey (zero), as a model
-  /// that is shown its first frame wants them. What encode() gives for that video, except where a codec rounds reduced
-  /// precision otherwise.
+  /// Latents of `frames` frames of which the first is `image` [B, 3, H, W] and the others are mid-grey (zero), as a
+  /// model that is shown its first frame wants them. What encode() gives for that video, except where a codec rounds
+  /// reduced precision otherwise.
   virtual at::Tensor encode_first_frame(const at::Tensor& image, std::int64_t frames) const;
 
   /// Video [B, 3, 1 + (F-1)*stride_t, h*stride_hw, w*stride_hw]. Not clamped to [-1, 1], so that encode(decode(z)) is
@@ -40,4 +40,4 @@ class LatentCodec {
 /// wan22, which have weights: make_vae_codec (model/wan/vae/vae_codec.h) makes those.
 Result<std::unique_ptr<LatentCodec>> make_latent_codec(const LatentCodecConfig& config);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "model/io/byte_cursor.h"
 #include "model/io/pickle_names.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 class PickleMachine {
@@ -335,4 +335,4 @@ PickleTree run_pickle(std::span<const std::byte> pickle, std::int64_t base) {
   return PickleMachine(pickle, base).run();
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kStorages = {{{"FloatStorage", "F32"},
@@ -114,4 +114,4 @@ std::string pickle_opcode_name(std::uint8_t opcode) {
   return fmt::format("0x{:02x}", opcode);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

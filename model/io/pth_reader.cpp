@@ -9,7 +9,7 @@
 #include "model/io/pth_state.h"
 #include "model/io/zip_directory.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::string_view kPickleName = "data.pkl";
@@ -166,4 +166,4 @@ Result<std::span<const std::byte>> PthReader::read(std::string_view name, std::v
   return std::span<const std::byte>(gathered);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

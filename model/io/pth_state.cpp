@@ -9,7 +9,7 @@
 
 #include "model/io/format_error.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::array<const char*, 5> kWrappers = {"state_dict", "model_state_dict", "model", "module", "params"};
@@ -158,4 +158,4 @@ class StateDict {
 
 std::vector<StoredTensor> state_tensors(const PickleTree& tree) { return StateDict(tree).tensors(); }
 
-}  // namespace troupe
+}  // namespace troupe::model

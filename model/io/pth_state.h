@@ -7,19 +7,26 @@
 
 #include "model/io/pickle_machine.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// A tensor of a state dict as the pickle describes it; checked, but its storage not looked up yet.
+/// A tensor of a state dict as the pickle describes it; checked, but its storage not looked up yet. Element (i, j, ...)
+/// is element first + i strides[0] + j strides[1] + ... of the storage.
 struct StoredTensor {
   std::string name;
-  std::string_view dtype;  ///< as in safetensors
+  /// safetensors' name of the dtype, such as "BF16"
+  std::string_view dtype;
+  /// extents, slowest axis first, at most 64 of them; empty for a scalar
   std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;  ///< elements; not negative
-  std::int64_t first = 0;             ///< element of the storage
+  /// distance of neighbours along each axis, in elements; not negative
+  std::vector<std::int64_t> strides;
+  /// element of the storage at which the tensor begins
+  std::int64_t first = 0;
   std::int64_t numel = 1;
-  std::string storage;  ///< key
+  /// key of the storage: entry `data/<key>` of the archive
+  std::string storage;
   std::int64_t storage_numel = 0;
-  std::int64_t offset = 0;  ///< in the file, of the opcode that made it
+  /// in the file, of the opcode that made it
+  std::int64_t offset = 0;
   bool contiguous = false;
 };
 
@@ -37,4 +44,4 @@ inline constexpr std::size_t kMaxTensorName = 1024;
 /// name given twice, a root that is no dict or holds no tensor, or a breach of the limits above.
 std::vector<StoredTensor> state_tensors(const PickleTree& tree);
 
-}  // namespace troupe
+}  // namespace troupe::model

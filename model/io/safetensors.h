@@ -12,10 +12,11 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::model {
 
 // The safetensors container (docs/checkpoints.md): u64 little-endian header length, a JSON header
 // {name: {dtype, shape, data_offsets: [begin, end]}, "__metadata__": {string: string}}, then the data without gaps.
+// Offsets count bytes from the end of the header; a tensor is row-major and little-endian.
 
 /// A longer header is refused.
 inline constexpr std::int64_t kMaxSafetensorsHeader = 100'000'000;
@@ -23,13 +24,18 @@ inline constexpr std::int64_t kMaxSafetensorsHeader = 100'000'000;
 /// Bytes of one element: F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL F8_E4M3 F8_E5M2; nothing for other names.
 std::optional<std::int64_t> safetensors_dtype_size(std::string_view dtype);
 
-/// One tensor of an open file.
+/// One tensor of an open file. Cheap to copy but for the shape; owns no data.
 struct TensorInfo {
-  std::string dtype;                 ///< "F32", "BF16", ...
-  std::vector<std::int64_t> shape;   ///< empty for a scalar
-  std::span<const std::byte> bytes;  ///< row-major little-endian; valid while the reader lives; may be unaligned
-  std::string_view file;             ///< path of the file that holds it; valid while the reader lives
-  std::int64_t offset = 0;           ///< where `bytes` begins in that file
+  /// one of safetensors_dtype_size's names: "F32", "BF16", ...
+  std::string dtype;
+  /// extents, slowest axis first; empty for a scalar
+  std::vector<std::int64_t> shape;
+  /// row-major little-endian; valid while the reader lives; may be unaligned
+  std::span<const std::byte> bytes;
+  /// path of the file that holds it; valid while the reader lives
+  std::string_view file;
+  /// where `bytes` begins in that file
+  std::int64_t offset = 0;
 
   std::int64_t numel() const {
     std::int64_t n = 1;
@@ -43,6 +49,7 @@ struct TensorInfo {
 /// number of threads may read. The file must not be truncated while it is open.
 class SafetensorsReader {
  public:
+  /// Cost: the header's size; no tensor is touched, so values are not checked (there is no checksum in the format).
   /// Errors: not_found, or data_loss naming the file, what is wrong and the offset where.
   static Result<SafetensorsReader> open(const std::string& path);
 
@@ -56,6 +63,7 @@ class SafetensorsReader {
   bool contains(std::string_view name) const;
   /// Errors: not_found, naming the file and the tensor.
   Result<TensorInfo> info(std::string_view name) const;
+  /// What "__metadata__" holds; empty without it.
   const std::map<std::string, std::string>& metadata() const;
   /// The whole file, header included; for digests.
   std::span<const std::byte> file_bytes() const;
@@ -66,7 +74,7 @@ class SafetensorsReader {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What a file will hold.
+/// A tensor that a file will hold, or that a source holds: as TensorInfo without the bytes.
 struct TensorDeclaration {
   std::string name;
   std::string dtype;
@@ -80,7 +88,8 @@ struct TensorDeclaration {
 /// system, invalid_argument for a bad declaration or bytes that do not add up; each names the file.
 class SafetensorsWriter {
  public:
-  /// Creates (or truncates) `path` and writes the header.
+  /// Creates (or truncates) `path` and writes the header. Data lie in the order of `tensors`.
+  /// Errors also: not_found for a missing folder.
   static Result<SafetensorsWriter> create(const std::string& path, const std::vector<TensorDeclaration>& tensors,
                                           const std::map<std::string, std::string>& metadata = {});
 
@@ -92,7 +101,7 @@ class SafetensorsWriter {
   Result<void> append(std::span<const std::byte> bytes);
   /// Hands everything to the operating system. Errors: invalid_argument when bytes are missing.
   Result<void> finish();
-  /// fsync. Call after finish.
+  /// fsync of the file, not of its folder: renaming it into place is the caller's. Call after finish.
   Result<void> sync();
 
   /// Bytes of the file, header included.
@@ -106,4 +115,4 @@ class SafetensorsWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "model/io/safetensors.h"
 #include "model/io/strict_json.h"
 
-namespace troupe {
+namespace troupe::model {
 
 namespace {
 
@@ -208,4 +208,4 @@ Result<TensorInfo> SafetensorsReader::info(std::string_view name) const {
   return found->second;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "model/io/safetensors.h"
 
-namespace troupe {
+namespace troupe::model {
 
 namespace {
 
@@ -143,4 +143,4 @@ Result<void> SafetensorsWriter::sync() {
 std::int64_t SafetensorsWriter::size() const { return impl_->size; }
 std::string SafetensorsWriter::digest() const { return impl_->digest.hex(); }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,7 +8,7 @@
 
 #include "model/io/format_error.h"
 
-namespace troupe {
+namespace troupe::model {
 
 using nlohmann::json;
 
@@ -47,4 +47,4 @@ json parse_strict_json(std::string_view text, int max_depth, std::string_view wh
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,10 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::model {
 
 /// Parses a JSON document from outside. The plain parser keeps the last of equal keys; a header that says two things
 /// about a tensor is damaged. `what` names the document in messages, `offset` is where it begins in its file.
+/// `max_depth` counts containers: 3 is enough for {a: {b: [c]}}. Pure and thread-safe.
 /// Throws FormatError for bad JSON, a key given twice in an object, nesting of more than `max_depth`.
 nlohmann::json parse_strict_json(std::string_view text, int max_depth, std::string_view what, std::int64_t offset);
 
@@ -15,4 +16,4 @@ nlohmann::json parse_strict_json(std::string_view text, int max_depth, std::stri
 /// it is written.
 std::int64_t find_json_key(std::string_view text, std::string_view key, int nth);
 
-}  // namespace troupe
+}  // namespace troupe::model

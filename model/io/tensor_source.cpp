@@ -6,7 +6,7 @@
 #include "model/io/pth_reader.h"
 #include "model/io/weight_source.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 class SafetensorsSource final : public TensorSource {
@@ -60,4 +60,4 @@ Result<std::shared_ptr<const TensorSource>> TensorSource::open(const std::string
   return std::shared_ptr<const TensorSource>(std::make_shared<SafetensorsSource>(std::move(source)));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

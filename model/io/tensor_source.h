@@ -9,10 +9,11 @@
 #include "base/result.h"
 #include "model/io/safetensors.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// Named tensors of any container that can be converted: a safetensors file, folder or index, or a .pth file. Mapped,
-/// so that opening costs no memory. Immutable: any number of threads may read.
+/// Named tensors of any container that can be converted (`troupe convert weights`, `troupe doctor --model`): a
+/// safetensors file, folder or index, or a .pth file. Mapped, so that opening costs no memory. Immutable: any number of
+/// threads may read.
 class TensorSource {
  public:
   /// As WeightSource::open, and for .pth, .pt, .bin and .ckpt as PthReader::open.
@@ -21,7 +22,7 @@ class TensorSource {
 
   /// The path that was opened.
   virtual const std::string& path() const = 0;
-  /// Sorted.
+  /// Sorted; valid while the source lives.
   virtual const std::vector<std::string>& names() const = 0;
   /// Name, dtype and shape. Errors: not_found.
   virtual Result<TensorDeclaration> declaration(const std::string& name) const = 0;
@@ -33,4 +34,4 @@ class TensorSource {
 /// True for the endings of PyTorch's pickles: .pth, .pt, .bin, .ckpt.
 bool is_pickle_path(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::model

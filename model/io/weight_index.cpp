@@ -8,7 +8,7 @@
 #include "model/io/format_error.h"
 #include "model/io/strict_json.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 bool is_plain_file_name(std::string_view name) {
@@ -60,4 +60,4 @@ std::string weight_index_text(const WeightMap& map, std::int64_t total_bytes) {
   return root.dump(2) + "\n";
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -11,7 +11,7 @@
 #include "model/io/tensor_source.h"
 #include "model/io/weight_index.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -124,4 +124,4 @@ Result<std::shared_ptr<const WeightSource>> WeightSource::open(const std::string
   return std::shared_ptr<const WeightSource>(std::move(source));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 
 #include "model/io/byte_cursor.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::uint32_t kLocalHeader = 0x04034b50, kDirectoryEntry = 0x02014b50, kDirectoryEnd = 0x06054b50;
@@ -191,4 +191,4 @@ std::vector<ZipEntry> read_zip_directory(std::span<const std::byte> archive) {
   return entries;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::model {
 
 double AdvantageMoments::unbiased_variance() const {
   if (count < 2) return 0;
@@ -15,7 +15,7 @@ double AdvantageMoments::unbiased_variance() const {
 AdvantageMoments advantage_moments(const at::Tensor& x, const at::Tensor& mask) {
   auto values = x.detach().to(at::kDouble);
   if (mask.defined()) values = values.masked_select(mask.to(at::kBool).expand_as(x));
-  // one number that is none must not take the others with it; the loss counts and drops its row (rl.md 22)
+  // one number that is none must not take the others with it; the loss counts and drops its row
   const auto finite = values.isfinite();
   if (!finite.all().item<bool>()) values = values.masked_select(finite);
   return {static_cast<double>(values.numel()), values.sum().item<double>(), values.square().sum().item<double>()};
@@ -34,4 +34,4 @@ at::Tensor renormalise_like_async_reference(const at::Tensor& x, const at::Tenso
   return (kept - m.mean()) / (std::sqrt(variance) + 1e-5);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

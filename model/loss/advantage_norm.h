@@ -2,10 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace troupe {
+namespace troupe::model {
 
-// Centring and scaling of advantages (rl.md 3.4). Which samples are counted is the caller's: a rank's own moments, those summed over ranks, or
-// those of one mini-batch.
+// Centring and scaling of advantages. Which samples are counted is the caller's: a rank's own moments, those summed
+// over ranks, or those of one mini-batch.
 
 /// Sums over the valid entries, in f64. Add those of several ranks member by member.
 struct AdvantageMoments {
@@ -19,8 +19,8 @@ struct AdvantageMoments {
 /// mask broadcasts to x; undefined: every entry counts. Waits for the device.
 AdvantageMoments advantage_moments(const at::Tensor& x, const at::Tensor& mask);
 
-/// (x - mean) / (std + epsilon), unbiased std. Masked entries are shifted and scaled too. Fewer than two valid entries leave x as it is: one
-/// has no spread (RLinf makes NaN of them all).
+/// (x - mean) / (std + epsilon), unbiased std. Masked entries are shifted and scaled too. Fewer than two valid entries
+/// leave x as it is: one has no spread (RLinf makes NaN of them all).
 at::Tensor normalise(const at::Tensor& x, const AdvantageMoments& moments, double epsilon = 1e-5);
 
 /// What RLinf's asynchronous worker does to advantages that are already normalised, with `parity` alone:
@@ -28,4 +28,4 @@ at::Tensor normalise(const at::Tensor& x, const AdvantageMoments& moments, doubl
 /// Masked entries become -mean / (sqrt(var) + 1e-5).
 at::Tensor renormalise_like_async_reference(const at::Tensor& x, const at::Tensor& mask);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::model {
 
 at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& mask) {
   const auto kept = mask.to(at::kBool).expand_as(x);
@@ -60,4 +60,4 @@ at::Tensor aggregate_tokens(const at::Tensor& x_BS, const at::Tensor& mask_BS, T
   return (sums / kept.sum(-1).clamp_min(1)).mean();
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::model {
 
-// From entries to one number (rl.md 4.2). Entries are [N, K or 1, A or 1] (granularity.h); a cell is what one reward belongs to: a
+// From entries to one number. Entries are [N, K or 1, A or 1] (granularity.h); a cell is what one reward belongs to: a
 // row with chunk-level rewards, an action with action-level ones. Masks and weights are per cell, [N,C,1].
 
 /// mean: over valid entries. trajectory: every trajectory weighs the same, whatever its length:
@@ -27,23 +27,25 @@ struct CellWeights {
 
 /// Weights for a micro-batch that is the whole mini-batch, or, with `scale`, a part of it.
 ///
-/// Shapes: mask_NC bool [N,C]; valid_steps_N1 [N,1], only for trajectory. scale, optional (undefined: this micro-batch alone): 1 or 2
-///         numbers, f32, {1 / valid cells, 1 / cells} of the whole mini-batch on all ranks, times the number of parts whose mean the
-///         caller takes (micro-batches times ranks); with one number both are that. Trajectory losses use the second.
+/// Shapes: mask_NC bool [N,C]; valid_steps_N1 [N,1], only for trajectory. scale, optional (undefined: this micro-batch
+///         alone): 1 or 2 numbers, f32, {1 / valid cells, 1 / cells} of the whole mini-batch on all ranks, times the
+///         number of parts whose mean the caller takes (micro-batches times ranks); with one number both are that.
+///         Trajectory losses use the second.
 CellWeights make_cell_weights(const at::Tensor& mask_NC, Aggregation aggregation, const at::Tensor& valid_steps_N1,
                               std::int64_t max_episode_steps, const at::Tensor& scale);
 
-/// sum over entries of x * weight / (entries per cell). `weight` is [N,C,1]. x may be finer than a cell, and then its cell's mean counts,
-/// or coarser (entropy per chunk under action-level rewards), and then it counts once for each cell of its row.
+/// sum over entries of x * weight / (entries per cell). `weight` is [N,C,1]. x may be finer than a cell, and then its
+/// cell's mean counts, or coarser (entropy per chunk under action-level rewards), and then it counts once for each cell
+/// of its row.
 /// Grad: x.
 at::Tensor weighted_sum(const at::Tensor& x, const at::Tensor& weight);
 
-/// Of language models, layout [batch, tokens]: token_mean masked mean of all tokens; the others first sum, or average, the tokens of a
-/// sequence, then average over sequences. A mask without any entry gives 0.
+/// Of language models, layout [batch, tokens]: token_mean masked mean of all tokens; the others first sum, or average,
+/// the tokens of a sequence, then average over sequences. A mask without any entry gives 0.
 enum class TokenAggregation : std::uint8_t { token_mean, seq_mean_token_sum, seq_mean_token_mean };
 
 /// "token-mean" | "seq-mean-token-sum" | "seq-mean-token-mean". Throws c10::Error on another name.
 TokenAggregation parse_token_aggregation(std::string_view name);
 at::Tensor aggregate_tokens(const at::Tensor& x_BS, const at::Tensor& mask_BS, TokenAggregation aggregation);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// The continued fraction of I_x(a, b) (DLMF 8.17.22) by Lentz's method; converges fast for x < (a + 1) / (a + b + 2).
@@ -50,4 +50,4 @@ double beta_quantile(double u, double a, double b) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace troupe {
+namespace troupe::model {
 
 /// P(X <= x) of the Beta(a, b) distribution: the regularised incomplete beta function I_x(a, b), by its continued
 /// fraction; a, b > 0. About 1e-13 absolute.
@@ -11,4 +11,4 @@ double beta_cdf(double x, double a, double b);
 /// distribution, so keyed uniforms make keyed Beta draws.
 double beta_quantile(double u, double a, double b);
 
-}  // namespace troupe
+}  // namespace troupe::model

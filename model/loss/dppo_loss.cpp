@@ -6,7 +6,7 @@
 
 #include "model/loss/advantage_norm.h"
 
-namespace troupe {
+namespace troupe::model {
 
 at::Tensor dppo_discounts(std::int64_t steps, double denoising_discount) {
   return at::pow(denoising_discount, at::arange(steps - 1, -1, -1, at::TensorOptions().dtype(at::kDouble)));
@@ -37,4 +37,4 @@ at::Tensor dppo_loss(const at::Tensor& logp_NSHD, const at::Tensor& old_logp_NSH
   return at::maximum(-advantage * ratio, -advantage * clipped).mean();
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

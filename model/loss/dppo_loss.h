@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-namespace troupe {
+namespace troupe::model {
 
-// Fine-tuning of the last K' denoising steps as an inner decision process (rl.md 7.7).
+// Fine-tuning of the last K' denoising steps as an inner decision process (DPPO, arXiv:2409.00588).
 
 struct DppoOptions {
   double denoising_discount = 0.99;  ///< g_d
@@ -23,9 +23,10 @@ at::Tensor dppo_clips(std::int64_t steps, const DppoOptions& options);
 at::Tensor dppo_ratios(const at::Tensor& logp_NSHD, const at::Tensor& old_logp_NSHD, const DppoOptions& options);
 
 /// Mean over samples and steps of max(-A_i r, -A_i clip(r, 1 - eps_i, 1 + eps_i)), A_i = normalised adv g_d^(K'-1-i).
-/// Shapes: log-probabilities [N,K',H,D], adv [N] (normalised here: unbiased std, advantage_epsilon; as it is below two samples). Grad: logp.
+/// Shapes: log-probabilities [N,K',H,D], adv [N] (normalised here: unbiased std, advantage_epsilon; as it is below two
+/// samples). Grad: logp.
 /// Source: irom-lab/dppo, arXiv:2409.00588.
 at::Tensor dppo_loss(const at::Tensor& logp_NSHD, const at::Tensor& old_logp_NSHD, const at::Tensor& advantage_N,
                      const DppoOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "model/loss/beta_distribution.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// i64 [B, count], uniform in 0..999.
@@ -127,4 +127,4 @@ at::Tensor action_flow_loss(const at::Tensor& velocity, const at::Tensor& target
   return ((error * counted).mean(2) * weights).mean();
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
-// Flow matching for video and actions (dreamzero-model.md 5). Shape legend: B samples, C latent channels, F latent
-// frames, A action tokens, D action dimensions, h w latent rows and columns. A sample is known by its position: the
-// place in the sampler's order in training, the index of the window in evaluation.
+// Flow matching for video and actions (arXiv:2210.02747; schedule and weights of dreamzero0/dreamzero). Shape legend: B
+// samples, C latent channels, F latent frames, A action tokens, D action dimensions, h w latent rows and columns. A
+// sample is known by its position: the place in the sampler's order in training, the index of the window in evaluation.
 
 /// Entries of the training table.
 inline constexpr std::int64_t kScheduleSize = 1000;
@@ -35,8 +35,8 @@ at::Tensor keyed_noise(std::uint64_t seed, std::uint64_t stream, std::span<const
 at::Tensor draw_video_ids(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
                           std::int64_t frames, std::int64_t frames_per_block);
 
-/// Video timestep ids i64 [B, F] of the high-noise modes (5.2), keyed and tied like draw_video_ids: frame f's id is that
-/// of r = beta_quantile(u, a, b), u = (n + 1/2) / 2^32, n its 32-bit draw.
+/// Video timestep ids i64 [B, F] of the high-noise modes (model.noise), keyed and tied like draw_video_ids: frame f's
+/// id is that of r = beta_quantile(u, a, b), u = (n + 1/2) / 2^32, n its 32-bit draw.
 at::Tensor draw_beta_video_ids(std::uint64_t seed, std::uint64_t stream, std::span<const std::uint64_t> positions,
                                std::int64_t frames, std::int64_t frames_per_block, double a, double b);
 
@@ -78,4 +78,4 @@ at::Tensor video_flow_loss(const at::Tensor& velocity, const at::Tensor& target,
 at::Tensor action_flow_loss(const at::Tensor& velocity, const at::Tensor& target, const at::Tensor& mask,
                             const at::Tensor& real, const at::Tensor& weights);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 
 #include "model/loss/rollout_layout.h"
 
-namespace troupe {
+namespace troupe::model {
 
 namespace {
 
@@ -104,4 +104,4 @@ at::Tensor add_value_before_step(const at::Tensor& rewards_SB, const at::Tensor&
   return rewards_SB + gamma * values_S1B.narrow(0, 0, rewards_SB.size(0)) * timeouts_SB.to(rewards_SB.scalar_type());
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

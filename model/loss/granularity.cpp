@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace troupe {
+namespace troupe::model {
 
 Granularity parse_granularity(std::string_view name) {
   if (name == "chunk") return Granularity::chunk;
@@ -23,4 +23,4 @@ at::Tensor reduce_to(const at::Tensor& x_NL, std::int64_t chunk, Granularity gra
   return action.sum(1, /*keepdim=*/true);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

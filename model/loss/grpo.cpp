@@ -8,7 +8,7 @@
 #include "model/loss/gae.h"
 #include "model/loss/rollout_layout.h"
 
-namespace troupe {
+namespace troupe::model {
 
 namespace {
 
@@ -78,4 +78,4 @@ at::Tensor kept_groups(const at::Tensor& rewards_TBK, const at::Tensor& mask, st
   return mean.ge(low).logical_and(mean.le(high)).repeat_interleave(group_size);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

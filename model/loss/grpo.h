@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-namespace troupe {
+namespace troupe::model {
 
-// Group-relative advantages (rl.md 3.5). Shape legend: T policy calls, B environments, K actions in a chunk, S steps; G neighbouring
-// environments are a group, which began in the same state.
+// Group-relative advantages (GRPO, arXiv:2402.03300). Shape legend: T policy calls, B environments, K actions in a
+// chunk, S steps; G neighbouring environments are a group, which began in the same state.
 
 /// score_b: the return of the first episode, by the backward scan s = s (1 - done_{s+1}) + r_s. [S,B], [S+1,B] -> [B].
 at::Tensor first_episode_scores(const at::Tensor& rewards_SB, const at::Tensor& dones_S1B);
@@ -17,25 +17,27 @@ at::Tensor first_episode_scores(const at::Tensor& rewards_SB, const at::Tensor& 
 at::Tensor group_relative(const at::Tensor& scores_B, std::int64_t group_size);
 
 /// A group-relative advantage for every valid step: the environment's, times the mask.
-/// Shapes: rewards, [T,B,K]; dones [T+1,B,K]; mask bool [T,B,K] for action-level, [T,B,1] for chunk-level rewards (a chunk's rewards are
-///         summed, its flags joined). Returns floating, shape of the mask.
+/// Shapes: rewards, [T,B,K]; dones [T+1,B,K]; mask bool [T,B,K] for action-level, [T,B,1] for chunk-level rewards (a
+///         chunk's rewards are summed, its flags joined). Returns floating, shape of the mask.
 at::Tensor grpo_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask,
                            std::int64_t group_size);
 
-/// The plain score for every valid step, without a group; `is_normalised`: centred and scaled over valid entries by 1e-5 and the unbiased
-/// std, masked entries too.
+/// The plain score for every valid step, without a group; `is_normalised`: centred and scaled over valid entries by
+/// 1e-5 and the unbiased std, masked entries too.
 at::Tensor score_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask,
                             bool is_normalised);
 
-/// Rewards of every step against the group's: frame normalises each step over the group, video all steps of the group together.
-/// (r - mean) / (std + 1e-6), unbiased, times the mask. Shapes: rewards, mask [T,B,K] or [T,B,1]. Returns their shape.
+/// Rewards of every step against the group's: frame normalises each step over the group, video all steps of the group
+/// together. (r - mean) / (std + 1e-6), unbiased, times the mask. Shapes: rewards, mask [T,B,K] or [T,B,1]. Returns
+/// their shape.
 enum class StepGroup : std::uint8_t { frame, video };
 at::Tensor step_advantages(const at::Tensor& rewards_TBK, const at::Tensor& mask, std::int64_t group_size,
                            StepGroup mode);
 
-/// Which environments' groups are kept: low <= mean over the group of the masked return <= high. [T,B,K], mask [T,B,K or 1] -> bool [B].
-/// The mask undefined counts every step. The caller joins it to the loss mask; the counts of valid steps stay.
+/// Which environments' groups are kept: low <= mean over the group of the masked return <= high. [T,B,K], mask [T,B,K
+/// or 1] -> bool [B]. The mask undefined counts every step. The caller joins it to the loss mask; the counts of valid
+/// steps stay.
 at::Tensor kept_groups(const at::Tensor& rewards_TBK, const at::Tensor& mask, std::int64_t group_size, double low,
                        double high);
 
-}  // namespace troupe
+}  // namespace troupe::model

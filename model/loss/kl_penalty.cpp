@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace troupe {
+namespace troupe::model {
 
 KlEstimator parse_kl_estimator(std::string_view name) {
   if (name == "k1") return KlEstimator::k1;
@@ -28,4 +28,4 @@ at::Tensor kl_penalty(const at::Tensor& logp, const at::Tensor& reference_logp, 
   return ((-y).exp() + y - 1).clamp(-10, 10);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

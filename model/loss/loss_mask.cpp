@@ -4,7 +4,7 @@
 
 #include "model/loss/rollout_layout.h"
 
-namespace troupe {
+namespace troupe::model {
 
 LossMask make_loss_mask(const at::Tensor& dones_T1BK) {
   const auto flags = flatten_flags(dones_T1BK).to(at::kBool);
@@ -19,4 +19,4 @@ LossMask to_chunk_mask(const LossMask& actions) {
   return {actions.mask.any(2, /*keepdim=*/true), actions.n_valid.narrow(2, 0, 1).contiguous()};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,9 +6,9 @@
 #include <limits>
 #include <optional>
 
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 
 namespace {
 
@@ -122,7 +122,7 @@ Prepared prepare(const PolicyGradientInputs& in, const PolicyGradientOptions& o,
 
 at::Tensor scaled(const at::Tensor& x, double factor) { return factor == 1 ? x : x * factor; }
 
-/// Means of the ratio's diagnostics under the names of rl.md 4.5.
+/// Means of the ratio's diagnostics under the names of docs/metrics.md#reinforcement-learning.
 void add_ratio_metrics(const PpoEntries& e, const Prepared& p, ActorLoss actor, Metrics& m) {
   const auto ratio_mean = [&p](const at::Tensor& x) {
     return scaled(weighted_sum(x, p.weights.metric), p.ratio_defect);
@@ -310,4 +310,4 @@ double explained_variance(double return_mean, double return_sq_mean, double erro
   return 1 - (error_sq_mean - error_mean * error_mean) / spread;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace troupe {
+namespace troupe::model {
 
 PpoEntries ppo_entries(const at::Tensor& logp, const at::Tensor& old_logp, const at::Tensor& advantage,
                        const at::Tensor& mask, const PpoClip& clip) {
@@ -69,4 +69,4 @@ at::Tensor value_entries(const at::Tensor& value, const at::Tensor& old_value, c
   return at::maximum(free_error, judge(returns - clipped));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <optional>
 
-namespace troupe {
+namespace troupe::model {
 
-// Entries of the losses of proximal policy optimisation (rl.md 4.1, 4.3, 12.3), element by element; aggregation.h makes one number of
-// them. Tensors broadcast against each other as in granularity.h. Arithmetic is that of the inputs: f32, or f64 in tests.
+// Entries of the losses of proximal policy optimisation (arXiv:1707.06347), element by element; aggregation.h makes one
+// number of them. Tensors broadcast against each other as in granularity.h. Arithmetic is that of the inputs: f32, or
+// f64 in tests.
 
 /// Where ratios are cut.
 struct PpoClip {
@@ -29,20 +30,22 @@ struct PpoEntries {
 };
 
 /// The clipped objective of one set of log-probabilities.
-///     r = exp(clamp(logp - old_logp))     L = max(-adv r, -adv clip(r, 1 - low, 1 + high))     dual clip: L = min(L, c |adv|)
+///     r = exp(clamp(logp - old_logp))     L = max(-adv r, -adv clip(r, 1 - low, 1 + high))
+///     dual clip: L = min(L, c |adv|)
 /// Shapes: logp, old_logp, advantage, mask broadcast; mask floating or bool. Grad: logp.
 /// Source: arXiv:1707.06347 eq. 7; dual clip arXiv:1912.09729 eq. 5.
 PpoEntries ppo_entries(const at::Tensor& logp, const at::Tensor& old_logp, const at::Tensor& advantage,
                        const at::Tensor& mask, const PpoClip& clip);
 
-/// Log-probabilities of the policy one version before the trained one, interpolated between behaviour and trained policy:
+/// Log-probabilities of the policy one version before the trained one, interpolated between behaviour and trained
+/// policy:
 ///     alpha = clamp((v_theta - 1 - v_b) / (v_theta - v_b), 0, 1) if v_theta > v_b and v_b >= 0, else 0
 ///     logp_prox = sg(logp_b + alpha (logp - logp_b))
 /// Shapes: behaviour_version broadcasts against logp, integer or floating; trained_version is a scalar v_theta.
 at::Tensor proximal_logp(const at::Tensor& logp, const at::Tensor& behaviour_logp, const at::Tensor& behaviour_version,
                          const at::Tensor& trained_version);
 
-/// Entries of the decoupled loss (rl.md 12.3).
+/// Entries of the decoupled loss (AReaL, arXiv:2505.24298).
 struct DecoupledEntries {
   PpoEntries ppo;      ///< against the proximal policy; loss is already times the behaviour weight, and 0 where cut
   at::Tensor weight;   ///< exp(logp_prox - logp_b), detached
@@ -50,8 +53,8 @@ struct DecoupledEntries {
   at::Tensor behaviour_log_ratio;  ///< logp_prox - logp_b, detached; 0 where cut
 };
 
-/// PPO against the proximal policy, weighed by how likely the behaviour policy's sample is under it; entries with a weight above
-/// weight_max (none: infinite) are cut.
+/// PPO against the proximal policy, weighed by how likely the behaviour policy's sample is under it; entries with a
+/// weight above weight_max (none: infinite) are cut.
 DecoupledEntries decoupled_entries(const at::Tensor& logp, const at::Tensor& behaviour_logp, const at::Tensor& proximal,
                                    const at::Tensor& advantage, const at::Tensor& mask, const PpoClip& clip,
                                    std::optional<double> weight_max);
@@ -71,4 +74,4 @@ struct ValueLossOptions {
 at::Tensor value_entries(const at::Tensor& value, const at::Tensor& old_value, const at::Tensor& returns,
                          const ValueLossOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::model

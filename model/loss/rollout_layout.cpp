@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
 at::Tensor merge_epochs(const at::Tensor& x, std::int64_t epochs) {
   TORCH_CHECK(x.dim() >= 2 && epochs > 0 && x.size(0) % epochs == 0, "rollouts of shape ", x.sizes(),
@@ -43,4 +43,4 @@ at::Tensor flatten_samples(const at::Tensor& x, const at::Tensor& permutation) {
   return permutation.defined() ? flat.index_select(0, permutation) : flat;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace troupe {
+namespace troupe::model {
 
 CriticAggregation parse_critic_aggregation(std::string_view name) {
   if (name == "min") return CriticAggregation::min;
@@ -77,4 +77,4 @@ at::Tensor ema_step(const at::Tensor& target, const at::Tensor& online, double t
   return (1 - tau) * target + tau * online;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

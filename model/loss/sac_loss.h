@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::model {
 
-// Losses of soft actor-critic (rl.md 9.1). Shape legend: N rows, Q critics. A chunk is one action. Sums and means are those of the inputs'
-// dtype; means divide by N, so that the mean over equal micro-batches is the mean over the whole batch.
+// Losses of soft actor-critic (arXiv:1812.05905 eq. 5 to 7 and 18). Shape legend: N batch rows, Q critics. A chunk is
+// one action. Sums and means are those of the inputs' dtype; means divide by N, so that the mean over equal
+// micro-batches is the mean over the whole batch.
 
 /// How several critics' values become one.
 enum class CriticAggregation : std::uint8_t { min, mean };
@@ -18,8 +19,8 @@ CriticAggregation parse_critic_aggregation(std::string_view name);
 /// [N,Q] -> [N,1]. `subset` i64 [M], optional: the critics that count (REDQ); drawn without replacement by the caller.
 at::Tensor aggregate_critics(const at::Tensor& values_NQ, CriticAggregation aggregation, const at::Tensor& subset);
 
-/// y = r + continues (agg Q'(s',a') - alpha logp(a'|s')), detached. `continues` is the discount, 0 where a termination cuts; truncations
-/// never do. backup_entropy false leaves the alpha term out.
+/// y = r + continues (agg Q'(s',a') - alpha logp(a'|s')), detached. `continues` is the discount, 0 where a termination
+/// cuts; truncations never do. backup_entropy false leaves the alpha term out.
 /// Shapes: reward, continues, next_value, next_logp [N,1]; alpha scalar. Returns [N,1].
 at::Tensor sac_target(const at::Tensor& reward, const at::Tensor& continues, const at::Tensor& next_value,
                       const at::Tensor& next_logp, const at::Tensor& alpha, bool backup_entropy);
@@ -44,4 +45,4 @@ at::Tensor sac_temperature_loss(const at::Tensor& alpha, const at::Tensor& logp_
 /// One step of a target network's moving average: (1 - tau) target + tau online.
 at::Tensor ema_step(const at::Tensor& target, const at::Tensor& online, double tau);
 
-}  // namespace troupe
+}  // namespace troupe::model

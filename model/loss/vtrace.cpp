@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
 VtraceTargets vtrace(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B,
                      const at::Tensor& log_ratio_SB, const VtraceOptions& options) {
@@ -33,4 +33,4 @@ VtraceTargets vtrace(const at::Tensor& rewards_SB, const at::Tensor& values_S1B,
   return {targets.narrow(0, 0, steps), rho * (rewards_SB + discount * targets.narrow(0, 1, steps) - here)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

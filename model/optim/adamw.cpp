@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::model {
 
 void adamw_step(std::span<float> param, std::span<float> m, std::span<float> v, std::span<const float> grad,
                 float grad_scale, double lr, std::int64_t update, const AdamWOptions& options) {
@@ -66,4 +66,4 @@ float clip_factor(double norm, double limit) {
   return static_cast<float>(std::min(1.0, limit / (norm + 1e-6)));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-namespace troupe {
+namespace troupe::model {
 
 /// AdamW's constants; the learning rate comes with each step.
 struct AdamWOptions {
@@ -32,4 +32,4 @@ void add_to(std::span<float> sum, std::span<const float> x);
 /// Clip factor for a gradient of that norm: min(1, limit / (norm + 1e-6)); 1 when limit is 0 (off).
 float clip_factor(double norm, double limit);
 
-}  // namespace troupe
+}  // namespace troupe::model

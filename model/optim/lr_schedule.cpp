@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace troupe {
+namespace troupe::model {
 
 double lr_at(const OptimizerConfig& optimizer, const LrSchedulerConfig& scheduler, std::int64_t step,
              std::int64_t total) {
@@ -18,4 +18,4 @@ double lr_at(const OptimizerConfig& optimizer, const LrSchedulerConfig& schedule
   return scheduler.min_lr + (optimizer.lr - scheduler.min_lr) * share;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

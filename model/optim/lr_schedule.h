@@ -4,7 +4,7 @@
 
 #include "configs/train_config.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Learning rate of the update that follows `step` finished steps (0 for the first), of `total` in the schedule.
 ///     warmup = ceil(warmup_ratio * total)
@@ -16,4 +16,4 @@ namespace troupe {
 double lr_at(const OptimizerConfig& optimizer, const LrSchedulerConfig& scheduler, std::int64_t step,
              std::int64_t total);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::model {
 
 void move_average(std::span<float> average, std::span<const float> x, double tau) {
   TROUPE_CHECK(average.size() == x.size(), "one length for both");
@@ -12,4 +12,4 @@ void move_average(std::span<float> average, std::span<const float> x, double tau
   for (std::size_t i = 0; i < average.size(); ++i) a[i] = keep * a[i] + share * b[i];
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace troupe {
+namespace troupe::model {
 
 Result<void> check_action_bounds(const PolicyShape& shape, const std::string& who) {
   const auto bad = [&who](const std::string& rest) -> Result<void> {
@@ -25,4 +25,4 @@ Result<void> check_action_bounds(const PolicyShape& shape, const std::string& wh
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 
-namespace troupe {
+namespace troupe::model {
 
 at::Tensor keyed_uniforms(std::uint64_t seed, std::span<const std::uint64_t> keys, std::int64_t width) {
   auto rows = at::empty({static_cast<std::int64_t>(keys.size()), width}, at::kFloat);
@@ -16,4 +16,4 @@ at::Tensor keyed_uniforms(std::uint64_t seed, std::span<const std::uint64_t> key
   return rows;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

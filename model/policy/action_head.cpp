@@ -10,7 +10,7 @@
 #include "model/policy/categorical.h"
 #include "model/policy/gaussian.h"
 
-namespace troupe {
+namespace troupe::model {
 
 Result<ActionHead> ActionHead::make(const PolicyConfig& policy, const PolicyShape& shape) {
   const bool is_discrete = shape.choices > 0;
@@ -63,4 +63,4 @@ ActionHead::Sample ActionHead::sample(const ParamView& view, const at::Tensor& o
   return {action, gaussian_logp(outputs, log_std, action)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -12,7 +12,7 @@
 #include "model/policy/policy_shape.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Log-probability and entropy of action chunks, unreduced, both [N,L].
 struct ActionDensity {
@@ -20,11 +20,12 @@ struct ActionDensity {
   at::Tensor entropy;
 };
 
-/// What an actor network's outputs [N,outputs] mean: a distribution over chunks of actions (rl.md 5, 6.1). Immutable.
+/// What an actor network's outputs [N,outputs] mean: a distribution over chunks of actions. Immutable, so thread-safe.
 ///   categorical: outputs are logits [N,K*C]; actions are indices [N,K]; L = K.
-///   gaussian:    outputs are means [N,K*A]; the logarithm of the standard deviation is a parameter "actor.log_std" [K*A], the same for
-///                all states; actions are real numbers [N,K*A]; L = K*A. Actions are what was drawn, unclipped, since their density is
-///                that of the draw: an environment clips what it gets to its bounds (sim.md 1.2), which counts as part of it.
+///   gaussian:    outputs are means [N,K*A]; the logarithm of the standard deviation is a parameter "actor.log_std"
+///                [K*A], the same for all states; actions are real numbers [N,K*A]; L = K*A. Actions are what was
+///                drawn, unclipped, since their density is that of the draw: an environment clips what it gets to its
+///                bounds, which counts as part of the environment.
 class ActionHead {
  public:
   enum class Kind : std::uint8_t { categorical, gaussian };
@@ -33,25 +34,32 @@ class ActionHead {
   static Result<ActionHead> make(const PolicyConfig& policy, const PolicyShape& shape);
 
   Kind kind() const noexcept { return kind_; }
+  /// Width of the network's last layer: K*C or K*A.
   std::int64_t outputs() const noexcept { return chunk_ * per_action_; }
   std::int64_t chunk() const noexcept { return chunk_; }
-  /// C of the categorical.
+  /// C of the categorical; A of the gaussian.
   std::int64_t choices() const noexcept { return per_action_; }
-  /// L.
+  /// L, numbers of a row's log-probability: one per action or per dimension of it, unreduced
+  /// (model/loss/granularity.h).
   std::int64_t logp_width() const noexcept { return kind_ == Kind::categorical ? chunk_ : outputs(); }
   /// Numbers of a row's action: as many.
   std::int64_t action_width() const noexcept { return logp_width(); }
+  /// Parameters beside the network's: of the gaussian "actor.log_std", which starts at policy.init_log_std.
   std::vector<ParamSpec> params() const;
   static constexpr const char* kLogStd = "actor.log_std";
 
-  /// Of given actions; differentiable by autograd.
+  /// Of given actions [N,action_width] f32; differentiable by autograd in `outputs` and the parameters.
+  /// Errors: throws c10::Error on an index that is not a choice.
   ActionDensity density(const ParamView& view, const at::Tensor& outputs, const at::Tensor& action) const;
 
   struct Sample {
-    at::Tensor action;  ///< [N,action_width]
-    at::Tensor logp;    ///< [N,L]: what density() says of it
+    /// [N,action_width] f32: drawn, or the mode
+    at::Tensor action;
+    /// [N,L]: what density() says of it
+    at::Tensor logp;
   };
-  /// Row i is drawn with CounterRng(seed, rng_stream::policy_action, keys[i]); `deterministic`: the mode. Records no gradient.
+  /// Row i is drawn with CounterRng(seed, rng_stream::policy_action, keys[i]); `deterministic`: the mode. Records no
+  /// gradient.
   Sample sample(const ParamView& view, const at::Tensor& outputs, std::uint64_t seed,
                 std::span<const std::uint64_t> keys, bool deterministic) const;
 
@@ -64,4 +72,4 @@ class ActionHead {
   double init_log_std_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 
 #include "model/policy/gaussian.h"
 
-namespace troupe {
+namespace troupe::model {
 
 ActionHeadPass::ActionHeadPass(const ActionHead& head, std::int64_t rows) : head_(head), rows_(rows) {
   logp_ = at::empty({rows, head.logp_width()}, at::kFloat);
@@ -116,4 +116,4 @@ void ActionHeadPass::backward_categorical(const float* d_logp, const float* d_en
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

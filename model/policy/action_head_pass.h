@@ -7,20 +7,26 @@
 
 #include "model/policy/action_head.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// ActionHead::density and its gradient without autograd, into memory that is kept. Not thread-safe.
+/// ActionHead::density and its manual backward, into memory that is kept. With z = (action - mean) / std:
+///     gaussian     d logp / d mean = z / std      d logp / d log_std = z^2 - 1      d entropy / d log_std = 1
+///     categorical  d logp_a / d logit_c = [c = a] - p_c      d entropy / d logit_c = -p_c (log p_c + entropy)
+/// Sums over rows are f64. Saved by forward: z, or all log-probabilities. Not thread-safe; CPU only.
 class ActionHeadPass {
  public:
   ActionHeadPass(const ActionHead& head, std::int64_t rows);
 
-  /// All f32, contiguous: outputs [rows,outputs], action [rows,action_width]. logp(), entropy() hold the result until the next call.
+  /// All f32, contiguous: outputs [rows,outputs], action [rows,action_width]. logp(), entropy() hold the result until
+  /// the next call. Errors: throws c10::Error on another shape or dtype of `action`, or an index that is no choice.
   void forward(const ParamView& actor, const at::Tensor& outputs, const at::Tensor& action);
-  const at::Tensor& logp() const noexcept { return logp_; }        ///< [rows,L]
-  const at::Tensor& entropy() const noexcept { return entropy_; }  ///< [rows,L]
+  /// [rows,L] f32: log-probabilities of the last forward's actions
+  const at::Tensor& logp() const noexcept { return logp_; }
+  /// [rows,L] f32: entropies of the last forward's distributions
+  const at::Tensor& entropy() const noexcept { return entropy_; }
 
-  /// After forward, from the gradients of logp and entropy, both [rows,L]. Returns that of the outputs, valid until the next call, and
-  /// overwrites the head's parameters in `gradients`.
+  /// After forward, from the gradients of logp and entropy, both [rows,L]. Returns that of the outputs, valid until the
+  /// next call, and overwrites the head's parameters in `gradients`.
   const at::Tensor& backward(const at::Tensor& d_logp, const at::Tensor& d_entropy, const ParamView& gradients);
 
  private:
@@ -32,10 +38,13 @@ class ActionHeadPass {
   const ActionHead& head_;
   const std::int64_t rows_;
   at::Tensor logp_, entropy_, d_outputs_;
-  std::vector<float> saved_;        ///< gaussian: (action - mean) / std; categorical: log-probabilities of all choices
-  std::vector<float> inverse_std_;  ///< gaussian
-  std::vector<std::int64_t> chosen_;  ///< categorical: [rows,K]
+  /// gaussian: (action - mean) / std; categorical: log-probabilities of all choices
+  std::vector<float> saved_;
+  /// gaussian: [K*A], exp(-log_std)
+  std::vector<float> inverse_std_;
+  /// categorical: [rows,K], the actions as indices
+  std::vector<std::int64_t> chosen_;
   std::vector<double> d_log_std_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,10 +5,10 @@
 
 #include <numbers>
 
+#include "model/loss/rl_keys.h"
 #include "model/policy/explicit_policy_gradient.h"
-#include "model/policy/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int64_t outputs, double head_gain) {
@@ -50,7 +50,7 @@ Result<std::shared_ptr<const ActorCritic>> ActorCritic::make(const PolicyConfig&
                                                              const PolicyShape& shape) {
   auto head = ActionHead::make(policy, shape);
   if (!head) return head.error();
-  // actions near zero at first, whatever the state (rl.md 6.1)
+  // actions near zero at first, whatever the state
   auto actor =
       ObservationNet::make(policy, shape, make_mlp_shape(policy, "actor", head->outputs(), 0.01 * std::numbers::sqrt2));
   if (!actor) return actor.error();
@@ -138,4 +138,4 @@ std::shared_ptr<const Network> ActorCriticNet::objective(const std::string& phas
   return objective_;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

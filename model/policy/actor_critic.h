@@ -12,10 +12,11 @@
 #include "model/policy/policy_net.h"
 #include "model/policy/spare_pool.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// Separate networks of one policy: an actor with an ActionHead, and a critic (none with grpo). Units "actor", "critic", "loss".
-/// A critic answers with one value, or one per action of a chunk where rewards are counted per action (rl.md 5).
+/// Separate networks of one policy: an actor with an ActionHead, and a critic (none with grpo). Units "actor",
+/// "critic", "loss". A critic answers with one value, or one per action of a chunk where rewards are counted per action
+/// (algorithm.policy_gradient.reward_level).
 class ActorCritic final : public OnPolicyModel {
  public:
   /// Errors: invalid_argument, as make_policy_net.
@@ -31,7 +32,7 @@ class ActorCritic final : public OnPolicyModel {
   const ObservationNet& actor() const noexcept { return actor_; }
   const std::optional<ObservationNet>& critic() const noexcept { return critic_; }
   const ActionHead& head() const noexcept { return head_; }
-  /// Both networks are Mlps over the state, which have an explicit pass.
+  /// Both networks are Mlps over the state, without layer norm: MlpPass and ActionHeadPass differentiate them.
   bool has_explicit_pass() const;
 
  private:
@@ -48,7 +49,8 @@ Result<std::shared_ptr<const PolicyNet>> make_actor_critic_net(const PolicyConfi
                                                                const AlgorithmConfig& algorithm,
                                                                const PolicyShape& shape);
 
-/// The PolicyNet over an ActorCritic.
+/// The PolicyNet over an ActorCritic. Acting takes MlpPass, without autograd's bookkeeping, where observations are
+/// contiguous f32 states on the CPU and parameters f32; else ObservationNet. Working memory is kept for later calls.
 class ActorCriticNet final : public PolicyNet {
  public:
   ActorCriticNet(std::shared_ptr<const ActorCritic> model, const AlgorithmConfig& algorithm, const PolicyShape& shape);
@@ -75,4 +77,4 @@ class ActorCriticNet final : public PolicyNet {
   mutable SparePool<MlpPass> actor_spares_, critic_spares_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace troupe {
+namespace troupe::model {
 
 at::Tensor categorical_log_probs(const at::Tensor& logits, std::int64_t choices) {
   return logits.to(at::kFloat).view({logits.size(0), -1, choices}).log_softmax(-1);
@@ -23,4 +23,4 @@ at::Tensor categorical_logp(const at::Tensor& log_probs, const at::Tensor& actio
 
 at::Tensor categorical_entropy(const at::Tensor& log_probs) { return -(log_probs.exp() * log_probs).sum(-1); }
 
-}  // namespace troupe
+}  // namespace troupe::model

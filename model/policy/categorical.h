@@ -4,16 +4,17 @@
 
 #include <cstdint>
 
-namespace troupe {
+namespace troupe::model {
 
-// Categorical distributions, one per action of a chunk. Shape legend: N rows, K actions of a chunk, C choices. `logits` [N,K*C], choice
-// c of action k at k*C + c; actions are indices stored as f32 [N,K], as in a trajectory. f32; differentiable by autograd.
+// Categorical distributions, one per action of a chunk. Shape legend: N batch rows, K actions of a chunk, C choices.
+// `logits` [N,K*C], choice c of action k at k*C + c; actions are indices stored as f32 [N,K], as in a trajectory. f32;
+// differentiable by autograd.
 
-/// log softmax over the choices, [N,K,C].
+/// log softmax over the choices, [N,K,C]: l_c - log sum_j exp(l_j).
 at::Tensor categorical_log_probs(const at::Tensor& logits, std::int64_t choices);
 
-/// Indices [N,K] f32 by the inverse of the cumulative distribution: the first choice whose cumulative probability exceeds the uniform
-/// number in [0, 1), which has shape [N,K].
+/// Indices [N,K] f32 by the inverse of the cumulative distribution: the first choice whose cumulative probability
+/// exceeds the uniform number in [0, 1), which has shape [N,K].
 at::Tensor categorical_sample(const at::Tensor& log_probs, const at::Tensor& uniform);
 
 /// The most likely choice, the first of equals: [N,K] f32.
@@ -26,4 +27,4 @@ at::Tensor categorical_logp(const at::Tensor& log_probs, const at::Tensor& actio
 /// -sum_c p log p, [N,K].
 at::Tensor categorical_entropy(const at::Tensor& log_probs);
 
-}  // namespace troupe
+}  // namespace troupe::model

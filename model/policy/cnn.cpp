@@ -6,7 +6,7 @@
 #include <array>
 #include <numbers>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 struct Kernel {
@@ -64,4 +64,4 @@ at::Tensor Cnn::forward(const ParamView& view, const at::Tensor& pictures) const
   return h.flatten(1);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

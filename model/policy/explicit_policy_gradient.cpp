@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "model/loss/rl_keys.h"
 #include "model/policy/actor_critic.h"
-#include "model/policy/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 at::Tensor plain_rows(const at::Tensor& x) { return x.to(at::kFloat).contiguous(); }
@@ -49,4 +49,4 @@ MicroResult ExplicitPolicyGradient::run(const std::vector<ParamView>& params, co
   return result;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

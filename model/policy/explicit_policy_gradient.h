@@ -10,15 +10,17 @@
 #include "model/policy/spare_pool.h"
 #include "model/shard/explicit_network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 class ActorCritic;
 
-/// PolicyGradientObjective of MLP actor-critics without autograd: forward through both networks, the loss's gradient by hand, backward
-/// by matrix products (rl.md 4, 6.1). Working memory is kept between calls. Thread-safe.
+/// PolicyGradientObjective of MLP actor-critics with a manual backward: forward through both networks, the loss's
+/// gradient (PolicyLossGradient), backward through the action distribution (ActionHeadPass) and by matrix products
+/// (MlpPass). Working memory is kept between calls. Thread-safe.
 class ExplicitPolicyGradient final : public ExplicitNetwork {
  public:
-  /// `model` must have_explicit_pass().
+  /// `model` must have_explicit_pass(). run() takes the chain's views, actor, critic (not with grpo), loss, and a batch
+  /// as PolicyGradientObjective; saved from forward to backward are the layers' outputs and ActionHeadPass's.
   ExplicitPolicyGradient(std::shared_ptr<const ActorCritic> model, const PolicyGradientOptions& options);
   MicroResult run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                   const std::vector<ParamView>& gradients) const override;
@@ -38,4 +40,4 @@ class ExplicitPolicyGradient final : public ExplicitNetwork {
   mutable SparePool<Workspace> spares_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,9 +4,9 @@
 
 #include "base/random.h"
 #include "model/loss/flow_matching.h"
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 
 void draw_flow_targets(std::uint64_t seed, std::span<const std::uint64_t> positions, std::int64_t width, bool held_out,
                        Batch& batch) {
@@ -38,4 +38,4 @@ Outputs FlowImitationObjective::epilogue(const ParamView&, const Carry& carry, c
   return {loss, {{"action_loss", loss.detach()}}, {}};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

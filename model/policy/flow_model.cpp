@@ -6,10 +6,10 @@
 #include <map>
 #include <numbers>
 
+#include "model/loss/rl_keys.h"
 #include "model/policy/action_bounds.h"
-#include "model/policy/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kTimeWaves = 8;     // sines and cosines of the time each
@@ -143,7 +143,7 @@ FlowNetwork FlowModel::network(const ParamView& actor, const at::Tensor& state) 
 
 at::Tensor FlowModel::flatten(const at::Tensor& logp) const {
   if (logp.dim() == 2) return logp;
-  // [N,S,K*A] -> [N,K,S,A]: what belongs to one action of the chunk stands together (rl.md 5)
+  // [N,S,K*A] -> [N,K,S,A]: what belongs to one action of the chunk stands together
   const auto rows = logp.size(0), steps = logp.size(1);
   return logp.view({rows, steps, chunk_, action_dim_}).transpose(1, 2).reshape({rows, -1});
 }
@@ -174,4 +174,4 @@ at::Tensor FlowModel::to_action(const at::Tensor& chunk) const {
 
 at::Tensor FlowModel::from_action(const at::Tensor& action) const { return (action - range_.bias) / range_.scale; }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -17,19 +17,21 @@
 #include "model/policy/squashed_gaussian.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// A small flow-matching policy over the state (rl.md 7): an Mlp velocity over [state, noisy chunk, embedding of the time], with
-/// Flow-Noise a second one for the widths, and a critic over the state, whose value does not depend on the chain (7.6). Units "actor",
+/// A small flow-matching policy over the state: an Mlp velocity over [state, noisy chunk, embedding of the time], with
+/// Flow-Noise a second one for the widths (two hidden layers of 64, tanh), and a critic over the state, whose value
+/// does not depend on the chain. The time's embedding is [sin(pi k t), cos(pi k t)], k = 1 .. 8. Units "actor",
 /// "critic" (none with grpo), "loss". Immutable, thread-safe.
 ///
-/// Shape legend: N rows, S denoising steps, W = K*A numbers of a chunk. Inside the policy a chunk is scaled by the bounds of the actions
-/// to [-1, 1]; chains are kept so, and not clipped. A batch holds the extras "extra.chains" [N,S+1,W] and "extra.denoise_inds" [N,1] i64.
+/// Shape legend: N batch rows, S denoising steps, W = K*A numbers of a chunk. Inside the policy a chunk is scaled by
+/// the bounds of the actions to [-1, 1]; chains are kept so, and not clipped. A batch holds the extras "extra.chains"
+/// [N,S+1,W] and "extra.denoise_inds" [N,1] i64.
 class FlowModel final : public OnPolicyModel {
  public:
-  /// Errors: invalid_argument for discrete actions, bounds that are missing or not finite, an observation without a vector, Flow-Noise
-  /// that is not joint, Flow-CPS whose last step may be the one that draws, ignore_last with one step, per_step without joint; names
-  /// the key.
+  /// Errors: invalid_argument for discrete actions, bounds that are missing or not finite, an observation without a
+  /// vector, Flow-Noise that is not joint, Flow-CPS whose last step may be the one that draws, ignore_last with one
+  /// step, per_step without joint; names the key.
   static Result<std::shared_ptr<const FlowModel>> make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                        const PolicyShape& shape);
 
@@ -37,13 +39,16 @@ class FlowModel final : public OnPolicyModel {
   /// W; S*W with logprob_reduce per_step: numbers (action k, step, dimension), k slowest.
   std::int64_t logp_width() const override;
   std::int64_t value_width() const override { return critic_ ? critic_->shape().outputs : 0; }
-  /// From the batch's chains; the noise level is rl_keys::kNoiseLevel, or the configuration's start. Entropy: of Flow-Noise, else 0.
+  /// From the batch's chains; the noise level is rl_keys::kNoiseLevel, or the configuration's start. Entropy: of
+  /// Flow-Noise, else 0.
   ActionDensity density(const ParamView& actor, const Batch& batch) const override;
   at::Tensor value(const ParamView& critic, const Batch& batch) const override;
 
-  /// Velocity (and width) at the state, for the sampler; keeps references to its arguments' tensors.
+  /// Velocity (and width) at the states [N,D], for the sampler: x [N,W], t [N] to [N,W] each. Keeps a reference to
+  /// `actor`, which must outlive it, and the tensor `state`.
   FlowNetwork network(const ParamView& actor, const at::Tensor& state) const;
-  /// [N,W] in [-1,1], clipped, to the environment's units, and back (not clipped).
+  /// Between chunks [N,W] in [-1,1] and actions in the environment's units, a = scale x + bias: to_action clips x to
+  /// [-1,1] first, from_action does not clip.
   at::Tensor to_action(const at::Tensor& chunk) const;
   at::Tensor from_action(const at::Tensor& action) const;
   /// From per-element log-probabilities of chains to [N, logp_width()].
@@ -67,4 +72,4 @@ class FlowModel final : public OnPolicyModel {
   std::vector<UnitSpec> units_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

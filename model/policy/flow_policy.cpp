@@ -4,10 +4,10 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/random.h"
+#include "model/loss/rl_keys.h"
 #include "model/policy/flow_imitation.h"
-#include "model/policy/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// The random part of N chains.
@@ -102,4 +102,4 @@ Result<std::shared_ptr<const PolicyNet>> make_flow_policy_net(const PolicyConfig
   return std::shared_ptr<const PolicyNet>(std::make_shared<FlowPolicyNet>(std::move(*model), algorithm, shape));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,10 +7,11 @@
 #include "model/policy/flow_model.h"
 #include "model/policy/policy_net.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// The PolicyNet over a FlowModel. Extras: "chains" [S+1,W], the chain of denoised chunks in [-1,1] units, and "denoise_inds" [1]
-/// (integer), the step that drew; -1 where none did. Phases: "policy" (policy_gradient_objective.h) and "sft" (flow_imitation.h).
+/// The PolicyNet over a FlowModel. Extras: "chains" [S+1,W], the chain of denoised chunks in [-1,1] units, and
+/// "denoise_inds" [1] (integer), the step that drew; -1 where none did. Phases: "policy" (policy_gradient_objective.h)
+/// and "sft" (flow_imitation.h).
 class FlowPolicyNet final : public PolicyNet {
  public:
   FlowPolicyNet(std::shared_ptr<const FlowModel> model, const AlgorithmConfig& algorithm, const PolicyShape& shape);
@@ -20,9 +21,9 @@ class FlowPolicyNet final : public PolicyNet {
   const std::vector<ExtraField>& extras() const override { return extras_; }
   std::int64_t logp_width() const override { return model_->logp_width(); }
   std::int64_t value_width() const override { return model_->value_width(); }
-  /// CounterRng(seed, rng_stream::policy_action, keys[i]) gives row i, in this order: the initial noise, the step that draws, that
-  /// step's noise (joint: the noise of every step). `deterministic`: ODE steps from the same initial noise, log-probabilities 0.
-  /// `noise_level` is the a of rl.md 7.2: flow_noise_level of the iteration.
+  /// CounterRng(seed, rng_stream::policy_action, keys[i]) gives row i, in this order: the initial noise, the step that
+  /// draws, that step's noise (joint: the noise of every step). `deterministic`: ODE steps from the same initial noise,
+  /// log-probabilities 0. `noise_level` is the a of flow_weights: flow_noise_level of the iteration.
   ActResult act(const UnitViews& views, const ActRequest& request) const override;
   at::Tensor value(const UnitViews& views, const Batch& observation) const override;
   at::Tensor logp(const UnitViews& views, const Batch& batch) const override;
@@ -41,4 +42,4 @@ Result<std::shared_ptr<const PolicyNet>> make_flow_policy_net(const PolicyConfig
                                                               const AlgorithmConfig& algorithm,
                                                               const PolicyShape& shape);
 
-}  // namespace troupe
+}  // namespace troupe::model

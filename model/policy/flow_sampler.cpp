@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// index_B [B] as [B,1,...], to choose between rows of x.
@@ -20,7 +20,8 @@ struct StepMoments {
   at::Tensor mean, std;
 };
 
-/// Step `i` of every row with the sampling's method, or an ODE step where `draws` [B,1,...] is false. Undefined: all draw.
+/// Step `i` of every row with the sampling's method, or an ODE step where `draws` [B,1,...] is false. Undefined: all
+/// draw.
 StepMoments step_moments(const FlowSampling& sampling, std::int64_t i, const at::Tensor& x,
                          const FlowPrediction& predicted, const at::Tensor& draws) {
   const double time = sampling.times[static_cast<std::size_t>(i)];
@@ -116,4 +117,4 @@ FlowDensity flow_chain_density(const FlowNetwork& network, const at::Tensor& cha
   return {flow_step_logp(next, mean, std, sampling.safe), entropy, predicted.value};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

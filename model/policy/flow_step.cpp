@@ -6,10 +6,10 @@
 #include <cmath>
 #include <numbers>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
-constexpr double kLeastLearnedStd = 1e-3;  // rl.md 22
+constexpr double kLeastLearnedStd = 1e-3;  // floor of flow_noise_std: keeps log-probabilities finite
 
 }  // namespace
 
@@ -64,7 +64,8 @@ FlowRowWeights flow_row_weights(FlowMethod method, const std::vector<double>& ti
   return {rows[0].view(shape), rows[1].view(shape), rows[2].view(shape), rows[3].view(shape)};
 }
 
-// Both forms group the terms as clean * x0 + noisy * x1, so that a mixed and an unmixed chain agree to the last bits but one.
+// Both forms group the terms as clean * x0 + noisy * x1, so that a mixed and an unmixed chain agree to the last bits
+// but one.
 at::Tensor flow_step_mean(const at::Tensor& x, const at::Tensor& velocity, const FlowRowWeights& w) {
   return w.clean * (x - w.time * velocity) + w.noisy * (x + (1.0 - w.time) * velocity);
 }
@@ -97,4 +98,4 @@ at::Tensor flow_noise_std(const at::Tensor& u, double lo, double hi) {
   return (0.5 * logvar).exp().clamp_min(kLeastLearnedStd);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

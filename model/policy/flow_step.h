@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
-// One denoising step of a flow-matching policy and its density (rl.md 7.1 to 7.5). Time runs from t = 1 (noise) to t = 0 (action),
+// One denoising step of a flow-matching policy and its density (Flow-SDE and Flow-Noise: arXiv:2510.25889). Time runs
+// from t = 1 (noise) to t = 0 (action),
 //     x_t = t noise + (1 - t) action     v = noise - action
 // Tensors are f32 or f64, results have the type of x. B rows; "..." stands for the shape of one row's chunk.
 
@@ -22,32 +23,35 @@ enum class FlowMethod : std::uint8_t {
 /// t_0 = 1 > ... > t_N = 0 with t_i = 1 - i / N.
 std::vector<double> flow_times(std::int64_t steps);
 
-/// The noise level a after `step` of `anneal_steps` on its way from start to end; 0 anneal_steps: it stays at the start.
+/// The noise level a after `step` of `anneal_steps` on its way from start to end; 0 anneal_steps: it stays at the
+/// start.
 double flow_noise_level(double start, double end, std::int64_t step, std::int64_t anneal_steps);
 
-/// A step's mean is clean * x0 + noisy * x1, with the network's predictions x0 of the action and x1 of the noise; std is its width.
+/// A step's mean is clean * x0 + noisy * x1, with the network's predictions x0 of the action and x1 of the noise; std
+/// is its width.
 struct FlowWeights {
   double clean = 0, noisy = 0;
   double std = 0;  ///< FlowMethod::noise: 0, the network says it
 };
 
-/// Weights of step `index` of the decreasing schedule `times` (N + 1 numbers, the last may be 0), with t = times[index] and
-/// delta = t - times[index + 1]:
+/// Weights of step `index` of the decreasing schedule `times` (N + 1 numbers, the last may be 0), with t = times[index]
+/// and delta = t - times[index + 1]:
 ///     ode, noise  1 - (t - delta), t - delta, 0
-///     sde         1 - (t - delta), t - delta - sigma^2 delta / (2 t), sqrt(delta) sigma;  sigma = a sqrt(t / (1 - t)), where t = 1 with
-///                 t_1 in the denominator
+///     sde         1 - (t - delta), t - delta - sigma^2 delta / (2 t), sqrt(delta) sigma;  sigma = a sqrt(t / (1 - t)),
+///                 where t = 1 with t_1 in the denominator
 ///     cps         1 - (t - delta), (t - delta) cos(pi a / 2), (t - delta) sin(pi a / 2)
 /// Errors: throws c10::Error on an index outside the schedule.
 FlowWeights flow_weights(FlowMethod method, const std::vector<double>& times, std::int64_t index, double noise_level);
 
-/// Below this a width counts as none: the step is deterministic (rl.md 22).
+/// Below this a width counts as none: the step is deterministic, and its density, which would be a spike, counts as 1.
 inline constexpr double kDeterministicStd = 1e-6;
 
 /// Weights of one step for every row, each [B,1,...] like x: rows may be at different steps.
 struct FlowRowWeights {
   at::Tensor time, clean, noisy, std;
 };
-/// Row b takes step index_B[b] with `method`. Shapes: index_B i64 [B]; `like` [B,...] gives type and number of dimensions.
+/// Row b takes step index_B[b] with `method`. Shapes: index_B i64 [B]; `like` [B,...] gives type and number of
+/// dimensions.
 FlowRowWeights flow_row_weights(FlowMethod method, const std::vector<double>& times, double noise_level,
                                 const at::Tensor& index_B, const at::Tensor& like);
 
@@ -55,8 +59,8 @@ FlowRowWeights flow_row_weights(FlowMethod method, const std::vector<double>& ti
 at::Tensor flow_step_mean(const at::Tensor& x, const at::Tensor& velocity, const FlowRowWeights& weights);
 at::Tensor flow_step_mean(const at::Tensor& x, const at::Tensor& velocity, double time, const FlowWeights& weights);
 
-/// log N(x; mean, std^2) of every element, 0 and without gradient where std < kDeterministicStd. `safe`: -(x - mean)^2 there instead
-/// of the density, without normaliser and scale. Densities above one are legal. Grad: mean, std, x.
+/// log N(x; mean, std^2) of every element, 0 and without gradient where std < kDeterministicStd. `safe`: -(x - mean)^2
+/// there instead of the density, without normaliser and scale. Densities above one are legal. Grad: mean, std, x.
 at::Tensor flow_step_logp(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& std, bool safe);
 
 /// 0.5 log(2 pi e std^2) of every element; 0 where std < kDeterministicStd.
@@ -67,4 +71,4 @@ at::Tensor flow_step_entropy(const at::Tensor& std);
 /// never below 1e-3.
 at::Tensor flow_noise_std(const at::Tensor& u, double lo = 0.08, double hi = 0.16);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace troupe {
+namespace troupe::model {
 
 at::Tensor gaussian_sample(const at::Tensor& mean, const at::Tensor& log_std, const at::Tensor& noise) {
   return mean + log_std.exp() * noise;
@@ -15,4 +15,4 @@ at::Tensor gaussian_logp(const at::Tensor& mean, const at::Tensor& log_std, cons
 
 at::Tensor gaussian_entropy(const at::Tensor& log_std) { return log_std + (0.5 + kHalfLogTwoPi); }
 
-}  // namespace troupe
+}  // namespace troupe::model

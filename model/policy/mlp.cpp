@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace troupe {
+namespace troupe::model {
 
 Activation to_activation(const std::string& name) {
   TORCH_CHECK(name == "tanh" || name == "relu", "policy.activation is ", name, "; it is tanh or relu");
@@ -60,4 +60,4 @@ at::Tensor Mlp::forward(const ParamView& view, const at::Tensor& x) const {
   return h.to(at::kFloat);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,36 +9,44 @@
 
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// After every hidden layer.
+/// What follows every hidden layer (and its layer norm, if any).
 enum class Activation : std::uint8_t { tanh, relu };
 /// "tanh" or "relu" (PolicyConfig::activation). Throws c10::Error on another word.
 Activation to_activation(const std::string& name);
 
 /// How the weights of a network start.
 enum class MlpInit : std::uint8_t {
-  orthogonal,  ///< hidden layers with gain sqrt 2, biases zero (rl.md 6.1)
-  fan_in,      ///< weights and biases uniform within 1 / sqrt(inputs)
+  /// hidden layers with gain sqrt 2, biases zero
+  orthogonal,
+  /// weights and biases uniform within 1 / sqrt(inputs)
+  fan_in,
 };
 
 /// What a multi-layer perceptron is made of.
 struct MlpShape {
-  std::string prefix;  ///< of parameter names: "actor", "critic.0"
+  /// of parameter names: "actor", "critic.0"
+  std::string prefix;
   std::int64_t inputs = 0;
-  std::vector<std::int64_t> hidden;  ///< may be empty: one linear layer
+  /// may be empty: one linear layer
+  std::vector<std::int64_t> hidden;
   std::int64_t outputs = 0;
   Activation activation = Activation::tanh;
-  bool layer_norm = false;  ///< before every activation, eps 1e-5
+  /// before every activation, eps 1e-5
+  bool layer_norm = false;
   bool head_bias = true;
   MlpInit init = MlpInit::orthogonal;
-  std::optional<Init> head = {};  ///< of the last layer's weight; none: as the hidden layers
+  /// of the last layer's weight; none: as the hidden layers
+  std::optional<Init> head = {};
 };
 
-/// A multi-layer perceptron as a function over parameter views: y = W_n f(... f(W_0 x + b_0) ...) + b_n, weights [out,in].
+/// A multi-layer perceptron as a function over parameter views: y = W_n f(... f(W_0 x + b_0) ...) + b_n, weights
+/// [out,in].
 ///
 /// Parameters, in order: "<prefix>.<i>.weight", "<prefix>.<i>.bias" and, with layer_norm, "<prefix>.<i>.norm.weight",
-/// "<prefix>.<i>.norm.bias" of the hidden layers i = 0 .. n-1, then "<prefix>.<n>.weight", "<prefix>.<n>.bias". Immutable.
+/// "<prefix>.<i>.norm.bias" of the hidden layers i = 0 .. n-1, then "<prefix>.<n>.weight", "<prefix>.<n>.bias".
+/// Immutable.
 class Mlp {
  public:
   explicit Mlp(MlpShape shape);
@@ -62,4 +70,4 @@ class Mlp {
   std::vector<Layer> layers_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 void fill_rows(const at::Tensor& out, const at::Tensor& row) {
@@ -108,4 +108,4 @@ void MlpPass::backward(const ParamView& view, const at::Tensor& x, const at::Ten
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,32 +7,39 @@
 
 #include "model/policy/mlp.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// One run of an Mlp forward and, if wanted, backward without autograd, into memory that is kept from run to run. For small networks
-/// whose time goes into bookkeeping otherwise. f32 on the CPU; no layer norm. Equal to Mlp::forward and its gradients up to rounding.
-/// Not thread-safe: borrow one per call from a SparePool. Callers have switched gradient recording off.
+/// One run of an Mlp forward and, if wanted, backward without autograd, into memory that is kept from run to run. For
+/// small networks whose time goes into bookkeeping otherwise. f32 on the CPU; no layer norm. Equal to Mlp::forward and
+/// its gradients up to rounding. Not thread-safe: borrow one per call from a SparePool. Callers have switched gradient
+/// recording off.
 class MlpPass {
  public:
-  /// `mlp` must outlive it. Errors: throws c10::Error on an Mlp with layer norm.
+  /// Allocates for `rows` rows. `mlp` must outlive it. Errors: throws c10::Error on an Mlp with layer norm.
   MlpPass(const Mlp& mlp, std::int64_t rows);
 
   static bool supports(const Mlp& mlp) { return !mlp.shape().layer_norm; }
   std::int64_t rows() const noexcept { return rows_; }
 
-  /// x [rows,inputs] f32 contiguous. Returns [rows,outputs], valid until the next forward.
+  /// x [rows,inputs] f32 contiguous. Saves the output of every layer for backward. Returns [rows,outputs], valid until
+  /// the next forward.
   const at::Tensor& forward(const ParamView& view, const at::Tensor& x);
-  /// After forward with the same view and x, for the gradient d_output [rows,outputs] contiguous. Overwrites this Mlp's tensors in
-  /// `gradients`, if it is given, and d_input [rows,inputs], if it is given.
+  /// With delta_n = d_output and f' from the saved output h (tanh: 1 - h^2; relu: h > 0):
+  ///     dW_i = delta_i^T h_{i-1}    db_i = sum over rows of delta_i    delta_{i-1} = (delta_i W_i) f'(h_{i-1})
+  /// After forward with the same view and x, for the gradient d_output [rows,outputs] contiguous. Overwrites this Mlp's
+  /// tensors in `gradients`, if it is given, and d_input [rows,inputs], if it is given.
   void backward(const ParamView& view, const at::Tensor& x, const at::Tensor& d_output, const ParamView* gradients,
                 const at::Tensor* d_input = nullptr);
 
  private:
   const Mlp& mlp_;
   const std::int64_t rows_;
-  std::vector<at::Tensor> outputs_;  ///< of every layer, after its activation
-  std::vector<at::Tensor> deltas_;   ///< gradients of outputs_ but the last, before the activation
-  std::vector<double> sums_;         ///< of a bias gradient
+  /// of every layer, after its activation
+  std::vector<at::Tensor> outputs_;
+  /// gradients of outputs_ but the last, before the activation
+  std::vector<at::Tensor> deltas_;
+  /// sums over rows of a bias gradient, in f64 and row by row, so that the order is fixed
+  std::vector<double> sums_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

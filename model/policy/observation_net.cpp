@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 
 Result<ObservationNet> ObservationNet::make(const PolicyConfig& policy, const PolicyShape& shape, MlpShape mlp) {
   std::vector<Picture> pictures;
@@ -43,4 +43,4 @@ at::Tensor ObservationNet::forward(const ParamView& view, const Batch& observati
   return mlp_.forward(view, at::cat(features, 1));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -12,18 +12,18 @@
 #include "model/policy/policy_shape.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// From an observation to a vector: pictures through one Cnn each, their features and the state side by side through an Mlp. With
-/// policy.kind mlp the state alone. Immutable.
+/// From an observation to a vector: images through one Cnn each, their features and the state side by side through an
+/// Mlp. With policy.kind mlp the state alone. Immutable.
 class ObservationNet {
  public:
   /// Parameters are called "<prefix>.<image>.<i>..." and "<prefix>.<i>...". MlpShape::inputs is set here.
-  /// Errors: invalid_argument, as Cnn::make; mlp over pictures alone, or cnn without pictures, naming policy.kind.
+  /// Errors: invalid_argument, as Cnn::make; mlp over images alone, or cnn without images, naming policy.kind.
   static Result<ObservationNet> make(const PolicyConfig& policy, const PolicyShape& shape, MlpShape mlp);
 
   std::vector<ParamSpec> params() const;
-  /// [N,outputs] f32. `observation` has rl_keys::kState (if state_dim > 0) and, with cnn, the pictures.
+  /// [N,outputs] f32. `observation` has rl_keys::kState (if state_dim > 0) and, with cnn, the images.
   at::Tensor forward(const ParamView& view, const Batch& observation) const;
   /// The Mlp, which sees rl_keys::kState alone if reads_state_only().
   const Mlp& mlp() const noexcept { return mlp_; }
@@ -31,7 +31,8 @@ class ObservationNet {
 
  private:
   struct Picture {
-    std::string key;  ///< in a Batch
+    /// of the images [N,H,W,C] in a Batch
+    std::string key;
     Cnn cnn;
   };
   ObservationNet(std::vector<Picture> pictures, Mlp mlp, bool reads_state)
@@ -42,4 +43,4 @@ class ObservationNet {
   bool reads_state_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

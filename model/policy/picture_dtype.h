@@ -4,11 +4,11 @@
 
 #include "model/policy/policy_shape.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// Of the tensors [N,H,W,C] that hold a picture: u8, or f32 of depth.
+/// Of the tensors [N,H,W,C] that hold one camera's images: u8 for colours; f32 of depth, in metres. rl_keys names them.
 constexpr at::ScalarType picture_dtype(const PolicyShape::Image& image) {
   return image.is_depth ? at::kFloat : at::kByte;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include "model/policy/ppo_loss_op.h"
 
-namespace troupe {
+namespace troupe::model {
 
 UnitSpec make_loss_unit() {
   UnitSpec unit{"loss", "loss", {}};
@@ -35,4 +35,4 @@ Outputs PolicyGradientObjective::epilogue(const ParamView&, const Carry& carry, 
   return {result.loss, std::move(result.metrics), {}};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,7 +6,7 @@
 
 #include "model/policy/ppo_gradient.h"
 
-namespace troupe {
+namespace troupe::model {
 PolicyLossGradient::PolicyLossGradient(const PolicyGradientOptions& options, std::int64_t rows, std::int64_t logp_width,
                                        std::int64_t value_width)
     : options_(options) {
@@ -53,4 +53,4 @@ MicroResult PolicyLossGradient::run_by_autograd(const PolicyGradientInputs& inpu
   return result;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

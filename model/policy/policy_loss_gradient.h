@@ -9,18 +9,22 @@
 #include "model/loss/policy_gradient_loss.h"
 #include "model/shard/unit_tape.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// policy_gradient_loss together with its gradient with respect to log-probabilities, entropies and values. PPO's clipped loss of a
-/// CPU micro-batch, which is the usual one, is differentiated by hand; any other (decoupled, V-trace, with a divergence from a reference,
-/// parity, rows that are not finite) by autograd over these three small tensors. Same numbers up to rounding. Not thread-safe.
+/// policy_gradient_loss together with its gradient with respect to log-probabilities, entropies and values. PPO's
+/// clipped loss of a CPU micro-batch, which is the usual one, has a manual backward (ppo_gradient); any other
+/// (decoupled, V-trace, with a divergence from a reference, parity, rows that are not finite) is differentiated by
+/// autograd over these three small tensors. Same numbers up to rounding. Not thread-safe.
 class PolicyLossGradient {
  public:
   /// Tensors that backward() of the networks starts from: d(weight * loss). f32, contiguous, valid until the next run.
   struct Gradients {
-    at::Tensor logp;     ///< [N,L]
-    at::Tensor entropy;  ///< [N,L]
-    at::Tensor value;    ///< [N,V]; undefined without a critic
+    /// [N,L], of the log-probabilities
+    at::Tensor logp;
+    /// [N,L], of the entropies
+    at::Tensor entropy;
+    /// [N,V], of the values; undefined without a critic
+    at::Tensor value;
   };
 
   PolicyLossGradient(const PolicyGradientOptions& options, std::int64_t rows, std::int64_t logp_width,
@@ -37,4 +41,4 @@ class PolicyLossGradient {
   Gradients gradients_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "model/policy/flow_policy.h"
 #include "model/policy/sac_policy.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using Factory = Result<std::shared_ptr<const PolicyNet>> (*)(const PolicyConfig&, const AlgorithmConfig&,
@@ -71,4 +71,4 @@ Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& pol
   return Error{Errc::invalid_argument, fmt::format("policy.kind is {}; it is mlp, cnn or flow", policy.kind)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -15,39 +15,49 @@
 #include "model/policy/policy_shape.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Parameters by unit name.
 using UnitViews = std::map<std::string, ParamView>;
 
 /// One call of a policy for N rows.
 struct ActRequest {
-  Batch observation;                    ///< rl_keys::kState and images
-  std::uint64_t seed = 0;               ///< job.seed
-  std::span<const std::uint64_t> keys;  ///< [N]: draws of row i depend on (seed, keys[i]) alone, not on the other rows
-  bool deterministic = false;           ///< evaluation: mean, most likely action, or ODE
-  double noise_level = 0;               ///< of flow policies
+  /// rl_keys::kState [N,D] f32, and the images under kImagePrefix
+  Batch observation;
+  /// job.seed: with a row's key it decides every draw of the row
+  std::uint64_t seed = 0;
+  /// [N]: draws of row i depend on (seed, keys[i]) alone, not on the other rows
+  std::span<const std::uint64_t> keys;
+  /// evaluation: mean, most likely action, or ODE
+  bool deterministic = false;
+  /// of flow policies: a of flow_weights
+  double noise_level = 0;
 };
 
 /// What it answers.
 struct ActResult {
-  /// [N,K*A], discrete: the index. Squashed actions lie inside the environment's bounds; those of a Gaussian are as drawn, since logp is
-  /// theirs, and the environment clips them (action_head.h).
+  /// [N,K*A], discrete: the index. Squashed actions lie inside the environment's bounds; those of a Gaussian are as
+  /// drawn, since logp is theirs, and the environment clips them (action_head.h).
   at::Tensor action;
-  at::Tensor logp;                          ///< [N,L], unreduced; undefined for policies of off-policy algorithms
-  at::Tensor value;                         ///< [N,V]; undefined without a critic
-  std::map<std::string, at::Tensor> extra;  ///< of extras(), each [N,...]
+  /// [N,L], unreduced; undefined for policies of off-policy algorithms
+  at::Tensor logp;
+  /// [N,V], the critic's at these observations; undefined without a critic
+  at::Tensor value;
+  /// what extras() lists, by name, each [N,...]
+  std::map<std::string, at::Tensor> extra;
 };
 
 /// A tensor per row that a trajectory must keep so that the learner can compute log-probabilities again.
 struct ExtraField {
   std::string name;
-  std::vector<std::int64_t> shape;  ///< without N
-  bool is_integer = false;          ///< i64, else f32
+  /// of one row, without the leading N
+  std::vector<std::int64_t> shape;
+  /// stored as i64, else f32
+  bool is_integer = false;
 };
 
-/// A policy and what is trained with it (critics, targets, temperature), as functions over parameters that somebody else keeps:
-/// a rollout worker the published ones, the learner its shards. Stateless and thread-safe. f32.
+/// A policy and what is trained with it (critics, targets, temperature), as functions over parameters that somebody
+/// else keeps: a rollout worker the published ones, the learner its shards. Stateless and thread-safe. f32.
 class PolicyNet {
  public:
   virtual ~PolicyNet() = default;
@@ -56,28 +66,33 @@ class PolicyNet {
   virtual const std::vector<UnitSpec>& units() const = 0;
   /// Names of the units that act() and value() read: what is published to rollout workers.
   virtual const std::vector<std::string>& acting_units() const = 0;
+  /// Empty for policies whose log-probability follows from observation and action.
   virtual const std::vector<ExtraField>& extras() const = 0;
   /// L: numbers of one row's log-probability. 0 when act() returns none.
   virtual std::int64_t logp_width() const = 0;
   /// V. 0 without a critic that rollout workers ask.
   virtual std::int64_t value_width() const = 0;
 
+  /// Draws actions for N observations. Records no gradient. `views` has the acting units' parameters, whole and f32.
+  /// Errors: throws c10::Error on a missing tensor or a shape that does not fit.
   virtual ActResult act(const UnitViews& views, const ActRequest& request) const = 0;
-  /// The value path alone (rl.md 3.3): [N,V]. Only with value_width() > 0.
+  /// The value path alone, such as of a final observation whose value is bootstrapped: [N,V]. Records no gradient. Only
+  /// with value_width() > 0.
   virtual at::Tensor value(const UnitViews& views, const Batch& observation) const = 0;
-  /// Log-probabilities [N,L], unreduced, of the actions in `batch` (rl_keys::kAction and extras) under these parameters; no
-  /// gradient is recorded. Only with logp_width() > 0.
+  /// Log-probabilities [N,L], unreduced, of the actions in `batch` (rl_keys::kAction and extras) under these
+  /// parameters; no gradient is recorded. Only with logp_width() > 0.
   virtual at::Tensor logp(const UnitViews& views, const Batch& batch) const;
 
   /// What the engine trains: the loss of one phase over the same units. On-policy policies have "policy"; soft
-  /// actor-critic has "critic" and "actor" (which trains the temperature too). Units that a phase does not train get zero
-  /// gradients. Outputs::metrics carry the diagnostics of rl.md 4.5 as means, without their prefix "train/".
+  /// actor-critic has "critic" and "actor" (which trains the temperature too). Units that a phase does not train get
+  /// zero gradients. Outputs::metrics carry the diagnostics of docs/metrics.md#reinforcement-learning as means, without
+  /// their prefix "train/".
   virtual std::shared_ptr<const Network> objective(const std::string& phase) const = 0;
 };
 
-/// Errors: invalid_argument where the configuration and the shape do not fit (squashed gaussian over discrete actions, cnn
-/// without pictures), naming the key.
+/// Errors: invalid_argument where the configuration and the shape do not fit (squashed gaussian over discrete actions,
+/// cnn without images), naming the key.
 Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                          const PolicyShape& shape);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,25 +4,34 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
-/// What a policy sees and does, taken from an environment's spec and env.chunk: everything its networks' sizes depend on.
+/// What a policy sees and does, taken from an environment's spec and env.chunk: everything its networks' sizes depend
+/// on.
 struct PolicyShape {
   struct Image {
-    std::string name;  ///< "rgb.front", "depth.front"
+    /// "rgb.front", "depth.front": the key of the observation
+    std::string name;
     std::int64_t height = 0, width = 0, channels = 3;
-    bool is_depth = false;  ///< f32, metres, 0 for no hit, one channel; else u8
+    /// f32, metres, 0 for no hit, one channel; else u8
+    bool is_depth = false;
 
     std::int64_t bytes() const { return height * width * channels * (is_depth ? 4 : 1); }
   };
-  std::int64_t state_dim = 0;                  ///< D: all float vectors of the observation, concatenated in order
-  std::vector<Image> images;                   ///< [H,W,C]
-  std::int64_t choices = 0;                    ///< discrete actions; 0: continuous
-  std::int64_t action_dim = 1;                 ///< A; 1 for discrete actions
-  std::int64_t chunk = 1;                      ///< K
-  std::vector<float> action_low, action_high;  ///< [A], continuous
-  std::int64_t max_episode_steps =
-      0;  ///< control steps of the longest episode, which aggregation trajectory needs; 0: unknown
+  /// D, width of the state: all float vectors of the observation, concatenated in order
+  std::int64_t state_dim = 0;
+  /// cameras in the order of the environment's spec, each [H,W,C]
+  std::vector<Image> images;
+  /// number of discrete actions; 0: actions are continuous
+  std::int64_t choices = 0;
+  /// A, numbers of one action; 1 for discrete actions
+  std::int64_t action_dim = 1;
+  /// K, actions that one policy call returns
+  std::int64_t chunk = 1;
+  /// bounds of each dimension [A], in the environment's units; empty for discrete actions
+  std::vector<float> action_low, action_high;
+  /// control steps of the longest episode, which aggregation trajectory needs; 0: unknown
+  std::int64_t max_episode_steps = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 double scalar_or(const at::Tensor& x, std::int64_t index, double fallback) {
@@ -54,7 +54,8 @@ Cells count_cells(const PolicyGradientInputs& in, const PolicyGradientOptions& o
   return cells;
 }
 
-/// How the L numbers of a row are grouped: entry e is the sum of `width` neighbours, and belongs to cell e / entries_per_cell.
+/// How the L numbers of a row are grouped: entry e is the sum of `width` neighbours, and belongs to cell e /
+/// entries_per_cell.
 struct Entries {
   std::int64_t count = 1, width = 1;
   Entries(std::int64_t l, std::int64_t chunk, Granularity level) {
@@ -287,4 +288,4 @@ MicroResult ppo_gradient(const PolicyGradientInputs& in, const PolicyGradientOpt
   return result;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 
 #include "model/policy/ppo_gradient.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -50,4 +50,4 @@ PolicyGradientLoss ppo_loss_op(const at::Tensor& stream, std::int64_t logp_width
   return result;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

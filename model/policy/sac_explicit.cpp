@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr double kTanhEpsilon = 1e-6;  // sample_squashed's
@@ -170,4 +170,4 @@ MicroResult ExplicitSacActor::run(const std::vector<ParamView>& params, const Ba
   return result;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,9 +9,9 @@
 #include "model/policy/spare_pool.h"
 #include "model/shard/explicit_network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// Every network of a SacModel may take the explicit pass: Mlps over the state, without layer normalisation.
+/// Every network of a SacModel has a manual backward (MlpPass): Mlps over the state, without layer normalisation.
 bool has_explicit_sac(const SacModel& model);
 
 /// Working memory of one phase for a number of rows: a pass of every network, and the critics' inputs.
@@ -27,10 +27,13 @@ class SacWorkspace {
 
   MlpPass actor;
   std::vector<std::unique_ptr<MlpPass>> critics, targets;
-  at::Tensor input;  ///< [rows, D+W]
+  /// [rows, D+W]: what critic_input() returns, overwritten by each call
+  at::Tensor input;
 };
 
-/// SacCriticObjective without autograd (rl.md 9.1): forward through actor and targets, backward through the critics alone. Thread-safe.
+/// SacCriticObjective with a manual backward: forward through actor and targets, backward through the critics alone.
+/// Thread-safe.
+/// With N rows and Q critics, d(loss)/dQ_i = 2 (Q_i - y) / (N Q).
 class ExplicitSacCritic final : public ExplicitNetwork {
  public:
   /// `model` must has_explicit_sac().
@@ -43,7 +46,7 @@ class ExplicitSacCritic final : public ExplicitNetwork {
   mutable SparePool<SacWorkspace> spares_;
 };
 
-/// SacActorObjective without autograd: no gradient of the critics' weights is ever formed. Thread-safe.
+/// SacActorObjective with a manual backward: no gradient of the critics' weights is ever formed. Thread-safe.
 class ExplicitSacActor final : public ExplicitNetwork {
  public:
   explicit ExplicitSacActor(std::shared_ptr<const SacModel> model) : model_(std::move(model)) {}
@@ -59,4 +62,4 @@ class ExplicitSacActor final : public ExplicitNetwork {
   mutable SparePool<SacWorkspace> spares_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

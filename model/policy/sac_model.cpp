@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "model/loss/rl_keys.h"
 #include "model/policy/action_bounds.h"
-#include "model/policy/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 Error bad(std::string message) { return {Errc::invalid_argument, std::move(message)}; }
@@ -173,4 +173,4 @@ at::Tensor SacModel::alpha(const ParamView& view) const {
   return temperature(view[kTemperatureParam], temperature_kind_).squeeze(0);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -16,22 +16,26 @@
 #include "model/policy/squashed_gaussian.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// The networks of soft actor-critic (rl.md 6.2, 9) as functions over parameter views. A chunk of actions is one action of W = K*A
-/// numbers. Shape legend: N rows, Q critics. f32; differentiable by autograd. Immutable, thread-safe.
+/// The networks of soft actor-critic (arXiv:1801.01290, arXiv:1812.05905) as functions over parameter views. A chunk of
+/// actions is one action of W = K*A numbers. Shape legend: N batch rows, Q critics. f32; differentiable by autograd.
+/// Immutable, thread-safe.
 ///
 /// Units, in the order of both objectives' chain:
 ///     "actor"        group actor        observation -> mean and raw log_std, [N,2W]
 ///     "target"       group critic       follows "critic" (UnitSpec::average_of); not trained
 ///     "critic"       group critic       Q networks over (observation, action), side by side in one unit
-///     "temperature"  group temperature  one number, of which alpha is a function; none with algorithm.sac.temperature fixed
+///     "temperature"  group temperature  one number, of which alpha is a function; without parameters
+///                                       when algorithm.sac.temperature is fixed
 class SacModel {
  public:
-  static constexpr std::size_t kActor = 0, kTarget = 1, kCritic = 2, kTemperature = 3;  ///< places in units()
+  /// Places in units().
+  static constexpr std::size_t kActor = 0, kTarget = 1, kCritic = 2, kTemperature = 3;
 
-  /// Errors: invalid_argument for discrete actions, bounds that are missing or not finite, another distribution than squashed_gaussian,
-  /// a learned temperature that starts at 0, more networks in target_subset than there are; names the key. Else as ObservationNet::make.
+  /// Errors: invalid_argument for discrete actions, bounds that are missing or not finite, another distribution than
+  /// squashed_gaussian, a learned temperature that starts at 0, more networks in target_subset than there are; names
+  /// the key. Else as ObservationNet::make.
   static Result<std::shared_ptr<const SacModel>> make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                       const PolicyShape& shape);
 
@@ -49,7 +53,8 @@ class SacModel {
   double log_std_range() const noexcept { return log_std_max_ - log_std_min_; }
 
   struct Distribution {
-    at::Tensor mean, log_std;  ///< [N,W], before tanh
+    /// [N,W], of the Gaussian before tanh; log_std is already squashed into its range
+    at::Tensor mean, log_std;
   };
   Distribution distribution(const ParamView& actor, const Batch& observation) const;
   /// The two halves of the actor's output.
@@ -66,7 +71,7 @@ class SacModel {
   const ObservationNet& actor_net() const noexcept { return actor_; }
   const std::vector<ObservationNet>& online_nets() const noexcept { return online_; }
   const std::vector<ObservationNet>& target_nets() const noexcept { return target_; }
-  /// What a Q network reads: the state with the action behind it, and the pictures.
+  /// What a Q network reads: the state with the action behind it, and the images.
   Batch critic_input(const Batch& observation, const at::Tensor& action) const;
   /// The observation behind the keys rl_keys::kNextState and kNextImagePrefix of a batch of transitions.
   Batch next_observation(const Batch& batch) const;
@@ -88,4 +93,4 @@ class SacModel {
   std::vector<UnitSpec> units_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kTargetBlock = 0;  // blocks of the chain: "target", then "critic"
@@ -104,4 +104,4 @@ Outputs SacActorObjective::epilogue(const ParamView& temperature, const Carry& c
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,14 +7,16 @@
 #include "model/shard/explicit_network.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-// The two objectives of soft actor-critic over the chain of SacModel (rl.md 9.1). Batches hold rl_keys: state, action, reward, next
-// state, continues, noise.next and optionally subset for the critics; state and noise.action for the actor. Each unit passes on what the
-// later ones need in the residual stream and nothing of what it does not train. Stateless and thread-safe.
+// The two objectives of soft actor-critic over the chain of SacModel (arXiv:1812.05905 eq. 5 to 7 and 18). Batches hold
+// rl_keys: state, action, reward, next state, continues, noise.next and optionally subset for the critics; state and
+// noise.action for the actor. Each unit passes on what the later ones need in the residual stream and nothing of what
+// it does not train. Stateless and thread-safe.
 
 /// Trains the critics:
-///     y = r + continues (agg Q'(s', a') - alpha logp(a'|s'))    a' ~ actor(s')    loss = mean over networks and rows of (Q_i(s,a) - y)^2
+///     y = r + continues (agg Q'(s', a') - alpha logp(a'|s'))    a' ~ actor(s')
+///     loss = mean over networks and rows of (Q_i(s,a) - y)^2
 /// Residual stream: [a', logp'] -> [Q', logp'] -> [Q', logp', Q].
 /// Metrics: sac/critic_loss, critic/q_target (mean y), critic/q_data (mean over networks too).
 class SacCriticObjective final : public Network {
@@ -37,7 +39,8 @@ class SacCriticObjective final : public Network {
 ///     loss = mean(alpha logp(a|s) - agg Q(s,a)) - alpha (mean(logp) + H_target)    a ~ actor(s)
 /// where each term sees the other's part as a number: alpha of the first, logp of the second.
 /// Residual stream: [a, logp] -> the same -> [logp, Q].
-/// Metrics: sac/actor_loss, sac/alpha, sac/alpha_loss (not with a fixed one), actor/entropy (-mean logp), critic/q_pi, and
+/// Metrics: sac/actor_loss, sac/alpha, sac/alpha_loss (not with a fixed one), actor/entropy (-mean logp), critic/q_pi,
+/// and
 ///          critic/q_value_<i> of every network at the actor's action.
 class SacActorObjective final : public Network {
  public:
@@ -55,4 +58,4 @@ class SacActorObjective final : public Network {
   const std::unique_ptr<const ExplicitNetwork> explicit_form_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,7 +8,7 @@
 #include "model/policy/sac_explicit.h"
 #include "model/policy/sac_objective.h"
 
-namespace troupe {
+namespace troupe::model {
 
 SacPolicyNet::SacPolicyNet(std::shared_ptr<const SacModel> model, const AlgorithmConfig& algorithm)
     : model_(std::move(model)) {
@@ -47,4 +47,4 @@ Result<std::shared_ptr<const PolicyNet>> make_sac_policy_net(const PolicyConfig&
   return std::shared_ptr<const PolicyNet>(std::make_shared<SacPolicyNet>(std::move(*model), algorithm));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,10 +7,10 @@
 #include "model/policy/policy_net.h"
 #include "model/policy/sac_model.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// Soft actor-critic's PolicyNet: acts with the squashed Gaussian, publishes the actor alone, and has the phases "critic" and "actor"
-/// (sac_objective.h). logp_width and value_width are 0.
+/// Soft actor-critic's PolicyNet: acts with the squashed Gaussian, publishes the actor alone, and has the phases
+/// "critic" and "actor" (sac_objective.h). logp_width and value_width are 0.
 class SacPolicyNet final : public PolicyNet {
  public:
   SacPolicyNet(std::shared_ptr<const SacModel> model, const AlgorithmConfig& algorithm);
@@ -20,7 +20,8 @@ class SacPolicyNet final : public PolicyNet {
   const std::vector<ExtraField>& extras() const override { return extras_; }
   std::int64_t logp_width() const override { return 0; }
   std::int64_t value_width() const override { return 0; }
-  /// Row i draws its noise with CounterRng(seed, rng_stream::policy_action, keys[i]); `deterministic`: tanh of the mean.
+  /// Row i draws its noise with CounterRng(seed, rng_stream::policy_action, keys[i]); `deterministic`: tanh of the
+  /// mean.
   ActResult act(const UnitViews& views, const ActRequest& request) const override;
   /// Throws c10::Error: rollout workers ask no critic.
   at::Tensor value(const UnitViews& views, const Batch& observation) const override;
@@ -39,4 +40,4 @@ Result<std::shared_ptr<const PolicyNet>> make_sac_policy_net(const PolicyConfig&
                                                              const AlgorithmConfig& algorithm,
                                                              const PolicyShape& shape);
 
-}  // namespace troupe
+}  // namespace troupe::model

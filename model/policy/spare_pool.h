@@ -7,10 +7,11 @@
 #include <utility>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
-/// Working memory that calls borrow and hand back, so that it outlives them without belonging to a thread. T has rows(): a borrower gets
-/// one for its number of rows. Thread-safe.
+/// Working memory that calls borrow and hand back, so that it outlives them without belonging to a thread. T has
+/// rows(): a borrower gets one for its number of rows. At most 16 spares are kept. Thread-safe; the pool must
+/// outlive its loans.
 template <class T>
 class SparePool {
  public:
@@ -46,4 +47,4 @@ class SparePool {
   std::vector<std::unique_ptr<T>> spares_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,7 +6,7 @@
 
 #include "model/policy/gaussian.h"
 
-namespace troupe {
+namespace troupe::model {
 
 ActionRange make_action_range(const std::vector<float>& low, const std::vector<float>& high, std::int64_t chunk) {
   TORCH_CHECK(low.size() == high.size(), "as many lower bounds as upper ones: ", low.size(), " and ", high.size());
@@ -40,4 +40,4 @@ at::Tensor squashed_mode(const at::Tensor& mean, const ActionRange& range) {
   return range.scale * mean.tanh() + range.bias;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "model/shard/executor.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// The first line: LibTorch appends its call stack.
@@ -214,4 +214,4 @@ void Engine::abort(const std::string& why) {
   if (auto* group = collective_.load()) group->abort(why);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "model/shard/engine.h"
 #include "model/shard/init.h"
 
-namespace troupe {
+namespace troupe::model {
 
 void Engine::start_from(std::int64_t updates) {
   updates_ = updates;
@@ -106,4 +106,4 @@ Result<std::map<std::string, ParamView>> Engine::gather_views(const std::vector<
   return views;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,7 +8,7 @@
 #include "model/optim/moving_average.h"
 #include "model/shard/engine.h"
 
-namespace troupe {
+namespace troupe::model {
 
 Result<void> Engine::agree(std::vector<double>& sums, std::vector<double>& maxima) {
   // a value is the same on all ranks when its maximum and the maximum of its negative say so; halves of 32 bits are
@@ -128,4 +128,4 @@ void Engine::discard() {
   std::fill(accumulated_.begin(), accumulated_.end(), false);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 Buffer buffer_of(const at::Tensor& tensor) {
@@ -147,7 +147,8 @@ void Engine::Executor::start_reduce(const Op& op) {
   engine_.gradients_->begin_read(op.grad_slot, op.unit);
   const auto full = padded(engine_.gradients_->buffer(op.grad_slot), op.unit);
   if (full.count == 0) return;
-  // the unit's first sum of a step is the accumulator; a later one lands in this rank's own part of the slot and is added
+  // the unit's first sum of a step is the accumulator; a later one lands in this rank's own part of the slot and is
+  // added
   const auto target = engine_.accumulated_[index(op.unit)] ? own_part(op) : engine_.store_->accumulator(index(op.unit));
   reduces_[index(op.grad_slot)] =
       collective_.reduce_scatter({target.data(), static_cast<std::int64_t>(target.size()), DType::f32}, full);
@@ -162,4 +163,4 @@ Result<void> Engine::Executor::finish_reduce(const Op& op) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

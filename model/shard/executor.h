@@ -7,11 +7,11 @@
 #include "model/shard/explicit_network.h"
 #include "model/shard/objective_plan.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// Runs one micro-batch over an engine's buffers. Collectives are started and waited for as the schedule
-/// says; whatever happens, none is left under way when it is destroyed (but for one that the group itself could not end,
-/// see Collective::abort). Used for one run.
+/// Runs one micro-batch over an engine's buffers. Collectives are started and waited for as the schedule says; whatever
+/// happens, none is left under way when it is destroyed (but for one that the group itself could not end, see
+/// Collective::abort). Used for one run.
 class Engine::Executor {
  public:
   Executor(Engine& engine, Collective& collective);
@@ -21,7 +21,7 @@ class Engine::Executor {
 
   /// Unit by unit on a tape.
   Result<void> run(const Schedule& schedule, UnitTape& tape, ScheduleMode mode);
-  /// All units at once: gathers what no slot holds, runs the hand-written backward, sums the gradients.
+  /// All units at once: gathers what no slot holds, runs the manual backward, sums the gradients.
   Result<MicroResult> run(const ExplicitNetwork& form, const ObjectivePlan& plan, const Batch& batch, double weight);
 
  private:
@@ -46,4 +46,4 @@ class Engine::Executor {
   std::vector<std::unique_ptr<PendingCollective>> reduces_;  ///< by gradient slot
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::model {
 
 FlatLayout make_flat_layout(std::span<const ParamSpec> params) {
   FlatLayout layout;
@@ -59,4 +59,4 @@ void zero_gaps(const FlatLayout& layout, std::span<float> flat) {
   std::fill(data + covered, data + flat.size(), 0.0f);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Where one parameter lies in its unit's flat buffer, in elements.
 struct LayoutEntry {
@@ -35,6 +35,7 @@ struct FlatLayout {
   static std::int64_t unit(int world) { return world * kShardAlignment; }
 };
 
+/// The layout of parameters in their order; a parameter without axes has one element. Pure.
 FlatLayout make_flat_layout(std::span<const ParamSpec> params);
 
 /// One hash over all units' layouts, in order.
@@ -51,4 +52,4 @@ void add_views(ParamView& views, std::span<const LayoutEntry> entries, const at:
 /// Zeros what no entry covers.
 void zero_gaps(const FlatLayout& layout, std::span<float> flat);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kBlock = 1024;
@@ -37,8 +37,8 @@ double dot(const double* a, const double* b, std::int64_t n) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-/// Makes `count` vectors of `length` elements orthonormal, each against those before it (modified Gram-Schmidt: the Q of a QR
-/// factorisation whose R has a positive diagonal).
+/// Makes `count` vectors of `length` elements orthonormal, each against those before it (modified Gram-Schmidt: the Q
+/// of a QR factorisation whose R has a positive diagonal).
 void orthonormalise(std::vector<double>& vectors, std::int64_t count, std::int64_t length) {
   for (std::int64_t k = 0; k < count; ++k) {
     double* v = vectors.data() + k * length;
@@ -109,4 +109,4 @@ void fill_initial(const UnitSpec& unit, const FlatLayout& layout, std::uint64_t 
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include "model/shard/init.h"
 
-namespace troupe {
+namespace troupe::model {
 
 NamedState::NamedState(std::vector<UnitSpec> units, std::uint64_t seed) : units_(std::move(units)), seed_(seed) {
   for (const auto& unit : units_) layouts_.push_back(make_flat_layout(unit.params));
@@ -45,4 +45,4 @@ UnitSpec NamedState::without_stored(std::size_t unit) const {
   return copy;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,11 +6,12 @@
 
 #include "model/shard/engine.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Weights that are known by tensor name, such as those of another program's checkpoint, as the start of a job: moments
 /// are zero, no update is behind them, and a parameter without a stored tensor starts as its Init says, drawn from the
-/// seed; a target network without any starts as a copy of what it follows. Only the elements that are asked for are read.
+/// seed; a target network without any starts as a copy of what it follows. Only the elements that are asked for are
+/// read.
 class NamedState : public StateSource {
  public:
   /// `units` are an engine's (Engine::units).
@@ -37,4 +38,4 @@ class NamedState : public StateSource {
   std::vector<FlatLayout> layouts_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace troupe {
+namespace troupe::model {
 
 std::vector<UnitSpec> state_units(const std::vector<UnitSpec>& chain) {
   auto units = chain;
@@ -21,4 +21,4 @@ const at::Tensor& ParamView::operator[](const std::string& name) const {
   return found->second;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

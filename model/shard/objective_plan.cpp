@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 bool same_layout(const UnitSpec& a, const UnitSpec& b) {
@@ -52,4 +52,4 @@ const Schedule& ObjectivePlan::schedule(ScheduleMode mode, const std::vector<int
   return known.emplace(held, make_schedule(spec)).first->second;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

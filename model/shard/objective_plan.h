@@ -7,19 +7,20 @@
 #include "model/shard/network.h"
 #include "model/shard/schedule.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// How an engine runs one Network over its chain of units; made once per network, so that a step of a small network does not pay
-/// for it. Not thread-safe.
+/// How an engine runs one Network over its chain of units; made once per network, so that a step of a small network
+/// does not pay for it. Not thread-safe.
 class ObjectivePlan {
  public:
-  /// `chain` is the engine's; `objective` has the same units but for those that it declares frozen. Others abort the process.
+  /// `chain` is the engine's; `objective` has the same units but for those that it declares frozen. Others abort the
+  /// process.
   ObjectivePlan(const std::vector<UnitSpec>& chain, const Network& objective, int param_slots, int grad_slots);
 
   const Network& network() const { return network_; }
   /// Of each unit: the engine trains it and this objective gives it a gradient.
   const std::vector<bool>& trains() const { return trains_; }
-  /// The hand-written backward, where `allowed` and there are slots for all; else null.
+  /// The manual backward, where `allowed` and there are slots for all; else null.
   const ExplicitNetwork* explicit_form(bool allowed) const;
 
   /// Schedule of one micro-batch from slots that hold `held` (SlotPool::held). Valid until the plan is destroyed.
@@ -32,4 +33,4 @@ class ObjectivePlan {
   std::map<std::vector<int>, Schedule> train_, forward_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include "model/optim/adamw.h"
 
-namespace troupe {
+namespace troupe::model {
 
 ResidentGroup::ResidentGroup(const std::vector<UnitSpec>& chain, const FlatLayout& layout, int rank, int world,
                              at::ScalarType param_dtype)
@@ -49,4 +49,4 @@ Result<void> ResidentGroup::reduce(Collective& group, std::span<float> accumulat
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -11,11 +11,11 @@
 #include "comm/collective/collective.h"
 #include "model/shard/flat_layout.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// The resident parameters of all units (UnitSpec::resident) and their gradients, whole on this rank. Master, moments
-/// and accumulator are sharded like any unit's; after they changed the values are gathered once, and every micro-batch's
-/// gradients are summed over the ranks in one operation. Not thread-safe.
+/// The replicated parameters of all units (UnitSpec::resident) and their gradients, whole on this rank. Master, moments
+/// and accumulator are sharded like any unit's; after they changed the values are gathered once, and every
+/// micro-batch's gradients are summed over the ranks in one operation. Not thread-safe.
 class ResidentGroup {
  public:
   /// `layout` is that of the unit "resident" of state_units(chain).
@@ -33,6 +33,7 @@ class ResidentGroup {
   /// Sums the gradients over ranks; this rank's part replaces `accumulator` when `first`, else is added to it.
   Result<void> reduce(Collective& group, std::span<float> accumulator, bool first);
 
+  /// Bytes on this rank: padded elements times 2 or 4, and times 4.
   std::int64_t parameter_bytes() const { return static_cast<std::int64_t>(parameters_.nbytes()); }
   std::int64_t gradient_bytes() const { return static_cast<std::int64_t>(gradients_.nbytes()); }
 
@@ -46,4 +47,4 @@ class ResidentGroup {
   bool stale_ = true;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 class Builder {
@@ -127,4 +127,4 @@ std::string to_string(const Schedule& schedule) {
   return text;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

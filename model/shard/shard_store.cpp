@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::model {
 
 std::span<const StateKind> saved_kinds(bool trainable) {
   static constexpr StateKind kKinds[] = {StateKind::master, StateKind::m, StateKind::v};
@@ -119,4 +119,4 @@ std::int64_t ShardStore::bytes() const {
   return sum;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "model/shard/flat_layout.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// What a rank keeps of every unit.
 enum class StateKind : std::uint8_t { master, m, v };
@@ -19,16 +19,19 @@ std::span<const StateKind> saved_kinds(bool trainable);
 
 /// How a unit's values come about.
 enum class UnitKeep : std::uint8_t {
-  trained,   ///< by an optimizer
-  averaged,  ///< a target network: the moving average of another unit
-  frozen,    ///< they never change
+  /// updated by an optimizer: master, m, v and accumulator
+  trained,
+  /// a target network: the moving average of another unit
+  averaged,
+  /// never changed after loading: no master, no moments
+  frozen,
 };
 UnitKeep keep_of(const UnitSpec& unit);
 
 /// This rank's part of every unit. Of a trained one: master, m, v and the gradient accumulator in f32, and a bf16 copy
-/// of the master when units are gathered in bf16. Of an averaged one: the master, and that copy. Of a frozen one: its values
-/// in the dtype that is gathered, nothing else. One arena per kind, allocated once and zeroed; a trained unit occupies the same
-/// elements of each. Not thread-safe. Spans stay valid as long as the store.
+/// of the master when units are gathered in bf16. Of an averaged one: the master, and that copy. Of a frozen one: its
+/// values in the dtype that is gathered, nothing else. One arena per kind, allocated once and zeroed; a trained unit
+/// occupies the same elements of each. Not thread-safe. Spans stay valid as long as the store.
 class ShardStore {
  public:
   /// `keep` has an entry for each layout. `param_dtype`: kFloat or kBFloat16.
@@ -57,11 +60,13 @@ class ShardStore {
   /// Rewrites the bf16 copy of a unit from its master; nothing to do in f32, or of a frozen unit.
   void refresh(std::size_t unit);
 
+  /// Bytes of all arenas. A trained element takes 16 bytes (master, m, v, accumulator), 18 when gathered in bf16.
   std::int64_t bytes() const;
 
  private:
   struct Place {
-    std::int64_t begin = 0, count = 0;  ///< in the arenas of units that are kept alike
+    /// in the arenas of units that are kept alike
+    std::int64_t begin = 0, count = 0;
     UnitKeep keep = UnitKeep::trained;
   };
   at::Tensor slice(const at::Tensor& arena, std::size_t unit) const;
@@ -72,10 +77,12 @@ class ShardStore {
   void check_kind(StateKind kind, std::size_t unit) const;
 
   std::vector<Place> places_;
-  std::vector<at::Tensor> sources_;                 ///< what gather_source() returns
-  at::Tensor master_, m_, v_, accumulator_, bf16_;  ///< of trained units
+  /// what gather_source() returns: views into the arenas
+  std::vector<at::Tensor> sources_;
+  /// arenas of trained units, f32 but for bf16_, which is undefined when units are gathered in f32
+  at::Tensor master_, m_, v_, accumulator_, bf16_;
   at::Tensor averaged_, averaged_bf16_;
   at::Tensor frozen_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::model {
 
 SlotPool::SlotPool(int count, std::int64_t elements, at::ScalarType dtype) {
   TROUPE_CHECK(count >= 1, "a pool has at least one slot");
@@ -67,4 +67,4 @@ std::int64_t SlotPool::bytes() const {
   return sum;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

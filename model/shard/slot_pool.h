@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
 /// K buffers of one size that units take turns in. Every change of hands is checked, because an overwritten slot shows
-/// only as a slightly wrong gradient (learner.md 4.19): a slot is written by one unit, then read as that unit, then
+/// only as a slightly wrong gradient: a slot is written by one unit, then read as that unit, then
 /// free.
 ///
 ///     parameter slots: write = all-gather, read = forward or backward; the contents stay until overwritten
@@ -19,6 +19,7 @@ class SlotPool {
  public:
   static constexpr int kNone = -1;
 
+  /// `count` buffers of `elements` zeros each, 1-D, on the CPU; at least one. Their addresses never change.
   SlotPool(int count, std::int64_t elements, at::ScalarType dtype);
 
   int size() const { return static_cast<int>(slots_.size()); }
@@ -54,4 +55,4 @@ class SlotPool {
   std::vector<Slot> slots_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::model {
 
 UnitGroups::UnitGroups(const std::vector<UnitSpec>& units, const GroupOptions& defaults,
                        const std::map<std::string, GroupOptions>& options) {
@@ -59,4 +59,4 @@ std::vector<float> UnitGroups::clip_factors(std::span<const std::size_t> updated
 
 double rounded_norm(double squares) { return static_cast<double>(static_cast<float>(std::sqrt(squares))); }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,26 +10,28 @@
 #include "model/optim/adamw.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// How the units of one group (UnitSpec::group) are trained.
 struct GroupOptions {
   AdamWOptions adamw = {};
-  double clip_grad_norm = 0;  ///< 0: off
-  /// Groups with the same word here, and the same clip_grad_norm, are clipped together, by the norm over those of them that one
-  /// commit updates. Empty: the group alone.
+  /// largest norm of the gradient of the groups that are clipped together; 0: off
+  double clip_grad_norm = 0;
+  /// Groups with the same word here, and the same clip_grad_norm, are clipped together, by the norm over those of them
+  /// that one commit updates. Empty: the group alone.
   std::string clip_with = {};
 };
 
 /// Learning rates by group: what a commit updates.
 using GroupRates = std::map<std::string, double>;
 
-/// Which unit belongs to which group, what the groups' options are and how often each was updated. Groups are those of trainable
-/// units in order of first appearance. Those without options of their own have the defaults and are clipped together.
+/// Which unit belongs to which group, what the groups' options are and how often each was updated. Groups are those of
+/// trainable units in order of first appearance. Those without options of their own have the defaults and are clipped
+/// together.
 class UnitGroups {
  public:
-  /// `defaults` is for groups that `options` does not name. An option for a group without units, or a clip set whose members
-  /// differ in their limit, aborts the process.
+  /// `defaults` is for groups that `options` does not name. An option for a group without units, or a clip set whose
+  /// members differ in their limit, aborts the process.
   UnitGroups(const std::vector<UnitSpec>& units, const GroupOptions& defaults,
              const std::map<std::string, GroupOptions>& options);
 
@@ -44,8 +46,8 @@ class UnitGroups {
   const std::vector<std::size_t>& units_of(std::size_t group) const { return groups_[group].units; }
   const AdamWOptions& adamw(std::size_t group) const { return groups_[group].options.adamw; }
 
-  /// Clip factor of each group of `updated` (others 1), from the sums of squares of all groups. Norms are rounded to f32 first, so
-  /// that their last bits do not depend on the number of ranks.
+  /// Clip factor of each group of `updated` (others 1), from the sums of squares of all groups. Norms are rounded to
+  /// f32 first, so that their last bits do not depend on the number of ranks.
   std::vector<float> clip_factors(std::span<const std::size_t> updated, std::span<const double> squares) const;
 
   /// Optimizer updates of each group: what corrects the bias of its moments.
@@ -55,7 +57,8 @@ class UnitGroups {
  private:
   struct Group {
     GroupOptions options;
-    std::size_t clip_set = 0;  ///< number of the first group of its clip set
+    /// number of the first group of its clip set
+    std::size_t clip_set = 0;
     std::int64_t updates = 0;
     std::vector<std::size_t> units;
   };
@@ -67,4 +70,4 @@ class UnitGroups {
 /// Norm of a gradient whose elements' squares sum to `squares`, rounded to f32.
 double rounded_norm(double squares);
 
-}  // namespace troupe
+}  // namespace troupe::model

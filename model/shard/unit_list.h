@@ -4,10 +4,10 @@
 
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// Units alone: the network of an engine that runs nothing but objectives, each of which may declare units frozen that another
-/// one trains. Running it throws c10::Error.
+/// Units alone: the network of an engine that runs nothing but objectives, each of which may declare units frozen that
+/// another one trains. Running it throws c10::Error.
 class UnitList final : public Network {
  public:
   explicit UnitList(std::vector<UnitSpec> units) : units_(std::move(units)) {}
@@ -20,4 +20,4 @@ class UnitList final : public Network {
   const std::vector<UnitSpec> units_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

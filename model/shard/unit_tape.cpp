@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace troupe {
+namespace troupe::model {
 
 UnitTape::UnitTape(const Network& network, const Batch& batch, double weight, TapeMode mode)
     : network_(network), batch_(batch), weight_(weight), mode_(mode) {}
@@ -135,4 +135,4 @@ MicroResult UnitTape::result() const {
   return result;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,7 +10,7 @@
 
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Loss and metrics of one micro-batch, as the network returned them (means over its samples).
 struct MicroResult {
@@ -20,17 +20,20 @@ struct MicroResult {
 
 /// What a tape keeps between forward and backward.
 enum class TapeMode : std::uint8_t {
-  forward_only,  ///< nothing: no backward follows
-  recompute,     ///< each unit's input; backward runs the unit again
-  keep,          ///< each unit's autograd graph with all that it saved; nothing runs twice
+  /// nothing, as no backward follows
+  forward_only,
+  /// each unit's input; backward runs the unit again
+  recompute,
+  /// each unit's autograd graph with all that it saved; nothing runs twice
+  keep,
 };
 
-/// One micro-batch on its way through a network's units: the generic unit of learner.md 4.6, which works for any
-/// Network. With TapeMode::recompute forward runs without recording and keeps each unit's input x (the conditioning is
-/// shared); backward runs the unit again on detached inputs with recording on, differentiates it with autograd, and
-/// hands the gradients down. With TapeMode::keep forward records at once. The last unit is always recorded by its
-/// forward. Gradients of the conditioning are summed in f32 over the units, last unit first. Both modes do the same
-/// operations on the same values: same loss, same gradients, bit for bit.
+/// One micro-batch on its way through a network's units: forward and backward by autograd, for any Network
+/// (docs/learner-engine.md#recompute). With TapeMode::recompute forward runs without recording and keeps each unit's
+/// input x (the conditioning is shared); backward runs the unit again on detached inputs with recording on,
+/// differentiates it with autograd, and hands the gradients down. With TapeMode::keep forward records at once. The last
+/// unit is always recorded by its forward. Gradients of the conditioning are summed in f32 over the units, last unit
+/// first. Both modes do the same operations on the same values: same loss, same gradients, bit for bit.
 ///
 /// Call forward for units 0..n-1 in order, then backward for n-1..0. Parameter views passed to a recorded forward
 /// and to backward are leaves that require grad and hold the same values as in forward; with `keep` they are the
@@ -54,12 +57,14 @@ class UnitTape {
  private:
   struct Leaves {
     Carry carry;
-    std::vector<at::Tensor> inputs;  ///< those of carry that are differentiated: x, then conditioning
+    /// those of carry that are differentiated: x, then conditioning
+    std::vector<at::Tensor> inputs;
   };
   /// One run of a unit with gradients recorded.
   struct Recorded {
     Leaves leaves;
-    std::vector<at::Tensor> outputs;  ///< x, and of the prologue its conditioning; of the last unit the loss
+    /// x, and of the prologue its conditioning; of the last unit the loss
+    std::vector<at::Tensor> outputs;
   };
   int last_unit() const { return static_cast<int>(network_.units().size()) - 1; }
   bool is_differentiated(const at::Tensor& tensor) const;
@@ -74,12 +79,16 @@ class UnitTape {
   const Batch& batch_;
   const double weight_;
   const TapeMode mode_;
-  std::vector<at::Tensor> conditioning_;  ///< from the prologue, detached
-  std::vector<at::Tensor> x_;             ///< recompute: x_[u] is the input of unit u + 1; else the next unit's alone
-  std::map<int, Recorded> kept_;          ///< by unit, until its backward
+  /// the prologue's, detached; every later unit reads it
+  std::vector<at::Tensor> conditioning_;
+  /// recompute: x_[u] is the input of unit u + 1; else the next unit's alone
+  std::vector<at::Tensor> x_;
+  /// recorded graphs by unit, until its backward
+  std::map<int, Recorded> kept_;
   std::optional<Outputs> outputs_;
   at::Tensor x_gradient_;
-  std::vector<at::Tensor> conditioning_gradients_;  ///< f32; undefined until something flows
+  /// f32; undefined until something flows
+  std::vector<at::Tensor> conditioning_gradients_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -1,12 +1,13 @@
 #pragma once
 
-namespace troupe::batch_keys {
+namespace troupe::model::batch_keys {
 
 // Names of the tensors of one micro-batch. B samples, C latent channels, F latent frames, h w latent rows and columns,
 // A action tokens, D padded action dimensions, S state tokens, L text tokens.
-// Names shared with the collated sample (data.md 4.11) mean the same tensor.
+// A name that a collated sample has too (data/sample) means the same tensor. Floating tensors whose dtype is not given
+// have the dtype of the network's parameters; no tensor here is differentiated.
 
-/// What the decoder delivers.
+/// What the decoder delivers: the collated sample of B windows.
 inline constexpr char kImages[] = "images";                  ///< u8 [B, T, H, W, 3], views already on one canvas
 inline constexpr char kText[] = "text";                      ///< i64 [B, L] token ids
 inline constexpr char kTextMask[] = "text_attention_mask";   ///< i64 [B, L], 1 on real tokens, which come first
@@ -21,7 +22,8 @@ inline constexpr char kClip[] = "clip";                   ///< [B, 257, image wi
 inline constexpr char kCleanLatents[] = "clean_latents";  ///< [B, C, F, h, w]
 inline constexpr char kFirstFrame[] = "first_frame";      ///< [B, 4 + C, F, h, w], only with concat_first_frame_latent
 
-/// What the flow-matching draw adds (model/wan/training_inputs.h).
+/// What the flow-matching draw adds (model/wan/training_inputs.h). With sigma of the id:
+///     noisy = (1 - sigma) clean + sigma eps,   target = eps - clean
 inline constexpr char kNoisyLatents[] = "noisy_latents";  ///< [B, C, F, h, w]
 inline constexpr char kNoisyActions[] = "noisy_actions";  ///< [B, A, D]
 inline constexpr char kVideoIds[] = "video_ids";          ///< i64 [B, F] timestep ids, tied inside blocks
@@ -36,4 +38,4 @@ inline constexpr char kSampleWeight[] = "sample_weight";  ///< f32 [B], factor o
 inline constexpr char kVideoVelocity[] = "video";     ///< [B, C, F, 2*(h/2), 2*(w/2)]
 inline constexpr char kActionVelocity[] = "actions";  ///< [B, A, D]
 
-}  // namespace troupe::batch_keys
+}  // namespace troupe::model::batch_keys

@@ -7,7 +7,7 @@
 
 #include "model/wan/layers.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr double kEps = 1e-5;
@@ -16,8 +16,8 @@ at::Tensor layer_norm(const ParamView& params, const std::string& prefix, const 
   return affine_layer_norm(params, prefix, x, kEps).to(x.scalar_type());
 }
 
-at::Tensor attention(const ImageEncoderConfig& config, const ParamView& params, const std::string& prefix,
-                     const at::Tensor& x) {
+at::Tensor self_attention(const ImageEncoderConfig& config, const ParamView& params, const std::string& prefix,
+                          const at::Tensor& x) {
   const auto qkv =
       linear(params, prefix + "to_qkv", x).unflatten(-1, {3, config.num_heads, -1}).permute({2, 0, 3, 1, 4});
   const auto a = at::scaled_dot_product_attention(qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2));
@@ -77,11 +77,11 @@ at::Tensor clip_encode(const ImageEncoderConfig& config, const ParamView& params
   x = layer_norm(params, "visual.pre_norm", x);
   for (std::int64_t i = 0; i + 1 < config.num_layers; ++i) {
     const auto prefix = "visual.transformer." + std::to_string(i) + ".";
-    x = x + attention(config, params, prefix + "attn.", layer_norm(params, prefix + "norm1", x));
+    x = x + self_attention(config, params, prefix + "attn.", layer_norm(params, prefix + "norm1", x));
     const auto hidden = at::gelu(linear(params, prefix + "mlp.0", layer_norm(params, prefix + "norm2", x)));
     x = x + linear(params, prefix + "mlp.2", hidden);
   }
   return x;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

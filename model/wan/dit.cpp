@@ -8,7 +8,7 @@
 #include "model/wan/layers.h"
 #include "model/wan/lora.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace key = batch_keys;
@@ -186,4 +186,4 @@ void DitNetwork::add_losses(Outputs& outputs, const Batch& batch) const {
       {"loss", outputs.loss.detach()}, {"dynamics_loss", video_loss.detach()}, {"action_loss", action_loss.detach()}};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -14,16 +14,17 @@
 #include "model/shard/network.h"
 #include "model/wan/sequence_layout.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// How the DiT's training forward is evaluated; every choice gives the same loss and gradients up to rounding.
 struct DitOptions {
   /// Leave out the last clean block everywhere, and in the last layer all rows that reach no loss
-  /// (dreamzero-model.md 2.8).
+  /// (docs/model.md#order-of-tokens-and-what-attends-to-what).
   bool trim = true;
-  /// Action tokens have timesteps of their own (5.2). Off: each block's actions share the block's video timestep.
+  /// Action tokens have timesteps of their own. Off: each block's actions share the block's video timestep.
   bool decoupled_action_timesteps = false;
-  /// Timesteps are rounded to bf16 before they are embedded, as FSDP2 with cast forward inputs does (2.0; 9, item 39).
+  /// Timesteps are rounded to bf16 before they are embedded, as FSDP2 with cast forward inputs does
+  /// (docs/precision.md#profiles).
   /// Loss weights and the mixing do not see it.
   bool round_timesteps = false;
 };
@@ -39,7 +40,8 @@ inline constexpr std::size_t kModulationRows = 3;  ///< e0, [B, R, 6, d]
 
 struct BlockPlan;
 
-/// DreamZero's causal Wan transformer, training forward with teacher forcing (dreamzero-model.md 2).
+/// DreamZero's causal Wan transformer, training forward with teacher forcing: a clean and a noisy copy of the video in
+/// one sequence, and block k's noisy tokens see the clean frames before block k (arXiv:2602.15922; docs/model.md).
 ///
 /// Inputs (model/wan/batch_keys.h): noisy_latents, clean_latents, video_ids, noisy_actions, action_ids, state, context,
 /// clip, and first_frame with concat_first_frame_latent. With video_target, action_target, action_mask and
@@ -48,7 +50,8 @@ struct BlockPlan;
 /// Carry: x [B, N, d] in the order of SequenceLayout; after the last block of a trimmed network only the rows of
 /// SequenceLayout::output_segments().
 /// Outputs: predictions "video" and "actions" always; loss and metrics "loss", "dynamics_loss" (video), "action_loss".
-/// Compute happens in the parameters' dtype with norms, softmax and loss in f32 (f64 for f64): P-train of 2.0.
+/// Compute happens in the parameters' dtype with norms, softmax and loss in f32 (f64 for f64): the profile
+/// P-train of docs/precision.md#profiles.
 /// Errors: every function throws c10::Error on a missing tensor or a shape mismatch, naming it.
 /// Thread-safe. Deterministic on one thread count: blocks give the same bits when run again, recording or not.
 class DitNetwork final : public Network {
@@ -83,4 +86,4 @@ class DitNetwork final : public Network {
   mutable std::map<PlanKey, std::shared_ptr<const BlockPlan>> plans_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "model/wan/dit_parts.h"
 #include "model/wan/layers.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// Rows of the given ranges along `axis`, without a copy when one range covers them.
@@ -136,4 +136,4 @@ at::Tensor transformer_block(const BlockPlan& plan, const ParamView& params, con
   return gated_residual(x, linear(params, prefix + "ffn.2", gelu_tanh(u)), modulation.at(5), plan.query_time_row);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -3,7 +3,7 @@
 #include "model/wan/dit_parts.h"
 #include "model/wan/layers.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr double kContextEps = 1e-5;  // of the image embedding's layer norms, whatever the model's eps is
@@ -79,4 +79,4 @@ at::Tensor time_row_of(const SequenceLayout& layout, bool decoupled) {
   return at::tensor(rows, at::TensorOptions().dtype(at::kInt));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,7 +10,7 @@
 #include "model/wan/rope.h"
 #include "model/wan/sequence_layout.h"
 
-namespace troupe {
+namespace troupe::model {
 
 // The pieces of DitNetwork (model/wan/dit.h), for it and its tests. B samples, N tokens, d channels, H heads, D head
 // size, R time rows.
@@ -18,21 +18,27 @@ namespace troupe {
 /// The tensor `key` of the batch; throws c10::Error that names it when it is missing.
 const at::Tensor& batch_tensor(const Batch& batch, const char* key);
 
-/// Patches of latents [B, Cin, F, h, w] as tokens [B, F*(h/2)*(w/2), d]; an odd last row or column is dropped (2.1).
+/// Patches of latents [B, Cin, F, h, w] as tokens [B, F*(h/2)*(w/2), d]; an odd last row or column is dropped.
+/// One linear over each 2 x 2 patch, input index (c*2 + row)*2 + column: patch_embedding.weight [d, Cin, 1, 2, 2].
 at::Tensor embed_patches(const ParamView& params, const at::Tensor& latents);
 
-/// Tokens [B, F*gh*gw, 4*C] (time, row, column, channel fastest) as latents [B, C, F, 2gh, 2gw] (2.9).
+/// Tokens [B, F*gh*gw, 4*C] (time, row, column, channel fastest) as latents [B, C, F, 2gh, 2gw]: channel
+/// (row*2 + column)*C + c of a token is pixel (row, column) of its patch.
 at::Tensor unpatchify(const at::Tensor& tokens, const SequenceLayout& layout);
 
-/// Text and image features projected to d (2.5).
+/// Text and image features projected to d: linear, tanh GELU, linear of context [B, L, text width] to [B, L, d]; layer
+/// norm, linear, GELU, linear, layer norm of clip [B, 257, image width] to [B, 257, d].
 at::Tensor embed_text(const ParamView& params, const at::Tensor& context);
 at::Tensor embed_image(const ParamView& params, const at::Tensor& clip);
 
-/// Action tokens [B, A, d] from noisy actions and their timesteps [B, A] f32; state tokens [B, S, d] (2.3).
+/// Action tokens [B, A, d] from noisy actions [B, A, D] and their timesteps t [B, A] f32:
+///     u = a W1 + b1,   h = [u | action_sinusoid(t)] W2 + b2,   token = SiLU(h) W3 + b3
+/// State tokens [B, S, d] from states [B, S, state dimensions]: ReLU(s W1 + b1) W2 + b2.
 at::Tensor embed_actions(const ParamView& params, const at::Tensor& noisy_actions, const at::Tensor& timesteps);
 at::Tensor embed_states(const ParamView& params, const at::Tensor& states);
 
-/// For each token, in sequence order, its time row (dit_conditioning): i32 [N].
+/// For each token, in sequence order, its time row (dit_conditioning): i32 [N]. `decoupled`: each action token has a
+/// row of its own, else that of its block.
 at::Tensor time_row_of(const SequenceLayout& layout, bool decoupled);
 
 /// Self attention by segments: q holds the segments' queries one after the other, k and v every row of the sequence.
@@ -56,8 +62,8 @@ struct BlockPlan {
 BlockPlan make_block_plan(const DitConfig& config, const SequenceLayout& layout, const RopeTables& rope, bool decoupled,
                           bool outputs_only);
 
-/// What a block's forward passes through, under learner.md 4.6's names: what its backward reads, and what a test
-/// compares. T rows with queries, N rows in all.
+/// What a transformer block's forward passes through: the tensors that its backward needs besides the input, and what a
+/// test compares. T rows with queries, N rows in all.
 struct BlockSave {
   at::Tensor self_in;         ///< h1 [B, N, d], after norm and modulation
   at::Tensor q, k, v;         ///< normed and rotated [B, T, H, D], [B, N, H, D] twice
@@ -68,10 +74,17 @@ struct BlockSave {
   at::Tensor ffn_hidden;      ///< u [B, T, ffn], before GELU
 };
 
-/// One transformer block (2.7) whose parameters start with `prefix` ("blocks.3."): x_BNd to the residual stream behind
-/// it, [B, T, d]. `conditioning` as in dit_conditioning. `save`, when given, is filled.
+/// One transformer block whose parameters start with `prefix` ("blocks.3."): x_BNd to the residual stream behind it,
+/// [B, T, d]. With e_i = modulation_i + e0_i of each token's time row, i = shift, scale, gate of attention, then of the
+/// feed-forward layer (adaptive layer norm, arXiv:2212.09748):
+///     h = LN(x) (1 + e_1) + e_0
+///     x = x + e_2 o(attention(rope(rms(q h)), rope(rms(k h)), v h))
+///     c = LN3(x)
+///     x = x + o'(attention(rms(q' c), text) + attention(rms(q' c), image))
+///     x = x + e_5 ffn(LN(x) (1 + e_4) + e_3)
+/// `conditioning` as in dit_conditioning. `save`, when given, is filled. Pure: safe on several threads at once.
 at::Tensor transformer_block(const BlockPlan& plan, const ParamView& params, const std::string& prefix,
                              const at::Tensor& x_BNd, const std::vector<at::Tensor>& conditioning,
                              BlockSave* save = nullptr);
 
-}  // namespace troupe
+}  // namespace troupe::model

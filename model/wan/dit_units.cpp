@@ -4,7 +4,7 @@
 
 #include "model/wan/layers.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 double inverse_root(std::int64_t n) { return 1.0 / std::sqrt(static_cast<double>(n)); }
@@ -86,4 +86,4 @@ std::int64_t count_parameters(const UnitSpec& unit) {
   return total;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,7 +8,7 @@
 #include "model/wan/vae_params.h"
 #include "model/wan/vae_structure.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kColours = 3;
@@ -121,4 +121,4 @@ EncoderCost encoder_cost(const ModelConfig& config, const WindowConfig& window, 
   return cost;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -12,7 +12,7 @@
 #include "model/wan/dit_parts.h"
 #include "model/wan/t5_encoder.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace key = batch_keys;
@@ -176,4 +176,4 @@ Batch FeatureEncoder::encode(const Batch& samples) {
   return feature_batch(samples, std::move(context), pictures);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -17,7 +17,7 @@
 #include "model/wan/frozen_params.h"
 #include "model/wan/unit_video.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Text features of prompts seen before, least recently used out first. Not thread-safe.
 class TextFeatureCache {
@@ -57,14 +57,14 @@ class FeatureEncoder {
   /// Errors: throws c10::Error on a missing tensor or a wrong shape.
   Batch encode(const Batch& samples);
 
-  /// Text features [B, L, d] of ids and mask i64 [B, L] in the text encoder's dtype, zeroed behind each prompt as
-  /// text_encoder.tail says (batch_min: from the shortest of this call). Prompts that the cache lacks are encoded
-  /// together, those of similar lengths in one call. Features are cached by the hash of a prompt's real ids; they
-  /// depend on neither padding nor neighbours but for rounding.
+  /// Records no gradient. Text features [B, L, d] of ids and mask i64 [B, L] in the text encoder's dtype, zeroed behind
+  /// each prompt as text_encoder.tail says (batch_min: from the shortest of this call). Prompts that the cache lacks
+  /// are encoded together, those of similar lengths in one call. Features are cached by the hash of a prompt's real
+  /// ids; they depend on neither padding nor neighbours but for rounding.
   /// Errors: throws c10::Error on a wrong shape or a mask with a hole.
   at::Tensor encode_text(const at::Tensor& ids, const at::Tensor& mask);
 
-  /// What encode() makes of the pictures; first_frame is undefined unless the model concatenates it.
+  /// What encode() makes of the frames; first_frame is undefined unless the model concatenates it.
   struct Pictures {
     at::Tensor clip, latents, first_frame;
   };
@@ -99,8 +99,8 @@ class FeatureEncoder {
   TextFeatureCache cache_;
 };
 
-/// The batch that FeatureEncoder::encode returns, of features made before: context, pictures, and what samples has of
+/// The batch that FeatureEncoder::encode returns, of features made before: context, frames, and what samples has of
 /// state, action, action_mask and has_real_action.
 Batch feature_batch(const Batch& samples, at::Tensor context, const FeatureEncoder::Pictures& pictures);
 
-}  // namespace troupe
+}  // namespace troupe::model

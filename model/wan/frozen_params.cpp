@@ -9,7 +9,7 @@
 #include "model/shard/flat_layout.h"
 #include "model/shard/init.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kHashedTogether = std::int64_t{1} << 22;  // elements
@@ -87,4 +87,4 @@ std::int64_t FrozenParams::bytes() const {
   return total;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// A whole parameter drawn as the engine draws its shards (model/shard/init.h): f32 on the CPU.
 at::Tensor initial_tensor(const ParamSpec& spec, std::uint64_t seed);
@@ -39,6 +39,7 @@ class FrozenParams {
   static Result<FrozenParams> from_tensors(const std::vector<ParamSpec>& specs,
                                            std::map<std::string, at::Tensor> tensors);
 
+  /// By plain names; no leaves, so autograd never records through them.
   const ParamView& view() const { return view_; }
   /// ContentHash of every tensor in the order of names.
   std::string content_hash() const;
@@ -48,4 +49,4 @@ class FrozenParams {
   ParamView view_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "kernels/linear.h"
 #include "kernels/rms_norm.h"
 
-namespace troupe {
+namespace troupe::model {
 
 at::ScalarType accumulate_type(at::ScalarType dtype) { return dtype == at::kDouble ? at::kDouble : at::kFloat; }
 
@@ -80,4 +80,4 @@ void add_gain(ParamList& list, const std::string& name, std::int64_t channels) {
   list.push_back({name, {channels}, {Init::Kind::ones, 0}});
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,7 +8,7 @@
 
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 // Layers as functions over named parameters. The dtype of a layer is its parameters' dtype; statistics of norms are f32
 // (f64 when the parameters are f64). Shapes: any leading axes, channels last.
@@ -21,7 +21,8 @@ at::ScalarType accumulate_type(at::ScalarType dtype);
 /// + (x A^T) B^T * params.adapter_scale().
 at::Tensor linear(const ParamView& params, const std::string& prefix, const at::Tensor& x);
 
-/// y = x W + b with `prefix.W` [1, in, out] and `prefix.b` [1, out] (dreamzero-model.md 2.3).
+/// y = x W + b with `prefix.W` [1, in, out] and `prefix.b` [1, out]: the reference's "category
+/// specific" linear, of which there is always one category. x is cast to W's dtype.
 at::Tensor category_linear(const ParamView& params, const std::string& prefix, const at::Tensor& x);
 
 /// Layer normalisation with `prefix.weight` and `prefix.bias`; the result stays in accumulate_type.
@@ -38,10 +39,10 @@ at::Tensor time_sinusoid(const at::Tensor& t, std::int64_t channels);
 /// channels] f32.
 at::Tensor action_sinusoid(const at::Tensor& t, std::int64_t channels);
 
-// Parameter lists of the same layers, for UnitSpec. Initial values: dreamzero-model.md 2.10.
+// Parameter lists of the same layers, for UnitSpec. Each call appends to `list` in the order of the checkpoint.
 using ParamList = std::vector<ParamSpec>;
 
-/// Half width of Xavier's uniform distribution.
+/// Half width of Xavier's uniform distribution: sqrt(6 / (fan_in + fan_out)).
 double xavier_bound(std::int64_t fan_in, std::int64_t fan_out);
 /// weight Xavier-uniform (or N(0, std) with std > 0), bias zero.
 void add_linear(ParamList& list, const std::string& prefix, std::int64_t in, std::int64_t out, double std = 0);
@@ -52,4 +53,4 @@ void add_layer_norm(ParamList& list, const std::string& prefix, std::int64_t cha
 /// The gain of an RMS norm: one.
 void add_gain(ParamList& list, const std::string& name, std::int64_t channels);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "model/wan/dit_units.h"
 #include "model/wan/lora_merge.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
@@ -112,4 +112,4 @@ std::map<std::string, at::Tensor> merge_adapters(std::map<std::string, at::Tenso
   return tensors;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

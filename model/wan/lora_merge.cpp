@@ -1,6 +1,6 @@
 #include "model/wan/lora_merge.h"
 
-namespace troupe {
+namespace troupe::model {
 
 void add_low_rank(const LowRankUpdate& update, std::int64_t begin, std::span<float> values) {
   const auto rank = update.rank, in = update.in;
@@ -15,4 +15,4 @@ void add_low_rank(const LowRankUpdate& update, std::int64_t begin, std::span<flo
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
 /// A low-rank update scale * B A of a matrix [out, in], in f32 (arXiv:2106.09685). Row-major.
 struct LowRankUpdate {
@@ -18,4 +18,4 @@ struct LowRankUpdate {
 /// Sums are double, rounded once; the same element gets the same bits however the matrix is cut. Thread-safe.
 void add_low_rank(const LowRankUpdate& update, std::int64_t begin, std::span<float> values);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -3,7 +3,7 @@
 #include "model/wan/dit_units.h"
 #include "model/wan/sequence_layout.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 double to_double(std::int64_t n) { return static_cast<double>(n); }
@@ -137,4 +137,4 @@ DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int
   return cost;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

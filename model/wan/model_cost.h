@@ -7,27 +7,34 @@
 #include "configs/data_config.h"
 #include "configs/model_config.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Size and work of one unit of the DiT.
 struct DitUnitCost {
   std::string name;
   std::string layout_class;
-  std::int64_t params = 0;            ///< elements
-  std::vector<std::int64_t> numels;   ///< elements of each parameter, in the unit's order
-  double forward_flops = 0;           ///< per sample, nominal: dreamzero-model.md 8.1, the number MFU counts
-  double executed_forward_flops = 0;  ///< per sample, what DitNetwork runs with its options
+  /// elements of all parameters of the unit
+  std::int64_t params = 0;
+  /// elements of each parameter, in the unit's order
+  std::vector<std::int64_t> numels;
+  /// per sample, nominal: nothing trimmed, no recompute; what MFU counts
+  double forward_flops = 0;
+  /// per sample, what DitNetwork runs with its options
+  double executed_forward_flops = 0;
 };
 
 /// Size and work of the transformer, for placement's ModelCost. What is frozen beside it: encoder_cost.h.
 struct DitCost {
   std::vector<DitUnitCost> units;
-  std::int64_t tokens = 0;           ///< nominal sequence length N = 2V + A + S
-  std::int64_t executed_tokens = 0;  ///< N' of the trimmed sequence
+  /// nominal sequence length N = 2V + A + S
+  std::int64_t tokens = 0;
+  /// N' of the trimmed sequence: N less the clean tokens of the last block of frames
+  std::int64_t executed_tokens = 0;
   /// What forward keeps for backward: unit inputs and conditioning, and without recompute all that the blocks'
   /// graphs save.
   std::int64_t activation_bytes_per_sample = 0;
-  std::int64_t workspace_bytes_per_sample = 0;  ///< one block's recompute and backward (estimate, learner.md 4.6)
+  /// one transformer block's recompute and backward (estimate)
+  std::int64_t workspace_bytes_per_sample = 0;
   double forward_flops() const;
   double executed_forward_flops() const;
 };
@@ -36,4 +43,4 @@ struct DitCost {
 DitCost dit_cost(const ModelConfig& config, const WindowConfig& window, std::int64_t bytes_per_element,
                  bool trim = true, bool recompute = true);
 
-}  // namespace troupe
+}  // namespace troupe::model

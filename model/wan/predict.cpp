@@ -6,7 +6,7 @@
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace key = batch_keys;
@@ -64,4 +64,4 @@ Result<Prediction> predict(const Batch& conditioning, const at::Tensor& video_no
   return sample;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

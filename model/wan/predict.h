@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Predicted latents [B, C, F, h, w] and actions [B, A, D].
 struct Prediction {
@@ -32,4 +32,4 @@ using ForwardFn = std::function<Result<Outputs>(const Batch&)>;
 Result<Prediction> predict(const Batch& conditioning, const at::Tensor& video_noise, const at::Tensor& action_noise,
                            std::int64_t steps, const ForwardFn& forward);
 
-}  // namespace troupe
+}  // namespace troupe::model

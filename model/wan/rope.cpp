@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// Appends position * 10000^(-2j/width) for j < width/2.
@@ -51,4 +51,4 @@ RopeTables make_rope_tables(const SequenceLayout& layout, std::int64_t head_dim,
   return {table.cos().to(dtype), table.sin().to(dtype)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::model {
 
 std::vector<AttentionSegment> SequenceLayout::segments() const {
   using Kind = AttentionSegment::Kind;
@@ -53,4 +53,4 @@ std::vector<std::int64_t> SequenceLayout::reference_rows() const {
   return rows;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,7 +8,7 @@
 
 #include "model/wan/layers.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr double kEps = 1e-6;
@@ -113,4 +113,4 @@ at::Tensor zero_tail(const at::Tensor& hidden, const at::Tensor& mask, TailMode 
   return hidden * (place < length).unsqueeze(2).to(hidden.scalar_type());
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,7 +6,7 @@
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 struct Streams {
@@ -74,4 +74,4 @@ void cast_inputs(Batch& batch, at::ScalarType dtype) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

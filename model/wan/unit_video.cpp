@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace troupe {
+namespace troupe::model {
 
 at::Tensor to_unit_video(const at::Tensor& images, std::int64_t height, std::int64_t width, PixelRounding rounding) {
   TORCH_CHECK(images.dim() == 5 && images.size(4) == 3 && images.scalar_type() == at::kByte, "images ", images.sizes(),
@@ -21,4 +21,4 @@ at::Tensor to_unit_video(const at::Tensor& images, std::int64_t height, std::int
       .contiguous();
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

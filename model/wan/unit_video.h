@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-namespace troupe {
+namespace troupe::model {
 
-/// Where pixels are rounded to bf16 on their way to [-1, 1] (dreamzero-model.md 1.2 and 6.3). A resize happens behind
+/// Where pixels are rounded to bf16 on their way to [-1, 1] (docs/vae.md#pixels). A resize happens behind
 /// the rounding and rounds its own results once more.
 enum class PixelRounding : std::uint8_t {
   none,              ///< f32 throughout
@@ -20,4 +20,4 @@ enum class PixelRounding : std::uint8_t {
 at::Tensor to_unit_video(const at::Tensor& images, std::int64_t height, std::int64_t width,
                          PixelRounding rounding = PixelRounding::none);
 
-}  // namespace troupe
+}  // namespace troupe::model

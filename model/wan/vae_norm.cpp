@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <utility>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
-// dreamzero-model.md 3.4
+// the reference's code constants, equal to those of Wan-Video/Wan2.1 and Wan-Video/Wan2.2
 const VaeNorm& wan21_norm() {
   static const VaeNorm norm{{-0.7571F, -0.7089F, -0.9113F, 0.1075F, -0.1745F, 0.9653F, -0.1517F, 1.5508F, 0.4134F,
                              -0.0715F, 0.5517F, -0.3632F, -0.1922F, -0.9497F, 0.2503F, -0.2921F},
@@ -45,4 +45,4 @@ VaeNorm vae_norm(const LatentCodecConfig& config) {
   return {std::vector<float>(channels, 0.0F), std::vector<float>(channels, 1.0F)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include "configs/model_config.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Per-channel constants of the latents: z = (mean - M) * (1/S), and back z / (1/S) + M. They are code constants of the
 /// reference, not tensors of a checkpoint. At use both M and 1/S (computed in f32) are cast to the latents' dtype.
@@ -20,4 +20,4 @@ struct VaeNorm {
 /// channels, which no published VAE has, M = 0 and S = 1.
 VaeNorm vae_norm(const LatentCodecConfig& config);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,7 +6,7 @@
 
 #include "model/wan/vae_structure.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using Kind = VaeLayer::Kind;
@@ -85,4 +85,4 @@ std::vector<ParamSpec> vae_params(const LatentCodecConfig& config) {
   return list;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

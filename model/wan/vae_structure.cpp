@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using Kind = VaeLayer::Kind;
@@ -104,4 +104,4 @@ std::vector<VaeLayer> vae_decoder_layers(const LatentCodecConfig& config) {
   return layers;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,9 +6,9 @@
 
 #include "configs/model_config.h"
 
-namespace troupe {
+namespace troupe::model {
 
-// The layers of Wan's causal VAEs 2.1 and 2.2 in the order they run (dreamzero-model.md 3.2), as data: the list of
+// The layers of Wan's causal VAEs 2.1 and 2.2 in the order they run, as data: the list of
 // parameters (vae_params.h) and the computation (vae/vae_blocks.h) both read it, so they cannot disagree.
 
 /// One layer of the encoder or decoder.
@@ -42,4 +42,4 @@ std::int64_t vae_pixel_block(const LatentCodecConfig& config);
 std::vector<VaeLayer> vae_encoder_layers(const LatentCodecConfig& config);
 std::vector<VaeLayer> vae_decoder_layers(const LatentCodecConfig& config);
 
-}  // namespace troupe
+}  // namespace troupe::model

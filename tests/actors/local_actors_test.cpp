@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 
-namespace troupe {
+namespace troupe::actors {
 namespace {
 
 constexpr std::chrono::seconds kPatience{10};
@@ -62,4 +62,4 @@ TEST_F(LocalActorsTest, AnswersToARolesFirstLetterReachIt) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -1,7 +1,8 @@
-// Damaged datasets: found when they are opened where possible, else at run time; named, and never costing what was committed.
+// Damaged datasets: found when they are opened where possible, else at run time; named, and never costing what was
+// committed.
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -90,4 +91,4 @@ TEST_F(BadDataTest, MoreBadSamplesThanAllowedStopTheJob) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

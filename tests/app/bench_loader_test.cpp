@@ -1,7 +1,7 @@
 // `troupe bench loader`: what it measures, prints and refuses.
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST_F(BenchLoaderTest, ADamagedFileIsAFailureThatNamesIt) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

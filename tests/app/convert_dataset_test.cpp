@@ -10,7 +10,7 @@
 #include "tests/support/folder_files.h"
 #include "tests/support/program.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,4 +68,4 @@ TEST_F(ConvertDatasetCommandTest, AFullDiskFailsAndAKillIsResumed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,7 +1,7 @@
 // `troupe encode`, and jobs whose samples are encoded in the learner, in encoders, or long before.
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -131,4 +131,4 @@ TEST_F(EncodeTest, EvaluationAndPredictionsWorkOnEncodedSamples) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -3,7 +3,7 @@
 
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using EqualTrainingTest = RunTest;
@@ -41,4 +41,4 @@ TEST_F(EqualTrainingTest, TwoRunsOnThreadsAreEqualToTheBit) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

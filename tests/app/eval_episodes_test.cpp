@@ -1,7 +1,7 @@
 // `troupe eval` of policies that play: through the program, on what small runs left.
 #include "tests/app/rl_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using nlohmann::json;
@@ -11,7 +11,7 @@ using ::testing::Not;
 class EvalEpisodesTest : public RlRunTest {
  protected:
   ProgramEnd eval(const Words& words) const { return troupe(Words{"eval", dir_ / "runs/latest"} + words); }
-  std::string text_of(const std::string& name) const { return testing_support::text_of(dir_ / name); }
+  std::string text_of(const std::string& name) const { return testing::text_of(dir_ / name); }
   void train(const Words& overrides = {}) const {
     const ProgramEnd end = run("runs", Words{"training.steps=2", "checkpoint.interval=1"} + overrides);
     ASSERT_TRUE(succeeded(end));
@@ -92,4 +92,4 @@ TEST_F(EvalEpisodesTest, WrongInputIsAnErrorThatSaysWhatToDo) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

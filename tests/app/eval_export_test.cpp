@@ -7,7 +7,7 @@
 #include "tests/app/run_fixture.h"
 #include "workers/inference/policy/load_policy.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using nlohmann::json;
@@ -42,7 +42,7 @@ class EvalExportTest : public RunTest {
     options.merge_lora = merge;
     return export_command(options);
   }
-  /// What a policy answers to two calls with made-up pictures.
+  /// What a policy answers to two calls with made-up frames.
   static std::vector<float> actions(const std::string& checkpoint) {
     auto policy = load_policy(checkpoint, {.steps = 2});
     EXPECT_TRUE(policy) << policy.error().message();
@@ -174,4 +174,4 @@ TEST_F(EvalExportTest, WhatCannotBeDoneIsRefusedWithoutATrace) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

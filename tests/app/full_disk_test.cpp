@@ -6,7 +6,7 @@
 
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -75,4 +75,4 @@ TEST_F(FullDiskTest, AReallyFullDiskNamesTheFileAndKeepsEarlierCheckpoints) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,7 +1,7 @@
 // A policy for an environment, trained on recorded demonstrations and then by reinforcement learning.
 #include "tests/app/rl_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using ::testing::HasSubstr;
@@ -68,4 +68,4 @@ TEST_F(ImitationTest, WhatDoesNotFitIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,7 +1,8 @@
-// Host processes that are killed or stopped in the middle of a run: the run completes, and trains what it would have trained.
+// Host processes that are killed or stopped in the middle of a run: the run completes, and trains what it would have
+// trained.
 #include "tests/app/kill_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using KillActorTest = KillTest;
@@ -85,4 +86,4 @@ TEST_F(KillActorTest, AnEmptyRestartBudgetEndsTheRunAndKeepsItsCheckpoints) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

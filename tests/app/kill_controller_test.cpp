@@ -1,7 +1,7 @@
 // The process of `troupe run` is killed, doubled or told to stop.
 #include "tests/app/kill_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using KillControllerTest = KillTest;
@@ -73,4 +73,4 @@ TEST_F(KillControllerTest, ASecondInterruptStopsAtOnceAlsoWithAStoppedLearner) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,7 +1,7 @@
 // Encoders that are killed in the middle of a run: an item each, and the run trains what it would have trained.
 #include "tests/app/kill_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 class KillEncoderTest : public KillTest {
@@ -64,4 +64,4 @@ TEST_F(KillEncoderTest, ThePoolGrowsAndShrinksWhileTheJobRuns) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

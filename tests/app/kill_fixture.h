@@ -11,13 +11,14 @@
 #include "base/ids.h"
 #include "tests/support/job_process.h"
 
-namespace troupe {
+namespace troupe::app {
 
 using namespace std::chrono_literals;
-using testing_support::JobProcess;
-using testing_support::text_of;
+using testing::JobProcess;
+using testing::text_of;
 
-/// A folder with a generated dataset, and the quickstart job cut to 40 steps with a checkpoint every 5, each actor in its own process.
+/// A folder with a generated dataset, and the quickstart job cut to 40 steps with a checkpoint every 5, each actor in
+/// its own process.
 class KillTest : public ::testing::Test {
  protected:
   using Words = std::vector<std::string>;
@@ -104,4 +105,4 @@ class KillTest : public ::testing::Test {
   int logs_ = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -4,7 +4,7 @@
 #include "comm/control/curve_keys.h"
 #include "tests/app/kill_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 class KillNodeTest : public KillTest {
@@ -111,4 +111,4 @@ TEST_F(KillNodeTest, ARunWhoseNodesDoNotComeEndsAtItsDeadline) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,9 +1,10 @@
-// Simulators, rollout workers and learners that are killed, stopped and scaled while a job of reinforcement learning runs.
+// Simulators, rollout workers and learners that are killed, stopped and scaled while a job of reinforcement learning
+// runs.
 #include <random>
 
 #include "tests/app/rl_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using ::testing::HasSubstr;
@@ -108,4 +109,4 @@ TEST_F(KillRlTest, TwentyKillsAndThreePoolSizesTakeNothingFromWhatIsLearnt) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

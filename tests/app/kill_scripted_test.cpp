@@ -1,7 +1,7 @@
 // Deaths at scripted places (docs/fault-points.md), where a kill by hand would hardly ever land.
 #include "tests/app/kill_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 struct Scripted {
@@ -53,4 +53,4 @@ TEST_F(KillScriptedErrorTest, ALearnerThatDiesAtTheSameStepEachTimeEndsTheRun) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

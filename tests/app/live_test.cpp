@@ -3,7 +3,7 @@
 
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST_F(LiveTest, StatusOfNoRunAtAllExitsWithOne) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

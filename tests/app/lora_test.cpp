@@ -1,11 +1,12 @@
-// Adapters on a frozen base through the whole program: training, stopping and going on, exporting, and starting from other runs.
+// Adapters on a frozen base through the whole program: training, stopping and going on, exporting, and starting from
+// other runs.
 #include <cmath>
 #include <csignal>
 
 #include "tests/app/run_fixture.h"
 #include "tests/support/safetensors_bytes.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -94,4 +95,4 @@ TEST_F(LoraRunTest, ACheckpointOfTheOtherArchitectureIsRefusedOnResumeByName) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

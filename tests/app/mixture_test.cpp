@@ -1,7 +1,7 @@
 // One job on two datasets of different robots: what it trains, resumes, refuses and leaves for a policy.
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST_F(MixtureRunTest, DatasetsThatCannotShareABatchAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

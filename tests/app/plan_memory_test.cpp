@@ -12,7 +12,7 @@
 #include "workers/checkpoint/writer.h"
 #include "workers/learner/sft_task.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using ::testing::HasSubstr;
@@ -140,4 +140,4 @@ TEST(PlanOfAJobTest, ATargetThatIsNoLinearIsAnError) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

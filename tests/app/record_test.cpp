@@ -10,7 +10,7 @@
 #include "tests/support/folder_files.h"
 #include "tests/support/program.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -121,4 +121,4 @@ TEST_F(RecordCommandTest, AnInterruptLeavesNothingOfThatName) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

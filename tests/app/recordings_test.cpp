@@ -3,7 +3,7 @@
 
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 class RecordingsTest : public RunTest {
@@ -28,4 +28,4 @@ TEST_F(RecordingsTest, AHumanoidPicksAndPlaces) { expect_recipe_trains("sft_gr1_
 TEST_F(RecordingsTest, AHumanoidHandlesABottle) { expect_recipe_trains("sft_g1_bottle_tiny.yaml", "g1-bottle"); }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -3,7 +3,7 @@
 
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -85,4 +85,4 @@ TEST_F(ResumeTest, ASignalWritesACheckpointAndTheRunGoesOnFromIt) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

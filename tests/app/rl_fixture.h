@@ -4,10 +4,10 @@
 #include "tests/app/run_fixture.h"
 #include "tests/support/job_process.h"
 
-namespace troupe {
+namespace troupe::app {
 
 using namespace std::chrono_literals;
-using testing_support::JobProcess;
+using testing::JobProcess;
 
 /// Jobs of reinforcement learning, each in a working directory of its own: CartPole with PPO in a few short iterations.
 class RlRunTest : public ::testing::Test {
@@ -50,7 +50,7 @@ class RlRunTest : public ::testing::Test {
     const std::string folder = dir_ / (root + "/latest/checkpoints/latest");
     for (const auto& file : std::filesystem::directory_iterator(folder)) {
       if (file.path().extension() == ".safetensors")
-        files[file.path().filename().string()] = testing_support::text_of(file.path().string());
+        files[file.path().filename().string()] = testing::text_of(file.path().string());
     }
     EXPECT_FALSE(files.empty()) << folder;
     std::string bytes;
@@ -72,4 +72,4 @@ class RlRunTest : public ::testing::Test {
   TempDir dir_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::app

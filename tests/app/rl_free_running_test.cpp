@@ -1,7 +1,7 @@
 // Learning whose outcome depends on timing: most seeds reach what the recipe's first lines say.
 #include "tests/app/rl_learning.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 TEST_F(RlLearningTest, AsynchronousPpoThatRunsFreelySolvesCartPoleInTwoOfThreeSeeds) {
@@ -14,4 +14,4 @@ TEST_F(RlLearningTest, AsynchronousPpoThatRunsFreelySolvesCartPoleInTwoOfThreeSe
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -2,7 +2,7 @@
 
 #include "tests/app/rl_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 
 /// Jobs that run to their end, and what they learnt.
 class RlLearningTest : public RlRunTest {
@@ -18,4 +18,4 @@ class RlLearningTest : public RlRunTest {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,7 +1,7 @@
 // Learning, with fixed seeds and step budgets: each recipe reaches what its first lines say.
 #include "tests/app/rl_learning.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 TEST_F(RlLearningTest, QuickstartSolvesCartPole) {
@@ -23,4 +23,4 @@ TEST_F(RlLearningTest, AsynchronousPpoSolvesCartPoleOnAScriptedSchedule) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,7 +1,7 @@
 // Experience on disk: what a resumed run of off-policy training finds again.
 #include "tests/app/rl_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using ::testing::HasSubstr;
@@ -50,4 +50,4 @@ TEST_F(RlReplayTest, ABufferThatHoldsNoTrajectoryIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

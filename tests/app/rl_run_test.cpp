@@ -1,7 +1,8 @@
-// Whole jobs of reinforcement learning through the program: what they leave, and that the same seeds give the same bits.
+// Whole jobs of reinforcement learning through the program: what they leave, and that the same seeds give the same
+// bits.
 #include "tests/app/rl_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using ::testing::HasSubstr;
@@ -97,4 +98,4 @@ TEST_F(RlRunTest, APolicyThatDoesNotFitTheActionsIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

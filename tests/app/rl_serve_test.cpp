@@ -3,7 +3,7 @@
 
 #include "tests/app/rl_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using ::testing::HasSubstr;
@@ -23,14 +23,14 @@ class RlServeTest : public RlRunTest {
 TEST_F(RlServeTest, ExportWritesEveryTensorAndWhatActingTakes) {
   const ProgramEnd end = exported({"--format", "safetensors"});
   ASSERT_TRUE(succeeded(end));
-  const auto policy = nlohmann::json::parse(testing_support::text_of(dir_ / "out/policy.json"));
+  const auto policy = nlohmann::json::parse(testing::text_of(dir_ / "out/policy.json"));
   EXPECT_EQ(policy.at("environment").at("id"), "CartPole-v1");
   EXPECT_EQ(policy.at("step"), 2);
   EXPECT_EQ(policy.at("normaliser").at("mean").size(), 4u);
   EXPECT_EQ(policy.at("normaliser").at("count"), 2 * 16 * 32) << "environments times steps of both iterations";
   std::size_t tensors = 0;
   for (const auto& unit : policy.at("units")) tensors += unit.at("tensors").size();
-  const std::string file = testing_support::text_of(dir_ / "out/model.safetensors");
+  const std::string file = testing::text_of(dir_ / "out/model.safetensors");
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof length);
   auto header = nlohmann::json::parse(file.substr(sizeof length, length));
@@ -64,4 +64,4 @@ TEST_F(RlServeTest, OtherProtocolsAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -13,7 +13,7 @@
 #include "data/toy/toy_dataset.h"
 #include "tests/support/program.h"
 
-namespace troupe {
+namespace troupe::app {
 
 /// A test that runs whole jobs in a working directory of its own, with a toy dataset in `data` and run directories in
 /// `runs`.
@@ -113,4 +113,4 @@ inline std::vector<std::string> operator+(std::vector<std::string> a, const std:
   return a;
 }
 
-}  // namespace troupe
+}  // namespace troupe::app

@@ -7,7 +7,7 @@
 
 #include "tests/support/program.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 class ServeAddressTest : public ::testing::Test {
@@ -49,4 +49,4 @@ TEST_F(ServeAddressTest, ABadTokenOrAddressIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

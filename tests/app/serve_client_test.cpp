@@ -6,7 +6,7 @@
 
 #include "tests/support/program.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 class ServeClientTest : public ::testing::TestWithParam<const char*> {};
@@ -29,4 +29,4 @@ INSTANTIATE_TEST_SUITE_P(Clients, ServeClientTest,
                          [](const auto& one) { return std::string(one.param); });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,7 +1,7 @@
 // `troupe stats` as a user runs it: what it prints and writes, and its exit codes.
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST_F(StatsTest, WorkersDoNotChangeTheReport) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -1,7 +1,7 @@
 // Every mistake of a user is refused with its place and its remedy, before anything starts.
 #include "tests/app/run_fixture.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 using testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST_F(UsageTest, ADryRunPlansAndStartsNothing) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

@@ -17,7 +17,7 @@
 #include "tests/support/tensor_checks.h"
 #include "tests/support/weight_files.h"
 
-namespace troupe {
+namespace troupe::app {
 namespace {
 
 namespace fs = std::filesystem;
@@ -296,4 +296,4 @@ TEST_F(WeightsCommandTest, AKilledConversionIsFinishedByTheSameCommand) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::app

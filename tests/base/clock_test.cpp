@@ -4,7 +4,7 @@
 
 #include <ctime>
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
 using namespace std::chrono_literals;
@@ -30,4 +30,4 @@ TEST(ClockTest, SystemTimeIsMonotonicAndAgreesWithTheMachine) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

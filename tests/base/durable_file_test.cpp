@@ -10,7 +10,7 @@
 
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -74,4 +74,4 @@ TEST_F(DurableFileTest, ANameWithoutAFolderIsInTheWorkingDirectory) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
 /// Leaves no fault armed behind.
@@ -87,4 +87,4 @@ TEST(FaultDeathTest, KillIsASigkillToThisProcess) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -42,4 +42,4 @@ TEST(HashTest, Mix64IsInjectiveOnASampleAndKeepsZero) {
 TEST(HashTest, HexHasSixteenDigits) { EXPECT_EQ(to_hex(0x1Fu), "000000000000001f"); }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

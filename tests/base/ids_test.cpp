@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
 TEST(IdsTest, NamesAreLowerCaseAndStartWithALetterOrDigit) {
@@ -46,4 +46,4 @@ TEST(IdsTest, MessageIdsPrintAsThirtyTwoDigits) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

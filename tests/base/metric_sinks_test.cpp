@@ -7,11 +7,11 @@
 
 #include "tests/base/support.h"
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
-using base_test::read_file;
-using base_test::TempDir;
+using testing::read_file;
+using testing::TempDir;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -85,4 +85,4 @@ TEST(MetricSinksTest, AFullDiskIsReportedAsSuch) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

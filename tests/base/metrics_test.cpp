@@ -4,7 +4,7 @@
 
 #include <thread>
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
 TEST(MetricsTest, GaugesAreSetAndCountersAddUp) {
@@ -50,4 +50,4 @@ TEST(MetricsDeathTest, OneNameHasOneKind) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

@@ -8,7 +8,7 @@
 
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -63,4 +63,4 @@ TEST_F(NewFolderTest, WhoWasSlowerIsToldAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
 using Block = std::array<std::uint32_t, 4>;
@@ -114,4 +114,4 @@ TEST(RandomTest, RangesAreHalfOpen) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

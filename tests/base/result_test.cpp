@@ -4,7 +4,7 @@
 
 #include <memory>
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
 Result<int> half(int value) {
@@ -60,4 +60,4 @@ TEST(ResultDeathTest, ReadingTheAbsentSideAborts) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

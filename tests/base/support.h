@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-namespace troupe::base_test {
+namespace troupe::testing {
 
 /// A folder of its own, removed at the end of the test.
 class TempDir {
@@ -31,4 +31,4 @@ inline std::string read_file(const std::string& path) {
   return text.str();
 }
 
-}  // namespace troupe::base_test
+}  // namespace troupe::testing

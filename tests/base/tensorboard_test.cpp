@@ -11,11 +11,11 @@
 
 #include "tests/base/support.h"
 
-namespace troupe {
+namespace troupe::base {
 namespace {
 
-using base_test::read_file;
-using base_test::TempDir;
+using testing::read_file;
+using testing::TempDir;
 
 /// CRC-32C bit by bit, most significant bit first on reflected input: a second way to the same number.
 std::uint32_t slow_crc32c(std::string_view bytes) {
@@ -172,4 +172,4 @@ TEST(TensorboardTest, EachStartWritesItsOwnFile) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::base

@@ -3,10 +3,10 @@
 #include "configs/embedded.h"
 #include "tests/configs/support.h"
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
-using namespace config_test;
+using namespace testing;
 
 const std::string kRobot =
     "tag: my_robot\nid: 7\nviews: [front]\ncameras: {front: observation.images.front}\nfps: 25\n";
@@ -98,4 +98,4 @@ TEST(EmbodimentFileTest, OffsetsOfOneRobotMustNumberTheWindows) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -1,9 +1,9 @@
 #include "tests/configs/support.h"
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
-using namespace config_test;
+using namespace testing;
 
 TEST(ErrorMessagesTest, UnknownKeysShowTheLineACaretAndTheNearestName) {
   EXPECT_EQ(errors_of(load(kTiny + "training: {micro_batchsize: 32}\n")),
@@ -144,4 +144,4 @@ TEST(ErrorMessagesTest, MissingKeysAreReportedAgainstTheFile) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

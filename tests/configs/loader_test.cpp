@@ -2,10 +2,10 @@
 
 #include "tests/configs/support.h"
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
-using namespace config_test;
+using namespace testing;
 
 TEST(LoaderTest, LaterLayersWin) {
   const TempDir dir;
@@ -167,4 +167,4 @@ TEST(LoaderTest, QuotedScalarsAreStringsAndPlainOnesAreTypedByTheirKey) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

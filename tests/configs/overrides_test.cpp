@@ -2,10 +2,10 @@
 
 #include "tests/configs/support.h"
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
-using namespace config_test;
+using namespace testing;
 using Strings = std::vector<std::string>;
 
 TEST(OverridesTest, AreTakenOutOfTheArgumentsInEverySpelling) {
@@ -116,4 +116,4 @@ TEST(OverridesTest, AStructWrittenAsAScalarCanBeRefined) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

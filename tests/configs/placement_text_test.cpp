@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
 TEST(PlacementTextTest, AcceptsTheGrammarOfRlinf) {
@@ -48,4 +48,4 @@ TEST(PlacementTextTest, NodeRanksLieWithinTheCluster) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -4,10 +4,10 @@
 #include "configs/embedded.h"
 #include "tests/configs/support.h"
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
-using namespace config_test;
+using namespace testing;
 
 std::string read(const std::filesystem::path& path) {
   std::ostringstream text;
@@ -70,4 +70,4 @@ TEST(RecipesTest, TheRecordingsFolderIsGivenOnTheCommandLine) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -1,9 +1,9 @@
 #include "tests/configs/support.h"
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
-using namespace config_test;
+using namespace testing;
 
 const std::string kRich = kTiny + R"(job: {name: rich, run_root: "a b/${job.name}: \"x\" #1 $${y}"}
 cluster:
@@ -74,4 +74,4 @@ TEST(ResolvedTest, DifferingKeysAreDottedPathsInBothDirections) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

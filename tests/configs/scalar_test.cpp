@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
 TEST(ScalarTest, IntegersAreDecimalWithoutLeadingZeros) {
@@ -64,4 +64,4 @@ TEST(ScalarTest, TextIsWellFormedUtf8WithoutNul) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

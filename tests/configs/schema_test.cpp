@@ -7,7 +7,7 @@
 #include "configs/describe.h"
 #include "configs/schema_export.h"
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
 using Json = nlohmann::json;
@@ -72,4 +72,4 @@ TEST(SchemaTest, TheReferencePageIsUpToDate) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
 TEST(SuggestTest, DistanceCountsInsertionsDeletionsSubstitutionsAndSwaps) {
@@ -44,4 +44,4 @@ TEST(SuggestTest, EveryTombstoneLeadsToADescribedKey) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

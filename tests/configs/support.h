@@ -11,7 +11,7 @@
 
 #include "configs/loader.h"
 
-namespace troupe::config_test {
+namespace troupe::testing {
 
 /// A complete job in one line; tests lay their keys over it.
 inline const std::string kTiny = "extends: presets/dreamzero_tiny.yaml\n";
@@ -72,4 +72,4 @@ class ScopedEnv {
   const char* name_;
 };
 
-}  // namespace troupe::config_test
+}  // namespace troupe::testing

@@ -1,14 +1,14 @@
 #include "configs/validate.h"
 #include "tests/configs/support.h"
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
-using namespace config_test;
+using namespace testing;
 
 constexpr const char* kQuickstart = "quickstart:rl";
 
-/// One job of reinforcement learning that breaks one rule of rl.md 20.1.
+/// One job of reinforcement learning that breaks one rule of the validation (docs/config.md).
 struct BrokenRl {
   const char* name;
   std::vector<std::string> overrides;
@@ -124,4 +124,4 @@ TEST(ValidateRlJobTest, EveryRecipeOfReinforcementLearningLoads) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

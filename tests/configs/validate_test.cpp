@@ -2,10 +2,10 @@
 
 #include "tests/configs/support.h"
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
-using namespace config_test;
+using namespace testing;
 
 /// One job that breaks one rule.
 struct Broken {
@@ -216,4 +216,4 @@ TEST(ValidateJobTest, WorksOnStructsThatNoFileWrote) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

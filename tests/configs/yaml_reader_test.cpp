@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::configs {
 namespace {
 
 /// The errors of reading a text, one per line.
@@ -90,4 +90,4 @@ TEST(YamlReaderTest, ColumnsCountCharactersAndTabsLineUp) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::configs

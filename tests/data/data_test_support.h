@@ -18,7 +18,7 @@
 #include "configs/data_config.h"
 #include "data/statistics/statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 
 using OrderedJson = nlohmann::ordered_json;
 
@@ -98,4 +98,4 @@ std::string xxh64_of(const std::vector<T>& values) {
   return to_hex(xxh64(std::as_bytes(std::span(values))));
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -272,4 +272,4 @@ TEST(DatasetTest, FilteredStepsAreNeverAnchors) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

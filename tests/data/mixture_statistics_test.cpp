@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "data/statistics/statistics.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 std::vector<double> random_rows(std::uint64_t stream, std::size_t rows, double centre, double width) {
@@ -55,4 +55,4 @@ TEST(MixtureStatisticsTest, EqualConstantsHaveNoDeviation) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -12,7 +12,7 @@
 #include "data/sampling/window.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using testing::HasSubstr;
@@ -71,7 +71,7 @@ class MixtureTest : public testing::Test {
     job.data.embodiments.clear();
     return job;
   }
-  static std::vector<std::byte> build(SampleBuilder& from, Stream stream, std::int64_t position) {
+  static std::vector<std::byte> build(SampleBuilder& from, Split split, std::int64_t position) {
     std::vector<std::byte> slot(static_cast<std::size_t>(from.layout().bytes), std::byte{0xAA});
     const auto built = from.build(stream, position, slot);
     EXPECT_TRUE(built) << built.error().message();
@@ -105,7 +105,7 @@ TEST_F(MixtureTest, EverySampleIsThatOfItsDatasetAtTheInnerPosition) {
   }
   std::vector<std::int64_t> drawn(2, 0);
   for (std::int64_t q = 0; q < 160; ++q) {
-    const MixtureEntry at = mixed.locate(Stream::train, q).value();
+    const MixtureEntry at = mixed.locate(Split::train, q).value();
     // The dataset's own order under its own seed: find the position of a lone job that holds the same sample.
     const Dataset& dataset = *mixture->datasets()[at.dataset];
     const std::uint64_t seed = MixtureOrder::inner_seed(kSeed, at.dataset);
@@ -115,7 +115,7 @@ TEST_F(MixtureTest, EverySampleIsThatOfItsDatasetAtTheInnerPosition) {
     EXPECT_EQ(at.epoch, want.epoch);
     std::int64_t lone = 0;
     while (draw_sample(kSeed, static_cast<std::uint64_t>(lone), dataset.train().size()).index != at.index) ++lone;
-    const auto got = build(mixed, Stream::train, q), expected = build(single[at.dataset], Stream::train, lone);
+    const auto got = build(mixed, Split::train, q), expected = build(single[at.dataset], Split::train, lone);
     for (const TensorField& field : mixed.layout().fields) {
       if (field.name == "position") continue;
       ASSERT_EQ(part(got, field), part(expected, field)) << "position " << q << " field " << field.name;
@@ -137,9 +137,9 @@ TEST_F(MixtureTest, EachMemberKeepsItsOwnRateKeysAndCameras) {
   };
   std::set<std::size_t> seen;
   for (std::int64_t q = 0; q < 24; ++q) {
-    const MixtureEntry at = mixed.locate(Stream::train, q).value();
+    const MixtureEntry at = mixed.locate(Split::train, q).value();
     seen.insert(at.dataset);
-    const auto slot = build(mixed, Stream::train, q);
+    const auto slot = build(mixed, Split::train, q);
     const Dataset& dataset = *mixture->datasets()[at.dataset];
     const auto labels = dataset.episodes()[at.entry.episode].row_labels();
     const SampleWindow window = sample_window(dataset.spec(), labels, at.entry.anchor);
@@ -161,7 +161,7 @@ TEST_F(MixtureTest, AnyPositionGivesTheSameBytesInAnyOrderFromAnyBuilder) {
   constexpr std::int64_t kCount = 48;
   std::vector<std::vector<std::byte>> want;
   SampleBuilder one = builder(mixture, job_);
-  for (std::int64_t q = 0; q < kCount; ++q) want.push_back(build(one, Stream::train, q));
+  for (std::int64_t q = 0; q < kCount; ++q) want.push_back(build(one, Split::train, q));
 
   std::vector<std::vector<std::byte>> got(kCount);
   std::vector<std::jthread> threads;
@@ -169,7 +169,7 @@ TEST_F(MixtureTest, AnyPositionGivesTheSameBytesInAnyOrderFromAnyBuilder) {
     threads.emplace_back([&, t] {
       SampleBuilder own = builder(open(), job_);
       for (std::int64_t q = kCount - 1 - t; q >= 0; q -= 3)
-        got[static_cast<std::size_t>(q)] = build(own, Stream::train, q);
+        got[static_cast<std::size_t>(q)] = build(own, Split::train, q);
     });
   }
   threads.clear();
@@ -179,7 +179,7 @@ TEST_F(MixtureTest, AnyPositionGivesTheSameBytesInAnyOrderFromAnyBuilder) {
   for (int resume = 0; resume < 20; ++resume) {
     const std::int64_t from = random.below(kCount);
     SampleBuilder fresh = builder(mixture, job_);
-    ASSERT_EQ(build(fresh, Stream::train, from), want[static_cast<std::size_t>(from)]) << "resumed at " << from;
+    ASSERT_EQ(build(fresh, Split::train, from), want[static_cast<std::size_t>(from)]) << "resumed at " << from;
   }
 }
 
@@ -261,7 +261,7 @@ TEST_F(MixtureTest, EvaluationWindowsAreSpreadOverAllDatasets) {
   EXPECT_EQ(datasets.size(), 2u);
   SampleBuilder mixed = builder(mixture, job_);
   EXPECT_EQ(
-      mixed.locate(Stream::eval, static_cast<std::int64_t>(mixture->eval_size(job_.eval.max_samples))).error().code(),
+      mixed.locate(Split::eval, static_cast<std::int64_t>(mixture->eval_size(job_.eval.max_samples))).error().code(),
       Errc::invalid_argument);
 }
 
@@ -384,14 +384,14 @@ TEST_F(MixtureTest, BuildingNamesTheDatasetOfABadSample) {
   const auto mixture = open();
   SampleBuilder mixed = builder(mixture, job_);
   std::int64_t q = 0;
-  while (mixed.locate(Stream::train, q)->dataset != 1) ++q;
+  while (mixed.locate(Split::train, q)->dataset != 1) ++q;
   std::filesystem::remove(other_.parquet(0));
   std::filesystem::remove(other_.parquet(1));
   std::vector<std::byte> slot(static_cast<std::size_t>(mixed.layout().bytes));
-  const auto built = mixed.build(Stream::train, q, slot);
+  const auto built = mixed.build(Split::train, q, slot);
   ASSERT_FALSE(built);
   EXPECT_THAT(built.error().message(), HasSubstr(other_.root() + ", episode "));
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,7 +9,7 @@
 #include "tests/data/data_test_support.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 /// Real recordings with their quirks: two feature names for one camera and wrong counts (gr1), AV1 and float32 lists
@@ -57,7 +57,7 @@ TEST_F(RealDatasetTest, Gr1OpensWithTheTwentyNineTrainedDimensions) {
   EXPECT_EQ(set->columns().action_width(), 29u);
   EXPECT_EQ(set->episodes().size(), 5u);
   EXPECT_EQ(codes(set->warnings()), (std::set<std::string>{"D12"}));
-  // L - 2 full anchors per episode of at least 120 rows (data.md 3.2)
+  // L - 2 full anchors per episode of at least 120 rows
   EXPECT_EQ(set->train().size(), 2096u - 10u);
 
   // The pooled relative statistics are those of the golden file.
@@ -77,14 +77,14 @@ TEST_F(RealDatasetTest, Gr1SamplesAreBuiltAndRepeatable) {
     auto builder = SampleBuilder::make(Mixture::of(set, job_.data), job_, count_bytes);
     EXPECT_TRUE(builder) << builder.error().message();
     std::vector<std::byte> slot(static_cast<std::size_t>(builder->layout().bytes), std::byte{0x5A});
-    const auto built = builder->build(Stream::train, q, slot);
+    const auto built = builder->build(Split::train, q, slot);
     EXPECT_TRUE(built) << built.error().message();
     return slot;
   };
   const auto first = make(7);
   EXPECT_EQ(first, make(7));
   EXPECT_NE(first, make(8));
-  // A picture, not a blank: the first frame's bytes differ among themselves.
+  // A frame, not a blank: the first frame's bytes differ among themselves.
   EXPECT_GT(std::set<std::byte>(first.begin(), first.begin() + 64 * 64 * 3).size(), 20u);
 }
 
@@ -131,11 +131,11 @@ TEST_F(RealDatasetTest, TheToyDatasetTrainsWithoutFindings) {
   ASSERT_TRUE(builder) << builder.error().message();
   std::vector<std::byte> slot(static_cast<std::size_t>(builder->layout().bytes));
   for (std::int64_t q = 0; q < 3; ++q) {
-    const auto built = builder->build(q == 2 ? Stream::eval : Stream::train, q, slot);
+    const auto built = builder->build(q == 2 ? Split::eval : Split::train, q, slot);
     EXPECT_TRUE(built) << built.error().message();
   }
   std::filesystem::remove_all(std::filesystem::path(root).parent_path());
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 EnvSpec two_fields() {
@@ -94,4 +94,4 @@ TEST(BlockLayoutTest, ViewsHaveOneElementPerRowOrCell) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -1,4 +1,5 @@
-// What every environment of the registry promises (docs/env.md). A row of env/registry.cpp is all it takes to be tested here.
+// What every environment of the registry promises (docs/env.md). A row of env/registry.cpp is all it takes to be
+// tested here.
 #include <gtest/gtest.h>
 
 #include <algorithm>

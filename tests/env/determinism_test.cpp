@@ -1,4 +1,4 @@
-// Same seed, same bits: per environment, whatever the number of threads, environments and groups (sim.md 8.1, 2).
+// Same seed, same bits: per environment, whatever the number of threads, environments and groups.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-/// 600 where that takes a moment, and for one body with contacts; the other bodies, at up to 300 us a step, say the same with fewer.
+/// 600 where that takes a moment, and for one body with contacts; the other bodies, at up to 300 us a step, say the
+/// same with fewer.
 std::int64_t num_steps(const std::string& id) {
   return id == "HalfCheetah-v5" || factory_of(id)->spec().frame_skip == 1 ? 600 : 40;
 }

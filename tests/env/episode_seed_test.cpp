@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 TEST(EpisodeSeedTest, DependsOnEveryPart) {
@@ -33,4 +33,4 @@ TEST(EpisodeSeedTest, IsWhatItWas) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

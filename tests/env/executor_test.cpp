@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 /// Runs a batch and waits for its end.
@@ -159,4 +159,4 @@ TEST(ExecutorThreadsTest, DestructionWaitsForTheBatchesUnderWay) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -1,4 +1,4 @@
-#include "env/expert.h"
+#include "env/registry/expert.h"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@
 #include "env/episode_seed.h"
 #include "tests/env/solo_env.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using ::testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST(ExpertTableTest, AnEnvironmentWithoutOneIsAnErrorThatNamesThoseThatHaveOne)
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

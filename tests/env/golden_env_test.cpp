@@ -1,5 +1,6 @@
-// Golden environment data, golden/env/README.md: every *.json of the folder is a case, replayed by its kind. CartPole and
-// Pendulum are here, the tables in golden_table.cpp and the MuJoCo traces in golden_mujoco_trace.cpp of tests/env/mujoco.
+// Golden environment data, golden/env/README.md: every *.json of the folder is a case, replayed by its kind. CartPole
+// and Pendulum are here, the tables in golden_table.cpp and the MuJoCo traces in golden_mujoco_trace.cpp of
+// tests/env/mujoco.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include "env/classic/pendulum.h"
 #include "tests/env/trace.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using testing::GoldenCase;
@@ -58,7 +59,8 @@ TEST_P(GoldenCartPoleTest, EachStepIsReplayedFromTheStateBefore) {
   }
 }
 
-// The pole is unstable, so a rounding in one step is a different episode 400 steps later: operations are in the reference's order.
+// The pole is unstable, so a rounding in one step is a different episode 400 steps later: operations are in the
+// reference's order.
 TEST_P(GoldenCartPoleTest, TraceIsReplayedFromItsResets) {
   const Trace trace(GetParam());
   ASSERT_NO_FATAL_FAILURE(trace.require({"action", "state_before"}));
@@ -155,4 +157,4 @@ INSTANTIATE_TEST_SUITE_P(Golden, GoldenPendulumTest,
                          [](const auto& c) { return testing::golden_case_name(c.param); });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

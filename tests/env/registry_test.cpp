@@ -1,4 +1,4 @@
-#include "env/registry.h"
+#include "env/registry/registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "env/classic/reach.h"
 #include "tests/env/scripted_env.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using ::testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(RegistryTest, AProgramAddsARowOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "env/registry.h"
+#include "env/registry/registry.h"
 
 namespace troupe::testing {
 
@@ -18,7 +18,8 @@ inline std::shared_ptr<const EnvFactory> factory_of(const std::string& id, const
   return make_env_factory(id, options).value();
 }
 
-/// `count` actions [count, A] that an agent without a plan takes: uniform within the bounds (within [-1, 1] where there are none).
+/// `count` actions [count, A] that an agent without a plan takes: uniform within the bounds (within [-1, 1] where
+/// there are none).
 inline std::vector<float> random_actions(const ActionSpace& space, std::int64_t count, std::uint64_t seed,
                                          std::uint64_t index = 0) {
   CounterRng rng(seed, 4, index);

@@ -25,8 +25,8 @@ struct TraceTable {
   double operator[](std::int64_t step) const { return values[static_cast<std::size_t>(step * width)]; }
 };
 
-/// A golden trace's tensors by name. Those that a case leaves out are empty; the ones that a test cannot do without it asks
-/// for with require().
+/// A golden trace's tensors by name. Those that a case leaves out are empty; the ones that a test cannot do without
+/// it asks for with require().
 class Trace {
  public:
   explicit Trace(const GoldenCase& c) {

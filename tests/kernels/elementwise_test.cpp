@@ -6,7 +6,7 @@
 #include "kernels/linear.h"
 #include "tests/kernels/kernel_checks.h"
 
-namespace troupe {
+namespace troupe::kernels {
 namespace {
 
 using testing::DtypeCase;
@@ -99,4 +99,4 @@ TEST(LinearTest, ShapesThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::kernels

@@ -8,7 +8,7 @@
 #include "kernels/image_chain.h"
 #include "tests/data/image/scalar_chain.h"
 
-namespace troupe {
+namespace troupe::kernels {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -156,4 +156,4 @@ TEST_F(ImageChainCudaTest, NoTileIsNoWork) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::kernels

@@ -5,7 +5,7 @@
 #include "kernels/rms_norm.h"
 #include "tests/kernels/kernel_checks.h"
 
-namespace troupe {
+namespace troupe::kernels {
 namespace {
 
 using testing::expect_matches_f64;
@@ -140,4 +140,4 @@ TEST(RotatedRmsNormRoundingTest, RoundsAfterTheNormAndAfterTheGain) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::kernels

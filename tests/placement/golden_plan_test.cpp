@@ -14,7 +14,7 @@
 #include "placement/render.h"
 #include "tests/placement/model_costs.h"
 
-namespace troupe {
+namespace troupe::placement {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,4 +95,4 @@ TEST(GoldenPlanTest, EveryCaseGivesItsPlan) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::placement

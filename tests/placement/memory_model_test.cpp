@@ -4,7 +4,7 @@
 
 #include "tests/placement/model_costs.h"
 
-namespace troupe {
+namespace troupe::placement {
 namespace {
 
 TEST(MemoryModelTest, EntriesStartAtMultiplesOf64Elements) {
@@ -83,10 +83,10 @@ TEST(MemoryModelTest, FiveBillionParametersOnEightRanksMatchTheSpecification) {
   JobConfig job = testing::small_job();
   job.precision.param = "bf16";
   const MemoryTable t = learner_memory(job, testing::cost_5b(), 8, 0);
-  // learner.md 4.11: ZeRO-3, 5B, N=8: 15 GB static with K=3, G=2.
+  // ZeRO-3 (Rajbhandari et al. 2020), 5B, 8 ranks: 15 GB static with K=3, G=2.
   const double gb = static_cast<double>(t.shard_bytes + t.param_slot_bytes + t.grad_slot_bytes) / 1e9;
   EXPECT_NEAR(gb, 15.2, 0.3);
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -45,7 +45,7 @@ inline ModelCost tiny_cost() {
   return cost;
 }
 
-/// Shapes of learner.md section 1 with the full-recompute figures of 4.6.
+/// Sizes of the 5B model, with the bytes of a step that recomputes every transformer block.
 inline ModelCost cost_5b() {
   ModelCost cost = chain(30, 3072, 14'336, 129'000'000);
   cost.activation_bytes_per_sample = 180'000'000;

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace troupe {
+namespace troupe::placement {
 namespace {
 
 using ::testing::ElementsAre;
@@ -89,4 +89,4 @@ TEST(PlacementStringTest, RanksAreNumbersRangesAndLists) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -5,7 +5,7 @@
 #include "placement/pretend.h"
 #include "tests/placement/model_costs.h"
 
-namespace troupe {
+namespace troupe::placement {
 namespace {
 
 using ::testing::HasSubstr;
@@ -367,4 +367,4 @@ TEST(PlannerInfeasibleTest, AllReasonsAreListed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace troupe {
+namespace troupe::placement {
 namespace {
 
 using ::testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST(PretendTest, EmptyTextIsRefused) { EXPECT_THAT(error(""), HasSubstr("no dev
 TEST(PretendTest, HugeCountsAreRefused) { EXPECT_THAT(error("99999xH100"), HasSubstr("above 4096")); }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -6,7 +6,7 @@
 #include "placement/pretend.h"
 #include "tests/placement/model_costs.h"
 
-namespace troupe {
+namespace troupe::placement {
 namespace {
 
 using ::testing::HasSubstr;
@@ -108,4 +108,4 @@ TEST(RenderTest, DiffNamesMovesAdditionsAndRemovals) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -9,7 +9,7 @@
 #include "placement/scale.h"
 #include "tests/placement/model_costs.h"
 
-namespace troupe {
+namespace troupe::placement {
 namespace {
 
 using ::testing::ElementsAre;
@@ -150,4 +150,4 @@ TEST(RlPlanTest, OtherPoolsDoNot) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::placement

@@ -6,7 +6,7 @@
 #include "placement/render.h"
 #include "tests/placement/model_costs.h"
 
-namespace troupe {
+namespace troupe::placement {
 namespace {
 
 using ::testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST_F(ScaleTest, LostNodesAreNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::placement

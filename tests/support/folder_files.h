@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace troupe {
+namespace troupe::testing {
 
 /// Every file below a folder by its path from there, with its bytes: equal for folders that hold the same.
 inline std::map<std::string, std::string> files_below(const std::string& folder) {
@@ -19,4 +19,4 @@ inline std::map<std::string, std::string> files_below(const std::string& folder)
   return all;
 }
 
-}  // namespace troupe
+}  // namespace troupe::testing

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::testing_support {
+namespace troupe::testing {
 
 inline std::string text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -29,8 +29,8 @@ inline std::string text_of(const std::string& path) {
   return text.str();
 }
 
-/// The `troupe` program in a process of its own, its output in a file. Killed and waited for by the destructor; its children go
-/// with it by their parent-death signal.
+/// The `troupe` program in a process of its own, its output in a file. Killed and waited for by the destructor; its
+/// children go with it by their parent-death signal.
 class JobProcess {
  public:
   using Milliseconds = std::chrono::milliseconds;
@@ -163,4 +163,4 @@ class JobProcess {
   std::optional<int> exit_code_;
 };
 
-}  // namespace troupe::testing_support
+}  // namespace troupe::testing

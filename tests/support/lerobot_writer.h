@@ -27,9 +27,9 @@ namespace troupe::testing {
 /// reads datasets. Change the members, then write it with LerobotFolder. Needs Arrow::parquet.
 ///
 /// Row r of episode e (its place, not its index) has observation.state[d] = 100 e + r / 4 + d, action[d] =
-/// 100 e + (r + 1) / 4 - d, task e % 2, and the picture (e, r, camera). Columns: those of LeRobot's own writers.
+/// 100 e + (r + 1) / 4 - d, task e % 2, and the frame (e, r, camera). Columns: those of LeRobot's own writers.
 struct LerobotSet {
-  /// One camera's pictures of one episode.
+  /// One camera's frames of one episode.
   struct Clip {
     std::size_t episode = 0, camera = 0;
     std::int64_t first_row = 0, rows = 0;
@@ -43,8 +43,8 @@ struct LerobotSet {
   std::vector<std::string> cameras = {"left", "right"};
   std::int64_t height = 12, width = 16, dims = 3;
   double fps = 10;
-  bool images = false;  ///< cameras are columns of PNG pictures, every pixel (episode, row, camera)
-  /// Changes a coded picture before it is written; an empty text is a null cell.
+  bool images = false;  ///< cameras are columns of PNG images, every pixel (episode, row, camera)
+  /// Changes a coded frame before it is written; an empty text is a null cell.
   std::function<void(std::size_t episode, std::int64_t row, std::size_t camera, std::string& png)> edit_picture{};
   WriteVideo write_video{};  ///< empty: a line "frames height width", which TinyDataset::probe reads
 
@@ -87,7 +87,7 @@ class LerobotFolder {
   const std::string& root() const { return root_; }
   const LerobotSet& set() const { return set_; }
 
-  /// (chunk, file) of an episode's rows or pictures.
+  /// (chunk, file) of an episode's rows or frames.
   std::pair<std::int64_t, std::int64_t> place(std::size_t e, std::size_t episodes_per_file) const {
     const auto file = static_cast<std::int64_t>(e / episodes_per_file);
     return {file / set_.files_per_chunk, file % set_.files_per_chunk};

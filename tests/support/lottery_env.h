@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "env/registry.h"
+#include "env/registry/registry.h"
 
-namespace troupe::testing_support {
+namespace troupe::testing {
 
-/// An environment in which the seed alone decides: an episode of 1 to 7 steps, its rewards, and (every other seed) success. What a policy
-/// does makes no difference, so an evaluation's records are known beforehand. One camera, "front", that shows the step.
-/// kHangs: a class of its own for tests whose threads are left behind in on_step.
+/// An environment in which the seed alone decides: an episode of 1 to 7 steps, its rewards, and (every other seed)
+/// success. What a policy does makes no difference, so an evaluation's records are known beforehand. One camera,
+/// "front", that shows the step. kHangs: a class of its own for tests whose threads are left behind in on_step.
 template <bool kKnowsSuccess, bool kHangs = false>
 class LotteryEnv final : public Env {
  public:
@@ -74,4 +74,4 @@ class LotteryEnv final : public Env {
   std::int64_t step_ = 0;
 };
 
-}  // namespace troupe::testing_support
+}  // namespace troupe::testing

@@ -16,7 +16,7 @@
 
 extern char** environ;
 
-namespace troupe {
+namespace troupe::testing {
 
 namespace {
 
@@ -174,4 +174,4 @@ ProgramEnd run_program(const std::vector<std::string>& arguments, ProgramOptions
   return Program(arguments, std::move(options)).wait();
 }
 
-}  // namespace troupe
+}  // namespace troupe::testing

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+namespace troupe::testing {
 
 /// A folder of its own under the temporary folder, removed at the end.
 class TempDir {
@@ -49,8 +49,9 @@ struct ProgramOptions {
   std::chrono::seconds deadline{50};       ///< from its start; then it is killed
 };
 
-/// A program that runs beside the test: TROUPE_BINARY with arguments. Its output is collected while the test waits for it;
-/// a program that writes more than a pipe holds in between waits too. Killed at the end if it still runs. One thread.
+/// A program that runs beside the test: TROUPE_BINARY with arguments. Its output is collected while the test waits
+/// for it; a program that writes more than a pipe holds in between waits too. Killed at the end if it still runs. One
+/// thread.
 class Program {
  public:
   explicit Program(const std::vector<std::string>& arguments, ProgramOptions options = {});
@@ -83,4 +84,4 @@ class Program {
 /// Runs `troupe ARGUMENTS` to its end.
 ProgramEnd run_program(const std::vector<std::string>& arguments, ProgramOptions options = {});
 
-}  // namespace troupe
+}  // namespace troupe::testing

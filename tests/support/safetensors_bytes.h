@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+namespace troupe::testing {
 
 /// Tensors of a safetensors file as plain bytes, for tests that do without ATen. Throws std::runtime_error on a
 /// malformed file.
@@ -62,4 +62,4 @@ class SafetensorsBytes {
   std::map<std::string, Tensor> tensors_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::testing

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace troupe {
+namespace troupe::testing {
 
 /// An empty folder that goes away with its owner.
 class ScratchFolder {
@@ -30,4 +30,4 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::testing

@@ -12,7 +12,7 @@
 #include "comm/serve/numpy_dtype.h"
 #include "workers/inference/policy/policy.h"
 
-namespace troupe::testing_support {
+namespace troupe::testing {
 
 /// DROID's three cameras, state and actions.
 inline PolicyInfo droid_info(std::int64_t horizon = 6) {
@@ -31,7 +31,7 @@ inline PolicyInfo droid_info(std::int64_t horizon = 6) {
 
 /// A policy whose actions say what it saw, in rows of 8:
 ///   0  the state: 7 joints, gripper
-///   1  pictures per view, the call's number in its episode, the newest picture's first byte of each view, the oldest
+///   1  frames per view, the call's number in its episode, the newest frame's first byte of each view, the oldest
 /// one's of the
 ///      first view, bytes of the prompt, observations in the call
 ///   r  r in every column
@@ -100,7 +100,7 @@ class ScriptedPolicy final : public Policy {
   std::map<std::string, std::int64_t> calls_;  // by episode
 };
 
-/// A picture u8 [4, 6, 3] of one colour.
+/// A frame u8 [4, 6, 3] of one colour.
 inline NdArray picture(int value, std::vector<std::int64_t> shape = {4, 6, 3}) {
   NdArray array{"|u1", std::move(shape), {}};
   array.data.assign(static_cast<std::size_t>(array.numel()), static_cast<std::byte>(value));
@@ -124,4 +124,4 @@ inline Observation droid_observation(int colour, std::vector<float> joints = {0,
   return observation;
 }
 
-}  // namespace troupe::testing_support
+}  // namespace troupe::testing

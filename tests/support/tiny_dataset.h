@@ -20,7 +20,7 @@
 #include "data/lerobot/episode_check.h"
 #include "data/sample/sample_builder.h"
 
-namespace troupe {
+namespace troupe::testing {
 
 /// Columns of one episode as a test wants them; vectors of three values.
 struct TinyEpisode {
@@ -39,7 +39,7 @@ struct TinyEpisode {
 };
 
 /// A LeRobot v2.1 dataset of real Parquet files in a folder of its own, removed at the end. Its videos are one-line
-/// text files "frames height width", which probe() and read_clip() understand: pictures whose every pixel is (frame,
+/// text files "frames height width", which probe() and read_clip() understand: frames whose every pixel is (frame,
 /// view, 7).
 class TinyDataset {
  public:
@@ -209,4 +209,4 @@ class TinyDataset {
   std::string root_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::testing

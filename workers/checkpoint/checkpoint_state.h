@@ -3,10 +3,10 @@
 #include "model/shard/engine.h"
 #include "workers/checkpoint/reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// A checkpoint as an engine's source of state. The reader must outlive it. Callers compare layouts first
-/// (CheckpointReader::check_layout).
+/// A checkpoint as an engine's source of state: f32 elements of a unit's flat buffer, whatever world wrote them. The
+/// reader must outlive it. Callers compare layouts first (CheckpointReader::check_layout). Immutable: any thread.
 class CheckpointState final : public StateSource {
  public:
   explicit CheckpointState(const CheckpointReader& reader) : reader_(reader) {}
@@ -42,4 +42,4 @@ inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& uni
   return described;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "workers/checkpoint/reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -187,4 +187,4 @@ std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size
   return removed;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

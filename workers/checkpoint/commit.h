@@ -9,16 +9,17 @@
 #include "base/result.h"
 #include "workers/checkpoint/manifest.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// One committed checkpoint.
+/// One committed checkpoint: the folder's path, and what its manifest says.
 struct CheckpointEntry {
   std::int64_t step = 0;
   std::string directory;
   Manifest manifest;
 };
 
-/// "step_000500", and "step_000500.tmp-000000010000001f" while it is written under a fence.
+/// Folder names: "step_000500" (at least six digits), and "step_000500.tmp-000000010000001f" while it is written
+/// under a fence (16 hex digits).
 std::string checkpoint_name(std::int64_t step);
 std::string checkpoint_tmp_name(std::int64_t step, std::uint64_t fence);
 
@@ -32,7 +33,8 @@ Result<std::string> commit_checkpoint(const std::string& folder, const std::stri
 /// Committed checkpoints of a folder whose manifest reads and whose files have the sizes it says, by ascending step.
 std::vector<CheckpointEntry> list_checkpoints(const std::string& folder);
 
-/// How much newest_valid looks at.
+/// How much newest_valid looks at: manifest and sizes, or headers and the digest of every file too, which reads the
+/// checkpoint once.
 enum class CheckpointCheck : std::uint8_t { sizes, digests };
 
 /// The newest checkpoint that passes; each one passed over is logged as a warning. Errors: not_found.
@@ -45,4 +47,4 @@ Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck 
 std::vector<std::int64_t> prune_checkpoints(const std::string& folder, std::size_t keep,
                                             std::optional<std::uint64_t> current_fence = std::nullopt);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -55,4 +55,4 @@ CounterVerdict CounterAudit::finish() const {
   return verdict;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

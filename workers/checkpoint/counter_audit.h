@@ -7,7 +7,7 @@
 
 #include "workers/checkpoint/ledger.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A step whose counters break a rule.
 struct CounterFinding {
@@ -19,18 +19,24 @@ struct CounterFinding {
 struct CounterVerdict {
   static constexpr std::size_t kMaxListed = 20;
 
-  std::int64_t records = 0;                    ///< with counters
-  std::int64_t unbalanced = 0;                 ///< records in which produced = resident + evicted + lost does not hold
-  std::int64_t backwards = 0;                  ///< steps after which a running total over the ranks is less than before
-  std::map<std::string, std::int64_t> totals;  ///< sums over ranks after the last step that has them
-  std::vector<CounterFinding> unbalanced_list, backwards_list;  ///< the first kMaxListed by step
+  /// With counters.
+  std::int64_t records = 0;
+  /// Records in which produced = resident + evicted + lost does not hold.
+  std::int64_t unbalanced = 0;
+  /// Steps after which a running total over the ranks is less than before.
+  std::int64_t backwards = 0;
+  /// Sums over ranks after the last step that has them.
+  std::map<std::string, std::int64_t> totals;
+  /// The first kMaxListed by step.
+  std::vector<CounterFinding> unbalanced_list, backwards_list;
 
   bool ok() const { return unbalanced == 0 && backwards == 0; }
 };
 
-/// The identity of off-policy training (design.md section 7). In a record with "produced", the transitions that were received must
-/// all be in the buffer, evicted or lost: produced = resident + evicted + lost, where a missing counter is 0. Of every name but
-/// "resident", the sum over the ranks that record it never falls from one committed step to the next.
+/// The identity of off-policy training. In a record with "produced", the transitions that were received must all be
+/// in the buffer, evicted or lost: produced = resident + evicted + lost, where a missing counter is 0. Of every name
+/// but "resident", the sum over the ranks that record it never falls from one committed step to the next. Not
+/// thread-safe; memory is one map of totals per step.
 class CounterAudit {
  public:
   /// A record of the epoch that owns its step; any order.
@@ -38,9 +44,10 @@ class CounterAudit {
   CounterVerdict finish() const;
 
  private:
-  std::map<std::int64_t, std::map<std::string, std::int64_t>> by_step_;  ///< sums over ranks
+  /// Sums over ranks.
+  std::map<std::int64_t, std::map<std::string, std::int64_t>> by_step_;
   std::map<std::int64_t, std::vector<std::string>> unbalanced_;
   std::int64_t records_ = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include "workers/checkpoint/weight_shards.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<ExportSummary> export_safetensors(const std::string& checkpoint, const std::string& folder,
                                          std::int64_t max_shard_bytes) {
@@ -30,4 +30,4 @@ Result<ExportSummary> export_safetensors(const std::string& checkpoint, const st
   return summary;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

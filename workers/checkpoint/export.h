@@ -7,21 +7,27 @@
 #include "base/result.h"
 #include "workers/checkpoint/tensors.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What an export wrote.
 struct ExportSummary {
-  std::vector<std::string> files;  ///< names in the output folder, the index last
+  /// Names in the output folder, the index last.
+  std::vector<std::string> files;
   std::int64_t tensors = 0;
-  std::int64_t parameters = 0;  ///< elements
-  std::int64_t bytes = 0;       ///< of tensor data
+  /// Elements.
+  std::int64_t parameters = 0;
+  /// Of tensor data.
+  std::int64_t bytes = 0;
 };
 
-/// How an export writes tensors.
+/// How an export writes tensors (docs/checkpoints.md#export).
 struct ExportFormat {
+  /// Bytes of tensor data a file; a larger tensor has a file of its own.
   std::int64_t max_shard_bytes = 5'000'000'000;
-  bool bf16 = false;   ///< rounded to nearest, ties to even; else fp32
-  std::string prefix;  ///< before every name, such as "action_head.model."
+  /// Rounded to nearest, ties to even; else fp32.
+  bool bf16 = false;
+  /// Before every name, such as "action_head.model.".
+  std::string prefix;
   AdapterForm adapters = AdapterForm::separate;
 };
 
@@ -38,4 +44,4 @@ Result<ExportSummary> export_safetensors(const std::string& checkpoint, const st
 Result<ExportSummary> export_safetensors(const std::string& checkpoint, const std::string& folder,
                                          std::int64_t max_shard_bytes);
 
-}  // namespace troupe
+}  // namespace troupe::workers

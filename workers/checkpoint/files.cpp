@@ -8,7 +8,7 @@
 
 #include "base/durable_file.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -35,4 +35,4 @@ bool is_plain_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -14,21 +14,13 @@
 
 #include "base/durable_file.h"
 #include "base/hash.h"
+#include "workers/checkpoint/hex_field.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
 using nlohmann::json;
-
-std::uint64_t from_hex(const json& value) {
-  const auto& text = value.get_ref<const std::string&>();
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size())
-    throw std::runtime_error("not 16 hex digits");
-  return number;
-}
 
 std::string check_of(const json& body) {
   return to_hex(xxh3_64(std::string_view(body.dump(-1, ' ', false, json::error_handler_t::replace))));
@@ -41,11 +33,11 @@ LedgerRecord parse_line(const std::string& line) {
   j.erase("check");
   if (check != check_of(j)) throw std::runtime_error("its check does not match");
   LedgerRecord record;
-  record.fence = from_hex(j.at("fence"));
+  record.fence = hex_field(j.at("fence"));
   record.step = j.at("step");
   record.rank = j.at("rank");
   record.positions = j.at("positions").get<std::vector<std::int64_t>>();
-  for (const json& h : j.at("xxh3")) record.xxh3.push_back(from_hex(h));
+  for (const json& h : j.at("xxh3")) record.xxh3.push_back(hex_field(h));
   for (const json& v : j.at("void")) record.voids.push_back({v.at(0), v.at(1)});
   if (j.contains("counters")) record.counters = j.at("counters").get<std::map<std::string, std::int64_t>>();
   if (record.positions.size() != record.xxh3.size()) throw std::runtime_error("positions and xxh3 differ in number");
@@ -180,4 +172,4 @@ Result<LedgerScan> scan_ledger(const std::string& path, const std::function<Resu
   return scan;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A position whose sample did not count.
 struct VoidPosition {
@@ -16,20 +16,27 @@ struct VoidPosition {
   std::string reason;
 };
 
-/// What one learner rank consumed in one committed step (docs/checkpoints.md "Ledger").
+/// What one learner rank consumed in one committed step (docs/checkpoints.md#ledger).
 struct LedgerRecord {
+  /// Of the membership epoch under which the rank trained.
   std::uint64_t fence = 0;
-  std::int64_t step = 0;  ///< counted from 0: step s trains positions [s * G, (s + 1) * G)
+  /// Counted from 0: step s trains positions [s * G, (s + 1) * G).
+  std::int64_t step = 0;
   std::int64_t rank = 0;
-  std::vector<std::int64_t> positions;  ///< carried by the samples this rank received, void ones included
-  std::vector<std::uint64_t> xxh3;      ///< XXH3-64 of each sample's bytes, one per position
-  std::vector<VoidPosition> voids;      ///< positions that did not count, and why
-  /// Running totals after the step (StepOutcome::counters); totals over all ranks stand in rank 0's records alone. Off-policy:
-  /// "produced", "resident", "evicted" and "lost" transitions, "draws" and "updates" (CounterAudit).
+  /// Carried by the samples this rank received, void ones included.
+  std::vector<std::int64_t> positions;
+  /// XXH3-64 of each sample's bytes, one per position.
+  std::vector<std::uint64_t> xxh3;
+  /// Positions that did not count, and why.
+  std::vector<VoidPosition> voids;
+  /// Running totals after the step (StepOutcome::counters), added over ranks by the audit; totals over all ranks
+  /// stand in rank 0's records alone. Off-policy: "produced", "resident", "evicted" and "lost" transitions, "draws"
+  /// and "updates" (CounterAudit).
   std::map<std::string, std::int64_t> counters = {};
 };
 
-/// One line of a ledger file, newline included.
+/// One line of a ledger file, newline included: JSON, keys sorted, no blanks, with `check`, the XXH3-64 of the line
+/// without that key and its newline, as 16 hex digits. Hashes and fence are 16 hex digits too.
 std::string ledger_line(const LedgerRecord& record);
 
 /// "fence-0000000100000003-rank-1.jsonl".
@@ -38,7 +45,8 @@ std::string ledger_file_name(std::uint64_t fence, std::int64_t rank);
 /// Appends to the ledger of one rank under one fence. Not thread-safe.
 class LedgerWriter {
  public:
-  /// Opens (or creates) folder/fence-<16 hex>-rank-<r>.jsonl; a torn last line of an earlier life is cut off.
+  /// Opens (or creates) folder/fence-<16 hex>-rank-<r>.jsonl; what follows the last newline, torn by a crash, is cut
+  /// off, and the folder is synced, so that the name lasts too. Errors: resource_exhausted, unavailable.
   static Result<LedgerWriter> open(const std::string& folder, std::uint64_t fence, std::int64_t rank);
 
   LedgerWriter(LedgerWriter&& other) noexcept;
@@ -63,11 +71,12 @@ class LedgerWriter {
 /// How a scan ended.
 struct LedgerScan {
   std::int64_t records = 0;
-  bool torn = false;  ///< the last line was cut off by a crash and is not counted
+  /// The last line was cut off by a crash and is not counted.
+  bool torn = false;
 };
 
 /// Reads one ledger file line by line. A last line that has no newline or does not check is torn: it was never synced.
 /// Errors: not_found; data_loss for any other line that does not check, naming file and line; what `visit` returns.
 Result<LedgerScan> scan_ledger(const std::string& path, const std::function<Result<void>(const LedgerRecord&)>& visit);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "workers/checkpoint/ledger.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -223,4 +223,4 @@ Result<LedgerVerdict> LedgerAudit::run(const std::string& folder) const {
   return verdict;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

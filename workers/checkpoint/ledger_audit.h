@@ -7,12 +7,13 @@
 #include "base/result.h"
 #include "workers/checkpoint/counter_audit.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// One membership epoch as the state database knows it.
 struct LedgerEpoch {
   std::uint64_t fence = 0;
-  std::int64_t resume_step = 0;  ///< first step this epoch trained, counted from 0
+  /// First step this epoch trained, counted from 0.
+  std::int64_t resume_step = 0;
 };
 
 /// A position that breaks the rule, or did not count.
@@ -27,19 +28,29 @@ struct LedgerVerdict {
   static constexpr std::size_t kMaxListed = 20;
 
   std::int64_t steps = 0;
-  std::int64_t expected = 0;  ///< positions that had to be consumed: steps * global batch
-  std::int64_t passes = 0;    ///< whole passes over the dataset in them
+  /// Positions that had to be consumed: steps * global batch.
+  std::int64_t expected = 0;
+  /// Whole passes over the dataset in them.
+  std::int64_t passes = 0;
   std::int64_t trained = 0;
-  std::int64_t voided = 0;      ///< consumed without counting
-  std::int64_t lost = 0;        ///< in no owning record
-  std::int64_t doubled = 0;     ///< in more than one
-  std::int64_t misplaced = 0;   ///< recorded by a step that does not train it
-  std::int64_t changed = 0;     ///< other bytes than a superseded epoch recorded for the same position
-  std::int64_t superseded = 0;  ///< positions recorded by epochs that were rolled back; not counted above
+  /// Consumed without counting.
+  std::int64_t voided = 0;
+  /// In no owning record.
+  std::int64_t lost = 0;
+  /// In more than one.
+  std::int64_t doubled = 0;
+  /// Recorded by a step that does not train it.
+  std::int64_t misplaced = 0;
+  /// Other bytes than a superseded epoch recorded for the same position.
+  std::int64_t changed = 0;
+  /// Positions recorded by epochs that were rolled back; not counted above.
+  std::int64_t superseded = 0;
   std::int64_t records = 0;
-  std::vector<std::string> torn;  ///< files whose last line was cut off by a crash
+  /// Files whose last line was cut off by a crash.
+  std::vector<std::string> torn;
   std::vector<LedgerFinding> void_list, lost_list, doubled_list, misplaced_list, changed_list;
-  CounterVerdict counters;  ///< nothing to say of ledgers without counters
+  /// Nothing to say of ledgers without counters.
+  CounterVerdict counters;
 
   /// trained + voided = expected, nothing lost, doubled or misplaced, and the counters balance.
   bool ok() const {
@@ -47,12 +58,14 @@ struct LedgerVerdict {
   }
 };
 
-/// Checks that every position of the committed steps was consumed exactly once (design.md section 6).
+/// Checks that every position of the committed steps was consumed exactly once
+/// (docs/checkpoints.md#ledger).
 ///
-/// Step s is owned by the epoch with the largest fence among those with resume_step <= s. The audit takes the union
-/// over ranks of the owning epochs' records and looks at every position in [0, committed_steps * global_batch): step
-/// s must hold [s * global_batch, (s + 1) * global_batch), each once, trained or void. Records of other epochs, or of
-/// steps that were never committed, are superseded. The counters of owning records are audited too (CounterAudit).
+/// Step s is owned by the membership epoch with the largest fence among those with resume_step <= s. The audit takes
+/// the union over ranks of the owning epochs' records and looks at every position in [0, committed_steps *
+/// global_batch): step s must hold [s * global_batch, (s + 1) * global_batch), each once, trained or void. Records
+/// of other epochs, or of steps that were never committed, are superseded. The counters of owning records are
+/// audited too (CounterAudit).
 class LedgerAudit {
  public:
   /// `epochs` in any order; `dataset_size` is the number of samples in one pass.
@@ -67,8 +80,9 @@ class LedgerAudit {
   std::uint64_t owner(std::int64_t step) const;
 
  private:
-  std::vector<LedgerEpoch> epochs_;  ///< ascending fence
+  /// Ascending fence.
+  std::vector<LedgerEpoch> epochs_;
   std::int64_t steps_, global_batch_, dataset_size_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

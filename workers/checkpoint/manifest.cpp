@@ -9,24 +9,15 @@
 
 #include "base/hash.h"
 #include "workers/checkpoint/files.h"
+#include "workers/checkpoint/hex_field.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
 using nlohmann::json;
 
 constexpr std::int64_t kMaxManifest = std::int64_t{256} << 20;
-
-std::uint64_t from_hex(const json& value) {
-  const auto text = value.get<std::string>();
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size()) {
-    throw std::runtime_error(fmt::format("'{}' is not 16 hex digits", text));
-  }
-  return number;
-}
 
 json unit_to_json(const ManifestUnit& unit) {
   json params = json::array();
@@ -64,7 +55,7 @@ ManifestUnit unit_from_json(const json& j) {
                     .layout_class = j.at("layout_class"),
                     .params = {},
                     .numel = j.at("numel"),
-                    .layout_hash = from_hex(j.at("layout_hash")),
+                    .layout_hash = hex_field(j.at("layout_hash")),
                     .trainable = j.value("trainable", true)};
   std::int64_t covered = 0;
   for (const json& p : j.at("params")) {
@@ -93,12 +84,12 @@ Manifest manifest_from(const json& j) {
   if (m.format != Manifest::kFormat)
     throw std::runtime_error(fmt::format("format {}; this build reads {}", m.format, Manifest::kFormat));
   m.step = j.at("step");
-  m.fence = from_hex(j.at("fence"));
+  m.fence = hex_field(j.at("fence"));
   m.world = j.at("world");
   if (m.step < 0 || m.world < 1 || m.world > 65'536)
     throw std::runtime_error(fmt::format("step {}, world {}", m.step, m.world));
   for (const json& unit : j.at("units")) m.units.push_back(unit_from_json(unit));
-  m.layout_hash = from_hex(j.at("layout_hash"));
+  m.layout_hash = hex_field(j.at("layout_hash"));
   const json& o = j.at("optimizer");
   m.optimizer = {.name = o.at("name"),
                  .lr = o.at("lr"),
@@ -175,4 +166,4 @@ Result<Manifest> read_manifest(const std::string& directory) {
   return manifest_from_json(text, path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

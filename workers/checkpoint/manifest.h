@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Where a parameter lies in its unit's flat buffer, in elements.
 struct ManifestParam {
@@ -24,9 +24,13 @@ struct ManifestUnit {
   std::string name;
   std::string layout_class;
   std::vector<ManifestParam> params;
-  std::int64_t numel = 0;  ///< end of the last parameter; without the padding that depends on the world
+  /// End of the last parameter; without the padding that depends on the world.
+  std::int64_t numel = 0;
+  /// Hash of names, shapes and places (FlatLayout); 16 hex digits in the file, as every 64-bit number that is a hash
+  /// or a fence.
   std::uint64_t layout_hash = 0;
-  bool trainable = true;  ///< false: frozen values or a target network, saved without moments
+  /// False: frozen values or a target network, saved without moments.
+  bool trainable = true;
 
   /// Number of tensors in a rank file: master, m and v, or of a frozen unit master alone.
   std::size_t num_kinds() const { return trainable ? 3 : 1; }
@@ -38,14 +42,16 @@ struct ManifestUnit {
   }
 };
 
-/// Hyper-parameters and scalar state of AdamW.
+/// What manifest.json says (docs/checkpoints.md#manifestjson). A directory without it is
+/// garbage.
 struct ManifestOptimizer {
   std::string name = "adamw";
   double lr = 0;
   std::vector<double> betas;
   double eps = 0;
   double weight_decay = 0;
-  std::int64_t updates = 0;  ///< updates applied; less than step where batches were void
+  /// Updates applied; less than step where batches were void.
+  std::int64_t updates = 0;
   /// Updates by unit group, where groups are updated on their own; a group that is missing has seen `updates`.
   std::map<std::string, std::int64_t> groups = {};
 };
@@ -53,8 +59,10 @@ struct ManifestOptimizer {
 /// One file beside the manifest.
 struct ManifestFile {
   std::string name;
-  std::int64_t size = 0;  ///< bytes
-  std::string digest;     ///< XXH3-128, 32 hex digits
+  /// Bytes.
+  std::int64_t size = 0;
+  /// XXH3-128, 32 hex digits.
+  std::string digest;
 };
 
 /// What manifest.json says (docs/checkpoints.md). A directory without it is garbage.
@@ -62,20 +70,31 @@ struct Manifest {
   static constexpr std::int64_t kFormat = 1;
 
   std::int64_t format = kFormat;
-  std::int64_t step = 0;  ///< steps committed
+  /// Steps committed.
+  std::int64_t step = 0;
+  /// Membership epoch that wrote the checkpoint, and its number of learner ranks, which is the number of rank files.
   std::uint64_t fence = 0;
   std::int64_t world = 1;
   std::vector<ManifestUnit> units;
-  std::uint64_t layout_hash = 0;  ///< of all units; does not depend on world
+  /// Of all units; does not depend on world.
+  std::uint64_t layout_hash = 0;
   ManifestOptimizer optimizer;
   std::int64_t seed = 0;
-  std::int64_t next_position = 0;  ///< first global sample position that is not trained yet
+  /// First global sample position that is not trained yet.
+  std::int64_t next_position = 0;
+  /// What a resumed run compares with its own datasets.
   std::string dataset_fingerprint;
-  std::string config;  ///< resolved job YAML
+  /// Resolved job YAML.
+  std::string config;
+  /// Content hashes of the frozen networks, "name=hash" with a blank between, sorted by name; empty where there are
+  /// none.
   std::string encoder_hash;
+  /// Every file of the checkpoint but the manifest.
   std::vector<ManifestFile> files;
-  std::string previous;  ///< folder name of the checkpoint before this one; empty for the first
-  std::string version;   ///< of Troupe
+  /// Folder name of the checkpoint before this one; empty for the first.
+  std::string previous;
+  /// Of Troupe.
+  std::string version;
 
   /// File name of a rank's tensors: rank-00003-of-00008.safetensors.
   static std::string rank_file(std::int64_t rank, std::int64_t world);
@@ -92,4 +111,4 @@ Result<Manifest> manifest_from_json(const std::string& text, const std::string& 
 /// Reads directory/manifest.json. Errors: not_found when there is none (the directory is garbage), data_loss.
 Result<Manifest> read_manifest(const std::string& directory);
 
-}  // namespace troupe
+}  // namespace troupe::workers

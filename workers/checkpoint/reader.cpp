@@ -12,7 +12,7 @@
 #include "workers/checkpoint/files.h"
 #include "workers/checkpoint/snapshot_note.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -175,4 +175,4 @@ Result<void> CheckpointReader::read(std::int64_t unit, Kind kind, std::int64_t b
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

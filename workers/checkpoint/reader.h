@@ -8,12 +8,14 @@
 #include "base/result.h"
 #include "workers/checkpoint/manifest.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Reads the state in a checkpoint directory, whatever world wrote it. Rank files are mapped, so memory use is the
-/// page cache's. Immutable: any number of threads may read.
+/// page cache's. Immutable: any number of threads may read. With n = ManifestUnit::shard(world), element e of a unit
+/// lies in rank file e / n at e mod n.
 class CheckpointReader {
  public:
+  /// Master weights and AdamW's two moments, f32 each.
   enum class Kind : std::uint8_t { master, m, v };
 
   /// Reads the manifest and opens every rank file: sizes, headers, the tensors that the layout asks for.
@@ -48,4 +50,4 @@ class CheckpointReader {
   std::unique_ptr<Shards> shards_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

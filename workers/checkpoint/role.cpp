@@ -11,7 +11,7 @@
 #include "comm/channel/arena.h"
 #include "workers/checkpoint/snapshot_note.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 CheckpointerRole::CheckpointerRole(RoleIdentity identity, Describe describe, Outbox outbox)
     : identity_(std::move(identity)), describe_(std::move(describe)), outbox_(std::move(outbox)) {}
@@ -90,4 +90,4 @@ Result<WrittenCheckpoint> CheckpointerRole::write(const CheckpointBegin& request
   return CheckpointWriter().write(job);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

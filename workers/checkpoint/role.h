@@ -10,9 +10,12 @@
 #include "workers/checkpoint/writer.h"
 #include "workers/role.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// The checkpointer: maps the ranks' snapshot arenas and writes them to disk, one checkpoint at a time, on its own thread.
+/// The checkpointer: maps the ranks' snapshot arenas (CheckpointBegin::snapshots) before it writes anything, so that
+/// they stay readable if a rank dies meanwhile, and writes them to disk, one checkpoint at a time, on its own
+/// thread. It answers every CheckpointBegin with CheckpointDone, with an error where nothing was written; the
+/// controller commits. Fault point: checkpointer.begin.
 class CheckpointerRole final : public Role {
  public:
   /// The checkpoint's manifest but for the files, and the small files that go with it. What rank 0 said of its snapshot
@@ -44,4 +47,4 @@ class CheckpointerRole final : public Role {
   std::thread thread_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

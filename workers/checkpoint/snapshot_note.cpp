@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace troupe {
+namespace troupe::workers {
 
 std::string to_text(const SnapshotNote& note, std::int64_t updates) {
   const bool in_step = std::all_of(note.group_updates.begin(), note.group_updates.end(),
@@ -27,4 +27,4 @@ Result<SnapshotNote> snapshot_note(const std::string& text) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -4,7 +4,7 @@
 
 #include "configs/loader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -109,4 +109,4 @@ Result<void> CheckpointTensors::read(std::size_t index, std::int64_t begin, std:
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

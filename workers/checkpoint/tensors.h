@@ -10,13 +10,16 @@
 #include "model/wan/lora_merge.h"
 #include "workers/checkpoint/reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What becomes of low-rank adapters when a checkpoint's tensors are listed.
 enum class AdapterForm : std::uint8_t {
-  separate,   ///< as they are, beside the frozen weights they adapt
-  merged,     ///< folded into those weights; they are not listed themselves
-  trainable,  ///< what was trained alone: adapters and other trained tensors, without the frozen base
+  /// As they are, beside the frozen weights they adapt.
+  separate,
+  /// Folded into those weights; they are not listed themselves.
+  merged,
+  /// What was trained alone: adapters and other trained tensors, without the frozen base.
+  trainable,
 };
 
 /// One tensor of the model.
@@ -26,8 +29,9 @@ struct CheckpointTensor {
   std::int64_t numel = 0;
 };
 
-/// The network's weights in a checkpoint, by tensor instead of by unit and rank. Holds nothing in memory but, with
-/// AdapterForm::merged, the adapters. Immutable: any number of threads may read.
+/// The network's weights in a checkpoint, by tensor instead of by unit and rank; f32. Holds nothing in memory but,
+/// with AdapterForm::merged, the adapters: W + (alpha / rank) B A, computed in double and rounded once to f32 (LoRA,
+/// Hu et al. 2021, arXiv 2106.09685, eq. 3). Immutable: any number of threads may read.
 class CheckpointTensors {
  public:
   /// The scale of adapters is model.lora's alpha / rank of the checkpoint's own configuration.
@@ -55,11 +59,14 @@ class CheckpointTensors {
 
   std::unique_ptr<CheckpointReader> reader_;
   std::vector<CheckpointTensor> tensors_;
-  std::map<std::string, Place> places_;                            ///< of every tensor in the checkpoint
-  std::map<std::string, std::vector<std::int64_t>> shapes_;        ///< of the same
-  std::map<std::string, std::shared_ptr<LowRankUpdate>> updates_;  ///< by weight name; only with AdapterForm::merged
+  /// Of every tensor in the checkpoint.
+  std::map<std::string, Place> places_;
+  /// Of the same.
+  std::map<std::string, std::vector<std::int64_t>> shapes_;
+  /// By weight name; only with AdapterForm::merged.
+  std::map<std::string, std::shared_ptr<LowRankUpdate>> updates_;
   bool has_adapters_ = false;
   double scale_ = 1.0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -13,7 +13,7 @@
 #include "base/durable_file.h"
 #include "model/io/safetensors.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -153,4 +153,4 @@ Result<ShardSummary> write_weight_shards(const std::string& folder, const std::v
   return written.error().with(fmt::format("export to {}", folder));
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A tensor that is to be written.
 struct ShardTensor {
@@ -21,14 +21,17 @@ struct ShardTensor {
   }
 };
 
-/// Gives elements [begin, begin + count) of tensor `index`. Called for every tensor in order, from begin to end.
+/// Gives elements [begin, begin + count) of tensor `index` as f32. Called for every tensor in order, from begin to
+/// end.
 using ReadShardTensor =
     std::function<Result<void>(std::size_t index, std::int64_t begin, std::int64_t count, float* out)>;
 
 /// What was written.
 struct ShardSummary {
-  std::vector<std::string> files;  ///< names in the folder, the index last
-  std::int64_t bytes = 0;          ///< of tensor data
+  /// Names in the folder, the index last.
+  std::vector<std::string> files;
+  /// Of tensor data.
+  std::int64_t bytes = 0;
 };
 
 /// Writes tensors, sorted by name, as model.safetensors when they fit in `max_shard_bytes`, else as
@@ -40,4 +43,4 @@ struct ShardSummary {
 Result<ShardSummary> write_weight_shards(const std::string& folder, const std::vector<ShardTensor>& tensors,
                                          const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes);
 
-}  // namespace troupe
+}  // namespace troupe::workers

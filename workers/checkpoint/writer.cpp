@@ -14,7 +14,7 @@
 #include "model/io/safetensors.h"
 #include "workers/checkpoint/files.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -134,4 +134,4 @@ Result<WrittenCheckpoint> CheckpointWriter::write(const CheckpointRequest& reque
                fmt::format("checkpoint of step {} not written: {}", request.manifest.step, written.error().message())};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,20 +9,24 @@
 #include "base/result.h"
 #include "workers/checkpoint/manifest.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// A small file that travels with the checkpoint, such as the ledger of the steps it covers.
+/// A small file that travels with the checkpoint, such as the ledger of the steps it covers, or trainer_state.json.
+/// It is listed in the manifest with its digest, like a rank file.
 struct CheckpointAttachment {
-  std::string name;  ///< plain file name
+  /// Plain file name.
+  std::string name;
   std::string bytes;
 };
 
 /// What to write.
 struct CheckpointRequest {
-  std::string directory;  ///< .../step_NNNNNN.tmp-<16 hex fence>; must not be anything else
-  Manifest manifest;      ///< everything but `files`; `world` says how many ranks there are
-  /// Each rank's state: for each unit in order master f32[n], m f32[n], v f32[n] with n = unit.shard(world), of a frozen
-  /// unit master alone. Views; they stay valid and unchanged until write returns.
+  /// .../step_NNNNNN.tmp-<16 hex fence>; must not be anything else.
+  std::string directory;
+  /// Everything but `files`; `world` says how many ranks there are.
+  Manifest manifest;
+  /// Each rank's state: for each unit in order master f32[n], m f32[n], v f32[n] with n = unit.shard(world), of a
+  /// frozen unit master alone. Views; they stay valid and unchanged until write returns.
   std::vector<std::span<const std::byte>> ranks;
   std::vector<CheckpointAttachment> attachments;
 };
@@ -30,8 +34,10 @@ struct CheckpointRequest {
 /// What was written.
 struct WrittenCheckpoint {
   std::string directory;
-  std::int64_t bytes = 0;     ///< of all files
-  std::string manifest_hash;  ///< XXH3-128 of manifest.json, 32 hex digits
+  /// Of all files.
+  std::int64_t bytes = 0;
+  /// XXH3-128 of manifest.json, 32 hex digits.
+  std::string manifest_hash;
 };
 
 /// Writes a checkpoint into its temporary directory: rank files, attachments, each fsynced, then manifest.json by
@@ -51,4 +57,4 @@ class CheckpointWriter {
 /// Bytes of one rank's state: 12 per shard element, 4 where it is frozen.
 std::int64_t snapshot_bytes(const Manifest& manifest);
 
-}  // namespace troupe
+}  // namespace troupe::workers

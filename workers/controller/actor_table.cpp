@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::workers {
 
 std::string_view to_string(ActorState state) noexcept {
   switch (state) {
@@ -41,4 +41,4 @@ bool ActorTable::all_up(std::string_view role) {
          std::all_of(rows.begin(), rows.end(), [](const ActorRecord* row) { return row->state == ActorState::up; });
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

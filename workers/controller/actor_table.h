@@ -10,46 +10,62 @@
 
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Life of one planned actor as the controller sees it.
 enum class ActorState : std::uint8_t {
-  planned,   ///< not started yet, or waiting for its restart time
-  starting,  ///< Spawn was sent
-  up,        ///< reported ActorUp
-  stopping,  ///< Stop was sent
-  gone,      ///< exited and not wanted back
+  /// Not started yet, or waiting for its restart time.
+  planned,
+  /// Spawn was sent to its node.
+  starting,
+  /// It reported ActorUp.
+  up,
+  /// Stop was sent to its node; the exit is not confirmed yet.
+  stopping,
+  /// Exited and not wanted back.
+  gone,
 };
 std::string_view to_string(ActorState state) noexcept;
 
-/// One row of the controller's table.
+/// One planned actor and what is known of it.
 struct ActorRecord {
   PlannedActor plan;
   ActorState state = ActorState::planned;
-  std::int64_t incarnation = -1;  ///< of the newest Spawn; -1: never spawned
+  /// Of the newest Spawn; -1: never spawned. Messages of older incarnations are ignored.
+  std::int64_t incarnation = -1;
+  /// Restarts of this record, for the status report; budgets are counted by RestartPolicy.
   std::int64_t restarts = 0;
+  /// Process id on its node, as ActorUp gave it; kept after the exit.
   std::int64_t pid = 0;
-  std::vector<std::string> channels, weights;  ///< what ActorUp said
-  bool removing = false;                       ///< scaled away: its exit ends the row
+  /// Addresses that ActorUp gave: of its feed, and of a rollout worker's weights (docs/channels.md#addresses).
+  std::vector<std::string> channels, weights;
+  /// Scaled away: its exit removes the record.
+  bool removing = false;
+  /// When a planned actor is spawned; empty: nothing is to be done.
   std::optional<std::chrono::steady_clock::time_point> restart_at;
+  /// When `state` became what it is: Spawn or ActorUp. Start deadlines count from here.
   std::chrono::steady_clock::time_point since{};
 
   /// "decoder/0#1": unique over restarts.
   std::string instance() const { return plan.name + "#" + std::to_string(incarnation); }
 };
 
-/// All actors of a job by name. A value with look-ups; the rules are in JobController.
+/// All actors of a job by name ("decoder/0"). A value with look-ups; the rules are in JobController. Not thread-safe.
+/// Pointers that it gives are valid until add() or erase() of that name.
 class ActorTable {
  public:
+  /// A known name keeps its state and gets the new plan.
   void add(const PlannedActor& actor) { rows_[actor.name].plan = actor; }
   void erase(const std::string& name) { rows_.erase(name); }
   /// Number of the next start of `name`, counted over the whole job, so that an instance's name never comes back.
   std::int64_t next_incarnation(const std::string& name) { return incarnations_[name]++; }
+  /// Null: no such actor.
   ActorRecord* find(const std::string& name);
+  /// In order of process rank.
   std::vector<ActorRecord*> of_role(std::string_view role);
   std::map<std::string, ActorRecord>& rows() { return rows_; }
   const std::map<std::string, ActorRecord>& rows() const { return rows_; }
-  /// Whether every actor of the role is up.
+  /// Whether every actor of the role is up; false where there is none.
   bool all_up(std::string_view role);
 
  private:
@@ -57,4 +73,4 @@ class ActorTable {
   std::map<std::string, std::int64_t> incarnations_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 
 #include "workers/checkpoint/commit.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 constexpr int kAttempts = 3;
@@ -127,4 +127,4 @@ bool CheckpointCoordinator::tick(TimePoint now) {
   return false;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

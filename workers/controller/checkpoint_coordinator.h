@@ -14,42 +14,55 @@
 #include "workers/controller/run_directory.h"
 #include "workers/controller/state_db.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Collects the snapshots of all ranks, has the checkpointer write them, and commits what it wrote: fence check, rename,
-/// SQLite, `latest`, pruning (design.md section 6, control-plane.md 15.1). One checkpoint is in flight at a time.
+/// Collects the snapshots of all ranks, has the checkpointer write them, and commits what it wrote: fence check,
+/// rename, SQLite, `latest`, pruning (docs/checkpoints.md#writing-and-committing). One checkpoint is in flight at a
+/// time; a snapshot of a newer step replaces it. Called from the controller's actor only; file operations block it.
+/// Takes SnapshotReady of every learner rank and CheckpointDone of checkpointer/0; sends CheckpointBegin to
+/// checkpointer/0 and CheckpointCommitted to every rank that had given a snapshot. A failed write is tried 3 times, 1
+/// s and 2 s apart; then it is given up, the ranks are told so, and training goes on with the older checkpoint.
 class CheckpointCoordinator {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   struct Options {
+    /// Learner ranks: so many snapshots make a checkpoint.
     std::int64_t world = 1;
+    /// Newest checkpoints that are not pruned (checkpoint.keep).
     std::int64_t keep = 3;
-    std::chrono::milliseconds timeout{600'000};  ///< of one write, after which the checkpointer is replaced
+    /// Longest time of one write, after which the checkpointer is replaced.
+    std::chrono::milliseconds timeout{600'000};
   };
 
+  /// `db` and `effects` are not owned and outlive it.
   CheckpointCoordinator(Options options, RunDirectory run, StateDb& db, ControllerEffects& effects);
 
   /// The newest committed checkpoint: found on disk at start, advanced by commits.
   std::int64_t committed_step() const { return committed_step_; }
   /// The checkpointer has been asked and has not answered; tick() watches its deadline.
   bool is_writing() const { return pending_ && pending_->sent && !pending_->retry_at; }
-  /// Folder of it; empty before the first.
+  /// Folder of the newest committed checkpoint; empty before the first.
   const std::string& committed_directory() const { return committed_directory_; }
+  /// What was found on disk at the start of the run; 0 and an empty folder: the initial state.
   void resume_from(std::int64_t step, const std::string& directory);
 
-  /// A rank's snapshot lies ready. Snapshots of another fence are ignored.
-  /// `void_positions`: what did not count so far; it goes into the checkpoint's ledger.
+  /// A rank's snapshot lies ready in its memory. Snapshots of another fence are ignored. The last rank's starts the
+  /// write, if the checkpointer is up. `void_positions`: samples that did not count so far; they go into the
+  /// checkpoint's ledger.json.
   void on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up,
                    const std::set<std::int64_t>& void_positions, TimePoint now);
   /// The checkpointer (re)started: what it owed is asked again.
   void on_checkpointer_up(TimePoint now);
-  /// Returns true if a checkpoint was committed by this.
+  /// The checkpointer has written, or failed to. An answer of another step or fence is not committed and its folder
+  /// removed. Returns true if a checkpoint was committed by this.
   bool on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now);
   /// The group is forming again: what is in flight will not be committed.
   void abandon();
-  /// Retries a failed write when its pause is over. Returns true if the checkpointer overran its deadline and must be replaced.
+  /// Retries a failed write when its pause is over. Returns true if the checkpointer overran its deadline and must be
+  /// replaced.
   bool tick(TimePoint now);
 
+  /// Since the start: checkpoints committed, failed writes, and seconds that committed writes took.
   struct Totals {
     std::int64_t commits = 0, failures = 0;
     double seconds = 0;
@@ -57,20 +70,26 @@ class CheckpointCoordinator {
   const Totals& totals() const { return totals_; }
 
  private:
+  /// The checkpoint in flight; `sent` from its first CheckpointBegin on.
   struct Pending {
     std::int64_t step = 0;
     std::uint64_t fence = 0;
-    std::map<std::int64_t, std::string> handles;  // by rank
+    // By rank.
+    std::map<std::int64_t, std::string> handles;
     std::int64_t updates = 0;
     int attempts = 0;
     std::optional<TimePoint> retry_at;
     TimePoint begun{};
     bool sent = false;
     std::vector<std::int64_t> void_positions;
-    std::string trainer_state;  // of rank 0
+    // Of rank 0.
+    std::string trainer_state;
   };
+  /// Asks the checkpointer to write: into a folder that carries step and fence in its name.
   void begin(TimePoint now);
+  /// Rename, state.db, prune. Errors: those of commit_checkpoint, prune and StateDb.
   Result<void> commit(const CheckpointDone& done);
+  /// Tells ranks that nothing was committed; the next snapshot tries anew.
   void give_up(const std::string& why);
   void tell_learners(bool committed);
 
@@ -84,4 +103,4 @@ class CheckpointCoordinator {
   Totals totals_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -4,25 +4,29 @@
 
 #include "comm/control/messages.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// How much a line matters to the person at the terminal.
 enum class Severity : std::uint8_t { info, warn, error };
 
-/// What the controller asks of the world. The actor shell implements it; tests record it.
+/// What the controller asks of the world. ControllerService implements it; tests record it. Methods are called from the
+/// controller's actor and must not block longer than a small write to disk.
 class ControllerEffects {
  public:
   virtual ~ControllerEffects() = default;
-  /// Sends a control message to an actor or node by name.
+  /// Sends a control message to an actor ("learner/0") or a node ("node/1") by name. Undeliverable ones are dropped.
   virtual void send(const std::string& to, const Message& message) = 0;
-  /// One line for the terminal, events.jsonl and the log. `kind` is a short word such as "restart".
+  /// One line for the terminal, events.jsonl and state.db. `kind` is a short word such as "restart", by which
+  /// programs tell events apart; `text` is for people.
   virtual void event(Severity severity, const std::string& kind, const std::string& text) = 0;
-  /// A step committed; metrics are equal on all ranks.
+  /// A step committed, reported by the rank that has its metrics (docs/metrics.md). A step may come again after a
+  /// rollback.
   virtual void step(const StepReport& report) = 0;
-  /// A held-out evaluation finished.
+  /// A held-out evaluation finished, or one that played episodes.
   virtual void evaluated(const EvalReport& report) = 0;
-  /// Time that an actor of a producing role was idle because nobody gave it credit, and at work, since it last said so.
+  /// Seconds that an actor of a producing role ("decoder") was idle because nobody gave it credit, and at work, since
+  /// it last said so (workers/stream/producer_times.h).
   virtual void producer_times(const std::string& role, double idle_seconds, double busy_seconds) = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

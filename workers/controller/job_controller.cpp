@@ -7,18 +7,13 @@
 #include "placement/roles.h"
 #include "workers/stream/producer_times.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
 constexpr int kFruitlessGroups = 5;
 constexpr std::chrono::milliseconds kWaitForObituary{1500};
-constexpr std::chrono::milliseconds kGrace{5000};
 constexpr std::chrono::seconds kStopDeadline{15};
-
-std::chrono::milliseconds seconds(double value) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
-}
 
 std::string how_it_ended(const ActorExited& exit) {
   if (exit.signal != 0) return fmt::format("killed by signal {}", exit.signal);
@@ -27,28 +22,6 @@ std::string how_it_ended(const ActorExited& exit) {
 
 }  // namespace
 
-std::string_view to_string(JobState state) noexcept {
-  switch (state) {
-    case JobState::starting:
-      return "STARTING";
-    case JobState::recovering:
-      return "RECOVERING";
-    case JobState::running:
-      return "RUNNING";
-    case JobState::draining:
-      return "DRAINING";
-    case JobState::stopping:
-      return "STOPPING";
-    case JobState::done:
-      return "DONE";
-    case JobState::failed:
-      return "FAILED";
-    case JobState::stopped:
-      return "STOPPED";
-  }
-  return "UNKNOWN";
-}
-
 JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effects)
     : setup_(std::move(setup)),
       db_(db),
@@ -56,7 +29,7 @@ JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effect
       restart_policy_(setup_.config.cluster.restart),
       checkpoints_({.world = setup_.plan.batch.data_ranks,
                     .keep = setup_.config.checkpoint.keep,
-                    .timeout = seconds(setup_.config.checkpoint.timeout_s)},
+                    .timeout = to_milliseconds(setup_.config.checkpoint.timeout_s)},
                    setup_.run, db, effects),
       cluster_{setup_.plan.nodes} {
   for (const PlannedActor& actor : setup_.plan.actors) actors_.add(actor);
@@ -119,7 +92,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
   actor->since = now;
   restart_policy_.on_start(m.actor, now);
   if (state_ == JobState::stopping) {
-    stop(*actor, kGrace, "the job is ending");
+    stop(*actor, kStopGrace, "the job is ending");
     return;
   }
   if (fence_ != 0) introduce(*actor);
@@ -254,15 +227,16 @@ void JobController::form_group(const std::string& reason, TimePoint now) {
   for (const ActorRecord* learner : learners) {
     silent_since_.try_emplace(learner->plan.name,
                               now);  // one that still owes an answer to the plan before is no younger for it
-    effects_.send(learner->plan.name, GroupPlan{.fence = fence_,
-                                                .rank = learner->plan.process_rank,
-                                                .world = static_cast<std::int64_t>(learners.size()),
-                                                .backend = setup_.plan.collective,
-                                                .store = fmt::format("{}/store-{:016x}", setup_.runtime_dir, fence_),
-                                                .resume_step = resume,
-                                                .checkpoint = checkpoints_.committed_directory(),
-                                                .timeout_ms = seconds(setup_.config.training.step_timeout_s).count(),
-                                                .num_eval = setup_.num_eval});
+    effects_.send(learner->plan.name,
+                  GroupPlan{.fence = fence_,
+                            .rank = learner->plan.process_rank,
+                            .world = static_cast<std::int64_t>(learners.size()),
+                            .backend = setup_.plan.collective,
+                            .store = fmt::format("{}/store-{:016x}", setup_.runtime_dir, fence_),
+                            .resume_step = resume,
+                            .checkpoint = checkpoints_.committed_directory(),
+                            .timeout_ms = to_milliseconds(setup_.config.training.step_timeout_s).count(),
+                            .num_eval = setup_.num_eval});
   }
   std::set<std::string> told;
   for (const Flow& flow : flows(setup_.config)) {
@@ -310,7 +284,7 @@ void JobController::on(const std::string& from, const GroupAbort& m, TimePoint n
   silent_since_.erase(from);
   if (regroup_at_ || state_ == JobState::stopping) return;
   effects_.event(Severity::info, "group_lost", fmt::format("{} left the group: {}", from, m.reason));
-  // A dead peer's obituary usually follows at once and names the cause; without one, the group forms again as it is.
+  // A dead peer's exit notice usually follows at once and names the cause; without one, the group forms again as it is.
   regroup_at_ = now + kWaitForObituary;
 }
 
@@ -415,7 +389,7 @@ void JobController::stop_everything(TimePoint now) {
       if (actor->state == ActorState::planned) actor->state = ActorState::gone;
       if (actor->state == ActorState::up || actor->state == ActorState::starting) {
         actor->state = ActorState::stopping;
-        stop(*actor, kGrace, "the job is ending");
+        stop(*actor, kStopGrace, "the job is ending");
       }
     }
   }
@@ -487,7 +461,7 @@ void JobController::tick(TimePoint now) {
   if (exit_code()) return;
   for (auto& [name, actor] : actors_.rows()) {
     if (actor.state == ActorState::planned && actor.restart_at && now >= *actor.restart_at) spawn(actor, now);
-    const bool late = now - actor.since > seconds(setup_.config.cluster.start_timeout_s);
+    const bool late = now - actor.since > to_milliseconds(setup_.config.cluster.start_timeout_s);
     if (actor.state == ActorState::starting && late) {
       effects_.event(
           Severity::warn, "start_timeout",
@@ -503,4 +477,4 @@ void JobController::tick(TimePoint now) {
   watch_group(now);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -15,19 +15,33 @@
 #include "workers/controller/actor_table.h"
 #include "workers/controller/checkpoint_coordinator.h"
 #include "workers/controller/effects.h"
+#include "workers/controller/job_state.h"
 #include "workers/controller/run_directory.h"
 #include "workers/controller/state_db.h"
 #include "workers/node/restart_policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Where a job stands (control-plane.md 10, the states that supervised fine-tuning passes through).
-enum class JobState : std::uint8_t { starting, recovering, running, draining, stopping, done, failed, stopped };
-std::string_view to_string(JobState state) noexcept;
+/// How long an actor that is told to end may take before its process is killed.
+inline constexpr std::chrono::milliseconds kStopGrace{5000};
 
-/// One job's state machine: spawns the planned actors, forms the learner group in ever new epochs, restarts what dies,
-/// commits checkpoints, scales pools, and ends. Purely event-driven: no sockets, no threads, no clock of its own.
-/// Every method is called from one actor.
+/// A configured number of seconds as a duration; fractions of a millisecond are cut.
+constexpr std::chrono::milliseconds to_milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+/// One job's state machine: spawns the planned actors, forms the learner group in ever new membership epochs,
+/// restarts what dies, commits checkpoints, scales pools, and ends. Purely event-driven: no sockets, no threads, no
+/// clock of its own. Every method is called from one actor.
+/// - Takes ActorUp, ActorExited, GroupUp, GroupAbort, StepReport, EvalReport, Event, SnapshotReady, CheckpointDone and
+///   Finished. Other messages are ignored, and so is what an older incarnation or fence says.
+/// - Sends Spawn and Stop to nodes; Peers to producers (addresses to dial) and consumers (producers that are gone);
+///   GroupPlan, GroupAbort and Finish to learners; what CheckpointCoordinator sends.
+/// - A group gets the fence term << 32 | epoch and begins at the newest committed checkpoint. When a learner dies, all
+///   ranks go back to it. Five groups in a row without a committed step fail the job.
+/// - The job fails when RestartPolicy gives an actor up, when bad samples exceed data.max_bad_fraction, when a rank
+///   reports an event of kind "fatal", when state.db cannot be written, or when a node with a learner or the
+///   checkpointer is lost.
 class JobController {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -35,39 +49,52 @@ class JobController {
     JobConfig config;
     Plan plan;
     RunDirectory run;
-    std::string runtime_dir;  ///< for the group's stores
+    /// Folder of the collective's stores, one file a fence (docs/run-directory.md#runtime-directory).
+    std::string runtime_dir;
+    /// Of this controller: StateDb::next_term(), the upper half of every fence.
     std::uint64_t term = 1;
+    /// Steps that the checkpoint to start from has committed.
     std::int64_t resume_step = 0;
-    std::string resume_checkpoint;  ///< folder; empty: initial state
-    std::int64_t num_eval = 0;      ///< held-out samples
+    /// Folder of that checkpoint; empty: initial state.
+    std::string resume_checkpoint;
+    /// Held-out samples that learners fetch at the start of each group.
+    std::int64_t num_eval = 0;
   };
 
+  /// `db` and `effects` are not owned and outlive it. Sends nothing before start().
   JobController(Setup setup, StateDb& db, ControllerEffects& effects);
 
-  /// Spawns everything.
+  /// Spawns every planned actor. Once.
   void start(TimePoint now);
-  /// Any message of an actor or node.
+  /// Any message of an actor or node; `from` is the name of its sender, not checked here.
   void handle(const std::string& from, const Message& message, TimePoint now);
   /// Deadlines, restarts, retries. Call about every 100 ms.
   void tick(TimePoint now);
-  /// Stop with a checkpoint (Ctrl-C, `status --stop`); a second call stops at once.
+  /// Stop with a checkpoint (Ctrl-C, `status --stop`): learners finish their step and write one. A second call, or
+  /// one before the group is up, stops at once; the newest checkpoint on disk stays.
   void interrupt(const std::string& why, TimePoint now);
   /// Node `rank` joined (again): actors may be placed there.
   void node_joined(const NodeSnapshot& node, std::int64_t rank);
-  /// Node `rank` is lost: its actors count as gone.
+  /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned on node 0; any other fails the
+  /// job.
   void node_lost(std::int64_t rank, TimePoint now);
 
-  /// `troupe scale`. The text is JSON on success; code 2 or 3 and a sentence otherwise.
+  /// `troupe scale`: spawns or stops actors of one elastic pool and records a new revision of the plan. The text says
+  /// what changes; code 0, 3 (infeasible, or the job is ending: the text says why) or 4 (state.db cannot be written).
   Reply scale(const Scale& request, TimePoint now);
-  /// JSON for `troupe status`.
+  /// JSON for `troupe status`: job, run, state, step, steps, fence, committed_step, restarts, void_samples, actors[],
+  /// pools, nodes[], metrics of the newest step, bytes of the learners by kind (largest rank).
   std::string status_json(TimePoint now) const;
 
   JobState state() const { return state_; }
   /// Set when every actor has ended: 0 done, 4 failed, 130 stopped by signal.
   std::optional<int> exit_code() const;
+  /// Why the job failed, for people; empty: it did not.
   const std::string& failure() const { return failure_; }
+  /// The newest committed step; goes back when a group forms at an older checkpoint.
   std::int64_t step() const { return step_; }
   std::int64_t restarts() const { return restarts_; }
+  /// Positions that were trained as bad samples and count for nothing.
   std::int64_t void_samples() const { return static_cast<std::int64_t>(void_positions_.size()); }
   const CheckpointCoordinator& checkpoints() const { return checkpoints_; }
   const Plan& plan() const { return setup_.plan; }
@@ -84,25 +111,42 @@ class JobController {
   void on(const std::string& from, const SnapshotReady& m, TimePoint now);
   void on(const std::string& from, const CheckpointDone& m, TimePoint now);
   void on(const std::string& from, const Finished& m, TimePoint now);
+  /// A message that is not the controller's.
   template <class Other>
   void on(const std::string& from, const Other& m, TimePoint now);
 
+  /// Sends Spawn with the next incarnation, the planned cores and the environment of every node group.
   void spawn(ActorRecord& actor, TimePoint now);
+  /// Sends Stop; grace 0 kills at once. The state changes by the caller.
   void stop(ActorRecord& actor, std::chrono::milliseconds grace, const std::string& reason);
+  /// An unwanted end: restart it after a pause, or fail the job. A learner's takes the whole group back.
   void plan_restart(ActorRecord& actor, const ActorExited& exit, TimePoint now);
+  /// A rank is gone: the others are told GroupAbort and wait for the next group; the checkpoint in flight is dropped.
   void lose_learner(const ActorRecord& actor, const std::string& why, TimePoint now);
+  /// A new membership epoch: fence, entry in state.db, GroupPlan to every learner, Peers to every producer.
   void form_group(const std::string& reason, TimePoint now);
+  /// Ends waits of learners that neither work nor die (job_controller_watch.cpp).
   void watch_group(TimePoint now);
+  /// Kills ranks that owed an answer to their GroupPlan for longer. True: at least one.
   bool kill_silent(std::chrono::milliseconds longer_than, TimePoint now);
+  /// Tells an actor that came up, and those that feed it, which addresses to dial.
   void introduce(const ActorRecord& actor);
+  /// Tells one producer the addresses of all its consumers: the local one on their node, else the one over zmq.
   void send_peers(const ActorRecord& producer);
+  /// Tells consumers that a producer's exit is confirmed, so they may reuse its slots.
   void producer_gone(const std::string& role, const std::string& instance);
+  /// Writes the state to state.db too; a failure there is an event only.
   void set_state(JobState state, TimePoint now);
+  /// Keeps the first reason and stops everything; nothing once the job is stopping.
   void fail(const std::string& why, TimePoint now);
+  /// Stop to producers, then learners, then the checkpointer: 5 s of grace each, after 15 s all are killed.
   void stop_everything(TimePoint now);
   bool everything_ended() const;
+  /// Fails the job when bad samples exceed data.max_bad_fraction of training.steps * global batch.
   void check_void_budget(TimePoint now);
+  /// One event: measured bytes of the largest rank beside the planned ones.
   void report_memory();
+  /// The Spawn message of an actor.
   Message with_environment(const ActorRecord& actor) const;
 
   Setup setup_;
@@ -111,16 +155,21 @@ class JobController {
   ActorTable actors_;
   RestartPolicy restart_policy_;
   CheckpointCoordinator checkpoints_;
+  // Nodes by rank, for scale(); a lost one has 0 cpus.
   ClusterSnapshot cluster_;
   JobState state_ = JobState::starting;
   TimePoint state_since_{};
   std::uint64_t epoch_ = 0;
   std::uint64_t fence_ = 0;
+  // Learners that answered the newest GroupPlan with GroupUp, and those that said Finished.
   std::set<std::string> group_up_;
   std::set<std::string> finished_;
-  std::map<std::string, TimePoint> silent_since_;  // learners that owe an answer to their group's plan, and since when
-  std::optional<TimePoint> regroup_at_;            // a collective failed and nobody has died yet
-  int fruitless_groups_ = 0;                       // formed without a committed step in between
+  // Learners that owe an answer to their group's plan, and since when.
+  std::map<std::string, TimePoint> silent_since_;
+  // A collective failed and nobody has died yet.
+  std::optional<TimePoint> regroup_at_;
+  // Formed without a committed step in between.
+  int fruitless_groups_ = 0;
   std::int64_t step_ = 0;
   std::set<std::int64_t> void_positions_;
   std::map<std::string, double> last_metrics_;
@@ -132,4 +181,4 @@ class JobController {
   TimePoint last_progress_{};
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

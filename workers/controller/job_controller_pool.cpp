@@ -8,11 +8,9 @@
 #include "placement/scale.h"
 #include "workers/controller/job_controller.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
-
-constexpr std::chrono::milliseconds kGrace{5000};
 
 std::set<std::string> names_of(const Plan& plan) {
   std::set<std::string> names;
@@ -50,7 +48,7 @@ Reply JobController::scale(const Scale& request, TimePoint now) {
     row->removing = true;
     if (row->state == ActorState::up || row->state == ActorState::starting) {
       row->state = ActorState::stopping;
-      stop(*row, kGrace, "scaled down");
+      stop(*row, kStopGrace, "scaled down");
     } else if (row->state == ActorState::planned) {
       actors_.erase(name);
     }
@@ -133,4 +131,4 @@ std::string JobController::status_json(TimePoint now) const {
   return status.dump(2);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace troupe {
+namespace troupe::workers {
 
 Membership::Membership(NodeSnapshot own, std::chrono::milliseconds lease) : lease_(lease) {
   const std::string name = own.name;
@@ -64,4 +64,4 @@ ClusterSnapshot Membership::cluster() const {
   return cluster;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,32 +11,42 @@
 #include "comm/control/messages.h"
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Which node agents belong to the job, by name and rank, and when each was last heard of (control-plane.md 4, 5.1).
-/// Rank 0 is the node inside `troupe run`; others join and keep their rank when they come back. Pure.
+/// Which node agents belong to the job, by name and rank, and when each was last heard of. A node sends Join until it
+/// is answered, then Heartbeat every second; one that is silent for longer than the lease (cluster.lease_s) counts as
+/// lost. Rank 0 is the node inside `troupe run` and never lost; others get the next rank when they join, and keep it
+/// when they come back. Pure: sends nothing, and time is what the caller says. Not thread-safe.
 class Membership {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   struct Member {
     std::int64_t rank = 0;
+    /// Of the agent's process, a random number: tells a repeated Join from a new agent.
     std::uint64_t incarnation = 0;
+    /// Cores and memory, as Join gave them.
     NodeSnapshot snapshot;
+    /// Join or Heartbeat, whichever came last.
     TimePoint last_heard{};
     bool alive = false;
-    std::string address;  ///< letters to it go to this name
+    /// Control messages to it go to this name.
+    std::string address;
   };
+  /// `own`: this machine, rank 0, address "node/0".
   Membership(NodeSnapshot own, std::chrono::milliseconds lease);
 
-  /// A node joins or comes back. Returns its rank. Errors: invalid_argument (bad name or no cpus).
-  /// A living node of the same name and another incarnation is replaced: one name is one machine.
+  /// A node joins or comes back. Returns its rank. Errors: invalid_argument (an empty name or one over 64 bytes, no
+  /// cpus, the controller's own name). A living node of the same name and another incarnation is replaced: one name
+  /// is one machine.
   Result<std::int64_t> join(const Join& join, const std::string& address, TimePoint now);
   /// A sign of life; false if the node is unknown or counts as lost: it must join again.
   bool heard(const std::string& name, TimePoint now);
   /// Ranks whose lease ran out by now; each is reported once.
   std::vector<std::int64_t> expire(TimePoint now);
+  /// Nodes that count as living, rank 0 included.
   std::size_t alive() const;
   const std::map<std::string, Member>& members() const { return members_; }
+  /// Every node by rank, lost ones included, for the planner.
   ClusterSnapshot cluster() const;
 
  private:
@@ -44,4 +54,4 @@ class Membership {
   std::map<std::string, Member> members_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace fs = std::filesystem;
 
@@ -138,4 +138,4 @@ Result<std::string> read_file(const std::string& path) {
   return std::move(text).str();
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

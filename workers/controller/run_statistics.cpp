@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -91,4 +91,4 @@ double RunStatistics::metric(const std::string& name) const {
   return found == last_.end() ? 0 : found->second;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,16 +9,20 @@
 
 #include "comm/control/messages.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What the final report and the progress line say about a run, gathered step by step (definitions: ux.md 1c). Pure.
+/// What the final report and the progress line say about a run, gathered step by step. Times are metrics of the
+/// steps, in seconds: time/step, time/stall, time/compute, time/vote, time/checkpoint (docs/metrics.md). Pure; not
+/// thread-safe.
 class RunStatistics {
  public:
   /// A step has `global_batch` samples, or as many as its metric `sample_metric` says.
   explicit RunStatistics(std::int64_t global_batch, std::string sample_metric = {})
       : global_batch_(global_batch), sample_metric_(std::move(sample_metric)) {}
 
+  /// Adds one point to the curve of each metric. A step with train/applied 0 counts as skipped.
   void add_step(const StepReport& report);
+  /// Adds the metrics of an evaluation (eval/...) at its step.
   void add_eval(const EvalReport& report);
   /// The group went back: steps above `step` will be trained again and do not count twice in the curves.
   void roll_back(std::int64_t step);
@@ -30,20 +34,28 @@ class RunStatistics {
   /// Mean of the first and of the last `n` training losses of this process's lifetime; 0 when there are none.
   double first_mean(std::size_t n) const;
   double last_mean(std::size_t n) const;
+  /// Step and value of the lowest training loss; 0, 0 without any.
   Point best() const;
+  /// In the order in which points came; empty for an unknown name.
   const std::vector<Point>& curve(const std::string& name) const;
   const std::map<std::string, std::vector<Point>>& curves() const { return curves_; }
 
-  double samples_per_second() const;                   ///< over all steps: samples / total step time
-  double samples_per_second_quantile(double q) const;  ///< of single steps
-  double stall_percent() const;                        ///< 100 * sum of per-step maxima over ranks / sum of step times
+  /// Over all steps: samples / total step time.
+  double samples_per_second() const;
+  /// Quantile q in [0, 1] of the rates of single steps.
+  double samples_per_second_quantile(double q) const;
+  /// 100 * sum of per-step maxima over ranks / sum of step times; the next three likewise.
+  double stall_percent() const;
   double compute_percent() const;
   double vote_percent() const;
   double checkpoint_percent() const;
+  /// Seconds: mean of all steps, and the newest.
   double seconds_per_step() const { return steps() > 0 ? total_ / static_cast<double>(steps()) : 0; }
   double last_step_seconds() const { return step_seconds_.empty() ? 0 : step_seconds_.back(); }
   std::int64_t steps() const { return static_cast<std::int64_t>(step_seconds_.size()); }
+  /// Steps whose update was not applied.
   std::int64_t skipped() const { return skipped_; }
+  /// The newest value of a metric, of training or evaluation; 0 where it never came.
   double metric(const std::string& name) const;
 
  private:
@@ -57,4 +69,4 @@ class RunStatistics {
   std::int64_t skipped_ = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,7 +11,7 @@
 #include "workers/report/rl_report.h"
 #include "workers/report/text_report.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 constexpr std::size_t kNotableEvents = 20;
@@ -275,4 +275,4 @@ void ControllerService::evaluated(const EvalReport& report) {
                      value("eval/loss"), parts, value("eval/samples")));
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -16,28 +16,39 @@
 #include "workers/controller/run_statistics.h"
 #include "workers/role.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// The controller as one object: the job's state machine, its members, its metrics and its answers to the command line.
-/// Called from one actor; `outbox` and `print` must not block.
+/// Called from one actor; `outbox` and `print` must not block. Events and metrics are written here, in the same thread.
+///
+/// - From nodes: Join is answered with Joined or a Reply of code 2, Heartbeat of a living member with HeartbeatAck.
+/// - From the command line: Scale, StatusQuery and StopJob are answered with Reply.
+/// - Everything else goes to JobController. When the job has ended, every further node is told Finish.
 class ControllerService final : public ControllerEffects {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   struct Setup {
     JobController::Setup job;
-    std::string config_yaml;  ///< resolved, for nodes that join
+    /// Resolved, for nodes that join.
+    std::string config_yaml;
+    /// How long a node may be silent; it is told so in Joined.
     std::chrono::milliseconds lease{10'000};
-    std::function<double()> wall_seconds;  ///< for logs and metric files only
+    /// Seconds since 1970, for events and metric files only; deadlines use the steady clock.
+    std::function<double()> wall_seconds;
   };
   /// Prints one line for the person at the terminal.
   using Print = std::function<void(Severity, const std::string&)>;
 
+  /// `membership` and `db` are not owned and outlive it. Appends to events.jsonl of the run directory.
   ControllerService(Setup setup, Membership& membership, StateDb& db, std::vector<std::unique_ptr<MetricSink>> sinks,
                     Outbox outbox, Print print);
   ~ControllerService() override;
 
+  /// Starts the job and its clock.
   void start(TimePoint now);
+  /// Any control message; `from` is where an answer goes.
   void handle(const std::string& from, const Message& message, TimePoint now);
+  /// Leases, then the job's deadlines. Call about every 50 ms.
   void tick(TimePoint now);
   void interrupt(const std::string& why, TimePoint now);
   /// Set when the job has ended and every actor with it.
@@ -47,7 +58,7 @@ class ControllerService final : public ControllerEffects {
   const RunStatistics& statistics() const { return statistics_; }
   /// Wall time from start() to the job's end, or to the last tick.
   double seconds() const { return std::chrono::duration<double>(last_tick_ - started_).count(); }
-  /// Lines worth repeating in the final report.
+  /// Warnings and errors, as "kind: text", for the final report; the first 20.
   const std::vector<std::string>& notable_events() const { return notable_; }
 
   // ControllerEffects
@@ -58,13 +69,19 @@ class ControllerService final : public ControllerEffects {
   void producer_times(const std::string& role, double idle_seconds, double busy_seconds) override;
 
  private:
+  /// Answers Join; one that comes again is not announced again. A new agent under a living name replaces the old node.
   void join(const std::string& from, const Join& request, TimePoint now);
+  /// Writes to every sink. A failure is an event once; training goes on without curves.
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values);
+  /// Appends to bad_clips.jsonl if the text names a damaged group of pictures that is not listed yet.
   void list_bad_clip(const std::string& text, double wall);
   std::string progress(const StepReport& report) const;
   std::string rl_progress(const StepReport& report) const;
+  /// "learner" while stalls are below half of the time, else the producing role that is idle least.
   std::string bottleneck() const;
+  /// Adds data/producer_idle or, in reinforcement learning, time/ROLE/idle: idle / (idle + busy) since the step before.
   void add_producer_shares(std::map<std::string, double>& metrics);
+  /// Samples, or environment steps, that a step has behind it.
   std::int64_t samples_at(std::int64_t step) const;
 
   const Setup setup_;
@@ -73,9 +90,11 @@ class ControllerService final : public ControllerEffects {
   std::vector<std::unique_ptr<MetricSink>> sinks_;
   const Outbox outbox_;
   const Print print_;
-  std::ofstream events_, bad_clips_;  // the second one is opened by its first line
+  // The second one is opened by its first line.
+  std::ofstream events_, bad_clips_;
   std::set<std::pair<std::string, std::int64_t>> listed_clips_;
-  std::map<std::string, std::uint64_t> introduced_;  // incarnation of each node that was told to the job
+  // Incarnation of each node that was told to the job.
+  std::map<std::string, std::uint64_t> introduced_;
   RunStatistics statistics_;
   std::vector<std::string> notable_;
   std::int64_t newest_step_ = 0;
@@ -83,10 +102,12 @@ class ControllerService final : public ControllerEffects {
   struct IdleBusy {
     double idle = 0, busy = 0;
   };
-  std::map<std::string, IdleBusy> producers_;  // seconds by role since the last step's metrics
-  std::map<std::string, double> busy_share_;   // the newest of each role
+  // Seconds by role since the last step's metrics.
+  std::map<std::string, IdleBusy> producers_;
+  // The newest of each role.
+  std::map<std::string, double> busy_share_;
   bool metrics_failed_ = false;
   JobController job_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <variant>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -39,7 +39,8 @@ struct StateDb::Connection {
     if (!copy_folder.empty()) std::filesystem::remove_all(copy_folder, ignored);
   }
 
-  /// Reading a write-ahead log takes an index file beside it. Where none can be made, as on a full disk, a copy elsewhere is read.
+  /// Reading a write-ahead log takes an index file beside it. Where none can be made, as on a full disk, a copy
+  /// elsewhere is read.
   Result<void> read_a_copy() {
     std::string folder = (std::filesystem::temp_directory_path() / "troupe-state-XXXXXX").string();
     if (::mkdtemp(folder.data()) == nullptr) return failure("cannot read state");
@@ -245,4 +246,4 @@ Result<void> StateDb::add_event(double wall_seconds, const std::string& kind, co
   return db_->run("INSERT INTO event(time, kind, text) VALUES(?, ?, ?)", {wall_seconds, kind, event});
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,48 +8,61 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// A membership epoch: which fence owned training from which step on.
+/// A membership epoch: which fence owned training from which step on (table `epoch`). `reason` is for people.
 struct EpochRecord {
   std::uint64_t fence = 0;
   std::int64_t resume_step = 0;
   std::string reason;
 };
 
-/// A committed checkpoint.
+/// A committed checkpoint (table `checkpoint`).
 struct CheckpointRecord {
   std::int64_t step = 0;
   std::uint64_t fence = 0;
-  std::string directory;  ///< relative to the run directory
+  /// Relative to the run directory.
+  std::string directory;
+  /// Digest of its manifest.json, which has the digests of its files.
   std::string manifest_hash;
 };
 
-/// What must survive the controller: one SQLite file `state.db` per run directory, WAL, synchronous=FULL, opened exclusively so
-/// that a second controller is refused (control-plane.md 6; docs/run-directory.md lists the tables). A change is on disk before
-/// its method returns. Not thread-safe.
+/// What must survive the controller: one SQLite file `state.db` per run directory, WAL, synchronous=FULL, opened
+/// exclusively so that a second controller is refused (tables: docs/run-directory.md#statedb). A change is on disk
+/// before its method returns. Not thread-safe. Errors of every method: resource_exhausted (disk full), data_loss
+/// (damaged), internal.
 class StateDb {
  public:
-  /// Opens or creates. Errors: failed_precondition (another controller holds it; a newer schema), data_loss (damaged; names
-  /// the file), resource_exhausted (disk full).
+  /// Opens or creates. Errors: failed_precondition (another controller holds it; a newer schema), data_loss (damaged;
+  /// names the file), resource_exhausted (disk full).
   static Result<std::unique_ptr<StateDb>> open(const std::string& path);
-  /// For `verify` and `status` of a finished run: no lock is taken, nothing is written.
+  /// For `verify` and `status` of a finished run: no lock is taken, nothing is written. Where SQLite cannot make the
+  /// index of its write-ahead log (read-only folder, full disk), a copy in the temporary folder is read. Waits 2 s
+  /// for a lock.
   static Result<std::unique_ptr<StateDb>> open_read_only(const std::string& path);
   ~StateDb();
 
   /// Increments and returns the term: once per controller start, before anything is bound.
   Result<std::uint64_t> next_term();
+  /// The name of a JobState ("RUNNING") and the newest committed step.
   Result<void> set_job(const std::string& state, std::int64_t committed_step);
   Result<std::string> job_state() const;
+  /// As set_job last said; 0 in a new file.
   Result<std::int64_t> committed_step() const;
+  /// A plan as JSON; a known revision is replaced.
   Result<void> add_plan(std::int64_t revision, const std::string& json);
   Result<std::optional<std::string>> newest_plan() const;
   Result<void> add_epoch(const EpochRecord& epoch);
+  /// In order of fence, which is that of time.
   Result<std::vector<EpochRecord>> epochs() const;
   Result<void> add_checkpoint(const CheckpointRecord& checkpoint);
+  /// For a checkpoint that was pruned from disk.
   Result<void> remove_checkpoint(std::int64_t step);
+  /// In order of step; pruned ones are not there.
   Result<std::vector<CheckpointRecord>> checkpoints() const;
+  /// The size that `troupe scale` asked for.
   Result<void> set_pool(const std::string& pool, std::int64_t target);
+  /// `wall_seconds`: since 1970.
   Result<void> add_event(double wall_seconds, const std::string& kind, const std::string& text);
 
  private:
@@ -58,4 +71,4 @@ class StateDb {
   std::unique_ptr<Connection> db_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "workers/stream/producer_times.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 constexpr std::chrono::milliseconds kCreditPoll{500};
@@ -70,8 +70,11 @@ class DecoderRole::Connection {
       const auto begin = Clock::now();
       const auto faulted =
           fault_point("decoder.item", fmt::format("{} position {}", role_.identity_.instance(), credit.position));
-      const auto bytes =
-          faulted ? role_.build_(credit.stream, credit.position, slot) : Result<std::size_t>(faulted.error());
+      const auto split = split_of(credit.tag);
+      const auto bytes = !faulted ? Result<std::size_t>(faulted.error())
+                         : !split ? Result<std::size_t>(Error{Errc::invalid_argument,
+                                                              fmt::format("credit with tag {}: no split", credit.tag)})
+                                  : role_.build_(*split, credit.position, slot);
       if (bytes) {
         item.bytes = *bytes;
         item.xxh3 = xxh3_64(std::span<const std::byte>(slot).first(*bytes));
@@ -132,4 +135,4 @@ void DecoderRole::dial_feeds(const Peers& peers) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

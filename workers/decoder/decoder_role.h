@@ -9,18 +9,23 @@
 
 #include "base/result.h"
 #include "comm/channel/channel.h"
+#include "data/sampling/split.h"
 #include "workers/role.h"
 #include "workers/stream/consumer_dial.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Fills `slot` with the sample at `position` of a stream; returns the bytes written. Errors name the file and the cause.
-using BuildSample = std::function<Result<std::size_t>(Stream stream, std::int64_t position, std::span<std::byte> slot)>;
+/// Fills `slot` with the sample at `position` of a split; returns the bytes written. Errors name the file and the
+/// cause; their text reaches the learner as Item::error.
+using BuildSample = std::function<Result<std::size_t>(Split split, std::int64_t position, std::span<std::byte> slot)>;
 
 /// A decoder: dials every feed it is told of, and makes the samples they give credit for, one at a time.
-/// One thread per feed waits for credits; the work itself is serial, so that a decoder uses one core (`BuildSample` is called by
-/// one thread at a time). It tells the controller how long it was idle for want of credit (workers/stream/producer_times.h): the
-/// stall of this end. A sample that cannot be made is sent as an item with its error: the learner decides what that means.
+/// One thread per feed waits for credits; the work itself is serial, so that a decoder uses one core (`BuildSample`
+/// is called by one thread at a time). It tells the controller how long it was idle for want of credit
+/// (workers/stream/producer_times.h): the stall of this end. A sample that cannot be made is sent as an item with its
+/// error: the learner decides what that means.  Takes Peers: it dials addresses that are new and closes those that
+/// are not listed any more. Sends ActorUp at start() and Event of kind producer_times to the controller. A connection
+/// that fails is not dialled again until its address comes anew.
 class DecoderRole final : public Role {
  public:
   using Dial = ConsumerDial;
@@ -49,4 +54,4 @@ class DecoderRole final : public Role {
   std::map<std::string, std::unique_ptr<Connection>> connections_;  // by address
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -14,7 +14,7 @@
 #include "model/wan/dit_parts.h"
 #include "model/wan/t5_encoder.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -200,4 +200,4 @@ Batch CachedEncoder::encode(const Batch& samples) {
   return feature_batch(samples, std::move(context), pictures);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -14,22 +14,24 @@
 #include "workers/encoder/feature_cache.h"
 #include "workers/encoder/frozen_encoders.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Says in the cache's folder which networks a job's entries come from. Errors: those of FeatureCache::describe_model.
 Result<void> describe_models(FeatureCache& cache, const JobConfig& job, const FeatureModels& models);
 
-/// The frozen encoders of a job with its feature cache in front (data.features). Without a cache it is its
-/// FeatureEncoder. With one, each sample is encoded by itself, so that what a sample gets depends on nothing but the
-/// sample; what is found is not computed, what is computed is stored. A tensor that cannot be stored (a full disk) is
-/// still returned: store_error().
+/// The frozen encoders of a job with its feature cache in front (data.features;
+/// docs/features.md). Without a cache it is its FeatureEncoder. With one, each sample is encoded
+/// by itself, so that what a sample gets depends on nothing but the sample; what is found is not computed, what is
+/// computed is stored. A tensor that cannot be stored (a full disk) is still returned: store_error().
 ///
-/// Errors of the encode functions: throw c10::Error as FeatureEncoder's do. Not thread-safe; the cache may be shared.
+/// Errors of the encode functions: throw c10::Error as FeatureEncoder's do. Not thread-safe; the cache may be
+/// shared.
 class CachedEncoder {
  public:
   using Pictures = FeatureEncoder::Pictures;
 
-  /// With `encoder` null only has_text and has_pictures may be called.
+  /// With `encoder` null only has_text and has_pictures may be called. `cache` null: none. `text_memory_bytes`
+  /// bounds the texts that are kept in memory.
   CachedEncoder(const JobConfig& job, std::unique_ptr<FeatureEncoder> encoder, FeatureModels models,
                 std::shared_ptr<FeatureCache> cache,
                 std::int64_t text_memory_bytes = FeatureEncoder::kDefaultCacheBytes);
@@ -38,12 +40,13 @@ class CachedEncoder {
   static Result<std::unique_ptr<CachedEncoder>> make(const JobConfig& job, const FrozenEncoders& weights);
   static Result<std::unique_ptr<CachedEncoder>> make(const JobConfig& job);
 
-  /// As FeatureEncoder::encode.
+  /// As FeatureEncoder::encode: collated samples in, context, clip, latents and first frame in the place of ids and
+  /// canvases out.
   Batch encode(const Batch& samples);
   /// Features [L, d] of the real ids i64 [L] of one prompt.
   at::Tensor encode_text(const at::Tensor& ids);
-  /// Features of the canvases u8 [1, T, H, W, 3] of one sample, kept under the hash of their bytes and, unless it is
-  /// empty, under `identity`, which says in words what they are (EncodedSampleBuilder).
+  /// Features of the frames u8 [1, T, H, W, 3] of one sample (canvases), kept under the hash of their bytes and,
+  /// unless it is empty, under `identity`, which says in words what they are (EncodedSampleBuilder).
   Pictures encode_pictures(const at::Tensor& images, const std::string& identity = {});
   /// The features kept under `identity`; nothing unless all are there and sound.
   std::optional<Pictures> find_pictures(const std::string& identity);
@@ -60,13 +63,19 @@ class CachedEncoder {
   const std::optional<Error>& store_error() const { return store_error_; }
 
  private:
+  /// Keys of what the image encoder and the codec make of one clip.
   struct PictureKeys {
     FeatureKey clip, latents, first_frame;
   };
+  /// feature_key of each kind's network over `identity`.
   PictureKeys picture_keys(const std::string& identity) const;
+  /// [B, L, width] from ids and mask i64 [B, L]; zeros behind each prompt, and with text_encoder.tail batch_min
+  /// behind the shortest.
   at::Tensor encode_texts(const at::Tensor& ids, const at::Tensor& mask);
   Pictures encode_batch_pictures(const at::Tensor& images);
+  /// Puts a tensor into the cache. The first failure is logged and kept in store_error_.
   void store(FeatureKind kind, const FeatureKey& key, const FeatureKey& alias, const at::Tensor& tensor);
+  /// Only with a cache.
   std::optional<at::Tensor> find(const FeatureKey& key);
 
   const ModelConfig model_;
@@ -78,4 +87,4 @@ class CachedEncoder {
   std::optional<Error> store_error_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

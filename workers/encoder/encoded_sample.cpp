@@ -10,7 +10,7 @@
 #include "model/wan/t5_encoder.h"
 #include "workers/encoder/frozen_encoders.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -104,4 +104,4 @@ Batch encoded_batch(const JobConfig& job, const Batch& collated) {
   return batch;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,7 +10,7 @@
 #include "data/sample/sample.h"
 #include "model/wan/features.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// True when a job's items are encoded samples: data.features.encode encoder.
 bool sends_features(const JobConfig& job);
@@ -19,9 +19,10 @@ bool sends_features(const JobConfig& job);
 /// Errors: those of sample_layout.
 Result<SampleLayout> item_layout(const JobConfig& job);
 
-/// A sample with features in the place of its pictures: context [max_length, width], clip [1 + patches, width],
-/// clean_latents f32 [C, F, h, w], first_frame f32 [4 + C, F, h, w] where the model concatenates it; then every field
-/// of `sample` but images. Context and clip have the encoders' dtype; bf16 is a field of u8 with twice the columns.
+/// A sample with features in the place of its frames: context [max_length, width], clip [1 + patches, width],
+/// clean_latents f32 [C, F, h, w], first_frame f32 [4 + C, F, h, w] where the model concatenates it; then every
+/// field of `sample` but images. Context and clip have the encoders' dtype; bf16 is a field of u8 with twice the
+/// columns.
 SampleLayout encoded_layout(const SampleLayout& sample, const JobConfig& job);
 
 /// Fills an item of layout `item` from a built sample and its features; `text` [L, width] is what the real tokens
@@ -33,4 +34,4 @@ Result<void> write_encoded(const SampleLayout& sample, std::span<const std::byte
 /// batch_keys.h) to the batch that FeatureEncoder::encode would give.
 Batch encoded_batch(const JobConfig& job, const Batch& collated);
 
-}  // namespace troupe
+}  // namespace troupe::workers

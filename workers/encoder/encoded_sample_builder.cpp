@@ -11,7 +11,7 @@
 #include "model/wan/batch_keys.h"
 #include "workers/encoder/encoded_sample.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -71,16 +71,16 @@ EncodedSampleBuilder::EncodedSampleBuilder(std::shared_ptr<const Mixture> mixtur
   TROUPE_CHECK(sample_ != nullptr, "memory for one sample");
 }
 
-Result<std::string> EncodedSampleBuilder::identity(Stream stream, std::int64_t position) const {
-  const bool repeats = stream == Stream::eval || !job_.data.image.is_random();
+Result<std::string> EncodedSampleBuilder::identity(Split split, std::int64_t position) const {
+  const bool repeats = split == Split::eval || !job_.data.image.is_random();
   if (!repeats || encoder_->cache() == nullptr || job_.data.features.keep != "all") return std::string();
-  TROUPE_ASSIGN(const MixtureEntry sample, builder_.locate(stream, position));
+  TROUPE_ASSIGN(const MixtureEntry sample, builder_.locate(split, position));
   return picture_identity(*mixture_, sample, job_.data.image);
 }
 
-Result<void> EncodedSampleBuilder::build_sample(Stream stream, std::int64_t position, bool pictures) {
+Result<void> EncodedSampleBuilder::build_sample(Split split, std::int64_t position, bool pictures) {
   const auto bytes = static_cast<std::size_t>(builder_.layout().bytes);
-  return builder_.build(stream, position, std::span(sample_.get(), bytes), pictures);
+  return builder_.build(split, position, std::span(sample_.get(), bytes), pictures);
 }
 
 at::Tensor EncodedSampleBuilder::ids() const {
@@ -96,22 +96,22 @@ at::Tensor EncodedSampleBuilder::canvases() const {
   return at::from_blob(sample_.get() + images.offset, images.shape, at::TensorOptions().dtype(at::kByte)).unsqueeze(0);
 }
 
-Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::found_in_cache(Stream stream, std::int64_t position) {
-  TROUPE_ASSIGN(const std::string identity, this->identity(stream, position));
-  TROUPE_TRY(build_sample(stream, position, false));
+Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::found_in_cache(Split split, std::int64_t position) {
+  TROUPE_ASSIGN(const std::string identity, this->identity(split, position));
+  TROUPE_TRY(build_sample(split, position, false));
   // what is not kept is not missed
   const bool pictures = job_.data.features.keep != "all" || encoder_->has_pictures(identity);
   return Found{.text = encoder_->has_text(ids()), .pictures = pictures};
 }
 
-Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::build(Stream stream, std::int64_t position,
+Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::build(Split split, std::int64_t position,
                                                                 std::span<std::byte> slot) {
   TROUPE_CHECK(static_cast<std::int64_t>(slot.size()) == item_.bytes, "a slot has the size of the layout");
   compute_alone();
-  TROUPE_ASSIGN(const std::string identity, this->identity(stream, position));
+  TROUPE_ASSIGN(const std::string identity, this->identity(split, position));
   TROUPE_ASSIGN(auto pictures, caught([&] { return encoder_->find_pictures(identity); }));
   Found found{.text = false, .pictures = pictures.has_value()};
-  TROUPE_TRY(build_sample(stream, position, !found.pictures));
+  TROUPE_TRY(build_sample(split, position, !found.pictures));
   found.text = encoder_->has_text(ids());
   TROUPE_ASSIGN(const at::Tensor text, caught([&] { return encoder_->encode_text(ids()); }));
   if (!pictures) {
@@ -122,19 +122,19 @@ Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::build(Stream stream, s
   return found;
 }
 
-Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::look(Stream stream, std::int64_t position) {
-  return found_in_cache(stream, position);
+Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::look(Split split, std::int64_t position) {
+  return found_in_cache(split, position);
 }
 
-Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::fill(Stream stream, std::int64_t position) {
+Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::fill(Split split, std::int64_t position) {
   compute_alone();
-  TROUPE_ASSIGN(const Found found, found_in_cache(stream, position));
+  TROUPE_ASSIGN(const Found found, found_in_cache(split, position));
   if (!found.text) {
     TROUPE_ASSIGN([[maybe_unused]] const at::Tensor text, caught([&] { return encoder_->encode_text(ids()); }));
   }
   if (!found.pictures) {
-    TROUPE_ASSIGN(const std::string identity, this->identity(stream, position));
-    TROUPE_TRY(build_sample(stream, position, true));
+    TROUPE_ASSIGN(const std::string identity, this->identity(split, position));
+    TROUPE_TRY(build_sample(split, position, true));
     TROUPE_ASSIGN([[maybe_unused]] const auto pictures,
                   caught([&] { return encoder_->encode_pictures(canvases(), identity); }));
   }
@@ -142,4 +142,4 @@ Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::fill(Stream stream, st
   return found;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

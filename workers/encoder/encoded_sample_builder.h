@@ -13,16 +13,16 @@
 #include "data/sample/sample_builder.h"
 #include "workers/encoder/cached_encoder.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What the canvases of a sample are, in words, without decoding them: dataset, episode, rows, views, crop and size.
-/// Only for samples whose pictures are the same whenever they are drawn: those of evaluation, and those of training
-/// without random crop and jitter.
+/// What the frames (canvases) of a sample are, in words, without decoding them: dataset, episode, rows, views, crop
+/// and size. Only for samples whose frames are the same whenever they are drawn: those of evaluation, and those of
+/// training without random crop and jitter.
 std::string picture_identity(const Mixture& mixture, const MixtureEntry& sample, const ImageConfig& image);
 
-/// Makes the encoded sample of a position: what SampleBuilder makes, with features in the place of pictures. Pictures
-/// that the feature cache has are not decoded. Computes on one thread, so that features do not depend on a machine's
-/// cores. Not thread-safe: one thread at a time.
+/// Makes the encoded sample of a position: what SampleBuilder makes, with features in the place of frames. Frames
+/// whose features the cache has are not decoded. Computes on one thread, so that features do not depend on a
+/// machine's cores. Not thread-safe: one thread at a time.
 class EncodedSampleBuilder {
  public:
   /// What of a sample's features came from the cache, or is there.
@@ -31,7 +31,7 @@ class EncodedSampleBuilder {
     bool all() const { return text && pictures; }
   };
 
-  /// `builder` makes samples of `mixture`.
+  /// `builder` makes samples of `mixture`, in the layout that encoded_layout starts from.
   static Result<EncodedSampleBuilder> make(std::shared_ptr<const Mixture> mixture, const JobConfig& job,
                                            SampleBuilder builder, std::unique_ptr<CachedEncoder> encoder);
 
@@ -39,21 +39,25 @@ class EncodedSampleBuilder {
   const CachedEncoder& encoder() const { return *encoder_; }
 
   /// Fills `slot`, of the size of layout(). Errors: those of SampleBuilder::build; internal when an encoder throws.
-  Result<Found> build(Stream stream, std::int64_t position, std::span<std::byte> slot);
+  Result<Found> build(Split split, std::int64_t position, std::span<std::byte> slot);
   /// Which features of a sample the cache has; nothing is decoded or computed.
-  Result<Found> look(Stream stream, std::int64_t position);
+  Result<Found> look(Split split, std::int64_t position);
   /// Computes and stores what the cache lacks of data.features.keep; says what was there. Errors: those of build, and
   /// the first failure to store.
-  Result<Found> fill(Stream stream, std::int64_t position);
+  Result<Found> fill(Split split, std::int64_t position);
 
  private:
   EncodedSampleBuilder(std::shared_ptr<const Mixture> mixture, JobConfig job, SampleBuilder builder, SampleLayout item,
                        std::unique_ptr<CachedEncoder> encoder);
-  Result<std::string> identity(Stream stream, std::int64_t position) const;
-  Result<void> build_sample(Stream stream, std::int64_t position, bool pictures);
+  /// picture_identity, or empty where frames are drawn at random.
+  Result<std::string> identity(Split split, std::int64_t position) const;
+  /// Builds into sample_; with `pictures` false, video is not decoded.
+  Result<void> build_sample(Split split, std::int64_t position, bool pictures);
+  /// Views of sample_: the real ids i64 [L].
   at::Tensor ids() const;
+  /// u8 [1, T, H, W, 3].
   at::Tensor canvases() const;
-  Result<Found> found_in_cache(Stream stream, std::int64_t position);
+  Result<Found> found_in_cache(Split split, std::int64_t position);
 
   std::shared_ptr<const Mixture> mixture_;
   JobConfig job_;
@@ -63,7 +67,8 @@ class EncodedSampleBuilder {
   struct Free {
     void operator()(std::byte* bytes) const;
   };
-  std::unique_ptr<std::byte[], Free> sample_;  // slot of the builder's layout
+  // Slot of the builder's layout.
+  std::unique_ptr<std::byte[], Free> sample_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

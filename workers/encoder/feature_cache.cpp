@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -225,4 +225,4 @@ FeatureCache::Stats FeatureCache::stats() const {
   return stats_;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,7 +10,7 @@
 
 #include "base/durable_file.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<std::shared_ptr<FeatureFile>> FeatureFile::open_with(const std::string& path, int flags) {
   const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
@@ -87,4 +87,4 @@ void OpenFeatureFiles::forget(const std::string& path) {
   files_.remove_if([&](const auto& file) { return file->path() == path; });
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A file of the cache by offsets. Reads may come from any thread; writes from one at a time. Errors name the path.
 class FeatureFile {
@@ -29,16 +29,21 @@ class FeatureFile {
 
   const std::string& path() const { return path_; }
   Result<std::uint64_t> size() const;
-  /// Fills `out` from `offset`; fewer bytes when the file ends before.
+  /// Fills `out` from `offset` (pread); fewer bytes when the file ends before. Errors: unavailable.
   Result<std::size_t> read_at(std::span<std::byte> out, std::uint64_t offset) const;
+  /// All of `bytes` at `offset` (pwrite), growing the file. Errors: resource_exhausted (disk full), unavailable.
   Result<void> write_at(std::span<const std::byte> bytes, std::uint64_t offset);
+  /// Cuts the file, or grows it with zeros.
   Result<void> truncate(std::uint64_t size);
+  /// fdatasync: what was written survives a crash of the machine.
   Result<void> sync();
-  /// Takes the file's lock, which lasts as long as this object and ends with the process. False: another has it.
+  /// Takes the file's exclusive lock (flock), which lasts as long as this object and ends with the process. False:
+  /// another has it.
   bool try_lock();
 
  private:
   FeatureFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  /// `flags` of open(2); O_CLOEXEC is added.
   static Result<std::shared_ptr<FeatureFile>> open_with(const std::string& path, int flags);
 
   std::string path_;
@@ -48,15 +53,18 @@ class FeatureFile {
 /// Files that are read again and again, the least recently used closed first. Any thread.
 class OpenFeatureFiles {
  public:
+  /// At most `most` are open; a file in use stays valid after it was forgotten.
   explicit OpenFeatureFiles(std::size_t most) : most_(most) {}
   /// Errors: those of FeatureFile::open.
   Result<std::shared_ptr<FeatureFile>> get(const std::string& path);
+  /// Closes it once nobody reads it: the file was renamed.
   void forget(const std::string& path);
 
  private:
   const std::size_t most_;
   std::mutex mutex_;
-  std::list<std::shared_ptr<FeatureFile>> files_;  // most recently used first
+  // Most recently used first.
+  std::list<std::shared_ptr<FeatureFile>> files_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -58,4 +58,4 @@ FeatureKey feature_key(FeatureKind kind, std::string_view model, std::string_vie
   return feature_key(kind, model, bytes_of(content));
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,14 +10,19 @@
 #include <string_view>
 #include <vector>
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What a frozen network made of a sample. The numbers are those on disk (docs/features.md).
+/// What a frozen network made of a sample. The numbers are those on disk
+/// (docs/features.md#bytes-of-the-cache).
 enum class FeatureKind : std::uint8_t {
-  text = 1,         ///< text encoder: [real tokens, width]
-  clip = 2,         ///< image encoder, of the first frame: [1 + patches, width]
-  latents = 3,      ///< codec: [C, F, h, w]
-  first_frame = 4,  ///< codec: mask and latents of the first frame, [4 + C, F, h, w]
+  /// Text encoder: [real tokens, width].
+  text = 1,
+  /// Image encoder, of the first frame: [1 + patches, width].
+  clip = 2,
+  /// Codec: [C, F, h, w].
+  latents = 3,
+  /// Codec: mask and latents of the first frame, [4 + C, F, h, w].
+  first_frame = 4,
 };
 
 /// "text", "clip", "latents" or "first_frame".
@@ -40,17 +45,18 @@ FeatureKey feature_key(FeatureKind kind, std::string_view model, std::string_vie
 
 /// A cached tensor: contiguous, row-major, little-endian.
 struct FeatureTensor {
-  std::string dtype;  ///< as safetensors writes it: F32 or BF16
+  /// As safetensors writes it: F32 or BF16.
+  std::string dtype;
   std::vector<std::int64_t> shape;
   std::vector<std::byte> bytes;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers
 
 /// Keys are hashes already.
 template <>
-struct std::hash<troupe::FeatureKey> {
-  std::size_t operator()(const troupe::FeatureKey& key) const noexcept {
+struct std::hash<troupe::workers::FeatureKey> {
+  std::size_t operator()(const troupe::workers::FeatureKey& key) const noexcept {
     std::uint64_t low;
     std::memcpy(&low, key.bytes.data(), sizeof low);
     return static_cast<std::size_t>(low);

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::optional<FeatureRecord> decode_record(std::span<const std::byte> bytes) {
   return record;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -12,7 +12,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -189,4 +189,4 @@ Result<std::int64_t> seal_orphans(const std::string& folder) {
   return sealed;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,7 +11,7 @@
 #include "workers/encoder/feature_file.h"
 #include "workers/encoder/feature_record.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Where data begin in a shard: its safetensors header has this much room, so that entries can be written before their
 /// number is known.
@@ -28,10 +28,12 @@ std::string shard_file(const std::string& folder, const std::string& writer, std
 /// checksum. Holds the lock of its index as long as it lives. Not thread-safe.
 class FeatureWriter {
  public:
+  /// 1 GiB of data a shard.
   static constexpr std::uint64_t kDefaultShardBytes = std::uint64_t{1} << 30;
+  /// 64 MiB between two syncs.
   static constexpr std::uint64_t kSyncBytes = std::uint64_t{64} << 20;
 
-  /// A writer of a fresh name. Errors: resource_exhausted, unavailable.
+  /// A writer of a fresh name (16 random hex digits), whose index it locks. Errors: resource_exhausted, unavailable.
   static Result<std::unique_ptr<FeatureWriter>> create(const std::string& folder,
                                                        std::uint64_t shard_bytes = kDefaultShardBytes);
   /// Finishes the shard; a failure is logged and left to seal_orphans.
@@ -51,19 +53,22 @@ class FeatureWriter {
  private:
   FeatureWriter(std::string folder, std::string name, std::shared_ptr<FeatureFile> index, std::uint64_t shard_bytes)
       : folder_(std::move(folder)), name_(std::move(name)), index_(std::move(index)), shard_bytes_(shard_bytes) {}
+  /// Creates NAME-NNNN.part and leaves room for its header.
   Result<void> open_shard();
 
   const std::string folder_, name_;
   const std::shared_ptr<FeatureFile> index_;
   const std::uint64_t shard_bytes_;
-  std::shared_ptr<FeatureFile> shard_;  // null between shards
+  // Null between shards.
+  std::shared_ptr<FeatureFile> shard_;
   std::vector<FeatureRecord> in_shard_;
   std::uint32_t next_shard_ = 0, records_ = 0;
-  std::uint64_t data_end_ = 0, unsynced_ = 0;  // data_end_: of the open shard's data
+  // data_end_: of the open shard's data.
+  std::uint64_t data_end_ = 0, unsynced_ = 0;
 };
 
 /// Finishes what writers that died left open: shards become safetensors files, empty ones go. Writers that live (they
 /// hold their lock) are left alone. Returns how many shards were finished. Any process, at any time.
 Result<std::int64_t> seal_orphans(const std::string& folder);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 #include "model/wan/vae/vae_codec.h"
 #include "model/wan/weights/load_features.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -90,4 +90,4 @@ FeatureModels FrozenEncoders::models() const {
   return feature_models(job_, hashes);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -14,10 +14,11 @@
 #include "model/wan/features.h"
 #include "model/wan/frozen_params.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Identity, in words, of what makes each kind of feature: the network's shape, XXH3-128 of its weights, precision and
-/// what it is shown. Equal words, equal features, but for rounding of other hardware.
+/// Identity, in words, of what makes each kind of feature: the network's shape, XXH3-128 of its weights, precision
+/// and what it is shown. Equal words, equal features, but for rounding of other hardware. They go into every key
+/// (feature_key), so that a change of weights or precision finds no entry of before.
 struct FeatureModels {
   std::string text, clip, latents, first_frame;
 };
@@ -30,10 +31,14 @@ FeatureModels feature_models(const JobConfig& job, const std::map<std::string, s
 /// The same with the weights read or drawn and none kept. Errors: those of frozen_content_hashes.
 Result<FeatureModels> feature_models(const JobConfig& job);
 
-/// The codec of a job alone. Errors: those of load_features.
+/// The codec of a job alone (VAE or DCT), for predictions that need no other encoder. Errors: those of
+/// load_features.
+///
 Result<std::unique_ptr<LatentCodec>> load_codec(const JobConfig& job);
 
-/// The weights of a job's frozen encoders, for several FeatureEncoders of one process. Immutable: any thread.
+/// The weights of a job's frozen encoders (text, image, and with codec vae the VAE), for several FeatureEncoders of
+/// one process. Immutable: any thread.
+///
 class FrozenEncoders {
  public:
   /// Errors: those of load_features.
@@ -49,7 +54,8 @@ class FrozenEncoders {
       : job_(std::move(job)), text_(std::move(text)), image_(std::move(image)) {}
   JobConfig job_;
   FrozenParams text_, image_;
-  std::optional<FrozenParams> vae_;  // none with codec dct
+  // None with codec dct.
+  std::optional<FrozenParams> vae_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace troupe {
+namespace troupe::workers {
 
 EngineOptions job_engine_options(const JobConfig& config) {
   return {.param_dtype = config.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
@@ -16,4 +16,4 @@ EngineOptions job_engine_options(const JobConfig& config) {
                     .weight_decay = config.optimizer.weight_decay}};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,7 +9,7 @@
 #include "model/wan/weights/weights_state.h"
 #include "workers/checkpoint/tensors.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -23,7 +23,8 @@ class NamedCheckpoint final : public NamedState {
     for (std::size_t i = 0; i < source_->tensors().size(); ++i) index_[source_->tensors()[i].name] = i;
   }
 
-  /// Every tensor of the model is stored in its shape, but for adapters and target networks, and every stored one is the model's.
+  /// Every tensor of the model is stored in its shape, but for adapters and target networks, and every stored one is
+  /// the model's.
   Result<void> check(const std::string& directory) const {
     const auto differs = [&](const std::string& why) {
       return Error{Errc::failed_precondition, fmt::format("checkpoint {} does not fit this model: {}", directory, why)};
@@ -89,4 +90,4 @@ Result<std::unique_ptr<StateSource>> open_initial_state(const JobConfig& job, co
   return std::unique_ptr<StateSource>(std::move(state));
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

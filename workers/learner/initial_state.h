@@ -7,7 +7,7 @@
 #include "configs/job_config.h"
 #include "model/shard/engine.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Where a new job's weights come from (model.init), with moments at zero and no update behind them; null with mode
 /// random, whose values Engine::initialise draws. `units` are the engine's. A parameter that the source lacks and may
@@ -20,4 +20,4 @@ namespace troupe {
 /// are not the model's, naming the first.
 Result<std::unique_ptr<StateSource>> open_initial_state(const JobConfig& job, const std::vector<UnitSpec>& units);
 
-}  // namespace troupe
+}  // namespace troupe::workers

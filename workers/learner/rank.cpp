@@ -12,7 +12,7 @@
 #include "workers/checkpoint/snapshot_note.h"
 #include "workers/learner/initial_state.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -84,7 +84,8 @@ void LearnerRank::stop() {
 
 void LearnerRank::run() {
   at::set_num_threads(1);
-  // The moments of a parameter that gets no more gradient decay into subnormal numbers and stay there; arithmetic on them is many times slower.
+  // The moments of a parameter that gets no more gradient decay into subnormal numbers and stay there; arithmetic on
+  // them is many times slower.
   at::Context::setFlushDenormal(true);
   while (true) {
     GroupPlan plan;
@@ -233,4 +234,4 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

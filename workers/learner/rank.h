@@ -19,22 +19,33 @@
 #include "workers/checkpoint/ledger.h"
 #include "workers/learner/trainer.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// One learner rank: forms a group, restores, trains step after step, and hands snapshots over (learner.md 4.13).
-/// A step is a transaction: weights, moments and ledger advance together after the vote of all ranks, or not at all. What a
-/// step is made of is the trainer's.
+/// One learner rank: forms a group, restores, trains step after step, and hands snapshots over
+/// (docs/learner-engine.md#the-rank-around-it). A step is a transaction: weights, moments
+/// and ledger advance together after the vote of all ranks, or not at all. What a step is made of is the trainer's.
+/// Order within a step: Trainer::step, line of the ledger, Trainer::committed, snapshot where one is due, report,
+/// evaluation.
 ///
-/// Owns the one thread that drives the engine. Every public method is thread-safe and returns at once; results come through
-/// `report` on the rank's thread. A blocked rank is reached by abort(), never by waiting for it.
+/// Owns the one thread that drives the engine. Every public method is thread-safe and returns at once; results come
+/// through `report` on the rank's thread. A blocked rank is reached by abort(), never by waiting for it.
+///
+/// A group is lost by aborted, deadline_exceeded or unavailable: the rank reports GroupAbort and waits for a new
+/// plan. Any other error, or an exception, is reported as the event "fatal", which ends the job; so are ten void
+/// steps in a row.
 class LearnerRank {
  public:
   struct Setup {
     JobConfig config;
-    std::string actor;             ///< "learner/0"
-    std::int64_t incarnation = 0;  ///< which start of that actor this is; names it at fault points
-    std::string run_dir;           ///< ledger/ is written below it
+    /// "learner/0".
+    std::string actor;
+    /// Which start of that actor this is; names it at fault points.
+    std::int64_t incarnation = 0;
+    /// ledger/ is written below it.
+    std::string run_dir;
   };
+  /// Takes GroupUp, StepReport, EvalReport, SnapshotReady, Finished, GroupAbort and Event; called on the rank's
+  /// thread.
   using Report = std::function<void(const Message&)>;
   using Join = std::function<Result<std::unique_ptr<Collective>>(const GroupPlan&)>;
 
@@ -45,30 +56,40 @@ class LearnerRank {
   LearnerRank(const LearnerRank&) = delete;
   LearnerRank& operator=(const LearnerRank&) = delete;
 
-  /// Leaves the present group, if any, and follows the plan.
+  /// Leaves the present group, if any, and follows the plan. Plans whose fence is not above every fence seen are
+  /// ignored.
   void form(const GroupPlan& plan);
-  /// Leaves the group of `fence`; the rank stays and waits for a new plan.
+  /// Leaves the group of `fence`, if that is the present one; the rank stays and waits for a new plan.
   void abort(std::uint64_t fence, const std::string& why);
-  /// Stop after the current step, with a checkpoint.
+  /// Stop after the current step, with a checkpoint; the ranks agree on the step by the vote.
   void finish();
-  /// The snapshot of `step` is durable, or was given up.
+  /// The snapshot of `step` is durable, or was given up; its arena may be written again.
   void snapshot_settled(std::int64_t step, bool committed);
   /// Ends the thread at the next opportunity.
   void stop();
 
  private:
   void run();
+  /// Trains by the plan to its end and reports why it ended, unless the rank was told to leave.
   void follow(const GroupPlan& plan);
+  /// Join, restore, open the ledger, begin, barrier, steps from plan.resume_step to training.steps, conclude.
   Result<void> train(const GroupPlan& plan);
   /// Returns what the trainer had to say when the checkpoint was made; empty at the start of a job.
   Result<std::string> restore(const GroupPlan& plan);
+  /// Reports GroupUp with bytes by name: the engine's, "resident" (the trainer's), "snapshot", "process" (RSS).
+  /// Errors: aborted.
   Result<void> report_group_up(const GroupPlan& plan);
+  /// True: this was the last step of the job or of an early finish.
   Result<bool> train_step(std::int64_t step);
+  /// Reports a void step (rank 0). Errors: failed_precondition after ten in a row.
   Result<void> count_void(std::int64_t step, bool applied);
   Result<void> append_ledger(std::int64_t step, const StepOutcome& outcome);
   void report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds);
   Result<void> evaluate(std::int64_t step);
+  /// Syncs the ledger, copies the engine's state into the arena and reports SnapshotReady. One is in flight at a
+  /// time: the next one waits, and that wait is time/checkpoint.
   Result<void> snapshot(std::int64_t step);
+  /// At most four times checkpoint.timeout_s. Errors: aborted; deadline_exceeded, naming `what`.
   Result<void> wait_snapshot_settled(const char* what);
   std::chrono::milliseconds step_timeout() const;
   bool is_rank_zero() const { return plan_.rank == 0; }
@@ -81,7 +102,8 @@ class LearnerRank {
 
   // The rank's thread only.
   GroupPlan plan_;
-  Collective* group_ = nullptr;  // owned by collective_
+  // Owned by collective_.
+  Collective* group_ = nullptr;
   std::optional<LedgerWriter> ledger_;
   std::optional<Arena> arena_;
   std::int64_t consecutive_void_ = 0;
@@ -89,15 +111,17 @@ class LearnerRank {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  // Guarded by mutex_, as everything below but finish_ and thread_.
   std::optional<GroupPlan> next_;
   std::unique_ptr<Collective> collective_;
   std::uint64_t fence_ = 0;
   bool aborted_ = false;
   bool told_to_abort_ = false;
   bool stopping_ = false;
-  std::optional<std::int64_t> unsettled_;  // step whose snapshot is with the checkpointer
+  // Step whose snapshot is with the checkpointer.
+  std::optional<std::int64_t> unsettled_;
   std::atomic<bool> finish_{false};
   std::thread thread_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

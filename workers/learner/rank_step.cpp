@@ -4,7 +4,7 @@
 #include "base/fault.h"
 #include "workers/learner/rank.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -97,4 +97,4 @@ Result<void> LearnerRank::evaluate(std::int64_t step) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -91,4 +91,4 @@ void LearnerRole::handle(const std::string&, const Message& message) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

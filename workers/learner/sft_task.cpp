@@ -14,7 +14,7 @@
 #include "model/wan/weights/load_features.h"
 #include "workers/encoder/encoded_sample.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -33,7 +33,7 @@ std::vector<std::uint64_t> positions_of(const std::vector<Feed::Sample>& samples
   return positions;
 }
 
-/// [C,T,H,W] in [-1,1] as u8 [T,H,W,C], the way the reference writes pictures: scaled, clipped, truncated.
+/// [C,T,H,W] in [-1,1] as u8 [T,H,W,C], the way the reference writes frames: scaled, clipped, truncated.
 at::Tensor to_frames(const at::Tensor& video) {
   return ((video.clamp(-1, 1) + 1) * 127.5).to(at::kByte).permute({1, 2, 3, 0}).contiguous();
 }
@@ -132,8 +132,8 @@ Result<void> SftTask::predict(const Feed::Sample& sample, const Forward& forward
     return keyed_noise(seed, stream, positions, like.sizes().slice(1).vec());
   };
   TROUPE_ASSIGN(const Prediction predicted,
-                troupe::predict(batch, noise_like(clean, rng_stream::eval_video_noise),
-                                noise_like(actions, rng_stream::eval_action_noise), kEulerSteps, forward));
+                model::predict(batch, noise_like(clean, rng_stream::eval_video_noise),
+                               noise_like(actions, rng_stream::eval_action_noise), kEulerSteps, forward));
   return write ? write_prediction(collated, batch, predicted, file) : Result<void>();
 }
 
@@ -165,4 +165,4 @@ Result<void> SftTask::write_prediction(const Batch& collated, const Batch& batch
   return writer.finish();
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,19 +6,16 @@
 #include <algorithm>
 
 #include "base/fault.h"
+#include "base/stopwatch.h"
 #include "model/optim/lr_schedule.h"
 #include "workers/learner/engine_options.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
 // Places in the vote's maxima.
 enum : std::size_t { kFinish, kStall, kNumMaxima };
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
 
 /// The loss and what the task reports beside it.
 std::vector<std::string> metric_names(const TrainingTask& task) {
@@ -180,4 +177,4 @@ Result<void> SftTrainer::conclude(std::int64_t step) {
                         session_.plan.rank == 0);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,29 +11,40 @@
 #include "workers/learner/trainer.h"
 #include "workers/stream/feed.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Supervised training: a step is one optimizer update over a global batch of samples from the feed. A batch whose loss or gradient
-/// is not finite is tried once more; if it stays so, the step is void. A sample that could not be made counts nothing and is
-/// reported, or is an error, as data.bad_sample says.
+/// Supervised training: a step is one optimizer update over a global batch of samples from the feed, the gradient of
+/// the mean loss:
+///     g = sum over ranks and micro-batches of (micro / global) grad(loss of the micro-batch)
+/// A batch whose loss or gradient is not finite is tried once more; if it stays so, the step is void. A sample that
+/// could not be made counts nothing and is reported as the event "void_sample" (data.bad_sample skip), or is an
+/// error: data_loss.
 class SftTrainer final : public Trainer {
  public:
   struct Setup {
     JobConfig config;
+    /// Sizes: global = micro * accumulation * world.
     BatchPlan batch;
-    std::string actor;             ///< "learner/0"
-    std::int64_t incarnation = 0;  ///< which start of that actor this is; names it at fault points
-    std::string run_dir;           ///< eval/ is written below it
+    /// "learner/0".
+    std::string actor;
+    /// Which start of that actor this is; names it at fault points.
+    std::int64_t incarnation = 0;
+    /// eval/ is written below it.
+    std::string run_dir;
   };
   /// The feed must outlive the trainer.
   SftTrainer(Setup setup, std::unique_ptr<TrainingTask> task, Feed& feed);
 
   std::shared_ptr<const Network> network() const override { return task_->network(); }
+  /// job_engine_options.
   EngineOptions engine_options() const override;
   std::int64_t resident_bytes() const override { return task_->resident_bytes(); }
   Result<void> begin(const TrainerSession& session) override;
+  /// Metrics: train/loss and the task's, train/grad_norm (before clipping), train/lr.
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override;
   void committed(std::int64_t step) override { feed_.release(step); }
+  /// Means over the held-out samples, eval/loss and the task's, and eval/samples. Every rank runs ceil(batches /
+  /// world) rounds, since gathering parameters takes all of them; a round past the end counts nothing.
   Result<std::map<std::string, double>> evaluate(std::int64_t step) override;
   /// Predicts the first held-out sample into eval/step_NNNNNN/prediction.safetensors.
   Result<void> conclude(std::int64_t step) override;
@@ -41,18 +52,23 @@ class SftTrainer final : public Trainer {
   void cancel(const std::string& why) override { feed_.cancel(why); }
 
  private:
+  /// One attempt at the step: takes, accumulates and votes. `consumed` is what it took, in order of position.
   Result<StepVote> compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
                            StepOutcome& outcome);
+  /// Reports samples with a void_reason. Errors: data_loss, unless data.bad_sample is skip.
   Result<void> check_samples(const std::vector<Feed::Sample>& samples) const;
+  /// lr_at() over lr_scheduler.total_steps, or training.steps where that is 0.
   double learning_rate(std::int64_t step) const;
+  /// Adds one round of micro-batches to `sums`: metrics_ times their samples, then the number of samples.
   Result<void> evaluate_round(std::size_t round, std::vector<double>& sums);
   bool evaluates() const { return setup_.config.eval.every > 0 && session_.plan.num_eval > 0; }
 
   const Setup setup_;
   const std::unique_ptr<TrainingTask> task_;
   Feed& feed_;
-  const std::vector<std::string> metrics_;  ///< "loss" first
+  /// "loss" first.
+  const std::vector<std::string> metrics_;
   TrainerSession session_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,28 +9,31 @@
 #include "model/shard/network.h"
 #include "workers/stream/feed.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What a pipeline gives the learner: the network, and how samples become its batches. The learner neither knows nor cares which
-/// pipeline feeds it (design.md section 7). Used by the rank's thread only.
+/// What a pipeline gives the learner: the network, and how samples become its batches. SftTrainer works with any of
+/// them: SftTask (DreamZero), ImitationTask (behaviour cloning). Used by the rank's thread only.
 class TrainingTask {
  public:
   /// Runs the network without gradients on every rank at once; all ranks must call it with batches of the same shapes.
   using Forward = std::function<Result<Outputs>(const Batch&)>;
 
   virtual ~TrainingTask() = default;
+  /// The same for the task's life.
   virtual std::shared_ptr<const Network> network() const = 0;
   /// Names of Outputs::metrics that are reported beside the loss.
   virtual std::vector<std::string> metrics() const = 0;
-  /// One micro-batch. A sample with a void_reason gets weight 0. Noise and timesteps depend on (seed, position) alone.
+  /// One micro-batch. A sample with a void_reason gets weight 0. Noise and timesteps depend on (seed, position)
+  /// alone. Errors are those of the step (Trainer::step).
   virtual Result<Batch> train_batch(const std::vector<Feed::Sample>& samples) = 0;
   /// The same for held-out samples, at fixed noise and timesteps; `real` samples count, the rest only fill the shape.
   virtual Result<Batch> eval_batch(const std::vector<Feed::Sample>& samples, std::size_t real) = 0;
-  /// Predicts what follows in a held-out sample and writes it beside the truth into `file`. Collective; `write` on one rank only.
+  /// Predicts what follows in a held-out sample and writes it beside the truth into `file`. Collective; `write` on
+  /// one rank only.
   virtual Result<void> predict(const Feed::Sample& sample, const Forward& forward, const std::string& file,
                                bool write) = 0;
   /// Bytes held beside the shards: frozen encoders and caches.
   virtual std::int64_t resident_bytes() const = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 #include <functional>
 #include <sstream>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::uint64_t read_oom_kills(const std::string& root, const std::string& group) 
   return 0;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

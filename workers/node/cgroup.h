@@ -4,13 +4,15 @@
 #include <optional>
 #include <string>
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Limits that cgroups (version 2) put on this process, the tightest of its group and the groups around it. Absent: no
 /// limit.
 struct CgroupLimits {
-  std::optional<double> cpus;                ///< quota / period of cpu.max
-  std::optional<std::int64_t> memory_bytes;  ///< memory.max
+  /// Quota / period of cpu.max.
+  std::optional<double> cpus;
+  /// memory.max.
+  std::optional<std::int64_t> memory_bytes;
 };
 
 /// Path of this process's group below the mount point, from /proc/self/cgroup; "/" if it has none.
@@ -23,4 +25,4 @@ CgroupLimits read_cgroup_limits(const std::string& root, const std::string& grou
 /// Number of processes of `group` that the out-of-memory killer ended; 0 if that cannot be read.
 std::uint64_t read_oom_kills(const std::string& root, const std::string& group);
 
-}  // namespace troupe
+}  // namespace troupe::workers

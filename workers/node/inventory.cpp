@@ -11,7 +11,7 @@
 
 #include "workers/node/cgroup.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -74,4 +74,4 @@ std::int64_t free_memory_bytes() {
   return free;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,14 +5,16 @@
 
 #include "placement/plan.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What this machine offers to the process that asks.
 struct NodeFacts {
-  NodeSnapshot snapshot;  ///< name as given; cpus and memory within affinity and cgroup limits; no devices without an
-                          ///< accelerator
-  std::string host;       ///< host name
-  std::string boot_id;    ///< equal in all processes of one machine until it is started again
+  /// Name as given; cpus and memory (bytes) within affinity and cgroup limits; no devices without an accelerator
+  NodeSnapshot snapshot;
+  /// Host name.
+  std::string host;
+  /// Equal in all processes of one machine until it is started again.
+  std::string boot_id;
 };
 
 /// Reads the facts. cpus: the affinity mask, and at most the cgroup's quota, rounded down but at least 1. memory:
@@ -22,4 +24,4 @@ NodeFacts read_inventory(const std::string& node_name);
 /// Memory that programs can still take, in bytes: MemAvailable, and at most what is left of the cgroup's limit.
 std::int64_t free_memory_bytes();
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 NodeRole::NodeRole(Launch launch, SpawnLocal spawn_local, StopLocal stop_local, Outbox outbox)
     : launch_(std::move(launch)),
@@ -111,4 +111,4 @@ void NodeRole::stop(const Stop& request) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,25 +9,37 @@
 #include "workers/node/process.h"
 #include "workers/role.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// A node agent: starts the actors placed on it, each in its own process or as an actor of this one, and reports every exit.
-/// It never decides where anything runs or whether it runs again: the controller does (design.md section 5).
+/// A node agent: starts the actors placed on it, each in its own process or as an actor of this one, and reports
+/// every exit. It never decides where anything runs or whether it runs again: the controller does. Takes Spawn and
+/// Stop; sends ActorExited to the controller, once for each Spawn: when the process was waited for, when the actor of
+/// this process was destroyed, or with exit code 70 and the reason when it could not start. A Stop for an unknown
+/// instance is answered with ActorExited too (code 0), so the controller never waits for it. Callbacks come on
+/// threads of ProcessTable and of actors.
 class NodeRole final : public Role {
  public:
   /// How host processes of this node are started.
   struct Launch {
-    std::string executable;  ///< this program
-    std::string node;        ///< "node/0"
-    std::string endpoint;    ///< where hosts dial their node
-    std::string config;      ///< resolved job file
-    std::string plan;        ///< plan file
+    /// Path of this program.
+    std::string executable;
+    /// "node/0"
+    std::string node;
+    /// Where hosts dial their node.
+    std::string endpoint;
+    /// Resolved job file.
+    std::string config;
+    /// Plan file.
+    std::string plan;
     std::string run_dir;
     std::string runtime_dir;
-    std::string data_host;  ///< address other nodes' decoders reach feeds by; empty: this machine only
+    /// Address at which other nodes' producers reach feeds; empty: this machine only.
+    std::string data_host;
+    /// Variables for every host; those of Spawn are added where they are not named here, and OMP_NUM_THREADS is set.
     std::map<std::string, std::string> environment;
   };
-  /// Called once when an actor of this process has ended; `failure` says why it could not start, empty: it ended in order.
+  /// Called once when an actor of this process has ended; `failure` says why it could not start, empty: it ended in
+  /// order.
   using OnEnd = std::function<void(const std::string& failure)>;
   using SpawnLocal = std::function<void(const RoleIdentity& identity, const std::string& role, OnEnd on_end)>;
   using StopLocal = std::function<void(const std::string& actor)>;
@@ -36,6 +48,7 @@ class NodeRole final : public Role {
   /// Ends every process it started.
   ~NodeRole() override;
 
+  /// Makes the table of child processes; sends nothing.
   void start() override;
   void handle(const std::string& from, const Message& message) override;
 
@@ -53,4 +66,4 @@ class NodeRole final : public Role {
   std::unique_ptr<ProcessTable> processes_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

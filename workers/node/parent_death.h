@@ -1,6 +1,6 @@
 #pragma once
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Environment variable that ProcessTable sets to its own process id.
 inline constexpr const char* kParentPidVariable = "TROUPE_PARENT_PID";
@@ -11,4 +11,4 @@ inline constexpr const char* kParentPidVariable = "TROUPE_PARENT_PID";
 /// ProcessTable started.
 void die_with_parent();
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,25 +11,34 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A host process to start.
 struct ProcessSpec {
-  std::string name;                        ///< unique among the running ones, such as "decoder/0#1"
-  std::vector<std::string> argv;           ///< argv[0] is the program's path
-  std::map<std::string, std::string> env;  ///< added to the inherited allow-list (docs/processes.md); wins over it
-  std::string stderr_log;  ///< file that stdout and stderr are appended to; its folder is made. Empty: /dev/null
+  /// Unique among the running ones, such as "decoder/0#1".
+  std::string name;
+  /// argv[0] is the program's path.
+  std::vector<std::string> argv;
+  /// Added to the inherited allow-list (docs/processes.md); wins over it.
+  std::map<std::string, std::string> env;
+  /// File that stdout and stderr are appended to; its folder is made. Empty: /dev/null.
+  std::string stderr_log;
 };
 
 /// How a process ended.
 struct ProcessExit {
   std::string name;
   pid_t pid = 0;
-  int exit_code = 0;           ///< as given to exit(); 0 when a signal ended it
-  int signal = 0;              ///< that ended it; 0: none
-  bool killed_by_us = false;   ///< kill() had been called for it
-  bool out_of_memory = false;  ///< SIGKILL while the cgroup's oom_kill counter grew
-  std::string stderr_tail;     ///< last 4 KiB it wrote to its log, made valid UTF-8
+  /// As given to exit(); 0 when a signal ended it.
+  int exit_code = 0;
+  /// Number of the signal that ended it; 0: none.
+  int signal = 0;
+  /// kill() had been called for it.
+  bool killed_by_us = false;
+  /// SIGKILL while the cgroup's oom_kill counter grew.
+  bool out_of_memory = false;
+  /// Last 4 KiB it wrote to its log, made valid UTF-8.
+  std::string stderr_tail;
 };
 
 /// The child processes of a node: starts them, notices their end through pidfds, ends them. Thread-safe.
@@ -70,4 +79,4 @@ class ProcessTable {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -20,7 +20,7 @@
 
 extern char** environ;
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -170,4 +170,4 @@ std::string read_tail(const std::string& file, std::int64_t begin) {
 
 std::uint64_t count_oom_kills() { return read_oom_kills("/sys/fs/cgroup", own_cgroup()); }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "workers/node/process.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A descriptor that closes itself.
 class OwnedFd {
@@ -37,7 +37,8 @@ class OwnedFd {
 struct SpawnedChild {
   pid_t pid = 0;
   OwnedFd pidfd;
-  std::int64_t log_begin = 0;  ///< size of its log before it started
+  /// Size of its log before it started.
+  std::int64_t log_begin = 0;
 };
 
 /// posix_spawn with the attributes that ProcessTable promises. Call from a thread that outlives the child.
@@ -52,4 +53,4 @@ std::string read_tail(const std::string& file, std::int64_t begin);
 /// How often the kernel's out-of-memory killer struck in this process's cgroup; 0 if that cannot be read.
 std::uint64_t count_oom_kills();
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -20,7 +20,7 @@
 #include "workers/node/process.h"
 #include "workers/node/process_spawn.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -269,4 +269,4 @@ bool ProcessTable::kill(const std::string& name, milliseconds grace) { return im
 void ProcessTable::kill_all(milliseconds grace) { impl_->kill_all(grace); }
 std::size_t ProcessTable::num_running() const { return impl_->num_running(); }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -16,7 +16,7 @@ using Action = RestartDecision::Action;
 constexpr auto kSteadyRun = std::chrono::minutes(10);
 constexpr double kJitter = 0.2;
 
-/// Exit codes of control-plane.md 15.5.
+/// Exit codes of host processes (docs/processes.md#restart), those of sysexits.h where it has one.
 constexpr int kUsage = 64, kBadData = 65, kTryAgain = 75, kPermission = 77, kUnsafeConfig = 78;
 
 bool is_final(int exit_code) {
@@ -96,4 +96,4 @@ std::chrono::milliseconds RestartPolicy::backoff(const std::string& actor, std::
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

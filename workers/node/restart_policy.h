@@ -8,12 +8,14 @@
 
 #include "configs/cluster_config.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// How an actor's process ended, as far as restarting it is concerned.
 struct ActorDeath {
-  std::string actor;      ///< "decoder/0"
-  std::string component;  ///< its role
+  /// "decoder/0"
+  std::string actor;
+  /// Its role: "decoder".
+  std::string component;
   int exit_code = 0;
   int signal = 0;
   bool killed_by_us = false;
@@ -23,27 +25,30 @@ struct ActorDeath {
 /// What to do about it.
 struct RestartDecision {
   enum class Action : std::uint8_t {
-    restart,  ///< start it again after `delay`
-    leave,    ///< it was asked to end, or is done
-    give_up,  ///< over budget, or an end that starting again cannot mend
+    /// Start it again after `delay`
+    restart,
+    /// It was asked to end, or is done.
+    leave,
+    /// Over budget, or an end that starting again cannot mend.
+    give_up,
   };
   Action action = Action::leave;
   std::chrono::milliseconds delay{0};
-  bool blames_sample = false;  ///< this death counts against the sample in hand (control-plane.md 8, poison input)
-  std::string why;             ///< for the log and for the job's failure
+  /// This death counts against the sample in hand (poison input).
+  bool blames_sample = false;
+  /// For the log and for the job's failure.
+  std::string why;
 };
 
-/// Decides on restarts from budgets in a sliding window (control-plane.md 8). Pure: time is what the caller says; not
-/// thread-safe.
+/// Decides on restarts from budgets in a sliding window (docs/processes.md#restart). Pure: time is what the caller
+/// says; not thread-safe.
 ///
 /// - An actor may be restarted `budget` times and all actors of a component `component_budget` times within `window_s`.
 /// - The first restart in a window is immediate, the second waits `backoff_initial_s`, each further one twice as long,
-/// up to
-///   `backoff_max_s`; 20% jitter either way comes from the actor's name and count, so it repeats exactly.
+///   at most `backoff_max_s`; 20% jitter either way comes from the actor's name and count, so it repeats exactly.
 /// - A run of 10 minutes clears the actor's count.
 /// - Exit codes 64, 65, 77 and 78 (bad usage, bad data, permission, unsafe configuration) are final; 75 (try again) is
-/// restarted and
-///   not counted; 0 and an end that we asked for are left alone.
+///   restarted and not counted; 0 and an end that we asked for are left alone.
 /// - A SIGKILL that is neither ours nor the out-of-memory killer's is counted but does not blame the sample.
 class RestartPolicy {
  public:
@@ -53,6 +58,7 @@ class RestartPolicy {
 
   /// The actor's process has started.
   void on_start(const std::string& actor, Time now);
+  /// Call once for each death; a restart that it allows counts at once.
   RestartDecision on_exit(const ActorDeath& death, Time now);
 
  private:
@@ -62,6 +68,7 @@ class RestartPolicy {
     bool is_running = false;
   };
   void forget_old(std::deque<Time>& restarts, Time now) const;
+  /// The pause before a restart that follows `restarts_before` others in the window; 0 for the first.
   std::chrono::milliseconds backoff(const std::string& actor, std::size_t restarts_before) const;
 
   RestartConfig config_;
@@ -69,4 +76,4 @@ class RestartPolicy {
   std::map<std::string, std::deque<Time>> components_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

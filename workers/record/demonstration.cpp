@@ -10,7 +10,7 @@
 
 #include "env/episode_seed.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -136,4 +136,4 @@ Result<Demonstration> Demonstrator::play(std::uint64_t seed) {
   return demo;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

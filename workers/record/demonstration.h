@@ -8,25 +8,30 @@
 
 #include "base/result.h"
 #include "env/env_factory.h"
-#include "env/expert.h"
+#include "env/registry/expert.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Control steps that an episode goes on after the step that solved it, while it stays solved: recordings show "stay there" too.
+/// Control steps that an episode goes on after the step that solved it, while it stays solved: recordings show "stay
+/// there" too.
 inline constexpr std::int64_t kHoldSteps = 5;
 
-/// The episode seed (Env::reset) of try `k`. Training numbers its environments from 0 and evaluation is number 0 of its own
-/// seeds, so that -1 is neither.
+/// The episode seed (Env::reset) of try `k`: episode_seed(seed, -1, k). Training numbers its environments from 0 and
+/// evaluation is number 0 of its own seeds, so that -1 is neither.
 std::uint64_t demonstration_seed(std::uint64_t seed, std::int64_t k);
 
-/// One episode as it was played. Row t has the observation before the action, the action as executed, and what the step gave.
+/// One episode as it was played. Row t has the observation before the action, the action as executed, and what the
+/// step gave.
 struct Demonstration {
   std::string instruction;
-  std::int64_t length = 0;                    ///< rows
-  std::vector<float> states, actions;         ///< [length, D], [length, A]
-  std::vector<float> rewards, done, success;  ///< [length]; flags 0 or 1, `done` in the last row only
-  std::vector<std::vector<std::uint8_t>>
-      pictures;  ///< of each camera [length, side, side, 3], drawn with the observation
+  /// Rows.
+  std::int64_t length = 0;
+  /// [length, D] before the action, [length, A] in the environment's units.
+  std::vector<float> states, actions;
+  /// [length]; flags 0 or 1, `done` in the last row only.
+  std::vector<float> rewards, done, success;
+  /// Frames of each camera, u8 [length, side, side, 3], drawn with the observation.
+  std::vector<std::vector<std::uint8_t>> pictures;
 
   /// The task is solved at the end: what was reached and lost again is no demonstration.
   bool is_solved() const { return length > 0 && success.back() != 0; }
@@ -35,8 +40,8 @@ struct Demonstration {
 /// An expert in its environment. Deterministic: a demonstration depends on its seed alone. Not thread-safe.
 class Demonstrator {
  public:
-  /// Draws `cameras` with `side` pixels squared. Errors: invalid_argument (observations that the expert does not read, no time
-  /// limit, no such camera); those of making an environment.
+  /// Draws `cameras` with `side` pixels squared. Errors: invalid_argument (observations that the expert does not
+  /// read, no time limit, no such camera); those of making an environment.
   static Result<Demonstrator> make(std::shared_ptr<const EnvFactory> envs, std::unique_ptr<Expert> expert,
                                    std::vector<std::string> cameras, std::int64_t side);
 
@@ -51,9 +56,14 @@ class Demonstrator {
 
  private:
   Demonstrator() = default;
+  /// Where the environment writes the next observation, reward and flags: fields_, info_, reward_, terminated_,
+  /// success_.
   StepSlot slot();
   std::vector<float> observed() const;
+  /// Asks the expert for the action at this observation and clips it to the action's bounds, as env/pool does.
+  /// Errors: internal (NaN).
   Result<void> act();
+  /// Appends a frame of every camera.
   Result<void> draw(Demonstration& into);
 
   std::shared_ptr<const EnvFactory> envs_;
@@ -70,4 +80,4 @@ class Demonstrator {
   bool terminated_ = false, success_ = false;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

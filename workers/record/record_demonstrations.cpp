@@ -11,11 +11,11 @@
 #include "base/new_folder.h"
 #include "data/convert/convert_dataset.h"
 #include "data/lerobot/lerobot_writer.h"
-#include "env/registry.h"
+#include "env/registry/registry.h"
 #include "workers/record/demonstration.h"
 #include "workers/record/recording_note.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -152,4 +152,4 @@ Result<RecordingReport> record_demonstrations(const RecordingRequest& request) {
   return report;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<std::optional<std::int64_t>> recorded_time_limit(const std::string& root) {
   const std::string path = fmt::format("{}/{}", root, kRecordingNote);
@@ -23,4 +23,4 @@ Result<std::optional<std::int64_t>> recorded_time_limit(const std::string& root)
   return std::optional(note[kRecordedTimeLimit].get<std::int64_t>());
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

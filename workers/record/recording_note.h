@@ -6,10 +6,10 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// meta/recording.json, in the root of a dataset that `troupe record` wrote: how it came about. Keys: env, options, max_episode_steps,
-/// seed, keep, hold_steps, tried, solved, tries (record_demonstrations.cpp writes them).
+/// meta/recording.json, in the root of a dataset that `troupe record` wrote: how it came about. Keys: env, options,
+/// max_episode_steps, seed, keep, hold_steps, tried, solved, tries (record_demonstrations.cpp writes them).
 inline constexpr const char* kRecordingNote = "meta/recording.json";
 inline constexpr const char* kRecordedTimeLimit = "max_episode_steps";
 
@@ -17,4 +17,4 @@ inline constexpr const char* kRecordedTimeLimit = "max_episode_steps";
 /// read_text_file; data_loss (not an object with that number), naming the file.
 Result<std::optional<std::int64_t>> recorded_time_limit(const std::string& root);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 
 #include "workers/report/axes.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -116,4 +116,4 @@ Result<void> draw_actions(const std::string& path, const ActionPlot& plot) {
   return picture.save(path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,11 +6,13 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// One window: what was recorded and what a policy predicted, in the robot's units.
+/// Recorded and predicted actions over time, one row of panels for each dimension and one column for each window:
+/// the image of an open-loop evaluation (docs/evaluation.md#open-loop-evaluation).
 struct ActionPlotWindow {
-  std::string title{};  ///< such as "episode 7, row 120"
+  /// Such as "episode 7, row 120".
+  std::string title{};
   /// Shapes: (steps, names), row major, as many of both.
   std::vector<float> recorded{}, predicted{};
 };
@@ -18,8 +20,10 @@ struct ActionPlotWindow {
 /// Recorded and predicted actions over time, one row of panels for each dimension and one column for each window.
 struct ActionPlot {
   std::string title{};
-  std::vector<std::string> names{};  ///< one per dimension
-  std::int64_t block = 0;            ///< steps of one prediction: a line marks where each begins; 0: no lines
+  /// One per dimension.
+  std::vector<std::string> names{};
+  /// Steps of one prediction: a line marks where each begins; 0: no lines.
+  std::int64_t block = 0;
   std::vector<ActionPlotWindow> windows{};
 };
 
@@ -28,4 +32,4 @@ struct ActionPlot {
 ///         failed_precondition when `path` cannot be written.
 Result<void> draw_actions(const std::string& path, const ActionPlot& plot);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -118,4 +118,4 @@ void Axes::draw(Picture& picture, const std::string& x_title, const std::string&
   if (!y_title.empty()) picture.text({area.x - 16 - widest, area.y + area.height / 2}, y_title, ink);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,7 +5,7 @@
 
 #include "workers/report/picture.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Round values inside [low, high]: steps of 1, 2 or 5 times a power of ten, about `target` of them.
 std::vector<double> linear_ticks(double low, double high, int target);
@@ -14,7 +14,8 @@ std::vector<double> log_ticks(double low, double high);
 /// "0.25", "1,500", "2e-05": as many digits as neighbours `step` apart need.
 std::string tick_text(double value, double step);
 
-/// Maps data to a rectangle of the picture.
+/// Maps data to a rectangle of the image: x from left to right, y from bottom to top, logarithmic with log_y (y_low
+/// > 0).
 struct Axes {
   PictureRect area{};
   double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
@@ -28,4 +29,4 @@ struct Axes {
             int y_ticks) const;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

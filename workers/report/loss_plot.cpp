@@ -9,7 +9,7 @@
 
 #include "workers/report/axes.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -144,4 +144,4 @@ Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSer
   return picture.save(path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

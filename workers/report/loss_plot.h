@@ -6,27 +6,35 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What a curve shows; it decides the colour and whether it is drawn as a smoothed line or as points.
 enum class LossRole : std::uint8_t { train, dynamics, action, held_out };
 
+/// One value of a curve.
 struct LossPoint {
-  std::int64_t step = 0;  ///< optimizer updates
-  double value = 0;       ///< not finite: left out of the curve, counted in the legend
+  /// Optimizer updates.
+  std::int64_t step = 0;
+  /// Not finite: left out of the curve, counted in the legend.
+  double value = 0;
 };
 
+/// One curve and its entry in the legend.
 struct LossSeries {
   std::string name{};
   LossRole role = LossRole::train;
-  std::vector<LossPoint> points{};  ///< in ascending order of step
+  /// In ascending order of step.
+  std::vector<LossPoint> points{};
 };
 
+/// How the plot is drawn.
 struct LossPlotOptions {
   std::string title{};
   std::string x_title = "optimizer step", y_title = "loss";
-  std::int64_t width = 1200, height = 720;  ///< pixels
-  bool log_scale = false;                   ///< values <= 0 are then left out like those that are not finite
+  /// Pixels.
+  std::int64_t width = 1200, height = 720;
+  /// Values <= 0 are then left out like those that are not finite.
+  bool log_scale = false;
   /// Share of a curve's points in the running mean that is drawn over the pale raw curve; 0 draws the raw curve alone.
   double smoothing = 0.02;
 };
@@ -40,4 +48,4 @@ Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSer
 /// Mean of up to `window` points around each point (fewer at the ends). For tests.
 std::vector<LossPoint> running_mean(const std::vector<LossPoint>& points, std::int64_t window);
 
-}  // namespace troupe
+}  // namespace troupe::workers

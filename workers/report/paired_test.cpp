@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -126,4 +126,4 @@ MeanInterval mean_interval(std::span<const double> values) {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <numbers>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -172,4 +172,4 @@ Result<void> Picture::save(const std::string& path) const {
   return Error{Errc::failed_precondition, fmt::format("{} could not be written: {}", path, std::strerror(why))};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

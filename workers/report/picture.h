@@ -5,43 +5,54 @@
 #include <span>
 #include <string>
 
+#include "base/namespaces.h"
 #include "base/result.h"
 #include "data/image/video_frame.h"
 
-namespace troupe {
+namespace troupe::workers {
 
+/// sRGB, not premultiplied.
 struct InkColor {
-  double red = 0, green = 0, blue = 0, opacity = 1;  ///< 0..1
+  /// Each 0..1.
+  double red = 0, green = 0, blue = 0, opacity = 1;
   InkColor faded(double by) const { return {red, green, blue, opacity * by}; }
 };
 
+/// A place on the sheet.
 struct PicturePoint {
-  double x = 0, y = 0;  ///< pixels, y down
+  /// Pixels, y down.
+  double x = 0, y = 0;
 };
 
+/// A part of the sheet, by its upper left corner.
 struct PictureRect {
-  double x = 0, y = 0, width = 0, height = 0;  ///< pixels
+  /// Pixels.
+  double x = 0, y = 0, width = 0, height = 0;
   double right() const { return x + width; }
   double bottom() const { return y + height; }
 };
 
 enum class TextAlign : std::uint8_t { left, centre, right };
 
+/// How a text is written, in the sans-serif font that cairo finds.
 struct TextInk {
-  double size = 13;  ///< pixels
+  /// Pixels.
+  double size = 13;
   InkColor color{0.13, 0.13, 0.15};
   TextAlign align = TextAlign::left;
   bool bold = false;
-  bool upright = false;  ///< read from bottom to top
+  /// Read from bottom to top.
+  bool upright = false;
 };
 
 struct LineInk {
-  double width = 1;  ///< pixels
+  /// Pixels.
+  double width = 1;
   InkColor color{};
   bool dashed = false;
 };
 
-/// A white sheet to draw on, saved as PNG; the only place that knows cairo. Not thread-safe.
+/// A white sheet to draw on, saved as PNG; the only place that knows cairo. Lengths in pixels. Not thread-safe.
 class Picture {
  public:
   Picture(std::int64_t width, std::int64_t height);
@@ -51,11 +62,14 @@ class Picture {
 
   /// The anchor is on the baseline.
   void text(PicturePoint anchor, const std::string& text, const TextInk& ink = {});
+  /// Pixels that the text advances.
   double text_width(const std::string& text, const TextInk& ink = {}) const;
   void line(PicturePoint from, PicturePoint to, const LineInk& ink);
   void polyline(std::span<const PicturePoint> points, const LineInk& ink);
+  /// Filled.
   void disc(PicturePoint centre, double radius, const InkColor& color);
   void fill(const PictureRect& area, const InkColor& color);
+  /// The outline of `area`.
   void frame(const PictureRect& area, const LineInk& ink);
   /// Scales to `area`; enlarging keeps the pixels' edges.
   void image(const Rgb8View& pixels, const PictureRect& area);
@@ -63,8 +77,8 @@ class Picture {
   void clip(const PictureRect& area);
   void unclip();
 
-  /// Writes beside `path` and renames, so that a reader never sees half a file.
-  /// Errors: failed_precondition when it cannot be written, resource_exhausted when the picture is too large to hold.
+  /// Writes beside `path` and renames, so that a reader never sees half a file. Errors: failed_precondition when it
+  /// cannot be written, resource_exhausted when the image is too large to hold.
   Result<void> save(const std::string& path) const;
 
  private:
@@ -72,4 +86,4 @@ class Picture {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,13 +8,13 @@
 
 #include "workers/report/axes.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
 constexpr std::size_t kMaxColumns = 10;
-constexpr double kMargin = 24, kRowLabel = 92, kGap = 8, kPanelHeight = 170, kTop = 78;
-constexpr InkColor kTrue{0.16, 0.17, 0.20}, kPredicted{0.86, 0.36, 0.08}, kMuted{0.38, 0.38, 0.42};
+constexpr double kMargin = 24, kRowLabel = 92, kSheetGap = 8, kCurveHeight = 170, kSheetTop = 78;
+constexpr InkColor kTrueInk{0.16, 0.17, 0.20}, kPredictedInk{0.86, 0.36, 0.08}, kMutedInk{0.38, 0.38, 0.42};
 
 std::vector<std::size_t> evenly_spaced(std::size_t count) {
   std::vector<std::size_t> chosen;
@@ -25,7 +25,7 @@ std::vector<std::size_t> evenly_spaced(std::size_t count) {
 }
 
 struct SheetLayout {
-  double width = 0, cell_width = 0, cell_height = 0, frames_bottom = kTop, height = 0;
+  double width = 0, cell_width = 0, cell_height = 0, frames_bottom = kSheetTop, height = 0;
   std::int64_t panels_per_row = 1, panel_rows = 0;
 };
 
@@ -35,15 +35,15 @@ SheetLayout layout_of(const PredictionSheet& sheet) {
   if (columns > 0) {
     const auto w = static_cast<double>(sheet.true_frames[0].width),
                h = static_cast<double>(sheet.true_frames[0].height);
-    l.cell_width = std::clamp(1240 / columns - kGap, 96.0, 260.0);
+    l.cell_width = std::clamp(1240 / columns - kSheetGap, 96.0, 260.0);
     l.cell_height = l.cell_width * h / w;
-    l.frames_bottom = kTop + 20 + 2 * l.cell_height + kGap + 30;
+    l.frames_bottom = kSheetTop + 20 + 2 * l.cell_height + kSheetGap + 30;
   }
-  l.width = std::max(960.0, 2 * kMargin + kRowLabel + columns * (l.cell_width + kGap));
+  l.width = std::max(960.0, 2 * kMargin + kRowLabel + columns * (l.cell_width + kSheetGap));
   const auto dims = static_cast<std::int64_t>(sheet.action_names.size());
   l.panels_per_row = std::clamp<std::int64_t>(dims, 1, 4);
   l.panel_rows = (dims + l.panels_per_row - 1) / l.panels_per_row;
-  l.height = l.frames_bottom + (dims > 0 ? 34 : 0) + static_cast<double>(l.panel_rows) * (kPanelHeight + 24) + 16;
+  l.height = l.frames_bottom + (dims > 0 ? 34 : 0) + static_cast<double>(l.panel_rows) * (kCurveHeight + 24) + 16;
   return l;
 }
 
@@ -76,21 +76,22 @@ Result<void> check(const std::string& path, const PredictionSheet& s) {
 
 void draw_frames(Picture& picture, const PredictionSheet& sheet, const SheetLayout& l) {
   if (sheet.true_frames.empty()) return;
-  const double left = kMargin + kRowLabel, first = kTop + 20, second = first + l.cell_height + kGap;
-  picture.text({kMargin, first + l.cell_height / 2 + 5}, "true", {.size = 15, .color = kTrue, .bold = true});
-  picture.text({kMargin, second + l.cell_height / 2 + 5}, "predicted", {.size = 15, .color = kPredicted, .bold = true});
+  const double left = kMargin + kRowLabel, first = kSheetTop + 20, second = first + l.cell_height + kSheetGap;
+  picture.text({kMargin, first + l.cell_height / 2 + 5}, "true", {.size = 15, .color = kTrueInk, .bold = true});
+  picture.text({kMargin, second + l.cell_height / 2 + 5}, "predicted",
+               {.size = 15, .color = kPredictedInk, .bold = true});
   double x = left;
   for (const std::size_t i : evenly_spaced(sheet.true_frames.size())) {
     const std::string label = sheet.frame_labels.empty() ? fmt::format("{}", i) : sheet.frame_labels[i];
     const PictureRect above{x, first, l.cell_width, l.cell_height}, below{x, second, l.cell_width, l.cell_height};
-    const TextInk ink{.size = 12, .color = kMuted, .align = TextAlign::centre};
+    const TextInk ink{.size = 12, .color = kMutedInk, .align = TextAlign::centre};
     picture.text({x + l.cell_width / 2, first - 6}, label, ink);
     picture.image(sheet.true_frames[i], above);
     picture.image(sheet.predicted_frames[i], below);
     const double ratio = peak_signal_to_noise(sheet.true_frames[i], sheet.predicted_frames[i]);
     picture.text({x + l.cell_width / 2, below.bottom() + 17},
                  std::isinf(ratio) ? "identical" : fmt::format("{:.1f} dB", ratio), ink);
-    x += l.cell_width + kGap;
+    x += l.cell_width + kSheetGap;
   }
 }
 
@@ -125,26 +126,27 @@ void draw_panel(Picture& picture, const PredictionSheet& sheet, std::size_t dim,
   axes.settle();
   picture.text({axes.area.x, panel.y + 14}, sheet.action_names[dim], {.size = 13, .bold = true});
   picture.text({axes.area.right(), panel.y + 14}, fmt::format("mean error {:.3g}", apart),
-               {.size = 12, .color = kMuted, .align = TextAlign::right});
+               {.size = 12, .color = kMutedInk, .align = TextAlign::right});
   axes.draw(picture, "", "", 11, 4, 4);
-  draw_curve(picture, axes, sheet, sheet.true_actions, dim, {.width = 2, .color = kTrue});
-  draw_curve(picture, axes, sheet, sheet.predicted_actions, dim, {.width = 2, .color = kPredicted, .dashed = true});
+  draw_curve(picture, axes, sheet, sheet.true_actions, dim, {.width = 2, .color = kTrueInk});
+  draw_curve(picture, axes, sheet, sheet.predicted_actions, dim, {.width = 2, .color = kPredictedInk, .dashed = true});
 }
 
 void draw_actions(Picture& picture, const PredictionSheet& sheet, const SheetLayout& l) {
   if (sheet.action_names.empty()) return;
   const double top = l.frames_bottom + 14;
   picture.text({kMargin, top}, "actions", {.size = 15, .bold = true});
-  picture.line({kMargin + 76, top - 5}, {kMargin + 106, top - 5}, {.width = 2, .color = kTrue});
+  picture.line({kMargin + 76, top - 5}, {kMargin + 106, top - 5}, {.width = 2, .color = kTrueInk});
   picture.text({kMargin + 112, top}, "true", {});
-  picture.line({kMargin + 156, top - 5}, {kMargin + 186, top - 5}, {.width = 2, .color = kPredicted, .dashed = true});
+  picture.line({kMargin + 156, top - 5}, {kMargin + 186, top - 5},
+               {.width = 2, .color = kPredictedInk, .dashed = true});
   picture.text({kMargin + 192, top}, "predicted, over steps of the horizon", {});
   const double panel_width = (l.width - 2 * kMargin) / static_cast<double>(l.panels_per_row);
   for (std::size_t dim = 0; dim < sheet.action_names.size(); ++dim) {
     const auto column = static_cast<double>(static_cast<std::int64_t>(dim) % l.panels_per_row);
     const auto row = static_cast<double>(static_cast<std::int64_t>(dim) / l.panels_per_row);
     draw_panel(picture, sheet, dim,
-               {kMargin + column * panel_width, top + 12 + row * (kPanelHeight + 24), panel_width, kPanelHeight});
+               {kMargin + column * panel_width, top + 12 + row * (kCurveHeight + 24), panel_width, kCurveHeight});
   }
 }
 
@@ -169,10 +171,10 @@ Result<void> draw_prediction(const std::string& path, const PredictionSheet& she
   const SheetLayout l = layout_of(sheet);
   Picture picture(static_cast<std::int64_t>(std::ceil(l.width)), static_cast<std::int64_t>(std::ceil(l.height)));
   picture.text({kMargin, 34}, sheet.title, {.size = 19, .bold = true});
-  picture.text({kMargin, 58}, sheet.caption, {.size = 14, .color = kMuted});
+  picture.text({kMargin, 58}, sheet.caption, {.size = 14, .color = kMutedInk});
   draw_frames(picture, sheet, l);
   draw_actions(picture, sheet, l);
   return picture.save(path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,7 +7,7 @@
 
 #include "workers/report/text_layout.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::string results_table(const EpisodeResults& r, std::optional<double> thresho
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -43,4 +43,4 @@ std::string rate_text(double value) {
                                  : fmt::format("{:.2f}", value);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 
 #include "workers/report/text_report.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Escape sequences of terminals.
 namespace text_color {
@@ -22,12 +22,12 @@ struct TextField {
   const char* color = nullptr;
 };
 
-/// `head`, then the fields two spaces (`gap`) apart, and a newline; when a line would pass style.width it goes on below,
-/// indented like the head.
+/// The words `head`, then the fields two spaces (`gap`) apart, and a newline; when a line would pass style.width it
+/// goes on below, indented like the first words.
 std::string layout_text(const TextField& head, const std::vector<TextField>& fields, const TextStyle& style,
                         std::size_t gap = 2);
 
 /// Three significant digits or so, as rates are read: "812", "34.1", "0.52"; not finite: "n/a".
 std::string rate_text(double value);
 
-}  // namespace troupe
+}  // namespace troupe::workers

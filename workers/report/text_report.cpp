@@ -10,7 +10,7 @@
 
 #include "workers/report/text_layout.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -155,4 +155,4 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,29 +5,36 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+namespace troupe::workers {
 
 /// How text for people is laid out. The default is what a file or a pipe gets.
 struct TextStyle {
   bool color = false;
-  std::int64_t width = 0;  ///< columns at which lines break between fields; 0: never
+  /// Columns at which lines break between fields; 0: never.
+  std::int64_t width = 0;
 };
 
 /// The style for an open descriptor: colours and the window's width on a terminal, unless NO_COLOR is set or TERM is
 /// "dumb".
 TextStyle text_style_of(int fd);
 
-/// One optimizer step as the terminal shows it. Percentages are 0..100. Definitions: ux.md 1c.
+/// One optimizer step as the terminal shows it
+/// (docs/metrics.md#progress-line-and-closing-report). Percentages are 0..100: stall is the share
+/// of the step spent waiting for data, mfu the share of the device's peak that the model's arithmetic makes.
 struct ProgressLine {
   std::string name{};
   std::int64_t step = 0, total_steps = 0;
   double loss = 0;
-  std::optional<double> dynamics_loss{}, action_loss{};  ///< the loss's parts, where it has two
+  /// The loss's parts, where it has two.
+  std::optional<double> dynamics_loss{}, action_loss{};
+  /// Before clipping; the rate of this step.
   double gradient_norm = 0, learning_rate = 0;
   double samples_per_second = 0, seconds_per_step = 0, stall_percent = 0;
   std::int64_t ranks = 1;
-  std::string rank_noun = "gpu";        ///< "gpu", or "rank" on CPUs
-  std::optional<double> mfu_percent{};  ///< absent: the device's peak is not known, printed as n/a
+  /// "gpu", or "rank" on CPUs.
+  std::string rank_noun = "gpu";
+  /// Absent: the device's peak is not known, printed as n/a.
+  std::optional<double> mfu_percent{};
   std::optional<double> memory_used_gib{}, memory_total_gib{};
   std::optional<double> remaining_seconds{};
 };
@@ -36,30 +43,39 @@ struct ProgressLine {
 /// indent.
 std::string progress_text(const ProgressLine& line, const TextStyle& style = {});
 
-/// Everything the final block says. Percentages are 0..100.
+/// Everything the final lines say. Percentages are 0..100.
 struct RunSummary {
   std::string name{};
   std::int64_t steps = 0, samples = 0;
-  std::string sample_noun = "samples", rate_noun = "smp";  ///< "environment steps", "steps" in reinforcement learning
-  std::string measure = "loss";                            ///< what the loss_ fields hold: "loss", or "return"
-  bool is_measured = true;  ///< false: the loss_ fields hold nothing, as no episode has ended
+  /// "environment steps", "steps" in reinforcement learning.
+  std::string sample_noun = "samples", rate_noun = "smp";
+  /// What the loss_ fields hold: "loss", or "return".
+  std::string measure = "loss";
+  /// False: the loss_ fields hold nothing, as no episode has ended.
+  bool is_measured = true;
   double seconds = 0;
   int exit_code = 0;
-  double loss_first = 0, loss_last = 0;  ///< means of the first and last ten steps
+  /// Means of the first and last ten steps.
+  double loss_first = 0, loss_last = 0;
   double loss_best = 0;
   std::int64_t loss_best_step = 0;
   std::int64_t not_finite = 0, void_batches = 0, restarts = 0;
+  /// Of steps: mean, median, and the rate that 95 % of them exceed.
   double samples_per_second_mean = 0, samples_per_second_p50 = 0, samples_per_second_p05 = 0;
   std::optional<double> mfu_percent{}, hfu_percent{};
+  /// Shares of the time, 100 together.
   double compute_percent = 0, exposed_comm_percent = 0, stall_percent = 0, checkpoint_percent = 0, other_percent = 0;
-  std::vector<std::string> events{};  ///< one line each; none: "none"
-  std::string checkpoint{};           ///< relative to the run directory; empty: nothing was saved
+  /// One line each; none: "none".
+  std::vector<std::string> events{};
+  /// Relative to the run directory; empty: nothing was saved.
+  std::string checkpoint{};
   std::int64_t checkpoint_bytes = 0;
   bool checkpoint_verified = false;
-  std::vector<std::string> next{};  ///< commands to run now
+  /// Commands to run now.
+  std::vector<std::string> next{};
 };
 
-/// The block that ends a run. The first words are RUN COMPLETE (exit 0), RUN STOPPED (exit 130) or RUN FAILED.
+/// The lines that end a run. The first words are RUN COMPLETE (exit 0), RUN STOPPED (exit 130) or RUN FAILED.
 std::string run_report(const RunSummary& summary, const TextStyle& style = {});
 
 /// "1,234,567"
@@ -69,4 +85,4 @@ std::string duration_text(double seconds);
 /// "812 B", "55.9 GiB"
 std::string bytes_text(std::int64_t bytes);
 
-}  // namespace troupe
+}  // namespace troupe::workers

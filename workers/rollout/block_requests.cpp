@@ -6,7 +6,7 @@
 
 #include "workers/rollout/trajectory_request.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 /// The fixed part as it lies in a slot.
@@ -73,4 +73,4 @@ Result<TrajectoryRequest> decode_trajectory_request(std::span<const std::byte> b
   return TrajectoryRequest{.version = numbers[0], .exact = numbers[1] == 1};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 void Moments::merge(std::span<const double> other) {
   TROUPE_CHECK(other.size() == numbers_.size(), "moments of equally many numbers are merged");
@@ -84,4 +84,4 @@ void StateScale::apply(std::span<float> rows) const {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,10 +9,14 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Running count, mean and sum of squared deviations (M2) of D numbers, in f64. Merged by Chan's formula: exact, and the same
-/// bits whenever the same parts are merged in the same order. In memory: count, D means, D M2: 1 + 2 D numbers.
+/// Running count, mean and sum of squared deviations (M2) of D numbers, in f64. In memory: count, D means, D M2: 1 +
+/// 2 D numbers. Not thread-safe.
+///
+/// Two parts a and b are merged by Chan's formula (Chan, Golub and LeVeque 1979), with d = mean_b - mean_a:
+///     count = count_a + count_b    mean = mean_a + d count_b / count    M2 = M2_a + M2_b + d^2 count_a count_b / count
+/// The same parts in the same order give the same bits.
 class Moments {
  public:
   Moments() : Moments(0) {}
@@ -27,34 +31,41 @@ class Moments {
   double variance(std::size_t i) const { return count() > 0 ? numbers_[1 + dim() + i] / count() : 1.0; }
   std::span<const double> numbers() const { return numbers_; }
 
-  /// Counts what `other` counted too. `other` is of the same D.
+  /// Counts what `other` counted too. Another D is an invariant violation; a part with count 0 changes nothing.
   void merge(std::span<const double> other);
   void merge(const Moments& other) { merge(other.numbers()); }
-  /// Counts rows of D numbers each.
+  /// Counts rows [rows, D]: their mean and M2 in two passes, then one merge, so that one call is one part.
   void add(std::span<const float> rows);
+  /// Back to count 0; D stays.
   void clear();
 
  private:
+  // batch_: the part that add() merges, kept for its memory.
   std::vector<double> numbers_, batch_;
 };
 
-/// Statistics that travel with published weights: what observations and rewards are normalised with. They are frozen in
-/// evaluation and serving, and kept in checkpoints (design.md section 7).
+/// Statistics that travel with published weights: what observations and rewards are normalised with. Evaluation and
+/// serving use them frozen; checkpoints keep them in trainer_state.json (trainer_state.h).
 struct NormaliserState {
-  Moments observed;  ///< of the D numbers of the state; D = 0: observations are not normalised
-  Moments returned;  ///< of the discounted return; D = 0: rewards are not normalised
+  /// Of the D numbers of the state; D = 0: observations are not normalised.
+  Moments observed;
+  /// Of the discounted return; D = 0: rewards are not normalised.
+  Moments returned;
 };
-/// Two little-endian u64 (D of each), then the numbers of both.
+/// u64 D of `observed`, u64 D of `returned`, then f64 numbers of both (1 + 2 D each), little-endian.
 std::string encode(const NormaliserState& state);
 /// Empty text is the state without statistics. Errors: invalid_argument (cut short, or not made by encode).
 Result<NormaliserState> decode_normaliser(std::string_view text);
 
-/// clamp((x - mean) / sqrt(variance + 1e-8), -clip, clip) of rows of D numbers, in place, in f32.
-/// Source: Gymnasium's NormalizeObservation (epsilon 1e-8).
+/// y = clamp((x - mean) / sqrt(variance + 1e-8), -clip, clip) of rows of D numbers, in place, in f32. Immutable: any
+/// thread. Source: NormalizeObservation of Gymnasium (epsilon 1e-8).
 class StateScale {
  public:
+  /// Without statistics apply() changes nothing.
   StateScale() = default;
+  /// `clip` is rollout.clip_obs. Before anything was counted mean is 0 and variance 1: the clip alone acts.
   StateScale(const Moments& observed, double clip);
+  /// [rows, D], any number of rows.
   void apply(std::span<float> rows) const;
 
  private:
@@ -62,4 +73,4 @@ class StateScale {
   float clip_ = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

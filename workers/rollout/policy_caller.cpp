@@ -10,10 +10,10 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "model/loss/rl_keys.h"
 #include "model/policy/picture_dtype.h"
-#include "model/policy/rl_keys.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -197,4 +197,4 @@ Result<void> PolicyCaller::final_values(const PolicyWeights& weights, const Call
   });
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

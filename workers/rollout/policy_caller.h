@@ -11,34 +11,44 @@
 #include "workers/rollout/published_weights.h"
 #include "workers/rollout/trajectory_writer.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Asks the policy for the rows of one or several blocks at once, straight from items into items. Draws of a row depend on
-/// (job.seed, environment id, policy step since the job's start) alone: not on batching, nor on who asks. One thread.
+/// Asks the policy for the rows of one or several blocks at once, straight from items into items. One thread.
+///
+/// The draws of a row depend on (job.seed, environment id, policy step since the job's start) alone: not on how
+/// blocks are batched, nor on which worker asks. With e the environment's id and s = round * T + call the key of a
+/// row's counter generator is mix64(mix64(e + 1) + 0x9E3779B97F4A7C15 (s + 1)) modulo 2^64.
 class PolicyCaller {
  public:
-  /// One block at one policy call: its observation lies in `item`, its answer goes there.
+  /// One block at one policy call: its observation lies in `item`, its answer goes there. Views; the item must
+  /// outlive the call.
   struct Call {
     TrajectoryView item;
+    /// 0 .. T - 1; T for the value of the last observation.
     std::int64_t call = 0;
     std::int64_t round = 0;
     std::int64_t block = 0;
   };
 
+  /// `layout` must outlive the caller.
   PolicyCaller(const JobConfig& job, const PolicyShape& shape, std::shared_ptr<const PolicyNet> net,
                const TrajectoryLayout& layout);
 
-  /// Actions, log-probabilities, values, extras and versions of all calls, by one set of weights. With an off-policy algorithm
-  /// actions are uniform before sac.learning_starts environment steps. Errors: internal (what the policy threw).
+  /// Writes action, logp, value, extras and version of all calls, by one set of weights. With an off-policy
+  /// algorithm, the actions of a call are uniform (in the action's bounds, or over its choices; version -1) if fewer
+  /// than sac.learning_starts environment steps of the job lie before it. Errors: internal (what the policy threw).
   Result<void> act(const PolicyWeights& weights, std::span<const Call> calls);
-  /// value[T] of an item: nothing without a critic.
+  /// Writes value[call], [n, V], from the observation at `call`; nothing without a critic. Errors: internal.
   Result<void> value(const PolicyWeights& weights, const Call& call);
-  /// final_value[call] of the rows that ended.
+  /// Writes final_value[call] of the rows that ended, from the observations in `finals`; nothing without a critic.
+  /// Errors: internal.
   Result<void> final_values(const PolicyWeights& weights, const Call& call, const FinalRows& finals);
 
  private:
+  /// State and frames of all calls as one batch [calls * n, ...]; a view of the item where there is one call.
   Batch observation(std::span<const Call> calls) const;
   void act_uniformly(const Call& call);
+  /// round * steps_per_round + call * blocks * n * exec_steps < uniform_steps_: the same for all rows of a call.
   bool is_uniform(const Call& call) const;
   std::uint64_t key(const Call& call, std::int64_t row) const;
 
@@ -48,12 +58,15 @@ class PolicyCaller {
   const RlShape rl_;
   const FlowPolicyConfig flow_;
   const std::uint64_t seed_;
-  const std::int64_t uniform_steps_;  ///< environment steps of the job that act uniformly
+  /// sac.learning_starts, environment steps over the whole job; 0 with on-policy algorithms.
+  const std::int64_t uniform_steps_;
   std::vector<std::string> image_keys_;
   std::vector<std::uint64_t> keys_;
 };
 
-/// a of flow policies after `version` iterations: from noise_level to noise_level_end over noise_anneal_steps.
+/// Noise level a of flow policies after `version` iterations: level + (level_end - level) min(1, version /
+/// noise_anneal_steps); constant without annealing. It is the a of Flow-SDE's sigma = a sqrt(t / (1 - t))
+/// (Flow-GRPO).
 double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t version);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 bool is_vector(const EnvField& field) { return field.dtype != EnvDType::u8 && field.shape.size() <= 1; }
@@ -59,4 +59,4 @@ ObservationParts observation_parts(const EnvSpec& spec) {
   return parts;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,28 +8,39 @@
 #include "env/env_spec.h"
 #include "model/policy/policy_shape.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What a policy sees and does in an environment: every f32 or f64 vector of the observation, concatenated in order into the
-/// state, every u8 [H,W,C] as a picture, every f32 [H,W] as a picture of depth, actions in chunks of env.chunk. Errors:
-/// invalid_argument, naming the field, for one that no policy takes (labels, u8 [H,W]): leave it out by env.profile or env.options.
+/// What a policy sees and does in an environment, field by field of EnvSpec::observation:
+///     f32, f64 scalar or vector   concatenated in order into the state [D], as f32
+///     u8 [H,W,C]                  an image, u8
+///     f32 [H,W]                   a depth image, f32, C = 1
+/// Actions come in chunks of env.chunk. Errors: invalid_argument, naming the field, for any other one (labels, u8
+/// [H,W]): choose another env.profile or leave it out by env.options.
 Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env);
 
-/// Which fields of an observation become what, in the order of EnvSpec::observation. Of a spec that policy_shape_of takes.
+/// Which fields of an observation become what, in the order of EnvSpec::observation. Of a spec that policy_shape_of
+/// takes.
 struct ObservationParts {
   struct Vector {
-    std::size_t field = 0;    ///< index into EnvSpec::observation
-    std::int64_t column = 0;  ///< first column of the state
+    /// Index into EnvSpec::observation.
+    std::size_t field = 0;
+    /// First column of the state.
+    std::int64_t column = 0;
+    /// Columns; f64 is rounded to f32.
     std::int64_t numel = 0;
     EnvDType dtype = EnvDType::f32;
   };
+  /// An image field; its index here is its index in PolicyShape::images.
   struct Picture {
     std::size_t field = 0;
-    std::int64_t bytes = 0;  ///< of one row
+    /// Of one row: H W C, times 4 for depth.
+    std::int64_t bytes = 0;
   };
   std::vector<Vector> vectors;
-  std::vector<Picture> pictures;  ///< as PolicyShape::images
+  /// As PolicyShape::images.
+  std::vector<Picture> pictures;
 };
+/// Fields that policy_shape_of refuses are left out.
 ObservationParts observation_parts(const EnvSpec& spec);
 
-}  // namespace troupe
+}  // namespace troupe::workers

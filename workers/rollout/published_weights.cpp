@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 WeightStream::WeightStream(const PolicyNet& net) : names_(net.acting_units()) {
   const auto& units = net.units();
@@ -61,4 +61,4 @@ Result<WeightBucket> read_bucket(std::span<const std::byte> item) {
   return bucket;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

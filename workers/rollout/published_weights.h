@@ -14,21 +14,29 @@
 #include "model/shard/flat_layout.h"
 #include "workers/rollout/moments.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// One version of the weights that act, whole: what a rollout worker, an evaluation or a server gives to PolicyNet. Immutable.
+/// One version of the weights that act, whole: what a rollout worker, an evaluation or a server gives to PolicyNet.
+/// Immutable once shared; a PolicyWeightsPtr keeps its memory alive and may be used by any thread.
 struct PolicyWeights {
-  std::uint64_t fence = 0;        ///< group of learners that made them
-  std::int64_t version = 0;       ///< committed steps behind them
-  UnitViews views;                ///< acting units by name
-  NormaliserState normaliser;     ///< published with them
-  std::vector<at::Tensor> flats;  ///< what `views` look into: one flat buffer per acting unit (FlatLayout), f32
+  /// Group of learners that made them.
+  std::uint64_t fence = 0;
+  /// Committed steps behind them.
+  std::int64_t version = 0;
+  /// Acting units by name.
+  UnitViews views;
+  /// Published with them; the observations must be scaled by it.
+  NormaliserState normaliser;
+  /// What `views` look into: one flat buffer per acting unit (FlatLayout), f32.
+  std::vector<at::Tensor> flats;
 };
 using PolicyWeightsPtr = std::shared_ptr<const PolicyWeights>;
 
-/// How a version travels (docs/rl.md): every learner rank sends its shards of the acting units one after the other, rank 0 the
-/// normaliser's state behind them, as one run of bytes cut into buckets. A function of (acting units, world, rank) but for
-/// the length of the state.
+/// How a version travels (docs/rl.md, "Versions"). Rank r of world W sends one run of bytes, cut into
+/// buckets:
+///     f32 shard r of acting unit 0, of unit 1, ...: FlatLayout::shard(W) elements each; then, of rank 0 alone,
+///     encode(NormaliserState)
+/// The shards' part is a function of (acting units, W, r) alone. Immutable after construction: any thread.
 class WeightStream {
  public:
   /// Over the acting units of `net`, in the order of PolicyNet::acting_units().
@@ -40,7 +48,8 @@ class WeightStream {
   const std::vector<std::size_t>& unit_indices() const { return indices_; }
   /// Bytes of one rank's shards.
   std::size_t shard_bytes(int world) const;
-  /// Copies bytes [offset, offset + bytes.size()) of rank's shards into the units' flat buffers (padded(world) elements each).
+  /// Copies bytes [offset, offset + bytes.size()) of rank's shards into the units' flat buffers (padded(world)
+  /// elements each).
   void scatter(int world, int rank, std::size_t offset, std::span<const std::byte> bytes,
                const std::vector<at::Tensor>& flats) const;
 
@@ -50,22 +59,30 @@ class WeightStream {
   std::vector<FlatLayout> layouts_;
 };
 
-/// The head of a bucket, 64 bytes at the start of its slot; bytes [offset, offset + count) of the rank's run follow.
+/// The header of a bucket, 64 bytes little-endian at the start of its slot; bytes [offset, offset + count) of the
+/// rank's run follow. One rank's buckets of a version come in order of offset.
 struct WeightBucket {
   std::uint64_t fence = 0;
   std::int64_t version = 0;
+  /// Of the learners' group, and the sender's rank in it.
   std::int32_t world = 1, rank = 0;
-  std::uint64_t layout_hash = 0;  ///< hash_of(WeightStream::layouts()): both ends have the same policy
-  std::uint64_t total = 0;        ///< bytes of the run
+  /// hash_of(WeightStream::layouts()): both ends have the same policy.
+  std::uint64_t layout_hash = 0;
+  /// Bytes of the run.
+  std::uint64_t total = 0;
+  /// Bytes; offset + count <= total.
   std::uint64_t offset = 0, count = 0;
+  /// 0.
   std::uint64_t reserved = 0;
 };
 inline constexpr std::size_t kWeightBucketHead = 64;
 static_assert(sizeof(WeightBucket) == kWeightBucketHead);
 
-/// Slots of a channel of weights: rollout.bucket_bytes each, the head included.
+/// Header and bytes into a slot of rollout.bucket_bytes; `run` is the whole run. The slot holds kWeightBucketHead +
+/// count or more.
 void write_bucket(const WeightBucket& bucket, std::span<const std::byte> run, std::span<std::byte> slot);
-/// Errors: invalid_argument (counts that do not fit).
+/// `item` is as long as what was sent. Errors: invalid_argument (shorter than the header, counts that do not fit,
+/// rank outside the world).
 Result<WeightBucket> read_bucket(std::span<const std::byte> item);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,44 +8,65 @@
 
 #include "workers/rollout/rollout_worker.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// The item that a block is in.
+/// The item that a block is in. Between policy calls, observation `call` lies in the block's slot and everything
+/// before it in `item`.
 struct RolloutWorker::Open {
   TrajectoryOrder order;
+  /// In the memory of order.credit's slot, which belongs to the learner's feed.
   TrajectoryView item;
+  /// order's position / env.blocks.
   std::int64_t round = 0;
-  std::int64_t call = 0;     ///< policy calls whose transitions are in the item
-  PolicyWeightsPtr weights;  ///< of the last call
+  /// Policy calls whose transitions are in the item.
+  std::int64_t call = 0;
+  /// Of the last call; null before the first. They also value the observation after the last step.
+  PolicyWeightsPtr weights;
 };
 
-/// One block as the rollout worker sees it.
+/// One block as the rollout worker sees it: where its environments are, which item it is in, and what of its past
+/// still counts.
 struct RolloutWorker::Block {
   enum class State : std::uint8_t {
-    bare,     ///< no observation: never begun, or its simulator is gone
-    asked,    ///< a simulator has its slot
-    resting,  ///< the newest observation lies in its slot
+    /// No observation: never begun, or its simulator is gone.
+    bare,
+    /// A simulator has its slot.
+    asked,
+    /// The newest observation lies in its slot.
+    resting,
   };
   State state = State::bare;
-  std::string simulator;  ///< who has its environments; empty: nobody
+  /// Who has its environments; empty: nobody.
+  std::string simulator;
+  /// Of the simulators' channel; kept from request to request, absent before the first one and after a release.
   std::optional<std::uint32_t> slot;
-  Credit asked;  ///< the credit under way
+  /// The credit under way.
+  Credit asked;
   BlockRequest::Kind asked_kind = BlockRequest::Kind::reset;
+  /// Start of env.step_timeout_s; 60 s more are allowed while is_first.
   Clock::time_point asked_at;
-  bool is_first = true;      ///< its simulator has not answered for it yet: environments are being made
-  bool is_reported = false;  ///< as stuck
+  /// Its simulator has not answered for it yet: environments are being made.
+  bool is_first = true;
+  /// As stuck: the controller kills the simulator, and is told once.
+  bool is_reported = false;
 
   std::optional<Open> open;
-  std::deque<TrajectoryOrder> orders;  ///< by position
-  std::int64_t last_round = -1;        ///< of the last finished item, as the fence
+  /// Items that are not begun, by position.
+  std::deque<TrajectoryOrder> orders;
+  /// Of the last finished item, as the fence.
+  std::int64_t last_round = -1;
   std::uint64_t last_fence = 0;
-  bool may_continue = false;  ///< the slot holds the observation at which that item ended
-  std::int64_t given_up = 0;  ///< transitions of attempts at the open item
-  std::int64_t failures = 0;  ///< answers with an error in a row
+  /// The slot holds the observation at which that item ended.
+  bool may_continue = false;
+  /// Transitions (calls times rows) of abandoned attempts at the open item.
+  std::int64_t given_up = 0;
+  /// Answers with an error in a row; the third gives the item up.
+  std::int64_t failures = 0;
   BlockHistory history;
-  FinalRows finals;  ///< of the transition before the open call
+  /// Of the transition before the open call.
+  FinalRows finals;
 
   bool is_asked() const { return state == State::asked; }
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

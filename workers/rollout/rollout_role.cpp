@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "workers/stream/producer_times.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 constexpr std::chrono::milliseconds kCreditPoll{500};
@@ -259,4 +259,4 @@ RolloutWorker::Stats RolloutRole::stats() const {
   return stats_;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

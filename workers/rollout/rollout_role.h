@@ -22,33 +22,43 @@
 #include "workers/rollout/weight_receiver.h"
 #include "workers/stream/consumer_dial.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// A rollout worker: consumer of simulators' transitions and of published weights, producer of trajectories for every
-/// learner's feed that it is told of. One thread runs the RolloutWorker and the policy; one thread per feed waits for its
-/// orders. It tells the controller how long it had nothing to do (workers/stream/producer_times.h).
+/// A rollout worker: consumer of simulators' transitions and of published weights, producer of trajectories for
+/// every learner's feed that it is told of. One thread runs the RolloutWorker and the policy; one thread per feed
+/// waits for its orders; channel threads only append events to a queue. Every report_seconds it tells the controller
+/// how long it was idle and busy (workers/stream/producer_times.h).
+///
+/// Control messages: takes Peers (`channels`: addresses of feeds; `gone`: instances whose exit is confirmed), sends
+/// ActorUp with the addresses of its own channel ends, and Event.
 class RolloutRole final : public Role {
  public:
   using Dial = ConsumerDial;
   struct Setup {
-    RoleIdentity identity;  ///< "rollout/0"
+    /// "rollout/0".
+    RoleIdentity identity;
     JobConfig config;
     EnvSpec spec;
+    /// Shared by the threads; immutable.
     std::shared_ptr<const PolicyNet> net;
-    std::vector<ChannelOptions> simulators;  ///< ends of one arena: slots of BlockLayout::bytes or more, two per block
-    std::vector<ChannelOptions>
-        weights;  ///< ends of one arena: slots of rollout.bucket_bytes, two per learner and two more
-    std::int64_t await_simulators =
-        0;  ///< deterministic jobs: all that were planned, so that no block moves while they come
+    /// Ends of one arena: slots of BlockLayout::bytes or more, two per block.
+    std::vector<ChannelOptions> simulators;
+    /// Ends of one arena: slots of rollout.bucket_bytes, two per learner and two more.
+    std::vector<ChannelOptions> weights;
+    /// Deterministic jobs: all that were planned, so that no block moves while they come.
+    std::int64_t await_simulators = 0;
+    /// Seconds of idle and busy time together between two reports.
     double report_seconds = 2;
   };
 
-  /// `loop` may be null when all channels are inproc.
+  /// `loop` may be null when all channels are inproc. `dial_feed` opens the producer end of a feed's address.
   RolloutRole(Setup setup, IoLoop* loop, Dial dial_feed, Outbox outbox);
   ~RolloutRole() override;
 
-  /// Opens the channels and reports ActorUp with their addresses. Throws std::runtime_error when one cannot be opened.
+  /// Opens the channels, starts the worker's thread and reports ActorUp. Throws std::runtime_error when a channel
+  /// cannot be opened or one of the two kinds is missing.
   void start() override;
+  /// The role's thread. Messages that are not Peers are ignored.
   void handle(const std::string& from, const Message& message) override;
 
   /// Of the worker as of its last turn. Any thread.
@@ -58,16 +68,20 @@ class RolloutRole final : public Role {
 
  private:
   using Clock = RolloutWorker::Clock;
+  /// Events of the worker's thread. A simulator has dialled in.
   struct Joined {
     std::string simulator;
   };
+  /// The exit of a simulator (or of another producer) is confirmed; its slots were taken back.
   struct Gone {
     std::string simulator;
   };
+  /// A simulator's answer lies in its slot.
   struct Answered {
     std::string simulator;
     Item item;
   };
+  /// A feed closed its channel: what it ordered is given up.
   struct FeedLeft {
     std::string feed;
   };
@@ -75,8 +89,12 @@ class RolloutRole final : public Role {
   class FeedConnection;
 
   void open_channels();
+  /// Any thread: appends to happenings_ and signals the worker's thread.
   void post(Happening happening);
+  /// Any thread: new weights are whole.
   void wake();
+  /// The worker's thread: applies events in order, then RolloutWorker::run, then sleeps until the time that it
+  /// named.
   void work();
   void apply(Happening& happening, Clock::time_point now);
   void dial_feeds(const std::vector<std::string>& addresses);
@@ -87,21 +105,26 @@ class RolloutRole final : public Role {
   const Dial dial_;
   const Outbox outbox_;
   std::unique_ptr<WeightReceiver> receiver_;
-  std::unique_ptr<RolloutWorker> worker_;                               // the thread's
-  std::map<std::string, std::unique_ptr<FeedConnection>> connections_;  // by address
+  // The thread's.
+  std::unique_ptr<RolloutWorker> worker_;
+  // By address.
+  std::map<std::string, std::unique_ptr<FeedConnection>> connections_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Happening> happenings_;  // guarded by mutex_, as the next three
+  // Guarded by mutex_, as the next three.
+  std::vector<Happening> happenings_;
   bool is_woken_ = false;
   bool is_stopping_ = false;
   RolloutWorker::Stats stats_;
-  Clock::time_point counted_{};  // the thread's, as the next two
+  // The thread's, as the next two.
+  Clock::time_point counted_{};
   bool was_idle_ = true;
-  double idle_seconds_ = 0, busy_seconds_ = 0;  // since the last report
+  // Since the last report.
+  double idle_seconds_ = 0, busy_seconds_ = 0;
 
   std::vector<std::unique_ptr<ChannelConsumer>> simulator_ends_, weight_ends_;
   std::thread thread_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

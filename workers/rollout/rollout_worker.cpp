@@ -9,7 +9,7 @@
 #include "workers/rollout/policy_shape_of.h"
 #include "workers/rollout/rollout_block.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 /// Environments that are made for the first time load models and compile scenes.
@@ -157,8 +157,7 @@ void RolloutWorker::ask(std::int64_t index, Block& block, BlockRequest request, 
   request_.resize(block_request_bytes(request.actions.size()));
   write_block_request(request, request_);
   std::copy(request.actions.begin(), request.actions.end(), request_actions(request_).begin());
-  const Credit credit{
-      .slot = *block.slot, .stream = Stream::train, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
+  const Credit credit{.slot = *block.slot, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
   if (auto asked = effects_.ask(block.simulator, credit, request_); !asked) {
     // It has left; its exit is confirmed later, but its blocks need not wait: this slot is ours.
     log::warn("rollout: {} takes no request ({})", block.simulator, asked.error().message());
@@ -183,8 +182,7 @@ void RolloutWorker::release(std::int64_t index, Block& block, Clock::time_point)
   const auto number = static_cast<std::int32_t>(index);
   write_block_request({.kind = BlockRequest::Kind::release, .block = number, .serial = ++serial_, .actions = {}},
                       request_);
-  const Credit credit{
-      .slot = *block.slot, .stream = Stream::train, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
+  const Credit credit{.slot = *block.slot, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
   if (!effects_.ask(simulator, credit, request_)) return;  // gone, and its environments with it
   releasing_[*block.slot] = simulator;
   block.slot.reset();
@@ -313,4 +311,4 @@ RolloutWorker::Stats RolloutWorker::stats() const {
   return stats;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -22,56 +22,75 @@
 #include "workers/rollout/trajectory_writer.h"
 #include "workers/stream/fair_deal.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// One item that a learner's feed asks for.
+/// One item that a learner's feed asks for: a credit of that feed.
 struct TrajectoryOrder {
   /// Hands the finished item to the feed that asked. Errors: unavailable (that feed is gone).
   std::function<Result<void>(Item item)> send;
-  std::string feed;  ///< address of the feed
+  /// Address of the feed.
+  std::string feed;
+  /// position = round * env.blocks + block; fence of the learners' group.
   Credit credit;
   TrajectoryRequest request;
-  std::span<std::byte> memory;  ///< the credit's slot
+  /// The credit's slot: TrajectoryLayout::bytes or more. The item is written in place, call by call.
+  std::span<std::byte> memory;
 };
 
-/// What a rollout worker does, as one state machine: which simulator holds which block, which item each block is in, when the
-/// policy is asked. Somebody else owns threads and channels, calls it with what happened and then run(). One thread.
+/// What a rollout worker does, as one state machine: which simulator holds which block, which item each block is in,
+/// when the policy is asked. Its owner has the threads and channels, calls it with what happened and then run(). One
+/// thread; no call blocks, but for the policy.
 ///
-/// A block plays its items one after the other. It goes on from item to item (reset mode auto) as long as the next one is of
-/// the next round, of the same group, and its simulator stays; else, and in other reset modes, it begins anew with episode
-/// first_episode(round). What a lost simulator had is given up and begun anew elsewhere: the same draws, the same seeds.
+/// A block plays its items one after the other. It goes on from item to item (env.reset_mode auto) as long as the
+/// next one is of the next round and of the same fence, and its simulator stays; else, and in other reset modes, it
+/// begins anew with episode first_episode(round). What a lost simulator had is given up and begun anew elsewhere:
+/// the same draws, the same seeds.
+///
+/// Blocks are assigned to simulators in balance: no simulator holds two blocks more than another, and a
+/// block moves only where that rule asks for it. An order of a higher fence gives up everything of the older group.
 class RolloutWorker {
  public:
   using Clock = std::chrono::steady_clock;
 
   /// How it reaches the world.
   struct Effects {
-    /// Gives a request to a simulator; the answer comes into the same slot. Errors: not_found (gone).
+    /// Gives a request to a simulator; the answer comes into the same slot, by answered(). Errors: not_found (gone).
     std::function<Result<void>(const std::string& simulator, const Credit& credit, std::span<const std::byte> request)>
         ask;
     /// The bytes of an answered slot.
     std::function<std::span<const std::byte>(std::uint32_t slot)> memory;
+    /// Weights that satisfy the request (WeightReceiver::find); null: not there yet, run() asks again.
     std::function<PolicyWeightsPtr(std::uint64_t fence, const TrajectoryRequest& request)> weights;
     /// Group of learners of the newest whole weights; 0 before the first.
     std::function<std::uint64_t()> newest_fence;
-    /// Something to tell the controller: kind, sentence, whom it is about.
+    /// Something to tell the controller: kind (simulator_failed, stuck_producer, policy_failed), sentence, the
+    /// instance it is about.
     std::function<void(const std::string& kind, const std::string& text, const std::string& subject)> report;
   };
   struct Options {
-    std::uint32_t slots = 0;            ///< of the simulators' channel; at least one per block
-    std::int64_t await_simulators = 0;  ///< no block is dealt before so many have dialled in, once
+    /// Of the simulators' channel; at least one per block.
+    std::uint32_t slots = 0;
+    /// No block is assigned before so many have dialled in, once.
+    std::int64_t await_simulators = 0;
   };
 
+  /// Fewer slots than blocks are an invariant violation, as is an environment that no policy takes.
   RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net, Options options,
                 Effects effects);
   ~RolloutWorker();
 
+  /// Layout of the items, a function of the job alone.
   const TrajectoryLayout& layout() const { return layout_; }
 
+  /// A simulator has dialled in and may be given blocks.
   void simulator_joined(const std::string& simulator, Clock::time_point now);
   /// Its exit is confirmed and its slots are free (drop_producer was called).
   void simulator_gone(const std::string& simulator, Clock::time_point now);
+  /// A slot came back, with a transition, an observation, or an error. Answers to requests that are no longer waited
+  /// for are dropped. A block whose requests fail three times in a row gives its item back with the error.
   void answered(const std::string& simulator, const Item& item, Clock::time_point now);
+  /// Takes an order, or gives it back with an error: of an older fence, a negative position, a slot that is too
+  /// small.
   void ordered(TrajectoryOrder order, Clock::time_point now);
   /// The feed is gone: what it asked for is given up.
   void feed_gone(const std::string& feed, Clock::time_point now);
@@ -81,11 +100,16 @@ class RolloutWorker {
   /// Nothing to do: no item is under way, or all wait for weights.
   bool is_idle() const;
 
+  /// Counted since the worker was made.
   struct Stats {
+    /// Items delivered; transitions received; transitions given up; calls of PolicyNet::act.
     std::int64_t items = 0, transitions = 0, given_up = 0, policy_calls = 0;
+    /// At present: simulators known, blocks that have one.
     std::int64_t simulators = 0, blocks = 0;
-    double policy_seconds = 0;        ///< in the policy
-    double wait_weights_seconds = 0;  ///< no block could go on for want of weights
+    /// In the policy.
+    double policy_seconds = 0;
+    /// No block could go on for want of weights, and none was being simulated.
+    double wait_weights_seconds = 0;
   };
   Stats stats() const;
 
@@ -93,27 +117,41 @@ class RolloutWorker {
   struct Block;
   struct Open;
   // Items
+  /// Opens the block's next order, as a continuation where that is allowed.
   void start(std::int64_t index, Block& block, Clock::time_point now);
+  /// Assigns a simulator and asks it for a reset; without one, or without a slot, the block waits in unplaced_.
   void begin_anew(std::int64_t index, Block& block, Clock::time_point now);
   void finish(std::int64_t index, Block& block, Clock::time_point now);
+  /// Gives an order back to its feed with an error, so that the slot is granted again.
   void refuse(TrajectoryOrder& order, const std::string& why);
+  /// Refuses the open order and closes the block.
   void give_up(std::int64_t index, Block& block, const std::string& why);
+  /// Counts the transitions of the open item as given up; the item itself stays open.
   void give_up_attempt(Block& block);
   void close(std::int64_t index, Block& block);
+  /// A newer group of learners: refuses every order of the older one.
   void supersede(std::uint64_t fence);
   // Simulators
   void ask(std::int64_t index, Block& block, BlockRequest request, Clock::time_point now);
+  /// Has the present simulator destroy the block's environments; the slot comes back with its answer.
   void release(std::int64_t index, Block& block, Clock::time_point now);
+  /// Releases blocks that no order has named for more than rollout.staleness rounds: another rollout worker has them
+  /// now.
   void release_idle(std::int64_t round, Clock::time_point now);
+  /// The block's simulator is gone: the attempt is given up and begun anew.
   void lose(std::int64_t index, Block& block, Clock::time_point now);
   void failed(std::int64_t index, Block& block, const std::string& error, Clock::time_point now);
+  /// At most every quarter of env.step_timeout_s: reports requests that are out for longer than it allows.
   void report_stuck(Clock::time_point now);
   BlockView view_of(const Block& block) const;
   /// Workers share their simulators: block b prefers the one as far down the list as b is among the blocks.
   double place_of(std::int64_t index) const { return static_cast<double>(index) / static_cast<double>(rl_.blocks); }
   // The policy
+  /// Writes the newest observation into the item, scaled by its weights. False: the weights are not there yet.
   bool observe(std::int64_t index, Block& block);
+  /// One call of the policy per set of weights; actions leave before anything else is computed.
   void answer_blocks(std::span<const std::int64_t> blocks, Clock::time_point now);
+  /// final_value of episodes that ended in the last call, and value[T] after the last one.
   void value_ends(std::int64_t index, Block& block);
   const StateScale& scale_of(const PolicyWeightsPtr& weights);
 
@@ -125,21 +163,28 @@ class RolloutWorker {
   PolicyCaller policy_;
   const Options options_;
   const Effects effects_;
-  const bool carries_;  ///< reset mode auto: episodes go on from item to item
+  /// Reset mode auto: episodes go on from item to item.
+  const bool carries_;
   const std::chrono::nanoseconds timeout_;
 
-  std::map<std::int64_t, Block> blocks_;  ///< those that orders named
-  FairDeal deal_;                         ///< of blocks over simulators
+  /// Those that orders named.
+  std::map<std::int64_t, Block> blocks_;
+  /// Of blocks over simulators.
+  FairDeal deal_;
   std::int64_t most_simulators_ = 0;
   std::vector<std::uint32_t> free_slots_;
-  std::map<std::uint32_t, std::string> releasing_;  ///< slots with a release under way, and with whom
+  /// Slots with a release under way, and with whom.
+  std::map<std::uint32_t, std::string> releasing_;
   std::int64_t num_asked_ = 0;
   RequestBatcher batcher_;
-  std::set<std::int64_t> unplaced_;  ///< blocks with an item, and no simulator or no slot
+  /// Blocks with an item, and no simulator or no slot.
+  std::set<std::int64_t> unplaced_;
   std::set<std::int64_t> waiting_weights_;
-  std::uint64_t fence_ = 0;  ///< newest group that ordered
+  /// Newest group that ordered.
+  std::uint64_t fence_ = 0;
   std::int64_t serial_ = 0;
-  PolicyWeightsPtr scaled_;  ///< whose scale_ is
+  /// Whose scale_ is.
+  PolicyWeightsPtr scaled_;
   StateScale scale_;
   std::vector<std::byte> request_;
   std::vector<std::int64_t> due_;
@@ -148,4 +193,4 @@ class RolloutWorker {
   Stats stats_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,16 +5,13 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "workers/rollout/rollout_block.h"
 #include "workers/rollout/rollout_worker.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-namespace {
-double seconds_since(RolloutWorker::Clock::time_point begin) {
-  return std::chrono::duration<double>(RolloutWorker::Clock::now() - begin).count();
-}
-}  // namespace
+namespace {}  // namespace
 
 BlockView RolloutWorker::view_of(const Block& block) const {
   // The slot belongs to this worker until it grants it again; it only reads.
@@ -31,7 +28,8 @@ const StateScale& RolloutWorker::scale_of(const PolicyWeightsPtr& weights) {
 }
 
 RolloutWorker::Clock::time_point RolloutWorker::run(Clock::time_point now) {
-  // Weights of an older group never come again: what waits for them goes back to its feed, which may have no slot to say so with.
+  // Weights of an older group never come again: what waits for them goes back to its feed, which may have no slot to
+  // say so with.
   if (const std::uint64_t fence = effects_.newest_fence(); fence > fence_) supersede(fence);
   // Blocks that could not go on, for want of weights, of a simulator or of a slot.
   due_.assign(waiting_weights_.begin(), waiting_weights_.end());
@@ -149,4 +147,4 @@ void RolloutWorker::finish(std::int64_t index, Block& block, Clock::time_point) 
   block.may_continue = carries_;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

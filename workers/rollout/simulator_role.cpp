@@ -16,7 +16,7 @@
 #include "workers/rollout/block_requests.h"
 #include "workers/stream/producer_times.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 constexpr std::chrono::milliseconds kCreditPoll{500};
@@ -212,4 +212,4 @@ void SimulatorRole::dial_workers(const Peers& peers) {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

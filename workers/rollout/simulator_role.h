@@ -13,57 +13,77 @@
 #include "configs/job_config.h"
 #include "env/env_block.h"
 #include "env/executor.h"
-#include "env/registry.h"
+#include "env/registry/registry.h"
 #include "workers/role.h"
 #include "workers/stream/consumer_dial.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Makes the environments of one block of the job.
 using MakeBlock = std::function<Result<std::unique_ptr<EnvBlock>>(std::int64_t block, Executor& executor)>;
 
-/// As the job says: environments [block * rows, (block + 1) * rows), seeds, reset mode, chunk.
+/// As the job says: environments [block * n, (block + 1) * n), job.seed, reset mode, chunk, group size. The returned
+/// function may be called by any thread. Its errors: those of EnvBlock::make.
 MakeBlock make_block_of(const JobConfig& job, std::shared_ptr<const EnvFactory> factory);
+/// env.profile, env.options and env.max_episode_steps.
 EnvOptions env_options_of(const EnvConfig& env);
+/// env.reset_mode: "episode", "fixed", or "auto" (ResetMode::same_step).
 ResetMode reset_mode_of(const EnvConfig& env);
 
-/// A simulator: dials every rollout worker it is told of, and steps the blocks that they ask for on one executor. A block's
-/// environments are made when it is first begun and destroyed when it is released or its rollout worker is left. One thread
-/// per rollout worker takes requests; stepping threads answer them. It tells the controller how long nothing was asked of it
-/// (workers/stream/producer_times.h). What cannot be done is answered with an item's error.
+/// A simulator: dials every rollout worker it is told of, and steps the blocks that they ask for on one executor. A
+/// block's environments are made when it is first begun and destroyed when it is released or its rollout worker is
+/// left.
+///
+/// Threads: one per rollout worker takes requests (BlockRequest); the executor's threads step, write the transition
+/// into the credit's slot and answer it. What cannot be done is answered with the item's error (a bad request, a
+/// block that was not begun here, an environment that could not be made). Answers carry XXH3-64 of their bytes.
+/// Every report_seconds it tells the controller how long nothing was asked of it (workers/stream/producer_times.h).
 class SimulatorRole final : public Role {
  public:
   using Dial = ConsumerDial;
   struct Setup {
-    RoleIdentity identity;  ///< "env/0"
+    /// "env/0".
+    RoleIdentity identity;
     MakeBlock make_block;
-    BlockLayout layout;        ///< of every block: the size of a transition
-    std::int64_t actions = 0;  ///< numbers of one step: n * K * A
+    /// Of every block: the size of a transition.
+    BlockLayout layout;
+    /// Numbers of one step: n * K * A.
+    std::int64_t actions = 0;
     Executor::Options executor;
+    /// Seconds of idle and busy time together between two reports.
     double report_seconds = 2;
   };
 
+  /// `dial` opens the producer end of a rollout worker's channel.
   SimulatorRole(Setup setup, Dial dial, Outbox outbox);
   ~SimulatorRole() override;
 
+  /// Reports ActorUp; connections are made when Peers arrives.
   void start() override;
+  /// Takes Peers: workers that are not listed any more are left, after their steps under way. Other messages are
+  /// ignored.
   void handle(const std::string& from, const Message& message) override;
 
  private:
   using Clock = std::chrono::steady_clock;
   class Connection;
   void dial_workers(const Peers& peers);
-  void count(int change);  ///< requests under way, by +1 or -1
+  /// Requests under way, by +1 or -1.
+  void count(int change);
 
   const Setup setup_;
   const Dial dial_;
   const Outbox outbox_;
   const std::unique_ptr<Executor> executor_;
   std::mutex times_mutex_;
-  std::int64_t under_way_ = 0;                  // guarded by times_mutex_, as the next three
-  Clock::time_point last_change_{};             // of under_way_ from or to 0; zero before the first request
-  double idle_seconds_ = 0, busy_seconds_ = 0;  // since the last report
-  std::map<std::string, std::unique_ptr<Connection>> connections_;  // by address
+  // Guarded by times_mutex_, as the next three.
+  std::int64_t under_way_ = 0;
+  // Of under_way_ from or to 0; zero before the first request.
+  Clock::time_point last_change_{};
+  // Since the last report.
+  double idle_seconds_ = 0, busy_seconds_ = 0;
+  // By address.
+  std::map<std::string, std::unique_ptr<Connection>> connections_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

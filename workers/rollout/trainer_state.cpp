@@ -6,7 +6,7 @@
 
 #include "workers/checkpoint/reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -65,4 +65,4 @@ Result<RlTrainerState> RlTrainerState::read(const CheckpointReader& reader) {
   return state;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "workers/rollout/policy_shape_of.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 static_assert(sizeof(TrajectoryHead) == 8 * sizeof(std::int64_t));
 
@@ -100,4 +100,4 @@ std::vector<const RecordField*> TrajectoryLayout::fields() const {
   return all;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

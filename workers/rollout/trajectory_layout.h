@@ -11,88 +11,133 @@
 #include "model/policy/policy_net.h"
 #include "placement/rl_shape.h"
 
-namespace troupe {
+namespace troupe::workers {
 
+/// Types of a trajectory's arrays.
 enum class RecordType : std::uint8_t { u8, i32, i64, f32, f64 };
 constexpr std::int64_t bytes_of(RecordType type) {
   return type == RecordType::u8 ? 1 : type == RecordType::i32 || type == RecordType::f32 ? 4 : 8;
 }
 
-/// One array of a trajectory item: contiguous, row-major, little-endian. Without elements where the job does not need it.
+/// One array of a trajectory item: contiguous, row-major, little-endian. Without elements where the job does not need
+/// it.
 struct RecordField {
   std::string name;
   RecordType type = RecordType::f32;
   std::vector<std::int64_t> shape;
-  std::int64_t offset = 0;  ///< bytes from the start of the slot; a multiple of 64
-  std::int64_t bytes = 0;   ///< 0: the item does not have it
+  /// Bytes from the start of the slot; a multiple of 64.
+  std::int64_t offset = 0;
+  /// 0: the item does not have it.
+  std::int64_t bytes = 0;
 
   bool is_present() const { return bytes > 0; }
 };
 
-/// The item that the learner receives (docs/rl.md): T policy steps of the n environments of one block, and the first n
-/// observations after them. A function of (job, EnvSpec, PolicyNet) alone, so that rollout workers and learner agree without
-/// talking. D, A, K, L, V and the images are those of PolicyShape and PolicyNet. Every byte of an item is determined: what
-/// has no value (final_* and records of rows that did not end, gaps) holds zeros. Where `valid` is 0 the action was drawn, and
-/// did nothing.
+/// The item that the learner receives (docs/rl.md): T policy steps of the n environments of one block,
+/// and the n observations after them. A function of (job, EnvSpec, PolicyNet) alone, so that rollout workers and
+/// learner agree without talking.
+///
+/// Fields lie one after another in the order below, each at a multiple of 64 bytes. Every byte of an item is
+/// determined: what has no value (final_* and records of rows that did not end, gaps) holds zeros. Where `valid` is
+/// 0 the action was drawn, and did nothing. Time is the first axis: index t of state, images and value is before
+/// policy step t, T is after the last.
 struct TrajectoryLayout {
-  std::int64_t calls = 1;        ///< T
-  std::int64_t rows = 1;         ///< n
-  std::int64_t chunk = 1;        ///< K
-  std::int64_t state_dim = 0;    ///< D
-  std::int64_t action_dim = 1;   ///< A
-  std::int64_t logp_width = 0;   ///< L
-  std::int64_t value_width = 0;  ///< V
+  /// T: policy steps of an item, rollout.steps / env.exec_steps.
+  std::int64_t calls = 1;
+  /// n: environments of a block, env.num_envs / env.blocks.
+  std::int64_t rows = 1;
+  /// K: actions a policy step, env.chunk.
+  std::int64_t chunk = 1;
+  /// D: columns of the state; 0 without vectors.
+  std::int64_t state_dim = 0;
+  /// A: numbers an action; 1 where it is discrete.
+  std::int64_t action_dim = 1;
+  /// L: log-probabilities a row (PolicyNet::logp_width); 0: none are kept.
+  std::int64_t logp_width = 0;
+  /// V: values a row (PolicyNet::value_width); 0: no critic.
+  std::int64_t value_width = 0;
 
-  RecordField head;   ///< i64 [8]: TrajectoryHead
-  RecordField state;  ///< f32 [T+1,n,D] as the policy saw it: normalised and clipped with rollout.normalize_obs
-  std::vector<RecordField> images;  ///< u8 or f32 [T+1,n,H,W,C] each, in the order of PolicyShape::images
-  RecordField action;               ///< f32 [T,n,K*A] in the environment's units; discrete: the index
-  RecordField logp;                 ///< f32 [T,n,L]
-  RecordField value;                ///< f32 [T+1,n,V]
-  std::vector<RecordField> extras;  ///< f32 or i64 [T,n,...], in the order of PolicyNet::extras
-  RecordField version;              ///< i64 [T,n]: of the weights that acted; -1: uniformly random actions
-  RecordField reward;               ///< f32 [T,n,K], as the environment gave it
-  RecordField terminated;           ///< u8 [T,n,K]
-  RecordField truncated;            ///< u8 [T,n,K]; never with terminated
-  RecordField valid;                ///< u8 [T,n,K]: the action was executed
-  RecordField success;              ///< u8 [T,n,K]
-  RecordField executed;             ///< i32 [T,n]: actions executed
-  RecordField done;                 ///< u8 [T,n]: an episode ended in this policy step
-  RecordField lost;         ///< u8 [T,n]: the environment failed and was made anew: the policy step must not be trained
-  RecordField final_value;  ///< f32 [T,n,V]: of the observation at which the episode ended, where done
-  RecordField final_state;  ///< f32 [T,n,D]: that observation, where done; off-policy only
-  std::vector<RecordField> final_images;  ///< u8 or f32 [T,n,H,W,C] each, where done; off-policy only
-  RecordField ended;  ///< u8 [T,n]: an episode's record follows. As done, and, where episodes end with the rollout
-                      ///< (reset modes episode and fixed), in the last step of every row that had none
-  RecordField episode_return;   ///< f64 [T,n], where ended
-  RecordField episode_length;   ///< i32 [T,n] control steps, where ended
-  RecordField episode_success;  ///< u8 [T,n], where ended: bit 0 success at any step, bit 1 at the last
-  RecordField observed;         ///< f64 [1+2D]: Moments of the raw state[0..T-1]; with rollout.normalize_obs
-  RecordField
-      returned;  ///< f64 [3]: Moments of the discounted return of every policy step; with rollout.normalize_reward
-  std::int64_t bytes = 0;  ///< of an item and of a slot; a multiple of 64
+  /// i64 [8]: TrajectoryHead.
+  RecordField head;
+  /// f32 [T+1,n,D] as the policy saw it: normalised and clipped with rollout.normalize_obs.
+  RecordField state;
+  /// u8 or f32 [T+1,n,H,W,C] each, in the order of PolicyShape::images.
+  std::vector<RecordField> images;
+  /// f32 [T,n,K*A] in the environment's units; discrete: the index.
+  RecordField action;
+  /// f32 [T,n,L].
+  RecordField logp;
+  /// f32 [T+1,n,V].
+  RecordField value;
+  /// f32 or i64 [T,n,...], in the order of PolicyNet::extras.
+  std::vector<RecordField> extras;
+  /// i64 [T,n]: of the weights that acted; -1: uniformly random actions.
+  RecordField version;
+  /// f32 [T,n,K], as the environment gave it.
+  RecordField reward;
+  /// u8 [T,n,K].
+  RecordField terminated;
+  /// u8 [T,n,K]; never with terminated.
+  RecordField truncated;
+  /// u8 [T,n,K]: the action was executed.
+  RecordField valid;
+  /// u8 [T,n,K].
+  RecordField success;
+  /// i32 [T,n]: actions executed.
+  RecordField executed;
+  /// u8 [T,n]: an episode ended in this policy step.
+  RecordField done;
+  /// u8 [T,n]: the environment failed and was made anew: the policy step must not be trained.
+  RecordField lost;
+  /// f32 [T,n,V]: of the observation at which the episode ended, where done.
+  RecordField final_value;
+  /// f32 [T,n,D]: that observation, where done; off-policy only.
+  RecordField final_state;
+  /// u8 or f32 [T,n,H,W,C] each, where done; off-policy only.
+  std::vector<RecordField> final_images;
+  /// u8 [T,n]: an episode's record follows. As done, and, where episodes end with the rollout (reset modes episode
+  /// and fixed), in the last step of every row that had none.
+  RecordField ended;
+  /// f64 [T,n], where ended.
+  RecordField episode_return;
+  /// i32 [T,n] control steps, where ended.
+  RecordField episode_length;
+  /// u8 [T,n], where ended: bit 0 success at any step, bit 1 at the last.
+  RecordField episode_success;
+  /// f64 [1+2D]: Moments of the raw state[0..T-1]; with rollout.normalize_obs.
+  RecordField observed;
+  /// f64 [3]: Moments of the discounted return of every policy step; with rollout.normalize_reward.
+  RecordField returned;
+  /// Of an item and of a slot; a multiple of 64.
+  std::int64_t bytes = 0;
 
   /// Every field that is present, in the order of memory.
   std::vector<const RecordField*> fields() const;
 };
+/// An environment that no policy takes (policy_shape_of) is an invariant violation.
 TrajectoryLayout make_trajectory_layout(const JobConfig& job, const EnvSpec& spec, const PolicyNet& net);
 
-/// What an item says about itself.
+/// What an item says about itself: field `head`, i64 each, in this order.
 struct TrajectoryHead {
+  /// Of the job: position / env.blocks.
   std::int64_t round = 0;
-  std::int64_t block = 0;      ///< environments [block * n, (block + 1) * n)
-  std::int64_t env_steps = 0;  ///< actions executed
-  std::int64_t given_up =
-      0;  ///< transitions (environments times policy steps) of earlier attempts at this item, lost with a simulator
-  std::int64_t min_version = 0;  ///< least of `version`, random actions aside; -1: all were random
+  /// Environments [block * n, (block + 1) * n).
+  std::int64_t block = 0;
+  /// Actions executed, over all rows and calls: at most T n K.
+  std::int64_t env_steps = 0;
+  /// Transitions (environments times policy steps) of earlier attempts at this item, lost with a simulator.
+  std::int64_t given_up = 0;
+  /// Least of `version`, random actions aside; -1: all were random.
+  std::int64_t min_version = 0;
+  /// Greatest of `version`; -1: all were random.
   std::int64_t max_version = 0;
-  std::int64_t continues =
-      0;  ///< 1: row t = 0 goes on where the block's item of the round before ended (reset mode auto)
+  /// 1: row t = 0 goes on where the block's item of the round before ended (reset mode auto).
+  std::int64_t continues = 0;
   std::int64_t reserved = 0;
 };
 
-/// One item in memory: typed views by TrajectoryLayout. Byte is std::byte (rollout worker) or const std::byte (learner). Does
-/// not own; copyable. A step's view has n rows of what the field holds a row.
+/// One item in memory: typed views by TrajectoryLayout. Byte is std::byte (rollout worker) or const std::byte
+/// (learner). Does not own; copyable. A step's view has n rows of what the field holds a row.
 template <class Byte>
 class TrajectoryViewOf {
  public:
@@ -123,7 +168,7 @@ class TrajectoryViewOf {
   }
 
   Span<float> state(std::int64_t call) const { return at<float>(layout_->state, call); }
-  /// Bytes of pictures, whatever their type.
+  /// Bytes of images, whatever their type.
   Span<std::uint8_t> image(std::size_t index, std::int64_t call) const {
     return at<std::uint8_t>(layout_->images[index], call);
   }
@@ -161,4 +206,4 @@ class TrajectoryViewOf {
 using TrajectoryView = TrajectoryViewOf<std::byte>;
 using ConstTrajectoryView = TrajectoryViewOf<const std::byte>;
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,15 +7,18 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What a credit of the learner's feed says beside its position: which weights act in the item.
 struct TrajectoryRequest {
-  std::int64_t version = 0;  ///< committed steps behind the weights
-  bool exact = false;  ///< those weights and no others; else those or newer ones, switched to between policy calls
+  /// Committed steps behind the weights.
+  std::int64_t version = 0;
+  /// Those weights and no others; else those or newer ones, switched to between policy calls.
+  bool exact = false;
 };
-/// 16 bytes: i64 version, i64 exact; little-endian.
+/// 16 bytes: i64 version, i64 exact (0 or 1); little-endian.
 std::vector<std::byte> encode(const TrajectoryRequest& request);
+/// Errors: invalid_argument (another size, a negative version, `exact` neither 0 nor 1).
 Result<TrajectoryRequest> decode_trajectory_request(std::span<const std::byte> bytes);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 template <class T>
@@ -181,4 +181,4 @@ void TrajectoryWriter::finish(TrajectoryView item, const BlockView& from, BlockH
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

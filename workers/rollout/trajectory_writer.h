@@ -9,56 +9,78 @@
 #include "workers/rollout/policy_shape_of.h"
 #include "workers/rollout/trajectory_layout.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What of a block's past later policy steps need, beside its item: sums over episodes under way.
+/// What of a block's past later policy steps need, beside its item: sums over episodes under way. Copied with the
+/// block, forgotten when it begins anew.
 struct BlockHistory {
-  std::vector<double> discounted;      ///< [n] discounted return so far
-  std::vector<double> episode_return;  ///< [n] undiscounted
-  std::vector<std::uint8_t> success;   ///< [n] of the episode: bit 0 ever, bit 1 at the last action
-  std::vector<std::uint8_t>
-      finished;                ///< [n] the episode has ended and its row is frozen (reset modes episode and fixed)
-  Moments observed, returned;  ///< of the item under way
+  /// [n] discounted return so far: R <- gamma R + r, per action that was executed with algorithm.discount semi_mdp,
+  /// else R <- gamma R + sum_k r_k per policy step. Its variance normalises rewards (NormalizeReward of Gymnasium).
+  std::vector<double> discounted;
+  /// [n] undiscounted.
+  std::vector<double> episode_return;
+  /// [n] of the episode: bit 0 ever, bit 1 at the last action.
+  std::vector<std::uint8_t> success;
+  /// [n] the episode has ended and its row is frozen (reset modes episode and fixed).
+  std::vector<std::uint8_t> finished;
+  /// Of the item under way.
+  Moments observed, returned;
 };
 
 /// Observations at which episodes ended, one behind the other, for the value path.
 struct FinalRows {
-  std::vector<std::int64_t> rows;                 ///< of the block, ascending
-  std::vector<float> state;                       ///< [rows,D], as the policy sees it
-  std::vector<std::vector<std::uint8_t>> images;  ///< bytes of [rows,H,W,C] each
+  /// Of the block, ascending.
+  std::vector<std::int64_t> rows;
+  /// [rows,D], as the policy sees it.
+  std::vector<float> state;
+  /// Bytes of [rows,H,W,C] each.
+  std::vector<std::vector<std::uint8_t>> images;
 };
 
-/// Writes one block's transitions into an item. Knows the two layouts and nothing of channels, weights or policies. One thread.
+/// Writes one block's transitions into an item. Knows the two layouts (BlockLayout, TrajectoryLayout) and nothing of
+/// channels, weights or policies. Without state of its own: what lasts is in BlockHistory. One thread. Order of
+/// calls for an item:
+///     begin, observe(0), transition(0), observe(1), finals(0), transition(1), ..., observe(T), finals(T-1), finish
 class TrajectoryWriter {
  public:
+  /// `layout` must outlive the writer.
   TrajectoryWriter(const JobConfig& job, const EnvSpec& spec, const TrajectoryLayout& layout);
 
   const BlockLayout& block_layout() const { return block_; }
   BlockView block(std::byte* memory) const { return {&block_, memory}; }
+  /// Zeros for n rows.
   BlockHistory new_history() const;
 
-  /// Zeros the item and writes its head. Episodes begin anew: forgets the history; else they go on.
+  /// Zeros the item and writes its TrajectoryHead. `continues`: episodes go on from the block's last item; else they
+  /// begin anew and the history is forgotten. Statistics are of the item alone and always begin at zero.
   void begin(TrajectoryView item, std::int64_t round, std::int64_t block, bool continues, BlockHistory& history) const;
-  /// Observations of call `call` (T: those after the last step), as `scale` makes them. Calls below T are counted.
+  /// Observations of call `call` (T: those after the last step), as `scale` makes them. Raw states of calls below T
+  /// are counted in history.observed, but for rows that are frozen after their episode's end.
   void observe(TrajectoryView item, std::int64_t call, const BlockView& from, const StateScale& scale,
                BlockHistory& history) const;
-  /// What call `call` brought: rewards, flags, records.
+  /// What call `call` brought: rewards, flags, counts; records of episodes that ended in it. A lost row (its
+  /// environment failed) leaves no record and is not counted.
   void transition(TrajectoryView item, std::int64_t call, const BlockView& from, BlockHistory& history) const;
-  /// The observations at which episodes ended in call `call`, into `finals`; with an off-policy algorithm into the item too.
+  /// The observations at which episodes ended in call `call`, into `finals`, scaled; with an off-policy algorithm
+  /// into the item too. Lost rows are left out.
   void finals(TrajectoryView item, std::int64_t call, const BlockView& from, const StateScale& scale,
               FinalRows& finals) const;
-  /// After the last call: records of episodes that end with the item, statistics, versions.
+  /// After the last call: in reset modes episode and fixed a record for every row whose episode has not ended,
+  /// statistics, least and greatest version.
   void finish(TrajectoryView item, const BlockView& from, BlockHistory& history) const;
 
  private:
+  /// Vectors of one row, f64 rounded to f32, into `state` [D].
   void gather(std::span<const std::int64_t> offsets, const BlockView& from, std::int64_t row, float* state) const;
 
   const TrajectoryLayout& layout_;
   const BlockLayout block_;
   const ObservationParts parts_;
   const double gamma_;
-  const bool per_action_;      ///< the discount counts control steps, not policy steps
-  const bool ends_with_item_;  ///< reset modes episode and fixed
+  /// The discount counts control steps, not policy steps.
+  const bool per_action_;
+  /// Reset modes episode and fixed.
+  const bool ends_with_item_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

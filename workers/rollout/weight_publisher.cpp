@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 constexpr std::chrono::milliseconds kPoll{500};
@@ -175,4 +175,4 @@ WeightPublisher::Stats WeightPublisher::stats() const {
   return stats_;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

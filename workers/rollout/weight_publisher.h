@@ -16,37 +16,47 @@
 #include "workers/rollout/published_weights.h"
 #include "workers/stream/consumer_dial.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// The learner's end of weight publication: keeps copies of this rank's newest acting shards and sends them to every rollout
-/// worker that it is told of, one thread each, while the next step computes. Never blocks the trainer: a version is copied, and
-/// a worker that is slow gets the newest one next, the versions between are left out (with Options::keep above 1 only those
-/// older than the newest `keep`). A worker that joins gets what is kept. Thread-safe.
+/// The learner's end of weight publication: keeps copies of this rank's newest acting shards and sends them to every
+/// rollout worker that it is told of, one thread each, while the next step computes. Thread-safe.
+///
+/// It never blocks the trainer: publish() copies, and a worker that is slow gets the newest version next; versions
+/// between are left out (with Options::keep above 1 only those older than the newest `keep`). A version that is
+/// begun is sent to its end. A worker that joins gets what is kept. Format: WeightStream, WeightBucket.
 class WeightPublisher {
  public:
   struct Options {
-    std::string producer;  ///< this learner's instance name, "learner/0#0"
-    std::size_t keep = 1;  ///< with exact versions: rollout.staleness + 1
+    /// This learner's instance name, "learner/0#0".
+    std::string producer;
+    /// With exact versions: rollout.staleness + 1.
+    std::size_t keep = 1;
   };
   using Dial = ConsumerDial;
 
   WeightPublisher(const PolicyNet& net, Options options, Dial dial);
   ~WeightPublisher();
 
-  /// The weight channels of all rollout workers; those that are not listed any more are left.
+  /// The weight channels of all rollout workers; connections to those that are not listed any more are closed. One
+  /// thread.
   void set_peers(const std::vector<std::string>& addresses);
   /// A group has formed: what was published under another fence is not sent any more.
   void begin(std::uint64_t fence, int world, int rank);
-  /// This rank's shards of the acting units, in the order of PolicyNet::acting_units(), FlatLayout::shard(world) elements each.
-  /// Rank 0 gives the statistics that belong to them, other ranks null. `version`: committed steps behind them; the first
-  /// is GroupPlan::resume_step, right after begin().
+  /// This rank's shards of the acting units, in the order of PolicyNet::acting_units(), FlatLayout::shard(world)
+  /// elements each. Rank 0 gives the statistics that belong to them, other ranks null. `version`: committed steps
+  /// behind them; the first is GroupPlan::resume_step, right after begin(). Versions of a fence ascend. Another
+  /// number or size of shards is an invariant violation.
   void publish(std::int64_t version, std::span<const std::span<const float>> shards, const NormaliserState* normaliser);
 
   struct Stats {
-    std::int64_t versions = 0;  ///< published
-    std::int64_t sent = 0;      ///< versions that reached a worker, summed over workers
+    /// Published.
+    std::int64_t versions = 0;
+    /// Versions that reached a worker, summed over workers.
+    std::int64_t sent = 0;
+    /// Of those versions, headers of buckets not counted.
     std::int64_t bytes = 0;
-    double wait_seconds = 0;  ///< waiting for workers' credits, summed over workers
+    /// Waiting for workers' credits, summed over workers.
+    double wait_seconds = 0;
   };
   Stats stats() const;
 
@@ -59,7 +69,8 @@ class WeightPublisher {
     std::vector<std::byte> bytes;
   };
   class Connection;
-  std::shared_ptr<const Run> next_for(std::uint64_t fence, std::int64_t after);  // requires mutex_
+  // Requires mutex_. The oldest version kept that is of another fence or newer than `after`; null: nothing to send.
+  std::shared_ptr<const Run> next_for(std::uint64_t fence, std::int64_t after);
 
   const WeightStream stream_;
   const std::uint64_t layout_hash_;
@@ -69,10 +80,13 @@ class WeightPublisher {
   std::condition_variable changed_;
   std::uint64_t fence_ = 0;
   int world_ = 1, rank_ = 0;
-  std::deque<std::shared_ptr<const Run>> kept_;  ///< of fence_, oldest first
-  std::shared_ptr<Run> spare_;                   ///< memory of a version that nobody sends any more
+  /// Of fence_, oldest first.
+  std::deque<std::shared_ptr<const Run>> kept_;
+  /// Memory of a version that nobody sends any more.
+  std::shared_ptr<Run> spare_;
   Stats stats_;
-  std::map<std::string, std::unique_ptr<Connection>> connections_;  ///< by address; only set_peers touches it
+  /// By address; only set_peers touches it.
+  std::map<std::string, std::unique_ptr<Connection>> connections_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

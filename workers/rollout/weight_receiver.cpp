@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 /// Credits of one learner rank: one bucket is copied while the next one is on its way.
@@ -86,9 +86,7 @@ void WeightReceiver::grant_all() {
         continue;
       }
       const std::uint32_t slot = free_.back();
-      if (auto given =
-              consumer_->grant(name, {.slot = slot, .stream = Stream::train, .position = serial_++, .fence = 0});
-          !given) {
+      if (auto given = consumer_->grant(name, {.slot = slot, .position = serial_++, .fence = 0}); !given) {
         // It has left; its slots come back when its exit is confirmed.
         if (learner.slots.empty()) {
           it = learners_.erase(it);
@@ -251,4 +249,4 @@ WeightReceiver::Stats WeightReceiver::stats() const {
   return stats_;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

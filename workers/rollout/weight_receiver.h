@@ -17,34 +17,41 @@
 #include "workers/rollout/published_weights.h"
 #include "workers/rollout/trajectory_request.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// The rollout worker's end: puts the ranks' buckets together into whole versions beside those in use. Who acts holds a
-/// PolicyWeightsPtr; a newer version never changes the memory under it. Buckets of an older fence than the newest seen are
-/// ignored; versions that can no longer become whole are forgotten. Thread-safe.
+/// The rollout worker's end: puts the ranks' buckets together into whole versions beside those in use. Who acts
+/// holds a PolicyWeightsPtr; a newer version never changes the memory under it. Memory is reused once nobody acts
+/// with it: with one version kept there are two sets of buffers. Thread-safe.
+///
+/// Left out, with a warning in the log: buckets of another policy (layout hash), damaged ones, buckets out of order.
+/// Buckets of an older fence than the newest seen are ignored; versions that can no longer become whole are
+/// forgotten. Each rank has two credits at most: one bucket is copied while the next one is on its way.
 class WeightReceiver {
  public:
   struct Options {
-    std::size_t keep =
-        1;  ///< whole versions that find() may still be asked for: rollout.staleness + 2 with exact versions
+    /// Whole versions that find() may still be asked for: rollout.staleness + 2 with exact versions.
+    std::size_t keep = 1;
   };
   /// `on_new` is called on the channel's thread, under no lock, after a version became whole.
   WeightReceiver(std::shared_ptr<const PolicyNet> net, Options options, std::function<void()> on_new = {});
 
   /// Callbacks for open_consumer; the receiver must outlive the consumer.
   ChannelConsumer::Callbacks callbacks();
+  /// The end whose slots are granted to learners; once, after open_consumer. Not owned.
   void set_consumer(ChannelConsumer* consumer);
-  /// The learner's exit is confirmed.
+  /// The learner's exit is confirmed: its slots are free again.
   void producer_gone(const std::string& producer);
 
   /// The newest whole version; null before the first.
   PolicyWeightsPtr newest() const;
-  /// Weights of that fence that satisfy the request, the newest such; null: not there yet.
+  /// Weights of that fence that satisfy the request (its version, or with `exact` false that or a newer one), the
+  /// newest such; null: not there yet.
   PolicyWeightsPtr find(std::uint64_t fence, const TrajectoryRequest& request) const;
   /// As find(), waiting. Errors: deadline_exceeded (names what is there).
   Result<PolicyWeightsPtr> wait_for(std::uint64_t fence, const TrajectoryRequest& request,
                                     std::chrono::milliseconds deadline) const;
 
+  /// Whole versions, buckets taken, buckets or versions left out.
   struct Stats {
     std::int64_t versions = 0, buckets = 0, ignored = 0;
   };
@@ -55,23 +62,29 @@ class WeightReceiver {
   struct Assembly {
     int world = 1;
     std::shared_ptr<PolicyWeights> weights;
-    std::string state;                     ///< rank 0's bytes behind its shards
-    std::map<int, std::uint64_t> missing;  ///< bytes by rank; a rank that has sent nothing is absent
+    /// Rank 0's bytes behind its shards.
+    std::string state;
+    /// Bytes by rank; a rank that has sent nothing is absent.
+    std::map<int, std::uint64_t> missing;
     bool is_whole() const;
   };
   /// Memory of versions that nobody acts with any more, for further ones. Outlives the receiver while somebody acts.
   struct Spares;
   struct Learner {
-    std::set<std::uint32_t> slots;  ///< granted to it
+    /// Granted to it.
+    std::set<std::uint32_t> slots;
   };
 
   void on_item(const std::string& producer, const Item& item);
-  bool take(const WeightBucket& bucket,
-            std::span<const std::byte> bytes);  // requires mutex_; true: a version became whole
+  // Requires mutex_; true: a version became whole.
+  bool take(const WeightBucket& bucket, std::span<const std::byte> bytes);
   std::shared_ptr<PolicyWeights> take_spare();
-  Assembly& assembly_of(const WeightBucket& bucket);  // requires mutex_
-  bool finish(std::int64_t version);                  // requires mutex_; false: damaged
-  void grant_all();                                   // requires mutex_
+  // Requires mutex_.
+  Assembly& assembly_of(const WeightBucket& bucket);
+  // Requires mutex_; false: damaged.
+  bool finish(std::int64_t version);
+  // Requires mutex_.
+  void grant_all();
   PolicyWeightsPtr find_locked(std::uint64_t fence, const TrajectoryRequest& request) const;
 
   const WeightStream stream_;
@@ -85,10 +98,11 @@ class WeightReceiver {
   std::map<std::string, Learner> learners_;
   std::uint64_t fence_ = 0;
   std::map<std::int64_t, Assembly> assemblies_;
-  std::deque<std::shared_ptr<PolicyWeights>> whole_;  ///< newest last
+  /// Newest last.
+  std::deque<std::shared_ptr<PolicyWeights>> whole_;
   const std::shared_ptr<Spares> spares_;
   std::int64_t serial_ = 0;
   Stats stats_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

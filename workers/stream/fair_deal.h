@@ -6,12 +6,14 @@
 #include <map>
 #include <string>
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Deals numbered things (lanes of a feed, blocks of environments) over owners that come and go, so that shares differ by one
-/// at most and as little as possible moves. Equal histories give equal deals. Not thread-safe.
+/// A balanced assignment of numbered things (lanes of a feed, blocks of environments) to owners that come and go:
+/// shares differ by one at most, and as little as possible moves. Nothing moves by itself: a caller asks wanted() for
+/// each thing when it may move, and deal() moves it. The result depends only on the order of calls. Not thread-safe.
 class FairDeal {
  public:
+  /// An owner that has nothing yet; one that is known keeps what it has.
   void add(const std::string& owner) { shares_.try_emplace(owner, 0); }
   /// The owner is gone: what it had belongs to nobody.
   void remove(const std::string& owner) {
@@ -25,6 +27,7 @@ class FairDeal {
     --shares_[found->second];
     owners_.erase(found);
   }
+  /// Whether it was added and not removed.
   bool has(const std::string& owner) const { return shares_.count(owner) != 0; }
   std::size_t num_owners() const { return shares_.size(); }
   /// Who has it; null: nobody.
@@ -32,10 +35,10 @@ class FairDeal {
     const auto found = owners_.find(thing);
     return found == owners_.end() ? nullptr : &found->second;
   }
-  /// Who should have it: its owner, unless another would still have less after taking it, or its preferred owner has nothing;
-  /// without an owner, who has least, the preferred one and those behind it by name first. `place` in [0, 1) prefers one: the
-  /// owner so far down the names, so that several dealers who share their owners spread what each has little of. Null: there
-  /// are no owners.
+  /// Who should have it: its owner, unless another would still have less after taking it, or its preferred owner has
+  /// nothing; without an owner, who has least, the preferred one and those behind it by name first. `place` in [0, 1)
+  /// prefers one: the owner so far down the names, so that several assignments over the same owners spread what each
+  /// has little of. Null: there are no owners.
   const std::string* wanted(std::int64_t thing, double place = 0) const {
     if (shares_.empty()) return nullptr;
     const auto preferred =
@@ -51,7 +54,8 @@ class FairDeal {
     if (share > least->second + 1) return &least->first;
     return place > 0 && preferred->second == 0 ? &preferred->first : present;
   }
-  /// Gives it to wanted(). Null: there are no owners.
+  /// Gives it to wanted() and returns that owner. Null: there are no owners. The pointer is valid until the next
+  /// change.
   const std::string* deal(std::int64_t thing, double place = 0) {
     const std::string* const to = wanted(thing, place);
     if (to == nullptr || to == owner(thing)) return to;
@@ -62,8 +66,9 @@ class FairDeal {
   }
 
  private:
+  // By name, so that ties are broken alike everywhere.
   std::map<std::string, std::int64_t> shares_;  // things of each owner
   std::map<std::int64_t, std::string> owners_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 using Clock = std::chrono::steady_clock;
@@ -40,7 +40,7 @@ void Feed::start(std::uint64_t fence, std::int64_t first_step, std::int64_t num_
   wanted_.clear();
   allowed_.clear();
   for (std::int64_t index = 0; index < num_eval; ++index) {
-    if (!eval_.count(index)) again_.push_back({Stream::eval, index});
+    if (!eval_.count(index)) again_.push_back({Split::eval, index});
   }
   fence_ = fence;
   cancelled_.clear();
@@ -93,7 +93,7 @@ void Feed::on_item(const std::string& producer, const Item& item) {
   if (auto known = producers_.find(producer); known != producers_.end() && known->second.outstanding > 0) {
     --known->second.outstanding;
   }
-  const Key key{item.credit.stream, item.credit.position};
+  const Key key{static_cast<Split>(item.credit.tag), item.credit.position};
   const auto entry = entries_.find(key);
   const bool expected =
       entry != entries_.end() && item.credit.fence == fence_ && entry->second.slot == item.credit.slot;
@@ -101,7 +101,7 @@ void Feed::on_item(const std::string& producer, const Item& item) {
     // A living producer finished what an older epoch asked for: the slot is free, the sample is not used.
     ++stats_.stale;
     if (strays_.erase(item.credit.slot) != 0) free_.push_back(item.credit.slot);
-  } else if (key.stream == Stream::eval) {
+  } else if (key.split == Split::eval) {
     keep_eval(item);
     free_.push_back(item.credit.slot);
     entries_.erase(entry);
@@ -141,7 +141,7 @@ void Feed::forget_producer(const std::string& name) {
   }
   // Held-out samples first, then the oldest position: the learner waits for that one.
   std::sort(again_.begin(), again_.end(), [](const Key& a, const Key& b) {
-    return a.stream != b.stream ? a.stream == Stream::eval : a.position < b.position;
+    return a.split != b.split ? a.split == Split::eval : a.position < b.position;
   });
 }
 
@@ -160,7 +160,7 @@ bool Feed::next_wanted(Key& key) {
     return true;
   }
   if (next_item_ >= options_.total_steps * options_.order.items_per_step()) return false;
-  key = {Stream::train, options_.order.position_of_item(next_item_++)};
+  key = {Split::train, options_.order.position_of_item(next_item_++)};
   return true;
 }
 
@@ -201,15 +201,16 @@ void Feed::pump_lanes() {
     }
     const auto range =
         std::find_if(allowed_.begin(), allowed_.end(), [&](const auto& entry) { return *it < entry.first; });
-    // a refused grant takes the owner out of the deal: the same position again
-    if (grant(*owner, {Stream::train, *it}, range->second)) it = wanted_.erase(it);
+    // a refused grant takes the owner out of the assignment: the same position again
+    if (grant(*owner, {Split::train, *it}, range->second)) it = wanted_.erase(it);
   }
 }
 
 bool Feed::grant(const std::string& producer, const Key& key, std::span<const std::byte> request) {
   const std::string name = producer;  // of a table that this may change
   const std::uint32_t slot = free_.back();
-  const Credit credit{.slot = slot, .stream = key.stream, .position = key.position, .fence = fence_};
+  const Credit credit{
+      .slot = slot, .tag = static_cast<std::uint8_t>(key.split), .position = key.position, .fence = fence_};
   if (auto granted = consumer_->grant(name, credit, request); !granted) {
     // Its connection is gone; the node's report of its exit may come later. What it owes is asked of others then.
     log::warn("feed: {} takes no credit ({})", name, granted.error().message());
@@ -248,7 +249,7 @@ Error Feed::missing(const Key& key, std::chrono::milliseconds deadline) const {
   }
   return {Errc::deadline_exceeded,
           fmt::format("waited {} ms for {} position {}, owed by {}; {} producers are connected", deadline.count(),
-                      key.stream == Stream::eval ? "held-out" : "training", key.position, owner, producers_.size())};
+                      key.split == Split::eval ? "held-out" : "training", key.position, owner, producers_.size())};
 }
 
 template <class Ready>
@@ -276,7 +277,7 @@ Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t mic
                                              std::chrono::milliseconds deadline) {
   std::vector<Key> keys;
   for (std::int64_t i = 0; i < options_.order.micro_batch; ++i) {
-    keys.push_back({Stream::train, options_.order.position(step, micro, i)});
+    keys.push_back({Split::train, options_.order.position(step, micro, i)});
   }
   const auto ready = [&] {
     return std::all_of(keys.begin(), keys.end(), [&](const Key& key) {
@@ -297,7 +298,7 @@ Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t mic
 }
 
 Result<Feed::Sample> Feed::take_eval(std::int64_t index, std::chrono::milliseconds deadline) {
-  const std::vector<Key> keys{{Stream::eval, index}};
+  const std::vector<Key> keys{{Split::eval, index}};
   TROUPE_TRY(wait([&] { return eval_.count(index) != 0; }, keys, deadline));
   std::lock_guard lock(mutex_);
   const auto& [item, bytes] = eval_.at(index);
@@ -306,8 +307,8 @@ Result<Feed::Sample> Feed::take_eval(std::int64_t index, std::chrono::millisecon
 
 void Feed::release(std::int64_t step) {
   std::lock_guard lock(mutex_);
-  const Key end{Stream::train, (step + 1) * options_.order.global_batch};
-  for (auto it = entries_.lower_bound({Stream::train, 0}); it != entries_.end() && it->first < end;) {
+  const Key end{Split::train, (step + 1) * options_.order.global_batch};
+  for (auto it = entries_.lower_bound({Split::train, 0}); it != entries_.end() && it->first < end;) {
     free_.push_back(it->second.slot);
     it = entries_.erase(it);
   }
@@ -325,4 +326,4 @@ Feed::Stats Feed::stats() const {
   return s;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

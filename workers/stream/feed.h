@@ -14,52 +14,63 @@
 
 #include "base/result.h"
 #include "comm/channel/channel.h"
+#include "data/sampling/split.h"
 #include "workers/stream/fair_deal.h"
 #include "workers/stream/order.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// The consumer side of one learner rank's samples: decides which position each decoder makes next, keeps what arrives in
-/// order, asks again for what a lost decoder owed, and frees slots when their step commits (design.md section 6). In
-/// reinforcement learning samples are trajectories, producers are rollout workers, and a step of RankOrder is a round.
+/// The consumer side of one learner rank's samples: decides which position each decoder makes next, keeps what
+/// arrives in order, asks again for what a lost decoder owed, and frees slots when their step commits
+/// (docs/channels.md#a-slot). In reinforcement learning samples are trajectories, producers are rollout workers, and
+/// a step of RankOrder is a round.
 ///
 /// Thread-safe: the rank's thread takes and releases, channel threads report items, the shell reports lost producers.
 class Feed {
  public:
   struct Options {
     RankOrder order;
+    /// Steps of the job: positions of later steps are never granted.
     std::int64_t total_steps = 0;
-    std::chrono::milliseconds item_deadline{60'000};  ///< a producer that holds one item longer is reported as stuck
-    /// Above 0: trajectories. Position p is of lane p mod `lanes`, and a lane stays with the producer that made its previous
-    /// position while shares of lanes are fair (FairDeal). Nothing is granted before allow(); nothing is held out.
+    /// A producer that holds one item longer is reported as stuck, once an item.
+    std::chrono::milliseconds item_deadline{60'000};
+    /// Above 0: trajectories. Position p is of lane p mod `lanes`, and a lane stays with the producer that made its
+    /// previous position while shares of lanes are fair (FairDeal). Nothing is granted before allow(); nothing is
+    /// held out.
     std::int64_t lanes = 0;
-    /// With lanes: nothing is granted until so many producers have dialled in, once. Deterministic jobs wait for all, so that
-    /// no lane moves while they come; others take who is there.
+    /// With lanes: nothing is granted until so many producers have dialled in, once. Deterministic jobs wait for all,
+    /// so that no lane moves while they come; others take who is there.
     std::int64_t await_producers = 0;
   };
   /// One sample of a micro-batch. `bytes` points into the arena and is valid until release() of its step.
   struct Sample {
     std::int64_t position = 0;
     std::span<const std::byte> bytes;
+    /// XXH3-64 of `bytes`, as the producer computed it; the feed does not check it.
     std::uint64_t xxh3 = 0;
-    std::string void_reason;  ///< non-empty: the sample is bad and `bytes` is empty
+    /// Non-empty: the sample is bad, `bytes` is empty, and this is the producer's error.
+    std::string void_reason;
   };
+  /// Called on the thread that waits in take() or take_eval(), without a lock of the feed; must not block.
   using OnStuck = std::function<void(const std::string& producer, std::int64_t position)>;
 
   Feed(Options options, OnStuck on_stuck);
 
   /// Callbacks for open_consumer; the feed must outlive the consumer.
   ChannelConsumer::Callbacks callbacks();
-  /// The consumer that owns the arena. Others that share it route their grants through it.
+  /// The consumer that owns the arena, before the first start(); not owned, outlived by the feed. Others that share
+  /// the arena route their grants through it. All its slots become free.
   void set_consumer(ChannelConsumer* consumer);
 
-  /// Begins (again) at `first_step` under a new fence; held-out samples 0..num_eval-1 are fetched first and kept. What was taken or arrived under an older fence is forgotten; slots that
-  /// living producers still hold come back when their items arrive.
+  /// Begins (again) at `first_step` under a new fence; held-out samples 0..num_eval-1 are fetched first and kept.
+  /// What was taken or arrived under an older fence is forgotten; slots that living producers still hold come back
+  /// when their items arrive. Requires that no thread is in take().
   void start(std::uint64_t fence, std::int64_t first_step, std::int64_t num_eval);
-  /// With lanes: positions below `end` that were not allowed before may be granted now, each with the bytes of `request`
-  /// (ChannelConsumer::grant). start() takes back what was allowed.
+  /// With lanes: positions below `end` that were not allowed before may be granted now, each with the bytes of
+  /// `request` (ChannelConsumer::grant). start() takes back what was allowed.
   void allow(std::int64_t end, std::vector<std::byte> request);
-  /// Wakes take() with `aborted` until the next start().
+  /// Ends every wait in take() and take_eval() with `aborted`, and refuses further ones, until the next start().
+  /// Grants nothing meanwhile.
   void cancel(const std::string& why);
 
   /// The samples of micro-batch `micro` (0-based within this rank) of `step`, in order. Blocks.
@@ -67,23 +78,29 @@ class Feed {
   Result<std::vector<Sample>> take(std::int64_t step, std::int64_t micro, std::chrono::milliseconds deadline);
   /// A held-out sample by its index; copied out of the arena on arrival. Blocks. Errors: as take().
   Result<Sample> take_eval(std::int64_t index, std::chrono::milliseconds deadline);
-  /// The step has committed (or was voided): its slots may be filled again.
+  /// The step has committed (or was voided): its slots, and those of all earlier steps, may be filled again.
   void release(std::int64_t step);
-  /// The producer's exit is confirmed: what it owed is asked of others.
+  /// The producer's exit is confirmed, so it writes to no slot any more: what it owed is asked of others, held-out
+  /// samples first, then by position. What it delivered stays. Safe for names that are unknown.
   void producer_gone(const std::string& producer);
 
   struct Stats {
+    /// Now: connected producers, items that arrived, items under way, slots that nobody uses. Since construction:
+    /// positions asked again after a lost producer, and items that came under an older fence.
     std::int64_t producers = 0, ready = 0, granted = 0, free_slots = 0, reissued = 0, stale = 0;
-    double stall_seconds = 0;  ///< time take() was blocked
+    /// Time that take() and take_eval() were blocked, in seconds.
+    double stall_seconds = 0;
   };
   Stats stats() const;
 
  private:
+  /// What an item is: training position or held-out index. Held-out items have the tag Split::eval in their credit.
   struct Key {
-    Stream stream;
+    Split split;
     std::int64_t position;
     auto operator<=>(const Key&) const = default;
   };
+  /// A credit that was granted, and the item once it has arrived.
   struct Entry {
     std::uint32_t slot = 0;
     std::string producer;
@@ -92,47 +109,74 @@ class Feed {
     bool reported_stuck = false;
     Item item;
   };
+  /// Credits that a producer takes at once (`capacity`), and those it has.
   struct Producer {
     std::uint32_t capacity = 1;
     std::uint32_t outstanding = 0;
   };
 
+  /// A producer dialled in (again): it may be granted `capacity` credits. On a channel's thread.
   void on_producer(const std::string& producer, std::uint32_t capacity);
+  /// An item came: kept, or dropped with its slot freed where its credit is not of this fence. On a channel's thread.
   void on_item(const std::string& producer, const Item& item);
-  void pump();  // requires mutex_, as all below but wait, missing and report_stuck
+  // Grants credits while there are free slots, positions to make and producers with room.
+  // Requires mutex_, as all below but wait, missing and report_stuck.
+  void pump();
+  // pump() with lanes: positions in order, each to the owner of its lane.
   void pump_lanes();
+  // Gives one position to a producer. False: its connection is gone, and it is forgotten.
   bool grant(const std::string& producer, const Key& key, std::span<const std::byte> request);
+  // Moves allowed positions of this rank into wanted_.
   void want_allowed();
+  // The next position without lanes: those asked again first, then the rank's own order. False: nothing is left.
   bool next_wanted(Key& key);
+  // The producer with the fewest credits under way that has room; null: none.
   std::string* least_busy();
+  // Frees the slots of a confirmed exit and asks again what it owed; items that arrived stay.
   void forget_producer(const std::string& name);
+  // Copies a held-out sample out of the arena, so that its slot is free at once.
   void keep_eval(const Item& item);
+  // deadline_exceeded that names the position, its producer and how many are connected.
   Error missing(const Key& key, std::chrono::milliseconds deadline) const;
   template <class Ready>
   Result<void> wait(Ready ready, const std::vector<Key>& keys, std::chrono::milliseconds deadline);
+  // Calls on_stuck_ for items under way longer than item_deadline; unlocks meanwhile.
   void report_stuck(const std::vector<Key>& keys, std::unique_lock<std::mutex>& lock);
 
   const Options options_;
   const OnStuck on_stuck_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  // Not owned; null before set_consumer().
   ChannelConsumer* consumer_ = nullptr;
+  // Of the newest start(): items of another one are not used.
   std::uint64_t fence_ = 0;
+  // Why nothing is granted or given; empty: the feed runs.
   std::string cancelled_ = "not started";
-  std::int64_t next_item_ = 0;     // index into this rank's own order
-  std::deque<Key> again_;          // positions whose producer was lost, smallest first; without lanes
-  FairDeal deal_;                  // of lanes, as the next three
-  std::set<std::int64_t> wanted_;  // allowed positions that nobody makes
-  std::deque<std::pair<std::int64_t, std::vector<std::byte>>>
-      allowed_;                                  // end of each range, and its request; ascending
-  std::int64_t most_producers_ = 0;              // that were there at once
-  std::map<Key, Entry> entries_;                 // granted or ready under the current fence
-  std::map<std::uint32_t, std::string> strays_;  // slots held by living producers under an older fence
+  // Index into this rank's own order.
+  std::int64_t next_item_ = 0;
+  // Positions whose producer was lost, smallest first; without lanes.
+  std::deque<Key> again_;
+  // Of lanes to producers. This and the next three are used with lanes only.
+  FairDeal deal_;
+  // Allowed positions that nobody makes.
+  std::set<std::int64_t> wanted_;
+  // End of each range that allow() opened, and its request; ascending.
+  std::deque<std::pair<std::int64_t, std::vector<std::byte>>> allowed_;
+  // The most producers that were connected at once.
+  std::int64_t most_producers_ = 0;
+  // Granted or ready under the current fence.
+  std::map<Key, Entry> entries_;
+  // Slots held by living producers under an older fence.
+  std::map<std::uint32_t, std::string> strays_;
+  // Slots that no credit and no sample holds.
   std::vector<std::uint32_t> free_;
+  // Connected producers by instance name.
   std::map<std::string, Producer> producers_;
+  // Held-out samples by index, copied; they survive start().
   std::map<std::int64_t, std::pair<Item, std::vector<std::byte>>> eval_;
   std::string chosen_;
   Stats stats_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -21,7 +21,7 @@
 #include "comm/channel/arena.h"
 #include "comm/channel/channel.h"
 
-namespace troupe {
+namespace troupe::bench {
 namespace {
 
 using namespace std::chrono_literals;
@@ -212,4 +212,4 @@ void BM_IoLoopPingPong(benchmark::State& state) {
 BENCHMARK(BM_IoLoopPingPong)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::bench

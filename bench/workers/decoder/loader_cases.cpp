@@ -123,7 +123,7 @@ void write_samples(const std::string& folder, std::int64_t samples) {
     std::vector<Line> lines(static_cast<std::size_t>(builder.layout().bytes) / sizeof(Line));
     const std::span<std::byte> slot(lines.front().bytes, static_cast<std::size_t>(builder.layout().bytes));
     for (std::int64_t n = 0; n < samples; ++n) {
-      must(builder.build(Stream::train, n, slot));
+      must(builder.build(Split::train, n, slot));
       for (const TensorField& field : builder.layout().fields) {
         std::ofstream file(out / fmt::format("{}.{}", n, field.name), std::ios::binary);
         file.write(reinterpret_cast<const char*>(slot.data() + field.offset),

@@ -22,7 +22,7 @@ void prepare_droid(const std::string& folder, const LoaderSources& sources, std:
 void write_samples(const std::string& folder, std::int64_t samples);
 
 /// Makes a generated dataset of `episodes` episodes (generated_set.h) below FOLDER and FOLDER/scale-EPISODES.yaml, a
-/// job over it with clips of `blocks` blocks of 8 pictures.
+/// job over it with clips of `blocks` blocks of 8 frames.
 void prepare_scale(const std::string& folder, std::int64_t episodes, std::int64_t blocks);
 
 /// Runs a job's loader and appends "name<TAB>key<TAB>value" lines to FOLDER/results.tsv. `half_of` names an earlier

@@ -14,7 +14,7 @@ void prepare_scale(const std::string& folder, std::int64_t episodes, std::int64_
   const std::string root = fmt::format("{}/v2.1-{}", folder, episodes);
   const DatasetSpec spec = GeneratedSet::spec(root);
   if (!std::filesystem::exists(root)) GeneratedSet(folder, "v2.1", episodes);
-  // tiny pictures: what grows with the number of episodes is to be seen, not the codec
+  // tiny frames: what grows with the number of episodes is to be seen, not the codec
   std::ofstream(fmt::format("{}/scale-{}.yaml", folder, episodes)) << fmt::format(
       "version: 1\n"
       "extends: presets/dreamzero_tiny.yaml\n"

@@ -4,11 +4,11 @@
 #include "env/mujoco/models/models.h"
 #include "env/mujoco/models/parts.h"
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 namespace {
 
-/// Leg N points along (x, y): a thigh fixed to the torso, then body aux_N with hip_N about z, then a shin with ankle_N across
-/// the leg.
+/// Leg N points along (x, y): a thigh fixed to the torso, then body aux_N with hip_N about z, then a shin with ankle_N
+/// across the leg.
 struct Leg {
   const char *number, *body, *hip_geom, *ankle_geom;
   double x, y;
@@ -73,4 +73,4 @@ std::string ant() {
   return model.to_xml();
 }
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

@@ -3,7 +3,7 @@
 #include "env/mujoco/models/models.h"
 #include "env/mujoco/models/parts.h"
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 namespace {
 
 /// One link of a leg: a body with a hinge about y and a capsule of radius 0.046 turned about y.
@@ -90,4 +90,4 @@ std::string half_cheetah() {
   return model.to_xml();
 }
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

@@ -4,10 +4,11 @@
 #include "env/mujoco/models/models.h"
 #include "env/mujoco/models/parts.h"
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 namespace {
 
-// Gymnasium's files hold differences of decimal numbers, not the decimals; some miss them by a rounding. The traces show it.
+// Gymnasium's files hold differences of decimal numbers, not the decimals; some miss them by a rounding. The traces
+// show it.
 constexpr double kTorsoHalf = 0.19999999999999996, kThighHalf = 0.22500000000000003;
 constexpr double kHipZ = -0.19999999999999996, kThighZ = -0.2250000000000001, kKneeZ = -0.7000000000000001;
 constexpr double kFriction = 0.9;
@@ -104,4 +105,4 @@ std::string walker2d(double right_foot_friction) {
   return model.to_xml();
 }
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

@@ -4,7 +4,7 @@
 #include "env/mujoco/models/models.h"
 #include "env/mujoco/models/parts.h"
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 namespace {
 
 /// A hinge in degrees; what Gymnasium's file leaves to its defaults (stiffness 0, damping 1) is named all the same.
@@ -23,8 +23,8 @@ void add_hinge(MjcfElement& body, const std::string& name, const Hinge& hinge) {
       .set("damping", hinge.damping);
 }
 
-/// `s` is -1 for the right side and 1 for the left: both are mirror images, but for the armature of hip_y and the stiffness of
-/// the knee.
+/// `s` is -1 for the right side and 1 for the left: both are mirror images, but for the armature of hip_y and the
+/// stiffness of the knee.
 void add_leg(MjcfElement& pelvis, const std::string& side, double s) {
   auto& thigh = add_body(pelvis, side + "_thigh", {0, s * 0.1, -0.04});
   add_hinge(thigh, side + "_hip_x", {{-s, 0, 0}, -25, 5, 0.01, 10, 5});
@@ -120,4 +120,4 @@ std::string humanoid() {
   return model.to_xml();
 }
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

@@ -1,7 +1,7 @@
 #include "env/mujoco/models/models.h"
 #include "env/mujoco/models/parts.h"
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 namespace {
 
 /// A capsule that lies along x.
@@ -62,4 +62,4 @@ std::string inverted_double_pendulum() {
   return model.to_xml();
 }
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

@@ -2,11 +2,11 @@
 
 #include <string>
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 
-/// MJCF of the Gymnasium tasks, written from tables of our own. Compiled by MuJoCo 3.6.0 they equal Gymnasium's models in
-/// every number that the simulation reads; names of bodies, joints and geoms are Gymnasium's too (sim.md 4.1;
-/// tests/env/golden_env_test.cpp compares). Nothing is in them for the eye: no textures, lights or cameras.
+/// MJCF of the Gymnasium tasks, written from tables of our own. Compiled by MuJoCo 3.6.0 they equal Gymnasium's models
+/// in every number that the simulation reads; names of bodies, joints and geoms are Gymnasium's too
+/// (tests/env/golden_env_test.cpp compares). Nothing is in them for the eye: no textures, lights or cameras.
 std::string half_cheetah();
 std::string ant();
 std::string hopper();
@@ -20,4 +20,4 @@ std::string pusher();
 std::string inverted_pendulum();
 std::string inverted_double_pendulum();
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

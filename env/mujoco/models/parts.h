@@ -5,7 +5,7 @@
 
 #include "env/mujoco/mjcf.h"
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 
 using Vector3 = std::array<double, 3>;
 
@@ -25,16 +25,19 @@ inline MjcfElement& add_capsule(MjcfElement& body, std::string_view name, const 
   return geom.set("fromto", {from[0], from[1], from[2], to[0], to[1], to[2]}).set("size", radius);
 }
 
+/// `pos` in metres in the body's frame, `radius` in metres.
 inline MjcfElement& add_sphere(MjcfElement& body, std::string_view name, const Vector3& pos, double radius) {
   return body.add("geom").set("type", "sphere").set("name", name).set("pos", pos).set("size", radius);
 }
 
+/// A child body at `pos` in its parent's frame; an empty name is left out.
 inline MjcfElement& add_body(MjcfElement& parent, std::string_view name, const Vector3& pos) {
   auto& body = parent.add("body");
   if (!name.empty()) body.set("name", name);
   return body.set("pos", pos);
 }
 
+/// `type`: hinge, slide or another of MuJoCo's; `axis` in the body's frame.
 inline MjcfElement& add_joint(MjcfElement& body, std::string_view name, std::string_view type, const Vector3& axis) {
   return body.add("joint").set("name", name).set("type", type).set("axis", axis);
 }
@@ -49,4 +52,4 @@ inline MjcfElement& add_root_joint(MjcfElement& body, std::string_view name, std
       .set("limited", "false");
 }
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

@@ -5,10 +5,11 @@
 #include "env/mujoco/models/models.h"
 #include "env/mujoco/models/parts.h"
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 namespace {
 
-/// A body of the arm, child of the one before: "r_NAME_link", with a hinge "r_NAME_joint" unless it is fixed (damping 0).
+/// A body of the arm, child of the one before: "r_NAME_link", with a hinge "r_NAME_joint" unless it is fixed (damping
+/// 0).
 struct ArmLink {
   const char* name;
   Vector3 pos, axis;
@@ -115,4 +116,4 @@ std::string pusher() {
   return model.to_xml();
 }
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

@@ -1,7 +1,7 @@
 #include "env/mujoco/models/models.h"
 #include "env/mujoco/models/parts.h"
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 
 /// A two-link arm on a table with walls that collide with nothing, and a target that two slides put in its place.
 std::string reacher() {
@@ -50,4 +50,4 @@ std::string reacher() {
   return model.to_xml();
 }
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

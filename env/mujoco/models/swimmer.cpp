@@ -1,7 +1,7 @@
 #include "env/mujoco/models/models.h"
 #include "env/mujoco/models/parts.h"
 
-namespace troupe::gym_models {
+namespace troupe::env::gym_models {
 
 /// Three links in a fluid; nothing collides.
 std::string swimmer() {
@@ -35,4 +35,4 @@ std::string swimmer() {
   return model.to_xml();
 }
 
-}  // namespace troupe::gym_models
+}  // namespace troupe::env::gym_models

@@ -6,7 +6,7 @@
 #include "env/mujoco/gym_task.h"
 #include "env/mujoco/models/models.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 class AntEnv final : public GymEnv {
@@ -97,4 +97,4 @@ std::vector<GymTask> ant_tasks() {
   return {v4, v5};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -1,4 +1,5 @@
-// Humanoid: speed of the centre of mass along x and a bonus while upright, minus the costs of control and, in v5, of contact.
+// Humanoid: speed of the centre of mass along x and a bonus while upright, minus the costs of control and, in v5, of
+// contact.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,7 +8,7 @@
 #include "env/mujoco/gym_task.h"
 #include "env/mujoco/models/models.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 class HumanoidEnv final : public GymEnv {
@@ -111,4 +112,4 @@ std::vector<GymTask> humanoid_tasks() {
   return {v4, v5};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

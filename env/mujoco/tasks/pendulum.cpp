@@ -6,7 +6,7 @@
 #include "env/mujoco/gym_task.h"
 #include "env/mujoco/models/models.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 struct PoleConstants {
@@ -116,4 +116,4 @@ std::vector<GymTask> pendulum_tasks() {
   };
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

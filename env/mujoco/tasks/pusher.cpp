@@ -1,4 +1,5 @@
-// Pusher: minus the distances of the object from the goal and from the arm's tips and the cost of control; it never ends.
+// Pusher: minus the distances of the object from the goal and from the arm's tips and the cost of control; it never
+// ends.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -6,7 +7,7 @@
 #include "env/mujoco/gym_task.h"
 #include "env/mujoco/models/models.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 class PusherEnv final : public GymEnv {
@@ -72,4 +73,4 @@ std::vector<GymTask> pusher_tasks() {
            .reward_threshold = 0}};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

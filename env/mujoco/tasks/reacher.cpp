@@ -7,7 +7,7 @@
 #include "env/mujoco/gym_task.h"
 #include "env/mujoco/models/models.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 class ReacherEnv final : public GymEnv {
@@ -86,4 +86,4 @@ std::vector<GymTask> reacher_tasks() {
   return {v4, v5};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

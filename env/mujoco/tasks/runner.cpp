@@ -6,7 +6,7 @@
 #include "env/mujoco/gym_task.h"
 #include "env/mujoco/models/models.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 class RunnerEnv final : public GymEnv {
@@ -77,4 +77,4 @@ std::vector<GymTask> runner_tasks() {
   return {cheetah, cheetah5, swimmer, swimmer5};
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -7,7 +7,7 @@
 #include "env/mujoco/gym_task.h"
 #include "env/mujoco/models/models.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 class WalkerEnv final : public GymEnv {
@@ -98,4 +98,4 @@ std::vector<GymTask> walker_tasks() {
   };
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::model {
 
 std::vector<std::int64_t> CallProtocol::accepted() const {
   std::vector<std::int64_t> counts{1};
@@ -28,4 +28,4 @@ std::vector<std::int64_t> CallProtocol::clip_of(std::int64_t frames) const {
   return clip;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
-/// The rules of DreamZero's policy call that look at counts only (dreamzero-model.md 6.3): which frames are encoded and
-/// when an episode starts anew. A value.
+/// The rules of DreamZero's policy call that look at counts only: which frames are encoded and when an episode starts
+/// anew (docs/inference.md#a-call). A value.
 struct CallProtocol {
   std::int64_t frames_per_block = 2;  ///< latent frames predicted and observed per call (nfpb)
   std::int64_t max_blocks = 4;        ///< blocks of the window
@@ -38,4 +38,4 @@ struct CallProtocol {
   }
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

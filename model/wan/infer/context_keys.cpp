@@ -8,7 +8,7 @@
 #include "model/wan/dit_parts.h"
 #include "model/wan/layers.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 std::int64_t bytes_of(const std::vector<ContextLayer>& layers) {
@@ -82,4 +82,4 @@ at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BLHD, const at::
       .to(dtype);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,9 +8,10 @@
 #include "configs/model_config.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// Keys and values of one layer's cross attention, [B, L, H, D].
+/// Keys (after their linear and RMS norm) and values of one layer's cross attention, [B, L, H, D] in the parameters'
+/// dtype; cross attention has no RoPE.
 struct ContextLayer {
   at::Tensor k, v;
 };
@@ -23,8 +24,10 @@ struct ContextLayer {
 /// but for rounding.
 struct TextKeys {
   std::vector<ContextLayer> layers;
-  at::Tensor mask;            ///< f32 [1, 1, 1, L] (f64 with f64), added to the logits; undefined: nothing left out
-  std::int64_t pad_rows = 0;  ///< rows that the last one stands for
+  /// f32 [1, 1, 1, L] (f64 with f64), added to the logits; undefined: nothing left out
+  at::Tensor mask;
+  /// zero rows behind the prompt, all of which the last kept row stands for
+  std::int64_t pad_rows = 0;
 
   std::int64_t bytes() const;
 };
@@ -45,4 +48,4 @@ ImageKeys make_image_keys(const DitConfig& config, const ParamView& params, cons
 at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BLHD, const at::Tensor& v_BLHD,
                   const at::Tensor& mask = {});
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "model/wan/infer/step_skip.h"
 #include "model/wan/layers.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// A request on its way from noise to sample.
@@ -113,4 +113,4 @@ std::vector<Denoised> Denoiser::run(DitInference& dit, std::span<const DenoiseRe
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

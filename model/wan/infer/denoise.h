@@ -12,38 +12,46 @@
 #include "model/wan/infer/infer_options.h"
 #include "model/wan/infer/unipc.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Fresh standard normal noise in f32 on the CPU, the same for one seed and shape: the numbers of torch.randn with a
 /// CPU generator of that seed. Each tensor has a generator of its own, so video and action noise start with equal
-/// numbers, as in the reference (dreamzero-model.md 9, item 22).
+/// numbers, as in the reference.
 at::Tensor seeded_noise(std::uint64_t seed, at::IntArrayRef shape);
 
 /// One episode's part of a call.
 struct DenoiseRequest {
   DitEpisode* episode = nullptr;
-  at::Tensor video_noise;   ///< [B, Cz, nfpb, h, w]
-  at::Tensor action_noise;  ///< [B, napb, D]
-  at::Tensor states;        ///< [B, nspb, state dimensions]
+  /// standard normal f32 [B, Cz, nfpb, h, w]: nfpb latent frames of a block, Cz latent channels
+  at::Tensor video_noise;
+  /// standard normal f32 [B, napb, D]: napb actions of a block, D padded action dimensions
+  at::Tensor action_noise;
+  /// [B, nspb, state dimensions], normalised and padded; cast to the network's dtype
+  at::Tensor states;
 };
 
 struct Denoised {
-  at::Tensor video;             ///< f32 [B, Cz, nfpb, h, w]
-  at::Tensor actions;           ///< f32 [B, napb, D]
-  std::vector<bool> evaluated;  ///< per step: the network ran for this episode
+  /// f32 [B, Cz, nfpb, h, w], clean latents (with decoupled noise: at video_final_noise)
+  at::Tensor video;
+  /// f32 [B, napb, D], still normalised
+  at::Tensor actions;
+  /// per step: the network ran for this episode
+  std::vector<bool> evaluated;
 };
 
 /// What one step did to one request, for tests and diagnosis.
 struct DenoiseStep {
   std::size_t request = 0;
   std::int64_t step = 0;
-  const Velocities* velocities = nullptr;  ///< of this request's samples; null when the step was skipped
-  at::Tensor video, actions;               ///< the samples after the step
+  /// of this request's samples; null when the step was skipped
+  const Velocities* velocities = nullptr;
+  /// the samples after the step
+  at::Tensor video, actions;
 };
 using DenoiseObserver = std::function<void(const DenoiseStep&)>;
 
 /// Denoises the next block of any number of episodes together: one forward per step for all that run it, with and
-/// without guidance side by side (dreamzero-model.md 6.3, step 7).
+/// without guidance side by side (classifier-free guidance, arXiv:2207.12598 eq. 6, for the video alone).
 ///     v_video = v_uncond + cfg_scale (v_cond - v_uncond),   v_action = v_cond
 /// Samples, guidance and the sampler are f32 (f64 with an f64 network). Each episode skips steps for itself.
 class Denoiser {
@@ -63,4 +71,4 @@ class Denoiser {
   std::shared_ptr<const UniPcPlan> video_plan_, action_plan_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

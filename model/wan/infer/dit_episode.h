@@ -10,7 +10,7 @@
 #include "model/wan/infer/context_keys.h"
 #include "model/wan/infer/kv_cache.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// What the transformer keeps of one episode between calls: everything it derived from the prompt, the first frame and
 /// the frames seen. An episode may hold several samples that stand at the same frame; a session of a policy has one.
@@ -33,4 +33,4 @@ struct DitEpisode {
   std::int64_t branches() const { return cache.shape().branches; }
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

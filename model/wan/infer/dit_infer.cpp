@@ -8,7 +8,7 @@
 #include "model/wan/layers.h"
 #include "model/wan/sequence_layout.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// Timesteps whose rows are kept; a run has at most two per step.
@@ -194,4 +194,4 @@ Velocities DitInference::evaluate(std::span<DitEpisode* const> episodes, const N
   return {video.unflatten(0, {-1, pass.branches}), actions.unflatten(0, {-1, pass.branches})};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

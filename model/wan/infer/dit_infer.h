@@ -15,34 +15,43 @@
 #include "model/wan/infer/infer_block.h"
 #include "model/wan/sequence_layout.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// What an episode starts from.
 struct EpisodeContext {
-  std::vector<std::shared_ptr<const TextKeys>> text;  ///< one per branch; each for all samples, or one sample for all
-  at::Tensor clip;                                    ///< [B, 257, image width]
-  at::Tensor first_frame;  ///< [B, 4 + Cz, F, h, w] with concat_first_frame_latent (batch_keys.h), else not read
-  std::int64_t height = 0, width = 0;  ///< of the latents
+  /// one per branch; each for all samples, or one sample for all
+  std::vector<std::shared_ptr<const TextKeys>> text;
+  /// [B, 257, image width]: CLIP features of the first frame
+  at::Tensor clip;
+  /// [B, 4 + Cz, F, h, w] with concat_first_frame_latent (batch_keys.h), else not read
+  at::Tensor first_frame;
+  /// of the latents, both even
+  std::int64_t height = 0, width = 0;
 };
 
 /// Velocities of one evaluation; axis 1 is the branch.
 struct Velocities {
-  at::Tensor video;    ///< [B, branches, Cz, n, h, w]
-  at::Tensor actions;  ///< [B, branches, A, D]
+  /// [B, branches, Cz, n, h, w], estimate of noise - latents
+  at::Tensor video;
+  /// [B, branches, A, D], estimate of noise - actions
+  at::Tensor actions;
 };
 
 /// Noisy samples of all episodes of an evaluation, one after the other in axis 0, and their timesteps.
 struct NoisyBlock {
-  at::Tensor video;    ///< [B, Cz, nfpb, h, w]
-  at::Tensor actions;  ///< [B, napb, D]
-  at::Tensor states;   ///< [B, nspb, state dimensions]
+  /// [B, Cz, nfpb, h, w]
+  at::Tensor video;
+  /// [B, napb, D]
+  at::Tensor actions;
+  /// [B, nspb, state dimensions]
+  at::Tensor states;
   double t_video = 0;
   double t_action = 0;
 };
 
 /// DreamZero's transformer as a policy runs it: new tokens against the caches of their episodes, without gradients, in
-/// the parameters' dtype throughout (P-infer of dreamzero-model.md 2.0). Episodes that stand at different frames run as
-/// one batch; only attention is per episode. Not thread-safe.
+/// the parameters' dtype throughout (P-infer of docs/precision.md#profiles). Episodes that stand at different frames
+/// run as one batch; only attention is per episode. Not thread-safe.
 class DitInference {
  public:
   /// `params` has every tensor of dit_units(config), on one device, and outlives this. `max_blocks` is the window's
@@ -54,7 +63,7 @@ class DitInference {
   std::shared_ptr<const TextKeys> text_keys(const at::Tensor& context_BLC) const;
 
   /// An episode that has seen nothing yet. Throws c10::Error for an odd latent height or width, of which the
-  /// transformer would drop a row (9, item 24), or features that do not fit.
+  /// transformer would drop a row, or features that do not fit.
   std::unique_ptr<DitEpisode> begin(const EpisodeContext& context) const;
 
   /// Takes clean latents [B, Cz, n, h, w] into the caches (t = 0, no register): frame 0 for episodes that have seen
@@ -71,7 +80,7 @@ class DitInference {
   at::TensorOptions options() const;
 
  private:
-  /// e and e0 of one timestep (2.4).
+  /// e and e0 of one timestep t: e = Linear(SiLU(Linear(time_sinusoid(t)))), e0 = Linear(SiLU(e)) as 6 rows of d.
   struct TimeRow {
     at::Tensor e_1d, e0_16d;
   };
@@ -93,4 +102,4 @@ class DitInference {
   std::map<std::pair<std::int64_t, std::int64_t>, Window> windows_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

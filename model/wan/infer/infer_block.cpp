@@ -8,7 +8,7 @@
 #include "kernels/rms_norm.h"
 #include "model/wan/layers.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 at::Tensor split_heads(const DitConfig& config, const at::Tensor& x) { return x.unflatten(-1, {config.num_heads, -1}); }
@@ -118,4 +118,4 @@ at::Tensor infer_block(const DitConfig& config, const ParamView& params, std::in
   return gated_residual(y, linear(params, prefix + "ffn.2", hidden), row(5), time_row(queries));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-namespace troupe {
+namespace troupe::model {
 
 KvCache::KvCache(const KvCacheShape& shape, at::TensorOptions options) : shape_(shape) {
   TORCH_CHECK(shape.layers >= 1 && shape.samples >= 1 && shape.branches >= 1 && shape.tokens >= 1,
@@ -42,4 +42,4 @@ std::int64_t KvCache::bytes() const {
   return total;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

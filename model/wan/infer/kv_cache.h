@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
 /// Sizes of a KvCache.
 struct KvCacheShape {
@@ -25,6 +25,8 @@ struct KvCacheShape {
 /// Not thread-safe. Views share the cache's memory.
 class KvCache {
  public:
+  /// Allocates everything at once, uninitialised, with the dtype and device of `options`.
+  /// Errors: throws c10::Error on a size below 1.
   KvCache(const KvCacheShape& shape, at::TensorOptions options);
 
   const KvCacheShape& shape() const { return shape_; }
@@ -52,4 +54,4 @@ class KvCache {
   std::vector<Layer> layers_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

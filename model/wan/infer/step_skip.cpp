@@ -11,7 +11,7 @@
 
 #include "model/wan/infer/infer_options.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using Mask = std::bitset<static_cast<std::size_t>(kSkipMaskSteps)>;
@@ -101,4 +101,4 @@ Result<void> check_options(const InferOptions& options) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

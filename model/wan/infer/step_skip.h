@@ -7,10 +7,11 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// Which denoising steps evaluate the network; a skipped step reuses the last velocities (dreamzero-model.md 6.7). An
-/// approximation, so off by default: the published server's default is steps_8.
+/// Which denoising steps evaluate the network; a skipped step reuses the last velocities. An approximation, so
+/// off by default: the published server's default is steps_8. The fixed masks evaluate, of 16 steps,
+///     5: 0 1 2 7 12     6: 0 1 5 10 14 15     7: 0 1 2 6 10 14 15     8: 0 1 2 6 10 13 14 15
 enum class StepSkip : std::uint8_t { none, steps_5, steps_6, steps_7, steps_8, dynamic };
 
 /// Denoising steps that the fixed masks are made for.
@@ -43,4 +44,4 @@ class StepSkipRule {
   at::Tensor last_, before_;    ///< velocities as rows, f32
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

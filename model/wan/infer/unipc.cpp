@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 // In f32 the training table starts here and ends at zero; the reference spaces its steps over the f64 value of that.
@@ -112,4 +112,4 @@ void UniPcSampler::advance(const at::Tensor& velocity) {
   ++index_;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,22 +6,22 @@
 #include <memory>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 
 /// Noise levels of a denoising run: `steps` + 1 sigmas from noisy to clean, and the timestep that the network is told
 /// at each step.
 struct NoiseLevels {
   std::vector<float> sigmas;
-  std::vector<std::int64_t> timesteps;  ///< trunc(1000 * sigma)
+  /// trunc(1000 * sigma): what the network is told
+  std::vector<std::int64_t> timesteps;
 
   std::int64_t steps() const { return static_cast<std::int64_t>(timesteps.size()); }
 };
 
-/// s_i = 0.999 (1 - i/steps), sigma_i = shift s_i / (1 + (shift - 1) s_i), i < steps; the last sigma is 0
-/// (dreamzero-model.md 6.5).
+/// s_i = 0.999 (1 - i/steps), sigma_i = shift s_i / (1 + (shift - 1) s_i), i < steps; the last sigma is 0.
 NoiseLevels unipc_levels(std::int64_t steps, double shift);
 
-/// The same number of steps from the first sigma down to `final_noise` instead of 0 (6.6):
+/// The same number of steps from the first sigma down to `final_noise` instead of 0:
 ///     sigma' = sigma (sigma_0 - final_noise) / sigma_0 + final_noise
 NoiseLevels decoupled_levels(const NoiseLevels& levels, double final_noise);
 
@@ -35,9 +35,12 @@ struct UniPcInterval {
 /// What one step multiplies.
 struct UniPcStep {
   float sigma = 0;
-  UniPcInterval corrector;               ///< from the level before to this one; order 0 in the first step
-  float rho_before = 0, rho_now = 0.5F;  ///< its weights of (m_{i-2} - m_{i-1}) / rk and of m_i - m_{i-1}
-  UniPcInterval predictor;               ///< from this level to the next
+  /// from the level before to this one; order 0 in the first step
+  UniPcInterval corrector;
+  /// its weights of (m_{i-2} - m_{i-1}) / rk and of m_i - m_{i-1}
+  float rho_before = 0, rho_now = 0.5F;
+  /// from this level to the next
+  UniPcInterval predictor;
 };
 
 /// Coefficients of UniPC (arXiv:2302.04867) of order 2, B(h) = expm1(h), predicting x0, lower order at the end: they
@@ -69,9 +72,12 @@ class UniPcSampler {
  private:
   std::shared_ptr<const UniPcPlan> plan_;
   std::int64_t index_ = 0;
-  at::Tensor sample_;         ///< after the last predictor
-  at::Tensor corrected_;      ///< the sample that the last predictor started from
-  at::Tensor last_, before_;  ///< x0 predictions of the last two steps
+  /// the sample after the last predictor
+  at::Tensor sample_;
+  /// the sample that the last predictor started from
+  at::Tensor corrected_;
+  /// x0 predictions of the last two steps
+  at::Tensor last_, before_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -15,7 +15,7 @@
 #include "model/wan/infer/dit_infer.h"
 #include "model/wan/unit_video.h"
 
-namespace troupe {
+namespace troupe::model {
 
 class PolicySession {
  public:
@@ -316,4 +316,4 @@ Result<std::vector<PolicyOutput>> WanPolicy::act(std::span<PolicySession* const>
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -13,27 +13,34 @@
 #include "model/wan/features.h"
 #include "model/wan/infer/infer_options.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// What one robot shows in one call.
 struct PolicyInput {
-  at::Tensor frames;     ///< u8 [T, H, W, 3], canvases; T is one of CallProtocol::accepted(): 1, 4, 8 or 9 (6.3)
-  at::Tensor state;      ///< f32 [states_per_block, max_state_dim], normalised and padded
-  at::Tensor ids, mask;  ///< i64 [L], the tokenised prompt
+  /// u8 [T, H, W, 3], canvases; T is one of CallProtocol::accepted(): 1, 4, 8 or 9
+  at::Tensor frames;
+  /// f32 [states_per_block, max_state_dim], normalised and padded
+  at::Tensor state;
+  /// i64 [L], the tokenised prompt and 1 on its real tokens, which come first
+  at::Tensor ids, mask;
 };
 
 struct PolicyOutput {
-  at::Tensor actions;            ///< f32 [actions_per_block, action_dim], still normalised
-  at::Tensor video;              ///< latents f32 [Cz, n, h, w]; the first call of an episode starts with frame 0
-  bool reset = false;            ///< this call started an episode: no earlier frame was seen
-  std::int64_t start_frame = 0;  ///< RoPE position of the first predicted latent frame
+  /// f32 [actions_per_block, action_dim], still normalised
+  at::Tensor actions;
+  /// latents f32 [Cz, n, h, w]; the first call of an episode starts with frame 0
+  at::Tensor video;
+  /// this call started an episode: no earlier frame was seen
+  bool reset = false;
+  /// RoPE position of the first predicted latent frame
+  std::int64_t start_frame = 0;
   std::int64_t evaluated_steps = 0;
 };
 
 /// What is kept of one robot's episode between calls: KV caches of both branches, first-frame features, language.
 class PolicySession;
 
-/// DreamZero's policy call (dreamzero-model.md 6.3) for any number of robots at once. Sessions may stand at different
+/// DreamZero's policy call (docs/inference.md#a-call) for any number of robots at once. Sessions may stand at different
 /// frames and still share every forward pass. Not thread-safe: one thread at a time.
 class WanPolicy {
  public:
@@ -62,4 +69,4 @@ class WanPolicy {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

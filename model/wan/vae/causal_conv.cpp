@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kHistory = 2;  // frames that a kernel of three sees before the present one
@@ -141,4 +141,4 @@ at::Tensor extend_frames(const at::Tensor& x, std::int64_t frames) {
   return at::cat({x, x.narrow(1, x.size(1) - 1, 1).expand(sizes)}, 1);
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

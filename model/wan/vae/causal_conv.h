@@ -7,7 +7,7 @@
 
 #include "model/wan/vae/vae_pass.h"
 
-namespace troupe {
+namespace troupe::model {
 
 // Convolutions and norms of Wan's VAEs. Activations are [B, T, H, W, C], contiguous: channels last is what oneDNN's and
 // cuDNN's kernels want, and makes norms over channels and 1x1 convolutions work on rows. Weights keep the checkpoint's
@@ -27,7 +27,7 @@ at::Tensor norm_silu_conv(const VaePass& pass, const std::string& norm, const st
 /// Convolution over time without padding, kernel [3, 1, 1], stride 2: (T - 1) / 2 frames.
 at::Tensor halving_time_conv(const VaePass& pass, const std::string& name, const at::Tensor& x);
 
-/// 1x1x1 (or 1x1) convolution.
+/// 1x1x1 (or 1x1) convolution `name`: a linear layer over the channels of each position, [B, T, H, W, C] in and out.
 at::Tensor point_conv(const VaePass& pass, const std::string& name, const at::Tensor& x);
 
 /// 3x3 convolution of every frame of x [B, T, H, W, C].
@@ -37,4 +37,4 @@ at::Tensor frame_conv(const VaePass& pass, const std::string& name, const at::Te
 /// x with its last frame repeated until there are `frames`; x itself where it has as many.
 at::Tensor extend_frames(const at::Tensor& x, std::int64_t frames);
 
-}  // namespace troupe
+}  // namespace troupe::model

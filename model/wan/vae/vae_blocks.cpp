@@ -6,7 +6,7 @@
 
 #include "model/wan/vae/causal_conv.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using Kind = VaeLayer::Kind;
@@ -162,4 +162,4 @@ at::Tensor channels_to_pixels(const at::Tensor& x, std::int64_t block) {
       .contiguous();
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

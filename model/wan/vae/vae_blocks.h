@@ -7,9 +7,10 @@
 #include "model/wan/vae/vae_pass.h"
 #include "model/wan/vae_structure.h"
 
-namespace troupe {
+namespace troupe::model {
 
-// The layers of Wan's VAEs (dreamzero-model.md 3.1) on activations [B, T, H, W, C], contiguous.
+// The layers of Wan's VAEs (arXiv:2503.20314) on activations [B, T, H, W, C], contiguous; VaeLayer::Kind says what each
+// computes. No gradients.
 
 /// Runs one layer. A pass that starts holds frame 0 and, where time is halved, an odd number of frames; a later pass
 /// holds whole groups. Updates the pass's cache and still_frames.
@@ -29,4 +30,4 @@ at::Tensor repeat_blocks(const at::Tensor& x, std::int64_t out, std::int64_t tim
 at::Tensor pixels_to_channels(const at::Tensor& video, std::int64_t block);
 at::Tensor channels_to_pixels(const at::Tensor& x, std::int64_t block);
 
-}  // namespace troupe
+}  // namespace troupe::model

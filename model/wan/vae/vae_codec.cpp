@@ -10,7 +10,7 @@
 
 #include "model/wan/vae_params.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// How much of a batch one pass takes: whole samples while they fit, else chunks of one sample.
@@ -119,4 +119,4 @@ Result<std::unique_ptr<LatentCodec>> make_vae_codec(const LatentCodecConfig& con
   return std::unique_ptr<LatentCodec>(std::make_unique<WanVaeCodec>(config, params, dtype));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

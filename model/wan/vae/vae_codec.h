@@ -7,11 +7,11 @@
 #include "model/wan/vae/vae_network.h"
 #include "model/wan/vae_norm.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Wan's causal VAE as the codec of the model: f32 in, normalised f32 latents out, computed in the network's dtype.
 /// Values agree with the reference's chunked evaluation to rounding; bf16 rounds as the reference does outside autocast
-/// for clips, and as under autocast for first frames (dreamzero-model.md 3.5).
+/// for clips, and as under autocast for first frames (docs/vae.md#precision).
 ///
 /// Memory: about five times the widest activation of a pass. Large batches run some samples at a time, and a sample too
 /// large for one pass in chunks of time, which gives the same values to rounding.
@@ -48,4 +48,4 @@ class WanVaeCodec final : public LatentCodec {
 Result<std::unique_ptr<LatentCodec>> make_vae_codec(const LatentCodecConfig& config, FrozenParams params,
                                                     at::ScalarType dtype);
 
-}  // namespace troupe
+}  // namespace troupe::model

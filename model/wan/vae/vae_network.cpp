@@ -10,7 +10,7 @@
 #include "model/wan/vae/vae_blocks.h"
 #include "model/wan/vae_params.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// A parameter as the kernels want it.
@@ -136,4 +136,4 @@ std::int64_t VaeNetwork::widest_decoder_frame(std::int64_t height, std::int64_t 
          static_cast<std::int64_t>(c10::elementSize(dtype_));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -11,12 +11,12 @@
 #include "model/wan/vae_norm.h"
 #include "model/wan/vae_structure.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Wan's causal VAE 2.1 or 2.2 over given weights: encoder (mean branch only, nothing is sampled) and decoder.
 ///
 /// Both are causal in time, so a sequence may be given at once or in chunks: with one cache, the results of the chunks
-/// joined are those of the whole up to rounding (dreamzero-model.md 3.3). Immutable after construction: threads may
+/// joined are those of the whole up to rounding. Immutable after construction: threads may
 /// share it, each with its own caches. Computes in `dtype` on the device of the parameters; results are in that dtype.
 class VaeNetwork {
  public:
@@ -63,4 +63,4 @@ class VaeNetwork {
   at::Tensor mean_, inverse_std_;  // [1, C, 1, 1, 1] in dtype_
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,18 +8,23 @@
 
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// How channel norms and the SiLU behind them round when the weights are bf16 (dreamzero-model.md 3.5).
+/// How channel norms and the SiLU behind them round when the weights are bf16 (docs/vae.md#precision).
 enum class NormRounding : std::uint8_t {
-  every_step,  ///< after each operation: the reference outside autocast, which encodes and decodes clips so
-  at_the_end,  ///< f32 until the next convolution: the reference under autocast, which encodes first frames so
+  /// after each operation: the reference outside autocast, which encodes and decodes clips so
+  every_step,
+  /// f32 until the next convolution: the reference under autocast, which encodes first frames so
+  at_the_end,
 };
 
-/// What the layers remember between the chunks of one stream: copies of the last inputs of every convolution over
-/// time, by the convolution's name. A convolution that has no entry has seen nothing: its history is zeros.
+/// What the layers remember between the chunks of one stream: copies of the last inputs of every convolution over time,
+/// by the convolution's name. A convolution that has no entry has seen nothing: its history is zeros. Of a halving
+/// convolution the last one frame, of every other the last two: [B, 1 or 2, H, W, C]. A value: a copy is an independent
+/// stream's state but for the frames, which are never written again.
 struct VaeCache {
-  bool started = false;  ///< frame 0 has passed
+  /// true once frame 0 has passed
+  bool started = false;
   std::map<std::string, at::Tensor> past;
 };
 
@@ -31,7 +36,8 @@ struct VaeCache {
 /// A still sequence has no cache.
 struct VaePass {
   const ParamView& params;
-  VaeCache* cache = nullptr;  ///< of a stream; null when the pass is the whole sequence
+  /// of a stream; null when the pass is the whole sequence
+  VaeCache* cache = nullptr;
   std::int64_t still_frames = 0;
   NormRounding rounding = NormRounding::every_step;
 
@@ -42,4 +48,4 @@ struct VaePass {
   void keep(const std::string& name, const at::Tensor& frames) const;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 std::int64_t bytes_of(const VaeCache& cache) {
@@ -36,4 +36,4 @@ at::Tensor VaeDecodeStream::push(const at::Tensor& latents) {
 
 std::int64_t VaeDecodeStream::bytes() const { return bytes_of(cache_); }
 
-}  // namespace troupe
+}  // namespace troupe::model

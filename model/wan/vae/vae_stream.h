@@ -4,7 +4,7 @@
 
 #include "model/wan/vae/vae_network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Encodes a video as it comes: frame 0 first, then groups of four frames. The latents of all pushes, joined along
 /// time, are those of the whole video (to rounding); what has been given out never changes.
@@ -47,4 +47,4 @@ class VaeDecodeStream {
   VaeCache cache_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,7 +8,7 @@
 #include "model/wan/t5_encoder.h"
 #include "model/wan/vae_params.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::string_view kHead = "action_head.";
@@ -118,4 +118,4 @@ bool is_new_in_dreamzero(const ModelConfig& config, std::string_view name) {
   return false;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "configs/model_config.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// The four networks of a DreamZero checkpoint.
 enum class Component : std::uint8_t { dit, text_encoder, image_encoder, vae };
@@ -17,7 +17,8 @@ enum class Component : std::uint8_t { dit, text_encoder, image_encoder, vae };
 /// Where a stored tensor belongs.
 struct StoredName {
   Component component = Component::dit;
-  /// As in dreamzero-model.md 7.2-7.3 without any prefix; adapters end in .lora_A.weight or .lora_B.weight.
+  /// As Wan's files name it, without any prefix (docs/weights.md#names); adapters end in .lora_A.weight or
+  /// .lora_B.weight.
   std::string name;
 };
 
@@ -37,11 +38,12 @@ std::vector<ParamSpec> component_params(const ModelConfig& config, Component com
 /// What a source lacks and has too much of, sorted, in plain names. Adapters are neither.
 struct KeyDifference {
   std::vector<std::string> missing, unexpected;
-  std::vector<std::string> misshapen;  ///< "name: shape [..], want [..]"
+  /// "name: shape [..], want [..]"
+  std::vector<std::string> misshapen;
 };
 
 /// Missing tensors of the DiT that a Wan checkpoint does not have and that start from random values: action and state
-/// modules, for ti2v also the image path (dreamzero-model.md 7.2).
+/// modules, for ti2v also the image path (img_emb.*, k_img, v_img, norm_k_img).
 bool is_new_in_dreamzero(const ModelConfig& config, std::string_view name);
 
-}  // namespace troupe
+}  // namespace troupe::model

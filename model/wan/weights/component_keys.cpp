@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::string_view kHalfA = ".lora_A.weight", kHalfB = ".lora_B.weight";
@@ -69,4 +69,4 @@ Result<KeyDifference> compare_keys(const ComponentKeys& keys, const std::vector<
   return difference;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

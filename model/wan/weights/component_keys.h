@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "model/wan/weights/checkpoint_names.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// The two halves of an adapter, by their stored names; empty where one is absent.
 struct AdapterNames {
@@ -30,7 +30,7 @@ Result<ComponentKeys> component_keys(const std::vector<std::string>& stored, Com
 /// True when tensors of these shapes are the same up to a scalar that is stored as [1], or the other way round.
 bool shapes_agree(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b);
 
-/// "[2, 3]"
+/// A shape for messages: "[2, 3]"; "[]" for a scalar.
 std::string shape_text(const std::vector<std::int64_t>& shape);
 
 /// Compares a component's stored tensors with what is wanted. `shape_of` gives a stored tensor's shape.
@@ -38,4 +38,4 @@ using ShapeOf = std::function<Result<std::vector<std::int64_t>>(const std::strin
 Result<KeyDifference> compare_keys(const ComponentKeys& keys, const std::vector<ParamSpec>& wanted,
                                    const ShapeOf& shape_of);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -11,7 +11,7 @@
 #include "base/durable_file.h"
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ Result<ConversionRecord> resume_record(const std::string& folder, const Conversi
   return fresh;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "model/io/tensor_source.h"
 #include "model/wan/weights/convert_plan.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// `conversion.json`: what is being converted into a folder and which of its files are finished.
 struct ConversionRecord {
@@ -33,4 +33,4 @@ Result<void> write_record(const std::string& folder, const ConversionRecord& rec
 Result<ConversionRecord> resume_record(const std::string& folder, const ConversionRecord& fresh,
                                        const std::vector<PlannedCheckpoint>& plan);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -15,7 +15,7 @@
 #include "model/wan/weights/convert_plan.h"
 #include "model/wan/weights/convert_values.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ Result<std::vector<ConvertedFile>> convert_weights(const TensorSource& source, c
   return written;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,32 +10,41 @@
 #include "model/io/tensor_source.h"
 #include "model/wan/weights/inspect_weights.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// How the tensors of a converted checkpoint are named and split into files (docs/weights.md).
 enum class WeightLayout : std::uint8_t {
-  troupe,    ///< plain names, one folder per component (none for a single one), model*.safetensors
-  wan,       ///< the same with diffusion_pytorch_model*.safetensors
-  dreamzero  ///< full names of all components in one checkpoint, model*.safetensors
+  /// plain names, one folder per component (none for a single one), model*.safetensors
+  troupe,
+  /// the same with diffusion_pytorch_model*.safetensors
+  wan,
+  /// full names of all components in one checkpoint, model*.safetensors
+  dreamzero
 };
 
 /// What becomes of the values. Tensors that are not floats stay as they are.
 enum class WeightDtype : std::uint8_t { keep, fp32, bf16 };
 
 struct ConvertRequest {
-  std::string out{};  ///< folder
+  /// the folder that is written
+  std::string out{};
   WeightLayout layout = WeightLayout::troupe;
   WeightDtype dtype = WeightDtype::keep;
-  bool merge_lora = false;                   ///< adapters are added to the weights they adapt: W + lora_scale * B A
-  double lora_scale = 1.0;                   ///< alpha / rank
-  std::int64_t shard_bytes = 5'000'000'000;  ///< most tensor bytes of a file with more than one tensor
+  /// adapters are added to the weights they adapt: W + lora_scale * B A
+  bool merge_lora = false;
+  /// alpha / rank of the adapters that are merged
+  double lora_scale = 1.0;
+  /// most tensor bytes of a file with more than one tensor
+  std::int64_t shard_bytes = 5'000'000'000;
 };
 
 /// One file of the result.
 struct ConvertedFile {
-  std::string path;  ///< below the folder
+  /// relative to the folder
+  std::string path;
   std::int64_t bytes = 0;
-  bool reused = false;  ///< an earlier, interrupted conversion had finished it
+  /// an earlier, interrupted conversion had finished it
+  bool reused = false;
 };
 
 /// Writes what inspect_weights() reported of `source` in another layout. Values are streamed: beside the mapping,
@@ -50,4 +59,4 @@ struct ConvertedFile {
 Result<std::vector<ConvertedFile>> convert_weights(const TensorSource& source, const WeightsReport& report,
                                                    const ConvertRequest& request);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 bool is_float(std::string_view dtype) { return dtype == "F32" || dtype == "BF16" || dtype == "F16" || dtype == "F64"; }
@@ -152,4 +152,4 @@ Result<std::vector<PlannedCheckpoint>> plan_conversion(const TensorSource& sourc
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "model/wan/weights/convert.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// A tensor of the result and where its values come from.
 struct PlannedTensor {
@@ -33,7 +33,7 @@ struct PlannedCheckpoint {
 Result<std::vector<PlannedCheckpoint>> plan_conversion(const TensorSource& source, const WeightsReport& report,
                                                        const ConvertRequest& request);
 
-/// Bytes of a tensor's values.
+/// Bytes of a tensor's values: elements times the size of its dtype, one of safetensors_dtype_size's names.
 std::int64_t tensor_bytes(const TensorDeclaration& tensor);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kPieceElements = 1 << 20;
@@ -81,4 +81,4 @@ Result<void> write_values(const TensorSource& source, const PlannedTensor& tenso
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

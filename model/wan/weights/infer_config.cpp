@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kLargestSize = 1 << 24, kMostLayers = 1024;
@@ -144,4 +144,4 @@ Result<void> infer_sizes(const ComponentKeys& keys, Component component, const S
   return sizes.result();
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

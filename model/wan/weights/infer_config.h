@@ -9,7 +9,7 @@
 #include "configs/model_config.h"
 #include "model/wan/weights/component_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// What a file whose names carry no prefix holds, from names that only one network has. Nothing when no such name is
 /// there.
@@ -21,4 +21,4 @@ std::optional<Component> guess_component(const std::vector<std::string>& stored)
 /// invalid_argument naming a tensor without which the sizes are unknown, or a size that no model has.
 Result<void> infer_sizes(const ComponentKeys& keys, Component component, const ShapeOf& shape_of, ModelConfig& config);
 
-}  // namespace troupe
+}  // namespace troupe::model

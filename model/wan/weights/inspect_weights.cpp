@@ -8,7 +8,7 @@
 
 #include "model/wan/weights/infer_config.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::array<Component, 4> kComponents = {Component::dit, Component::text_encoder, Component::image_encoder,
@@ -134,4 +134,4 @@ std::string report_text(const WeightsReport& report, std::size_t most) {
   return out + some_names("passed over", report.passed_over, std::min<std::size_t>(most, 5));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

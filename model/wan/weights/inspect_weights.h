@@ -11,19 +11,23 @@
 #include "model/io/tensor_source.h"
 #include "model/wan/weights/component_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// One component as a source holds it.
 struct ComponentReport {
   Component component = Component::dit;
   ComponentKeys names;
   std::vector<ParamSpec> wanted;
-  std::int64_t parameters = 0;  ///< elements of stored weights, adapters not among them
+  /// elements of stored weights, adapters not among them
+  std::int64_t parameters = 0;
   std::int64_t adapter_parameters = 0;
-  std::map<std::string, std::int64_t> dtypes;  ///< tensors of each, adapters among them
+  /// tensors of each, adapters among them
+  std::map<std::string, std::int64_t> dtypes;
   KeyDifference keys;
-  std::vector<std::string> new_in_dreamzero;  ///< those of keys.missing that a Wan checkpoint does not have
-  bool adapters_only = false;                 ///< a save of what LoRA trains: the rest is absent on purpose
+  /// those of keys.missing that a Wan checkpoint does not have
+  std::vector<std::string> new_in_dreamzero;
+  /// a save of what LoRA trains: the rest is absent on purpose
+  bool adapters_only = false;
 
   /// True when nothing is unexpected, misshapen, or missing but for a reason that is known.
   bool sound() const {
@@ -34,9 +38,12 @@ struct ComponentReport {
 
 /// What a source holds.
 struct WeightsReport {
-  std::vector<ComponentReport> components;  ///< those of which it has tensors
-  std::vector<std::string> passed_over;     ///< stored names of no component, such as CLIP's textual.*
-  ModelConfig config;                       ///< what the tensors were compared with
+  /// components of which the source has tensors
+  std::vector<ComponentReport> components;
+  /// stored names of no component, such as CLIP's textual.*
+  std::vector<std::string> passed_over;
+  /// what the tensors were compared with
+  ModelConfig config;
 
   bool sound() const;
 };
@@ -51,4 +58,4 @@ Result<WeightsReport> inspect_weights(const TensorSource& source, std::optional<
 /// The report as lines of text: per component a summary, then at most `most` names of each kind of difference.
 std::string report_text(const WeightsReport& report, std::size_t most = 20);
 
-}  // namespace troupe
+}  // namespace troupe::model

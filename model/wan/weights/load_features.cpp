@@ -9,7 +9,7 @@
 #include "model/wan/vae/vae_codec.h"
 #include "model/wan/weights/load_weights.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// What stands before a component's names in the draws of random values: DreamZero's prefixes without action_head.
@@ -104,4 +104,4 @@ Result<std::unique_ptr<FeatureEncoder>> load_features(const ModelConfig& config,
   return std::make_unique<FeatureEncoder>(config, std::move(text), std::move(image), std::move(codec));
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

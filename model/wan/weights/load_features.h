@@ -13,14 +13,14 @@
 #include "model/wan/frozen_params.h"
 #include "model/wan/weights/checkpoint_names.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// The frozen encoders and the codec of a job. Each comes from its file in model.init (text_encoder, image_encoder,
 /// vae); one without a file comes from model.init.path with mode dreamzero, else from the seed, which is logged as a
 /// warning when the transformer itself is not random. Codec dct has no weights.
 ///
 /// Tensors that a file stores in `dtype` (kFloat or kBFloat16) are views of its mapping, others are cast. The reference
-/// runs all three in bf16 (dreamzero-model.md 3.5, 4.1).
+/// runs all three in bf16 (docs/precision.md#frozen-encoders).
 /// Errors: those of WeightSource::open and load_component; invalid_argument listing what a file lacks or has too much.
 Result<std::unique_ptr<FeatureEncoder>> load_features(const ModelConfig& config, at::ScalarType dtype,
                                                       std::uint64_t seed);
@@ -35,4 +35,4 @@ Result<FrozenParams> load_frozen_component(const ModelConfig& config, Component 
 Result<std::map<std::string, std::string>> frozen_content_hashes(const ModelConfig& config, at::ScalarType dtype,
                                                                  std::uint64_t seed);
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,7 +10,7 @@
 
 #include "model/wan/weights/component_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using SourcePtr = std::shared_ptr<const WeightSource>;
@@ -123,4 +123,4 @@ Result<KeyDifference> visit_component(const SourcePtr& source, const ModelConfig
   return difference;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

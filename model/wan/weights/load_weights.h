@@ -11,7 +11,7 @@
 #include "model/io/weight_source.h"
 #include "model/wan/weights/checkpoint_names.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// One component as it was found.
 struct LoadedComponent {
@@ -35,4 +35,4 @@ using VisitTensor = std::function<void(const std::string& name, at::Tensor tenso
 Result<KeyDifference> visit_component(const std::shared_ptr<const WeightSource>& source, const ModelConfig& config,
                                       Component component, const VisitTensor& visit, double lora_scale = 1.0);
 
-}  // namespace troupe
+}  // namespace troupe::model

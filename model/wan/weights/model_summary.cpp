@@ -3,7 +3,7 @@
 #include <functional>
 #include <string_view>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 std::int64_t elements(const ParamSpec& spec) {
@@ -92,4 +92,4 @@ ModelConfig with_wan_codec(ModelConfig config, const std::string& type) {
   return config;
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -11,7 +11,7 @@
 #include "model/wan/lora.h"
 #include "model/wan/weights/component_keys.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::size_t kNamesShown = 8;
@@ -183,4 +183,4 @@ Result<void> WeightsState::read_tensor(const std::string& name, std::int64_t beg
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

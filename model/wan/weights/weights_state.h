@@ -11,7 +11,7 @@
 #include "model/shard/named_state.h"
 #include "model/wan/lora_merge.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// The transformer's weights in a checkpoint of Wan or DreamZero as the start of a job. Elements are read from the
 /// mapping and widened to f32 when they are asked for, so ranks hold nothing but their shards. Immutable.
@@ -19,11 +19,12 @@ class WeightsState final : public NamedState {
  public:
   /// Compares the source's tensors with the model's (model.init.mode):
   ///   components: what is missing must be exactly what Wan's checkpoints lack (is_new_in_dreamzero), or nothing; it
-  ///               starts from the seed (dreamzero-model.md 2.10);
+  ///               starts from the seed (dit_units);
   ///   dreamzero:  nothing may be missing.
   /// With train_architecture lora, stored adapters continue where the configuration has them, and fresh ones start from
   /// the seed; with full, stored adapters are folded into their weights with model.lora's alpha / rank.
-  /// `units` are an engine's. Logs a warning when lora leaves a random image path frozen (9, item 20).
+  /// `units` are an engine's. Logs a warning when lora leaves a random image path frozen, as
+  /// the reference does with the 5B and Wan2.2's checkpoint.
   /// Errors: invalid_argument, listing what is missing, unexpected or of another shape; data_loss.
   static Result<std::unique_ptr<WeightsState>> open(std::shared_ptr<const WeightSource> source,
                                                     const ModelConfig& config, std::vector<UnitSpec> units,
@@ -49,4 +50,4 @@ class WeightsState final : public NamedState {
   std::vector<std::string> from_seed_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 constexpr std::size_t kBytes = 8192;
@@ -133,4 +133,4 @@ TEST(ArenaTest, MoreMemoryThanThereIsIsAnErrorAtOnce) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

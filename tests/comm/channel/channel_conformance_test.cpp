@@ -5,7 +5,7 @@
 
 #include "tests/comm/channel/channel_fixture.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace testing_support;
@@ -15,7 +15,7 @@ constexpr std::size_t kSlotBytes = 5000;  // more than a page, and not a multipl
 constexpr std::uint64_t kFence = (1ULL << 32) + 1;
 
 Credit credit_for(std::uint32_t slot, std::int64_t position, std::uint64_t fence = kFence) {
-  return {.slot = slot, .stream = Stream::train, .position = position, .fence = fence};
+  return {.slot = slot, .tag = 0, .position = position, .fence = fence};
 }
 
 class ChannelTest : public ::testing::TestWithParam<Transport> {
@@ -75,7 +75,7 @@ TEST_P(ChannelTest, CreditsArriveInTheOrderGranted) {
   const auto producer = join("a");
   for (const std::uint32_t slot : {2U, 0U, 3U, 1U}) {
     auto credit = credit_for(slot, -100 + std::int64_t{slot}, kFence + slot);
-    credit.stream = slot % 2 == 0 ? Stream::train : Stream::eval;
+    credit.tag = slot % 2 == 0 ? 0 : 1;
     ASSERT_TRUE(consumer_->grant("a", credit));
   }
   for (const std::uint32_t slot : {2U, 0U, 3U, 1U}) {
@@ -83,7 +83,7 @@ TEST_P(ChannelTest, CreditsArriveInTheOrderGranted) {
     EXPECT_EQ(credit.slot, slot);
     EXPECT_EQ(credit.position, -100 + static_cast<std::int64_t>(slot));
     EXPECT_EQ(credit.fence, kFence + slot);
-    EXPECT_EQ(credit.stream, slot % 2 == 0 ? Stream::train : Stream::eval);
+    EXPECT_EQ(credit.tag, slot % 2 == 0 ? 0 : 1);
     EXPECT_EQ(producer->slot(credit).size(), kSlotBytes);
   }
 }
@@ -471,4 +471,4 @@ INSTANTIATE_TEST_SUITE_P(Transports, ChannelTest, ::testing::Values(Transport::i
                          [](const auto& instance) { return std::string(to_string(instance.param)); });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

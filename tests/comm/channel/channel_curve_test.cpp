@@ -2,7 +2,7 @@
 #include "comm/control/curve_keys.h"
 #include "tests/comm/channel/channel_fixture.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace testing_support;
@@ -43,7 +43,7 @@ TEST_F(ChannelCurveTest, AnAllowedKeyTakesTheServersKeyFromTheAddress) {
   auto producer = dial(client_, "");
   ASSERT_TRUE(producer) << producer.error().to_string();
   ASSERT_TRUE(inbox_.wait_for_producer("decoder/0#0"));
-  ASSERT_TRUE(consumer_->grant("decoder/0#0", {.slot = 0, .stream = Stream::train, .position = 3, .fence = 1}));
+  ASSERT_TRUE(consumer_->grant("decoder/0#0", {.slot = 0, .tag = 0, .position = 3, .fence = 1}));
   const auto credit = (*producer)->next_credit(kPatience);
   ASSERT_TRUE(credit) << credit.error().to_string();
   const auto bytes = bytes_of(3, 5000);
@@ -70,4 +70,4 @@ TEST_F(ChannelCurveTest, NoKeysOrTheWrongServersKeyIsAnErrorAtOnce) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -22,7 +22,7 @@
 #include "base/random.h"
 #include "comm/channel/channel.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 inline std::ostream& operator<<(std::ostream& out, Transport transport) { return out << to_string(transport); }
 
@@ -190,4 +190,4 @@ class ChannelRig {
 };
 
 }  // namespace testing_support
-}  // namespace troupe
+}  // namespace troupe::comm

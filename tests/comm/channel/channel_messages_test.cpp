@@ -9,7 +9,7 @@
 
 #include "comm/channel/channel_address.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 std::vector<std::byte> raw(std::initializer_list<int> values) {
@@ -20,7 +20,7 @@ std::vector<std::byte> raw(std::initializer_list<int> values) {
 
 TEST(ChannelMessagesTest, ACreditKeepsItsExtremes) {
   const Credit credit{.slot = std::numeric_limits<std::uint32_t>::max(),
-                      .stream = Stream::eval,
+                      .tag = 1,
                       .position = std::numeric_limits<std::int64_t>::min(),
                       .fence = std::numeric_limits<std::uint64_t>::max(),
                       .request_bytes = std::numeric_limits<std::uint32_t>::max()};
@@ -29,7 +29,7 @@ TEST(ChannelMessagesTest, ACreditKeepsItsExtremes) {
   const auto decoded = decode_credit(payload);
   ASSERT_TRUE(decoded) << decoded.error().to_string();
   EXPECT_EQ(decoded->credit.slot, credit.slot);
-  EXPECT_EQ(decoded->credit.stream, credit.stream);
+  EXPECT_EQ(decoded->credit.tag, credit.tag);
   EXPECT_EQ(decoded->credit.position, credit.position);
   EXPECT_EQ(decoded->credit.fence, credit.fence);
   EXPECT_EQ(decoded->credit.request_bytes, credit.request_bytes);
@@ -38,7 +38,7 @@ TEST(ChannelMessagesTest, ACreditKeepsItsExtremes) {
 }
 
 TEST(ChannelMessagesTest, ACreditIsTheseBytes) {
-  const auto bytes = encode(CreditMessage{{.slot = 3, .stream = Stream::eval, .position = 5, .fence = 1}, 9});
+  const auto bytes = encode(CreditMessage{{.slot = 3, .tag = 1, .position = 5, .fence = 1}, 9});
   // The writer gives integers their full width.
   ASSERT_FALSE(bytes.empty());
   EXPECT_EQ(bytes[0], std::byte{static_cast<unsigned char>(bytes.size() - 4)});
@@ -47,7 +47,7 @@ TEST(ChannelMessagesTest, ACreditIsTheseBytes) {
   const auto decoded = decode_credit(compact);
   ASSERT_TRUE(decoded) << decoded.error().to_string();
   EXPECT_EQ(decoded->credit.slot, 3U);
-  EXPECT_EQ(decoded->credit.stream, Stream::eval);
+  EXPECT_EQ(decoded->credit.tag, 1);
   EXPECT_EQ(decoded->credit.position, 5);
   EXPECT_EQ(decoded->serial, 9U);
   EXPECT_EQ(decoded->credit.request_bytes, 2U);
@@ -55,10 +55,8 @@ TEST(ChannelMessagesTest, ACreditIsTheseBytes) {
 }
 
 TEST(ChannelMessagesTest, AnItemKeepsItsFieldsAndItsBytes) {
-  const Item item{.credit = {.slot = 1, .stream = Stream::train, .position = 12, .fence = 3},
-                  .bytes = 4,
-                  .xxh3 = 99,
-                  .error = "because"};
+  const Item item{
+      .credit = {.slot = 1, .tag = 0, .position = 12, .fence = 3}, .bytes = 4, .xxh3 = 99, .error = "because"};
   const auto data = raw({1, 2, 3, 4});
   const auto payload = encode(ItemMessage{item, data});
   const auto decoded = decode_item(payload);
@@ -78,10 +76,7 @@ TEST(ChannelMessagesTest, TheOtherMessagesRoundTrip) {
 }
 
 TEST(ChannelMessagesTest, EveryTruncationIsRefused) {
-  const Item item{.credit = {.slot = 1, .stream = Stream::train, .position = 300, .fence = 3},
-                  .bytes = 0,
-                  .xxh3 = 99,
-                  .error = "e"};
+  const Item item{.credit = {.slot = 1, .tag = 0, .position = 300, .fence = 3}, .bytes = 0, .xxh3 = 99, .error = "e"};
   const auto payload = encode(ItemMessage{item, {}});
   for (std::size_t length = 0; length < payload.size(); ++length) {
     EXPECT_FALSE(decode_item(std::span(payload).first(length))) << length;
@@ -94,7 +89,7 @@ TEST(ChannelMessagesTest, EveryTruncationIsRefused) {
 
 TEST(ChannelMessagesTest, HostileBytesAreRefused) {
   EXPECT_TRUE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 3, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0})));
-  EXPECT_FALSE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 3, 2, 2, 3, 5, 4, 1, 5, 9, 6, 0}))) << "stream 2";
+  EXPECT_FALSE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 3, 2, 0xCD, 1, 0, 3, 5, 4, 1, 5, 9, 6, 0}))) << "tag 256";
   EXPECT_FALSE(decode_credit(raw({9, 0, 0, 0, 0x84, 1, 3, 2, 1, 3, 5, 4, 1}))) << "no serial";
   EXPECT_FALSE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 3, 2, 1, 3, 5, 4, 1, 4, 1, 6, 0}))) << "key 4 twice";
   EXPECT_FALSE(decode_credit(raw({13, 0, 0, 0, 0x86, 1, 0xff, 2, 1, 3, 5, 4, 1, 5, 9, 6, 0}))) << "slot -1";
@@ -135,4 +130,4 @@ TEST(ChannelAddressTest, OthersAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -13,7 +13,7 @@
 
 extern char** environ;
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace testing_support;
@@ -22,7 +22,7 @@ constexpr std::uint32_t kSlots = 3;
 constexpr std::size_t kSlotBytes = 20'000;
 
 Credit credit_for(std::uint32_t slot, std::int64_t position) {
-  return {.slot = slot, .stream = Stream::train, .position = position, .fence = 7};
+  return {.slot = slot, .tag = 0, .position = position, .fence = 7};
 }
 
 /// A producer process; killed and reaped at the end of its scope.
@@ -153,10 +153,10 @@ int produce(const std::string& address, const std::string& name, std::string_vie
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm
 
 int main(int argc, char** argv) {
-  if (argc == 5 && std::string_view(argv[1]) == "--producer") return troupe::produce(argv[2], argv[3], argv[4]);
+  if (argc == 5 && std::string_view(argv[1]) == "--producer") return troupe::comm::produce(argv[2], argv[3], argv[4]);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

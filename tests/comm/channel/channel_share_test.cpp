@@ -1,7 +1,7 @@
 // Two consumer ends over one arena: a local transport and zmq (comm/channel/channel.h, `share`).
 #include "tests/comm/channel/channel_fixture.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace testing_support;
@@ -10,7 +10,7 @@ constexpr std::uint32_t kSlots = 2;
 constexpr std::size_t kSlotBytes = 3000;
 
 Credit credit_for(std::uint32_t slot, std::int64_t position) {
-  return {.slot = slot, .stream = Stream::train, .position = position, .fence = 1};
+  return {.slot = slot, .tag = 0, .position = position, .fence = 1};
 }
 
 class ChannelShareTest : public ::testing::TestWithParam<Transport> {
@@ -146,4 +146,4 @@ TEST_F(ChannelOptionsTest, ANameIsTakenWhileItsConsumerLives) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "comm/channel/consumer_core.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -37,7 +37,7 @@ std::shared_ptr<SlotTable> make_table(std::uint32_t slots = 2, std::size_t slot_
 }
 
 Credit credit(std::uint32_t slot, std::int64_t position, std::uint64_t fence = 1) {
-  return {.slot = slot, .stream = Stream::train, .position = position, .fence = fence};
+  return {.slot = slot, .tag = 0, .position = position, .fence = fence};
 }
 Item empty_item(const Credit& c) {
   return {.credit = c, .bytes = 0, .xxh3 = xxh3_64(std::span<const std::byte>()), .error = {}};
@@ -89,7 +89,7 @@ TEST_F(SlotTableTest, EveryPartOfACreditMustMatch) {
   EXPECT_FALSE(table_->begin_receive(end_, "a", credit(0, 6, 1)));
   EXPECT_FALSE(table_->begin_receive(end_, "a", credit(0, 5, 2)));
   auto eval = credit(0, 5, 1);
-  eval.stream = Stream::eval;
+  eval.tag = 1;
   EXPECT_FALSE(table_->begin_receive(end_, "a", eval));
   EXPECT_EQ(table_->stats(end_).late_items, 7U);
   EXPECT_EQ(table_->stats(end_).credits_outstanding, 1U);
@@ -225,4 +225,4 @@ TEST(ConsumerCoreTest, AnItemAfterCloseIsNotTaken) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -7,7 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -167,4 +167,4 @@ TEST_P(CollectiveConformanceTest, ALeavingRankFailsItsPeersWithAborted) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

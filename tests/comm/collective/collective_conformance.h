@@ -13,7 +13,7 @@
 
 #include "comm/collective/collective.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// How a backend makes the ranks of one group inside one process. `join` is called on each rank's own thread.
 struct CollectiveBackend {
@@ -55,4 +55,4 @@ inline float noisy(int rank, int round, std::size_t i) {
                             (rank % 2 ? 1e3 : 1e-3));
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

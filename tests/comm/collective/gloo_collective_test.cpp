@@ -13,7 +13,7 @@
 
 #include "tests/comm/collective/collective_conformance.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -142,4 +142,4 @@ TEST(GlooCollectiveTest, SurvivorsOfAKilledProcessFailWithAbortedAndFormANewGrou
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

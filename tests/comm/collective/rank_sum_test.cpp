@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 TEST(RankSumTest, FloatsAreAddedInRankOrder) {
@@ -69,4 +69,4 @@ TEST(RankSumTest, IntegerSumsWrapAround) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -4,7 +4,7 @@
 
 #include "tests/comm/collective/collective_conformance.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -80,4 +80,4 @@ TEST(ThreadCollectiveTest, LeavingWithOperationsUnderWayFailsThePeer) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 class TokenFileTest : public ::testing::Test {
@@ -131,4 +131,4 @@ TEST(CurveKeysTest, PairsAreFreshAndBelongTogether) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

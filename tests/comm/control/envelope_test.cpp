@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "wire_samples.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 Envelope sample() {
@@ -182,4 +182,4 @@ TEST(Utf8Test, ReplacesEachBadByte) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -7,7 +7,7 @@
 #include "comm/control/zap.h"
 #include "loop_fixture.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 class IoLoopCurveTest : public LoopTest {
@@ -154,4 +154,4 @@ TEST(CurveSelfTest, ASocketThatTakesEveryKeyFailsIt) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

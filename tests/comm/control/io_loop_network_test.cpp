@@ -9,7 +9,7 @@
 #include "comm/control/io_loop.h"
 #include "loop_fixture.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 class IoLoopNetworkTest : public LoopTest {
@@ -363,4 +363,4 @@ TEST_F(IoLoopNetworkTest, AnIpcSocketIsMadeInAPrivateFolderOrNotAtAll) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

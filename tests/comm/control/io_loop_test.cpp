@@ -12,7 +12,7 @@
 #include "comm/control/timer_queue.h"
 #include "loop_fixture.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 class IoLoopTest : public LoopTest {};
@@ -214,4 +214,4 @@ TEST(TimerQueueTest, CancelledTimersLeaveNothingBehind) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "comm/control/io_loop.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 using namespace std::chrono_literals;
 
@@ -120,4 +120,4 @@ class LoopTest : public ::testing::Test {
   std::string folder_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::comm

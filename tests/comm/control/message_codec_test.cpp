@@ -13,7 +13,7 @@
 
 #include "wire_samples.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 namespace fs = std::filesystem;
@@ -299,4 +299,4 @@ TEST(GoldenMessageCodecTest, EveryFileIsDecoded) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -7,7 +7,7 @@
 
 #include "comm/control/message_codec.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 /// Gives every member of a message a value that differs from its default and from its neighbours'.
 struct SampleFiller {
@@ -52,4 +52,4 @@ inline std::vector<std::byte> to_bytes(std::string_view text) {
   return {first, first + text.size()};
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -11,7 +11,7 @@
 #include "comm/serve/npy.h"
 #include "comm/serve/numpy_dtype.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 std::vector<std::byte> fixture(const std::string& name) {
@@ -222,4 +222,4 @@ TEST(NpyTest, HeadersAreParsedAndNeverEvaluated) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -11,7 +11,7 @@
 #include "comm/control/zmq_handles.h"
 #include "comm/serve/serve_client.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 constexpr auto kPatience = std::chrono::milliseconds(20'000);
@@ -141,4 +141,4 @@ TEST_F(RepServerTest, AnAddressInUseIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

@@ -15,7 +15,7 @@
 
 #include "comm/serve/serve_client.h"
 
-namespace troupe {
+namespace troupe::comm {
 namespace {
 
 using namespace std::chrono_literals;
@@ -287,4 +287,4 @@ TEST_F(WebSocketServerTest, AnAddressInUseIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::comm

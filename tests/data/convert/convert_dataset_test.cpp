@@ -11,7 +11,7 @@
 #include "data/video/clip_decoder.h"
 #include "tests/data/convert/convert_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using namespace troupe::testing;
@@ -184,7 +184,7 @@ TEST_F(ConvertDatasetTest, V20GetsStatisticsPerEpisode) {
     }
     const Json mean = episodes("stats/observation.images.front/mean").at(e);
     ASSERT_EQ(mean.size(), 3U);
-    // toy statistics are of the drawing, ours of the coded pictures
+    // toy statistics are of the drawing, ours of the coded frames
     for (std::size_t c = 0; c < 3; ++c)
       EXPECT_NEAR(mean[c][0][0].get<double>(), want["observation.images.front"]["mean"][c][0][0].get<double>(), 0.05);
   }
@@ -228,7 +228,7 @@ TEST_F(ConvertDatasetTest, DatasetsThatDoNotMatchAreNotMerged) {
 
 TEST_F(ConvertDatasetTest, AnotherCodecBeginsANewFile) {
   const std::string name = "/videos/chunk-000/observation.images.front/episode_000001.mp4";
-  // the same number of pictures in another codec
+  // the same number of frames in another codec
   auto request = request_for(toy_, scratch_ / "mpeg4", DatasetVersion::v21);
   request.video = ConvertVideo::reencode;
   request.encoding = {.codec = "mpeg4", .crf = 10};
@@ -305,7 +305,7 @@ TEST_F(ConvertDatasetTest, ReencodingHonoursGopAndSize) {
 TEST_F(ConvertDatasetTest, AnEpisodeThatBeginsWithoutAKeyPictureIsCodedAnewOrRefused) {
   const std::string v30 = scratch_ / "v30";
   converted(request_for(toy_, v30));
-  // the same pictures with one key picture at the begin of the file
+  // the same frames with one key frame at the begin of the file
   const std::string path = v30 + "/videos/observation.images.side/chunk-000/file-000.mp4";
   const auto table = video_packets(path);
   ASSERT_TRUE(table);
@@ -392,7 +392,7 @@ TEST_F(ConvertDatasetTest, ResumeWithOtherOptionsOrInputsIsRefused) {
 TEST_F(ConvertDatasetTest, VerificationFindsWhatIsNotThere) {
   auto request = request_for(toy_, out_);
   converted(request);
-  // exchange two pictures' bytes of the copy: only full verification reads them
+  // exchange two frames' bytes of the copy: only full verification reads them
   const std::string path = out_ + "/videos/observation.images.front/chunk-000/file-000.mp4";
   const auto table = video_packets(path);
   ASSERT_TRUE(table);
@@ -427,4 +427,4 @@ TEST_F(ConvertDatasetTest, GearMetadataStandBesideLeRobots) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -100,7 +100,7 @@ inline bool same_json(const std::string& a, const std::string& b) {
   return nlohmann::json::parse(a) == nlohmann::json::parse(b);
 }
 
-/// Hashes of the decoded pictures of a whole file.
+/// Hashes of the decoded frames of a whole file.
 inline std::vector<std::uint64_t> picture_hashes(const std::string& path) {
   std::vector<std::uint64_t> out;
   const auto table = video_packets(path);
@@ -118,7 +118,7 @@ inline std::vector<std::uint64_t> picture_hashes(const std::string& path) {
   return out;
 }
 
-/// What a v2.x dataset says, file by file: tables equal by value, type and metadata, videos by packets and pictures,
+/// What a v2.x dataset says, file by file: tables equal by value, type and metadata, videos by packets and frames,
 /// lines
 /// and documents of metadata as JSON.
 inline void expect_same_v2(const std::string& got, const std::string& want) {

@@ -11,7 +11,7 @@
 #include "tests/data/convert/convert_test_support.h"
 #include "tests/support/golden_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using namespace troupe::testing;
@@ -244,7 +244,7 @@ class GoldenLerobotTest : public ::testing::TestWithParam<Variant> {
       check("last_pts", pts.back());
       check("pts_all_multiples_of_512", std::all_of(pts.begin(), pts.end(), [](auto t) { return t % 512 == 0; }));
       check("key_frames_presentation", keys);
-      // FFmpeg's concat demuxer puts the parameter sets into every key picture, beside those of the header; a plain copy
+      // FFmpeg's concat demuxer puts the parameter sets into every key frame, beside those of the header; a plain copy
       // has the source's sizes
       auto in_band = sizes;
       for (std::size_t i = 0; i < packets.size(); ++i) {
@@ -364,4 +364,4 @@ TEST(GoldenLerobotListTest, AFileOfTheKindHasVariants) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

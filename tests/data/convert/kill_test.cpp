@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "tests/data/convert/convert_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using namespace troupe::testing;
@@ -152,4 +152,4 @@ TEST_F(ConvertKillTest, AFullDiskIsAnErrorThatCanBeResumed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -1,7 +1,7 @@
-// v2.1 -> v3.0 -> v2.1 gives back what was there: tables, coded pictures, metadata, extra files.
+// v2.1 -> v3.0 -> v2.1 gives back what was there: tables, coded frames, metadata, extra files.
 #include "tests/data/convert/convert_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using namespace troupe::testing;
@@ -66,4 +66,4 @@ TEST_F(RoundTripTest, G1BottleComesBack) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -21,7 +21,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using ::testing::HasSubstr;
@@ -53,7 +53,7 @@ class HealthCheckTest : public ::testing::Test {
     EXPECT_TRUE(report) << report.error().message();
     return report ? std::move(*report) : HealthReport{};
   }
-  /// Encodes a video again: `shade` gives the grey of picture i.
+  /// Encodes a video again: `shade` gives the grey of frame i.
   void write_video(const std::string& path, std::int64_t pictures,
                    const std::function<std::uint8_t(std::int64_t)>& shade) const {
     auto encoder = VideoEncoder::open(path, {.width = 32, .height = 32});
@@ -407,4 +407,4 @@ TEST(HealthPngTest, PicturesSurviveTheRoundTripAndBase64IsPadded) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,7 +8,7 @@
 
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Kind = MetadataOutcome::Kind;
@@ -92,4 +92,4 @@ TEST_F(WriteMetadataTest, ADamagedLedgerIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

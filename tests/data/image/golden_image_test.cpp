@@ -9,7 +9,7 @@
 #include "tests/data/video/video_test_support.h"
 #include "tests/support/safetensors_bytes.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = nlohmann::json;
@@ -34,7 +34,7 @@ class GoldenImageTest : public ::testing::Test {
     tensors_.emplace(tensors.string());
   }
 
-  /// Decoded pictures of one video, packed, in the order asked for.
+  /// Decoded frames of one video, packed, in the order asked for.
   std::vector<Bytes> decode(const std::string& path, const std::vector<std::int64_t>& frames, std::int64_t& height,
                             std::int64_t& width) {
     std::vector<Bytes> pictures(frames.size());
@@ -274,4 +274,4 @@ TEST_F(GoldenImageTest, EveryCanvasAgrees) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

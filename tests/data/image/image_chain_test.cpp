@@ -8,7 +8,7 @@
 
 #include "data/image/color_jitter.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -200,4 +200,4 @@ TEST(ImageChainTest, WhatDoesNotFitIsRefusedWithTheReason) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

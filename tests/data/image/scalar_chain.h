@@ -9,7 +9,7 @@
 #include "data/image/video_frame.h"
 #include "kernels/image_tile.h"
 
-namespace troupe {
+namespace troupe::data {
 
 /// AxisWeights in the form that the pixel functions of kernels/ read.
 struct FlatAxis {
@@ -75,4 +75,4 @@ inline void run_scalar_chain(const Yuv420View& picture, const ImageAugmentation&
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,19 +9,19 @@
 #include "data/image/yuv_to_rgb.h"
 #include "tests/data/image/scalar_chain.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A random planar picture with rows longer than its width.
+/// A random planar image with rows longer than its width.
 struct Picture {
   std::int64_t height, width, stride, chroma_stride;
   Bytes y, u, v;
   Picture(std::int64_t h, std::int64_t w, std::uint32_t seed)
       : height(h), width(w), stride(w + 5), chroma_stride((w + 1) / 2 + 3) {
     std::mt19937 random(seed);
-    // smooth enough that a picture has flat areas, where one ulp decides about a level
+    // smooth enough that an image has flat areas, where one ulp decides about a level
     const auto fill = [&](Bytes& plane, std::int64_t bytes) {
       int level = 128;
       for (std::int64_t i = 0; i < bytes; ++i) {
@@ -200,4 +200,4 @@ TEST(TileCropTest, AWindowMovesWithItsCrop) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

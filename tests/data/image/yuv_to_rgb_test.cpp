@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 struct Picture {
@@ -119,4 +119,4 @@ TEST(YuvToRgbTest, EncodingAndDecodingAFlatColourComesBack) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

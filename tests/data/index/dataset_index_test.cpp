@@ -11,7 +11,7 @@
 #include "tests/support/lerobot_writer.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -477,4 +477,4 @@ TEST_F(DatasetIndexTest, PacketTablesComeFromTheIndexUntilAFileIsReplaced) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -10,7 +10,7 @@
 #include "tests/data/index/index_samples.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using testing::sample_contents;
@@ -165,4 +165,4 @@ TEST(PathTableTest, PathsThatLeaveTheDatasetOrAreOutOfOrderAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

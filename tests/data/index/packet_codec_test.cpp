@@ -14,7 +14,7 @@ extern "C" {
 #include <libavcodec/codec_par.h>
 }
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 /// Every recorded video at hand and those of a toy dataset.
@@ -200,4 +200,4 @@ TEST_F(PacketCodecTest, Mp4FactsAgreeWithTheDemuxer) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@
 
 #include "data/language/unicode.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 void expect_cleaned(std::initializer_list<std::pair<const char*, const char*>> cases) {
@@ -97,4 +97,4 @@ TEST(CleanPromptTest, BytesThatAreNoUtf8AndEndlessNestingAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

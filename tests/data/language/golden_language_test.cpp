@@ -4,7 +4,7 @@
 #include "data/language/unicode.h"
 #include "tests/data/data_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = OrderedJson;
@@ -61,4 +61,4 @@ TEST_F(GoldenLanguageTest, CleaningMatchesOrRefusesMisDecodedText) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,7 +8,7 @@
 #include "data/language/unicode.h"
 #include "tests/support/golden_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using nlohmann::json;
@@ -92,4 +92,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenPromptsTest, ::testing::ValuesIn(golden_ca
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenPromptsTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,7 +9,7 @@
 #include "data/language/unicode.h"
 #include "tests/support/golden_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using testing::golden_cases;
@@ -97,4 +97,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenTextCharMapTest, ::testing::ValuesIn(golde
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTextCharMapTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

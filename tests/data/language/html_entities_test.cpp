@@ -8,7 +8,7 @@
 
 #include "data/language/html_names.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Cases = std::initializer_list<std::pair<const char*, const char*>>;
@@ -68,4 +68,4 @@ TEST(HtmlEntitiesTest, TextWithoutReferencesComesBackUnchanged) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@
 
 #include "data/language/language.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -77,4 +77,4 @@ TEST(InstructionChoiceTest, FormalizeComesAfterTheMarkersAndBeforeTheLiteral) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,7 +7,7 @@
 #include "data/language/python_literal.h"
 #include "data/language/unicode.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 TEST(LanguageTest, LiteralsPrintAsPythonPrintsThem) {
@@ -155,4 +155,4 @@ TEST(UnicodeTest, GuessworkIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 TEST(PromptTemplatesTest, EveryTemplateWrapsTheInstructionOnceOrTwice) {
@@ -39,4 +39,4 @@ TEST(PromptTemplatesTest, AnUnknownTemplateIsNamedWithTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 class TokenizerJsonTest : public ::testing::Test {
@@ -64,4 +64,4 @@ TEST_F(TokenizerJsonTest, OtherModelsAndBrokenFilesAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,7 +11,7 @@
 
 #include "tests/support/golden_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using testing::golden_cases;
@@ -202,4 +202,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenSentencePieceTest, ::testing::ValuesIn(gol
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenSentencePieceTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,7 +11,7 @@
 
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ TEST_F(DatasetLocationTest, WhatIsNoIdIsOnlyAFolder) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -1,5 +1,5 @@
-// One broken dataset per defect of data.md 6.3: its code, a message that names the file and how to mend it, and what is
-// done about it, by Dataset::open and by the health report.
+// One broken dataset per defect (D01 and on, data/lerobot/defects.h): its code, a message that names the file and how
+// to mend it, and what is done about it, by Dataset::open and by the health report.
 #include "data/lerobot/defects.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using ::testing::HasSubstr;
@@ -333,4 +333,4 @@ TEST(OtherDefectsTest, D16OpeningAloneMakesTheEntryAnew) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -9,7 +9,7 @@
 #include "tests/data/data_test_support.h"
 #include "tests/support/lerobot_writer.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using testing::LerobotFolder;
@@ -287,4 +287,4 @@ TEST(RealEpisodesTest, RecordingsHaveNoProblems) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

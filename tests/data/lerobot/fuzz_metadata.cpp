@@ -1,5 +1,5 @@
 // Feeds damaged files to the readers of datasets: info.json, episodes.jsonl, tasks.jsonl, modality.json, the slices of
-// an embodiment YAML, v3.0's tables of episodes and tasks, tables of rows and pictures, and coded pictures. Valid files
+// an embodiment YAML, v3.0's tables of episodes and tasks, tables of rows and images, and coded images. Valid files
 // are changed by a generator with a fixed seed, so that a finding repeats: fuzz_metadata SECONDS [SEED].
 // An input must be read, or refused with an error that names the file; everything else, a crash or memory out of
 // proportion above all, is a finding. The time is a budget, not a judge.

@@ -8,7 +8,7 @@
 #include "data/statistics/dataset_statistics.h"
 #include "tests/data/data_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = OrderedJson;
@@ -243,4 +243,4 @@ TEST_F(GoldenStatisticsTest, RelativeStatisticsPooledAndPerHorizon) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

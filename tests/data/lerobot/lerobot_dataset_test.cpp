@@ -9,7 +9,7 @@
 #include "tests/data/data_test_support.h"
 #include "tests/support/lerobot_writer.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using testing::LerobotFolder;
@@ -43,12 +43,12 @@ std::vector<double> rows_of(const LerobotDataset& set, std::size_t place, Parque
   return out;
 }
 
-/// What the writer put behind picture `first` of a file, as (episode, row, camera).
+/// What the writer put behind frame `first` of a file, as (episode, row, camera).
 using Picture = std::array<std::int64_t, 3>;
 
 class LerobotFormsTest : public ::testing::TestWithParam<std::string> {
  protected:
-  /// Writes a set whose video "files" list their pictures.
+  /// Writes a set whose video "files" list their frames.
   LerobotFolder write(LerobotSet set) {
     set.version = GetParam();
     set.write_video = [this](const std::string& path, const std::vector<LerobotSet::Clip>& clips) {
@@ -198,7 +198,7 @@ TEST_P(LerobotFormsTest, MetadataFilesAreThoseThatExist) {
 INSTANTIATE_TEST_SUITE_P(Versions, LerobotFormsTest, ::testing::Values("v2.0", "v2.1", "v3.0"),
                          [](const auto& given) { return given.param.substr(0, 2) + "_" + given.param.substr(3); });
 
-/// A probe that says how many pictures every file has.
+/// A probe that says how many frames every file has.
 VideoProbe pictures_of(std::int64_t frames) {
   return [frames](const std::string&) {
     return Result<VideoInfo>(VideoInfo{.width = 16, .height = 12, .frames = frames, .fps = 10});
@@ -212,7 +212,7 @@ std::vector<std::int64_t> first_frames(const LerobotDataset& set) {
   return out;
 }
 
-/// Files hold 40 + 25 + 31 and 40 + 12 pictures. `frames` of 25 frames at 10/s, times of 0, 4, 6.5 and 0, 4 s.
+/// Files hold 40 + 25 + 31 and 40 + 12 frames. `frames` of 25 frames at 10/s, times of 0, 4, 6.5 and 0, 4 s.
 class TimesTest : public ::testing::Test {
  protected:
   LerobotDataset open(const std::function<void(std::size_t, double&, double&)>& shift, std::int64_t frames) {
@@ -248,7 +248,7 @@ TEST_F(TimesTest, DriftBeyondThatIsReportedAndTheLengthsCount) {
 }
 
 TEST_F(TimesTest, PicturesThatNoEpisodeClaimsAreSkippedWhenTheFileHasThem) {
-  // an episode of 10 pictures was deleted from the metadata, but not from the video
+  // an episode of 10 frames was deleted from the metadata, but not from the video
   const auto set =
       open([](std::size_t e, double& from, double& to) { from += e == 2 ? 1 : 0, to += e == 2 ? 1 : 0; }, 106);
   ASSERT_EQ(set.findings().size(), 1u);
@@ -425,4 +425,4 @@ TEST(LerobotDatasetTest, TablesOfBothVersionsHaveTheSameRows) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

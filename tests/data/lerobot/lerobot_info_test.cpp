@@ -9,7 +9,7 @@
 #include "data/lerobot/modality.h"
 #include "tests/data/data_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 nlohmann::json minimal() {
@@ -335,4 +335,4 @@ TEST(LerobotMetaTest, EveryRealDatasetIsRead) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

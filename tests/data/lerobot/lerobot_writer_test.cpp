@@ -11,7 +11,7 @@
 #include "data/video/video_file.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = nlohmann::json;
@@ -193,4 +193,4 @@ TEST_F(LerobotWriterTest, ADescriptionThatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

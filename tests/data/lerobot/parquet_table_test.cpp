@@ -10,7 +10,7 @@
 #include "tests/support/lerobot_writer.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 const TableColumns kBoth = {.vectors = {"observation.state", "action"},
@@ -179,7 +179,7 @@ TEST(ParquetTableTest, ThreadsShareOneCache) {
   }
 }
 
-/// A table of pictures.
+/// A table of images.
 class ImageCellsTest : public ::testing::Test {
  protected:
   static testing::LerobotSet images() {
@@ -272,4 +272,4 @@ TEST(ParquetTableTest, AFaultPointReadsAsAnUnreadableFile) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

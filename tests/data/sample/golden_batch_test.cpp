@@ -10,7 +10,7 @@
 #include "tests/data/data_test_support.h"
 #include "tests/support/safetensors_bytes.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = OrderedJson;
@@ -184,8 +184,7 @@ TEST_P(GoldenBatchTest, PromptsMatch) {
   }
 }
 
-/// Rows of a sample are frames in presentation order: RLinf's frames are ours; GEAR reads one frame later on gr1
-/// (data.md 10.21).
+/// Rows of a sample are frames in presentation order: RLinf's frames are ours; GEAR reads one frame later on gr1.
 TEST_P(GoldenBatchTest, RowsAreFramesAndCanvasesMatch) {
   ClipDecoder decoder;
   for (const Json& sample : file_["samples"]) {
@@ -258,4 +257,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GoldenBatchTest, ::testing::Values("batch_gr1", 
                          [](const auto& given) { return given.param; });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

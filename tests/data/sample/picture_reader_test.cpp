@@ -11,14 +11,14 @@
 #include "data/health/png.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using testing::HasSubstr;
 
 constexpr std::int64_t kHeight = 6, kWidth = 8;
 
-/// A picture whose every pixel is (row, 2 row, 7).
+/// A frame whose every pixel is (row, 2 row, 7).
 std::string png_of(std::int64_t row) {
   std::vector<std::uint8_t> pixels;
   for (std::int64_t p = 0; p < kHeight * kWidth; ++p)
@@ -29,7 +29,7 @@ std::string png_of(std::int64_t row) {
 class PictureReaderTest : public testing::Test {
  protected:
   void SetUp() override { write({}); }
-  /// Twenty rows; those in `damaged` hold half a picture.
+  /// Twenty rows; those in `damaged` hold half a frame.
   void write(const std::vector<std::int64_t>& damaged) {
     arrow::BinaryBuilder cells;
     for (std::int64_t row = 0; row < 20; ++row) {
@@ -125,4 +125,4 @@ TEST_F(PictureReaderTest, VideosGoThroughTheFunctionThatIsGiven) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

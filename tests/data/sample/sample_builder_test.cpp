@@ -8,7 +8,7 @@
 #include "data/sampling/window.h"
 #include "tests/support/tiny_dataset.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 /// Bytes of the prompt as ids, and a mask of its length.
@@ -38,7 +38,7 @@ class SampleBuilderTest : public ::testing::Test {
     ASSERT_TRUE(builder) << builder.error().message();
     builder_.emplace(std::move(*builder));
   }
-  std::vector<std::byte> build(Stream stream, std::int64_t position, std::byte fill = std::byte{0xAA}) {
+  std::vector<std::byte> build(Split split, std::int64_t position, std::byte fill = std::byte{0xAA}) {
     std::vector<std::byte> slot(static_cast<std::size_t>(builder_->layout().bytes), fill);
     const auto built = builder_->build(stream, position, slot);
     EXPECT_TRUE(built) << built.error().message();
@@ -72,14 +72,14 @@ TEST_F(SampleBuilderTest, TheLayoutIsAlignedAndSized) {
 
 TEST_F(SampleBuilderTest, TheBytesDependOnThePositionAlone) {
   for (std::int64_t q : {0, 1, 99, 1000})
-    EXPECT_EQ(build(Stream::train, q), build(Stream::train, q, std::byte{0x11})) << q;
-  EXPECT_NE(build(Stream::train, 0), build(Stream::train, 1));
+    EXPECT_EQ(build(Split::train, q), build(Split::train, q, std::byte{0x11})) << q;
+  EXPECT_NE(build(Split::train, 0), build(Split::train, 1));
 }
 
 TEST_F(SampleBuilderTest, OneEpochVisitsEverySampleOnce) {
   std::set<std::pair<std::size_t, std::int64_t>> seen;
   for (std::uint64_t q = 0; q < set_->train().size(); ++q) {
-    const auto entry = builder_->locate(Stream::train, static_cast<std::int64_t>(q));
+    const auto entry = builder_->locate(Split::train, static_cast<std::int64_t>(q));
     ASSERT_TRUE(entry);
     EXPECT_TRUE(seen.emplace(entry->entry.episode, entry->entry.anchor).second);
   }
@@ -91,10 +91,10 @@ TEST_F(SampleBuilderTest, EveryFieldComesFromTheSameWindow) {
   job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
   open();
   const std::int64_t q = 17;
-  const SampleEntry entry = builder_->locate(Stream::train, q).value().entry;
+  const SampleEntry entry = builder_->locate(Split::train, q).value().entry;
   const SampleWindow window =
       multi_anchor_window(job_.data.window, set_->episodes()[entry.episode].row_labels(), entry.anchor);
-  const auto slot = build(Stream::train, q);
+  const auto slot = build(Split::train, q);
 
   const auto images = values<std::uint8_t>(slot, "images");
   for (std::size_t t = 0; t < 5; ++t) {
@@ -128,11 +128,11 @@ TEST_F(SampleBuilderTest, EvaluationReadsHeldOutEpisodesOnly) {
   const auto count = static_cast<std::int64_t>(set_->eval_size(job_.eval.max_samples));
   ASSERT_EQ(count, 8);
   for (std::int64_t i = 0; i < count; ++i) {
-    EXPECT_EQ(set_->episodes()[builder_->locate(Stream::eval, i)->entry.episode].index, 2);
-    build(Stream::eval, i);
+    EXPECT_EQ(set_->episodes()[builder_->locate(Split::eval, i)->entry.episode].index, 2);
+    build(Split::eval, i);
   }
-  EXPECT_EQ(builder_->locate(Stream::eval, count).error().code(), Errc::invalid_argument);
-  EXPECT_EQ(builder_->locate(Stream::train, -1).error().code(), Errc::invalid_argument);
+  EXPECT_EQ(builder_->locate(Split::eval, count).error().code(), Errc::invalid_argument);
+  EXPECT_EQ(builder_->locate(Split::train, -1).error().code(), Errc::invalid_argument);
 }
 
 TEST_F(SampleBuilderTest, ErrorsNameThePositionAndTheFile) {
@@ -141,7 +141,7 @@ TEST_F(SampleBuilderTest, ErrorsNameThePositionAndTheFile) {
     return Error{Errc::data_loss, path + ": frame 3 is damaged"};
   });
   std::vector<std::byte> slot(static_cast<std::size_t>(builder_->layout().bytes));
-  const auto built = builder_->build(Stream::train, 4, slot);
+  const auto built = builder_->build(Split::train, 4, slot);
   ASSERT_FALSE(built);
   EXPECT_EQ(built.error().code(), Errc::data_loss);
   EXPECT_NE(built.error().message().find("training sample 4 (episode "), std::string::npos) << built.error().message();
@@ -152,7 +152,7 @@ TEST_F(SampleBuilderTest, ATableThatVanishesAfterOpeningIsAnError) {
   std::filesystem::remove(files_.parquet(0));
   std::filesystem::remove(files_.parquet(1));
   std::vector<std::byte> slot(static_cast<std::size_t>(builder_->layout().bytes));
-  const auto built = builder_->build(Stream::train, 0, slot);
+  const auto built = builder_->build(Split::train, 0, slot);
   ASSERT_FALSE(built);
   EXPECT_EQ(built.error().code(), Errc::not_found);
   EXPECT_NE(built.error().message().find(".parquet does not exist"), std::string::npos) << built.error().message();
@@ -167,7 +167,7 @@ TEST_F(SampleBuilderTest, RelativeActionsSubtractTheBlocksFirstState) {
   job_.data.embodiment.normalization = "mean_std";
   open();
   // a[t] - s[t0] = 0.25 (t - t0 + 1) - 2 d in every block, whatever the row
-  const auto slot = build(Stream::train, 3);
+  const auto slot = build(Split::train, 3);
   const FeatureStatistics& s = set_->statistics().action[0];
   const auto action = values<float>(slot, "action");
   for (std::size_t t = 0; t < 8; ++t) {
@@ -190,8 +190,8 @@ TEST_F(SampleBuilderTest, FixedWindowsRepeatTheLastRow) {
   EXPECT_EQ(builder_->layout().field("state").shape[0], 4);
   EXPECT_EQ(set_->train().size(), 80u) << "every row of the two training episodes is an anchor";
   std::int64_t q = 0;
-  while (builder_->locate(Stream::train, q)->entry.anchor != 37) ++q;
-  const auto slot = build(Stream::train, q);
+  while (builder_->locate(Split::train, q)->entry.anchor != 37) ++q;
+  const auto slot = build(Split::train, q);
   const auto images = values<std::uint8_t>(slot, "images");
   for (std::size_t t = 0; t < 7; ++t) EXPECT_EQ(images[t * 6 * 16 * 3], std::min<std::size_t>(37 + t, 39)) << t;
   const auto action = values<float>(slot, "action"), state = values<float>(slot, "state");
@@ -209,13 +209,13 @@ TEST_F(SampleBuilderTest, LocalityKeepsTheBytesOfEverySample) {
   job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
   open();
   const auto pixels = [&](std::int64_t q) {
-    const auto slot = build(Stream::train, q);
+    const auto slot = build(Split::train, q);
     const auto images = values<std::uint8_t>(slot, "images");
     return std::vector<std::uint8_t>(images.begin(), images.end());
   };
   const auto size = static_cast<std::int64_t>(set_->train().size());
   for (std::int64_t q = 0; q < size; ++q) {
-    const SampleEntry at = builder_->locate(Stream::train, q)->entry;
+    const SampleEntry at = builder_->locate(Split::train, q)->entry;
     position_of[{at.episode, at.anchor}] = q;
   }
   std::vector<std::vector<std::uint8_t>> shuffled;
@@ -224,18 +224,18 @@ TEST_F(SampleBuilderTest, LocalityKeepsTheBytesOfEverySample) {
   job_.data.shuffle_buffer = 8;
   open();
   for (std::int64_t q = 0; q < size; ++q) {
-    const SampleEntry at = builder_->locate(Stream::train, q)->entry;
+    const SampleEntry at = builder_->locate(Split::train, q)->entry;
     EXPECT_EQ(pixels(q), shuffled[static_cast<std::size_t>(position_of.at({at.episode, at.anchor}))]) << q;
   }
 }
 
 TEST_F(SampleBuilderTest, StageTimesAddUp) {
-  build(Stream::train, 0);
+  build(Split::train, 0);
   const StageTimes once = builder_->stage_times();
   EXPECT_GT(once.transform, 0);
   EXPECT_GT(once.table, 0);
   EXPECT_GT(once.text, 0);
-  build(Stream::train, 1);
+  build(Split::train, 1);
   const StageTimes twice = builder_->stage_times();
   EXPECT_GT(twice.transform, once.transform);
   EXPECT_GE(twice.table, once.table);
@@ -254,7 +254,7 @@ class SampleLanguageTest : public SampleBuilderTest {
     job_.data.embodiment.paraphrase_keys = {"annotation.paraphrase"};
     open();
   }
-  std::string prompt(Stream stream, std::int64_t position) {
+  std::string prompt(Split split, std::int64_t position) {
     const auto slot = build(stream, position);
     std::string text;
     const auto ids = values<std::int64_t>(slot, "text"), mask = values<std::int64_t>(slot, "text_mask");
@@ -265,37 +265,37 @@ class SampleLanguageTest : public SampleBuilderTest {
 
 TEST_F(SampleLanguageTest, TrainingDrawsAmongTheKeysAndEvaluationTakesTheFirst) {
   std::map<std::string, int> drawn;
-  for (std::int64_t q = 0; q < 60; ++q) ++drawn[prompt(Stream::train, q)];
+  for (std::int64_t q = 0; q < 60; ++q) ++drawn[prompt(Split::train, q)];
   ASSERT_EQ(drawn.size(), 2u);
   EXPECT_NEAR(drawn["lift the cup"], 30, 16);  // four deviations
   EXPECT_EQ(drawn["lift the cup"] + drawn["put it down"], 60);
-  for (std::int64_t i = 0; i < 8; ++i) EXPECT_EQ(prompt(Stream::eval, i), "lift the cup");
+  for (std::int64_t i = 0; i < 8; ++i) EXPECT_EQ(prompt(Split::eval, i), "lift the cup");
 }
 
 TEST_F(SampleLanguageTest, PlaceholdersAreNotDrawnWhileAnotherKeyHasAText) {
   files_.write_lines("meta/tasks.jsonl",
                      {R"({"task_index": 0, "task": "not provided"})", R"({"task_index": 1, "task": "put it down"})"});
   open();
-  for (std::int64_t q = 0; q < 20; ++q) EXPECT_EQ(prompt(Stream::train, q), "put it down");
+  for (std::int64_t q = 0; q < 20; ++q) EXPECT_EQ(prompt(Split::train, q), "put it down");
   job_.data.language.skip_placeholder = false;
   open();
   std::set<std::string> drawn;
-  for (std::int64_t q = 0; q < 20; ++q) drawn.insert(prompt(Stream::train, q));
+  for (std::int64_t q = 0; q < 20; ++q) drawn.insert(prompt(Split::train, q));
   EXPECT_EQ(drawn.size(), 2u);
 }
 
 TEST_F(SampleLanguageTest, DropoutDefaultAndFormalizeReachThePrompt) {
   job_.data.language.dropout = 1;
   open();
-  EXPECT_EQ(prompt(Stream::train, 0), "perform the default behavior.");
-  EXPECT_EQ(prompt(Stream::eval, 0), "lift the cup") << "evaluation drops nothing";
+  EXPECT_EQ(prompt(Split::train, 0), "perform the default behavior.");
+  EXPECT_EQ(prompt(Split::eval, 0), "lift the cup") << "evaluation drops nothing";
   job_.data.language.formalize = true;
   open();
-  EXPECT_EQ(prompt(Stream::train, 0), "perform the default behavior");
+  EXPECT_EQ(prompt(Split::train, 0), "perform the default behavior");
   job_.data.language.always_default = true;
   open();
-  EXPECT_EQ(prompt(Stream::eval, 0), "perform the default behavior");
+  EXPECT_EQ(prompt(Split::eval, 0), "perform the default behavior");
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -1,4 +1,4 @@
-// Samples of real video files: one decoder for all, shared pictures of a block, pictures of the codec without a copy.
+// Samples of real video files: one decoder for all, shared frames of a block, frames of the codec without a copy.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,7 +7,7 @@
 #include "data/toy/toy_dataset.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 Result<void> no_tokens(const std::string&, std::span<std::int64_t>, std::span<std::int64_t>) { return {}; }
@@ -36,7 +36,7 @@ class SamplePicturesTest : public testing::Test {
   }
   static std::vector<std::byte> build(SampleBuilder& from, std::int64_t position) {
     std::vector<std::byte> slot(static_cast<std::size_t>(from.layout().bytes));
-    const auto built = from.build(Stream::train, position, slot);
+    const auto built = from.build(Split::train, position, slot);
     EXPECT_TRUE(built) << built.error().message();
     return slot;
   }
@@ -83,13 +83,13 @@ TEST_F(SamplePicturesTest, SharedPicturesDoNotChangeASample) {
   const auto size = static_cast<std::int64_t>(set_->train().size());
   std::map<std::uint64_t, std::vector<std::byte>> of_index;
   for (std::int64_t q = 0; q < size; ++q)
-    of_index[shuffled.locate(Stream::train, q)->index] = images(shuffled, build(shuffled, q));
+    of_index[shuffled.locate(Split::train, q)->index] = images(shuffled, build(shuffled, q));
   job_.data.locality_block = 8;
   job_.data.shuffle_buffer = 32;
   SampleBuilder blocks = builder();
   for (std::int64_t q = 0; q < size; ++q)
-    EXPECT_EQ(images(blocks, build(blocks, q)), of_index.at(blocks.locate(Stream::train, q)->index)) << q;
+    EXPECT_EQ(images(blocks, build(blocks, q)), of_index.at(blocks.locate(Split::train, q)->index)) << q;
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

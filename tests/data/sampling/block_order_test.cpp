@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 const std::vector<Locality>& localities() {
@@ -102,4 +102,4 @@ TEST(BlockOrderTest, IsUsableInConstantExpressions) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -5,7 +5,7 @@
 #include "data/sampling/window.h"
 #include "tests/data/data_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = OrderedJson;
@@ -164,4 +164,4 @@ TEST_F(GoldenSamplingTest, TheIndexHoldsExactlyTheAcceptedAnchors) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

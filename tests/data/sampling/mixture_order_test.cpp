@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "data/sampling/sampler.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 constexpr std::uint64_t kPeriod = std::uint64_t{1} << 32;
@@ -126,4 +126,4 @@ TEST(MixtureOrderTest, TheSeedMovesTheChoiceAndEveryDatasetHasItsOwnOrder) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

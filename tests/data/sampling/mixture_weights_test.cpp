@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using testing::DoubleEq;
@@ -45,4 +45,4 @@ TEST(MixtureWeightsTest, ADatasetThatNoSetNamesHasWeightOne) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

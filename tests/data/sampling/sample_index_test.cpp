@@ -6,7 +6,7 @@
 
 #include "data/sampling/window.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 DatasetSpec droid_spec() {
@@ -37,7 +37,8 @@ TEST(SampleIndexTest, WindowsListEveryDistinctWindowOnce) {
     for (const std::int64_t anchor : anchors_of(droid_spec(), length))
       all.insert(sample_window(spec, labels, anchor).video);
     EXPECT_EQ(listed, all);
-    EXPECT_EQ(static_cast<std::int64_t>(all.size()), std::max<std::int64_t>(0, length - 96)) << "data.md 3.2";
+    EXPECT_EQ(static_cast<std::int64_t>(all.size()), std::max<std::int64_t>(0, length - 96))
+        << "a window of 96 rows and one more";
   }
 }
 
@@ -84,4 +85,4 @@ TEST(SampleIndexTest, RunsAndSizeAreEnoughToMakeItAgain) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

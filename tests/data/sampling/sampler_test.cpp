@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 std::vector<std::uint64_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::uint64_t size,
@@ -30,7 +30,7 @@ TEST_P(SamplerSizeTest, EveryEpochIsABijection) {
 INSTANTIATE_TEST_SUITE_P(Sizes, SamplerSizeTest, ::testing::Values(1, 2, 3, 4, 5, 16, 17, 1000, 4096, 4097, 65537));
 
 TEST(SamplerTest, KnownValuesNeverMove) {
-  // Computed by a second implementation of the formula of control-plane.md 12.1.
+  // Computed by a second implementation of the permutation (data/sampling/sampler.h).
   EXPECT_EQ(epoch_order(42, 0, 10, 10), (std::vector<std::uint64_t>{4, 8, 1, 7, 9, 2, 0, 6, 5, 3}));
   EXPECT_EQ(epoch_order(42, 1, 10, 10), (std::vector<std::uint64_t>{9, 4, 3, 2, 5, 1, 7, 0, 8, 6}));
   EXPECT_EQ(epoch_order(7, 0, 1000, 10), (std::vector<std::uint64_t>{158, 923, 283, 402, 129, 284, 980, 619, 257, 44}));
@@ -60,4 +60,4 @@ TEST(SamplerTest, IsUsableInConstantExpressions) {
 TEST(SamplerTest, SeedsGiveDifferentOrders) { EXPECT_NE(epoch_order(1, 0, 1000, 50), epoch_order(2, 0, 1000, 50)); }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

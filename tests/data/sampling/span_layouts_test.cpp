@@ -7,7 +7,7 @@
 #include "data/sampling/sample_index.h"
 #include "data/sampling/window.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Rows = std::vector<std::int64_t>;
@@ -22,9 +22,9 @@ DatasetSpec spanning(std::int64_t chunks, std::int64_t step, std::int64_t frames
   return spec;
 }
 
-/// The anchors of a full window by another road than the walk: the rows that are whole strides away and reachable without
-/// meeting another label, nearest first (before, then after), that have room for a block; the first K of them, if the
-/// last one in time also has a row behind its block. Empty: not full.
+/// The anchors of a full window by another road than the walk: the rows that are whole strides away and reachable
+/// without meeting another label, nearest first (before, then after), that have room for a block; the first K of
+/// them, if the last one in time also has a row behind its block. Empty: not full.
 Rows blocks_of(const DatasetSpec& spec, const Rows& labels, std::int64_t anchor) {
   const std::int64_t stride = spec.window.macro_stride, length = static_cast<std::int64_t>(labels.size());
   const auto label = [&](std::int64_t row) { return labels[static_cast<std::size_t>(row)]; };
@@ -87,4 +87,4 @@ TEST(SpanLayoutsTest, TwentyThousandRandomSpanLayoutsAreIndexedRight) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

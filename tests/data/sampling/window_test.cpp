@@ -6,7 +6,7 @@
 
 #include "data/sampling/sample_index.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 DatasetSpec anchored(std::int64_t chunks, std::int64_t stride, std::int64_t horizon,
@@ -104,4 +104,4 @@ TEST(WindowTest, TheReleasedRecipesAnchorsAreTheClosedForm) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 /// How the values of one case are made.
@@ -135,4 +135,4 @@ TEST(ExactSeriesEmptyTest, AConstantSeriesHasItsValueAsMeanAndNoSpread) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

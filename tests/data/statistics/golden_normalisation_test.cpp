@@ -3,7 +3,7 @@
 #include "data/statistics/normalise.h"
 #include "tests/data/data_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = OrderedJson;
@@ -92,4 +92,4 @@ TEST_F(GoldenNormalisationTest, HorizonStatisticsApplyPerStep) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -8,7 +8,7 @@
 #include "data/statistics/dataset_statistics.h"
 #include "tests/data/data_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = OrderedJson;
@@ -125,4 +125,4 @@ INSTANTIATE_TEST_SUITE_P(Memory, GoldenDatasetStatisticsTest, ::testing::Values(
                          [](const auto& given) { return given.param == 0 ? "Refined" : "Kept"; });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

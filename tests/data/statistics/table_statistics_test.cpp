@@ -5,7 +5,7 @@
 #include <atomic>
 #include <random>
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 /// Episodes of drawn numbers: a float32 column of three dimensions, a float64 column of two.
@@ -148,4 +148,4 @@ TEST_F(TableStatisticsTest, AnUnreadableTableIsTheError) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -14,7 +14,7 @@
 #include "data/video/video_file.h"
 #include "tests/data/video/video_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = nlohmann::json;
@@ -178,4 +178,4 @@ TEST_F(ToyDatasetTest, DecodedPicturesAreTheDrawnOnes) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

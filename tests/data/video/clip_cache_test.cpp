@@ -10,7 +10,7 @@
 
 #include "tests/data/video/coded_video.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,7 +66,7 @@ TEST_F(ClipCacheTest, HitsKeepNothingInMemory) {
     const auto heap = ::mallinfo2();
     return heap.uordblks + heap.hblkhd;
   };
-  for (const auto& block : {std::vector<std::int64_t>(), frames}) {  // a hit of the cache; one of shared pictures
+  for (const auto& block : {std::vector<std::int64_t>(), frames}) {  // a hit of the cache; one of shared frames
     fs::remove_all(cache_);
     ClipDecoder decoder(options());
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(yuv_hashes(decoder, path_, frames, block));
@@ -198,4 +198,4 @@ TEST_F(ClipCacheTest, ProcessesShareAFolderWhileItOverflows) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -11,12 +11,12 @@
 #include "data/video/video_file.h"
 #include "tests/data/video/video_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 constexpr std::int64_t kHeight = 48, kWidth = 64, kFrames = 40;
 
-/// Frame k is a gray picture of level 40 + 4k with a bright square that moves, so that every frame tells its number.
+/// Frame k is gray, of level 40 + 4k, with a bright square that moves, so that every frame tells its number.
 std::vector<std::uint8_t> picture(std::int64_t k) {
   std::vector<std::uint8_t> rgb(3 * kHeight * kWidth, static_cast<std::uint8_t>(40 + 4 * k));
   for (std::int64_t y = 4; y < 12; ++y) {
@@ -52,7 +52,7 @@ std::vector<std::int64_t> every(std::int64_t step, std::int64_t count = kFrames)
 
 class ClipDecoderTest : public ::testing::Test {
  protected:
-  /// Numbers of the pictures that the decoder gave, in order.
+  /// Numbers of the frames that the decoder gave, in order.
   Result<std::vector<std::int64_t>> numbers(const std::string& path, const std::vector<std::int64_t>& frames,
                                             ClipDecoder::Deadline deadline = soon()) {
     std::vector<std::int64_t> seen;
@@ -193,7 +193,7 @@ TEST_F(ClipDecoderTest, ADamagedPictureIsAnErrorAfterOneRetryAndTheDecoderStaysU
   write_bytes(folder_ / "bad.mp4", bytes);
   ASSERT_TRUE(numbers(folder_ / "good.mp4", {10}));
 
-  // also when the damaged picture itself is not asked for: picture 18 refers to it
+  // also when the damaged frame itself is not asked for: frame 18 refers to it
   for (const std::int64_t frame : {15, 18}) {
     const auto before = decoder_.counters().retries;
     const auto read = numbers(folder_ / "bad.mp4", {frame});
@@ -295,4 +295,4 @@ TEST_F(ClipDecoderTest, TheEncoderRefusesOddSizesAndForeignPictures) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -1,11 +1,11 @@
-// How much work a clip costs: files opened, tables read, pictures fed. No times.
+// How much work a clip costs: files opened, tables read, frames fed. No times.
 #include <gtest/gtest.h>
 
 #include "data/video/decode_plan.h"
 #include "data/video/packet_table.h"
 #include "tests/data/video/coded_video.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 class ClipWorkTest : public ::testing::Test {
@@ -103,7 +103,7 @@ TEST_F(ClipWorkTest, UnwantedDisposablePicturesAreNotDecoded) {
   ASSERT_TRUE(clip);
   const auto& counters = decoder.counters();
   EXPECT_GT(counters.samples_dropped, 0);
-  EXPECT_LT(counters.samples_fed, 147 - 33);  // pictures 0 .. 146 lie on the way
+  EXPECT_LT(counters.samples_fed, 147 - 33);  // frames 0 .. 146 lie on the way
   const auto expected = all(path, 200);
   for (std::size_t i = 0; i < 33; ++i) EXPECT_EQ((*clip)[i], expected[50 + 3 * i]);
 }
@@ -118,7 +118,7 @@ TEST_F(ClipWorkTest, TwoPictureGroupsOfAv1CostKeysAndTargets) {
 }
 
 TEST_F(ClipWorkTest, SamplesThatAProofMakesNeedlessAreNotFed) {
-  // groups of four whose pictures refer to their key alone: what the flag promises, written by hand
+  // groups of four whose frames refer to their key alone: what the flag promises, written by hand
   PacketTable table;
   for (std::int32_t i = 0; i < 8; ++i) table.samples.push_back({.rank = i, .key = i % 4 == 0});
   table.decode_of_rank = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -147,4 +147,4 @@ TEST_F(ClipWorkTest, ReadsThroughTheThreadGiveTheSamePictures) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -13,9 +13,9 @@
 #include "data/video/video_encoder.h"
 #include "tests/data/video/video_test_support.h"
 
-namespace troupe {
+namespace troupe::data {
 
-/// A video whose pictures all differ: a moving texture, with noise of that amplitude. 64x48 unless said otherwise.
+/// A video whose frames all differ: a moving texture, with noise of that amplitude. 64x48 unless said otherwise.
 inline void encode_texture(const std::string& path, std::int64_t frames, VideoEncoderOptions options,
                            std::uint64_t noise = 0) {
   if (options.width == 0) options.width = 64, options.height = 48;
@@ -45,7 +45,7 @@ inline std::vector<std::int64_t> stepped(std::int64_t first, std::int64_t step, 
   return frames;
 }
 
-/// Hashes of the planes of chosen pictures, in order.
+/// Hashes of the planes of chosen frames, in order.
 inline Result<std::vector<std::string>> yuv_hashes(ClipDecoder& decoder, const std::string& path,
                                                    const std::vector<std::int64_t>& frames,
                                                    const std::vector<std::int64_t>& block = {},
@@ -63,7 +63,7 @@ inline Result<std::vector<std::string>> yuv_hashes(ClipDecoder& decoder, const s
   return hashes;
 }
 
-/// Overwrites the bytes of a coded picture behind its first six.
+/// Overwrites the bytes of a coded frame behind its first six.
 inline void damage_picture(const std::string& path, std::int64_t rank) {
   const auto table = read_packet_table(path, false, soon());
   ASSERT_TRUE(table);
@@ -74,4 +74,4 @@ inline void damage_picture(const std::string& path, std::int64_t rank) {
   write_bytes(path, bytes);
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -1,4 +1,4 @@
-// Containers against what libavformat says of them (data.md 9.3): index last, edit lists, cut files.
+// Containers against what libavformat says of them: index last, edit lists, cut files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "data/video/video_file.h"
 #include "tests/data/video/coded_video.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 std::size_t place_of(const std::vector<char>& bytes, const std::string& box) {
@@ -92,7 +92,7 @@ TEST_F(ContainerTest, PicturesThatAnEditListHidesGetNoNumber) {
   const std::size_t elst = place_of(bytes, "elst");
   ASSERT_EQ(get_u32(bytes, elst + 8), 1u);
   const std::size_t mdhd = place_of(bytes, "mdhd");
-  const std::uint32_t ticks = get_u32(bytes, mdhd + 16) / 20;  // per picture at 20 pictures a second
+  const std::uint32_t ticks = get_u32(bytes, mdhd + 16) / 20;  // per frame at 20 frames a second
   ASSERT_GT(ticks, 0u);
   put_u32(bytes, elst + 16, get_u32(bytes, elst + 16) + 7 * ticks);
   write_bytes(cut, bytes);
@@ -141,4 +141,4 @@ TEST_F(ContainerTest, AFileThatShrinksWhileItIsOpenIsDataLoss) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,7 +4,7 @@
 
 #include <ostream>
 
-namespace troupe {
+namespace troupe::data {
 
 void PrintTo(const DecodeRun& r, std::ostream* out) { *out << "[" << r.first << ", " << r.last << "]"; }
 
@@ -64,7 +64,7 @@ TEST(DecodePlanTest, AReorderedPictureIsReachedThroughWhatItRefersTo) {
 }
 
 TEST(DecodePlanTest, APictureThatLeadsAnOpenGroupNeedsTheKeyBefore) {
-  // sample 3 is a key shown after its leading pictures 2 and 3
+  // sample 3 is a key shown after its leading frames 2 and 3
   const PacketTable table = table_of({0, 1, 4, 2, 3, 5}, {0, 2});
   EXPECT_EQ(governing_key(table, 2), 0);
   EXPECT_EQ(governing_key(table, 5), 2);
@@ -73,4 +73,4 @@ TEST(DecodePlanTest, APictureThatLeadsAnOpenGroupNeedsTheKeyBefore) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -10,7 +10,7 @@
 #include "tests/data/video/video_test_support.h"
 #include "tests/support/safetensors_bytes.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using Json = nlohmann::json;
@@ -151,4 +151,4 @@ TEST_F(GoldenDecodeTest, WholeFramesAreThoseOfTheReference) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,7 +4,7 @@
 #include "data/video/nvdec.h"
 #include "tests/data/video/coded_video.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 TEST(NvdecDeviceTest, PicturesOfTheGpuAreThoseOfTheCpu) {
@@ -39,4 +39,4 @@ TEST(NvdecDeviceTest, AStreamThatTheGpuCannotDecodeIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -4,7 +4,7 @@
 
 #include "tests/data/video/coded_video.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 class NvdecTest : public ::testing::Test {
@@ -54,4 +54,4 @@ TEST_F(NvdecTest, ChromaIsSplit) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -6,10 +6,10 @@
 
 #include "tests/data/video/coded_video.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
-/// What 8 neighbouring anchors from `first` on want with 11 pictures three apart.
+/// What 8 neighbouring anchors from `first` on want with 11 frames three apart.
 std::vector<std::int64_t> block_of(std::int64_t first) { return stepped(first, 1, 38); }
 
 class SharedFramesTest : public ::testing::Test {
@@ -81,7 +81,7 @@ TEST_F(SharedFramesTest, ABlockBeyondTheBoundIsDecodedSampleBySample) {
 TEST_F(SharedFramesTest, DamageThatOnlyANeighbourMeetsDoesNotSpoilASample) {
   damage_picture(path_, 150);
   ClipDecoder decoder;
-  const std::vector<std::int64_t> block = stepped(60, 1, 100);  // pictures of both groups, the damaged one among them
+  const std::vector<std::int64_t> block = stepped(60, 1, 100);  // frames of both groups, the damaged one among them
   const auto whole = stepped(62, 3, 11);
   expect_pictures(yuv_hashes(decoder, path_, whole, block), whole);
   EXPECT_FALSE(yuv_hashes(decoder, path_, stepped(123, 3, 11), block));
@@ -106,4 +106,4 @@ TEST_F(SharedFramesTest, AReplacedFileDoesNotGiveTheOldPictures) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -1,4 +1,5 @@
-// A file system that does not answer: scripted with the fault point "read", which blocks the reading thread for an hour.
+// A file system that does not answer: scripted with the fault point "read", which blocks the reading thread for an
+// hour.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,7 +13,7 @@
 #include "data/video/read_thread.h"
 #include "tests/data/video/coded_video.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using namespace std::chrono_literals;
@@ -160,4 +161,4 @@ TEST(BadClipTest, TheClipAtTheEndOfATextIsFound) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

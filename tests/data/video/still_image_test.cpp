@@ -9,7 +9,7 @@
 #include "data/video/ffmpeg.h"
 #include "tests/support/png_bytes.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 using testing::png_bytes;
@@ -119,7 +119,7 @@ TEST(StillImageTest, AHugeSizeIsRefusedBeforeMemoryIsTaken) {
   EXPECT_FALSE(decode_still_image(bytes_of(huge), "cell"));
 }
 
-/// A smooth picture, so that the codec's loss is small.
+/// A smooth image, so that the codec's loss is small.
 std::vector<std::uint8_t> smooth(int width, int height) {
   std::vector<std::uint8_t> rgb;
   for (int y = 0; y < height; ++y) {
@@ -131,7 +131,7 @@ std::vector<std::uint8_t> smooth(int width, int height) {
   return rgb;
 }
 
-/// Codes a picture as JPEG of the best quality.
+/// Codes an image as JPEG of the best quality.
 std::string jpeg_bytes(const std::vector<std::uint8_t>& rgb, int width, int height, AVPixelFormat format) {
   const AVCodec* codec = avcodec_find_encoder(AV_CODEC_ID_MJPEG);
   AvCodecContext context(avcodec_alloc_context3(codec));
@@ -231,4 +231,4 @@ TEST(ChromaUpsamplingTest, WeightsAreThreeQuartersAndOneQuarter) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

@@ -10,12 +10,12 @@
 #include "data/video/video_encoder.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::data {
 namespace {
 
 constexpr std::int64_t kFrames = 24, kWidth = 32, kHeight = 16;
 
-/// A video of pictures that differ, with or without B-frames.
+/// A video of frames that differ, with or without B-frames.
 void encode(const std::string& path, std::int64_t b_frames) {
   auto encoder = VideoEncoder::open(
       path, {.width = kWidth, .height = kHeight, .fps = 12, .gop = 8, .crf = 20, .b_frames = b_frames});
@@ -28,7 +28,7 @@ void encode(const std::string& path, std::int64_t b_frames) {
   ASSERT_TRUE((*encoder)->finish());
 }
 
-/// Copies a video with other times: `shift` gives the ticks of a picture's frame number (12 a second).
+/// Copies a video with other times: `shift` gives the ticks of a frame number (12 a second).
 void retime(const std::string& from, const std::string& to, const std::function<double(double)>& shift) {
   AVFormatContext* raw = nullptr;
   ASSERT_GE(avformat_open_input(&raw, from.c_str(), nullptr, nullptr), 0);
@@ -104,4 +104,4 @@ TEST(VideoFileTest, ALateStartIsSeen) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::data

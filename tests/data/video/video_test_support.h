@@ -15,7 +15,7 @@
 #include "base/hash.h"
 #include "data/image/video_frame.h"
 
-namespace troupe {
+namespace troupe::data {
 
 inline std::filesystem::path from_environment(const char* name, const char* beside_source) {
   const char* set = std::getenv(name);
@@ -108,4 +108,4 @@ inline void write_bytes(const std::string& path, std::span<const char> bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-}  // namespace troupe
+}  // namespace troupe::data

@@ -7,7 +7,7 @@
 
 #include "tests/env/arm7/solo_arm7.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using testing::SoloArm7;
@@ -185,4 +185,4 @@ TEST(Arm7ControlTest, TheFingersMoveTogether) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

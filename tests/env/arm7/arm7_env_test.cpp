@@ -9,7 +9,7 @@
 
 #include "tests/env/arm7/solo_arm7.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using testing::random_actions;
@@ -114,8 +114,8 @@ TEST(Arm7EnvTest, ASparseRewardIsPaidOnceWhenTheTaskIsSolved) {
   EXPECT_EQ(env.reward(), 0);
 }
 
-/// The cube `below` the tool's point in metres, turned as the hand is (upside down at home, so about the vertical alone); both fingers
-/// `opening` from the middle.
+/// The cube `below` the tool's point in metres, turned as the hand is (upside down at home, so about the vertical
+/// alone); both fingers `opening` from the middle.
 std::vector<double> cube_at_tool(SoloArm7& env, double below, double opening) {
   const auto tcp = env.arm().task_state().tcp;
   const auto state = env.floats(0);
@@ -261,4 +261,4 @@ TEST(Arm7EnvTest, AnIdThatArm7LacksIsNotFound) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -9,7 +9,7 @@
 #include "env/arm7/arm7_model.h"
 #include "env/arm7/arm7_task.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 constexpr std::uint64_t kSeeds = 2000;
@@ -103,4 +103,4 @@ TEST(Arm7EpisodeTest, AnInstructionNamesTheCubesColour) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

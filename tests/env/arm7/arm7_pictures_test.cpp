@@ -8,7 +8,7 @@
 #include "env/arm7/arm7_cameras.h"
 #include "tests/env/arm7/solo_arm7.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using testing::SoloArm7;
@@ -54,7 +54,7 @@ TEST_P(Arm7PicturesTest, TheCubeIsWhereTheCameraMustSeeIt) {
     top[2] += kCubeHalf - 1e-3;
     const Pixel at = project(*camera, top, width, height);
     if (at.x >= static_cast<std::size_t>(width) || at.y >= static_cast<std::size_t>(height))
-      continue;  // wrist: beside the picture
+      continue;  // wrist: beside the frame
     const int label = static_cast<int>(labels[at.y * static_cast<std::size_t>(width) + at.x]);
     if (label == arm7_label::robot) continue;  // a finger, or the hand, is before it
     EXPECT_EQ(label, arm7_label::cube) << "seed " << seed << " at " << at.x << "," << at.y;
@@ -87,7 +87,7 @@ TEST(Arm7PictureTest, TheGoalOfReachIsSeenAndTheGoallessTaskShowsNone) {
     seen += std::count(with.begin(), with.end(), float{arm7_label::goal}) > 0 ? 1 : 0;
     EXPECT_EQ(std::count(without.begin(), without.end(), float{arm7_label::goal}), 0);
   }
-  EXPECT_GE(seen, 5);  // the others are hidden by the arm or above the picture
+  EXPECT_GE(seen, 5);  // the others are hidden by the arm or above the frame
 }
 
 TEST(Arm7PictureTest, TheCubeHasTheColourOfTheEpisode) {
@@ -148,4 +148,4 @@ TEST(Arm7PictureTest, TheWristCameraMovesWithTheHand) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

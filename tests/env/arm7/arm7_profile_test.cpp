@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using ::testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(Arm7ProfileTest, OptionsThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 double closeness(double d) { return 1 - std::tanh(5 * d); }
@@ -101,4 +101,4 @@ TEST(Arm7TaskTest, TheTaskPartsAreInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

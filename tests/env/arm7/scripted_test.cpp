@@ -5,7 +5,7 @@
 #include "env/episode_seed.h"
 #include "tests/env/arm7/solo_arm7.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using testing::SoloArm7;
@@ -41,4 +41,4 @@ TEST(ScriptedArm7Test, HasNoScriptForPush) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -1,5 +1,5 @@
-// Recorded steps of Gymnasium's MuJoCo tasks: in trajectory mode (the state set where an episode starts, then only actions)
-// and step by step.
+// Recorded steps of Gymnasium's MuJoCo tasks: in trajectory mode (the state set where an episode starts, then only
+// actions) and step by step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include "tests/env/mujoco/gym_env_case.h"
 #include "tests/env/trace.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using testing::GoldenCase;
@@ -94,4 +94,4 @@ INSTANTIATE_TEST_SUITE_P(Golden, GoldenMujocoTraceTest,
                          [](const auto& c) { return testing::golden_case_name(c.param); });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -1,4 +1,5 @@
-// golden/env/env_table.json against our specs, and golden/env/models/*.json against our compiled models, number by number.
+// golden/env/env_table.json against our specs, and golden/env/models/*.json against our compiled models, number by
+// number.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +10,7 @@
 #include "tests/env/mujoco/model_numbers.h"
 #include "tests/support/golden_folder.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using nlohmann::json;
@@ -89,4 +90,4 @@ INSTANTIATE_TEST_SUITE_P(Golden, GoldenMujocoModelTest, ::testing::ValuesIn(test
                          [](const auto& c) { return testing::golden_case_name(c.param); });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "env/mujoco/gym_env.h"
-#include "env/registry.h"
+#include "env/registry/registry.h"
 
 namespace troupe::testing {
 

@@ -8,7 +8,7 @@
 #include "env/mujoco/gym_task.h"
 #include "tests/env/mujoco/gym_env_case.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using testing::GymEnvCase;
@@ -126,4 +126,4 @@ TEST(ControlCostTest, SumIsNumPysInFloat32) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

@@ -6,7 +6,7 @@
 #include "env/episode_seed.h"
 #include "tests/env/mujoco/gym_env_case.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 using testing::GymEnvCase;
@@ -73,4 +73,4 @@ TEST(GymPusherResetTest, ObjectIsApartFromTheGoalAndTheArmIsAtItsStart) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

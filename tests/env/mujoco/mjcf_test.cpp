@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 TEST(MjcfElementTest, ChildrenAreNestedInTheOrderTheyWereAdded) {
@@ -49,4 +49,4 @@ TEST(MjcfElementTest, ReferencesToChildrenStayValidWhileMoreAreAdded) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

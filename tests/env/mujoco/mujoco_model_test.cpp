@@ -6,7 +6,7 @@
 
 #include "env/mujoco/mjcf.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 std::string falling_ball() {
@@ -63,4 +63,4 @@ TEST_F(MujocoModelDeathTest, ErrorInsideMujocoEndsTheProcess) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

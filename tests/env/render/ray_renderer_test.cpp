@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "tests/env/render/reference_rays.h"
 
-namespace troupe {
+namespace troupe::env {
 namespace {
 
 struct Pictures {
@@ -82,7 +82,7 @@ Scene random_scene(std::initializer_list<GeomKind> kinds, int count, std::uint64
   return scene;
 }
 
-constexpr double kDepthTolerance = 1e-4;  // relative (sim.md 3.5)
+constexpr double kDepthTolerance = 1e-4;  // relative
 constexpr double kSubPixel = 4e-3;        // f32 rays pass an edge this much earlier or later
 
 /// Whether pixel (x, y) is what rays through its middle, give or take kSubPixel, meet.
@@ -166,7 +166,7 @@ TEST_P(RayRendererKindTest, DrawsNothingBehindTheCamera) {
 }
 
 TEST_P(RayRendererKindTest, StaysFiniteForRaysAlongItsAxes) {
-  // the middle pixel of an odd picture looks exactly along -z of a shape in the camera's own frame
+  // the middle pixel of an odd frame looks exactly along -z of a shape in the camera's own frame
   Scene scene;
   scene.geoms = {{.kind = GetParam().kind, .size = {0.1F, 0.2F, 0.3F}, .rgb = {1, 1, 1}, .label = 5}};
   scene.poses.resize(1);
@@ -266,4 +266,4 @@ TEST(RayRendererTest, NothingIsWrittenBehindThePicture) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::env

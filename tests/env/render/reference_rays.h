@@ -1,6 +1,7 @@
 #pragma once
 
-// The ray renderer's pictures, worked out slowly: one ray at a time, in double precision, each solid as an interval of the ray.
+// The ray renderer's frames, worked out slowly: one ray at a time, in double precision, each solid as an interval of
+// the ray.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,7 +11,7 @@
 
 #include "env/render/ray_renderer.h"
 
-namespace troupe {
+namespace troupe::env {
 
 using RayVec = std::array<double, 3>;
 
@@ -152,4 +153,4 @@ inline RaySample cast_ray(std::span<const RenderGeom> geoms, std::span<const Geo
   return sample;
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

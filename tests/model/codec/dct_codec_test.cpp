@@ -12,7 +12,7 @@
 #include "tests/support/safetensors_file.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::max_difference;
@@ -144,4 +144,4 @@ TEST(LatentCodecTest, AFirstFramesLatentsAreThoseOfItsVideoOfZeros) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

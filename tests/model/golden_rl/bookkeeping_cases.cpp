@@ -9,7 +9,7 @@
 #include "model/loss/policy_gradient_loss.h"
 #include "model/loss/rollout_layout.h"
 #include "tests/model/golden_rl/cases.h"
-#include "workers/rollout/bookkeeping/chunk_bookkeeping.h"
+#include "tests/workers/rollout/bookkeeping/chunk_bookkeeping.h"
 
 namespace troupe::testing {
 
@@ -17,7 +17,8 @@ namespace {
 
 constexpr RlTolerance kTolerance{1e-6, 1e-6};
 
-/// The two wrappers of the reference differ in which rewards they make and in how they count them; only the one of ManiSkill knows failures.
+/// The two wrappers of the reference differ in which rewards they make and in how they count them; only the one of
+/// ManiSkill knows failures.
 bool is_maniskill(const RlVariant& v) { return v.has("episode.fail_once"); }
 
 /// The scripted simulator: step s of environment b reads the signals at [s,b].

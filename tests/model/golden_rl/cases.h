@@ -61,8 +61,8 @@ class RlCase {
   std::vector<RlVariant> variants_;
 };
 
-/// Fails when the shapes differ, a value is not finite where the other is, or an element is outside the tolerance. Compared
-/// in f64; the shapes must be equal, the dtypes need not.
+/// Fails when the shapes differ, a value is not finite where the other is, or an element is outside the tolerance.
+/// Compared in f64; the shapes must be equal, the dtypes need not.
 void expect_close(const at::Tensor& got, const at::Tensor& want, const RlTolerance& tolerance, const std::string& what);
 void expect_close(double got, double want, const RlTolerance& tolerance, const std::string& what);
 /// Every element equal; booleans may be stored as u8.
@@ -72,7 +72,8 @@ at::Tensor leaf(const at::Tensor& tensor);
 /// The gradient of a scalar at each of `leaves`, zeros where it does not reach.
 std::vector<at::Tensor> gradients(const at::Tensor& scalar, const std::vector<at::Tensor>& leaves);
 
-/// Judges every variant of a case of one kind, by its config, never by its name. A variant it cannot interpret is a failure.
+/// Judges every variant of a case of one kind, by its config, never by its name. A variant it cannot interpret is a
+/// failure.
 using RlHandler = void (*)(const RlCase&);
 using RlHandlers = std::map<std::string, RlHandler>;
 

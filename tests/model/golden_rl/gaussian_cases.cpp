@@ -94,8 +94,8 @@ void judge_noise_policy(const RlCase& golden, const RlVariant& variant) {
     expect_close(gaussian_entropy(log_std).sum(1), variant.at("eval_entropy"), kClose, variant.name + " eval_entropy");
   }
   if (variant.has("eval_logprob")) {
-    // The reference sums the correction over the whole batch before it subtracts it from each row: parity's number. Its density of
-    // a stored action inverts tanh with the clamp of the note.
+    // The reference sums the correction over the whole batch before it subtracts it from each row: parity's number.
+    // Its density of a stored action inverts tanh with the clamp of the note.
     const auto u = ((sample.action - bounds.bias) / bounds.scale).clamp(-0.999999, 0.999999).atanh();
     const auto density =
         gaussian_logp(mean, log_std, u).sum(1) - squash_log_slope(u, bounds, TanhCorrection::epsilon, 1e-7).sum();

@@ -17,8 +17,9 @@ inline TensorMap golden_leaves(const RlCase& golden, const std::string& prefix) 
   return weights;
 }
 
-/// Applies the layers "<prefix><i>.weight" (and ".bias") in the order of i: a matrix is a linear layer, a vector a layer normalisation
-/// (eps 1e-5), a missing index between two layers the activation. `ends_active`: the activation follows the last layer too.
+/// Applies the layers "<prefix><i>.weight" (and ".bias") in the order of i: a matrix is a linear layer, a vector a
+/// layer normalisation (eps 1e-5), a missing index between two layers the activation. `ends_active`: the activation
+/// follows the last layer too.
 inline at::Tensor golden_layers(const TensorMap& weights, const std::string& prefix, at::Tensor x, bool ends_active,
                                 const std::function<at::Tensor(const at::Tensor&)>& activation) {
   int last = -1;

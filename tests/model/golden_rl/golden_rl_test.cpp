@@ -6,7 +6,7 @@
 
 #include "tests/model/golden_rl/cases.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::GoldenCase;
@@ -57,4 +57,4 @@ TEST(GoldenRlKindsTest, EveryKindIsJudgedOrNamedAsLaterWork) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

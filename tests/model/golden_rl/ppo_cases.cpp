@@ -115,7 +115,7 @@ double counted(const PolicyGradientInputs& in) {
   return (in.advantage.size(1) == 1 ? mask.any(1) : mask).sum().item<double>();
 }
 
-/// The closed form that training uses says what policy_gradient_loss says, where it is used.
+/// The manual backward that training uses says what policy_gradient_loss says, where it is used.
 void judge_closed_form(const RlVariant& v, PolicyGradientInputs in, const PolicyGradientOptions& o, const char* loss,
                        const std::string& what) {
   for (auto* x : {&in.logp, &in.entropy, &in.value}) {

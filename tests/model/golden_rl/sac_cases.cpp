@@ -3,8 +3,8 @@
 #include <set>
 #include <tuple>
 
+#include "model/loss/rl_keys.h"
 #include "model/loss/sac_loss.h"
-#include "model/policy/rl_keys.h"
 #include "model/policy/sac_model.h"
 #include "model/policy/sac_objective.h"
 #include "tests/model/golden_rl/cases.h"

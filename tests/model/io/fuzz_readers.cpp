@@ -71,7 +71,7 @@ std::string written_safetensors() {
   return safetensors_bytes(header, at);
 }
 
-/// The heads of the recorded files of the reference library, where they are at hand, with their data.
+/// The first bytes of the recorded files of the reference library, where they are at hand, with their data.
 std::vector<std::string> recorded_safetensors() {
   std::vector<std::string> out;
   const char* named = std::getenv("TROUPE_GOLDEN");

@@ -11,7 +11,7 @@
 #include "tests/support/pth_bytes.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -353,4 +353,4 @@ TEST_F(PthReaderTest, EveryPrefixOfAFileIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

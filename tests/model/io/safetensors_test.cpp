@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -227,4 +227,4 @@ TEST(GoldenSafetensorsTest, EveryFileOfTheGoldenFolderOpens) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "model/io/weight_index.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -104,4 +104,4 @@ TEST_F(WeightSourceTest, AnIndexThatDoesNotHoldIsDataLoss) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -13,7 +13,7 @@
 #include "model/loss/vtrace.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 at::Tensor f64(const std::vector<double>& x, at::IntArrayRef sizes) {
@@ -137,4 +137,4 @@ TEST(AdvantageTest, OnPolicyVtraceIsGaeOfLambda) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 TEST(BetaDistributionTest, TheCdfHasItsClosedForms) {
@@ -49,4 +49,4 @@ TEST(BetaDistributionTest, BisectionAgreesWithTheClosedForm) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

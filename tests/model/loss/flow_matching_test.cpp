@@ -11,7 +11,7 @@
 #include "tests/support/safetensors_file.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::expect_near;
@@ -161,4 +161,4 @@ TEST(FlowLossTest, ShapesThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kRows = 12, kChunk = 3, kWidth = 2;
@@ -237,4 +237,4 @@ TEST(PolicyGradientLossTest, ExplainedVarianceOfAPerfectCriticIsOne) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 at::Tensor f64(const std::vector<double>& x, at::IntArrayRef sizes) {
@@ -51,4 +51,4 @@ TEST(SacLossTest, TheMovingAverageTakesItsShareOfTheOnlineNetwork) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 std::span<float> span_of(const at::Tensor& t) { return {t.data_ptr<float>(), static_cast<std::size_t>(t.numel())}; }
@@ -87,4 +87,4 @@ TEST(ClipFactorTest, ScalesLongGradientsOnly) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 const OptimizerConfig kOptimizer{.lr = 2.0};
@@ -40,4 +40,4 @@ TEST(LrScheduleTest, TheConfigsLengthWinsOverTheJobs) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using ::testing::ElementsAre;
@@ -25,4 +25,4 @@ TEST(MovingAverageTest, AShareOfOneCopiesAndOfZeroLeavesAsItIs) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

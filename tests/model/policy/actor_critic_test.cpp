@@ -3,7 +3,7 @@
 #include "model/policy/cnn.h"
 #include "tests/model/policy/policy_fixture.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::PolicyCase;
@@ -222,4 +222,4 @@ TEST(ActorCriticErrorsTest, APictureTooSmallForTheConvolutionsIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -13,7 +13,7 @@
 #include "model/policy/squashed_gaussian.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 at::Tensor row(std::vector<float> values) { return at::tensor(values).unsqueeze(0); }
@@ -140,4 +140,4 @@ TEST(ActionDrawsTest, ARowIsAFunctionOfItsKeyAlone) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 
 #include "tests/model/policy/policy_fixture.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::PolicyCase;
@@ -126,7 +126,8 @@ class ByAutograd final : public Network {
   const PolicyGradientOptions options_;
 };
 
-/// One minibatch in three ways: autograd alone, the generic unit with the loss's closed form, the explicit backward.
+/// One minibatch in three ways: autograd alone, the generic unit with the loss's manual backward, the manual backward
+/// of the unit.
 class ExplicitPolicyGradientTest : public ::testing::TestWithParam<ExplicitCase> {
  protected:
   struct Found {
@@ -271,4 +272,4 @@ TEST(ExplicitPolicyGradientRowsTest, TheSwitchLeavesAutogradAlone) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

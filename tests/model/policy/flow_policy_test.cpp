@@ -11,7 +11,7 @@
 #include "tests/model/policy/policy_fixture.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::PolicyCase;
@@ -54,7 +54,7 @@ Acted act(const PolicyCase& c, bool deterministic = false, std::int64_t rows = 8
   return acted;
 }
 
-// rl.md 7.12 a
+// Consistency: recomputed with the same weights, |difference of logp| < 1e-4 in f32.
 TEST(FlowPolicyTest, TheSameWeightsGiveTheSameLogProbabilities) {
   for (const std::string sampler : {"sde", "cps", "noise"}) {
     for (const std::string reduce : {"mean", "sum", "per_step"}) {
@@ -309,4 +309,4 @@ TEST(FlowPolicyTest, WhatCannotWorkIsNamedByItsKey) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

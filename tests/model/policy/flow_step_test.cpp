@@ -9,10 +9,10 @@
 #include "model/policy/gaussian.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
-constexpr double kVector = 1e-5;  // rl.md 19: tolerance of its vectors
+constexpr double kVector = 1e-5;  // tolerance of worked examples
 
 struct Row {
   double time, clean, noisy, std;
@@ -76,7 +76,7 @@ TEST(FlowStepTest, AStepWithoutWidthHasNoDensityAndNoGradient) {
   EXPECT_EQ(flow_step_entropy(std).abs().sum().item<double>(), 0);
 }
 
-// rl.md 7.12 d
+// d logp / d mean = (x - mean) / std^2.
 TEST(FlowStepTest, TheGradientOfTheDensityByTheMeanIsTheStandardisedDistance) {
   const auto x = at::tensor({0.4, -0.3, 2.0}, at::kDouble), std = at::tensor({0.1, 0.5, 1.5}, at::kDouble);
   const auto mean = at::tensor({0.1, 0.2, -1.0}, at::kDouble).requires_grad_(true);
@@ -113,7 +113,8 @@ double linear_velocity(double x, double t, double m, double c) {
   return t / variance * off - (m + (1 - t) * c * c / variance * off);
 }
 
-// rl.md 7.12 c: steps are linear here, so mean and variance are carried through them exactly, without samples.
+// Flow-SDE has the moments of the ODE: steps are linear here, so mean and variance are carried through them exactly,
+// without samples.
 TEST(FlowStepTest, FlowSdeHasTheMarginalsOfTheOdeForALinearGaussianToy) {
   constexpr double kMean = 0.7, kStd = 0.4;
   const auto times = flow_times(2000);
@@ -130,7 +131,8 @@ TEST(FlowStepTest, FlowSdeHasTheMarginalsOfTheOdeForALinearGaussianToy) {
       mean = offset + slope * mean;
       variance = slope * slope * variance + weights.std * weights.std;
       if (t > 0.8 || i % 100 != 0) continue;
-      // the first step of Flow-SDE is coarse whatever their number (sigma grows without bound at t = 1); later steps forget it
+      // the first step of Flow-SDE is coarse whatever their number (sigma grows without bound at t = 1); later steps
+      // forget it
       const double wanted = times[i + 1] * times[i + 1] + (1 - times[i + 1]) * (1 - times[i + 1]) * kStd * kStd;
       EXPECT_NEAR(mean, (1 - times[i + 1]) * kMean, 0.01) << t;
       EXPECT_NEAR(variance / wanted, 1, 0.02) << t;
@@ -141,4 +143,4 @@ TEST(FlowStepTest, FlowSdeHasTheMarginalsOfTheOdeForALinearGaussianToy) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

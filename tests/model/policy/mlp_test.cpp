@@ -5,7 +5,7 @@
 #include "model/policy/mlp_pass.h"
 #include "tests/model/policy/policy_fixture.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 MlpShape small_shape() {
@@ -122,4 +122,4 @@ TEST(MlpPassLayerNormTest, IsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "model/loss/rl_keys.h"
 #include "model/policy/actor_critic.h"
-#include "model/policy/rl_keys.h"
 #include "model/shard/flat_layout.h"
 #include "model/shard/init.h"
 #include "model/shard/unit_tape.h"
@@ -20,7 +20,8 @@
 
 namespace troupe::testing {
 
-/// Parameters of a chain as an engine starts them, by unit; `spread` is added noise so that heads and log_std are not special.
+/// Parameters of a chain as an engine starts them, by unit; `spread` is added noise so that heads and log_std are not
+/// special.
 inline std::vector<ParamView> start_parameters(const std::vector<UnitSpec>& units, std::uint64_t seed,
                                                double spread = 0) {
   std::vector<ParamView> views;
@@ -116,7 +117,8 @@ inline Batch draw_observation(const PolicyShape& shape, std::int64_t rows, std::
   return batch;
 }
 
-/// A minibatch around what the policy would do: some actions masked, ratios on both sides of the clip, values off their targets.
+/// A minibatch around what the policy would do: some actions masked, ratios on both sides of the clip, values off
+/// their targets.
 inline Batch draw_minibatch(const PolicyNet& net, const std::vector<ParamView>& params, const PolicyShape& shape,
                             std::int64_t rows, std::uint64_t seed) {
   const at::NoGradGuard no_grad;

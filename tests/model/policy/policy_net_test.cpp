@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 struct Job {
@@ -94,4 +94,4 @@ TEST(PolicyNetTest, AnotherPhaseThanThePolicysIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -1,7 +1,7 @@
 #include "tests/model/policy/policy_fixture.h"
 #include "tests/model/shard/training_harness.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// State after three steps of an engine over `world` ranks on the same two micro-batches.
@@ -71,4 +71,4 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, PolicyTrainingTest, ::testing::Values("ppo"
                          [](const auto& param_info) { return std::string(param_info.param); });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 at::Tensor cell(double x) { return at::full({1, 1}, x, at::kFloat); }
@@ -113,4 +113,4 @@ TEST(PpoGradientTest, AMaskedRowCountsNowhere) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -1,4 +1,5 @@
-// What explicit_policy_gradient_test compares in whole networks, for the loss alone; and where the closed form must stand back.
+// What explicit_policy_gradient_test compares in whole networks, for the loss alone; and where the manual backward
+// must not be taken.
 #include "model/policy/ppo_loss_op.h"
 
 #include <ATen/ATen.h>
@@ -10,7 +11,7 @@
 
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// 16 rows of one action of three numbers, with a critic, and clipped ratios and values among them.
@@ -95,4 +96,4 @@ TEST_F(PpoLossOpTest, OtherLossesAreLeftToTheLossItself) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

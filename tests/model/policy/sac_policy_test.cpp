@@ -11,7 +11,7 @@
 #include "tests/model/policy/policy_fixture.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::PolicyCase;
@@ -72,7 +72,7 @@ PhaseRun run_phase(const PolicyCase& c, const std::string& phase, const Batch& b
   return run;
 }
 
-// rl.md 19, vector 10
+// y = r + gamma (min Q - alpha logp) by hand: vector 10 of tests/model/loss/vectors_test.cpp.
 TEST(SacPolicyTest, TheTargetIsThatOfVectorTen) {
   const auto value = [](double x) { return at::full({1, 1}, x, at::kDouble); };
   const auto next = aggregate_critics(at::tensor({3.0, 2.5}, at::kDouble).view({1, 2}), CriticAggregation::min, {});
@@ -243,4 +243,4 @@ TEST(SacPolicyTest, WhatCannotWorkIsNamedByItsKey) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

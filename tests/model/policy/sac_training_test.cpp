@@ -5,7 +5,7 @@
 #include "tests/model/policy/policy_fixture.h"
 #include "tests/model/shard/training_harness.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 testing::PolicyCase small_case() {
@@ -135,4 +135,4 @@ TEST(SacTrainingTest, TheActorFindsTheActionThatPays) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kState = 6, kAction = 3, kHidden = 20;
@@ -118,4 +118,4 @@ MicroResult TwoLayerNetwork::run(const std::vector<ParamView>& params, const Bat
   return {error.square().mean().item<double>(), {{"absolute_error", error.abs().mean().item<double>()}}};
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -8,10 +8,10 @@
 #include "model/shard/explicit_network.h"
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
-/// A small actor-critic: units "actor" (group actor), "critic" (group critic), "target" (the moving average of critic) and
-/// "temperature" (group temperature), with losses over
+/// A small actor-critic: units "actor" (group actor), "critic" (group critic), "target" (the moving average of
+/// critic) and "temperature" (group temperature), with losses over
 ///     a(s) = tanh(s W + b),  Q(s, a) = tanh(s U + a V) c
 /// critic: mean((Q(s, action) - (reward + 0.9 Q_target(s, action)))^2)
 /// actor:  mean(exp(t) |a(s)|^2 - Q(s, a(s))) + t^2
@@ -55,4 +55,4 @@ class TwoLayerNetwork final : public Network, public ExplicitNetwork {
   std::vector<UnitSpec> units_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "model/shard/flat_layout.h"
 #include "model/shard/init.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 Init normal(double scale) { return {Init::Kind::normal, scale}; }
@@ -107,4 +107,4 @@ double PlainChain::accumulate(const Batch& batch, double weight) {
   return loss.item<double>();
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

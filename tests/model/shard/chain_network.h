@@ -7,7 +7,7 @@
 
 #include "model/shard/network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Sizes of the test network; odd ones leave gaps in the layout.
 struct ChainShape {
@@ -51,4 +51,4 @@ class PlainChain {
   std::map<std::string, at::Tensor> parameters_, gradients_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 #include "tests/model/shard/actor_critic_network.h"
 #include "tests/model/shard/training_harness.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 TEST(EngineExplicitTest, AHandWrittenBackwardGivesTheTapesGradients) {
@@ -46,4 +46,4 @@ TEST(EngineExplicitTest, AHandWrittenBackwardOnTwoRanksIsBitEqualToOne) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

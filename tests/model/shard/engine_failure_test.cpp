@@ -8,7 +8,7 @@
 #include "tests/model/shard/training_harness.h"
 #include "tests/model/shard/wrapped_collective.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using namespace std::chrono_literals;
@@ -187,4 +187,4 @@ TEST(EngineFailureTest, AbortFromAnotherThreadEndsAWaitingRank) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

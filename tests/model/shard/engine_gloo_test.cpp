@@ -10,7 +10,7 @@
 
 #include "tests/model/shard/training_harness.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using namespace std::chrono_literals;
@@ -90,4 +90,4 @@ TEST(EngineGlooTest, TwoProcessesTrainLikeOneRankThatAccumulatesTwo) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -11,7 +11,7 @@
 #include "tests/model/shard/actor_critic_network.h"
 #include "tests/model/shard/training_harness.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using Loss = ActorCriticNetwork::Loss;
@@ -342,4 +342,4 @@ TEST(EngineGroupsTest, RanksWithDifferentCountsOfAGroupRefuseTheStep) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -4,7 +4,7 @@
 #include "tests/model/shard/training_harness.h"
 #include "tests/model/shard/wrapped_collective.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using namespace std::chrono_literals;
@@ -56,4 +56,4 @@ TEST(EngineHazardTest, TheMomentAtWhichDataArrivesDoesNotChangeABit) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

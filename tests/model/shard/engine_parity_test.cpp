@@ -6,7 +6,7 @@
 
 #include "tests/model/shard/training_harness.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// Another grouping of the same f32 sums, compounded over the steps.
@@ -140,4 +140,4 @@ TEST(EngineParityTest, Bf16ParametersTrainCloseToF32) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "model/shard/init.h"
 #include "tests/model/shard/training_harness.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 Init normal(double scale) { return {Init::Kind::normal, scale}; }
@@ -186,4 +186,4 @@ TEST(EngineResidentTest, AllocatedBytesFollowTheFormula) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

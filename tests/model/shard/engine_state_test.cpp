@@ -3,7 +3,7 @@
 
 #include "tests/model/shard/training_harness.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 TEST(EngineStateTest, TenStepsAResumeAndTenMoreEqualTwentyBitForBit) {
@@ -137,4 +137,4 @@ TEST(EngineStateTest, AttachingAnEqualGroupKeepsTheStateAndAnotherSizeLosesIt) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -5,7 +5,7 @@
 
 #include "model/shard/init.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 const std::vector<ParamSpec> kParams = {{"a", {3, 5}, {Init::Kind::normal, 0.5}},
@@ -92,4 +92,4 @@ TEST(InitTest, ValuesFollowTheirKindAndDependOnSeedAndName) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

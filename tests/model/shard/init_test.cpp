@@ -5,7 +5,7 @@
 
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 UnitSpec one_parameter(std::vector<std::int64_t> shape, Init init, std::string name = "w") {
@@ -63,4 +63,4 @@ TEST(InitTest, AConstantFillsItsTensor) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

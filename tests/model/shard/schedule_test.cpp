@@ -6,10 +6,11 @@
 #include <set>
 #include <string>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
-/// Plays a schedule on abstract buffers and returns the first broken rule of learner.md 4.19, if any.
+/// Plays a schedule on abstract buffers and returns the first hazard, if any: a slot that is read before it was
+/// written, or written while something still reads or writes it.
 class HazardSimulator {
  public:
   explicit HazardSimulator(const ScheduleSpec& spec)
@@ -173,4 +174,4 @@ TEST(ScheduleTest, ThePrintedFormIsTheOneInTheManual) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

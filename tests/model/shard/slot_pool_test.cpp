@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 TEST(SlotPoolTest, AUnitIsHeldFromItsWriteUntilTheNextOne) {
@@ -54,4 +54,4 @@ TEST(SlotPoolTest, AUnitWhoseValuesChangedIsForgottenAlone) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

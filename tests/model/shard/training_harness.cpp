@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-namespace troupe {
+namespace troupe::model {
 
 using namespace std::chrono_literals;
 
@@ -127,4 +127,4 @@ void run_thread_ranks(int world, const std::function<void(Collective&)>& body) {
   for (auto& thread : threads) thread.join();
 }
 
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "model/shard/engine.h"
 #include "tests/model/shard/chain_network.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// The whole state of a run, independent of the world size: [unit][kind][element of the unpadded flat buffer].
 struct FullState final : StateSource {
@@ -63,4 +63,4 @@ TrainingResult train(const TrainingRun& run);
 /// Runs `body` for each rank on its own thread with a fresh thread group.
 void run_thread_ranks(int world, const std::function<void(Collective&)>& body);
 
-}  // namespace troupe
+}  // namespace troupe::model

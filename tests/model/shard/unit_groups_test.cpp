@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using ::testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(UnitGroupsTest, ASetWithTwoLimitsIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

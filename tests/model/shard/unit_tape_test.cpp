@@ -9,7 +9,7 @@
 #include "model/shard/flat_layout.h"
 #include "tests/model/shard/chain_network.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 /// Gradients of one micro-batch through a tape, by parameter name; gradient buffers start as NaN so that a miss shows.
@@ -145,4 +145,4 @@ TEST(UnitTapeTest, Bf16GradientsPointTheSameWayAsF32Ones) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 
 #include "comm/collective/collective.h"
 
-namespace troupe {
+namespace troupe::model {
 
 /// Forwards to another collective; the base of the scripted ones below.
 class WrappedCollective : public Collective {
@@ -103,4 +103,4 @@ class AbortingCollective final : public WrappedCollective {
   int operation_ = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::model

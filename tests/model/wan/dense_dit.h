@@ -47,7 +47,9 @@ inline std::vector<DenseToken> dense_tokens(const TinyShape& s, std::int64_t row
   return out;
 }
 
-/// The table of dreamzero-model.md 2.8, cell by cell.
+/// Which key a query sees in teacher-forced training: clean block k sees clean blocks 0..k inside the window; noisy
+/// frames and actions of block k see clean blocks 0..k-1 and their own block; a state token sees states of its own
+/// block.
 inline bool dense_visible(const DenseToken& q, const DenseToken& k, const TinyShape& s) {
   using Part = DenseToken::Part;
   if (q.part == Part::clean) {

@@ -8,7 +8,7 @@
 #include "tests/model/wan/tiny_model.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::gradients;
@@ -201,4 +201,4 @@ TEST_F(DitNetworkTest, AMissingTensorIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

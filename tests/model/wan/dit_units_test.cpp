@@ -10,7 +10,7 @@
 #include "tests/support/golden_folder.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::golden_cases;
@@ -108,4 +108,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenInitTest, ::testing::ValuesIn(golden_cases
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenInitTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

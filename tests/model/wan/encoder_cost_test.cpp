@@ -1,4 +1,4 @@
-// Bytes against what is loaded, FLOPs against the published table (dreamzero-model.md 8.1).
+// Bytes against what is loaded, FLOPs against a table computed from the published sizes.
 #include "model/wan/encoder_cost.h"
 
 #include <ATen/ATen.h>
@@ -7,7 +7,7 @@
 #include "model/wan/weights/load_features.h"
 #include "tests/model/wan/tiny_encoders.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 double tera(double flops) { return flops / 1e12; }
@@ -71,4 +71,4 @@ TEST(EncoderCostTest, BytesAreThoseOfTheLoadedEncoders) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -12,7 +12,7 @@
 #include "model/wan/t5_encoder.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::max_difference;
@@ -263,4 +263,4 @@ TEST(TextFeatureCacheTest, TheLeastRecentlyUsedEntryLeavesFirst) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -6,7 +6,7 @@
 #include "tests/model/wan/network_run.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::expect_near;
@@ -233,4 +233,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenBf16Test, ::testing::ValuesIn(golden_cases
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenBf16Test);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

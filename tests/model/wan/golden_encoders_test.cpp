@@ -11,7 +11,7 @@
 #include "tests/support/safetensors_file.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::expect_near;
@@ -264,4 +264,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenStateDictTest, ::testing::ValuesIn(golden_
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenStateDictTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -1,11 +1,11 @@
-// The precision profile of training (dreamzero-model.md 2.0): dtypes along the network, and rounded timesteps.
+// The precision profile of training (docs/precision.md): dtypes along the network, and rounded timesteps.
 #include <gtest/gtest.h>
 
 #include "tests/model/wan/golden_dit_case.h"
 #include "tests/model/wan/network_run.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::golden_cases;
@@ -88,4 +88,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenPrecisionTest, ::testing::ValuesIn(golden_
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenPrecisionTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

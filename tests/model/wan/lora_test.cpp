@@ -15,7 +15,7 @@
 #include "tests/support/golden_folder.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::golden_cases;
@@ -256,4 +256,4 @@ TEST(LoraTest, TheEngineTrainsAdaptersAndLeavesTheBaseAlone) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -1,9 +1,9 @@
-// FLOPs and sizes against the published tables (dreamzero-model.md 8.1).
+// FLOPs and sizes against tables computed from the published sizes (a multiply-add is 2 FLOPs).
 #include "model/wan/model_cost.h"
 
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 ModelConfig config_14b() {
@@ -50,8 +50,8 @@ TEST(DitCostTest, TrimmingAndTimeRowsExecuteLess) {
 
 TEST(DitCostTest, KeptGraphsCostWhatAllBlocksSave) {
   const auto recomputed = dit_cost({}, {}, 2), kept = dit_cost({}, {}, 2, true, /*recompute=*/false);
-  // learner.md 4.6 L0: 19 d + 2 f per token and block, 5.22 GB at 1,000 tokens; ours has 900, and the joined keys and
-  // the context besides
+  // Kept: 19 d + 2 f values per token and transformer block, 5.22 GB at 1,000 tokens; ours has 900, and the joined
+  // keys and the context besides
   EXPECT_NEAR(static_cast<double>(kept.activation_bytes_per_sample) / 1e9, 5.22 * 0.9 + 0.9, 0.3);
   EXPECT_LT(kept.workspace_bytes_per_sample, recomputed.workspace_bytes_per_sample);
   EXPECT_EQ(kept.executed_forward_flops(), recomputed.executed_forward_flops());
@@ -72,4 +72,4 @@ TEST(DitCostTest, SizesAddUpToTheUnits) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "tests/model/wan/tiny_model.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::max_difference;
@@ -121,4 +121,4 @@ TEST(TinyTrainingTest, GradientDescentLowersTheLossOfAFixedBatch) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -9,7 +9,7 @@
 #include "tests/support/safetensors_file.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::golden_cases;
@@ -139,4 +139,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenVisibilityTest, ::testing::ValuesIn(golden
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenVisibilityTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -1,4 +1,4 @@
-// Timesteps of the three noise modes (dreamzero-model.md 5.2) and the dtype of mixing and targets.
+// Timesteps of the three noise modes and the dtype of mixing and targets.
 #include "model/wan/training_inputs.h"
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@
 #include "tests/model/wan/network_run.h"
 #include "tests/model/wan/tiny_model.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace key = batch_keys;
@@ -128,4 +128,4 @@ TEST(TrainingInputsTest, ADecoupledBatchRunsThroughADecoupledNetworkOnly) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

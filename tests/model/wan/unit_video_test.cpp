@@ -8,7 +8,7 @@
 #include "tests/support/safetensors_file.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::expect_near;
@@ -78,4 +78,4 @@ TEST(UnitVideoTest, OtherShapesAndDtypesAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -2,7 +2,7 @@
 
 #include "tests/workers/checkpoint/fixture.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -124,4 +124,4 @@ TEST_F(CommitTest, PruneRemovesGarbageOfOlderFencesOnly) {
 TEST_F(CommitTest, PruneOfAnEmptyFolderDoesNothing) { EXPECT_THAT(prune_checkpoints(folder(), 3), IsEmpty()); }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,7 +7,7 @@
 #include "model/io/safetensors.h"
 #include "tests/workers/checkpoint/fixture.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -19,7 +19,7 @@ class ExportTest : public testing::CheckpointFixture {};
 
 constexpr std::int64_t kLarge = std::int64_t{1} << 40;
 
-/// Two frozen units and a resident group with adapters, alpha / rank = 2.
+/// Two frozen units and a group of replicated parameters with adapters, alpha / rank = 2.
 class AdapterExportTest : public testing::CheckpointFixture {
  protected:
   AdapterExportTest() : m_(manifest(2)) {
@@ -178,4 +178,4 @@ TEST_F(ExportTest, FolderThatCannotBeMadeIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -3,7 +3,7 @@
 #include "tests/workers/checkpoint/fixture.h"
 #include "workers/checkpoint/ledger.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -223,4 +223,4 @@ TEST_F(LedgerAuditTest, MissingFolderIsNotFound) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

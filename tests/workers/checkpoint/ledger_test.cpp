@@ -2,7 +2,7 @@
 
 #include "tests/workers/checkpoint/fixture.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -125,4 +125,4 @@ TEST_F(LedgerTest, MissingFileIsNotFound) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

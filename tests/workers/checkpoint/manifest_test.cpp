@@ -4,7 +4,7 @@
 
 #include "tests/workers/checkpoint/fixture.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using nlohmann::json;
@@ -90,4 +90,4 @@ TEST_F(ManifestTest, FolderWithoutManifestIsNotFound) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include "tests/workers/checkpoint/fixture.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,4 +142,4 @@ TEST_F(CheckpointReaderTest, LayoutErrorNamesTheFirstDifferingTensor) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 TEST(SnapshotNoteTest, ANoteReadsBackAsWritten) {
@@ -21,4 +21,4 @@ TEST(SnapshotNoteTest, ThereIsNothingToSayOfOneGroupWithoutState) {
 TEST(SnapshotNoteTest, OtherTextIsRefused) { EXPECT_EQ(snapshot_note("{}").error().code(), Errc::invalid_argument); }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "tests/workers/checkpoint/fixture.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,4 +129,4 @@ TEST_F(CheckpointWriterTest, EqualStatesGiveEqualBytes) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

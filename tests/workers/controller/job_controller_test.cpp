@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -497,4 +497,4 @@ TEST_F(RlJobControllerTest, SourcesAreStoppedBeforeWorkersAndSinks) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

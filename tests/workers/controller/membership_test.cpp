@@ -5,7 +5,7 @@
 
 #include "workers/controller/run_statistics.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -83,4 +83,4 @@ TEST(RunStatisticsTest, ARollbackTakesTheStepsOutOfTheCurves) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using ::testing::HasSubstr;
@@ -60,4 +60,4 @@ TEST_F(StateDbTest, CanBeReadAfterItsControllerEnded) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

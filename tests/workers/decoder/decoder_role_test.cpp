@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "workers/stream/producer_times.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 /// What the feed's side of a channel sees and says.
@@ -29,7 +29,7 @@ struct Feed {
 
   void grant(std::int64_t position) {
     const std::lock_guard lock(mutex);
-    credits.push_back({.slot = 0, .stream = Stream::train, .position = position, .fence = 1});
+    credits.push_back({.slot = 0, .position = position, .fence = 1});
     changed.notify_all();
   }
   std::vector<Item> wait_for(std::size_t count) {
@@ -74,7 +74,7 @@ class DecoderRoleTest : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* address : {"a", "b"}) feeds_[address] = std::make_shared<Feed>();
-    const auto build = [this](Stream, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
+    const auto build = [this](Split, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
       EXPECT_EQ(++building_, 1);  // one sample at a time, whoever asked
       std::memcpy(slot.data(), &position, sizeof position);
       --building_;
@@ -171,4 +171,4 @@ TEST(ProducerTimesTest, OnlyTwoSecondsAreRead) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "workers/encoder/feature_cache.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A cache folder of its own, and tensors that say which they are.
 class CacheTest : public ::testing::Test {
@@ -69,4 +69,4 @@ class CacheTest : public ::testing::Test {
   ScratchFolder folder_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,7 +7,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/workers/encoder/tiny_features.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace key = batch_keys;
@@ -159,4 +159,4 @@ TEST_F(CachedEncoderTest, AFullDiskCostsTheEntryNotTheFeature) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

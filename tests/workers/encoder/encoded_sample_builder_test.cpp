@@ -8,7 +8,7 @@
 #include "tests/support/tiny_dataset.h"
 #include "tests/workers/encoder/tiny_features.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 Result<void> bytes_as_tokens(const std::string& prompt, std::span<std::int64_t> ids, std::span<std::int64_t> mask) {
@@ -53,7 +53,7 @@ class EncodedSampleBuilderTest : public ::testing::Test {
     TROUPE_CHECK(made.has_value(), made.error().message());
     return std::move(*made);
   }
-  std::vector<std::byte> build(EncodedSampleBuilder& builder, Stream stream, std::int64_t position) {
+  std::vector<std::byte> build(EncodedSampleBuilder& builder, Split split, std::int64_t position) {
     std::vector<std::byte> slot(static_cast<std::size_t>(builder.layout().bytes), std::byte{0x33});
     const auto built = builder.build(stream, position, slot);
     EXPECT_TRUE(built) << built.error().message();
@@ -71,52 +71,52 @@ TEST_F(EncodedSampleBuilderTest, CachedSamplesHaveTheBytesOfFreshOnesAndAreNotDe
   const std::string cache = std::exchange(job_.data.features.cache, "");
   std::vector<std::vector<std::byte>> fresh;
   auto plain = builder();
-  for (std::int64_t q = 0; q < 4; ++q) fresh.push_back(build(plain, Stream::train, q));
-  fresh.push_back(build(plain, Stream::eval, 0));
+  for (std::int64_t q = 0; q < 4; ++q) fresh.push_back(build(plain, Split::train, q));
+  fresh.push_back(build(plain, Split::eval, 0));
   EXPECT_EQ(clips_, 2 * 5);
   for (int round = 0; round < 2; ++round) {
     job_.data.features.cache = cache;
     auto cached = builder();
     clips_ = 0;
     for (std::int64_t q = 0; q < 4; ++q)
-      EXPECT_TRUE(build(cached, Stream::train, q) == fresh[static_cast<std::size_t>(q)]) << q;
-    EXPECT_TRUE(build(cached, Stream::eval, 0) == fresh[4]);
+      EXPECT_TRUE(build(cached, Split::train, q) == fresh[static_cast<std::size_t>(q)]) << q;
+    EXPECT_TRUE(build(cached, Split::eval, 0) == fresh[4]);
     EXPECT_EQ(clips_, round == 0 ? 2 * 5 : 0);
   }
 }
 
 TEST_F(EncodedSampleBuilderTest, FillMakesWhatLookMisses) {
   auto encoded = builder();
-  const auto before = encoded.look(Stream::train, 3);
+  const auto before = encoded.look(Split::train, 3);
   ASSERT_TRUE(before) << before.error().message();
   EXPECT_FALSE(before->text || before->pictures);
   EXPECT_EQ(clips_, 0);
-  const auto filled = encoded.fill(Stream::train, 3);
+  const auto filled = encoded.fill(Split::train, 3);
   ASSERT_TRUE(filled) << filled.error().message();
   EXPECT_FALSE(filled->all());
-  EXPECT_TRUE(encoded.look(Stream::train, 3)->all());
+  EXPECT_TRUE(encoded.look(Split::train, 3)->all());
   EXPECT_EQ(clips_, 2);
-  EXPECT_TRUE(encoded.fill(Stream::train, 3)->all());
-  build(encoded, Stream::train, 3);
+  EXPECT_TRUE(encoded.fill(Split::train, 3)->all());
+  build(encoded, Split::train, 3);
   EXPECT_EQ(clips_, 2);
 }
 
 TEST_F(EncodedSampleBuilderTest, RandomPicturesAreNeverCachedAndTextIs) {
   job_.data.image.crop = 0.9;
   auto encoded = builder();
-  build(encoded, Stream::train, 0);
-  EXPECT_FALSE(encoded.look(Stream::train, 0)->pictures);
-  EXPECT_TRUE(encoded.look(Stream::train, 0)->text);
-  build(encoded, Stream::eval, 0);
-  EXPECT_TRUE(encoded.look(Stream::eval, 0)->all()) << "held-out windows are always cropped in the centre";
+  build(encoded, Split::train, 0);
+  EXPECT_FALSE(encoded.look(Split::train, 0)->pictures);
+  EXPECT_TRUE(encoded.look(Split::train, 0)->text);
+  build(encoded, Split::eval, 0);
+  EXPECT_TRUE(encoded.look(Split::eval, 0)->all()) << "held-out windows are always cropped in the centre";
 }
 
 TEST_F(EncodedSampleBuilderTest, KeepTextFillsTextWithoutDecoding) {
   job_.data.features.keep = "text";
   auto encoded = builder();
-  EXPECT_FALSE(encoded.look(Stream::train, 0)->all());
-  EXPECT_TRUE(encoded.fill(Stream::train, 0));
-  EXPECT_TRUE(encoded.look(Stream::train, 0)->all());
+  EXPECT_FALSE(encoded.look(Split::train, 0)->all());
+  EXPECT_TRUE(encoded.fill(Split::train, 0));
+  EXPECT_TRUE(encoded.look(Split::train, 0)->all());
   EXPECT_EQ(clips_, 0);
 }
 
@@ -148,11 +148,11 @@ TEST_F(EncodedSampleBuilderTest, ErrorsNameTheSample) {
   auto encoded = builder();
   std::filesystem::remove(files_.video(2));
   std::vector<std::byte> slot(static_cast<std::size_t>(encoded.layout().bytes));
-  const auto built = encoded.build(Stream::eval, 0, slot);
+  const auto built = encoded.build(Split::eval, 0, slot);
   ASSERT_FALSE(built);
   EXPECT_NE(built.error().message().find("evaluation sample 0 (episode 2"), std::string::npos)
       << built.error().message();
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 #include "tests/workers/encoder/tiny_features.h"
 #include "workers/encoder/cached_encoder.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace key = batch_keys;
@@ -119,4 +119,4 @@ TEST(EncodedLayoutTest, AFeatureOfAnotherSizeIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

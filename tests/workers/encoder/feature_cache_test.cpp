@@ -9,7 +9,7 @@
 #include "model/io/safetensors.h"
 #include "tests/workers/encoder/cache_fixture.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using FeatureCacheTest = CacheTest;
@@ -254,4 +254,4 @@ TEST_F(FeatureCacheTest, ThreadsShareOneCache) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 #include "model/io/safetensors.h"
 #include "tests/workers/encoder/cache_fixture.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 class FeatureKillTest : public CacheTest {
@@ -100,4 +100,4 @@ TEST_F(FeatureKillTest, KilledAgainAndAgainItIsFilledInTheEnd) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

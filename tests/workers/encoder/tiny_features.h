@@ -11,7 +11,7 @@
 #include "model/shard/network.h"
 #include "model/wan/batch_keys.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A job whose encoders are a few kilobytes: canvases of 32 x 64, prompts of at most 64 bytes, no random crop or
 /// jitter.
@@ -44,7 +44,7 @@ inline JobConfig tiny_features_job() {
   return job;
 }
 
-/// Collated samples whose pictures and prompts depend on `first` + their place; 9 frames of 32 x 64.
+/// Collated samples whose frames and prompts depend on `first` + their place; 9 frames of 32 x 64.
 inline Batch tiny_samples(std::int64_t first, std::int64_t count) {
   namespace key = batch_keys;
   Batch batch;
@@ -68,4 +68,4 @@ inline Batch one_of(const Batch& batch, std::int64_t b) {
   return one;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,7 +10,7 @@
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/role.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -249,4 +249,4 @@ TEST_F(LearnerRankTest, AFinishedRankLeavesACheckpointAndDoesNotConclude) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,7 +10,7 @@
 
 #include "workers/node/cgroup.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -89,4 +89,4 @@ TEST(InventoryTest, CountsOnlyProcessorsThisProcessMayUse) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -34,7 +34,7 @@ bool announce(const char* fifo) {
 
 /// Starts a grandchild through a table of its own and lives on until it is killed.
 int be_middle(const char* program, const char* fifo) {
-  troupe::ProcessTable table([](const troupe::ProcessExit&) {});
+  troupe::workers::ProcessTable table([](const troupe::workers::ProcessExit&) {});
   const auto started =
       table.start({.name = "grandchild", .argv = {program, "announce", fifo}, .env = {}, .stderr_log = ""});
   if (!started) return 3;
@@ -58,7 +58,7 @@ int print_environment() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  troupe::die_with_parent();
+  troupe::workers::die_with_parent();
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "announce" && argc > 2) return announce(argv[2]) ? (linger(), 0) : 4;
   if (what == "middle" && argc > 2) return be_middle(argv[0], argv[2]);

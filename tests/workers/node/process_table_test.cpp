@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "workers/node/process.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -285,4 +285,4 @@ TEST_F(ProcessTableTest, AGrandchildDiesWithTheProcessThatStartedIt) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,7 +5,7 @@
 #include <csignal>
 #include <ostream>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -168,4 +168,4 @@ TEST(RestartPolicyTest, TryAgainIsNotCounted) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -17,7 +17,7 @@
 #include "tests/support/scratch_folder.h"
 #include "workers/record/demonstration.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -186,4 +186,4 @@ TEST_F(RecordDemonstrationsTest, WrongRequestsSayWhatThereIs) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

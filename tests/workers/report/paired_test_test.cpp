@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 // 2 (C(7,0) + C(7,1)) / 2^7 = 16 / 128.
@@ -43,7 +43,8 @@ TEST(PairedDifferenceIntervalTest, StaysBetweenMinusOneAndOne) {
   EXPECT_EQ(nothing.high, 1);
 }
 
-// Ranks 4 1 5 3 6 2, the negative ones 1 and 2: W+ = 18. Of 64 choices of signs 5 give 18 or more (21, 20, 19, two of 18).
+// Ranks 4 1 5 3 6 2, the negative ones 1 and 2: W+ = 18. Of 64 choices of signs 5 give 18 or more (21, 20, 19, two of
+// 18).
 TEST(SignedRankTest, CountsEveryChoiceOfSigns) {
   const SignedRankTest test = signed_rank_test(std::vector<double>{1.1, -0.3, 2.2, 0.9, 3.1, -0.5});
   EXPECT_EQ(test.rank_sum, 18);
@@ -52,7 +53,8 @@ TEST(SignedRankTest, CountsEveryChoiceOfSigns) {
   EXPECT_NEAR(test.p, 2 * 5.0 / 64, 1e-12);
 }
 
-// Without the zero: |d| = 1 1 1 2 2 3, ranks 2 2 2 4.5 4.5 6; the sums 21 and (three times) 19 are as far out: 2 * 4 / 64.
+// Without the zero: |d| = 1 1 1 2 2 3, ranks 2 2 2 4.5 4.5 6; the sums 21 and (three times) 19 are as far out: 2 * 4
+// / 64.
 TEST(SignedRankTest, LeavesZerosOutAndSharesRanksOfTies) {
   const SignedRankTest test = signed_rank_test(std::vector<double>{1, 1, -1, 2, 2, 0, 3});
   EXPECT_EQ(test.rank_sum, 19);
@@ -100,4 +102,4 @@ TEST(MeanIntervalTest, KnowsNothingFromOneNumber) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -14,7 +14,7 @@
 #include "workers/report/loss_plot.h"
 #include "workers/report/prediction_sheet.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -53,7 +53,7 @@ Reread reread(const std::string& path) {
   return r;
 }
 
-/// TROUPE_KEEP_PICTURES names a folder in which the pictures stay, to be looked at.
+/// TROUPE_KEEP_PICTURES names a folder in which the images stay, to be looked at.
 class PicturesTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -238,4 +238,4 @@ TEST_F(PicturesTest, TheRunningMeanKeepsASlope) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(RlReportTest, TheTableCountsSuccesses) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

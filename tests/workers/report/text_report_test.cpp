@@ -5,7 +5,7 @@
 
 #include <limits>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 RunSummary finished_run() {
@@ -162,4 +162,4 @@ TEST(TextReportTest, NumbersReadWell) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -13,9 +13,9 @@
 #include "workers/rollout/policy_shape_of.h"
 #include "workers/rollout/trajectory_layout.h"
 
-namespace troupe::testing_support {
+namespace troupe::testing {
 
-/// An environment with two numbers and, on request, a picture of one pixel; one action between -1 and 1.
+/// An environment with two numbers and, on request, a frame of one pixel; one action between -1 and 1.
 inline EnvSpec line_spec(bool has_picture = false) {
   EnvSpec spec;
   spec.id = "line-v1";
@@ -41,8 +41,8 @@ inline JobConfig line_job(const std::string& algorithm, std::int64_t calls, std:
   return job;
 }
 
-/// A trajectory item whose numbers say where they come from: the state before call t of row r is (100 number + 10 t + r, -1), the
-/// action's first number the same, the reward 1, every action executed; nothing ends.
+/// A trajectory item whose numbers say where they come from: the state before call t of row r is (100 number + 10 t +
+/// r, -1), the action's first number the same, the reward 1, every action executed; nothing ends.
 class ItemBuilder {
  public:
   ItemBuilder(const JobConfig& job, const EnvSpec& spec, std::int64_t number = 0)
@@ -80,7 +80,8 @@ class ItemBuilder {
   const ScriptedNet& net() const { return net_; }
   PolicyShape shape(const JobConfig& job) const { return *policy_shape_of(spec_, job.env); }
 
-  /// The episode of `row` ends in action `k` of call t, at the state mark + 0.5; later actions of the chunk are not executed.
+  /// The episode of `row` ends in action `k` of call t, at the state mark + 0.5; later actions of the chunk are not
+  /// executed.
   ItemBuilder& end(std::int64_t t, std::size_t row, bool terminated, std::size_t k = 0) {
     (terminated ? view().terminated(t) : view().truncated(t))[row * chunk() + k] = 1;
     view().done(t)[row] = 1;
@@ -133,4 +134,4 @@ class ItemBuilder {
   std::vector<std::byte> memory_;
 };
 
-}  // namespace troupe::testing_support
+}  // namespace troupe::testing

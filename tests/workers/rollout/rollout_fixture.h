@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "base/log.h"
-#include "env/registry.h"
+#include "env/registry/registry.h"
 #include "tests/workers/rollout/scripted_net.h"
 #include "workers/rollout/rollout_role.h"
 #include "workers/rollout/simulator_role.h"
 #include "workers/rollout/weight_publisher.h"
 #include "workers/stream/feed.h"
 
-namespace troupe::testing_support {
+namespace troupe::testing {
 
 using namespace std::chrono_literals;
 
@@ -37,8 +37,8 @@ inline JobConfig cart_pole_job() {
   return job;
 }
 
-/// A whole job in one process but for the learning: simulators, rollout workers, one learner's feed and its weights, over
-/// channels in this process; the test plays controller and trainer.
+/// A whole job in one process but for the learning: simulators, rollout workers, one learner's feed and its weights,
+/// over channels in this process; the test plays controller and trainer.
 class RolloutJob {
  public:
   RolloutJob(JobConfig job, ScriptedNet::Options net = {}, std::int64_t rounds = 1000)
@@ -245,4 +245,4 @@ class RolloutJob {
   std::map<std::string, std::unique_ptr<SimulatorRole>> simulators_;
 };
 
-}  // namespace troupe::testing_support
+}  // namespace troupe::testing

@@ -7,10 +7,10 @@
 #include "base/fault.h"
 #include "tests/workers/rollout/rollout_fixture.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
-using namespace testing_support;
+using namespace testing;
 using Items = std::vector<std::vector<std::byte>>;
 
 Items play(RolloutJob& job, std::int64_t rounds) {
@@ -365,4 +365,4 @@ TEST(RolloutLoopTest, ABlockThatHangsIsReportedOnceWithItsSimulator) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

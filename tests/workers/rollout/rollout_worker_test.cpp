@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "env/registry.h"
+#include "env/registry/registry.h"
 #include "tests/workers/rollout/scripted_net.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
-using testing_support::ScriptedNet;
+using testing::ScriptedNet;
 
 struct RolloutWorkerTest : ::testing::Test {
   static JobConfig one_block_job() {
@@ -39,7 +39,7 @@ struct RolloutWorkerTest : ::testing::Test {
               return {};
             },
             .feed = "learner/0",
-            .credit = {.slot = 0, .stream = Stream::train, .position = 0, .fence = fence},
+            .credit = {.slot = 0, .stream = Split::train, .position = 0, .fence = fence},
             .request = {},
             .memory = memory};
   }
@@ -82,4 +82,4 @@ TEST_F(RolloutWorkerTest, WhatAnOlderGroupOrderedGoesBackOnceANewOneHasPublished
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/random.h"
+#include "model/loss/rl_keys.h"
 #include "model/policy/policy_net.h"
-#include "model/policy/rl_keys.h"
 
-namespace troupe::testing_support {
+namespace troupe::testing {
 
 /// A policy that a reader can compute by hand: actions are the draw of the row's key against the first weight (or, of
-/// continuous ones, the draw plus it), logp is that draw, the value is weight times the sum of the state. One extra: the row's
-/// first draw in thousandths, i64.
+/// continuous ones, the draw plus it), logp is that draw, the value is weight times the sum of the state. One extra:
+/// the row's first draw in thousandths, i64.
 class ScriptedNet final : public PolicyNet {
  public:
   struct Options {
@@ -71,4 +71,4 @@ class ScriptedNet final : public PolicyNet {
   std::vector<ExtraField> extras_;
 };
 
-}  // namespace troupe::testing_support
+}  // namespace troupe::testing

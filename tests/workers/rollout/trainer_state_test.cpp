@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 RlTrainerState some_state() {
@@ -66,4 +66,4 @@ TEST(RlTrainerStateTest, FieldsOfAnotherKindAreDamaged) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -12,12 +12,12 @@
 #include "workers/rollout/trajectory_request.h"
 #include "workers/rollout/trajectory_writer.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
-using testing_support::ScriptedNet;
+using testing::ScriptedNet;
 
 EnvSpec camera_spec() {
   EnvSpec spec;
@@ -346,4 +346,4 @@ TEST_F(TrajectoryWriterTest, WhatWasInTheSlotBeforeIsGone) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

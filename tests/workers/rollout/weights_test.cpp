@@ -9,11 +9,11 @@
 #include "workers/rollout/weight_publisher.h"
 #include "workers/rollout/weight_receiver.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
-using testing_support::ScriptedNet;
+using testing::ScriptedNet;
 
 constexpr auto kPatience = 20s;
 
@@ -230,4 +230,4 @@ TEST(WeightBucketTest, WhatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

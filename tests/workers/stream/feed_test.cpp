@@ -8,7 +8,7 @@
 #include <map>
 #include <thread>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -152,7 +152,7 @@ TEST_F(FeedTest, ResumesAtTheGivenStep) {
 TEST_F(FeedTest, FetchesHeldOutSamplesFirstAndKeepsThem) {
   begin(2);
   join("decoder/0#0", 3);
-  ASSERT_EQ(consumer.grants["decoder/0#0"].front().stream, Stream::eval);
+  ASSERT_EQ(consumer.grants["decoder/0#0"].front().tag, static_cast<std::uint8_t>(Split::eval));
   consumer.deliver(feed, "decoder/0#0");
   consumer.deliver(feed, "decoder/0#0");
   auto sample = feed.take_eval(1, 1s);
@@ -398,4 +398,4 @@ TEST(RankOrderTest, RanksTogetherCoverEachStepExactlyOnce) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,7 +10,7 @@
 #include "data/lerobot/lerobot_dataset.h"
 #include "data/lerobot/modality.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -74,7 +74,7 @@ Result<Window> choose_window(const LerobotDataset& dataset) {
                            lengths.back(), kFramesPerBlock + 1)};
 }
 
-/// Whether an episode has pictures of a camera; some datasets list one that was never recorded.
+/// Whether an episode has frames of a camera; some datasets list one that was never recorded.
 bool has_files(const LerobotDataset& dataset, const std::string& camera) {
   for (std::size_t place = 0; place < dataset.episodes().size(); ++place) {
     const auto source = dataset.pictures(place, camera);
@@ -147,4 +147,4 @@ Result<DatasetJob> job_of_dataset(const std::string& path) {
   return job;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

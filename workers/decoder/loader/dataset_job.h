@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A job made up for a dataset without one, and what was decided, one line each.
 struct DatasetJob {
@@ -20,4 +20,4 @@ struct DatasetJob {
 /// episodes too short).
 Result<DatasetJob> job_of_dataset(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
-/// Below this share of stalled time a learner does not notice its loader (data.md 7.5).
+/// Below this share of stalled time a learner does not notice its loader.
 constexpr double kUnnoticedStall = 0.01;
 
 const char* advice_for(const std::string& stage) {
@@ -88,4 +88,4 @@ Bottleneck find_bottleneck(const LoaderResult& result, std::int64_t cores) {
   return {largest, advice};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

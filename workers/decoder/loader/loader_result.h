@@ -7,30 +7,46 @@
 
 #include "data/sample/stage_times.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What a run of a loader measured. Times are seconds, sizes bytes.
 struct LoaderResult {
   std::int64_t decoders = 0, micro_batch = 0, prefetch = 0;
-  std::int64_t samples = 0;      ///< delivered in batches, bad ones included
-  std::int64_t bad_samples = 0;  ///< of those, the ones without data (data.bad_sample: skip)
-  std::string first_bad{};       ///< why, of the first
-  bool stopped = false;          ///< the user ended it early
+  /// Delivered in batches, bad ones included.
+  std::int64_t samples = 0;
+  /// Of those, the ones without data (data.bad_sample: skip).
+  std::int64_t bad_samples = 0;
+  /// Why the first of them is bad.
+  std::string first_bad{};
+  /// The user ended it early.
+  bool stopped = false;
 
-  double seconds = 0;                   ///< from the start of the decoders to the last batch
-  double first_batch_seconds = 0;       ///< from the same start to the first batch
-  double cpu_seconds = 0;               ///< of the process, over `seconds`
-  StageTimes stages{};                  ///< summed over the decoders; `collate`: the consumer's
-  double send = 0;                      ///< decoders: checksum and hand-over of a slot
-  double build_other = 0;               ///< decoders: what no stage claims
-  double decoder_wait = 0;              ///< decoders: no slot was free
-  std::vector<double> build_seconds{};  ///< one per sample, unordered
+  /// From the start of the decoders to the last batch.
+  double seconds = 0;
+  /// From the same start to the first batch.
+  double first_batch_seconds = 0;
+  /// CPU time of the process, over `seconds`.
+  double cpu_seconds = 0;
+  /// Summed over the decoders; `collate` is the consumer's.
+  StageTimes stages{};
+  /// Decoders: checksum and hand-over of a slot.
+  double send = 0;
+  /// Decoders: what no stage claims.
+  double build_other = 0;
+  /// Decoders: no slot was free.
+  double decoder_wait = 0;
+  /// Time of each sample, unordered.
+  std::vector<double> build_seconds{};
 
-  double consume_rate = 0;     ///< asked for; 0: as fast as they come
-  double stall_seconds = 0;    ///< consumer: waited for a batch, after the first
-  double consume_seconds = 0;  ///< from the first batch to the end
+  /// Samples/s that were asked for; 0: as fast as they come.
+  double consume_rate = 0;
+  /// Consumer: waited for a batch, after the first.
+  double stall_seconds = 0;
+  /// From the first batch to the end.
+  double consume_seconds = 0;
   std::int64_t sample_bytes = 0;
-  std::int64_t resident_first = 0, resident_last = 0, resident_peak = 0;  ///< at the first batch, at the end, highest
+  /// Resident memory of the process at the first batch, at the end, and at most; bytes.
+  std::int64_t resident_first = 0, resident_last = 0, resident_peak = 0;
 
   double rate() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
   /// What the decoders could deliver if they never waited for a slot.
@@ -46,9 +62,11 @@ struct LoaderResult {
 /// The stage that holds the loader back and what to change, such as {"decode", "..."}. `cores` are those of the
 /// machine.
 struct Bottleneck {
-  std::string stage;   ///< a name of stage_list(), or "consumer"
-  std::string advice;  ///< one sentence
+  /// A name of stage_list(), or "consumer"
+  std::string stage;
+  /// One sentence.
+  std::string advice;
 };
 Bottleneck find_bottleneck(const LoaderResult& result, std::int64_t cores);
 
-}  // namespace troupe
+}  // namespace troupe::workers

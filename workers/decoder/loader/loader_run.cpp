@@ -14,9 +14,10 @@
 
 #include "base/hash.h"
 #include "comm/channel/channel.h"
+#include "data/sampling/split.h"
 #include "workers/stream/feed.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -87,7 +88,7 @@ class Decoder {
           producer_->slot(*credit).first(static_cast<std::size_t>(builder_.layout().bytes));
       Item item{.credit = *credit, .error = {}};
       const auto start = Clock::now();
-      const auto built = builder_.build(credit->stream, credit->position, slot);
+      const auto built = builder_.build(static_cast<Split>(credit->tag), credit->position, slot);
       built_.push_back(since(start));
       const auto sending = Clock::now();
       if (built) {
@@ -269,4 +270,4 @@ Result<LoaderResult> run_loader(const std::shared_ptr<const Mixture>& mixture, c
   return result;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

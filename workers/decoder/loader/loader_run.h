@@ -12,17 +12,24 @@
 #include "data/sample/sample_builder.h"
 #include "workers/decoder/loader/loader_result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// How much a loader is asked to do.
 struct LoaderOptions {
-  std::int64_t samples = 256;                         ///< rounded up to whole batches
-  std::int64_t decoders = 1;                          ///< threads that make samples
-  std::int64_t micro_batch = 4;                       ///< samples a batch
-  std::int64_t prefetch = 2;                          ///< batches in flight beside the one being consumed
-  double consume_rate = 0;                            ///< samples/s taken; 0: as fast as they come
-  std::chrono::milliseconds batch_deadline{120'000};  ///< longest wait for one batch
-  std::function<bool()> stopped{};  ///< asked several times a second; true ends the run with what was measured
+  /// Rounded up to whole batches.
+  std::int64_t samples = 256;
+  /// Threads that make samples.
+  std::int64_t decoders = 1;
+  /// Samples of a batch.
+  std::int64_t micro_batch = 4;
+  /// Batches in flight beside the one being consumed.
+  std::int64_t prefetch = 2;
+  /// samples/s taken; 0: as fast as they come.
+  double consume_rate = 0;
+  /// Longest wait for one batch.
+  std::chrono::milliseconds batch_deadline{120'000};
+  /// Asked several times a second; true ends the run with what was measured.
+  std::function<bool()> stopped{};
 };
 
 /// Makes batches as a job's data side does, in this process and without a learner: one SampleBuilder a thread, the
@@ -35,4 +42,4 @@ struct LoaderOptions {
 Result<LoaderResult> run_loader(const std::shared_ptr<const Mixture>& mixture, const JobConfig& job,
                                 const Tokenize& tokenize, const LoaderOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::workers

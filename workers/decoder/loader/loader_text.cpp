@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -114,4 +114,4 @@ std::string loader_json(const LoaderResult& r, const LoaderContext& context) {
   return out.dump() + "\n";
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

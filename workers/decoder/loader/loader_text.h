@@ -4,13 +4,15 @@
 
 #include "workers/decoder/loader/loader_result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What surrounds a measurement.
 struct LoaderContext {
-  std::string source{};  ///< what was named on the command line
+  /// What was named on the command line.
+  std::string source{};
   std::int64_t episodes = 0, windows = 0, cores = 0;
-  double open_seconds = 0;  ///< opening the datasets
+  /// Time that opening the datasets took.
+  double open_seconds = 0;
 };
 
 /// The result as a table for people, the last line naming the bottleneck.
@@ -18,4 +20,4 @@ std::string loader_text(const LoaderResult& result, const LoaderContext& context
 /// The result as one JSON object on one line (docs/loader.md lists its keys).
 std::string loader_json(const LoaderResult& result, const LoaderContext& context);
 
-}  // namespace troupe
+}  // namespace troupe::workers

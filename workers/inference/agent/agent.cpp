@@ -5,7 +5,7 @@
 
 #include "workers/rollout/policy_shape_of.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<Agent> make_agent(const JobConfig& job) {
   Agent agent;
@@ -30,4 +30,4 @@ std::string fingerprint_of(const EnvSpec& spec) {
                                            : fmt::format(" action [{}]", spec.action.size));
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

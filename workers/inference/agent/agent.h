@@ -4,27 +4,30 @@
 
 #include "base/result.h"
 #include "configs/job_config.h"
-#include "env/registry.h"
+#include "env/registry/registry.h"
 #include "model/policy/policy_net.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// An environment and the policy that acts in it: what every role of a reinforcement learning job makes from the job, and
-/// evaluation and serving from the job that lies beside a checkpoint. Values and shared constants; thread-safe.
+/// An environment and the policy that acts in it: what every role of a reinforcement learning job makes from the job,
+/// and evaluation and serving from the job that lies beside a checkpoint. Values and shared constants; thread-safe.
 struct Agent {
+  /// Makes the job's environment (env.id, profile and options).
   std::shared_ptr<const EnvFactory> envs;
+  /// Sizes of observations and actions, as the networks take them.
   PolicyShape shape;
+  /// The networks without values: those come with each call.
   std::shared_ptr<const PolicyNet> policy;
 
   const EnvSpec& spec() const { return envs->spec(); }
 };
 
-/// Errors: not_found for an unknown env.id, with the nearest; invalid_argument where options, profile or policy do not fit the
-/// environment. The message begins with the key to change.
+/// Errors: not_found for an unknown env.id, with the nearest; invalid_argument where options, profile or policy do
+/// not fit the environment. The message begins with the key to change.
 Result<Agent> make_agent(const JobConfig& job);
 
-/// "CartPole-v1 obs f32[4] actions 2": equal for environments that the same policy can act in; a checkpoint's stand-in for
-/// the fingerprint of a dataset.
+/// "CartPole-v1 obs f32[4] actions 2": equal for environments that the same policy can act in; a checkpoint's
+/// stand-in for the fingerprint of a dataset.
 std::string fingerprint_of(const EnvSpec& spec);
 
-}  // namespace troupe
+}  // namespace troupe::workers

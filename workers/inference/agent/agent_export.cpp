@@ -9,7 +9,7 @@
 #include "model/policy/flow_step.h"
 #include "workers/rollout/policy_shape_of.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -29,7 +29,7 @@ Json environment_of(const LoadedAgent& loaded) {
           {"max_steps", spec.max_steps}};
 }
 
-/// Fields in order: vectors with their columns of the state, pictures as they are.
+/// Fields in order: vectors with their columns of the state, frames as they are.
 Json observation_of(const EnvSpec& spec) {
   const ObservationParts parts = observation_parts(spec);
   Json fields = Json::array();
@@ -136,4 +136,4 @@ Result<void> write_agent_description(const LoadedAgent& loaded, const std::strin
   return write_file_durably(folder + "/policy.json", describe_agent(loaded));
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

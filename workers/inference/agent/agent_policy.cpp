@@ -10,14 +10,14 @@
 #include <optional>
 #include <set>
 
+#include "model/loss/rl_keys.h"
 #include "model/policy/flow_step.h"
-#include "model/policy/rl_keys.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
-constexpr std::int64_t kLongestSide = 16'384;  ///< of a picture; checked before anything is multiplied
+constexpr std::int64_t kLongestSide = 16'384;  ///< of a frame; checked before anything is multiplied
 
 Error refuse(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
@@ -216,4 +216,4 @@ std::vector<Result<ActionChunk>> AgentPolicy::act(std::span<const Observation> o
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,28 +8,32 @@
 #include "workers/inference/policy/policy.h"
 #include "workers/rollout/policy_shape_of.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A policy that was trained by reinforcement learning behind the interface that servers know (policy.h): views are the
-/// observation's pictures, state its vectors by field name, the action is one vector "action" [A] and a chunk has env.chunk rows;
-/// of discrete actions the index. Deterministic: mean, most likely action or ODE, with the statistics of the checkpoint, clipped to the
-/// environment's bounds. It keeps no state, and the instruction is not read. Depth is taken as f32 [H,W] or [H,W,1] metres in the size
-/// that the policy was trained with.
+/// observation's frames, state its vectors by field name, the action is one vector "action" [A] and a chunk has
+/// env.chunk rows; of discrete actions the index. Deterministic: mean, most likely action or ODE, with the statistics
+/// of the checkpoint, clipped to the environment's bounds. It keeps no state, and the instruction is not read. Depth
+/// is taken as f32 [H,W] or [H,W,1] metres in the size that the policy was trained with.
 class AgentPolicy final : public Policy {
  public:
-  /// `name` is for logs and health. Errors: invalid_argument for a u8 picture without three channels, which no protocol carries.
+  /// `name` is for logs and health. Errors: invalid_argument for a u8 frame without three channels, which no protocol
+  /// carries.
   static Result<std::unique_ptr<AgentPolicy>> make(LoadedAgent loaded, const std::string& name);
 
   const PolicyInfo& info() const override { return info_; }
-  /// All observations in one call of the network. Pictures of other sizes are resized (antialiased, bilinear).
+  /// All observations in one call of the network. Frames of other sizes are resized (antialiased, bilinear).
   std::vector<Result<ActionChunk>> act(std::span<const Observation> observations) override;
+  /// Nothing to forget.
   void reset(const std::string&) override {}
 
  private:
   /// One observation as the network takes it.
   struct Row {
-    std::vector<float> state;        ///< [D], not yet normalised
-    std::vector<at::Tensor> images;  ///< u8 [H,W,3] or, of depth, f32 [H,W,1] each
+    /// [D], not yet normalised.
+    std::vector<float> state;
+    /// u8 [H,W,3] or, of depth, f32 [H,W,1] (metres) each.
+    std::vector<at::Tensor> images;
   };
   AgentPolicy(LoadedAgent loaded, const std::string& name);
   Result<Row> read(const Observation& observation) const;
@@ -43,4 +47,4 @@ class AgentPolicy final : public Policy {
   PolicyInfo info_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -14,7 +14,7 @@
 #include "base/durable_file.h"
 #include "data/video/video_encoder.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -139,4 +139,4 @@ Result<std::vector<std::string>> film_episodes(const EnvFactory& envs, const std
   return names;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,27 +8,28 @@
 #include "env/env_factory.h"
 #include "workers/inference/agent/episode_record.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// How episodes are filmed.
+/// Size of the videos.
 struct FilmOptions {
-  std::int64_t width = 256, height = 256;  ///< pixels, even
+  /// Pixels, even: the codec stores colour at half the size.
+  std::int64_t width = 256, height = 256;
 };
 
-/// Writes the episode as an MP4 file (data/video/video_encoder.h): plays record.actions again from record.seed in an environment
-/// of its own and draws EnvSpec::cameras[0] after the reset and after every control step, at EnvSpec::control_hz pictures
-/// per second (0: 30). Errors: failed_precondition (no camera, no actions kept, or the episode comes out differently than recorded); those
-/// of the environment and of the encoder, with the file.
+/// Writes the episode as an MP4 file (data/video/video_encoder.h): plays record.actions again from record.seed in an
+/// environment of its own and draws EnvSpec::cameras[0] after the reset and after every control step, at
+/// EnvSpec::control_hz frames per second (0: 30). Errors: failed_precondition (no camera, no actions kept, or the
+/// episode comes out differently than recorded); those of the environment and of the encoder, with the file.
 Result<void> film_episode(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
                           const FilmOptions& options = {});
 
 /// "seed_1000003.mp4"
 std::string film_name(const EvaluationEpisode& record);
 
-/// Films every record that has actions into folder/film_name and returns the names of the files, in order of the records. Films that
-/// lie there already are removed first, so that all are of one evaluation. Makes the folder when there is something to film. An
-/// environment without cameras: nothing. Errors: those of film_episode.
+/// Writes a video of every record that has actions to folder/film_name and returns the names of the files, in order
+/// of the records. Videos that lie there already are removed first, so that all are of one evaluation. Makes the
+/// folder when there is something to draw. An environment without cameras: nothing. Errors: those of film_episode.
 Result<std::vector<std::string>> film_episodes(const EnvFactory& envs, const std::vector<EvaluationEpisode>& records,
                                                const std::string& folder);
 
-}  // namespace troupe
+}  // namespace troupe::workers

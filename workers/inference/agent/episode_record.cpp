@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace troupe {
+namespace troupe::workers {
 
 std::map<std::string, double> evaluation_metrics(const std::vector<EvaluationEpisode>& records, bool has_success) {
   std::map<std::string, double> all = {{"eval/num_trajectories", static_cast<double>(records.size())},
@@ -35,4 +35,4 @@ std::map<std::string, double> evaluation_metrics(const std::vector<EvaluationEpi
   return all;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

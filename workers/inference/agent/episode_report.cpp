@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -216,4 +216,4 @@ std::string episodes_json(const EvaluationReport& report) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,26 +11,38 @@
 #include "workers/report/paired_test.h"
 #include "workers/report/rl_report.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What one policy did.
+/// What one policy did: the checkpoint that it is of, and every episode it played, in order of seed.
 struct PlayedEpisodes {
-  std::string checkpoint;  ///< folder, as it was opened
-  std::string digest;      ///< XXH3-128 of its manifest.json, which has the digests of all its files
-  std::string job;         ///< job.name
-  std::int64_t step = 0;   ///< committed steps
-  std::string profile;     ///< env.profile
+  /// Folder, as it was opened.
+  std::string checkpoint;
+  /// XXH3-128 of its manifest.json, which has the digests of all its files.
+  std::string digest;
+  /// `job.name`.
+  std::string job;
+  /// Committed steps.
+  std::int64_t step = 0;
+  /// `env.profile`.
+  std::string profile;
+  /// Actions of one policy call, and how many of them are executed before the next call (env.chunk, env.exec_steps).
   std::int64_t chunk = 1, exec_steps = 1;
   std::vector<EvaluationEpisode> records;
-  std::map<std::int64_t, std::string> videos;  ///< file by seed
+  /// Name of the video file by seed.
+  std::map<std::int64_t, std::string> videos;
 };
 
 /// An evaluation: one policy's episodes, or two policies' on the same seeds.
 struct EvaluationReport {
-  EnvSpec spec;                                ///< of the environment that was played
-  std::map<std::string, std::string> options;  ///< env.options
-  std::string version;                         ///< of Troupe
-  std::int64_t parallel = 1;                   ///< EpisodeOptions::parallel
+  /// Of the environment that was played.
+  EnvSpec spec;
+  /// `env.options`.
+  std::map<std::string, std::string> options;
+  /// Version of Troupe.
+  std::string version;
+  /// EpisodeOptions::parallel of the run.
+  std::int64_t parallel = 1;
+  /// `second`: only with --compare, on the same seeds in the same order.
   PlayedEpisodes first;
   std::optional<PlayedEpisodes> second;
 };
@@ -40,9 +52,14 @@ EpisodeResults episode_results(const EnvSpec& spec, const PlayedEpisodes& played
 
 /// Two policies seed by seed, the first minus the second.
 struct EpisodeComparison {
-  std::optional<PairedSuccesses> successes;  ///< success_once; with EnvSpec::has_success
-  double mcnemar_p = 1;                      ///< with `successes`
-  Interval success_difference{};             ///< with `successes`
+  /// Counts of success_once, seed by seed; only with EnvSpec::has_success.
+  std::optional<PairedSuccesses> successes;
+  /// With `successes`
+  double mcnemar_p = 1;
+  /// With `successes`
+  Interval success_difference{};
+  /// Wilcoxon's signed-rank test of the differences of returns, and Student's interval of their mean
+  /// (docs/evaluation.md).
   SignedRankTest returns;
   MeanInterval return_difference;
 };
@@ -57,4 +74,4 @@ std::string episodes_markdown(const EvaluationReport& report);
 /// eval.json (docs/evaluation.md): the same checkpoints and options give the same bytes.
 std::string episodes_json(const EvaluationReport& report);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,12 +11,12 @@
 
 #include "env/episode_seed.h"
 #include "env/executor.h"
+#include "model/loss/rl_keys.h"
 #include "model/policy/flow_step.h"
 #include "model/policy/picture_dtype.h"
-#include "model/policy/rl_keys.h"
 #include "workers/rollout/policy_shape_of.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -213,7 +213,7 @@ class Match {
     if (!player.playing) return {};
     const auto width = player.action.size();
     const float* chunk = actions_.const_data_ptr<float>() + (&player - players_.data()) * actions_.size(1);
-    // pictures inside a chunk are seen by nobody
+    // frames inside a chunk are seen by nobody
     const bool on_demand = agent_.spec().observes_on_demand;
     double reward = 0;
     bool terminated = false, success = false;
@@ -272,4 +272,4 @@ Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const Jo
   return records;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

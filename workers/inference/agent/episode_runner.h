@@ -10,24 +10,29 @@
 #include "workers/inference/agent/episode_record.h"
 #include "workers/rollout/published_weights.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What an evaluation runs.
 struct EpisodeOptions {
   std::int64_t episodes = 100;
-  std::int64_t first_seed = 1'000'000;  ///< episode k has seed first_seed + k
-  std::int64_t parallel = 16;           ///< environments at once; fixed, so that results do not depend on threads
+  /// Episode k has seed first_seed + k.
+  std::int64_t first_seed = 1'000'000;
+  /// Environments at once; fixed, so that results do not depend on threads.
+  std::int64_t parallel = 16;
+  /// Threads that step environments; the policy is called on the thread of run_episodes.
   std::int64_t threads = 1;
+  /// Longest time of one control step of all environments together (env.step_timeout_s).
   std::chrono::milliseconds step_timeout{30'000};
-  /// Episodes whose actions are kept, the worst: those without success, first seeds first; where the environment knows no success,
-  /// those with the lowest returns.
+  /// Episodes whose actions are kept, the worst: those without success, first seeds first; where the environment
+  /// knows no success, those with the lowest returns.
   std::int64_t keep_actions = 0;
 };
 
-/// Runs every episode exactly once with the deterministic policy, frozen statistics, and environments that take the next seed as
-/// soon as they are done. Records in order of seed; the same bits for any number of threads. Errors: failed_precondition (no time
-/// limit); those of the environment, with the seed; deadline_exceeded, and the environments and their threads are left behind.
+/// Runs every episode exactly once with the deterministic policy, frozen statistics, and environments that take the
+/// next seed as soon as they are done. Records in order of seed; the same bits for any number of threads. Errors:
+/// failed_precondition (no time limit); those of the environment, with the seed; deadline_exceeded, and the
+/// environments and their threads are left behind.
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
                                                     const PolicyWeights& weights, const EpisodeOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -13,7 +13,7 @@
 #include "workers/rollout/policy_shape_of.h"
 #include "workers/rollout/trainer_state.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -172,4 +172,4 @@ Result<void> check_same_shape(const PolicyShape& trained, const PolicyShape& oth
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

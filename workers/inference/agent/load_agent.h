@@ -8,33 +8,38 @@
 #include "workers/inference/agent/agent.h"
 #include "workers/rollout/published_weights.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// A policy that was trained for an environment, whole and in memory: what evaluation, serving and export act with. f32.
+/// A policy that was trained for an environment, whole and in memory: what evaluation, serving and export act with.
+/// f32.
 struct LoadedAgent {
-  JobConfig job;          ///< the checkpoint's, with `env` as it acts now
-  Agent agent;            ///< of `job`
-  PolicyWeights weights;  ///< acting units and frozen statistics; version is the checkpoint's step, fence its fence
+  /// The checkpoint's job, with `env` as it acts now.
+  JobConfig job;
+  /// Environment and policy of `job`.
+  Agent agent;
+  /// Acting units and frozen statistics; version is the checkpoint's step, fence its fence.
+  PolicyWeights weights;
 };
 
-/// The job that lies in a Troupe checkpoint's manifest. Errors: not_found (no checkpoint), data_loss (the configuration does
-/// not read), failed_precondition (a job without env.id), each naming the folder.
+/// The job that lies in a Troupe checkpoint's manifest. Errors: not_found (no checkpoint), data_loss (the
+/// configuration does not read), failed_precondition (a job without env.id), each naming the folder.
 Result<JobConfig> read_rl_job(const std::string& folder);
 
-/// Loads a checkpoint's policy for the environment that it was trained in. Values and statistics are read, moments and units that do
-/// not act (critics of off-policy algorithms, targets) are not. Errors: those of read_rl_job and make_agent; data_loss (files
-/// that are damaged, units or tensors other than the policy's, by name).
+/// Loads a checkpoint's policy for the environment that it was trained in. Values and statistics are read, moments
+/// and units that do not act (critics of off-policy algorithms, targets) are not. Errors: those of read_rl_job and
+/// make_agent; data_loss (files that are damaged, units or tensors other than the policy's, by name).
 Result<LoadedAgent> load_agent(const std::string& folder);
 
-/// The same for another environment. Errors: also invalid_argument where its observations or actions are not what the policy
-/// was trained with, saying both.
+/// The same for another environment. Errors: also invalid_argument where its observations or actions are not what the
+/// policy was trained with, saying both.
 Result<LoadedAgent> load_agent(const std::string& folder, const EnvConfig& env);
 
-/// The job's `env` for another id. Profile and options stay for environments of one family ("arm7/", "HalfCheetah-"), else
-/// they are the new environment's own; so is the time limit. The same id changes nothing.
+/// The job's `env` for another id. Profile and options stay for environments of one family ("arm7/", "HalfCheetah-"),
+/// else they are the new environment's own; so is the time limit. The same id changes nothing.
 EnvConfig moved_env(const EnvConfig& env, const std::string& id);
 
-/// Loads nothing: whether a policy of one shape can act in the other's environment. Errors: invalid_argument, naming what differs.
+/// Loads nothing: whether a policy of one shape can act in the other's environment. Errors: invalid_argument, naming
+/// what differs.
 Result<void> check_same_shape(const PolicyShape& trained, const PolicyShape& other);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 ActionErrorSums::ActionErrorSums(std::int64_t horizon, std::vector<double> scale)
     : horizon_(static_cast<std::size_t>(horizon)), scale_(std::move(scale)), sums_(horizon_ * scale_.size()) {}
@@ -85,4 +85,4 @@ std::vector<ActionError> ActionErrorSums::by_step() const {
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -4,24 +4,30 @@
 #include <span>
 #include <vector>
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Means of errors over some values. Values that are not finite are counted and left out of every mean.
 struct ActionError {
-  std::int64_t count = 0;       ///< values in the means
-  std::int64_t non_finite = 0;  ///< predictions that are NaN or infinite
-  double mse = 0, mae = 0;      ///< in the robot's units (squared) and units
-  double normalised_mse = 0;    ///< of errors times the normalisation's scale: 2 / (q99 - q01) for q99
+  /// Values in the means.
+  std::int64_t count = 0;
+  /// Predictions that are NaN or infinite.
+  std::int64_t non_finite = 0;
+  /// Mean squared and mean absolute error: in the robot's units squared, and in its units.
+  double mse = 0, mae = 0;
+  /// Of errors times the normalisation's scale: 2 / (q99 - q01) for q99.
+  double normalised_mse = 0;
   /// The same mean squared errors of two policies that need no model, over the same values.
-  double hold_mse = 0, hold_normalised_mse = 0;  ///< the recorded action of the block's first step, held
-  double mean_mse = 0,
-         mean_normalised_mse = 0;  ///< the dataset's mean action (its mean relative action, for relative keys)
+  /// The recorded action of the first step, held over the horizon.
+  double hold_mse = 0, hold_normalised_mse = 0;
+  /// The dataset's mean action (its mean relative action, for relative keys).
+  double mean_mse = 0, mean_normalised_mse = 0;
 };
 
 /// What is compared in one block of a window: rows of a horizon, row major (horizon, width), all alike.
 struct ActionBlock {
   std::span<const float> recorded, predicted;
-  std::span<const float> mean;  ///< (width): the mean action at this block
+  /// (width): the mean action at this block of the horizon.
+  std::span<const float> mean;
 };
 
 /// Sums errors over blocks. Sums are double, in the order of calls: the same blocks give the same numbers.
@@ -33,6 +39,8 @@ class ActionErrorSums {
   /// Requires spans of horizon x width values, and of width values.
   void add(const ActionBlock& block);
 
+  /// Means over everything, over each dimension (width of them), over each step of the horizon. Any time, also in
+  /// between.
   ActionError overall() const;
   std::vector<ActionError> by_dimension() const;
   std::vector<ActionError> by_step() const;
@@ -49,4 +57,4 @@ class ActionErrorSums {
   std::vector<Sums> sums_;  // (horizon, width)
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

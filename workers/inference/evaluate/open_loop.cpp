@@ -10,7 +10,7 @@
 #include "data/statistics/state_action.h"
 #include "workers/inference/evaluate/window_clip.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -263,4 +263,4 @@ Result<OpenLoopResult> run_open_loop(Policy& policy, const Dataset& dataset, con
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

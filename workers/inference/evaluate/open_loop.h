@@ -12,39 +12,52 @@
 #include "workers/inference/evaluate/action_errors.h"
 #include "workers/inference/policy/policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Which windows of a dataset a policy is driven through.
 struct OpenLoopOptions {
   /// Episode indices; empty: those of data.eval_episodes, and where that is empty too every episode.
   std::vector<std::int64_t> episodes;
-  std::int64_t windows = 16;  ///< at most, spread evenly over all full windows of the episodes
+  /// At most, spread evenly over all full windows of the episodes.
+  std::int64_t windows = 16;
   /// Called after each window with the windows done and their number; may be empty.
   std::function<void(std::int64_t, std::int64_t)> progress;
 };
 
 /// One window as it was run. Values are (chunks x horizon, width), row major, in the robot's units, absolute.
 struct OpenLoopWindow {
-  std::int64_t episode = 0;  ///< episode_index
-  std::int64_t row = 0;      ///< of the first action
-  std::string prompt;        ///< the instruction as the dataset has it
+  /// `episode_index` of the dataset.
+  std::int64_t episode = 0;
+  /// Row of the first action inside the episode.
+  std::int64_t row = 0;
+  /// The instruction as the dataset has it.
+  std::string prompt;
   std::vector<float> recorded, predicted;
 };
 
 /// One dimension of the action.
 struct OpenLoopDimension {
-  std::string key;         ///< the action key it belongs to
-  std::int64_t index = 0;  ///< inside the key
-  bool relative = false;   ///< predicted relative to the state; compared as an absolute action
+  /// The action key it belongs to.
+  std::string key;
+  /// Place inside the key.
+  std::int64_t index = 0;
+  /// Predicted relative to the state; compared as an absolute action.
+  bool relative = false;
   std::string name() const { return key + "[" + std::to_string(index) + "]"; }
 };
 
+/// What an open-loop evaluation measured. Empty means have count 0.
 struct OpenLoopResult {
-  std::int64_t chunks = 0, horizon = 0;  ///< policy calls of a window, rows of each
-  std::uint64_t windows_available = 0;   ///< full windows of the episodes
-  std::vector<std::int64_t> episodes;    ///< that were looked at, ascending
+  /// Policy calls of a window, rows of each.
+  std::int64_t chunks = 0, horizon = 0;
+  /// Full windows of the episodes.
+  std::uint64_t windows_available = 0;
+  /// That were looked at, ascending.
+  std::vector<std::int64_t> episodes;
+  /// Dimensions of the action in order, and the windows in order of episode and row.
   std::vector<OpenLoopDimension> dimensions;
   std::vector<OpenLoopWindow> windows;
+  /// Errors over all values; of each dimension; of each step of the horizon.
   ActionError overall;
   std::vector<ActionError> by_dimension, by_step;
 };
@@ -62,4 +75,4 @@ struct OpenLoopResult {
 Result<OpenLoopResult> run_open_loop(Policy& policy, const Dataset& dataset, const DataConfig& data,
                                      const OpenLoopOptions& options, ReadClip read_clip = {});
 
-}  // namespace troupe
+}  // namespace troupe::workers

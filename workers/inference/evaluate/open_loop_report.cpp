@@ -8,7 +8,7 @@
 
 #include "workers/report/action_plot.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -138,4 +138,4 @@ Result<void> draw_open_loop(const std::string& path, const OpenLoopResult& resul
   return draw_actions(path, plot);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,12 +6,13 @@
 #include "base/result.h"
 #include "workers/inference/evaluate/open_loop.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What was evaluated, for the report. Nothing of time or host goes in: equal evaluations give equal files.
 struct OpenLoopSubject {
   std::string checkpoint, dataset, embodiment;
-  std::map<std::string, std::string> options;  ///< how the policy ran: "steps" -> "16"
+  /// How the policy ran: "steps" -> "16"
+  std::map<std::string, std::string> options;
 };
 
 /// The text of eval.json (docs/evaluation.md). A mean of no value is null.
@@ -24,4 +25,4 @@ std::string open_loop_table(const OpenLoopResult& result);
 /// Errors: those of draw_actions.
 Result<void> draw_open_loop(const std::string& path, const OpenLoopResult& result, const OpenLoopSubject& subject);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 #include "data/image/yuv_to_rgb.h"
 #include "data/sample/picture_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<WindowClip> WindowClip::read(const Dataset& dataset, std::size_t place, std::span<const std::int64_t> rows,
                                     const ReadClip& read_clip, double deadline_s) {
@@ -61,4 +61,4 @@ NdArray WindowClip::frames(const std::string& view, std::int64_t first, std::int
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

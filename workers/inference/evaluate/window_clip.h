@@ -12,18 +12,18 @@
 #include "data/dataset.h"
 #include "data/sample/picture_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// The recorded pictures of a window, of every view of the dataset, as a robot's cameras would send them: at the
+/// The recorded frames of a window, of every view of the dataset, as a robot's cameras would send them: at the
 /// recording's size, before any crop. Immutable.
 class WindowClip {
  public:
-  /// Decodes pictures `rows` (ascending) of episodes()[place]. An empty read_clip: a decoder of its own. Errors: those
-  /// of the decoder; data_loss when pictures of one view differ in size.
+  /// Decodes frames `rows` (ascending) of episodes()[place]. An empty read_clip: a decoder of its own. Errors: those
+  /// of the decoder; data_loss when frames of one view differ in size.
   static Result<WindowClip> read(const Dataset& dataset, std::size_t place, std::span<const std::int64_t> rows,
                                  const ReadClip& read_clip, double deadline_s);
 
-  /// Pictures [first, first + count) of a view as u8 [H, W, 3] (count 1) or [count, H, W, 3]. Requires that they exist.
+  /// Frames [first, first + count) of a view as u8 [H, W, 3] (count 1) or [count, H, W, 3]. Requires that they exist.
   NdArray frames(const std::string& view, std::int64_t first, std::int64_t count) const;
 
  private:
@@ -34,4 +34,4 @@ class WindowClip {
   std::map<std::string, View> views_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

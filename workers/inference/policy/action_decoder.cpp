@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "workers/inference/policy/embodiment_table.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<ActionDecoder> ActionDecoder::make(const PolicySpec& spec, bool sign_gripper) {
   ActionDecoder out;
@@ -69,4 +69,4 @@ ActionChunk ActionDecoder::decode(std::span<const float> rows,
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,9 +10,9 @@
 #include "workers/inference/policy/policy.h"
 #include "workers/inference/policy/policy_spec.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// From the network's normalised, padded rows to actions in the robot's units (dreamzero-model.md 6.9): slices of the
+/// From the network's normalised, padded rows to actions in the robot's units: slices of the
 /// keys' widths in order, the inverse of their normalisation, the newest state added to relative keys. Immutable: any
 /// thread.
 class ActionDecoder {
@@ -22,7 +22,8 @@ class ActionDecoder {
   /// whose normalisation has no inverse.
   static Result<ActionDecoder> make(const PolicySpec& spec, bool sign_gripper);
 
-  /// rows: (horizon, action_dim), row major. newest: the state rows given with the observation.
+  /// rows: (horizon, action_dim), row major; columns behind the keys are padding. newest: the state rows given with the
+  /// observation; has every relative key. Result: (horizon, sum of widths). Requires that sizes fit.
   ActionChunk decode(std::span<const float> rows, const std::map<std::string, std::vector<float>>& newest) const;
 
  private:
@@ -38,4 +39,4 @@ class ActionDecoder {
   bool sign_gripper_ = false;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,7 +11,7 @@
 #include "data/language/prompt_templates.h"
 #include "model/wan/infer/call_protocol.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -138,4 +138,4 @@ std::vector<Result<ActionChunk>> DreamZeroPolicy::act(std::span<const Observatio
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -17,7 +17,7 @@
 #include "workers/inference/policy/policy_options.h"
 #include "workers/inference/policy/policy_spec.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// DreamZero as a policy: observation -> canvases, normalised state and prompt -> WanPolicy -> actions in the robot's
 /// units. One session per episode, opened by its first call; it lives until reset(). Several robots in one call share
@@ -26,7 +26,8 @@ class DreamZeroPolicy final : public Policy {
  public:
   /// What the policy runs on.
   struct Parts {
-    ParamView dit;  ///< every tensor of dit_units(spec.model), in one dtype
+    /// Every tensor of dit_units(spec.model), in one dtype.
+    ParamView dit;
     std::unique_ptr<FeatureEncoder> features;
     std::unique_ptr<Tokenizer> tokenizer;
   };
@@ -35,6 +36,9 @@ class DreamZeroPolicy final : public Policy {
   static Result<std::unique_ptr<DreamZeroPolicy>> make(PolicySpec spec, Parts parts, const PolicyOptions& options);
 
   const PolicyInfo& info() const override { return info_; }
+  /// Opens the session of an episode that has none. A refused observation changes no session; when the networks fail,
+  /// every observation of the call gets that error and its session starts anew
+  /// (docs/inference.md#sessions-and-batches).
   std::vector<Result<ActionChunk>> act(std::span<const Observation> observations) override;
   void reset(const std::string& episode) override { sessions_.erase(episode); }
 
@@ -64,4 +68,4 @@ class DreamZeroPolicy final : public Policy {
   std::map<std::string, std::shared_ptr<PolicySession>> sessions_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

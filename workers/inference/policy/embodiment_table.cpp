@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -83,4 +83,4 @@ std::string canvas_layout(const std::string& tag, std::size_t num_views) {
   return row == nullptr ? "grid2x2" : row->layout;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

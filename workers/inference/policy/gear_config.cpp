@@ -4,7 +4,7 @@
 
 #include "workers/inference/policy/json_fields.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -208,4 +208,4 @@ Result<GearConfig> parse_gear_config(const std::string& text, const std::string&
   return config;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,15 +7,20 @@
 #include "base/result.h"
 #include "configs/model_config.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What config.json of a DreamZero folder says (dreamzero-model.md 7.4, Appendix A): the nested `config` of
-/// action_head_cfg. `_target_` and every field that has no effect on the numbers are ignored.
+/// What config.json of a DreamZero folder says (docs/checkpoints.md#dreamzero-folders-gears-layout): the nested
+/// `config` of action_head_cfg. `_target_` and every field that has no effect on the numbers are ignored.
 struct GearConfig {
-  ModelConfig model;                   ///< target_height and target_width 0: no resize, the canvas as it is
-  std::int64_t max_chunk_size = 4;     ///< blocks of a window
-  std::int64_t actions_per_block = 0;  ///< rows of an action chunk
-  double lora_scale = 1;               ///< alpha / rank
+  /// target_height and target_width 0: no resize, the canvas as it is.
+  ModelConfig model;
+  /// Frame blocks of a window.
+  std::int64_t max_chunk_size = 4;
+  /// Rows of an action chunk: num_action_per_block.
+  std::int64_t actions_per_block = 0;
+  /// alpha / rank of the adapters.
+  double lora_scale = 1;
+  /// Whether the video stops denoising at the noise level below while actions go on to zero.
   bool decouple_inference_noise = false;
   double video_inference_final_noise = 0.8;
   /// Sizes that the file leaves to the class's defaults; stored tensors decide.
@@ -35,11 +40,11 @@ struct GearConfig {
 /// num_action_per_block, a frame_seqlen that does not fit the target size, max_chunk_size -1.
 Result<GearConfig> parse_gear_config(const std::string& text, const std::string& path);
 
-/// The text of config.json for a model: every field of Appendix A that matters, GEAR's `_target_`s, and the member
+/// The text of config.json for a model: every field that parse_gear_config reads, GEAR's `_target_`s, and the member
 /// "troupe". Sizes of the frozen encoders are written only where they differ from the published networks'. Sorted keys.
 std::string gear_config_json(const GearConfig& config);
 
 /// frame_seqlen of a model whose canvas enters the codec with this size: video tokens per latent frame.
 std::int64_t gear_frame_tokens(const LatentCodecConfig& codec, std::int64_t height, std::int64_t width);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,19 +5,19 @@
 
 #include "workers/inference/policy/gear_config.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
-using Json = nlohmann::json;  // sorted keys
+using SortedJson = nlohmann::json;  // sorted keys
 
 constexpr const char* kModules = "groot.vla.model.dreamzero.modules.";
 
-void put_if_other(Json& object, const char* key, std::int64_t value, std::int64_t published) {
+void put_if_other(SortedJson& object, const char* key, std::int64_t value, std::int64_t published) {
   if (value != published) object[key] = value;
 }
 
-Json dit_json(const GearConfig& config) {
+SortedJson dit_json(const GearConfig& config) {
   const ModelConfig& m = config.model;
   return {{"_target_", std::string(kModules) + "wan_video_dit_action_casual_chunk.CausalWanModel"},
           {"_convert_", "object"},
@@ -43,12 +43,13 @@ Json dit_json(const GearConfig& config) {
           {"num_state_per_block", m.states_per_block}};
 }
 
-Json encoder_json(const ModelConfig& m) {
+SortedJson encoder_json(const ModelConfig& m) {
   const TextEncoderConfig published_text;
   const ImageEncoderConfig published_image;
   const TextEncoderConfig& t = m.text_encoder;
   const ImageEncoderConfig& i = m.image_encoder;
-  Json text = {{"_target_", std::string(kModules) + "wan_video_text_encoder.WanTextEncoder"}, {"_convert_", "object"}};
+  SortedJson text = {{"_target_", std::string(kModules) + "wan_video_text_encoder.WanTextEncoder"},
+                     {"_convert_", "object"}};
   put_if_other(text, "vocab", t.vocab, published_text.vocab);
   put_if_other(text, "dim", t.dim, published_text.dim);
   put_if_other(text, "dim_attn", t.dim_attn, published_text.dim_attn);
@@ -56,8 +57,8 @@ Json encoder_json(const ModelConfig& m) {
   put_if_other(text, "num_heads", t.num_heads, published_text.num_heads);
   put_if_other(text, "num_layers", t.num_layers, published_text.num_layers);
   put_if_other(text, "num_buckets", t.num_buckets, published_text.num_buckets);
-  Json image = {{"_target_", std::string(kModules) + "wan_video_image_encoder.WanImageEncoder"},
-                {"_convert_", "object"}};
+  SortedJson image = {{"_target_", std::string(kModules) + "wan_video_image_encoder.WanImageEncoder"},
+                      {"_convert_", "object"}};
   put_if_other(image, "image_size", i.image_size, published_image.image_size);
   put_if_other(image, "patch_size", i.patch_size, published_image.patch_size);
   put_if_other(image, "dim", i.dim, published_image.dim);
@@ -68,9 +69,9 @@ Json encoder_json(const ModelConfig& m) {
   return {{"text_encoder_cfg", text}, {"image_encoder_cfg", image}};
 }
 
-Json vae_json(const LatentCodecConfig& codec) {
+SortedJson vae_json(const LatentCodecConfig& codec) {
   const bool wan22 = codec.type == "wan22";
-  Json vae = {{"z_dim", codec.channels}};
+  SortedJson vae = {{"z_dim", codec.channels}};
   if (codec.type == "dct") {
     // The cosine transform is Troupe's own and has no weights; the reference has no such class.
     vae["type"] = codec.type;
@@ -88,34 +89,34 @@ Json vae_json(const LatentCodecConfig& codec) {
   return vae;
 }
 
-Json head_json(const GearConfig& config) {
+SortedJson head_json(const GearConfig& config) {
   const ModelConfig& m = config.model;
   const std::int64_t frames = 1 + config.max_chunk_size * m.codec.stride_t * m.latent_frames_per_block;
-  Json head = {{"diffusion_model_cfg", dit_json(config)},
-               {"vae_cfg", vae_json(m.codec)},
-               {"action_dim", m.dit.action_dim},
-               {"max_action_dim", m.dit.action_dim},
-               {"max_state_dim", m.dit.max_state_dim},
-               {"action_horizon", config.actions_per_block},
-               {"num_frames", frames},
-               {"num_frame_per_block", m.latent_frames_per_block},
-               {"target_video_height", m.target_height},
-               {"target_video_width", m.target_width},
-               {"tiled", false},
-               {"tune_diffusion_model", true},
-               {"skip_component_loading", true},
-               {"train_architecture", m.train_architecture},
-               {"lora_rank", m.lora.rank},
-               {"lora_alpha", m.lora.alpha},
-               {"lora_target_modules", fmt::format("{}", fmt::join(m.lora.targets, ","))},
-               {"init_lora_weights", "kaiming"},
-               {"decouple_video_action_noise", m.noise.decouple_video_action},
-               {"use_high_noise_emphasis", m.noise.high_noise_emphasis},
-               {"high_noise_beta_alpha", m.noise.high_noise_beta_alpha},
-               {"video_noise_beta_alpha", m.noise.video_noise_beta_alpha},
-               {"video_noise_beta_beta", m.noise.video_noise_beta_beta},
-               {"decouple_inference_noise", config.decouple_inference_noise},
-               {"video_inference_final_noise", config.video_inference_final_noise}};
+  SortedJson head = {{"diffusion_model_cfg", dit_json(config)},
+                     {"vae_cfg", vae_json(m.codec)},
+                     {"action_dim", m.dit.action_dim},
+                     {"max_action_dim", m.dit.action_dim},
+                     {"max_state_dim", m.dit.max_state_dim},
+                     {"action_horizon", config.actions_per_block},
+                     {"num_frames", frames},
+                     {"num_frame_per_block", m.latent_frames_per_block},
+                     {"target_video_height", m.target_height},
+                     {"target_video_width", m.target_width},
+                     {"tiled", false},
+                     {"tune_diffusion_model", true},
+                     {"skip_component_loading", true},
+                     {"train_architecture", m.train_architecture},
+                     {"lora_rank", m.lora.rank},
+                     {"lora_alpha", m.lora.alpha},
+                     {"lora_target_modules", fmt::format("{}", fmt::join(m.lora.targets, ","))},
+                     {"init_lora_weights", "kaiming"},
+                     {"decouple_video_action_noise", m.noise.decouple_video_action},
+                     {"use_high_noise_emphasis", m.noise.high_noise_emphasis},
+                     {"high_noise_beta_alpha", m.noise.high_noise_beta_alpha},
+                     {"video_noise_beta_alpha", m.noise.video_noise_beta_alpha},
+                     {"video_noise_beta_beta", m.noise.video_noise_beta_beta},
+                     {"decouple_inference_noise", config.decouple_inference_noise},
+                     {"video_inference_final_noise", config.video_inference_final_noise}};
   head.update(encoder_json(m));
   return head;
 }
@@ -123,27 +124,28 @@ Json head_json(const GearConfig& config) {
 }  // namespace
 
 std::string gear_config_json(const GearConfig& config) {
-  Json own = {{"layout", config.layout},
-              {"prompt", config.prompt},
-              {"language_key", config.language_key},
-              {"macro_stride", config.macro_stride},
-              {"video_offsets", config.video_offsets},
-              {"text_tail", config.model.text_encoder.tail}};
+  SortedJson own = {{"layout", config.layout},
+                    {"prompt", config.prompt},
+                    {"language_key", config.language_key},
+                    {"macro_stride", config.macro_stride},
+                    {"video_offsets", config.video_offsets},
+                    {"text_tail", config.model.text_encoder.tail}};
   if (config.whole_state) own["whole_state"] = true;
   if (config.whole_action) own["whole_action"] = true;
   if (config.byte_tokenizer) own["tokenizer"] = "utf8_bytes";
   const char* action_head = "groot.vla.model.dreamzero.action_head.wan_flow_matching_action_tf.";
-  const Json root = {{"model_type", "vla"},
-                     {"architectures", {"VLA"}},
-                     {"action_horizon", config.actions_per_block},
-                     {"action_dim", config.model.dit.action_dim},
-                     {"backbone_cfg", {{"_target_", "groot.vla.model.dreamzero.backbone.identity.IdentityBackbone"}}},
-                     {"action_head_cfg",
-                      {{"_target_", std::string(action_head) + "WANPolicyHead"},
-                       {"_convert_", "object"},
-                       {"config", head_json(config)}}},
-                     {"troupe", own}};
+  const SortedJson root = {
+      {"model_type", "vla"},
+      {"architectures", {"VLA"}},
+      {"action_horizon", config.actions_per_block},
+      {"action_dim", config.model.dit.action_dim},
+      {"backbone_cfg", {{"_target_", "groot.vla.model.dreamzero.backbone.identity.IdentityBackbone"}}},
+      {"action_head_cfg",
+       {{"_target_", std::string(action_head) + "WANPolicyHead"},
+        {"_convert_", "object"},
+        {"config", head_json(config)}}},
+      {"troupe", own}};
   return root.dump(2) + "\n";
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

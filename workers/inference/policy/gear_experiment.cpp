@@ -8,7 +8,7 @@
 #include "configs/diagnostics.h"
 #include "configs/yaml_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -145,4 +145,4 @@ Result<GearExperiment> parse_gear_experiment(const std::string& text, const std:
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

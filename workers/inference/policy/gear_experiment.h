@@ -9,17 +9,24 @@
 #include "base/result.h"
 #include "workers/inference/policy/policy_spec.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What experiment_cfg/conf.yaml of a DreamZero folder says about one embodiment: the resolved training configuration's
 /// modality_configs, transforms and relative_action keys. Parts that it lacks are empty.
 struct GearExperiment {
-  std::vector<std::string> views, state_keys, action_keys;  ///< without the prefixes video., state., action.
-  std::string language_key;                                 ///< the first one, without annotation.
-  std::optional<std::int64_t> image_height, image_width;    ///< VideoResize
-  std::optional<double> crop;                               ///< VideoCrop
+  /// Without the prefixes video., state., action.
+  std::vector<std::string> views, state_keys, action_keys;
+  /// The first language key, without the prefix annotation.
+  std::string language_key;
+  /// Pixels of a view: VideoResize.
+  std::optional<std::int64_t> image_height, image_width;
+  /// Share of each side that the crop keeps: VideoCrop.
+  std::optional<double> crop;
+  /// How the values of each key are normalised: min_max, q99, mean_std and so on, by key.
   std::map<std::string, NormalizationMode> state_modes, action_modes;
-  std::optional<bool> relative;  ///< relative_action or relative_action_per_horizon
+  /// relative_action or relative_action_per_horizon.
+  std::optional<bool> relative;
+  /// Keys whose actions are relative to the state; empty with `relative`: training's default set.
   std::vector<std::string> relative_action_keys;
 };
 
@@ -30,4 +37,4 @@ Result<GearExperiment> parse_gear_experiment(const std::string& text, const std:
 /// The text of conf.yaml that makes the reference evaluate this policy (JSON, which is YAML). Deterministic.
 std::string gear_experiment_yaml(const PolicySpec& spec);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include "workers/inference/policy/gear_experiment.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::string gear_experiment_yaml(const PolicySpec& spec) {
   return root.dump(2) + "\n";
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

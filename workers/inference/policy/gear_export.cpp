@@ -18,7 +18,7 @@
 #include "workers/inference/policy/gear_experiment.h"
 #include "workers/inference/policy/read_spec.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -186,4 +186,4 @@ Result<ExportSummary> export_gear(const std::string& checkpoint, const std::stri
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

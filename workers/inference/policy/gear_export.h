@@ -6,13 +6,16 @@
 #include "base/result.h"
 #include "workers/checkpoint/export.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// How a DreamZero folder is written.
 struct GearExportOptions {
+  /// A file of tensors is closed before it grows beyond this; one larger tensor gets a file of its own.
   std::int64_t max_shard_bytes = 5'000'000'000;
+  /// Tensors are written as bf16 (rounded to nearest even) instead of fp32.
   bool bf16 = false;
-  bool merge_lora = false;  ///< adapters folded into the weights they adapt; else PEFT's names beside base_layer
+  /// Adapters folded into the weights they adapt; else PEFT's names beside base_layer.
+  bool merge_lora = false;
 };
 
 /// Writes a Troupe checkpoint as a DreamZero folder in GEAR's layout (docs/checkpoints.md): all networks in
@@ -23,4 +26,4 @@ struct GearExportOptions {
 Result<ExportSummary> export_gear(const std::string& checkpoint, const std::string& folder,
                                   const GearExportOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,7 +11,7 @@
 #include "model/wan/vae/vae_codec.h"
 #include "model/wan/weights/load_weights.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -106,4 +106,4 @@ Result<GearWeights> load_gear_weights(const std::string& folder, PolicySpec& spe
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,11 +10,13 @@
 #include "model/wan/features.h"
 #include "workers/inference/policy/policy_spec.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// The networks of a DreamZero folder.
 struct GearWeights {
-  ParamView dit;  ///< every tensor of dit_units
+  /// Every tensor of dit_units, adapters folded in.
+  ParamView dit;
+  /// The frozen text encoder, image encoder and video codec.
   std::unique_ptr<FeatureEncoder> features;
 };
 
@@ -24,4 +26,4 @@ struct GearWeights {
 /// data_loss.
 Result<GearWeights> load_gear_weights(const std::string& folder, PolicySpec& spec, at::ScalarType dtype);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -4,7 +4,7 @@
 
 #include "data/lerobot/file_checks.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -92,4 +92,4 @@ Result<JsonFields::Json> read_json_object(const std::string& path) {
   return parse_json_object(text, path);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Reads typed members of one JSON object of a file from outside and keeps the first mistake, so that a parser can read
 /// everything and ask once. A member that is null counts as absent. Not thread-safe.
@@ -18,7 +18,7 @@ class JsonFields {
   JsonFields(const Json& object, std::string where);
 
   bool has(const std::string& key) const;
-  /// Absent members give `otherwise`; the wrong type is a mistake.
+  /// Absent members give `otherwise`; so does one of the wrong type, which is a mistake that done() reports.
   std::int64_t integer(const std::string& key, std::int64_t otherwise);
   double number(const std::string& key, double otherwise);
   bool boolean(const std::string& key, bool otherwise);
@@ -45,4 +45,4 @@ Result<JsonFields::Json> parse_json_object(const std::string& text, const std::s
 /// Reads a file and parses it. Errors: those of read_text_file, and above.
 Result<JsonFields::Json> read_json_object(const std::string& path);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -14,7 +14,7 @@
 #include "workers/inference/policy/gear_weights.h"
 #include "workers/inference/policy/read_spec.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -67,4 +67,4 @@ Result<std::unique_ptr<Policy>> load_policy(const std::string& checkpoint, const
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,11 +7,12 @@
 #include "workers/inference/policy/policy.h"
 #include "workers/inference/policy/policy_options.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// Loads a policy from a Troupe checkpoint (.../checkpoints/step_NNNNNN, with or without adapters) or from a DreamZero
 /// folder in GEAR's layout (config.json, model*.safetensors, experiment_cfg/metadata.json; norm_stats.json where OpenPI
-/// brings one). Errors: not_found, invalid_argument, data_loss, each naming the file and what to do.
+/// brings one). Reads specification, weights and tokenizer, in options.dtype; memory: all networks in that type.
+/// Errors: not_found, invalid_argument, data_loss, each naming the file and what to do.
 Result<std::unique_ptr<Policy>> load_policy(const std::string& checkpoint, const PolicyOptions& options);
 
-}  // namespace troupe
+}  // namespace troupe::workers

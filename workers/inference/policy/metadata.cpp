@@ -8,7 +8,7 @@
 
 #include "workers/inference/policy/json_fields.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -175,4 +175,4 @@ Result<void> use_norm_stats(const NormStats& stats, const std::vector<std::strin
   return replace(stats.actions, action_keys, "actions", path, metadata.action);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "data/statistics/statistics.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// One key of a metadata file: its width and statistics, one set or one for each step of a horizon.
 struct MetadataKey {
@@ -17,12 +17,13 @@ struct MetadataKey {
   std::vector<FeatureStatistics> statistics{};
 };
 
-/// What GEAR's experiment metadata says of one embodiment (data.md 2.4), in the order of the file.
+/// What GEAR's experiment metadata says of one embodiment, in the order of the file.
 struct EmbodimentMetadata {
   std::string tag;
   std::vector<std::string> views{};
   std::vector<MetadataKey> state{}, action{};
 
+  /// Null: no such key.
   const MetadataKey* find_state(const std::string& name) const;
   const MetadataKey* find_action(const std::string& name) const;
 };
@@ -46,4 +47,4 @@ Result<void> use_norm_stats(const NormStats& stats, const std::vector<std::strin
                             const std::vector<std::string>& action_keys, const std::string& path,
                             EmbodimentMetadata& metadata);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <cstring>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
-/// Larger pictures and longer clips are no robot's; sizes are checked before anything is multiplied.
+/// Larger frames and longer clips are no robot's; sizes are checked before anything is multiplied.
 constexpr std::int64_t kMostPixels = 16'384;
 
 Error refuse(const std::string& text) { return Error{Errc::invalid_argument, text}; }
@@ -166,4 +166,4 @@ Result<PreparedObservation> ObservationReader::read(const Observation& observati
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

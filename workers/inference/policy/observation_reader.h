@@ -10,19 +10,22 @@
 #include "workers/inference/policy/policy.h"
 #include "workers/inference/policy/policy_spec.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// An observation as the network wants it.
 struct PreparedObservation {
+  /// Frames of each view, one of frames_per_call.
   std::int64_t frames = 0;
-  std::vector<std::uint8_t> canvases;  ///< u8 (frames, canvas height, canvas width, 3)
-  std::vector<float> state;            ///< (states_per_block, max_state_dim): normalised, keys in order, zero padded
+  /// u8 (frames, canvas height, canvas width, 3).
+  std::vector<std::uint8_t> canvases;
+  /// (states_per_block, max_state_dim): normalised, keys in order, zero padded.
+  std::vector<float> state;
   /// The newest row of each state key as it was given, for relative actions.
   std::map<std::string, std::vector<float>> newest;
 };
 
 /// From what a robot shows to canvases and a padded state: the evaluation's image chain (centre crop, resize, no
-/// jitter, dreamzero-model.md 1.3) and the statistics of the checkpoint (5.6). Reuses its buffers; not thread-safe.
+/// jitter) and the statistics of the checkpoint. Reuses its buffers; not thread-safe.
 class ObservationReader {
  public:
   /// `frames_per_call`: how many frames a call may bring. Errors: invalid_argument for a layout that does not take the
@@ -51,4 +54,4 @@ class ObservationReader {
   ImageChain chain_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

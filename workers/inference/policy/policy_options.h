@@ -3,18 +3,28 @@
 #include <cstdint>
 #include <string>
 
-namespace troupe {
+#include "base/namespaces.h"
+
+namespace troupe::workers {
 
 /// How `troupe serve` and `troupe eval` run a policy. Defaults: the released behaviour without step skipping.
 struct PolicyOptions {
-  std::int64_t steps = 16;  ///< denoising steps
-  double cfg_scale = 5.0;   ///< 1: no guidance
+  /// Denoising steps.
+  std::int64_t steps = 16;
+  /// Classifier-free guidance of the video; 1: no guidance and no unconditional branch.
+  double cfg_scale = 5.0;
+  /// Seed of the noise that every call begins with: equal calls give equal actions.
   std::uint64_t noise_seed = 1140;
-  std::string skip = "none";   ///< none, 5, 6, 7, 8 (evaluated steps of 16), dynamic
-  std::string dtype = "fp32";  ///< fp32 or bf16
-  std::string tokenizer{};     ///< SentencePiece model; empty: the checkpoint's
-  std::string embodiment{};    ///< tag in metadata.json; empty: the checkpoint's only one
-  bool sign_gripper = false;   ///< the last action value becomes 1 where positive, else -1, as RLinf sends it
+  /// "none"; 5, 6, 7, 8 (evaluated steps of 16); "dynamic" (docs/inference.md#options).
+  std::string skip = "none";
+  /// Of parameters and activations: fp32 or bf16 (docs/inference.md#precision).
+  std::string dtype = "fp32";
+  /// SentencePiece model; empty: the checkpoint's.
+  std::string tokenizer{};
+  /// Tag in metadata.json; empty: the checkpoint's only one.
+  std::string embodiment{};
+  /// The last action value becomes 1 where positive, else -1, as RLinf sends it.
+  bool sign_gripper = false;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,7 +5,7 @@
 
 #include "configs/validate.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -100,4 +100,4 @@ Result<void> check_policy_spec(const PolicySpec& spec, const std::string& where)
   return Error{Errc::invalid_argument, fmt::format("{}: {}", where, fmt::join(wrong, "\n  "))};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,28 +10,36 @@
 #include "data/statistics/normalise.h"
 #include "data/statistics/statistics.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// One named vector of the state or the action: its width, and how its values are brought near [-1, 1].
 struct PolicyKey {
   std::string name{};
   std::int64_t width = 0;
   NormalizationMode mode = NormalizationMode::q99;
-  bool relative = false;  ///< of an action: the newest state of the same name is added to what the model predicts
+  /// Of an action: the newest state of the same name is added to what the model predicts.
+  bool relative = false;
   /// One entry, or one for each step of the horizon. Those of a relative key are of relative actions.
   std::vector<FeatureStatistics> statistics{};
 };
 
 /// Everything that a policy must know beside its weights, whatever kind of folder it was read from.
 struct PolicySpec {
-  std::string name;  ///< of the folder, for logs
+  /// Of the folder, for logs.
+  std::string name;
   ModelConfig model;
+  /// Blocks of a window and rows of a chunk; how each view is cropped and resized.
   WindowConfig window;
   ImageConfig image;
-  EmbodimentConfig embodiment;           ///< tag, views in canvas order, layout, prompt, key names
-  std::vector<PolicyKey> state, action;  ///< in order of concatenation
-  double lora_scale = 1;                 ///< alpha / rank, for adapters beside the weights
-  bool decouple_noise = false;           ///< dreamzero-model.md 6.6
+  /// Tag, views in canvas order, layout, prompt, key names.
+  EmbodimentConfig embodiment;
+  /// Keys in order of concatenation.
+  std::vector<PolicyKey> state, action;
+  /// Alpha / rank, for adapters beside the weights.
+  double lora_scale = 1;
+  /// The video stops at noise level video_final_noise, actions go on to zero (GEAR's decouple_inference_noise).
+  bool decouple_noise = false;
+  /// Noise level, 0 to 1, at which the video stops where decouple_noise says so.
   double video_final_noise = 0.8;
   /// Sizes that the configuration leaves open and the stored tensors decide.
   bool open_encoder_hidden = false, open_action_dim = false, open_state_dim = false;
@@ -56,4 +64,4 @@ const char* normalization_name(NormalizationMode mode);
 /// `where` begins the message. Errors: invalid_argument listing everything that is wrong.
 Result<void> check_policy_spec(const PolicySpec& spec, const std::string& where);
 
-}  // namespace troupe
+}  // namespace troupe::workers

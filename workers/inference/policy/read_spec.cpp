@@ -15,7 +15,7 @@
 #include "workers/inference/policy/gear_experiment.h"
 #include "workers/inference/policy/metadata.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -225,7 +225,7 @@ Result<KeyChoice> choose_keys(const GearExperiment& experiment, const Embodiment
   }
   if (experiment.relative.has_value() && !*experiment.relative) choice.relative.clear();
   if (experiment.relative.value_or(false) && choice.relative.empty()) {
-    // Training's default: every action key whose name lacks "gripper" (data.md 2.3).
+    // Training's default: every action key whose name lacks "gripper".
     for (const std::string& name : choice.action.empty() ? all_names(metadata.action) : choice.action) {
       if (name.find("gripper") == std::string::npos) choice.relative.push_back(name);
     }
@@ -267,7 +267,7 @@ void take_images(const GearExperiment& experiment, PolicySpec& spec) {
   const EmbodimentDefaults* defaults = find_embodiment(spec.embodiment.tag);
   spec.image.height = experiment.image_height.value_or(defaults != nullptr ? defaults->image_height : 176);
   spec.image.width = experiment.image_width.value_or(defaults != nullptr ? defaults->image_width : 320);
-  // The official Wan2.2 data files resize views to 160 rows (dreamzero-model.md 1.3).
+  // The official Wan2.2 data files resize views to 160 rows.
   const bool wan22 = spec.model.codec.channels == 48 && spec.image.height == 176;
   if (!experiment.image_height && wan22) spec.image.height = 160;
   if (experiment.crop) spec.image.crop = *experiment.crop;
@@ -368,4 +368,4 @@ GearConfig to_gear_config(const PolicySpec& spec) {
   return config;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

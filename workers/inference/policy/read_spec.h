@@ -7,9 +7,9 @@
 #include "workers/inference/policy/policy_options.h"
 #include "workers/inference/policy/policy_spec.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What a folder holds.
+/// What a folder holds: a checkpoint of Troupe (docs/checkpoints.md#folder), or DreamZero's networks in GEAR's layout.
 enum class CheckpointKind : std::uint8_t { troupe, gear };
 
 /// A Troupe checkpoint has manifest.json, a DreamZero folder config.json. Errors: not_found saying what was looked for.
@@ -27,4 +27,4 @@ Result<PolicySpec> read_policy_spec(const std::string& folder, const PolicyOptio
 /// The parts of a specification that GEAR's config.json holds.
 GearConfig to_gear_config(const PolicySpec& spec);
 
-}  // namespace troupe
+}  // namespace troupe::workers

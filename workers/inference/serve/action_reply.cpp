@@ -9,7 +9,7 @@
 
 #include "workers/inference/serve/request_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -82,4 +82,4 @@ WireValue action_reply(const ActionChunk& chunk, const PolicyInfo& info, ActionF
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

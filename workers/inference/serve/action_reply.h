@@ -7,13 +7,16 @@
 #include "comm/serve/wire_value.h"
 #include "workers/inference/policy/policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// In which form a reply carries actions (`--action-key`).
 enum class ActionForm : std::uint8_t {
-  array,    ///< one bare array f32 [rows, width]
-  actions,  ///< a map with that array under `actions`
-  keys,     ///< a map with an array f32 [rows, width of the key] under `action.<key>`
+  /// One bare array f32 [rows, width].
+  array,
+  /// A map with that array under `actions`
+  actions,
+  /// A map with an array f32 [rows, width of the key] under `action.<key>`
+  keys,
 };
 
 /// "" gives `fallback`. Errors: invalid_argument (another word).
@@ -32,4 +35,4 @@ WireMap arrays_by_key(const ActionChunk& chunk, const PolicyInfo& info, const st
 /// The reply in that form.
 WireValue action_reply(const ActionChunk& chunk, const PolicyInfo& info, ActionForm form);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include "workers/inference/serve/request_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -54,4 +54,4 @@ std::unique_ptr<WebSocketProtocol> make_dreamzero_protocol(const PolicyInfo& inf
   return std::make_unique<DreamzeroProtocol>(info, form);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

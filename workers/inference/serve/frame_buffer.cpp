@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::size_t frames_for_call(std::span<const std::int64_t> frames_per_call, bool 
   return static_cast<std::size_t>(best > 0 ? best : least > 0 ? least : want);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

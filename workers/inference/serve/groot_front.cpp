@@ -8,7 +8,7 @@
 #include "workers/inference/serve/groot_protocol.h"
 #include "workers/inference/serve/policy_front.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -143,4 +143,4 @@ Result<std::unique_ptr<PolicyFront>> start_groot_front(const PolicyFrontOptions&
   return std::unique_ptr<PolicyFront>(std::move(front));
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

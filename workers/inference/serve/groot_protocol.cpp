@@ -9,13 +9,11 @@
 #include "comm/serve/token.h"
 #include "workers/inference/serve/request_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
 constexpr std::int64_t kMaxRows = 256;
-
-Error invalid(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
 Result<GrootRequest::Endpoint> parse_endpoint_name(const std::string& name) {
   using Endpoint = GrootRequest::Endpoint;
@@ -24,10 +22,11 @@ Result<GrootRequest::Endpoint> parse_endpoint_name(const std::string& name) {
   if (name == "get_action") return Endpoint::get_action;
   if (name == "reset") return Endpoint::reset;
   if (name == "get_modality_config") return Endpoint::get_modality_config;
-  return invalid(fmt::format("Unknown endpoint: {}; want get_action, reset, ping, get_modality_config or kill", name));
+  return invalid_argument(
+      fmt::format("Unknown endpoint: {}; want get_action, reset, ping, get_modality_config or kill", name));
 }
 
-/// Takes a value out of a map: pictures are moved, not copied.
+/// Takes a value out of a map: frames are moved, not copied.
 std::optional<WireValue> take(WireMap& map, std::string_view name) {
   for (WirePair& pair : map) {
     if (pair.name == name) return std::move(pair.value);
@@ -70,7 +69,7 @@ Result<std::string> text_of_row(const WireValue& value, std::int64_t b, std::int
   return read_text(value, key);
 }
 
-/// Rows of the batch: the first axis of pictures [B, T, H, W, 3]; nothing where pictures have none.
+/// Rows of the batch: the first axis of frames [B, T, H, W, 3]; nothing where frames have none.
 std::optional<std::int64_t> batch_rows(const WireMap& observation) {
   for (const auto& [name, value] : observation) {
     const auto* array = value.as<NdArray>();
@@ -101,13 +100,13 @@ Result<GrootRequest> GrootProtocol::parse(std::span<const std::byte> message, co
                                           const std::string& token) const {
   TROUPE_ASSIGN(WireValue tree, decode_wire_tree(message, limits));
   auto* map = std::get_if<WireMap>(&tree.storage);
-  if (map == nullptr) return invalid(fmt::format("a request is {}; want a map", describe(tree)));
+  if (map == nullptr) return invalid_argument(fmt::format("a request is {}; want a map", describe(tree)));
   GrootRequest request;
   if (const WireValue* given = find(*map, "api_token"); given && !given->is_nil()) {
     TROUPE_ASSIGN(request.api_token, read_text(*given, "api_token"));
   }
   if (!token.empty() && !constant_time_equal(token, request.api_token))
-    return invalid("Unauthorized: Invalid API token");
+    return invalid_argument("Unauthorized: Invalid API token");
   if (const WireValue* endpoint = find(*map, "endpoint")) {
     TROUPE_ASSIGN(const std::string name, read_text(*endpoint, "endpoint"));
     TROUPE_ASSIGN(request.endpoint, parse_endpoint_name(name));
@@ -115,12 +114,13 @@ Result<GrootRequest> GrootProtocol::parse(std::span<const std::byte> message, co
   if (request.endpoint != GrootRequest::Endpoint::get_action) return request;
   auto data = take(*map, "data");
   auto* arguments = data ? std::get_if<WireMap>(&data->storage) : nullptr;
-  if (arguments == nullptr) return invalid("get_action wants a map under `data`");
+  if (arguments == nullptr) return invalid_argument("get_action wants a map under `data`");
   // newer clients wrap the observation beside options
   if (find(*arguments, "observation")) {
     auto inner = take(*arguments, "observation");
     auto* observation = std::get_if<WireMap>(&inner->storage);
-    if (observation == nullptr) return invalid(fmt::format("data.observation is {}; want a map", describe(*inner)));
+    if (observation == nullptr)
+      return invalid_argument(fmt::format("data.observation is {}; want a map", describe(*inner)));
     TROUPE_TRY(read_rows(std::move(*observation), request));
   } else {
     TROUPE_TRY(read_rows(std::move(*arguments), request));
@@ -135,7 +135,8 @@ Result<void> GrootProtocol::read_rows(WireMap observation, GrootRequest& request
   const auto rows = batch_rows(flat);
   request.is_batched = rows.has_value();
   const std::int64_t count = rows.value_or(1);
-  if (count < 1 || count > kMaxRows) return invalid(fmt::format("a batch of {}; want 1 to {}", count, kMaxRows));
+  if (count < 1 || count > kMaxRows)
+    return invalid_argument(fmt::format("a batch of {}; want 1 to {}", count, kMaxRows));
   for (std::int64_t b = 0; b < count; ++b) {
     WireMap one;
     for (const auto& [name, value] : flat) {
@@ -143,7 +144,8 @@ Result<void> GrootProtocol::read_rows(WireMap observation, GrootRequest& request
       const bool is_modality = name.starts_with("video.") || name.starts_with("state.");
       if (array && is_modality && request.is_batched) {
         if (array->shape.empty() || array->shape.front() != count)
-          return invalid(fmt::format("{} is {}; want {} rows in a batch of {}", name, describe(value), count, count));
+          return invalid_argument(
+              fmt::format("{} is {}; want {} rows in a batch of {}", name, describe(value), count, count));
         one.push_back({name, row_of(*array, b)});
       } else if (name.starts_with("annotation.") || name == "prompt") {
         TROUPE_ASSIGN(std::string text, text_of_row(value, b, count, name));
@@ -201,4 +203,4 @@ std::vector<std::byte> GrootProtocol::error_reply(const std::string& text) {
   return encode_wire_tree(WireMap{{"error", text}}, ArrayForm::groot);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

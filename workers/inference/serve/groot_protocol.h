@@ -12,7 +12,7 @@
 #include "workers/inference/policy/policy.h"
 #include "workers/inference/serve/action_reply.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What a GR00T client asked for.
 struct GrootRequest {
@@ -23,13 +23,18 @@ struct GrootRequest {
     reset,
     get_modality_config
   } endpoint = Endpoint::get_action;
-  std::string api_token;          ///< empty: none came
-  std::vector<Observation> rows;  ///< of get_action: one for each row of the batch
-  bool is_batched = false;        ///< arrays had a batch axis, so the reply has one
-  bool is_flat = false;           ///< names like video.front: the reply says action.<key>, else <key>
+  /// Empty: none came.
+  std::string api_token;
+  /// Of get_action: one for each row of the batch.
+  std::vector<Observation> rows;
+  /// Arrays had a batch axis, so the reply has one.
+  bool is_batched = false;
+  /// Names like video.front: the reply says action.<key>, else <key>
+  bool is_flat = false;
 };
 
-/// GR00T's dialect (docs/serve.md): one request, one reply, both MessagePack with arrays as `.npy` bytes. Has no state.
+/// GR00T's dialect (docs/serve.md#groot): one request, one reply over ZeroMQ, both MessagePack with arrays as `.npy`
+/// bytes. Has no state: any thread may use it.
 class GrootProtocol {
  public:
   /// `form` nothing: names as the client's. array is refused by start_front.
@@ -57,4 +62,4 @@ class GrootProtocol {
   const std::optional<ActionForm> form_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

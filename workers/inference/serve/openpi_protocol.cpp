@@ -2,7 +2,7 @@
 
 #include "workers/inference/serve/request_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -53,4 +53,4 @@ std::unique_ptr<WebSocketProtocol> make_openpi_protocol(const PolicyInfo& info, 
   return std::make_unique<OpenpiProtocol>(info, form);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

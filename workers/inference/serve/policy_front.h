@@ -10,29 +10,42 @@
 #include "base/result.h"
 #include "workers/inference/serve/policy_service.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// How a policy is offered to clients.
 struct PolicyFrontOptions {
-  std::string protocol = "dreamzero";  ///< dreamzero, openpi (both WebSocket) or groot (ZeroMQ)
+  /// Dreamzero, openpi (both WebSocket) or groot (ZeroMQ).
+  std::string protocol = "dreamzero";
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;  ///< 0: any free one
-  std::string token;       ///< empty: none wanted
-  std::string action_key;  ///< parse_action_key; empty: the protocol's own form
+  /// 0: any free one.
+  std::uint16_t port = 0;
+  /// Empty: none wanted.
+  std::string token;
+  /// parse_action_key; empty: the protocol's own form.
+  std::string action_key;
+  /// A longer message ends the connection before anything is allocated for it.
   std::size_t max_request_bytes = std::size_t{64} << 20;
-  std::int64_t max_connections = 64;                ///< WebSocket clients at once
-  std::int64_t requests_per_client = 4;             ///< that wait or run; the next is refused
-  std::chrono::milliseconds idle_timeout{600'000};  ///< of a silent connection
+  /// WebSocket clients at once.
+  std::int64_t max_connections = 64;
+  /// Requests of one client that wait or run; the next is refused.
+  std::int64_t requests_per_client = 4;
+  /// How long a connection may be silent.
+  std::chrono::milliseconds idle_timeout{600'000};
+  /// From a connection to its complete HTTP request.
   std::chrono::milliseconds handshake_timeout{10'000};
-  std::chrono::milliseconds write_timeout{10'000};  ///< for a client to take a reply
-  bool allow_kill = false;                          ///< groot's `kill`
-  std::function<void()> on_kill;                    ///< called on a server's thread; must not block
+  /// How long a client may take to accept a reply.
+  std::chrono::milliseconds write_timeout{10'000};
+  /// Whether groot's `kill` stops the server.
+  bool allow_kill = false;
+  /// Called on a server's thread; must not block.
+  std::function<void()> on_kill;
 };
 
 /// A policy service behind a socket. Owns both; destroying it stops the service, then the server.
 class PolicyFront {
  public:
   virtual ~PolicyFront() = default;
+  /// The port that is listened on, also where options asked for any.
   virtual std::uint16_t port() const = 0;
   virtual const PolicyService& service() const = 0;
 };
@@ -48,4 +61,4 @@ Result<std::unique_ptr<PolicyFront>> start_websocket_front(const PolicyFrontOpti
 Result<std::unique_ptr<PolicyFront>> start_groot_front(const PolicyFrontOptions& options,
                                                        std::unique_ptr<PolicyService> service);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -21,7 +21,7 @@
 #include "workers/inference/serve/action_reply.h"
 #include "workers/inference/serve/session_table.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -215,7 +215,7 @@ class Service final : public PolicyService {
     if (item.call) answer(*item.call, result);
   }
 
-  /// One call of the policy for all of the batch whose pictures are usable.
+  /// One call of the policy for all of the batch whose frames are usable.
   void run(std::vector<Item>& batch) {
     std::vector<Observation> rows;
     std::vector<Item*> runs;
@@ -255,8 +255,8 @@ class Service final : public PolicyService {
     }
   }
 
-  /// One result for each row. When the policy throws on several requests, each is tried alone, from a fresh state: nobody
-  /// pays for another's observation, and what the failed call left behind is not built on.
+  /// One result for each row. When the policy throws on several requests, each is tried alone, from a fresh state:
+  /// nobody pays for another's observation, and what the failed call left behind is not built on.
   std::vector<Result<ActionChunk>> act(std::span<const Observation> rows, const std::vector<Item*>& runs) {
     auto together = act_once(rows);
     if (together) return std::move(*together);
@@ -417,4 +417,4 @@ std::string status_json(const PolicyService& service) {
       .dump();
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

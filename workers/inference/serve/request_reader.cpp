@@ -12,14 +12,12 @@
 #include "comm/serve/numpy_dtype.h"
 #include "workers/inference/serve/frame_buffer.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
 constexpr std::size_t kMaxListed = 12;
 constexpr std::string_view kExterior = "exterior_image_", kLeft = "_left";
-
-Error invalid(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
 
 /// exterior_image_2_left -> exterior_image_1_left; nothing for a view that is not counted.
 std::optional<std::string> counted_from_zero(const std::string& view) {
@@ -59,7 +57,7 @@ Entry find_any(const WireMap& map, const std::vector<std::string>& keys) {
 Error missing(std::string_view what, const std::vector<std::string>& keys, const WireMap& request) {
   std::string wanted;
   for (const std::string& key : keys) wanted += (wanted.empty() ? "" : " or ") + key;
-  return invalid(fmt::format("{} is missing: want {}; the request has {}", what, wanted, list_names(request)));
+  return invalid_argument(fmt::format("{} is missing: want {}; the request has {}", what, wanted, list_names(request)));
 }
 
 Result<void> read_images(const WireMap& request, const PolicyInfo& info, ViewNames names, Observation& observation) {
@@ -69,7 +67,7 @@ Result<void> read_images(const WireMap& request, const PolicyInfo& info, ViewNam
     if (entry.value == nullptr) return missing(fmt::format("the picture of {}", short_name(view)), keys, request);
     const auto* images = entry.value->as<NdArray>();
     if (images == nullptr)
-      return invalid(
+      return invalid_argument(
           fmt::format("{} is {}; want an array u8 [H, W, 3] or [T, H, W, 3]", entry.key, describe(*entry.value)));
     if (const auto usable = FrameBuffer().check(*images); !usable) return usable.error().with(entry.key);
     observation.images[view] = *images;
@@ -129,7 +127,9 @@ std::optional<double> number_of(const WireValue& item) {
 }
 
 Result<std::vector<double>> numbers_of(const WireValue& value, std::int64_t width, std::string_view key) {
-  const auto wrong = [&] { return invalid(fmt::format("{} is {}; want {} numbers", key, describe(value), width)); };
+  const auto wrong = [&] {
+    return invalid_argument(fmt::format("{} is {}; want {} numbers", key, describe(value), width));
+  };
   if (const auto* array = value.as<NdArray>()) {
     const auto& shape = array->shape;
     const bool is_scalar = shape.empty() && width == 1;
@@ -173,7 +173,7 @@ Result<NdArray> read_vector(const WireValue& value, std::int64_t width, std::str
   TROUPE_ASSIGN(const std::vector<double> numbers, numbers_of(value, width, key));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (!std::isfinite(numbers[i]))
-      return invalid(fmt::format("{} holds {} at {}; want finite numbers", key, numbers[i], i));
+      return invalid_argument(fmt::format("{} holds {} at {}; want finite numbers", key, numbers[i], i));
   }
   const auto* array = value.as<NdArray>();
   if (array && array->dtype == "<f4") {
@@ -191,7 +191,7 @@ Result<std::string> read_text(const WireValue& value, std::string_view key) {
   if (const auto* array = value.as<NdArray>()) {
     if (auto texts = to_texts(*array); texts && texts->size() == 1) return texts->front();
   }
-  return invalid(fmt::format("{} is {}; want one text", key, describe(value)));
+  return invalid_argument(fmt::format("{} is {}; want one text", key, describe(value)));
 }
 
 Result<Observation> read_observation(const WireMap& request, const PolicyInfo& info, ViewNames names) {
@@ -202,4 +202,4 @@ Result<Observation> read_observation(const WireMap& request, const PolicyInfo& i
   return observation;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

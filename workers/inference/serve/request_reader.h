@@ -8,18 +8,20 @@
 #include "comm/serve/wire_value.h"
 #include "workers/inference/policy/policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// How a request names the policy's cameras under `observation/`.
 enum class ViewNames : std::uint8_t {
-  literal,    ///< as the policy does
-  dreamzero,  ///< exterior cameras are counted from 0: exterior_image_0_left is the policy's exterior_image_1_left
+  /// As the policy does.
+  literal,
+  /// Exterior cameras are counted from 0: exterior_image_0_left is the policy's exterior_image_1_left.
+  dreamzero,
 };
 
 /// A name without what a modality puts in front: video., state., action., observation/, observation.
 std::string short_name(std::string_view name);
 
-/// Takes the policy's pictures, state vectors and instruction out of a request (docs/serve.md gives the rule for
+/// Takes the policy's frames, state vectors and instruction out of a request (docs/serve.md gives the rule for
 /// names). What the policy does not know is left alone. `episode` stays empty. Errors: invalid_argument naming the key
 /// that is missing (and those that came) or wrong.
 Result<Observation> read_observation(const WireMap& request, const PolicyInfo& info, ViewNames names);
@@ -35,4 +37,4 @@ Result<std::string> read_text(const WireValue& value, std::string_view key);
 /// The names in a map, for messages: "a, b and 3 more".
 std::string list_names(const WireMap& map);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 #include "comm/serve/serve_client.h"
 #include "workers/inference/serve/request_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -89,4 +89,4 @@ Result<std::string> self_test(const std::string& protocol, const std::string& ho
   return over_websocket(host, port, token, std::move(observation), timeout);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<std::vector<Observation>> SessionTable::observe(const std::string& name, std::vector<Observation> rows,
                                                        Clock::time_point now) {
@@ -32,7 +32,7 @@ Result<std::vector<Observation>> SessionTable::observe(const std::string& name, 
   return rows;
 }
 
-/// All or nothing: a call with one bad picture leaves no other behind.
+/// All or nothing: a call with one bad frame leaves no other behind.
 Result<void> SessionTable::check_pictures(const Session& session, const std::vector<Observation>& rows) const {
   if (rows.empty()) return Error{Errc::invalid_argument, "a request without observations"};
   if (!session.rows.empty() && session.rows.size() != rows.size())
@@ -103,4 +103,4 @@ std::int64_t SessionTable::expire(Clock::time_point now) {
   return static_cast<std::int64_t>(quiet.size());
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,27 +11,30 @@
 #include "workers/inference/policy/policy.h"
 #include "workers/inference/serve/frame_buffer.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What is kept of each session between calls: the newest pictures and under which episode the policy knows it. One
+/// What is kept of each session between calls: the newest frames and under which episode the policy knows it. One
 /// thread.
 class SessionTable {
  public:
   using Clock = std::chrono::steady_clock;
   struct Limits {
+    /// Sessions that are kept, and the times of PolicyServiceOptions.
     std::int64_t max_sessions = 64;
     std::chrono::milliseconds idle_timeout{600'000}, evict_after{30'000};
-    std::int64_t session_bytes = std::int64_t{128} << 20;  ///< of pictures that one session may make the server keep
+    /// Bytes of frames that one session may make the server keep.
+    std::int64_t session_bytes = std::int64_t{128} << 20;
   };
 
   SessionTable(const Limits& limits, Policy& policy) : limits_(limits), policy_(policy) {}
 
-  /// Turns a request's rows into what the policy sees: episode, and the right number of pictures (frames_for_call).
-  /// Makes the session if there is none. Errors: invalid_argument (pictures, another number of rows than before),
-  /// resource_exhausted.
+  /// Turns a request's rows into what the policy sees: episode, and the right number of frames (frames_for_call).
+  /// Makes the session if there is none. Errors: invalid_argument (frames, another number of rows than before),
+  /// resource_exhausted (the table is full and no session is quiet enough, or frames beyond session_bytes). A call that
+  /// fails leaves the session as it was.
   Result<std::vector<Observation>> observe(const std::string& session, std::vector<Observation> rows,
                                            Clock::time_point now);
-  /// Forgets pictures and policy state; the session keeps its place.
+  /// Forgets frames and policy state; the session keeps its place.
   void clear(const std::string& session);
   /// Forgets the session.
   void erase(const std::string& session);
@@ -61,4 +64,4 @@ class SessionTable {
   std::uint64_t next_episode_ = 1, evicted_ = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,7 +10,7 @@
 #include "workers/inference/serve/openpi_protocol.h"
 #include "workers/inference/serve/policy_front.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -167,4 +167,4 @@ Result<std::unique_ptr<PolicyFront>> start_front(const PolicyFrontOptions& optio
   return Error{Errc::invalid_argument, fmt::format("--protocol {}: want dreamzero, openpi or groot", options.protocol)};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

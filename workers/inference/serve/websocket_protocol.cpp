@@ -4,7 +4,7 @@
 
 #include "workers/inference/serve/request_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<WebSocketRequest> parse_request_map(std::span<const std::byte> message, const WireTreeLimits& limits,
                                            const PolicyInfo& info, ViewNames names) {
@@ -34,4 +34,4 @@ Result<WebSocketRequest> parse_request_map(std::span<const std::byte> message, c
   return request;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -14,22 +14,27 @@
 #include "workers/inference/serve/action_reply.h"
 #include "workers/inference/serve/request_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// What a client over WebSocket asked for.
 struct WebSocketRequest {
   enum class Endpoint : std::uint8_t { infer, reset } endpoint = Endpoint::infer;
-  std::optional<std::string> session_id;  ///< as the client sent it
-  Observation observation;                ///< of infer; `episode` is empty
+  /// As the client sent it.
+  std::optional<std::string> session_id;
+  /// Of infer; `episode` is empty.
+  Observation observation;
 };
 
 /// How long the server took, for protocols that say so.
 struct ReplyTiming {
-  double infer_ms = 0;                  ///< of the policy
-  std::optional<double> prev_total_ms;  ///< of the connection's request before, from its arrival to its reply
+  /// Milliseconds of the policy call.
+  double infer_ms = 0;
+  /// Milliseconds of the connection's request before, from its arrival to its reply; empty for the first.
+  std::optional<double> prev_total_ms;
 };
 
-/// A dialect spoken over WebSocket. Has no state: a value that any thread may use.
+/// A dialect spoken over WebSocket: MessagePack with arrays in binary frames (docs/serve.md#messagepack-with-arrays).
+/// Has no state: any thread may use it. Errors are sent as a text frame "code: sentence", then close 1011.
 class WebSocketProtocol {
  public:
   virtual ~WebSocketProtocol() = default;
@@ -46,4 +51,4 @@ class WebSocketProtocol {
 Result<WebSocketRequest> parse_request_map(std::span<const std::byte> message, const WireTreeLimits& limits,
                                            const PolicyInfo& info, ViewNames names);
 
-}  // namespace troupe
+}  // namespace troupe::workers

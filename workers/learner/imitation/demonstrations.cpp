@@ -15,7 +15,7 @@
 #include "data/sampling/sampler.h"
 #include "workers/record/recording_note.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -186,11 +186,11 @@ std::vector<std::string> Demonstrations::roots() const {
   return all;
 }
 
-Result<void> Demonstrations::build(Stream stream, std::int64_t position, std::uint64_t seed, std::int64_t max_eval,
+Result<void> Demonstrations::build(Split split, std::int64_t position, std::uint64_t seed, std::int64_t max_eval,
                                    std::span<std::byte> slot) const {
   if (position < 0)
     return Error{Errc::invalid_argument, fmt::format("position {} of demonstrations; positions begin at 0", position)};
-  if (stream == Stream::train) {
+  if (split == Split::train) {
     const MixtureOrder::Draw draw = order_.draw(seed, static_cast<std::uint64_t>(position));
     const Source& source = sources_[draw.dataset];
     const SampleDraw sample =
@@ -229,4 +229,4 @@ void Demonstrations::write(const Source& source, const Anchor& anchor, std::int6
   field_values<std::int64_t>(slot, layout_.field("position"))[0] = position;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "model/loss/rl_keys.h"
 #include "model/policy/flow_imitation.h"
-#include "model/policy/rl_keys.h"
 #include "workers/learner/imitation/demonstrations.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<std::unique_ptr<ImitationTask>> ImitationTask::make(const JobConfig& job) {
   TROUPE_ASSIGN(const Agent agent, make_agent(job));
@@ -54,4 +54,4 @@ Result<Batch> ImitationTask::eval_batch(const std::vector<Feed::Sample>& samples
   return make_batch(samples, real, /*held_out=*/true);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

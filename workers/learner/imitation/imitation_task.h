@@ -11,10 +11,11 @@
 #include "workers/inference/agent/agent.h"
 #include "workers/learner/task.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Behaviour cloning of demonstrations: items of workers/learner/imitation/demonstrations.h become batches of the policy's objective "sft", with
-/// noise and times keyed by (job.seed, position) as DreamZero's are.
+/// Behaviour cloning of demonstrations: items of workers/learner/imitation/demonstrations.h become batches of the
+/// policy's objective "sft" (for flow policies the mean squared error of the velocity on the straight path between
+/// noise and action), with noise and times keyed by (job.seed, position) as DreamZero's are.
 class ImitationTask final : public TrainingTask {
  public:
   /// Errors: those of make_agent.
@@ -30,6 +31,7 @@ class ImitationTask final : public TrainingTask {
 
  private:
   ImitationTask(const JobConfig& job, const Agent& agent);
+  /// State [B,D], actions [B,K,A] and what counts of them; samples from `real` on, and void ones, get weight 0.
   Batch make_batch(const std::vector<Feed::Sample>& samples, std::size_t real, bool held_out) const;
 
   const std::uint64_t seed_;
@@ -37,4 +39,4 @@ class ImitationTask final : public TrainingTask {
   const std::shared_ptr<const Network> network_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace troupe {
+namespace troupe::workers {
 
 void EpisodeSummary::add(const TrajectoryLayout& layout, std::span<const CollectedItem> items) {
   for (const CollectedItem& item : items) {
@@ -48,4 +48,4 @@ std::map<std::string, double> EpisodeSummary::metrics(bool has_success) const {
   return all;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 #include "workers/learner/rl/rl_trainer.h"
 #include "workers/rollout/trainer_state.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 Result<UnitViews> initial_policy(const JobConfig& job, const PolicyNet& policy,
                                  std::shared_ptr<const Network> network) {
@@ -45,4 +45,4 @@ Result<NormaliserState> initial_statistics(const JobConfig& job, NormaliserState
   return none;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

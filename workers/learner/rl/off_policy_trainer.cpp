@@ -7,9 +7,10 @@
 #include <cmath>
 
 #include "base/fault.h"
+#include "base/stopwatch.h"
 #include "workers/rollout/trainer_state.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -18,10 +19,6 @@ ReplayBuffer::Options replay_options(const JobConfig& job) {
           .gamma = job.algorithm.gamma,
           .semi_mdp = job.algorithm.discount == "semi_mdp",
           .always_bootstrap = job.algorithm.sac.bootstrap == "always"};
-}
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace
@@ -84,8 +81,8 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
   lost_ = carries ? total("lost") : 0;
   env_steps_ = carries ? total("env_steps") : 0;
   updates_ = total("updates");
-  // Of what was produced, all that is not resident any more is evicted: before the checkpoint, while the log was read, or with files
-  // that had gone.
+  // Of what was produced, all that is not resident any more is evicted: before the checkpoint, while the log was
+  // read, or with files that had gone.
   double resident = static_cast<double>(replay_.resident());
   TROUPE_TRY(session_.group->all_reduce_sum({.data = &resident, .count = 1, .dtype = DType::f64}));
   const std::int64_t evicted = carries ? total("produced") - total("lost") - static_cast<std::int64_t>(resident) : 0;
@@ -217,4 +214,4 @@ Result<std::map<std::string, double>> OffPolicyTrainer::evaluate(std::int64_t st
   return evaluation_.run(session_, step, no_normaliser_);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -1,4 +1,5 @@
-// One update of soft actor-critic: critics, and every actor_every updates actor and temperature (rl.md 9.2).
+// One update of soft actor-critic: the critics; every sac.actor_every updates as many of actor and temperature; every
+// sac.target_every a step of the target networks by sac.tau (Haarnoja et al. 2018, arXiv 1812.05905, algorithm 1).
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -6,14 +7,12 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 #include "workers/learner/rl/off_policy_trainer.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
-
-constexpr int kMaxNonfinite = 3;
 
 at::Tensor normals(std::int64_t rows, std::int64_t columns, CounterRng& rng) {
   at::Tensor out = at::empty({rows, columns}, at::kFloat);
@@ -77,12 +76,12 @@ Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::
   if (!vote.finite) {
     engine.discard();
     ++progress.skipped;
-    if (++nonfinite_in_a_row_[groups.front()] < kMaxNonfinite) return {};
+    if (++nonfinite_in_a_row_[groups.front()] < kMaxNonfiniteInARow) return {};
     return Error{
         Errc::failed_precondition,
         fmt::format("{} updates in a row had a loss or gradient that is not finite, the last in step {}; lower "
                     "optimizer.lr, or look at the rewards",
-                    kMaxNonfinite, step_)};
+                    kMaxNonfiniteInARow, step_)};
   }
   nonfinite_in_a_row_[groups.front()] = 0;
   GroupRates rates;
@@ -122,4 +121,4 @@ Result<void> OffPolicyTrainer::update(Progress& progress) {
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,20 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fault.h"
+#include "base/stopwatch.h"
 #include "model/loss/policy_gradient_loss.h"
 #include "model/policy/flow_step.h"
 #include "workers/learner/rl/initial_policy.h"
 #include "workers/rollout/trainer_state.h"
 
-namespace troupe {
-
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-}  // namespace
+namespace troupe::workers {
 
 OnPolicyTrainer::OnPolicyTrainer(RlTrainerSetup setup, Feed& feed)
     : setup_(std::move(setup)),
@@ -157,4 +150,4 @@ Result<std::map<std::string, double>> OnPolicyTrainer::evaluate(std::int64_t ste
   return evaluation_.run(session_, step, statistics_.state());
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -13,11 +13,16 @@
 #include "workers/learner/rl/round_collector.h"
 #include "workers/learner/rl/running_statistics.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// PPO, GRPO, decoupled PPO and V-trace: a step is one iteration, that is rollout.epochs rounds of trajectories, their advantages,
-/// and update_epochs passes over them in minibatches. Each trajectory is consumed by exactly one committed iteration; then the
-/// weights are published and the next rounds may be collected.
+/// PPO (Schulman et al. 2017, arXiv 1707.06347, eq. 7), GRPO (Shao et al. 2024, arXiv 2402.03300), decoupled PPO
+/// (Hilton et al. 2022, arXiv 2110.00641) and V-trace (Espeholt et al. 2018, arXiv 1802.01561, eq. 1): a step is one
+/// iteration, that is rollout.epochs rounds of trajectories, their advantages, and update_epochs passes over them in
+/// minibatches of training.global_batch_size rows. Each trajectory is consumed by exactly one committed iteration;
+/// then the weights are published and the next rounds may be collected.
+///
+/// A minibatch whose loss or gradient is not finite is skipped; three in a row end the job. Passes end early once
+/// the mean of kl_k3 over a pass is above target_kl. Used by the rank's thread.
 class OnPolicyTrainer final : public Trainer {
  public:
   OnPolicyTrainer(RlTrainerSetup setup, Feed& feed);
@@ -30,6 +35,7 @@ class OnPolicyTrainer final : public Trainer {
   void committed(std::int64_t step) override;
   Result<std::map<std::string, double>> evaluate(std::int64_t step) override;
   Result<void> conclude(std::int64_t) override { return {}; }
+  /// RlTrainerState: statistics of observations and returns, optimizer steps, environment steps.
   std::string state() const override;
   void cancel(const std::string& why) override { feed_.cancel(why); }
   /// Who is gone says nothing about whom to dial.
@@ -40,19 +46,31 @@ class OnPolicyTrainer final : public Trainer {
  private:
   /// Sums of one iteration's minibatches.
   struct Progress {
-    std::map<std::string, double> metrics;  ///< sums over the minibatches that were not skipped
+    /// Sums over the minibatches that were not skipped.
+    std::map<std::string, double> metrics;
     std::int64_t minibatches = 0, skipped = 0;
     double last_kl = 0;
-    bool stopped = false;  ///< target_kl was passed
+    /// target_kl was passed.
+    bool stopped = false;
   };
+  /// Takes the iteration's rounds, merges their statistics and computes advantages. Rewards are scaled with
+  /// statistics that these items are part of.
   Result<RolloutRows> collect(std::int64_t step, StepOutcome& outcome);
+  /// Scaled rewards; with vtrace the log-probabilities of the present weights, with kl_beta those of the reference.
   Result<RowInputs> row_inputs(std::int64_t step, const RolloutBatch& batch);
+  /// (A - mean) / deviation over this rank or all (advantage_norm local, global); nothing with grpo or minibatch.
   Result<void> normalise_advantages(RolloutRows& rows) const;
+  /// Adds rollout/advantages_*, returns_mean and rewards, over the cells that count on all ranks.
   Result<void> describe_rollout(const RolloutRows& rows, const RolloutBatch& batch, StepOutcome& outcome) const;
   Result<Progress> update(std::int64_t step, const RolloutRows& rows);
+  /// One pass over the rows, in a permutation keyed by (job.seed, step, update epoch, rank); rows
+  /// that fill no minibatch are left out.
   Result<void> pass(std::int64_t step, std::int64_t epoch, const RolloutRows& rows, Progress& progress);
+  /// One update; during critic_warmup_steps of the critic alone.
   Result<void> train_minibatch(std::int64_t step, const Batch& minibatch, const at::Tensor& valid_cells,
                                Progress& progress);
+  /// Adds the loss's scale, parts / (cells that count on all ranks), and normalises advantages where that is per
+  /// minibatch.
   Result<Batch> with_scale(Batch minibatch, const at::Tensor& valid_cells, std::int64_t parts) const;
 
   void publish(std::int64_t version);
@@ -65,9 +83,10 @@ class OnPolicyTrainer final : public Trainer {
   WeightPublisher publisher_;
   PolicyEvaluation evaluation_;
   TrainerSession session_;
-  UnitViews reference_;  ///< of the policy the run began with; only with kl_beta
+  /// Of the policy the run began with; only with kl_beta.
+  UnitViews reference_;
   std::int64_t optimizer_steps_ = 0, env_steps_ = 0;
   int nonfinite_in_a_row_ = 0;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

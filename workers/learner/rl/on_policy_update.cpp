@@ -1,4 +1,5 @@
-// The update of one on-policy iteration: passes over its rows in minibatches (rl.md 4.4).
+// The update of one on-policy iteration: update_epochs passes over its rows in minibatches of global_batch_size, in an
+// order drawn anew for each pass; passes end early above target_kl.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -7,17 +8,15 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "model/loss/advantage_norm.h"
+#include "model/loss/rl_keys.h"
 #include "model/policy/flow_step.h"
-#include "model/policy/rl_keys.h"
 #include "workers/learner/rl/on_policy_trainer.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
-constexpr int kMaxNonfinite = 3;
-
-/// A permutation of 0 .. count - 1 that depends on (seed, step, epoch, rank) alone.
+/// A permutation of 0 .. count - 1 that depends on (seed, step, update epoch, rank) alone.
 at::Tensor permutation(std::int64_t count, std::uint64_t seed, std::int64_t step, std::int64_t epoch,
                        std::int64_t rank) {
   const std::int64_t key[] = {step, epoch, rank};
@@ -154,12 +153,12 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
   if (!vote.finite) {
     session_.engine->discard();
     ++progress.skipped;
-    if (++nonfinite_in_a_row_ < kMaxNonfinite) return {};
+    if (++nonfinite_in_a_row_ < kMaxNonfiniteInARow) return {};
     return Error{
         Errc::failed_precondition,
         fmt::format("{} minibatches in a row had a loss or gradient that is not finite, the last in iteration {}; "
                     "lower optimizer.lr, or look at the rewards",
-                    kMaxNonfinite, step)};
+                    kMaxNonfiniteInARow, step)};
   }
   nonfinite_in_a_row_ = 0;
   GroupRates rates = rl_rates(job, step);
@@ -177,4 +176,4 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

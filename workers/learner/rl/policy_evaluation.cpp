@@ -7,7 +7,7 @@
 
 #include "workers/inference/agent/episode_runner.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -60,4 +60,4 @@ Result<std::map<std::string, double>> PolicyEvaluation::run(const TrainerSession
   return metrics;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,13 +10,17 @@
 #include "workers/learner/trainer.h"
 #include "workers/rollout/moments.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// Evaluation inside a run: all ranks gather the acting units, rank 0 plays the episodes of `eval` with them, and all have the numbers.
+/// Evaluation inside a run: all ranks gather the acting units, rank 0 plays the episodes of `eval` with them, 16
+/// environments side by side, and all have the numbers. Rank 0 plays a batch of environments at a time and then
+/// meets the others at a barrier, so that none of them waits longer than that.
 class PolicyEvaluation {
  public:
   PolicyEvaluation(const JobConfig& config, const Agent& agent) : config_(config), agent_(agent) {}
-  /// workers/inference/agent/episode_runner.h's metrics and time/eval. Only where `due`: every eval.every steps, and after the last. Collective.
+  /// Metrics of workers/inference/agent/episode_runner.h and time/eval; empty unless it is due: every eval.every
+  /// steps, and after the last. Episodes have the seeds eval.seed upwards. Collective. Errors: those of
+  /// run_episodes, of the group.
   Result<std::map<std::string, double>> run(const TrainerSession& session, std::int64_t step,
                                             const NormaliserState& normaliser) const;
 
@@ -25,4 +29,4 @@ class PolicyEvaluation {
   const Agent& agent_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

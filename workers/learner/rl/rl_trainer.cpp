@@ -9,7 +9,7 @@
 #include "workers/learner/rl/off_policy_trainer.h"
 #include "workers/learner/rl/on_policy_trainer.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 std::unique_ptr<Trainer> make_rl_trainer(RlTrainerSetup setup, Feed& feed) {
   if (is_off_policy(setup.config)) return std::make_unique<OffPolicyTrainer>(std::move(setup), feed);
@@ -22,8 +22,8 @@ Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int6
   Feed::Options options;
   options.order = {.global_batch = shape.blocks, .micro_batch = 1, .accumulation = shape.blocks / world, .rank = rank};
   options.total_steps = job.training.steps * shape.rounds_per_step;
-  // Rollout workers watch every step of their simulators, and making environments may take a minute; who holds an item for longer than
-  // the learner waits for a batch is stuck itself.
+  // Rollout workers watch every step of their simulators, and making environments may take a minute; who holds an
+  // item for longer than the learner waits for a batch is stuck itself.
   const double seconds = std::max(job.training.step_timeout_s, job.env.step_timeout_s + 90);
   options.item_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
   options.lanes = shape.blocks;
@@ -58,7 +58,8 @@ EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {
       options.groups[group] =
           GroupOptions{.adamw = options.adamw, .clip_grad_norm = clip > 0 ? clip : job.training.clip_grad_norm};
   };
-  // Off-policy phases commit one group at a time, so each has its norm; on-policy actor and critic share theirs unless told otherwise.
+  // Off-policy phases commit one group at a time, so each has its norm; on-policy actor and critic share theirs
+  // unless told otherwise.
   if (is_off_policy(job) || algorithm.actor_clip_norm > 0 || algorithm.critic_clip_norm > 0) {
     own("actor", algorithm.actor_clip_norm);
     own("critic", algorithm.critic_clip_norm);
@@ -78,4 +79,4 @@ GroupRates rl_rates(const JobConfig& job, std::int64_t step) {
           {"temperature", rate(job.algorithm.temperature_lr)}};
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

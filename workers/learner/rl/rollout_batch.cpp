@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -78,4 +78,4 @@ Batch density_inputs(const RolloutBatch& batch, double noise_level) {
   return rows;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,32 +11,45 @@
 #include "model/policy/policy_net.h"
 #include "workers/learner/rl/round_collector.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// What one iteration collected on this rank, time first (rl.md 2.1, 2.2). T policy calls, B environments of all rounds side by
-/// side (round by round, block by block), K actions, V values. f32, masks bool.
+/// What one iteration collected on this rank, time first. T policy calls, B environments of all rounds side by side
+/// (round by round, block by block), K actions, D state columns, L log-probabilities, V values. f32, masks bool.
+/// Tensors own their memory.
 struct RolloutBatch {
-  Batch observation;                         ///< rl_keys names: state [T+1,B,D], images [T+1,B,H,W,C]
-  at::Tensor action;                         ///< [T,B,K*A]
-  at::Tensor logp;                           ///< [T,B,L]; undefined without
-  at::Tensor value;                          ///< [T+1,B,V]; undefined without a critic
-  at::Tensor final_value;                    ///< [T,B,V]
-  std::map<std::string, at::Tensor> extras;  ///< [T,B,...]
-  at::Tensor version;                        ///< i64 [T,B]
-  at::Tensor reward;                         ///< [T,B,K], raw
-  at::Tensor terminated, truncated;          ///< bool [T,B,K]
-  at::Tensor mask;                           ///< bool [T,B,K]: executed, and not lost
-  at::Tensor lost;                           ///< bool [T,B]
+  /// rl_keys names: state [T+1,B,D], images [T+1,B,H,W,C].
+  Batch observation;
+  /// [T,B,K*A].
+  at::Tensor action;
+  /// [T,B,L]; undefined without.
+  at::Tensor logp;
+  /// [T+1,B,V]; undefined without a critic.
+  at::Tensor value;
+  /// [T,B,V]: value of the observation at which an episode ended, 0 elsewhere; undefined without a critic.
+  at::Tensor final_value;
+  /// [T,B,...] by PolicyNet's names.
+  std::map<std::string, at::Tensor> extras;
+  /// i64 [T,B]: of the weights that acted.
+  at::Tensor version;
+  /// [T,B,K], raw.
+  at::Tensor reward;
+  /// Bool [T,B,K].
+  at::Tensor terminated, truncated;
+  /// Bool [T,B,K]: executed, and not lost.
+  at::Tensor mask;
+  /// Bool [T,B].
+  at::Tensor lost;
 
   std::int64_t calls() const { return reward.size(0); }
   std::int64_t envs() const { return reward.size(1); }
 };
 
-/// Puts items of one layout side by side in the order given.
+/// Puts items of one layout side by side in the order given: [T,n,...] of m items becomes [T,m n,...].
 RolloutBatch make_rollout_batch(const TrajectoryLayout& layout, const PolicyNet& net, const PolicyShape& shape,
                                 std::span<const CollectedItem> items);
 
-/// What PolicyNet::logp reads to judge the batch's T * B actions again, row t * B + b; `noise_level` is that of the weights that judge.
+/// What PolicyNet::logp reads to judge the batch's T * B actions again, row t * B + b; `noise_level` is that of the
+/// weights that judge.
 Batch density_inputs(const RolloutBatch& batch, double noise_level);
 
-}  // namespace troupe
+}  // namespace troupe::workers

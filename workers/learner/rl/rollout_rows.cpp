@@ -6,11 +6,11 @@
 
 #include "model/loss/gae.h"
 #include "model/loss/grpo.h"
+#include "model/loss/rl_keys.h"
 #include "model/loss/vtrace.h"
-#include "model/policy/rl_keys.h"
 #include "placement/rl_shape.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -30,7 +30,8 @@ at::Tensor cells_of(const JobConfig& job, const at::Tensor& mask_TBK) {
   return per_action(job) ? mask_TBK : mask_TBK.any(-1, true);
 }
 
-/// Without the end of every chunk that env.exec_steps never plays: it is no part of an episode, and no time passes in it.
+/// Without the end of every chunk that env.exec_steps never plays: it is no part of an episode, and no time passes in
+/// it.
 RolloutBatch played_part(const JobConfig& job, RolloutBatch batch) {
   const std::int64_t played = rl_shape(job).exec_steps;
   for (at::Tensor* x : {&batch.reward, &batch.terminated, &batch.truncated, &batch.mask}) *x = x->narrow(-1, 0, played);
@@ -38,8 +39,8 @@ RolloutBatch played_part(const JobConfig& job, RolloutBatch batch) {
   return batch;
 }
 
-/// Rewards with the final observations' values at the ends of episodes. A lost call ends its trajectory without a value: its reward becomes
-/// the value before it, so that nothing flows back through it.
+/// Rewards with the final observations' values at the ends of episodes. A lost call ends its trajectory without a
+/// value: its reward becomes the value before it, so that nothing flows back through it.
 at::Tensor bootstrapped(const JobConfig& job, const RolloutBatch& batch, const at::Tensor& reward) {
   at::Tensor out = reward;
   if (job.env.reset_mode == "auto") {
@@ -95,8 +96,8 @@ Advantages vtrace_advantages(const JobConfig& job, const RolloutBatch& whole, co
   return {targets.advantages.unsqueeze(-1), targets.values.unsqueeze(-1)};
 }
 
-/// [B] bool: environments of groups without a member that was lost. What a lost one returned says nothing about its actions, and
-/// the others would be compared with it.
+/// [B] bool: environments of groups without a member that was lost. What a lost one returned says nothing about its
+/// actions, and the others would be compared with it.
 at::Tensor whole_groups(const RolloutBatch& batch, std::int64_t group_size) {
   const at::Tensor played = batch.mask.any(-1).any(0);  // false: lost before its first step
   return played.logical_and(batch.lost.any(0).logical_not())
@@ -152,4 +153,4 @@ RolloutRows make_rollout_rows(const JobConfig& job, const RolloutBatch& batch, c
   return out;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

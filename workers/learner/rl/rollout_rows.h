@@ -10,25 +10,39 @@
 #include "model/shard/network.h"
 #include "workers/learner/rl/rollout_batch.h"
 
-namespace troupe {
+namespace troupe::workers {
 
-/// An iteration of this rank as rows for minibatches, and what was said about it.
+/// An iteration of this rank as rows for minibatches, and what was said about it. Row t * B + b is policy step t of
+/// environment b.
 struct RolloutRows {
-  Batch rows;              ///< rl_keys names, each [N, ...], row t * B + b; what policy_gradient_loss reads
-  std::int64_t count = 0;  ///< N
-  at::Tensor valid_cells;  ///< [N,C] bool: cells of the loss, one per reward
+  /// rl_keys names, each [N, ...], row t * B + b; what policy_gradient_loss reads.
+  Batch rows;
+  /// N.
+  std::int64_t count = 0;
+  /// [N,C] bool: cells of the loss, one per reward: C = K with reward_level action, else 1.
+  at::Tensor valid_cells;
 };
 
 /// What the computation needs beside the batch.
 struct RowInputs {
-  at::Tensor reward;                 ///< [T,B,K] scaled
-  at::Tensor current_logp;           ///< [T*B,L] of the weights to be trained; vtrace only
-  at::Tensor reference_logp;         ///< [T*B,L], with kl_beta
-  std::int64_t trained_version = 0;  ///< version that the update makes
+  /// [T,B,K] scaled.
+  at::Tensor reward;
+  /// [T*B,L] of the weights to be trained; vtrace only.
+  at::Tensor current_logp;
+  /// [T*B,L], with kl_beta.
+  at::Tensor reference_logp;
+  /// Version that the update makes.
+  std::int64_t trained_version = 0;
 };
 
-/// Advantages and returns by the job's algorithm (rl.md 3, 12.4), masks, and everything else the loss reads, flattened.
-/// Advantages are not normalised yet. Errors are the job's own: shapes follow from one layout.
+/// Advantages and returns by the job's algorithm, masks, and everything else the loss reads, flattened. Advantages
+/// are not normalised yet.
+///     ppo, decoupled_ppo   GAE (Schulman et al. 2016, arXiv 1506.02438, eq. 16) with the values of collection time
+///     vtrace               V-trace with bars rho_bar, c_bar (Espeholt et al. 2018, arXiv 1802.01561, eq. 1)
+///     grpo                 (R - mean) / deviation of the episode returns R of a group of env.group_size
+/// With reset mode auto the final observation's value is added to the reward at the ends that algorithm.bootstrap
+/// says. A lost row ends its trajectory and has no part in the loss; with grpo its group has none. Actions past
+/// env.exec_steps have no advantage. Errors are the job's own: shapes follow from one layout.
 RolloutRows make_rollout_rows(const JobConfig& job, const RolloutBatch& batch, const RowInputs& inputs);
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 
 #include "workers/rollout/trajectory_request.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 RoundCollector::RoundCollector(Options options, TrajectoryLayout layout, Feed& feed)
     : options_(options), layout_(std::move(layout)), feed_(feed) {}
@@ -48,4 +48,4 @@ Result<std::vector<CollectedItem>> RoundCollector::take(std::int64_t round, doub
   return items;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

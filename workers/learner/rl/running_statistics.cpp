@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace troupe {
+namespace troupe::workers {
 
 RunningStatistics::RunningStatistics(const RolloutConfig& config, std::int64_t state_dim)
     : config_(config), state_dim_(state_dim) {
@@ -48,4 +48,4 @@ at::Tensor RunningStatistics::scale_reward(const at::Tensor& reward) const {
   return reward.div(scale).clamp(-config_.clip_reward, config_.clip_reward);
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

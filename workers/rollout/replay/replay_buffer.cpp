@@ -6,10 +6,10 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "model/loss/rl_keys.h"
 #include "model/policy/picture_dtype.h"
-#include "model/policy/rl_keys.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// One item without what a draw does not need.
 struct ReplayBuffer::Slab {
@@ -172,4 +172,4 @@ void ReplayBuffer::add_images(Batch& batch, std::span<const Cell> cells) const {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -14,7 +14,7 @@
 #include "base/durable_file.h"
 #include "base/hash.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -125,4 +125,4 @@ void ReplayLog::keep(std::int64_t first, std::int64_t end) const {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

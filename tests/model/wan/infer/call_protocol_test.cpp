@@ -10,7 +10,7 @@
 #include "model/wan/infer/kv_cache.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using Frames = std::vector<std::int64_t>;
@@ -138,4 +138,4 @@ TEST(KvCacheTest, KeepsWhatIsCommittedAndRefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,7 +10,7 @@
 #include "tests/model/wan/infer/infer_fixture.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::InferSetup;
@@ -285,4 +285,4 @@ TEST(DenoiserTest, AFixedMaskIsFollowedAndScaleOneRunsOneBranch) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

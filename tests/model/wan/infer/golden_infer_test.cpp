@@ -9,7 +9,7 @@
 #include "tests/model/wan/golden_dit_case.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::expect_near;
@@ -292,4 +292,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenInferTest, ::testing::ValuesIn(golden_case
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenInferTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,7 +10,7 @@
 #include "tests/support/safetensors_file.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::expect_near;
@@ -196,4 +196,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenSkipLogicTest, ::testing::ValuesIn(golden_
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenSkipLogicTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

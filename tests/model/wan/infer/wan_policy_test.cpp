@@ -8,7 +8,7 @@
 #include "tests/model/wan/infer/infer_fixture.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::max_difference;
@@ -49,7 +49,7 @@ struct Robots {
         policy(config, shape.max_blocks, shape.actions_per_block, testing::whole_view(parameters), *features,
                ids({40, 41, 1}), ids({1, 1, 1}), options) {}
 
-  /// `frames` pictures and a state, different for each `scene`.
+  /// `frames` frames and a state, different for each `scene`.
   PolicyInput input(std::int64_t frames, std::uint64_t scene, std::vector<std::int64_t> prompt = {10, 11, 1}) const {
     const std::vector<std::uint64_t> positions{scene};
     PolicyInput in;
@@ -249,4 +249,4 @@ TEST(WanPolicyTest, AnEmptyCallIsAnEmptyAnswer) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,7 +10,7 @@
 #include "tests/model/wan/vae/golden_vae_case.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::expect_near;
@@ -283,4 +283,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenVaeKeysTest, ::testing::ValuesIn(golden_ca
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenVaeKeysTest);
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -7,7 +7,7 @@
 #include "tests/model/wan/vae/random_vae.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::max_difference;
@@ -123,4 +123,4 @@ INSTANTIATE_TEST_SUITE_P(Types, VaeStreamTest,
                          [](const auto& param_info) { return ::testing::PrintToString(param_info.param); });
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

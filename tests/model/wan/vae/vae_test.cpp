@@ -9,7 +9,7 @@
 #include "tests/model/wan/vae/random_vae.h"
 #include "tests/support/tensor_checks.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using testing::max_difference;
@@ -267,4 +267,4 @@ TEST(VaeNormTest, UnpublishedWidthsAreNotScaled) {
 TEST(VaeParamsTest, OnlyWansVaesHaveParameters) { EXPECT_TRUE(vae_params(LatentCodecConfig{}).empty()); }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

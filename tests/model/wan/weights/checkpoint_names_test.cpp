@@ -7,7 +7,7 @@
 #include "model/wan/weights/component_keys.h"
 #include "tests/model/wan/tiny_model.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using ::testing::ElementsAre;
@@ -103,4 +103,4 @@ TEST(CheckpointNamesTest, DifferencesNameMissingUnexpectedAndMisshapenTensors) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -16,7 +16,7 @@
 #include "tests/support/tensor_checks.h"
 #include "tests/support/weight_files.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -334,4 +334,4 @@ TEST_F(ConvertTest, SizesThatNoModelHasAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

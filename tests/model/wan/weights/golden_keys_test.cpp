@@ -9,7 +9,7 @@
 #include "tests/model/wan/golden_constructor.h"
 #include "tests/support/golden_folder.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using nlohmann::json;
@@ -208,4 +208,4 @@ TEST(GoldenKeysTest, NamesAndShapesOfTheEncodersAreTheReferences) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

@@ -10,7 +10,7 @@
 #include "tests/support/tensor_checks.h"
 #include "tests/support/weight_files.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using ::testing::HasSubstr;
@@ -156,4 +156,4 @@ TEST_F(LoadFeaturesTest, WhatAFileLacksIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

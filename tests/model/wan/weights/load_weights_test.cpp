@@ -9,7 +9,7 @@
 #include "tests/support/tensor_checks.h"
 #include "tests/support/weight_files.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using ::testing::ElementsAre;
@@ -179,4 +179,4 @@ TEST_F(LoadWeightsTest, ShardsWithAnIndexAreOneSource) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

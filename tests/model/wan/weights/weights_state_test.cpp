@@ -11,7 +11,7 @@
 #include "tests/support/tensor_checks.h"
 #include "tests/support/weight_files.h"
 
-namespace troupe {
+namespace troupe::model {
 namespace {
 
 using ::testing::HasSubstr;
@@ -198,4 +198,4 @@ TEST_F(StoredAdaptersTest, TrainingAdaptersGoesOnWithThem) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::model

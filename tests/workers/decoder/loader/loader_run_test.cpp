@@ -14,7 +14,7 @@
 #include "workers/decoder/loader/dataset_job.h"
 #include "workers/decoder/loader/loader_text.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using testing::HasSubstr;
@@ -27,7 +27,7 @@ class LoaderRunTest : public testing::Test {
     const auto made = write_toy_dataset(folder_ / "data", {.episodes = 3, .frames = 40});
     ASSERT_TRUE(made) << made.error().message();
   }
-  /// The job made up for the toy dataset, with small pictures and its index in the scratch folder.
+  /// The job made up for the toy dataset, with small frames and its index in the scratch folder.
   JobConfig job(std::vector<std::string> overrides = {}) const {
     const auto made = job_of_dataset(folder_ / "data");
     EXPECT_TRUE(made) << made.error().message();
@@ -256,4 +256,4 @@ TEST(LoaderResultTest, TheJsonHasItsKeys) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,12 +9,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/inference/agent/agent_export.h"
 #include "workers/learner/rl/initial_policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using nlohmann::json;
@@ -295,4 +295,4 @@ TEST(AgentExportTest, WithoutStatisticsNothingIsNormalised) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

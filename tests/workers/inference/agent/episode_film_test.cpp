@@ -11,13 +11,13 @@
 #include "tests/workers/inference/agent/untrained_agent.h"
 #include "workers/inference/agent/episode_runner.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using ::testing::HasSubstr;
-using testing_support::LotteryEnv;
-using testing_support::small_rl_job;
-using testing_support::untrained_weights;
+using testing::LotteryEnv;
+using testing::small_rl_job;
+using testing::untrained_weights;
 
 class EpisodeFilmTest : public ::testing::Test {
  protected:
@@ -92,4 +92,4 @@ TEST_F(EpisodeFilmTest, ARecordWithoutActionsCannotBeFilmed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using nlohmann::json;
@@ -92,4 +92,4 @@ TEST(EpisodeReportTest, TheMarkdownNamesTheSeedsThatFailed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

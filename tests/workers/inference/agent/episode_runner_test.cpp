@@ -8,12 +8,12 @@
 #include "tests/support/lottery_env.h"
 #include "tests/workers/inference/agent/untrained_agent.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
-using testing_support::LotteryEnv;
-using testing_support::small_rl_job;
-using testing_support::untrained_weights;
+using testing::LotteryEnv;
+using testing::small_rl_job;
+using testing::untrained_weights;
 using Records = std::vector<EvaluationEpisode>;
 using Lottery = LotteryEnv<true>;
 using BlindLottery = LotteryEnv<false>;
@@ -150,4 +150,4 @@ TEST(EvaluationMetricsTest, AreMeansOverEpisodes) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -11,11 +11,11 @@
 #include "workers/checkpoint/writer.h"
 #include "workers/rollout/trainer_state.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using ::testing::HasSubstr;
-using testing_support::small_rl_job;
+using testing::small_rl_job;
 
 /// Writes checkpoints as a run does, of two ranks, with values that can be told apart.
 class LoadAgentTest : public ::testing::Test {
@@ -178,4 +178,4 @@ TEST(MovedEnvTest, KeepsOptionsWithinAFamilyOnly) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

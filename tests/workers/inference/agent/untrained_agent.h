@@ -8,7 +8,7 @@
 #include "workers/inference/agent/agent.h"
 #include "workers/rollout/published_weights.h"
 
-namespace troupe::testing_support {
+namespace troupe::testing {
 
 /// A job of reinforcement learning with a small policy.
 inline JobConfig small_rl_job(const std::string& env) {
@@ -35,4 +35,4 @@ inline PolicyWeights untrained_weights(const PolicyNet& policy, std::uint64_t se
   return weights;
 }
 
-}  // namespace troupe::testing_support
+}  // namespace troupe::testing

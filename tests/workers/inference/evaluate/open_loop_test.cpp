@@ -16,7 +16,7 @@
 #include "tests/support/tiny_dataset.h"
 #include "workers/inference/evaluate/open_loop_report.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using testing::HasSubstr;
@@ -63,7 +63,7 @@ class ScriptedPolicy final : public Policy {
           first.data[static_cast<std::size_t>(f) * first.data.size() / static_cast<std::size_t>(frames)]));
     }
     shown.push_back(red);
-    // Which chunk this is: the newest picture's number is its row.
+    // Which chunk this is: the newest frame's number is its row.
     const std::int64_t begin = red.back();
     const auto table = dataset_.read_table(static_cast<std::size_t>(episode));
     EXPECT_TRUE(table);
@@ -260,4 +260,4 @@ TEST_F(OpenLoopTest, WithoutNamedEpisodesTheHeldOutOnesAreTaken) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -4,7 +4,7 @@
 
 #include "tests/workers/inference/policy/tiny_policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using testing::HasSubstr;
@@ -86,4 +86,4 @@ TEST(ActionDecoderTest, ANormalisationWithoutInverseIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 
 #include "tests/workers/inference/policy/tiny_policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using testing::HasSubstr;
@@ -180,4 +180,4 @@ TEST(DreamZeroPolicyTest, OptionsAndModelsThatCannotRunAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 #include "configs/job_config.h"
 #include "configs/loader.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using nlohmann::json;
@@ -240,4 +240,4 @@ TEST(GearConfigTest, SmallNetworksAndTheCosineCodecAreWrittenInFull) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

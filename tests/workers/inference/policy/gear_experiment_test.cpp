@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using testing::ElementsAre;
@@ -134,4 +134,4 @@ TEST(GearExperimentTest, WhatIsWrittenIsReadBack) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,7 +9,7 @@
 #include "workers/inference/policy/gear_experiment.h"
 #include "workers/inference/policy/read_spec.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A DreamZero folder of its own, removed at the end.
 class GearFolder {
@@ -47,4 +47,4 @@ class GearFolder {
   const std::string root_ = scratch_.path();
 };
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,7 +10,7 @@
 #include "tests/workers/inference/policy/tiny_policy.h"
 #include "workers/checkpoint/weight_shards.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using testing::HasSubstr;
@@ -162,4 +162,4 @@ TEST_F(LoadPolicyTest, ADtypeThatIsNoneAndAFolderThatIsNoneAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

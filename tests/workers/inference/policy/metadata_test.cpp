@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using testing::ElementsAre;
@@ -108,4 +108,4 @@ TEST(MetadataTest, BadNormStatsAreRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,7 +6,7 @@
 
 #include "tests/workers/inference/policy/tiny_policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using testing::ElementsAre;
@@ -126,4 +126,4 @@ TEST(ObservationReaderTest, WhatDoesNotFitIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -5,7 +5,7 @@
 #include "tests/workers/inference/policy/gear_folder.h"
 #include "tests/workers/inference/policy/tiny_policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using nlohmann::json;
@@ -173,4 +173,4 @@ TEST_F(ReadSpecTest, PartsThatDoNotFitAreAllListed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

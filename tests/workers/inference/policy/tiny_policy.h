@@ -13,7 +13,7 @@
 #include "model/wan/dit_units.h"
 #include "workers/inference/policy/dreamzero_policy.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 /// A policy of a few kilobytes: two cameras side by side, a state of three values, joints predicted relative to it.
 inline PolicySpec tiny_spec() {
@@ -117,7 +117,7 @@ NdArray vector_array(const std::vector<T>& values) {
   return out;
 }
 
-/// frames 0: one picture as [H, W, 3].
+/// frames 0: one frame as [H, W, 3].
 inline Observation tiny_observation(const std::string& episode, std::int64_t frames, unsigned seed) {
   Observation o{.episode = episode, .prompt = "Pick up the cup", .images = {}, .state = {}};
   o.images["front"] = image_array(frames, 40, 48, seed);
@@ -127,4 +127,4 @@ inline Observation tiny_observation(const std::string& episode, std::int64_t fra
   return o;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

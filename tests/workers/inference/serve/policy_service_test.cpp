@@ -13,14 +13,14 @@
 #include "tests/support/scripted_policy.h"
 #include "workers/inference/serve/session_table.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
-using testing_support::droid_info;
-using testing_support::droid_observation;
-using testing_support::picture;
-using testing_support::ScriptedPolicy;
+using testing::droid_info;
+using testing::droid_observation;
+using testing::picture;
+using testing::ScriptedPolicy;
 constexpr auto kPatience = 20s;
 
 /// Where the policy waits, once closed.
@@ -315,4 +315,4 @@ TEST_F(SessionTableTest, ABatchKeepsItsNumberOfRobots) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

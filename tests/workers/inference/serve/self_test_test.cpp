@@ -6,11 +6,11 @@
 #include "tests/support/scripted_policy.h"
 #include "workers/inference/serve/policy_front.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
-using testing_support::droid_info;
-using testing_support::ScriptedPolicy;
+using testing::droid_info;
+using testing::ScriptedPolicy;
 constexpr std::chrono::milliseconds kPatience{20'000};
 
 Result<std::unique_ptr<PolicyFront>> front(const PolicyFrontOptions& options) {
@@ -53,4 +53,4 @@ TEST(PolicyFrontTest, WhatCannotBeServedIsNamed) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

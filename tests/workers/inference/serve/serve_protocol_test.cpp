@@ -11,12 +11,12 @@
 #include "workers/inference/serve/openpi_protocol.h"
 #include "workers/inference/serve/request_reader.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
-using testing_support::droid_info;
-using testing_support::picture;
-using testing_support::vector_of;
+using testing::droid_info;
+using testing::picture;
+using testing::vector_of;
 
 std::vector<std::byte> fixture(const std::string& name) {
   std::ifstream file(std::string(TROUPE_SOURCE_DIR) + "/tests/golden/serve/" + name, std::ios::binary);
@@ -265,4 +265,4 @@ TEST(FrameBufferTest, APolicyGetsTheNumberOfFramesItTakes) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -15,7 +15,7 @@
 #include "data/toy/toy_dataset.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using testing::HasSubstr;
@@ -63,7 +63,7 @@ class DemonstrationsTest : public testing::Test {
     bool operator<(const Built& other) const { return std::tie(state, action) < std::tie(other.state, other.action); }
     bool operator==(const Built&) const = default;
   };
-  static Built build(const Demonstrations& all, Stream stream, std::int64_t position) {
+  static Built build(const Demonstrations& all, Split split, std::int64_t position) {
     auto* bytes = static_cast<std::byte*>(std::aligned_alloc(64, static_cast<std::size_t>(all.layout().bytes)));
     const std::span<std::byte> slot(bytes, static_cast<std::size_t>(all.layout().bytes));
     const auto built = all.build(stream, position, kSeed, kEvalSamples, slot);
@@ -114,7 +114,7 @@ std::unique_ptr<ScratchFolder> DemonstrationsTest::folder_;
 TEST_F(DemonstrationsTest, AnEpochHoldsEveryRowOfTheTrainingEpisodesOnce) {
   const auto all = open(data({1}));
   std::set<Built> drawn;
-  for (std::int64_t q = 0; q < all->train_size(); ++q) drawn.insert(build(*all, Stream::train, q));
+  for (std::int64_t q = 0; q < all->train_size(); ++q) drawn.insert(build(*all, Split::train, q));
   EXPECT_TRUE(drawn == expected({0, 2}, 3));
 }
 
@@ -124,7 +124,7 @@ TEST_F(DemonstrationsTest, HeldOutSamplesAreOfHeldOutEpisodesAndSpreadOverThem) 
   const std::set<Built> rows = expected({1}, 3);
   std::set<Built> drawn;
   for (std::int64_t i = 0; i < kEvalSamples; ++i) {
-    const Built sample = build(*all, Stream::eval, i);
+    const Built sample = build(*all, Split::eval, i);
     EXPECT_TRUE(rows.contains(sample)) << i;
     drawn.insert(sample);
   }
@@ -134,7 +134,7 @@ TEST_F(DemonstrationsTest, HeldOutSamplesAreOfHeldOutEpisodesAndSpreadOverThem) 
 TEST_F(DemonstrationsTest, ChunksLongerThanAnEpisodeRepeatItsLastAction) {
   const auto all = open(data(), shape(40));
   std::set<Built> drawn;
-  for (std::int64_t q = 0; q < all->train_size(); ++q) drawn.insert(build(*all, Stream::train, q));
+  for (std::int64_t q = 0; q < all->train_size(); ++q) drawn.insert(build(*all, Split::train, q));
   EXPECT_TRUE(drawn == expected({0, 1, 2}, 40));
 }
 
@@ -145,7 +145,7 @@ TEST_F(DemonstrationsTest, DatasetsAreDrawnByTheirWeights) {
   const auto of_first = [&] {
     const auto all = open(config);
     std::int64_t drawn = 0;
-    for (std::int64_t q = 0; q < 64; ++q) drawn += first.contains(build(*all, Stream::train, q)) ? 1 : 0;
+    for (std::int64_t q = 0; q < 64; ++q) drawn += first.contains(build(*all, Split::train, q)) ? 1 : 0;
     return static_cast<double>(drawn);
   };
   EXPECT_NEAR(of_first(), 48, 3) << "of 64; an arm at rest looks the same in both";
@@ -198,9 +198,9 @@ TEST_F(DemonstrationsTest, ARecordingWithAnotherTimeLimitIsRefused) {
 TEST_F(DemonstrationsTest, PositionsOutsideAreRefused) {
   const auto all = open(data({1}));
   std::vector<std::byte> slot(static_cast<std::size_t>(all->layout().bytes));
-  EXPECT_FALSE(all->build(Stream::train, -1, kSeed, kEvalSamples, slot));
-  EXPECT_FALSE(all->build(Stream::eval, kEvalSamples, kSeed, kEvalSamples, slot));
+  EXPECT_FALSE(all->build(Split::train, -1, kSeed, kEvalSamples, slot));
+  EXPECT_FALSE(all->build(Split::eval, kEvalSamples, kSeed, kEvalSamples, slot));
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

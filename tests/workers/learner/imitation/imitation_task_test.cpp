@@ -7,12 +7,12 @@
 #include <cstring>
 #include <list>
 
+#include "model/loss/rl_keys.h"
 #include "model/policy/flow_imitation.h"
-#include "model/policy/rl_keys.h"
 #include "tests/model/policy/policy_fixture.h"
 #include "workers/learner/imitation/demonstrations.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 JobConfig reach_job() {
@@ -98,4 +98,4 @@ TEST_F(ImitationTaskTest, HeldOutSamplesHaveDrawsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -10,7 +10,7 @@
 #include "workers/learner/rl/running_statistics.h"
 #include "workers/rollout/trainer_state.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using ::testing::HasSubstr;
@@ -113,4 +113,4 @@ TEST_F(InitialStatisticsTest, AnotherNumberOfObservationsIsRefused) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -6,17 +6,18 @@
 
 #include <cmath>
 
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 #include "tests/workers/rollout/item_builder.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
-using testing_support::ItemBuilder;
-using testing_support::line_job;
-using testing_support::line_spec;
+using testing::ItemBuilder;
+using testing::line_job;
+using testing::line_spec;
 
-/// One item of two environments: discount and lambda 1/2, rewards 1, values 1 in row 0 and 2 in row 1 unless a test says otherwise.
+/// One item of two environments: discount and lambda 1/2, rewards 1, values 1 in row 0 and 2 in row 1 unless a test
+/// says otherwise.
 struct RolloutRowsTest : ::testing::Test {
   static ItemBuilder item(const JobConfig& job) {
     ItemBuilder built(job, line_spec());
@@ -316,4 +317,4 @@ TEST_F(RolloutRowsTest, VersionsAndReferenceLogProbabilitiesTravelAlong) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "workers/rollout/trajectory_request.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
@@ -66,7 +66,8 @@ class RoundCollectorTest : public ::testing::Test {
                  << (asked.request.exact ? " exactly" : "");
     }
   };
-  /// What was asked for since the last call, of block 0; a credit's request is read and the item made, with its position in it.
+  /// What was asked for since the last call, of block 0; a credit's request is read and the item made, with its
+  /// position in it.
   std::vector<Asked> serve(const std::string& error = {}) {
     std::vector<Asked> asked;
     // credits of an inproc channel are there as soon as they are granted
@@ -175,4 +176,4 @@ TEST_F(RoundCollectorTest, AnItemThatCouldNotBeMadeIsAnErrorWithItsReason) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -9,12 +9,12 @@
 #include "workers/learner/rl/episode_summary.h"
 #include "workers/learner/rl/running_statistics.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
-using testing_support::ItemBuilder;
-using testing_support::line_job;
-using testing_support::line_spec;
+using testing::ItemBuilder;
+using testing::line_job;
+using testing::line_spec;
 
 std::shared_ptr<ThreadGroup> group_of(int world) { return make_thread_group(world, std::chrono::seconds(20)); }
 
@@ -195,4 +195,4 @@ TEST_F(EpisodeSummaryTest, RanksAddUp) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -1,10 +1,10 @@
-#include "workers/rollout/bookkeeping/chunk_bookkeeping.h"
+#include "tests/workers/rollout/bookkeeping/chunk_bookkeeping.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using Flags = std::vector<std::uint8_t>;
@@ -105,4 +105,4 @@ TEST(ChunkBookkeepingTest, ARewardModelsRewardIsMixedByItsWeight) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -8,15 +8,15 @@
 #include <string>
 #include <tuple>
 
-#include "model/policy/rl_keys.h"
+#include "model/loss/rl_keys.h"
 #include "tests/workers/rollout/item_builder.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
-using testing_support::ItemBuilder;
-using testing_support::line_job;
-using testing_support::line_spec;
+using testing::ItemBuilder;
+using testing::line_job;
+using testing::line_spec;
 
 /// Three calls of two environments an item: six transitions.
 struct ReplayBufferTest : ::testing::Test {
@@ -180,7 +180,7 @@ TEST_F(ReplayBufferTest, PicturesKeepTheirTypeAndEndInTheirFinalOne) {
     const at::Tensor now = batch.at(std::string("obs.") + name), next = batch.at(std::string("next.") + name);
     EXPECT_EQ(now.scalar_type(), type) << name;
     EXPECT_THAT(next.sizes().vec(), ::testing::ElementsAre(200, 1, 1, channels)) << name;
-    // the item's marks are the first bytes of its pictures
+    // the item's marks are the first bytes of its frames
     const at::Tensor marks = now.view(at::kByte).flatten(1), next_marks = next.view(at::kByte).flatten(1);
     EXPECT_EQ(marks[rows.at(11)][0].item<int>(), 11) << name;
     EXPECT_EQ(next_marks[rows.at(11)][0].item<int>(), 21) << name;
@@ -209,4 +209,4 @@ TEST_F(ReplayBufferTest, ABufferMadeSmallerHoldsThatMuch) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

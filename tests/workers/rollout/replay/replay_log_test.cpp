@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "tests/support/scratch_folder.h"
 
-namespace troupe {
+namespace troupe::workers {
 namespace {
 
 using ::testing::ElementsAre;
@@ -146,4 +146,4 @@ TEST_F(ReplayLogTest, OtherFilesOfTheFolderAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -1,6 +1,6 @@
-#include "workers/rollout/bookkeeping/episode_metrics.h"
+#include "tests/workers/rollout/bookkeeping/episode_metrics.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 void EpisodeTotals::add(const EpisodeMetrics& episode) {
   ++num_trajectories;
@@ -22,4 +22,4 @@ void EpisodeTotals::add(const EpisodeTotals& others) {
   reward += others.reward;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "env/env_row.h"
 
-namespace troupe {
+namespace troupe::env {
 
 /// Every row, in the order of the table. Valid until the next register_env().
 std::span<const EnvRow> env_registry();
@@ -20,4 +20,4 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id
 /// replaced. The row's texts are not copied: literals. Not thread-safe.
 void register_env(EnvRow row);
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -1,6 +1,6 @@
-#include "workers/rollout/bookkeeping/reward_shaping.h"
+#include "tests/workers/rollout/bookkeeping/reward_shaping.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 double RewardShaper::shape(double raw) {
   const double now = shaping_.coefficient * raw - shaping_.step_penalty;
@@ -13,4 +13,4 @@ double mix_rewards(double env_reward, double env_weight, double model_reward, do
   return env_weight * env_reward + model_weight * model_reward;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -1,4 +1,4 @@
-#include "app/pipeline.h"
+#include "actors/pipeline.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/job_setup.h"
+#include "data/sample/open_mixture.h"
 #include "model/wan/lora.h"
 #include "workers/controller/run_directory.h"
 #include "workers/inference/agent/agent.h"
 #include "workers/learner/imitation/demonstrations.h"
 #include "workers/learner/sft_task.h"
 
-namespace troupe {
+namespace troupe::actors {
 
 namespace {
 
@@ -125,4 +125,4 @@ Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job) {
   return std::shared_ptr<const Pipeline>(std::make_shared<SftPipeline>(job, std::move(data)));
 }
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -11,22 +11,24 @@
 #include "model/shard/network.h"
 #include "workers/checkpoint/writer.h"
 
-namespace troupe {
+namespace troupe::actors {
 
-/// What a job trains on: datasets, an environment, or demonstrations for one. Everything that starting, resuming and checkpointing a job
-/// ask of it; a new kind of training adds one of these, a Trainer and the roles that feed it. Immutable, thread-safe.
+/// What a job trains on: datasets, an environment, or demonstrations for one. Everything that starting, resuming and
+/// checkpointing a job ask of it; a new kind of training adds one of these, a Trainer and the roles that feed it.
+/// Immutable, thread-safe.
 class Pipeline {
  public:
   virtual ~Pipeline() = default;
   /// Equal when positions mean the same samples: kept in checkpoints, compared on resume.
   virtual std::string fingerprint() const = 0;
-  /// How what a checkpoint's folder lists differs from what is here, for the error of a failed comparison; may be empty.
+  /// How what a checkpoint's folder lists differs from what is here, for the error of a failed comparison; may be
+  /// empty.
   virtual std::string changes_since(const std::string& checkpoint) const = 0;
-  /// Said once at the start of a run.
+  /// Defects and files left out, one line each; printed once at the start of a run.
   virtual std::vector<std::string> warnings() const = 0;
-  /// Held-out samples that the learners' feeds fetch.
+  /// Held-out samples that the learners' feeds fetch; 0 unless eval.every is above 0.
   virtual std::int64_t num_eval() const = 0;
-  /// The chain of units that is trained.
+  /// The chain of units that is trained, in order of the forward pass; frozen ones inside the chain are there too.
   virtual std::vector<UnitSpec> units() const = 0;
   /// Content hashes of frozen networks, for manifests; empty without any.
   virtual Result<std::string> encoder_hash() const = 0;
@@ -39,4 +41,4 @@ class Pipeline {
 /// Errors: those of Mixture::open (every bad file), make_agent and Demonstrations::open.
 Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job);
 
-}  // namespace troupe
+}  // namespace troupe::actors

@@ -1,10 +1,10 @@
-#include "workers/rollout/bookkeeping/chunk_bookkeeping.h"
+#include "tests/workers/rollout/bookkeeping/chunk_bookkeeping.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 
-namespace troupe {
+namespace troupe::workers {
 
 namespace {
 
@@ -74,4 +74,4 @@ void ChunkBookkeeper::restart() {
   is_over_ = false;
 }
 
-}  // namespace troupe
+}  // namespace troupe::workers

@@ -1,8 +1,10 @@
 #pragma once
 
-namespace troupe {
+#include "base/namespaces.h"
+
+namespace troupe::base {
 
 /// Written into manifests and printed by --version.
 inline constexpr const char* kTroupeVersion = "0.1.0";
 
-}  // namespace troupe
+}  // namespace troupe::base

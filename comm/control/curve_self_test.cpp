@@ -7,7 +7,7 @@
 #include "comm/control/handshake_monitor.h"
 #include "comm/control/zap.h"
 
-namespace troupe {
+namespace troupe::comm {
 
 namespace {
 
@@ -67,4 +67,4 @@ Result<void> test_curve_server(void* context, ZapHandler& zap, const std::string
   return {};
 }
 
-}  // namespace troupe
+}  // namespace troupe::comm

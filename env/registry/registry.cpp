@@ -1,4 +1,4 @@
-#include "env/registry.h"
+#include "env/registry/registry.h"
 
 #include <algorithm>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "env/classic/reach.h"
 #include "env/mujoco/gym_factory.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -66,4 +66,4 @@ void register_env(EnvRow row) {
     rows.push_back(row);
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

@@ -1,4 +1,4 @@
-#include "env/expert.h"
+#include "env/registry/expert.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 #include "env/arm7/arm7_task.h"
 #include "env/arm7/scripted.h"
 
-namespace troupe {
+namespace troupe::env {
 
 namespace {
 
@@ -99,4 +99,4 @@ std::vector<std::string_view> expert_ids() {
   return ids;
 }
 
-}  // namespace troupe
+}  // namespace troupe::env

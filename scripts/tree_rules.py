@@ -1,0 +1,141 @@
+"""The tables of scripts/check-tree. Texts of several names are lists separated by blanks."""
+
+# What each top-level folder may include besides itself.
+FOLDER_EDGES = {
+    "base": "",
+    "configs": "base",
+    "placement": "base configs",
+    "kernels": "base configs",
+    "comm": "base configs",
+    "env": "base configs",
+    "data": "base configs kernels",
+    "model": "base configs kernels comm",
+    "workers": "base configs kernels comm env data model placement",
+    "actors": "base configs kernels comm env data model placement workers",
+    "app": "base configs kernels comm env data model placement workers actors",
+}
+
+# What each folder may include of its own top-level folder. Without cycles, and without entries that no include uses.
+SUBFOLDER_EDGES = {
+    "base": "",
+    "configs": "",
+    "placement": "",
+    "kernels": "",
+    "comm/channel": "comm/control",
+    "comm/collective": "",
+    "comm/control": "",
+    "comm/serve": "comm/control",
+    "env": "",
+    "env/arm7": "env env/mujoco env/render",
+    "env/classic": "env",
+    "env/mujoco": "env",
+    "env/mujoco/models": "env/mujoco",
+    "env/mujoco/tasks": "env/mujoco env/mujoco/models",
+    "env/registry": "env env/arm7 env/classic env/mujoco",
+    "env/render": "",
+    "data": "data/image data/index data/lerobot data/sampling data/statistics data/video",
+    "data/convert": "data/image data/lerobot data/statistics data/video",
+    "data/health": "data/image data/index data/lerobot data/sampling data/statistics data/video",
+    "data/image": "",
+    "data/index": "data/lerobot data/sampling data/statistics data/video",
+    "data/language": "",
+    "data/lerobot": "data/image data/language data/video",
+    "data/sample": "data data/image data/language data/lerobot data/sampling data/video",
+    "data/sampling": "",
+    "data/statistics": "data/lerobot",
+    "data/toy": "data/image data/lerobot",
+    "data/video": "data/image",
+    "model/codec": "",
+    "model/io": "",
+    "model/loss": "",
+    "model/optim": "",
+    "model/policy": "model/loss model/shard",
+    "model/shard": "model/optim",
+    "model/wan": "model/codec model/loss model/shard",
+    "model/wan/infer": "model/shard model/wan",
+    "model/wan/vae": "model/codec model/shard model/wan",
+    "model/wan/weights": "model/io model/shard model/wan model/wan/vae",
+    "workers": "",
+    "workers/checkpoint": "workers",
+    "workers/controller": "workers workers/checkpoint workers/node workers/report workers/stream",
+    "workers/decoder": "workers workers/stream",
+    "workers/decoder/loader": "workers/stream",
+    "workers/encoder": "",
+    "workers/inference/agent": "workers/checkpoint workers/inference/policy workers/report workers/rollout",
+    "workers/inference/evaluate": "workers/inference/policy workers/report",
+    "workers/inference/policy": "workers/checkpoint",
+    "workers/inference/serve": "workers/inference/policy",
+    "workers/learner": "workers workers/checkpoint workers/encoder workers/stream",
+    "workers/learner/imitation": "workers/inference/agent workers/learner workers/record",
+    "workers/learner/rl":
+        "workers/checkpoint workers/inference/agent workers/learner "
+        "workers/rollout workers/rollout/replay workers/stream",
+    "workers/node": "workers",
+    "workers/record": "",
+    "workers/report": "",
+    "workers/rollout": "workers workers/checkpoint workers/stream",
+    "workers/rollout/replay": "workers/rollout",
+    "workers/stream": "",
+    "actors": "",
+    "app": "",
+}
+
+# Third-party headers (a regular expression for the start of the include), what they are, and the folders that may
+# include them. Tests, benchmarks and examples may include what they like.
+HEADER_OWNERS = [
+    (r"caf/", "CAF", "actors app"),
+    (r"zmq", "ZeroMQ", "comm"),
+    (r"msgpack", "MessagePack", "comm"),
+    (r"boost/(beast|asio)", "Boost.Beast", "comm"),
+    (r"(gloo|torch/csrc/distributed)/", "Gloo", "comm"),
+    (r"(libav|libsw)", "FFmpeg", "data"),
+    (r"(arrow|parquet)/", "Arrow", "data"),
+    (r"sentencepiece", "SentencePiece", "data"),
+    (r"unicode/", "ICU", "data"),
+    (r"sqlite3", "SQLite", "workers/controller"),
+    (r"yaml-cpp", "yaml-cpp", "configs"),
+    (r"cairo", "cairo", "workers/report"),
+    (r"CLI/", "CLI11", "app"),
+    (r"mujoco/", "MuJoCo", "env/mujoco env/arm7"),
+]
+
+# Folders beside the product's: their headers need no comments, and include rules do not bind them.
+OTHER_FOLDERS = "tests bench examples"
+
+# Programs declared in these folders are what Troupe is; a source file that none of them links is dead.
+PROGRAM_FOLDERS = "app examples"
+
+# Sources of the product that no program links, and why.
+UNLINKED_SOURCES = {
+    "kernels/image_chain.cu": "built where nvcc is; jobs on GPUs will link it, tests/kernels runs it on one",
+}
+
+# Mentions of pages that are not pages of this repository, and why. A name alone, or a pattern for a path.
+OTHER_PAGES = {
+    "results.md": "troupe eval writes it, in whatever folder",
+    "RESULT.md": "placeholder for the file that --out of a benchmark names",
+    "golden/*/README.md": "comes with the golden data, outside the repository",
+}
+
+# Records of measurements: true on their day, so their citations are not checked.
+RECORDS = "bench/results"
+
+# Other files whose citations are not checked, and why.
+UNCHECKED_CITATIONS = {
+    "scripts/tree_rules.py": "names the pages that are no pages",
+    "tests/scripts/check_tree_test.py": "cites the pages of the trees that it makes",
+}
+
+# Files whose namespaces are not troupe::<folder> alone, and why.
+OTHER_NAMESPACES = {
+    "base/namespaces.h": "declares the namespace of every folder",
+}
+
+# Pages that the program writes: their lines are as long as a key's description.
+GENERATED_PAGES = ["docs/config.md"]
+
+MAX_FILE_LINES = 500
+MAX_README_LINES = 199
+MAX_CODE_COLUMNS = 120
+MAX_DOCS_COLUMNS = 110
+MIN_COMMENT_PERCENT = 30.0
