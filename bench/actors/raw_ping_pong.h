@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/namespaces.h"
 #include "bench/actors/ping_pong.h"
 #include "comm/control/zmq_handles.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "bench/data/decode_clips.h"
 #include "data/video/ffmpeg.h"
 

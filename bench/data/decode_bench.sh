@@ -7,7 +7,7 @@
 # the one that we link. --short: one round of few clips on what is there, without Python.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-rounds=5 clips=12 pictures=420 samples=256 out="" python=yes bench=$root/build/release/bench/workers/data/bench_data_decode
+rounds=5 clips=12 pictures=420 samples=256 out="" python=yes bench=$root/build/release/bench/data/bench_data_decode
 shared=${TROUPE_SHARED_DATA:-$root/../shared/data}
 command="bench/data/decode_bench.sh"
 while [ $# -gt 0 ]; do

@@ -4,6 +4,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "base/namespaces.h"
 #include "bench/data/decode_modes.h"
 #include "bench/support/result_file.h"
 #include "data/video/ffmpeg.h"

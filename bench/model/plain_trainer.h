@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "model/optim/adamw.h"
 #include "model/shard/network.h"
 

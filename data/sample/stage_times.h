@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "base/namespaces.h"
+
 namespace troupe::data {
 
 /// Where the time of making samples went, in seconds of the thread that made them, and what was read for it. The stages

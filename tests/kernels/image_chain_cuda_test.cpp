@@ -9,6 +9,7 @@
 #include "tests/data/image/scalar_chain.h"
 
 namespace troupe::kernels {
+using namespace data;
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;

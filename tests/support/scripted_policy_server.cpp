@@ -20,7 +20,7 @@
 
 namespace {
 
-using namespace troupe;
+using namespace troupe::testing;
 
 /// --name value pairs.
 class Arguments {
@@ -52,7 +52,7 @@ void spend(std::chrono::milliseconds time) {
 
 int main(int count, char** words) {
   const Arguments arguments(count, words);
-  auto policy = std::make_unique<testing::ScriptedPolicy>();
+  auto policy = std::make_unique<ScriptedPolicy>();
   const std::chrono::milliseconds slow(arguments.number("--slow-ms", 1000));
   policy->on_act = [slow](std::span<const Observation> observations) {
     if (std::any_of(observations.begin(), observations.end(), [](const Observation& o) { return o.prompt == "slow"; }))

@@ -83,7 +83,7 @@ Result<WrittenCheckpoint> CheckpointerRole::write(const CheckpointBegin& request
   std::vector<Arena> arenas;  // mapped before anything is written: they stay readable if a rank dies meanwhile
   for (const std::string& handle : request.snapshots) {
     auto arena = Arena::attach(handle, bytes);
-    if (!arena) return arena.error().with("a rank's snapshot");
+    if (!arena) return arena.error().with(fmt::format("the snapshot of rank {}", arenas.size()));
     arenas.push_back(std::move(*arena));
   }
   for (const Arena& arena : arenas) job.ranks.push_back(arena.bytes());

@@ -7,7 +7,7 @@
 # Needs the golden folder (TROUPE_GOLDEN) and the recorded videos (TROUPE_SHARED_DATA).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-rounds=5 samples=96 most=100000 long=100000 out="" python=yes bench=$root/build/release/bench/workers/data/bench_data_loader
+rounds=5 samples=96 most=100000 long=100000 out="" python=yes bench=$root/build/release/bench/workers/decoder/bench_data_loader
 golden=${TROUPE_GOLDEN:-$root/../shared/golden} shared=${TROUPE_SHARED_DATA:-$root/../shared/data}
 command="bench/workers/decoder/loader_bench.sh"
 while [ $# -gt 0 ]; do

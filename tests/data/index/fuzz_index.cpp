@@ -16,8 +16,7 @@
 
 namespace {
 
-using namespace troupe;           // NOLINT: a program of its own
-using namespace troupe::testing;  // NOLINT
+using namespace troupe::testing;  // NOLINT: a program of its own
 using Random = std::mt19937_64;
 
 std::string files_index() {

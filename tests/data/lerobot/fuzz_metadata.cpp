@@ -26,8 +26,7 @@
 
 namespace {
 
-using namespace troupe;           // NOLINT: a program of its own
-using namespace troupe::testing;  // NOLINT
+using namespace troupe::testing;  // NOLINT: a program of its own
 using Random = FuzzRandom;
 
 /// What the whole run may have in memory at one time; the readers' own limit is 256 MiB a file.

@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 
+#include "base/namespaces.h"
 #include "env/render/ray_renderer.h"
 
 namespace troupe::env {

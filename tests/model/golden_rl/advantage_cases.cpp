@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/namespaces.h"
 #include "model/loss/advantage_norm.h"
 #include "model/loss/gae.h"
 #include "model/loss/grpo.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "model/loss/grpo.h"
 #include "model/loss/loss_mask.h"
 #include "model/loss/policy_gradient_loss.h"

@@ -4,6 +4,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "base/namespaces.h"
 #include "model/policy/flow_sampler.h"
 #include "tests/model/golden_rl/cases.h"
 #include "tests/model/golden_rl/golden_layers.h"

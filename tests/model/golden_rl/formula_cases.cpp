@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/namespaces.h"
 #include "model/loss/dppo_loss.h"
 #include "model/loss/gae.h"
 #include "model/loss/kl_penalty.h"

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include "base/namespaces.h"
 #include "model/policy/gaussian.h"
 #include "model/policy/squashed_gaussian.h"
 #include "tests/model/golden_rl/cases.h"

@@ -24,8 +24,7 @@
 
 namespace {
 
-using namespace troupe;           // NOLINT: a program of its own
-using namespace troupe::testing;  // NOLINT
+using namespace troupe::testing;  // NOLINT: a program of its own
 using Random = FuzzRandom;
 
 /// A file in memory that can be opened by path.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
 #include "model/shard/explicit_network.h"
 #include "model/shard/network.h"
 

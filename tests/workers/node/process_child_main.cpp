@@ -14,6 +14,8 @@
 #include "workers/node/parent_death.h"
 #include "workers/node/process.h"
 
+using namespace troupe::workers;
+
 namespace {
 
 /// Tells the test this process's number through a named pipe.
