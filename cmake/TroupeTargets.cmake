@@ -114,6 +114,8 @@ function(troupe_tests name)
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE troupe_options ${arg_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE TROUPE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ${arg_DEFINITIONS})
+  # g++ 12 takes copies inside std::string for out of bounds (GCC bug 105329) where a precompiled header makes them visible.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)
   if(arg_PROGRAMS)
     add_dependencies(${target} ${arg_PROGRAMS})
   endif()

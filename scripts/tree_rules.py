@@ -129,6 +129,7 @@ UNCHECKED_CITATIONS = {
 # Files whose namespaces are not troupe::<folder> alone, and why.
 OTHER_NAMESPACES = {
     "base/namespaces.h": "declares the namespace of every folder",
+    "tests/support/visible.h": "opens every folder to what tests share",
 }
 
 # Pages that the program writes: their lines are as long as a key's description.

@@ -27,7 +27,7 @@ class SelfAddressed final : public Role {
   std::promise<void>& arrived_;
 };
 
-class LocalActorsTest : public testing::Test {
+class LocalActorsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     auto loop = IoLoop::start("test");

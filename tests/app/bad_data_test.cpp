@@ -5,7 +5,7 @@
 namespace troupe::app {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 class BadDataTest : public RunTest {
@@ -79,7 +79,7 @@ TEST_F(BadDataTest, ASkippedReadErrorIsCountedAndListed) {
   EXPECT_THAT(clips, HasSubstr("\"group\":-1"));
   const auto verify = troupe({"verify"});
   EXPECT_EQ(verify.exit_code, 0) << verify.text();
-  EXPECT_THAT(verify.out, testing::Not(HasSubstr("  void 0  ")));
+  EXPECT_THAT(verify.out, ::testing::Not(HasSubstr("  void 0  ")));
   EXPECT_THAT(verify.out, HasSubstr("  lost 0  doubled 0"));
   EXPECT_THAT(verify.out, HasSubstr("void position "));
 }

@@ -4,7 +4,7 @@
 namespace troupe::app {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class BenchLoaderTest : public RunTest {
  protected:

@@ -4,7 +4,7 @@
 namespace troupe::app {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class EncodeTest : public RunTest {
  protected:
@@ -89,7 +89,7 @@ TEST_F(EncodeTest, AKilledEncodeIsResumed) {
   }
   const ProgramEnd end = encode({});
   ASSERT_TRUE(succeeded(end));
-  EXPECT_THAT(end.out, testing::Not(HasSubstr("damaged")));
+  EXPECT_THAT(end.out, ::testing::Not(HasSubstr("damaged")));
   EXPECT_EQ(encode({"--check"}).exit_code, 0);
   EXPECT_EQ(files_of_cache(".part"), 0u);
 }

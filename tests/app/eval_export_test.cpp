@@ -11,7 +11,7 @@ namespace troupe::app {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class EvalExportTest : public RunTest {
  protected:

@@ -9,7 +9,7 @@
 namespace troupe::app {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 using FullDiskTest = RunTest;
 

@@ -9,7 +9,7 @@
 namespace troupe::app {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 const std::string kA = "blocks.0.self_attn.q.lora_A.default.weight", kB = "blocks.0.self_attn.q.lora_B.default.weight",

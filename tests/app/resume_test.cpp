@@ -6,7 +6,7 @@
 namespace troupe::app {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class ResumeTest : public RunTest {
  protected:

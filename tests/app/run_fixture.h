@@ -17,7 +17,7 @@ namespace troupe::app {
 
 /// A test that runs whole jobs in a working directory of its own, with a toy dataset in `data` and run directories in
 /// `runs`.
-class RunTest : public testing::Test {
+class RunTest : public ::testing::Test {
  protected:
   static constexpr std::int64_t kEpisodes = 5;
 
@@ -68,8 +68,8 @@ class RunTest : public testing::Test {
   void expect_verified(std::int64_t trained, std::int64_t voided = 0, const std::string& run_root = "runs") const {
     const ProgramEnd end = troupe({"verify", "--run-root", run_root});
     EXPECT_EQ(end.exit_code, 0) << end.text();
-    EXPECT_THAT(end.out, testing::HasSubstr("trained " + std::to_string(trained) + "  void " + std::to_string(voided) +
-                                            "  lost 0  doubled 0"))
+    EXPECT_THAT(end.out, ::testing::HasSubstr("trained " + std::to_string(trained) + "  void " +
+                                              std::to_string(voided) + "  lost 0  doubled 0"))
         << end.text();
   }
 

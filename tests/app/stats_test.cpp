@@ -4,8 +4,8 @@
 namespace troupe::app {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 namespace fs = std::filesystem;
 
 class StatsTest : public RunTest {

@@ -4,7 +4,7 @@
 namespace troupe::app {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class UsageTest : public RunTest {
  protected:

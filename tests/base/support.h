@@ -7,6 +7,8 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// A folder of its own, removed at the end of the test.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "configs/loader.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

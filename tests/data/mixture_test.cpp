@@ -15,7 +15,7 @@
 namespace troupe::data {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Result<void> bytes_as_tokens(const std::string& prompt, std::span<std::int64_t> ids, std::span<std::int64_t> mask) {
   for (std::size_t i = 0; i < std::min(prompt.size(), ids.size()); ++i) {
@@ -26,7 +26,7 @@ Result<void> bytes_as_tokens(const std::string& prompt, std::span<std::int64_t> 
 }
 
 /// Two robots: `files_` as TinyDataset's job has it, and `other_` with other keys, camera names, stride, id and tag.
-class MixtureTest : public testing::Test {
+class MixtureTest : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kSeed = 42;
 
@@ -73,7 +73,7 @@ class MixtureTest : public testing::Test {
   }
   static std::vector<std::byte> build(SampleBuilder& from, Split split, std::int64_t position) {
     std::vector<std::byte> slot(static_cast<std::size_t>(from.layout().bytes), std::byte{0xAA});
-    const auto built = from.build(stream, position, slot);
+    const auto built = from.build(split, position, slot);
     EXPECT_TRUE(built) << built.error().message();
     return slot;
   }

@@ -8,6 +8,7 @@
 
 #include "tests/env/pool_run.h"
 #include "tests/env/solo_env.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tests/env/pool_run.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "tests/env/pool_run.h"
 #include "tests/env/scripted_env.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "env/env_pool.h"
 #include "tests/env/solo_env.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

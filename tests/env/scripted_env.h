@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "env/env_factory.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

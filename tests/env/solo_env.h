@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "env/registry/registry.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -9,6 +9,8 @@
 #include <ostream>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 using Tensors = std::vector<at::Tensor>;

@@ -5,6 +5,7 @@
 
 #include "configs/job_config.h"
 #include "placement/plan.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 using FuzzRandom = std::mt19937_64;

@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// Every file below a folder by its path from there, with its bytes: equal for folders that hold the same.

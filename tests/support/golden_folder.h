@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// One case of a golden folder: NAME.json, with tensors in NAME.safetensors when it has any.

@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 inline std::string text_of(const std::string& path) {

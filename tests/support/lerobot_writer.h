@@ -20,6 +20,7 @@
 
 #include "tests/support/png_bytes.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

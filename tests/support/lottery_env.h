@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "env/registry/registry.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

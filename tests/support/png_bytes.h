@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// What a PNG's header says about its samples. Source: ISO/IEC 15948 table 11.1.

@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "tests/support/visible.h"
+
 extern char** environ;
 
 namespace troupe::testing {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// A folder of its own under the temporary folder, removed at the end.

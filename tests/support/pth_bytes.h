@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// Bytes of a little-endian number.

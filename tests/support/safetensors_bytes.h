@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// Tensors of a safetensors file as plain bytes, for tests that do without ATen. Throws std::runtime_error on a

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 using TensorMap = std::map<std::string, at::Tensor>;

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// An empty folder that goes away with its owner.

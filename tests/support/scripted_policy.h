@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/serve/numpy_dtype.h"
+#include "tests/support/visible.h"
 #include "workers/inference/policy/policy.h"
 
 namespace troupe::testing {

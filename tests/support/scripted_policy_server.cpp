@@ -16,6 +16,7 @@
 #include <string>
 
 #include "tests/support/scripted_policy.h"
+#include "tests/support/visible.h"
 #include "workers/inference/serve/policy_front.h"
 
 namespace {

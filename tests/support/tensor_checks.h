@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// One thread for every test of an executable that includes this: equal bits on any machine, and two cores for many

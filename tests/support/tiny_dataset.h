@@ -19,6 +19,7 @@
 #include "configs/job_config.h"
 #include "data/lerobot/episode_check.h"
 #include "data/sample/sample_builder.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -13,6 +13,7 @@
 #include "model/io/safetensors.h"
 #include "model/shard/network.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -10,6 +10,7 @@
 #include "data/convert/plan.h"
 #include "data/video/clip_decoder.h"
 #include "tests/data/convert/convert_test_support.h"
+#include "tests/support/visible.h"
 
 namespace troupe::data {
 namespace {

@@ -23,6 +23,7 @@
 #include "data/toy/toy_dataset.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

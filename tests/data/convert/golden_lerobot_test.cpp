@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "tests/data/convert/convert_test_support.h"
 #include "tests/support/golden_folder.h"
+#include "tests/support/visible.h"
 
 namespace troupe::data {
 namespace {

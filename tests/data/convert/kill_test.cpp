@@ -6,6 +6,7 @@
 
 #include "base/fault.h"
 #include "tests/data/convert/convert_test_support.h"
+#include "tests/support/visible.h"
 
 namespace troupe::data {
 namespace {

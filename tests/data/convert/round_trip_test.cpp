@@ -1,5 +1,6 @@
 // v2.1 -> v3.0 -> v2.1 gives back what was there: tables, coded frames, metadata, extra files.
 #include "tests/data/convert/convert_test_support.h"
+#include "tests/support/visible.h"
 
 namespace troupe::data {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "data/index/file_table.h"
 #include "data/index/sample_table.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

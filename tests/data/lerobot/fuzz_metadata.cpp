@@ -23,6 +23,7 @@
 #include "data/video/still_image.h"
 #include "tests/support/byte_changes.h"
 #include "tests/support/lerobot_writer.h"
+#include "tests/support/visible.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 namespace troupe::data {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::int64_t kHeight = 6, kWidth = 8;
 
@@ -26,7 +26,7 @@ std::string png_of(std::int64_t row) {
   return encode_png({pixels.data(), kHeight, kWidth, 3 * kWidth}).value();
 }
 
-class PictureReaderTest : public testing::Test {
+class PictureReaderTest : public ::testing::Test {
  protected:
   void SetUp() override { write({}); }
   /// Twenty rows; those in `damaged` hold half a frame.

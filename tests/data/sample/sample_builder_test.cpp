@@ -40,7 +40,7 @@ class SampleBuilderTest : public ::testing::Test {
   }
   std::vector<std::byte> build(Split split, std::int64_t position, std::byte fill = std::byte{0xAA}) {
     std::vector<std::byte> slot(static_cast<std::size_t>(builder_->layout().bytes), fill);
-    const auto built = builder_->build(stream, position, slot);
+    const auto built = builder_->build(split, position, slot);
     EXPECT_TRUE(built) << built.error().message();
     return slot;
   }
@@ -255,7 +255,7 @@ class SampleLanguageTest : public SampleBuilderTest {
     open();
   }
   std::string prompt(Split split, std::int64_t position) {
-    const auto slot = build(stream, position);
+    const auto slot = build(split, position);
     std::string text;
     const auto ids = values<std::int64_t>(slot, "text"), mask = values<std::int64_t>(slot, "text_mask");
     for (std::size_t i = 0; i < ids.size() && mask[i] != 0; ++i) text += static_cast<char>(ids[i]);

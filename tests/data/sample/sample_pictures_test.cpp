@@ -12,7 +12,7 @@ namespace {
 
 Result<void> no_tokens(const std::string&, std::span<std::int64_t>, std::span<std::int64_t>) { return {}; }
 
-class SamplePicturesTest : public testing::Test {
+class SamplePicturesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(write_toy_dataset(folder_ / "toy", {.episodes = 3, .frames = 40, .gop = 20}));

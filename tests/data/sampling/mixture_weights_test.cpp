@@ -6,9 +6,9 @@
 namespace troupe::data {
 namespace {
 
-using testing::DoubleEq;
-using testing::DoubleNear;
-using testing::ElementsAre;
+using ::testing::DoubleEq;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 
 DataConfig config(std::vector<double> weights, MixtureConfig mixture) {
   DataConfig data;

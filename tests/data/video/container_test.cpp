@@ -63,7 +63,7 @@ class ContainerTest : public ::testing::Test {
 TEST_F(ContainerTest, TablesAreThoseOfTheDemuxer) {
   for (const std::int64_t gop : {1, 2, 12, 100}) {
     for (const std::int64_t b_frames : {0, 3}) {
-      SCOPED_TRACE(testing::Message() << "gop " << gop << ", B-frames " << b_frames);
+      SCOPED_TRACE(::testing::Message() << "gop " << gop << ", B-frames " << b_frames);
       const std::string path = folder_ / "a.mp4";
       encode_texture(path, 60, {.gop = gop, .b_frames = b_frames});
       expect_as_demuxed(path);

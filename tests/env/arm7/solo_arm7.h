@@ -7,6 +7,7 @@
 
 #include "env/arm7/arm7_env.h"
 #include "tests/env/solo_env.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

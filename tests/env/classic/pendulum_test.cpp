@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "tests/env/solo_env.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "env/mujoco/gym_env.h"
 #include "env/registry/registry.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

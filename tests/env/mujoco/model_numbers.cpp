@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 namespace {
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 /// Every number of a compiled model that the simulation reads, laid out as golden/env/models/*.json: sizes, option,

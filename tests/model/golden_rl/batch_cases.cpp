@@ -9,6 +9,7 @@
 #include "model/loss/loss_mask.h"
 #include "model/loss/rollout_layout.h"
 #include "tests/model/golden_rl/cases.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

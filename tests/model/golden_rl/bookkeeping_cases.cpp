@@ -10,6 +10,7 @@
 #include "model/loss/policy_gradient_loss.h"
 #include "model/loss/rollout_layout.h"
 #include "tests/model/golden_rl/cases.h"
+#include "tests/support/visible.h"
 #include "tests/workers/rollout/bookkeeping/chunk_bookkeeping.h"
 
 namespace troupe::testing {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "tests/support/visible.h"
+
 namespace troupe::testing {
 
 namespace {

@@ -8,6 +8,7 @@
 #include "model/policy/flow_sampler.h"
 #include "tests/model/golden_rl/cases.h"
 #include "tests/model/golden_rl/golden_layers.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

@@ -8,6 +8,7 @@
 #include "model/loss/kl_penalty.h"
 #include "model/loss/vtrace.h"
 #include "tests/model/golden_rl/cases.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -5,6 +5,7 @@
 #include "model/policy/squashed_gaussian.h"
 #include "tests/model/golden_rl/cases.h"
 #include "tests/model/golden_rl/golden_layers.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/model/golden_rl/cases.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

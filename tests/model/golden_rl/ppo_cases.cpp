@@ -5,6 +5,7 @@
 #include "model/loss/policy_gradient_loss.h"
 #include "model/policy/ppo_gradient.h"
 #include "tests/model/golden_rl/cases.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -10,6 +10,7 @@
 #include "tests/model/golden_rl/cases.h"
 #include "tests/model/golden_rl/golden_layers.h"
 #include "tests/model/policy/policy_fixture.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

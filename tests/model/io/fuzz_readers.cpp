@@ -21,6 +21,7 @@
 #include "model/io/weight_index.h"
 #include "tests/support/byte_changes.h"
 #include "tests/support/pth_bytes.h"
+#include "tests/support/visible.h"
 
 namespace {
 

@@ -10,6 +10,7 @@
 
 #include "tests/support/pth_bytes.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/visible.h"
 
 namespace troupe::model {
 namespace {

@@ -17,6 +17,7 @@
 #include "model/shard/init.h"
 #include "model/shard/unit_tape.h"
 #include "tests/support/tensor_checks.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

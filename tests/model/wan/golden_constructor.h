@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "configs/model_config.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

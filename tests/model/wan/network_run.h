@@ -11,6 +11,7 @@
 
 #include "model/shard/network.h"
 #include "model/wan/frozen_params.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "configs/model_config.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -12,6 +12,7 @@
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/training_inputs.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fault.h"
+#include "tests/support/visible.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/checkpoint/writer.h"

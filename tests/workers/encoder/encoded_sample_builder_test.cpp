@@ -55,7 +55,7 @@ class EncodedSampleBuilderTest : public ::testing::Test {
   }
   std::vector<std::byte> build(EncodedSampleBuilder& builder, Split split, std::int64_t position) {
     std::vector<std::byte> slot(static_cast<std::size_t>(builder.layout().bytes), std::byte{0x33});
-    const auto built = builder.build(stream, position, slot);
+    const auto built = builder.build(split, position, slot);
     EXPECT_TRUE(built) << built.error().message();
     return slot;
   }

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "configs/job_config.h"
+#include "tests/support/visible.h"
 #include "tests/workers/rollout/scripted_net.h"
 #include "workers/rollout/collected_item.h"
 #include "workers/rollout/policy_shape_of.h"

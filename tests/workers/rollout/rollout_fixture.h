@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "env/registry/registry.h"
+#include "tests/support/visible.h"
 #include "tests/workers/rollout/scripted_net.h"
 #include "workers/rollout/rollout_role.h"
 #include "workers/rollout/simulator_role.h"

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/policy_net.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

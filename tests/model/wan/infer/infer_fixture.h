@@ -10,6 +10,7 @@
 #include "model/wan/infer/dit_infer.h"
 #include "tests/model/wan/network_run.h"
 #include "tests/model/wan/tiny_model.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -12,6 +12,7 @@
 #include "model/wan/vae_params.h"
 #include "tests/support/golden_folder.h"
 #include "tests/support/safetensors_file.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

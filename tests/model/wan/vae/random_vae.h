@@ -9,6 +9,7 @@
 #include "model/wan/frozen_params.h"
 #include "model/wan/vae/vae_codec.h"
 #include "model/wan/vae_params.h"
+#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -17,11 +17,11 @@
 namespace troupe::workers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Result<void> no_tokens(const std::string&, std::span<std::int64_t>, std::span<std::int64_t>) { return {}; }
 
-class LoaderRunTest : public testing::Test {
+class LoaderRunTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto made = write_toy_dataset(folder_ / "data", {.episodes = 3, .frames = 40});
@@ -123,7 +123,7 @@ TEST_F(LoaderRunTest, TheJobMadeUpForADatasetFitsItsEpisodes) {
   const LoadOutcome loaded = load_job_text("job", made->yaml, {});
   ASSERT_TRUE(loaded.config);
   EXPECT_EQ(loaded.config->job.data.window.macro_stride, 8);
-  EXPECT_THAT(made->notes, testing::Contains(HasSubstr("window of 9 rows")));
+  EXPECT_THAT(made->notes, ::testing::Contains(HasSubstr("window of 9 rows")));
 }
 
 TEST_F(LoaderRunTest, TheJobMadeUpForADatasetFindsItsColumns) {
@@ -215,7 +215,7 @@ TEST(LoaderResultTest, TheBottleneckIsTheStageThatTakesMost) {
 
 TEST(LoaderResultTest, IdleCoresAreOfferedFirst) {
   EXPECT_THAT(find_bottleneck(measured(12, 6, 1, 0), 8).advice, HasSubstr("--decoders 8"));
-  EXPECT_THAT(find_bottleneck(measured(12, 6, 1, 0), 2).advice, testing::Not(HasSubstr("--decoders")));
+  EXPECT_THAT(find_bottleneck(measured(12, 6, 1, 0), 2).advice, ::testing::Not(HasSubstr("--decoders")));
 }
 
 TEST(LoaderResultTest, AConsumerThatIsSlowerThanTheLoaderIsNamed) {

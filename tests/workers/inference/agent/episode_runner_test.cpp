@@ -99,7 +99,7 @@ TEST_F(EpisodeRunnerTest, KeepsTheActionsOfTheLowestReturnsWhereSuccessIsUnknown
 TEST_F(EpisodeRunnerTest, KeepsNoActionsUnlessAsked) {
   const auto records = play("lottery-test-v1", {.episodes = 8});
   ASSERT_TRUE(records) << records.error().message();
-  EXPECT_THAT(kept(*records), testing::IsEmpty());
+  EXPECT_THAT(kept(*records), ::testing::IsEmpty());
 }
 
 TEST_F(EpisodeRunnerTest, AnEnvironmentThatThrowsIsNamedWithItsSeed) {
@@ -109,8 +109,8 @@ TEST_F(EpisodeRunnerTest, AnEnvironmentThatThrowsIsNamedWithItsSeed) {
   };
   const auto records = play("lottery-test-v1", {.episodes = 8});
   ASSERT_FALSE(records);
-  EXPECT_THAT(records.error().message(),
-              testing::AllOf(testing::HasSubstr("the wheel came off"), testing::HasSubstr("evaluation seed 1000003")));
+  EXPECT_THAT(records.error().message(), ::testing::AllOf(::testing::HasSubstr("the wheel came off"),
+                                                          ::testing::HasSubstr("evaluation seed 1000003")));
 }
 
 TEST_F(EpisodeRunnerTest, AnEnvironmentThatHangsIsGivenUpAfterItsDeadline) {
@@ -130,7 +130,7 @@ TEST_F(EpisodeRunnerTest, AnEnvironmentThatHangsIsGivenUpAfterItsDeadline) {
   gone.wait();
   ASSERT_FALSE(records);
   EXPECT_EQ(records.error().code(), Errc::deadline_exceeded);
-  EXPECT_THAT(records.error().message(), testing::HasSubstr("env.step_timeout_s"));
+  EXPECT_THAT(records.error().message(), ::testing::HasSubstr("env.step_timeout_s"));
 }
 
 TEST(EvaluationMetricsTest, AreMeansOverEpisodes) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "model/shard/init.h"
+#include "tests/support/visible.h"
 #include "workers/inference/agent/agent.h"
 #include "workers/rollout/published_weights.h"
 

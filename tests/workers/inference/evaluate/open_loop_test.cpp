@@ -19,7 +19,7 @@
 namespace troupe::workers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Plays back what was recorded, plus an offset, and notes what it was shown.
 class ScriptedPolicy final : public Policy {

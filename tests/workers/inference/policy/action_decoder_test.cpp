@@ -7,7 +7,7 @@
 namespace troupe::workers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 ActionDecoder decoder(const PolicySpec& spec, bool sign = false) {
   auto made = ActionDecoder::make(spec, sign);

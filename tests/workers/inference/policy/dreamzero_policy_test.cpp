@@ -9,7 +9,7 @@
 namespace troupe::workers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Sums over tokens may be ordered differently for a larger batch; actions are of size 1.
 constexpr float kBatchTolerance = 1e-4F;
@@ -42,8 +42,8 @@ TEST(DreamZeroPolicyTest, TheInfoSaysWhatTheCheckpointWants) {
   const PolicyInfo& info = policy->info();
   EXPECT_EQ(info.name, "tiny");
   EXPECT_EQ(info.embodiment, "tiny");
-  EXPECT_THAT(info.views, testing::ElementsAre("front", "side"));
-  EXPECT_THAT(info.frames_per_call, testing::ElementsAre(1, 4, 8, 9));
+  EXPECT_THAT(info.views, ::testing::ElementsAre("front", "side"));
+  EXPECT_THAT(info.frames_per_call, ::testing::ElementsAre(1, 4, 8, 9));
   EXPECT_EQ(info.horizon, 8);
   EXPECT_EQ(info.action_width(), 3);
   EXPECT_EQ(info.state.size(), 2U);

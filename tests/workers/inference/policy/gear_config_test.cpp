@@ -12,8 +12,8 @@ namespace troupe::workers {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// config.json of the published shapes, as the reference's trainer writes it: sizes of encoders, action modules and
 /// text are the classes' defaults and not named.

@@ -6,8 +6,8 @@
 namespace troupe::workers {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// Part of a training configuration as OmegaConf saves it, with a reference left in.
 constexpr const char* kConf = R"(

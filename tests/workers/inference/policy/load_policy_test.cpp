@@ -13,7 +13,7 @@
 namespace troupe::workers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class LoadPolicyTest : public ::testing::Test {
  protected:

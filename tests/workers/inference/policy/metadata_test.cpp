@@ -6,8 +6,8 @@
 namespace troupe::workers {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr const char* kStats =
     R"({"min": [0, 1], "max": [2, 3], "mean": [1, 2], "std": [0.5, 0.5], "q01": [0.1, 1.1], "q99": [1.9, 2.9]})";

@@ -9,8 +9,8 @@
 namespace troupe::workers {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 ObservationReader reader(const PolicySpec& spec = tiny_spec()) {
   auto made = ObservationReader::make(spec, {1, 4, 8, 9});

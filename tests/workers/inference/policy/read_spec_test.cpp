@@ -9,8 +9,8 @@ namespace troupe::workers {
 namespace {
 
 using nlohmann::json;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class ReadSpecTest : public ::testing::Test {
  protected:

@@ -18,13 +18,13 @@
 namespace troupe::workers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::uint64_t kSeed = 3;
 constexpr std::int64_t kEvalSamples = 8;
 
 /// Toy datasets, whose rows have a state and an action of four numbers.
-class DemonstrationsTest : public testing::Test {
+class DemonstrationsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = std::make_unique<ScratchFolder>();
@@ -66,7 +66,7 @@ class DemonstrationsTest : public testing::Test {
   static Built build(const Demonstrations& all, Split split, std::int64_t position) {
     auto* bytes = static_cast<std::byte*>(std::aligned_alloc(64, static_cast<std::size_t>(all.layout().bytes)));
     const std::span<std::byte> slot(bytes, static_cast<std::size_t>(all.layout().bytes));
-    const auto built = all.build(stream, position, kSeed, kEvalSamples, slot);
+    const auto built = all.build(split, position, kSeed, kEvalSamples, slot);
     EXPECT_TRUE(built) << position;
     Built out;
     const auto take = [&]<class T>(const char* field, std::vector<T>& to) {
@@ -168,11 +168,12 @@ TEST_F(DemonstrationsTest, WhatDoesNotFitIsNamed) {
   PolicyShape wide = shape();
   wide.state_dim = 31;
   EXPECT_THAT(refusal(data(), wide),
-              testing::AllOf(HasSubstr("observation.state"), HasSubstr("4 numbers"), HasSubstr("31")));
+              ::testing::AllOf(HasSubstr("observation.state"), HasSubstr("4 numbers"), HasSubstr("31")));
   PolicyShape other = shape();
   other.action_dim = 8;
-  EXPECT_THAT(refusal(data(), other), testing::AllOf(HasSubstr("'action'"), HasSubstr("env.profile")));
-  EXPECT_THAT(refusal(data({9})), testing::AllOf(HasSubstr("eval_episodes names episode 9"), HasSubstr("3 episodes")));
+  EXPECT_THAT(refusal(data(), other), ::testing::AllOf(HasSubstr("'action'"), HasSubstr("env.profile")));
+  EXPECT_THAT(refusal(data({9})),
+              ::testing::AllOf(HasSubstr("eval_episodes names episode 9"), HasSubstr("3 episodes")));
   EXPECT_THAT(refusal(data({0, 1, 2})), HasSubstr("no episode is left"));
   DataConfig missing = data();
   missing.sets[0].path = *folder_ / "none";
@@ -188,8 +189,8 @@ TEST_F(DemonstrationsTest, ARecordingWithAnotherTimeLimitIsRefused) {
   EXPECT_EQ(refusal(data(), timed), "no error");
   timed.max_episode_steps = 100;
   EXPECT_THAT(refusal(data(), timed),
-              testing::AllOf(HasSubstr("at most 50 steps"), HasSubstr("env.max_episode_steps: 50"),
-                             HasSubstr("max_episode_steps=100")));
+              ::testing::AllOf(HasSubstr("at most 50 steps"), HasSubstr("env.max_episode_steps: 50"),
+                               HasSubstr("max_episode_steps=100")));
   std::ofstream(note) << "{";
   EXPECT_THAT(refusal(data(), timed), HasSubstr("recording.json"));
   std::filesystem::remove(note);
