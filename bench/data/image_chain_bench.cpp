@@ -50,7 +50,7 @@ void run_chain(benchmark::State& state, const TileRows* rows, std::int64_t heigh
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  using namespace troupe;
+  using namespace troupe::bench;
   benchmark::Initialize(&argc, argv);
   const char* const names[] = {"brightness", "contrast", "saturation", "hue", "jitter", "none"};
   for (const TileRows* rows : tile_rows()) {

@@ -39,7 +39,7 @@ struct RolloutWorkerTest : ::testing::Test {
               return {};
             },
             .feed = "learner/0",
-            .credit = {.slot = 0, .stream = Split::train, .position = 0, .fence = fence},
+            .credit = {.slot = 0, .position = 0, .fence = fence},
             .request = {},
             .memory = memory};
   }
