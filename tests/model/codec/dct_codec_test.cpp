@@ -80,8 +80,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(DctCodecFramesTest, LaterFramesDoNotChangeEarlierLatents) {
   const DctCodec codec(48, 4, 16);
   const auto video = draw({1, 3, 9, 16, 32}, 902);
-  EXPECT_LE(max_difference(codec.encode(video).narrow(2, 0, 2), codec.encode(video.narrow(2, 0, 5))), 1e-6);
-  EXPECT_LE(max_difference(codec.encode(video).narrow(2, 0, 1), codec.encode(video.narrow(2, 0, 1))), 1e-6);
+  // The library may sum a product of fewer rows in another order: 2e-6 was seen with AVX2, 0 with AVX-512.
+  constexpr double kTolerance = 1e-5;
+  EXPECT_LE(max_difference(codec.encode(video).narrow(2, 0, 2), codec.encode(video.narrow(2, 0, 5))), kTolerance);
+  EXPECT_LE(max_difference(codec.encode(video).narrow(2, 0, 1), codec.encode(video.narrow(2, 0, 1))), kTolerance);
 }
 
 TEST(DctCodecFramesTest, FramesThatDoNotFillAGroupAreLeftOut) {
