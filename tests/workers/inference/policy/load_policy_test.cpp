@@ -60,8 +60,8 @@ class LoadPolicyTest : public ::testing::Test {
     return policy ? std::move(*policy) : nullptr;
   }
 
-  /// Weights of a mapped file begin at other addresses than those of tensors, and on some processors (AVX2) products then
-  /// sum in another order.
+  /// Weights of a mapped file begin at other addresses than those of tensors, and on some processors (AVX2) products
+  /// then sum in another order.
   static void expect_same_actions(const std::vector<float>& got, const std::vector<float>& want) {
     EXPECT_THAT(got, ::testing::Pointwise(::testing::FloatNear(1e-5f), want));
   }
