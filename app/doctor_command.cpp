@@ -59,7 +59,7 @@ Result<std::string> gloo() {
       (std::filesystem::temp_directory_path() / fmt::format("troupe-doctor-{}", ::getpid())).string();
   auto group = join_gloo_group(
       {.store_path = store, .rank = 0, .world = 1, .host = "127.0.0.1", .timeout = std::chrono::seconds(10)});
-  std::error_code ignored;  // a leftover store file in the temporary folder harms nobody
+  std::error_code ignored;  // a store file that stays in the temporary folder is no failure of the check
   std::filesystem::remove(store, ignored);
   if (!group) return group.error();
   double one = 1;
@@ -84,7 +84,7 @@ Result<std::string> codecs() {
   for (int i = 0; i < 2; ++i) TROUPE_TRY(encoder->write(picture));
   TROUPE_ASSIGN(const std::int64_t written, encoder->finish());
   const auto info = probe_video(file);
-  std::error_code ignored;  // a leftover clip in the temporary folder harms nobody
+  std::error_code ignored;  // a clip that stays in the temporary folder is no failure of the check
   std::filesystem::remove(file, ignored);
   if (!info) return info.error();
   return fmt::format("wrote and read {} pictures as {}", written, info->codec);

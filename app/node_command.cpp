@@ -64,7 +64,7 @@ class NodeSession {
     node_.reset();
     actors_.reset();
     process_.reset();
-    std::error_code ignored;  // sockets of this membership; a leftover folder harms nobody
+    std::error_code ignored;  // sockets of this membership; a folder that stays is not an error
     if (!runtime_dir_.empty()) std::filesystem::remove_all(runtime_dir_, ignored);
   }
   NodeSession(const NodeSession&) = delete;

@@ -273,7 +273,7 @@ class RunSession {
     ::unlink(point_.run.endpoint().c_str());
     print_final_report(*service_, job_, point_.run, code);
     process_.reset();
-    std::error_code ignored;  // sockets and stores of a finished run; a leftover folder harms nobody
+    std::error_code ignored;  // sockets and stores of a finished run; a folder that stays is not an error
     std::filesystem::remove_all(runtime_dir_, ignored);
     return code;
   }

@@ -19,7 +19,7 @@ class ScratchFolder {
     path_ = name;
   }
   ~ScratchFolder() {
-    std::error_code ignored;  // a leftover temporary folder harms nobody
+    std::error_code ignored;  // a temporary folder that stays is not a failure of the test
     std::filesystem::remove_all(path_, ignored);
   }
   ScratchFolder(const ScratchFolder&) = delete;

@@ -44,7 +44,7 @@ std::string shard_header(const std::vector<FeatureRecord>& records) {
 /// Gives a shard its header and its final name; one without entries is removed.
 Result<void> finish_shard(FeatureFile& shard, const std::string& finished, const std::vector<FeatureRecord>& records) {
   if (records.empty()) {
-    std::error_code ignored;  // a leftover empty file harms nobody
+    std::error_code ignored;  // an empty file that stays is read as no records
     fs::remove(shard.path(), ignored);
     return {};
   }
@@ -129,7 +129,7 @@ FeatureWriter::~FeatureWriter() {
   if (const auto sealed = seal(); !sealed)
     log::warn("{}", sealed.error().with("the feature cache's last shard stays open").message());
   if (records_ != 0) return;
-  std::error_code ignored;  // an index without records harms nobody
+  std::error_code ignored;  // an index without records is read as empty
   fs::remove(index_->path(), ignored);
 }
 
