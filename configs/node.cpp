@@ -22,6 +22,20 @@ std::string Origin::provenance() const {
   return {};
 }
 
+ConfigNode ConfigNode::make(Kind kind, Origin origin) {
+  ConfigNode node;
+  node.kind = kind;
+  node.origin = std::move(origin);
+  return node;
+}
+
+ConfigNode ConfigNode::make_scalar(std::string text, bool quoted, Origin origin) {
+  ConfigNode node = make(Kind::scalar, std::move(origin));
+  node.text = std::move(text);
+  node.quoted = quoted;
+  return node;
+}
+
 const ConfigEntry* ConfigNode::find(std::string_view key) const {
   for (const ConfigEntry& entry : entries) {
     if (entry.key == key) return &entry;

@@ -50,18 +50,8 @@ struct ConfigNode {
   /// Of a map.
   std::vector<ConfigEntry> entries;
 
-  static ConfigNode make(Kind kind, Origin origin) {
-    ConfigNode node;
-    node.kind = kind;
-    node.origin = std::move(origin);
-    return node;
-  }
-  static ConfigNode make_scalar(std::string text, bool quoted, Origin origin) {
-    ConfigNode node = make(Kind::scalar, std::move(origin));
-    node.text = std::move(text);
-    node.quoted = quoted;
-    return node;
-  }
+  static ConfigNode make(Kind kind, Origin origin);
+  static ConfigNode make_scalar(std::string text, bool quoted, Origin origin);
   bool is_null() const { return kind == Kind::null; }
   bool is_scalar() const { return kind == Kind::scalar; }
   bool is_list() const { return kind == Kind::list; }

@@ -76,9 +76,9 @@ Result<Message> decode_as(std::span<const std::byte> payload) {
 template <std::size_t... I>
 Result<Message> decode_any(std::uint16_t type, std::span<const std::byte> payload, std::index_sequence<I...>) {
   std::optional<Result<Message>> result;
-  ((std::variant_alternative_t<I, Message>::kType == type &&
-    (result.emplace(decode_as<std::variant_alternative_t<I, Message>>(payload)), true)) ||
-   ...);
+  static_cast<void>(((std::variant_alternative_t<I, Message>::kType == type &&
+                      (result.emplace(decode_as<std::variant_alternative_t<I, Message>>(payload)), true)) ||
+                     ...));
   if (result) return std::move(*result);
   return Error{Errc::not_found, fmt::format("unsupported message type {:#06x}", type)};
 }

@@ -152,8 +152,7 @@ class StatisticsFindings {
   /// Statistics that were made of other rows, or in another way.
   void compare(const std::string& path, const ColumnReport& c, const FeatureStatistics& stored) {
     const FeatureStatistics& s = c.statistics;
-    using Values = std::vector<double> FeatureStatistics::*;
-    const std::pair<const char*, Values> kinds[] = {{"min", &FeatureStatistics::min},
+    const std::pair<const char*, std::vector<double> FeatureStatistics::*> kinds[] = {{"min", &FeatureStatistics::min},
                                                     {"max", &FeatureStatistics::max},
                                                     {"mean", &FeatureStatistics::mean},
                                                     {"std", &FeatureStatistics::std}};

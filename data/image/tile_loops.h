@@ -32,7 +32,7 @@ TROUPE_LOOP float fused(float x, float w, float sum) {
   std::int64_t bits = 0;
   std::memcpy(&bits, &total, sizeof bits);
   const std::int64_t towards = (error > 0) == (total > 0) ? 1 : -1;
-  bits += (error != 0) & ((bits & 1) == 0) ? towards : 0;
+  bits += ((error != 0) & ((bits & 1) == 0)) ? towards : 0;
   double odd = 0;
   std::memcpy(&odd, &bits, sizeof odd);
   return static_cast<float>(odd);

@@ -104,7 +104,11 @@ constexpr TileRows kPlain{"plain",      1,         chroma_plain, from_yuv_plain,
 #if defined(__x86_64__)
 
 #define TROUPE_AVX2 __attribute__((target("avx2,fma")))
+#if defined(__clang__)  // has no such preference
+#define TROUPE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#else
 #define TROUPE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")))
+#endif
 
 TROUPE_TILE_LOOPS(avx2, TROUPE_AVX2, true)
 TROUPE_TILE_LOOPS(avx512, TROUPE_AVX512, true)

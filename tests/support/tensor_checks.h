@@ -28,6 +28,8 @@ inline double max_difference(const at::Tensor& got, const at::Tensor& want) {
   return difference.max().item<double>();
 }
 
+inline double largest(const at::Tensor& x) { return x.abs().max().item<double>(); }
+
 /// ||got - want|| / ||want||, in f64.
 inline double relative_l2(const at::Tensor& got, const at::Tensor& want) {
   if (got.sizes() != want.sizes()) return std::numeric_limits<double>::infinity();

@@ -10,19 +10,10 @@
 
 #include "comm/control/zmq_handles.h"
 #include "comm/serve/serve_client.h"
+#include "tests/comm/serve/serve_bytes.h"
 
 namespace troupe::comm {
 namespace {
-
-constexpr auto kPatience = std::chrono::milliseconds(20'000);
-
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 /// Answers in upper case, but keeps "hold" until `release`.
 class RepServerTest : public ::testing::Test {

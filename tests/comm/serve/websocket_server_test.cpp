@@ -14,20 +14,12 @@
 #include <thread>
 
 #include "comm/serve/serve_client.h"
+#include "tests/comm/serve/serve_bytes.h"
 
 namespace troupe::comm {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto kPatience = std::chrono::milliseconds(20'000);
-
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-std::string text_of(const ServerFrame& frame) {
-  return {reinterpret_cast<const char*>(frame.bytes.data()), frame.bytes.size()};
-}
 
 /// A server that sends back what it gets, unless told to hold it.
 class WebSocketServerTest : public ::testing::Test {
@@ -126,7 +118,7 @@ TEST_F(WebSocketServerTest, MessagesComeBackAndAReplyIsOneFrame) {
   ASSERT_TRUE((*client)->send(bytes_of(large), kPatience));
   const auto reply = (*client)->receive(kPatience);
   ASSERT_TRUE(reply) << reply.error().message();
-  EXPECT_EQ(text_of(*reply), large);
+  EXPECT_EQ(text_of(reply->bytes), large);
   EXPECT_FALSE(reply->is_text);
 
   const Bare bare(server_->port());
@@ -160,7 +152,7 @@ TEST_F(WebSocketServerTest, AnErrorIsATextFrameThenClose1011) {
   const auto reply = (*client)->receive(kPatience);
   ASSERT_TRUE(reply);
   EXPECT_TRUE(reply->is_text);
-  EXPECT_EQ(text_of(*reply), "invalid_argument: no");
+  EXPECT_EQ(text_of(reply->bytes), "invalid_argument: no");
   const auto closed = (*client)->receive(kPatience);
   ASSERT_FALSE(closed);
   EXPECT_EQ(closed.error().message(), "the server closed with 1011 invalid_argument");
@@ -249,7 +241,7 @@ TEST_F(WebSocketServerTest, AClientThatStopsReadingIsDroppedAndOthersAreServed) 
     const auto client = connect();
     ASSERT_TRUE(client) << client.error().message();
     ASSERT_TRUE((*client)->send(bytes_of("hello"), kPatience));
-    EXPECT_EQ(text_of((*client)->receive(kPatience).value()), "hello");
+    EXPECT_EQ(text_of((*client)->receive(kPatience).value().bytes), "hello");
     dropped = server_->stats().dropped > 0;
   }
   EXPECT_TRUE(dropped);
@@ -262,7 +254,7 @@ TEST_F(WebSocketServerTest, ManySilentConnectionsDoNotKeepAClientOut) {
   const auto client = connect();
   ASSERT_TRUE(client) << client.error().message();
   ASSERT_TRUE((*client)->send(bytes_of("hello"), kPatience));
-  EXPECT_EQ(text_of((*client)->receive(kPatience).value()), "hello");
+  EXPECT_EQ(text_of((*client)->receive(kPatience).value().bytes), "hello");
 }
 
 TEST_F(WebSocketServerTest, StoppingClosesClientsWithGoingAway) {

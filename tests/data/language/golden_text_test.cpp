@@ -46,10 +46,10 @@ std::string nfc(const std::string& text) {
 /// What the case's tables make of single characters.
 class CharMap {
  public:
-  explicit CharMap(const nlohmann::json& json) {
-    for (const auto& range : json.value("drop_ranges", nlohmann::json::array())) fill(range, "");
-    for (const auto& range : json.value("space_ranges", nlohmann::json::array())) fill(range, " ");
-    const auto map = json.value("map", nlohmann::json::object());
+  explicit CharMap(const nlohmann::json& tables) {
+    for (const auto& range : tables.value("drop_ranges", nlohmann::json::array())) fill(range, "");
+    for (const auto& range : tables.value("space_ranges", nlohmann::json::array())) fill(range, " ");
+    const auto map = tables.value("map", nlohmann::json::object());
     for (const auto& [code, text] : map.items()) {
       map_[std::stoi(code)] = text.get<std::string>();
     }

@@ -14,7 +14,6 @@
 namespace troupe::data {
 namespace {
 
-using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Floats = std::vector<float>;
@@ -35,15 +34,15 @@ class LerobotWriterTest : public ::testing::Test {
   LerobotWriter begin(LerobotDescription d = description()) const {
     return LerobotWriter::begin(folder_.path(), std::move(d)).value();
   }
-  std::vector<Json> lines(const std::string& name) const {
+  std::vector<nlohmann::json> lines(const std::string& name) const {
     std::ifstream in(folder_ / name);
-    std::vector<Json> all;
-    for (std::string line; std::getline(in, line);) all.push_back(Json::parse(line));
+    std::vector<nlohmann::json> all;
+    for (std::string line; std::getline(in, line);) all.push_back(nlohmann::json::parse(line));
     return all;
   }
-  Json info() const {
+  nlohmann::json info() const {
     std::ifstream in(folder_ / "meta/info.json");
-    return Json::parse(in);
+    return nlohmann::json::parse(in);
   }
 
   /// Two episodes, three rows and one, of the tasks "b" and "a".
@@ -101,12 +100,12 @@ TEST_F(LerobotWriterTest, RowsAreNumberedThroughTheDataset) {
 
 TEST_F(LerobotWriterTest, StatisticsAreThoseOfTheEpisode) {
   write_two();
-  const Json stats = lines("meta/episodes_stats.jsonl").at(0).at("stats");
-  EXPECT_EQ(stats["observation.state"]["max"], Json({0.5, 3}));
-  EXPECT_EQ(stats["next.reward"]["mean"], Json({3.0}));
+  const nlohmann::json stats = lines("meta/episodes_stats.jsonl").at(0).at("stats");
+  EXPECT_EQ(stats["observation.state"]["max"], nlohmann::json({0.5, 3}));
+  EXPECT_EQ(stats["next.reward"]["mean"], nlohmann::json({3.0}));
   EXPECT_NEAR(stats["next.reward"]["std"][0].get<double>(), std::sqrt(14.0 / 3), 1e-12);
-  EXPECT_EQ(stats["next.done"]["max"], Json::array({true}));
-  EXPECT_EQ(stats["next.done"]["count"], Json({3}));
+  EXPECT_EQ(stats["next.done"]["max"], nlohmann::json::array({true}));
+  EXPECT_EQ(stats["next.done"]["count"], nlohmann::json({3}));
 }
 
 TEST_F(LerobotWriterTest, WithoutCamerasNoVideoIsNamed) {
@@ -118,9 +117,9 @@ TEST_F(LerobotWriterTest, WithoutCamerasNoVideoIsNamed) {
 
 TEST_F(LerobotWriterTest, FeaturesSayTypesAndNames) {
   write_two();
-  const Json features = info()["features"];
-  EXPECT_EQ(features["observation.state"]["names"]["motors"], Json({"x", "y"}));
-  EXPECT_EQ(features["next.reward"], (Json{{"dtype", "float32"}, {"shape", {1}}, {"names", nullptr}}));
+  const nlohmann::json features = info()["features"];
+  EXPECT_EQ(features["observation.state"]["names"]["motors"], nlohmann::json({"x", "y"}));
+  EXPECT_EQ(features["next.reward"], (nlohmann::json{{"dtype", "float32"}, {"shape", {1}}, {"names", nullptr}}));
   EXPECT_EQ(features["next.done"]["dtype"], "bool");
 }
 
@@ -142,7 +141,7 @@ TEST_F(LerobotWriterTest, EveryCameraIsAVideoOfAsManyPicturesAsRows) {
     EXPECT_EQ(video->frames, 3);
     EXPECT_EQ(video->width, 32);
   }
-  const Json stats = lines("meta/episodes_stats.jsonl").at(0).at("stats");
+  const nlohmann::json stats = lines("meta/episodes_stats.jsonl").at(0).at("stats");
   EXPECT_NEAR(stats["observation.images.top"]["mean"][0][0][0].get<double>(), 128 / 255.0, 1e-9);
 }
 

@@ -13,17 +13,17 @@
 namespace troupe::data {
 namespace {
 
-constexpr std::int64_t kFrames = 24, kWidth = 32, kHeight = 16;
+constexpr std::int64_t kClipFrames = 24, kClipWidth = 32, kClipHeight = 16;
 
 /// A video of frames that differ, with or without B-frames.
-void encode(const std::string& path, std::int64_t b_frames) {
+void encode_with_b_frames(const std::string& path, std::int64_t b_frames) {
   auto encoder = VideoEncoder::open(
-      path, {.width = kWidth, .height = kHeight, .fps = 12, .gop = 8, .crf = 20, .b_frames = b_frames});
+      path, {.width = kClipWidth, .height = kClipHeight, .fps = 12, .gop = 8, .crf = 20, .b_frames = b_frames});
   ASSERT_TRUE(encoder) << encoder.error().message();
-  for (std::int64_t f = 0; f < kFrames; ++f) {
+  for (std::int64_t f = 0; f < kClipFrames; ++f) {
     std::vector<std::uint8_t> rgb;
-    for (std::int64_t p = 0; p < 3 * kWidth * kHeight; ++p) rgb.push_back(static_cast<std::uint8_t>(p * (f + 3)));
-    ASSERT_TRUE((*encoder)->write({rgb.data(), kHeight, kWidth, 3 * kWidth}));
+    for (std::int64_t p = 0; p < 3 * kClipWidth * kClipHeight; ++p) rgb.push_back(static_cast<std::uint8_t>(p * (f + 3)));
+    ASSERT_TRUE((*encoder)->write({rgb.data(), kClipHeight, kClipWidth, 3 * kClipWidth}));
   }
   ASSERT_TRUE((*encoder)->finish());
 }
@@ -69,9 +69,9 @@ TEST(VideoFileTest, AnEncodedVideoHasEvenTimes) {
   const ScratchFolder folder;
   for (const std::int64_t b_frames : {0, 2}) {
     const std::string path = folder / "even.mp4";
-    encode(path, b_frames);
+    encode_with_b_frames(path, b_frames);
     const VideoInfo info = probe(path);
-    EXPECT_EQ(info.frames, kFrames);
+    EXPECT_EQ(info.frames, kClipFrames);
     EXPECT_NEAR(info.fps, 12, 0.01);
     EXPECT_FALSE(info.uneven) << b_frames;
     EXPECT_EQ(info.hidden, 0);
@@ -81,12 +81,12 @@ TEST(VideoFileTest, AnEncodedVideoHasEvenTimes) {
 
 TEST(VideoFileTest, AGapOrATrembleIsUneven) {
   const ScratchFolder folder;
-  encode(folder / "even.mp4", 0);
+  encode_with_b_frames(folder / "even.mp4", 0);
   retime(folder / "even.mp4", folder / "same.mp4", [](double frame) { return frame; });
   EXPECT_FALSE(probe(folder / "same.mp4").uneven);
   retime(folder / "even.mp4", folder / "gap.mp4", [](double frame) { return frame < 10 ? frame : frame + 5; });
   EXPECT_TRUE(probe(folder / "gap.mp4").uneven);
-  EXPECT_EQ(probe(folder / "gap.mp4").frames, kFrames);
+  EXPECT_EQ(probe(folder / "gap.mp4").frames, kClipFrames);
   retime(folder / "even.mp4", folder / "tremble.mp4", [](double frame) { return frame + 0.2 * std::fmod(frame, 2); });
   EXPECT_TRUE(probe(folder / "tremble.mp4").uneven);
   // rounding to the container's ticks is none
@@ -96,11 +96,11 @@ TEST(VideoFileTest, AGapOrATrembleIsUneven) {
 
 TEST(VideoFileTest, ALateStartIsSeen) {
   const ScratchFolder folder;
-  encode(folder / "even.mp4", 0);
+  encode_with_b_frames(folder / "even.mp4", 0);
   retime(folder / "even.mp4", folder / "late.mp4", [](double frame) { return frame + 6; });
   const VideoInfo info = probe(folder / "late.mp4");
   EXPECT_NEAR(info.first_seconds, 0.5, 0.01);
-  EXPECT_EQ(info.frames, kFrames);
+  EXPECT_EQ(info.frames, kClipFrames);
 }
 
 }  // namespace

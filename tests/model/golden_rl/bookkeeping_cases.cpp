@@ -17,7 +17,7 @@ namespace troupe::testing {
 
 namespace {
 
-constexpr RlTolerance kTolerance{1e-6, 1e-6};
+constexpr RlTolerance kRoundingTolerance{1e-6, 1e-6};
 
 /// The two wrappers of the reference differ in which rewards they make and in how they count them; only the one of
 /// ManiSkill knows failures.
@@ -103,7 +103,7 @@ void check_wrapper(const RlCase& golden, const RlVariant& v) {
     ASSERT_EQ(rows.count(name), 1U) << v.name << " has " << name;
     const auto got = at::stack(rows.at(name)).reshape(want.sizes());
     const bool is_exact = !at::isFloatingType(want.scalar_type());
-    is_exact ? expect_same(got, want, v.name + " " + name) : expect_close(got, want, kTolerance, v.name + " " + name);
+    is_exact ? expect_same(got, want, v.name + " " + name) : expect_close(got, want, kRoundingTolerance, v.name + " " + name);
   }
 }
 
@@ -159,11 +159,11 @@ void check_aggregate(const RlVariant& v) {
     }
     all.add(own);
   }
-  expect_close(all.mean(static_cast<double>(all.success_once)), v.scalars.at("success_once").get<double>(), kTolerance,
+  expect_close(all.mean(static_cast<double>(all.success_once)), v.scalars.at("success_once").get<double>(), kRoundingTolerance,
                v.name + " success_once");
-  expect_close(all.mean(static_cast<double>(all.episode_len)), v.scalars.at("episode_len").get<double>(), kTolerance,
+  expect_close(all.mean(static_cast<double>(all.episode_len)), v.scalars.at("episode_len").get<double>(), kRoundingTolerance,
                v.name + " episode_len");
-  expect_close(static_cast<double>(all.num_trajectories), v.scalars.at("num_trajectories").get<double>(), kTolerance,
+  expect_close(static_cast<double>(all.num_trajectories), v.scalars.at("num_trajectories").get<double>(), kRoundingTolerance,
                v.name + " trajectories");
 }
 

@@ -96,12 +96,12 @@ void check_formula_only(const RlCase& golden) {
 
 /// A variant's name is its estimator's.
 void check_kl_penalty(const RlCase& golden) {
-  constexpr RlTolerance kTolerance{1e-5, 1e-5};
+  constexpr RlTolerance kLossTolerance{1e-5, 1e-5};
   for (const auto& v : golden.variants()) {
     const auto logp = leaf(golden.in("logprob"));
     const auto value = kl_penalty(logp, golden.in("ref_logprob"), parse_kl_estimator(v.name));
-    expect_close(value, v.at("value"), kTolerance, v.name + " value");
-    expect_close(gradients(value.sum(), {logp})[0], v.at("grad_logprob"), kTolerance, v.name + " gradient");
+    expect_close(value, v.at("value"), kLossTolerance, v.name + " value");
+    expect_close(gradients(value.sum(), {logp})[0], v.at("grad_logprob"), kLossTolerance, v.name + " gradient");
   }
 }
 

@@ -11,7 +11,7 @@ namespace troupe::testing {
 
 namespace {
 
-constexpr RlTolerance kTolerance{1e-5, 1e-5};
+constexpr RlTolerance kPpoTolerance{1e-5, 1e-5};
 
 bool is_masked(const RlVariant& v) {
   const auto mask = v.config.find("mask");
@@ -105,7 +105,7 @@ void expect_metrics(const PolicyGradientLoss& got, const RlVariant& v, double co
     // compares a difference that is already clipped with the clip range: always about 0 (README)
     if (name == "critic/value_clip_ratio") continue;
     ASSERT_TRUE(name.rfind(kSums, 0) == 0 || got.metrics.count(name) != 0) << what << " lacks the metric " << name;
-    expect_close(metric(got, name, count), want.get<double>(), kTolerance, what + " " + name);
+    expect_close(metric(got, name, count), want.get<double>(), kPpoTolerance, what + " " + name);
   }
 }
 
@@ -130,26 +130,26 @@ void judge_closed_form(const RlVariant& v, PolicyGradientInputs in, const Policy
   const PpoGradientTargets targets{at::empty_like(in.logp), at::empty_like(in.entropy),
                                    in.value.defined() ? at::empty_like(in.value) : at::Tensor()};
   const auto got = ppo_gradient(in, o, 1.0, targets);
-  expect_close(got.loss, v.scalars.at(loss).get<double>(), kTolerance, what + " closed form");
-  expect_close(targets.logp, v.at("grad_logprobs"), kTolerance, what + " closed form, gradient of log-probabilities");
+  expect_close(got.loss, v.scalars.at(loss).get<double>(), kPpoTolerance, what + " closed form");
+  expect_close(targets.logp, v.at("grad_logprobs"), kPpoTolerance, what + " closed form, gradient of log-probabilities");
   if (v.has("grad_values"))
-    expect_close(targets.value, v.at("grad_values"), kTolerance, what + " closed form, gradient of values");
+    expect_close(targets.value, v.at("grad_values"), kPpoTolerance, what + " closed form, gradient of values");
   if (v.has("grad_entropy"))
-    expect_close(targets.entropy, v.at("grad_entropy"), kTolerance, what + " closed form, gradient of the entropy");
+    expect_close(targets.entropy, v.at("grad_entropy"), kPpoTolerance, what + " closed form, gradient of the entropy");
 }
 
 void judge_actor(const RlVariant& v, const PolicyGradientInputs& in, const PolicyGradientOptions& o,
                  const std::string& what) {
   const auto got = policy_gradient_loss(in, o);
-  expect_close(got.loss.item<double>(), v.scalars.at("loss").get<double>(), kTolerance, what + " loss");
+  expect_close(got.loss.item<double>(), v.scalars.at("loss").get<double>(), kPpoTolerance, what + " loss");
   expect_metrics(got, v, counted(in), what);
-  expect_close(gradients(got.loss, {in.logp})[0], v.at("grad_logprobs"), kTolerance, what + " gradient");
+  expect_close(gradients(got.loss, {in.logp})[0], v.at("grad_logprobs"), kPpoTolerance, what + " gradient");
   judge_closed_form(v, in, o, "loss", what);
   if (!v.has("reduced_logprobs")) return;
   const auto& want = v.at("reduced_logprobs");
   const auto reduced = reduce_to(in.logp, o.chunk, o.logp_level);
   ASSERT_EQ(reduced.numel(), want.numel()) << what << " reduced log-probabilities";
-  expect_close(reduced.reshape(want.sizes()), want, kTolerance, what + " reduced log-probabilities");
+  expect_close(reduced.reshape(want.sizes()), want, kPpoTolerance, what + " reduced log-probabilities");
 }
 
 /// Every variant with the numbers of the reference, and by the project's rule where the two must agree.
@@ -177,14 +177,14 @@ void check_ppo_critic(const RlCase& golden) {
                                    : at::ones(value.sizes(), at::TensorOptions().dtype(at::kBool));
     const auto w = make_cell_weights(mask, o.aggregation, golden.in("n_valid"), o.max_episode_steps, {});
     const auto loss = weighted_sum(value_entries(value, old_value, returns, o.value).unsqueeze(2), w.loss);
-    expect_close(loss.item<double>(), v.scalars.at("loss").get<double>(), kTolerance, v.name + " loss");
-    expect_close(gradients(loss, {value})[0], v.at("grad_values"), kTolerance, v.name + " gradient");
+    expect_close(loss.item<double>(), v.scalars.at("loss").get<double>(), kPpoTolerance, v.name + " loss");
+    expect_close(gradients(loss, {value})[0], v.at("grad_values"), kPpoTolerance, v.name + " gradient");
     const auto mean = [&w](const at::Tensor& x) { return weighted_sum(x.unsqueeze(2), w.metric).item<double>(); };
     const auto error = returns - value.detach();
     expect_close(explained_variance(mean(returns), mean(returns.square()), mean(error), mean(error.square())),
-                 v.scalars.at("explained_variance").get<double>(), kTolerance, v.name + " explained variance");
+                 v.scalars.at("explained_variance").get<double>(), kPpoTolerance, v.name + " explained variance");
     const auto moved = (value.detach() - old_value).abs() > o.value.clip;
-    expect_close(moved.to(at::kFloat).mean().item<double>(), v.scalars.at("fraction_clipped").get<double>(), kTolerance,
+    expect_close(moved.to(at::kFloat).mean().item<double>(), v.scalars.at("fraction_clipped").get<double>(), kPpoTolerance,
                  v.name + " fraction clipped");
   }
 }
@@ -199,16 +199,16 @@ void check_ppo_actor_critic(const RlCase& golden) {
     in.returns = golden.in("returns" + width);
     in.entropy = leaf(golden.in("entropy"));
     const auto got = policy_gradient_loss(in, o);
-    expect_close(got.loss.item<double>(), v.scalars.at("total").get<double>(), kTolerance, v.name + " total");
+    expect_close(got.loss.item<double>(), v.scalars.at("total").get<double>(), kPpoTolerance, v.name + " total");
     const double entropy = got.metrics.at("actor/entropy_loss").item<double>();
-    expect_close(entropy, v.scalars.at("entropy").get<double>(), kTolerance, v.name + " entropy");
-    expect_close(got.loss.item<double>() + o.entropy_bonus * entropy, v.scalars.at("loss").get<double>(), kTolerance,
+    expect_close(entropy, v.scalars.at("entropy").get<double>(), kPpoTolerance, v.name + " entropy");
+    expect_close(got.loss.item<double>() + o.entropy_bonus * entropy, v.scalars.at("loss").get<double>(), kPpoTolerance,
                  v.name + " loss");
     expect_metrics(got, v, counted(in), v.name);
     const auto grads = gradients(got.loss, {in.logp, in.value, in.entropy});
-    expect_close(grads[0], v.at("grad_logprobs"), kTolerance, v.name + " gradient of log-probabilities");
-    expect_close(grads[1], v.at("grad_values"), kTolerance, v.name + " gradient of values");
-    expect_close(grads[2], v.at("grad_entropy"), kTolerance, v.name + " gradient of the entropy");
+    expect_close(grads[0], v.at("grad_logprobs"), kPpoTolerance, v.name + " gradient of log-probabilities");
+    expect_close(grads[1], v.at("grad_values"), kPpoTolerance, v.name + " gradient of values");
+    expect_close(grads[2], v.at("grad_entropy"), kPpoTolerance, v.name + " gradient of the entropy");
     if (!rules_agree(v, o)) continue;
     auto rule = o;
     rule.parity = false;
@@ -226,8 +226,8 @@ void check_loss_aggregation(const RlCase& golden) {
     const PpoClip clip{.low = v.get("clip_ratio_low", 0.2), .high = v.get("clip_ratio_high", 0.28)};
     const auto e = ppo_entries(logp, golden.in("old_logprobs"), golden.in("advantages"), mask, clip);
     const auto loss = aggregate_tokens(e.loss, mask, how);
-    expect_close(loss.item<double>(), v.scalars.at("loss").get<double>(), kTolerance, v.name + " loss");
-    expect_close(gradients(loss, {logp})[0], v.at("grad_logprobs"), kTolerance, v.name + " gradient");
+    expect_close(loss.item<double>(), v.scalars.at("loss").get<double>(), kPpoTolerance, v.name + " loss");
+    expect_close(gradients(loss, {logp})[0], v.at("grad_logprobs"), kPpoTolerance, v.name + " gradient");
     const std::map<std::string, at::Tensor> metrics = {
         {"actor/policy_loss", loss},
         {"actor/policy_loss_abs", aggregate_tokens(e.loss.abs(), mask, how)},
@@ -239,7 +239,7 @@ void check_loss_aggregation(const RlCase& golden) {
         {"actor/clip_fraction", masked_mean(e.is_clipped.to(at::kFloat), mask)}};
     for (const auto& [name, want] : v.scalars.at("metrics").items()) {
       ASSERT_EQ(metrics.count(name), 1U) << v.name << " lacks the metric " << name;
-      expect_close(metrics.at(name).item<double>(), want.get<double>(), kTolerance, v.name + " " + name);
+      expect_close(metrics.at(name).item<double>(), want.get<double>(), kPpoTolerance, v.name + " " + name);
     }
   }
 }

@@ -11,15 +11,11 @@
 #include "model/loss/loss_mask.h"
 #include "model/loss/rollout_layout.h"
 #include "model/loss/vtrace.h"
+#include "tests/model/loss/doubles.h"
 #include "tests/support/tensor_checks.h"
 
 namespace troupe::model {
 namespace {
-
-at::Tensor f64(const std::vector<double>& x, at::IntArrayRef sizes) {
-  return at::tensor(x, at::TensorOptions().dtype(at::kDouble)).reshape(sizes);
-}
-at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes, at::TensorOptions().dtype(at::kDouble)); }
 
 TEST(AdvantageTest, BootstrapGoesToTheStepThatEndedTheEpisode) {
   const auto rewards = at::zeros({1, 2, 3}, at::kDouble);

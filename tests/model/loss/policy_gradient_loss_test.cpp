@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/loss/rl_keys.h"
+#include "tests/model/loss/doubles.h"
 #include "tests/support/tensor_checks.h"
 
 namespace troupe::model {
@@ -19,7 +20,6 @@ namespace {
 constexpr std::int64_t kRows = 12, kChunk = 3, kWidth = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes, at::TensorOptions().dtype(at::kDouble)); }
 
 /// A mini-batch with unequal valid counts in every third of its rows.
 PolicyGradientInputs make_inputs() {

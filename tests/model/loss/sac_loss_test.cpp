@@ -5,14 +5,11 @@
 
 #include <vector>
 
+#include "tests/model/loss/doubles.h"
 #include "tests/support/tensor_checks.h"
 
 namespace troupe::model {
 namespace {
-
-at::Tensor f64(const std::vector<double>& x, at::IntArrayRef sizes) {
-  return at::tensor(x, at::TensorOptions().dtype(at::kDouble)).reshape(sizes);
-}
 
 TEST(SacLossTest, ASubsetOfTheCriticsIsAggregated) {
   const auto values = f64({5, 1, 3}, {1, 3});

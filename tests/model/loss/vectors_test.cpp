@@ -15,6 +15,7 @@
 #include "model/loss/ppo_loss.h"
 #include "model/loss/sac_loss.h"
 #include "model/loss/vtrace.h"
+#include "tests/model/loss/doubles.h"
 #include "tests/support/tensor_checks.h"
 
 // Worked examples of advantages, losses and targets, computed by hand in f64 and met to 1e-5; they are numbered.
@@ -24,7 +25,6 @@ namespace {
 
 constexpr double kTolerance = 1e-5;
 
-at::Tensor f64(const std::vector<double>& x) { return at::tensor(x, at::TensorOptions().dtype(at::kDouble)); }
 /// One environment: [S] -> [S,1].
 at::Tensor column(const std::vector<double>& x) { return f64(x).unsqueeze(1); }
 at::Tensor scalar(double x) { return at::full({1, 1, 1}, x, at::TensorOptions().dtype(at::kDouble)); }

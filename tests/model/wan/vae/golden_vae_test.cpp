@@ -41,7 +41,6 @@ LatentCodecConfig full_size(const std::string& type) {
   return config;
 }
 
-double largest(const at::Tensor& x) { return x.abs().max().item<double>(); }
 
 class GoldenVaeTest : public ::testing::TestWithParam<GoldenCase> {
  protected:

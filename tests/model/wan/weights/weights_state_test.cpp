@@ -19,7 +19,7 @@ using testing::tiny_config;
 using testing::write_safetensors;
 using Tensors = std::map<std::string, at::Tensor>;
 
-constexpr std::uint64_t kSeed = 12;
+constexpr std::uint64_t kStateSeed = 12;
 const std::string kQ = "blocks.0.self_attn.q";
 
 class WeightsStateTest : public ::testing::Test {
@@ -48,7 +48,7 @@ class WeightsStateTest : public ::testing::Test {
     write_safetensors(path, tensors);
     auto source = WeightSource::open(path);
     EXPECT_TRUE(source) << source.error().message();
-    return WeightsState::open(*source, c, state_units(training_units(c)), kSeed);
+    return WeightsState::open(*source, c, state_units(training_units(c)), kStateSeed);
   }
   std::string error_of(const Tensors& tensors, const ModelConfig& c) {
     const auto state = open(tensors, c);
@@ -88,7 +88,7 @@ TEST_F(WeightsStateTest, AWanCheckpointKeepsItsBitsAndTheRestStartsFromTheSeed) 
     std::size_t from_seed = 0;
     for (const auto& spec : component_params(c, Component::dit)) {
       const bool is_stored = stored.count(spec.name) != 0;
-      const auto want = is_stored ? stored.at(spec.name) : initial_tensor(spec, kSeed);
+      const auto want = is_stored ? stored.at(spec.name) : initial_tensor(spec, kStateSeed);
       EXPECT_TRUE(at::equal(got.at(spec.name), want)) << spec.name;
       from_seed += is_stored ? 0 : 1;
     }

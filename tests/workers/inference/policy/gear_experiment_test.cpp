@@ -49,7 +49,7 @@ transforms:
         action.joint_position: mean_std
 )";
 
-GearExperiment parsed(const std::string& text, const std::string& tag = "oxe_droid") {
+GearExperiment parsed_experiment(const std::string& text, const std::string& tag = "oxe_droid") {
   const auto e = parse_gear_experiment(text, "conf.yaml", tag);
   EXPECT_TRUE(e) << e.error().message();
   return e ? *e : GearExperiment{};
@@ -62,7 +62,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST(GearExperimentTest, KeysImagesAndModesAreRead) {
-  const GearExperiment e = parsed(kConf);
+  const GearExperiment e = parsed_experiment(kConf);
   EXPECT_THAT(e.views, ElementsAre("exterior_image_1_left", "wrist_image_left")) << "through a reference";
   EXPECT_THAT(e.state_keys, ElementsAre("joint_position", "gripper_position"));
   EXPECT_THAT(e.action_keys, ElementsAre("joint_position", "gripper_position"));
@@ -77,16 +77,16 @@ TEST(GearExperimentTest, KeysImagesAndModesAreRead) {
 }
 
 TEST(GearExperimentTest, AnotherEmbodimentIsAbsentNotWrong) {
-  const GearExperiment e = parsed(kConf, "agibot");
+  const GearExperiment e = parsed_experiment(kConf, "agibot");
   EXPECT_TRUE(e.views.empty());
   EXPECT_FALSE(e.image_height.has_value());
   EXPECT_EQ(e.relative, true) << "that is said of the whole run";
-  EXPECT_FALSE(parsed("model: {}").relative.has_value());
+  EXPECT_FALSE(parsed_experiment("model: {}").relative.has_value());
 }
 
 TEST(GearExperimentTest, ReferencesInACircleEnd) {
   const GearExperiment e =
-      parsed("a: ${b}\nb: ${a}\nmodality_configs: {oxe_droid: {video: {modality_keys: \"${a}\"}}}\n");
+      parsed_experiment("a: ${b}\nb: ${a}\nmodality_configs: {oxe_droid: {video: {modality_keys: \"${a}\"}}}\n");
   EXPECT_TRUE(e.views.empty());
 }
 
@@ -118,7 +118,7 @@ TEST(GearExperimentTest, WhatIsWrittenIsReadBack) {
                  {.name = "gripper", .width = 1}};
   const std::string text = gear_experiment_yaml(spec);
   EXPECT_EQ(text, gear_experiment_yaml(spec));
-  const GearExperiment e = parsed(text);
+  const GearExperiment e = parsed_experiment(text);
   EXPECT_THAT(e.views, ElementsAre("left", "wrist"));
   EXPECT_THAT(e.state_keys, ElementsAre("joint"));
   EXPECT_THAT(e.action_keys, ElementsAre("joint", "gripper"));
