@@ -7,7 +7,7 @@ namespace troupe::data {
 
 /// Resolves character references once, as Python's html.unescape and HTML5 do: decimal and hexadecimal numbers (128 to
 /// 159 read as Windows-1252, non-characters dropped), the 2,231 names, and the longest old name that may stand without
-/// its semicolon. What is no reference stays as it is.
+/// its semicolon. All other text stays as it is.
 std::string unescape_html(std::string_view utf8);
 
 /// Resolves once only whole references, from `&` to `;`: numbers and names of at most 24 characters, and names in

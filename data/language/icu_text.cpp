@@ -25,6 +25,8 @@ std::string encode_utf8(const icu::UnicodeString& text) {
   return out;
 }
 
+void append_utf8(std::string& out, UChar32 c) { icu::UnicodeString(c).toUTF8String(out); }
+
 CodePoints code_points(const icu::UnicodeString& text) {
   CodePoints out;
   out.reserve(static_cast<std::size_t>(text.length()));

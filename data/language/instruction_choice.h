@@ -9,7 +9,7 @@
 
 namespace troupe::data {
 
-/// True for a text that instructs nothing: blank, "not provided" in any case, or an empty Python list or tuple.
+/// True for a text without an instruction: blank, "not provided" in any case, or an empty Python list or tuple.
 bool is_placeholder(std::string_view text);
 
 /// The instruction of training sample `position`, before its markers are read: the default instruction with

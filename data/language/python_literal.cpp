@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "data/language/icu_text.h"
 #include "data/language/python_repr.h"
 
 namespace troupe::data {
@@ -16,24 +17,6 @@ constexpr int kMaxDepth = 32;
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80) != 0;
-}
-
-void append_utf8(std::string& out, std::uint32_t c) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xC0 | (c >> 6));
-    out += static_cast<char>(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xE0 | (c >> 12));
-    out += static_cast<char>(0x80 | ((c >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (c & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | (c >> 18));
-    out += static_cast<char>(0x80 | ((c >> 12) & 0x3F));
-    out += static_cast<char>(0x80 | ((c >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (c & 0x3F));
-  }
 }
 
 class Parser {
@@ -268,7 +251,7 @@ class Parser {
     if (byte) {
       out += static_cast<char>(code & 0xFF);
     } else {
-      append_utf8(out, code);
+      append_utf8(out, static_cast<UChar32>(code));
     }
   }
 

@@ -6,14 +6,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "data/language/character_map.h"
+#include "data/language/sentencepiece_model.h"
+
 namespace troupe::data {
 namespace {
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  SentencePieceTokenizer(std::unique_ptr<sentencepiece::SentencePieceProcessor> model, std::int64_t max_length,
-                         UnknownBytes unknown, std::vector<AddedToken> added)
-      : Tokenizer(max_length), model_(std::move(model)), unknown_(unknown), added_(std::move(added)) {
+  SentencePieceTokenizer(std::unique_ptr<sentencepiece::SentencePieceProcessor> model, CharacterMap map,
+                         std::int64_t max_length, UnknownBytes unknown, std::vector<AddedToken> added)
+      : Tokenizer(max_length),
+        model_(std::move(model)),
+        map_(std::move(map)),
+        unknown_(unknown),
+        added_(std::move(added)) {
     vocab_ = model_->GetPieceSize();
     for (const AddedToken& token : added_) vocab_ = std::max(vocab_, token.id + 1);
   }
@@ -22,18 +29,19 @@ class SentencePieceTokenizer final : public Tokenizer {
 
  protected:
   std::vector<std::int64_t> pieces(const std::string& cleaned) const override {
+    const std::string_view text = cleaned;
     std::vector<std::int64_t> ids;
     std::size_t begin = 0;
     while (begin < cleaned.size()) {
       const auto [found, token] = next_added(cleaned, begin);
       std::size_t end = std::min(found, cleaned.size());
       if (token == nullptr) {
-        append_plain(cleaned.substr(begin), ids);
+        append_plain(text.substr(begin), ids);
         break;
       }
       // a cleaned prompt has no white space but single blanks
       if (token->strip_left && end > begin && cleaned[end - 1] == ' ') --end;
-      append_plain(cleaned.substr(begin, end - begin), ids);
+      append_plain(text.substr(begin, end - begin), ids);
       ids.push_back(token->id);
       begin = found + token->content.size();
       if (token->strip_right && begin < cleaned.size() && cleaned[begin] == ' ') ++begin;
@@ -55,9 +63,10 @@ class SentencePieceTokenizer final : public Tokenizer {
     return first;
   }
 
-  void append_plain(const std::string& text, std::vector<std::int64_t>& ids) const {
+  /// Ids of a text without literal tokens.
+  void append_plain(std::string_view text, std::vector<std::int64_t>& ids) const {
     bool after_unknown = false;
-    for (const int id : model_->EncodeAsIds(text)) {
+    for (const int id : model_->EncodeAsIds(map_.apply(text))) {
       const bool unknown = id == model_->unk_id() || (unknown_ == UnknownBytes::to_unknown && model_->IsByte(id));
       if (!unknown) {
         ids.push_back(id);
@@ -68,7 +77,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     }
   }
 
-  std::unique_ptr<sentencepiece::SentencePieceProcessor> model_;
+  std::unique_ptr<sentencepiece::SentencePieceProcessor> model_;  // without its map of characters
+  CharacterMap map_;
   UnknownBytes unknown_;
   std::vector<AddedToken> added_;
   std::int64_t vocab_ = 0;
@@ -78,13 +88,21 @@ class SentencePieceTokenizer final : public Tokenizer {
 
 Result<std::unique_ptr<Tokenizer>> load_sentencepiece_tokenizer(const std::string& path, std::int64_t max_length,
                                                                 UnknownBytes unknown, std::vector<AddedToken> added) {
-  auto model = std::make_unique<sentencepiece::SentencePieceProcessor>();
-  const auto status = model->Load(path);
-  if (!status.ok()) {
+  const auto unreadable = [&path](const std::string& why) {
     return Error{Errc::not_found,
-                 fmt::format("model.text_encoder.tokenizer \"{}\" is no readable SentencePiece model: {}", path,
-                             status.ToString())};
+                 fmt::format("model.text_encoder.tokenizer \"{}\" is no readable SentencePiece model: {}", path, why)};
+  };
+  const auto parts = read_sentencepiece_model(path);
+  if (!parts) return unreadable(parts.error().message());
+  CharacterMap map;
+  if (!parts->character_map.empty()) {
+    auto read = CharacterMap::read(parts->character_map);
+    if (!read) return unreadable(read.error().message());
+    map = std::move(read).value();
   }
+  auto model = std::make_unique<sentencepiece::SentencePieceProcessor>();
+  const auto status = model->LoadFromSerializedProto(parts->without_map);
+  if (!status.ok()) return unreadable(status.ToString());
   if (model->pad_id() < 0 || model->eos_id() < 0) {
     return Error{Errc::invalid_argument, fmt::format("model.text_encoder.tokenizer \"{}\" has no {} token", path,
                                                      model->pad_id() < 0 ? "padding" : "end")};
@@ -94,8 +112,8 @@ Result<std::unique_ptr<Tokenizer>> load_sentencepiece_tokenizer(const std::strin
       if (id >= 0) added.push_back({.content = model->IdToPiece(id), .id = id});
     }
   }
-  return std::unique_ptr<Tokenizer>(
-      std::make_unique<SentencePieceTokenizer>(std::move(model), max_length, unknown, std::move(added)));
+  return std::unique_ptr<Tokenizer>(std::make_unique<SentencePieceTokenizer>(std::move(model), std::move(map),
+                                                                             max_length, unknown, std::move(added)));
 }
 
 }  // namespace troupe::data

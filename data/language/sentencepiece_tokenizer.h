@@ -9,8 +9,10 @@
 
 namespace troupe::data {
 
-/// A tokenizer from a SentencePiece model file. `added` are the literal tokens looked for before splitting; when empty,
-/// the model's padding, end and unknown pieces. Use make_tokenizer, which finds the files and checks the vocabulary.
+/// A tokenizer from a SentencePiece model file, with the model's map of characters applied as CharacterMap says.
+/// `added` are the literal tokens looked for before splitting; when empty, the model's padding, end and unknown pieces.
+/// Use make_tokenizer, which finds the files and checks the vocabulary. Errors: not_found (no readable model),
+/// invalid_argument (a model without padding or end token).
 Result<std::unique_ptr<Tokenizer>> load_sentencepiece_tokenizer(const std::string& path, std::int64_t max_length,
                                                                 UnknownBytes unknown, std::vector<AddedToken> added);
 

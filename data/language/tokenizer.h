@@ -52,11 +52,12 @@ enum class UnknownBytes : std::uint8_t {
 };
 
 /// The tokenizer that `config.tokenizer` names: a SentencePiece model file, a folder that holds spiece.model, or with
-/// an empty name UTF-8 bytes (byte + 3; pad 0, end 1, unknown 2). A tokenizer.json beside the model says whether
-/// unknown characters become byte pieces (model.byte_fallback) and which literal tokens in a prompt become their ids
-/// (added_tokens); without one they become the unknown token, and the literals are the model's padding, end and unknown
-/// pieces. `unknown` overrides the file. Errors: not_found for a file that cannot be read, invalid_argument for a
-/// tokenizer.json that is none and for a vocabulary larger than config.vocab.
+/// an empty name UTF-8 bytes (byte + 3; pad 0, end 1, unknown 2). The model's map of characters is applied cluster by
+/// cluster (data/language/character_map.h). A tokenizer.json beside the model says whether unknown characters become
+/// byte pieces (model.byte_fallback) and which literal tokens in a prompt become their ids (added_tokens); without one
+/// they become the unknown token, and the literals are the model's padding, end and unknown pieces. `unknown` overrides
+/// the file. Errors: not_found for a file that cannot be read, invalid_argument for a tokenizer.json of another form
+/// and for a vocabulary larger than config.vocab.
 Result<std::unique_ptr<Tokenizer>> make_tokenizer(const TextEncoderConfig& config,
                                                   std::optional<UnknownBytes> unknown = std::nullopt);
 

@@ -2,20 +2,22 @@
 #include "data/language/tokenizer.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 
+#include "tests/data/language/sentencepiece_bytes.h"
 #include "tests/support/golden_folder.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::data {
 namespace {
 
 using testing::golden_cases;
 using testing::GoldenCase;
+using testing::ScratchFolder;
 
 std::unique_ptr<Tokenizer> byte_tokenizer(std::int64_t max_length) {
   TextEncoderConfig config;
@@ -73,30 +75,35 @@ TEST(MakeTokenizerTest, AVocabularyLargerThanTheEmbeddingIsRefused) {
   EXPECT_EQ(tokenizer.error().code(), Errc::invalid_argument);
 }
 
-/// A folder that is removed with the test.
-class Folder {
- public:
-  Folder() : path_(std::filesystem::path(::testing::TempDir()) / ("tokenizer_test_" + std::to_string(::getpid()))) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  void write(const char* name, const std::string& text) const { std::ofstream(path_ / name, std::ios::binary) << text; }
-
- private:
-  std::filesystem::path path_;
-};
+void write(const ScratchFolder& folder, const char* name, const std::string& text) {
+  std::ofstream(folder / name, std::ios::binary) << text;
+}
 
 TEST(MakeTokenizerTest, AFolderWithoutASentencePieceModelNamesTheFileItWants) {
-  const Folder folder;
+  const ScratchFolder folder;
   TextEncoderConfig config;
-  config.tokenizer = folder.path().string();
+  config.tokenizer = folder.path();
   const auto tokenizer = make_tokenizer(config);
   ASSERT_FALSE(tokenizer);
   EXPECT_NE(tokenizer.error().message().find("spiece.model"), std::string::npos);
+}
+
+TEST(SentencePieceTokenizerTest, AClusterOfAtMostFiveBytesIsReplacedAsAWhole) {
+  const ScratchFolder folder;
+  write(folder, "spiece.model",
+        testing::sentencepiece_model_bytes({"\u2581", "\u1E61", "\u0323", "x", "1", "\u20DD"},
+                                           testing::character_map_bytes({{"\u1E9B", "\u1E61"}, {"\u2460", "1"}})));
+  TextEncoderConfig config;
+  config.tokenizer = folder.path();
+  config.max_length = 12;
+  const auto tokenizer = make_tokenizer(config);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message();
+  // 2 is unknown, 3 the blank in front of a word
+  EXPECT_EQ((*tokenizer)->tokenize("\u1E9B\u0323").ids,
+            (std::vector<std::int64_t>{3, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ((*tokenizer)->tokenize("x\u1E9B\u0323 \u1E61\u0323 \u2460\u20DD").ids,
+            (std::vector<std::int64_t>{3, 6, 4, 3, 4, 5, 3, 7, 8, 1, 0, 0}));
+  EXPECT_EQ((*tokenizer)->tokenize("\u2460z").ids.at(2), 2);
 }
 
 class GoldenSentencePieceTest : public ::testing::TestWithParam<GoldenCase> {
@@ -132,6 +139,13 @@ TEST_P(GoldenSentencePieceTest, BytePiecesAreKeptWhenAsked) {
   expect_rows(*load(UnknownBytes::keep), "ids_byte_fallback_true");
 }
 
+TEST_P(GoldenSentencePieceTest, AClusterGivesTheBytesOfItsReplacementAlone) {
+  if (!GetParam().json.value("byte_fallback", false)) GTEST_SKIP() << "the model has no byte pieces";
+  const auto tokenizer = load(UnknownBytes::keep);
+  EXPECT_EQ(tokenizer->tokenize("x\u1E9B\u0323").ids, tokenizer->tokenize("x\u1E61").ids);
+  EXPECT_NE(tokenizer->tokenize("x\u1E61\u0323").ids, tokenizer->tokenize("x\u1E61").ids);
+}
+
 TEST_P(GoldenSentencePieceTest, ABatchIsPaddedAndMaskedLikeTheReferences) {
   if (!GetParam().json.contains("batch")) GTEST_SKIP() << "the case has no batch";
   const auto& batch = GetParam().json.at("batch");
@@ -157,28 +171,29 @@ TEST_P(GoldenSentencePieceTest, PromptsAreCleanedOnceOnTheirWayToIds) {
 }
 
 TEST_P(GoldenSentencePieceTest, AFolderAndItsTokenizerJsonDecideAboutUnknownBytes) {
-  const Folder folder;
-  std::filesystem::copy_file(model(), folder.path() / "spiece.model");
+  const ScratchFolder folder;
+  std::filesystem::copy_file(model(), folder / "spiece.model");
   const auto made = [&](const std::filesystem::path& path) { return std::move(make_tokenizer(config(path))).value(); };
   expect_rows(*made(folder.path()), "ids");  // no tokenizer.json: unknown
-  folder.write("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [], "byte_fallback": false}})");
+  write(folder, "tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [], "byte_fallback": false}})");
   expect_rows(*made(folder.path()), "ids");
-  folder.write("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [], "byte_fallback": true}})");
+  write(folder, "tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [], "byte_fallback": true}})");
   if (GetParam().json.value("byte_fallback", false)) {
     expect_rows(*made(folder.path()), "ids_byte_fallback_true");
-    expect_rows(*made(folder.path() / "spiece.model"), "ids_byte_fallback_true");
+    expect_rows(*made(folder / "spiece.model"), "ids_byte_fallback_true");
   } else {
     expect_rows(*made(folder.path()), "ids");
   }
 }
 
 TEST_P(GoldenSentencePieceTest, AddedTokensOfTheTokenizerJsonBecomeTheirIds) {
-  const Folder folder;
-  std::filesystem::copy_file(model(), folder.path() / "spiece.model");
+  const ScratchFolder folder;
+  std::filesystem::copy_file(model(), folder / "spiece.model");
   const auto first = std::move(make_tokenizer(config(folder.path()))).value()->vocab();
-  folder.write("tokenizer.json", R"({"added_tokens": [{"id": )" + std::to_string(first) + R"(, "content": "<x>"},
-      {"id": )" + std::to_string(first + 1) +
-                                     R"(, "content": "<x>y", "lstrip": true, "rstrip": true}]})");
+  write(folder, "tokenizer.json",
+        R"({"added_tokens": [{"id": )" + std::to_string(first) + R"(, "content": "<x>"},
+      {"id": )" +
+            std::to_string(first + 1) + R"(, "content": "<x>y", "lstrip": true, "rstrip": true}]})");
   const auto tokenizer = std::move(make_tokenizer(config(folder.path()))).value();
   EXPECT_EQ(tokenizer->vocab(), first + 2);
   EXPECT_EQ(tokenizer->tokenize("<x>").ids.front(), first);
