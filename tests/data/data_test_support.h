@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "configs/data_config.h"
 #include "data/statistics/statistics.h"
+#include "tests/support/golden_folder.h"
 
 namespace troupe::data {
 
@@ -30,15 +31,24 @@ inline std::string folder_of(const char* variable, const char* beside) {
 inline std::string golden_data() { return folder_of("TROUPE_GOLDEN", "/../shared/golden") + "/data"; }
 inline std::string shared_data() { return folder_of("TROUPE_SHARED_DATA", "/../shared/data"); }
 
-/// Parsed golden files whose stem is `kind`, found by listing the folder.
+/// Golden cases of the data side of one kind, which is the file's name, from every golden folder. The JSON of a case
+/// keeps no order: parse_golden() does.
+inline std::vector<testing::GoldenCase> golden_data_cases(const std::string& kind) {
+  auto cases = testing::golden_cases("data");
+  std::erase_if(cases, [&](const testing::GoldenCase& c) { return c.file.stem() != kind; });
+  return cases;
+}
+
+/// The case's file with its members in their order. Throws nlohmann::json::parse_error, which fails the test.
+inline OrderedJson parse_golden(const testing::GoldenCase& c) {
+  std::ifstream in(c.file);
+  return OrderedJson::parse(in);
+}
+
+/// The parsed files of golden_data_cases().
 inline std::vector<OrderedJson> golden_files(const std::string& kind) {
   std::vector<OrderedJson> found;
-  std::error_code absent;
-  for (const auto& entry : std::filesystem::directory_iterator(golden_data(), absent)) {
-    if (entry.path().extension() != ".json" || entry.path().stem() != kind) continue;
-    std::ifstream in(entry.path());
-    found.push_back(OrderedJson::parse(in));
-  }
+  for (const testing::GoldenCase& c : golden_data_cases(kind)) found.push_back(parse_golden(c));
   return found;
 }
 

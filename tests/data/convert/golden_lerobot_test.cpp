@@ -1,6 +1,5 @@
 // Golden kind `lerobot`: every v30 variant, converted from the folder's v21 form with the variant's limits, against
-// what
-// LeRobot's own converter wrote.
+// what LeRobot's own converter wrote.
 #include <fmt/format.h>
 
 #include <array>
@@ -8,6 +7,8 @@
 #include <span>
 
 #include "base/hash.h"
+#include "data/lerobot/lerobot_info.h"
+#include "data/lerobot/lerobot_meta.h"
 #include "tests/data/convert/convert_test_support.h"
 #include "tests/support/golden_folder.h"
 #include "tests/support/visible.h"
@@ -19,23 +20,45 @@ using namespace troupe::testing;
 using Json = nlohmann::ordered_json;
 
 struct Variant {
-  std::string name;
-  fs::path folder;  ///< of the golden data
+  std::string name, suffix;  ///< the suffix is that of the case's name (GoldenCase)
+  fs::path folder;           ///< of the golden data
   Json json;
-  friend std::ostream& operator<<(std::ostream& out, const Variant& v) { return out << v.name; }
+  friend std::ostream& operator<<(std::ostream& out, const Variant& v) { return out << v.name << v.suffix; }
 };
 
 std::vector<Variant> variants() {
   std::vector<Variant> out;
-  const fs::path folder = golden_folder("data");
-  std::error_code absent;
-  for (const auto& entry : fs::directory_iterator(folder, absent)) {
-    if (entry.path().extension() != ".json" || entry.path().stem() != "lerobot") continue;
-    const Json json = Json::parse(file_text(entry.path().string()), nullptr, false);
+  for (const GoldenCase& c : golden_cases("data")) {
+    if (c.file.stem() != "lerobot") continue;
+    const Json json = Json::parse(file_text(c.file.string()), nullptr, false);
     if (!json.is_object() || !json.contains("v30")) continue;
-    for (const auto& [name, variant] : json["v30"].items()) out.push_back({name, folder, variant});
+    const std::string suffix = c.name.substr(c.file.stem().string().size());
+    for (const auto& [name, variant] : json["v30"].items()) out.push_back({name, suffix, c.folder, variant});
   }
   return out;
+}
+
+/// Folder `videos` for a v2 dataset that lacks its own: that of the recorded dataset which has a file for every camera
+/// and episode that `v21` lists. Empty where no recorded dataset has them.
+std::string videos_for(const fs::path& v21) {
+  const auto info = read_lerobot_info(v21.string());
+  if (!info) return {};
+  const auto episodes = read_episodes(v21.string(), *info);
+  if (!episodes) return {};
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(recordings(), absent)) {
+    bool complete = fs::is_directory(entry.path() / "videos");
+    for (const LerobotFeature& camera : info->features) {
+      if (!camera.is_video()) continue;
+      for (const EpisodeRecord& episode : *episodes) {
+        const auto path =
+            fill_path_template(info->video_path, PathFields::of_episode(*info, episode.index, camera.name));
+        complete = complete && path && fs::exists(entry.path() / *path);
+      }
+    }
+    if (complete) return (entry.path() / "videos").string();
+  }
+  return {};
 }
 
 double leaf(const Json& value) { return value.is_boolean() ? (value.get<bool>() ? 1.0 : 0.0) : value.get<double>(); }
@@ -78,9 +101,10 @@ std::string digest(const std::vector<T>& values) {
 class GoldenLerobotTest : public ::testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
-    const std::string videos = recordings() + "/gr1-pick-place/videos";
     const fs::path v21 = GetParam().folder / "lerobot/v21";
-    if (!fs::exists(videos) || !fs::exists(v21)) GTEST_SKIP() << "no " << videos << " or no " << v21;
+    ASSERT_TRUE(fs::exists(v21)) << "the case has no " << v21;
+    const std::string videos = videos_for(v21);
+    if (videos.empty()) GTEST_SKIP() << "no dataset of " << recordings() << " has the videos of " << v21;
     fs::copy(v21, scratch_ / "v21", fs::copy_options::recursive);
     fs::create_directory_symlink(fs::absolute(videos), scratch_ / "v21/videos");
     auto request = request_for(scratch_ / "v21", out_);
@@ -266,17 +290,22 @@ class GoldenLerobotTest : public ::testing::TestWithParam<Variant> {
         }
       }
       if (facts.value("decoded_frames_equal_concatenated_episodes", false) && facts.contains("episodes"))
-        check_pictures(path, facts["episodes"]);
+        check_pictures(path, fs::path(name).parent_path().parent_path().filename(), facts["episodes"]);
     }
     return true;
   }
 
-  static void check_pictures(const std::string& path, const Json& episodes) {
+  /// A file of v3 has the frames of its episodes, one after the other.
+  void check_pictures(const std::string& path, const std::string& camera, const Json& episodes) const {
+    const std::string source = scratch_ / "v21";
+    const auto info = read_lerobot_info(source);
+    ASSERT_TRUE(info) << info.error().message();
     std::vector<std::uint64_t> want;
     for (const Json& e : episodes) {
-      const auto own = picture_hashes(
-          fmt::format("{}/gr1-pick-place/videos/chunk-000/observation.images.ego_view/episode_{:06d}.mp4", recordings(),
-                      e.get<int>()));
+      const auto name =
+          fill_path_template(info->video_path, PathFields::of_episode(*info, e.get<std::int64_t>(), camera));
+      ASSERT_TRUE(name) << name.error().message();
+      const auto own = picture_hashes(source + "/" + *name);
       want.insert(want.end(), own.begin(), own.end());
     }
     EXPECT_EQ(picture_hashes(path), want);
@@ -352,16 +381,18 @@ TEST_P(GoldenLerobotTest, ConversionEqualsLeRobots) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Data, GoldenLerobotTest, ::testing::ValuesIn(variants()), [](const auto& tested) {
-  std::string name = tested.param.name;
+  std::string name = tested.param.name + tested.param.suffix;
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenLerobotTest);
 
 TEST(GoldenLerobotListTest, AFileOfTheKindHasVariants) {
-  const fs::path file = golden_folder("data") / "lerobot.json";
-  if (!fs::exists(file)) GTEST_SKIP() << "no " << file;
-  EXPECT_FALSE(variants().empty()) << file << " has no variant to compare with";
+  auto cases = golden_cases("data");
+  std::erase_if(cases, [](const GoldenCase& c) { return c.file.stem() != "lerobot"; });
+  if (cases.empty()) GTEST_SKIP() << "no golden case of kind lerobot in " << golden_roots_text();
+  for (const GoldenCase& c : cases)
+    EXPECT_FALSE(c.json.value("v30", nlohmann::json()).empty()) << c.file << " has no variant to compare with";
 }
 
 }  // namespace

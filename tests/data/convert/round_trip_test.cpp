@@ -1,5 +1,6 @@
 // v2.1 -> v3.0 -> v2.1 gives back what was there: tables, coded frames, metadata, extra files.
 #include "tests/data/convert/convert_test_support.h"
+#include "tests/support/golden_folder.h"
 #include "tests/support/visible.h"
 
 namespace troupe::data {
@@ -50,11 +51,9 @@ TEST_F(RoundTripTest, UnknownKeysOfInfoAndEpisodesComeBack) {
 }
 
 TEST_F(RoundTripTest, GoldenFormOfGr1ComesBack) {
-  const char* golden = std::getenv("TROUPE_GOLDEN");
-  const std::string v21 =
-      std::string(golden != nullptr ? golden : TROUPE_SOURCE_DIR "/../shared/golden") + "/data/lerobot/v21";
+  const fs::path v21 = find_golden("data/lerobot/v21");
   const std::string gr1 = recordings() + "/gr1-pick-place";
-  if (!fs::exists(v21) || !fs::exists(gr1)) GTEST_SKIP() << "no " << v21 << " or no " << gr1;
+  if (v21.empty() || !fs::exists(gr1)) GTEST_SKIP() << "no lerobot/v21 in " << golden_roots_text() << " or no " << gr1;
   fs::copy(v21, scratch_ / "gr1", fs::copy_options::recursive);
   fs::copy(gr1 + "/videos", scratch_ / "gr1/videos", fs::copy_options::recursive);
   expect_identity(scratch_ / "gr1");

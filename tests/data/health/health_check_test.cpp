@@ -17,6 +17,7 @@
 #include "data/video/still_image.h"
 #include "data/video/video_encoder.h"
 #include "tests/data/data_test_support.h"
+#include "tests/data/golden_dataset.h"
 #include "tests/support/lerobot_writer.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/tiny_dataset.h"
@@ -360,10 +361,11 @@ TEST_F(RealHealthTest, Gr1HasTheReferencesRelativeStatistics) {
   ASSERT_EQ(r.cameras.size(), 1u);
   EXPECT_EQ(r.cameras[0].codecs.count("h264"), 1u);
   EXPECT_TRUE(r.cameras[0].reordered);
-  const auto golden = golden_files("statistics");
-  if (golden.empty()) GTEST_SKIP() << "no golden kind statistics in " << golden_data();
+  auto golden = statistics_cases();
+  std::erase_if(golden, [](const DatasetCase& c) { return fs::path(c.root).filename() != "gr1-pick-place"; });
+  if (golden.empty()) GTEST_SKIP() << "no golden case of kind statistics of gr1-pick-place";
   const Json relative = Json::parse(relative_stats_json(r)), steps = Json::parse(relative_horizon_stats_json(r));
-  for (const OrderedJson& file : golden) {
+  for (const auto& [source, file, root] : golden) {
     if (file.contains("episodes") ||
         (file.contains("action_delta_indices") && file["action_delta_indices"].size() != 24))
       continue;

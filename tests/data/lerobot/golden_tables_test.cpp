@@ -7,6 +7,7 @@
 #include "data/lerobot/parquet_table.h"
 #include "data/statistics/dataset_statistics.h"
 #include "tests/data/data_test_support.h"
+#include "tests/data/golden_dataset.h"
 
 namespace troupe::data {
 namespace {
@@ -15,31 +16,29 @@ using Json = OrderedJson;
 
 constexpr double kRuntimeMoments = 3e-5, kRuntimeQuantiles = 1e-6, kRelative = 1e-9;
 
-/// The dataset that the golden kinds tables and statistics were computed from.
-std::string gr1() { return shared_data() + "/gr1-pick-place"; }
-
 TEST(GoldenListTest, EveryKindInTheFolderIsKnown) {
-  const std::set<std::string> tested = {"tables",   "statistics", "sampling",   "normalisation",
-                                        "language", "batch_gr1",  "batch_droid"};
+  const char* named = std::getenv("TROUPE_GOLDEN");
+  EXPECT_TRUE(named == nullptr || *named == 0 || std::filesystem::is_directory(named))
+      << "TROUPE_GOLDEN names " << named << ", which is no folder";
+  const std::set<std::string> tested = {"tables", "statistics", "sampling", "normalisation", "language"};
   const std::set<std::string> by_video_tests = {"decode", "image"};
   const std::set<std::string> by_convert_tests = {"lerobot"};
-  std::error_code absent;
-  int found = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(golden_data(), absent)) {
-    if (entry.path().extension() != ".json") continue;
-    const std::string stem = entry.path().stem();
-    ++found;
-    EXPECT_TRUE(tested.count(stem) + by_video_tests.count(stem) + by_convert_tests.count(stem) == 1)
-        << "no test reads kind " << stem;
+  const auto cases = golden_cases("data");
+  for (const GoldenCase& c : cases) {
+    const std::string kind = c.file.stem();
+    EXPECT_NE(c.kind, "unreadable") << c.file << " is no JSON object";
+    EXPECT_TRUE(tested.count(kind) + by_video_tests.count(kind) + by_convert_tests.count(kind) == 1 ||
+                kind.starts_with("batch_"))
+        << "no test reads kind " << kind;
   }
-  if (found == 0) GTEST_SKIP() << "no golden files in " << golden_data();
+  if (cases.empty()) GTEST_SKIP() << "no golden case of data in " << golden_roots_text();
 }
 
 class GoldenTablesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(gr1())) GTEST_SKIP() << "no dataset " << gr1();
-    auto set = LerobotDataset::open(gr1());
+  /// Makes the dataset of a case the one that the checks below read.
+  void open(const std::string& root) {
+    auto set = LerobotDataset::open(root);
     ASSERT_TRUE(set) << set.error().message();
     set_ = std::move(*set);
   }
@@ -102,7 +101,7 @@ class GoldenTablesTest : public ::testing::Test {
     }
     for (const auto& [name, value] : want["scalars"].items()) check_scalar(*table, name, value);
 
-    const auto modality = read_modality(gr1(), set_.info());
+    const auto modality = read_modality(set_.root(), set_.info());
     ASSERT_TRUE(modality) << modality.error().message();
     std::size_t slices = 0;
     for (const VectorKey& key : modality->state)
@@ -134,15 +133,25 @@ class GoldenTablesTest : public ::testing::Test {
 };
 
 TEST_F(GoldenTablesTest, ColumnsSlicesAndTextsAreExact) {
-  const auto files = golden_files("tables");
-  if (files.empty()) GTEST_SKIP() << "no golden kind tables in " << golden_data();
-  for (const Json& file : files) {
+  int opened = 0;
+  for (const GoldenCase& c : golden_data_cases("tables")) {
+    SCOPED_TRACE(c.file.string());
+    const Json file = parse_golden(c);
     EXPECT_TRUE(has_any_part(file, {"files_bytes", "episodes"})) << "nothing to compare";
+    DatasetTraits traits;
+    for (const Json& episode : part_of(file, "episodes")) {
+      for (const auto& [name, value] : part_of(episode, "vectors").items()) traits.columns[name] = value["shape"][1];
+    }
+    const std::string root = dataset_of(c, traits);
+    if (root.empty()) continue;
+    ASSERT_NO_FATAL_FAILURE(open(root));
+    ++opened;
     for (const auto& [name, bytes] : part_of(file, "files_bytes").items()) {
-      EXPECT_EQ(std::filesystem::file_size(gr1() + "/" + name), bytes.get<std::uintmax_t>());
+      EXPECT_EQ(std::filesystem::file_size(root + "/" + name), bytes.get<std::uintmax_t>());
     }
     for (const Json& episode : part_of(file, "episodes")) check_episode_table(episode);
   }
+  if (opened == 0) GTEST_SKIP() << "no golden case of kind tables whose dataset is here in " << golden_roots_text();
 }
 
 class GoldenStatisticsTest : public GoldenTablesTest {
@@ -151,7 +160,7 @@ class GoldenStatisticsTest : public GoldenTablesTest {
   std::vector<EpisodeTable> tables_of(const Json& file) {
     TableColumns asked;
     for (const auto& [name, value] : part_of(file, "runtime_statistics").items()) asked.vectors.push_back(name);
-    const Modality modality = read_modality(gr1(), set_.info()).value();
+    const Modality modality = read_modality(set_.root(), set_.info()).value();
     for (const auto* keys : {&modality.state, &modality.action}) {
       for (const VectorKey& key : *keys) {
         if (std::find(asked.vectors.begin(), asked.vectors.end(), key.column) == asked.vectors.end())
@@ -172,10 +181,13 @@ class GoldenStatisticsTest : public GoldenTablesTest {
 };
 
 TEST_F(GoldenStatisticsTest, OnePassOverTheTablesGivesTheRuntimeStatistics) {
-  const auto files = golden_files("statistics");
-  if (files.empty()) GTEST_SKIP() << "no golden kind statistics in " << golden_data();
-  for (const Json& file : files) {
+  const auto cases = statistics_cases();
+  if (cases.empty())
+    GTEST_SKIP() << "no golden case of kind statistics whose dataset is here in " << golden_roots_text();
+  for (const auto& [source, file, root] : cases) {
+    SCOPED_TRACE(source.file.string());
     EXPECT_TRUE(has_any_part(file, {"runtime_statistics", "relative_statistics"})) << "nothing to compare";
+    ASSERT_NO_FATAL_FAILURE(open(root));
     const auto tables = tables_of(file);
     for (const auto& [column, want] : part_of(file, "runtime_statistics").items()) {
       SCOPED_TRACE(column);
@@ -206,11 +218,14 @@ void expect_statistics(const FeatureStatistics& got, const FeatureStatistics& wa
 }
 
 TEST_F(GoldenStatisticsTest, RelativeStatisticsPooledAndPerHorizon) {
-  const auto files = golden_files("statistics");
-  if (files.empty()) GTEST_SKIP() << "no golden kind statistics in " << golden_data();
-  const auto modality = read_modality(gr1(), set_.info());
-  ASSERT_TRUE(modality);
-  for (const Json& file : files) {
+  const auto cases = statistics_cases();
+  if (cases.empty())
+    GTEST_SKIP() << "no golden case of kind statistics whose dataset is here in " << golden_roots_text();
+  for (const auto& [source, file, root] : cases) {
+    SCOPED_TRACE(source.file.string());
+    ASSERT_NO_FATAL_FAILURE(open(root));
+    const auto modality = read_modality(root, set_.info());
+    ASSERT_TRUE(modality);
     const auto tables = tables_of(file);
     const std::int64_t horizon =
         file.contains("action_delta_indices") ? static_cast<std::int64_t>(file["action_delta_indices"].size()) : 24;

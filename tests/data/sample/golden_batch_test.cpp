@@ -1,5 +1,8 @@
+// Golden kinds `batch_*`: whole training samples, each from a dataset and an embodiment that the case or its folder
+// names. Videos are below the dataset, or recorded elsewhere under the view's name.
 #include <gtest/gtest.h>
 
+#include "configs/embodiment_file.h"
 #include "data/image/image_chain.h"
 #include "data/language/language.h"
 #include "data/lerobot/lerobot_meta.h"
@@ -8,6 +11,7 @@
 #include "data/statistics/state_action.h"
 #include "data/video/clip_decoder.h"
 #include "tests/data/data_test_support.h"
+#include "tests/data/golden_dataset.h"
 #include "tests/support/safetensors_bytes.h"
 
 namespace troupe::data {
@@ -21,41 +25,58 @@ constexpr std::size_t kStateDim = 64, kActionDim = 32;
 /// Images: at most one level on at most this share of the sampled values.
 constexpr double kSampledShare = 0.05;
 
-/// What a batch file leaves to its README: keys, views and canvas of each dataset.
-struct Recipe {
-  std::string root;
-  EmbodimentConfig embodiment;
-  std::vector<std::string> videos;  ///< view files, "EPISODE" stands for the episode's stem
-  std::int64_t height = 256, width = 256;
-  bool single_view_prompt = true;
-};
-
-Recipe recipe_of(const std::string& dataset) {
-  Recipe r;
-  if (dataset == "gr1-pick-place") {
-    r.root = shared_data() + "/gr1-pick-place";
-    r.embodiment.state_keys = r.embodiment.action_keys = {"left_arm", "left_hand", "right_arm", "right_hand", "waist"};
-    r.embodiment.relative_action_keys = {"left_arm", "right_arm"};
-    r.embodiment.layout = "single";
-    r.videos = {r.root + "/videos/chunk-000/observation.images.ego_view/EPISODE.mp4"};
-  } else if (dataset == "droid-mini") {
-    r.root = golden_data() + "/droid-mini";
-    r.embodiment.state_keys = r.embodiment.action_keys = {"joint_position", "gripper_position"};
-    r.embodiment.relative_action_keys = {"joint_position"};
-    r.embodiment.views = {"exterior_image_1_left", "exterior_image_2_left", "wrist_image_left"};
-    r.embodiment.layout = "droid";
-    r.height = 176;
-    r.width = 320;
-    r.single_view_prompt = false;
-    for (const std::string& view : r.embodiment.views)
-      r.videos.push_back(shared_data() + "/droid-views/" + view + ".mp4");
-  }
-  return r;
+/// The statistics that a case's samples were made with, {TAG: {"statistics": ...}}.
+const Json& metadata_of_case(const Json& file) {
+  const Json& metadata = part_of(file, "experiment_metadata");
+  return metadata.empty() ? part_of(file, "experiment_metadata_for_rlinf_samples") : metadata;
 }
 
-/// RLinf's samples of gr1 were made with a modality.json in which state.left_arm reads the state column.
-void use_state_columns(Modality& modality) {
-  for (VectorKey& key : modality.state) key.column = "observation.state";
+/// What identifies a case's dataset where the case names none: the widths of the keys it has statistics of.
+DatasetTraits traits_of(const Json& file) {
+  const Json& metadata = metadata_of_case(file);
+  if (metadata.empty()) return {};
+  const Json& statistics = metadata.begin().value()["statistics"];
+  return {.state = widths_of(statistics["state"]), .action = widths_of(statistics["action"])};
+}
+
+/// Tag of a case's embodiment: its key, the one its statistics are under, or that of the dataset. Empty without any.
+std::string tag_of(const Json& file, const std::string& root) {
+  if (file.contains("embodiment_tag")) return file["embodiment_tag"];
+  if (!metadata_of_case(file).empty()) return metadata_of_case(file).begin().key();
+  std::ifstream in(root + "/meta/embodiment.json");
+  return in ? Json::parse(in).value("embodiment_tag", "") : "";
+}
+
+/// Our embodiment of that tag, with the keys that the case states in place of its own.
+Result<EmbodimentConfig> embodiment_of(const Json& file, const std::string& tag) {
+  TROUPE_ASSIGN(EmbodimentConfig embodiment, configs::load_embodiment(tag));
+  if (file.contains("keys")) embodiment.state_keys = embodiment.action_keys = file["keys"];
+  if (file.contains("relative_action_keys")) embodiment.relative_action_keys = file["relative_action_keys"];
+  return embodiment;
+}
+
+/// RLinf's samples were made with a modality.json in which no state key reads the action column. Returns whether one
+/// did before.
+bool use_state_columns(Modality& modality) {
+  bool changed = false;
+  for (VectorKey& key : modality.state) {
+    if (key.column != "action") continue;
+    key.column = "observation.state";
+    changed = true;
+  }
+  return changed;
+}
+
+/// The file of one view: that of the dataset, else a recording of the view's name below the shared data; empty where
+/// there is none.
+std::string video_of(const std::string& root, const LerobotInfo& info, const NamedColumn& view, std::int64_t episode) {
+  const auto own = fill_path_template(info.video_path, PathFields::of_episode(info, episode, view.column));
+  if (own && std::filesystem::exists(root + "/" + *own)) return root + "/" + *own;
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(shared_data(), absent)) {
+    if (entry.path().filename() == view.name + ".mp4") return entry.path().string();
+  }
+  return {};
 }
 
 KeyStatistics statistics_of_metadata(const Json& metadata, const SampleColumns& columns) {
@@ -66,25 +87,26 @@ KeyStatistics statistics_of_metadata(const Json& metadata, const SampleColumns& 
   return out;
 }
 
-class GoldenBatchTest : public ::testing::TestWithParam<std::string> {
+class GoldenBatchTest : public ::testing::TestWithParam<testing::GoldenCase> {
  protected:
   void SetUp() override {
-    const auto files = golden_files(GetParam());
-    if (files.empty()) GTEST_SKIP() << "no golden kind " << GetParam() << " in " << golden_data();
-    file_ = files.front();
-    const std::string dataset = file_.value("dataset", GetParam() == "batch_gr1" ? "gr1-pick-place" : "droid-mini");
-    recipe_ = recipe_of(dataset);
-    ASSERT_FALSE(recipe_.root.empty()) << "no recipe for the dataset " << dataset;
-    if (!std::filesystem::exists(recipe_.root)) GTEST_SKIP() << "no dataset " << dataset;
+    file_ = parse_golden(GetParam());
     ASSERT_TRUE(has_any_part(file_, {"samples"})) << "nothing to compare";
-    tensors_.emplace(golden_data() + "/" + GetParam() + ".safetensors");
-    info_ = read_lerobot_info(recipe_.root).value();
+    tensors_.emplace(GetParam().tensors().string());
+    root_ = dataset_of(GetParam(), traits_of(file_));
+    if (root_.empty()) GTEST_SKIP() << "the dataset of " << GetParam().file << " is not here";
+    const std::string tag = tag_of(file_, root_);
+    ASSERT_FALSE(tag.empty()) << GetParam().file << " has no key \"embodiment_tag\", nor has its dataset " << root_;
+    auto embodiment = embodiment_of(file_, tag);
+    ASSERT_TRUE(embodiment) << embodiment.error().message();
+    embodiment_ = std::move(*embodiment);
+    info_ = read_lerobot_info(root_).value();
   }
 
   SampleColumns columns_of(bool rlinf) {
-    Modality modality = read_modality(recipe_.root, info_).value();
+    Modality modality = read_modality(root_, info_).value();
     if (rlinf) use_state_columns(modality);
-    return resolve_columns(modality, info_, recipe_.embodiment).value();
+    return resolve_columns(modality, info_, embodiment_).value();
   }
 
   EpisodeTable table_of(const Json& sample, const SampleColumns& columns) {
@@ -92,7 +114,7 @@ class GoldenBatchTest : public ::testing::TestWithParam<std::string> {
     wanted.vectors = columns.vector_columns();
     wanted.integers = {columns.label_column};
     const auto path = fill_path_template(info_.data_path, PathFields::of_episode(info_, sample["episode"]));
-    return read_parquet(recipe_.root + "/" + *path, wanted).value();
+    return read_parquet(root_ + "/" + *path, wanted).value();
   }
 
   SampleWindow window_of(const Json& sample, const EpisodeTable& table, const SampleColumns& columns) {
@@ -128,14 +150,33 @@ class GoldenBatchTest : public ::testing::TestWithParam<std::string> {
     check("action_mask", action_mask, 0);
   }
 
-  /// RLinf's samples of gr1 have statistics of their own; null where the file lacks those that a sample was made with.
+  /// RLinf's samples have statistics of their own where they read other columns; null where the file lacks those that a
+  /// sample was made with.
   const Json& metadata_of(bool rlinf) const {
-    const bool own = rlinf && GetParam() == "batch_gr1";
+    Modality modality = read_modality(root_, info_).value();
+    const bool own = rlinf && use_state_columns(modality);
     return part_of(file_, own ? "experiment_metadata_for_rlinf_samples" : "experiment_metadata");
   }
 
+  /// Size of one view on the canvas, from the case or from the canvas of one of its samples.
+  ImageConfig size_of_view(const Json& sample, std::int64_t views) const {
+    ImageConfig config;
+    if (file_.contains("per_view_hw")) {
+      config.height = file_["per_view_hw"][0];
+      config.width = file_["per_view_hw"][1];
+      return config;
+    }
+    const auto of_two = CanvasLayout::make(embodiment_.layout, views, 2, 2);
+    EXPECT_TRUE(of_two) << of_two.error().message();
+    if (!of_two) return config;
+    config.height = sample["images"]["shape"][1].get<std::int64_t>() * 2 / of_two->height;
+    config.width = sample["images"]["shape"][2].get<std::int64_t>() * 2 / of_two->width;
+    return config;
+  }
+
   Json file_;
-  Recipe recipe_;
+  std::string root_;  ///< of the dataset
+  EmbodimentConfig embodiment_;
   LerobotInfo info_;
   std::optional<SafetensorsBytes> tensors_;
   int compared_ = 0;  ///< tensors
@@ -163,7 +204,7 @@ TEST_P(GoldenBatchTest, StateAndActionMatchBothReferences) {
 }
 
 TEST_P(GoldenBatchTest, PromptsMatch) {
-  const auto tasks = read_tasks(recipe_.root, info_);
+  const auto tasks = read_tasks(root_, info_);
   ASSERT_TRUE(tasks);
   for (const Json& sample : file_["samples"]) {
     if (!sample.contains("text_before_tokeniser")) continue;
@@ -173,14 +214,10 @@ TEST_P(GoldenBatchTest, PromptsMatch) {
     const bool listed =
         std::any_of(tasks->begin(), tasks->end(), [&](const auto& t) { return t.second == sample["text"]; });
     EXPECT_TRUE(listed) << sample["text"];
-    if (recipe_.single_view_prompt) {
-      EXPECT_EQ(*make_prompt("single_view_human", instruction->text, 1), want);
-      continue;
-    }
-    // The DROID template is prefix (38 bytes), instruction, layout (353 bytes), instruction.
-    EXPECT_EQ(want.size(), 38 + 353 + 2 * instruction->text.size());
-    EXPECT_EQ(want.substr(38, instruction->text.size()), instruction->text);
-    EXPECT_EQ(want.substr(want.size() - instruction->text.size()), instruction->text);
+    const auto views = static_cast<std::int64_t>(columns_of(false).views.size());
+    const auto prompt = make_prompt(embodiment_.prompt, instruction->text, views);
+    ASSERT_TRUE(prompt) << prompt.error().message();
+    EXPECT_EQ(*prompt, want);
   }
 }
 
@@ -198,19 +235,17 @@ TEST_P(GoldenBatchTest, RowsAreFramesAndCanvasesMatch) {
                                    [&](const Json& s) { return s["sample"] == sample["sample"] && !is_rlinf(s); });
     ASSERT_NE(gear, file_["samples"].end());
 
-    ImageConfig config;
-    config.height = recipe_.height;
-    config.width = recipe_.width;
-    auto chain = ImageChain::make(config, recipe_.embodiment.layout, static_cast<std::int64_t>(recipe_.videos.size()));
+    const auto views = static_cast<std::int64_t>(columns.views.size());
+    const ImageConfig config = size_of_view(sample, views);
+    auto chain = ImageChain::make(config, embodiment_.layout, views);
     ASSERT_TRUE(chain);
     const auto bytes = static_cast<std::size_t>(chain->canvas_bytes());
     std::vector<std::uint8_t> canvases(window.video.size() * bytes);
-    for (std::size_t view = 0; view < recipe_.videos.size(); ++view) {
-      std::string path = recipe_.videos[view];
-      if (const std::size_t at = path.find("EPISODE"); at != std::string::npos) {
-        path.replace(at, 7, "episode_00000" + std::to_string(sample["episode"].get<int>()));
-      }
-      if (!std::filesystem::exists(path)) GTEST_SKIP() << "no shared video " << path;
+    for (std::size_t view = 0; view < columns.views.size(); ++view) {
+      const std::string path = video_of(root_, info_, columns.views[view], sample["episode"]);
+      if (path.empty())
+        GTEST_SKIP() << "no video of the view " << columns.views[view].name << " in " << root_ << " or "
+                     << shared_data();
       const auto read = decoder.read(
           path, window.video,
           [&](std::size_t i, const Rgb8View& p) {
@@ -253,8 +288,15 @@ TEST_P(GoldenBatchTest, RowsAreFramesAndCanvasesMatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GoldenBatchTest, ::testing::Values("batch_gr1", "batch_droid"),
-                         [](const auto& given) { return given.param; });
+std::vector<testing::GoldenCase> batch_cases() {
+  auto cases = testing::golden_cases("data");
+  std::erase_if(cases, [](const auto& c) { return !c.file.stem().string().starts_with("batch_"); });
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenBatchTest, ::testing::ValuesIn(batch_cases()),
+                         [](const auto& given) { return testing::golden_case_name(given.param); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenBatchTest);
 
 }  // namespace
 }  // namespace troupe::data

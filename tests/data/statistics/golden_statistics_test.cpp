@@ -7,6 +7,7 @@
 #include "data/lerobot/lerobot_dataset.h"
 #include "data/statistics/dataset_statistics.h"
 #include "tests/data/data_test_support.h"
+#include "tests/data/golden_dataset.h"
 
 namespace troupe::data {
 namespace {
@@ -27,11 +28,9 @@ std::vector<float> as_floats(const std::vector<double>& values) { return {values
 
 class GoldenDatasetStatisticsTest : public ::testing::TestWithParam<std::int64_t> {
  protected:
-  void SetUp() override {
-    root_ = shared_data() + "/gr1-pick-place";
-    if (!std::filesystem::exists(root_)) GTEST_SKIP() << "no dataset " << root_;
-    if (golden_files("statistics").empty()) GTEST_SKIP() << "no golden kind statistics in " << golden_data();
-    auto files = LerobotDataset::open(root_);
+  /// Makes the dataset of a case the one that the functions below read.
+  void open(const std::string& root) {
+    auto files = LerobotDataset::open(root);
     ASSERT_TRUE(files) << files.error().message();
     files_ = std::make_shared<const LerobotDataset>(std::move(*files));
   }
@@ -80,14 +79,18 @@ class GoldenDatasetStatisticsTest : public ::testing::TestWithParam<std::int64_t
     return plan;
   }
 
-  std::string root_;
   std::shared_ptr<const LerobotDataset> files_;
 };
 
 TEST_P(GoldenDatasetStatisticsTest, ColumnsAndRelativeActionsAreTheReferences) {
-  const auto modality = read_modality(root_, files_->info());
-  ASSERT_TRUE(modality) << modality.error().message();
-  for (const Json& file : golden_files("statistics")) {
+  const auto cases = statistics_cases();
+  if (cases.empty())
+    GTEST_SKIP() << "no golden case of kind statistics whose dataset is here in " << golden_roots_text();
+  for (const auto& [source, file, root] : cases) {
+    SCOPED_TRACE(source.file.string());
+    ASSERT_NO_FATAL_FAILURE(open(root));
+    const auto modality = read_modality(root, files_->info());
+    ASSERT_TRUE(modality) << modality.error().message();
     const StatisticsPlan plan = plan_of(file, *modality);
     ASSERT_FALSE(plan.columns.empty() && plan.relative.empty()) << "the file has nothing to compare";
     const auto found = table_statistics(tables(places_of(file)), plan);

@@ -8,6 +8,7 @@
 #include "data/video/packet_table.h"
 #include "data/video/video_file.h"
 #include "tests/data/video/video_test_support.h"
+#include "tests/support/golden_folder.h"
 #include "tests/support/safetensors_bytes.h"
 
 namespace troupe::data {
@@ -15,21 +16,23 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The videos of the golden file, each with its path; skips by name where either is absent.
+/// The videos of the golden cases, each with its path; skips by name where either is absent. A case's keys name its
+/// videos: "<folder> episode <n>" (its only view) or "<folder> <file stem>", below the shared data.
 class GoldenDecodeTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto cases = golden_cases("decode");
-    if (cases.empty()) GTEST_SKIP() << "no golden kind decode in " << golden_data_folder();
+    auto cases = golden_cases("data");
+    std::erase_if(cases, [](const GoldenCase& c) { return c.file.stem() != "decode"; });
+    if (cases.empty()) GTEST_SKIP() << "no golden case of kind decode in " << golden_roots_text();
     if (!std::filesystem::exists(shared_data_folder())) GTEST_SKIP() << "no shared data at " << shared_data_folder();
-    std::ifstream in(cases.front());
-    const Json golden = Json::parse(in);
-    for (const auto& [key, facts] : golden.items()) {
-      const auto path = shared_video(key);
-      ASSERT_FALSE(path.empty()) << key << " is not in " << shared_data_folder();
-      videos_.push_back({key, path.string(), facts});
+    for (const GoldenCase& c : cases) {
+      ASSERT_TRUE(c.json.is_object() && !c.json.empty()) << c.file << " names no video";
+      for (const auto& [key, facts] : c.json.items()) {
+        const auto path = shared_video(key);
+        ASSERT_FALSE(path.empty()) << c.file << ": " << key << " is not in " << shared_data_folder();
+        videos_.push_back({key, path.string(), facts});
+      }
     }
-    ASSERT_FALSE(videos_.empty());
   }
 
   struct Video {
@@ -123,8 +126,8 @@ TEST_F(GoldenDecodeTest, RandomAccessGivesTheSameFrames) {
 }
 
 TEST_F(GoldenDecodeTest, WholeFramesAreThoseOfTheReference) {
-  const auto path = golden_data_folder() / "decode_frames.safetensors";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no golden file decode_frames.safetensors";
+  const auto path = find_golden("data/decode_frames.safetensors");
+  if (path.empty()) GTEST_SKIP() << "no decode_frames.safetensors in " << golden_roots_text();
   const SafetensorsBytes golden(path.string());
   ClipDecoder decoder;
   for (const auto& [name, tensor] : golden.tensors()) {

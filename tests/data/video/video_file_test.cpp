@@ -22,7 +22,8 @@ void encode_with_b_frames(const std::string& path, std::int64_t b_frames) {
   ASSERT_TRUE(encoder) << encoder.error().message();
   for (std::int64_t f = 0; f < kClipFrames; ++f) {
     std::vector<std::uint8_t> rgb;
-    for (std::int64_t p = 0; p < 3 * kClipWidth * kClipHeight; ++p) rgb.push_back(static_cast<std::uint8_t>(p * (f + 3)));
+    for (std::int64_t p = 0; p < 3 * kClipWidth * kClipHeight; ++p)
+      rgb.push_back(static_cast<std::uint8_t>(p * (f + 3)));
     ASSERT_TRUE((*encoder)->write({rgb.data(), kClipHeight, kClipWidth, 3 * kClipWidth}));
   }
   ASSERT_TRUE((*encoder)->finish());

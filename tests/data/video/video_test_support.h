@@ -22,20 +22,7 @@ inline std::filesystem::path from_environment(const char* name, const char* besi
   return set != nullptr && *set != 0 ? std::filesystem::path(set)
                                      : std::filesystem::path(TROUPE_SOURCE_DIR) / beside_source;
 }
-inline std::filesystem::path golden_data_folder() {
-  return from_environment("TROUPE_GOLDEN", "../shared/golden") / "data";
-}
 inline std::filesystem::path shared_data_folder() { return from_environment("TROUPE_SHARED_DATA", "../shared/data"); }
-
-/// JSON files of the golden folder whose stem is `kind`; found by listing it.
-inline std::vector<std::filesystem::path> golden_cases(const std::string& kind) {
-  std::vector<std::filesystem::path> found;
-  std::error_code absent;
-  for (const auto& entry : std::filesystem::directory_iterator(golden_data_folder(), absent)) {
-    if (entry.path().extension() == ".json" && entry.path().stem() == kind) found.push_back(entry.path());
-  }
-  return found;
-}
 
 /// Path below the shared data of a decode key, "<folder> episode <n>" or "<folder> <file stem>"; empty when there is
 /// no such file.

@@ -103,7 +103,8 @@ void check_wrapper(const RlCase& golden, const RlVariant& v) {
     ASSERT_EQ(rows.count(name), 1U) << v.name << " has " << name;
     const auto got = at::stack(rows.at(name)).reshape(want.sizes());
     const bool is_exact = !at::isFloatingType(want.scalar_type());
-    is_exact ? expect_same(got, want, v.name + " " + name) : expect_close(got, want, kRoundingTolerance, v.name + " " + name);
+    is_exact ? expect_same(got, want, v.name + " " + name)
+             : expect_close(got, want, kRoundingTolerance, v.name + " " + name);
   }
 }
 
@@ -159,12 +160,12 @@ void check_aggregate(const RlVariant& v) {
     }
     all.add(own);
   }
-  expect_close(all.mean(static_cast<double>(all.success_once)), v.scalars.at("success_once").get<double>(), kRoundingTolerance,
-               v.name + " success_once");
-  expect_close(all.mean(static_cast<double>(all.episode_len)), v.scalars.at("episode_len").get<double>(), kRoundingTolerance,
-               v.name + " episode_len");
-  expect_close(static_cast<double>(all.num_trajectories), v.scalars.at("num_trajectories").get<double>(), kRoundingTolerance,
-               v.name + " trajectories");
+  expect_close(all.mean(static_cast<double>(all.success_once)), v.scalars.at("success_once").get<double>(),
+               kRoundingTolerance, v.name + " success_once");
+  expect_close(all.mean(static_cast<double>(all.episode_len)), v.scalars.at("episode_len").get<double>(),
+               kRoundingTolerance, v.name + " episode_len");
+  expect_close(static_cast<double>(all.num_trajectories), v.scalars.at("num_trajectories").get<double>(),
+               kRoundingTolerance, v.name + " trajectories");
 }
 
 void check_bookkeeping(const RlCase& golden) {

@@ -131,7 +131,8 @@ void judge_closed_form(const RlVariant& v, PolicyGradientInputs in, const Policy
                                    in.value.defined() ? at::empty_like(in.value) : at::Tensor()};
   const auto got = ppo_gradient(in, o, 1.0, targets);
   expect_close(got.loss, v.scalars.at(loss).get<double>(), kPpoTolerance, what + " closed form");
-  expect_close(targets.logp, v.at("grad_logprobs"), kPpoTolerance, what + " closed form, gradient of log-probabilities");
+  expect_close(targets.logp, v.at("grad_logprobs"), kPpoTolerance,
+               what + " closed form, gradient of log-probabilities");
   if (v.has("grad_values"))
     expect_close(targets.value, v.at("grad_values"), kPpoTolerance, what + " closed form, gradient of values");
   if (v.has("grad_entropy"))
@@ -184,8 +185,8 @@ void check_ppo_critic(const RlCase& golden) {
     expect_close(explained_variance(mean(returns), mean(returns.square()), mean(error), mean(error.square())),
                  v.scalars.at("explained_variance").get<double>(), kPpoTolerance, v.name + " explained variance");
     const auto moved = (value.detach() - old_value).abs() > o.value.clip;
-    expect_close(moved.to(at::kFloat).mean().item<double>(), v.scalars.at("fraction_clipped").get<double>(), kPpoTolerance,
-                 v.name + " fraction clipped");
+    expect_close(moved.to(at::kFloat).mean().item<double>(), v.scalars.at("fraction_clipped").get<double>(),
+                 kPpoTolerance, v.name + " fraction clipped");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/hash.h"
+#include "tests/support/golden_folder.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::model {
@@ -213,15 +214,14 @@ TEST_F(SafetensorsTest, EveryPrefixOfAFileIsRefused) {
 
 /// The golden files were written by the reference library.
 TEST(GoldenSafetensorsTest, EveryFileOfTheGoldenFolderOpens) {
-  const char* folder = std::getenv("TROUPE_GOLDEN");
-  const fs::path root = folder != nullptr ? fs::path(folder) : fs::path(TROUPE_SOURCE_DIR) / "../shared/golden";
-  if (!fs::exists(root)) GTEST_SKIP() << root << " is not here";
   int files = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (entry.path().extension() != ".safetensors") continue;
-    auto reader = SafetensorsReader::open(entry.path().string());
-    EXPECT_TRUE(reader) << reader.error().message();
-    ++files;
+  for (const fs::path& root : testing::golden_roots()) {
+    for (const auto& entry : fs::recursive_directory_iterator(root)) {
+      if (entry.path().extension() != ".safetensors") continue;
+      auto reader = SafetensorsReader::open(entry.path().string());
+      EXPECT_TRUE(reader) << reader.error().message();
+      ++files;
+    }
   }
   EXPECT_GT(files, 0);
 }

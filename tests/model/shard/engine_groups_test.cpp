@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "model/optim/moving_average.h"
 #include "model/shard/named_state.h"
-#include "model/shard/unit_list.h"
 #include "tests/model/shard/actor_critic_network.h"
 #include "tests/model/shard/training_harness.h"
 
@@ -17,6 +19,20 @@ namespace {
 using Loss = ActorCriticNetwork::Loss;
 using ::testing::ElementsAre;
 using ::testing::Pair;
+
+/// Units alone: the network of an engine that runs nothing but objectives. Running it throws c10::Error.
+class UnitList final : public Network {
+ public:
+  explicit UnitList(std::vector<UnitSpec> units) : units_(std::move(units)) {}
+  const std::vector<UnitSpec>& units() const override { return units_; }
+  Carry prologue(const ParamView&, const Batch&) const override { refuse(); }
+  at::Tensor block(std::int64_t, const ParamView&, const Carry&, const Batch&) const override { refuse(); }
+  Outputs epilogue(const ParamView&, const Carry&, const Batch&) const override { refuse(); }
+
+ private:
+  [[noreturn]] static void refuse() { TORCH_CHECK(false, "units without a function were run; name an objective"); }
+  const std::vector<UnitSpec> units_;
+};
 
 const auto kNetwork = std::make_shared<ActorCriticNetwork>(Loss::policy);
 const auto kUnits = std::make_shared<UnitList>(kNetwork->units());

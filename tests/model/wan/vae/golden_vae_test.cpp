@@ -41,7 +41,6 @@ LatentCodecConfig full_size(const std::string& type) {
   return config;
 }
 
-
 class GoldenVaeTest : public ::testing::TestWithParam<GoldenCase> {
  protected:
   /// The case's clip in [-1, 1], or an undefined tensor.
