@@ -15,7 +15,7 @@ namespace troupe::base {
 
 /// Appends values to a byte string: little-endian numbers, variable-length integers (7 bits a byte, low bits first),
 /// strings with their length in front. One thread at a time.
-/// Index files and the clip cache are written with it: whoever changes the order of calls on one side changes it on the
+/// Index files and the clip cache are written with it: a change of the order of calls on one side must be made on the
 /// other.
 class ByteWriter {
  public:

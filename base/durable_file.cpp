@@ -6,55 +6,41 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
+
+#include "base/file_io.h"
+#include "base/ids.h"
 
 namespace troupe::base {
 
 namespace {
 
-/// Closes a descriptor on the way out.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
+Result<void> sync(int fd, const std::string& path) {
+  if (::fsync(fd) != 0) return file_error(path, "cannot be synced", errno);
+  return {};
+}
 
- private:
-  int fd_;
-};
+Result<void> sync_path(const std::string& path, int flags) {
+  TROUPE_ASSIGN(const FileDescriptor fd, open_file(path, flags));
+  return sync(fd.get(), path);
+}
+
+/// Writes `file`; errors name `path`.
+Result<void> write_synced(const std::string& file, int flags, unsigned mode, std::string_view bytes,
+                          const std::string& path) {
+  const FileDescriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, mode));
+  if (!fd.is_open()) return file_error(path, "cannot be created", errno);
+  TROUPE_TRY(write_all(fd.get(), std::as_bytes(std::span(bytes)), path));
+  return sync(fd.get(), path);
+}
 
 }  // namespace
 
-Error file_error(const std::string& path, std::string_view what, int cause) {
-  Errc code = Errc::unavailable;
-  if (cause == ENOSPC || cause == EDQUOT) code = Errc::resource_exhausted;
-  if (cause == ENOENT || cause == ENOTDIR) code = Errc::not_found;
-  return {code, fmt::format("{}: {}: {}", path, what, std::strerror(cause))};
-}
-
-Result<void> sync_directory(const std::string& path) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return file_error(path, "cannot be opened", errno);
-  if (::fsync(fd.get()) != 0) return file_error(path, "cannot be synced", errno);
-  return {};
-}
+Result<void> sync_file(const std::string& path) { return sync_path(path, O_RDONLY); }
+Result<void> sync_directory(const std::string& path) { return sync_path(path, O_RDONLY | O_DIRECTORY); }
 
 Result<void> write_file_synced(const std::string& path, std::string_view bytes) {
-  const Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (fd.get() < 0) return file_error(path, "cannot be created", errno);
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return file_error(path, "cannot be written", errno);
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  if (::fsync(fd.get()) != 0) return file_error(path, "cannot be synced", errno);
-  return {};
+  return write_synced(path, O_TRUNC, 0644, bytes, path);
 }
 
 Result<void> commit_file(const std::string& temporary, const std::string& path) {
@@ -63,10 +49,14 @@ Result<void> commit_file(const std::string& temporary, const std::string& path) 
   return sync_directory(parent.empty() ? "." : parent);
 }
 
-Result<void> write_file_durably(const std::string& path, std::string_view bytes) {
-  const std::string temporary = path + ".tmp";
-  TROUPE_TRY(write_file_synced(temporary, bytes));
-  return commit_file(temporary, path);
+Result<void> write_file_durably(const std::string& path, std::string_view bytes, unsigned mode) {
+  std::uint64_t tag = 0;
+  random_bytes(&tag, sizeof tag);
+  const std::string temporary = fmt::format("{}.{:016x}.tmp", path, tag);
+  auto written = write_synced(temporary, O_EXCL | O_NOFOLLOW, mode, bytes, path);
+  if (written) written = commit_file(temporary, path);
+  if (!written) ::unlink(temporary.c_str());
+  return written;
 }
 
 }  // namespace troupe::base

@@ -13,7 +13,7 @@ namespace troupe::base {
 /// (reading the lost part raises SIGBUS). Immutable: any number of threads may read.
 class MappedFile {
  public:
-  /// Errors: not_found; data_loss when it is not a regular file or shorter than `least` bytes; unavailable.
+  /// Errors: data_loss when it is not a regular file or shorter than `least` bytes; those of file_error.
   /// Maps the file as it is now; growth afterwards is not seen. An empty file is data_loss whatever `least` says.
   static Result<MappedFile> open(const std::string& path, std::size_t least);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 
 namespace troupe::base {
 
@@ -24,8 +25,7 @@ Result<NewFolder> NewFolder::begin(std::string name) {
   }
   NewFolder folder(name, fmt::format("{}.tmp-{}", name, ::getpid()));
   fs::remove_all(folder.path_, failed);
-  fs::create_directories(folder.path_, failed);
-  if (failed) return file_error(folder.path_, "cannot be created", failed.value());
+  TROUPE_TRY(make_folders(folder.path_));
   return folder;
 }
 
@@ -43,11 +43,8 @@ void NewFolder::remove() noexcept {
 }
 
 Result<void> NewFolder::publish() {
-  const int fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return file_error(path_, "cannot be opened", errno);
-  const int cause = ::syncfs(fd) == 0 ? 0 : errno;  // one call for all files
-  ::close(fd);
-  if (cause != 0) return file_error(path_, "cannot be made durable", cause);
+  TROUPE_ASSIGN(const FileDescriptor fd, open_file(path_, O_RDONLY | O_DIRECTORY));
+  if (::syncfs(fd.get()) != 0) return file_error(path_, "cannot be made durable", errno);  // one call for all files
   std::error_code failed;
   fs::rename(path_, name_, failed);
   if (failed) {

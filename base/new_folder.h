@@ -6,12 +6,12 @@
 
 namespace troupe::base {
 
-/// A folder that is written beside its name, as NAME.tmp-PID, and renamed at the end: whoever finds NAME finds all of
+/// A folder that is written beside its name, as NAME.tmp-PID, and renamed at the end: a folder called NAME holds all of
 /// it. A kill leaves the folder beside it at most. Not thread-safe.
 class NewFolder {
  public:
   /// Makes an empty folder to write in, and the folders above it; `name` is absent or an empty folder.
-  /// Errors: failed_precondition (`name` holds something); resource_exhausted, unavailable.
+  /// Errors: failed_precondition (`name` holds something); those of file_error.
   static Result<NewFolder> begin(std::string name);
   /// Removes what was not published.
   ~NewFolder();
@@ -22,7 +22,7 @@ class NewFolder {
   /// NAME.tmp-PID; valid while the object lives, and after publish() empty.
   const std::string& path() const { return path_; }
   /// Makes everything durable and gives it its name. Errors: failed_precondition (somebody else was faster);
-  /// resource_exhausted, unavailable. What was written is removed then.
+  /// those of file_error. What was written is removed then.
   Result<void> publish();
 
  private:

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 
 #include "base/append_file.h"
 
@@ -112,8 +113,9 @@ Result<std::unique_ptr<MetricSink>> make_tensorboard_sink(const std::string& dir
   const std::string stem =
       fmt::format("{}/events.out.tfevents.{}.{}.{}.", dir, static_cast<std::int64_t>(wall), host_name(), ::getpid());
   for (int number = 0; number < 1000; ++number) {
-    auto file = AppendFile::open(stem + std::to_string(number), AppendFile::Open::exclusive);
-    if (!file && file.error().code() == Errc::failed_precondition) continue;
+    const std::string path = stem + std::to_string(number);
+    auto file = AppendFile::open(path, AppendFile::Open::exclusive);
+    if (std::error_code absent; !file && std::filesystem::exists(path, absent)) continue;
     if (!file) return file.error();
     std::string event;
     put_double(event, 1, wall);

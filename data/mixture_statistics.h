@@ -17,7 +17,7 @@ namespace troupe::data {
 ///     mean = sum w m_i,   std^2 = sum w (s_i^2 + m_i^2) - mean^2
 FeatureStatistics merge_features(std::span<const FeatureStatistics* const> parts, std::span<const double> weights);
 
-/// What normalises each dataset of a mixture, and the metadata that say so to whoever serves the model.
+/// What normalises each dataset of a mixture, and the metadata that say so to the server of the model.
 struct MixtureStatistics {
   std::vector<KeyStatistics> of_dataset;
   std::string metadata_json;  ///< GEAR's experiment metadata: one entry a tag

@@ -23,15 +23,6 @@ namespace {
 
 constexpr int kWantedSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
-/// Closes a descriptor at scope end unless released.
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-  int release() { return std::exchange(fd, -1); }
-};
-
 std::string why(int error) { return std::strerror(error); }
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -140,10 +131,10 @@ Result<std::byte*> map(int fd, std::size_t bytes, const std::string& what) {
   return static_cast<std::byte*>(data);
 }
 
-Result<int> open_memfd(const Handle& handle, const std::string& text) {
+Result<FileDescriptor> open_memfd(const Handle& handle, const std::string& text) {
   const auto path = fmt::format("/proc/{}/fd/{}", handle.pid, handle.fd);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (fd >= 0) return fd;
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (fd.is_open()) return fd;
   const int error = errno;
   if (error == EACCES || error == EPERM) {
     return Error{
@@ -172,14 +163,15 @@ Result<Arena> Arena::create(const std::string& name, std::size_t bytes) {
                              "smaller slots, or raise the memory limit",
                              name, bytes, available)};
   }
-  Descriptor file{::memfd_create(("troupe:" + name).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-  if (file.fd < 0) return Error{Errc::resource_exhausted, fmt::format("arena {}: memfd_create: {}", name, why(errno))};
-  const int reserved = ::posix_fallocate(file.fd, 0, static_cast<off_t>(bytes));
+  FileDescriptor file(::memfd_create(("troupe:" + name).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.is_open())
+    return Error{Errc::resource_exhausted, fmt::format("arena {}: memfd_create: {}", name, why(errno))};
+  const int reserved = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   if (reserved != 0) {
     return Error{Errc::resource_exhausted,
                  fmt::format("arena {}: cannot reserve {} bytes of shared memory: {}", name, bytes, why(reserved))};
   }
-  if (::fcntl(file.fd, F_ADD_SEALS, kWantedSeals | F_SEAL_SEAL) != 0) {
+  if (::fcntl(file.get(), F_ADD_SEALS, kWantedSeals | F_SEAL_SEAL) != 0) {
     return Error{Errc::resource_exhausted, fmt::format("arena {}: cannot seal the memfd: {}", name, why(errno))};
   }
   const auto pid = static_cast<std::uint64_t>(::getpid());
@@ -188,10 +180,10 @@ Result<Arena> Arena::create(const std::string& name, std::size_t bytes) {
     return Error{Errc::failed_precondition, fmt::format("arena {}: /proc/{}/stat is not readable", name, pid)};
 
   Arena arena;
-  TROUPE_ASSIGN(arena.data_, map(file.fd, bytes, "arena " + name));
+  TROUPE_ASSIGN(arena.data_, map(file.get(), bytes, "arena " + name));
   arena.size_ = bytes;
-  arena.handle_ = fmt::format("memfd:{}:{}:{}:{}", pid, file.fd, bytes, *started);
-  arena.fd_ = file.release();
+  arena.handle_ = fmt::format("memfd:{}:{}:{}:{}", pid, file.get(), bytes, *started);
+  arena.fd_ = std::move(file);
   return arena;
 }
 
@@ -203,30 +195,29 @@ Result<Arena> Arena::attach(const std::string& handle, std::size_t expected_byte
   }
   // Before and after opening, because the pid can pass to another process in between.
   TROUPE_TRY(check_alive(parsed, handle));
-  TROUPE_ASSIGN(const int fd, open_memfd(parsed, handle));
-  const Descriptor file{fd};
+  TROUPE_ASSIGN(const FileDescriptor file, open_memfd(parsed, handle));
   TROUPE_TRY(check_alive(parsed, handle));
 
   // The file could be anything that the owner opened since: without the seal a reader can die of SIGBUS.
-  const int seals = ::fcntl(file.fd, F_GET_SEALS);
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kWantedSeals) != kWantedSeals) {
     return Error{Errc::failed_precondition, fmt::format("arena {}: descriptor {} of process {} is not a sealed memfd",
                                                         handle, parsed.fd, parsed.pid)};
   }
   struct stat status {};
-  if (::fstat(file.fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) != expected_bytes) {
+  if (::fstat(file.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != expected_bytes) {
     return Error{Errc::invalid_argument, fmt::format("arena {}: the file holds {} bytes; the plan wants {}", handle,
                                                      status.st_size, expected_bytes)};
   }
   Arena arena;
-  TROUPE_ASSIGN(arena.data_, map(file.fd, expected_bytes, "arena " + handle));
+  TROUPE_ASSIGN(arena.data_, map(file.get(), expected_bytes, "arena " + handle));
   arena.size_ = expected_bytes;
   arena.handle_ = handle;
   return arena;
 }
 
 Arena::Arena(Arena&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)),
+    : fd_(std::move(other.fd_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       handle_(std::move(other.handle_)) {}
@@ -234,7 +225,7 @@ Arena::Arena(Arena&& other) noexcept
 Arena& Arena::operator=(Arena&& other) noexcept {
   if (this == &other) return *this;
   release();
-  fd_ = std::exchange(other.fd_, -1);
+  fd_ = std::move(other.fd_);
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
   handle_ = std::move(other.handle_);
@@ -245,9 +236,8 @@ Arena::~Arena() { release(); }
 
 void Arena::release() noexcept {
   if (data_ != nullptr) ::munmap(data_, size_);
-  if (fd_ >= 0) ::close(fd_);
+  fd_.reset();
   data_ = nullptr;
-  fd_ = -1;
 }
 
 }  // namespace troupe::comm

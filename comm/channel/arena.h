@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 
 namespace troupe::comm {
@@ -42,7 +43,7 @@ class Arena {
   void release() noexcept;
 
   /// Kept open by the owner only: it is what the handle names.
-  int fd_ = -1;
+  FileDescriptor fd_;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::string handle_;

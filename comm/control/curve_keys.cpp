@@ -9,11 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <map>
+#include <span>
 #include <string_view>
-#include <utility>
+
+#include "base/durable_file.h"
+#include "base/file_io.h"
 
 namespace troupe::comm {
 
@@ -23,57 +24,23 @@ constexpr std::string_view kHeader = "troupe-token v1";
 constexpr std::size_t kMaxFile = 4096;
 constexpr std::size_t kKeyChars = 40;
 
-/// A file descriptor that closes itself.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
 bool is_key(const std::string& text) {
   std::array<std::uint8_t, 32> raw{};
   return text.size() == kKeyChars && zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
 }
 
-Error cannot(std::string_view what, const std::string& path) {
-  return {Errc::unavailable, fmt::format("cannot {} {}: {}", what, path, std::strerror(errno))};
-}
-
-Result<void> write_whole(const std::string& path, std::string_view text) {
-  ::unlink(path.c_str());  // left over by a crash
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.is_open()) return cannot("create", path);
-  while (!text.empty()) {
-    const ssize_t put = ::write(file.get(), text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return cannot("write", path);
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  if (::fsync(file.get()) != 0) return cannot("sync", path);
-  return {};
-}
-
 Result<std::string> read_secret(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file.is_open()) {
     if (errno == ENOENT)
       return Error{Errc::not_found, fmt::format("token file {} does not exist; the controller writes it", path)};
     if (errno == ELOOP)
       return Error{Errc::failed_precondition,
                    fmt::format("token file {} is a symbolic link; give the file itself", path)};
-    return cannot("open", path);
+    return file_error(path, "cannot be opened", errno);
   }
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return cannot("stat", path);
+  if (::fstat(file.get(), &info) != 0) return file_error(path, "cannot be looked at", errno);
   if (!S_ISREG(info.st_mode))
     return Error{Errc::failed_precondition, fmt::format("token file {} is not a regular file", path)};
   if (info.st_uid != ::geteuid()) {
@@ -86,14 +53,7 @@ Result<std::string> read_secret(const std::string& path) {
                              info.st_mode & 07777, path)};
   }
   std::string text(kMaxFile + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return cannot("read", path);
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
+  TROUPE_ASSIGN(const std::size_t size, read_at(file.get(), std::as_writable_bytes(std::span(text)), 0, path));
   if (size > kMaxFile)
     return Error{Errc::invalid_argument, fmt::format("token file {} is larger than {} bytes", path, kMaxFile)};
   text.resize(size);
@@ -166,21 +126,7 @@ Result<void> write_token_file(const std::string& path, const Token& token) {
   }
   const std::string text = fmt::format("{}\nendpoint: {}\nserver: {}\npublic: {}\nsecret: {}\n", kHeader,
                                        token.endpoint, token.server_key, token.public_key, token.secret_key);
-  const std::string fresh = fmt::format("{}.{}.tmp", path, ::getpid());
-  if (auto written = write_whole(fresh, text); !written) {
-    ::unlink(fresh.c_str());
-    return written.error();
-  }
-  if (::rename(fresh.c_str(), path.c_str()) != 0) {
-    const Error error = cannot("rename to", path);
-    ::unlink(fresh.c_str());
-    return error;
-  }
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
-  const Fd parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!parent.is_open() || ::fsync(parent.get()) != 0) return cannot("sync", folder);
-  return {};
+  return write_file_durably(path, text, 0600);
 }
 
 Result<Token> read_token_file(const std::string& path) {

@@ -18,7 +18,8 @@ Result<CurveKeyPair> generate_keypair();
 /// The public half of a secret key. Errors: invalid_argument.
 Result<std::string> public_key_of(const std::string& secret_key);
 
-/// What a node needs to join a job over the network. The file that holds it is a secret: whoever reads it may join.
+/// What a node needs to join a job over the network. The file that holds it is a secret: a process that can read it may
+/// join.
 struct Token {
   /// "tcp://host:port" of the controller.
   std::string endpoint;
@@ -30,7 +31,7 @@ struct Token {
 };
 
 /// Writes the token file (docs/wire.md) with mode 0600: a new file, synced, then renamed over `path`.
-/// Errors: invalid_argument (a field is empty or has a line break), unavailable (cannot write).
+/// Errors: invalid_argument (a field is empty or has a line break), those of file_error.
 Result<void> write_token_file(const std::string& path, const Token& token);
 
 /// Reads a token file. Errors: not_found, failed_precondition (another owner, or others can read it; names the chmod),

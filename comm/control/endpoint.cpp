@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+
+#include "base/file_io.h"
 
 namespace troupe::comm {
 
@@ -71,12 +72,9 @@ bool is_loopback(const Endpoint& endpoint) noexcept {
 
 Result<void> prepare_ipc_folder(const Endpoint& endpoint) {
   const std::filesystem::path folder = std::filesystem::path(endpoint.path).parent_path();
-  std::error_code failed;
-  if (folder.has_parent_path()) std::filesystem::create_directories(folder.parent_path(), failed);
-  if (failed || (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)) {
-    return Error{Errc::unavailable, fmt::format("cannot make the socket folder {}: {}", folder.string(),
-                                                failed ? failed.message() : std::strerror(errno))};
-  }
+  if (folder.has_parent_path()) TROUPE_TRY(make_folders(folder.parent_path().string()));
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return file_error(folder.string(), "the socket folder cannot be created", errno);
   struct stat info {};
   if (::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return Error{Errc::failed_precondition, fmt::format("the socket folder {} is not a directory", folder.string())};

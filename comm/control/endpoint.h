@@ -28,7 +28,7 @@ Result<Endpoint> parse_endpoint(const std::string& text);
 bool is_loopback(const Endpoint& endpoint) noexcept;
 
 /// Makes the folder of an ipc path with mode 0700, or checks that nobody else can enter it.
-/// Errors: failed_precondition (others may enter; names the chmod), unavailable (cannot be made).
+/// Errors: failed_precondition (others may enter; names the chmod), those of file_error.
 Result<void> prepare_ipc_folder(const Endpoint& endpoint);
 
 }  // namespace troupe::comm

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -45,8 +43,7 @@ Result<std::unique_ptr<IoLoop>> IoLoop::start(const std::string& name) {
 Result<void> IoLoopImpl::open() {
   const BlockedSignals blocked;
   context_.reset(zmq_ctx_new());
-  wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (!context_ || wake_fd_ < 0)
+  if (!context_ || !queued_.is_open())
     return Error{Errc::resource_exhausted,
                  fmt::format("io loop {}: no descriptors left: {}", name_, std::strerror(errno))};
   zmq_ctx_set(context_.get(), ZMQ_IO_THREADS, 1);
@@ -71,7 +68,6 @@ IoLoopImpl::~IoLoopImpl() {
     post([this] { stopping_ = true; });
     thread_.join();
   }
-  if (wake_fd_ >= 0) ::close(wake_fd_);
 }
 
 void IoLoopImpl::run() {
@@ -100,7 +96,7 @@ int IoLoopImpl::poll_timeout_ms() const {
 void IoLoopImpl::turn() {
   items_.clear();
   polled_watches_.clear();
-  items_.push_back({nullptr, wake_fd_, ZMQ_POLLIN, 0});
+  items_.push_back({nullptr, queued_.get(), ZMQ_POLLIN, 0});
   items_.push_back({zap_->socket(), 0, ZMQ_POLLIN, 0});
   sockets_->add_poll_items(items_);
   const std::size_t first_fd = items_.size();
@@ -125,9 +121,7 @@ void IoLoopImpl::turn() {
 
 void IoLoopImpl::run_tasks() {
   // this order loses no signal: empty the descriptor, clear the flag, then take the queue
-  std::uint64_t count = 0;
-  while (::read(wake_fd_, &count, sizeof count) < 0 && errno == EINTR) {
-  }
+  queued_.clear();
   armed_.store(false);
   std::vector<std::function<void()>> tasks;
   {
@@ -227,10 +221,7 @@ void IoLoopImpl::post(std::function<void()> task) {
     const std::lock_guard lock(queue_mutex_);
     queue_.push_back(std::move(task));
   }
-  if (armed_.exchange(true)) return;
-  const std::uint64_t one = 1;
-  while (::write(wake_fd_, &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  if (!armed_.exchange(true)) queued_.raise();
 }
 
 std::uint64_t IoLoopImpl::after(std::chrono::milliseconds delay, std::function<void()> task) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/event_fd.h"
 #include "comm/control/callback_guard.h"
 #include "comm/control/io_loop.h"
 #include "comm/control/socket_table.h"
@@ -64,8 +65,8 @@ class IoLoopImpl final : public IoLoop {
 
   std::string name_;
   ZmqContext context_;
-  /// An eventfd in the poll set: written when a task is queued and none was before.
-  int wake_fd_ = -1;
+  /// Raised when a task is queued and none was before.
+  EventFd queued_;
 
   // MPSC queue: many post, the loop swaps the whole list out
   std::mutex queue_mutex_;

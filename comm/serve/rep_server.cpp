@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -14,6 +12,7 @@
 #include <thread>
 
 #include "base/blocked_signals.h"
+#include "base/event_fd.h"
 #include "base/log.h"
 #include "comm/control/zmq_handles.h"
 
@@ -30,20 +29,16 @@ class Server final : public RepServer {
  public:
   Server(const RepServerOptions& options, OnRequest on_request)
       : options_(options), on_request_(std::move(on_request)) {}
-  ~Server() override {
-    stop();
-    if (wake_fd_ >= 0) ::close(wake_fd_);
-  }
+  ~Server() override { stop(); }
   void stop() override {
     stopping_ = true;
-    wake();
+    changed_.raise();
     if (thread_.joinable()) thread_.join();
   }
 
   Result<void> open() {
-    wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     context_.reset(zmq_ctx_new());
-    if (wake_fd_ < 0 || !context_)
+    if (!changed_.is_open() || !context_)
       return Error{Errc::resource_exhausted, fmt::format("no descriptors left: {}", std::strerror(errno))};
     router_.reset(zmq_socket(context_.get(), ZMQ_ROUTER));
     if (!router_)
@@ -77,7 +72,7 @@ class Server final : public RepServer {
       const std::lock_guard lock(mutex_);
       outgoing_.push_back({peer, std::move(message)});
     }
-    wake();
+    changed_.raise();
   }
   Stats stats() const override { return {requests_, replies_, malformed_}; }
 
@@ -111,7 +106,7 @@ class Server final : public RepServer {
 
   void run() {
     while (!stopping_) {
-      zmq_pollitem_t items[] = {{router_.get(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_fd_, ZMQ_POLLIN, 0}};
+      zmq_pollitem_t items[] = {{router_.get(), 0, ZMQ_POLLIN, 0}, {nullptr, changed_.get(), ZMQ_POLLIN, 0}};
       if (zmq_poll(items, 2, kMaxPollMs) < 0 && zmq_errno() != EINTR) {
         log::error("serve: zmq_poll failed: {}", zmq_strerror(zmq_errno()));
         break;
@@ -152,9 +147,7 @@ class Server final : public RepServer {
   }
 
   void send_replies() {
-    std::uint64_t count = 0;
-    while (::read(wake_fd_, &count, sizeof count) < 0 && errno == EINTR) {
-    }
+    changed_.clear();
     std::vector<Reply> replies;
     {
       const std::lock_guard lock(mutex_);
@@ -172,17 +165,12 @@ class Server final : public RepServer {
     return zmq_send(router_.get(), bytes.data(), bytes.size(), ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0;
   }
 
-  void wake() {
-    const std::uint64_t one = 1;
-    while (wake_fd_ >= 0 && ::write(wake_fd_, &one, sizeof one) < 0 && errno == EINTR) {
-    }
-  }
-
   const RepServerOptions options_;
   const OnRequest on_request_;
   ZmqContext context_;
   ZmqSocket router_;
-  int wake_fd_ = -1;
+  /// Raised for a reply to send and for the end.
+  EventFd changed_;
   std::uint16_t port_ = 0;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> requests_{0}, replies_{0}, malformed_{0};

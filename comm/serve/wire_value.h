@@ -28,17 +28,17 @@ struct WireValue {
   /// Nil.
   WireValue() = default;
   template <std::same_as<bool> T>
-  WireValue(T value) : storage(value) {}  // NOLINT: implicit by design, as are the next
+  WireValue(T value);  // NOLINT: implicit by design, as are the next
   template <std::integral T>
-  requires(!std::same_as<T, bool>) WireValue(T value) : storage(static_cast<std::int64_t>(value)) {}
+  requires(!std::same_as<T, bool>) WireValue(T value);
   template <std::floating_point T>
-  WireValue(T value) : storage(static_cast<double>(value)) {}
-  WireValue(const char* value) : storage(std::string(value)) {}
-  WireValue(std::string value) : storage(std::move(value)) {}
-  WireValue(WireBytes value) : storage(std::move(value)) {}
-  WireValue(WireArray value) : storage(std::move(value)) {}
-  WireValue(WireMap value) : storage(std::move(value)) {}
-  WireValue(NdArray value) : storage(std::move(value)) {}
+  WireValue(T value);
+  WireValue(const char* value);
+  WireValue(std::string value);
+  WireValue(WireBytes value);
+  WireValue(WireArray value);
+  WireValue(WireMap value);
+  WireValue(NdArray value);
 
   /// The value as a T, or null when it is something else.
   template <class T>
@@ -55,6 +55,20 @@ struct WirePair {
   WireValue value;
   friend bool operator==(const WirePair&, const WirePair&) = default;
 };
+
+// Behind WirePair, which the storage holds: before, its vector is of an incomplete type.
+template <std::same_as<bool> T>
+WireValue::WireValue(T value) : storage(value) {}
+template <std::integral T>
+requires(!std::same_as<T, bool>) WireValue::WireValue(T value) : storage(static_cast<std::int64_t>(value)) {}
+template <std::floating_point T>
+WireValue::WireValue(T value) : storage(static_cast<double>(value)) {}
+inline WireValue::WireValue(const char* value) : storage(std::string(value)) {}
+inline WireValue::WireValue(std::string value) : storage(std::move(value)) {}
+inline WireValue::WireValue(WireBytes value) : storage(std::move(value)) {}
+inline WireValue::WireValue(WireArray value) : storage(std::move(value)) {}
+inline WireValue::WireValue(WireMap value) : storage(std::move(value)) {}
+inline WireValue::WireValue(NdArray value) : storage(std::move(value)) {}
 
 /// The value of that name, or null.
 const WireValue* find(const WireMap& map, std::string_view name);

@@ -4,8 +4,8 @@
 
 #include <fstream>
 
+#include "base/durable_file.h"
 #include "base/fault.h"
-#include "data/convert/finished_file.h"
 
 namespace troupe::data {
 

@@ -1,13 +1,9 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include "base/append_file.h"
-#include "base/durable_file.h"
 #include "base/fault.h"
 #include "data/convert/episode_stats.h"
 #include "data/convert/finished_file.h"

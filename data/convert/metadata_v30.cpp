@@ -1,30 +1,23 @@
 #include <arrow/builder.h>
 #include <arrow/io/file.h>
 #include <arrow/table.h>
-#include <arrow/util/io_util.h>
 #include <arrow/util/key_value_metadata.h>
 #include <fmt/format.h>
 #include <parquet/arrow/writer.h>
 #include <parquet/exception.h>
 
-#include "base/durable_file.h"
 #include "base/fault.h"
 #include "data/convert/episode_stats.h"
 #include "data/convert/finished_file.h"
 #include "data/convert/json_columns.h"
 #include "data/convert/metadata.h"
+#include "data/lerobot/write_failure.h"
 
 namespace troupe::data {
 
 namespace {
 
 constexpr std::size_t kRowsPerGroup = 1000;
-
-Error write_failure(const std::string& path, const arrow::Status& status) {
-  const int cause = arrow::internal::ErrnoFromStatus(status);
-  if (cause != 0) return file_error(path, "cannot be written", cause);
-  return {Errc::internal, fmt::format("{}: {}", path, status.ToString())};
-}
 
 /// A Parquet file written in groups of rows, under its part name until close().
 class MetadataTable {

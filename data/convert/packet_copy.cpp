@@ -2,16 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
+#include <span>
 #include <utility>
 
-#include "base/durable_file.h"
 #include "base/fault.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "data/convert/mp4_output.h"
 
@@ -80,37 +78,16 @@ std::string codec_identity(const PacketTable& table) {
 std::string codec_name(const PacketTable& table) { return avcodec_get_name(table.codec->codec_id); }
 
 Result<PacketReader> PacketReader::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return file_error(path, "cannot be opened", errno);
-  return PacketReader(path, fd);
-}
-
-PacketReader::PacketReader(PacketReader&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
-
-PacketReader& PacketReader::operator=(PacketReader&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-PacketReader::~PacketReader() {
-  if (fd_ >= 0) ::close(fd_);
+  TROUPE_ASSIGN(FileDescriptor fd, open_file(path, O_RDONLY));
+  return PacketReader(path, std::move(fd));
 }
 
 Result<void> PacketReader::read(const VideoSample& sample, std::uint8_t* out) const {
-  std::int64_t done = 0;
-  while (done < sample.size) {
-    const ssize_t n = ::pread(fd_, out + done, static_cast<std::size_t>(sample.size - done), sample.offset + done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      return Error{Errc::data_loss,
-                   fmt::format("{}: a picture of {} bytes at {} cannot be read: {}", path_, sample.size, sample.offset,
-                               n < 0 ? std::strerror(errno) : "end of file")};
-    }
-    done += n;
-  }
-  return {};
+  const std::span bytes(reinterpret_cast<std::byte*>(out), static_cast<std::size_t>(sample.size));
+  TROUPE_ASSIGN(const std::size_t got, read_at(fd_.get(), bytes, static_cast<std::uint64_t>(sample.offset), path_));
+  if (got == bytes.size()) return {};
+  return Error{Errc::data_loss, fmt::format("{}: a picture of {} bytes at {} cannot be read: end of file", path_,
+                                            sample.size, sample.offset)};
 }
 
 struct PacketWriter::State {

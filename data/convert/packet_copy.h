@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 #include "data/convert/rational.h"
 #include "data/video/packet_table.h"
@@ -62,16 +64,13 @@ class PacketWriter {
 class PacketReader {
  public:
   static Result<PacketReader> open(const std::string& path);
-  PacketReader(PacketReader&& other) noexcept;
-  PacketReader& operator=(PacketReader&& other) noexcept;
-  ~PacketReader();
-  /// Fills exactly sample.size bytes. Errors: data_loss.
+  /// Fills exactly sample.size bytes. Errors: data_loss when the file ends before; those of file_error.
   Result<void> read(const VideoSample& sample, std::uint8_t* out) const;
 
  private:
-  PacketReader(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  PacketReader(std::string path, FileDescriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   std::string path_;
-  int fd_ = -1;
+  FileDescriptor fd_;
 };
 
 }  // namespace troupe::data

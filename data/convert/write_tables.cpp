@@ -1,6 +1,5 @@
 #include <arrow/builder.h>
 #include <arrow/io/file.h>
-#include <arrow/util/io_util.h>
 #include <arrow/util/key_value_metadata.h>
 #include <fmt/format.h>
 #include <parquet/arrow/writer.h>
@@ -8,21 +7,15 @@
 
 #include <algorithm>
 
-#include "base/durable_file.h"
 #include "base/fault.h"
 #include "data/convert/episode_stats.h"
 #include "data/convert/finished_file.h"
 #include "data/convert/write_files.h"
+#include "data/lerobot/write_failure.h"
 
 namespace troupe::data {
 
 namespace {
-
-Error write_failure(const std::string& path, const arrow::Status& status) {
-  const int cause = arrow::internal::ErrnoFromStatus(status);
-  if (cause != 0) return file_error(path, "cannot be written", cause);
-  return {Errc::internal, fmt::format("{}: {}", path, status.ToString())};
-}
 
 /// A column of integers with every value replaced; other types keep their type by the builder. Lists of one value stay
 /// what they are, so only plain integer columns can be mapped.

@@ -152,10 +152,11 @@ class StatisticsFindings {
   /// Statistics that were made of other rows, or in another way.
   void compare(const std::string& path, const ColumnReport& c, const FeatureStatistics& stored) {
     const FeatureStatistics& s = c.statistics;
-    const std::pair<const char*, std::vector<double> FeatureStatistics::*> kinds[] = {{"min", &FeatureStatistics::min},
-                                                    {"max", &FeatureStatistics::max},
-                                                    {"mean", &FeatureStatistics::mean},
-                                                    {"std", &FeatureStatistics::std}};
+    const std::pair<const char*, std::vector<double> FeatureStatistics::*> kinds[] = {
+        {"min", &FeatureStatistics::min},
+        {"max", &FeatureStatistics::max},
+        {"mean", &FeatureStatistics::mean},
+        {"std", &FeatureStatistics::std}};
     for (const auto& [name, values] : kinds) {
       for (std::size_t d = 0; d < s.width(); ++d) {
         const double range = s.max[d] - s.min[d];

@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 
 namespace troupe::data {
@@ -154,15 +153,8 @@ std::string index_bytes(IndexKind kind, const std::vector<std::string>& sections
 }
 
 Result<void> write_index(const std::string& path, std::string_view bytes) {
-  static std::atomic<std::uint64_t> counter{0};
-  std::error_code code;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), code);
-  if (code) return file_error(path, "its folder cannot be made", code.value());
-  const std::string temporary = fmt::format("{}.{}-{}.tmp", path, ::getpid(), counter++);
-  auto written = write_file_synced(temporary, bytes);
-  if (written) written = commit_file(temporary, path);
-  if (!written) std::filesystem::remove(temporary, code);  // the failure that is reported is the first one
-  return written;
+  TROUPE_TRY(make_folders(std::filesystem::path(path).parent_path().string()));
+  return write_file_durably(path, bytes);
 }
 
 }  // namespace troupe::data

@@ -34,7 +34,7 @@ enum class IndexKind : std::uint32_t { files = 1, samples = 2 };
 class IndexFile {
  public:
   /// Maps a file and checks its digest; pages that were read for that are given back. Errors: not_found; data_loss
-  /// (another kind, version or byte order, damage), unavailable.
+  /// (another kind, version or byte order, damage), those of file_error.
   static Result<std::shared_ptr<const IndexFile>> open(const std::string& path, IndexKind kind);
   /// The same over bytes in memory: what an index that is not written looks like. `name` stands for the path in errors.
   static Result<std::shared_ptr<const IndexFile>> from_bytes(std::string bytes, IndexKind kind,
@@ -80,7 +80,7 @@ class IndexFile {
 std::string index_bytes(IndexKind kind, const std::vector<std::string>& sections, std::size_t covered);
 
 /// Writes an index under a name of its own, syncs and renames it: a reader sees the old file or the new one, and of two
-/// writers the last one wins. Makes missing parent folders. Errors: unavailable, resource_exhausted.
+/// writers the last one wins. Makes missing parent folders. Errors: those of file_error.
 Result<void> write_index(const std::string& path, std::string_view bytes);
 
 }  // namespace troupe::data

@@ -2,14 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <optional>
 
-#include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "base/parallel.h"
 
@@ -39,31 +37,19 @@ std::vector<std::string> names_of(const std::string& root) {
 
 Result<MetadataFile> read_state(const std::string& root, const std::string& name) {
   const std::string path = root + "/" + name;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return file_error(path, "cannot be opened", errno);
+  TROUPE_ASSIGN(const FileDescriptor fd, open_file(path, O_RDONLY | O_NONBLOCK));
   struct stat facts {};
-  if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) {
-    ::close(fd);
+  if (::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))
     return Error{Errc::data_loss, path + ": not a regular file"};
-  }
   Xxh3Stream hash;
   std::vector<std::byte> buffer(std::size_t{1} << 20);
-  std::int64_t size = 0;
-  int cause = 0;
-  for (ssize_t n = 1; n != 0;) {
-    n = ::read(fd, buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      cause = errno;
-      break;
-    }
-    hash.update(std::span(buffer).first(static_cast<std::size_t>(n)));
-    size += n;
+  std::uint64_t size = 0;
+  for (std::size_t n = buffer.size(); n == buffer.size(); size += n) {
+    TROUPE_ASSIGN(n, read_at(fd.get(), buffer, size, path));
+    hash.update(std::span(buffer).first(n));
   }
-  ::close(fd);
-  if (cause != 0) return file_error(path, "cannot be read", cause);
   return MetadataFile{.name = name,
-                      .size = size,
+                      .size = static_cast<std::int64_t>(size),
                       .modified_ns = facts.st_mtim.tv_sec * 1'000'000'000LL + facts.st_mtim.tv_nsec,
                       .digest = hash.hex()};
 }

@@ -26,7 +26,7 @@ struct MetadataFile {
 /// The files of <root>/meta on which samples depend, ascending by name, hashed: info.json, episodes.jsonl,
 /// tasks.jsonl or tasks.parquet, modality.json, stats.json, relative_stats_dreamzero.json, step_filter.jsonl, and every
 /// Parquet file below meta/episodes. Files are read in parts, several at a time: memory stays flat whatever their size.
-/// Errors: data_loss, unavailable (a file that is listed and cannot be read).
+/// Errors: data_loss (not a regular file), those of file_error.
 Result<std::vector<MetadataFile>> metadata_state(const std::string& root, std::int64_t threads);
 
 }  // namespace troupe::data

@@ -6,8 +6,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <system_error>
+
+#include "base/file_io.h"
 
 namespace troupe::data {
 
@@ -44,11 +45,7 @@ Result<std::int64_t> require_regular_file(const std::string& path) {
 
 Result<std::string> read_text_file(const std::string& path) {
   TROUPE_ASSIGN([[maybe_unused]] const std::int64_t size, require_regular_file(path));
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Error{Errc::data_loss, fmt::format("{} cannot be read to its end", path)};
-  return std::move(text).str();
+  return base::read_file(path);
 }
 
 }  // namespace troupe::data

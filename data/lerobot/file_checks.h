@@ -12,7 +12,7 @@ namespace troupe::data {
 /// unreadable).
 Result<std::int64_t> require_regular_file(const std::string& path);
 
-/// Whole contents of a text file. Errors: as above.
+/// Whole contents of a text file. Errors: as above, and those of read_file (base/file_io.h).
 Result<std::string> read_text_file(const std::string& path);
 
 }  // namespace troupe::data

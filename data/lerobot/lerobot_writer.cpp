@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "data/lerobot/number_table.h"
 #include "data/lerobot/picture_sums.h"
 #include "data/video/video_encoder.h"
@@ -96,13 +97,6 @@ std::vector<NumberTableColumn> table_columns(const LerobotDescription& d, const 
   return columns;
 }
 
-Result<void> make_folder(const std::string& path) {
-  std::error_code failed;
-  fs::create_directories(path, failed);
-  if (failed) return file_error(path, "cannot be created", failed.value());
-  return {};
-}
-
 }  // namespace
 
 Result<LerobotWriter> LerobotWriter::begin(std::string folder, LerobotDescription description) {
@@ -157,12 +151,12 @@ Result<void> LerobotWriter::append(const LerobotEpisode& episode) {
   Json stats = Json::object();
   for (std::size_t c = 0; c < description_.cameras.size(); ++c) {
     const std::string videos = fmt::format("{}/videos/{}/{}", folder_, chunk, description_.cameras[c]);
-    TROUPE_TRY(make_folder(videos));
+    TROUPE_TRY(make_folders(videos));
     TROUPE_ASSIGN(stats[description_.cameras[c]],
                   write_video(fmt::format("{}/{}.mp4", videos, name), description_, episode, c));
   }
   const std::string tables = fmt::format("{}/data/{}", folder_, chunk);
-  TROUPE_TRY(make_folder(tables));
+  TROUPE_TRY(make_folders(tables));
   const auto columns = table_columns(description_, episode, episodes_, frames_);
   TROUPE_TRY(write_number_table(fmt::format("{}/{}.parquet", tables, name), columns));
   for (const NumberTableColumn& column : columns) stats[column.name] = column_statistics(column);
@@ -204,7 +198,7 @@ std::string LerobotWriter::info() const {
 
 Result<void> LerobotWriter::finish() {
   if (episodes_ == 0) return Error{Errc::failed_precondition, "a dataset without episodes cannot be written"};
-  TROUPE_TRY(make_folder(folder_ + "/meta"));
+  TROUPE_TRY(make_folders(folder_ + "/meta"));
   std::string tasks;
   for (std::size_t t = 0; t < tasks_.size(); ++t) tasks += Json{{"task_index", t}, {"task", tasks_[t]}}.dump() + "\n";
   TROUPE_TRY(write_file_synced(folder_ + "/meta/episodes.jsonl", episode_lines_));

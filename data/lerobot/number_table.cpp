@@ -2,7 +2,6 @@
 
 #include <arrow/api.h>
 #include <arrow/io/file.h>
-#include <arrow/util/io_util.h>
 #include <fmt/format.h>
 #include <parquet/arrow/writer.h>
 
@@ -10,7 +9,7 @@
 #include <cmath>
 #include <memory>
 
-#include "base/durable_file.h"
+#include "data/lerobot/write_failure.h"
 
 namespace troupe::data {
 
@@ -18,12 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Type = NumberTableColumn::Type;
-
-Error write_failure(const std::string& path, const arrow::Status& status) {
-  const int cause = arrow::internal::ErrnoFromStatus(status);
-  if (cause != 0) return file_error(path, "cannot be written", cause);
-  return {Errc::internal, fmt::format("{}: {}", path, status.ToString())};
-}
 
 /// Appends the values to a builder of numbers.
 template <class Builder, class Value>

@@ -14,7 +14,8 @@ namespace troupe::data {
 
 namespace {
 
-/// A column of a row group; whoever needs it first decodes it while the others wait. The file outlives the column.
+/// A column of a row group; the first thread that needs it decodes it while the others wait. The file outlives the
+/// column.
 struct DecodedGroup {
   std::mutex mutex;
   std::shared_ptr<const ArrowFile> file;

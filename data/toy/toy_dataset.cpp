@@ -124,7 +124,8 @@ Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& 
   const Json stamp = stamp_of(options);
   if (holds_stamp(dir, stamp)) return {};
   auto folder = NewFolder::begin(dir);
-  if (!folder && folder.error().code() == Errc::failed_precondition) {
+  std::error_code absent;
+  if (!folder && fs::exists(dir, absent)) {
     return folder.error().with(fmt::format("{} is not that of a toy dataset with these options", kStampFile));
   }
   if (!folder) return folder.error();

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "base/log.h"
 
@@ -185,39 +184,27 @@ void ClipCache::store(const std::string& key, ClipRecord& clip) {
 }
 
 Result<void> ClipCache::write(const std::string& path, const ClipRecord& clip) {
-  const fs::path folder = fs::path(path).parent_path();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return file_error(folder.string(), "making the folder", error.value());
+  TROUPE_TRY(make_folders(fs::path(path).parent_path().string()));
   const std::string temporary =
       fmt::format("{}.{}-{}-{}.tmp", path, ::getpid(), static_cast<const void*>(this), sequence_++);
   // no fsync: what a crash leaves behind fails its checksum and is deleted
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) return file_error(temporary, "making it", errno);
-  int failure = 0;
-  for (std::size_t done = 0; done < clip.bytes_.size() && failure == 0;) {
-    const ssize_t put = ::write(fd, clip.bytes_.data() + done, clip.bytes_.size() - done);
-    if (put >= 0)
-      done += static_cast<std::size_t>(put);
-    else if (errno != EINTR)
-      failure = errno;
-  }
-  if (::close(fd) != 0 && failure == 0) failure = errno;
-  if (failure == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failure = errno;
-  if (failure == 0) return {};
-  ::unlink(temporary.c_str());
-  return file_error(path, "writing it", failure);
+  TROUPE_ASSIGN(FileDescriptor file, open_file(temporary, O_WRONLY | O_CREAT | O_EXCL));
+  auto written = write_all(file.get(), clip.bytes_, path);
+  // some file systems run out of space only here
+  if (::close(file.release()) != 0 && written) written = file_error(path, "cannot be closed", errno);
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
+    written = file_error(path, "cannot be renamed into place", errno);
+  if (!written) ::unlink(temporary.c_str());
+  return written;
 }
 
 Result<void> ClipCache::trim() {
   std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error) return file_error(folder_, "making the folder", error.value());
-  const int lock = ::open((folder_ + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock < 0) return file_error(folder_ + "/.lock", "opening it", errno);
+  TROUPE_TRY(make_folders(folder_));
+  TROUPE_ASSIGN(const FileDescriptor lock, open_file(folder_ + "/.lock", O_RDWR | O_CREAT));
   trimmed_ = true;
   written_ = 0;
-  if (::flock(lock, LOCK_EX | LOCK_NB) == 0) {
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
     std::vector<StoredClip> clips = list_clips(folder_);
     std::int64_t total = 0;
     for (const StoredClip& clip : clips) total += clip.bytes;
@@ -229,7 +216,6 @@ Result<void> ClipCache::trim() {
       }
     }
   }
-  ::close(lock);
   return {};
 }
 

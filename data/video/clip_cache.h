@@ -62,7 +62,7 @@ class ClipCache {
   /// and ends the writing, never the reading of samples.
   void store(const std::string& key, ClipRecord& clip);
   /// Counts the folder and, beyond the bound, deletes the clips that were used longest ago until a tenth is free.
-  /// One process at a time; others return at once. Errors: unavailable, resource_exhausted.
+  /// One process at a time; others return at once. Errors: those of file_error.
   Result<void> trim();
 
   /// Clips that were deleted because they were damaged.

@@ -3,16 +3,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "base/durable_file.h"
+#include "base/file_io.h"
 
 namespace troupe::data {
 
@@ -106,19 +104,16 @@ Result<std::vector<std::byte>> read_moov(int fd, const std::string& path, bool& 
   std::uint64_t at = 0;
   for (int i = 0; i < kMostTopLevel && at + 8 <= bytes; ++i) {
     std::byte head[16] = {};
-    if (::pread(fd, head, sizeof head, static_cast<off_t>(at)) < 8) return file_error(path, "cannot be read", errno);
+    TROUPE_ASSIGN(const std::size_t got, read_at(fd, head, at, path));
+    if (got < 8) break;
     const std::uint64_t size = box_size(head, bytes - at);
     if (size == 0) break;
     if (is_type(head, "mdat")) fast_start = false;
     if (is_type(head, "moov")) {
       if (size > kMostMoov) break;
       std::vector<std::byte> moov(static_cast<std::size_t>(size));
-      std::size_t done = 0;
-      while (done < moov.size()) {
-        const ssize_t n = ::pread(fd, moov.data() + done, moov.size() - done, static_cast<off_t>(at + done));
-        if (n <= 0) return file_error(path, "cannot be read", errno);
-        done += static_cast<std::size_t>(n);
-      }
+      TROUPE_ASSIGN(const std::size_t filled, read_at(fd, moov, at, path));
+      if (filled < moov.size()) break;
       return moov;
     }
     at += size;
@@ -129,13 +124,10 @@ Result<std::vector<std::byte>> read_moov(int fd, const std::string& path, bool& 
 }  // namespace
 
 Result<Mp4Facts> read_mp4_facts(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return file_error(path, "cannot be opened", errno);
+  TROUPE_ASSIGN(const FileDescriptor fd, open_file(path, O_RDONLY | O_NONBLOCK));
   bool fast_start = false;
-  const auto moov = read_moov(fd, path, fast_start);
-  ::close(fd);
-  if (!moov) return moov.error();
-  auto facts = facts_of(Bytes(*moov).subspan(8));
+  TROUPE_ASSIGN(const auto moov, read_moov(fd.get(), path, fast_start));
+  auto facts = facts_of(Bytes(moov).subspan(8));
   if (!facts) return Error{Errc::data_loss, path + ": its index describes no video track"};
   facts->fast_start = fast_start;
   return *facts;

@@ -19,7 +19,7 @@ struct Mp4Facts {
 };
 
 /// Reads top-level box headers and the moov box, nothing else: three reads for a usual file.
-/// Errors: not_found, unavailable; data_loss (no moov, no video track, a box that reaches outside its parent, a moov of
+/// Errors: those of file_error; data_loss (no moov, no video track, a box that reaches outside its parent, a moov of
 /// more than 64 MiB).
 Result<Mp4Facts> read_mp4_facts(const std::string& path);
 

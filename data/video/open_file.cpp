@@ -3,13 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "base/fault.h"
+#include "base/file_io.h"
 
 namespace troupe::data {
 
@@ -20,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 /// The file as the kernel knows it, without asking a remote file system: a call that never waits.
 bool still_the_same(const OpenFile& file) {
   struct statx now = {};
-  if (::statx(file.fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK | STATX_SIZE | STATX_MTIME, &now) != 0)
+  if (::statx(file.fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK | STATX_SIZE | STATX_MTIME, &now) != 0)
     return true;  // a file system without statx: what is open stays what it is
   return now.stx_nlink > 0 && static_cast<std::int64_t>(now.stx_size) == file.identity.size &&
          now.stx_mtime.tv_sec * 1'000'000'000LL + now.stx_mtime.tv_nsec == file.identity.modified_ns;
@@ -33,24 +31,16 @@ Result<std::shared_ptr<OpenFile>> open_on_thread(const std::string& path) {
   file->stem = stem_of(path);
   TROUPE_TRY(fault_point("read", file->stem));
   TROUPE_ASSIGN(file->identity, identify_video_file(path));
-  file->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file->fd < 0) {
-    const int why = errno;
-    const Errc code = why == EMFILE || why == ENFILE ? Errc::resource_exhausted : Errc::failed_precondition;
-    return Error{code, fmt::format("{}: {}", path, std::strerror(why))};
-  }
+  TROUPE_ASSIGN(file->fd, open_file(path, O_RDONLY));
   struct stat facts = {};
-  if (::fstat(file->fd, &facts) != 0 || facts.st_ino != file->identity.inode || facts.st_dev != file->identity.device) {
+  if (::fstat(file->fd.get(), &facts) != 0 || facts.st_ino != file->identity.inode ||
+      facts.st_dev != file->identity.device) {
     return Error{Errc::data_loss, fmt::format("{}: the file was replaced while it was opened", path)};
   }
   return file;
 }
 
 }  // namespace
-
-OpenFile::~OpenFile() {
-  if (fd >= 0) ::close(fd);
-}
 
 std::string stem_of(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');

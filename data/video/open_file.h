@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 #include "data/video/packet_source.h"
 #include "data/video/packet_table.h"
@@ -19,15 +20,10 @@ namespace troupe::data {
 struct OpenFile {
   /// `stem`: the file's name without folder and extension.
   std::string path, stem;
-  /// Open for reading; closed by the destructor.
-  int fd = -1;
+  /// Open for reading.
+  FileDescriptor fd;
   FileIdentity identity;
   std::shared_ptr<const PacketTable> table;
-
-  OpenFile() = default;
-  ~OpenFile();
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
 };
 
 /// The name of a file without folder and extension: the subject of fault points.
@@ -45,7 +41,7 @@ class OpenFiles {
   OpenFiles(std::int64_t most, FindPacketTable find_table);
 
   /// The file at `path`, opened on first use. One that was removed, replaced or written to since is opened anew.
-  /// Errors: those of read_packet_table; failed_precondition (not readable); deadline_exceeded.
+  /// Errors: those of read_packet_table and of file_error; deadline_exceeded.
   Result<std::shared_ptr<const OpenFile>> get(const std::string& path, ReadThread& thread,
                                               std::chrono::steady_clock::time_point deadline);
   /// Forgets a file and what was found out about it: the next get opens it and reads its own table.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <numeric>
 
@@ -13,6 +12,7 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
+#include "base/file_io.h"
 #include "data/video/ffmpeg.h"
 
 namespace troupe::data {
@@ -36,8 +36,7 @@ Result<FileIdentity> identify_video_file(const std::string& path) {
     if (why == ENOENT && lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
       return Error{Errc::not_found, fmt::format("{}: a link whose target does not exist", path)};
     }
-    const Errc code = why == ENOENT || why == ENOTDIR ? Errc::not_found : Errc::failed_precondition;
-    return Error{code, fmt::format("{}: {}", path, std::strerror(why))};
+    return file_error(path, "cannot be looked at", why);
   }
   if (!S_ISREG(facts.st_mode)) return Error{Errc::invalid_argument, fmt::format("{}: not a regular file", path)};
   if (facts.st_size == 0) return Error{Errc::data_loss, fmt::format("{}: the video file has zero bytes", path)};

@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <optional>
+#include <span>
 
 #include "base/fault.h"
+#include "base/file_io.h"
 
 namespace troupe::data {
 
@@ -27,21 +28,14 @@ AVBufferRef* take_buffer(std::int64_t bytes) {
   return av_buffer_alloc(static_cast<std::size_t>(bytes + AV_INPUT_BUFFER_PADDING_SIZE));
 }
 
-Error read_failure(const OpenFile& file, std::int64_t offset, std::int64_t bytes, std::string_view why) {
-  return {Errc::data_loss, fmt::format("{}: reading {} bytes at {} failed: {}", file.path, bytes, offset, why)};
-}
-
 /// Reads all bytes; runs on the reading thread.
 Result<void> read_exactly(const OpenFile& file, std::int64_t offset, std::int64_t bytes, std::uint8_t* out) {
   TROUPE_TRY(fault_point("read", file.stem));
-  for (std::int64_t done = 0; done < bytes;) {
-    const ssize_t got = ::pread(file.fd, out + done, static_cast<std::size_t>(bytes - done), offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) return read_failure(file, offset, bytes, "the file ends before");
-    if (got < 0) return read_failure(file, offset, bytes, std::strerror(errno));
-    done += got;
-  }
-  return {};
+  const std::span wanted(reinterpret_cast<std::byte*>(out), static_cast<std::size_t>(bytes));
+  TROUPE_ASSIGN(const std::size_t got, read_at(file.fd.get(), wanted, static_cast<std::uint64_t>(offset), file.path));
+  if (got == wanted.size()) return {};
+  return Error{Errc::data_loss,
+               fmt::format("{}: reading {} bytes at {} failed: the file ends before", file.path, bytes, offset)};
 }
 
 bool tolerates_any_padding(const OpenFile& file) {
@@ -140,7 +134,7 @@ Result<bool> SampleReader::load_cached(const Piece& piece) {
   }
   for (std::int64_t done = 0; done < piece.bytes;) {
     iovec rest{buffer->ref->data + done, static_cast<std::size_t>(piece.bytes - done)};
-    const ssize_t got = ::preadv2(file_->fd, &rest, 1, piece.offset + done, RWF_NOWAIT);
+    const ssize_t got = ::preadv2(file_->fd.get(), &rest, 1, piece.offset + done, RWF_NOWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;  // not in memory, not supported, or an error that the full read will name
     done += got;

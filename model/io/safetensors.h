@@ -84,12 +84,12 @@ struct TensorDeclaration {
 /// Streams tensors to a file: declare all, then append their bytes in that order, then finish. The header is padded
 /// with spaces so that the data starts at a multiple of 8 bytes; keys are sorted, so equal input gives equal bytes.
 /// Not thread-safe. Destroying an unfinished writer closes the file and leaves it incomplete: the caller removes it.
-/// Errors of all calls: resource_exhausted when the disk or quota is full, unavailable for other failures of the
-/// system, invalid_argument for a bad declaration or bytes that do not add up; each names the file.
+/// Errors of all calls: those of file_error (base/file_io.h) for failures of the system, such as resource_exhausted for
+/// a full disk; invalid_argument for a bad declaration or bytes that do not add up; each names the file.
 class SafetensorsWriter {
  public:
   /// Creates (or truncates) `path` and writes the header. Data lie in the order of `tensors`.
-  /// Errors also: not_found for a missing folder.
+  /// A missing folder is not_found.
   static Result<SafetensorsWriter> create(const std::string& path, const std::vector<TensorDeclaration>& tensors,
                                           const std::map<std::string, std::string>& metadata = {});
 

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "model/io/safetensors.h"
 
@@ -61,29 +61,14 @@ Result<Header> make_header(const std::string& path, const std::vector<TensorDecl
 
 struct SafetensorsWriter::Impl {
   std::string path;
-  int fd = -1;
+  FileDescriptor fd;
   std::int64_t remaining = 0;  ///< data bytes still to append
   std::int64_t size = 0;
   std::vector<std::byte> buffer;
   Xxh3Stream digest;
 
-  Impl() = default;
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-  ~Impl() {
-    if (fd >= 0) ::close(fd);
-  }
-  Result<void> write_all(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return file_error(path, "cannot be written", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(n));
-    }
-    return {};
-  }
   Result<void> flush() {
-    TROUPE_TRY(write_all(buffer));
+    TROUPE_TRY(write_all(fd.get(), buffer, path));
     buffer.clear();
     return {};
   }
@@ -91,7 +76,7 @@ struct SafetensorsWriter::Impl {
     digest.update(bytes);
     size += static_cast<std::int64_t>(bytes.size());
     if (buffer.size() + bytes.size() > kBufferBytes) TROUPE_TRY(flush());
-    if (bytes.size() >= kBufferBytes) return write_all(bytes);
+    if (bytes.size() >= kBufferBytes) return write_all(fd.get(), bytes, path);
     buffer.insert(buffer.end(), bytes.begin(), bytes.end());
     return {};
   }
@@ -109,8 +94,7 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->remaining = header.data_bytes;
-  impl->fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (impl->fd < 0) return file_error(path, "cannot be created", errno);
+  TROUPE_ASSIGN(impl->fd, open_file(path, O_WRONLY | O_CREAT | O_TRUNC));
   std::byte length[8];
   for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(header.text.size() >> (8 * i) & 0xFF);
   TROUPE_TRY(impl->put(length));
@@ -136,7 +120,7 @@ Result<void> SafetensorsWriter::finish() {
 }
 
 Result<void> SafetensorsWriter::sync() {
-  if (::fsync(impl_->fd) != 0) return file_error(impl_->path, "cannot be synced", errno);
+  if (::fsync(impl_->fd.get()) != 0) return file_error(impl_->path, "cannot be synced", errno);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "workers/checkpoint/reader.h"
@@ -98,8 +99,7 @@ Result<void> move_latest(const std::string& folder, const std::string& name) {
   fs::remove(temporary, error);
   if (error) return file_error(temporary, "cannot be removed", error.value());
   if (::symlink(name.c_str(), temporary.c_str()) != 0) return file_error(temporary, "cannot be created", errno);
-  if (std::rename(temporary.c_str(), link.c_str()) != 0) return file_error(link, "cannot be moved", errno);
-  return sync_directory(folder);
+  return commit_file(temporary, link);
 }
 
 }  // namespace

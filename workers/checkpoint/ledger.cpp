@@ -6,13 +6,13 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/append_file.h"
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "workers/checkpoint/hex_field.h"
 
@@ -44,22 +44,6 @@ LedgerRecord parse_line(const std::string& line) {
   return record;
 }
 
-// Length up to and including the last newline.
-Result<std::int64_t> whole_lines(const std::string& path, int fd) {
-  std::int64_t size = ::lseek(fd, 0, SEEK_END);
-  char block[4096];
-  while (size > 0) {
-    const std::int64_t begin = std::max<std::int64_t>(0, size - static_cast<std::int64_t>(sizeof(block)));
-    const ssize_t n = ::pread(fd, block, static_cast<std::size_t>(size - begin), begin);
-    if (n != size - begin) return file_error(path, "cannot be read", n < 0 ? errno : EIO);
-    for (std::int64_t i = n - 1; i >= 0; --i) {
-      if (block[i] == '\n') return begin + i + 1;
-    }
-    size = begin;
-  }
-  return 0;
-}
-
 }  // namespace
 
 std::string ledger_line(const LedgerRecord& record) {
@@ -83,37 +67,19 @@ std::string ledger_file_name(std::uint64_t fence, std::int64_t rank) {
   return fmt::format("fence-{}-rank-{}.jsonl", to_hex(fence), rank);
 }
 
-LedgerWriter::LedgerWriter(std::string path, int fd, std::uint64_t fence, std::int64_t rank)
-    : path_(std::move(path)), fd_(fd), fence_(fence), rank_(rank) {}
-LedgerWriter::LedgerWriter(LedgerWriter&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), fence_(other.fence_), rank_(other.rank_) {}
-LedgerWriter& LedgerWriter::operator=(LedgerWriter&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
-    path_ = std::move(other.path_);
-    fd_ = std::exchange(other.fd_, -1);
-    fence_ = other.fence_;
-    rank_ = other.rank_;
-  }
-  return *this;
-}
-LedgerWriter::~LedgerWriter() {
-  if (fd_ >= 0) ::close(fd_);
-}
+LedgerWriter::LedgerWriter(std::string path, FileDescriptor fd, std::uint64_t fence, std::int64_t rank)
+    : path_(std::move(path)), fd_(std::move(fd)), fence_(fence), rank_(rank) {}
 
 Result<LedgerWriter> LedgerWriter::open(const std::string& folder, std::uint64_t fence, std::int64_t rank) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return file_error(folder, "cannot be created", error.value());
+  TROUPE_TRY(make_folders(folder));
   const std::string path = folder + "/" + ledger_file_name(fence, rank);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return file_error(path, "cannot be opened", errno);
-  LedgerWriter writer(path, fd, fence, rank);
-  TROUPE_ASSIGN(const std::int64_t whole, whole_lines(path, fd));
-  if (::ftruncate(fd, whole) != 0) return file_error(path, "cannot be cut to whole lines", errno);
+  TROUPE_ASSIGN(FileDescriptor fd, open_file(path, O_RDWR | O_CREAT | O_APPEND));
+  TROUPE_ASSIGN(const std::uint64_t whole, end_of_last_line(fd.get(), path));
+  if (::ftruncate(fd.get(), static_cast<off_t>(whole)) != 0)
+    return file_error(path, "cannot be cut to whole lines", errno);
   // The name must survive a crash too, or synced lines would be in a file nobody finds.
   TROUPE_TRY(sync_directory(folder));
-  return writer;
+  return LedgerWriter(path, std::move(fd), fence, rank);
 }
 
 Result<void> LedgerWriter::append(const LedgerRecord& record) {
@@ -123,24 +89,15 @@ Result<void> LedgerWriter::append(const LedgerRecord& record) {
                              to_hex(record.fence), record.rank, record.positions.size(), record.xxh3.size())};
   }
   const std::string line = ledger_line(record);
-  const std::int64_t begin = ::lseek(fd_, 0, SEEK_END);
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t n = ::write(fd_, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const int cause = errno;
-      // A later line must not be glued to half of this one.
-      if (::ftruncate(fd_, begin) != 0) return file_error(path_, "cannot be written nor cut back", errno);
-      return file_error(path_, "cannot be written", cause);
-    }
-    rest.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return {};
+  const std::int64_t begin = ::lseek(fd_.get(), 0, SEEK_END);
+  auto written = write_all(fd_.get(), std::as_bytes(std::span(line)), path_);
+  // A later line must not be glued to half of this one.
+  if (!written && ::ftruncate(fd_.get(), begin) != 0) return file_error(path_, "cannot be written nor cut back", errno);
+  return written;
 }
 
 Result<void> LedgerWriter::sync() {
-  if (::fdatasync(fd_) != 0) return file_error(path_, "cannot be synced", errno);
+  if (::fdatasync(fd_.get()) != 0) return file_error(path_, "cannot be synced", errno);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 
 namespace troupe::workers {
@@ -46,24 +47,19 @@ std::string ledger_file_name(std::uint64_t fence, std::int64_t rank);
 class LedgerWriter {
  public:
   /// Opens (or creates) folder/fence-<16 hex>-rank-<r>.jsonl; what follows the last newline, torn by a crash, is cut
-  /// off, and the folder is synced, so that the name lasts too. Errors: resource_exhausted, unavailable.
+  /// off, and the folder is synced, so that the name lasts too. Errors: those of file_error.
   static Result<LedgerWriter> open(const std::string& folder, std::uint64_t fence, std::int64_t rank);
 
-  LedgerWriter(LedgerWriter&& other) noexcept;
-  LedgerWriter& operator=(LedgerWriter&& other) noexcept;
-  ~LedgerWriter();
-
-  /// Writes one line. `fence` and `rank` must be the writer's. Errors: invalid_argument, resource_exhausted,
-  /// unavailable.
+  /// Writes one line. `fence` and `rank` must be the writer's. Errors: invalid_argument, those of file_error.
   Result<void> append(const LedgerRecord& record);
   /// fdatasync: the lines so far survive a crash of the machine. Call before shards count as saved.
   Result<void> sync();
   const std::string& path() const { return path_; }
 
  private:
-  LedgerWriter(std::string path, int fd, std::uint64_t fence, std::int64_t rank);
+  LedgerWriter(std::string path, FileDescriptor fd, std::uint64_t fence, std::int64_t rank);
   std::string path_;
-  int fd_ = -1;
+  FileDescriptor fd_;
   std::uint64_t fence_ = 0;
   std::int64_t rank_ = 0;
 };

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "base/file_io.h"
 #include "base/hash.h"
-#include "workers/checkpoint/files.h"
 #include "workers/checkpoint/hex_field.h"
 
 namespace troupe::workers {
@@ -160,9 +160,13 @@ Result<Manifest> manifest_from_json(const std::string& text, const std::string& 
   }
 }
 
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
+}
+
 Result<Manifest> read_manifest(const std::string& directory) {
   const std::string path = directory + "/manifest.json";
-  TROUPE_ASSIGN(const std::string text, read_text_file(path, kMaxManifest));
+  TROUPE_ASSIGN(const std::string text, read_file(path, kMaxManifest));
   return manifest_from_json(text, path);
 }
 

@@ -108,6 +108,10 @@ std::string manifest_to_json(const Manifest& manifest);
 /// data_loss.
 Result<Manifest> manifest_from_json(const std::string& text, const std::string& path);
 
+/// A file name without folders: not empty, no '/', not "." or "..". Names out of a manifest are checked with it, so
+/// that no file outside of the checkpoint's folder is opened.
+bool is_plain_name(std::string_view name);
+
 /// Reads directory/manifest.json. Errors: not_found when there is none (the directory is garbage), data_loss.
 Result<Manifest> read_manifest(const std::string& directory);
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "model/io/safetensors.h"
-#include "workers/checkpoint/files.h"
 #include "workers/checkpoint/snapshot_note.h"
 
 namespace troupe::workers {
@@ -110,7 +110,7 @@ Result<void> CheckpointReader::verify_digests() const {
     if (mapped != shards_->files.end()) {
       digest = xxh3_128_hex(mapped->file_bytes());
     } else {
-      TROUPE_ASSIGN(const std::string bytes, read_text_file(path, file.size));
+      TROUPE_ASSIGN(const std::string bytes, read_file(path, file.size));
       digest = xxh3_128_hex(std::as_bytes(std::span(bytes)));
     }
     if (digest != file.digest)
@@ -123,7 +123,7 @@ Result<std::string> CheckpointReader::trainer_state() const {
   for (const ManifestFile& file : manifest_.files) {
     if (file.name != kTrainerStateFile) continue;
     const std::string path = directory_ + "/" + file.name;
-    auto text = read_text_file(path, file.size);
+    auto text = read_file(path, file.size);
     if (!text) return damaged(path, text.error().message());
     return text;
   }

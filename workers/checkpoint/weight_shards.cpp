@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "model/io/safetensors.h"
 
 namespace troupe::workers {
@@ -93,8 +92,7 @@ Result<void> ShardWriter::write_shard(const std::vector<std::size_t>& shard, con
   for (const std::size_t i : shard) TROUPE_TRY(copy_tensor(i, out));
   TROUPE_TRY(out.finish());
   TROUPE_TRY(out.sync());
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return file_error(path, "cannot be renamed into place", errno);
-  return {};
+  return commit_file(temporary, path);
 }
 
 Result<void> ShardWriter::write_all(std::int64_t max_shard_bytes) {
@@ -114,13 +112,12 @@ Result<void> ShardWriter::write_all(std::int64_t max_shard_bytes) {
     TROUPE_TRY(write_file_durably(folder_ + "/" + kIndex, index.dump(2) + "\n"));
     summary_.files.emplace_back(kIndex);
   }
-  return sync_directory(folder_);
+  return {};
 }
 
 Result<void> make_folder(const std::string& folder) {
+  TROUPE_TRY(make_folders(folder));
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return file_error(folder, "cannot be created", error.value());
   for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator(); it.increment(error)) {
     const std::string name = it->path().filename();
     if (!name.starts_with("model") || (!name.ends_with(".safetensors") && name != kIndex)) continue;

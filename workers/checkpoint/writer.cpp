@@ -9,10 +9,10 @@
 
 #include "base/durable_file.h"
 #include "base/fault.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "model/io/safetensors.h"
-#include "workers/checkpoint/files.h"
 
 namespace troupe::workers {
 
@@ -128,7 +128,7 @@ Result<WrittenCheckpoint> CheckpointWriter::write(const CheckpointRequest& reque
   if (written) return written;
   std::error_code error;
   fs::remove_all(request.directory, error);
-  // Whoever prunes removes what is left: a directory without a manifest is garbage.
+  // Pruning removes what is left: a directory without a manifest is garbage.
   if (error) log::warn("{}: cannot be removed after a failed checkpoint: {}", request.directory, error.message());
   return Error{Errc::resource_exhausted,
                fmt::format("checkpoint of step {} not written: {}", request.manifest.step, written.error().message())};

@@ -41,7 +41,7 @@ struct WrittenCheckpoint {
 };
 
 /// Writes a checkpoint into its temporary directory: rank files, attachments, each fsynced, then manifest.json by
-/// rename; the directory is fsynced before and after. Whoever asked commits it (commit.h). A directory of the same
+/// rename; the directory is fsynced before and after. The caller commits it (commit.h). A directory of the same
 /// name left by an earlier attempt is replaced. Digests are computed while writing. Stateless; one write per
 /// directory at a time.
 ///

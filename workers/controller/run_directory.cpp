@@ -1,6 +1,5 @@
 #include "workers/controller/run_directory.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,23 +7,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+
+#include "base/file_io.h"
 
 namespace troupe::workers {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-Error file_error(const std::string& path, const std::string& what, int code) {
-  const Errc errc = code == ENOSPC || code == EDQUOT ? Errc::resource_exhausted
-                    : code == ENOENT                 ? Errc::not_found
-                                                     : Errc::failed_precondition;
-  return {errc, fmt::format("{}: {}: {}", path, what, std::strerror(code))};
-}
 
 Result<void> make_folder(const std::string& path) {
   std::error_code error;
@@ -33,9 +24,7 @@ Result<void> make_folder(const std::string& path) {
     return Error{Errc::failed_precondition,
                  fmt::format("{}: a file is in the way of this folder; move it or change job.run_root", path)};
   }
-  fs::create_directories(path, error);
-  if (error) return file_error(path, "cannot create folder", error.value());
-  return {};
+  return make_folders(path);
 }
 
 }  // namespace
@@ -105,37 +94,6 @@ Result<std::string> runtime_directory(const std::string& run_id) {
     }
   }
   return base + "/" + run_id;
-}
-
-Result<void> write_file(const std::string& path, const std::string& text, int mode) {
-  const std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-  if (fd < 0) return file_error(temporary, "cannot create", errno);
-  std::size_t done = 0;
-  int failure = 0;
-  while (done < text.size() && failure == 0) {
-    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno != EINTR) failure = errno;
-    if (n > 0) done += static_cast<std::size_t>(n);
-  }
-  if (failure == 0 && ::fsync(fd) != 0) failure = errno;
-  ::close(fd);
-  if (failure == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) failure = errno;
-  if (failure != 0) {
-    ::unlink(temporary.c_str());
-    return file_error(path, "cannot write", failure);
-  }
-  return {};
-}
-
-Result<std::string> read_file(const std::string& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) return Error{Errc::invalid_argument, path + ": is a folder, wanted a file"};
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return file_error(path, "cannot read", errno == 0 ? ENOENT : errno);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return std::move(text).str();
 }
 
 }  // namespace troupe::workers

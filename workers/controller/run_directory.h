@@ -17,7 +17,7 @@ class RunDirectory {
 
   /// Creates a new run directory and its folders checkpoints, ledger, logs, eval and tb.
   /// Errors: failed_precondition naming the path that is in the way (a file where a folder should be),
-  /// resource_exhausted.
+  /// those of file_error.
   static Result<RunDirectory> create(const std::string& run_root, const std::string& name, const std::string& id);
   /// Points the relative link `run_root/latest` at this run, by rename. Errors: those of create.
   Result<void> make_latest(const std::string& run_root) const;
@@ -54,12 +54,5 @@ std::vector<RunDirectory> runs_of(const std::string& run_root, const std::string
 /// $XDG_RUNTIME_DIR/troupe/ID, else /tmp/troupe-UID/ID, mode 0700. Created if absent. Errors: failed_precondition (it
 /// belongs to somebody else, or others may enter it), resource_exhausted.
 Result<std::string> runtime_directory(const std::string& run_id);
-
-/// Writes a small file by temporary name, fsync and rename: readers see the old text or the new one. `mode` is that
-/// of a new file, less the umask. Errors: resource_exhausted (disk full), not_found (no such folder),
-/// failed_precondition.
-Result<void> write_file(const std::string& path, const std::string& text, int mode = 0644);
-/// Errors: not_found, invalid_argument (a folder), naming the path.
-Result<std::string> read_file(const std::string& path);
 
 }  // namespace troupe::workers

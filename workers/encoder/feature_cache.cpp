@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
-#include "base/ids.h"
 #include "base/log.h"
 
 namespace troupe::workers {
@@ -21,9 +21,7 @@ constexpr std::int64_t kDamageLines = 10;  // logged; the rest is only counted
 }  // namespace
 
 Result<std::shared_ptr<FeatureCache>> FeatureCache::open(const std::string& folder, const Options& options) {
-  std::error_code error;
-  fs::create_directories(folder + "/models", error);
-  if (error) return Error{Errc::unavailable, fmt::format("{}: cannot be made: {}", folder, error.message())};
+  TROUPE_TRY(make_folders(folder + "/models"));
   TROUPE_TRY(seal_orphans(folder));
   std::shared_ptr<FeatureCache> cache(new FeatureCache(folder, options));
   TROUPE_TRY(cache->refresh());
@@ -82,7 +80,7 @@ Result<void> FeatureCache::refresh_locked() {
     if (it->path().extension() != ".index") continue;
     TROUPE_TRY(take_in(writer_number(it->path().stem().string())));
   }
-  if (error) return Error{Errc::unavailable, fmt::format("{}: cannot be listed: {}", folder_, error.message())};
+  if (error) return file_error(folder_, "cannot be listed", error.value());
   return {};
 }
 
@@ -214,10 +212,7 @@ Result<void> FeatureCache::describe_model(const std::string& name, const std::st
   const std::string path = fmt::format("{}/models/{}-{}.json", folder_, name, id.hex().substr(0, 16));
   if (fs::exists(path)) return {};
   const nlohmann::json json = {{"format", 1}, {"network", name}, {"identity", identity}};
-  // a temporary name of our own: other processes may be writing the same file
-  const std::string temporary = fmt::format("{}.{}", path, to_hex(new_message_id()));
-  TROUPE_TRY(write_file_synced(temporary, json.dump(2) + "\n"));
-  return commit_file(temporary, path);
+  return write_file_durably(path, json.dump(2) + "\n");
 }
 
 FeatureCache::Stats FeatureCache::stats() const {

@@ -42,8 +42,8 @@ class FeatureCache {
     std::int64_t entries = 0, bytes = 0;
   };
 
-  /// Opens the folder, making it when absent, and finishes shards that dead writers left open. Errors: unavailable,
-  /// resource_exhausted, failed_precondition (an index of a later version), all naming the path.
+  /// Opens the folder, making it when absent, and finishes shards that dead writers left open. Errors: those of
+  /// file_error, failed_precondition (an index of a later version), all naming the path.
   static Result<std::shared_ptr<FeatureCache>> open(const std::string& folder, const Options& options);
   static Result<std::shared_ptr<FeatureCache>> open(const std::string& folder) { return open(folder, Options()); }
 
@@ -58,7 +58,7 @@ class FeatureCache {
   Result<void> sync();
   /// Takes in what other processes have added.
   Result<void> refresh();
-  /// Says in models/NAME.json which network entries come from, for people. Errors: unavailable, resource_exhausted.
+  /// Says in models/NAME.json which network entries come from, for people. Errors: those of file_error.
   Result<void> describe_model(const std::string& name, const std::string& identity);
   Stats stats() const;
 
@@ -84,7 +84,7 @@ class FeatureCache {
   void add(const FeatureRecord& record, Place place);
   // Requires mutex_.
   std::uint32_t writer_number(const std::string& name);
-  /// Reads and checks one entry. Errors: data_loss (checksum), unavailable.
+  /// Reads and checks one entry. Errors: data_loss (checksum), those of file_error.
   Result<FeatureTensor> read(const std::string& writer, Place place, const FeatureKey& key);
   /// From NAME-NNNN.safetensors, or NAME-NNNN.part while it is open.
   Result<void> read_shard(const std::string& writer, const FeatureRecord& record, std::span<std::byte> out);

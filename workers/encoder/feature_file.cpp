@@ -2,20 +2,18 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
-#include "base/durable_file.h"
+#include "base/file_io.h"
 
 namespace troupe::workers {
 
 Result<std::shared_ptr<FeatureFile>> FeatureFile::open_with(const std::string& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-  if (fd < 0) return file_error(path, (flags & O_CREAT) != 0 ? "cannot be created" : "cannot be opened", errno);
-  return std::shared_ptr<FeatureFile>(new FeatureFile(path, fd));
+  TROUPE_ASSIGN(FileDescriptor fd, open_file(path, flags));
+  return std::shared_ptr<FeatureFile>(new FeatureFile(path, std::move(fd)));
 }
 
 Result<std::shared_ptr<FeatureFile>> FeatureFile::open(const std::string& path) { return open_with(path, O_RDONLY); }
@@ -26,29 +24,15 @@ Result<std::shared_ptr<FeatureFile>> FeatureFile::open_writable(const std::strin
   return open_with(path, O_RDWR);
 }
 
-FeatureFile::~FeatureFile() { ::close(fd_); }
-
-Result<std::uint64_t> FeatureFile::size() const {
-  struct stat state {};
-  if (::fstat(fd_, &state) != 0) return file_error(path_, "cannot be looked at", errno);
-  return static_cast<std::uint64_t>(state.st_size);
-}
+Result<std::uint64_t> FeatureFile::size() const { return file_size(fd_.get(), path_); }
 
 Result<std::size_t> FeatureFile::read_at(std::span<std::byte> out, std::uint64_t offset) const {
-  std::size_t done = 0;
-  while (done < out.size()) {
-    const ssize_t n = ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return file_error(path_, "cannot be read", errno);
-    if (n == 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  return done;
+  return base::read_at(fd_.get(), out, offset, path_);
 }
 
 Result<void> FeatureFile::write_at(std::span<const std::byte> bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
-    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return file_error(path_, "cannot be written", errno);
     bytes = bytes.subspan(static_cast<std::size_t>(n));
@@ -58,16 +42,16 @@ Result<void> FeatureFile::write_at(std::span<const std::byte> bytes, std::uint64
 }
 
 Result<void> FeatureFile::truncate(std::uint64_t size) {
-  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) return file_error(path_, "cannot be cut", errno);
+  if (::ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return file_error(path_, "cannot be cut", errno);
   return {};
 }
 
 Result<void> FeatureFile::sync() {
-  if (::fdatasync(fd_) != 0) return file_error(path_, "cannot be synced", errno);
+  if (::fdatasync(fd_.get()) != 0) return file_error(path_, "cannot be synced", errno);
   return {};
 }
 
-bool FeatureFile::try_lock() { return ::flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+bool FeatureFile::try_lock() { return ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0; }
 
 Result<std::shared_ptr<FeatureFile>> OpenFeatureFiles::get(const std::string& path) {
   const std::lock_guard lock(mutex_);

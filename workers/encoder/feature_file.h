@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 
 namespace troupe::workers {
@@ -16,22 +17,18 @@ namespace troupe::workers {
 /// A file of the cache by offsets. Reads may come from any thread; writes from one at a time. Errors name the path.
 class FeatureFile {
  public:
-  /// Errors: not_found, unavailable.
+  /// Errors, here and below: those of file_error.
   static Result<std::shared_ptr<FeatureFile>> open(const std::string& path);
-  /// Makes a file that must not exist yet. Errors: resource_exhausted, unavailable.
+  /// Makes a file that must not exist yet.
   static Result<std::shared_ptr<FeatureFile>> create(const std::string& path);
   /// An existing file, to be changed.
   static Result<std::shared_ptr<FeatureFile>> open_writable(const std::string& path);
 
-  FeatureFile(const FeatureFile&) = delete;
-  FeatureFile& operator=(const FeatureFile&) = delete;
-  ~FeatureFile();
-
   const std::string& path() const { return path_; }
   Result<std::uint64_t> size() const;
-  /// Fills `out` from `offset` (pread); fewer bytes when the file ends before. Errors: unavailable.
+  /// Fills `out` from `offset` (pread); fewer bytes when the file ends before.
   Result<std::size_t> read_at(std::span<std::byte> out, std::uint64_t offset) const;
-  /// All of `bytes` at `offset` (pwrite), growing the file. Errors: resource_exhausted (disk full), unavailable.
+  /// All of `bytes` at `offset` (pwrite), growing the file.
   Result<void> write_at(std::span<const std::byte> bytes, std::uint64_t offset);
   /// Cuts the file, or grows it with zeros.
   Result<void> truncate(std::uint64_t size);
@@ -42,12 +39,12 @@ class FeatureFile {
   bool try_lock();
 
  private:
-  FeatureFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  FeatureFile(std::string path, FileDescriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   /// `flags` of open(2); O_CLOEXEC is added.
   static Result<std::shared_ptr<FeatureFile>> open_with(const std::string& path, int flags);
 
   std::string path_;
-  int fd_ = -1;
+  FileDescriptor fd_;
 };
 
 /// Files that are read again and again, the least recently used closed first. Any thread.

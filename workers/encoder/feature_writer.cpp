@@ -8,6 +8,7 @@
 
 #include "base/durable_file.h"
 #include "base/fault.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/log.h"
@@ -185,7 +186,7 @@ Result<std::int64_t> seal_orphans(const std::string& folder) {
     TROUPE_ASSIGN(const bool done, seal_orphan(folder, it->path().string(), part->first, part->second));
     sealed += done ? 1 : 0;
   }
-  if (error) return Error{Errc::unavailable, fmt::format("{}: cannot be listed: {}", folder, error.message())};
+  if (error) return file_error(folder, "cannot be listed", error.value());
   return sealed;
 }
 

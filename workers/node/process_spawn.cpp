@@ -127,7 +127,7 @@ Result<SpawnedChild> spawn_child(const ProcessSpec& spec) {
     // opened here once, so that a bad path is an error of its own and not exit code 127
     std::error_code ignored;  // open() says it better
     std::filesystem::create_directories(std::filesystem::path(log).parent_path(), ignored);
-    const OwnedFd file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    const FileDescriptor file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     struct stat info {};
     if (!file.is_open() || ::fstat(file.get(), &info) != 0) {
       return Error{Errc::unavailable,
@@ -145,7 +145,7 @@ Result<SpawnedChild> spawn_child(const ProcessSpec& spec) {
     return spawn_error(spec, why);
   }
   // the child cannot be gone from the process table before we wait for it, so the pid is still its own
-  child.pidfd = OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
+  child.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
   if (!child.pidfd.is_open()) {
     const int why = errno;
     ::kill(-child.pid, SIGKILL);
@@ -157,7 +157,7 @@ Result<SpawnedChild> spawn_child(const ProcessSpec& spec) {
 }
 
 std::string read_tail(const std::string& file, std::int64_t begin) {
-  const OwnedFd log(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor log(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
   if (!log.is_open() || ::fstat(log.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
   // a rotated or truncated file is shorter than it was

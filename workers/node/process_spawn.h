@@ -1,42 +1,21 @@
 #pragma once
 
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "base/result.h"
 #include "workers/node/process.h"
 
 namespace troupe::workers {
 
-/// A descriptor that closes itself.
-class OwnedFd {
- public:
-  OwnedFd() = default;
-  explicit OwnedFd(int fd) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~OwnedFd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const noexcept { return fd_; }
-  bool is_open() const noexcept { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
 /// A child that runs, or has ended and was not waited for.
 struct SpawnedChild {
   pid_t pid = 0;
-  OwnedFd pidfd;
+  FileDescriptor pidfd;
   /// Size of its log before it started.
   std::int64_t log_begin = 0;
 };

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 
 #include "base/blocked_signals.h"
 #include "base/check.h"
+#include "base/event_fd.h"
 #include "base/log.h"
 #include "workers/node/process.h"
 #include "workers/node/process_spawn.h"
@@ -42,8 +42,8 @@ struct StartAnswer {
 
 class ProcessTable::Impl {
  public:
-  explicit Impl(OnExit on_exit) : on_exit_(std::move(on_exit)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    TROUPE_CHECK(wake_.is_open(), "a process has descriptors left when it begins to supervise");
+  explicit Impl(OnExit on_exit) : on_exit_(std::move(on_exit)) {
+    TROUPE_CHECK(posted_.is_open(), "a process has descriptors left when it begins to supervise");
     {
       const BlockedSignals blocked;
       thread_ = std::thread([this] { run(); });
@@ -83,7 +83,7 @@ class ProcessTable::Impl {
       if (it == children_.end()) return false;
       stop(it->second, grace);
     }
-    wake();
+    posted_.raise();
     return true;
   }
 
@@ -92,7 +92,7 @@ class ProcessTable::Impl {
     std::unique_lock lock(mutex_);
     closing_ = true;
     for (auto& [name, child] : children_) stop(child, grace);
-    wake();
+    posted_.raise();
     if (!emptied_.wait_for(lock, grace + kAfterKill, [&] { return children_.empty() && reporting_ == 0; })) {
       for (const auto& [name, child] : children_)
         log::error("{} (pid {}) does not end after SIGKILL; it hangs in the kernel", name, child.pid);
@@ -107,7 +107,7 @@ class ProcessTable::Impl {
  private:
   struct Child {
     pid_t pid = 0;
-    OwnedFd pidfd;
+    FileDescriptor pidfd;
     std::string log;
     std::int64_t log_begin = 0;
     std::uint64_t oom_kills = 0;
@@ -116,18 +116,12 @@ class ProcessTable::Impl {
     std::optional<Clock::time_point> kill_at;
   };
 
-  void wake() {
-    const std::uint64_t one = 1;
-    while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-    }
-  }
-
   void post(std::function<void()> task) {
     {
       const std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
     }
-    wake();
+    posted_.raise();
   }
 
   Result<pid_t> start_here(const ProcessSpec& spec) {
@@ -169,7 +163,7 @@ class ProcessTable::Impl {
   }
 
   void turn() {
-    std::vector<pollfd> fds{{wake_.get(), POLLIN, 0}};
+    std::vector<pollfd> fds{{posted_.get(), POLLIN, 0}};
     std::vector<std::string> names;
     milliseconds timeout = kMaxPoll;
     {
@@ -194,9 +188,7 @@ class ProcessTable::Impl {
   }
 
   void run_tasks() {
-    std::uint64_t count = 0;
-    while (::read(wake_.get(), &count, sizeof count) < 0 && errno == EINTR) {
-    }
+    posted_.clear();
     std::vector<std::function<void()>> tasks;
     {
       const std::lock_guard lock(mutex_);
@@ -250,7 +242,7 @@ class ProcessTable::Impl {
   }
 
   const OnExit on_exit_;
-  const OwnedFd wake_;
+  const EventFd posted_;
   mutable std::mutex mutex_;
   std::condition_variable emptied_;
   std::map<std::string, Child> children_;
