@@ -1,7 +1,7 @@
-# Arrow::arrow and Arrow::parquet from the pyarrow wheel in .deps/ (scripts/setup unpacks it).
-set(arrow_root ${CMAKE_SOURCE_DIR}/.deps/pyarrow)
+# Arrow::arrow and Arrow::parquet from the pyarrow wheel in TROUPE_DEPS (scripts/setup unpacks it).
+set(arrow_root ${TROUPE_DEPS}/pyarrow)
 if(NOT EXISTS ${arrow_root}/libarrow.so.2100)
-  message(FATAL_ERROR "Apache Arrow was not found in .deps/pyarrow. Run scripts/setup.")
+  message(FATAL_ERROR "Apache Arrow was not found in ${arrow_root}. Run scripts/setup or set TROUPE_DEPS.")
 endif()
 if(NOT TARGET Arrow::parquet)
   foreach(name arrow parquet)

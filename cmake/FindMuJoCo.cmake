@@ -1,8 +1,8 @@
-# MuJoCo::mujoco, the physics engine, from the wheel in .deps/mujoco (scripts/setup unpacks it) or from the folder of another installed
+# MuJoCo::mujoco, the physics engine, from the wheel in TROUPE_DEPS/mujoco (scripts/setup unpacks it) or from the folder of another installed
 # wheel, TROUPE_MUJOCO_DIR. The wheel has no unversioned library, so the file is named in full. One version only: compiled models and
 # recorded traces belong to it; env/mujoco refuses another one at run time too.
 set(mujoco_version 3.6.0)
-set(TROUPE_MUJOCO_DIR ${CMAKE_SOURCE_DIR}/.deps/mujoco CACHE PATH "Folder with include/mujoco/mujoco.h and libmujoco.so.${mujoco_version}")
+set(TROUPE_MUJOCO_DIR ${TROUPE_DEPS}/mujoco CACHE PATH "Folder with include/mujoco/mujoco.h and libmujoco.so.${mujoco_version}")
 set(mujoco_library ${TROUPE_MUJOCO_DIR}/libmujoco.so.${mujoco_version})
 set(mujoco_header ${TROUPE_MUJOCO_DIR}/include/mujoco/mujoco.h)
 if(NOT EXISTS ${mujoco_header})

@@ -1,9 +1,9 @@
-# Torch::aten, LibTorch's CPU libraries and headers from the wheel in .deps/ (scripts/setup unpacks it).
+# Torch::aten, LibTorch's CPU libraries and headers from the wheel in TROUPE_DEPS (scripts/setup unpacks it).
 # Torch::gloo adds what c10d's Gloo process group needs to compile: its own headers, which the wheel lacks; never -lgloo.
-set(torch_root ${CMAKE_SOURCE_DIR}/.deps/torch)
-set(cuda_runtime ${CMAKE_SOURCE_DIR}/.deps/nvidia/cu13/lib)
+set(torch_root ${TROUPE_DEPS}/torch)
+set(cuda_runtime ${TROUPE_DEPS}/nvidia/cu13/lib)
 if(NOT EXISTS ${torch_root}/lib/libtorch_cpu.so)
-  message(FATAL_ERROR "LibTorch was not found in .deps/torch. Run scripts/setup.")
+  message(FATAL_ERROR "LibTorch was not found in ${torch_root}. Run scripts/setup or set TROUPE_DEPS.")
 endif()
 if(NOT TARGET Torch::aten)
   add_library(Torch::c10 SHARED IMPORTED GLOBAL)

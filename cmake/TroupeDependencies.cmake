@@ -1,4 +1,5 @@
-# Every dependency becomes an imported target here; a missing one names the package that brings it.
+# Every dependency becomes an imported target here; a missing one stops the configure step and names the package that brings it.
+# Programs that link an installed Troupe read this file too (TroupeConfig.cmake.in).
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
@@ -47,9 +48,3 @@ find_package(CAF MODULE REQUIRED)
 find_package(Torch MODULE REQUIRED)
 find_package(Arrow MODULE REQUIRED)
 find_package(MuJoCo MODULE REQUIRED)
-if(TROUPE_TESTS)
-  troupe_config(GTest GTest::gmock "libgtest-dev and libgmock-dev")
-endif()
-if(TROUPE_BENCH)
-  troupe_config(benchmark benchmark::benchmark libbenchmark-dev)
-endif()

@@ -11,23 +11,27 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "" FORCE)
 # Sanitized code takes 2.5 times as long to compile with -O1, and its tests are short.
 set(CMAKE_CXX_FLAGS_SANITIZE "-O0 -g1" CACHE STRING "" FORCE)
 
+# What is inside BUILD_INTERFACE is for this tree alone: a program that links an installed Troupe chooses its own warnings and linker.
+include(GNUInstallDirs)
 add_library(troupe_options INTERFACE)
+set_target_properties(troupe_options PROPERTIES EXPORT_NAME options)
 target_compile_features(troupe_options INTERFACE cxx_std_20)
-target_compile_options(troupe_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow)
+target_compile_options(troupe_options INTERFACE "$<BUILD_INTERFACE:-Wall;-Wextra;-Wpedantic;-Wshadow>")
 # g++ 12 reports uninitialised, overlapping and overflowing copies inside std::string, optional and variant that cannot
 # happen (GCC bugs 105329, 105562).
-target_compile_options(troupe_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>)
-target_include_directories(troupe_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(troupe_options INTERFACE
+  "$<BUILD_INTERFACE:$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>>")
+target_include_directories(troupe_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/troupe>)
 # Everything formats; part of the options so that all precompiled headers agree on its macros.
 target_link_libraries(troupe_options INTERFACE fmt::fmt)
-target_link_options(troupe_options INTERFACE -fuse-ld=lld)
+target_link_options(troupe_options INTERFACE $<BUILD_INTERFACE:-fuse-ld=lld>)
 # The compiler of Debian 12: others warn of more, which must not stop a stranger's build.
 if(TROUPE_WERROR AND CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(troupe_options INTERFACE -Werror)
+  target_compile_options(troupe_options INTERFACE $<BUILD_INTERFACE:-Werror>)
 endif()
 if(TROUPE_UNITY)
   # A type with a member of an unnamed namespace is no mistake in a source that a unity unit includes.
-  target_compile_options(troupe_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  target_compile_options(troupe_options INTERFACE $<BUILD_INTERFACE:$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>>)
 endif()
 if(TROUPE_SANITIZE)
   # CAF's headers bind null references, hence no null check.
@@ -86,6 +90,8 @@ function(troupe_library name)
   set(target "troupe_${name}")
   add_library(${target} STATIC ${arg_SOURCES})
   add_library(troupe::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY TROUPE_LIBRARIES ${target})
   target_link_libraries(${target} PUBLIC troupe_options ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
   target_compile_options(${target} PRIVATE ${arg_OPTIONS})
   if(arg_ATEN)
@@ -117,11 +123,12 @@ function(troupe_binary name)
 endfunction()
 
 # troupe_tests(NAME SOURCES a_test.cpp ... [DEPENDS lib ...] LABELS unit ... [TIMEOUT seconds] [DEFINITIONS d ...] [PROGRAMS target ...]
-#              [ATEN])
+#              [ATEN] [SERIAL])
 # One program test_NAME of a folder's sources with one set of labels; each of its cases is registered as FOLDER.SUITE.CASE.
+# SERIAL: its cases want the cores for themselves.
 # PROGRAMS: targets that its cases start.
 function(troupe_tests name)
-  cmake_parse_arguments(arg "ATEN" "TIMEOUT" "SOURCES;DEPENDS;LABELS;DEFINITIONS;PROGRAMS" ${ARGN})
+  cmake_parse_arguments(arg "ATEN;SERIAL" "TIMEOUT" "SOURCES;DEPENDS;LABELS;DEFINITIONS;PROGRAMS" ${ARGN})
   set(target test_${name})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
@@ -191,7 +198,7 @@ function(troupe_tests name)
   set(properties_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_properties.cmake)
   file(CONFIGURE OUTPUT ${properties_file} @ONLY CONTENT [=[
 foreach(case IN LISTS @target@_cases)
-  set_tests_properties("${case}" PROPERTIES LABELS "@arg_LABELS@" TIMEOUT @arg_TIMEOUT@ ENVIRONMENT "@environment@")
+  set_tests_properties("${case}" PROPERTIES LABELS "@arg_LABELS@" TIMEOUT @arg_TIMEOUT@ RUN_SERIAL @arg_SERIAL@ ENVIRONMENT "@environment@")
 endforeach()
 ]=])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties_file})

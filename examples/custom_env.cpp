@@ -4,12 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "app/command_line.h"
-#include "base/random.h"
-#include "env/episode_seed.h"
-#include "env/registry/registry.h"
+#include "app/troupe.h"
 
-using namespace troupe::app;
+using namespace troupe;
 
 /// docking-v1: a cart on a rail is to come to rest at the dock. Action: its acceleration in m/s^2.
 class Docking final : public Env {

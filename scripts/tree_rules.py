@@ -128,6 +128,7 @@ UNCHECKED_CITATIONS = {
 
 # Files whose namespaces are not troupe::<folder> alone, and why.
 OTHER_NAMESPACES = {
+    "app/troupe.h": "names in troupe itself what programs outside the repository may rely on",
     "base/namespaces.h": "declares the namespace of every folder",
     "tests/support/visible.h": "opens every folder to what tests share",
 }

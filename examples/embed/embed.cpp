@@ -6,14 +6,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "app/job_setup.h"
-#include "comm/collective/collective.h"
-#include "data/sample/sample_builder.h"
-#include "data/sample/tokenize.h"
-#include "model/shard/engine.h"
-#include "workers/learner/sft_task.h"
+#include "app/troupe.h"
 
-using namespace troupe::app;
+using namespace troupe;
 
 namespace {
 
