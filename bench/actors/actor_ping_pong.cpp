@@ -31,13 +31,13 @@ Message heartbeat(std::uint64_t sequence) {
 }
 Message acknowledgement(std::uint64_t sequence) { return HeartbeatAck{.sequence = sequence, .term = 1}; }
 
-MailActor::behavior_type echo(MailActor::pointer, Bridge* bridge) {
+MailboxActor::behavior_type echo(MailboxActor::pointer, Bridge* bridge) {
   return {
-      [bridge](const Letter& letter) {
+      [bridge](const ControlMessage& letter) {
         const auto* beat = std::get_if<Heartbeat>(&letter.message);
         if (beat != nullptr) bridge->send({letter.to, letter.from, acknowledgement(beat->sequence)});
       },
-      [](Wake) {},
+      [](Signal) {},
   };
 }
 
@@ -55,15 +55,15 @@ struct PingerState {
 };
 
 /// Starts with the first timer; ends itself after the last answer.
-MailActor::behavior_type pinger(MailActor::stateful_pointer<PingerState> self, Bridge* bridge,
-                                std::shared_ptr<Phase> phase) {
+MailboxActor::behavior_type pinger(MailboxActor::stateful_pointer<PingerState> self, Bridge* bridge,
+                                   std::shared_ptr<Phase> phase) {
   self->state.microseconds.reserve(static_cast<std::size_t>(phase->plan.pings));
   const auto ping = [self, bridge, phase] {
     self->state.sent = Clock::now();
     bridge->send({kPinger, phase->target, heartbeat(self->state.sequence)});
   };
   return {
-      [self, phase, ping](const Letter& letter) {
+      [self, phase, ping](const ControlMessage& letter) {
         const auto now = Clock::now();
         PingerState& state = self->state;
         const auto* answer = std::get_if<HeartbeatAck>(&letter.message);
@@ -75,7 +75,7 @@ MailActor::behavior_type pinger(MailActor::stateful_pointer<PingerState> self, B
         phase->ended.set_value(std::move(state.microseconds));
         self->quit();
       },
-      [ping](Wake) { ping(); },
+      [ping](Signal) { ping(); },
   };
 }
 
@@ -110,9 +110,9 @@ class PostOffice {
   }
   RoundTrips ping(const std::shared_ptr<Phase>& phase) {
     auto ended = phase->ended.get_future();
-    const MailActor actor = system_->spawn<caf::detached>(pinger, &bridge_, phase);
+    const MailboxActor actor = system_->spawn<caf::detached>(pinger, &bridge_, phase);
     bridge_.add_local(kPinger, actor);  // before the first ping, whose answer comes by this name
-    caf::anon_send(actor, Wake::tick);
+    caf::anon_send(actor, Signal::tick);
     const bool in_time = ended.wait_for(phase->plan.deadline()) == std::future_status::ready;
     bridge_.remove_local(kPinger);
     if (in_time) return ended.get();
@@ -127,7 +127,7 @@ class PostOffice {
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
   std::string echo_name_;
-  std::optional<MailActor> echo_;
+  std::optional<MailboxActor> echo_;
 };
 
 ActorPingPong::ActorPingPong(const std::string& endpoint) : post_(std::make_unique<PostOffice>(kPinger)) {

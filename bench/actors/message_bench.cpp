@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
   app.add_option("--pings", options.plan.pings, "timed round trips of a phase")->check(CLI::Range(1, 1'000'000));
   app.add_option("--warm-up", options.plan.warm_up, "round trips before them")->check(CLI::Range(0, 1'000'000));
   app.add_option("--rounds", options.rounds, "phases of each path")->check(CLI::PositiveNumber);
-  app.add_option("--out", options.out, "result file (Markdown)");
+  app.add_option("--out", options.out, "result file (Markdown)")->check(troupe::bench::refuse_dirty_tree);
   app.add_flag("--short", options.is_short, "one short round: checks that the benchmark still runs");
   app.add_option("--serve", options.serve, "be an echo process")->check(CLI::IsMember({"actor", "raw"}))->group("");
   app.add_option("--endpoint", options.endpoint, "where the echo process listens")->group("");

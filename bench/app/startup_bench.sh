@@ -16,6 +16,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+refuse_dirty_tree "$out"
 [ -x "$troupe" ] || { echo "startup_bench: $troupe is not there; build it with scripts/build release troupe" >&2; exit 2; }
 
 work=$(mktemp -d)

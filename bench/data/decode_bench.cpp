@@ -45,7 +45,7 @@ int main(int argc, char** argv) try {
   app.add_option("--shared-gib", o.shared_gib, "data.decoder.shared_frames_gib");
   app.add_option("--command", o.command, "command to put into the result file");
   app.add_option("--note", o.note, "sentence to put into the result file");
-  app.add_option("--out", o.out, "result file");
+  app.add_option("--out", o.out, "result file")->check(refuse_dirty_tree);
   app.fallthrough();
   app.require_subcommand(1);
   auto* prepare = app.add_subcommand("prepare");

@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "openings of each dataset")->check(CLI::PositiveNumber);
   app.add_option("--real", options.real, "v2.1: most episodes whose videos are really read");
   app.add_option("--dir", options.dir, "folder for the datasets");
-  app.add_option("--out", options.out, "result file");
+  app.add_option("--out", options.out, "result file")->check(refuse_dirty_tree);
   app.add_option("--open", options.open, "open this dataset once and print its figures");
   app.add_option("--version", options.version, "its version");
   app.add_flag("--short", options.is_short, "one small round");

@@ -79,7 +79,7 @@ int run(int argc, char** argv) {
   app.add_option("--groups", o.groups);
   app.add_option("--rounds", o.rounds);
   app.add_option("--steps", o.steps, "control steps of each environment in a run; 0: for a second or two");
-  app.add_option("--out", o.out);
+  app.add_option("--out", o.out)->check(refuse_dirty_tree);
   app.add_flag("--pool", o.pool_only);
   app.add_flag("--short", o.is_short);
   CLI11_PARSE(app, argc, argv);

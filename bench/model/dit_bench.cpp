@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
   app.add_option("--dtype", options.dtypes, "fp32, bf16 or both")
       ->delimiter(',')
       ->check(CLI::IsMember({"fp32", "bf16"}));
-  app.add_option("--out", options.out, "result file (Markdown)");
+  app.add_option("--out", options.out, "result file (Markdown)")->check(troupe::bench::refuse_dirty_tree);
   app.add_flag("--short", options.is_short, "one short round of a small model: checks that the benchmark still runs");
   CLI11_PARSE(app, argc, argv);
   if (options.is_short) {

@@ -171,7 +171,7 @@ int main(int argc, char** argv) {
   app.add_option("--micro", options.micro, "samples a rank")->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps, "timed steps of a phase")->check(CLI::PositiveNumber);
   app.add_option("--rounds", options.rounds, "phases of each kind")->check(CLI::PositiveNumber);
-  app.add_option("--out", options.out, "result file (Markdown)");
+  app.add_option("--out", options.out, "result file (Markdown)")->check(troupe::bench::refuse_dirty_tree);
   app.add_flag("--short", options.is_short, "one short round: checks that the benchmark still runs");
   app.add_option("overrides", options.overrides, "key=value");
   CLI11_PARSE(app, argc, argv);

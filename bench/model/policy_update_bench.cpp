@@ -90,7 +90,7 @@ double disagreement(const Setup& s) {
   for (const auto& view : s.gradients) {
     for (const auto& [name, gradient] : view.tensors()) want.push_back(gradient.clone());
   }
-  s.network->explicit_form()->run(s.params, s.batch, 1.0, s.gradients);
+  s.network->manual_backward()->run(s.params, s.batch, 1.0, s.gradients);
   double worst = 0;
   std::size_t i = 0;
   for (const auto& view : s.gradients) {
@@ -154,7 +154,7 @@ int run(const Options& options, const std::string& command) {
   std::vector<Program> programs{
       {"update, autograd, graph kept", [&] { run_tape(s, TapeMode::keep); }},
       {"update, autograd, forward run again", [&] { run_tape(s, TapeMode::recompute); }},
-      {"update, explicit", [&] { s.network->explicit_form()->run(s.params, s.batch, 1.0, s.gradients); }},
+      {"update, explicit", [&] { s.network->manual_backward()->run(s.params, s.batch, 1.0, s.gradients); }},
       {fmt::format("act, {} rows", options.rows), [&] { s.net->act(views, all); }},
       {"act, 8 rows", [&] { s.net->act(views, eight); }},
   };
@@ -177,7 +177,7 @@ int main(int argc, char** argv) {
   app.add_option("--rows", options.rows)->check(CLI::PositiveNumber);
   app.add_option("--width", options.width)->check(CLI::PositiveNumber);
   app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber);
-  app.add_option("--out", options.out);
+  app.add_option("--out", options.out)->check(troupe::bench::refuse_dirty_tree);
   CLI11_PARSE(app, argc, argv);
   try {
     return troupe::bench::run(options, troupe::bench::command_line("policy_update", argc, argv));

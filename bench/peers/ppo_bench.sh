@@ -27,6 +27,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+refuse_dirty_tree "$out"
 [ -x "$troupe" ] || { echo "ppo_bench: $troupe is not there; build it with scripts/build release troupe" >&2; exit 2; }
 cd "$root"
 peers=$(bench/support/python_env.sh build/peers-env $(cat bench/peers/python_packages.txt))

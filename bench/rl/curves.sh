@@ -33,6 +33,7 @@ while [ $# -gt 0 ]; do
   command+=${shown:+ $shown}
   shift "$words"
 done
+refuse_dirty_tree "$out"
 [ -n "$recipe" ] && [ -n "$seeds" ] || usage "a recipe and --seeds are needed"
 [[ $seeds =~ ^([0-9]+)\.\.([0-9]+)$ ]] && seeds=$(seq -s ' ' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}")
 [[ $seeds =~ ^[0-9]+(\ [0-9]+)*$ ]] || usage "--seeds '$seeds' is neither a range such as 1..5 nor numbers such as \"1 4 7\""

@@ -28,6 +28,7 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
+refuse_dirty_tree "$out"
 [ -x "$troupe" ] || { echo "reach_flow: $troupe is not there; build it with scripts/build release troupe" >&2; exit 2; }
 folder=$root/build/rl-curves/reach-flow-$(date +%Y%m%d-%H%M%S)-$$
 if [ "$short" = yes ]; then

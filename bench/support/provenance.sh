@@ -1,11 +1,22 @@
 # Lines of a result file that say how it came about, as bench/support/result_file.h's provenance() does for programs. To be sourced:
 #     source "$root/bench/support/provenance.sh"
 
+here=$(dirname "${BASH_SOURCE[0]}")
+
+# Whether something but results differs from the commit.
+is_dirty() { [ -n "$(git -C "$here/../.." --no-optional-locks status --porcelain -- . ':!bench/results')" ]; }
+
+# Ends the script where the result file $1 would lie in bench/results and the tree is dirty.
+refuse_dirty_tree() {
+  [ -n "$1" ] && [ "$(realpath -m "$1/..")" = "$(realpath "$here/../results")" ] && is_dirty || return 0
+  echo "$1: a result that is kept belongs to a commit, and this tree has uncommitted changes; commit them first" >&2
+  exit 2
+}
+
 # The commit and the machine.
 commit_and_machine() {
-  local here changed=""
-  here=$(dirname "${BASH_SOURCE[0]}")
-  [ -z "$(git -C "$here" --no-optional-locks status --porcelain)" ] || changed=" with uncommitted changes"
+  local changed=""
+  ! is_dirty || changed=" with uncommitted changes"
   echo "- commit: $(git -C "$here" rev-parse --short=12 HEAD)$changed"
   echo "- machine: $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo), $(nproc) hardware threads"
 }

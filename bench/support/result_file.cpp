@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
@@ -24,11 +25,14 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
+const std::string kGit = "git -C '" TROUPE_SOURCE_DIR "' --no-optional-locks ";
+
+/// Whether something but results differs from the commit.
+bool is_dirty() { return !output_of(kGit + "status --porcelain -- . ':!bench/results' 2>/dev/null").empty(); }
+
 std::string commit() {
-  const std::string git = "git -C '" TROUPE_SOURCE_DIR "' --no-optional-locks ";
-  const std::string hash = output_of(git + "rev-parse --short=12 HEAD 2>/dev/null");
-  if (hash.empty()) return "not a git checkout";
-  return hash + (output_of(git + "status --porcelain 2>/dev/null").empty() ? "" : " with uncommitted changes");
+  const std::string hash = output_of(kGit + "rev-parse --short=12 HEAD 2>/dev/null");
+  return hash.empty() ? "not a git checkout" : hash + (is_dirty() ? " with uncommitted changes" : "");
 }
 
 std::string cpu_model() {
@@ -75,6 +79,12 @@ std::string provenance(const std::string& command, const std::string& libraries)
   return fmt::format("- command: `{}`\n- commit: {}\n- machine: {}, {} hardware threads\n- {}, g++ {}, build type {}\n",
                      command, commit(), cpu_model(), std::thread::hardware_concurrency(), libraries, __VERSION__,
                      TROUPE_BUILD_TYPE);
+}
+
+std::string refuse_dirty_tree(const std::string& file) {
+  const auto folder = std::filesystem::absolute(file).lexically_normal().parent_path();
+  if (folder != std::filesystem::path(TROUPE_SOURCE_DIR "/bench/results") || !is_dirty()) return {};
+  return file + ": a result that is kept belongs to a commit, and this tree has uncommitted changes; commit them first";
 }
 
 void write_result(const std::string& file, const std::string& markdown) {

@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   auto* report = app.add_subcommand("report", "the result file")->fallthrough();
   report->add_option("--command", command);
   report->add_option("--note", note);
-  report->add_option("--out", out);
+  report->add_option("--out", out)->check(refuse_dirty_tree);
   CLI11_PARSE(app, argc, argv);
   try {
     if (*prepare) prepare_droid(folder, {golden, shared_data}, samples);
