@@ -8,7 +8,7 @@ namespace troupe::actors {
 Bridge::Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation)
     : loop_(loop), self_(std::move(self)), incarnation_(incarnation) {}
 
-void Bridge::add_local(const std::string& name, const MailActor& actor) {
+void Bridge::add_local(const std::string& name, const MailboxActor& actor) {
   std::lock_guard lock(mutex_);
   locals_[name] = actor;
 }
@@ -40,27 +40,27 @@ std::optional<Bridge::Route> Bridge::route_to(const std::string& name) {
   return std::nullopt;
 }
 
-void Bridge::send(const Letter& letter) {
+void Bridge::send(const ControlMessage& mail) {
   std::unique_lock lock(mutex_);
-  if (const auto local = locals_.find(letter.to); local != locals_.end()) {
-    const MailActor actor = local->second;
+  if (const auto local = locals_.find(mail.to); local != locals_.end()) {
+    const MailboxActor actor = local->second;
     lock.unlock();
-    caf::anon_send(actor, letter);
+    caf::anon_send(actor, mail);
     return;
   }
-  const auto route = route_to(letter.to);
+  const auto route = route_to(mail.to);
   lock.unlock();
   if (!route) {
-    log::warn("{}: no way to {}; {} dropped", self_, letter.to, name_of(type_of(letter.message)));
+    log::warn("{}: no way to {}; {} dropped", self_, mail.to, name_of(type_of(mail.message)));
     return;
   }
-  auto payload = encode(letter.message);
+  auto payload = encode(mail.message);
   if (!payload) {
-    log::error("{}: {} for {} cannot be sent: {}", self_, name_of(type_of(letter.message)), letter.to,
+    log::error("{}: {} for {} cannot be sent: {}", self_, name_of(type_of(mail.message)), mail.to,
                payload.error().message());
     return;
   }
-  Envelope envelope = make_envelope(type_of(letter.message), letter.from.empty() ? self_ : letter.from, letter.to, 0);
+  Envelope envelope = make_envelope(type_of(mail.message), mail.from.empty() ? self_ : mail.from, mail.to, 0);
   envelope.incarnation = incarnation_;
   loop_.send(route->socket, route->routing_id, envelope, std::move(*payload));
 }
@@ -91,7 +91,7 @@ void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope en
     loop_.send(route->socket, route->routing_id, envelope, std::move(payload));
     return;
   }
-  const MailActor actor = local->second;
+  const MailboxActor actor = local->second;
   lock.unlock();
   auto message = decode(envelope.type, payload);
   if (!message) {
@@ -99,7 +99,7 @@ void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope en
               message.error().message());
     return;
   }
-  caf::anon_send(actor, Letter{envelope.from, envelope.to, std::move(*message)});
+  caf::anon_send(actor, ControlMessage{envelope.from, envelope.to, std::move(*message)});
 }
 
 }  // namespace troupe::actors

@@ -20,7 +20,7 @@ class Bridge {
   Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation);
 
   /// Messages for `name` go to this actor; a second call replaces the first. The actor is kept alive by it.
-  void add_local(const std::string& name, const MailActor& actor);
+  void add_local(const std::string& name, const MailboxActor& actor);
   /// Messages for `name` take its route from now on, if it has one. Call before the actor ends.
   void remove_local(const std::string& name);
   /// Messages for `name` leave through this socket. `routing_id` is the peer of a ROUTER socket, empty for a DEALER.
@@ -36,9 +36,9 @@ class Bridge {
   /// nothing is refused), bytes that do not decode, names without a route, and what would leave by the way it came.
   IoLoop::OnMessage receiver(Admission may_speak_for = {});
 
-  /// Never blocks. A message that nobody can take, or that cannot be encoded, is logged and dropped: whoever waits
-  /// for its answer has a deadline.
-  void send(const Letter& letter);
+  /// Never blocks. A message that nobody can take, or that cannot be encoded, is logged and dropped: the sender that
+  /// waits for its answer has a deadline.
+  void send(const ControlMessage& mail);
 
  private:
   /// Where a name is reached: a socket and, of a ROUTER, which of its peers.
@@ -55,7 +55,7 @@ class Bridge {
   const std::string self_;
   const std::uint64_t incarnation_;
   std::mutex mutex_;
-  std::map<std::string, MailActor> locals_;
+  std::map<std::string, MailboxActor> locals_;
   std::map<std::string, Route> routes_;
   std::optional<SocketId> default_route_;
 };

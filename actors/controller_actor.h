@@ -19,7 +19,7 @@ struct ControllerState {
 /// every 50 ms until the job has an exit code, and interrupt() for SIGINT and SIGTERM. `on_end` is called once, at
 /// the tick that found the exit code, on the actor's thread. `service` is not owned and outlives the actor. Spawn
 /// detached, with a thread of its own: state is written to disk before its effect is visible.
-MailActor::behavior_type controller_actor(MailActor::stateful_pointer<ControllerState> self, ControllerService* service,
-                                          std::function<void()> on_end);
+MailboxActor::behavior_type controller_actor(MailboxActor::stateful_pointer<ControllerState> self,
+                                             ControllerService* service, std::function<void()> on_end);
 
 }  // namespace troupe::actors

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/durable_file.h"
+#include "base/file_io.h"
 #include "workers/controller/run_directory.h"
 
 namespace troupe::actors {
@@ -26,7 +28,7 @@ Result<std::optional<nlohmann::json>> read_json(const std::string& path) {
 
 Result<void> write_feed_server(const std::string& runtime_dir, const CurveServer& keys) {
   const nlohmann::json json = {{"secret", keys.secret_key}, {"allowed", keys.allowed_clients}};
-  return write_file(server_file(runtime_dir), json.dump(), 0600);
+  return write_file_durably(server_file(runtime_dir), json.dump(), 0600);
 }
 
 Result<std::optional<CurveServer>> read_feed_server(const std::string& runtime_dir) {
@@ -38,7 +40,7 @@ Result<std::optional<CurveServer>> read_feed_server(const std::string& runtime_d
 
 Result<void> write_feed_client(const std::string& runtime_dir, const CurveClient& keys) {
   const nlohmann::json json = {{"public", keys.public_key}, {"secret", keys.secret_key}};
-  return write_file(client_file(runtime_dir), json.dump(), 0600);
+  return write_file_durably(client_file(runtime_dir), json.dump(), 0600);
 }
 
 Result<std::optional<CurveClient>> read_feed_client(const std::string& runtime_dir) {

@@ -13,7 +13,7 @@ namespace troupe::actors {
 // in arguments or environment. Errors of reading: those of read_file; data_loss for a file that is no JSON object.
 
 /// The feeds' side, feed-server.json: {"secret": server's secret key, "allowed": [public keys of clients]}. Written by
-/// `run --listen`, read by learners. One server key, one allowed client. Errors: those of write_file.
+/// `run --listen`, read by learners. One server key, one allowed client. Errors: those of write_file_durably.
 Result<void> write_feed_server(const std::string& runtime_dir, const CurveServer& keys);
 /// Absent file: no value.
 Result<std::optional<CurveServer>> read_feed_server(const std::string& runtime_dir);

@@ -8,30 +8,30 @@
 
 namespace troupe::actors {
 
-struct Lobby::Shared {
+struct JoinQueue::Shared {
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::string, Letter> joins;  // by node name: a node repeats its request until it is answered
+  std::map<std::string, ControlMessage> joins;  // by node name: a node repeats its request until it is answered
   bool interrupted = false;
 };
 
-Lobby::Lobby(caf::actor_system& system, Bridge& bridge) : shared_(std::make_shared<Shared>()) {
-  actor_ = system.spawn([shared = shared_](MailActor::pointer) -> MailActor::behavior_type {
-    return {[shared](const Letter& letter) {
-              const auto* join = std::get_if<Join>(&letter.message);
+JoinQueue::JoinQueue(caf::actor_system& system, Bridge& bridge) : shared_(std::make_shared<Shared>()) {
+  actor_ = system.spawn([shared = shared_](MailboxActor::pointer) -> MailboxActor::behavior_type {
+    return {[shared](const ControlMessage& mail) {
+              const auto* join = std::get_if<Join>(&mail.message);
               if (!join) return;
               std::lock_guard lock(shared->mutex);
-              shared->joins.insert_or_assign(join->name, letter);
+              shared->joins.insert_or_assign(join->name, mail);
               shared->changed.notify_all();
             },
-            [](Wake) {}};
+            [](Signal) {}};
   });
   bridge.add_local("controller", actor_);
 }
 
-Lobby::~Lobby() { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
+JoinQueue::~JoinQueue() { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
 
-Result<std::vector<Letter>> Lobby::wait_for(std::size_t nodes, std::chrono::milliseconds deadline) {
+Result<std::vector<ControlMessage>> JoinQueue::wait_for(std::size_t nodes, std::chrono::milliseconds deadline) {
   std::unique_lock lock(shared_->mutex);
   const bool enough =
       shared_->changed.wait_for(lock, deadline, [&] { return shared_->interrupted || shared_->joins.size() >= nodes; });
@@ -41,19 +41,19 @@ Result<std::vector<Letter>> Lobby::wait_for(std::size_t nodes, std::chrono::mill
                  fmt::format("cluster.num_nodes is {}; {} further nodes joined within cluster.start_timeout_s",
                              nodes + 1, shared_->joins.size())};
   }
-  std::vector<Letter> letters;
-  for (const auto& [name, letter] : shared_->joins) letters.push_back(letter);
-  return letters;
+  std::vector<ControlMessage> messages;
+  for (const auto& [name, mail] : shared_->joins) messages.push_back(mail);
+  return messages;
 }
 
-void Lobby::interrupt() {
+void JoinQueue::interrupt() {
   std::lock_guard lock(shared_->mutex);
   shared_->interrupted = true;
   shared_->changed.notify_all();
 }
 
-void Lobby::hand_over(const MailActor& controller, const std::vector<Letter>& letters) {
-  for (const Letter& letter : letters) caf::anon_send(controller, letter);
+void JoinQueue::hand_over(const MailboxActor& controller, const std::vector<ControlMessage>& messages) {
+  for (const ControlMessage& mail : messages) caf::anon_send(controller, mail);
 }
 
 }  // namespace troupe::actors

@@ -12,24 +12,24 @@ namespace troupe::actors {
 /// Receives the Join messages of nodes that come before there is a plan, and so before there is a controller: an actor
 /// that answers to the name "controller" until the real one takes it. Other control messages are dropped. A node that
 /// repeats its request counts once, with its newest message. Thread-safe.
-class Lobby {
+class JoinQueue {
  public:
   /// Spawns the actor and registers it as "controller". Both outlive this object.
-  Lobby(caf::actor_system& system, Bridge& bridge);
-  ~Lobby();
+  JoinQueue(caf::actor_system& system, Bridge& bridge);
+  ~JoinQueue();
 
   /// Waits until `nodes` different nodes have asked to join, and returns their Join messages in order of node name.
   /// Errors: deadline_exceeded (says how many are missing), cancelled (interrupt()).
-  Result<std::vector<Letter>> wait_for(std::size_t nodes, std::chrono::milliseconds deadline);
+  Result<std::vector<ControlMessage>> wait_for(std::size_t nodes, std::chrono::milliseconds deadline);
   /// Ends wait_for. Any thread.
   void interrupt();
   /// Gives the Join messages to the controller, which answers them.
-  void hand_over(const MailActor& controller, const std::vector<Letter>& letters);
+  void hand_over(const MailboxActor& controller, const std::vector<ControlMessage>& messages);
 
  private:
   struct Shared;
   std::shared_ptr<Shared> shared_;
-  MailActor actor_;
+  MailboxActor actor_;
 };
 
 }  // namespace troupe::actors

@@ -9,7 +9,7 @@ LocalActors::LocalActors(caf::actor_system& system, Bridge& bridge, MakeRole mak
     : system_(system), bridge_(bridge), make_(std::move(make)) {}
 
 LocalActors::~LocalActors() {
-  std::map<std::string, MailActor> actors;
+  std::map<std::string, MailboxActor> actors;
   {
     std::lock_guard lock(mutex_);
     actors.swap(actors_);
@@ -37,7 +37,7 @@ void LocalActors::spawn(const RoleIdentity& identity, const std::string& role,
     return make_(identity, role, outbox);
   };
   std::lock_guard lock(mutex_);
-  const MailActor actor =
+  const MailboxActor actor =
       system_.spawn<caf::detached>(role_actor, std::function<std::unique_ptr<Role>()>(make), std::move(on_end));
   bridge_.add_local(name, actor);
   actors_[name] = actor;

@@ -37,7 +37,7 @@ class LocalActors {
   Bridge& bridge_;
   const MakeRole make_;
   std::mutex mutex_;
-  std::map<std::string, MailActor> actors_;
+  std::map<std::string, MailboxActor> actors_;
 };
 
 }  // namespace troupe::actors

@@ -9,26 +9,26 @@ namespace troupe::actors {
 
 /// A control message on its way inside one process: names of sender and receiver ("learner/0", "controller"), and the
 /// message. Between processes the bridge turns it into an envelope (docs/wire.md#envelope).
-struct Letter {
+struct ControlMessage {
   std::string from;
   std::string to;
   Message message;
 };
 
 /// A timer or signal: `tick` is the timer of the controller's shell, `interrupt` is SIGINT, `terminate` is SIGTERM.
-enum class Wake : std::uint8_t { tick, interrupt, terminate };
+enum class Signal : std::uint8_t { tick, interrupt, terminate };
 
 }  // namespace troupe::actors
 
 // These messages stay inside the process and are never serialised by CAF: they may hold handles to its memory.
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Letter)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Wake)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ControlMessage)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Signal)
 
 namespace troupe::actors {
 
 /// The type of every actor of Troupe: its mailbox takes control messages and, of those that have any, timers and
 /// signals. Nothing is answered by return value: an answer is a control message of its own (CAF would send a returned
 /// value back as a message of its own).
-using MailActor = caf::typed_actor<caf::reacts_to<Letter>, caf::reacts_to<Wake>>;
+using MailboxActor = caf::typed_actor<caf::reacts_to<ControlMessage>, caf::reacts_to<Signal>>;
 
 }  // namespace troupe::actors

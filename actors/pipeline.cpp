@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/file_io.h"
 #include "data/sample/open_mixture.h"
 #include "model/wan/lora.h"
 #include "workers/controller/run_directory.h"

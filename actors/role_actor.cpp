@@ -9,9 +9,9 @@ RoleState::~RoleState() {
   if (on_end) on_end(failure);
 }
 
-MailActor::behavior_type role_actor(MailActor::stateful_pointer<RoleState> self,
-                                    std::function<std::unique_ptr<Role>()> make,
-                                    std::function<void(const std::string& failure)> on_end) {
+MailboxActor::behavior_type role_actor(MailboxActor::stateful_pointer<RoleState> self,
+                                       std::function<std::unique_ptr<Role>()> make,
+                                       std::function<void(const std::string& failure)> on_end) {
   self->state.on_end = std::move(on_end);
   try {
     self->state.role = make();
@@ -22,10 +22,10 @@ MailActor::behavior_type role_actor(MailActor::stateful_pointer<RoleState> self,
     self->quit(caf::exit_reason::unhandled_exception);
   }
   return {
-      [self](const Letter& letter) {
-        if (self->state.role) self->state.role->handle(letter.from, letter.message);
+      [self](const ControlMessage& mail) {
+        if (self->state.role) self->state.role->handle(mail.from, mail.message);
       },
-      [](Wake) {},
+      [](Signal) {},
   };
 }
 

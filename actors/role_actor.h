@@ -22,8 +22,8 @@ struct RoleState {
 /// Role::handle one at a time, destroys the role at the end. An exception from `make` or start() ends the actor.
 /// Spawn detached: a role's construction opens files and its destruction joins threads. `on_end` runs after that, once,
 /// on the actor's thread, with the reason why the role could not start, or an empty text.
-MailActor::behavior_type role_actor(MailActor::stateful_pointer<RoleState> self,
-                                    std::function<std::unique_ptr<Role>()> make,
-                                    std::function<void(const std::string& failure)> on_end);
+MailboxActor::behavior_type role_actor(MailboxActor::stateful_pointer<RoleState> self,
+                                       std::function<std::unique_ptr<Role>()> make,
+                                       std::function<void(const std::string& failure)> on_end);
 
 }  // namespace troupe::actors

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "base/file_io.h"
 
 namespace troupe::app {
 namespace {
@@ -37,10 +37,9 @@ Result<CheckpointConfigReport> check_checkpoint_config(const std::string& checkp
   std::error_code error;
   const auto folder = fs::is_directory(checkpoint, error) ? fs::path(checkpoint) : fs::path(checkpoint).parent_path();
   const auto path = folder / "config.json";
-  std::ifstream in(path, std::ios::binary);
-  if (!in || !holds_dit(weights)) return out;
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
-  const json root = json::parse(text, nullptr, false);
+  const auto text = read_file(path.string());
+  if (!text || !holds_dit(weights)) return out;
+  const json root = json::parse(*text, nullptr, false);
   if (!root.is_object()) return Error{Errc::data_loss, path.string() + ": not a JSON object"};
   for (const char* key : {"model_type", "action_horizon", "action_dim"}) {
     if (const json* value = find(root, {key})) out.facts.push_back(fmt::format("{} {}", key, value->dump()));

@@ -8,7 +8,7 @@
 
 namespace troupe::app {
 
-/// Exit codes of every command (docs/commands.md). Every xxx_command below runs to its end on the calling thread,
+/// Exit codes of every command (docs/commands.md). Every command below runs to its end on the calling thread,
 /// prints for people on stdout, errors on stderr, and returns one of these.
 enum ExitCode : int {
   kOk = 0,

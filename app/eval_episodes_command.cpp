@@ -13,12 +13,13 @@
 #include "app/eval_folder.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "base/version.h"
 #include "workers/controller/run_directory.h"
-#include "workers/inference/agent/episode_film.h"
 #include "workers/inference/agent/episode_report.h"
 #include "workers/inference/agent/episode_runner.h"
+#include "workers/inference/agent/episode_video.h"
 #include "workers/inference/agent/load_agent.h"
 
 namespace troupe::app {
@@ -89,15 +90,15 @@ Result<PlayedEpisodes> play(const LoadedAgent& loaded, const std::string& folder
 }
 
 /// Writes videos of the kept failures of the first policy.
-Result<void> film_failures(const LoadedAgent& loaded, const EvaluationPlan& plan, PlayedEpisodes& played) {
+Result<void> record_failures(const LoadedAgent& loaded, const EvaluationPlan& plan, PlayedEpisodes& played) {
   if (plan.videos == 0) return {};
   if (loaded.agent.spec().cameras.empty()) {
     fmt::print(stderr, "note: {} has no camera, so no videos are written\n", loaded.agent.spec().id);
     return {};
   }
-  TROUPE_TRY(film_episodes(*loaded.agent.envs, played.records, plan.folder + "/videos"));
+  TROUPE_TRY(write_episode_videos(*loaded.agent.envs, played.records, plan.folder + "/videos"));
   for (const EvaluationEpisode& record : played.records) {
-    if (!record.actions.empty()) played.videos[record.seed] = "videos/" + film_name(record);
+    if (!record.actions.empty()) played.videos[record.seed] = "videos/" + episode_video_name(record);
   }
   return {};
 }
@@ -139,7 +140,7 @@ Result<void> evaluate_episodes(const EvalOptions& options, const CheckpointPlace
     TROUPE_ASSIGN(report.second, play(*other, other_folder, plan.episodes));
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  TROUPE_TRY(film_failures(first, plan, report.first));
+  TROUPE_TRY(record_failures(first, plan, report.first));
   const std::string json = episodes_json(report);
   TROUPE_TRY(write_file_durably(plan.folder + "/eval.json", json));
   TROUPE_TRY(write_file_durably(plan.folder + "/results.md", episodes_markdown(report)));

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/durable_file.h"
+#include "base/file_io.h"
 
 namespace troupe::app {
 
@@ -21,8 +21,7 @@ Result<std::string> evaluation_folder(const CheckpointPlace& place, const std::s
     const fs::path real = fs::canonical(place.folder, code);  // of a link such as checkpoints/latest
     folder = place.run + "/eval/" + (code ? fs::path(place.folder) : real).filename().string();
   }
-  fs::create_directories(folder, code);
-  if (code) return file_error(folder, "cannot be created", code.value());
+  TROUPE_TRY(make_folders(folder));
   return folder;
 }
 

@@ -4,14 +4,14 @@
 #include <chrono>
 #include <thread>
 
-#include "workers/inference/agent/episode_film.h"
 #include "workers/inference/agent/episode_runner.h"
+#include "workers/inference/agent/episode_video.h"
 #include "workers/inference/agent/load_agent.h"
 
 namespace troupe::app {
 
-Result<std::vector<std::string>> film_last_evaluation(const JobConfig& job, const RunStatistics& statistics,
-                                                      const std::string& checkpoint, const std::string& folder) {
+Result<std::vector<std::string>> record_last_evaluation(const JobConfig& job, const RunStatistics& statistics,
+                                                        const std::string& checkpoint, const std::string& folder) {
   if (job.eval.videos == 0 || statistics.curve("eval/return").empty()) return std::vector<std::string>{};
   const auto& successes = statistics.curve("eval/success_once");
   if (!successes.empty() && successes.back().value >= 1) return std::vector<std::string>{};
@@ -28,7 +28,7 @@ Result<std::vector<std::string>> film_last_evaluation(const JobConfig& job, cons
       .step_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(job.env.step_timeout_s * 1000)),
       .keep_actions = job.eval.videos};
   TROUPE_ASSIGN(const auto records, run_episodes(loaded.agent, loaded.job, loaded.weights, options));
-  return film_episodes(*loaded.agent.envs, records, folder);
+  return write_episode_videos(*loaded.agent.envs, records, folder);
 }
 
 }  // namespace troupe::app

@@ -11,6 +11,7 @@
 
 #include "app/evaluation_videos.h"
 #include "app/rl_report.h"
+#include "base/durable_file.h"
 #include "model/io/safetensors.h"
 #include "workers/report/loss_plot.h"
 #include "workers/report/prediction_sheet.h"
@@ -133,11 +134,11 @@ RunSummary summarise(const ControllerService& service, const JobConfig& job, con
 }
 
 /// Failures of the last evaluation as videos, for a run that came to its end.
-void film_failures(const ControllerService& service, const JobConfig& job, const RunDirectory& run) {
+void record_failures(const ControllerService& service, const JobConfig& job, const RunDirectory& run) {
   const std::string& checkpoint = service.job().checkpoints().committed_directory();
   if (checkpoint.empty()) return;
   const std::string folder = fmt::format("eval/step_{:06d}/videos", service.job().step());
-  const auto names = film_last_evaluation(job, service.statistics(), checkpoint, run.path(folder));
+  const auto names = record_last_evaluation(job, service.statistics(), checkpoint, run.path(folder));
   if (!names) {
     fmt::print("warning: {}\n", names.error().message());
   } else if (!names->empty()) {
@@ -160,7 +161,7 @@ void print_final_report(const ControllerService& service, const JobConfig& job, 
   if (auto drawn = draw_held_out(job, run, service.job().step()); !drawn)
     fmt::print("warning: {}\n", drawn.error().message());
   const RunSummary summary = summarise(service, job, run, exit_code);
-  if (auto written = write_file(run.path("report.txt"), run_report(summary)); !written) {
+  if (auto written = write_file_durably(run.path("report.txt"), run_report(summary)); !written) {
     fmt::print("warning: {}\n", written.error().message());
   }
   const auto& held_out = service.statistics().curve("eval/loss");
@@ -169,7 +170,7 @@ void print_final_report(const ControllerService& service, const JobConfig& job, 
     fmt::print("{}  curve       {}/return.png\n", last_evaluation(service.statistics(), job),
                std::filesystem::relative(run.root()).string());
   }
-  if (job.job.kind == "rl" && exit_code == 0) film_failures(service, job, run);
+  if (job.job.kind == "rl" && exit_code == 0) record_failures(service, job, run);
   if (held_out.size() > 1) {
     const std::string prediction = fmt::format("eval/step_{:06d}/prediction.png", service.job().step());
     fmt::print("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png{}\n", held_out.front().value, held_out.back().value,

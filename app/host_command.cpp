@@ -10,6 +10,7 @@
 #include "actors/signals.h"
 #include "app/commands.h"
 #include "base/fault.h"
+#include "base/file_io.h"
 #include "base/log.h"
 #include "configs/loader.h"
 #include "placement/render.h"

@@ -42,14 +42,14 @@ Result<void> ensure_quickstart_data(const JobConfig& job) {
 
 namespace {
 
-UnitCost unit_cost(const UnitSpec& unit, bool resident, double forward_flops) {
+UnitCost unit_cost(const UnitSpec& unit, bool replicated, double forward_flops) {
   UnitCost cost{.name = unit.name,
                 .layout_class = unit.layout_class,
                 .params = count_parameters(unit),
                 .numels = {},
                 .forward_flops_per_sample = forward_flops,
                 .trainable = unit.trainable,
-                .resident = resident};
+                .replicated = replicated};
   for (const LayoutEntry& entry : make_flat_layout(unit.params).entries) cost.numels.push_back(entry.numel);
   return cost;
 }
@@ -117,8 +117,8 @@ Result<ModelCost> model_cost(const JobConfig& job) {
   TROUPE_ASSIGN(const std::vector<UnitSpec> chain, trained_chain(job.model));
   const std::vector<UnitSpec> units = state_units(chain);
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const bool resident = u >= chain.size();
-    cost.units.push_back(unit_cost(units[u], resident, resident ? 0 : dit.units[u].executed_forward_flops));
+    const bool replicated = u >= chain.size();
+    cost.units.push_back(unit_cost(units[u], replicated, replicated ? 0 : dit.units[u].executed_forward_flops));
   }
   cost.activation_bytes_per_sample = dit.activation_bytes_per_sample;
   cost.workspace_bytes_per_sample = dit.workspace_bytes_per_sample;

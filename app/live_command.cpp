@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "app/commands.h"
+#include "base/file_io.h"
 #include "base/ids.h"
 #include "comm/control/io_loop.h"
 #include "comm/control/message_codec.h"

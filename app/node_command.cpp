@@ -15,6 +15,8 @@
 #include "actors/role_factory.h"
 #include "actors/signals.h"
 #include "app/commands.h"
+#include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/ids.h"
 #include "base/log.h"
 #include "comm/control/curve_keys.h"
@@ -76,8 +78,8 @@ class NodeSession {
     watch_signals(*process_->loop, [this](int signal) {
       if (signal == SIGINT || signal == SIGTERM) wake([this] { stopped_ = true; });
     });
-    self_ = process_->system->spawn([this](MailActor::pointer) -> MailActor::behavior_type {
-      return {[this](const Letter& letter) { on_letter(letter.message); }, [](Wake) {}};
+    self_ = process_->system->spawn([this](MailboxActor::pointer) -> MailboxActor::behavior_type {
+      return {[this](const ControlMessage& mail) { on_message(mail.message); }, [](Signal) {}};
     });
     process_->bridge->add_local(name_, self_);
     CurveClient curve{
@@ -94,7 +96,7 @@ class NodeSession {
     changed_.notify_all();
   }
 
-  void on_letter(const Message& message) {
+  void on_message(const Message& message) {
     if (const auto* joined = std::get_if<Joined>(&message)) {
       wake([&] { joined_ = *joined, is_joined_ = true; });
     } else if (std::holds_alternative<HeartbeatAck>(message)) {
@@ -158,12 +160,10 @@ class NodeSession {
       return Error{Errc::invalid_argument, config.errors.empty() ? "the job cannot be read" : config.errors.front()};
     TROUPE_ASSIGN(auto plan, plan_from_json(joined_.plan));
     TROUPE_ASSIGN(runtime_dir_, runtime_directory(fmt::format("node-{:x}", incarnation_)));
-    std::error_code error;
-    std::filesystem::create_directories(runtime_dir_ + "/logs", error);
-    if (error) return Error{Errc::failed_precondition, fmt::format("{}/logs: {}", runtime_dir_, error.message())};
+    TROUPE_TRY(make_folders(runtime_dir_ + "/logs"));
     log::configure(name_, runtime_dir_ + "/logs/node.log");
-    TROUPE_TRY(write_file(runtime_dir_ + "/config.yaml", joined_.config));
-    TROUPE_TRY(write_file(runtime_dir_ + "/plan.json", joined_.plan));
+    TROUPE_TRY(write_file_durably(runtime_dir_ + "/config.yaml", joined_.config));
+    TROUPE_TRY(write_file_durably(runtime_dir_ + "/plan.json", joined_.plan));
     TROUPE_TRY(write_feed_client(runtime_dir_,
                                  {.server_key = "", .public_key = token_.public_key, .secret_key = token_.secret_key}));
     const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
@@ -233,7 +233,7 @@ class NodeSession {
   std::chrono::steady_clock::time_point last_ack_{};
   SocketId link_{};
   std::unique_ptr<Process> process_;
-  MailActor self_;
+  MailboxActor self_;
   std::unique_ptr<LocalActors> actors_, node_;
 };
 

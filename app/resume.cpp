@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/file_io.h"
 #include "base/ids.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/manifest.h"

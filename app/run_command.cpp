@@ -20,6 +20,7 @@
 #include "app/job_setup.h"
 #include "app/resume.h"
 #include "base/clock.h"
+#include "base/durable_file.h"
 #include "base/log.h"
 #include "base/tensorboard.h"
 #include "comm/control/curve_keys.h"
@@ -96,11 +97,11 @@ class RunSession {
     log::configure("controller", point_.run.log_of("controller"));
     TROUPE_ASSIGN(db_, StateDb::open(point_.run.state_db()));
     TROUPE_ASSIGN(term_, db_->next_term());
-    TROUPE_TRY(write_file(point_.run.config(), config_.resolved_yaml));
+    TROUPE_TRY(write_file_durably(point_.run.config(), config_.resolved_yaml));
     TROUPE_TRY(point_.run.make_latest(job_.job.run_root));
     TROUPE_ASSIGN(runtime_dir_, runtime_directory(point_.run.id()));
     TROUPE_ASSIGN(process_, Process::start("controller"));
-    lobby_ = std::make_unique<Lobby>(*process_->system, *process_->bridge);
+    join_queue_ = std::make_unique<JoinQueue>(*process_->system, *process_->bridge);
     TROUPE_TRY(bind_local());
     if (!options_.listen.empty()) TROUPE_TRY(bind_listen());
     watch_signals(*process_->loop, [this](int signal) { on_signal(signal); });
@@ -116,7 +117,7 @@ class RunSession {
     };
     TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router(endpoint, process_->bridge->receiver(own_name)));
     control_endpoint_ = process_->loop->bound_endpoint(socket);
-    return write_file(point_.run.endpoint(), control_endpoint_ + "\n", 0600);
+    return write_file_durably(point_.run.endpoint(), control_endpoint_ + "\n", 0600);
   }
 
   Result<void> bind_listen() {
@@ -124,7 +125,7 @@ class RunSession {
     TROUPE_ASSIGN(const CurveKeyPair client, generate_keypair());
     CurveServer curve{.secret_key = server.secret_key, .allowed_clients = {client.public_key}};
     TROUPE_TRY(write_feed_server(runtime_dir_, curve));
-    // Another machine speaks for itself and for the decoders or encoders it hosts, never for a learner or the
+    // Another machine may send messages of its own and of the decoders or encoders it hosts, never for a learner or the
     // controller.
     const auto own_or_hosted = [](const std::string& from, const std::string& routing_id) {
       return from == routing_id.substr(0, routing_id.find('#')) || is_elastic_actor(from) || from.starts_with("node/");
@@ -145,9 +146,9 @@ class RunSession {
   void on_signal(int signal) {
     if (signal == SIGUSR2 || signal == SIGHUP) return;
     if (controller_) {
-      caf::anon_send(controller_, signal == SIGINT ? Wake::interrupt : Wake::terminate);
+      caf::anon_send(controller_, signal == SIGINT ? Signal::interrupt : Signal::terminate);
     } else {
-      lobby_->interrupt();
+      join_queue_->interrupt();
     }
   }
 
@@ -155,12 +156,12 @@ class RunSession {
     NodeSnapshot own = read_inventory("local").snapshot;
     membership_ = std::make_unique<Membership>(
         own, std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)));
-    auto joined =
-        lobby_->wait_for(static_cast<std::size_t>(job_.cluster.num_nodes - 1),
-                         std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.start_timeout_s * 1000)));
+    auto joined = join_queue_->wait_for(
+        static_cast<std::size_t>(job_.cluster.num_nodes - 1),
+        std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.start_timeout_s * 1000)));
     if (!joined) return complain(joined.error(), joined.error().code() == Errc::cancelled ? kInterrupted : kFailed);
-    for (const Letter& letter : *joined) {
-      auto rank = membership_->join(std::get<Join>(letter.message), letter.from, std::chrono::steady_clock::now());
+    for (const ControlMessage& mail : *joined) {
+      auto rank = membership_->join(std::get<Join>(mail.message), mail.from, std::chrono::steady_clock::now());
       if (!rank) return complain(rank.error(), kFailed);
     }
     early_joins_ = std::move(*joined);
@@ -184,7 +185,7 @@ class RunSession {
                       kInfeasible);
     }
     const std::string json = to_json(plan_);
-    if (auto written = write_file(point_.run.plan(), json); !written) return complain(written.error(), kFailed);
+    if (auto written = write_file_durably(point_.run.plan(), json); !written) return complain(written.error(), kFailed);
     if (auto written = db_->add_plan(plan_.revision, json); !written) return complain(written.error(), kFailed);
     for (const std::string& warning : plan_.warnings) print_line(Severity::warn, warning);
     return kOk;
@@ -215,7 +216,7 @@ class RunSession {
     start_node();
     controller_ = process_->system->spawn<caf::detached>(controller_actor, service_.get(), [this] { ended_.set(); });
     bridge.add_local("controller", controller_);
-    lobby_->hand_over(controller_, early_joins_);
+    join_queue_->hand_over(controller_, early_joins_);
     return {};
   }
 
@@ -267,7 +268,7 @@ class RunSession {
     process_->bridge->remove_local("controller");
     caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
     controller_ = nullptr;
-    lobby_.reset();
+    join_queue_.reset();
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
     actors_.reset();
     ::unlink(point_.run.endpoint().c_str());
@@ -292,10 +293,10 @@ class RunSession {
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<ControllerService> service_;
   std::unique_ptr<Process> process_;
-  std::unique_ptr<Lobby> lobby_;
-  std::vector<Letter> early_joins_;
+  std::unique_ptr<JoinQueue> join_queue_;
+  std::vector<ControlMessage> early_joins_;
   std::unique_ptr<LocalActors> actors_, node_;
-  MailActor controller_;
+  MailboxActor controller_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "app/checkpoint_path.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
+#include "base/file_io.h"
 #include "configs/loader.h"
 #include "placement/rl_shape.h"
 #include "workers/checkpoint/commit.h"

@@ -25,7 +25,7 @@ class Executor {
 
   /// Starts the threads; signals never go to them.
   static std::unique_ptr<Executor> make(Options options);
-  /// Waits for batches under way, so a row that never returns is never left behind: whoever runs foreign environments
+  /// Waits for batches under way, so a row that never returns is never left behind: a caller with foreign environments
   /// bounds that wait by ending the process. Not to be called by a stepping thread.
   virtual ~Executor() = default;
 

@@ -21,7 +21,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 struct Elements {
   std::int64_t trained = 0, frozen = 0;           // of this rank's shards
   std::int64_t largest = 0, largest_trained = 0;  // padded units of the chain
-  std::int64_t resident = 0;                      // padded, whole
+  std::int64_t replicated = 0;                    // padded, whole
   std::int64_t chain_units = 0;
 };
 
@@ -30,8 +30,8 @@ Elements count_elements(const ModelCost& cost, std::int64_t world) {
   for (const UnitCost& unit : cost.units) {
     const std::int64_t padded = padded_numel(unit.numels, world);
     (unit.trainable ? elements.trained : elements.frozen) += padded / world;
-    if (unit.resident) {
-      elements.resident += padded;
+    if (unit.replicated) {
+      elements.replicated += padded;
       continue;
     }
     ++elements.chain_units;
@@ -68,8 +68,9 @@ MemoryTable learner_memory(const JobConfig& job, const ModelCost& cost, std::int
   MemoryTable table;
   table.shard_bytes = elements.trained * state_bytes_per_param(job) + elements.frozen * param_bytes;
   const std::int64_t param_slots = std::min(job.parallelism.param_slots, elements.chain_units);
-  table.param_slot_bytes = (param_slots * elements.largest + elements.resident) * param_bytes;
-  table.grad_slot_bytes = (job.parallelism.grad_slots * elements.largest_trained + elements.resident) * kGradientBytes;
+  table.param_slot_bytes = (param_slots * elements.largest + elements.replicated) * param_bytes;
+  table.grad_slot_bytes =
+      (job.parallelism.grad_slots * elements.largest_trained + elements.replicated) * kGradientBytes;
   table.activation_bytes =
       job.training.micro_batch_size * (cost.activation_bytes_per_sample + cost.workspace_bytes_per_sample);
   table.encoder_bytes = cost.encoder_bytes;

@@ -35,8 +35,8 @@ struct UnitCost {
   std::int64_t params = 0;           ///< elements
   std::vector<std::int64_t> numels;  ///< elements of each parameter in order
   double forward_flops_per_sample = 0;
-  bool trainable = true;  ///< false: gathered like any other, and nothing but its values is kept
-  bool resident = false;  ///< behind the chain: kept whole on every rank, takes no slot (low-rank adapters)
+  bool trainable = true;    ///< false: gathered like any other, and nothing but its values is kept
+  bool replicated = false;  ///< behind the chain: kept whole on every rank, takes no slot (low-rank adapters)
 };
 
 /// Everything the planner needs to know of a model and of its samples, filled by app.

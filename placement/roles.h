@@ -8,7 +8,7 @@
 
 namespace troupe::placement {
 
-/// Which roles a job has, and what flows between them. Whoever needs to know asks here; nothing else branches on
+/// Which roles a job has, and what flows between them. This is the only place that branches on
 /// job.kind to find a role.
 
 /// The role whose actors dial the learners' feeds: `rollout` in reinforcement learning; else `encoder` with

@@ -67,8 +67,8 @@ std::optional<std::string> seat_from(const std::vector<std::int64_t>& numbers, c
   return std::nullopt;
 }
 
-std::vector<Seat> explicit_seats(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role,
-                                 const PlacementConfig& rule, std::vector<std::string>& reasons) {
+std::vector<Seat> manual_seats(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role,
+                               const PlacementConfig& rule, std::vector<std::string>& reasons) {
   const std::string key = "cluster.component_placement." + role;
   const auto resources = resources_of(cluster, job.cluster, rule.node_group);
   if (!resources) {
@@ -154,7 +154,7 @@ double checkpointer_cpus(const NodeSnapshot& node) { return node.cpus >= 16 ? 2 
 Seats resolve_seats(const ClusterSnapshot& cluster, const JobConfig& job, std::vector<std::string>& reasons) {
   Seats seats;
   for (const auto& [role, rule] : split_keys(job, reasons))
-    seats[role] = explicit_seats(cluster, job, role, rule, reasons);
+    seats[role] = manual_seats(cluster, job, role, rule, reasons);
   if (seats.count("learner") == 0) seats["learner"] = default_learners(cluster);
   if (seats.count("checkpointer") == 0) seats["checkpointer"] = {Seat{}};
   if (!reasons.empty()) return seats;

@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "model/loss/rl_keys.h"
-#include "model/policy/explicit_policy_gradient.h"
+#include "model/policy/manual_policy_gradient.h"
 
 namespace troupe::model {
 namespace {
@@ -82,22 +82,22 @@ at::Tensor ActorCritic::value(const ParamView& critic, const Batch& batch) const
   return critic_->forward(critic, batch);
 }
 
-bool ActorCritic::has_explicit_pass() const {
-  const auto is_explicit = [](const ObservationNet& net) {
+bool ActorCritic::has_manual_backward() const {
+  const auto is_manual = [](const ObservationNet& net) {
     return net.reads_state_only() && MlpPass::supports(net.mlp());
   };
-  return is_explicit(actor_) && (!critic_ || is_explicit(*critic_));
+  return is_manual(actor_) && (!critic_ || is_manual(*critic_));
 }
 
 ActorCriticNet::ActorCriticNet(std::shared_ptr<const ActorCritic> model, const AlgorithmConfig& algorithm,
                                const PolicyShape& shape)
     : model_(std::move(model)), objective_([&] {
         const auto options = make_policy_gradient_options(algorithm, shape.chunk, shape.max_episode_steps);
-        std::unique_ptr<const ExplicitNetwork> explicit_form;
-        if (algorithm.explicit_backward && model_->has_explicit_pass()) {
-          explicit_form = std::make_unique<ExplicitPolicyGradient>(model_, options);
+        std::unique_ptr<const ManualBackward> manual_backward;
+        if (algorithm.explicit_backward && model_->has_manual_backward()) {
+          manual_backward = std::make_unique<ManualPolicyGradient>(model_, options);
         }
-        return std::make_shared<PolicyGradientObjective>(model_, options, std::move(explicit_form));
+        return std::make_shared<PolicyGradientObjective>(model_, options, std::move(manual_backward));
       }()) {
   acting_units_.push_back("actor");
   if (model_->critic()) acting_units_.push_back("critic");

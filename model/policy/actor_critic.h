@@ -33,7 +33,7 @@ class ActorCritic final : public OnPolicyModel {
   const std::optional<ObservationNet>& critic() const noexcept { return critic_; }
   const ActionHead& head() const noexcept { return head_; }
   /// Both networks are Mlps over the state, without layer norm: MlpPass and ActionHeadPass differentiate them.
-  bool has_explicit_pass() const;
+  bool has_manual_backward() const;
 
  private:
   ActorCritic(ObservationNet actor, std::optional<ObservationNet> critic, ActionHead head);

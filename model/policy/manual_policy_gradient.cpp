@@ -1,4 +1,4 @@
-#include "model/policy/explicit_policy_gradient.h"
+#include "model/policy/manual_policy_gradient.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -13,19 +13,19 @@ at::Tensor plain_rows(const at::Tensor& x) { return x.to(at::kFloat).contiguous(
 
 }  // namespace
 
-ExplicitPolicyGradient::Workspace::Workspace(const ActorCritic& model, const PolicyGradientOptions& options,
-                                             std::int64_t rows)
+ManualPolicyGradient::Workspace::Workspace(const ActorCritic& model, const PolicyGradientOptions& options,
+                                           std::int64_t rows)
     : actor(model.actor().mlp(), rows),
       head(model.head(), rows),
       critic(model.critic() ? std::make_unique<MlpPass>(model.critic()->mlp(), rows) : nullptr),
       loss(options, rows, model.logp_width(), model.value_width()) {}
 
-ExplicitPolicyGradient::ExplicitPolicyGradient(std::shared_ptr<const ActorCritic> model,
-                                               const PolicyGradientOptions& options)
+ManualPolicyGradient::ManualPolicyGradient(std::shared_ptr<const ActorCritic> model,
+                                           const PolicyGradientOptions& options)
     : model_(std::move(model)), options_(options) {}
 
-MicroResult ExplicitPolicyGradient::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
-                                        const std::vector<ParamView>& gradients) const {
+MicroResult ManualPolicyGradient::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
+                                      const std::vector<ParamView>& gradients) const {
   const at::NoGradGuard no_grad;
   TORCH_CHECK(params.size() == model_->units().size() && gradients.size() == params.size(), "views of ", params.size(),
               " and gradients of ", gradients.size(), " units; the chain has ", model_->units().size());

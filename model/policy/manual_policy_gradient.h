@@ -8,7 +8,7 @@
 #include "model/policy/mlp_pass.h"
 #include "model/policy/policy_loss_gradient.h"
 #include "model/policy/spare_pool.h"
-#include "model/shard/explicit_network.h"
+#include "model/shard/manual_backward.h"
 
 namespace troupe::model {
 
@@ -17,11 +17,11 @@ class ActorCritic;
 /// PolicyGradientObjective of MLP actor-critics with a manual backward: forward through both networks, the loss's
 /// gradient (PolicyLossGradient), backward through the action distribution (ActionHeadPass) and by matrix products
 /// (MlpPass). Working memory is kept between calls. Thread-safe.
-class ExplicitPolicyGradient final : public ExplicitNetwork {
+class ManualPolicyGradient final : public ManualBackward {
  public:
   /// `model` must have_explicit_pass(). run() takes the chain's views, actor, critic (not with grpo), loss, and a batch
   /// as PolicyGradientObjective; saved from forward to backward are the layers' outputs and ActionHeadPass's.
-  ExplicitPolicyGradient(std::shared_ptr<const ActorCritic> model, const PolicyGradientOptions& options);
+  ManualPolicyGradient(std::shared_ptr<const ActorCritic> model, const PolicyGradientOptions& options);
   MicroResult run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                   const std::vector<ParamView>& gradients) const override;
 

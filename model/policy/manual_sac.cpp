@@ -1,4 +1,4 @@
-#include "model/policy/sac_explicit.h"
+#include "model/policy/manual_sac.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -40,7 +40,7 @@ at::Tensor aggregate_slope(const at::Tensor& values, const at::Tensor& aggregate
 
 }  // namespace
 
-bool has_explicit_sac(const SacModel& model) {
+bool has_manual_sac(const SacModel& model) {
   const auto fits = [](const ObservationNet& net) { return net.reads_state_only() && MlpPass::supports(net.mlp()); };
   // the targets have the critics' shapes
   return fits(model.actor_net()) && fits(model.online_nets().front());
@@ -64,8 +64,8 @@ at::Tensor SacWorkspace::values(std::vector<std::unique_ptr<MlpPass>>& passes, c
   return at::cat(values, 1);
 }
 
-MicroResult ExplicitSacCritic::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
-                                   const std::vector<ParamView>& gradients) const {
+MicroResult ManualSacCritic::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
+                                 const std::vector<ParamView>& gradients) const {
   const at::NoGradGuard no_grad;
   check_chain(params, gradients, model_->units().size());
   const auto next_state = plain_rows(batch.at(rl_keys::kNextState));
@@ -101,8 +101,8 @@ MicroResult ExplicitSacCritic::run(const std::vector<ParamView>& params, const B
           {{"sac/critic_loss", value}, {"critic/q_target", mean_of(target)}, {"critic/q_data", mean_of(values)}}};
 }
 
-at::Tensor ExplicitSacActor::output_gradient(const at::Tensor& outputs, const SquashedAction& sample,
-                                             const at::Tensor& noise, const at::Tensor& d_action, double d_logp) const {
+at::Tensor ManualSacActor::output_gradient(const at::Tensor& outputs, const SquashedAction& sample,
+                                           const at::Tensor& noise, const at::Tensor& d_action, double d_logp) const {
   const auto width = model_->action_width();
   const auto raw = outputs.narrow(1, width, width);
   const auto [mean, log_std] = model_->split(outputs);
@@ -115,8 +115,8 @@ at::Tensor ExplicitSacActor::output_gradient(const at::Tensor& outputs, const Sq
   return at::cat({d_u, d_log_std * (0.5 * model_->log_std_range()) * (1 - raw.tanh().square())}, 1);
 }
 
-MicroResult ExplicitSacActor::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
-                                  const std::vector<ParamView>& gradients) const {
+MicroResult ManualSacActor::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
+                                const std::vector<ParamView>& gradients) const {
   const at::NoGradGuard no_grad;
   check_chain(params, gradients, model_->units().size());
   const auto state = plain_rows(batch.at(rl_keys::kState));

@@ -7,12 +7,12 @@
 #include "model/policy/mlp_pass.h"
 #include "model/policy/sac_model.h"
 #include "model/policy/spare_pool.h"
-#include "model/shard/explicit_network.h"
+#include "model/shard/manual_backward.h"
 
 namespace troupe::model {
 
 /// Every network of a SacModel has a manual backward (MlpPass): Mlps over the state, without layer normalisation.
-bool has_explicit_sac(const SacModel& model);
+bool has_manual_sac(const SacModel& model);
 
 /// Working memory of one phase for a number of rows: a pass of every network, and the critics' inputs.
 class SacWorkspace {
@@ -34,10 +34,10 @@ class SacWorkspace {
 /// SacCriticObjective with a manual backward: forward through actor and targets, backward through the critics alone.
 /// Thread-safe.
 /// With N rows and Q critics, d(loss)/dQ_i = 2 (Q_i - y) / (N Q).
-class ExplicitSacCritic final : public ExplicitNetwork {
+class ManualSacCritic final : public ManualBackward {
  public:
   /// `model` must has_explicit_sac().
-  explicit ExplicitSacCritic(std::shared_ptr<const SacModel> model) : model_(std::move(model)) {}
+  explicit ManualSacCritic(std::shared_ptr<const SacModel> model) : model_(std::move(model)) {}
   MicroResult run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                   const std::vector<ParamView>& gradients) const override;
 
@@ -47,9 +47,9 @@ class ExplicitSacCritic final : public ExplicitNetwork {
 };
 
 /// SacActorObjective with a manual backward: no gradient of the critics' weights is ever formed. Thread-safe.
-class ExplicitSacActor final : public ExplicitNetwork {
+class ManualSacActor final : public ManualBackward {
  public:
-  explicit ExplicitSacActor(std::shared_ptr<const SacModel> model) : model_(std::move(model)) {}
+  explicit ManualSacActor(std::shared_ptr<const SacModel> model) : model_(std::move(model)) {}
   MicroResult run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                   const std::vector<ParamView>& gradients) const override;
 

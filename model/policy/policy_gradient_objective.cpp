@@ -15,8 +15,8 @@ UnitSpec make_loss_unit() {
 
 PolicyGradientObjective::PolicyGradientObjective(std::shared_ptr<const OnPolicyModel> model,
                                                  const PolicyGradientOptions& options,
-                                                 std::unique_ptr<const ExplicitNetwork> explicit_form)
-    : model_(std::move(model)), options_(options), explicit_form_(std::move(explicit_form)) {}
+                                                 std::unique_ptr<const ManualBackward> manual_backward)
+    : model_(std::move(model)), options_(options), manual_backward_(std::move(manual_backward)) {}
 
 Carry PolicyGradientObjective::prologue(const ParamView& params, const Batch& batch) const {
   const auto density = model_->density(params, batch);

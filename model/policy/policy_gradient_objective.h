@@ -8,7 +8,7 @@
 
 #include "model/loss/policy_gradient_loss.h"
 #include "model/policy/action_head.h"
-#include "model/shard/explicit_network.h"
+#include "model/shard/manual_backward.h"
 #include "model/shard/network.h"
 
 namespace troupe::model {
@@ -39,20 +39,20 @@ UnitSpec make_loss_unit();
 /// thread-safe.
 class PolicyGradientObjective final : public Network {
  public:
-  /// `explicit_form` may be null. With kl_beta 0 reference log-probabilities of a batch are ignored.
+  /// `manual_backward` may be null. With kl_beta 0 reference log-probabilities of a batch are ignored.
   PolicyGradientObjective(std::shared_ptr<const OnPolicyModel> model, const PolicyGradientOptions& options,
-                          std::unique_ptr<const ExplicitNetwork> explicit_form = nullptr);
+                          std::unique_ptr<const ManualBackward> manual_backward = nullptr);
 
   const std::vector<UnitSpec>& units() const override { return model_->units(); }
   Carry prologue(const ParamView& params, const Batch& batch) const override;
   at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const override;
   Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const override;
-  const ExplicitNetwork* explicit_form() const override { return explicit_form_.get(); }
+  const ManualBackward* manual_backward() const override { return manual_backward_.get(); }
 
  private:
   const std::shared_ptr<const OnPolicyModel> model_;
   const PolicyGradientOptions options_;
-  const std::unique_ptr<const ExplicitNetwork> explicit_form_;
+  const std::unique_ptr<const ManualBackward> manual_backward_;
 };
 
 }  // namespace troupe::model

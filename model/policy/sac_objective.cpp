@@ -30,8 +30,8 @@ at::Tensor optional_tensor(const Batch& batch, const char* key) {
 }  // namespace
 
 SacCriticObjective::SacCriticObjective(std::shared_ptr<const SacModel> model,
-                                       std::unique_ptr<const ExplicitNetwork> explicit_form)
-    : model_(std::move(model)), explicit_form_(std::move(explicit_form)) {}
+                                       std::unique_ptr<const ManualBackward> manual_backward)
+    : model_(std::move(model)), manual_backward_(std::move(manual_backward)) {}
 SacCriticObjective::~SacCriticObjective() = default;
 
 Carry SacCriticObjective::prologue(const ParamView& actor, const Batch& batch) const {
@@ -67,8 +67,8 @@ Outputs SacCriticObjective::epilogue(const ParamView& temperature, const Carry& 
 }
 
 SacActorObjective::SacActorObjective(std::shared_ptr<const SacModel> model,
-                                     std::unique_ptr<const ExplicitNetwork> explicit_form)
-    : model_(std::move(model)), explicit_form_(std::move(explicit_form)) {}
+                                     std::unique_ptr<const ManualBackward> manual_backward)
+    : model_(std::move(model)), manual_backward_(std::move(manual_backward)) {}
 SacActorObjective::~SacActorObjective() = default;
 
 Carry SacActorObjective::prologue(const ParamView& actor, const Batch& batch) const {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/policy/sac_model.h"
-#include "model/shard/explicit_network.h"
+#include "model/shard/manual_backward.h"
 #include "model/shard/network.h"
 
 namespace troupe::model {
@@ -22,17 +22,17 @@ namespace troupe::model {
 class SacCriticObjective final : public Network {
  public:
   explicit SacCriticObjective(std::shared_ptr<const SacModel> model,
-                              std::unique_ptr<const ExplicitNetwork> explicit_form = nullptr);
+                              std::unique_ptr<const ManualBackward> manual_backward = nullptr);
   ~SacCriticObjective() override;
   const std::vector<UnitSpec>& units() const override { return model_->units(); }
   Carry prologue(const ParamView& actor, const Batch& batch) const override;
   at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const override;
   Outputs epilogue(const ParamView& temperature, const Carry& carry, const Batch& batch) const override;
-  const ExplicitNetwork* explicit_form() const override { return explicit_form_.get(); }
+  const ManualBackward* manual_backward() const override { return manual_backward_.get(); }
 
  private:
   const std::shared_ptr<const SacModel> model_;
-  const std::unique_ptr<const ExplicitNetwork> explicit_form_;
+  const std::unique_ptr<const ManualBackward> manual_backward_;
 };
 
 /// Trains the actor and the temperature:
@@ -45,17 +45,17 @@ class SacCriticObjective final : public Network {
 class SacActorObjective final : public Network {
  public:
   explicit SacActorObjective(std::shared_ptr<const SacModel> model,
-                             std::unique_ptr<const ExplicitNetwork> explicit_form = nullptr);
+                             std::unique_ptr<const ManualBackward> manual_backward = nullptr);
   ~SacActorObjective() override;
   const std::vector<UnitSpec>& units() const override { return model_->units(); }
   Carry prologue(const ParamView& actor, const Batch& batch) const override;
   at::Tensor block(std::int64_t index, const ParamView& params, const Carry& carry, const Batch& batch) const override;
   Outputs epilogue(const ParamView& temperature, const Carry& carry, const Batch& batch) const override;
-  const ExplicitNetwork* explicit_form() const override { return explicit_form_.get(); }
+  const ManualBackward* manual_backward() const override { return manual_backward_.get(); }
 
  private:
   const std::shared_ptr<const SacModel> model_;
-  const std::unique_ptr<const ExplicitNetwork> explicit_form_;
+  const std::unique_ptr<const ManualBackward> manual_backward_;
 };
 
 }  // namespace troupe::model

@@ -5,17 +5,17 @@
 
 #include "base/random.h"
 #include "model/loss/flow_matching.h"
-#include "model/policy/sac_explicit.h"
+#include "model/policy/manual_sac.h"
 #include "model/policy/sac_objective.h"
 
 namespace troupe::model {
 
 SacPolicyNet::SacPolicyNet(std::shared_ptr<const SacModel> model, const AlgorithmConfig& algorithm)
     : model_(std::move(model)) {
-  std::unique_ptr<const ExplicitNetwork> critic, actor;
-  if (algorithm.explicit_backward && has_explicit_sac(*model_)) {
-    critic = std::make_unique<ExplicitSacCritic>(model_);
-    actor = std::make_unique<ExplicitSacActor>(model_);
+  std::unique_ptr<const ManualBackward> critic, actor;
+  if (algorithm.explicit_backward && has_manual_sac(*model_)) {
+    critic = std::make_unique<ManualSacCritic>(model_);
+    actor = std::make_unique<ManualSacActor>(model_);
   }
   critic_objective_ = std::make_shared<SacCriticObjective>(model_, std::move(critic));
   actor_objective_ = std::make_shared<SacActorObjective>(model_, std::move(actor));

@@ -69,7 +69,7 @@ void Engine::attach(Collective& collective) {
     allocate();
   }
   params_->clear();
-  if (resident_) resident_->mark_stale();
+  if (replicated_) replicated_->mark_stale();
   discard();
   collective_ = &collective;
 }
@@ -88,7 +88,7 @@ void Engine::allocate() {
                                        options_.param_dtype);
   gradients_ = std::make_unique<SlotPool>(options_.grad_slots, slot_elements(with_gradients, world_), at::kFloat);
   if (units_.size() > chain.size()) {
-    resident_ = std::make_unique<ResidentGroup>(chain, layouts_.back(), rank_, world_, options_.param_dtype);
+    replicated_ = std::make_unique<ReplicatedParameters>(chain, layouts_.back(), rank_, world_, options_.param_dtype);
   }
   make_views();
 }
@@ -99,10 +99,10 @@ void Engine::make_views() {
   for (std::size_t u = 0; u < chain.size(); ++u) {
     const auto& slot = params_->buffer(static_cast<int>(u) % options_.param_slots);
     auto& view = views_.emplace_back(views_of(layouts_[u], slot, /*leaves=*/chain[u].trainable));
-    if (resident_) resident_->add_parameters(u, view);
+    if (replicated_) replicated_->add_parameters(u, view);
     view.set_adapter_scale(chain[u].adapter_scale);
   }
-  explicit_gradients_.clear();
+  manual_gradients_.clear();
   gradient_views_.assign(chain.size() * static_cast<std::size_t>(options_.grad_slots + 1), std::nullopt);
 }
 
@@ -111,14 +111,14 @@ const ParamView& Engine::gradient_view(std::size_t unit, int slot) {
       gradient_views_[unit * static_cast<std::size_t>(options_.grad_slots + 1) + static_cast<std::size_t>(slot + 1)];
   if (!view) {
     view.emplace();
-    if (resident_) resident_->add_gradients(unit, *view);
+    if (replicated_) replicated_->add_gradients(unit, *view);
     if (slot >= 0) add_views(*view, layouts_[unit].entries, gradients_->buffer(slot), /*leaves=*/false);
   }
   return *view;
 }
 
-const std::vector<ParamView>& Engine::explicit_gradients(const ObjectivePlan& plan) {
-  auto& views = explicit_gradients_[&plan];
+const std::vector<ParamView>& Engine::manual_gradients(const ObjectivePlan& plan) {
+  auto& views = manual_gradients_[&plan];
   if (!views.empty()) return views;
   int next = 0;
   for (std::size_t u = 0; u < chain_length(); ++u) views.push_back(gradient_view(u, plan.trains()[u] ? next++ : -1));
@@ -171,7 +171,7 @@ Result<MicroResult> Engine::accumulate(const Batch& batch, double weight, bool f
   ObjectivePlan& plan = plan_of(objective);
   MicroResult result;
   const auto differentiate = [&](Executor& executor) -> Result<void> {
-    if (const auto* form = plan.explicit_form(options_.explicit_backward && options_.param_dtype == at::kFloat)) {
+    if (const auto* form = plan.manual_backward(options_.explicit_backward && options_.param_dtype == at::kFloat)) {
       TROUPE_ASSIGN(result, executor.run(*form, plan, batch, weight));
       return {};
     }
@@ -206,8 +206,8 @@ std::size_t Engine::unit_index(std::string_view name) const {
 std::map<std::string, std::int64_t> Engine::bytes() const {
   if (!store_) return {{"shards", 0}, {"slots", 0}, {"gradients", 0}};
   return {{"shards", store_->bytes()},
-          {"slots", params_->bytes() + (resident_ ? resident_->parameter_bytes() : 0)},
-          {"gradients", gradients_->bytes() + (resident_ ? resident_->gradient_bytes() : 0)}};
+          {"slots", params_->bytes() + (replicated_ ? replicated_->parameter_bytes() : 0)},
+          {"gradients", gradients_->bytes() + (replicated_ ? replicated_->gradient_bytes() : 0)}};
 }
 
 void Engine::abort(const std::string& why) {

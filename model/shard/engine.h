@@ -20,7 +20,7 @@
 #include "model/shard/flat_layout.h"
 #include "model/shard/network.h"
 #include "model/shard/objective_plan.h"
-#include "model/shard/resident_group.h"
+#include "model/shard/replicated_parameters.h"
 #include "model/shard/shard_store.h"
 #include "model/shard/slot_pool.h"
 #include "model/shard/unit_groups.h"
@@ -44,8 +44,8 @@ struct EngineOptions {
   /// Unit groups with an optimizer and a clip norm of their own. The others have `adamw` and are clipped by
   /// `clip_grad_norm` together.
   std::map<std::string, GroupOptions> groups = {};
-  /// A network's manual backward (Network::explicit_form) is used where all fits: parameters in f32, K >= units, and G
-  /// >= units that are trained.
+  /// A network's manual backward (Network::manual_backward) is used where all fits: parameters in f32, K >= units, and
+  /// G >= units that are trained.
   bool explicit_backward = true;
 };
 
@@ -190,7 +190,7 @@ class Engine {
   /// alone.
   const ParamView& gradient_view(std::size_t unit, int slot);
   /// Those of a manual backward: the plan's trained units lie in the gradient slots 0, 1, ... in order.
-  const std::vector<ParamView>& explicit_gradients(const ObjectivePlan& plan);
+  const std::vector<ParamView>& manual_gradients(const ObjectivePlan& plan);
   std::size_t chain_length() const { return network_->units().size(); }
   /// Index of the replicated parameters' unit, when there is one.
   std::size_t resident_unit() const { return chain_length(); }
@@ -211,12 +211,12 @@ class Engine {
   std::unique_ptr<ShardStore> store_;
   std::unique_ptr<SlotPool> params_, gradients_;
   /// null without replicated parameters
-  std::unique_ptr<ResidentGroup> resident_;
+  std::unique_ptr<ReplicatedParameters> replicated_;
   /// of unit u over its slot u mod K; leaves where they are trained
   std::vector<ParamView> views_;
   /// by unit * (G + 1) + slot + 1, made when first needed
   std::vector<std::optional<ParamView>> gradient_views_;
-  std::map<const ObjectivePlan*, std::vector<ParamView>> explicit_gradients_;
+  std::map<const ObjectivePlan*, std::vector<ParamView>> manual_gradients_;
 
   bool has_state_ = false;
   bool has_gradients_ = false;

@@ -13,7 +13,7 @@ void Engine::start_from(std::int64_t updates) {
   updates_ = updates;
   has_state_ = true;
   params_->clear();
-  if (resident_) resident_->mark_stale();
+  if (replicated_) replicated_->mark_stale();
   discard();
 }
 

@@ -114,8 +114,8 @@ void Engine::average(double tau, const std::vector<std::string>& targets) {
 void Engine::values_changed(std::size_t unit) {
   store_->refresh(unit);
   // a unit whose values stay is still true in its slot
-  if (resident_ && unit == resident_unit()) {
-    resident_->mark_stale();
+  if (replicated_ && unit == resident_unit()) {
+    replicated_->mark_stale();
   } else {
     params_->forget(static_cast<int>(unit));
   }

@@ -30,17 +30,17 @@ Engine::Executor::~Executor() {
 }
 
 Result<void> Engine::Executor::run(const Schedule& schedule, UnitTape& tape, ScheduleMode mode) {
-  TROUPE_TRY(gather_residents());
+  TROUPE_TRY(gather_replicated());
   for (const auto& op : schedule) {
     if (auto done = step(op, tape); !done)
       return done.error().with(fmt::format("unit {}", engine_.network_->units()[index(op.unit)].name));
   }
-  return mode == ScheduleMode::train ? reduce_residents() : Result<void>();
+  return mode == ScheduleMode::train ? reduce_replicated() : Result<void>();
 }
 
-Result<MicroResult> Engine::Executor::run(const ExplicitNetwork& form, const ObjectivePlan& plan, const Batch& batch,
+Result<MicroResult> Engine::Executor::run(const ManualBackward& form, const ObjectivePlan& plan, const Batch& batch,
                                           double weight) {
-  TROUPE_TRY(gather_residents());
+  TROUPE_TRY(gather_replicated());
   std::vector<Op> gathered, trained;
   const int units = static_cast<int>(plan.trains().size());
   for (int u = 0; u < units; ++u) {
@@ -56,26 +56,26 @@ Result<MicroResult> Engine::Executor::run(const ExplicitNetwork& form, const Obj
   for (const Op& op : gathered) TROUPE_TRY(finish_gather(op));
   for (int u = 0; u < units; ++u) engine_.params_->begin_read(u, u);
   for (const Op& op : trained) begin_gradients(op);
-  MicroResult result = form.run(engine_.views_, batch, weight, engine_.explicit_gradients(plan));
+  MicroResult result = form.run(engine_.views_, batch, weight, engine_.manual_gradients(plan));
   for (int u = 0; u < units; ++u) engine_.params_->end_read(u, u);
   for (const Op& op : trained) {
     engine_.gradients_->end_write(op.grad_slot, op.unit);
     start_reduce(op);
   }
   for (const Op& op : trained) TROUPE_TRY(finish_reduce(op));
-  TROUPE_TRY(reduce_residents());
+  TROUPE_TRY(reduce_replicated());
   return result;
 }
 
-Result<void> Engine::Executor::gather_residents() {
-  if (!engine_.resident_) return {};
-  return engine_.resident_->gather(collective_, engine_.store_->gather_source(engine_.resident_unit()));
+Result<void> Engine::Executor::gather_replicated() {
+  if (!engine_.replicated_) return {};
+  return engine_.replicated_->gather(collective_, engine_.store_->gather_source(engine_.resident_unit()));
 }
 
-Result<void> Engine::Executor::reduce_residents() {
-  if (!engine_.resident_) return {};
+Result<void> Engine::Executor::reduce_replicated() {
+  if (!engine_.replicated_) return {};
   const std::size_t unit = engine_.resident_unit();
-  TROUPE_TRY(engine_.resident_->reduce(collective_, engine_.store_->accumulator(unit), !engine_.accumulated_[unit]));
+  TROUPE_TRY(engine_.replicated_->reduce(collective_, engine_.store_->accumulator(unit), !engine_.accumulated_[unit]));
   engine_.accumulated_[unit] = true;
   return {};
 }

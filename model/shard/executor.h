@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/shard/engine.h"
-#include "model/shard/explicit_network.h"
+#include "model/shard/manual_backward.h"
 #include "model/shard/objective_plan.h"
 
 namespace troupe::model {
@@ -22,12 +22,12 @@ class Engine::Executor {
   /// Unit by unit on a tape.
   Result<void> run(const Schedule& schedule, UnitTape& tape, ScheduleMode mode);
   /// All units at once: gathers what no slot holds, runs the manual backward, sums the gradients.
-  Result<MicroResult> run(const ExplicitNetwork& form, const ObjectivePlan& plan, const Batch& batch, double weight);
+  Result<MicroResult> run(const ManualBackward& form, const ObjectivePlan& plan, const Batch& batch, double weight);
 
  private:
   Result<void> step(const Op& op, UnitTape& tape);
-  Result<void> gather_residents();
-  Result<void> reduce_residents();
+  Result<void> gather_replicated();
+  Result<void> reduce_replicated();
   void start_gather(const Op& op);
   Result<void> finish_gather(const Op& op);
   void forward(const Op& op, UnitTape& tape);

@@ -8,11 +8,11 @@
 namespace troupe::model {
 
 /// A Network with a manual backward: for small networks the cost of a step is autograd's bookkeeping, not arithmetic.
-/// Same function, metrics and gradients as the Network that returns it from explicit_form(), up to rounding.
+/// Same function, metrics and gradients as the Network that returns it from manual_backward(), up to rounding.
 /// Thread-safe: several threads may be in run() at once.
-class ExplicitNetwork {
+class ManualBackward {
  public:
-  virtual ~ExplicitNetwork() = default;
+  virtual ~ManualBackward() = default;
 
   /// Loss and metrics of one micro-batch, and d(weight * loss)/d(param) of every trained unit, without autograd.
   ///

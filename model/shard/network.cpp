@@ -6,11 +6,11 @@ namespace troupe::model {
 
 std::vector<UnitSpec> state_units(const std::vector<UnitSpec>& chain) {
   auto units = chain;
-  UnitSpec resident{"resident", "resident", {}};
+  UnitSpec replicated{"resident", "resident", {}};
   for (const auto& unit : chain) {
-    resident.params.insert(resident.params.end(), unit.resident.begin(), unit.resident.end());
+    replicated.params.insert(replicated.params.end(), unit.replicated.begin(), unit.replicated.end());
   }
-  if (!resident.params.empty()) units.push_back(std::move(resident));
+  if (!replicated.params.empty()) units.push_back(std::move(replicated));
   return units;
 }
 

@@ -43,12 +43,12 @@ struct UnitSpec {
   std::string average_of = {};
   /// Small trainable parameters that the unit uses too and that every rank keeps whole: low-rank adapters. Those of all
   /// units form one group (state_units).
-  std::vector<ParamSpec> resident = {};
+  std::vector<ParamSpec> replicated = {};
   /// alpha / rank of the adapters in `resident`
   double adapter_scale = 1.0;
 };
 
-/// The units that have state: the chain's, and after them, if any has replicated parameters (UnitSpec::resident), the
+/// The units that have state: the chain's, and after them, if any has replicated parameters (UnitSpec::replicated), the
 /// unit "resident" that holds those of all in order. Engines, snapshots and checkpoints number units in this order.
 std::vector<UnitSpec> state_units(const std::vector<UnitSpec>& chain);
 
@@ -61,7 +61,7 @@ class ParamView {
   bool contains(const std::string& name) const { return tensors_.count(name) != 0; }
   const std::map<std::string, at::Tensor>& tensors() const { return tensors_; }
 
-  /// UnitSpec::adapter_scale, for whoever applies the adapters among these tensors.
+  /// UnitSpec::adapter_scale, for the code that applies the adapters among these tensors.
   double adapter_scale() const { return adapter_scale_; }
   void set_adapter_scale(double scale) { adapter_scale_ = scale; }
 
@@ -89,7 +89,7 @@ struct Outputs {
   std::map<std::string, at::Tensor> predictions;
 };
 
-class ExplicitNetwork;
+class ManualBackward;
 
 /// A network as an ordered chain of units: a prologue, blocks, an epilogue. Functions over named parameter views: owns
 /// no parameters, so that the engine may keep them in shards and slots. Stateless and thread-safe.
@@ -106,9 +106,9 @@ class Network {
                            const Batch& batch) const = 0;
   /// Loss, metrics and predictions from the last residual stream.
   virtual Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const = 0;
-  /// The same function with a manual backward (model/shard/explicit_network.h), owned by this network; null: there is
+  /// The same function with a manual backward (model/shard/manual_backward.h), owned by this network; null: there is
   /// none.
-  virtual const ExplicitNetwork* explicit_form() const { return nullptr; }
+  virtual const ManualBackward* manual_backward() const { return nullptr; }
 };
 
 }  // namespace troupe::model

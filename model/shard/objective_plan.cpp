@@ -12,7 +12,7 @@ namespace {
 bool same_layout(const UnitSpec& a, const UnitSpec& b) {
   const auto same = [](const ParamSpec& p, const ParamSpec& q) { return p.name == q.name && p.shape == q.shape; };
   return a.name == b.name && std::equal(a.params.begin(), a.params.end(), b.params.begin(), b.params.end(), same) &&
-         std::equal(a.resident.begin(), a.resident.end(), b.resident.begin(), b.resident.end(), same);
+         std::equal(a.replicated.begin(), a.replicated.end(), b.replicated.begin(), b.replicated.end(), same);
 }
 
 }  // namespace
@@ -32,10 +32,10 @@ ObjectivePlan::ObjectivePlan(const std::vector<UnitSpec>& chain, const Network& 
   }
 }
 
-const ExplicitNetwork* ObjectivePlan::explicit_form(bool allowed) const {
+const ManualBackward* ObjectivePlan::manual_backward(bool allowed) const {
   if (!allowed || param_slots_ < static_cast<int>(trains_.size())) return nullptr;
   if (grad_slots_ < std::count(trains_.begin(), trains_.end(), true)) return nullptr;
-  return network_.explicit_form();
+  return network_.manual_backward();
 }
 
 const Schedule& ObjectivePlan::schedule(ScheduleMode mode, const std::vector<int>& held) {

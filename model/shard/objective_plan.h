@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "model/shard/explicit_network.h"
+#include "model/shard/manual_backward.h"
 #include "model/shard/network.h"
 #include "model/shard/schedule.h"
 
@@ -21,7 +21,7 @@ class ObjectivePlan {
   /// Of each unit: the engine trains it and this objective gives it a gradient.
   const std::vector<bool>& trains() const { return trains_; }
   /// The manual backward, where `allowed` and there are slots for all; else null.
-  const ExplicitNetwork* explicit_form(bool allowed) const;
+  const ManualBackward* manual_backward(bool allowed) const;
 
   /// Schedule of one micro-batch from slots that hold `held` (SlotPool::held). Valid until the plan is destroyed.
   const Schedule& schedule(ScheduleMode mode, const std::vector<int>& held);

@@ -1,4 +1,4 @@
-#include "model/shard/resident_group.h"
+#include "model/shard/replicated_parameters.h"
 
 #include <ATen/ATen.h>
 
@@ -6,28 +6,28 @@
 
 namespace troupe::model {
 
-ResidentGroup::ResidentGroup(const std::vector<UnitSpec>& chain, const FlatLayout& layout, int rank, int world,
-                             at::ScalarType param_dtype)
+ReplicatedParameters::ReplicatedParameters(const std::vector<UnitSpec>& chain, const FlatLayout& layout, int rank,
+                                           int world, at::ScalarType param_dtype)
     : layout_(layout), rank_(rank), begins_{0} {
-  for (const auto& unit : chain) begins_.push_back(begins_.back() + unit.resident.size());
+  for (const auto& unit : chain) begins_.push_back(begins_.back() + unit.replicated.size());
   // gaps and padding are never written, so they stay zero
   parameters_ = at::zeros({layout.padded(world)}, param_dtype);
   gradients_ = at::zeros({layout.padded(world)}, at::kFloat);
 }
 
-std::span<const LayoutEntry> ResidentGroup::entries_of(std::size_t unit) const {
+std::span<const LayoutEntry> ReplicatedParameters::entries_of(std::size_t unit) const {
   return std::span(layout_.entries).subspan(begins_[unit], begins_[unit + 1] - begins_[unit]);
 }
 
-void ResidentGroup::add_parameters(std::size_t unit, ParamView& views) const {
+void ReplicatedParameters::add_parameters(std::size_t unit, ParamView& views) const {
   add_views(views, entries_of(unit), parameters_, /*leaves=*/true);
 }
 
-void ResidentGroup::add_gradients(std::size_t unit, ParamView& views) const {
+void ReplicatedParameters::add_gradients(std::size_t unit, ParamView& views) const {
   add_views(views, entries_of(unit), gradients_, /*leaves=*/false);
 }
 
-Result<void> ResidentGroup::gather(Collective& group, const at::Tensor& shard) {
+Result<void> ReplicatedParameters::gather(Collective& group, const at::Tensor& shard) {
   if (!stale_) return {};
   const DType dtype = parameters_.scalar_type() == at::kBFloat16 ? DType::bf16 : DType::f32;
   TROUPE_TRY(
@@ -37,7 +37,7 @@ Result<void> ResidentGroup::gather(Collective& group, const at::Tensor& shard) {
   return {};
 }
 
-Result<void> ResidentGroup::reduce(Collective& group, std::span<float> accumulator, bool first) {
+Result<void> ReplicatedParameters::reduce(Collective& group, std::span<float> accumulator, bool first) {
   const auto count = static_cast<std::int64_t>(accumulator.size());
   const std::span<float> own(gradients_.data_ptr<float>() + rank_ * count, accumulator.size());
   // as for any unit: the first micro-batch's sum is the accumulator, a later one lands in the own part and is added

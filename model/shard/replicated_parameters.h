@@ -13,14 +13,14 @@
 
 namespace troupe::model {
 
-/// The replicated parameters of all units (UnitSpec::resident) and their gradients, whole on this rank. Master, moments
-/// and accumulator are sharded like any unit's; after they changed the values are gathered once, and every
+/// The replicated parameters of all units (UnitSpec::replicated) and their gradients, whole on this rank. Master,
+/// moments and accumulator are sharded like any unit's; after they changed the values are gathered once, and every
 /// micro-batch's gradients are summed over the ranks in one operation. Not thread-safe.
-class ResidentGroup {
+class ReplicatedParameters {
  public:
   /// `layout` is that of the unit "resident" of state_units(chain).
-  ResidentGroup(const std::vector<UnitSpec>& chain, const FlatLayout& layout, int rank, int world,
-                at::ScalarType param_dtype);
+  ReplicatedParameters(const std::vector<UnitSpec>& chain, const FlatLayout& layout, int rank, int world,
+                       at::ScalarType param_dtype);
 
   /// Adds the views of the chain's unit `unit`: leaves over the parameters, or plain views over the gradients.
   void add_parameters(std::size_t unit, ParamView& views) const;

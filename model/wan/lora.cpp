@@ -35,7 +35,7 @@ void adapt(UnitSpec& unit, const LoraConfig& lora) {
   std::vector<ParamSpec> frozen;
   for (const auto& param : unit.params) {
     if (is_trained_whole(param)) {
-      unit.resident.push_back(param);
+      unit.replicated.push_back(param);
       continue;
     }
     frozen.push_back(param);
@@ -43,8 +43,8 @@ void adapt(UnitSpec& unit, const LoraConfig& lora) {
     if (module.empty()) continue;
     const auto out = param.shape[0], in = param.shape[1];
     const double bound = 1.0 / std::sqrt(static_cast<double>(in));
-    unit.resident.push_back({module + std::string(kLoraA), {lora.rank, in}, {Init::Kind::uniform, bound}});
-    unit.resident.push_back({module + std::string(kLoraB), {out, lora.rank}, {Init::Kind::zeros, 0}});
+    unit.replicated.push_back({module + std::string(kLoraA), {lora.rank, in}, {Init::Kind::uniform, bound}});
+    unit.replicated.push_back({module + std::string(kLoraB), {out, lora.rank}, {Init::Kind::zeros, 0}});
   }
   unit.params = std::move(frozen);
   unit.trainable = false;

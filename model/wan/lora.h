@@ -21,7 +21,7 @@ inline constexpr std::string_view kLoraB = ".lora_B.default.weight";  ///< [out,
 
 /// What a configuration trains, in the units of dit_units. train_architecture full: all of them. lora: every unit's
 /// parameters are frozen, and its adapters and its state encoder, action encoder and action decoder are
-/// replicated parameters (UnitSpec::resident).
+/// replicated parameters (UnitSpec::replicated).
 /// A starts uniform in +-1/sqrt(in) (Kaiming with a = sqrt 5), B zero, so that the first forward is the base's.
 /// Errors: throws c10::Error when one of model.lora.targets names no linear.
 std::vector<UnitSpec> training_units(const ModelConfig& config);

@@ -10,7 +10,7 @@ class RlLearningTest : public RlRunTest {
   /// The last value of a metric after `troupe run WORDS`.
   double learnt(const std::string& root, const Words& words, const std::string& metric) const {
     const ProgramEnd end = run_program(Words{"run"} + words + Words{"job.run_root=" + (dir_ / root)},
-                                       {.cwd = dir_.path(), .env = {}, .deadline = 300s});
+                                       {.cwd = dir_.path(), .env = {}, .deadline = 500s});
     EXPECT_EQ(end.exit_code, 0) << end.text();
     const auto values = curve(root, metric);
     EXPECT_FALSE(values.empty()) << end.text();

@@ -55,17 +55,17 @@ TEST(MemoryModelTest, FrozenUnitsKeepTheirValuesAndResidentOnesLieOnEveryRank) {
   cost.units = {testing::make_unit("a", "a", {1024}), testing::make_unit("b", "b", {4096}),
                 testing::make_unit("resident", "resident", {3000})};
   cost.units[0].trainable = cost.units[1].trainable = false;
-  cost.units[2].resident = true;
+  cost.units[2].replicated = true;
   JobConfig job = testing::small_job();
   job.precision.param = "bf16";
   const MemoryTable t = learner_memory(job, cost, 2, 0);
-  const std::int64_t frozen = (2048 + 4096) / 2, resident = 4096;
-  EXPECT_EQ(t.shard_bytes, frozen * 2 + resident / 2 * 18);
-  EXPECT_EQ(t.param_slot_bytes, (2 * 4096 + resident) * 2) << "slots are those of the chain's two units";
-  EXPECT_EQ(t.grad_slot_bytes, resident * 4) << "no unit of the chain has gradients";
-  EXPECT_EQ(t.snapshot_bytes, frozen * 4 + resident / 2 * 12);
+  const std::int64_t frozen = (2048 + 4096) / 2, replicated = 4096;
+  EXPECT_EQ(t.shard_bytes, frozen * 2 + replicated / 2 * 18);
+  EXPECT_EQ(t.param_slot_bytes, (2 * 4096 + replicated) * 2) << "slots are those of the chain's two units";
+  EXPECT_EQ(t.grad_slot_bytes, replicated * 4) << "no unit of the chain has gradients";
+  EXPECT_EQ(t.snapshot_bytes, frozen * 4 + replicated / 2 * 12);
   cost.units[0].trainable = true;
-  EXPECT_EQ(learner_memory(job, cost, 2, 0).grad_slot_bytes, (2 * 2048 + resident) * 4)
+  EXPECT_EQ(learner_memory(job, cost, 2, 0).grad_slot_bytes, (2 * 2048 + replicated) * 4)
       << "slots hold the largest unit that is trained";
 }
 TEST(MemoryModelTest, FeedHoldsAStepAndThePrefetchedBatches) {

@@ -81,7 +81,7 @@ inline ModelCost cost_14b_lora() {
     numels.push_back(13'824 * 4);
   }
   cost.units.push_back(make_unit("resident", "resident", std::move(numels)));
-  cost.units.back().resident = true;
+  cost.units.back().replicated = true;
   return cost;
 }
 

@@ -12,7 +12,7 @@ namespace troupe::workers {
 namespace {
 
 constexpr int kFruitlessGroups = 5;
-constexpr std::chrono::milliseconds kWaitForObituary{1500};
+constexpr std::chrono::milliseconds kExitNoticeGrace{1500};
 constexpr std::chrono::seconds kStopDeadline{15};
 
 std::string how_it_ended(const ActorExited& exit) {
@@ -285,7 +285,7 @@ void JobController::on(const std::string& from, const GroupAbort& m, TimePoint n
   if (regroup_at_ || state_ == JobState::stopping) return;
   effects_.event(Severity::info, "group_lost", fmt::format("{} left the group: {}", from, m.reason));
   // A dead peer's exit notice usually follows at once and names the cause; without one, the group forms again as it is.
-  regroup_at_ = now + kWaitForObituary;
+  regroup_at_ = now + kExitNoticeGrace;
 }
 
 void JobController::on(const std::string&, const StepReport& m, TimePoint now) {

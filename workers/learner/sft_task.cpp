@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/file_io.h"
 #include "base/random.h"
 #include "model/io/safetensors.h"
 #include "model/loss/flow_matching.h"
@@ -155,9 +156,7 @@ Result<void> SftTask::write_prediction(const Batch& collated, const Batch& batch
       {"predicted_frames", to_frames(codec.decode(predicted.video)[0])},
       {"true_actions", used(actions)},
       {"true_frames", to_frames(truth[0])}};
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
-  if (error) return Error{Errc::failed_precondition, fmt::format("{}: {}", file, error.message())};
+  TROUPE_TRY(make_folders(std::filesystem::path(file).parent_path().string()));
   std::vector<TensorDeclaration> declared;
   for (const auto& [name, tensor] : tensors) declared.push_back(declare(name, tensor));
   TROUPE_ASSIGN(auto writer, SafetensorsWriter::create(file, declared));

@@ -190,10 +190,10 @@ void RolloutRole::dial_feeds(const std::vector<std::string>& addresses) {
   }
 }
 
-void RolloutRole::post(Happening happening) {
+void RolloutRole::post(WorkerEvent event) {
   {
     const std::lock_guard lock(mutex_);
-    happenings_.push_back(std::move(happening));
+    events_.push_back(std::move(event));
   }
   changed_.notify_one();
 }
@@ -207,19 +207,19 @@ void RolloutRole::wake() {
 }
 
 void RolloutRole::work() {
-  std::vector<Happening> taken;
+  std::vector<WorkerEvent> taken;
   auto next = Clock::now();
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait_until(lock, next, [&] { return is_stopping_ || is_woken_ || !happenings_.empty(); });
+      changed_.wait_until(lock, next, [&] { return is_stopping_ || is_woken_ || !events_.empty(); });
       if (is_stopping_) return;
       is_woken_ = false;
-      taken.swap(happenings_);
+      taken.swap(events_);
     }
     const auto now = Clock::now();
     count_time(now);
-    for (Happening& happening : taken) apply(happening, now);
+    for (WorkerEvent& event : taken) apply(event, now);
     taken.clear();
     next = worker_->run(now);
     was_idle_ = worker_->is_idle();
@@ -228,16 +228,16 @@ void RolloutRole::work() {
   }
 }
 
-void RolloutRole::apply(Happening& happening, Clock::time_point now) {
-  if (auto* joined = std::get_if<Joined>(&happening)) {
+void RolloutRole::apply(WorkerEvent& event, Clock::time_point now) {
+  if (auto* joined = std::get_if<Joined>(&event)) {
     worker_->simulator_joined(joined->simulator, now);
-  } else if (auto* gone = std::get_if<Gone>(&happening)) {
+  } else if (auto* gone = std::get_if<Gone>(&event)) {
     worker_->simulator_gone(gone->simulator, now);
-  } else if (auto* answered = std::get_if<Answered>(&happening)) {
+  } else if (auto* answered = std::get_if<Answered>(&event)) {
     worker_->answered(answered->simulator, answered->item, now);
-  } else if (auto* order = std::get_if<TrajectoryOrder>(&happening)) {
+  } else if (auto* order = std::get_if<TrajectoryOrder>(&event)) {
     worker_->ordered(std::move(*order), now);
-  } else if (auto* left = std::get_if<FeedLeft>(&happening)) {
+  } else if (auto* left = std::get_if<FeedLeft>(&event)) {
     worker_->feed_gone(left->feed, now);
   }
 }

@@ -85,18 +85,18 @@ class RolloutRole final : public Role {
   struct FeedLeft {
     std::string feed;
   };
-  using Happening = std::variant<Joined, Gone, Answered, TrajectoryOrder, FeedLeft>;
+  using WorkerEvent = std::variant<Joined, Gone, Answered, TrajectoryOrder, FeedLeft>;
   class FeedConnection;
 
   void open_channels();
-  /// Any thread: appends to happenings_ and signals the worker's thread.
-  void post(Happening happening);
+  /// Any thread: appends to events_ and signals the worker's thread.
+  void post(WorkerEvent event);
   /// Any thread: new weights are whole.
   void wake();
   /// The worker's thread: applies events in order, then RolloutWorker::run, then sleeps until the time that it
   /// named.
   void work();
-  void apply(Happening& happening, Clock::time_point now);
+  void apply(WorkerEvent& event, Clock::time_point now);
   void dial_feeds(const std::vector<std::string>& addresses);
   void count_time(Clock::time_point now);
 
@@ -113,7 +113,7 @@ class RolloutRole final : public Role {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_, as the next three.
-  std::vector<Happening> happenings_;
+  std::vector<WorkerEvent> events_;
   bool is_woken_ = false;
   bool is_stopping_ = false;
   RolloutWorker::Stats stats_;

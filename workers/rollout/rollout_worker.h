@@ -20,7 +20,7 @@
 #include "workers/rollout/request_batcher.h"
 #include "workers/rollout/trajectory_request.h"
 #include "workers/rollout/trajectory_writer.h"
-#include "workers/stream/fair_deal.h"
+#include "workers/stream/balanced_assignment.h"
 
 namespace troupe::workers {
 
@@ -170,7 +170,7 @@ class RolloutWorker {
   /// Those that orders named.
   std::map<std::int64_t, Block> blocks_;
   /// Of blocks over simulators.
-  FairDeal deal_;
+  BalancedAssignment deal_;
   std::int64_t most_simulators_ = 0;
   std::vector<std::uint32_t> free_slots_;
   /// Slots with a release under way, and with whom.

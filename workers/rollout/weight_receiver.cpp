@@ -38,7 +38,7 @@ std::shared_ptr<PolicyWeights> WeightReceiver::take_spare() {
     }
   }
   if (!weights) weights = std::make_unique<PolicyWeights>();
-  // Whoever lets go of it last gives the memory back, on any thread. Two are enough: one in use, one to be filled.
+  // The last owner gives the memory back, on any thread. Two are enough: one in use, one to be filled.
   return {weights.release(), [spares = spares_](PolicyWeights* unused) {
             std::unique_ptr<PolicyWeights> owned(unused);
             const std::lock_guard lock(spares->mutex);

@@ -11,7 +11,7 @@ namespace troupe::workers {
 /// A balanced assignment of numbered things (lanes of a feed, blocks of environments) to owners that come and go:
 /// shares differ by one at most, and as little as possible moves. Nothing moves by itself: a caller asks wanted() for
 /// each thing when it may move, and deal() moves it. The result depends only on the order of calls. Not thread-safe.
-class FairDeal {
+class BalancedAssignment {
  public:
   /// An owner that has nothing yet; one that is known keeps what it has.
   void add(const std::string& owner) { shares_.try_emplace(owner, 0); }

@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "comm/channel/channel.h"
 #include "data/sampling/split.h"
-#include "workers/stream/fair_deal.h"
+#include "workers/stream/balanced_assignment.h"
 #include "workers/stream/order.h"
 
 namespace troupe::workers {
@@ -35,8 +35,8 @@ class Feed {
     /// A producer that holds one item longer is reported as stuck, once an item.
     std::chrono::milliseconds item_deadline{60'000};
     /// Above 0: trajectories. Position p is of lane p mod `lanes`, and a lane stays with the producer that made its
-    /// previous position while shares of lanes are fair (FairDeal). Nothing is granted before allow(); nothing is
-    /// held out.
+    /// previous position while shares of lanes are fair (BalancedAssignment). Nothing is granted before allow();
+    /// nothing is held out.
     std::int64_t lanes = 0;
     /// With lanes: nothing is granted until so many producers have dialled in, once. Deterministic jobs wait for all,
     /// so that no lane moves while they come; others take who is there.
@@ -158,7 +158,7 @@ class Feed {
   // Positions whose producer was lost, smallest first; without lanes.
   std::deque<Key> again_;
   // Of lanes to producers. This and the next three are used with lanes only.
-  FairDeal deal_;
+  BalancedAssignment deal_;
   // Allowed positions that nobody makes.
   std::set<std::int64_t> wanted_;
   // End of each range that allow() opened, and its request; ascending.

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 
 namespace troupe::model {
@@ -73,9 +72,7 @@ Result<ConversionRecord> begin_record(const TensorSource& source, const std::vec
 
 Result<ConversionRecord> read_record(const std::string& folder) {
   const std::string path = (fs::path(folder) / kRecordName).string();
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Error{Errc::not_found, path + " cannot be read"};
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  TROUPE_ASSIGN(const std::string text, read_file(path));
   ConversionRecord record;
   try {
     const auto root = nlohmann::json::parse(text);

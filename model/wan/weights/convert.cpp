@@ -7,6 +7,7 @@
 
 #include "base/durable_file.h"
 #include "base/fault.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
@@ -65,16 +66,13 @@ Result<void> write_checkpoint(const TensorSource& source, const PlannedCheckpoin
                               std::vector<ConvertedFile>& written) {
   for (const auto& file : checkpoint.files) {
     const auto path = fs::path(request.out) / file.path;
-    std::error_code error;
-    fs::create_directories(path.parent_path(), error);
-    if (error)
-      return Error{Errc::unavailable,
-                   fmt::format("{}: cannot be created: {}", path.parent_path().string(), error.message())};
+    TROUPE_TRY(make_folders(path.parent_path().string()));
     const bool reused = is_finished(path.string(), file.path, record);
     if (!reused) {
       TROUPE_ASSIGN(record.finished[file.path], write_file(source, file, path.string(), request.lora_scale));
       TROUPE_TRY(write_record(request.out, record));
     }
+    std::error_code error;
     written.push_back({file.path, static_cast<std::int64_t>(fs::file_size(path, error)), reused});
   }
   if (checkpoint.index_path.empty()) return {};
@@ -88,9 +86,7 @@ Result<std::vector<ConvertedFile>> convert_weights(const TensorSource& source, c
   if (request.shard_bytes < 1) return Error{Errc::invalid_argument, "--shard-size must be at least 1 byte"};
   TROUPE_ASSIGN(const auto plan, plan_conversion(source, report, request));
   TROUPE_ASSIGN(const auto fresh, begin_record(source, plan, request));
-  std::error_code error;
-  fs::create_directories(request.out, error);
-  if (error) return Error{Errc::unavailable, fmt::format("{}: cannot be created: {}", request.out, error.message())};
+  TROUPE_TRY(make_folders(request.out));
   TROUPE_ASSIGN(auto record, resume_record(request.out, fresh, plan));
   // Before the first file, so that another conversion into this folder is refused from now on.
   TROUPE_TRY(write_record(request.out, record));

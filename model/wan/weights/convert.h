@@ -54,7 +54,7 @@ struct ConvertedFile {
 /// call verifies those and writes the rest. An index is written last.
 /// Errors: invalid_argument (the report is not sound, a tensor is no float where it must be, adapters that do not fit
 /// their weight); failed_precondition (the folder holds another conversion or files of the result's names that this
-/// conversion did not write); resource_exhausted; unavailable; data_loss.
+/// conversion did not write); data_loss; those of file_error.
 /// Fault points: convert.tensor (subject: path of the file and the tensor), convert.file (path).
 Result<std::vector<ConvertedFile>> convert_weights(const TensorSource& source, const WeightsReport& report,
                                                    const ConvertRequest& request);

@@ -30,7 +30,7 @@ Result<FrozenParams> load_frozen_component(const ModelConfig& config, Component 
                                            std::uint64_t seed);
 
 /// FrozenParams::content_hash of each network of load_features, by component_name ("text_encoder", "image_encoder", and
-/// "vae" unless the codec is dct), for whoever describes a job without running it: tensors are read or drawn one at a
+/// "vae" unless the codec is dct), for a description of a job that is not run: tensors are read or drawn one at a
 /// time and none is kept. Errors: those of load_features.
 Result<std::map<std::string, std::string>> frozen_content_hashes(const ModelConfig& config, at::ScalarType dtype,
                                                                  std::uint64_t seed);

@@ -20,7 +20,6 @@ namespace {
 constexpr std::int64_t kRows = 12, kChunk = 3, kWidth = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-
 /// A mini-batch with unequal valid counts in every third of its rows.
 PolicyGradientInputs make_inputs() {
   at::manual_seed(3);

@@ -1,4 +1,4 @@
-#include "model/policy/explicit_policy_gradient.h"
+#include "model/policy/manual_policy_gradient.h"
 
 #include <thread>
 
@@ -140,7 +140,7 @@ class ExplicitPolicyGradientTest : public ::testing::TestWithParam<ExplicitCase>
     const auto& c = GetParam();
     const auto net = testing::make_net(c.job);
     const auto network = net->objective("policy");
-    ASSERT_NE(network->explicit_form(), nullptr);
+    ASSERT_NE(network->manual_backward(), nullptr);
     const auto params = testing::start_parameters(net->units(), 5, 0.05);
     batch_ = testing::draw_minibatch(*net, params, c.job.shape, c.rows, 9);
     if (c.has_scale) batch_[rl_keys::kLossScale] = at::tensor({2.0f / 64, 1.5f / 64});
@@ -153,7 +153,7 @@ class ExplicitPolicyGradientTest : public ::testing::TestWithParam<ExplicitCase>
     want_ = find("autograd",
                  [&](auto& g) { return testing::run_tape(ByAutograd(*network, c.job), params, batch_, 0.5, g); });
     got_ = {find("generic unit", [&](auto& g) { return testing::run_tape(*network, params, batch_, 0.5, g); }),
-            find("explicit", [&](auto& g) { return network->explicit_form()->run(params, batch_, 0.5, g); })};
+            find("explicit", [&](auto& g) { return network->manual_backward()->run(params, batch_, 0.5, g); })};
   }
 
   Batch batch_;
@@ -209,7 +209,7 @@ TEST(ExplicitPolicyGradientRowsTest, RowsThatAreNotFiniteAreLeftOutAsByTheNetwor
   batch[rl_keys::kReturn][7][0] = std::nan("");
   auto want = testing::empty_gradients(net->units()), got = testing::empty_gradients(net->units());
   testing::run_tape(*network, params, batch, 1.0, want);
-  const auto result = network->explicit_form()->run(params, batch, 1.0, got);
+  const auto result = network->manual_backward()->run(params, batch, 1.0, got);
   EXPECT_EQ(result.metrics.at("nonfinite_samples"), 2.0);
   EXPECT_LE(testing::relative_l2(got[0]["actor.0.weight"], want[0]["actor.0.weight"]), kRounding);
 }
@@ -221,7 +221,7 @@ TEST(ExplicitPolicyGradientRowsTest, AnEmptyGradientViewLeavesItsUnitOut) {
   const auto batch = testing::draw_minibatch(*net, params, job.shape, 16, 9);
   auto gradients = testing::empty_gradients(net->units());
   gradients[0] = ParamView();
-  net->objective("policy")->explicit_form()->run(params, batch, 1.0, gradients);
+  net->objective("policy")->manual_backward()->run(params, batch, 1.0, gradients);
   EXPECT_TRUE(gradients[1]["critic.0.weight"].isfinite().all().item<bool>());
 }
 
@@ -234,13 +234,13 @@ TEST(ExplicitPolicyGradientRowsTest, ThreadsDoNotShareTheirMemory) {
   for (std::uint64_t i = 0; i < 3; ++i) batches.push_back(testing::draw_minibatch(*net, params, job.shape, 16, 9 + i));
   std::vector<double> alone, together(batches.size());
   for (const auto& batch : batches)
-    alone.push_back(network->explicit_form()->run(params, batch, 1.0, testing::empty_gradients(net->units())).loss);
+    alone.push_back(network->manual_backward()->run(params, batch, 1.0, testing::empty_gradients(net->units())).loss);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     threads.emplace_back([&, i] {
       for (int round = 0; round < 20; ++round) {
         together[i] =
-            network->explicit_form()->run(params, batches[i], 1.0, testing::empty_gradients(net->units())).loss;
+            network->manual_backward()->run(params, batches[i], 1.0, testing::empty_gradients(net->units())).loss;
       }
     });
   }
@@ -259,7 +259,7 @@ TEST(ExplicitPolicyGradientRowsTest, AMinibatchCutFromLargerTensorsIsTheSame) {
     cut[key] = tensor.dim() == 2 ? at::cat({tensor, tensor}, 1).narrow(1, 0, tensor.size(1)) : tensor;
   const auto run = [&](const Batch& b) {
     auto gradients = testing::empty_gradients(net->units());
-    net->objective("policy")->explicit_form()->run(params, b, 1.0, gradients);
+    net->objective("policy")->manual_backward()->run(params, b, 1.0, gradients);
     return gradients[0]["actor.0.weight"];
   };
   EXPECT_TRUE(run(cut).equal(run(batch)));
@@ -268,7 +268,7 @@ TEST(ExplicitPolicyGradientRowsTest, AMinibatchCutFromLargerTensorsIsTheSame) {
 TEST(ExplicitPolicyGradientRowsTest, TheSwitchLeavesAutogradAlone) {
   auto job = testing::continuous_case();
   job.algorithm.explicit_backward = false;
-  EXPECT_EQ(testing::make_net(job)->objective("policy")->explicit_form(), nullptr);
+  EXPECT_EQ(testing::make_net(job)->objective("policy")->manual_backward(), nullptr);
 }
 
 }  // namespace

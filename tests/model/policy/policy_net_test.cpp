@@ -35,7 +35,7 @@ TEST(PolicyNetTest, EveryOnPolicyAlgorithmTrainsAnMlp) {
     const auto net = make(job);
     ASSERT_TRUE(net) << net.error().to_string();
     EXPECT_EQ((*net)->logp_width(), 2) << name;
-    EXPECT_NE((*net)->objective("policy")->explicit_form(), nullptr) << name;
+    EXPECT_NE((*net)->objective("policy")->manual_backward(), nullptr) << name;
   }
 }
 

@@ -1,4 +1,4 @@
-// What explicit_policy_gradient_test compares in whole networks, for the loss alone; and where the manual backward
+// What manual_policy_gradient_test compares in whole networks, for the loss alone; and where the manual backward
 // must not be taken.
 #include "model/policy/ppo_loss_op.h"
 

@@ -134,7 +134,7 @@ TEST(SacPolicyTest, TheExplicitBackwardAgreesWithAutograd) {
       const auto net = *make_sac_policy_net(c.policy, c.algorithm, c.shape);
       for (const std::string phase : {"critic", "actor"}) {
         const auto generic = run_phase(c, phase, batch);
-        const auto* form = net->objective(phase)->explicit_form();
+        const auto* form = net->objective(phase)->manual_backward();
         ASSERT_NE(form, nullptr);
         const auto gradients = testing::empty_gradients(net->units());
         const auto params = testing::start_parameters(net->units(), 3, 0.1);
@@ -156,7 +156,7 @@ TEST(SacPolicyTest, NormalisedCriticsHaveNoExplicitBackward) {
   auto c = sac_case();
   c.policy.critic_layer_norm = true;
   const auto net = *make_sac_policy_net(c.policy, c.algorithm, c.shape);
-  EXPECT_EQ(net->objective("critic")->explicit_form(), nullptr);
+  EXPECT_EQ(net->objective("critic")->manual_backward(), nullptr);
 }
 
 TEST(SacPolicyTest, AFixedTemperatureHasNoParameter) {

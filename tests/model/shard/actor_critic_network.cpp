@@ -108,7 +108,7 @@ Outputs TwoLayerNetwork::epilogue(const ParamView& p, const Carry& carry, const 
 MicroResult TwoLayerNetwork::run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                                  const std::vector<ParamView>& gradients) const {
   const at::NoGradGuard no_grad;
-  ++explicit_runs;
+  ++manual_runs;
   const auto& x = batch.at("input");
   const auto hidden = x.matmul(params[0]["W"]).tanh();
   const auto error = hidden.matmul(params[1]["u"]) - batch.at("target");

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/namespaces.h"
-#include "model/shard/explicit_network.h"
+#include "model/shard/manual_backward.h"
 #include "model/shard/network.h"
 
 namespace troupe::model {
@@ -39,18 +39,18 @@ class ActorCriticNetwork final : public Network {
 Batch actor_critic_batch(std::int64_t index, std::int64_t samples = 4);
 
 /// loss = mean((tanh(x W) u - y)^2) in two units, with the backward written by hand as well.
-class TwoLayerNetwork final : public Network, public ExplicitNetwork {
+class TwoLayerNetwork final : public Network, public ManualBackward {
  public:
   TwoLayerNetwork();
   const std::vector<UnitSpec>& units() const override { return units_; }
   Carry prologue(const ParamView& params, const Batch& batch) const override;
   at::Tensor block(std::int64_t, const ParamView&, const Carry& carry, const Batch&) const override { return carry.x; }
   Outputs epilogue(const ParamView& params, const Carry& carry, const Batch& batch) const override;
-  const ExplicitNetwork* explicit_form() const override { return this; }
+  const ManualBackward* manual_backward() const override { return this; }
   MicroResult run(const std::vector<ParamView>& params, const Batch& batch, double weight,
                   const std::vector<ParamView>& gradients) const override;
 
-  mutable std::atomic<int> explicit_runs = 0;
+  mutable std::atomic<int> manual_runs = 0;
 
  private:
   std::vector<UnitSpec> units_;

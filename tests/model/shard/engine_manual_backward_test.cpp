@@ -14,10 +14,10 @@ TEST(EngineExplicitTest, AHandWrittenBackwardGivesTheTapesGradients) {
     const auto network = std::make_shared<TwoLayerNetwork>();
     run.network = network;
     const auto by_hand = train(run);
-    EXPECT_EQ(network->explicit_runs, 12 * world);
+    EXPECT_EQ(network->manual_runs, 12 * world);
     run.options.explicit_backward = false;
     const auto taped = train(run);
-    EXPECT_EQ(network->explicit_runs, 12 * world) << "switched off";
+    EXPECT_EQ(network->manual_runs, 12 * world) << "switched off";
     for (std::size_t i = 0; i < taped.losses.size(); ++i) {
       EXPECT_NEAR(by_hand.losses[i], taped.losses[i], 1e-5 * taped.losses[i]) << world;
       EXPECT_NEAR(by_hand.norms[i], taped.norms[i], 1e-4 * taped.norms[i]) << world;
@@ -32,7 +32,7 @@ TEST(EngineExplicitTest, AHandWrittenBackwardIsNotUsedWithTooFewSlots) {
   run.options.param_slots = 2;
   run.options.grad_slots = 1;
   train(run);
-  EXPECT_EQ(network->explicit_runs, 0);
+  EXPECT_EQ(network->manual_runs, 0);
 }
 
 TEST(EngineExplicitTest, AHandWrittenBackwardOnTwoRanksIsBitEqualToOne) {

@@ -45,12 +45,12 @@ class AdaptedChain final : public Network {
   }
 
  private:
-  static UnitSpec frozen(const std::string& name, std::vector<ParamSpec> params, std::vector<ParamSpec> resident) {
+  static UnitSpec frozen(const std::string& name, std::vector<ParamSpec> params, std::vector<ParamSpec> replicated) {
     return {.name = name,
             .layout_class = name,
             .params = std::move(params),
             .trainable = false,
-            .resident = std::move(resident)};
+            .replicated = std::move(replicated)};
   }
   std::vector<UnitSpec> units_;
 };
@@ -74,11 +74,11 @@ TEST(EngineResidentTest, OneStepEqualsPlainAutogradAndAdamw) {
   const auto tensor_of = [&](std::size_t u) {
     return at::from_blob(values[u].data(), {static_cast<std::int64_t>(values[u].size())}, at::kFloat);
   };
-  const auto resident = views_of(make_flat_layout(units.back().params), tensor_of(units.size() - 1), true);
+  const auto replicated = views_of(make_flat_layout(units.back().params), tensor_of(units.size() - 1), true);
   for (std::size_t u = 0; u < views.size(); ++u) {
     views[u] = views_of(make_flat_layout(units[u].params), tensor_of(u), false);
     views[u].set_adapter_scale(units[u].adapter_scale);
-    for (const auto& param : units[u].resident) views[u].set(param.name, resident[param.name]);
+    for (const auto& param : units[u].replicated) views[u].set(param.name, replicated[param.name]);
   }
   const auto batch = chain_batch(0);
   auto carry = kAdapted->prologue(views.front(), batch);
@@ -86,7 +86,7 @@ TEST(EngineResidentTest, OneStepEqualsPlainAutogradAndAdamw) {
     carry.x = kAdapted->block(static_cast<std::int64_t>(u) - 1, views[u], carry, batch);
   }
   const auto loss = kAdapted->epilogue(views.back(), carry, batch).loss;
-  for (const auto& param : units.back().params) leaves.push_back(resident[param.name]);
+  for (const auto& param : units.back().params) leaves.push_back(replicated[param.name]);
   const auto grads = torch::autograd::grad({loss}, leaves);
 
   const auto layout = make_flat_layout(units.back().params);
@@ -176,11 +176,11 @@ TEST(EngineResidentTest, AllocatedBytesFollowTheFormula) {
         frozen += engine.layouts()[u].shard(2);
         largest = std::max(largest, engine.layouts()[u].padded(2));
       }
-      const auto resident = engine.layouts().back().padded(2);
-      EXPECT_EQ(engine.bytes().at("shards"), frozen * width + resident / 2 * (dtype == at::kFloat ? 16 : 18));
-      EXPECT_EQ(engine.bytes().at("slots"), (3 * largest + resident) * width);
-      EXPECT_EQ(engine.bytes().at("gradients"), resident * 4);
-      EXPECT_EQ(engine.snapshot_bytes(), static_cast<std::size_t>(frozen * 4 + resident / 2 * 12));
+      const auto replicated = engine.layouts().back().padded(2);
+      EXPECT_EQ(engine.bytes().at("shards"), frozen * width + replicated / 2 * (dtype == at::kFloat ? 16 : 18));
+      EXPECT_EQ(engine.bytes().at("slots"), (3 * largest + replicated) * width);
+      EXPECT_EQ(engine.bytes().at("gradients"), replicated * 4);
+      EXPECT_EQ(engine.snapshot_bytes(), static_cast<std::size_t>(frozen * 4 + replicated / 2 * 12));
     });
   }
 }

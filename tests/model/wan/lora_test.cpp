@@ -34,7 +34,7 @@ ModelConfig lora_config(double alpha = 4) {
 /// Parameters and residents by unit.
 ParamView view_of(const UnitSpec& unit, const NamedTensors& parameters) {
   ParamView view;
-  for (const auto* list : {&unit.params, &unit.resident}) {
+  for (const auto* list : {&unit.params, &unit.replicated}) {
     for (const auto& spec : *list) view.set(spec.name, parameters.at(spec.name));
   }
   view.set_adapter_scale(unit.adapter_scale);
@@ -63,7 +63,7 @@ NamedTensors parameters_of(const ModelConfig& config, bool zero_b) {
 std::int64_t adapter_parameters(const std::vector<UnitSpec>& units) {
   std::int64_t sum = 0;
   for (const auto& unit : units) {
-    for (const auto& spec : unit.resident) {
+    for (const auto& spec : unit.replicated) {
       if (spec.name.ends_with(kLoraA) || spec.name.ends_with(kLoraB)) sum += spec.shape[0] * spec.shape[1];
     }
   }
@@ -115,7 +115,7 @@ TEST_P(GoldenLoraTest, NamesShapesAndCountsAreTheReferences) {
   std::map<std::string, std::vector<std::int64_t>> first, want;
   std::int64_t count = 0;
   for (const auto& unit : units) {
-    for (const auto& spec : unit.resident) {
+    for (const auto& spec : unit.replicated) {
       if (!spec.name.ends_with(kLoraA) && !spec.name.ends_with(kLoraB)) continue;
       ++count;
       if (unit.name == "blocks.0") first["base_model.model." + spec.name] = spec.shape;
@@ -141,7 +141,7 @@ TEST(LoraTest, EverythingElseIsFrozenAndNothingIsLostOrDoubled) {
   for (std::size_t u = 0; u < units.size(); ++u) {
     EXPECT_FALSE(units[u].trainable);
     EXPECT_TRUE(all[u].trainable);
-    for (const auto* list : {&units[u].params, &units[u].resident}) {
+    for (const auto* list : {&units[u].params, &units[u].replicated}) {
       for (const auto& spec : *list) EXPECT_TRUE(names.insert(spec.name).second) << spec.name;
     }
     for (const auto& spec : units[u].params) {
@@ -167,7 +167,7 @@ TEST(LoraTest, TargetsMatchWholeNamesBehindADot) {
 
 TEST(LoraTest, AIsUniformWithinTheInverseRootOfItsInputsAndBIsZero) {
   for (const auto& unit : training_units(lora_config())) {
-    for (const auto& spec : unit.resident) {
+    for (const auto& spec : unit.replicated) {
       const auto value = initial_tensor(spec, 9);
       if (spec.name.ends_with(kLoraB)) {
         EXPECT_EQ(value.abs().max().item<double>(), 0.0);

@@ -335,8 +335,8 @@ TEST_F(FeedLanesTest, RanksShareALaneOnlyByItsNumber) {
   EXPECT_THAT(granted("b"), ElementsAre(3, 7));
 }
 
-TEST(FairDealTest, SharesDifferByOneAtMostAndLittleMoves) {
-  FairDeal deal;
+TEST(BalancedAssignmentTest, SharesDifferByOneAtMostAndLittleMoves) {
+  BalancedAssignment deal;
   for (const char* owner : {"a", "b", "c"}) deal.add(owner);
   std::map<std::int64_t, std::string> before;
   for (std::int64_t thing = 0; thing < 10; ++thing) before[thing] = *deal.deal(thing);
@@ -354,10 +354,10 @@ TEST(FairDealTest, SharesDifferByOneAtMostAndLittleMoves) {
   for (std::int64_t thing = 0; thing < 10; ++thing) EXPECT_NE(*deal.deal(thing), "a");
 }
 
-TEST(FairDealTest, NothingMovesWhileOwnersStay) {
+TEST(BalancedAssignmentTest, NothingMovesWhileOwnersStay) {
   for (const std::int64_t things : {4, 5, 8}) {
     for (int owners = 1; owners <= 6; ++owners) {
-      FairDeal deal;
+      BalancedAssignment deal;
       for (int i = 0; i < owners; ++i) deal.add(std::string(1, static_cast<char>('a' + i)));
       const auto deal_all = [&] {
         std::vector<std::string> dealt;
@@ -373,9 +373,9 @@ TEST(FairDealTest, NothingMovesWhileOwnersStay) {
   }
 }
 
-TEST(FairDealTest, DealersThatHaveOneThingEachSpreadOverTheirOwners) {
+TEST(BalancedAssignmentTest, DealersThatHaveOneThingEachSpreadOverTheirOwners) {
   for (std::int64_t thing = 0; thing < 4; ++thing) {
-    FairDeal deal;
+    BalancedAssignment deal;
     deal.add("a");
     EXPECT_EQ(*deal.deal(thing, static_cast<double>(thing) / 4), "a");
     for (const char* owner : {"b", "c", "d"}) deal.add(owner);

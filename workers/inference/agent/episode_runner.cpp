@@ -267,7 +267,7 @@ Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const Jo
                                                     const PolicyWeights& weights, const EpisodeOptions& options) {
   auto match = std::make_unique<Match>(agent, job, weights, options);
   auto records = match->play();
-  // A thread that never comes back goes on using what it has; whoever asked gets an answer all the same.
+  // A thread that never comes back goes on using what it has; the caller gets an answer all the same.
   if (match->is_stuck()) (void)match.release();
   return records;
 }

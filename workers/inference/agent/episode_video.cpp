@@ -1,4 +1,4 @@
-#include "workers/inference/agent/episode_film.h"
+#include "workers/inference/agent/episode_video.h"
 
 #include <fmt/format.h>
 
@@ -11,14 +11,14 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/durable_file.h"
+#include "base/file_io.h"
 #include "data/video/video_encoder.h"
 
 namespace troupe::workers {
 
 namespace {
 
-constexpr std::string_view kFilmBegin = "seed_", kFilmEnd = ".mp4";
+constexpr std::string_view kVideoBegin = "seed_", kVideoEnd = ".mp4";
 
 /// One environment that plays recorded actions, and what it writes into.
 class Replay {
@@ -60,7 +60,7 @@ class Replay {
 };
 
 Result<void> film(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
-                  const FilmOptions& options) {
+                  const EpisodeVideoOptions& options) {
   const EnvSpec& spec = envs.spec();
   if (spec.cameras.empty()) return Error{Errc::failed_precondition, fmt::format("{} has no camera", spec.id)};
   const auto width = static_cast<std::size_t>(spec.action.size);
@@ -88,16 +88,16 @@ Result<void> film(const EnvFactory& envs, const EvaluationEpisode& record, const
                            spec.id, record.seed, record.total_return, replay.total_return())};
 }
 
-/// Removes what film_name named; all else in the folder stays.
-Result<void> remove_films(const std::string& folder) {
+/// Removes what episode_video_name named; all else in the folder stays.
+Result<void> remove_episode_videos(const std::string& folder) {
   std::error_code code;
-  std::vector<std::filesystem::path> films;
+  std::vector<std::filesystem::path> videos;
   for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with(kFilmBegin) && name.ends_with(kFilmEnd)) films.push_back(entry->path());
+    if (name.starts_with(kVideoBegin) && name.ends_with(kVideoEnd)) videos.push_back(entry->path());
   }
   if (code == std::errc::no_such_file_or_directory) return {};
-  for (const auto& film : films) {
+  for (const auto& film : videos) {
     if (code) break;
     std::filesystem::remove(film, code);
   }
@@ -107,34 +107,31 @@ Result<void> remove_films(const std::string& folder) {
 
 }  // namespace
 
-Result<void> film_episode(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
-                          const FilmOptions& options) {
+Result<void> write_episode_video(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
+                                 const EpisodeVideoOptions& options) {
   try {
-    if (auto filmed = film(envs, record, path, options); !filmed) return filmed.error().with(path);
+    if (auto written = film(envs, record, path, options); !written) return written.error().with(path);
   } catch (const std::exception& e) {  // environments are other people's code
     return Error{Errc::internal, fmt::format("{}: {}", path, e.what())};
   }
   return {};
 }
 
-std::string film_name(const EvaluationEpisode& record) {
-  return fmt::format("{}{}{}", kFilmBegin, record.seed, kFilmEnd);
+std::string episode_video_name(const EvaluationEpisode& record) {
+  return fmt::format("{}{}{}", kVideoBegin, record.seed, kVideoEnd);
 }
 
-Result<std::vector<std::string>> film_episodes(const EnvFactory& envs, const std::vector<EvaluationEpisode>& records,
-                                               const std::string& folder) {
+Result<std::vector<std::string>> write_episode_videos(const EnvFactory& envs,
+                                                      const std::vector<EvaluationEpisode>& records,
+                                                      const std::string& folder) {
   std::vector<std::string> names;
   if (envs.spec().cameras.empty()) return names;
-  TROUPE_TRY(remove_films(folder));
+  TROUPE_TRY(remove_episode_videos(folder));
   for (const EvaluationEpisode& record : records) {
     if (record.actions.empty()) continue;
-    if (names.empty()) {
-      std::error_code code;
-      std::filesystem::create_directories(folder, code);
-      if (code) return file_error(folder, "cannot be created", code.value());
-    }
-    names.push_back(film_name(record));
-    TROUPE_TRY(film_episode(envs, record, fmt::format("{}/{}", folder, names.back())));
+    if (names.empty()) TROUPE_TRY(make_folders(folder));
+    names.push_back(episode_video_name(record));
+    TROUPE_TRY(write_episode_video(envs, record, fmt::format("{}/{}", folder, names.back())));
   }
   return names;
 }

@@ -11,7 +11,7 @@
 namespace troupe::workers {
 
 /// Size of the videos.
-struct FilmOptions {
+struct EpisodeVideoOptions {
   /// Pixels, even: the codec stores colour at half the size.
   std::int64_t width = 256, height = 256;
 };
@@ -20,16 +20,18 @@ struct FilmOptions {
 /// environment of its own and draws EnvSpec::cameras[0] after the reset and after every control step, at
 /// EnvSpec::control_hz frames per second (0: 30). Errors: failed_precondition (no camera, no actions kept, or the
 /// episode comes out differently than recorded); those of the environment and of the encoder, with the file.
-Result<void> film_episode(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
-                          const FilmOptions& options = {});
+Result<void> write_episode_video(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
+                                 const EpisodeVideoOptions& options = {});
 
 /// "seed_1000003.mp4"
-std::string film_name(const EvaluationEpisode& record);
+std::string episode_video_name(const EvaluationEpisode& record);
 
-/// Writes a video of every record that has actions to folder/film_name and returns the names of the files, in order
-/// of the records. Videos that lie there already are removed first, so that all are of one evaluation. Makes the
-/// folder when there is something to draw. An environment without cameras: nothing. Errors: those of film_episode.
-Result<std::vector<std::string>> film_episodes(const EnvFactory& envs, const std::vector<EvaluationEpisode>& records,
-                                               const std::string& folder);
+/// Writes a video of every record that has actions to folder/episode_video_name and returns the names of the files, in
+/// order of the records. Videos that lie there already are removed first, so that all are of one evaluation. Makes the
+/// folder when there is something to draw. An environment without cameras: nothing. Errors: those of
+/// write_episode_video.
+Result<std::vector<std::string>> write_episode_videos(const EnvFactory& envs,
+                                                      const std::vector<EvaluationEpisode>& records,
+                                                      const std::string& folder);
 
 }  // namespace troupe::workers

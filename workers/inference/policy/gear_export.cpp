@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "data/lerobot/file_checks.h"
 #include "model/wan/lora.h"
 #include "model/wan/weights/load_features.h"
@@ -138,9 +139,7 @@ Result<void> copy_tokenizer(const std::string& tokenizer, const std::string& fol
 Result<void> write_descriptions(const PolicySpec& spec, const std::string& metadata, const std::string& folder,
                                 ExportSummary& summary) {
   TROUPE_TRY(copy_tokenizer(spec.model.text_encoder.tokenizer, folder, summary));
-  std::error_code code;
-  fs::create_directories(folder + "/experiment_cfg", code);
-  if (code) return file_error(folder + "/experiment_cfg", "cannot be created", code.value());
+  TROUPE_TRY(make_folders(folder + "/experiment_cfg"));
   const auto write = [&](const char* name, const std::string& text) {
     summary.files.emplace_back(name);
     return write_file_durably(folder + "/" + name, text);

@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kTick =
     std::chrono::milliseconds(500);  // longest sleep of both threads; idle sessions are looked for so often
 
-/// A request that somebody waits for. Answered once, by whoever comes first.
+/// A request that somebody waits for. Answered once: the first answer counts.
 struct Call {
   PolicyService::Done done;
   Clock::time_point arrived;

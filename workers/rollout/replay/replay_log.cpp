@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 
 namespace troupe::workers {
@@ -70,8 +69,7 @@ Result<void> read_file_items(const std::string& path, std::map<std::int64_t, Col
   const auto damaged = [&](std::size_t at) {
     return Error{Errc::data_loss, fmt::format("{}: damaged at byte {}", path, at)};
   };
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  TROUPE_ASSIGN(const std::string text, read_file(path));
   if (!text.starts_with(kMagic)) return damaged(0);
   for (std::size_t at = kMagic.size(); at < text.size();) {
     if (text.size() - at < kItemHead) return damaged(at);
@@ -90,9 +88,7 @@ Result<void> read_file_items(const std::string& path, std::map<std::int64_t, Col
 }  // namespace
 
 Result<void> ReplayLog::append(std::int64_t step, std::span<const CollectedItem> items) const {
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error) return Error{Errc::unavailable, fmt::format("{}: {}", folder_, error.message())};
+  TROUPE_TRY(make_folders(folder_));
   std::string text(kMagic);
   for (const CollectedItem& item : items) {
     put_u64(text, static_cast<std::uint64_t>(item.position));

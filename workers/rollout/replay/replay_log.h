@@ -24,7 +24,7 @@ class ReplayLog {
   ReplayLog(std::string folder, std::int64_t rank, std::int64_t world)
       : folder_(std::move(folder)), rank_(rank), world_(world) {}
 
-  /// Writes the items of a step and syncs them. Errors: unavailable, resource_exhausted.
+  /// Writes the items of a step and syncs them. Errors: those of file_error.
   Result<void> append(std::int64_t step, std::span<const CollectedItem> items) const;
   /// Items of the steps [first, end) of all ranks, in order of position. Errors: data_loss for one that does not
   /// check, naming the file; what `visit` returns.

@@ -20,7 +20,6 @@ using testing::relative_l2;
 using testing::small_vae;
 using testing::some_norm;
 
-
 /// Equal to rounding: one part in 1e5 of the largest value in f32, 1e13 in f64.
 void expect_same(const at::Tensor& got, const at::Tensor& want, const std::string& what) {
   const double limit = want.scalar_type() == at::kDouble ? 1e-13 : 1e-5;

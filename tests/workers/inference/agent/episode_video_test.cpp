@@ -1,4 +1,4 @@
-#include "workers/inference/agent/episode_film.h"
+#include "workers/inference/agent/episode_video.h"
 
 #include <gmock/gmock.h>
 
@@ -41,7 +41,7 @@ class EpisodeFilmTest : public ::testing::Test {
 
 TEST_F(EpisodeFilmTest, AFailureOfTheArmIsFilmedStepByStep) {
   const auto records = play("arm7/reach-v1");
-  const auto names = film_episodes(*envs_, records, folder_ / "videos");
+  const auto names = write_episode_videos(*envs_, records, folder_ / "videos");
   ASSERT_TRUE(names) << names.error().message();
   ASSERT_EQ(names->size(), 3u);
   for (std::size_t i = 0; i < names->size(); ++i) {
@@ -58,7 +58,7 @@ TEST_F(EpisodeFilmTest, FilmsOfAnEarlierEvaluationGo) {
   std::filesystem::create_directories(folder_ / "videos");
   for (const char* name : {"seed_7.mp4", "notes.txt"}) std::ofstream(folder_ / "videos/" + std::string(name)) << "old";
   play("arm7/reach-v1");
-  const auto names = film_episodes(*envs_, {}, folder_ / "videos");
+  const auto names = write_episode_videos(*envs_, {}, folder_ / "videos");
   ASSERT_TRUE(names) << names.error().message();
   EXPECT_FALSE(std::filesystem::exists(folder_ / "videos/seed_7.mp4"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "videos/notes.txt"));
@@ -66,7 +66,7 @@ TEST_F(EpisodeFilmTest, FilmsOfAnEarlierEvaluationGo) {
 
 TEST_F(EpisodeFilmTest, WithoutACameraNothingIsWritten) {
   const auto records = play("CartPole-v1");
-  const auto names = film_episodes(*envs_, records, folder_ / "videos");
+  const auto names = write_episode_videos(*envs_, records, folder_ / "videos");
   ASSERT_TRUE(names) << names.error().message();
   EXPECT_TRUE(names->empty());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "videos"));
@@ -78,7 +78,7 @@ TEST_F(EpisodeFilmTest, AnEpisodeThatComesOutDifferentlyIsAnError) {
       std::find_if(records.begin(), records.end(), [](const auto& record) { return !record.actions.empty(); });
   ASSERT_NE(failed, records.end());
   failed->total_return += 1;
-  const auto filmed = film_episode(*envs_, *failed, folder_ / "film.mp4");
+  const auto filmed = write_episode_video(*envs_, *failed, folder_ / "film.mp4");
   ASSERT_FALSE(filmed);
   EXPECT_THAT(filmed.error().message(), HasSubstr("not deterministic"));
 }
@@ -86,7 +86,7 @@ TEST_F(EpisodeFilmTest, AnEpisodeThatComesOutDifferentlyIsAnError) {
 TEST_F(EpisodeFilmTest, ARecordWithoutActionsCannotBeFilmed) {
   auto records = play("lottery-test-v1");
   records.front().actions.clear();
-  const auto filmed = film_episode(*envs_, records.front(), folder_ / "film.mp4");
+  const auto filmed = write_episode_video(*envs_, records.front(), folder_ / "film.mp4");
   ASSERT_FALSE(filmed);
   EXPECT_EQ(filmed.error().code(), Errc::failed_precondition);
 }

@@ -1,0 +1,24 @@
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/namespaces.h"
+
+namespace troupe::comm {
+
+/// Deadline of everything that a server's test waits for.
+inline constexpr auto kPatience = std::chrono::milliseconds(20'000);
+
+inline std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+inline std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace troupe::comm
