@@ -23,8 +23,8 @@ std::string command_line(const std::string& program, int argc, const char* const
 /// such as "CAF 0.17.6, ZeroMQ 4.3.4".
 std::string provenance(const std::string& command, const std::string& libraries);
 
-/// The check of the option --out (CLI11): a sentence where `file` would lie in bench/results while something else in the
-/// tree differs from its commit; else empty.
+/// The check of the option --out (CLI11): a sentence where `file` would lie in bench/results while something else in
+/// the tree differs from its commit; else empty.
 std::string refuse_dirty_tree(const std::string& file);
 
 /// Writes a result file; an empty name writes nothing. Throws std::runtime_error when the file cannot be written.
