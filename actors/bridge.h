@@ -36,8 +36,8 @@ class Bridge {
   /// nothing is refused), bytes that do not decode, names without a route, and what would leave by the way it came.
   IoLoop::OnMessage receiver(Admission may_speak_for = {});
 
-  /// Never blocks. A message that nobody can take, or that cannot be encoded, is logged and dropped: the sender that
-  /// waits for its answer has a deadline.
+  /// Never blocks. A message without a receiver, or one that cannot be encoded, is logged and dropped. Its sender hears
+  /// nothing of that; a wait for an answer has a deadline of its own.
   void send(const ControlMessage& mail);
 
  private:

@@ -13,7 +13,7 @@ class GoldenLanguageTest : public ::testing::Test {
  protected:
   void SetUp() override {
     files_ = golden_files("language");
-    if (files_.empty()) GTEST_SKIP() << "no golden kind language in " << testing::golden_roots_text();
+    ASSERT_FALSE(files_.empty()) << "no golden kind language in " << testing::golden_roots_text();
   }
   std::vector<Json> files_;
 };
