@@ -1,5 +1,7 @@
 #include "base/clock.h"
 
+#include "base/seconds.h"
+
 namespace troupe::base {
 
 namespace {
@@ -10,7 +12,7 @@ constexpr std::chrono::hours kFakeStart{1000};
 std::chrono::steady_clock::time_point SystemClock::now() const { return std::chrono::steady_clock::now(); }
 
 double SystemClock::wall_seconds() const {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 const Clock& system_clock() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,7 +9,7 @@
 #include <variant>
 
 #include "base/check.h"
-#include "base/namespaces.h"
+#include "base/enum_names.h"
 
 namespace troupe::base {
 
@@ -38,8 +39,19 @@ enum class Errc : std::uint8_t {
   internal,
 };
 
-/// The code's name as written in the enum, such as "not_found".
-std::string_view to_string(Errc code) noexcept;
+constexpr auto enum_names(Errc) {
+  return std::array{"",
+                    "invalid_argument",
+                    "not_found",
+                    "failed_precondition",
+                    "resource_exhausted",
+                    "deadline_exceeded",
+                    "unavailable",
+                    "aborted",
+                    "data_loss",
+                    "cancelled",
+                    "internal"};
+}
 
 /// A failure: a code and a sentence that says what was found, what was wanted and where to change it.
 class Error {

@@ -3,28 +3,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cstring>
 #include <filesystem>
 
 #include "base/append_file.h"
+#include "base/crc32c.h"
 
 namespace troupe::base {
 
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "records are written as they lie in memory");
-
-constexpr std::array<std::uint32_t, 256> make_crc_table() {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1) != 0 ? (crc >> 1) ^ 0x82F63B78u : crc >> 1;
-    table[byte] = crc;
-  }
-  return table;
-}
 
 template <class T>
 void put_raw(std::string& out, T value) {
@@ -57,7 +47,9 @@ void put_bytes(std::string& out, int number, std::string_view bytes) {
   out.append(bytes);
 }
 
-std::uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u; }
+std::uint32_t masked_crc(std::string_view bytes) {
+  return std::rotr(crc32c(std::as_bytes(std::span(bytes))), 15) + 0xA282EAD8u;
+}
 
 std::string host_name() {
   char name[256] = {};
@@ -91,13 +83,6 @@ class TensorboardSink final : public MetricSink {
 };
 
 }  // namespace
-
-std::uint32_t crc32c(std::string_view bytes) noexcept {
-  static constexpr auto kTable = make_crc_table();
-  std::uint32_t crc = ~0u;
-  for (const char c : bytes) crc = kTable[(crc ^ static_cast<unsigned char>(c)) & 0xFF] ^ (crc >> 8);
-  return ~crc;
-}
 
 std::string tf_record(std::string_view data) {
   std::string record;

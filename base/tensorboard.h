@@ -11,11 +11,6 @@
 
 namespace troupe::base {
 
-/// CRC-32C (Castagnoli), as TFRecord uses it: crc32c("123456789") = e3069283.
-/// base/crc32c.h has the same over bytes of any type.
-/// By table, byte by byte: fast enough for a few records a step.
-std::uint32_t crc32c(std::string_view bytes) noexcept;
-
 /// One TFRecord: u64 length, u32 masked crc32c(length), data, u32 masked crc32c(data); little endian.
 /// mask(c) = rotate_right(c, 15) + 0xa282ead8.
 /// Source: TensorFlow's record_writer.h. 16 bytes longer than `data`.

@@ -1,13 +1,8 @@
 #include "base/utf8.h"
 
-#include <cstddef>
-
 namespace troupe::base {
 
-namespace {
-
-/// Bytes of the well-formed sequence at the start of `text`, 0 if there is none. Source: Unicode 15, table 3-7.
-std::size_t sequence_length(std::string_view text) noexcept {
+std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto follows = [&](std::size_t i, unsigned char low = 0x80, unsigned char high = 0xBF) {
     return i < text.size() && byte(i) >= low && byte(i) <= high;
@@ -27,11 +22,22 @@ std::size_t sequence_length(std::string_view text) noexcept {
   return 0;
 }
 
-}  // namespace
+bool append_utf8(std::string& out, std::uint32_t code) {
+  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
+  if (code < 0x80) {
+    out.push_back(static_cast<char>(code));
+    return true;
+  }
+  const int following = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr std::uint32_t kLeads[] = {0, 0xC0, 0xE0, 0xF0};
+  out.push_back(static_cast<char>(kLeads[following] | code >> 6 * following));
+  for (int i = following - 1; i >= 0; --i) out.push_back(static_cast<char>(0x80 | (code >> 6 * i & 0x3F)));
+  return true;
+}
 
 bool is_utf8(std::string_view text) noexcept {
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
+    const std::size_t length = utf8_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);
   }
@@ -42,7 +48,7 @@ std::string to_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
+    const std::size_t length = utf8_length(text);
     if (length == 0) {
       out.push_back('?');
       text.remove_prefix(1);

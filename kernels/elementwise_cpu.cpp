@@ -37,7 +37,7 @@ void gated_residual_forward(const std::vector<RowRun>& runs, std::int64_t channe
                             Table<T> gate, T* out, int threads) {
   using A = Acc<T>;
   simd::parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
-    simd::with_best_isa([&]() TROUPE_LAMBDA {
+    with_best_isa([&]() TROUPE_LAMBDA {
       for (auto r = begin; r < end; ++r) {
         const auto& run = runs[static_cast<std::size_t>(r)];
         const T* g = gate.data + run.table * gate.stride;
@@ -59,7 +59,7 @@ void gated_residual_backward(const std::vector<RowRun>& runs, std::int64_t chann
   using A = Acc<T>;
   std::vector<A> parts(runs.size() * static_cast<std::size_t>(channels));
   simd::parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
-    simd::with_best_isa([&]() TROUPE_LAMBDA {
+    with_best_isa([&]() TROUPE_LAMBDA {
       for (auto r = begin; r < end; ++r) {
         const auto& run = runs[static_cast<std::size_t>(r)];
         const T* g = gate.data + run.table * gate.stride;
@@ -87,7 +87,7 @@ template <class T>
 void gelu_tanh_forward(std::int64_t count, const T* u, T* y, int threads) {
   using A = Acc<T>;
   share_vectors<A>(count, threads, [&](std::int64_t begin, std::int64_t end) {
-    simd::with_best_isa([&]() TROUPE_LAMBDA {
+    with_best_isa([&]() TROUPE_LAMBDA {
       each_vector<A>(end - begin, [&](std::int64_t i, std::int64_t n) TROUPE_LAMBDA {
         const Vec<A> v = load(u + begin + i, n);
         store(y + begin + i, Vec<A>(v * gelu_gate<A>(v)), n);
@@ -100,7 +100,7 @@ template <class T>
 void gelu_tanh_backward(std::int64_t count, const T* dy, const T* u, T* du, int threads) {
   using A = Acc<T>;
   share_vectors<A>(count, threads, [&](std::int64_t begin, std::int64_t end) {
-    simd::with_best_isa([&]() TROUPE_LAMBDA {
+    with_best_isa([&]() TROUPE_LAMBDA {
       each_vector<A>(end - begin, [&](std::int64_t i, std::int64_t n) TROUPE_LAMBDA {
         const Vec<A> v = load(u + begin + i, n), gate = gelu_gate<A>(v);
         const Vec<A> slope = v * v * static_cast<A>(3 * kRoot * kCube) + static_cast<A>(kRoot);
@@ -114,7 +114,7 @@ template <class T>
 void add_bias(std::int64_t rows, std::int64_t channels, const Acc<T>* x, const T* bias, T* y, int threads) {
   using A = Acc<T>;
   simd::parallel(rows, threads, [&](std::int64_t begin, std::int64_t end) {
-    simd::with_best_isa([&]() TROUPE_LAMBDA {
+    with_best_isa([&]() TROUPE_LAMBDA {
       for (auto row = begin; row < end; ++row) {
         const auto at = row * channels;
         each_vector<A>(channels, [&](std::int64_t i, std::int64_t n) TROUPE_LAMBDA {

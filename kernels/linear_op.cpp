@@ -5,6 +5,10 @@
 #include "kernels/linear.h"
 #include "kernels/row_kernels.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace troupe::kernels {
 namespace {
 
@@ -70,11 +74,25 @@ struct Attention : torch::autograd::Function<Attention> {
   }
 };
 
+#if defined(__x86_64__)
+/// Whether the processor multiplies tiles of bf16 and the system keeps their registers. Asked of CPUID, because clang
+/// 14's __builtin_cpu_supports does not know the feature. Source: Intel's manual, volume 1, 13.3 and 18.2.
+bool has_bf16_tiles() {
+  constexpr unsigned kOsXsave = 1U << 27, kTileState = 3U << 17, kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kOsXsave) == 0) return false;
+  unsigned enabled = 0, upper = 0;
+  __asm__("xgetbv" : "=a"(enabled), "=d"(upper) : "c"(0));
+  if ((enabled & kTileState) != kTileState || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  return (d & kAmxBf16) != 0 && (d & kAmxTile) != 0;
+}
+#endif
+
 }  // namespace
 
 bool computes_bf16_in_f32() {
 #if defined(__x86_64__)
-  static const bool has_tiles = __builtin_cpu_supports("amx-bf16") != 0;
+  static const bool has_tiles = has_bf16_tiles();
   return !has_tiles;
 #else
   return false;

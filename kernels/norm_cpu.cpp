@@ -142,7 +142,7 @@ template <class T>
 void modulated_norm_forward(const std::vector<RowRun>& runs, std::int64_t channels, const T* x, Table<T> factor,
                             Table<T> shift, double eps, T* y, Acc<T>* stats, int threads) {
   simd::parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
-    simd::with_best_isa([&]() TROUPE_LAMBDA {
+    with_best_isa([&]() TROUPE_LAMBDA {
       for (auto i = begin; i < end; ++i) {
         const auto& run = runs[static_cast<std::size_t>(i)];
         for (auto row = run.begin; row < run.end; ++row) {
@@ -162,7 +162,7 @@ void modulated_norm_backward(const std::vector<RowRun>& runs, std::int64_t chann
   const auto count = static_cast<std::int64_t>(runs.size());
   std::vector<Acc<T>> factor_parts(runs.size() * static_cast<std::size_t>(channels)), shift_parts(factor_parts.size());
   simd::parallel(count, threads, [&](std::int64_t begin, std::int64_t end) {
-    simd::with_best_isa([&]() TROUPE_LAMBDA {
+    with_best_isa([&]() TROUPE_LAMBDA {
       for (auto i = begin; i < end; ++i) {
         const auto& run = runs[static_cast<std::size_t>(i)];
         for (auto row = run.begin; row < run.end; ++row) {
@@ -182,7 +182,7 @@ void rms_norm_forward(std::int64_t rows, std::int64_t channels, const T* x, cons
                       const Rotation<T>& rotation, T* y, Acc<T>* rstd, int threads) {
   simd::parallel(rows, threads, [&](std::int64_t begin, std::int64_t end) {
     std::vector<Acc<T>> scratch(static_cast<std::size_t>(channels));
-    simd::with_best_isa([&]() TROUPE_LAMBDA {
+    with_best_isa([&]() TROUPE_LAMBDA {
       for (auto row = begin; row < end; ++row) {
         const auto token = rotation.cos == nullptr ? 0 : row % rotation.tokens;
         rms_row<T>(channels, x + row * channels, gain, static_cast<Acc<T>>(eps), rotation, token, y + row * channels,
@@ -199,7 +199,7 @@ void rms_norm_backward(std::int64_t rows, std::int64_t channels, const T* dy, co
   std::vector<Acc<T>> parts(runs.size() * static_cast<std::size_t>(channels));
   simd::parallel(static_cast<std::int64_t>(runs.size()), threads, [&](std::int64_t begin, std::int64_t end) {
     std::vector<Acc<T>> scratch(static_cast<std::size_t>(channels));
-    simd::with_best_isa([&]() TROUPE_LAMBDA {
+    with_best_isa([&]() TROUPE_LAMBDA {
       for (auto i = begin; i < end; ++i) {
         const auto& run = runs[static_cast<std::size_t>(i)];
         for (auto row = run.begin; row < run.end; ++row) {

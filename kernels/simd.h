@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 
+#include "base/simd.h"
 #include "kernels/element.h"
 
 namespace troupe::kernels::simd {
@@ -11,41 +12,24 @@ namespace troupe::kernels::simd {
 // Vectors of 64 bytes for the CPU kernels, written once and compiled for several instruction sets (with_best_isa). Rows
 // are read and written as f32, f64 or bf16; arithmetic is f32 for f32 and bf16, f64 for f64.
 
-/// 64 bytes of A: 16 floats or 8 doubles, in GCC's vector extension.
-/// Lanes of a vector of A.
-template <class A>
-struct VecOf {
-  typedef A type __attribute__((vector_size(64)));
-};
-template <class A>
-using Vec = typename VecOf<A>::type;
+/// Lanes of a vector of A: 16 floats or 8 doubles.
 template <class A>
 inline constexpr std::int64_t kWidth = static_cast<std::int64_t>(64 / sizeof(A));
+template <class A>
+using Vec = SimdVector<A, 64 / sizeof(A)>;
 
 /// bf16 bits of a vector of floats, and the floats' bits.
-typedef std::uint16_t U16x16 __attribute__((vector_size(32)));
-typedef std::uint32_t U32x16 __attribute__((vector_size(64)));
-
-#define TROUPE_INLINE inline __attribute__((always_inline))
-#define TROUPE_LAMBDA __attribute__((always_inline))
+using U16x16 = SimdVector<std::uint16_t, 16>;
+using U32x16 = SimdVector<std::uint32_t, 16>;
 
 /// `count` values from p, zeros behind them.
 template <class A>
 TROUPE_INLINE Vec<A> load(const A* p, std::int64_t count) {
-  Vec<A> v = {};
-  if (count == kWidth<A>)
-    std::memcpy(&v, p, sizeof(v));
-  else
-    std::memcpy(&v, p, static_cast<std::size_t>(count) * sizeof(A));
-  return v;
+  return load_vector<Vec<A>>(p, static_cast<std::size_t>(count));
 }
 /// bf16 widened to f32, exactly. count is at most 16.
 TROUPE_INLINE Vec<float> load(const Bf16* p, std::int64_t count) {
-  U16x16 raw = {};
-  if (count == 16)
-    std::memcpy(&raw, p, sizeof(raw));
-  else
-    std::memcpy(&raw, p, static_cast<std::size_t>(count) * sizeof(Bf16));
+  const auto raw = load_vector<U16x16>(p, static_cast<std::size_t>(count));
   return reinterpret_cast<Vec<float>>(__builtin_convertvector(raw, U32x16) << 16);
 }
 
@@ -61,17 +45,10 @@ TROUPE_INLINE U32x16 bf16_bits(Vec<float> v) {
 /// The first `count` values to p; bf16 rounded to nearest even.
 template <class A>
 TROUPE_INLINE void store(A* p, Vec<A> v, std::int64_t count) {
-  if (count == kWidth<A>)
-    std::memcpy(p, &v, sizeof(v));
-  else
-    std::memcpy(p, &v, static_cast<std::size_t>(count) * sizeof(A));
+  store_vector(p, v, static_cast<std::size_t>(count));
 }
 TROUPE_INLINE void store(Bf16* p, Vec<float> v, std::int64_t count) {
-  const auto raw = __builtin_convertvector(bf16_bits(v), U16x16);
-  if (count == 16)
-    std::memcpy(p, &raw, sizeof(raw));
-  else
-    std::memcpy(p, &raw, static_cast<std::size_t>(count) * sizeof(Bf16));
+  store_vector(p, __builtin_convertvector(bf16_bits(v), U16x16), static_cast<std::size_t>(count));
 }
 
 /// v as it would read back after a store as T.
@@ -84,13 +61,13 @@ TROUPE_INLINE Vec<A> rounded(Vec<A> v) {
 }
 
 /// Lanes from `count` on set to zero.
-/// Sum of all lanes.
 template <class A>
 TROUPE_INLINE Vec<A> first_lanes(Vec<A> v, std::int64_t count) {
   for (std::int64_t i = count; i < kWidth<A>; ++i) v[i] = 0;
   return v;
 }
 
+/// Sum of all lanes.
 template <class A>
 TROUPE_INLINE A lane_sum(Vec<A> v) {
   // a tree, so that the order does not depend on the instruction set
@@ -133,34 +110,8 @@ TROUPE_INLINE Vec<double> exp(Vec<double> x) {
   return x;
 }
 
-/// The two trampolines carry the target attribute, into which f is inlined.
-#if defined(__x86_64__)
-/// The check of the processor is a load of libgcc's table: cheap enough for every call.
-template <class F>
-__attribute__((target("avx2,fma"), noinline)) void run_avx2(const F& f) {
-  f();
-}
-/// OpenMP's threads, as ATen uses them. body must not throw.
-template <class F>
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"), noinline)) void run_avx512(const F& f) {
-  f();
-}
-#endif
-
-/// Runs f, an always_inline lambda, compiled for the widest vectors that this machine has.
-template <class F>
-void with_best_isa(const F& f) {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return run_avx512(f);
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return run_avx2(f);
-#endif
-  f();
-}
-
 /// body(begin, end) over [0, n) in contiguous parts, one for each thread. The parts must not depend on each other.
+/// OpenMP's threads, as ATen uses them. body must not throw.
 template <class F>
 void parallel(std::int64_t n, int threads, const F& body) {
   const std::int64_t parts = threads < 1 ? 1 : threads < n ? threads : n;

@@ -13,6 +13,13 @@ refuse_dirty_tree() {
   exit 2
 }
 
+# Ends the script where there is no program at $1, which the target $2 builds.
+need_program() {
+  [ -x "$1" ] && return 0
+  echo "$(basename "$0" .sh): $1 is not there; build it with scripts/build release $2" >&2
+  exit 2
+}
+
 # The commit and the machine.
 commit_and_machine() {
   local changed=""

@@ -110,7 +110,6 @@ TEST_F(ImageChainCudaTest, CanvasesAreThoseOfTheCpuToOneLevel) {
   auto chain = ImageChain::make(config, "droid", kViews);
   ASSERT_TRUE(chain);
   const auto layout = CanvasLayout::make("droid", kViews, config.height, config.width);
-  ASSERT_TRUE(layout);
   for (std::uint64_t n = 0; n < 24; ++n) {
     const ImageAugmentation a = draw_augmentation(5, n, config, kHeight, kWidth);
     const Bytes got = run_on_device(planes, config, a, *layout);

@@ -36,8 +36,8 @@ struct GoldenCase {
 };
 
 /// The case's name as GoogleTest takes it: everything but ASCII letters and digits becomes an underscore.
-inline std::string golden_case_name(const GoldenCase& c) {
-  std::string name = c.name;
+inline std::string golden_case_name(const ::testing::TestParamInfo<GoldenCase>& c) {
+  std::string name = c.param.name;
   for (char& letter : name) {
     if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
   }

@@ -20,16 +20,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/folder_files.h"
 #include "tests/support/visible.h"
 
 namespace troupe::testing {
-
-inline std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// The `troupe` program in a process of its own, its output in a file. Killed and waited for by the destructor; its
 /// children go with it by their parent-death signal.
@@ -130,6 +124,14 @@ class JobProcess {
       if (mark > incarnation) incarnation = mark, newest = pid;
     }
     return newest;
+  }
+  /// Sends `signal` to the actor's newest process, which is waited for. Throws when none comes within 30 s.
+  pid_t strike(const std::string& actor, int signal) {
+    if (!wait_until([&] { return host(actor).has_value(); }, Milliseconds(30'000)))
+      throw std::runtime_error(actor + " has no process\n" + output());
+    const pid_t struck = host(actor).value_or(0);
+    if (struck != 0) ::kill(struck, signal);
+    return struck;
   }
 
   /// False for a process that has ended, also when nobody has waited for it yet.

@@ -46,7 +46,7 @@ struct LerobotSet {
   double fps = 10;
   bool images = false;  ///< cameras are columns of PNG images, every pixel (episode, row, camera)
   /// Changes a coded frame before it is written; an empty text is a null cell.
-  std::function<void(std::size_t episode, std::int64_t row, std::size_t camera, std::string& png)> edit_picture{};
+  std::function<void(std::size_t episode, std::int64_t row, std::size_t camera, std::string& png)> edit_image{};
   WriteVideo write_video{};  ///< empty: a line "frames height width", which TinyDataset::probe reads
 
   std::size_t data_episodes = 2, video_episodes = 3;  ///< v3: per file
@@ -203,7 +203,7 @@ class LerobotFolder {
     return lists.Finish().ValueOrDie();
   }
 
-  std::shared_ptr<arrow::Array> pictures(const std::vector<std::size_t>& episodes, std::size_t camera) const {
+  std::shared_ptr<arrow::Array> images(const std::vector<std::size_t>& episodes, std::size_t camera) const {
     const auto type = arrow::struct_({arrow::field("bytes", arrow::binary()), arrow::field("path", arrow::utf8())});
     auto bytes = std::make_shared<arrow::BinaryBuilder>();
     auto path = std::make_shared<arrow::StringBuilder>();
@@ -216,7 +216,7 @@ class LerobotFolder {
         check(cells.Append());
         std::string file = png_bytes(static_cast<std::uint32_t>(set_.width), static_cast<std::uint32_t>(set_.height),
                                      PngColor::rgb, 8, rgb);
-        if (set_.edit_picture) set_.edit_picture(e, r, camera, file);
+        if (set_.edit_image) set_.edit_image(e, r, camera, file);
         check(file.empty() ? bytes->AppendNull() : bytes->Append(file));
         check(path->Append("frame.png"));
       }
@@ -244,7 +244,7 @@ class LerobotFolder {
       columns.fields.push_back(arrow::field(action ? "action" : "observation.state", columns.arrays.back()->type()));
     }
     for (std::size_t c = 0; set_.images && c < set_.cameras.size(); ++c) {
-      columns.arrays.push_back(pictures(episodes, c));
+      columns.arrays.push_back(images(episodes, c));
       columns.fields.push_back(arrow::field(LerobotSet::feature(set_.cameras[c]), columns.arrays.back()->type()));
     }
     columns.add("timestamp", time);

@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 
 #include "tests/support/visible.h"
@@ -50,21 +49,19 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
 
 }  // namespace
 
-TempDir::TempDir() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "troupe-test-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) check(errno, "mkdtemp");
-  path_ = pattern;
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;  // a leftover in the temporary folder harms no test
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::string ProgramEnd::text() const {
   std::string ending = timed_out ? "ran past its deadline" : "exit code " + std::to_string(exit_code);
   if (signal != 0) ending += ", signal " + std::to_string(signal);
   return ending + "\n--- stdout\n" + out + "--- stderr\n" + err;
+}
+
+void expect_end(const ProgramEnd& end, int code, const std::vector<std::string>& out,
+                const std::vector<std::string>& err) {
+  EXPECT_EQ(end.exit_code, code) << end.text();
+  for (const std::string& part : out)
+    EXPECT_NE(end.out.find(part), std::string::npos) << "stdout lacks: " << part << "\n" << end.text();
+  for (const std::string& part : err)
+    EXPECT_NE(end.err.find(part), std::string::npos) << "stderr lacks: " << part << "\n" << end.text();
 }
 
 Program::Program(const std::vector<std::string>& arguments, ProgramOptions options)

@@ -9,23 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/visible.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::testing {
-
-/// A folder of its own under the temporary folder, removed at the end.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 /// How a program ended and what it said.
 struct ProgramEnd {
@@ -42,6 +28,10 @@ struct ProgramEnd {
 inline ::testing::AssertionResult succeeded(const ProgramEnd& end) {
   return end.exit_code == 0 ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << end.text();
 }
+
+/// Expects that it ended with this exit code, and wrote each of `out` to stdout and each of `err` to stderr.
+void expect_end(const ProgramEnd& end, int code, const std::vector<std::string>& out = {},
+                const std::vector<std::string>& err = {});
 
 /// How to start a program.
 struct ProgramOptions {

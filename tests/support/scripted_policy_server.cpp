@@ -69,8 +69,8 @@ int main(int count, char** words) {
   front.token = arguments.text("--token", "");
   front.action_key = arguments.text("--action-key", "");
   front.allow_kill = arguments.number("--allow-kill", 0) != 0;
-  front.max_connections = service.max_sessions;
-  front.max_request_bytes = static_cast<std::size_t>(arguments.number("--max-request-bytes", 64 << 20));
+  front.max_connections = static_cast<std::size_t>(service.max_sessions);
+  front.max_message_bytes = static_cast<std::size_t>(arguments.number("--max-request-bytes", 64 << 20));
   front.handshake_timeout = std::chrono::milliseconds(arguments.number("--handshake-timeout-ms", 10'000));
   front.write_timeout = std::chrono::milliseconds(arguments.number("--write-timeout-ms", 10'000));
   front.idle_timeout = std::chrono::milliseconds(arguments.number("--idle-timeout-ms", 600'000));

@@ -5,7 +5,6 @@
 #include <arrow/io/file.h>
 #include <arrow/table.h>
 #include <parquet/arrow/writer.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -19,7 +18,7 @@
 #include "configs/job_config.h"
 #include "data/lerobot/episode_check.h"
 #include "data/sample/sample_builder.h"
-#include "tests/support/visible.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::testing {
 
@@ -48,8 +47,6 @@ class TinyDataset {
 
   explicit TinyDataset(std::vector<TinyEpisode> episodes = std::vector<TinyEpisode>(3))
       : episodes_(std::move(episodes)) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-tiny-XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
     write_info();
     write_lines("meta/tasks.jsonl",
                 {R"({"task_index": 0, "task": "Lift the Cup"})", R"({"task_index": 1, "task": "put it down"})"});
@@ -64,12 +61,6 @@ class TinyDataset {
     }
     write_lines("meta/episodes.jsonl", lines);
   }
-  ~TinyDataset() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-  TinyDataset(const TinyDataset&) = delete;
-  TinyDataset& operator=(const TinyDataset&) = delete;
 
   const std::string& root() const { return root_; }
   std::string parquet(std::size_t episode) const {
@@ -113,8 +104,8 @@ class TinyDataset {
       for (std::int64_t p = 0; p < info->height * info->width; ++p) {
         pixels.insert(pixels.end(), {static_cast<std::uint8_t>(frames[i]), view, 7});
       }
-      const Rgb8View picture{pixels.data(), info->height, info->width, 3 * info->width};
-      TROUPE_TRY(sink(i, picture));
+      const Rgb8View image{pixels.data(), info->height, info->width, 3 * info->width};
+      TROUPE_TRY(sink(i, image));
     }
     return {};
   }
@@ -207,7 +198,8 @@ class TinyDataset {
   }
 
   std::vector<TinyEpisode> episodes_;
-  std::string root_;
+  ScratchFolder folder_;
+  std::string root_ = folder_.path();
 };
 
 }  // namespace troupe::testing
