@@ -5,8 +5,25 @@
 #include <vector>
 
 #include "base/namespaces.h"
+#include "configs/algorithm.h"
 
 namespace troupe::configs {
+
+/// Estimators of the divergence from a reference policy by one sample (model/loss/kl_penalty.h).
+enum class KlEstimator { k1, abs, k2, k3 };
+constexpr auto enum_names(KlEstimator) { return std::array{"k1", "abs", "k2", "k3"}; }
+
+/// chunk: one number per policy call; action: one per action of the chunk; token: one per dimension of each action.
+enum class Granularity { chunk, action, token };
+constexpr auto enum_names(Granularity) { return std::array{"chunk", "action", "token"}; }
+
+/// How several critics' values become one.
+enum class CriticAggregation { min, mean };
+constexpr auto enum_names(CriticAggregation) { return std::array{"min", "mean"}; }
+
+/// alpha = exp(p), softplus(p), or p itself when fixed.
+enum class TemperatureKind { exp, softplus, fixed };
+constexpr auto enum_names(TemperatureKind) { return std::array{"exp", "softplus", "fixed"}; }
 
 /// PPO (arXiv:1707.06347), GRPO (arXiv:2402.03300) and V-trace (arXiv:1802.01561): advantages and the policy loss. Read
 /// by workers/learner/rl and model/loss.
@@ -38,13 +55,14 @@ struct PolicyGradientConfig {
   double kl_beta = 0;
   /// Read by model/loss.
   /// With r = log of the ratio of both policies: k1 -r, abs |r|, k2 r^2 / 2, k3 exp(r) - r - 1 up to the sign of r.
-  std::string kl_estimator = "k3";
+  KlEstimator kl_estimator = KlEstimator::k3;
   /// 0 to 1e6. Read by workers/learner/rl.
   double target_kl = 0;
   /// `reward_level`: read by model/policy, workers/learner/rl, model/loss. `logprob_level`: read by model/policy,
   /// model/loss. `entropy_level`: read by model/loss.
   /// logprob_level chunk wants reward_level chunk; vtrace with chunks of several actions wants reward_level chunk.
-  std::string reward_level = "action", logprob_level = "action", entropy_level = "action";
+  std::string reward_level = "action";
+  Granularity logprob_level = Granularity::action, entropy_level = Granularity::action;
   /// Read by model/policy, model/loss.
   std::string aggregation = "mean";
   /// Read by workers/learner/rl.
@@ -89,17 +107,15 @@ struct PolicyGradientConfig {
     v.field("kl_beta", &PolicyGradientConfig::kl_beta,
             "weight of the divergence from the reference policy (model.init of the run); 0: no reference is kept", "",
             0, 1e6);
-    v.choice("kl_estimator", &PolicyGradientConfig::kl_estimator, "estimator of that divergence",
-             {"k1", "abs", "k2", "k3"});
+    v.choice("kl_estimator", &PolicyGradientConfig::kl_estimator, "estimator of that divergence");
     v.field("target_kl", &PolicyGradientConfig::target_kl,
             "the remaining passes of an iteration are left out once the mean k3 divergence is above this; 0: never", "",
             0, 1e6);
     v.choice("reward_level", &PolicyGradientConfig::reward_level, "one reward and value per chunk, or per action",
              {"chunk", "action"});
     v.choice("logprob_level", &PolicyGradientConfig::logprob_level,
-             "log-probabilities summed over the chunk, over each action, or not", {"chunk", "action", "token"});
-    v.choice("entropy_level", &PolicyGradientConfig::entropy_level, "the same of the entropy",
-             {"chunk", "action", "token"});
+             "log-probabilities summed over the chunk, over each action, or not");
+    v.choice("entropy_level", &PolicyGradientConfig::entropy_level, "the same of the entropy");
     v.choice("aggregation", &PolicyGradientConfig::aggregation,
              "mean: over valid entries; trajectory: every trajectory weighs the same", {"mean", "trajectory"});
     v.choice("bootstrap", &PolicyGradientConfig::bootstrap,
@@ -132,7 +148,7 @@ struct SacConfig {
   /// 1 to 64. Read by model/policy, workers/learner/rl.
   std::int64_t critics = 2;
   /// Read by model/policy.
-  std::string target_aggregation = "min", actor_aggregation = "min";
+  CriticAggregation target_aggregation = CriticAggregation::min, actor_aggregation = CriticAggregation::min;
   /// 0 to 64. Read by model/policy, workers/learner/rl.
   std::int64_t target_subset = 0;
   /// 0 to 1. Read by workers/learner/rl.
@@ -141,7 +157,7 @@ struct SacConfig {
   /// Updates, 1 to 2^20. Read by workers/learner/rl.
   std::int64_t target_every = 1, actor_every = 1;
   /// Read by model/policy.
-  std::string temperature = "exp";
+  TemperatureKind temperature = TemperatureKind::exp;
   /// 0 to 1e6. Read by model/policy.
   double alpha = 1.0;
   /// -1e6 to 1e6. Read by model/policy.
@@ -159,9 +175,8 @@ struct SacConfig {
     v.field("replay_capacity", &SacConfig::replay_capacity, "transitions kept over all ranks; the oldest go first",
             "transitions", 1, 1LL << 40);
     v.field("critics", &SacConfig::critics, "Q networks", "count", 1, 64);
-    v.choice("target_aggregation", &SacConfig::target_aggregation, "of the target networks' values", {"min", "mean"});
-    v.choice("actor_aggregation", &SacConfig::actor_aggregation, "of the critics' values in the actor's loss",
-             {"min", "mean"});
+    v.choice("target_aggregation", &SacConfig::target_aggregation, "of the target networks' values");
+    v.choice("actor_aggregation", &SacConfig::actor_aggregation, "of the critics' values in the actor's loss");
     v.field("target_subset", &SacConfig::target_subset, "REDQ: random target networks that are aggregated; 0: all",
             "count", 0, 64);
     v.field("tau", &SacConfig::tau, "share of the online critic in one step of the moving average", "", 0, 1);
@@ -169,8 +184,7 @@ struct SacConfig {
             1, 1 << 20);
     v.field("actor_every", &SacConfig::actor_every,
             "critic updates between updates of actor and temperature; then as many at once", "updates", 1, 1 << 20);
-    v.choice("temperature", &SacConfig::temperature, "alpha = exp(p), softplus(p), or fixed",
-             {"exp", "softplus", "fixed"});
+    v.choice("temperature", &SacConfig::temperature, "alpha = exp(p), softplus(p), or fixed");
     v.field("alpha", &SacConfig::alpha, "temperature at the start", "", 0, 1e6);
     v.field("target_entropy", &SacConfig::target_entropy,
             "entropy that the temperature aims at; 0: minus the number of action dimensions", "", -1e6, 1e6);
@@ -182,7 +196,7 @@ struct SacConfig {
 
 /// How the policy learns from experience (docs/rl.md#algorithms).
 struct AlgorithmConfig {
-  std::string name = "ppo";
+  Algorithm name = Algorithm::ppo;
   /// 0 to 1. Read by workers/learner/rl, workers/rollout.
   double gamma = 0.99;
   /// Read by workers/learner/rl, workers/rollout.
@@ -205,12 +219,13 @@ struct AlgorithmConfig {
   PolicyGradientConfig policy_gradient;
   SacConfig sac;
 
+  AlgorithmTraits traits() const { return traits_of(name); }
+
   template <class V>
   static void describe(V& v) {
     v.choice("name", &AlgorithmConfig::name,
              "ppo; grpo: group-relative advantages without a critic; decoupled_ppo: PPO for rollouts that are behind; "
-             "vtrace: importance-weighted actor-critic; sac: soft actor-critic",
-             {"ppo", "grpo", "decoupled_ppo", "vtrace", "sac"});
+             "vtrace: importance-weighted actor-critic; sac: soft actor-critic");
     v.field("gamma", &AlgorithmConfig::gamma, "discount", "", 0, 1);
     v.choice("discount", &AlgorithmConfig::discount,
              "per_chunk: gamma between chunks, rewards of a chunk are summed; semi_mdp: gamma per control step",

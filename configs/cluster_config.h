@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "base/seconds.h"
 
 namespace troupe::configs {
 
@@ -75,22 +75,22 @@ struct RestartConfig {
   /// 0 to 10000. Read by workers/node.
   std::int64_t component_budget = 20;
   /// Seconds, 1 to 86400. Read by workers/node.
-  double window_s = 300;
+  Seconds window{300};
   /// Seconds, 0 to 3600. Read by workers/node.
-  double backoff_initial_s = 0.5;
+  Seconds backoff_initial{0.5};
   /// Seconds, 0 to 3600. Read by workers/node.
-  double backoff_max_s = 30;
+  Seconds backoff_max{30};
 
   template <class V>
   static void describe(V& v) {
     v.field("budget", &RestartConfig::budget, "restarts of one actor within the window", "count", 0, 1000);
     v.field("component_budget", &RestartConfig::component_budget, "restarts of all actors of a role within the window",
             "count", 0, 10000);
-    v.field("window_s", &RestartConfig::window_s, "length of the window that restarts are counted in", "seconds", 1,
+    v.field("window_s", &RestartConfig::window, "length of the window that restarts are counted in", "seconds", 1,
             86400);
-    v.field("backoff_initial_s", &RestartConfig::backoff_initial_s,
+    v.field("backoff_initial_s", &RestartConfig::backoff_initial,
             "pause before the second restart in a window; doubles each time", "seconds", 0, 3600);
-    v.field("backoff_max_s", &RestartConfig::backoff_max_s, "longest pause before a restart", "seconds", 0, 3600);
+    v.field("backoff_max_s", &RestartConfig::backoff_max, "longest pause before a restart", "seconds", 0, 3600);
   }
 };
 
@@ -107,9 +107,9 @@ struct ClusterConfig {
   RestartConfig restart;
   /// Seconds, 1 to 3600. Read by workers/controller, app.
   /// The node's heartbeats come every second.
-  double lease_s = 10;
+  Seconds lease{10};
   /// Seconds, 1 to 3600. Read by workers/controller, actors, app.
-  double start_timeout_s = 120;
+  Seconds start_timeout{120};
 
   template <class V>
   static void describe(V& v) {
@@ -122,9 +122,9 @@ struct ClusterConfig {
           "per role: process (own OS process) or thread (inside the node's process)", {"process", "thread"});
     v.map("elastic", &ClusterConfig::elastic, "bounds of elastic pools (decoder, encoder, env, rollout)");
     v.group("restart", &ClusterConfig::restart, "restart budget of host processes");
-    v.field("lease_s", &ClusterConfig::lease_s, "silence after which a node counts as lost", "seconds", 1, 3600);
-    v.field("start_timeout_s", &ClusterConfig::start_timeout_s, "longest wait for nodes and actors to come up",
-            "seconds", 1, 3600);
+    v.field("lease_s", &ClusterConfig::lease, "silence after which a node counts as lost", "seconds", 1, 3600);
+    v.field("start_timeout_s", &ClusterConfig::start_timeout, "longest wait for nodes and actors to come up", "seconds",
+            1, 3600);
   }
 };
 

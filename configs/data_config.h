@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "base/seconds.h"
 #include "configs/bounds.h"
 #include "configs/embodiment_config.h"
 
@@ -166,7 +166,7 @@ struct DecoderConfig {
              {"cpu", "nvdec"});
     v.field("open_files", &DecoderConfig::open_files, "video files that each decoder keeps open", "count", 1, 65536);
     v.field("shared_frames_gib", &DecoderConfig::shared_frames_gib,
-            "decoded pictures that each decoder keeps for neighbouring samples when data.locality_block is above 1",
+            "decoded frames that each decoder keeps for neighbouring samples when data.locality_block is above 1",
             "GiB", 0, 4096);
     v.field("clip_cache", &DecoderConfig::clip_cache,
             "folder where decoded clips are kept, for datasets that fit; empty: none");
@@ -252,7 +252,7 @@ struct DataConfig {
   /// 1 to 64. Read by app, placement.
   std::int64_t prefetch_batches = 2;
   /// Seconds, 1 to 3600.
-  double decode_deadline_s = 60;
+  Seconds decode_deadline{60};
 
   template <class V>
   static void describe(V& v) {
@@ -268,7 +268,7 @@ struct DataConfig {
     v.field("anchor_stride", &DataConfig::anchor_stride,
             "only rows that are a multiple of this in their episode are anchors", "rows", 1, 4096);
     v.field("locality_block", &DataConfig::locality_block,
-            "neighbouring anchors that are drawn together, so that they share decoded pictures; 1: full shuffle",
+            "neighbouring anchors that are drawn together, so that they share decoded frames; 1: full shuffle",
             "samples", 1, 4096);
     v.field("shuffle_buffer", &DataConfig::shuffle_buffer,
             "with locality_block above 1: samples among which blocks are mixed", "samples", 1, 1 << 20);
@@ -289,8 +289,8 @@ struct DataConfig {
     v.group("features", &DataConfig::features, "frozen encoders: where they run, what is kept");
     v.field("prefetch_batches", &DataConfig::prefetch_batches, "micro-batches each learner rank keeps in flight",
             "count", 1, 64);
-    v.field("decode_deadline_s", &DataConfig::decode_deadline_s,
-            "time a decoder may hold one item before it is replaced", "seconds", 1, 3600);
+    v.field("decode_deadline_s", &DataConfig::decode_deadline, "time a decoder may hold one item before it is replaced",
+            "seconds", 1, 3600);
   }
 };
 

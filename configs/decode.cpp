@@ -62,6 +62,12 @@ class Decoder {
       case FieldKind::string:
         read_string(node, field, path, static_cast<std::string*>(value));
         break;
+      case FieldKind::enumeration: {
+        std::string name(field.name_of(value));
+        read_string(node, field, path, &name);
+        field.set_name(value, name);
+        break;
+      }
       case FieldKind::integer_list:
         read_list<std::int64_t>(node, field, path, value, &Decoder::read_integer);
         break;

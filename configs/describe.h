@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -12,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "base/enum_names.h"
 
 namespace troupe::configs {
 
@@ -20,12 +21,14 @@ namespace troupe::configs {
 enum class FieldKind {
   /// std::int64_t.
   integer,
-  /// double.
+  /// double, or a duration over double, whose first and only member is its count.
   number,
   /// bool.
   boolean,
   /// std::string, free or one of `choices`.
   string,
+  /// A NamedEnum (base/enum_names.h), written as one of `choices`.
+  enumeration,
   /// std::vector<std::int64_t>.
   integer_list,
   /// std::vector<double>.
@@ -41,6 +44,12 @@ enum class FieldKind {
   /// std::map<std::string, struct>.
   struct_map,
 };
+
+template <class T>
+inline constexpr bool is_number = std::is_same_v<T, double>;
+template <class Period>
+inline constexpr bool is_number<std::chrono::duration<double, Period>> =
+    std::is_standard_layout_v<std::chrono::duration<double, Period>>;
 
 struct StructSpec;
 
@@ -59,6 +68,10 @@ struct FieldSpec {
   /// Of group, struct_list and struct_map.
   std::shared_ptr<const StructSpec> element;
   std::function<void*(void* owner)> member;
+  /// enumeration.
+  std::function<std::string_view(const void* value)> name_of;
+  /// enumeration; one of `choices`.
+  std::function<void(void* value, std::string_view name)> set_name;
   /// struct_list.
   std::function<void*(void* list)> append;
   /// struct_list.
@@ -99,7 +112,7 @@ std::shared_ptr<const StructSpec> make_spec();
 
 /// The visitor that a config struct's describe() talks to.
 ///   field      a scalar, a list of scalars, with a unit and inclusive bounds where they make sense
-///   choice     a string out of a fixed set
+///   choice     a string out of a fixed set, or an enum with names
 ///   group      a nested struct;  list: a vector of structs;  map: string keys to strings or structs
 ///   shorthand  names the field that a bare scalar in place of the struct sets;  from_file: the scalar names a file
 template <class S>
@@ -125,6 +138,13 @@ class SpecBuilder {
   }
   void choice(const char* name, std::string S::*member, const char* doc, std::initializer_list<const char*> choices) {
     add(name, member, doc, FieldKind::string).choices.assign(choices.begin(), choices.end());
+  }
+  template <NamedEnum M>
+  void choice(const char* name, M S::*member, const char* doc) {
+    FieldSpec& f = add(name, member, doc, FieldKind::enumeration);
+    for (const std::string_view each : enum_names(M{})) f.choices.emplace_back(each);
+    f.name_of = [](const void* value) { return enum_name(*static_cast<const M*>(value)); };
+    f.set_name = [](void* value, std::string_view each) { *static_cast<M*>(value) = *enum_value<M>(each); };
   }
   template <class M>
   void group(const char* name, M S::*member, const char* doc) {
@@ -165,7 +185,7 @@ class SpecBuilder {
   static constexpr FieldKind scalar_kind() {
     if constexpr (std::is_same_v<M, std::int64_t>)
       return FieldKind::integer;
-    else if constexpr (std::is_same_v<M, double>)
+    else if constexpr (is_number<M>)
       return FieldKind::number;
     else if constexpr (std::is_same_v<M, bool>)
       return FieldKind::boolean;

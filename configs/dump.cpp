@@ -29,6 +29,8 @@ std::string leaf_text(const FieldSpec& field, const void* value) {
       return *static_cast<const bool*>(value) ? "true" : "false";
     case FieldKind::string:
       return format_string(*static_cast<const std::string*>(value));
+    case FieldKind::enumeration:
+      return format_string(field.name_of(value));
     case FieldKind::integer_list:
       return flow_list<std::int64_t>(value, [](std::int64_t v) { return fmt::format("{}", v); });
     case FieldKind::number_list:

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "base/seconds.h"
 
 namespace troupe::configs {
 
@@ -37,7 +37,7 @@ struct EnvConfig {
   /// Read by workers/rollout.
   bool stagger = false;
   /// Seconds, 0.1 to 86400.
-  double step_timeout_s = 30;
+  Seconds step_timeout{30};
   std::map<std::string, std::string> options;
 
   template <class V>
@@ -68,7 +68,7 @@ struct EnvConfig {
     v.field("threads", &EnvConfig::threads, "stepping threads of one simulator; 0: its planned cores", "count", 0,
             4096);
     v.field("stagger", &EnvConfig::stagger, "shorten the first episodes, so that environments do not end all at once");
-    v.field("step_timeout_s", &EnvConfig::step_timeout_s,
+    v.field("step_timeout_s", &EnvConfig::step_timeout,
             "longest wait for one policy step of a block before its simulator counts as stuck", "seconds", 0.1, 86400);
     v.map("options", &EnvConfig::options, "further settings by the names that the environment documents");
   }

@@ -9,6 +9,7 @@
 #include "configs/cluster_config.h"
 #include "configs/data_config.h"
 #include "configs/env_config.h"
+#include "configs/job_kind.h"
 #include "configs/model_config.h"
 #include "configs/policy_config.h"
 #include "configs/rollout_config.h"
@@ -21,7 +22,7 @@ struct JobSection {
   /// Up to 64 characters of [a-z0-9._-], a letter or digit first: a folder below run_root. `kind` decides which
   /// sections are read at all: sft reads model and data, rl reads env, rollout, algorithm and policy.
   std::string name = "job";
-  std::string kind = "sft";
+  JobKind kind = JobKind::sft;
   /// 0 to 2^53, so that it survives JSON. Two runs of one seed draw the same samples, noise and initial weights.
   std::int64_t seed = 42;
   /// Relative to the working directory of `troupe run`; made when absent. May not be empty.
@@ -32,8 +33,7 @@ struct JobSection {
     v.field("name", &JobSection::name, "run directories are run_root/name/ID; [a-z0-9][a-z0-9._-]*");
     v.choice("kind", &JobSection::kind,
              "sft: supervised fine-tuning of DreamZero or, with env.id, of the policy for that environment; rl: "
-             "reinforcement learning in simulators",
-             {"sft", "rl"});
+             "reinforcement learning in simulators");
     v.field("seed", &JobSection::seed, "keys noise, timesteps, augmentation, order and initial values", "", 0,
             1LL << 53);
     v.field("run_root", &JobSection::run_root, "folder that holds run directories");
@@ -86,8 +86,10 @@ struct JobConfig {
 };
 
 /// Whether the job trains a policy for an environment on demonstrations (workers/learner/imitation).
-inline bool is_imitation(const JobConfig& job) { return job.job.kind == "sft" && !job.env.id.empty(); }
+inline bool is_imitation(const JobConfig& job) { return job.job.kind == JobKind::sft && !job.env.id.empty(); }
 /// Whether the job trains a policy for an environment, by whatever means: its checkpoints act in one.
-inline bool trains_agent(const JobConfig& job) { return job.job.kind == "rl" || is_imitation(job); }
+inline bool trains_agent(const JobConfig& job) { return job.job.kind == JobKind::rl || is_imitation(job); }
+/// Whether the job trains on replayed transitions.
+inline bool is_off_policy(const JobConfig& job) { return job.algorithm.traits().is_off_policy; }
 
 }  // namespace troupe::configs

@@ -19,6 +19,7 @@ std::string type_name(const FieldSpec& field) {
     case FieldKind::boolean:
       return "boolean";
     case FieldKind::string:
+    case FieldKind::enumeration:
       return "string";
     case FieldKind::integer_list:
       return "list of integers";

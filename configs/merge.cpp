@@ -99,6 +99,8 @@ ConfigNode to_node(const FieldSpec& field, const void* owner) {
       return scalar(*static_cast<const bool*>(value) ? "true" : "false");
     case FieldKind::string:
       return literal(*static_cast<const std::string*>(value));
+    case FieldKind::enumeration:
+      return literal(std::string(field.name_of(value)));
     case FieldKind::integer_list:
       return list_of<std::int64_t>(value, [](std::int64_t v) { return scalar(fmt::format("{}", v)); });
     case FieldKind::number_list:

@@ -6,17 +6,10 @@
 #include <vector>
 
 #include "configs/rank_text.h"
-#include "configs/scalar.h"
 
 namespace troupe::configs {
 
 namespace {
-
-std::optional<std::int64_t> parse_rank(std::string_view text) {
-  text = trim_blanks(text);
-  const auto value = text.starts_with('+') ? std::nullopt : parse_integer(text);
-  return value && *value >= 0 && *value <= kMaxRank ? value : std::nullopt;
-}
 
 std::optional<RankRange> parse_range(std::string_view text) {
   const std::size_t dash = text.find('-');

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "base/enum_names.h"
 
 namespace troupe::configs {
 
@@ -50,10 +51,18 @@ struct FlowPolicyConfig {
   }
 };
 
+/// What the network that acts is made of: layers over vectors, images through convolutions first, or a flow.
+enum class PolicyKind { mlp, cnn, flow };
+constexpr auto enum_names(PolicyKind) { return std::array{"mlp", "cnn", "flow"}; }
+
+/// What follows every hidden layer.
+enum class Activation { tanh, relu };
+constexpr auto enum_names(Activation) { return std::array{"tanh", "relu"}; }
+
 /// The network that acts and, beside it, its critics (docs/rl.md#algorithms).
 struct PolicyConfig {
   /// Read by model/policy, workers/inference/agent.
-  std::string kind = "mlp";
+  PolicyKind kind = PolicyKind::mlp;
   /// Read by model/policy, workers/inference/agent.
   std::string distribution = "auto";
   /// Read by model/policy, workers/inference/agent.
@@ -62,7 +71,7 @@ struct PolicyConfig {
   /// Read by model/policy.
   std::vector<std::int64_t> critic_hidden;
   /// Read by model/policy, workers/inference/agent.
-  std::string activation = "tanh";
+  Activation activation = Activation::tanh;
   /// Read by model/policy.
   bool critic_layer_norm = false;
   /// Read by model/policy, workers/inference/agent.
@@ -75,16 +84,14 @@ struct PolicyConfig {
 
   template <class V>
   static void describe(V& v) {
-    v.choice(
-        "kind", &PolicyConfig::kind,
-        "mlp: over the observation's vectors; cnn: pictures through convolutions first; flow: actions are denoised",
-        {"mlp", "cnn", "flow"});
+    v.choice("kind", &PolicyConfig::kind,
+             "mlp: over the observation's vectors; cnn: images through convolutions first; flow: actions are denoised");
     v.choice("distribution", &PolicyConfig::distribution,
              "of actions; auto: categorical where they are discrete, squashed_gaussian with sac, else gaussian",
              {"auto", "categorical", "gaussian", "squashed_gaussian"});
     v.field("hidden", &PolicyConfig::hidden, "widths of the hidden layers");
     v.field("critic_hidden", &PolicyConfig::critic_hidden, "the same of critics; empty: as hidden");
-    v.choice("activation", &PolicyConfig::activation, "after every hidden layer", {"tanh", "relu"});
+    v.choice("activation", &PolicyConfig::activation, "after every hidden layer");
     v.field("critic_layer_norm", &PolicyConfig::critic_layer_norm,
             "layer normalisation before the activations of Q networks");
     v.field("cnn_channels", &PolicyConfig::cnn_channels,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct RankRange {
 
 /// Without blanks and tabs at both ends. The view is into `text`.
 std::string_view trim_blanks(std::string_view text);
+
+/// A rank: digits, blanks around them allowed, at most kMaxRank.
+std::optional<std::int64_t> parse_rank(std::string_view text);
 
 /// The trimmed parts between separators; one part when there is none. The views are into `text`.
 std::vector<std::string_view> split_trimmed(std::string_view text, char separator);

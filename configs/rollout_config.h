@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -25,7 +26,7 @@ struct RolloutConfig {
   /// algorithm.deterministic wants 1.
   std::int64_t batch_blocks = 1;
   /// Ms, 0 to 60000. Read by workers/rollout.
-  double max_wait_ms = 2;
+  std::chrono::duration<double, std::milli> max_wait{2};
   /// Bytes, 4096 to 2^30. Read by workers/rollout, actors, placement.
   std::int64_t bucket_bytes = 4 << 20;
   /// Read by workers/learner/rl, workers/rollout, workers/inference/agent.
@@ -52,7 +53,7 @@ struct RolloutConfig {
     v.field("batch_blocks", &RolloutConfig::batch_blocks,
             "blocks whose observations are answered by one policy call; 1 makes results independent of timing", "count",
             1, 1 << 16);
-    v.field("max_wait_ms", &RolloutConfig::max_wait_ms,
+    v.field("max_wait_ms", &RolloutConfig::max_wait,
             "with batch_blocks above 1: longest wait of the oldest request before an incomplete batch is answered",
             "ms", 0, 60000);
     v.field("bucket_bytes", &RolloutConfig::bucket_bytes, "size of the pieces in which weights are published", "bytes",

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace troupe::configs {
 
 namespace {
@@ -17,15 +19,6 @@ std::size_t digits(std::string_view text) {
   std::size_t n = 0;
   while (n < text.size() && is_digit(text[n])) ++n;
   return n;
-}
-
-/// Bytes that continue a UTF-8 sequence begun by `lead`; -1 for bytes that begin none.
-int continuation_bytes(unsigned char lead) {
-  if (lead < 0x80) return 0;
-  if (lead >= 0xC2 && lead <= 0xDF) return 1;
-  if (lead >= 0xE0 && lead <= 0xEF) return 2;
-  if (lead >= 0xF0 && lead <= 0xF4) return 3;
-  return -1;
 }
 
 bool is_plain(std::string_view text) {
@@ -104,26 +97,7 @@ std::string format_string(std::string_view text) {
   return out + '"';
 }
 
-bool is_text(std::string_view bytes) {
-  for (std::size_t i = 0; i < bytes.size();) {
-    const auto lead = static_cast<unsigned char>(bytes[i]);
-    const int more = continuation_bytes(lead);
-    if (lead == 0 || more < 0 || i + static_cast<std::size_t>(more) >= bytes.size()) return false;
-    for (int k = 1; k <= more; ++k) {
-      if ((static_cast<unsigned char>(bytes[i + static_cast<std::size_t>(k)]) & 0xC0) != 0x80) return false;
-    }
-    if (more >= 2) {
-      // over-long forms, surrogates and values above U+10FFFF
-      const auto second = static_cast<unsigned char>(bytes[i + 1]);
-      if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-          (lead == 0xF4 && second > 0x8F)) {
-        return false;
-      }
-    }
-    i += 1 + static_cast<std::size_t>(more);
-  }
-  return true;
-}
+bool is_text(std::string_view bytes) { return is_utf8(bytes) && bytes.find('\0') == std::string_view::npos; }
 
 int count_code_points(std::string_view text) {
   return static_cast<int>(

@@ -47,6 +47,7 @@ Json field_schema(const FieldSpec& field) {
     case FieldKind::boolean:
       return with_reference({{"type", "boolean"}});
     case FieldKind::string:
+    case FieldKind::enumeration:
       return field.choices.empty() ? string_schema(field) : with_reference(string_schema(field));
     case FieldKind::integer_list:
       return {{"type", "array"}, {"items", number_schema(field, true)}};

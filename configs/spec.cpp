@@ -62,6 +62,7 @@ std::string expected_text(const FieldSpec& field) {
     case FieldKind::boolean:
       return "true or false";
     case FieldKind::string:
+    case FieldKind::enumeration:
     case FieldKind::string_list:
     case FieldKind::string_map:
       return "a string";

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "base/seconds.h"
 
 namespace troupe::configs {
 
@@ -21,7 +21,7 @@ struct TrainingConfig {
   /// 0 to 1e12. Read by workers/learner/rl, workers/learner.
   double clip_grad_norm = 1.0;
   /// Seconds, 1 to 86400.
-  double step_timeout_s = 120;
+  Seconds step_timeout{120};
 
   template <class V>
   static void describe(V& v) {
@@ -33,7 +33,7 @@ struct TrainingConfig {
             1 << 20);
     v.field("clip_grad_norm", &TrainingConfig::clip_grad_norm, "global gradient norm limit; 0 switches clipping off",
             "", 0, 1e12);
-    v.field("step_timeout_s", &TrainingConfig::step_timeout_s,
+    v.field("step_timeout_s", &TrainingConfig::step_timeout,
             "longest wait for a batch or a collective before the step is given up", "seconds", 1, 86400);
   }
 };
@@ -146,14 +146,14 @@ struct CheckpointConfig {
   /// 1 to 10000. Read by workers/controller, placement.
   std::int64_t keep = 3;
   /// Seconds, 1 to 86400. Read by workers/controller, workers/learner.
-  double timeout_s = 600;
+  Seconds timeout{600};
 
   template <class V>
   static void describe(V& v) {
     v.field("interval", &CheckpointConfig::interval, "steps between checkpoints; one is always written at the end",
             "steps", 1, 1LL << 40);
     v.field("keep", &CheckpointConfig::keep, "newest checkpoints kept", "count", 1, 10000);
-    v.field("timeout_s", &CheckpointConfig::timeout_s, "longest wait for a checkpoint to commit", "seconds", 1, 86400);
+    v.field("timeout_s", &CheckpointConfig::timeout, "longest wait for a checkpoint to commit", "seconds", 1, 86400);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "configs/validate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -8,24 +9,18 @@
 
 #include "base/ids.h"
 #include "configs/placement_text.h"
+#include "configs/role_kind.h"
 #include "configs/scalar.h"
 
 namespace troupe::configs {
 
 namespace {
 
-const std::vector<std::string>& known_roles() {
-  static const std::vector<std::string> roles = {"learner", "decoder", "encoder", "env", "rollout", "checkpointer"};
-  return roles;
-}
-
-bool is_role(const std::string& name) {
-  return std::find(known_roles().begin(), known_roles().end(), name) != known_roles().end();
-}
+bool is_role(const std::string& name) { return enum_value<RoleKind>(name).has_value(); }
 
 std::string role_error(const std::string& name) {
   if (name == "actor") return "RLinf's 'actor' is called 'learner' here; write 'learner'";
-  return fmt::format("'{}' is not a role; roles are learner, decoder, encoder, env, rollout, checkpointer", name);
+  return fmt::format("'{}' is not a role; roles are {}", name, fmt::join(enum_names(RoleKind{}), ", "));
 }
 
 std::vector<std::string> split_roles(const std::string& key) {
@@ -65,7 +60,7 @@ void validate_placement(const std::string& key, const PlacementConfig& placement
     rules.require(is_role(role), path, role_error(role));
     rules.require(placed.insert(role).second, path, fmt::format("role '{}' is placed twice", role));
   }
-  const bool has_learner = std::find(roles.begin(), roles.end(), "learner") != roles.end();
+  const bool has_learner = std::find(roles.begin(), roles.end(), RoleKind::learner) != roles.end();
   rules.require(roles.size() == 1 || !has_learner, path,
                 "learner ranks keep their devices to themselves and cannot share one rule with other roles; give "
                 "learner a line of its own");
@@ -108,7 +103,7 @@ void validate_training(const JobConfig& job, Rules& rules) {
                 "0 ranks cannot hold the parameters; write -1 for all learner ranks");
   const auto holds_out = [](const DataSetConfig& set) { return !set.eval_episodes.empty(); };
   const auto& sets = job.data.sets;
-  rules.require(job.job.kind == "rl" || job.eval.every == 0 || !job.data.eval_episodes.empty() ||
+  rules.require(job.job.kind == JobKind::rl || job.eval.every == 0 || !job.data.eval_episodes.empty() ||
                     std::any_of(sets.begin(), sets.end(), holds_out),
                 "eval.every",
                 "evaluation needs held-out episodes; name them in data.eval_episodes or set eval.every to 0",
@@ -149,14 +144,14 @@ void validate_cluster(const ClusterConfig& cluster, Rules& rules) {
   for (const auto& [role, elastic] : cluster.elastic) {
     const std::string path = "cluster.elastic." + role;
     rules.require(is_role(role), path, role_error(role));
-    rules.require(!is_role(role) || (role != "learner" && role != "checkpointer"), path,
+    rules.require(!is_role(role) || (role != RoleKind::learner && role != RoleKind::checkpointer), path,
                   fmt::format("{} has a fixed size; decoder, encoder, env and rollout are elastic", role));
     rules.require(elastic.min <= elastic.max, path + ".min",
                   fmt::format("{} is above max {}", elastic.min, elastic.max));
   }
-  rules.require(cluster.restart.backoff_initial_s <= cluster.restart.backoff_max_s, "cluster.restart.backoff_initial_s",
-                fmt::format("{} is above backoff_max_s {}", format_number(cluster.restart.backoff_initial_s),
-                            format_number(cluster.restart.backoff_max_s)),
+  rules.require(cluster.restart.backoff_initial <= cluster.restart.backoff_max, "cluster.restart.backoff_initial_s",
+                fmt::format("{} is above backoff_max_s {}", format_number(cluster.restart.backoff_initial.count()),
+                            format_number(cluster.restart.backoff_max.count())),
                 {"cluster.restart.backoff_max_s"});
 }
 
@@ -166,7 +161,7 @@ void validate_job(const JobConfig& job, const OriginMap& origins, Diagnostics& e
                 fmt::format("'{}' is not a name; it must match {}", job.job.name, kNamePattern));
   rules.require(!job.job.run_root.empty(), "job.run_root", "is empty; name the folder that holds run directories");
   validate_cluster(job.cluster, rules);
-  if (job.job.kind == "rl") {
+  if (job.job.kind == JobKind::rl) {
     validate_rl(job, rules);
   } else if (is_imitation(job)) {
     validate_imitation(job, rules);

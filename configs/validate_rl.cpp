@@ -61,7 +61,7 @@ void validate_rollout(const JobConfig& job, Rules& rules) {
                 {"env.chunk", "env.exec_steps"});
   if (!whole) return;
   const std::int64_t per_round = job.env.num_envs * steps;
-  if (job.algorithm.name == "sac") {
+  if (is_off_policy(job)) {
     rules.require(job.rollout.commit_every % per_round == 0, "rollout.commit_every",
                   fmt::format("{} environment steps are not whole rounds of {} environments x {} steps; nearest: {}",
                               job.rollout.commit_every, job.env.num_envs, steps,
@@ -79,10 +79,11 @@ void validate_rollout(const JobConfig& job, Rules& rules) {
 }
 
 void validate_policy_gradient(const JobConfig& job, Rules& rules) {
-  const std::string& name = job.algorithm.name;
+  const AlgorithmTraits traits = job.algorithm.traits();
+  const std::string_view name = enum_name(job.algorithm.name);
   const PolicyGradientConfig& pg = job.algorithm.policy_gradient;
   const std::string prefix = "algorithm.policy_gradient.";
-  if (name == "grpo") {
+  if (traits.compares_groups()) {
     rules.require(job.env.reset_mode != "auto", "env.reset_mode",
                   "is auto; grpo compares whole episodes from one start: episode or fixed", {"algorithm.name"});
     rules.require(job.env.group_size >= 2, "env.group_size",
@@ -91,19 +92,20 @@ void validate_policy_gradient(const JobConfig& job, Rules& rules) {
   }
   rules.require(pg.filter_low <= pg.filter_high, prefix + "filter_low",
                 fmt::format("{} is above filter_high {}", pg.filter_low, pg.filter_high));
-  rules.require(pg.filter_low == pg.filter_high || name == "grpo", prefix + "filter_high",
+  rules.require(pg.filter_low == pg.filter_high || traits.compares_groups(), prefix + "filter_high",
                 fmt::format("filters groups; algorithm {} has none", name),
                 {"algorithm.name", "algorithm.policy_gradient.filter_low"});
-  rules.require(pg.reward_level == "chunk" || pg.logprob_level != "chunk", prefix + "logprob_level",
+  rules.require(pg.reward_level == "chunk" || pg.logprob_level != Granularity::chunk, prefix + "logprob_level",
                 "is chunk with rewards per action; wants action or token, or reward_level chunk",
                 {"algorithm.policy_gradient.reward_level"});
-  rules.require(job.rollout.staleness == 0 || name == "decoupled_ppo" || name == "vtrace", "rollout.staleness",
+  rules.require(job.rollout.staleness == 0 || traits.takes_stale, "rollout.staleness",
                 fmt::format("{}: {} assumes that the policy it trains has collected the rollout; use decoupled_ppo or "
                             "vtrace, or staleness 0",
                             job.rollout.staleness, name),
                 {"algorithm.name"});
-  rules.require(name != "vtrace" || pg.reward_level == "chunk" || job.env.chunk == 1, prefix + "reward_level",
-                "vtrace weighs whole policy calls; wants chunk", {"algorithm.name", "env.chunk"});
+  rules.require(traits.advantages != AdvantageSource::trace || pg.reward_level == "chunk" || job.env.chunk == 1,
+                prefix + "reward_level", "vtrace weighs whole policy calls; wants chunk",
+                {"algorithm.name", "env.chunk"});
 }
 
 void validate_soft_actor_critic(const JobConfig& job, Rules& rules) {
@@ -121,7 +123,8 @@ void validate_soft_actor_critic(const JobConfig& job, Rules& rules) {
       sac.replay_capacity >= job.training.global_batch_size, "algorithm.sac.replay_capacity",
       fmt::format("{} transitions are less than one batch of {}", sac.replay_capacity, job.training.global_batch_size),
       {"training.global_batch_size"});
-  rules.require(job.policy.kind != "flow", "policy.kind", "is flow; sac needs mlp or cnn", {"algorithm.name"});
+  rules.require(job.policy.kind != PolicyKind::flow, "policy.kind", "is flow; sac needs mlp or cnn",
+                {"algorithm.name"});
 }
 
 void validate_policy(const JobConfig& job, Rules& rules) {
@@ -131,12 +134,12 @@ void validate_policy(const JobConfig& job, Rules& rules) {
   };
   rules.require(positive(policy.hidden), "policy.hidden", "wants widths from 1 to 65536");
   rules.require(positive(policy.critic_hidden), "policy.critic_hidden", "wants widths from 1 to 65536");
-  rules.require(policy.kind != "cnn" || (policy.cnn_channels.size() == 3 && positive(policy.cnn_channels)),
+  rules.require(policy.kind != PolicyKind::cnn || (policy.cnn_channels.size() == 3 && positive(policy.cnn_channels)),
                 "policy.cnn_channels", "wants three numbers of channels", {"policy.kind"});
   rules.require(policy.log_std_min < policy.log_std_max, "policy.log_std_min",
                 fmt::format("{} is not below log_std_max {}", policy.log_std_min, policy.log_std_max),
                 {"policy.log_std_max"});
-  if (policy.kind != "flow") return;
+  if (policy.kind != PolicyKind::flow) return;
   const FlowPolicyConfig& flow = policy.flow;
   rules.require(flow.sampler != "noise" || flow.joint, "policy.flow.joint",
                 "is false; the learned width of sampler noise is trained on whole chains: true",
@@ -144,7 +147,7 @@ void validate_policy(const JobConfig& job, Rules& rules) {
   rules.require(flow.sampler != "cps" || flow.joint || flow.ignore_last, "policy.flow.ignore_last",
                 "is false; the last step of Flow-CPS draws nothing and would have no gradient: true",
                 {"policy.flow.sampler"});
-  rules.require(flow.sampler != "ode" || job.algorithm.name == "sac", "policy.flow.sampler",
+  rules.require(flow.sampler != "ode" || is_off_policy(job), "policy.flow.sampler",
                 "is ode, which draws nothing and has no log-probability: sde, cps or noise", {"algorithm.name"});
   rules.require(flow.logprob_reduce == "mean" || flow.joint, "policy.flow.logprob_reduce",
                 "says how several steps are reduced; joint is false", {"policy.flow.joint"});
@@ -167,7 +170,7 @@ void validate_weights(const JobConfig& job, Rules& rules) {
 void validate_rl(const JobConfig& job, Rules& rules) {
   validate_env(job.env, rules);
   validate_rollout(job, rules);
-  if (job.algorithm.name == "sac") {
+  if (is_off_policy(job)) {
     validate_soft_actor_critic(job, rules);
   } else {
     validate_policy_gradient(job, rules);
@@ -182,9 +185,9 @@ void validate_rl(const JobConfig& job, Rules& rules) {
 
 void validate_imitation(const JobConfig& job, Rules& rules) {
   validate_sets(job.data, rules);
-  rules.require(job.policy.kind == "flow", "policy.kind",
-                fmt::format("is {}; demonstrations train a flow policy: flow", job.policy.kind));
-  rules.require(job.algorithm.name != "sac", "algorithm.name",
+  rules.require(job.policy.kind == PolicyKind::flow, "policy.kind",
+                fmt::format("is {}; demonstrations train a flow policy: flow", enum_name(job.policy.kind)));
+  rules.require(!is_off_policy(job), "algorithm.name",
                 "is sac, which has no flow policy; name the algorithm that goes on from this checkpoint: ppo or grpo");
   validate_chunk(job.env, rules);
   rules.require(!job.rollout.normalize_obs, "rollout.normalize_obs",

@@ -25,7 +25,7 @@ void check_devices(const JobConfig& job, const Seats& seats, std::vector<std::st
         if (added) continue;
         reasons.push_back(fmt::format("device {} of node {} is given to {} and to {}; devices may not be shared. {}",
                                       device, mine[p].node, owner->second, name,
-                                      role == "learner"
+                                      role == RoleKind::learner
                                           ? "Give every learner rank its own device"
                                           : fmt::format("Place {}s on cores with node_group: node", role)));
         return;  // one sentence says it; the others would repeat it
@@ -90,7 +90,7 @@ void check_pool_size(const JobConfig& job, const Seats& seats, std::vector<std::
 // Encoders, simulators and rollout workers compute on cores; a device that they were given would idle.
 void check_idle_devices(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
   for (const std::string& role : elastic_roles(job)) {
-    if (role == "decoder") continue;
+    if (role == RoleKind::decoder) continue;
     const auto& mine = seats.at(role);
     for (std::size_t p = 0; p < mine.size(); ++p) {
       if (mine[p].devices.empty()) continue;
@@ -186,7 +186,7 @@ BatchPlan plan_rl_batch(const JobConfig& job, std::int64_t ranks, std::vector<st
 }  // namespace
 
 BatchPlan plan_batch(const JobConfig& job, std::int64_t ranks, std::vector<std::string>& reasons) {
-  if (job.job.kind == "rl") return plan_rl_batch(job, ranks, reasons);
+  if (job.job.kind == JobKind::rl) return plan_rl_batch(job, ranks, reasons);
   const std::int64_t global = job.training.global_batch_size, micro = job.training.micro_batch_size;
   const std::int64_t pass = micro * ranks;
   BatchPlan batch{.global = global, .micro = micro, .data_ranks = ranks, .accumulation = global / pass};

@@ -51,7 +51,7 @@ std::int64_t padded_numel(const std::vector<std::int64_t>& numels, std::int64_t 
 }
 
 std::int64_t feed_slots(const JobConfig& job, const BatchPlan& batch) {
-  if (job.job.kind == "rl") return rl_shape(job).blocks / batch.data_ranks * (2 + job.rollout.staleness);
+  if (job.job.kind == JobKind::rl) return rl_shape(job).blocks / batch.data_ranks * (2 + job.rollout.staleness);
   const std::int64_t training = batch.micro * (batch.accumulation + job.data.prefetch_batches);
   if (job.eval.every == 0) return training;
   return training + (job.eval.max_samples + batch.data_ranks - 1) / batch.data_ranks;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "configs/rank_text.h"
 
@@ -11,23 +10,12 @@ namespace troupe::placement {
 
 namespace {
 
-std::optional<std::int64_t> to_int(std::string_view digits) {
-  if (digits.empty() || digits.size() > 10) return std::nullopt;
-  std::int64_t value = 0;
-  for (const char c : digits) {
-    if (c < '0' || c > '9') return std::nullopt;
-    value = value * 10 + (c - '0');
-  }
-  if (value > kMaxRank) return std::nullopt;
-  return value;
-}
-
 Error bad(std::string_view key, std::string why) { return {Errc::invalid_argument, fmt::format("{}: {}", key, why)}; }
 
 Result<RankRange> parse_range(std::string_view text, std::string_view segment, std::string_view key) {
   const std::size_t dash = text.find('-');
-  const auto first = to_int(trim_blanks(text.substr(0, dash)));
-  const auto last = dash == std::string_view::npos ? first : to_int(trim_blanks(text.substr(dash + 1)));
+  const auto first = parse_rank(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : parse_rank(text.substr(dash + 1));
   if (!first || !last) {
     return bad(key, fmt::format("segment '{}': '{}' is not a number or a range a-b of numbers up to {}", segment, text,
                                 kMaxRank));

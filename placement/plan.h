@@ -20,7 +20,7 @@ struct NodeSnapshot {
   std::string name;
   std::int64_t cpus = 0;
   std::int64_t memory_bytes = 0;
-  std::vector<DeviceSnapshot> devices;
+  std::vector<DeviceSnapshot> devices = {};
 };
 
 /// The cluster at planning time. A value: no clock, no network.
@@ -32,8 +32,8 @@ struct ClusterSnapshot {
 struct UnitCost {
   std::string name;
   std::string layout_class;
-  std::int64_t params = 0;           ///< elements
-  std::vector<std::int64_t> numels;  ///< elements of each parameter in order
+  std::int64_t params = 0;                ///< elements
+  std::vector<std::int64_t> numels = {};  ///< elements of each parameter in order
   double forward_flops_per_sample = 0;
   bool trainable = true;    ///< false: gathered like any other, and nothing but its values is kept
   bool replicated = false;  ///< behind the chain: kept whole on every rank, takes no slot (low-rank adapters)
@@ -53,11 +53,11 @@ struct ModelCost {
 
 /// One actor of the plan.
 struct PlannedActor {
-  std::string name;  ///< "learner/0"
+  std::string name = {};  ///< "learner/0"
   std::string role;
   std::int64_t process_rank = 0;
   std::int64_t node = 0;  ///< node rank
-  std::vector<std::int64_t> devices;
+  std::vector<std::int64_t> devices = {};
   double cpus = 1;
   std::string isolation;          ///< process or thread
   std::int64_t memory_bytes = 0;  ///< host memory; a learner's device memory is learner_memory.engine_bytes()

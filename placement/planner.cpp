@@ -33,10 +33,10 @@ void fill_memory(const JobConfig& job, const ModelCost& cost, Plan& plan) {
   if (devices) table.margin_bytes = table.engine_bytes() * 6 / 100;
   std::int64_t remote_ranks = 0, checkpointer_node = 0;
   for (const PlannedActor& a : plan.actors) {
-    if (a.role == "checkpointer") checkpointer_node = a.node;
+    if (a.role == RoleKind::checkpointer) checkpointer_node = a.node;
   }
   for (PlannedActor& a : plan.actors) {
-    if (a.role == "learner") {
+    if (a.role == RoleKind::learner) {
       a.memory_bytes = devices ? table.arena_bytes() : table.total();
       if (a.node != checkpointer_node) ++remote_ranks;
     } else if (is_elastic(a.role)) {
@@ -67,10 +67,9 @@ std::vector<PlannedActor> make_actors(const ClusterSnapshot& cluster, const JobC
                          .node = mine[p].node,
                          .devices = mine[p].devices,
                          .cpus = elastic_cpus(node, role, on_node(mine, mine[p].node)),
-                         .isolation = isolation_of(job, role),
-                         .memory_bytes = 0};
-      if (role == "learner") actor.cpus = learner_cpus(node, ranks[n]);
-      if (role == "checkpointer") actor.cpus = checkpointer_cpus(node);
+                         .isolation = isolation_of(job, role)};
+      if (role == RoleKind::learner) actor.cpus = learner_cpus(node, ranks[n]);
+      if (role == RoleKind::checkpointer) actor.cpus = checkpointer_cpus(node);
       actors.push_back(std::move(actor));
     }
   }
@@ -157,8 +156,8 @@ ClusterSnapshot select_nodes(const ClusterSnapshot& cluster, const JobConfig& jo
 
 // What the job says of the feeder that it does not have.
 void warn_of_unused_feeder(const JobConfig& job, Plan& plan) {
-  if (job.job.kind != "sft") return;
-  const std::string used = feeder_role(job), unused = used == "decoder" ? "encoder" : "decoder";
+  if (job.job.kind != JobKind::sft) return;
+  const std::string used = feeder_role(job), unused = used == RoleKind::decoder ? "encoder" : "decoder";
   const ClusterConfig& cluster = job.cluster;
   const bool named = cluster.elastic.count(unused) != 0 || cluster.isolation.count(unused) != 0 ||
                      cluster.component_placement.count(unused) != 0;
@@ -205,7 +204,7 @@ std::variant<Plan, Infeasible> make_plan(const ClusterSnapshot& cluster, const J
   plan.feed_slots = feed_slots(job, plan.batch);
   plan.sample_bytes = cost.sample_bytes;
   plan.decoder_memory_bytes = cost.decoder_bytes;
-  plan.block_slots = job.job.kind == "rl" ? block_slots(job) : 0;
+  plan.block_slots = job.job.kind == JobKind::rl ? block_slots(job) : 0;
   plan.block_bytes = cost.block_bytes;
   plan.streams = plan_streams(job, plan.actors, stream_sizes(job, plan));
   check_capacity(job, cost, plan, reasons);

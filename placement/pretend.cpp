@@ -87,10 +87,8 @@ Result<ClusterSnapshot> cpu_cluster(std::string_view text, const Word& word) {
   ClusterSnapshot cluster;
   const std::int64_t nodes = word.counts.empty() ? 1 : word.counts[0];
   for (std::int64_t i = 0; i < nodes; ++i) {
-    cluster.nodes.push_back({.name = fmt::format("node{}", i),
-                             .cpus = *to_count(word.model.substr(3)),
-                             .memory_bytes = *word.gib * kGiB,
-                             .devices = {}});
+    cluster.nodes.push_back(
+        {.name = fmt::format("node{}", i), .cpus = *to_count(word.model.substr(3)), .memory_bytes = *word.gib * kGiB});
   }
   return cluster;
 }
@@ -129,8 +127,7 @@ Result<ClusterSnapshot> pretend_cluster(std::string_view text) {
   for (std::int64_t i = 0; i < nodes; ++i) {
     NodeSnapshot node{.name = fmt::format("node{}", i),
                       .cpus = devices * kCpusPerDevice,
-                      .memory_bytes = devices * kHostMemoryPerDevice,
-                      .devices = {}};
+                      .memory_bytes = devices * kHostMemoryPerDevice};
     for (std::int64_t d = 0; d < devices; ++d) node.devices.push_back({model, memory});
     cluster.nodes.push_back(std::move(node));
   }

@@ -77,7 +77,7 @@ json content(const Plan& plan) {
 std::string id_of(const json& plan_content) { return to_hex(xxh3_64(std::string_view(plan_content.dump(2)))); }
 
 NodeSnapshot node_from_json(const json& j) {
-  NodeSnapshot node{.name = j.at("name"), .cpus = j.at("cpus"), .memory_bytes = j.at("memory_bytes"), .devices = {}};
+  NodeSnapshot node{.name = j.at("name"), .cpus = j.at("cpus"), .memory_bytes = j.at("memory_bytes")};
   for (const json& d : j.at("devices")) node.devices.push_back({d.at("model"), d.at("memory_bytes")});
   return node;
 }

@@ -160,7 +160,7 @@ std::string checkpointer_block(const Plan& plan, const JobConfig& job) {
 
 std::string batch_line(const Plan& plan, const JobConfig& job) {
   const BatchPlan& b = plan.batch;
-  if (job.job.kind != "rl") {
+  if (job.job.kind != JobKind::rl) {
     return fmt::format("  {:<13} {} x {} x accum {} = {} samples/step; {} steps = {} samples\n", "batch", b.micro,
                        b.data_ranks, b.accumulation, format_grouped(b.global), format_grouped(job.training.steps),
                        format_grouped(job.training.steps * b.global));

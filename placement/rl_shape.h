@@ -26,8 +26,6 @@ struct RlShape {
   std::int64_t env_steps_per_step() const { return env_steps_per_round() * rounds_per_step; }
 };
 
-inline bool is_off_policy(const JobConfig& job) { return job.algorithm.name == "sac"; }
-
 /// Of a configuration that passed validation (configs/validate_rl.cpp). With env.blocks 0 there are as many blocks as
 /// divide the environments' groups, 4 at most: enough to simulate while others are answered.
 inline RlShape rl_shape(const JobConfig& job) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "configs/job_config.h"
+#include "configs/role_kind.h"
 
 namespace troupe::placement {
 
@@ -15,19 +16,19 @@ namespace troupe::placement {
 /// data.features.encode encoder, which sends latents and text features, or `decoder`, which sends frames. What a job
 /// says of a feeder that it does not have is not used (plan warning `feeder:`).
 inline std::string feeder_role(const JobConfig& job) {
-  if (job.job.kind == "rl") return "rollout";
+  if (job.job.kind == JobKind::rl) return "rollout";
   return job.data.features.encode == "encoder" ? "encoder" : "decoder";
 }
 
 /// Roles whose number of actors may change while the job runs, sources first.
 inline std::vector<std::string> elastic_roles(const JobConfig& job) {
-  if (job.job.kind == "rl") return {"env", "rollout"};
+  if (job.job.kind == JobKind::rl) return {"env", "rollout"};
   return {feeder_role(job)};
 }
 
 /// Roles that may be elastic in some job: they run on any node and hold nothing that others cannot make again.
 inline bool is_elastic(std::string_view role) {
-  return role == "decoder" || role == "encoder" || role == "env" || role == "rollout";
+  return role == RoleKind::decoder || role == RoleKind::encoder || role == RoleKind::env || role == RoleKind::rollout;
 }
 
 /// is_elastic of the role in an actor's name, such as "env/3".
@@ -38,7 +39,8 @@ inline bool is_elastic_actor(std::string_view actor) {
 
 /// Elastic roles that this job does not have, and about which its file may still speak.
 inline bool is_other_feeder(std::string_view role, const JobConfig& job) {
-  return job.job.kind == "sft" && (role == "decoder" || role == "encoder") && role != feeder_role(job);
+  return job.job.kind == JobKind::sft && (role == RoleKind::decoder || role == RoleKind::encoder) &&
+         role != feeder_role(job);
 }
 
 /// A stream of items from every actor of one role to every actor of another. The consumer owns the arena and listens;
@@ -51,7 +53,7 @@ struct Flow {
 /// Every flow of a job but the learners' snapshots.
 inline std::vector<Flow> flows(const JobConfig& job) {
   std::vector<Flow> all = {{feeder_role(job), "learner"}};
-  if (job.job.kind == "rl") {
+  if (job.job.kind == JobKind::rl) {
     all.push_back({"env", "rollout"});
     all.push_back({"learner", "rollout", /*weights=*/true});
   }

@@ -61,7 +61,7 @@ std::optional<std::int64_t> roomiest_node(const Plan& plan, const PlannedActor& 
     const NodeSnapshot& node = plan.nodes[n];
     const double free = usable_cpus(node) - loads[n].cpus;
     if (loads[n].memory_bytes + like.memory_bytes > usable_memory(node)) continue;
-    if (like.role == "rollout" && n != 0) continue;  // beside the learners, which publish weights to it
+    if (like.role == RoleKind::rollout && n != 0) continue;  // beside the learners, which publish weights to it
     if (!node.devices.empty() && loads[n].cpus + like.cpus > static_cast<double>(node.cpus)) continue;
     if (best && free <= best_free) continue;
     best = static_cast<std::int64_t>(n);
@@ -123,11 +123,7 @@ PlannedActor template_actor(const Plan& plan, const JobConfig& job, const std::s
   for (const PlannedActor& a : plan.actors) {
     if (a.role == role) return a;
   }
-  return {.name = {},
-          .role = role,
-          .process_rank = 0,
-          .node = 0,
-          .devices = {},
+  return {.role = role,
           .cpus = kFeederCpus,
           .isolation = isolation_of(job, role),
           .memory_bytes = plan.decoder_memory_bytes};

@@ -21,8 +21,8 @@ struct PerRank {
   std::int64_t with_device = 0, without = 0;
 };
 PerRank per_rank_of(const std::string& role) {
-  if (role == "decoder") return {3, 2};
-  if (role == "env") return {4, 1};
+  if (role == RoleKind::decoder) return {3, 2};
+  if (role == RoleKind::env) return {4, 1};
   return {1, 1};
 }
 
@@ -40,7 +40,7 @@ std::map<std::string, PlacementConfig> split_keys(const JobConfig& job, std::vec
       if (is_other_feeder(role, job)) continue;
       if (std::find(known.begin(), known.end(), role) == known.end()) {
         reasons.push_back(fmt::format("cluster.component_placement: unknown role '{}'; roles of a {} job: {}.{}", role,
-                                      job.job.kind, join_names(known), did_you_mean(role, known)));
+                                      enum_name(job.job.kind), join_names(known), did_you_mean(role, known)));
       } else if (!rules.emplace(role, rule).second) {
         reasons.push_back(fmt::format("cluster.component_placement places '{}' twice; keep one entry", role));
       }
@@ -144,7 +144,7 @@ double learner_cpus(const NodeSnapshot& node, std::int64_t ranks_on_node) {
 }
 
 double elastic_cpus(const NodeSnapshot& node, const std::string& role, std::int64_t actors_on_node) {
-  if (role != "env") return kFeederCpus;
+  if (role != RoleKind::env) return kFeederCpus;
   const std::int64_t share = node.cpus / std::max<std::int64_t>(1, actors_on_node);
   return static_cast<double>(node.devices.empty() ? std::max<std::int64_t>(1, share) : 1);
 }

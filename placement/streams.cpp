@@ -34,10 +34,12 @@ std::vector<PlannedStream> plan_streams(const JobConfig& job, const std::vector<
     for (const PlannedActor& to : actors) {
       for (const Flow& flow : all) {
         if (flow.producer != from.role || flow.consumer != to.role) continue;
-        const StreamSize size = flow.weights ? sizes.weights : flow.consumer == "learner" ? sizes.feed : sizes.blocks;
+        const StreamSize size = flow.weights                         ? sizes.weights
+                                : flow.consumer == RoleKind::learner ? sizes.feed
+                                                                     : sizes.blocks;
         streams.push_back({from.name, to.name, transport_between(from, to), size.slots, size.slot_bytes});
       }
-      if (from.role == "learner" && to.role == "checkpointer") {
+      if (from.role == RoleKind::learner && to.role == RoleKind::checkpointer) {
         streams.push_back({from.name, to.name, transport_between(from, to), 1, sizes.snapshot_bytes});
       }
     }

@@ -8,17 +8,17 @@ namespace {
 using namespace testing;
 
 TEST(LoaderTest, LaterLayersWin) {
-  const TempDir dir;
-  dir.write(
-      "base.yaml",
+  const ScratchFolder dir;
+  write(
+      dir, "base.yaml",
       kTiny +
           "training: {steps: 1, micro_batch_size: 1, global_batch_size: 1, clip_grad_norm: 1}\nmetrics: {every: 1}\n");
   const std::string file =
-      dir.write("job.yaml", "extends: base.yaml\ntraining: {steps: 2, micro_batch_size: 2, global_batch_size: 2}\n");
+      write(dir, "job.yaml", "extends: base.yaml\ntraining: {steps: 2, micro_batch_size: 2, global_batch_size: 2}\n");
   const ScopedEnv env("TROUPE_SET", "training.micro_batch_size=3 training.global_batch_size=3");
   const auto outcome = load_job(file, {"training.global_batch_size=4"});
   const JobConfig job = job_of(outcome);
-  EXPECT_EQ(job.training.step_timeout_s, TrainingConfig{}.step_timeout_s);
+  EXPECT_EQ(job.training.step_timeout, TrainingConfig{}.step_timeout);
   EXPECT_EQ(job.metrics.every, 1);
   EXPECT_EQ(job.training.steps, 2);
   EXPECT_EQ(job.training.micro_batch_size, 3);
@@ -26,23 +26,24 @@ TEST(LoaderTest, LaterLayersWin) {
 
   const auto& from = outcome.config->provenance;
   EXPECT_EQ(from.at("training.step_timeout_s"), "default");
-  EXPECT_EQ(from.at("metrics.every"), dir.file("base.yaml") + ":3");
+  EXPECT_EQ(from.at("metrics.every"), dir / "base.yaml" + ":3");
   EXPECT_EQ(from.at("training.steps"), file + ":2");
   EXPECT_EQ(from.at("training.micro_batch_size"), "TROUPE_SET");
   EXPECT_EQ(from.at("training.global_batch_size"), "command line");
   EXPECT_TRUE(from.at("model.dit.dim").starts_with("presets/dreamzero_tiny.yaml:")) << from.at("model.dit.dim");
   EXPECT_EQ(outcome.config->sources,
-            (std::vector<std::string>{"presets/dreamzero_tiny.yaml", dir.file("base.yaml"), file}));
+            (std::vector<std::string>{"presets/dreamzero_tiny.yaml", dir / "base.yaml", file}));
 }
 
 TEST(LoaderTest, MapsMergeDeeplyAndListsReplace) {
-  const TempDir dir;
-  dir.write("a.yaml", kTiny +
-                          "cluster: {component_placement: {learner: all, decoder: {node_group: node, placement: "
-                          "0}}}\noptimizer: {betas: [0.1, 0.2]}\n");
-  const JobConfig job = job_of(load_job(dir.write("b.yaml",
-                                                  "extends: a.yaml\ncluster: {component_placement: {decoder: "
-                                                  "{placement: \"0:0-3\"}}}\noptimizer: {betas: [0.3, 0.4]}\n"),
+  const ScratchFolder dir;
+  write(dir, "a.yaml",
+        kTiny +
+            "cluster: {component_placement: {learner: all, decoder: {node_group: node, placement: "
+            "0}}}\noptimizer: {betas: [0.1, 0.2]}\n");
+  const JobConfig job = job_of(load_job(write(dir, "b.yaml",
+                                              "extends: a.yaml\ncluster: {component_placement: {decoder: "
+                                              "{placement: \"0:0-3\"}}}\noptimizer: {betas: [0.3, 0.4]}\n"),
                                         {}));
   EXPECT_EQ(job.cluster.component_placement.at("learner").placement, "all");
   EXPECT_EQ(job.cluster.component_placement.at("decoder").node_group, "node");
@@ -51,10 +52,10 @@ TEST(LoaderTest, MapsMergeDeeplyAndListsReplace) {
 }
 
 TEST(LoaderTest, ABareScalarReplacesAPlacementWhole) {
-  const TempDir dir;
-  dir.write("a.yaml", kTiny + "cluster: {component_placement: {decoder: {node_group: node, placement: \"0:0-3\"}}}\n");
+  const ScratchFolder dir;
+  write(dir, "a.yaml", kTiny + "cluster: {component_placement: {decoder: {node_group: node, placement: \"0:0-3\"}}}\n");
   const JobConfig job =
-      job_of(load_job(dir.write("b.yaml", "extends: a.yaml\ncluster: {component_placement: {decoder: 0}}\n"), {}));
+      job_of(load_job(write(dir, "b.yaml", "extends: a.yaml\ncluster: {component_placement: {decoder: 0}}\n"), {}));
   EXPECT_EQ(job.cluster.component_placement.at("decoder").node_group, "cluster");
   EXPECT_EQ(job.cluster.component_placement.at("decoder").placement, "0");
 }
@@ -63,17 +64,17 @@ TEST(LoaderTest, AnEmptySectionChangesNothingAndANullEntryIsTakenAway) {
   const JobConfig job = job_of(load(kTiny + "training:\n  # steps: 5\nmodel:\n"));
   EXPECT_EQ(job.training.steps, TrainingConfig{}.steps);
   EXPECT_NE(job.model.dit.dim, DitConfig{}.dim) << "the preset's, not the default";
-  const TempDir dir;
-  dir.write("a.yaml", kTiny + "cluster: {elastic: {decoder: {max: 3}}}\n");
-  EXPECT_TRUE(job_of(load_job(dir.write("b.yaml", "extends: a.yaml\ncluster: {elastic: {decoder: null}}\n"), {}))
+  const ScratchFolder dir;
+  write(dir, "a.yaml", kTiny + "cluster: {elastic: {decoder: {max: 3}}}\n");
+  EXPECT_TRUE(job_of(load_job(write(dir, "b.yaml", "extends: a.yaml\ncluster: {elastic: {decoder: null}}\n"), {}))
                   .cluster.elastic.empty());
 }
 
 TEST(LoaderTest, ExtendsTakesAListAndTheLastWins) {
-  const TempDir dir;
-  dir.write("sub/a.yaml", "training: {steps: 1, micro_batch_size: 1}\n");
-  dir.write("sub/b.yaml", "training: {steps: 2}\n");
-  const std::string file = dir.write("job.yaml", "extends: [presets/dreamzero_tiny, sub/a.yaml, sub/b.yaml]\n");
+  const ScratchFolder dir;
+  write(dir, "sub/a.yaml", "training: {steps: 1, micro_batch_size: 1}\n");
+  write(dir, "sub/b.yaml", "training: {steps: 2}\n");
+  const std::string file = write(dir, "job.yaml", "extends: [presets/dreamzero_tiny, sub/a.yaml, sub/b.yaml]\n");
   const JobConfig job = job_of(load_job(file, {}));
   EXPECT_EQ(job.training.steps, 2);
   EXPECT_EQ(job.training.micro_batch_size, 1);
@@ -81,22 +82,22 @@ TEST(LoaderTest, ExtendsTakesAListAndTheLastWins) {
 }
 
 TEST(LoaderTest, ExtendsCyclesAndMissingFilesAreErrors) {
-  const TempDir dir;
-  dir.write("a.yaml", "extends: b.yaml\n");
-  const std::string b = dir.write("b.yaml", "extends: a.yaml\n");
+  const ScratchFolder dir;
+  write(dir, "a.yaml", "extends: b.yaml\n");
+  const std::string b = write(dir, "b.yaml", "extends: a.yaml\n");
   const std::string cycle = errors_of(load_job(b, {}));
-  EXPECT_TRUE(contains(
-      cycle, dir.file("a.yaml") + ":1:10: error: extends: cycle " + b + " -> " + dir.file("a.yaml") + " -> " + b))
+  EXPECT_TRUE(
+      contains(cycle, dir / "a.yaml" + ":1:10: error: extends: cycle " + b + " -> " + dir / "a.yaml" + " -> " + b))
       << cycle;
-  const auto missing = load_job(dir.write("c.yaml", "extends: presets/dreamzero_tny.yaml\n"), {});
+  const auto missing = load_job(write(dir, "c.yaml", "extends: presets/dreamzero_tny.yaml\n"), {});
   ASSERT_EQ(missing.errors.size(), 1u) << "without its preset the rest of the job must not be judged";
   EXPECT_TRUE(contains(missing.errors[0], ":1:10: error: extends: 'presets/dreamzero_tny.yaml' does not exist"))
       << missing.errors[0];
   EXPECT_TRUE(contains(missing.errors[0], "did you mean 'presets/dreamzero_tiny.yaml'?")) << missing.errors[0];
   EXPECT_TRUE(contains(errors_of(load("extends: {a: 1}\n")), "extends: expected a path or a list of paths"));
-  std::string previous = dir.write("chain0.yaml", kTiny);
+  std::string previous = write(dir, "chain0.yaml", kTiny);
   for (int i = 1; i < 20; ++i)
-    previous = dir.write("chain" + std::to_string(i) + ".yaml", "extends: chain" + std::to_string(i - 1) + ".yaml\n");
+    previous = write(dir, "chain" + std::to_string(i) + ".yaml", "extends: chain" + std::to_string(i - 1) + ".yaml\n");
   EXPECT_TRUE(contains(errors_of(load_job(previous, {})), "chain is longer than 16 files"));
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "configs/loader.h"
-#include "tests/support/visible.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::testing {
 
@@ -40,26 +39,13 @@ inline std::string errors_of(const LoadOutcome& outcome) {
   return all;
 }
 
-/// A folder of its own, removed at the end of the test.
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-configs-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempDir() { std::filesystem::remove_all(path_); }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-    return file(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
+/// Writes a file of a folder, with the folders on its way; its path.
+inline std::string write(const ScratchFolder& folder, const std::string& name, const std::string& text) {
+  const std::string path = folder / name;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path) << text;
+  return path;
+}
 
 /// An environment variable for the length of a scope.
 class ScopedEnv {

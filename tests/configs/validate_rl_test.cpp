@@ -115,13 +115,5 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ValidateRlJobTest, AJobWithoutSimulatorsNeedsNoEnvironment) { EXPECT_EQ(job_of(load(kTiny, {})).env.id, ""); }
 
-TEST(ValidateRlJobTest, EveryRecipeOfReinforcementLearningLoads) {
-  for (const char* recipe : {"quickstart:rl", "rl_cartpole_ppo", "rl_pendulum_sac", "rl_halfcheetah_ppo",
-                             "rl_halfcheetah_sac", "rl_reach_grpo", "rl_cartpole_async", "rl_arm7_lift_ppo"}) {
-    const LoadOutcome outcome = load_job(recipe, {});
-    EXPECT_TRUE(outcome.config) << recipe << ": " << errors_of(outcome);
-  }
-}
-
 }  // namespace
 }  // namespace troupe::configs

@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"ElasticRole",
                {"cluster.elastic.learner={max: 4}"},
                "cluster.elastic.learner: learner has a fixed size; decoder, encoder, env and rollout are elastic"},
-        Broken{"CacheOfRandomPictures",
+        Broken{"CacheOfRandomImages",
                {"data.features.cache=features"},
                "data.features.keep: all keeps latents and image features, and training draws other pixels each time"},
         Broken{"ElasticBounds",

@@ -78,15 +78,10 @@ TEST(GoldenPlanTest, EveryCaseGivesItsPlan) {
     SCOPED_TRACE(name);
     const json c = json::parse(read_text(kFolder / (name + ".case.json")));
     const auto cluster = pretend_cluster(c.at("cluster").get<std::string>());
-    ASSERT_TRUE(cluster);
     const JobConfig job = job_of(c);
     const ModelCost cost = cost_of(c.at("model"));
     const auto made =
         make_plan(*cluster, job, job.data.features.encode == "encoder" ? testing::encoders_apart(cost) : cost);
-    if (const auto* bad = std::get_if<Infeasible>(&made)) {
-      ADD_FAILURE() << bad->reasons.front();
-      continue;
-    }
     const std::string text = to_json(std::get<Plan>(made));
     const fs::path path = kFolder / (name + ".json");
     if (std::getenv("TROUPE_REWRITE_GOLDEN") != nullptr) std::ofstream(path, std::ios::binary) << text;

@@ -7,27 +7,31 @@
 namespace troupe::placement {
 namespace {
 
-TEST(MemoryModelTest, EntriesStartAtMultiplesOf64Elements) {
+/// A test changes its job.
+struct MemoryModelTest : ::testing::Test {
+  JobConfig job = testing::small_job();
+};
+
+TEST_F(MemoryModelTest, EntriesStartAtMultiplesOf64Elements) {
   // 1 element, then 1023 from element 64 on: 1087 in all, padded to 2 * 1024.
   EXPECT_EQ(padded_numel({1, 1023}, 2), 2048);
   EXPECT_EQ(padded_numel({64, 960}, 1), 1024);
   EXPECT_EQ(padded_numel({65, 960}, 1), 2048);
 }
-TEST(MemoryModelTest, TotalIsAMultipleOfWorldTimes1024) {
+TEST_F(MemoryModelTest, TotalIsAMultipleOfWorldTimes1024) {
   EXPECT_EQ(padded_numel({1}, 1), 1024);
   EXPECT_EQ(padded_numel({1}, 8), 8192);
   EXPECT_EQ(padded_numel({3 * 1024 + 1}, 3), 6 * 1024);
 }
-TEST(MemoryModelTest, UnitWithoutParametersIsEmpty) { EXPECT_EQ(padded_numel({}, 4), 0); }
+TEST_F(MemoryModelTest, UnitWithoutParametersIsEmpty) { EXPECT_EQ(padded_numel({}, 4), 0); }
 
-TEST(MemoryModelTest, ShardAndSlotBytesFollowTheTable) {
+TEST_F(MemoryModelTest, ShardAndSlotBytesFollowTheTable) {
   ModelCost cost;
   cost.units = {testing::make_unit("a", "a", {1024}), testing::make_unit("b", "b", {4096})};
   cost.activation_bytes_per_sample = 10;
   cost.workspace_bytes_per_sample = 5;
   cost.encoder_bytes = 7;
   cost.sample_bytes = 100;
-  JobConfig job = testing::small_job();
   job.training.micro_batch_size = 3;
   const MemoryTable t = learner_memory(job, cost, 2, 9);
   const std::int64_t shard = (2048 + 4096) / 2;
@@ -40,9 +44,8 @@ TEST(MemoryModelTest, ShardAndSlotBytesFollowTheTable) {
   EXPECT_EQ(t.feed_bytes, 900);
   EXPECT_EQ(t.total(), t.engine_bytes() + t.arena_bytes());
 }
-TEST(MemoryModelTest, Bf16AddsAShardCopyAndHalvesParamSlots) {
+TEST_F(MemoryModelTest, Bf16AddsAShardCopyAndHalvesParamSlots) {
   const ModelCost cost = testing::tiny_cost();
-  JobConfig job = testing::small_job();
   const MemoryTable fp32 = learner_memory(job, cost, 2, 4);
   job.precision.param = "bf16";
   const MemoryTable bf16 = learner_memory(job, cost, 2, 4);
@@ -50,13 +53,12 @@ TEST(MemoryModelTest, Bf16AddsAShardCopyAndHalvesParamSlots) {
   EXPECT_EQ(bf16.param_slot_bytes * 2, fp32.param_slot_bytes);
   EXPECT_EQ(bf16.grad_slot_bytes, fp32.grad_slot_bytes);
 }
-TEST(MemoryModelTest, FrozenUnitsKeepTheirValuesAndResidentOnesLieOnEveryRank) {
+TEST_F(MemoryModelTest, FrozenUnitsKeepTheirValuesAndResidentOnesLieOnEveryRank) {
   ModelCost cost;
   cost.units = {testing::make_unit("a", "a", {1024}), testing::make_unit("b", "b", {4096}),
                 testing::make_unit("resident", "resident", {3000})};
   cost.units[0].trainable = cost.units[1].trainable = false;
   cost.units[2].replicated = true;
-  JobConfig job = testing::small_job();
   job.precision.param = "bf16";
   const MemoryTable t = learner_memory(job, cost, 2, 0);
   const std::int64_t frozen = (2048 + 4096) / 2, replicated = 4096;
@@ -68,19 +70,16 @@ TEST(MemoryModelTest, FrozenUnitsKeepTheirValuesAndResidentOnesLieOnEveryRank) {
   EXPECT_EQ(learner_memory(job, cost, 2, 0).grad_slot_bytes, (2 * 2048 + replicated) * 4)
       << "slots hold the largest unit that is trained";
 }
-TEST(MemoryModelTest, FeedHoldsAStepAndThePrefetchedBatches) {
-  JobConfig job = testing::small_job();
+TEST_F(MemoryModelTest, FeedHoldsAStepAndThePrefetchedBatches) {
   job.data.prefetch_batches = 2;
   EXPECT_EQ(feed_slots(job, {.global = 24, .micro = 4, .data_ranks = 2, .accumulation = 3}), 4 * 5);
 }
-TEST(MemoryModelTest, FeedHoldsTheRanksShareOfHeldOutWindows) {
-  JobConfig job = testing::small_job();
+TEST_F(MemoryModelTest, FeedHoldsTheRanksShareOfHeldOutWindows) {
   job.eval.every = 10;
   job.eval.max_samples = 9;
   EXPECT_EQ(feed_slots(job, {.global = 8, .micro = 1, .data_ranks = 4, .accumulation = 2}), 1 * 4 + 3);
 }
-TEST(MemoryModelTest, FiveBillionParametersOnEightRanksMatchTheSpecification) {
-  JobConfig job = testing::small_job();
+TEST_F(MemoryModelTest, FiveBillionParametersOnEightRanksMatchTheSpecification) {
   job.precision.param = "bf16";
   const MemoryTable t = learner_memory(job, testing::cost_5b(), 8, 0);
   // ZeRO-3 (Rajbhandari et al. 2020), 5B, 8 ranks: 15 GB static with K=3, G=2.

@@ -11,9 +11,7 @@ using ::testing::HasSubstr;
 constexpr const char* kKey = "cluster.component_placement.learner";
 
 ProcessMap parse(std::string_view text, std::int64_t resources) {
-  auto map = parse_placement(text, resources, kKey);
-  EXPECT_TRUE(map) << (map ? "" : map.error().message());
-  return map ? *map : ProcessMap{};
+  return parse_placement(text, resources, kKey).value();
 }
 
 std::string error(std::string_view text, std::int64_t resources) {

@@ -17,7 +17,6 @@ std::string error(std::string_view text) {
 
 TEST(PretendTest, OneCountIsDevicesOfOneNode) {
   const auto cluster = pretend_cluster("8xH200");
-  ASSERT_TRUE(cluster);
   ASSERT_EQ(cluster->nodes.size(), 1u);
   ASSERT_EQ(cluster->nodes[0].devices.size(), 8u);
   EXPECT_EQ(cluster->nodes[0].devices[7].model, "H200");
@@ -26,7 +25,6 @@ TEST(PretendTest, OneCountIsDevicesOfOneNode) {
 }
 TEST(PretendTest, TwoCountsAreNodesThenDevices) {
   const auto cluster = pretend_cluster("2x8xH100-80G");
-  ASSERT_TRUE(cluster);
   ASSERT_EQ(cluster->nodes.size(), 2u);
   EXPECT_EQ(cluster->nodes[1].name, "node1");
   EXPECT_EQ(cluster->nodes[1].devices.size(), 8u);
@@ -34,7 +32,6 @@ TEST(PretendTest, TwoCountsAreNodesThenDevices) {
 }
 TEST(PretendTest, CpuNodesHaveNoDevices) {
   const auto cluster = pretend_cluster("3xcpu16-64G");
-  ASSERT_TRUE(cluster);
   ASSERT_EQ(cluster->nodes.size(), 3u);
   EXPECT_EQ(cluster->nodes[2].cpus, 16);
   EXPECT_EQ(cluster->nodes[2].memory_bytes, 64 * kGiB);
@@ -42,7 +39,6 @@ TEST(PretendTest, CpuNodesHaveNoDevices) {
 }
 TEST(PretendTest, UnknownModelWithMemoryIsAccepted) {
   const auto cluster = pretend_cluster("l40s-48G");
-  ASSERT_TRUE(cluster);
   EXPECT_EQ(cluster->nodes[0].devices[0].model, "L40S");
   EXPECT_EQ(cluster->nodes[0].devices[0].memory_bytes, 48 * kGiB);
 }
