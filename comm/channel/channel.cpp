@@ -33,9 +33,12 @@ class ConsumerEnd final : public ChannelConsumer {
   std::uint32_t num_slots() const noexcept override { return core_->table().num_slots(); }
   std::size_t slot_bytes() const noexcept override { return core_->table().slot_bytes(); }
   std::span<const std::byte> slot(std::uint32_t index) const override { return core_->table().slot(index); }
-  Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request) override {
+  std::uint32_t free_slots() const noexcept override { return core_->table().free_slots(); }
+  Result<std::uint32_t> grant(const std::string& producer, const Credit& credit,
+                              std::span<const std::byte> request) override {
     return core_->table().grant(producer, credit, request);
   }
+  void release(std::uint32_t slot) override { core_->table().release(slot); }
   void drop_producer(const std::string& producer) override { core_->table().drop(producer); }
   ChannelStats stats() const override { return core_->stats(); }
 

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/enum_names.h"
 #include "base/result.h"
 #include "comm/control/io_loop.h"
 
@@ -18,20 +20,19 @@ namespace troupe::comm {
 /// How an item's bytes travel (docs/channels.md). The plan picks one per pair and prints it.
 /// inproc: threads of one process; shm: processes of one machine, an Arena; zmq: two machines, or no access to /proc.
 enum class Transport : std::uint8_t { inproc, shm, zmq };
-/// The name as in plans and addresses: "inproc", "shm", "zmq".
-std::string_view to_string(Transport transport) noexcept;
-/// The inverse of to_string(); nothing for another name.
-std::optional<Transport> transport_from(std::string_view name) noexcept;
+/// As in plans and addresses.
+constexpr auto enum_names(Transport) { return std::array{"inproc", "shm", "zmq"}; }
+
+/// Stands for a slot that nobody uses, where one is to be found.
+inline constexpr std::uint32_t kAnySlot = std::numeric_limits<std::uint32_t>::max();
 
 /// Permission to produce one item: which slot to fill and with what. Given by the consumer, used once.
 struct Credit {
   /// Slot of the consumer's arena.
-  std::uint32_t slot = 0;
-  /// The consumer's own mark; the channel carries it and asks nothing of it.
-  std::uint8_t tag = 0;
-  /// The consumer's number of the item.
-  std::int64_t position = 0;
-  /// Membership epoch; items of another fence are dropped by the consumer.
+  std::uint32_t slot = kAnySlot;
+  /// Says which item: the consumer's own mark, which the channel carries and does not read.
+  std::uint64_t tag = 0;
+  /// Membership epoch that the item is made for; 0: none.
   std::uint64_t fence = 0;
   /// What the consumer said beside: bytes at the start of the slot; set by grant().
   std::uint32_t request_bytes = 0;
@@ -47,7 +48,7 @@ struct Item {
   /// XXH3-64 of those bytes.
   std::uint64_t xxh3 = 0;
   /// Non-empty: the item is VOID for this reason (file, frame, cause).
-  std::string error;
+  std::string error = {};
 };
 
 /// What went over a channel end so far.
@@ -75,7 +76,7 @@ class ChannelConsumer {
   struct Callbacks {
     /// A producer dialled in and is ready for credits; `capacity` is how many it wants at a time.
     std::function<void(const std::string& producer, std::uint32_t capacity)> on_producer;
-    /// A slot was filled (or declared void). The slot belongs to the consumer until it grants it again.
+    /// A slot was filled (or declared void). The slot belongs to the consumer until it grants or releases it.
     std::function<void(const std::string& producer, const Item& item)> on_item;
   };
   virtual ~ChannelConsumer() = default;
@@ -88,18 +89,23 @@ class ChannelConsumer {
   virtual std::uint32_t num_slots() const noexcept = 0;
   /// Bytes that a slot offers; slots lie at multiples of page_aligned() of it.
   virtual std::size_t slot_bytes() const noexcept = 0;
-  /// Bytes of a slot. Read only between its on_item and its next grant.
+  /// Slots that nobody uses. Only grant() takes one away.
+  virtual std::uint32_t free_slots() const noexcept = 0;
+  /// Bytes of a slot. Read only between its on_item and its next grant or release.
   virtual std::span<const std::byte> slot(std::uint32_t index) const = 0;
-  /// Gives `producer` the credit. The bytes of `request`, which are copied, lie at the start of the credit's slot when
-  /// the producer gets it. Errors: not_found (never dialled in or gone), invalid_argument (slot out of range or in use,
-  /// or the request is longer than a slot).
-  virtual Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request) = 0;
+  /// Gives `producer` the credit, and returns its slot: the one that it names, or for kAnySlot one that nobody uses.
+  /// The bytes of `request`, which are copied, lie at the start of the slot when the producer gets the credit. Errors:
+  /// not_found (never dialled in or gone), invalid_argument (slot out of range or in use, or the request is longer than
+  /// a slot), resource_exhausted (no slot is free).
+  virtual Result<std::uint32_t> grant(const std::string& producer, const Credit& credit,
+                                      std::span<const std::byte> request) = 0;
   /// A credit without a request.
-  Result<void> grant(const std::string& producer, const Credit& credit) { return grant(producer, credit, {}); }
+  Result<std::uint32_t> grant(const std::string& producer, const Credit& credit) { return grant(producer, credit, {}); }
+  /// The consumer is done with a filled slot: nobody uses it. Another slot is an invariant violation.
+  virtual void release(std::uint32_t slot) = 0;
   /// Forgets the producer: its outstanding credits are void, and items it still sends are counted and dropped.
   /// Call only after its exit is confirmed; its slots may be granted again at once.
-  /// An on_item of that producer which has already begun may still reach you: ignore items of producers that you
-  /// dropped.
+  /// An on_item of that producer which has already begun may still reach you: its slot is filled, and yours.
   virtual void drop_producer(const std::string& producer) = 0;
   /// Of this end; wait_seconds over all ends of the arena.
   virtual ChannelStats stats() const = 0;
@@ -137,7 +143,7 @@ struct ChannelOptions {
   /// Fixed for the end's life.
   Transport transport = Transport::inproc;
   /// shm and zmq: ZeroMQ endpoint to bind, "ipc:///run/..." or "tcp://127.0.0.1:*".
-  std::string endpoint;
+  std::string endpoint = {};
   /// zmq: required when the endpoint is not loopback; the allowed keys are fixed here.
   std::optional<CurveServer> curve = std::nullopt;
 };

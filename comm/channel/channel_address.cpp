@@ -32,25 +32,6 @@ bool read_number(const std::string& text, T& value) {
 
 }  // namespace
 
-std::string_view to_string(Transport transport) noexcept {
-  switch (transport) {
-    case Transport::inproc:
-      return "inproc";
-    case Transport::shm:
-      return "shm";
-    case Transport::zmq:
-      return "zmq";
-  }
-  return "unknown";
-}
-
-std::optional<Transport> transport_from(std::string_view name) noexcept {
-  for (const auto transport : {Transport::inproc, Transport::shm, Transport::zmq}) {
-    if (name == to_string(transport)) return transport;
-  }
-  return std::nullopt;
-}
-
 bool is_channel_name(const std::string& name) noexcept {
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789.#/_-";
   return !name.empty() && name.size() <= kMaxNameBytes && name.find_first_not_of(kAllowed) == std::string::npos;
@@ -76,7 +57,7 @@ Result<ChannelAddress> ChannelAddress::parse(const std::string& text) {
                   text.substr(0, kMaxAddressBytes))};
   const auto colon = text.find(':');
   if (colon == std::string::npos || text.size() > kMaxAddressBytes) return malformed;
-  const auto transport = transport_from(std::string_view(text).substr(0, colon));
+  const auto transport = enum_value<Transport>(std::string_view(text).substr(0, colon));
   if (!transport) return malformed;
 
   ChannelAddress address;

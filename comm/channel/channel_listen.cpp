@@ -167,7 +167,7 @@ class SocketServer {
 Result<void> check_endpoint(const ChannelOptions& options) {
   if (options.endpoint.empty() || options.endpoint.find(';') != std::string::npos) {
     return Error{Errc::invalid_argument,
-                 fmt::format("\"{}\" is not an endpoint for {}", options.endpoint, to_string(options.transport))};
+                 fmt::format("\"{}\" is not an endpoint for {}", options.endpoint, enum_name(options.transport))};
   }
   if (options.transport == Transport::shm && (!options.endpoint.starts_with("ipc://") || options.curve)) {
     return Error{Errc::invalid_argument,

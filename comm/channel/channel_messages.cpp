@@ -71,18 +71,14 @@ Result<std::pair<std::span<const std::byte>, std::span<const std::byte>>> split(
 struct WireCredit {
   std::uint64_t slot = 0;
   std::uint64_t tag = 0;
-  std::int64_t position = 0;
   std::uint64_t fence = 0;
 
-  explicit WireCredit(const Credit& credit = {})
-      : slot(credit.slot), tag(credit.tag), position(credit.position), fence(credit.fence) {}
-  std::array<Field, 4> fields() { return {Field{1, &slot}, Field{2, &tag}, Field{3, &position}, Field{4, &fence}}; }
+  explicit WireCredit(const Credit& credit = {}) : slot(credit.slot), tag(credit.tag), fence(credit.fence) {}
+  /// Keys 2 and 3 carried the marks of samplers and are not used again.
+  std::array<Field, 3> fields() { return {Field{1, &slot}, Field{4, &fence}, Field{8, &tag}}; }
   Result<Credit> credit() const {
     TROUPE_ASSIGN(const auto index, to_u32(slot, "slot"));
-    if (tag > std::numeric_limits<std::uint8_t>::max()) {
-      return Error{Errc::invalid_argument, fmt::format("tag is {}; wanted 0 to 255", tag)};
-    }
-    return Credit{.slot = index, .tag = static_cast<std::uint8_t>(tag), .position = position, .fence = fence};
+    return Credit{.slot = index, .tag = tag, .fence = fence};
   }
 };
 
@@ -108,8 +104,8 @@ std::vector<std::byte> encode(const CreditMessage& message) {
   WireCredit wire(message.credit);
   std::uint64_t serial = message.serial;
   std::uint64_t request_bytes = message.credit.request_bytes;
-  const auto [slot, tag, position, fence] = wire.fields();
-  const std::array fields{slot, tag, position, fence, Field{5, &serial}, Field{6, &request_bytes}};
+  const auto [slot, fence, tag] = wire.fields();
+  const std::array fields{slot, fence, Field{5, &serial}, Field{6, &request_bytes}, tag};
   return with_data(written(fields), message.data);
 }
 
@@ -118,8 +114,8 @@ std::vector<std::byte> encode(const ItemMessage& message) {
   std::uint64_t bytes = message.item.bytes;
   std::uint64_t xxh3 = message.item.xxh3;
   std::string error = to_reason(message.item.error);
-  const auto [slot, tag, position, fence] = wire.fields();
-  const std::array fields{slot, tag, position, fence, Field{5, &bytes}, Field{6, &xxh3}, Field{7, &error}};
+  const auto [slot, fence, tag] = wire.fields();
+  const std::array fields{slot, fence, Field{5, &bytes}, Field{6, &xxh3}, Field{7, &error}, tag};
   return with_data(written(fields), message.data);
 }
 
@@ -151,8 +147,8 @@ Result<CreditMessage> decode_credit(std::span<const std::byte> payload) {
   CreditMessage message;
   WireCredit wire;
   std::uint64_t request_bytes = 0;
-  const auto [slot, tag, position, fence] = wire.fields();
-  std::array fields{slot, tag, position, fence, Field{5, &message.serial}, Field{6, &request_bytes}};
+  const auto [slot, fence, tag] = wire.fields();
+  std::array fields{slot, fence, Field{5, &message.serial}, Field{6, &request_bytes}, tag};
   TROUPE_ASSIGN(const auto parts, split(payload, "CREDIT"));
   TROUPE_TRY(read_all(parts.first, fields, "CREDIT"));
   TROUPE_ASSIGN(message.credit, wire.credit());
@@ -166,8 +162,8 @@ Result<ItemMessage> decode_item(std::span<const std::byte> payload) {
   ItemMessage message;
   WireCredit wire;
   auto& item = message.item;
-  const auto [slot, tag, position, fence] = wire.fields();
-  std::array fields{slot, tag, position, fence, Field{5, &item.bytes}, Field{6, &item.xxh3}, Field{7, &item.error}};
+  const auto [slot, fence, tag] = wire.fields();
+  std::array fields{slot, fence, Field{5, &item.bytes}, Field{6, &item.xxh3}, Field{7, &item.error}, tag};
   TROUPE_TRY(read_all(parts.first, fields, "ITEM"));
   TROUPE_ASSIGN(item.credit, wire.credit());
   message.data = parts.second;

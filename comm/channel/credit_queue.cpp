@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/stopwatch.h"
+
 namespace troupe::comm {
 
 void CreditQueue::deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte>) {
@@ -81,7 +83,7 @@ Result<CreditQueue::Arrived> CreditQueue::next(std::chrono::milliseconds deadlin
     ask();
     lock.lock();
   }
-  stats_.wait_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  stats_.wait_seconds += seconds_since(begin);
   if (is_stopped_) return Error{Errc::cancelled, "this producer was stopped"};
   if (closed_) return closed_error();
   if (credits_.empty()) return Error{Errc::deadline_exceeded, fmt::format("no credit within {} ms", deadline.count())};
@@ -117,8 +119,8 @@ Error CreditQueue::closed_error() const {
 
 Result<Item> checked_item(const Item& item, std::size_t slot_bytes) {
   if (item.bytes > slot_bytes) {
-    return Error{Errc::invalid_argument, fmt::format("an item of {} bytes for position {}; a slot holds {}", item.bytes,
-                                                     item.credit.position, slot_bytes)};
+    return Error{Errc::invalid_argument, fmt::format("an item of {} bytes for slot {}; a slot holds {}", item.bytes,
+                                                     item.credit.slot, slot_bytes)};
   }
   Item checked = item;
   if (!checked.error.empty()) {

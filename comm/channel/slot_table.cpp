@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 
 namespace troupe::comm {
 namespace {
@@ -17,9 +18,7 @@ using namespace std::chrono_literals;
 /// Receiving is a copy and a hash of one slot; longer than this, something is wrong with the machine.
 constexpr auto kReceiveDeadline = 10s;
 
-bool same_credit(const Credit& a, const Credit& b) {
-  return a.slot == b.slot && a.tag == b.tag && a.position == b.position && a.fence == b.fence;
-}
+bool same_credit(const Credit& a, const Credit& b) { return a.slot == b.slot && a.tag == b.tag && a.fence == b.fence; }
 
 }  // namespace
 
@@ -28,8 +27,10 @@ SlotTable::SlotTable(Arena arena, std::uint32_t num_slots, std::size_t slot_byte
       num_slots_(num_slots),
       slot_bytes_(slot_bytes),
       stride_(page_aligned(slot_bytes)),
-      slots_(num_slots) {
+      slots_(num_slots),
+      num_free_(num_slots) {
   TROUPE_CHECK(arena_.bytes().size() == stride_ * num_slots, "an arena holds exactly its table's slots");
+  for (std::uint32_t index = num_slots; index-- > 0;) free_.push_back(index);
 }
 
 std::span<std::byte> SlotTable::slot(std::uint32_t index) const {
@@ -93,7 +94,8 @@ void SlotTable::leave(std::size_t end, const std::string& producer) {
   found->second.link.reset();
 }
 
-Result<void> SlotTable::grant(const std::string& producer, const Credit& asked, std::span<const std::byte> request) {
+Result<std::uint32_t> SlotTable::grant(const std::string& producer, const Credit& asked,
+                                       std::span<const std::byte> request) {
   Credit credit = asked;
   credit.request_bytes = static_cast<std::uint32_t>(request.size());
   std::shared_ptr<ProducerLink> link;
@@ -102,26 +104,27 @@ Result<void> SlotTable::grant(const std::string& producer, const Credit& asked, 
     const std::lock_guard lock(mutex_);
     const auto found = producers_.find(producer);
     if (found == producers_.end()) {
-      return Error{Errc::not_found,
-                   fmt::format("no producer {} has dialled in; cannot grant slot {}", producer, credit.slot)};
+      return Error{Errc::not_found, fmt::format("no producer {} has dialled in; it gets no credit", producer)};
     }
     if (found->second.presence != Presence::here) {
-      return Error{Errc::not_found, fmt::format("producer {} is gone; cannot grant slot {}", producer, credit.slot)};
+      return Error{Errc::not_found, fmt::format("producer {} is gone; it gets no credit", producer)};
+    }
+    if (credit.slot == kAnySlot) {
+      if (free_.empty()) return Error{Errc::resource_exhausted, fmt::format("all {} slots are in use", num_slots_)};
+      credit.slot = free_.back();
     }
     if (credit.slot >= num_slots_) {
       return Error{Errc::invalid_argument, fmt::format("slot {} of {} does not exist", credit.slot, num_slots_)};
     }
     if (request.size() > std::min<std::size_t>(slot_bytes_, std::numeric_limits<std::uint32_t>::max())) {
-      return Error{Errc::invalid_argument, fmt::format("a request of {} bytes for position {}; a slot holds {}",
-                                                       request.size(), credit.position, slot_bytes_)};
+      return Error{Errc::invalid_argument,
+                   fmt::format("a request of {} bytes; a slot holds {}", request.size(), slot_bytes_)};
     }
     auto& slot = slots_[credit.slot];
     if (slot.state == SlotState::granted || slot.state == SlotState::receiving) {
-      return Error{Errc::invalid_argument, fmt::format("slot {} is in use: granted to {} for position {}", credit.slot,
-                                                       slot.producer, slot.credit.position)};
+      return Error{Errc::invalid_argument, fmt::format("slot {} is in use: granted to {}", credit.slot, slot.producer)};
     }
-    account_wait();
-    set_state(slot, SlotState::granted);
+    set_state(credit.slot, SlotState::granted);
     slot.producer = producer;
     slot.credit = credit;
     slot.serial = serial = ++last_serial_;
@@ -129,7 +132,13 @@ Result<void> SlotTable::grant(const std::string& producer, const Credit& asked, 
     link = found->second.link;
   }
   link->deliver(credit, serial, request);
-  return {};
+  return credit.slot;
+}
+
+void SlotTable::release(std::uint32_t slot) {
+  const std::lock_guard lock(mutex_);
+  TROUPE_CHECK(slot < num_slots_ && slots_[slot].state == SlotState::filled, "who got a slot's item releases it, once");
+  set_state(slot, SlotState::free);
 }
 
 void SlotTable::drop(const std::string& producer) {
@@ -137,9 +146,9 @@ void SlotTable::drop(const std::string& producer) {
   auto& entry = producers_[producer];  // also for one that never came: its name is spent
   entry.presence = Presence::dropped;
   const auto link = std::move(entry.link);
-  account_wait();
-  for (auto& slot : slots_) {
-    if (slot.state == SlotState::granted && slot.producer == producer) set_state(slot, SlotState::free);
+  for (std::uint32_t index = 0; index < num_slots_; ++index) {
+    const Slot& slot = slots_[index];
+    if (slot.state == SlotState::granted && slot.producer == producer) set_state(index, SlotState::free);
   }
   // An item of this producer may be under way into its slot on another thread: that copy must end before the slot is
   // reused.
@@ -160,10 +169,9 @@ bool SlotTable::begin_receive(std::size_t end, const std::string& producer, cons
   const bool is_ours =
       found != producers_.end() && found->second.end == end && found->second.presence != Presence::dropped;
   if (is_ours && credit.slot < num_slots_) {
-    auto& slot = slots_[credit.slot];
+    const Slot& slot = slots_[credit.slot];
     if (slot.state == SlotState::granted && slot.producer == producer && same_credit(slot.credit, credit)) {
-      account_wait();
-      set_state(slot, SlotState::receiving);
+      set_state(credit.slot, SlotState::receiving);
       return true;
     }
   }
@@ -174,10 +182,8 @@ bool SlotTable::begin_receive(std::size_t end, const std::string& producer, cons
 void SlotTable::end_receive(std::size_t end, const Item& item) {
   {
     const std::lock_guard lock(mutex_);
-    auto& slot = slots_[item.credit.slot];
-    TROUPE_CHECK(slot.state == SlotState::receiving, "begin_receive claimed this slot");
-    account_wait();
-    set_state(slot, SlotState::filled);
+    TROUPE_CHECK(slots_[item.credit.slot].state == SlotState::receiving, "begin_receive claimed this slot");
+    set_state(item.credit.slot, SlotState::filled);
     ++ends_[end].items;
     ends_[end].bytes += item.bytes;
   }
@@ -195,7 +201,7 @@ ChannelStats SlotTable::stats(std::size_t end) const {
   ChannelStats stats = ends_[end];
   stats.wait_seconds = wait_seconds_;
   if (num_granted_ > 0 && num_filled_ == 0) {
-    stats.wait_seconds += std::chrono::duration<double>(Clock::now() - accounted_).count();
+    stats.wait_seconds += seconds_since(accounted_);
   }
   stats.credits_outstanding = outstanding(end);
   return stats;
@@ -203,15 +209,21 @@ ChannelStats SlotTable::stats(std::size_t end) const {
 
 void SlotTable::account_wait() {
   const auto now = Clock::now();
-  if (num_granted_ > 0 && num_filled_ == 0) wait_seconds_ += std::chrono::duration<double>(now - accounted_).count();
+  if (num_granted_ > 0 && num_filled_ == 0) wait_seconds_ += Seconds(now - accounted_).count();
   accounted_ = now;
 }
 
-void SlotTable::set_state(Slot& slot, SlotState state) {
+void SlotTable::set_state(std::uint32_t index, SlotState state) {
+  account_wait();
+  Slot& slot = slots_[index];
   // A slot that is being received still counts as out: its item is not there yet.
   const auto is_out = [](SlotState s) { return s == SlotState::granted || s == SlotState::receiving; };
   num_granted_ -= is_out(slot.state) ? 1 : 0;
   num_filled_ -= slot.state == SlotState::filled ? 1 : 0;
+  // grant() takes the last one, so that the search ends where it begins.
+  if (slot.state == SlotState::free) free_.erase(std::find(free_.rbegin(), free_.rend(), index).base() - 1);
+  if (state == SlotState::free) free_.push_back(index);
+  num_free_.store(static_cast<std::uint32_t>(free_.size()), std::memory_order_relaxed);
   slot.state = state;
   num_granted_ += is_out(slot.state) ? 1 : 0;
   num_filled_ += slot.state == SlotState::filled ? 1 : 0;

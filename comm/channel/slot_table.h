@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -30,12 +31,13 @@ class ProducerLink {
 
 /// What a slot is doing. A slot is written by its producer only while `granted`, and read by the consumer while
 /// `filled`.
-/// `receiving` lasts for one copy and one hash of an arriving item. free and filled slots may be granted.
+/// `receiving` lasts for one copy and one hash of an arriving item. free and filled slots may be granted; nobody uses a
+/// free one.
 enum class SlotState : std::uint8_t { free, granted, receiving, filled };
 
-/// The slots of one arena, who may fill which, and the producers that dialled in: the rules of docs/channels.md.
-/// One table serves one or more consumer ends ("ends"), numbered by open_end(). Thread-safe; calls nobody under its
-/// lock.
+/// The slots of one arena, who may fill which, which are free, and the producers that dialled in: the rules of
+/// docs/channels.md. One table serves one or more consumer ends ("ends"), numbered by open_end(). Thread-safe; calls
+/// nobody under its lock.
 class SlotTable {
  public:
   /// The arena holds exactly num_slots * page_aligned(slot_bytes) bytes, else the process aborts.
@@ -58,10 +60,14 @@ class SlotTable {
   Result<bool> admit(std::size_t end, const std::string& producer, std::shared_ptr<ProducerLink> link);
   /// The producer said goodbye: no further grants. Its outstanding credits stay its own until drop().
   void leave(std::size_t end, const std::string& producer);
-  /// As ChannelConsumer::grant and drop_producer.
+  /// As of ChannelConsumer; takes no lock.
+  std::uint32_t free_slots() const noexcept { return num_free_.load(std::memory_order_relaxed); }
+  /// As ChannelConsumer::grant, release and drop_producer.
   /// drop() waits up to 10 s for a copy under way into a slot of that producer, then logs and leaves that slot in
   /// use. A dropped name is spent, also one that never dialled in.
-  Result<void> grant(const std::string& producer, const Credit& credit, std::span<const std::byte> request = {});
+  Result<std::uint32_t> grant(const std::string& producer, const Credit& credit,
+                              std::span<const std::byte> request = {});
+  void release(std::uint32_t slot);
   void drop(const std::string& producer);
 
   /// Claims the slot for an arriving item. False: the item is late (counted), and the slot must not be touched.
@@ -102,8 +108,8 @@ class SlotTable {
   };
   /// A consumer without an item: credits are out and nothing is filled. Call around every change of a state.
   void account_wait();
-  /// With mutex_ held; keeps num_granted_ and num_filled_ right.
-  void set_state(Slot& slot, SlotState state);
+  /// With mutex_ held; keeps free_, num_granted_ and num_filled_ right.
+  void set_state(std::uint32_t index, SlotState state);
   /// Slots granted or being received for producers of that end.
   std::uint64_t outstanding(std::size_t end) const;
 
@@ -117,6 +123,10 @@ class SlotTable {
   mutable std::mutex mutex_;
   std::condition_variable received_;
   std::vector<Slot> slots_;
+  /// The free ones; the last is granted next.
+  std::vector<std::uint32_t> free_;
+  /// Size of free_, read without mutex_.
+  std::atomic<std::uint32_t> num_free_;
   std::map<std::string, Producer> producers_;
   /// By the number of the end, without wait_seconds and credits_outstanding.
   std::vector<ChannelStats> ends_;

@@ -11,28 +11,10 @@ namespace troupe::comm {
 
 using Phase = ThreadOperation::Phase;
 
-std::string_view to_string(CollectiveOp op) noexcept {
-  switch (op) {
-    case CollectiveOp::all_gather:
-      return "all_gather";
-    case CollectiveOp::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveOp::all_reduce_sum:
-      return "all_reduce_sum";
-    case CollectiveOp::all_reduce_max:
-      return "all_reduce_max";
-    case CollectiveOp::broadcast:
-      return "broadcast";
-    case CollectiveOp::barrier:
-      return "barrier";
-  }
-  return "?";
-}
-
 Result<ThreadGroup::Op> ThreadGroup::post(int rank, std::uint64_t sequence, CollectiveOp kind, Buffer in, Buffer out,
                                           int root) {
   Lock lock(mutex_);
-  if (aborted_) return Error{Errc::aborted, fmt::format("{} #{}: {}", to_string(kind), sequence, *aborted_)};
+  if (aborted_) return Error{Errc::aborted, fmt::format("{} #{}: {}", enum_name(kind), sequence, *aborted_)};
   Op& slot = open_[sequence];
   const std::int64_t count = kind == CollectiveOp::reduce_scatter ? out.count : in.count;
   if (!slot) {
@@ -51,7 +33,7 @@ Result<ThreadGroup::Op> ThreadGroup::post(int rank, std::uint64_t sequence, Coll
         fmt::format(
             "operation #{} is {} of {} elements on rank {} but {} of {} elements on a peer; all ranks must issue "
             "the same operations in the same order",
-            sequence, to_string(kind), count, rank, to_string(op->kind), op->count));
+            sequence, enum_name(kind), count, rank, enum_name(op->kind), op->count));
     abort_locked(error.message());
     return error;
   }
@@ -101,7 +83,7 @@ Result<void> ThreadGroup::wait(const Op& op, int rank, Clock::time_point deadlin
     }
     // a copy under way is bounded by memory speed: let it end, so that no buffer is touched after this returns
     Error error(Errc::deadline_exceeded,
-                fmt::format("{} #{} did not finish within {} ms on rank {} of {}: {}", to_string(op->kind),
+                fmt::format("{} #{} did not finish within {} ms on rank {} of {}: {}", enum_name(op->kind),
                             op->sequence, timeout_.count(), rank, world_, missing(*op)));
     abort_locked(error.message());
     changed_.wait(lock, [&] { return op->running == 0; });
@@ -185,7 +167,7 @@ void ThreadGroup::set_stop(bool& stop) {
 
 Error ThreadGroup::abort_error(const ThreadOperation& op) const {
   const auto why = aborted_ ? *aborted_ : fmt::format("rank {} left the group", lost_rank(op).value_or(-1));
-  return {Errc::aborted, fmt::format("{} #{}: {}", to_string(op.kind), op.sequence, why)};
+  return {Errc::aborted, fmt::format("{} #{}: {}", enum_name(op.kind), op.sequence, why)};
 }
 
 std::optional<int> ThreadGroup::lost_rank(const ThreadOperation& op) const {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "comm/collective/collective.h"
 
 namespace troupe::comm {
@@ -24,8 +25,10 @@ enum class CollectiveOp : std::uint8_t {
   broadcast,
   barrier
 };
-/// As Collective's function is called, such as "reduce_scatter".
-std::string_view to_string(CollectiveOp op) noexcept;
+/// As Collective's functions are called.
+constexpr auto enum_names(CollectiveOp) {
+  return std::array{"all_gather", "reduce_scatter", "all_reduce_sum", "all_reduce_max", "broadcast", "barrier"};
+}
 
 /// One operation of a ThreadGroup: what each rank brought to it and how far each rank's part is. Guarded by the group's
 /// mutex, but for `result`, which only its rank's part writes and its rank reads afterwards.

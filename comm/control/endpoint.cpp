@@ -53,8 +53,7 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
   }
   Endpoint endpoint{.kind = Endpoint::Kind::tcp,
                     .host = text.substr(kTcp.size(), colon - kTcp.size()),
-                    .port = text.substr(colon + 1),
-                    .path = {}};
+                    .port = text.substr(colon + 1)};
   if (!is_port(endpoint.port)) {
     return Error{Errc::invalid_argument,
                  fmt::format("endpoint \"{}\" has the port \"{}\"; wanted 0 to 65535 or *", text, endpoint.port)};

@@ -18,7 +18,7 @@ struct Endpoint {
   /// tcp: digits or "*".
   std::string port;
   /// ipc.
-  std::string path;
+  std::string path = {};
 };
 
 /// Errors: invalid_argument (another scheme, an abstract or overlong ipc path, a bad port).

@@ -13,6 +13,7 @@
 #include "base/blocked_signals.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "comm/control/io_loop_impl.h"
 
 namespace troupe::comm {
@@ -114,7 +115,7 @@ void IoLoopImpl::turn() {
   more_to_read_ = sockets_->turn();
   serve_fds(first_fd);
   run_timers();
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double seconds = seconds_since(begin);
   if (seconds > counters_.longest_turn_s.load(std::memory_order_relaxed))
     counters_.longest_turn_s.store(seconds, std::memory_order_relaxed);
 }

@@ -15,15 +15,16 @@ namespace {
 
 /// In the order of Message.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kNames{
-    "join",           "joined",          "heartbeat",
-    "heartbeat_ack",  "spawn",           "stop",
-    "actor_up",       "actor_exited",    "peers",
-    "group_plan",     "group_up",        "group_abort",
-    "step_report",    "event",           "checkpoint_begin",
-    "snapshot_ready", "checkpoint_done", "checkpoint_committed",
-    "finish",         "finished",        "eval_report",
-    "scale",          "status_query",    "stop_job",
-    "reply"};
+    // nodes and actors
+    "join", "joined", "heartbeat", "heartbeat_ack", "spawn", "stop", "actor_up", "actor_exited", "peers",
+    // learner groups and steps
+    "group_plan", "group_up", "group_abort", "step_report",
+    // what happened
+    "event", "producer_times", "bad_clip", "stuck_producer", "fatal",
+    // checkpoints and the end
+    "checkpoint_begin", "snapshot_ready", "checkpoint_done", "checkpoint_committed", "finish", "finished",
+    // the rest
+    "eval_report", "scale", "status_query", "stop_job", "reply"};
 
 template <std::size_t... I>
 constexpr auto make_types(std::index_sequence<I...>) {

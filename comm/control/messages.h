@@ -10,11 +10,10 @@
 
 namespace troupe::comm {
 
-// Control messages of a job, one struct per type (docs/wire.md#payload). `fields` gives each member its
-// MessagePack key; keys are never reused or re-typed. comm/control/message_codec.h turns a Message into bytes and back.
+// Control messages of a job, one struct per type (docs/wire.md#payload). `fields` gives each member its MessagePack
+// key, never reused or re-typed; one left out stays reserved. comm/control/message_codec.h makes bytes of them.
 
-/// node -> controller: a node joins.
-/// The name is the node's; memory in bytes, of the machine; term_seen is the highest term it knows, 0 at first.
+/// node -> controller: a node joins. Memory in bytes, of the machine; term_seen: highest term it knows, 0 at first.
 struct Join {
   static constexpr std::uint16_t kType = 0x01;
   std::string name;
@@ -57,8 +56,7 @@ struct Joined {
     v(6, plan);
   }
 };
-/// node -> controller, every second; the controller answers with HeartbeatAck.
-/// `sequence` counts up from the node's start.
+/// node -> controller, every second, answered with HeartbeatAck. `sequence` counts up from the node's start.
 struct Heartbeat {
   static constexpr std::uint16_t kType = 0x04;
   std::string node;
@@ -106,8 +104,7 @@ struct Spawn {
     v(6, env);
   }
 };
-/// controller -> node: end an actor; `grace_ms` 0 kills at once.
-/// grace_ms milliseconds pass between SIGTERM and SIGKILL; `reason` is logged.
+/// controller -> node: end an actor. grace_ms pass between SIGTERM and SIGKILL, 0 kills at once; `reason` is logged.
 struct Stop {
   static constexpr std::uint16_t kType = 0x11;
   std::string actor;
@@ -129,7 +126,7 @@ struct ActorUp {
   std::string actor;
   std::int64_t incarnation = 0;
   std::int64_t pid = 0;
-  std::vector<std::string> channels;
+  std::vector<std::string> channels = {};
   std::vector<std::string> weights = {};
   template <class V>
   void fields(V& v) {
@@ -149,7 +146,7 @@ struct ActorExited {
   std::int64_t exit_code = 0;
   std::int64_t signal = 0;
   bool killed_by_us = false;
-  std::string stderr_tail;
+  std::string stderr_tail = {};
   bool out_of_memory = false;
   template <class V>
   void fields(V& v) {
@@ -170,9 +167,9 @@ struct Peers {
   /// The membership epoch whose consumers these are.
   std::uint64_t fence = 0;
   /// Every address to dial.
-  std::vector<std::string> channels;
+  std::vector<std::string> channels = {};
   /// "decoder/0#1": producers whose exit is confirmed.
-  std::vector<std::string> gone;
+  std::vector<std::string> gone = {};
   template <class V>
   void fields(V& v) {
     v(1, fence);
@@ -216,7 +213,7 @@ struct GroupUp {
   std::string actor;
   std::uint64_t fence = 0;
   /// Memory accounts: shards, slots, gradients, arena, resident.
-  std::map<std::string, std::int64_t> bytes;
+  std::map<std::string, std::int64_t> bytes = {};
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -245,9 +242,9 @@ struct StepReport {
   /// Steps committed so far.
   std::int64_t step = 0;
   /// Train/loss, train/dynamics_loss, time/stall ...
-  std::map<std::string, double> metrics;
+  std::map<std::string, double> metrics = {};
   /// Positions of the feed whose samples were VOID in this step.
-  std::vector<std::int64_t> void_positions;
+  std::vector<std::int64_t> void_positions = {};
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -257,21 +254,75 @@ struct StepReport {
     v(5, void_positions);
   }
 };
-/// learner -> controller: a bad sample, a stuck decoder, or anything a user should read once.
+/// actor -> controller: anything a user should read once. A line of events.jsonl; no program acts on it.
 struct Event {
   static constexpr std::uint16_t kType = 0x60;
   std::string actor;
-  /// "void_sample", "stuck_producer", "fatal", ...
+  /// "void_sample", "simulator_failed", ...
   std::string kind;
   std::string text;
-  /// "decoder/0#1", a file, ...
-  std::string subject;
   template <class V>
   void fields(V& v) {
     v(1, actor);
     v(2, kind);
     v(3, text);
-    v(4, subject);
+  }
+};
+/// producer (decoder, encoder, simulator, rollout worker) -> controller: how it spent its time since it last said so.
+struct ProducerTimes {
+  static constexpr std::uint16_t kType = 0x61;
+  std::string actor;
+  /// No consumer gave credit.
+  double idle_seconds = 0;
+  /// Making items.
+  double busy_seconds = 0;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, idle_seconds);
+    v(3, busy_seconds);
+  }
+};
+/// learner -> controller: a sample is missing because a part of a video could not be read.
+struct BadClip {
+  static constexpr std::uint16_t kType = 0x62;
+  std::string actor;
+  std::string file;
+  /// Presentation index of the key frame that begins the group of pictures; -1: the whole file.
+  std::int64_t group = -1;
+  std::string text;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, file);
+    v(3, group);
+    v(4, text);
+  }
+};
+/// consumer -> controller: a producer has held an item for longer than it may; it is killed.
+struct StuckProducer {
+  static constexpr std::uint16_t kType = 0x63;
+  std::string actor;
+  /// "decoder/0#1".
+  std::string producer;
+  /// What it holds, and the limit.
+  std::string text;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, producer);
+    v(3, text);
+  }
+};
+/// learner -> controller: the job cannot go on.
+struct Fatal {
+  static constexpr std::uint16_t kType = 0x64;
+  std::string actor;
+  std::string text;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, text);
   }
 };
 /// controller -> checkpointer: write the snapshots of all ranks.
@@ -280,14 +331,15 @@ struct CheckpointBegin {
   std::int64_t step = 0;
   std::uint64_t fence = 0;
   /// One arena handle per rank, in rank order.
-  std::vector<std::string> snapshots;
+  std::vector<std::string> snapshots = {};
   /// .../step_NNNNNN.tmp-<fence>.
-  std::string directory;
+  std::string directory = {};
   /// Optimizer updates behind this state.
   std::int64_t updates = 0;
   /// Positions below the next one that did not count.
-  std::vector<std::int64_t> void_positions;
-  /// Of rank 0, kept beside the shards as trainer_state.json; empty: none.
+  std::vector<std::int64_t> void_positions = {};
+  /// As SnapshotReady of rank 0 gave them.
+  std::map<std::string, std::int64_t> group_updates = {};
   std::string trainer_state = {};
   template <class V>
   void fields(V& v) {
@@ -297,7 +349,8 @@ struct CheckpointBegin {
     v(4, directory);
     v(5, updates);
     v(6, void_positions);
-    v(7, trainer_state);
+    v(8, group_updates);
+    v(9, trainer_state);
   }
 };
 /// learner -> controller: this rank's snapshot of `step` lies in its arena.
@@ -309,7 +362,9 @@ struct SnapshotReady {
   std::uint64_t fence = 0;
   std::string handle;
   std::int64_t updates = 0;
-  /// Of rank 0: what its trainer needs beside the shards, JSON.
+  /// Of rank 0: optimizer updates of each unit group (Engine::group_updates).
+  std::map<std::string, std::int64_t> group_updates = {};
+  /// Of rank 0: content of trainer_state.json, what its trainer needs beside the shards; empty: nothing.
   std::string trainer_state = {};
   template <class V>
   void fields(V& v) {
@@ -319,7 +374,8 @@ struct SnapshotReady {
     v(4, fence);
     v(5, handle);
     v(6, updates);
-    v(7, trainer_state);
+    v(8, group_updates);
+    v(9, trainer_state);
   }
 };
 /// checkpointer -> controller: written and synced, or failed with `error`.
@@ -328,8 +384,8 @@ struct CheckpointDone {
   std::int64_t step = 0;
   std::uint64_t fence = 0;
   std::string directory;
-  std::string manifest_hash;
-  std::string error;
+  std::string manifest_hash = {};
+  std::string error = {};
   double seconds = 0;
   template <class V>
   void fields(V& v) {
@@ -413,8 +469,7 @@ struct StatusQuery {
   template <class V>
   void fields(V&) {}
 };
-/// Command line -> controller: stop after a checkpoint, or now.
-/// now: without a checkpoint.
+/// Command line -> controller: stop after a checkpoint; `now`: without one.
 struct StopJob {
   static constexpr std::uint16_t kType = 0x53;
   bool now = false;
@@ -437,7 +492,8 @@ struct Reply {
 
 /// Any control message.
 using Message = std::variant<Join, Joined, Heartbeat, HeartbeatAck, Spawn, Stop, ActorUp, ActorExited, Peers, GroupPlan,
-                             GroupUp, GroupAbort, StepReport, Event, CheckpointBegin, SnapshotReady, CheckpointDone,
-                             CheckpointCommitted, Finish, Finished, EvalReport, Scale, StatusQuery, StopJob, Reply>;
+                             GroupUp, GroupAbort, StepReport, Event, ProducerTimes, BadClip, StuckProducer, Fatal,
+                             CheckpointBegin, SnapshotReady, CheckpointDone, CheckpointCommitted, Finish, Finished,
+                             EvalReport, Scale, StatusQuery, StopJob, Reply>;
 
 }  // namespace troupe::comm

@@ -1,7 +1,5 @@
 #include <bit>
-#include <cstring>
 #include <msgpack/pack.hpp>
-#include <type_traits>
 
 #include "comm/serve/msgpack_numpy.h"
 #include "comm/serve/npy.h"

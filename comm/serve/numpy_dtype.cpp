@@ -31,32 +31,17 @@ double from_half(std::uint16_t bits) {
   return (bits & 0x8000) ? -value : value;
 }
 
-template <class T>
-void append(std::vector<double>& out, std::span<const std::byte> data) {
-  for (std::size_t at = 0; at + sizeof(T) <= data.size(); at += sizeof(T)) {
-    T value;
-    std::memcpy(&value, data.data() + at, sizeof(T));
-    out.push_back(static_cast<double>(value));
+/// An item of kind b, i, u or f, whose bytes are the low ones of `bits`.
+double number_of(std::uint64_t bits, const NumpyDtype& dtype) {
+  if (dtype.kind == 'f') {
+    if (dtype.item_bytes == 2) return from_half(static_cast<std::uint16_t>(bits));
+    if (dtype.item_bytes == 4) return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    return std::bit_cast<double>(bits);
   }
-}
-
-void append_half(std::vector<double>& out, std::span<const std::byte> data) {
-  for (std::size_t at = 0; at + 2 <= data.size(); at += 2) {
-    std::uint16_t bits = 0;
-    std::memcpy(&bits, data.data() + at, 2);
-    out.push_back(from_half(bits));
-  }
-}
-
-/// Appends one code point; false if it is none.
-bool append_utf8(std::string& out, std::uint32_t c) {
-  if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return false;
-  const auto put = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (c < 0x80) return put(c), true;
-  if (c < 0x800) return put(0xc0 | (c >> 6)), put(0x80 | (c & 0x3f)), true;
-  if (c < 0x10000) return put(0xe0 | (c >> 12)), put(0x80 | ((c >> 6) & 0x3f)), put(0x80 | (c & 0x3f)), true;
-  return put(0xf0 | (c >> 18)), put(0x80 | ((c >> 12) & 0x3f)), put(0x80 | ((c >> 6) & 0x3f)), put(0x80 | (c & 0x3f)),
-         true;
+  if (dtype.kind != 'i') return static_cast<double>(bits);
+  // moved up and down again, the sign fills the bytes above
+  const auto spare = static_cast<int>(64 - 8 * dtype.item_bytes);
+  return static_cast<double>(static_cast<std::int64_t>(bits << spare) >> spare);
 }
 
 }  // namespace
@@ -131,36 +116,12 @@ Result<std::vector<double>> to_doubles(const NdArray& array) {
   std::vector<double> out;
   if (dtype.kind == 'S' || dtype.kind == 'U')
     return invalid_argument(fmt::format("text {} where numbers are wanted", describe(array)));
-  out.reserve(array.data.size() / static_cast<std::size_t>(dtype.item_bytes));
-  const std::span<const std::byte> data = array.data;
-  switch (dtype.kind) {
-    case 'f':
-      if (dtype.item_bytes == 2)
-        append_half(out, data);
-      else if (dtype.item_bytes == 4)
-        append<float>(out, data);
-      else
-        append<double>(out, data);
-      break;
-    case 'i':
-      if (dtype.item_bytes == 1)
-        append<std::int8_t>(out, data);
-      else if (dtype.item_bytes == 2)
-        append<std::int16_t>(out, data);
-      else if (dtype.item_bytes == 4)
-        append<std::int32_t>(out, data);
-      else
-        append<std::int64_t>(out, data);
-      break;
-    default:  // u and b
-      if (dtype.item_bytes == 1)
-        append<std::uint8_t>(out, data);
-      else if (dtype.item_bytes == 2)
-        append<std::uint16_t>(out, data);
-      else if (dtype.item_bytes == 4)
-        append<std::uint32_t>(out, data);
-      else
-        append<std::uint64_t>(out, data);
+  const auto item = static_cast<std::size_t>(dtype.item_bytes);
+  out.reserve(array.data.size() / item);
+  for (std::size_t at = 0; at + item <= array.data.size(); at += item) {
+    std::uint64_t bits = 0;  // little-endian: the low bytes come first
+    std::memcpy(&bits, array.data.data() + at, item);
+    out.push_back(number_of(bits, dtype));
   }
   return out;
 }

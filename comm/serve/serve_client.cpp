@@ -112,23 +112,6 @@ Result<std::unique_ptr<WebSocketClient>> WebSocketClient::connect(const std::str
   return std::unique_ptr<WebSocketClient>(std::move(client));
 }
 
-Result<HttpAnswer> http_get(const std::string& host, std::uint16_t port, const std::string& path,
-                            const std::string& token, Milliseconds timeout) {
-  TROUPE_ASSIGN(const tcp::endpoint endpoint, endpoint_of(host, port));
-  net::io_context context{1};
-  beast::tcp_stream stream(context);
-  beast::flat_buffer buffer;
-  http::request<http::empty_body> request(http::verb::get, path, 11);
-  request.set(http::field::host, fmt::format("{}:{}", host, port));
-  if (!token.empty()) request.set(http::field::authorization, "Bearer " + token);
-  http::response<http::string_body> response;
-  TROUPE_TRY(await(context, "connect", timeout, [&](auto handler) { stream.async_connect(endpoint, handler); }));
-  TROUPE_TRY(await(context, "request", timeout, [&](auto handler) { http::async_write(stream, request, handler); }));
-  TROUPE_TRY(
-      await(context, "answer", timeout, [&](auto handler) { http::async_read(stream, buffer, response, handler); }));
-  return HttpAnswer{static_cast<int>(response.result_int()), response.body()};
-}
-
 Result<std::vector<std::byte>> ask_rep_server(const std::string& host, std::uint16_t port,
                                               std::span<const std::byte> request, Milliseconds timeout) {
   const ZmqContext context(zmq_ctx_new());

@@ -37,13 +37,4 @@ class WebSocketClient {
 Result<std::vector<std::byte>> ask_rep_server(const std::string& host, std::uint16_t port,
                                               std::span<const std::byte> request, std::chrono::milliseconds timeout);
 
-/// GET `path`; the status and the body. Errors: unavailable, deadline_exceeded.
-/// The host is an IPv4 or IPv6 address or "localhost". Errors: invalid_argument (host) too.
-struct HttpAnswer {
-  int status = 0;
-  std::string body;
-};
-Result<HttpAnswer> http_get(const std::string& host, std::uint16_t port, const std::string& path,
-                            const std::string& token, std::chrono::milliseconds timeout);
-
 }  // namespace troupe::comm

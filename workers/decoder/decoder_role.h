@@ -9,9 +9,10 @@
 
 #include "base/result.h"
 #include "comm/channel/channel.h"
+#include "comm/control/actor_identity.h"
+#include "comm/control/outbox.h"
 #include "data/sampling/split.h"
-#include "workers/role.h"
-#include "workers/stream/consumer_dial.h"
+#include "workers/stream/producer_loop.h"
 
 namespace troupe::workers {
 
@@ -22,28 +23,28 @@ using BuildSample = std::function<Result<std::size_t>(Split split, std::int64_t 
 /// A decoder: dials every feed it is told of, and makes the samples they give credit for, one at a time.
 /// One thread per feed waits for credits; the work itself is serial, so that a decoder uses one core (`BuildSample`
 /// is called by one thread at a time). It tells the controller how long it was idle for want of credit
-/// (workers/stream/producer_times.h): the stall of this end. A sample that cannot be made is sent as an item with its
+/// (ProducerTimes): the stall of this end. A sample that cannot be made is sent as an item with its
 /// error: the learner decides what that means.  Takes Peers: it dials addresses that are new and closes those that
-/// are not listed any more. Sends ActorUp at start() and Event of kind producer_times to the controller. A connection
+/// are not listed any more. Sends ActorUp at start() and ProducerTimes to the controller. A connection
 /// that fails is not dialled again until its address comes anew.
-class DecoderRole final : public Role {
+class DecoderRole final {
  public:
   using Dial = ConsumerDial;
 
   /// Reports its times after every `report_seconds` of them.
-  DecoderRole(RoleIdentity identity, BuildSample build, Dial dial, Outbox outbox, double report_seconds = 2);
-  ~DecoderRole() override;
+  DecoderRole(ActorIdentity identity, BuildSample build, Dial dial, Outbox outbox, double report_seconds = 2);
 
-  void start() override;
-  void handle(const std::string& from, const Message& message) override;
+  void start();
+  void handle(const std::string& from, const Message& message);
 
  private:
   using Clock = std::chrono::steady_clock;
-  class Connection;
   void dial_feeds(const Peers& peers);
+  /// Any thread; one builds at a time.
+  Item produce(const Credit& credit, std::span<std::byte> slot);
   void count(Clock::time_point begin, Clock::time_point end);  // requires build_mutex_
 
-  const RoleIdentity identity_;
+  const ActorIdentity identity_;
   const BuildSample build_;
   const Dial dial_;
   const Outbox outbox_;
@@ -51,7 +52,8 @@ class DecoderRole final : public Role {
   std::mutex build_mutex_;
   Clock::time_point last_end_{};                // guarded by build_mutex_, as the next two; zero before the first item
   double idle_seconds_ = 0, busy_seconds_ = 0;  // since the last report
-  std::map<std::string, std::unique_ptr<Connection>> connections_;  // by address
+  // By address. Last: their threads use the rest.
+  std::map<std::string, std::unique_ptr<ProducerLoop>> connections_;
 };
 
 }  // namespace troupe::workers

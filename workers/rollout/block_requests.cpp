@@ -41,8 +41,7 @@ Result<BlockRequest> read_block_request(std::span<const std::byte> bytes, std::s
   BlockRequest request{.kind = static_cast<BlockRequest::Kind>(wire.kind),
                        .block = wire.block,
                        .episode = wire.episode,
-                       .serial = wire.serial,
-                       .actions = {}};
+                       .serial = wire.serial};
   if (request.kind != BlockRequest::Kind::step) return request;
   const auto actions = bytes.subspan(sizeof wire);
   if (wire.actions != num_actions || actions.size() != num_actions * sizeof(float)) {

@@ -31,7 +31,7 @@ struct BlockRequest {
   /// Number of the request among those of one rollout worker, for logs; the receiver does not check it.
   std::int64_t serial = 0;
   /// Of `step` alone: [n, K, A] for n rows, K actions a chunk, A numbers an action; discrete actions as the index.
-  std::span<const float> actions;
+  std::span<const float> actions = {};
 };
 
 /// Bytes of the fixed part; the actions follow.

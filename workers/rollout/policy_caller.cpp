@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "model/loss/rl_keys.h"
-#include "model/policy/picture_dtype.h"
+#include "model/policy/image_dtype.h"
 
 namespace troupe::workers {
 
@@ -97,7 +97,7 @@ Batch PolicyCaller::observation(std::span<const Call> calls) const {
   for (std::size_t i = 0; i < image_keys_.size(); ++i) {
     const auto& field = layout_.images[i];
     batch[image_keys_[i]] = gather([i](const Call& call) { return call.item.image(i, call.call); },
-                                   std::span(field.shape).subspan(2), picture_dtype(shape_.images[i]));
+                                   std::span(field.shape).subspan(2), image_dtype(shape_.images[i]));
   }
   return batch;
 }
@@ -185,7 +185,7 @@ Result<void> PolicyCaller::final_values(const PolicyWeights& weights, const Call
     for (std::size_t i = 0; i < image_keys_.size(); ++i) {
       const auto shape = with_rows(count, std::span(layout_.images[i].shape).subspan(2));
       batch[image_keys_[i]] =
-          at::from_blob(const_cast<std::uint8_t*>(finals.images[i].data()), shape, picture_dtype(shape_.images[i]));
+          at::from_blob(const_cast<std::uint8_t*>(finals.images[i].data()), shape, image_dtype(shape_.images[i]));
     }
     const at::Tensor value = net_->value(weights.views, batch).to(at::kFloat).contiguous();
     const std::int64_t V = layout_.value_width;

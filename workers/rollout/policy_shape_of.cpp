@@ -8,7 +8,7 @@ namespace troupe::workers {
 namespace {
 bool is_vector(const EnvField& field) { return field.dtype != EnvDType::u8 && field.shape.size() <= 1; }
 bool is_depth(const EnvField& field) { return field.dtype == EnvDType::f32 && field.shape.size() == 2; }
-bool is_picture(const EnvField& field) {
+bool is_image(const EnvField& field) {
   return is_depth(field) || (field.dtype == EnvDType::u8 && field.shape.size() == 3);
 }
 }  // namespace
@@ -18,7 +18,7 @@ Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env) {
   for (const EnvField& field : spec.observation) {
     if (is_vector(field)) {
       shape.state_dim += field.numel();
-    } else if (is_picture(field)) {
+    } else if (is_image(field)) {
       shape.images.push_back({.name = field.name,
                               .height = field.shape[0],
                               .width = field.shape[1],
@@ -28,7 +28,7 @@ Result<PolicyShape> policy_shape_of(const EnvSpec& spec, const EnvConfig& env) {
       return Error{
           Errc::invalid_argument,
           fmt::format(
-              "{} observes '{}', {} [{}]; policies take f32 and f64 vectors, u8 pictures [H,W,C] and f32 depth [H,W]: "
+              "{} observes '{}', {} [{}]; policies take f32 and f64 vectors, u8 images [H,W,C] and f32 depth [H,W]: "
               "choose another env.profile or env.options",
               spec.id, field.name, field.dtype == EnvDType::u8 ? "u8" : "f32 or f64", fmt::join(field.shape, ","))};
     }
@@ -52,8 +52,8 @@ ObservationParts observation_parts(const EnvSpec& spec) {
     if (is_vector(field)) {
       parts.vectors.push_back({.field = index, .column = column, .numel = field.numel(), .dtype = field.dtype});
       column += field.numel();
-    } else if (is_picture(field)) {
-      parts.pictures.push_back({.field = index, .bytes = field.bytes()});
+    } else if (is_image(field)) {
+      parts.images.push_back({.field = index, .bytes = field.bytes()});
     }
   }
   return parts;

@@ -31,14 +31,14 @@ struct ObservationParts {
     EnvDType dtype = EnvDType::f32;
   };
   /// An image field; its index here is its index in PolicyShape::images.
-  struct Picture {
+  struct Image {
     std::size_t field = 0;
     /// Of one row: H W C, times 4 for depth.
     std::int64_t bytes = 0;
   };
   std::vector<Vector> vectors;
   /// As PolicyShape::images.
-  std::vector<Picture> pictures;
+  std::vector<Image> images;
 };
 /// Fields that policy_shape_of refuses are left out.
 ObservationParts observation_parts(const EnvSpec& spec);

@@ -38,10 +38,11 @@ struct RolloutWorker::Block {
   State state = State::bare;
   /// Who has its environments; empty: nobody.
   std::string simulator;
-  /// Of the simulators' channel; kept from request to request, absent before the first one and after a release.
-  std::optional<std::uint32_t> slot;
-  /// The credit under way.
-  Credit asked;
+  /// Of the simulators' channel, kept from request to request; kAnySlot before the first one, after a release, and once
+  /// a simulator is lost that had it.
+  std::uint32_t slot = kAnySlot;
+  /// Tag of the credit under way.
+  std::uint64_t asked = 0;
   BlockRequest::Kind asked_kind = BlockRequest::Kind::reset;
   /// Start of env.step_timeout_s; 60 s more are allowed while is_first.
   Clock::time_point asked_at;

@@ -4,89 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <stdexcept>
 
 #include "base/blocked_signals.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "workers/stream/producer_times.h"
+#include "workers/stream/order.h"
 
 namespace troupe::workers {
-
-namespace {
-constexpr std::chrono::milliseconds kCreditPoll{500};
-}
-
-/// One learner's feed: a producer end, and the thread that waits for its orders. Items are sent by the worker's thread.
-class RolloutRole::FeedConnection {
- public:
-  FeedConnection(RolloutRole& role, std::string address) : role_(role), address_(std::move(address)) {
-    const BlockedSignals blocked;
-    thread_ = std::thread([this] { serve(); });
-  }
-  ~FeedConnection() {
-    stopping_ = true;
-    {
-      const std::lock_guard lock(mutex_);
-      if (producer_) producer_->stop();
-    }
-    thread_.join();
-  }
-
- private:
-  void serve() {
-    auto dialled = dial_until_answered(role_.dial_, address_, role_.setup_.identity.instance(), stopping_);
-    if (!dialled) {
-      log::warn("{}: cannot reach a feed: {}", role_.setup_.identity.actor, dialled.error().message());
-      return;
-    }
-    const std::shared_ptr<ChannelProducer> producer = std::move(*dialled);
-    {
-      const std::lock_guard lock(mutex_);
-      producer_ = producer;
-    }
-    while (!stopping_) {
-      const auto credit = producer->next_credit(kCreditPoll);
-      if (credit) {
-        take(producer, *credit);
-      } else if (credit.error().code() != Errc::deadline_exceeded) {
-        if (!stopping_)
-          log::info("{}: a feed is done with this rollout worker: {}", role_.setup_.identity.actor,
-                    credit.error().message());
-        break;
-      }
-    }
-    role_.post(FeedLeft{address_});
-  }
-
-  void take(const std::shared_ptr<ChannelProducer>& producer, const Credit& credit) {
-    const auto slot = producer->slot(credit);
-    const auto request =
-        decode_trajectory_request(slot.first(std::min<std::size_t>(slot.size(), credit.request_bytes)));
-    if (!request) {
-      (void)producer->send({.credit = credit, .bytes = 0, .xxh3 = 0, .error = request.error().message()});
-      return;
-    }
-    // The producer outlives this connection for as long as an item of it is under way.
-    auto send = [producer, instance = role_.setup_.identity.instance()](Item item) -> Result<void> {
-      if (auto fault = fault_point("rollout.item", fmt::format("{} position {}", instance, item.credit.position));
-          !fault) {
-        item = {.credit = item.credit, .bytes = 0, .xxh3 = 0, .error = fault.error().message()};
-      }
-      return producer->send(item);
-    };
-    role_.post(TrajectoryOrder{
-        .send = std::move(send), .feed = address_, .credit = credit, .request = *request, .memory = slot});
-  }
-
-  RolloutRole& role_;
-  const std::string address_;
-  std::mutex mutex_;
-  std::shared_ptr<ChannelProducer> producer_;  // set once, under mutex_
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
-};
 
 RolloutRole::RolloutRole(Setup setup, IoLoop* loop, Dial dial_feed, Outbox outbox)
     : setup_(std::move(setup)), loop_(loop), dial_(std::move(dial_feed)), outbox_(std::move(outbox)) {}
@@ -110,10 +35,6 @@ void RolloutRole::start() {
   receiver_ = std::make_unique<WeightReceiver>(setup_.net, WeightReceiver::Options{.keep = keep}, [this] { wake(); });
   open_channels();
   RolloutWorker::Effects effects;
-  effects.ask = [this](const std::string& simulator, const Credit& credit, std::span<const std::byte> request) {
-    return simulator_ends_.front()->grant(simulator, credit, request);
-  };
-  effects.memory = [this](std::uint32_t slot) { return simulator_ends_.front()->slot(slot); };
   effects.weights = [this](std::uint64_t fence, const TrajectoryRequest& request) {
     return receiver_->find(fence, request);
   };
@@ -121,23 +42,22 @@ void RolloutRole::start() {
     const PolicyWeightsPtr newest = receiver_->newest();
     return newest ? newest->fence : 0;
   };
-  effects.report = [this](const std::string& kind, const std::string& text, const std::string& subject) {
+  effects.report = [this](const std::string& kind, const std::string& text) {
     log::warn("{}: {}: {}", setup_.identity.actor, kind, text);
-    outbox_("controller", Event{.actor = setup_.identity.actor, .kind = kind, .text = text, .subject = subject});
+    outbox_("controller", Event{.actor = setup_.identity.actor, .kind = kind, .text = text});
   };
-  worker_ = std::make_unique<RolloutWorker>(job, setup_.spec, setup_.net,
-                                            RolloutWorker::Options{.slots = simulator_ends_.front()->num_slots(),
-                                                                   .await_simulators = setup_.await_simulators},
+  effects.stuck = [this](const std::string& simulator, const std::string& text) {
+    log::warn("{}: stuck_producer: {}", setup_.identity.actor, text);
+    outbox_("controller", StuckProducer{.actor = setup_.identity.actor, .producer = simulator, .text = text});
+  };
+  worker_ = std::make_unique<RolloutWorker>(job, setup_.spec, setup_.net, *simulator_ends_.front(),
+                                            RolloutWorker::Options{.await_simulators = setup_.await_simulators},
                                             std::move(effects));
   {
     const BlockedSignals blocked;
     thread_ = std::thread([this] { work(); });
   }
-  ActorUp up{.actor = setup_.identity.actor,
-             .incarnation = setup_.identity.incarnation,
-             .pid = ::getpid(),
-             .channels = {},
-             .weights = {}};
+  ActorUp up{.actor = setup_.identity.actor, .incarnation = setup_.identity.incarnation, .pid = ::getpid()};
   for (const auto& end : simulator_ends_) up.channels.push_back(end->address());
   for (const auto& end : weight_ends_) up.weights.push_back(end->address());
   outbox_("controller", up);
@@ -155,10 +75,7 @@ void RolloutRole::open_channels() {
   };
   open(setup_.simulators,
        {.on_producer = [this](const std::string& name, std::uint32_t) { post(Joined{name}); },
-        .on_item =
-            [this](const std::string& name, const Item& item) {
-              post(Answered{name, item});
-            }},
+        .on_item = [this](const std::string&, const Item& item) { post(Answered{item}); }},
        simulator_ends_);
   open(setup_.weights, receiver_->callbacks(), weight_ends_);
   if (simulator_ends_.empty() || weight_ends_.empty()) {
@@ -181,13 +98,35 @@ void RolloutRole::handle(const std::string&, const Message& message) {
 }
 
 void RolloutRole::dial_feeds(const std::vector<std::string>& addresses) {
-  std::erase_if(connections_, [&](const auto& entry) {
-    return std::find(addresses.begin(), addresses.end(), entry.first) == addresses.end();
+  connect_listed(connections_, addresses, [this](const std::string& address) {
+    return std::make_unique<ProducerLoop>(
+        ProducerLoop::Options{
+            .producer = setup_.identity.instance(), .consumer = "a learner's feed", .address = address},
+        dial_,
+        ProducerLoop::Work{.serve = [this, address](const auto& producer,
+                                                    const Credit& credit) { return take(address, producer, credit); },
+                           .left = [this, address] { post(FeedLeft{address}); }});
   });
-  for (const std::string& address : addresses) {
-    auto& connection = connections_[address];
-    if (!connection) connection = std::make_unique<FeedConnection>(*this, address);
-  }
+}
+
+Result<void> RolloutRole::take(const std::string& feed, const std::shared_ptr<ChannelProducer>& producer,
+                               const Credit& credit) {
+  const auto slot = producer->slot(credit);
+  const auto request = decode_trajectory_request(slot.first(std::min<std::size_t>(slot.size(), credit.request_bytes)));
+  if (!request) return producer->send(make_item(credit, slot, request.error()));
+  const std::int64_t position = SampleKey::of(credit.tag).position;
+  // The connection lasts as long as an item of it is under way.
+  auto send = [producer, where = fmt::format("{} position {}", setup_.identity.instance(), position)](Item item) {
+    if (auto fault = fault_point("rollout.item", where); !fault) item = make_item(item.credit, {}, fault.error());
+    return producer->send(item);
+  };
+  post(TrajectoryOrder{.send = std::move(send),
+                       .feed = feed,
+                       .credit = credit,
+                       .position = position,
+                       .request = *request,
+                       .memory = slot});
+  return {};
 }
 
 void RolloutRole::post(WorkerEvent event) {
@@ -234,7 +173,7 @@ void RolloutRole::apply(WorkerEvent& event, Clock::time_point now) {
   } else if (auto* gone = std::get_if<Gone>(&event)) {
     worker_->simulator_gone(gone->simulator, now);
   } else if (auto* answered = std::get_if<Answered>(&event)) {
-    worker_->answered(answered->simulator, answered->item, now);
+    worker_->answered(answered->item, now);
   } else if (auto* order = std::get_if<TrajectoryOrder>(&event)) {
     worker_->ordered(std::move(*order), now);
   } else if (auto* left = std::get_if<FeedLeft>(&event)) {
@@ -243,14 +182,11 @@ void RolloutRole::apply(WorkerEvent& event, Clock::time_point now) {
 }
 
 void RolloutRole::count_time(Clock::time_point now) {
-  if (counted_ != Clock::time_point{})
-    (was_idle_ ? idle_seconds_ : busy_seconds_) += std::chrono::duration<double>(now - counted_).count();
+  if (counted_ != Clock::time_point{}) (was_idle_ ? idle_seconds_ : busy_seconds_) += Seconds(now - counted_).count();
   counted_ = now;
   if (idle_seconds_ + busy_seconds_ < setup_.report_seconds) return;
-  outbox_("controller", Event{.actor = setup_.identity.actor,
-                              .kind = std::string(kProducerTimes),
-                              .text = producer_times_text(idle_seconds_, busy_seconds_),
-                              .subject = setup_.identity.instance()});
+  outbox_("controller",
+          ProducerTimes{.actor = setup_.identity.actor, .idle_seconds = idle_seconds_, .busy_seconds = busy_seconds_});
   idle_seconds_ = busy_seconds_ = 0;
 }
 

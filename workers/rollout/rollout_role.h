@@ -13,30 +13,31 @@
 
 #include "base/result.h"
 #include "comm/channel/channel.h"
+#include "comm/control/actor_identity.h"
 #include "comm/control/io_loop.h"
+#include "comm/control/outbox.h"
 #include "configs/job_config.h"
 #include "env/env_spec.h"
 #include "model/policy/policy_net.h"
-#include "workers/role.h"
 #include "workers/rollout/rollout_worker.h"
 #include "workers/rollout/weight_receiver.h"
-#include "workers/stream/consumer_dial.h"
+#include "workers/stream/producer_loop.h"
 
 namespace troupe::workers {
 
 /// A rollout worker: consumer of simulators' transitions and of published weights, producer of trajectories for
 /// every learner's feed that it is told of. One thread runs the RolloutWorker and the policy; one thread per feed
 /// waits for its orders; channel threads only append events to a queue. Every report_seconds it tells the controller
-/// how long it was idle and busy (workers/stream/producer_times.h).
+/// how long it was idle and busy (ProducerTimes).
 ///
 /// Control messages: takes Peers (`channels`: addresses of feeds; `gone`: instances whose exit is confirmed), sends
-/// ActorUp with the addresses of its own channel ends, and Event.
-class RolloutRole final : public Role {
+/// ActorUp with the addresses of its own channel ends, ProducerTimes, StuckProducer and Event.
+class RolloutRole final {
  public:
   using Dial = ConsumerDial;
   struct Setup {
     /// "rollout/0".
-    RoleIdentity identity;
+    ActorIdentity identity;
     JobConfig config;
     EnvSpec spec;
     /// Shared by the threads; immutable.
@@ -53,13 +54,13 @@ class RolloutRole final : public Role {
 
   /// `loop` may be null when all channels are inproc. `dial_feed` opens the producer end of a feed's address.
   RolloutRole(Setup setup, IoLoop* loop, Dial dial_feed, Outbox outbox);
-  ~RolloutRole() override;
+  ~RolloutRole();
 
   /// Opens the channels, starts the worker's thread and reports ActorUp. Throws std::runtime_error when a channel
   /// cannot be opened or one of the two kinds is missing.
-  void start() override;
+  void start();
   /// The role's thread. Messages that are not Peers are ignored.
-  void handle(const std::string& from, const Message& message) override;
+  void handle(const std::string& from, const Message& message);
 
   /// Of the worker as of its last turn. Any thread.
   RolloutWorker::Stats stats() const;
@@ -78,7 +79,6 @@ class RolloutRole final : public Role {
   };
   /// A simulator's answer lies in its slot.
   struct Answered {
-    std::string simulator;
     Item item;
   };
   /// A feed closed its channel: what it ordered is given up.
@@ -86,7 +86,6 @@ class RolloutRole final : public Role {
     std::string feed;
   };
   using WorkerEvent = std::variant<Joined, Gone, Answered, TrajectoryOrder, FeedLeft>;
-  class FeedConnection;
 
   void open_channels();
   /// Any thread: appends to events_ and signals the worker's thread.
@@ -98,6 +97,8 @@ class RolloutRole final : public Role {
   void work();
   void apply(WorkerEvent& event, Clock::time_point now);
   void dial_feeds(const std::vector<std::string>& addresses);
+  /// A feed's loop: makes an order of a credit, or gives it back with an error where its request is none.
+  Result<void> take(const std::string& feed, const std::shared_ptr<ChannelProducer>& producer, const Credit& credit);
   void count_time(Clock::time_point now);
 
   const Setup setup_;
@@ -108,7 +109,7 @@ class RolloutRole final : public Role {
   // The thread's.
   std::unique_ptr<RolloutWorker> worker_;
   // By address.
-  std::map<std::string, std::unique_ptr<FeedConnection>> connections_;
+  std::map<std::string, std::unique_ptr<ProducerLoop>> connections_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

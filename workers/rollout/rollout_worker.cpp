@@ -17,6 +17,12 @@ constexpr std::chrono::seconds kMakeAllowance{60};
 /// A block that fails so often in a row, wherever it is begun, cannot be simulated.
 constexpr std::int64_t kMaxFailures = 3;
 
+/// Tag of a request's credit: the number of the request, so that a late answer is known, and below it the block.
+constexpr std::uint64_t request_tag(std::int64_t block, std::int64_t serial) {
+  return static_cast<std::uint64_t>(serial) << 32 | static_cast<std::uint64_t>(block);
+}
+constexpr std::int64_t block_of_tag(std::uint64_t tag) { return static_cast<std::int64_t>(tag & 0xFFFF'FFFF); }
+
 PolicyShape shape_of(const EnvSpec& spec, const EnvConfig& env) {
   auto shape = policy_shape_of(spec, env);
   TROUPE_CHECK(shape.has_value(), "the policy was made from this specification");
@@ -25,22 +31,20 @@ PolicyShape shape_of(const EnvSpec& spec, const EnvConfig& env) {
 }  // namespace
 
 RolloutWorker::RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net,
-                             Options options, Effects effects)
+                             ChannelConsumer& simulators, Options options, Effects effects)
     : job_(job),
       spec_(spec),
       rl_(rl_shape(job)),
       layout_(make_trajectory_layout(job, spec, *net)),
       writer_(job_, spec_, layout_),
       policy_(job_, shape_of(spec_, job_.env), std::move(net), layout_),
+      simulators_(simulators),
       options_(options),
       effects_(std::move(effects)),
       carries_(job.env.reset_mode == "auto"),
-      timeout_(
-          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(job.env.step_timeout_s))),
-      batcher_(job.rollout.batch_blocks, std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                             std::chrono::duration<double, std::milli>(job.rollout.max_wait_ms))) {
-  TROUPE_CHECK(options_.slots >= rl_.blocks, "a rollout worker has a slot for every block");
-  for (std::uint32_t slot = options_.slots; slot-- > 0;) free_slots_.push_back(slot);
+      timeout_(to_milliseconds(job.env.step_timeout)),
+      batcher_(job.rollout.batch_blocks, std::chrono::duration_cast<std::chrono::nanoseconds>(job.rollout.max_wait)) {
+  TROUPE_CHECK(simulators_.num_slots() >= rl_.blocks, "a rollout worker has a slot for every block");
 }
 
 RolloutWorker::~RolloutWorker() = default;
@@ -52,21 +56,17 @@ void RolloutWorker::simulator_joined(const std::string& simulator, Clock::time_p
 
 void RolloutWorker::simulator_gone(const std::string& simulator, Clock::time_point now) {
   deal_.remove(simulator);
-  for (auto it = releasing_.begin(); it != releasing_.end();) {
-    if (it->second != simulator) {
-      ++it;
-      continue;
-    }
-    free_slots_.push_back(it->first);
-    it = releasing_.erase(it);
-  }
   for (auto& [index, block] : blocks_) {
     if (block.simulator == simulator) lose(index, block, now);
   }
 }
 
 void RolloutWorker::lose(std::int64_t index, Block& block, Clock::time_point now) {
-  if (block.is_asked()) --num_asked_;
+  if (block.is_asked()) {
+    // The slot is free since the simulator was dropped, or a late answer brings it back.
+    block.slot = kAnySlot;
+    --num_asked_;
+  }
   block.state = Block::State::bare;
   block.simulator.clear();
   block.may_continue = false;
@@ -89,7 +89,7 @@ void RolloutWorker::give_up_attempt(Block& block) {
 
 void RolloutWorker::ordered(TrajectoryOrder order, Clock::time_point now) {
   if (order.credit.fence > fence_) supersede(order.credit.fence);
-  const std::int64_t position = order.credit.position;
+  const std::int64_t position = order.position;
   if (order.credit.fence < fence_) return refuse(order, "a newer group of learners has formed");
   if (position < 0 || order.memory.size() < static_cast<std::size_t>(layout_.bytes)) {
     return refuse(order, fmt::format("an order for position {} in {} bytes; a trajectory has {}", position,
@@ -99,7 +99,7 @@ void RolloutWorker::ordered(TrajectoryOrder order, Clock::time_point now) {
   Block& block = blocks_[index];
   if (block.history.discounted.empty()) block.history = writer_.new_history();
   const auto place = std::find_if(block.orders.begin(), block.orders.end(),
-                                  [&](const TrajectoryOrder& other) { return other.credit.position > position; });
+                                  [&](const TrajectoryOrder& other) { return other.position > position; });
   block.orders.insert(place, std::move(order));
   if (!block.open && !block.is_asked()) start(index, block, now);
   release_idle(position / rl_.blocks, now);
@@ -109,7 +109,7 @@ void RolloutWorker::start(std::int64_t index, Block& block, Clock::time_point no
   TrajectoryOrder order = std::move(block.orders.front());
   block.orders.pop_front();
   block.given_up = block.failures = 0;
-  const std::int64_t round = order.credit.position / rl_.blocks;
+  const std::int64_t round = order.position / rl_.blocks;
   const TrajectoryView item(layout_, order.memory.data());
   const bool follows = block.last_round + 1 == round && block.last_fence == order.credit.fence;
   const std::string* const wanted = deal_.wanted(index, place_of(index));
@@ -140,32 +140,29 @@ void RolloutWorker::begin_anew(std::int64_t index, Block& block, Clock::time_poi
     block.simulator = to;
     block.is_first = true;
   }
-  ask(index, block, {.kind = BlockRequest::Kind::reset, .episode = first_episode(open.round), .actions = {}}, now);
+  ask(index, block, {.kind = BlockRequest::Kind::reset, .episode = first_episode(open.round)}, now);
 }
 
 void RolloutWorker::ask(std::int64_t index, Block& block, BlockRequest request, Clock::time_point now) {
-  if (!block.slot) {
-    if (free_slots_.empty()) {  // releases are under way
-      unplaced_.insert(index);
-      return;
-    }
-    block.slot = free_slots_.back();
-    free_slots_.pop_back();
+  if (block.slot == kAnySlot && simulators_.free_slots() == 0) {  // releases are under way
+    unplaced_.insert(index);
+    return;
   }
   request.block = static_cast<std::int32_t>(index);
   request.serial = ++serial_;
   request_.resize(block_request_bytes(request.actions.size()));
   write_block_request(request, request_);
   std::copy(request.actions.begin(), request.actions.end(), request_actions(request_).begin());
-  const Credit credit{.slot = *block.slot, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
-  if (auto asked = effects_.ask(block.simulator, credit, request_); !asked) {
+  block.asked = request_tag(index, serial_);
+  const auto slot = simulators_.grant(block.simulator, {.slot = block.slot, .tag = block.asked}, request_);
+  if (!slot) {
     // It has left; its exit is confirmed later, but its blocks need not wait: this slot is ours.
-    log::warn("rollout: {} takes no request ({})", block.simulator, asked.error().message());
+    log::warn("rollout: {} takes no request ({})", block.simulator, slot.error().message());
     deal_.remove(block.simulator);
     return lose(index, block, now);
   }
   block.state = Block::State::asked;
-  block.asked = credit;
+  block.slot = *slot;
   block.asked_kind = request.kind;
   block.asked_at = now;
   block.is_reported = false;
@@ -177,15 +174,13 @@ void RolloutWorker::release(std::int64_t index, Block& block, Clock::time_point)
   block.simulator.clear();
   block.state = Block::State::bare;
   block.may_continue = false;
-  if (simulator.empty() || !block.slot) return;
+  if (simulator.empty() || block.slot == kAnySlot) return;
   request_.resize(kBlockRequestBytes);
   const auto number = static_cast<std::int32_t>(index);
-  write_block_request({.kind = BlockRequest::Kind::release, .block = number, .serial = ++serial_, .actions = {}},
-                      request_);
-  const Credit credit{.slot = *block.slot, .position = index, .fence = static_cast<std::uint64_t>(serial_)};
-  if (!effects_.ask(simulator, credit, request_)) return;  // gone, and its environments with it
-  releasing_[*block.slot] = simulator;
-  block.slot.reset();
+  write_block_request({.kind = BlockRequest::Kind::release, .block = number, .serial = ++serial_}, request_);
+  const Credit credit{.slot = block.slot, .tag = request_tag(index, serial_)};
+  if (!simulators_.grant(simulator, credit, request_)) return;  // gone, and its environments with it
+  block.slot = kAnySlot;
 }
 
 void RolloutWorker::release_idle(std::int64_t round, Clock::time_point now) {
@@ -197,19 +192,12 @@ void RolloutWorker::release_idle(std::int64_t round, Clock::time_point now) {
   }
 }
 
-void RolloutWorker::answered(const std::string& simulator, const Item& item, Clock::time_point now) {
-  if (const auto found = releasing_.find(item.credit.slot); found != releasing_.end() && found->second == simulator) {
-    free_slots_.push_back(found->first);
-    releasing_.erase(found);
-    return;
-  }
-  const std::int64_t index = item.credit.position;
+void RolloutWorker::answered(const Item& item, Clock::time_point now) {
+  const std::int64_t index = block_of_tag(item.credit.tag);
   const auto found = blocks_.find(index);
-  if (found == blocks_.end()) return;
+  const bool is_expected = found != blocks_.end() && found->second.is_asked() && found->second.asked == item.credit.tag;
+  if (!is_expected) return simulators_.release(item.credit.slot);
   Block& block = found->second;
-  const bool is_expected = block.is_asked() && block.simulator == simulator && block.asked.slot == item.credit.slot &&
-                           block.asked.fence == item.credit.fence;
-  if (!is_expected) return;
   --num_asked_;
   block.state = Block::State::resting;
   std::string error = item.error;
@@ -233,7 +221,7 @@ void RolloutWorker::answered(const std::string& simulator, const Item& item, Clo
 }
 
 void RolloutWorker::failed(std::int64_t index, Block& block, const std::string& error, Clock::time_point now) {
-  effects_.report("simulator_failed", fmt::format("block {}: {}", index, error), block.simulator);
+  effects_.report("simulator_failed", fmt::format("block {}: {}", index, error));
   block.may_continue = false;
   if (!block.open) {
     if (!block.orders.empty()) start(index, block, now);
@@ -248,7 +236,7 @@ void RolloutWorker::failed(std::int64_t index, Block& block, const std::string& 
 void RolloutWorker::refuse(TrajectoryOrder& order, const std::string& why) {
   // The slot goes back to its feed; a feed that is gone needs none.
   if (auto sent = order.send({.credit = order.credit, .bytes = 0, .xxh3 = 0, .error = why}); !sent) {
-    log::debug("rollout: position {} could not be given back: {}", order.credit.position, sent.error().message());
+    log::debug("rollout: position {} could not be given back: {}", order.position, sent.error().message());
   }
 }
 
@@ -293,11 +281,9 @@ void RolloutWorker::report_stuck(Clock::time_point now) {
         timeout_ + (block.is_first ? std::chrono::nanoseconds(kMakeAllowance) : std::chrono::nanoseconds(0));
     if (now - block.asked_at < allowed) continue;
     block.is_reported = true;
-    effects_.report("stuck_producer",
-                    fmt::format("block {} has been with {} for {:.1f} s; env.step_timeout_s allows {:.1f}", index,
-                                block.simulator, std::chrono::duration<double>(now - block.asked_at).count(),
-                                std::chrono::duration<double>(allowed).count()),
-                    block.simulator);
+    effects_.stuck(block.simulator,
+                   fmt::format("block {} has been with {} for {:.1f} s; env.step_timeout_s allows {:.1f}", index,
+                               block.simulator, Seconds(now - block.asked_at).count(), Seconds(allowed).count()));
   }
 }
 

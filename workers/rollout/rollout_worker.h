@@ -30,8 +30,10 @@ struct TrajectoryOrder {
   std::function<Result<void>(Item item)> send;
   /// Address of the feed.
   std::string feed;
-  /// position = round * env.blocks + block; fence of the learners' group.
+  /// Its fence is that of the learners' group.
   Credit credit;
+  /// round * env.blocks + block.
+  std::int64_t position = 0;
   TrajectoryRequest request;
   /// The credit's slot: TrajectoryLayout::bytes or more. The item is written in place, call by call.
   std::span<std::byte> memory;
@@ -54,29 +56,25 @@ class RolloutWorker {
 
   /// How it reaches the world.
   struct Effects {
-    /// Gives a request to a simulator; the answer comes into the same slot, by answered(). Errors: not_found (gone).
-    std::function<Result<void>(const std::string& simulator, const Credit& credit, std::span<const std::byte> request)>
-        ask;
-    /// The bytes of an answered slot.
-    std::function<std::span<const std::byte>(std::uint32_t slot)> memory;
     /// Weights that satisfy the request (WeightReceiver::find); null: not there yet, run() asks again.
     std::function<PolicyWeightsPtr(std::uint64_t fence, const TrajectoryRequest& request)> weights;
     /// Group of learners of the newest whole weights; 0 before the first.
     std::function<std::uint64_t()> newest_fence;
-    /// Something to tell the controller: kind (simulator_failed, stuck_producer, policy_failed), sentence, the
-    /// instance it is about.
-    std::function<void(const std::string& kind, const std::string& text, const std::string& subject)> report;
+    /// Something to tell the controller: kind (simulator_failed, policy_failed) and sentence.
+    std::function<void(const std::string& kind, const std::string& text)> report;
+    /// A simulator has had a block for longer than env.step_timeout_s: its instance, and a sentence.
+    std::function<void(const std::string& simulator, const std::string& text)> stuck;
   };
   struct Options {
-    /// Of the simulators' channel; at least one per block.
-    std::uint32_t slots = 0;
     /// No block is assigned before so many have dialled in, once.
     std::int64_t await_simulators = 0;
   };
 
-  /// Fewer slots than blocks are an invariant violation, as is an environment that no policy takes.
-  RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net, Options options,
-                Effects effects);
+  /// `simulators` is the channel that they have dialled, one end of several; the worker alone grants its slots, and it
+  /// outlives the worker's calls. Fewer slots than blocks are an invariant violation, as is an environment that no
+  /// policy takes.
+  RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net,
+                ChannelConsumer& simulators, Options options, Effects effects);
   ~RolloutWorker();
 
   /// Layout of the items, a function of the job alone.
@@ -86,9 +84,9 @@ class RolloutWorker {
   void simulator_joined(const std::string& simulator, Clock::time_point now);
   /// Its exit is confirmed and its slots are free (drop_producer was called).
   void simulator_gone(const std::string& simulator, Clock::time_point now);
-  /// A slot came back, with a transition, an observation, or an error. Answers to requests that are no longer waited
-  /// for are dropped. A block whose requests fail three times in a row gives its item back with the error.
-  void answered(const std::string& simulator, const Item& item, Clock::time_point now);
+  /// A slot came back, with a transition, an observation, or an error. An answer that is no longer waited for frees its
+  /// slot. A block whose requests fail three times in a row gives its item back with the error.
+  void answered(const Item& item, Clock::time_point now);
   /// Takes an order, or gives it back with an error: of an older fence, a negative position, a slot that is too
   /// small.
   void ordered(TrajectoryOrder order, Clock::time_point now);
@@ -161,6 +159,7 @@ class RolloutWorker {
   const TrajectoryLayout layout_;
   const TrajectoryWriter writer_;
   PolicyCaller policy_;
+  ChannelConsumer& simulators_;
   const Options options_;
   const Effects effects_;
   /// Reset mode auto: episodes go on from item to item.
@@ -172,9 +171,6 @@ class RolloutWorker {
   /// Of blocks over simulators.
   BalancedAssignment deal_;
   std::int64_t most_simulators_ = 0;
-  std::vector<std::uint32_t> free_slots_;
-  /// Slots with a release under way, and with whom.
-  std::map<std::uint32_t, std::string> releasing_;
   std::int64_t num_asked_ = 0;
   RequestBatcher batcher_;
   /// Blocks with an item, and no simulator or no slot.

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
 #include "workers/rollout/rollout_block.h"
 #include "workers/rollout/rollout_worker.h"
+#include "workers/stream/producer_loop.h"
 
 namespace troupe::workers {
 
@@ -15,7 +15,7 @@ namespace {}  // namespace
 
 BlockView RolloutWorker::view_of(const Block& block) const {
   // The slot belongs to this worker until it grants it again; it only reads.
-  return writer_.block(const_cast<std::byte*>(effects_.memory(*block.slot).data()));
+  return writer_.block(const_cast<std::byte*>(simulators_.slot(block.slot).data()));
 }
 
 const StateScale& RolloutWorker::scale_of(const PolicyWeightsPtr& weights) {
@@ -43,7 +43,7 @@ RolloutWorker::Clock::time_point RolloutWorker::run(Clock::time_point now) {
   for (const std::int64_t index : due_) {
     Block& block = blocks_.at(index);
     const bool may_deal = deal_.num_owners() > 0 && most_simulators_ >= options_.await_simulators;
-    if (may_deal && (block.slot || !free_slots_.empty())) begin_anew(index, block, now);
+    if (may_deal && (block.slot != kAnySlot || simulators_.free_slots() > 0)) begin_anew(index, block, now);
   }
   for (;;) {
     batcher_.take(now, num_asked_ > 0, due_);
@@ -54,7 +54,7 @@ RolloutWorker::Clock::time_point RolloutWorker::run(Clock::time_point now) {
   const bool is_starved = !waiting_weights_.empty() && num_asked_ == 0;
   if (is_starved && !starved_since_) starved_since_ = now;
   if (!is_starved && starved_since_) {
-    stats_.wait_weights_seconds += std::chrono::duration<double>(now - *starved_since_).count();
+    stats_.wait_weights_seconds += Seconds(now - *starved_since_).count();
     starved_since_.reset();
   }
   return std::min(batcher_.due(), next_stuck_check_);
@@ -104,7 +104,7 @@ void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::t
       if (acted) {
         ask(call.block, block, {.kind = BlockRequest::Kind::step, .actions = call.item.action(call.call)}, now);
       } else {
-        effects_.report("policy_failed", acted.error().message(), {});
+        effects_.report("policy_failed", acted.error().message());
         give_up(call.block, block, acted.error().message());
       }
     }
@@ -126,7 +126,7 @@ void RolloutWorker::value_ends(std::int64_t index, Block& block) {
     valued = policy_.value(*open.weights, {open.item, open.call, open.round, index});
   stats_.policy_seconds += seconds_since(begin);
   if (valued) return;
-  effects_.report("policy_failed", valued.error().message(), {});
+  effects_.report("policy_failed", valued.error().message());
   give_up(index, block, valued.error().message());
 }
 
@@ -134,10 +134,8 @@ void RolloutWorker::finish(std::int64_t index, Block& block, Clock::time_point) 
   Open& open = *block.open;
   writer_.finish(open.item, view_of(block), block.history);
   const auto bytes = static_cast<std::size_t>(layout_.bytes);
-  const auto digest = xxh3_64(std::span<const std::byte>(open.order.memory.first(bytes)));
-  const Item item{.credit = open.order.credit, .bytes = bytes, .xxh3 = digest, .error = {}};
-  if (auto sent = open.order.send(item); !sent) {
-    log::warn("rollout: position {} could not be delivered: {}", open.order.credit.position, sent.error().message());
+  if (auto sent = open.order.send(make_item(open.order.credit, open.order.memory, bytes)); !sent) {
+    log::warn("rollout: position {} could not be delivered: {}", open.order.position, sent.error().message());
   } else {
     ++stats_.items;
   }

@@ -10,12 +10,13 @@
 
 #include "base/result.h"
 #include "comm/channel/channel.h"
+#include "comm/control/actor_identity.h"
+#include "comm/control/outbox.h"
 #include "configs/job_config.h"
 #include "env/env_block.h"
 #include "env/executor.h"
 #include "env/registry/registry.h"
-#include "workers/role.h"
-#include "workers/stream/consumer_dial.h"
+#include "workers/stream/producer_loop.h"
 
 namespace troupe::workers {
 
@@ -25,8 +26,6 @@ using MakeBlock = std::function<Result<std::unique_ptr<EnvBlock>>(std::int64_t b
 /// As the job says: environments [block * n, (block + 1) * n), job.seed, reset mode, chunk, group size. The returned
 /// function may be called by any thread. Its errors: those of EnvBlock::make.
 MakeBlock make_block_of(const JobConfig& job, std::shared_ptr<const EnvFactory> factory);
-/// env.profile, env.options and env.max_episode_steps.
-EnvOptions env_options_of(const EnvConfig& env);
 /// env.reset_mode: "episode", "fixed", or "auto" (ResetMode::same_step).
 ResetMode reset_mode_of(const EnvConfig& env);
 
@@ -37,13 +36,13 @@ ResetMode reset_mode_of(const EnvConfig& env);
 /// Threads: one per rollout worker takes requests (BlockRequest); the executor's threads step, write the transition
 /// into the credit's slot and answer it. What cannot be done is answered with the item's error (a bad request, a
 /// block that was not begun here, an environment that could not be made). Answers carry XXH3-64 of their bytes.
-/// Every report_seconds it tells the controller how long nothing was asked of it (workers/stream/producer_times.h).
-class SimulatorRole final : public Role {
+/// Every report_seconds it tells the controller how long nothing was asked of it (ProducerTimes).
+class SimulatorRole final {
  public:
   using Dial = ConsumerDial;
   struct Setup {
     /// "env/0".
-    RoleIdentity identity;
+    ActorIdentity identity;
     MakeBlock make_block;
     /// Of every block: the size of a transition.
     BlockLayout layout;
@@ -56,13 +55,13 @@ class SimulatorRole final : public Role {
 
   /// `dial` opens the producer end of a rollout worker's channel.
   SimulatorRole(Setup setup, Dial dial, Outbox outbox);
-  ~SimulatorRole() override;
+  ~SimulatorRole();
 
   /// Reports ActorUp; connections are made when Peers arrives.
-  void start() override;
+  void start();
   /// Takes Peers: workers that are not listed any more are left, after their steps under way. Other messages are
   /// ignored.
-  void handle(const std::string& from, const Message& message) override;
+  void handle(const std::string& from, const Message& message);
 
  private:
   using Clock = std::chrono::steady_clock;

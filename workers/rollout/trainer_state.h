@@ -16,7 +16,7 @@ class CheckpointReader;
 struct RlTrainerState {
   /// False: the job begins.
   bool present = false;
-  NormaliserState normaliser;
+  NormaliserState normaliser = {};
   /// Updates since the job's start: of minibatches, off-policy of the critics.
   std::int64_t optimizer_steps = 0;
   /// Environment steps collected since the job's start.

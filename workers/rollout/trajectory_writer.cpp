@@ -79,8 +79,8 @@ void TrajectoryWriter::observe(TrajectoryView item, std::int64_t call, const Blo
     }
   }
   scale.apply(state);
-  for (std::size_t i = 0; i < parts_.pictures.size(); ++i) {
-    const auto& part = parts_.pictures[i];
+  for (std::size_t i = 0; i < parts_.images.size(); ++i) {
+    const auto& part = parts_.images[i];
     const auto* const source = from.at<std::uint8_t>(block_.observation[part.field]);
     std::memcpy(item.image(i, call).data(), source, static_cast<std::size_t>(layout_.rows * part.bytes));
   }
@@ -138,7 +138,7 @@ void TrajectoryWriter::finals(TrajectoryView item, std::int64_t call, const Bloc
     if (from.done()[index] != 0 && from.lost()[index] == 0) finals.rows.push_back(row);
   }
   finals.state.resize(finals.rows.size() * static_cast<std::size_t>(D));
-  finals.images.resize(parts_.pictures.size());
+  finals.images.resize(parts_.images.size());
   if (finals.rows.empty()) return;
   for (std::size_t i = 0; i < finals.rows.size() && D > 0; ++i) {
     gather(block_.final_observation, from, finals.rows[i], finals.state.data() + i * static_cast<std::size_t>(D));
@@ -149,13 +149,12 @@ void TrajectoryWriter::finals(TrajectoryView item, std::int64_t call, const Bloc
     std::copy_n(finals.state.data() + i * static_cast<std::size_t>(D), D,
                 item.final_state(call).data() + finals.rows[i] * D);
   }
-  for (std::size_t p = 0; p < parts_.pictures.size(); ++p) {
-    const auto bytes = static_cast<std::size_t>(parts_.pictures[p].bytes);
+  for (std::size_t p = 0; p < parts_.images.size(); ++p) {
+    const auto bytes = static_cast<std::size_t>(parts_.images[p].bytes);
     finals.images[p].resize(finals.rows.size() * bytes);
     for (std::size_t i = 0; i < finals.rows.size(); ++i) {
       const auto row = static_cast<std::size_t>(finals.rows[i]);
-      const auto* const source =
-          from.at<std::uint8_t>(block_.final_observation[parts_.pictures[p].field]) + row * bytes;
+      const auto* const source = from.at<std::uint8_t>(block_.final_observation[parts_.images[p].field]) + row * bytes;
       std::memcpy(finals.images[p].data() + i * bytes, source, bytes);
       if (keep) std::memcpy(item.final_image(p, call).data() + row * bytes, source, bytes);
     }

@@ -1,105 +1,76 @@
 #include "workers/rollout/weight_publisher.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstring>
-#include <thread>
+#include <utility>
 
-#include "base/blocked_signals.h"
 #include "base/check.h"
-#include "base/hash.h"
-#include "base/log.h"
 
 namespace troupe::workers {
 
-namespace {
-constexpr std::chrono::milliseconds kPoll{500};
-}
-
-/// One rollout worker: a producer end and the thread that feeds it.
+/// One rollout worker: the loop that serves its credits, and the version under way to it.
 class WeightPublisher::Connection {
  public:
-  Connection(WeightPublisher& publisher, std::string address) : publisher_(publisher), address_(std::move(address)) {
-    const BlockedSignals blocked;
-    thread_ = std::thread([this] { serve(); });
-  }
+  Connection(WeightPublisher& publisher, const std::string& address)
+      : publisher_(publisher),
+        loop_({.producer = publisher.options_.producer, .consumer = "a rollout worker's weights", .address = address},
+              publisher.dial_,
+              {.serve = [this](const auto& producer, const Credit& credit) { return send(*producer, credit); },
+               .ready = [this] { return wait_for_run(); }}) {}
   ~Connection() {
     {
       const std::lock_guard lock(publisher_.mutex_);
       stopping_ = true;
-      if (producer_) producer_->stop();
     }
     publisher_.changed_.notify_all();
-    thread_.join();
   }
 
  private:
-  void serve() {
-    auto dialled = dial_until_answered(publisher_.dial_, address_, publisher_.options_.producer, stopping_);
-    if (!dialled) {
-      log::warn("{}: cannot reach a rollout worker for its weights: {}", publisher_.options_.producer,
-                dialled.error().message());
-      return;
-    }
+  /// A version that is begun is finished: one that is cut off would help nobody.
+  bool wait_for_run() {
     std::unique_lock lock(publisher_.mutex_);
-    producer_ = std::move(*dialled);
-    while (!stopping_) {
-      const auto run = publisher_.next_for(fence_, version_);
-      if (!run) {
-        publisher_.changed_.wait(lock);
-        continue;
-      }
-      lock.unlock();
-      const auto sent = send(*run);
-      lock.lock();
-      publisher_.stats_.wait_seconds += producer_->stats().wait_seconds - waited_;
-      waited_ = producer_->stats().wait_seconds;
-      if (!sent) {
-        const std::string& self = publisher_.options_.producer;
-        if (!stopping_) log::info("{}: a rollout worker takes no weights any more: {}", self, sent.error().message());
-        return;
-      }
-      fence_ = run->fence;
-      version_ = run->version;
-      ++publisher_.stats_.sent;
-      publisher_.stats_.bytes += static_cast<std::int64_t>(run->bytes.size());
-    }
+    publisher_.changed_.wait(
+        lock, [&] { return stopping_ || run_ || (run_ = publisher_.next_for(fence_, version_)) != nullptr; });
+    return !stopping_;
   }
 
-  /// A version that is begun is finished: one that is cut off would help nobody.
-  Result<void> send(const Run& run) {
-    WeightBucket bucket{.fence = run.fence,
-                        .version = run.version,
-                        .world = run.world,
-                        .rank = run.rank,
-                        .layout_hash = publisher_.layout_hash_,
-                        .total = run.bytes.size()};
-    do {
-      auto credit = producer_->next_credit(kPoll);
-      while (!credit && credit.error().code() == Errc::deadline_exceeded && !stopping_)
-        credit = producer_->next_credit(kPoll);
-      if (!credit) return credit.error();
-      const auto slot = producer_->slot(*credit);
-      TROUPE_CHECK(slot.size() > kWeightBucketHead, "rollout.bucket_bytes is larger than a bucket's head");
-      bucket.count = std::min<std::uint64_t>(slot.size() - kWeightBucketHead, bucket.total - bucket.offset);
-      write_bucket(bucket, run.bytes, slot);
-      const auto bytes = kWeightBucketHead + bucket.count;
-      const auto digest = xxh3_64(std::span<const std::byte>(slot.first(bytes)));
-      TROUPE_TRY(producer_->send({.credit = *credit, .bytes = bytes, .xxh3 = digest, .error = {}}));
-      bucket.offset += bucket.count;
-    } while (bucket.offset < bucket.total);
+  /// The next bucket.
+  Result<void> send(ChannelProducer& producer, const Credit& credit) {
+    const auto slot = producer.slot(credit);
+    TROUPE_CHECK(slot.size() > kWeightBucketHead, "rollout.bucket_bytes is larger than a bucket's head");
+    const std::size_t total = run_->bytes.size(), count = std::min(slot.size() - kWeightBucketHead, total - sent_);
+    write_bucket({.fence = run_->fence,
+                  .version = run_->version,
+                  .world = run_->world,
+                  .rank = run_->rank,
+                  .layout_hash = publisher_.layout_hash_,
+                  .total = total,
+                  .offset = sent_,
+                  .count = count},
+                 run_->bytes, slot);
+    TROUPE_TRY(producer.send(make_item(credit, slot, kWeightBucketHead + count)));
+    sent_ += count;
+    if (sent_ == total) finish(producer.stats().wait_seconds);
     return {};
   }
 
+  void finish(double waited) {
+    const std::lock_guard lock(publisher_.mutex_);
+    fence_ = run_->fence;
+    version_ = run_->version;
+    publisher_.stats_.wait_seconds += waited - std::exchange(waited_, waited);
+    ++publisher_.stats_.sent;
+    publisher_.stats_.bytes += static_cast<std::int64_t>(std::exchange(sent_, 0));
+    run_.reset();
+  }
+
   WeightPublisher& publisher_;
-  const std::string address_;
-  std::unique_ptr<ChannelProducer> producer_;  // set once, under the publisher's mutex
-  std::atomic<bool> stopping_{false};
-  std::uint64_t fence_ = 0;  // of the last version sent, as the next
+  bool stopping_ = false;           // guarded by the publisher's mutex
+  std::shared_ptr<const Run> run_;  // under way; the loop's thread's, as the rest
+  std::size_t sent_ = 0;            // bytes of it
+  std::uint64_t fence_ = 0;         // of the last version sent, as the next
   std::int64_t version_ = -1;
   double waited_ = 0;
-  std::thread thread_;
+  ProducerLoop loop_;  // last: it starts when everything else is there
 };
 
 WeightPublisher::WeightPublisher(const PolicyNet& net, Options options, Dial dial)
@@ -108,13 +79,8 @@ WeightPublisher::WeightPublisher(const PolicyNet& net, Options options, Dial dia
 WeightPublisher::~WeightPublisher() { connections_.clear(); }
 
 void WeightPublisher::set_peers(const std::vector<std::string>& addresses) {
-  std::erase_if(connections_, [&](const auto& entry) {
-    return std::find(addresses.begin(), addresses.end(), entry.first) == addresses.end();
-  });
-  for (const std::string& address : addresses) {
-    auto& connection = connections_[address];
-    if (!connection) connection = std::make_unique<Connection>(*this, address);
-  }
+  connect_listed(connections_, addresses,
+                 [this](const std::string& address) { return std::make_unique<Connection>(*this, address); });
 }
 
 void WeightPublisher::begin(std::uint64_t fence, int world, int rank) {

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "comm/channel/channel.h"
 #include "workers/rollout/published_weights.h"
-#include "workers/stream/consumer_dial.h"
+#include "workers/stream/producer_loop.h"
 
 namespace troupe::workers {
 

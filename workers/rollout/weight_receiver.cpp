@@ -50,7 +50,7 @@ ChannelConsumer::Callbacks WeightReceiver::callbacks() {
   return {.on_producer =
               [this](const std::string& name, std::uint32_t) {
                 const std::lock_guard lock(mutex_);
-                learners_.try_emplace(name);
+                learners_.try_emplace(name, 0);
                 grant_all();
               },
           .on_item = [this](const std::string& name, const Item& item) { on_item(name, item); }};
@@ -59,7 +59,6 @@ ChannelConsumer::Callbacks WeightReceiver::callbacks() {
 void WeightReceiver::set_consumer(ChannelConsumer* consumer) {
   const std::lock_guard lock(mutex_);
   consumer_ = consumer;
-  for (std::uint32_t slot = consumer->num_slots(); slot-- > 0;) free_.push_back(slot);
   grant_all();
 }
 
@@ -67,36 +66,23 @@ void WeightReceiver::producer_gone(const std::string& producer) {
   const std::lock_guard lock(mutex_);
   if (consumer_ == nullptr) return;
   consumer_->drop_producer(producer);
-  const auto found = learners_.find(producer);
-  if (found == learners_.end()) return;
-  free_.insert(free_.end(), found->second.slots.begin(), found->second.slots.end());
-  learners_.erase(found);
-  grant_all();
+  if (learners_.erase(producer) != 0) grant_all();
 }
 
 void WeightReceiver::grant_all() {
   if (consumer_ == nullptr) return;
-  bool granted = true;
   // One after the other, so that no rank is left without while others have two.
-  for (std::size_t share = 0; share < kCreditsEach && granted; ++share) {
+  for (std::uint32_t share = 0; share < kCreditsEach; ++share) {
     for (auto it = learners_.begin(); it != learners_.end();) {
-      auto& [name, learner] = *it;
-      if (learner.slots.size() > share || free_.empty()) {
-        ++it;
-        continue;
-      }
-      const std::uint32_t slot = free_.back();
-      if (auto given = consumer_->grant(name, {.slot = slot, .position = serial_++, .fence = 0}); !given) {
-        // It has left; its slots come back when its exit is confirmed.
-        if (learner.slots.empty()) {
-          it = learners_.erase(it);
-        } else {
-          ++it;
+      auto& [name, credits] = *it;
+      if (credits <= share && consumer_->free_slots() > 0) {
+        if (consumer_->grant(name, {.tag = serial_++})) {
+          ++credits;
+        } else if (credits == 0) {
+          it = learners_.erase(it);  // it has left
+          continue;
         }
-        continue;
       }
-      free_.pop_back();
-      learner.slots.insert(slot);
       ++it;
     }
   }
@@ -107,7 +93,11 @@ void WeightReceiver::on_item(const std::string& producer, const Item& item) {
   {
     const std::lock_guard lock(mutex_);
     const auto learner = learners_.find(producer);
-    if (learner == learners_.end() || learner->second.slots.erase(item.credit.slot) == 0) return;
+    if (learner == learners_.end()) {
+      consumer_->release(item.credit.slot);
+      return grant_all();
+    }
+    --learner->second;
     const auto bytes = consumer_->slot(item.credit.slot).first(item.bytes);
     const auto bucket =
         item.error.empty() ? read_bucket(bytes) : Result<WeightBucket>(Error{Errc::data_loss, item.error});
@@ -118,7 +108,7 @@ void WeightReceiver::on_item(const std::string& producer, const Item& item) {
     } else {
       is_new = take(*bucket, bytes.subspan(kWeightBucketHead));
     }
-    free_.push_back(item.credit.slot);
+    consumer_->release(item.credit.slot);
     grant_all();
   }
   if (!is_new) return;

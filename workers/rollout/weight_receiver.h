@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -70,10 +69,6 @@ class WeightReceiver {
   };
   /// Memory of versions that nobody acts with any more, for further ones. Outlives the receiver while somebody acts.
   struct Spares;
-  struct Learner {
-    /// Granted to it.
-    std::set<std::uint32_t> slots;
-  };
 
   void on_item(const std::string& producer, const Item& item);
   // Requires mutex_; true: a version became whole.
@@ -94,14 +89,14 @@ class WeightReceiver {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   ChannelConsumer* consumer_ = nullptr;
-  std::vector<std::uint32_t> free_;
-  std::map<std::string, Learner> learners_;
+  /// Credits that each has.
+  std::map<std::string, std::uint32_t> learners_;
   std::uint64_t fence_ = 0;
   std::map<std::int64_t, Assembly> assemblies_;
   /// Newest last.
   std::deque<std::shared_ptr<PolicyWeights>> whole_;
   const std::shared_ptr<Spares> spares_;
-  std::int64_t serial_ = 0;
+  std::uint64_t serial_ = 0;
   Stats stats_;
 };
 

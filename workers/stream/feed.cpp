@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/stopwatch.h"
 
 namespace troupe::workers {
 
@@ -22,18 +23,12 @@ ChannelConsumer::Callbacks Feed::callbacks() {
 void Feed::set_consumer(ChannelConsumer* consumer) {
   std::lock_guard lock(mutex_);
   consumer_ = consumer;
-  free_.clear();
-  for (std::uint32_t slot = consumer->num_slots(); slot-- > 0;) free_.push_back(slot);
 }
 
 void Feed::start(std::uint64_t fence, std::int64_t first_step, std::int64_t num_eval) {
   std::lock_guard lock(mutex_);
-  for (auto& [key, entry] : entries_) {
-    if (entry.ready) {
-      free_.push_back(entry.slot);
-    } else {
-      strays_[entry.slot] = entry.producer;
-    }
+  for (const auto& [key, entry] : entries_) {
+    if (entry.ready) consumer_->release(entry.slot);
   }
   entries_.clear();
   again_.clear();
@@ -85,7 +80,7 @@ void Feed::keep_eval(const Item& item) {
     const auto slot = consumer_->slot(item.credit.slot).first(item.bytes);
     bytes.assign(slot.begin(), slot.end());
   }
-  eval_[item.credit.position] = {item, std::move(bytes)};
+  eval_[SampleKey::of(item.credit.tag).position] = {item, std::move(bytes)};
 }
 
 void Feed::on_item(const std::string& producer, const Item& item) {
@@ -93,17 +88,17 @@ void Feed::on_item(const std::string& producer, const Item& item) {
   if (auto known = producers_.find(producer); known != producers_.end() && known->second.outstanding > 0) {
     --known->second.outstanding;
   }
-  const Key key{static_cast<Split>(item.credit.tag), item.credit.position};
+  const SampleKey key = SampleKey::of(item.credit.tag);
   const auto entry = entries_.find(key);
   const bool expected =
       entry != entries_.end() && item.credit.fence == fence_ && entry->second.slot == item.credit.slot;
   if (!expected) {
-    // A living producer finished what an older epoch asked for: the slot is free, the sample is not used.
+    // A producer finished what an older epoch asked for, or what is asked of another since it was lost.
     ++stats_.stale;
-    if (strays_.erase(item.credit.slot) != 0) free_.push_back(item.credit.slot);
+    consumer_->release(item.credit.slot);
   } else if (key.split == Split::eval) {
     keep_eval(item);
-    free_.push_back(item.credit.slot);
+    consumer_->release(item.credit.slot);
     entries_.erase(entry);
   } else {
     entry->second.ready = true;
@@ -117,17 +112,8 @@ void Feed::forget_producer(const std::string& name) {
   consumer_->drop_producer(name);
   producers_.erase(name);
   deal_.remove(name);
-  for (auto it = strays_.begin(); it != strays_.end();) {
-    if (it->second == name) {
-      free_.push_back(it->first);
-      it = strays_.erase(it);
-    } else {
-      ++it;
-    }
-  }
   for (auto it = entries_.begin(); it != entries_.end();) {
     if (it->second.producer == name && !it->second.ready) {
-      free_.push_back(it->second.slot);
       if (options_.lanes > 0) {
         wanted_.insert(it->first.position);
       } else {
@@ -140,7 +126,7 @@ void Feed::forget_producer(const std::string& name) {
     }
   }
   // Held-out samples first, then the oldest position: the learner waits for that one.
-  std::sort(again_.begin(), again_.end(), [](const Key& a, const Key& b) {
+  std::sort(again_.begin(), again_.end(), [](const SampleKey& a, const SampleKey& b) {
     return a.split != b.split ? a.split == Split::eval : a.position < b.position;
   });
 }
@@ -153,7 +139,7 @@ void Feed::producer_gone(const std::string& producer) {
   changed_.notify_all();
 }
 
-bool Feed::next_wanted(Key& key) {
+bool Feed::next_wanted(SampleKey& key) {
   if (!again_.empty()) {
     key = again_.front();
     again_.pop_front();
@@ -180,10 +166,10 @@ std::string* Feed::least_busy() {
 void Feed::pump() {
   if (!consumer_ || !cancelled_.empty()) return;
   if (options_.lanes > 0) return pump_lanes();
-  while (!free_.empty()) {
+  while (consumer_->free_slots() > 0) {
     const std::string* producer = least_busy();
     if (!producer) return;
-    Key key;
+    SampleKey key;
     if (!next_wanted(key)) return;
     if (!grant(*producer, key, {})) again_.push_front(key);
   }
@@ -191,7 +177,7 @@ void Feed::pump() {
 
 void Feed::pump_lanes() {
   if (most_producers_ < options_.await_producers) return;
-  for (auto it = wanted_.begin(); it != wanted_.end() && !free_.empty();) {
+  for (auto it = wanted_.begin(); it != wanted_.end() && consumer_->free_slots() > 0;) {
     const std::string* const owner = deal_.deal(*it % options_.lanes);
     if (!owner) return;
     const Producer& producer = producers_.at(*owner);
@@ -206,27 +192,24 @@ void Feed::pump_lanes() {
   }
 }
 
-bool Feed::grant(const std::string& producer, const Key& key, std::span<const std::byte> request) {
+bool Feed::grant(const std::string& producer, const SampleKey& key, std::span<const std::byte> request) {
   const std::string name = producer;  // of a table that this may change
-  const std::uint32_t slot = free_.back();
-  const Credit credit{
-      .slot = slot, .tag = static_cast<std::uint8_t>(key.split), .position = key.position, .fence = fence_};
-  if (auto granted = consumer_->grant(name, credit, request); !granted) {
+  const auto slot = consumer_->grant(name, {.tag = key.tag(), .fence = fence_}, request);
+  if (!slot) {
     // Its connection is gone; the node's report of its exit may come later. What it owes is asked of others then.
-    log::warn("feed: {} takes no credit ({})", name, granted.error().message());
+    log::warn("feed: {} takes no credit ({})", name, slot.error().message());
     producers_.erase(name);
     deal_.remove(name);
     return false;
   }
-  free_.pop_back();
   ++producers_[name].outstanding;
-  entries_[key] = Entry{.slot = slot, .producer = name, .granted_at = Clock::now(), .item = {}};
+  entries_[key] = Entry{.slot = *slot, .producer = name, .granted_at = Clock::now(), .item = {}};
   return true;
 }
 
-void Feed::report_stuck(const std::vector<Key>& keys, std::unique_lock<std::mutex>& lock) {
+void Feed::report_stuck(const std::vector<SampleKey>& keys, std::unique_lock<std::mutex>& lock) {
   std::vector<std::pair<std::string, std::int64_t>> stuck;
-  for (const Key& key : keys) {
+  for (const SampleKey& key : keys) {
     const auto entry = entries_.find(key);
     if (entry == entries_.end() || entry->second.ready || entry->second.reported_stuck) continue;
     if (Clock::now() - entry->second.granted_at < options_.item_deadline) continue;
@@ -239,7 +222,7 @@ void Feed::report_stuck(const std::vector<Key>& keys, std::unique_lock<std::mute
   lock.lock();
 }
 
-Error Feed::missing(const Key& key, std::chrono::milliseconds deadline) const {
+Error Feed::missing(const SampleKey& key, std::chrono::milliseconds deadline) const {
   const auto entry = entries_.find(key);
   std::string owner = entry == entries_.end() ? "nobody: no producer has room for it" : entry->second.producer;
   if (entry == entries_.end() && options_.lanes > 0 && (allowed_.empty() || key.position >= allowed_.back().first)) {
@@ -253,13 +236,13 @@ Error Feed::missing(const Key& key, std::chrono::milliseconds deadline) const {
 }
 
 template <class Ready>
-Result<void> Feed::wait(Ready ready, const std::vector<Key>& keys, std::chrono::milliseconds deadline) {
+Result<void> Feed::wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline) {
   std::unique_lock lock(mutex_);
   const auto begin = Clock::now();
   const auto until = begin + deadline;
   while (cancelled_.empty() && !ready()) {
     if (Clock::now() >= until) {
-      for (const Key& key : keys) {
+      for (const SampleKey& key : keys) {
         const auto entry = entries_.find(key);
         if (entry == entries_.end() || !entry->second.ready) return missing(key, deadline);
       }
@@ -268,19 +251,19 @@ Result<void> Feed::wait(Ready ready, const std::vector<Key>& keys, std::chrono::
                         std::min(until, Clock::now() + options_.item_deadline / 4 + std::chrono::milliseconds(1)));
     report_stuck(keys, lock);
   }
-  stats_.stall_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  stats_.stall_seconds += seconds_since(begin);
   if (!cancelled_.empty()) return Error{Errc::aborted, "feed: " + cancelled_};
   return {};
 }
 
 Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t micro,
                                              std::chrono::milliseconds deadline) {
-  std::vector<Key> keys;
+  std::vector<SampleKey> keys;
   for (std::int64_t i = 0; i < options_.order.micro_batch; ++i) {
     keys.push_back({Split::train, options_.order.position(step, micro, i)});
   }
   const auto ready = [&] {
-    return std::all_of(keys.begin(), keys.end(), [&](const Key& key) {
+    return std::all_of(keys.begin(), keys.end(), [&](const SampleKey& key) {
       const auto entry = entries_.find(key);
       return entry != entries_.end() && entry->second.ready;
     });
@@ -288,7 +271,7 @@ Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t mic
   TROUPE_TRY(wait(ready, keys, deadline));
   std::lock_guard lock(mutex_);
   std::vector<Sample> samples;
-  for (const Key& key : keys) {
+  for (const SampleKey& key : keys) {
     const Item& item = entries_.at(key).item;
     Sample sample{.position = key.position, .bytes = {}, .xxh3 = item.xxh3, .void_reason = item.error};
     if (item.error.empty()) sample.bytes = consumer_->slot(item.credit.slot).first(item.bytes);
@@ -298,7 +281,7 @@ Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t mic
 }
 
 Result<Feed::Sample> Feed::take_eval(std::int64_t index, std::chrono::milliseconds deadline) {
-  const std::vector<Key> keys{{Split::eval, index}};
+  const std::vector<SampleKey> keys{{Split::eval, index}};
   TROUPE_TRY(wait([&] { return eval_.count(index) != 0; }, keys, deadline));
   std::lock_guard lock(mutex_);
   const auto& [item, bytes] = eval_.at(index);
@@ -307,9 +290,9 @@ Result<Feed::Sample> Feed::take_eval(std::int64_t index, std::chrono::millisecon
 
 void Feed::release(std::int64_t step) {
   std::lock_guard lock(mutex_);
-  const Key end{Split::train, (step + 1) * options_.order.global_batch};
+  const SampleKey end{Split::train, (step + 1) * options_.order.global_batch};
   for (auto it = entries_.lower_bound({Split::train, 0}); it != entries_.end() && it->first < end;) {
-    free_.push_back(it->second.slot);
+    if (it->second.ready) consumer_->release(it->second.slot);
     it = entries_.erase(it);
   }
   // The newest range stays: it says what is allowed.
@@ -321,7 +304,7 @@ Feed::Stats Feed::stats() const {
   std::lock_guard lock(mutex_);
   Stats s = stats_;
   s.producers = static_cast<std::int64_t>(producers_.size());
-  s.free_slots = static_cast<std::int64_t>(free_.size());
+  s.free_slots = consumer_ ? consumer_->free_slots() : 0;
   for (const auto& [key, entry] : entries_) ++(entry.ready ? s.ready : s.granted);
   return s;
 }

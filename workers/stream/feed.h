@@ -14,7 +14,6 @@
 
 #include "base/result.h"
 #include "comm/channel/channel.h"
-#include "data/sampling/split.h"
 #include "workers/stream/balanced_assignment.h"
 #include "workers/stream/order.h"
 
@@ -59,7 +58,7 @@ class Feed {
   /// Callbacks for open_consumer; the feed must outlive the consumer.
   ChannelConsumer::Callbacks callbacks();
   /// The consumer that owns the arena, before the first start(); not owned, outlived by the feed. Others that share
-  /// the arena route their grants through it. All its slots become free.
+  /// the arena route their grants through it.
   void set_consumer(ChannelConsumer* consumer);
 
   /// Begins (again) at `first_step` under a new fence; held-out samples 0..num_eval-1 are fetched first and kept.
@@ -94,12 +93,6 @@ class Feed {
   Stats stats() const;
 
  private:
-  /// What an item is: training position or held-out index. Held-out items have the tag Split::eval in their credit.
-  struct Key {
-    Split split;
-    std::int64_t position;
-    auto operator<=>(const Key&) const = default;
-  };
   /// A credit that was granted, and the item once it has arrived.
   struct Entry {
     std::uint32_t slot = 0;
@@ -117,7 +110,7 @@ class Feed {
 
   /// A producer dialled in (again): it may be granted `capacity` credits. On a channel's thread.
   void on_producer(const std::string& producer, std::uint32_t capacity);
-  /// An item came: kept, or dropped with its slot freed where its credit is not of this fence. On a channel's thread.
+  /// An item came: kept, or dropped and its slot freed where nobody waits for it. On a channel's thread.
   void on_item(const std::string& producer, const Item& item);
   // Grants credits while there are free slots, positions to make and producers with room.
   // Requires mutex_, as all below but wait, missing and report_stuck.
@@ -125,23 +118,23 @@ class Feed {
   // pump() with lanes: positions in order, each to the owner of its lane.
   void pump_lanes();
   // Gives one position to a producer. False: its connection is gone, and it is forgotten.
-  bool grant(const std::string& producer, const Key& key, std::span<const std::byte> request);
+  bool grant(const std::string& producer, const SampleKey& key, std::span<const std::byte> request);
   // Moves allowed positions of this rank into wanted_.
   void want_allowed();
   // The next position without lanes: those asked again first, then the rank's own order. False: nothing is left.
-  bool next_wanted(Key& key);
+  bool next_wanted(SampleKey& key);
   // The producer with the fewest credits under way that has room; null: none.
   std::string* least_busy();
-  // Frees the slots of a confirmed exit and asks again what it owed; items that arrived stay.
+  // After a confirmed exit: what the producer owed is wanted again; items that arrived stay.
   void forget_producer(const std::string& name);
   // Copies a held-out sample out of the arena, so that its slot is free at once.
   void keep_eval(const Item& item);
   // deadline_exceeded that names the position, its producer and how many are connected.
-  Error missing(const Key& key, std::chrono::milliseconds deadline) const;
+  Error missing(const SampleKey& key, std::chrono::milliseconds deadline) const;
   template <class Ready>
-  Result<void> wait(Ready ready, const std::vector<Key>& keys, std::chrono::milliseconds deadline);
+  Result<void> wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline);
   // Calls on_stuck_ for items under way longer than item_deadline; unlocks meanwhile.
-  void report_stuck(const std::vector<Key>& keys, std::unique_lock<std::mutex>& lock);
+  void report_stuck(const std::vector<SampleKey>& keys, std::unique_lock<std::mutex>& lock);
 
   const Options options_;
   const OnStuck on_stuck_;
@@ -156,7 +149,7 @@ class Feed {
   // Index into this rank's own order.
   std::int64_t next_item_ = 0;
   // Positions whose producer was lost, smallest first; without lanes.
-  std::deque<Key> again_;
+  std::deque<SampleKey> again_;
   // Of lanes to producers. This and the next three are used with lanes only.
   BalancedAssignment deal_;
   // Allowed positions that nobody makes.
@@ -166,11 +159,7 @@ class Feed {
   // The most producers that were connected at once.
   std::int64_t most_producers_ = 0;
   // Granted or ready under the current fence.
-  std::map<Key, Entry> entries_;
-  // Slots held by living producers under an older fence.
-  std::map<std::uint32_t, std::string> strays_;
-  // Slots that no credit and no sample holds.
-  std::vector<std::uint32_t> free_;
+  std::map<SampleKey, Entry> entries_;
   // Connected producers by instance name.
   std::map<std::string, Producer> producers_;
   // Held-out samples by index, copied; they survive start().

@@ -2,7 +2,26 @@
 
 #include <cstdint>
 
+#include "data/sampling/split.h"
+
 namespace troupe::workers {
+
+/// Which item of a feed: a position of the training order, or the index of a held-out sample. Training comes first.
+struct SampleKey {
+  Split split = Split::train;
+  /// 0 or more.
+  std::int64_t position = 0;
+  auto operator<=>(const SampleKey&) const = default;
+
+  /// As the tag of a credit (comm/channel/channel.h): the split in the highest bit, the position in the others.
+  std::uint64_t tag() const noexcept {
+    return static_cast<std::uint64_t>(split) << 63 | static_cast<std::uint64_t>(position);
+  }
+  /// The key that has this tag; every number is the tag of one.
+  static SampleKey of(std::uint64_t tag) noexcept {
+    return {static_cast<Split>(tag >> 63), static_cast<std::int64_t>(tag & ~(std::uint64_t{1} << 63))};
+  }
+};
 
 /// Which positions of the sampler's order one learner rank trains, and when.
 /// Step s trains [s*G, (s+1)*G). Its micro-batches j = 0..G/m-1 hold m consecutive positions each; rank r of W takes

@@ -14,8 +14,8 @@ constexpr std::uint32_t kSlots = 4;
 constexpr std::size_t kSlotBytes = 5000;  // more than a page, and not a multiple of one
 constexpr std::uint64_t kFence = (1ULL << 32) + 1;
 
-Credit credit_for(std::uint32_t slot, std::int64_t position, std::uint64_t fence = kFence) {
-  return {.slot = slot, .tag = 0, .position = position, .fence = fence};
+Credit credit_for(std::uint32_t slot, std::uint64_t tag, std::uint64_t fence = kFence) {
+  return {.slot = slot, .tag = tag, .fence = fence};
 }
 
 class ChannelTest : public ::testing::TestWithParam<Transport> {
@@ -26,7 +26,6 @@ class ChannelTest : public ::testing::TestWithParam<Transport> {
     if (GetParam() != Transport::inproc) GTEST_SKIP() << "not under the thread sanitizer";
 #endif
     consumer_ = rig_.open(GetParam(), inbox_, kSlots, kSlotBytes);
-    ASSERT_NE(consumer_, nullptr);
   }
   /// Dials in and waits until the consumer has heard of it.
   std::unique_ptr<ChannelProducer> join(const std::string& name) {
@@ -34,21 +33,23 @@ class ChannelTest : public ::testing::TestWithParam<Transport> {
     EXPECT_TRUE(inbox_.wait_for_producer(name));
     return producer;
   }
-  Credit take(ChannelProducer& producer) {
-    const auto credit = producer.next_credit(kPatience);
-    EXPECT_TRUE(credit) << credit.error().to_string();
-    return credit ? *credit : Credit{};
-  }
+  Credit take(ChannelProducer& producer) { return producer.next_credit(kPatience).value(); }
   /// One item through the channel, checked.
-  void pass(ChannelProducer& producer, const std::string& name, std::uint32_t slot, std::int64_t position) {
-    ASSERT_TRUE(consumer_->grant(name, credit_for(slot, position)));
-    const auto bytes = bytes_of(position, kSlotBytes);
+  void pass(ChannelProducer& producer, const std::string& name, std::uint32_t slot, std::uint64_t tag) {
+    ASSERT_TRUE(consumer_->grant(name, credit_for(slot, tag)));
+    const auto bytes = bytes_of(tag, kSlotBytes);
     ASSERT_TRUE(producer.send(fill(producer, take(producer), bytes)));
     const auto arrival = inbox_.next();
-    ASSERT_TRUE(arrival);
     EXPECT_EQ(arrival->producer, name);
-    EXPECT_EQ(arrival->item.credit.position, position);
+    EXPECT_EQ(arrival->item.credit.tag, tag);
     EXPECT_EQ(to_vector(consumer_->slot(slot).first(arrival->item.bytes)), bytes);
+  }
+  /// Waits until `slot` is refused to a producer because it has left.
+  bool becomes_unknown(const std::string& name, std::uint32_t slot) {
+    return eventually([&] {
+      const auto granted = consumer_->grant(name, credit_for(slot, 1));
+      return !granted && granted.error().code() == Errc::not_found;
+    });
   }
   bool late_items_reach(std::uint64_t count) {
     return eventually([&] { return consumer_->stats().late_items == count; });
@@ -63,7 +64,7 @@ TEST_P(ChannelTest, TheConsumerSaysWhatItIs) {
   EXPECT_EQ(consumer_->transport(), GetParam());
   EXPECT_EQ(consumer_->num_slots(), kSlots);
   EXPECT_EQ(consumer_->slot_bytes(), kSlotBytes);
-  EXPECT_TRUE(consumer_->address().starts_with(std::string(to_string(GetParam())) + ":")) << consumer_->address();
+  EXPECT_TRUE(consumer_->address().starts_with(std::string(enum_name(GetParam())) + ":")) << consumer_->address();
 }
 
 TEST_P(ChannelTest, AProducerIsAnnouncedOnceWithItsCapacity) {
@@ -74,37 +75,33 @@ TEST_P(ChannelTest, AProducerIsAnnouncedOnceWithItsCapacity) {
 TEST_P(ChannelTest, CreditsArriveInTheOrderGranted) {
   const auto producer = join("a");
   for (const std::uint32_t slot : {2U, 0U, 3U, 1U}) {
-    auto credit = credit_for(slot, -100 + std::int64_t{slot}, kFence + slot);
-    credit.tag = slot % 2 == 0 ? 0 : 1;
-    ASSERT_TRUE(consumer_->grant("a", credit));
+    ASSERT_TRUE(consumer_->grant("a", credit_for(slot, ~0ULL - slot, kFence + slot)));
   }
   for (const std::uint32_t slot : {2U, 0U, 3U, 1U}) {
     const auto credit = take(*producer);
     EXPECT_EQ(credit.slot, slot);
-    EXPECT_EQ(credit.position, -100 + static_cast<std::int64_t>(slot));
+    EXPECT_EQ(credit.tag, ~0ULL - slot);
     EXPECT_EQ(credit.fence, kFence + slot);
-    EXPECT_EQ(credit.tag, slot % 2 == 0 ? 0 : 1);
     EXPECT_EQ(producer->slot(credit).size(), kSlotBytes);
   }
 }
 
 TEST_P(ChannelTest, AnItemArrivesWithItsExactBytes) {
   const auto producer = join("a");
-  std::int64_t position = 0;
+  std::uint64_t tag = 0;
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kSlotBytes}) {
-    const auto slot = static_cast<std::uint32_t>(position % kSlots);
-    ASSERT_TRUE(consumer_->grant("a", credit_for(slot, position)));
+    const auto slot = static_cast<std::uint32_t>(tag % kSlots);
+    ASSERT_TRUE(consumer_->grant("a", credit_for(slot, tag)));
     std::vector<std::byte> bytes(size);
     for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 31 + size);
     ASSERT_TRUE(producer->send(fill(*producer, take(*producer), bytes)));
     const auto arrival = inbox_.next();
-    ASSERT_TRUE(arrival);
     EXPECT_EQ(arrival->item.error, "");
     EXPECT_EQ(arrival->item.bytes, size);
     EXPECT_EQ(arrival->item.xxh3, xxh3_64(std::span<const std::byte>(bytes)));
     EXPECT_EQ(arrival->item.credit.fence, kFence);
     EXPECT_EQ(to_vector(consumer_->slot(slot).first(size)), bytes);
-    ++position;
+    ++tag;
   }
 }
 
@@ -120,10 +117,9 @@ TEST_P(ChannelTest, ARequestLiesInTheSlotWhenItsCreditArrives) {
     const auto slot = producer->slot(credit);
     for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(slot[i], static_cast<std::byte>(i * 7 + size)) << i;
     // the answer goes over it
-    const auto bytes = bytes_of(static_cast<std::int64_t>(size), kSlotBytes);
+    const auto bytes = bytes_of(size, kSlotBytes);
     ASSERT_TRUE(producer->send(fill(*producer, credit, bytes)));
     const auto arrival = inbox_.next();
-    ASSERT_TRUE(arrival);
     EXPECT_EQ(to_vector(consumer_->slot(1).first(arrival->item.bytes)), bytes);
   }
   ASSERT_TRUE(consumer_->grant("a", credit_for(1, 3)));
@@ -133,9 +129,7 @@ TEST_P(ChannelTest, ARequestLiesInTheSlotWhenItsCreditArrives) {
 TEST_P(ChannelTest, ARequestLongerThanASlotIsRefused) {
   const auto producer = join("a");
   const std::vector<std::byte> request(kSlotBytes + 1);
-  const auto granted = consumer_->grant("a", credit_for(0, 1), request);
-  ASSERT_FALSE(granted);
-  EXPECT_EQ(granted.error().code(), Errc::invalid_argument);
+  EXPECT_EQ(consumer_->grant("a", credit_for(0, 1), request).error().code(), Errc::invalid_argument);
   EXPECT_TRUE(consumer_->grant("a", credit_for(0, 1))) << "and the slot is still free";
 }
 
@@ -159,23 +153,19 @@ TEST_P(ChannelTest, ProducersGetTheirOwnCreditsOnly) {
   const auto b = join("b");
   ASSERT_TRUE(consumer_->grant("b", credit_for(0, 10)));
   ASSERT_TRUE(consumer_->grant("a", credit_for(1, 11)));
-  EXPECT_EQ(take(*a).position, 11);
-  EXPECT_EQ(take(*b).position, 10);
+  EXPECT_EQ(take(*a).tag, 11U);
+  EXPECT_EQ(take(*b).tag, 10U);
   EXPECT_EQ(a->next_credit(1ms).error().code(), Errc::deadline_exceeded);
   EXPECT_EQ(b->next_credit(1ms).error().code(), Errc::deadline_exceeded);
 }
 
 TEST_P(ChannelTest, AnUnknownProducerGetsNoCredit) {
-  const auto granted = consumer_->grant("nobody", credit_for(0, 1));
-  ASSERT_FALSE(granted);
-  EXPECT_EQ(granted.error().code(), Errc::not_found);
+  EXPECT_EQ(consumer_->grant("nobody", credit_for(0, 1)).error().code(), Errc::not_found);
 }
 
 TEST_P(ChannelTest, ASlotOutOfRangeIsRefused) {
   const auto producer = join("a");
-  const auto granted = consumer_->grant("a", credit_for(kSlots, 1));
-  ASSERT_FALSE(granted);
-  EXPECT_EQ(granted.error().code(), Errc::invalid_argument);
+  EXPECT_EQ(consumer_->grant("a", credit_for(kSlots, 1)).error().code(), Errc::invalid_argument);
 }
 
 TEST_P(ChannelTest, ASlotInUseIsRefusedUntilItIsFilled) {
@@ -184,12 +174,27 @@ TEST_P(ChannelTest, ASlotInUseIsRefusedUntilItIsFilled) {
   ASSERT_TRUE(consumer_->grant("a", credit_for(0, 1)));
   for (const char* name : {"a", "b"}) {
     const auto granted = consumer_->grant(name, credit_for(0, 2));
-    ASSERT_FALSE(granted) << name;
-    EXPECT_EQ(granted.error().code(), Errc::invalid_argument);
+    EXPECT_EQ(granted.error().code(), Errc::invalid_argument) << name;
   }
   ASSERT_TRUE(a->send(fill(*a, take(*a), bytes_of(1, kSlotBytes))));
   ASSERT_TRUE(inbox_.next());
   EXPECT_TRUE(consumer_->grant("b", credit_for(0, 2)));
+}
+
+TEST_P(ChannelTest, ACreditForAnySlotGetsOneThatNobodyUses) {
+  const auto a = join("a");
+  ASSERT_TRUE(consumer_->grant("a", credit_for(0, 0)));
+  for (std::uint32_t left = kSlots - 1; left-- > 0;) {
+    const auto slot = consumer_->grant("a", credit_for(kAnySlot, 1));
+    EXPECT_NE(*slot, 0U);
+    EXPECT_EQ(consumer_->free_slots(), left);
+  }
+  EXPECT_EQ(consumer_->grant("a", credit_for(kAnySlot, 2)).error().code(), Errc::resource_exhausted);
+  ASSERT_TRUE(a->send(fill(*a, take(*a), bytes_of(0, kSlotBytes))));
+  ASSERT_TRUE(inbox_.next());
+  EXPECT_EQ(consumer_->free_slots(), 0U) << "a filled slot is its consumer's";
+  consumer_->release(0);
+  EXPECT_EQ(*consumer_->grant("a", credit_for(kAnySlot, 3)), 0U);
 }
 
 TEST_P(ChannelTest, AnItemOfADroppedProducerIsLateAndItsSlotIsSafe) {
@@ -206,7 +211,6 @@ TEST_P(ChannelTest, AnItemOfADroppedProducerIsLateAndItsSlotIsSafe) {
   ASSERT_TRUE(late_items_reach(1));
   ASSERT_TRUE(b->send(good));
   const auto arrival = inbox_.next();
-  ASSERT_TRUE(arrival);
   EXPECT_EQ(arrival->producer, "b");
   EXPECT_EQ(arrival->item.error, "");
   EXPECT_EQ(to_vector(consumer_->slot(0).first(arrival->item.bytes)), bytes);
@@ -236,7 +240,6 @@ TEST_P(ChannelTest, AnItemOfAnotherFenceIsDroppedAndItsCreditStands) {
   EXPECT_EQ(consumer_->stats().credits_outstanding, 1U);
   ASSERT_TRUE(a->send(fill(*a, credit, bytes_of(1, kSlotBytes))));
   const auto arrival = inbox_.next();
-  ASSERT_TRUE(arrival);
   EXPECT_EQ(arrival->item.credit.fence, kFence);
 }
 
@@ -259,10 +262,9 @@ TEST_P(ChannelTest, AVoidItemCarriesItsReasonAndNoBytes) {
   item.error = "videos/chunk-000/episode_000003.mp4 frame 12: no such frame";
   ASSERT_TRUE(a->send(item));
   const auto arrival = inbox_.next();
-  ASSERT_TRUE(arrival);
   EXPECT_EQ(arrival->item.error, item.error);
   EXPECT_EQ(arrival->item.bytes, 0U);
-  EXPECT_EQ(arrival->item.credit.position, 9);
+  EXPECT_EQ(arrival->item.credit.tag, 9U);
   ASSERT_NO_FATAL_FAILURE(pass(*a, "a", 0, 10));
 }
 
@@ -270,10 +272,8 @@ TEST_P(ChannelTest, AnOversizeItemIsRefusedAndItsCreditStands) {
   const auto a = join("a");
   ASSERT_TRUE(consumer_->grant("a", credit_for(0, 1)));
   const auto credit = take(*a);
-  Item item{.credit = credit, .bytes = kSlotBytes + 1, .xxh3 = 0, .error = {}};
-  const auto sent = a->send(item);
-  ASSERT_FALSE(sent);
-  EXPECT_EQ(sent.error().code(), Errc::invalid_argument);
+  Item item{.credit = credit, .bytes = kSlotBytes + 1, .xxh3 = 0};
+  EXPECT_EQ(a->send(item).error().code(), Errc::invalid_argument);
   ASSERT_TRUE(a->send(fill(*a, credit, bytes_of(1, kSlotBytes))));
   EXPECT_TRUE(inbox_.next());
 }
@@ -285,7 +285,6 @@ TEST_P(ChannelTest, BytesThatDoNotMatchTheirDigestAreReportedAsDamaged) {
   item.xxh3 ^= 1;
   ASSERT_TRUE(a->send(item));
   const auto arrival = inbox_.next();
-  ASSERT_TRUE(arrival);
   EXPECT_NE(arrival->item.error.find("damaged in transit"), std::string::npos) << arrival->item.error;
   EXPECT_EQ(arrival->item.bytes, 0U);
   EXPECT_EQ(consumer_->stats().bytes, 0U);
@@ -309,14 +308,10 @@ TEST_P(ChannelTest, StopWakesAWaitingProducer) {
 TEST_P(ChannelTest, ARestartedProducerNeedsANewName) {
   auto first = join("decoder/0#0");
   first.reset();
-  ASSERT_TRUE(eventually([&] {
-    return !consumer_->grant("decoder/0#0", credit_for(kSlots, 0)) &&
-           consumer_->grant("decoder/0#0", credit_for(kSlots, 0)).error().code() == Errc::not_found;
-  }));
+  ASSERT_TRUE(becomes_unknown("decoder/0#0", kSlots));
   consumer_->drop_producer("decoder/0#0");
   // A ROUTER may still hold the old connection and then does not hear the new one of that name at all.
   const auto again = rig_.try_dial(consumer_->address(), "decoder/0#0", 600ms);
-  ASSERT_FALSE(again);
   EXPECT_TRUE(again.error().code() == Errc::failed_precondition || again.error().code() == Errc::deadline_exceeded)
       << again.error().to_string();
   const auto second = join("decoder/0#1");
@@ -328,10 +323,7 @@ TEST_P(ChannelTest, AProducerThatLeftKeepsItsSlotUntilItIsDropped) {
   const auto b = join("b");
   ASSERT_TRUE(consumer_->grant("a", credit_for(0, 1)));
   a.reset();
-  ASSERT_TRUE(eventually([&] {
-    const auto granted = consumer_->grant("a", credit_for(0, 1));
-    return !granted && granted.error().code() == Errc::not_found;
-  }));
+  ASSERT_TRUE(becomes_unknown("a", 0));
   EXPECT_EQ(consumer_->grant("b", credit_for(0, 1)).error().code(), Errc::invalid_argument);
   consumer_->drop_producer("a");
   ASSERT_NO_FATAL_FAILURE(pass(*b, "b", 0, 1));
@@ -353,7 +345,6 @@ TEST_P(ChannelTest, DiallingNobodyFails) {
   const auto address = consumer_->address();
   consumer_.reset();
   const auto dialled = rig_.try_dial(address, "a", 50ms);
-  ASSERT_FALSE(dialled);
   const auto wanted = GetParam() == Transport::zmq ? Errc::deadline_exceeded : Errc::not_found;
   EXPECT_EQ(dialled.error().code(), wanted) << dialled.error().to_string();
 }
@@ -370,9 +361,9 @@ TEST_P(ChannelTest, BadNamesAndCapacitiesAreRefused) {
 TEST_P(ChannelTest, BothEndsCountTheSame) {
   const auto a = join("a");
   std::uint64_t bytes = 0;
-  for (std::int64_t position = 0; position < 6; ++position) {
-    ASSERT_NO_FATAL_FAILURE(pass(*a, "a", static_cast<std::uint32_t>(position) % kSlots, position));
-    bytes += bytes_of(position, kSlotBytes).size();
+  for (std::uint32_t tag = 0; tag < 6; ++tag) {
+    ASSERT_NO_FATAL_FAILURE(pass(*a, "a", tag % kSlots, tag));
+    bytes += bytes_of(tag, kSlotBytes).size();
   }
   ASSERT_TRUE(consumer_->grant("a", credit_for(0, 6)));
   ASSERT_TRUE(consumer_->grant("a", credit_for(1, 7)));
@@ -390,38 +381,35 @@ TEST_P(ChannelTest, BothEndsCountTheSame) {
 }
 
 TEST_P(ChannelTest, OnItemMayGrantTheSlotAgain) {
-  constexpr std::int64_t kItems = 50;
-  std::atomic<std::int64_t> arrived{0};
+  constexpr std::uint64_t kItems = 50;
+  std::atomic<std::uint64_t> arrived{0};
   ChannelConsumer* self = nullptr;
   ChannelConsumer::Callbacks callbacks;
   callbacks.on_producer = [&](const std::string& name, std::uint32_t) {
     EXPECT_TRUE(self->grant(name, credit_for(0, 0)));
   };
   callbacks.on_item = [&](const std::string& name, const Item& item) {
-    if (item.credit.position + 1 < kItems) {
-      EXPECT_TRUE(self->grant(name, credit_for(0, item.credit.position + 1)));
+    if (item.credit.tag + 1 < kItems) {
+      EXPECT_TRUE(self->grant(name, credit_for(0, item.credit.tag + 1)));
     }
     ++arrived;
   };
-  ChannelOptions options{
-      .name = "greedy", .slots = 1, .slot_bytes = kSlotBytes, .transport = GetParam(), .endpoint = {}};
+  ChannelOptions options{.name = "greedy", .slots = 1, .slot_bytes = kSlotBytes, .transport = GetParam()};
   if (GetParam() == Transport::shm) options.endpoint = rig_.folder().endpoint("greedy");
   if (GetParam() == Transport::zmq) options.endpoint = "tcp://127.0.0.1:*";
   auto consumer = open_consumer(rig_.consumer_loop(), options, callbacks);
-  ASSERT_TRUE(consumer) << consumer.error().to_string();
   self = consumer->get();
   const auto producer = rig_.dial(**consumer, "a");
-  ASSERT_NE(producer, nullptr);
-  for (std::int64_t position = 0; position < kItems; ++position) {
+  for (std::uint64_t tag = 0; tag < kItems; ++tag) {
     const auto credit = take(*producer);
-    ASSERT_EQ(credit.position, position);
-    ASSERT_TRUE(producer->send(fill(*producer, credit, bytes_of(position, kSlotBytes))));
+    ASSERT_EQ(credit.tag, tag);
+    ASSERT_TRUE(producer->send(fill(*producer, credit, bytes_of(tag, kSlotBytes))));
   }
   EXPECT_TRUE(eventually([&] { return arrived == kItems; }));
 }
 
 TEST_P(ChannelTest, AThousandItemsOfThreeProducersArriveIntact) {
-  constexpr std::int64_t kItems = 1000;
+  constexpr std::uint64_t kItems = 1000;
   const std::vector<std::string> names{"a", "b", "c"};
   std::vector<std::unique_ptr<ChannelProducer>> producers;
   for (const auto& name : names) producers.push_back(join(name));
@@ -434,41 +422,36 @@ TEST_P(ChannelTest, AThousandItemsOfThreeProducersArriveIntact) {
           EXPECT_EQ(credit.error().code(), Errc::cancelled);
           return;
         }
-        EXPECT_TRUE(producer->send(fill(*producer, *credit, bytes_of(credit->position, kSlotBytes))));
+        EXPECT_TRUE(producer->send(fill(*producer, *credit, bytes_of(credit->tag, kSlotBytes))));
       }
     });
   }
   CounterRng rng(1, 2, 3);
-  std::int64_t next = 0;
+  std::uint64_t next = 0;
   const auto grant = [&](std::uint32_t slot) {
     return consumer_->grant(names[rng.below(3)], credit_for(slot, next++));
   };
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) EXPECT_TRUE(grant(slot));
-  std::map<std::int64_t, int> seen;
-  for (std::int64_t received = 0; received < kItems; ++received) {
+  std::map<std::uint64_t, int> seen;
+  for (std::uint64_t received = 0; received < kItems; ++received) {
     const auto arrival = inbox_.next();
-    if (!arrival) {
-      ADD_FAILURE() << "item " << received << " did not come";
-      break;
-    }
     const auto& item = arrival->item;
-    EXPECT_EQ(to_vector(consumer_->slot(item.credit.slot).first(item.bytes)),
-              bytes_of(item.credit.position, kSlotBytes));
-    ++seen[item.credit.position];
+    EXPECT_EQ(to_vector(consumer_->slot(item.credit.slot).first(item.bytes)), bytes_of(item.credit.tag, kSlotBytes));
+    ++seen[item.credit.tag];
     if (next < kItems) {
       EXPECT_TRUE(grant(item.credit.slot));
     }
   }
   for (auto& producer : producers) producer->stop();
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(seen.size(), static_cast<std::size_t>(kItems));
-  EXPECT_EQ(consumer_->stats().items, static_cast<std::uint64_t>(kItems));
+  EXPECT_EQ(seen.size(), kItems);
+  EXPECT_EQ(consumer_->stats().items, kItems);
   EXPECT_EQ(consumer_->stats().late_items, 0U);
   EXPECT_EQ(consumer_->stats().credits_outstanding, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, ChannelTest, ::testing::Values(Transport::inproc, Transport::shm, Transport::zmq),
-                         [](const auto& instance) { return std::string(to_string(instance.param)); });
+                         [](const auto& instance) { return std::string(enum_name(instance.param)); });
 
 }  // namespace
 }  // namespace troupe::comm

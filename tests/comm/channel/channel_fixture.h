@@ -1,18 +1,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -21,10 +17,11 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "comm/channel/channel.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::comm {
 
-inline std::ostream& operator<<(std::ostream& out, Transport transport) { return out << to_string(transport); }
+inline std::ostream& operator<<(std::ostream& out, Transport transport) { return out << enum_name(transport); }
 
 namespace testing_support {
 
@@ -49,10 +46,11 @@ class Inbox {
                   add_item({producer, item});
                 }};
   }
-  /// The next item, or none within kPatience.
-  std::optional<Arrival> next() {
+  /// The next item. Errors: deadline_exceeded: none within kPatience.
+  Result<Arrival> next() {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, kPatience, [&] { return read_ < items_.size(); })) return std::nullopt;
+    if (!changed_.wait_for(lock, kPatience, [&] { return read_ < items_.size(); }))
+      return Error{Errc::deadline_exceeded, "no item came"};
     return items_[read_++];
   }
   bool wait_for_producer(const std::string& name) {
@@ -106,29 +104,9 @@ inline bool eventually(const std::function<bool()>& is_true) {
   return true;
 }
 
-/// A folder of mode 0700 with a short name, since paths of Unix sockets end at 107 bytes.
-class SocketFolder {
- public:
-  SocketFolder() {
-    std::string name = "/tmp/troupe-channel-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "mkdtemp failed";
-    path_ = name;
-  }
-  ~SocketFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  SocketFolder(const SocketFolder&) = delete;
-  SocketFolder& operator=(const SocketFolder&) = delete;
-  std::string endpoint(const std::string& name) const { return "ipc://" + path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-/// The bytes of the item at `position`: length and contents depend on nothing else.
-inline std::vector<std::byte> bytes_of(std::int64_t position, std::size_t max_bytes) {
-  CounterRng rng(7, 1, static_cast<std::uint64_t>(position));
+/// The bytes of the item of `tag`: length and contents depend on nothing else.
+inline std::vector<std::byte> bytes_of(std::uint64_t tag, std::size_t max_bytes) {
+  CounterRng rng(7, 1, tag);
   std::vector<std::byte> bytes(rng.below(static_cast<std::uint32_t>(max_bytes) + 1));
   for (auto& byte : bytes) byte = static_cast<std::byte>(rng.below(256));
   return bytes;
@@ -140,7 +118,7 @@ inline std::vector<std::byte> to_vector(std::span<const std::byte> bytes) { retu
 inline Item fill(ChannelProducer& producer, const Credit& credit, std::span<const std::byte> bytes) {
   const auto slot = producer.slot(credit);
   std::copy(bytes.begin(), bytes.end(), slot.begin());
-  return Item{.credit = credit, .bytes = bytes.size(), .xxh3 = xxh3_64(bytes), .error = {}};
+  return Item{.credit = credit, .bytes = bytes.size(), .xxh3 = xxh3_64(bytes)};
 }
 
 /// Two loops, one per end, and consumers and producers on them. A transport needs no more than its name.
@@ -148,42 +126,32 @@ class ChannelRig {
  public:
   explicit ChannelRig(bool needs_loops) {
     if (!needs_loops) return;
-    consumer_loop_ = start_loop("consumer");
-    producer_loop_ = start_loop("producer");
+    consumer_loop_ = IoLoop::start("consumer").value();
+    producer_loop_ = IoLoop::start("producer").value();
   }
   std::unique_ptr<ChannelConsumer> open(Transport transport, Inbox& inbox, std::uint32_t slots, std::size_t slot_bytes,
                                         ChannelConsumer* share = nullptr) {
     ChannelOptions options{.name = "learner/" + std::to_string(num_opened_++),
                            .slots = slots,
                            .slot_bytes = slot_bytes,
-                           .transport = transport,
-                           .endpoint = {}};
+                           .transport = transport};
     if (transport == Transport::shm) options.endpoint = folder_.endpoint(std::to_string(num_opened_));
     if (transport == Transport::zmq) options.endpoint = "tcp://127.0.0.1:*";
-    auto opened = open_consumer(consumer_loop_.get(), options, inbox.callbacks(), share);
-    if (!opened) ADD_FAILURE() << opened.error().to_string();
-    return opened ? std::move(opened).value() : nullptr;
+    return open_consumer(consumer_loop_.get(), options, inbox.callbacks(), share).value();
   }
   Result<std::unique_ptr<ChannelProducer>> try_dial(const std::string& address, const std::string& name,
                                                     std::chrono::milliseconds deadline = kPatience) {
     return open_producer(producer_loop_.get(), address, name, 2, deadline);
   }
   std::unique_ptr<ChannelProducer> dial(const ChannelConsumer& consumer, const std::string& name) {
-    auto opened = try_dial(consumer.address(), name);
-    if (!opened) ADD_FAILURE() << opened.error().to_string();
-    return opened ? std::move(opened).value() : nullptr;
+    return try_dial(consumer.address(), name).value();
   }
   IoLoop* consumer_loop() { return consumer_loop_.get(); }
   IoLoop* producer_loop() { return producer_loop_.get(); }
-  const SocketFolder& folder() const { return folder_; }
+  const ScratchFolder& folder() const { return folder_; }
 
  private:
-  static std::unique_ptr<IoLoop> start_loop(const std::string& name) {
-    auto loop = IoLoop::start(name);
-    if (!loop) ADD_FAILURE() << loop.error().to_string();
-    return loop ? std::move(loop).value() : nullptr;
-  }
-  SocketFolder folder_;
+  const ScratchFolder folder_{"/tmp"};
   int num_opened_ = 0;
   std::unique_ptr<IoLoop> consumer_loop_;
   std::unique_ptr<IoLoop> producer_loop_;

@@ -21,9 +21,7 @@ using namespace testing_support;
 constexpr std::uint32_t kSlots = 3;
 constexpr std::size_t kSlotBytes = 20'000;
 
-Credit credit_for(std::uint32_t slot, std::int64_t position) {
-  return {.slot = slot, .tag = 0, .position = position, .fence = 7};
-}
+Credit credit_for(std::uint32_t slot, std::uint64_t tag) { return {.slot = slot, .tag = tag, .fence = 7}; }
 
 /// A producer process; killed and reaped at the end of its scope.
 class Child {
@@ -57,14 +55,11 @@ class Child {
 
 class ChannelProcessTest : public ::testing::TestWithParam<Transport> {
  protected:
-  void SetUp() override {
-    consumer_ = rig_.open(GetParam(), inbox_, kSlots, kSlotBytes);
-    ASSERT_NE(consumer_, nullptr);
-  }
+  void SetUp() override { consumer_ = rig_.open(GetParam(), inbox_, kSlots, kSlotBytes); }
   void expect_intact(const Arrival& arrival) {
     EXPECT_EQ(arrival.item.error, "");
     EXPECT_EQ(to_vector(consumer_->slot(arrival.item.credit.slot).first(arrival.item.bytes)),
-              bytes_of(arrival.item.credit.position, kSlotBytes));
+              bytes_of(arrival.item.credit.tag, kSlotBytes));
   }
 
   ChannelRig rig_{true};
@@ -75,13 +70,12 @@ class ChannelProcessTest : public ::testing::TestWithParam<Transport> {
 TEST_P(ChannelProcessTest, ItemsOfAnotherProcessArriveIntact) {
   Child child(consumer_->address(), "decoder/0#0", "produce");
   ASSERT_TRUE(inbox_.wait_for_producer("decoder/0#0"));
-  constexpr std::int64_t kItems = 40;
-  std::int64_t next = 0;
+  constexpr std::uint64_t kItems = 40;
+  std::uint64_t next = 0;
   for (std::uint32_t slot = 0; slot < kSlots; ++slot)
     ASSERT_TRUE(consumer_->grant("decoder/0#0", credit_for(slot, next++)));
-  for (std::int64_t received = 0; received < kItems; ++received) {
+  for (std::uint64_t received = 0; received < kItems; ++received) {
     const auto arrival = inbox_.next();
-    ASSERT_TRUE(arrival) << received;
     expect_intact(*arrival);
     if (next < kItems) {
       ASSERT_TRUE(consumer_->grant("decoder/0#0", credit_for(arrival->item.credit.slot, next++)));
@@ -98,11 +92,10 @@ TEST_P(ChannelProcessTest, TheSlotsOfAKilledProducerAreReusedOnceItsExitIsConfir
   Child heir(consumer_->address(), "decoder/1#0", "produce");
   ASSERT_TRUE(inbox_.wait_for_producer("decoder/0#0"));
   ASSERT_TRUE(inbox_.wait_for_producer("decoder/1#0"));
-  // The victim sends position 0 and from then on writes to the slot of position 1 without end.
+  // The victim sends item 0 and from then on writes to the slot of item 1 without end.
   ASSERT_TRUE(consumer_->grant("decoder/0#0", credit_for(0, 0)));
   ASSERT_TRUE(consumer_->grant("decoder/0#0", credit_for(1, 1)));
   const auto first = inbox_.next();
-  ASSERT_TRUE(first);
   expect_intact(*first);
   EXPECT_EQ(consumer_->grant("decoder/1#0", credit_for(1, 1)).error().code(), Errc::invalid_argument);
 
@@ -111,7 +104,6 @@ TEST_P(ChannelProcessTest, TheSlotsOfAKilledProducerAreReusedOnceItsExitIsConfir
   for (int round = 0; round < 5; ++round) {
     ASSERT_TRUE(consumer_->grant("decoder/1#0", credit_for(1, 1)));
     const auto arrival = inbox_.next();
-    ASSERT_TRUE(arrival);
     EXPECT_EQ(arrival->producer, "decoder/1#0");
     expect_intact(*arrival);
   }
@@ -121,12 +113,11 @@ TEST_P(ChannelProcessTest, TheSlotsOfAKilledProducerAreReusedOnceItsExitIsConfir
   ASSERT_TRUE(inbox_.wait_for_producer("decoder/0#1"));
   ASSERT_TRUE(consumer_->grant("decoder/0#1", credit_for(2, 2)));
   const auto arrival = inbox_.next();
-  ASSERT_TRUE(arrival);
   expect_intact(*arrival);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, ChannelProcessTest, ::testing::Values(Transport::shm, Transport::zmq),
-                         [](const auto& instance) { return std::string(to_string(instance.param)); });
+                         [](const auto& instance) { return std::string(enum_name(instance.param)); });
 
 /// The other process. "produce": serve credits until the consumer says goodbye. "hold": send one item, then keep
 /// writing to the next slot until killed. Exit status 0: goodbye came.
@@ -141,7 +132,7 @@ int produce(const std::string& address, const std::string& name, std::string_vie
   for (bool is_first = true;; is_first = false) {
     const auto credit = (*producer)->next_credit(kPatience);
     if (!credit) return credit.error().code() == Errc::unavailable ? 0 : 4;
-    const auto bytes = bytes_of(credit->position, kSlotBytes);
+    const auto bytes = bytes_of(credit->tag, kSlotBytes);
     if (mode == "hold" && !is_first) {
       volatile std::byte* const slot = (*producer)->slot(*credit).data();
       // Ends with SIGKILL, or when the test itself has died and the harness kills its group.

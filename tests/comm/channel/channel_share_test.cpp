@@ -9,21 +9,16 @@ using namespace testing_support;
 constexpr std::uint32_t kSlots = 2;
 constexpr std::size_t kSlotBytes = 3000;
 
-Credit credit_for(std::uint32_t slot, std::int64_t position) {
-  return {.slot = slot, .tag = 0, .position = position, .fence = 1};
-}
+Credit credit_for(std::uint32_t slot, std::uint64_t tag) { return {.slot = slot, .tag = tag, .fence = 1}; }
 
 class ChannelShareTest : public ::testing::TestWithParam<Transport> {
  protected:
   void SetUp() override {
     near_ = rig_.open(GetParam(), near_inbox_, kSlots, kSlotBytes);
-    ASSERT_NE(near_, nullptr);
     far_ = rig_.open(Transport::zmq, far_inbox_, 0, 0, near_.get());
-    ASSERT_NE(far_, nullptr);
   }
-  void send(ChannelProducer& producer, std::int64_t seed) {
+  void send(ChannelProducer& producer, std::uint64_t seed) {
     const auto credit = producer.next_credit(kPatience);
-    ASSERT_TRUE(credit) << credit.error().to_string();
     ASSERT_TRUE(producer.send(fill(producer, *credit, bytes_of(seed, kSlotBytes))));
   }
 
@@ -46,7 +41,6 @@ TEST_P(ChannelShareTest, BothEndsFillOneArena) {
   ASSERT_NO_FATAL_FAILURE(send(*far, 2));
   const auto from_near = near_inbox_.next();
   const auto from_far = far_inbox_.next();
-  ASSERT_TRUE(from_near && from_far);
   EXPECT_EQ(from_near->producer, "near");
   EXPECT_EQ(from_far->producer, "far");
   for (const auto* end : {near_.get(), far_.get()}) {
@@ -60,9 +54,7 @@ TEST_P(ChannelShareTest, ASlotGrantedOnOneEndIsInUseOnTheOther) {
   const auto near = rig_.dial(*near_, "near");
   const auto far = rig_.dial(*far_, "far");
   ASSERT_TRUE(near_->grant("near", credit_for(0, 1)));
-  const auto granted = far_->grant("far", credit_for(0, 1));
-  ASSERT_FALSE(granted);
-  EXPECT_EQ(granted.error().code(), Errc::invalid_argument);
+  EXPECT_EQ(far_->grant("far", credit_for(0, 1)).error().code(), Errc::invalid_argument);
   // Dropped through the end that it did not dial.
   far_->drop_producer("near");
   ASSERT_TRUE(far_->grant("far", credit_for(0, 1)));
@@ -73,7 +65,6 @@ TEST_P(ChannelShareTest, ASlotGrantedOnOneEndIsInUseOnTheOther) {
 TEST_P(ChannelShareTest, ANameIsTakenOnBothEnds) {
   const auto near = rig_.dial(*near_, "decoder/0#0");
   const auto again = rig_.try_dial(far_->address(), "decoder/0#0");
-  ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code(), Errc::failed_precondition) << again.error().to_string();
 }
 
@@ -86,7 +77,6 @@ TEST_P(ChannelShareTest, TheOtherEndGoesOnWhenTheFirstIsClosed) {
   ASSERT_TRUE(far_->grant("far", credit_for(0, 1)));
   ASSERT_NO_FATAL_FAILURE(send(*far, 5));
   const auto arrival = far_inbox_.next();
-  ASSERT_TRUE(arrival);
   EXPECT_EQ(to_vector(far_->slot(0).first(arrival->item.bytes)), bytes_of(5, kSlotBytes));
 }
 
@@ -97,13 +87,12 @@ TEST_P(ChannelShareTest, OtherSizesThanTheArenasAreRefused) {
                          .slot_bytes = kSlotBytes + 1,
                          .transport = Transport::zmq,
                          .endpoint = "tcp://127.0.0.1:*"};
-  const auto opened = open_consumer(rig_.consumer_loop(), options, inbox.callbacks(), near_.get());
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code(), Errc::invalid_argument);
+  EXPECT_EQ(open_consumer(rig_.consumer_loop(), options, inbox.callbacks(), near_.get()).error().code(),
+            Errc::invalid_argument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, ChannelShareTest, ::testing::Values(Transport::inproc, Transport::shm),
-                         [](const auto& instance) { return std::string(to_string(instance.param)); });
+                         [](const auto& instance) { return std::string(enum_name(instance.param)); });
 
 class ChannelOptionsTest : public ::testing::Test {
  protected:
@@ -116,7 +105,7 @@ class ChannelOptionsTest : public ::testing::Test {
 
 TEST_F(ChannelOptionsTest, WhatCannotWorkIsRefusedAtOnce) {
   ChannelRig rig(true);
-  const ChannelOptions good{.name = "x", .slots = 1, .slot_bytes = 10, .transport = Transport::inproc, .endpoint = {}};
+  const ChannelOptions good{.name = "x", .slots = 1, .slot_bytes = 10, .transport = Transport::inproc};
   auto options = good;
   options.name = "Bad Name";
   EXPECT_EQ(code_of(options, nullptr), Errc::invalid_argument);
@@ -136,10 +125,8 @@ TEST_F(ChannelOptionsTest, WhatCannotWorkIsRefusedAtOnce) {
 
 TEST_F(ChannelOptionsTest, ANameIsTakenWhileItsConsumerLives) {
   Inbox inbox;
-  const ChannelOptions options{
-      .name = "x", .slots = 1, .slot_bytes = 10, .transport = Transport::inproc, .endpoint = {}};
+  const ChannelOptions options{.name = "x", .slots = 1, .slot_bytes = 10, .transport = Transport::inproc};
   auto first = open_consumer(nullptr, options, inbox.callbacks());
-  ASSERT_TRUE(first);
   EXPECT_EQ(code_of(options, nullptr), Errc::failed_precondition);
   first->reset();
   EXPECT_TRUE(open_consumer(nullptr, options, inbox.callbacks()));

@@ -23,7 +23,6 @@ TEST(ThreadCollectiveTest, ADeadlineNamesTheOperationAndTheMissingRanks) {
   const auto c = join_thread_group(group, 1);
   std::vector<double> value = {1.0};
   const auto result = c->all_reduce_sum(f64(value));
-  ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::deadline_exceeded);
   EXPECT_THAT(result.error().message(), ::testing::HasSubstr("all_reduce_sum #0"));
   EXPECT_THAT(result.error().message(), ::testing::HasSubstr("waiting for rank 0, 2"));
@@ -36,7 +35,6 @@ TEST(ThreadCollectiveTest, RanksThatDisagreeOnTheOrderAreAborted) {
   std::vector<float> full(20), shard(10);
   const auto pending = first->all_gather(f32(full), f32(shard));
   const auto result = second->reduce_scatter(f32(shard), f32(full))->wait();
-  ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::internal);
   EXPECT_EQ(pending->wait().error().code(), Errc::aborted);
 }
@@ -48,7 +46,6 @@ TEST(ThreadCollectiveTest, AbortReachesThePeersAtOnce) {
   const auto pending = first->all_gather(f32(full), f32(shard));
   second->abort("lost its device");
   const auto result = pending->wait();
-  ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::aborted);
   EXPECT_THAT(result.error().message(), ::testing::HasSubstr("rank 1 aborted: lost its device"));
 }
@@ -75,7 +72,6 @@ TEST(ThreadCollectiveTest, LeavingWithOperationsUnderWayFailsThePeer) {
     second.reset();
   }
   const auto result = first->all_gather(f32(full_a), f32(a))->wait();
-  ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code(), Errc::aborted);
 }
 

@@ -30,8 +30,14 @@ class IoLoopCurveTest : public LoopTest {
   /// Dials and says "hello".
   void dial(IoLoop& loop, SocketId router, const std::string& id, std::optional<CurveClient> keys) {
     auto dealer = loop.connect_dealer(loop_->bound_endpoint(router), id, at_client_.receiver(), std::move(keys));
-    ASSERT_TRUE(dealer) << dealer.error().to_string();
     send(loop, *dealer, "", "hello from " + id);
+  }
+  /// The server serves those it knows, and has heard nobody else.
+  void expect_only(SocketId router, const std::string& id, const CurveClient& keys) {
+    auto other = start("other");
+    dial(*other, router, id, keys);
+    ASSERT_TRUE(at_server_.wait_for(1));
+    for (const auto& arrival : at_server_.all()) EXPECT_EQ(arrival.peer, id);
   }
   CurveClient keys_of(const CurveKeyPair& pair) const { return {server_.public_key, pair.public_key, pair.secret_key}; }
 
@@ -52,49 +58,40 @@ TEST_F(IoLoopCurveTest, AListedKeyTalks) {
 }
 
 TEST_F(IoLoopCurveTest, AnUnlistedKeyIsRefusedAndCounted) {
-  auto client = start("client"), other = start("other");
+  auto client = start("client");
   dial(*client, router_, "stranger", keys_of(stranger_));
   ASSERT_TRUE(eventually(*client, [&] { return client->stats().refused >= 1; }));
   ASSERT_TRUE(eventually(*loop_, [&] { return loop_->stats().refused >= 1; }));
   // the server still serves those it knows, and never heard the stranger
-  dial(*other, router_, "friend", keys_of(client_));
-  ASSERT_TRUE(at_server_.wait_for(1));
-  for (const auto& arrival : at_server_.all()) EXPECT_EQ(arrival.peer, "friend");
+  expect_only(router_, "friend", keys_of(client_));
 }
 
 TEST_F(IoLoopCurveTest, AClientWithoutKeysIsRefused) {
-  auto client = start("client"), other = start("other");
+  auto client = start("client");
   dial(*client, router_, "keyless", std::nullopt);
   ASSERT_TRUE(eventually(*client, [&] { return client->stats().refused >= 1; }));
-  dial(*other, router_, "friend", keys_of(client_));
-  ASSERT_TRUE(at_server_.wait_for(1));
-  for (const auto& arrival : at_server_.all()) EXPECT_EQ(arrival.peer, "friend");
+  expect_only(router_, "friend", keys_of(client_));
 }
 
 TEST_F(IoLoopCurveTest, AClientThatExpectsAnotherServerDoesNotTalk) {
-  auto client = start("client"), other = start("other");
+  auto client = start("client");
   CurveClient keys = keys_of(client_);
   keys.server_key = stranger_.public_key;
   dial(*client, router_, "mistaken", keys);
   ASSERT_TRUE(eventually(*client, [&] { return client->stats().refused >= 1; }));
-  dial(*other, router_, "friend", keys_of(client_));
-  ASSERT_TRUE(at_server_.wait_for(1));
-  for (const auto& arrival : at_server_.all()) EXPECT_EQ(arrival.peer, "friend");
+  expect_only(router_, "friend", keys_of(client_));
 }
 
 TEST_F(IoLoopCurveTest, EachSocketHasItsOwnList) {
   const SocketId second = listen({stranger_.public_key});
-  auto client = start("client"), other = start("other");
+  auto client = start("client");
   dial(*client, second, "wrong-door", keys_of(client_));
   ASSERT_TRUE(eventually(*loop_, [&] { return loop_->stats().refused >= 1; }));
-  dial(*other, second, "right-door", keys_of(stranger_));
-  ASSERT_TRUE(at_server_.wait_for(1));
-  for (const auto& arrival : at_server_.all()) EXPECT_EQ(arrival.peer, "right-door");
+  expect_only(second, "right-door", keys_of(stranger_));
 }
 
 TEST_F(IoLoopCurveTest, CurveWorksOverIpcToo) {
   auto router = loop_->bind_router(ipc(), at_server_.receiver(), CurveServer{server_.secret_key, {client_.public_key}});
-  ASSERT_TRUE(router) << router.error().to_string();
   auto client = start("client");
   dial(*client, *router, "local", keys_of(client_));
   EXPECT_TRUE(at_server_.wait_for(1));
@@ -104,8 +101,7 @@ TEST_F(IoLoopCurveTest, AnOpenAddressWithoutKeysIsRefused) {
   for (const char* endpoint :
        {"tcp://0.0.0.0:*", "tcp://*:*", "tcp://[::]:*", "tcp://192.0.2.1:7710", "tcp://127.example.org:1"}) {
     auto bound = loop_->bind_router(endpoint, at_server_.receiver());
-    ASSERT_FALSE(bound) << endpoint;
-    EXPECT_EQ(bound.error().code(), Errc::invalid_argument);
+    EXPECT_EQ(bound.error().code(), Errc::invalid_argument) << endpoint;
     EXPECT_NE(bound.error().message().find("CURVE"), std::string::npos) << bound.error().message();
   }
   EXPECT_FALSE(loop_->connect_dealer("tcp://192.0.2.1:7710", "x", at_client_.receiver()));
@@ -114,12 +110,10 @@ TEST_F(IoLoopCurveTest, AnOpenAddressWithoutKeysIsRefused) {
 TEST_F(IoLoopCurveTest, AnOpenAddressWithKeysListens) {
   auto router = loop_->bind_router("tcp://0.0.0.0:*", at_server_.receiver(),
                                    CurveServer{server_.secret_key, {client_.public_key}});
-  ASSERT_TRUE(router) << router.error().to_string();
   const auto endpoint = *parse_endpoint(loop_->bound_endpoint(*router));
   auto client = start("client");
   auto dealer =
       client->connect_dealer("tcp://127.0.0.1:" + endpoint.port, "near", at_client_.receiver(), keys_of(client_));
-  ASSERT_TRUE(dealer);
   send(*client, *dealer, "", "hello");
   EXPECT_TRUE(at_server_.wait_for(1));
 }
@@ -148,7 +142,6 @@ TEST(CurveSelfTest, ASocketThatTakesEveryKeyFailsIt) {
   std::size_t size = sizeof endpoint;
   ASSERT_EQ(zmq_getsockopt(open.get(), ZMQ_LAST_ENDPOINT, endpoint, &size), 0);
   const auto tested = test_curve_server(context.get(), *zap, "s1", endpoint, keys.public_key);
-  ASSERT_FALSE(tested);
   EXPECT_EQ(tested.error().code(), Errc::failed_precondition);
   EXPECT_NE(tested.error().message().find("not refused"), std::string::npos) << tested.error().message();
 }

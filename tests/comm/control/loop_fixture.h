@@ -1,12 +1,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -14,6 +12,7 @@
 
 #include "base/log.h"
 #include "comm/control/io_loop.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::comm {
 
@@ -77,19 +76,9 @@ class Signal {
 class LoopTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { log::configure("test", "", log::Level::warn); }  // before any thread writes
-  void SetUp() override {
-    std::string pattern = "/tmp/troupe-loop-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  static std::unique_ptr<IoLoop> start(const std::string& name) {
-    auto loop = IoLoop::start(name);
-    EXPECT_TRUE(loop) << loop.error().to_string();
-    return std::move(*loop);
-  }
-  std::string ipc(const std::string& name = "ctl") const { return "ipc://" + folder_ + "/" + name; }
+  static std::unique_ptr<IoLoop> start(const std::string& name) { return IoLoop::start(name).value(); }
+  std::string ipc(const std::string& name = "ctl") const { return scratch_.endpoint(name); }
 
   static void send(IoLoop& loop, SocketId socket, const std::string& peer, const std::string& text,
                    std::uint16_t type = 1) {
@@ -117,7 +106,8 @@ class LoopTest : public ::testing::Test {
     return held;
   }
 
-  std::string folder_;
+  const ScratchFolder scratch_{"/tmp"};
+  const std::string folder_ = scratch_.path();
 };
 
 }  // namespace troupe::comm

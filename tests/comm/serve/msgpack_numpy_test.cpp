@@ -4,28 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <fstream>
 #include <random>
 
 #include "comm/serve/npy.h"
 #include "comm/serve/numpy_dtype.h"
+#include "tests/comm/serve/serve_bytes.h"
 
 namespace troupe::comm {
 namespace {
-
-std::vector<std::byte> fixture(const std::string& name) {
-  std::ifstream file(std::string(TROUPE_SOURCE_DIR) + "/tests/golden/serve/" + name, std::ios::binary);
-  EXPECT_TRUE(file) << name;
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-
-std::vector<std::byte> raw(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
 
 std::string refusal(std::span<const std::byte> bytes, const WireTreeLimits& limits = {}) {
   const auto tree = decode_wire_tree(bytes, limits);
@@ -33,7 +19,9 @@ std::string refusal(std::span<const std::byte> bytes, const WireTreeLimits& limi
   EXPECT_EQ(tree.error().code(), Errc::invalid_argument);
   return tree.error().message();
 }
-std::string refusal(std::string_view text, const WireTreeLimits& limits = {}) { return refusal(raw(text), limits); }
+std::string refusal(std::string_view text, const WireTreeLimits& limits = {}) {
+  return refusal(bytes_of(text), limits);
+}
 #define BYTES(literal) std::string_view(literal, sizeof(literal) - 1)
 
 /// An OpenPI array around the given pieces.
@@ -50,7 +38,6 @@ TEST_P(GoldenFrameTest, IsWrittenAgainByteForByte) {
   const std::string name = GetParam();
   const auto bytes = fixture(name);
   const auto tree = decode_wire_tree(bytes);
-  ASSERT_TRUE(tree) << tree.error().message();
   EXPECT_EQ(encode_wire_tree(*tree, name.starts_with("groot") ? ArrayForm::groot : ArrayForm::openpi), bytes);
 }
 INSTANTIATE_TEST_SUITE_P(Frames, GoldenFrameTest,
@@ -72,7 +59,6 @@ TEST(MsgpackNumpyTest, MarkerNamesAsStrGiveTheSameTreeAsBin) {
 
 TEST(MsgpackNumpyTest, NumpyScalarsBecomeArraysWithoutDimensions) {
   const auto tree = decode_wire_tree(fixture("scalars.bin"));
-  ASSERT_TRUE(tree) << tree.error().message();
   const auto number = [&](std::string_view name) {
     const auto* array = find(*tree->as<WireMap>(), name)->as<NdArray>();
     return array && array->shape.empty() ? to_doubles(*array).value().at(0) : 1e9;
@@ -86,7 +72,8 @@ TEST(MsgpackNumpyTest, NumpyScalarsBecomeArraysWithoutDimensions) {
 }
 
 TEST(MsgpackNumpyTest, WholeFloatsStayFloats) {
-  EXPECT_EQ(encode_wire_tree(WireValue(2.0), ArrayForm::openpi), raw(BYTES("\xcb\x40\x00\x00\x00\x00\x00\x00\x00")));
+  EXPECT_EQ(encode_wire_tree(WireValue(2.0), ArrayForm::openpi),
+            bytes_of(BYTES("\xcb\x40\x00\x00\x00\x00\x00\x00\x00")));
 }
 
 TEST(MsgpackNumpyTest, ClaimsThatTheMessageCannotHoldAreRefusedBeforeAnythingIsAllocated) {
@@ -170,7 +157,6 @@ TEST(NpyTest, FilesOfNumpyAreRead) {
   for (std::size_t i = 0; i < counted.size(); ++i) counted[i] = static_cast<double>(i);
   for (const char* name : {"array_c.npy", "array_fortran.npy"}) {
     const auto array = read_npy(fixture(name));
-    ASSERT_TRUE(array) << array.error().message();
     EXPECT_EQ(array->shape, (std::vector<std::int64_t>{2, 3, 4}));
     EXPECT_EQ(to_doubles(*array).value(), counted) << name;
   }
@@ -191,7 +177,7 @@ TEST(NpyTest, FilesAreWrittenAsNumpyDoes) {
 std::vector<std::byte> npy(const std::string& header, std::size_t data) {
   std::string text = "\x93NUMPY";
   text += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
-  return raw(text + header + std::string(data, 'x'));
+  return bytes_of(text + header + std::string(data, 'x'));
 }
 
 TEST(NpyTest, HeadersAreParsedAndNeverEvaluated) {
@@ -214,11 +200,12 @@ TEST(NpyTest, HeadersAreParsedAndNeverEvaluated) {
             ".npy: want descr, fortran_order and shape at byte 51 of its header");
   EXPECT_EQ(error(npy("{'descr': '<f4', 'descr': '<f4'}\n", 8)),
             ".npy: an entry twice, or one that .npy does not have at byte 35 of its header");
-  EXPECT_EQ(error(raw(BYTES("\x93NUMPY\x01\x00\xff\xff{}"))), ".npy: a header of 65535 bytes; at most 10000 are taken");
-  EXPECT_EQ(error(raw(BYTES("\x93NUMPY\x01\x00\x40\x00{}"))), ".npy: a header of 64 bytes where 2 bytes are left");
-  EXPECT_EQ(error(raw(BYTES("\x93NUMPY\x03\x00\x40\x00{}"))), ".npy: version 3.0; 1.0 and 2.0 are read");
-  EXPECT_EQ(error(raw("PK\x03\x04 and more")), ".npy: the magic bytes 93 'NUMPY' are missing");
-  EXPECT_EQ(error(raw(BYTES("\x93NUMPY\x02\x00\x02\x00"))), ".npy: an end inside the header's length");
+  EXPECT_EQ(error(bytes_of(BYTES("\x93NUMPY\x01\x00\xff\xff{}"))),
+            ".npy: a header of 65535 bytes; at most 10000 are taken");
+  EXPECT_EQ(error(bytes_of(BYTES("\x93NUMPY\x01\x00\x40\x00{}"))), ".npy: a header of 64 bytes where 2 bytes are left");
+  EXPECT_EQ(error(bytes_of(BYTES("\x93NUMPY\x03\x00\x40\x00{}"))), ".npy: version 3.0; 1.0 and 2.0 are read");
+  EXPECT_EQ(error(bytes_of("PK\x03\x04 and more")), ".npy: the magic bytes 93 'NUMPY' are missing");
+  EXPECT_EQ(error(bytes_of(BYTES("\x93NUMPY\x02\x00\x02\x00"))), ".npy: an end inside the header's length");
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -28,12 +28,20 @@ class RepServerTest : public ::testing::Test {
         server_->reply(peer, bytes_of("re:" + text_of(message)));
       }
     });
-    ASSERT_TRUE(server) << server.error().message();
     const std::lock_guard lock(mutex_);
     server_ = std::move(*server);
   }
   void TearDown() override {
     if (server_) server_->stop();
+  }
+  /// A socket of another client, with these options.
+  ZmqSocket connect(const ZmqContext& context, int type, const std::map<int, int>& options) const {
+    ZmqSocket socket(zmq_socket(context.get(), type));
+    set_option(socket.get(), ZMQ_LINGER, 0);
+    set_option(socket.get(), ZMQ_RCVTIMEO, static_cast<int>(kPatience.count()));
+    for (const auto& [option, value] : options) set_option(socket.get(), option, value);
+    EXPECT_EQ(zmq_connect(socket.get(), ("tcp://127.0.0.1:" + std::to_string(server_->port())).c_str()), 0);
+    return socket;
   }
   std::string ask(const std::string& text) {
     const auto reply = ask_rep_server("127.0.0.1", server_->port(), bytes_of(text), kPatience);
@@ -63,11 +71,7 @@ TEST_F(RepServerTest, AHeldRequestHoldsUpNobodyElse) {
 TEST_F(RepServerTest, CorrelatedRequestsGetTheirRouteBack) {
   start();
   const ZmqContext context(zmq_ctx_new());
-  const ZmqSocket socket(zmq_socket(context.get(), ZMQ_REQ));
-  for (const int option : {ZMQ_REQ_CORRELATE, ZMQ_REQ_RELAXED}) set_option(socket.get(), option, 1);
-  set_option(socket.get(), ZMQ_LINGER, 0);
-  set_option(socket.get(), ZMQ_RCVTIMEO, static_cast<int>(kPatience.count()));
-  ASSERT_EQ(zmq_connect(socket.get(), ("tcp://127.0.0.1:" + std::to_string(server_->port())).c_str()), 0);
+  const ZmqSocket socket = connect(context, ZMQ_REQ, {{ZMQ_REQ_CORRELATE, 1}, {ZMQ_REQ_RELAXED, 1}});
   ASSERT_GE(zmq_send(socket.get(), "x", 1, 0), 0);
   char reply[16] = {};
   ASSERT_EQ(zmq_recv(socket.get(), reply, sizeof reply, 0), 4);
@@ -77,10 +81,7 @@ TEST_F(RepServerTest, CorrelatedRequestsGetTheirRouteBack) {
 TEST_F(RepServerTest, AMessageOverTheLimitDisconnectsItsSenderOnly) {
   start({.max_message_bytes = 1000});
   const ZmqContext context(zmq_ctx_new());
-  const ZmqSocket large(zmq_socket(context.get(), ZMQ_REQ));
-  set_option(large.get(), ZMQ_LINGER, 0);
-  set_option(large.get(), ZMQ_RCVTIMEO, 300);
-  ASSERT_EQ(zmq_connect(large.get(), ("tcp://127.0.0.1:" + std::to_string(server_->port())).c_str()), 0);
+  const ZmqSocket large = connect(context, ZMQ_REQ, {{ZMQ_RCVTIMEO, 300}});
   const std::string text(2000, 'x');
   ASSERT_GE(zmq_send(large.get(), text.data(), text.size(), 0), 0);
   EXPECT_EQ(ask("small"), "re:small");
@@ -92,10 +93,7 @@ TEST_F(RepServerTest, AMessageOverTheLimitDisconnectsItsSenderOnly) {
 TEST_F(RepServerTest, FramesThatNoReqSendsAreCountedAndDropped) {
   start();
   const ZmqContext context(zmq_ctx_new());
-  const ZmqSocket dealer(zmq_socket(context.get(), ZMQ_DEALER));
-  set_option(dealer.get(), ZMQ_LINGER, 0);
-  set_option(dealer.get(), ZMQ_RCVTIMEO, static_cast<int>(kPatience.count()));
-  ASSERT_EQ(zmq_connect(dealer.get(), ("tcp://127.0.0.1:" + std::to_string(server_->port())).c_str()), 0);
+  const ZmqSocket dealer = connect(context, ZMQ_DEALER, {});
   ASSERT_GE(zmq_send(dealer.get(), "no delimiter", 12, 0), 0);
   for (const std::string part : {"", "two"})
     ASSERT_GE(zmq_send(dealer.get(), part.data(), part.size(), ZMQ_SNDMORE), 0);
@@ -112,11 +110,7 @@ TEST_F(RepServerTest, FramesThatNoReqSendsAreCountedAndDropped) {
 TEST_F(RepServerTest, AFloodWithoutReadingHarmsNobodyElse) {
   start();
   const ZmqContext context(zmq_ctx_new());
-  const ZmqSocket flood(zmq_socket(context.get(), ZMQ_DEALER));
-  set_option(flood.get(), ZMQ_LINGER, 0);
-  set_option(flood.get(), ZMQ_RCVHWM, 1);
-  set_option(flood.get(), ZMQ_SNDTIMEO, 0);
-  ASSERT_EQ(zmq_connect(flood.get(), ("tcp://127.0.0.1:" + std::to_string(server_->port())).c_str()), 0);
+  const ZmqSocket flood = connect(context, ZMQ_DEALER, {{ZMQ_RCVHWM, 1}, {ZMQ_SNDTIMEO, 0}});
   const std::string text(100'000, 'x');
   for (int i = 0; i < 300; ++i) {
     zmq_send(flood.get(), "", 0, ZMQ_SNDMORE);

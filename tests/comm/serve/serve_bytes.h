@@ -1,4 +1,7 @@
 #pragma once
+
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <cstddef>
 #include <span>
@@ -6,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "tests/support/folder_files.h"
 
 namespace troupe::comm {
 
@@ -19,6 +22,13 @@ inline std::vector<std::byte> bytes_of(std::string_view text) {
 }
 inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The bytes of a file of tests/golden/serve.
+inline std::vector<std::byte> fixture(const std::string& name) {
+  const std::string text = testing::text_of(std::string(TROUPE_SOURCE_DIR) + "/tests/golden/serve/" + name);
+  EXPECT_FALSE(text.empty()) << name;
+  return bytes_of(text);
 }
 
 }  // namespace troupe::comm

@@ -34,7 +34,6 @@ class WebSocketServerTest : public ::testing::Test {
     };
     callbacks.status_json = [] { return std::string("{}"); };
     auto server = WebSocketServer::start(options, std::move(callbacks));
-    ASSERT_TRUE(server) << server.error().message();
     note([&] { server_ = std::move(*server); });
   }
   void TearDown() override {
@@ -113,11 +112,9 @@ class Bare {
 TEST_F(WebSocketServerTest, MessagesComeBackAndAReplyIsOneFrame) {
   start();
   const auto client = connect();
-  ASSERT_TRUE(client) << client.error().message();
   const std::string large(300'000, 'x');
   ASSERT_TRUE((*client)->send(bytes_of(large), kPatience));
   const auto reply = (*client)->receive(kPatience);
-  ASSERT_TRUE(reply) << reply.error().message();
   EXPECT_EQ(text_of(reply->bytes), large);
   EXPECT_FALSE(reply->is_text);
 
@@ -143,18 +140,15 @@ TEST_F(WebSocketServerTest, AnErrorIsATextFrameThenClose1011) {
   hold_ = true;
   start();
   const auto client = connect();
-  ASSERT_TRUE(client);
   ASSERT_TRUE((*client)->send(bytes_of("x"), kPatience));
   ASSERT_TRUE(wait_for([&] { return messages_ == 1; }));
   server_->send_text(last_, "invalid_argument: no");
   server_->close(last_, 1011, "invalid_argument");
   server_->send_text(last_, "never sent");
   const auto reply = (*client)->receive(kPatience);
-  ASSERT_TRUE(reply);
   EXPECT_TRUE(reply->is_text);
   EXPECT_EQ(text_of(reply->bytes), "invalid_argument: no");
   const auto closed = (*client)->receive(kPatience);
-  ASSERT_FALSE(closed);
   EXPECT_EQ(closed.error().message(), "the server closed with 1011 invalid_argument");
   EXPECT_TRUE(wait_for([&] { return closed_ == 1 && open_.empty(); }));
 }
@@ -163,7 +157,6 @@ TEST_F(WebSocketServerTest, WithoutTheTokenNobodyIsUpgraded) {
   start({.token = "correct-horse-battery"});
   for (const std::string token : {"", "correct-horse-batterz", "correct-horse-battery2"}) {
     const auto client = connect(token);
-    ASSERT_FALSE(client);
     EXPECT_NE(client.error().message().find("401"), std::string::npos) << client.error().message();
   }
   EXPECT_TRUE(connect("correct-horse-battery"));
@@ -181,13 +174,15 @@ TEST_F(WebSocketServerTest, AWebPageIsRefusedWhereNoTokenIsWanted) {
 TEST_F(WebSocketServerTest, HealthIsOpenAndStatusWantsTheToken) {
   start({.token = "correct-horse-battery"});
   const auto get = [&](const std::string& path, const std::string& token) {
-    return http_get("127.0.0.1", server_->port(), path, token, kPatience).value();
+    const Bare bare(server_->port());
+    EXPECT_TRUE(bare.send("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token + "\r\n\r\n"));
+    return bare.read();
   };
-  EXPECT_EQ(get("/healthz", "").status, 200);
-  EXPECT_EQ(get("/healthz", "").body, "OK\n");
-  EXPECT_EQ(get("/status", "").status, 401);
-  EXPECT_EQ(get("/status", "correct-horse-battery").body, "{}");
-  EXPECT_EQ(get("/", "").status, 404);
+  EXPECT_TRUE(get("/healthz", "").starts_with("HTTP/1.1 200"));
+  EXPECT_TRUE(get("/healthz", "").ends_with("\r\n\r\nOK\n<end>"));
+  EXPECT_TRUE(get("/status", "").starts_with("HTTP/1.1 401"));
+  EXPECT_TRUE(get("/status", "correct-horse-battery").ends_with("\r\n\r\n{}<end>"));
+  EXPECT_TRUE(get("/", "").starts_with("HTTP/1.1 404"));
 }
 
 TEST_F(WebSocketServerTest, OneClientTooManyIsTurnedAway) {
@@ -195,7 +190,6 @@ TEST_F(WebSocketServerTest, OneClientTooManyIsTurnedAway) {
   const auto first = connect();
   ASSERT_TRUE(first);
   const auto second = connect();
-  ASSERT_FALSE(second);
   EXPECT_NE(second.error().message().find("503"), std::string::npos) << second.error().message();
 }
 
@@ -239,7 +233,6 @@ TEST_F(WebSocketServerTest, AClientThatStopsReadingIsDroppedAndOthersAreServed) 
     const ssize_t size = deaf.send_some(std::string_view(flood).substr(sent % flood.size()));
     if (size > 0) sent += static_cast<std::size_t>(size);
     const auto client = connect();
-    ASSERT_TRUE(client) << client.error().message();
     ASSERT_TRUE((*client)->send(bytes_of("hello"), kPatience));
     EXPECT_EQ(text_of((*client)->receive(kPatience).value().bytes), "hello");
     dropped = server_->stats().dropped > 0;
@@ -252,7 +245,6 @@ TEST_F(WebSocketServerTest, ManySilentConnectionsDoNotKeepAClientOut) {
   std::vector<std::unique_ptr<Bare>> crowd;
   for (int i = 0; i < 20; ++i) crowd.push_back(std::make_unique<Bare>(server_->port()));
   const auto client = connect();
-  ASSERT_TRUE(client) << client.error().message();
   ASSERT_TRUE((*client)->send(bytes_of("hello"), kPatience));
   EXPECT_EQ(text_of((*client)->receive(kPatience).value().bytes), "hello");
 }
@@ -260,21 +252,17 @@ TEST_F(WebSocketServerTest, ManySilentConnectionsDoNotKeepAClientOut) {
 TEST_F(WebSocketServerTest, StoppingClosesClientsWithGoingAway) {
   start();
   const auto client = connect();
-  ASSERT_TRUE(client);
   ASSERT_TRUE(wait_for([&] { return open_.size() == 1; }));
   std::thread stopper([&] { server_->stop(); });
   const auto closed = (*client)->receive(kPatience);
   stopper.join();
-  ASSERT_FALSE(closed);
   EXPECT_EQ(closed.error().message(), "the server closed with 1001 the server stops");
   EXPECT_EQ(closed_, 1);
 }
 
 TEST_F(WebSocketServerTest, AnAddressInUseIsNamed) {
   start();
-  const auto second = WebSocketServer::start({.port = server_->port()}, {});
-  ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code(), Errc::unavailable);
+  EXPECT_EQ(WebSocketServer::start({.port = server_->port()}, {}).error().code(), Errc::unavailable);
   EXPECT_EQ(WebSocketServer::start({.host = "robots.example"}, {}).error().code(), Errc::invalid_argument);
 }
 

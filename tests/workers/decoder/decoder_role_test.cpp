@@ -14,7 +14,7 @@
 
 #include "base/fault.h"
 #include "base/hash.h"
-#include "workers/stream/producer_times.h"
+#include "workers/stream/order.h"
 
 namespace troupe::workers {
 namespace {
@@ -29,7 +29,7 @@ struct Feed {
 
   void grant(std::int64_t position) {
     const std::lock_guard lock(mutex);
-    credits.push_back({.slot = 0, .position = position, .fence = 1});
+    credits.push_back({.slot = 0, .tag = SampleKey{Split::train, position}.tag(), .fence = 1});
     changed.notify_all();
   }
   std::vector<Item> wait_for(std::size_t count) {
@@ -89,10 +89,10 @@ class DecoderRoleTest : public ::testing::Test {
     const auto outbox = [this](const std::string& to, const Message& message) {
       EXPECT_EQ(to, "controller");
       const std::lock_guard lock(mutex_);
-      if (const auto* event = std::get_if<Event>(&message)) events_.push_back(*event);
+      if (const auto* times = std::get_if<ProducerTimes>(&message)) times_.push_back(*times);
     };
     role_ =
-        std::make_unique<DecoderRole>(RoleIdentity{.actor = "decoder/3", .incarnation = 1}, build, dial, outbox, 0.0);
+        std::make_unique<DecoderRole>(ActorIdentity{.actor = "decoder/3", .incarnation = 1}, build, dial, outbox, 0.0);
     role_->start();
   }
   void TearDown() override {
@@ -103,30 +103,31 @@ class DecoderRoleTest : public ::testing::Test {
   std::map<std::string, std::shared_ptr<Feed>> feeds_;
   std::atomic<int> building_{0};
   std::mutex mutex_;
-  std::vector<Event> events_;
+  std::vector<ProducerTimes> times_;
   std::unique_ptr<DecoderRole> role_;
 };
 
 TEST_F(DecoderRoleTest, EveryFeedGetsWhatItGaveCreditFor) {
-  role_->handle("controller", Peers{.fence = 1, .channels = {"a", "b"}, .gone = {}});
+  role_->handle("controller", Peers{.fence = 1, .channels = {"a", "b"}});
   for (std::int64_t position = 0; position < 20; ++position) feeds_[position % 2 == 0 ? "a" : "b"]->grant(position);
   for (const char* address : {"a", "b"}) {
     const auto items = feeds_[address]->wait_for(10);
     for (const Item& item : items) {
-      if (item.credit.position == 13) {
+      const std::int64_t position = SampleKey::of(item.credit.tag).position;
+      if (position == 13) {
         EXPECT_EQ(item.error, "v.mp4: broken");
         continue;
       }
       EXPECT_EQ(item.error, "");
       EXPECT_EQ(item.bytes, sizeof(std::int64_t));
-      EXPECT_EQ(item.xxh3, xxh3_64(std::as_bytes(std::span(&item.credit.position, 1))));
+      EXPECT_EQ(item.xxh3, xxh3_64(std::as_bytes(std::span(&position, 1))));
     }
   }
 }
 
 TEST_F(DecoderRoleTest, AScriptedFaultCostsOneItem) {
   ASSERT_TRUE(arm_faults("decoder.item@position 1:fail"));
-  role_->handle("controller", Peers{.fence = 1, .channels = {"a"}, .gone = {}});
+  role_->handle("controller", Peers{.fence = 1, .channels = {"a"}});
   for (std::int64_t position = 0; position < 3; ++position) feeds_["a"]->grant(position);
   const auto items = feeds_["a"]->wait_for(3);
   EXPECT_TRUE(items[0].error.empty());
@@ -135,39 +136,27 @@ TEST_F(DecoderRoleTest, AScriptedFaultCostsOneItem) {
 }
 
 TEST_F(DecoderRoleTest, IdleAndBusyTimeAreReportedToTheController) {
-  role_->handle("controller", Peers{.fence = 1, .channels = {"a"}, .gone = {}});
+  role_->handle("controller", Peers{.fence = 1, .channels = {"a"}});
   for (std::int64_t position = 0; position < 5; ++position) feeds_["a"]->grant(position);
   feeds_["a"]->wait_for(5);
   const std::lock_guard lock(mutex_);
-  ASSERT_EQ(events_.size(), 5u);
+  ASSERT_EQ(times_.size(), 5u);
   double busy = 0;
-  for (const Event& event : events_) {
-    EXPECT_EQ(event.kind, kProducerTimes);
-    EXPECT_EQ(event.subject, "decoder/3#1");
-    const auto times = parse_producer_times(event.text);
-    ASSERT_TRUE(times) << event.text;
-    busy += times->second;
+  for (const ProducerTimes& times : times_) {
+    EXPECT_EQ(times.actor, "decoder/3");
+    busy += times.busy_seconds;
   }
   EXPECT_GT(busy, 0);
-  EXPECT_EQ(parse_producer_times(events_[0].text)->first, 0);  // before its first credit it was not waiting for anybody
+  EXPECT_EQ(times_[0].idle_seconds, 0);  // before its first credit it was not waiting for anybody
 }
 
 TEST_F(DecoderRoleTest, AFeedThatIsNoLongerNamedIsLeft) {
-  role_->handle("controller", Peers{.fence = 1, .channels = {"a", "b"}, .gone = {}});
+  role_->handle("controller", Peers{.fence = 1, .channels = {"a", "b"}});
   feeds_["a"]->grant(1);
   feeds_["a"]->wait_for(1);
-  role_->handle("controller", Peers{.fence = 2, .channels = {"b"}, .gone = {}});
+  role_->handle("controller", Peers{.fence = 2, .channels = {"b"}});
   const std::lock_guard lock(feeds_["a"]->mutex);
   EXPECT_TRUE(feeds_["a"]->stopped);
-}
-
-TEST(ProducerTimesTest, OnlyTwoSecondsAreRead) {
-  const auto times = parse_producer_times(producer_times_text(1.25, 0.5));
-  ASSERT_TRUE(times);
-  EXPECT_EQ(times->first, 1.25);
-  EXPECT_EQ(times->second, 0.5);
-  for (const char* text : {"", "1", "1 ", " 1 2", "1 2 3", "-1 2", "1 nan", "a b"})
-    EXPECT_FALSE(parse_producer_times(text)) << text;
 }
 
 }  // namespace

@@ -17,19 +17,18 @@
 namespace troupe::testing {
 
 /// An environment with two numbers and, on request, a frame of one pixel; one action between -1 and 1.
-inline EnvSpec line_spec(bool has_picture = false) {
+inline EnvSpec line_spec(bool has_image = false) {
   EnvSpec spec;
   spec.id = "line-v1";
   spec.observation = {{.name = "state", .shape = {2}}};
-  if (has_picture) spec.observation.push_back({.name = "rgb", .shape = {1, 1, 3}, .dtype = EnvDType::u8});
+  if (has_image) spec.observation.push_back({.name = "rgb", .shape = {1, 1, 3}, .dtype = EnvDType::u8});
   spec.action = {.choices = 0, .size = 1, .low = {-1}, .high = {1}};
   spec.max_steps = 100;
   return spec;
 }
 
 /// A job over `blocks` blocks of two environments, `calls` policy calls an item.
-inline JobConfig line_job(const std::string& algorithm, std::int64_t calls, std::int64_t chunk = 1,
-                          std::int64_t blocks = 1) {
+inline JobConfig line_job(Algorithm algorithm, std::int64_t calls, std::int64_t chunk = 1, std::int64_t blocks = 1) {
   JobConfig job;
   job.env.num_envs = 2 * blocks;
   job.env.blocks = blocks;
@@ -48,7 +47,7 @@ class ItemBuilder {
  public:
   ItemBuilder(const JobConfig& job, const EnvSpec& spec, std::int64_t number = 0)
       : spec_(spec),
-        net_({.actions = job.env.chunk, .choices = 0, .has_value = job.algorithm.name != "sac"}),
+        net_({.actions = job.env.chunk, .choices = 0, .has_value = job.algorithm.name != Algorithm::sac}),
         layout_(make_trajectory_layout(job, spec_, net_)),
         number_(number),
         memory_(static_cast<std::size_t>(layout_.bytes)) {
@@ -57,7 +56,7 @@ class ItemBuilder {
         view().state(t)[2 * r] = mark(t, r);
         view().state(t)[2 * r + 1] = -1;
         for (std::size_t p = 0; p < layout_.images.size(); ++p)
-          view().image(p, t)[picture_bytes(p) * r] = static_cast<std::uint8_t>(mark(t, r));
+          view().image(p, t)[image_bytes(p) * r] = static_cast<std::uint8_t>(mark(t, r));
       }
     }
     for (std::int64_t t = 0; t < layout_.calls; ++t) {
@@ -92,8 +91,7 @@ class ItemBuilder {
       view().reward(t)[row * chunk() + later] = 0;
     }
     if (layout_.final_state.is_present()) view().final_state(t)[2 * row] = mark(t, row) + 0.5f;
-    for (std::size_t p = 0; p < layout_.final_images.size(); ++p)
-      view().final_image(p, t)[picture_bytes(p) * row] = 250;
+    for (std::size_t p = 0; p < layout_.final_images.size(); ++p) view().final_image(p, t)[image_bytes(p) * row] = 250;
     return *this;
   }
   /// The environment of `row` failed in call t.
@@ -123,7 +121,7 @@ class ItemBuilder {
   std::size_t rows() const { return static_cast<std::size_t>(layout_.rows); }
   std::size_t chunk() const { return static_cast<std::size_t>(layout_.chunk); }
   /// Of one row.
-  std::size_t picture_bytes(std::size_t index) const {
+  std::size_t image_bytes(std::size_t index) const {
     const RecordField& field = layout_.images[index];
     return static_cast<std::size_t>(field.bytes / (field.shape[0] * field.shape[1]));
   }

@@ -3,15 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "env/registry/registry.h"
 #include "tests/workers/rollout/scripted_net.h"
+#include "workers/stream/producer_loop.h"
 
 namespace troupe::workers {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::ScriptedNet;
 
 struct RolloutWorkerTest : ::testing::Test {
@@ -24,14 +27,10 @@ struct RolloutWorkerTest : ::testing::Test {
     return job;
   }
   RolloutWorker::Effects effects() {
-    return {.ask = [this](const std::string& simulator, const Credit&, std::span<const std::byte>) -> Result<void> {
-              asked.push_back(simulator);
-              return {};
-            },
-            .memory = [](std::uint32_t) { return std::span<const std::byte>(); },
-            .weights = [](std::uint64_t, const TrajectoryRequest&) { return PolicyWeightsPtr(); },
+    return {.weights = [](std::uint64_t, const TrajectoryRequest&) { return PolicyWeightsPtr(); },
             .newest_fence = [this] { return newest_fence; },
-            .report = [](const std::string&, const std::string&, const std::string&) {}};
+            .report = [this](const std::string&, const std::string&) { ++failures; },
+            .stuck = [](const std::string&, const std::string&) {}};
   }
   TrajectoryOrder order(std::uint64_t fence) {
     return {.send = [this](Item item) -> Result<void> {
@@ -39,36 +38,73 @@ struct RolloutWorkerTest : ::testing::Test {
               return {};
             },
             .feed = "learner/0",
-            .credit = {.slot = 0, .position = 0, .fence = fence},
+            .credit = {.slot = 0, .fence = fence},
             .request = {},
             .memory = memory};
   }
 
-  std::vector<std::string> asked;
-  int refused = 0;
+  void join(const std::string& simulator) {
+    auto dialled = open_producer(nullptr, consumer->address(), simulator, 2, kPatience);
+    simulators[simulator] = std::move(*dialled);
+    worker.simulator_joined(simulator, now);
+  }
+  /// Who was asked since the last call; credits of an inproc channel are there as soon as they are granted.
+  std::vector<std::string> asked() {
+    std::vector<std::string> names;
+    for (const auto& [name, producer] : simulators) {
+      while (producer->next_credit(0ms)) names.push_back(name);
+    }
+    return names;
+  }
+
+  static constexpr auto kPatience = 20s;
+  std::unique_ptr<ChannelConsumer> consumer =
+      open_consumer(nullptr, {.name = "rollout/0", .slots = 2, .slot_bytes = 4096, .transport = Transport::inproc}, {})
+          .value();
+  std::map<std::string, std::unique_ptr<ChannelProducer>> simulators;
+  int refused = 0, failures = 0;
   std::uint64_t newest_fence = 0;
   const EnvSpec spec = (*make_env_factory("CartPole-v1"))->spec();
-  RolloutWorker worker{
-      one_block_job(), spec, std::make_shared<ScriptedNet>(ScriptedNet::Options{}), {.slots = 2}, effects()};
+  RolloutWorker worker{one_block_job(), spec, std::make_shared<ScriptedNet>(ScriptedNet::Options{}),
+                       *consumer,       {},   effects()};
   std::vector<std::byte> memory = std::vector<std::byte>(static_cast<std::size_t>(worker.layout().bytes));
   const RolloutWorker::Clock::time_point now = RolloutWorker::Clock::now();
 };
 
 TEST_F(RolloutWorkerTest, AnOrderThatWaitsForASupersededAnswerIsBegunElsewhereWhenItsSimulatorIsLost) {
-  worker.simulator_joined("env/0#0", now);
-  worker.simulator_joined("env/1#0", now);
+  join("env/0#0");
+  join("env/1#0");
   worker.ordered(order(1), now);
-  ASSERT_EQ(asked.size(), 1u);
+  const auto first = asked();
+  ASSERT_EQ(first.size(), 1u);
   worker.ordered(order(2), now);  // the group formed again; the block is still with its simulator
   EXPECT_EQ(refused, 1);
-  ASSERT_EQ(asked.size(), 1u);
-  worker.simulator_gone(asked[0], now);
-  ASSERT_EQ(asked.size(), 2u);
-  EXPECT_NE(asked[1], asked[0]);
+  ASSERT_TRUE(asked().empty());
+  consumer->drop_producer(first[0]);
+  worker.simulator_gone(first[0], now);
+  const auto second = asked();
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_NE(second[0], first[0]);
+}
+
+TEST_F(RolloutWorkerTest, ALateAnswerOfALostSimulatorFreesItsSlotAndNothingElse) {
+  join("env/0#0");
+  worker.ordered(order(1), now);
+  const auto credit = simulators["env/0#0"]->next_credit(0ms);
+  ASSERT_TRUE(simulators["env/0#0"]->send(make_item(*credit, {}, std::size_t{0})));
+  consumer->drop_producer("env/0#0");
+  worker.simulator_gone("env/0#0", now);
+  join("env/1#0");
+  worker.run(now);
+  ASSERT_EQ(asked(), std::vector<std::string>{"env/1#0"});
+  EXPECT_EQ(consumer->free_slots(), 0u);
+  worker.answered({.credit = *credit, .bytes = 0, .xxh3 = 0, .error = "late"}, now);
+  EXPECT_EQ(consumer->free_slots(), 1u);
+  EXPECT_EQ(failures, 0);
 }
 
 TEST_F(RolloutWorkerTest, WhatAnOlderGroupOrderedGoesBackOnceANewOneHasPublished) {
-  worker.simulator_joined("env/0#0", now);
+  join("env/0#0");
   newest_fence = 1;
   worker.ordered(order(1), now);
   worker.run(now);

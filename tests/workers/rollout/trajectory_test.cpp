@@ -42,9 +42,8 @@ JobConfig small_job() {
   return job;
 }
 
-TEST(PolicyShapeOfTest, VectorsBecomeTheStateInOrderAndPicturesStayPictures) {
+TEST(PolicyShapeOfTest, VectorsBecomeTheStateInOrderAndImagesStayImages) {
   const auto shape = policy_shape_of(camera_spec(), small_job().env);
-  ASSERT_TRUE(shape) << shape.error().message();
   EXPECT_EQ(shape->state_dim, 4);
   ASSERT_EQ(shape->images.size(), 1u);
   EXPECT_EQ(shape->images[0].width, 5);
@@ -59,21 +58,18 @@ TEST(PolicyShapeOfTest, VectorsBecomeTheStateInOrderAndPicturesStayPictures) {
 TEST(PolicyShapeOfTest, AFieldThatNoPolicyTakesIsNamed) {
   EnvSpec spec = camera_spec();
   spec.observation.push_back({.name = "seg.front", .shape = {4, 5}, .dtype = EnvDType::u8});
-  const auto shape = policy_shape_of(spec, small_job().env);
-  ASSERT_FALSE(shape);
-  EXPECT_THAT(shape.error().message(), ::testing::HasSubstr("seg.front"));
+  EXPECT_THAT(policy_shape_of(spec, small_job().env).error().message(), ::testing::HasSubstr("seg.front"));
 }
 
-TEST(PolicyShapeOfTest, DepthIsAPictureOfOneChannelInF32) {
+TEST(PolicyShapeOfTest, DepthIsAnImageOfOneChannelInF32) {
   EnvSpec spec = camera_spec();
   spec.observation.push_back({.name = "depth.front", .shape = {4, 5}});
   const auto shape = policy_shape_of(spec, small_job().env);
-  ASSERT_TRUE(shape) << shape.error().message();
   ASSERT_EQ(shape->images.size(), 2u);
   EXPECT_TRUE(shape->images[1].is_depth);
   EXPECT_EQ(shape->images[1].channels, 1);
   EXPECT_EQ(shape->images[1].bytes(), 80);
-  EXPECT_EQ(observation_parts(spec).pictures.at(1).bytes, 80);
+  EXPECT_EQ(observation_parts(spec).images.at(1).bytes, 80);
   const RecordField field =
       make_trajectory_layout(small_job(), spec, ScriptedNet({.actions = 4, .choices = 0})).images.at(1);
   EXPECT_EQ(field.type, RecordType::f32);
@@ -104,7 +100,7 @@ TEST(TrajectoryLayoutTest, FieldsFollowEachOtherAtMultiplesOf64) {
 
 TEST(TrajectoryLayoutTest, OffPolicyItemsHoldFinalObservationsAndNoValues) {
   JobConfig job = small_job();
-  job.algorithm.name = "sac";
+  job.algorithm.name = Algorithm::sac;
   job.rollout.normalize_obs = job.rollout.normalize_reward = true;
   const ScriptedNet net({.actions = 4, .choices = 0, .has_value = false});
   const TrajectoryLayout layout = make_trajectory_layout(job, camera_spec(), net);
@@ -144,7 +140,6 @@ TEST(MomentsTest, AStateOfANormaliserRoundTripsAndItsCutsAreRefused) {
   state.returned.add(std::vector<float>{4});
   const std::string text = encode(state);
   const auto decoded = decode_normaliser(text);
-  ASSERT_TRUE(decoded);
   EXPECT_EQ(encode(*decoded), text);
   for (std::size_t length = 1; length < text.size(); ++length)
     EXPECT_FALSE(decode_normaliser(std::string_view(text).substr(0, length))) << length;
@@ -168,7 +163,6 @@ TEST(BlockRequestTest, AStepKeepsItsActionsAndDamageIsRefused) {
   write_block_request({.kind = BlockRequest::Kind::step, .block = 7, .serial = 9, .actions = actions}, bytes);
   std::copy(actions.begin(), actions.end(), request_actions(bytes).begin());
   const auto request = read_block_request(bytes, 3);
-  ASSERT_TRUE(request);
   EXPECT_EQ(request->block, 7);
   EXPECT_THAT(std::vector<float>(request->actions.begin(), request->actions.end()), ElementsAre(1, -2, 3));
   EXPECT_FALSE(read_block_request(bytes, 4)) << "of another environment";

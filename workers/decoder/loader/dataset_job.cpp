@@ -77,7 +77,7 @@ Result<Window> choose_window(const LerobotDataset& dataset) {
 /// Whether an episode has frames of a camera; some datasets list one that was never recorded.
 bool has_files(const LerobotDataset& dataset, const std::string& camera) {
   for (std::size_t place = 0; place < dataset.episodes().size(); ++place) {
-    const auto source = dataset.pictures(place, camera);
+    const auto source = dataset.images(place, camera);
     std::error_code code;
     if (source && std::filesystem::exists(source->path, code)) return true;
   }
@@ -139,10 +139,9 @@ Result<DatasetJob> job_of_dataset(const std::string& path) {
       fmt::join(action.names, ", "), window.blocks, stride, stride, fmt::join(offsets, ", "));
   job.notes = {
       fmt::format("views {} of {} cameras, layout {}", fmt::join(views, ", "), dataset.cameras().size(), layout),
-      fmt::format("window of {} rows: {} pictures a view, {} rows apart, {} actions ({} episode decides)",
-                  window.rows(), window.blocks * kFramesPerBlock + 1, window.step, window.blocks * stride,
-                  window.decider),
-      fmt::format("whole state ({}) and action ({}), pictures 176x320 a view, byte tokenizer, random crop and jitter",
+      fmt::format("window of {} rows: {} frames a view, {} rows apart, {} actions ({} episode decides)", window.rows(),
+                  window.blocks * kFramesPerBlock + 1, window.step, window.blocks * stride, window.decider),
+      fmt::format("whole state ({}) and action ({}), frames 176x320 a view, byte tokenizer, random crop and jitter",
                   state.width, action.width)};
   return job;
 }

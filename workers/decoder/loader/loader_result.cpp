@@ -17,12 +17,12 @@ const char* advice_for(const std::string& stage) {
     return "storage is slower than the decoders: put the dataset on a local disk, or give it memory to stay in the "
            "page cache";
   if (stage == "decode") {
-    return "shorten what is decoded per picture: re-encode with a key frame every 12 pictures (troupe convert dataset "
+    return "shorten what is decoded per frame: re-encode with a key frame every 12 frames (troupe convert dataset "
            "--gop 12), "
-           "share pictures among neighbouring samples (data.locality_block=8) or keep clips (data.decoder.clip_cache)";
+           "share frames among neighbouring samples (data.locality_block=8) or keep clips (data.decoder.clip_cache)";
   }
   if (stage == "convert" || stage == "transform") {
-    return "make the pictures smaller (data.image.height, data.image.width), or store the videos nearer to that size "
+    return "make the frames smaller (data.image.height, data.image.width), or store the videos nearer to that size "
            "(troupe convert dataset --scale)";
   }
   if (stage == "table")
@@ -30,8 +30,8 @@ const char* advice_for(const std::string& stage) {
            "v3.0)";
   if (stage == "text") return "prompts are tokenised for every sample; shorten model.text_encoder.max_length";
   if (stage == "send")
-    return "the checksum of a slot reads it once more: smaller pictures (data.image) are the only remedy";
-  return "one thread puts batches together: smaller pictures (data.image) or fewer samples a batch "
+    return "the checksum of a slot reads it once more: smaller frames (data.image) are the only remedy";
+  return "one thread puts batches together: smaller frames (data.image) or fewer samples a batch "
          "(training.micro_batch_size)";
 }
 

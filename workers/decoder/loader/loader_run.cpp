@@ -10,12 +10,11 @@
 #include <cstring>
 #include <fstream>
 #include <mutex>
-#include <thread>
 
-#include "base/hash.h"
+#include "base/stopwatch.h"
 #include "comm/channel/channel.h"
-#include "data/sampling/split.h"
 #include "workers/stream/feed.h"
+#include "workers/stream/producer_loop.h"
 
 namespace troupe::workers {
 
@@ -24,9 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kCreditsPerDecoder = 2;  // as in a job: one in work, one waiting
-constexpr std::chrono::milliseconds kPoll{100};
-
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+constexpr std::chrono::milliseconds kPoll{100};  // how often a wait looks whether the user stopped the run
 
 double process_cpu_seconds() {
   rusage usage{};
@@ -53,16 +50,12 @@ std::int64_t peak_resident_bytes() {
 /// One decoder: a thread that makes the samples it gets credits for, and what it measured.
 class Decoder {
  public:
-  Decoder(SampleBuilder builder, std::unique_ptr<ChannelProducer> producer)
-      : builder_(std::move(builder)), producer_(std::move(producer)), thread_([this] { serve(); }) {}
-  ~Decoder() { stop(); }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  Decoder(SampleBuilder builder, ProducerLoop::Options options, ConsumerDial dial)
+      : builder_(std::move(builder)),
+        loop_(std::move(options), std::move(dial),
+              {.serve = [this](const auto& producer, const Credit& credit) { return serve(*producer, credit); }}) {}
 
-  void stop() {
-    producer_->stop();
-    if (thread_.joinable()) thread_.join();
-  }
+  void stop() { loop_.stop(); }
   /// After stop().
   void add_to(LoaderResult& result) const {
     const StageTimes stages = builder_.stage_times();
@@ -72,42 +65,28 @@ class Decoder {
     result.build_other += std::max(
         0.0, build - (stages.read + stages.decode + stages.convert + stages.transform + stages.table + stages.text));
     result.send += send_;
-    result.decoder_wait += producer_->stats().wait_seconds;
+    result.decoder_wait += loop_.stats().wait_seconds;
     result.build_seconds.insert(result.build_seconds.end(), built_.begin(), built_.end());
   }
 
  private:
-  void serve() {
-    while (true) {
-      const auto credit = producer_->next_credit(kPoll);
-      if (!credit) {
-        if (credit.error().code() == Errc::deadline_exceeded) continue;
-        return;  // stopped, or the consumer is gone
-      }
-      const std::span<std::byte> slot =
-          producer_->slot(*credit).first(static_cast<std::size_t>(builder_.layout().bytes));
-      Item item{.credit = *credit, .error = {}};
-      const auto start = Clock::now();
-      const auto built = builder_.build(static_cast<Split>(credit->tag), credit->position, slot);
-      built_.push_back(since(start));
-      const auto sending = Clock::now();
-      if (built) {
-        item.bytes = slot.size();
-        item.xxh3 = xxh3_64(std::span<const std::byte>(slot));
-      } else {
-        item.error = built.error().message();
-      }
-      const bool sent = static_cast<bool>(producer_->send(item));
-      send_ += since(sending);
-      if (!sent) return;
-    }
+  Result<void> serve(ChannelProducer& producer, const Credit& credit) {
+    const auto slot = producer.slot(credit).first(static_cast<std::size_t>(builder_.layout().bytes));
+    const SampleKey key = SampleKey::of(credit.tag);
+    const auto start = Clock::now();
+    const auto built = builder_.build(key.split, key.position, slot);
+    built_.push_back(seconds_since(start));
+    const auto sending = Clock::now();
+    auto sent = producer.send(
+        make_item(credit, slot, built ? Result<std::size_t>(slot.size()) : Result<std::size_t>(built.error())));
+    send_ += seconds_since(sending);
+    return sent;
   }
 
   SampleBuilder builder_;
-  std::unique_ptr<ChannelProducer> producer_;
   std::vector<double> built_;
   double send_ = 0;
-  std::thread thread_;  // last: it starts when everything else is there
+  ProducerLoop loop_;  // last: it starts when everything else is there
 };
 
 /// Samples of a batch, one contiguous buffer a field, as the learner's collation lays them out.
@@ -154,13 +133,13 @@ class Consumer {
         result.stopped = true;
         break;
       }
-      if (step > 0) result.stall_seconds += since(asked);
+      if (step > 0) result.stall_seconds += seconds_since(asked);
       const auto taken = Clock::now();
       TROUPE_TRY(count(*samples, result));
       batch_.fill(*samples);
-      result.stages.collate += since(taken);
+      result.stages.collate += seconds_since(taken);
       if (step == 0) {
-        result.first_batch_seconds = since(start_);
+        result.first_batch_seconds = seconds_since(start_);
         result.resident_first = resident_bytes();
         first_batch_ = Clock::now();
       }
@@ -170,8 +149,8 @@ class Consumer {
       }
       feed_.release(step);
     }
-    result.seconds = since(start_);
-    if (result.samples > 0) result.consume_seconds = since(first_batch_);
+    result.seconds = seconds_since(start_);
+    if (result.samples > 0) result.consume_seconds = seconds_since(first_batch_);
     return {};
   }
 
@@ -200,8 +179,8 @@ class Consumer {
   /// Holds the batch as long as a step takes at the asked rate. False when the user stopped the run.
   bool pace(Clock::time_point taken) {
     if (options_.consume_rate <= 0) return !(options_.stopped && options_.stopped());
-    const auto due = taken + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
-                                 static_cast<double>(options_.micro_batch) / options_.consume_rate));
+    const auto due = taken + std::chrono::duration_cast<Clock::duration>(
+                                 Seconds(static_cast<double>(options_.micro_batch) / options_.consume_rate));
     std::unique_lock lock(mutex_);
     while (Clock::now() < due) {
       if (options_.stopped && options_.stopped()) return false;
@@ -243,16 +222,18 @@ Result<LoaderResult> run_loader(const std::shared_ptr<const Mixture>& mixture, c
                 open_consumer(nullptr,
                               {.name = fmt::format("loader/{}", runs++),
                                .slots = static_cast<std::uint32_t>(options.micro_batch * (1 + options.prefetch)),
-                               .slot_bytes = static_cast<std::size_t>(layout.bytes),
-                               .endpoint = {}},
+                               .slot_bytes = static_cast<std::size_t>(layout.bytes)},
                               feed.callbacks()));
   feed.set_consumer(consumer.get());
   feed.start(1, 0, 0);
   std::vector<std::unique_ptr<Decoder>> decoders;
   for (std::size_t i = 0; i < builders.size(); ++i) {
-    TROUPE_ASSIGN(auto producer, open_producer(nullptr, consumer->address(), fmt::format("decoder/{}", i),
-                                               kCreditsPerDecoder, options.batch_deadline));
-    decoders.push_back(std::make_unique<Decoder>(std::move(builders[i]), std::move(producer)));
+    const ProducerLoop::Options names{
+        .producer = fmt::format("decoder/{}", i), .consumer = "the loader", .address = consumer->address()};
+    decoders.push_back(std::make_unique<Decoder>(
+        std::move(builders[i]), names, [deadline = options.batch_deadline](const auto& address, const auto& producer) {
+          return open_producer(nullptr, address, producer, kCreditsPerDecoder, deadline);
+        }));
   }
 
   LoaderResult result{.decoders = options.decoders,

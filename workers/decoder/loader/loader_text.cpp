@@ -25,7 +25,7 @@ double hit_rate(const StageTimes& s) {
 
 std::string loader_text(const LoaderResult& r, const LoaderContext& context) {
   const auto& s = r.stages;
-  const double pictures = over(static_cast<double>(s.pictures_decoded), static_cast<double>(s.pictures_delivered));
+  const double decoded_for_each = over(static_cast<double>(s.frames_decoded), static_cast<double>(s.frames_delivered));
   std::string out;
   const auto line = [&](const char* name, const std::string& text) { out += fmt::format("{:<22}{}\n", name, text); };
   line("dataset", fmt::format("{} episodes, {} windows, opened in {:.2f} s", context.episodes, context.windows,
@@ -45,7 +45,7 @@ std::string loader_text(const LoaderResult& r, const LoaderContext& context) {
   }
   line("ms per sample", stages);
   line("ms waiting", fmt::format("decoders {:.2f} a sample for a free slot", per_sample_ms(r.decoder_wait, r)));
-  line("pictures", fmt::format("{} delivered, {:.2f} decoded for each", s.pictures_delivered, pictures));
+  line("frames", fmt::format("{} delivered, {:.2f} decoded for each", s.frames_delivered, decoded_for_each));
   line("read",
        fmt::format("{:.2f} MiB/s, {:.2f} MiB a sample", over(static_cast<double>(s.bytes_read), r.seconds) / kMebibyte,
                    over(static_cast<double>(s.bytes_read), static_cast<double>(r.build_seconds.size())) / kMebibyte));
@@ -94,10 +94,10 @@ std::string loader_json(const LoaderResult& r, const LoaderContext& context) {
       {"first_batch_seconds", r.first_batch_seconds},
       {"latency_ms", {{"p50", 1000 * r.build_quantile(0.5)}, {"p99", 1000 * r.build_quantile(0.99)}}},
       {"stage_ms_per_sample", stages},
-      {"pictures_decoded", r.stages.pictures_decoded},
-      {"pictures_delivered", r.stages.pictures_delivered},
+      {"pictures_decoded", r.stages.frames_decoded},
+      {"pictures_delivered", r.stages.frames_delivered},
       {"pictures_decoded_per_delivered",
-       over(static_cast<double>(r.stages.pictures_decoded), static_cast<double>(r.stages.pictures_delivered))},
+       over(static_cast<double>(r.stages.frames_decoded), static_cast<double>(r.stages.frames_delivered))},
       {"bytes_read", r.stages.bytes_read},
       {"read_bytes_per_second", over(static_cast<double>(r.stages.bytes_read), r.seconds)},
       {"sample_bytes", r.sample_bytes},

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "model/loss/rl_keys.h"
-#include "model/policy/picture_dtype.h"
+#include "model/policy/image_dtype.h"
 
 namespace troupe::workers {
 
@@ -155,7 +155,7 @@ void ReplayBuffer::add_images(Batch& batch, std::span<const Cell> cells) const {
     const PolicyShape::Image& image = shape_.images[i];
     const std::vector<std::int64_t> sizes{static_cast<std::int64_t>(cells.size()), image.height, image.width,
                                           image.channels};
-    at::Tensor present = at::empty(sizes, picture_dtype(image)), next = at::empty(sizes, picture_dtype(image));
+    at::Tensor present = at::empty(sizes, image_dtype(image)), next = at::empty(sizes, image_dtype(image));
     auto* to = static_cast<std::uint8_t*>(present.mutable_data_ptr());
     auto* to_next = static_cast<std::uint8_t*>(next.mutable_data_ptr());
     const std::int64_t bytes = image.bytes();

@@ -20,7 +20,7 @@ using testing::line_spec;
 
 /// Three calls of two environments an item: six transitions.
 struct ReplayBufferTest : ::testing::Test {
-  JobConfig job = line_job("sac", 3);
+  JobConfig job = line_job(Algorithm::sac, 3);
   EnvSpec spec = line_spec();
 
   ItemBuilder item(std::int64_t number) const { return {job, spec, number}; }
@@ -96,7 +96,7 @@ TEST_F(ReplayBufferTest, NothingCutsTheTargetWhenAlwaysBootstrapping) {
 }
 
 TEST_F(ReplayBufferTest, ChunksAddTheirRewardsAndDiscountOnce) {
-  job = line_job("sac", 2, 4);
+  job = line_job(Algorithm::sac, 2, 4);
   ReplayBuffer replay = buffer();
   replay.add(item(0).end(1, 0, false, 1).bytes());
   const Batch batch = replay.draw(100, 1, 0);
@@ -107,7 +107,7 @@ TEST_F(ReplayBufferTest, ChunksAddTheirRewardsAndDiscountOnce) {
 }
 
 TEST_F(ReplayBufferTest, SemiMdpDiscountsEveryExecutedControlStep) {
-  job = line_job("sac", 2, 4);
+  job = line_job(Algorithm::sac, 2, 4);
   ReplayBuffer replay = buffer({.capacity = 100, .gamma = 0.5, .semi_mdp = true});
   replay.add(item(0).end(1, 0, false, 1).bytes());
   const Batch batch = replay.draw(100, 1, 0);
@@ -169,7 +169,7 @@ TEST_F(ReplayBufferTest, ABufferThatSawMoreDrawsAsOneThatHoldsTheSame) {
   EXPECT_TRUE(old.draw(64, 1, 1).at(rl_keys::kState).equal(resumed.draw(64, 1, 1).at(rl_keys::kState)));
 }
 
-TEST_F(ReplayBufferTest, PicturesKeepTheirTypeAndEndInTheirFinalOne) {
+TEST_F(ReplayBufferTest, ImagesKeepTheirTypeAndEndInTheirFinalOne) {
   spec = line_spec(true);
   spec.observation.push_back({.name = "depth", .shape = {1, 1}});
   ReplayBuffer replay = buffer();

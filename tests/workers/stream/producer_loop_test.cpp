@@ -1,0 +1,154 @@
+#include "workers/stream/producer_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+
+#include "base/hash.h"
+
+namespace troupe::workers {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPatience = 20s;
+
+/// A consumer over a channel of this process that grants one credit for each item, and what the loop did.
+class ProducerLoopTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = open_consumer(
+        nullptr, {.name = "learner/0", .slots = 2, .slot_bytes = 8, .transport = Transport::inproc},
+        {.on_producer =
+             [this](const std::string& producer, std::uint32_t) {
+               EXPECT_TRUE(consumer_->grant(producer, {.tag = 1}));
+               EXPECT_TRUE(consumer_->grant(producer, {.tag = 2}));
+             },
+         .on_item = [this](const std::string&, const Item& item) { note([&] { items_.push_back(item); }); }});
+    consumer_ = std::move(*opened);
+  }
+  std::unique_ptr<ProducerLoop> start(ProducerLoop::Work work) {
+    work.left = [this] { note([&] { has_left_ = true; }); };
+    const auto dial = [this](const std::string& address,
+                             const std::string& producer) -> Result<std::unique_ptr<ChannelProducer>> {
+      note([&] { ++dialled_; });
+      if (dialled_ <= refusals_) return Error{refusal_, "not now"};
+      return open_producer(nullptr, address, producer, 2, kPatience);
+    };
+    return std::make_unique<ProducerLoop>(
+        ProducerLoop::Options{.producer = "decoder/0#0", .consumer = "a feed", .address = consumer_->address()}, dial,
+        std::move(work));
+  }
+  /// The item is its credit's tag.
+  static Result<void> echo(const std::shared_ptr<ChannelProducer>& producer, const Credit& credit) {
+    const auto slot = producer->slot(credit);
+    std::memcpy(slot.data(), &credit.tag, sizeof credit.tag);
+    return producer->send(make_item(credit, slot, sizeof credit.tag));
+  }
+  template <class Change>
+  void note(const Change& change) {
+    {
+      const std::lock_guard lock(mutex_);
+      change();
+    }
+    changed_.notify_all();
+  }
+  template <class Condition>
+  bool wait_for(const Condition& condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, condition);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Item> items_;
+  bool has_left_ = false, is_ready_ = false;
+  int dialled_ = 0, refusals_ = 0;
+  Errc refusal_ = Errc::deadline_exceeded;
+  std::unique_ptr<ChannelConsumer> consumer_;
+};
+
+TEST_F(ProducerLoopTest, EveryCreditIsServedInOrderUntilTheLoopIsStopped) {
+  const auto loop = start({.serve = echo});
+  ASSERT_TRUE(wait_for([&] { return items_.size() == 2; }));
+  for (std::uint64_t tag = 1; tag <= 2; ++tag) {
+    const Item& item = items_[tag - 1];
+    EXPECT_EQ(item.credit.tag, tag);
+    EXPECT_EQ(item.bytes, sizeof tag);
+    EXPECT_EQ(item.xxh3, xxh3_64(std::as_bytes(std::span(&tag, 1))));
+  }
+  EXPECT_FALSE(has_left_);
+  loop->stop();
+  EXPECT_TRUE(has_left_);
+  EXPECT_EQ(loop->stats().items, 2u);
+}
+
+TEST_F(ProducerLoopTest, AConsumerThatDoesNotAnswerIsDialledAgain) {
+  refusals_ = 2;
+  const auto loop = start({.serve = echo});
+  ASSERT_TRUE(wait_for([&] { return items_.size() == 2; }));
+  EXPECT_EQ(dialled_, 3);
+}
+
+TEST_F(ProducerLoopTest, AConsumerThatRefusesIsLeftAlone) {
+  refusals_ = 2;
+  refusal_ = Errc::failed_precondition;
+  const auto loop = start({.serve = echo});
+  ASSERT_TRUE(wait_for([&] { return dialled_ == 1; }));
+  loop->stop();
+  EXPECT_EQ(dialled_, 1);
+  EXPECT_FALSE(has_left_) << "it was never there";
+}
+
+TEST_F(ProducerLoopTest, AnErrorOfTheWorkEndsTheLoop) {
+  int served = 0;
+  const auto loop = start({.serve = [&](const auto&, const Credit&) -> Result<void> {
+    ++served;
+    return Error{Errc::internal, "broken"};
+  }});
+  ASSERT_TRUE(wait_for([&] { return has_left_; }));
+  EXPECT_EQ(served, 1);
+}
+
+TEST_F(ProducerLoopTest, AConsumerThatClosesEndsTheLoop) {
+  const auto loop = start({.serve = echo});
+  ASSERT_TRUE(wait_for([&] { return items_.size() == 2; }));
+  consumer_.reset();
+  EXPECT_TRUE(wait_for([&] { return has_left_; }));
+}
+
+TEST_F(ProducerLoopTest, NoCreditIsTakenBeforeThereIsSomethingToMake) {
+  bool is_asked = false;
+  const auto loop = start({.serve = echo, .ready = [&] {
+                             note([&] { is_asked = true; });
+                             return wait_for([&] { return is_ready_; });
+                           }});
+  ASSERT_TRUE(wait_for([&] { return is_asked; }));
+  EXPECT_EQ(loop->stats().credits_outstanding, 2u);
+  EXPECT_TRUE(items_.empty());
+  note([&] { is_ready_ = true; });
+  EXPECT_TRUE(wait_for([&] { return items_.size() == 2; }));
+}
+
+TEST(MakeItemTest, WhatCannotBeMadeIsVoid) {
+  const Item item = make_item({.slot = 1, .tag = 2}, {}, Error{Errc::data_loss, "v.mp4: broken"});
+  EXPECT_EQ(item.credit.tag, 2u);
+  EXPECT_EQ(item.bytes, 0u);
+  EXPECT_EQ(item.error, "v.mp4: broken");
+}
+
+TEST(ConnectListedTest, ConnectionsFollowTheList) {
+  std::map<std::string, std::unique_ptr<int>> connections;
+  int made = 0;
+  const auto make = [&](const std::string&) { return std::make_unique<int>(++made); };
+  connect_listed(connections, {"a", "b"}, make);
+  connect_listed(connections, {"b", "c"}, make);
+  EXPECT_EQ(connections.size(), 2u);
+  EXPECT_EQ(*connections.at("b"), 2) << "kept";
+  EXPECT_EQ(*connections.at("c"), 3);
+}
+
+}  // namespace
+}  // namespace troupe::workers

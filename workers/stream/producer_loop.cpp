@@ -1,0 +1,85 @@
+#include "workers/stream/producer_loop.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/blocked_signals.h"
+#include "base/hash.h"
+#include "base/log.h"
+
+namespace troupe::workers {
+
+namespace {
+/// Of one wait for a credit; stop() ends it at once.
+constexpr std::chrono::milliseconds kCreditWait{500};
+}  // namespace
+
+ProducerLoop::ProducerLoop(Options options, ConsumerDial dial, Work work)
+    : options_(std::move(options)), dial_(std::move(dial)), work_(std::move(work)) {
+  const BlockedSignals blocked;
+  thread_ = std::thread([this] { run(); });
+}
+
+void ProducerLoop::stop() {
+  stopping_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (producer_) producer_->stop();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+ChannelStats ProducerLoop::stats() const {
+  const std::lock_guard lock(mutex_);
+  return producer_ ? producer_->stats() : ChannelStats{};
+}
+
+void ProducerLoop::run() {
+  auto dialled = dial();
+  if (!dialled) {
+    // Its process may just have died; the controller sends new addresses when it is back.
+    log::warn("{}: cannot reach {}: {}", options_.producer, options_.consumer, dialled.error().message());
+    return;
+  }
+  const std::shared_ptr<ChannelProducer> producer = std::move(*dialled);
+  {
+    const std::lock_guard lock(mutex_);
+    producer_ = producer;
+  }
+  const auto served = serve_credits(producer);
+  if (!served && !stopping_) {
+    if (served.error().code() == Errc::unavailable) {
+      log::info("{}: {} is done with it: {}", options_.producer, options_.consumer, served.error().message());
+    } else {
+      log::warn("{}: cannot serve {}: {}", options_.producer, options_.consumer, served.error().message());
+    }
+  }
+  if (work_.left) work_.left();
+}
+
+Result<std::unique_ptr<ChannelProducer>> ProducerLoop::dial() const {
+  auto dialled = dial_(options_.address, options_.producer);
+  while (!dialled && dialled.error().code() == Errc::deadline_exceeded && !stopping_) {
+    dialled = dial_(options_.address, options_.producer);
+  }
+  return dialled;
+}
+
+Result<void> ProducerLoop::serve_credits(const std::shared_ptr<ChannelProducer>& producer) {
+  while (!stopping_ && (!work_.ready || work_.ready())) {
+    const auto credit = producer->next_credit(kCreditWait);
+    if (credit) {
+      TROUPE_TRY(work_.serve(producer, *credit));
+    } else if (credit.error().code() != Errc::deadline_exceeded) {
+      return credit.error();
+    }
+  }
+  return {};
+}
+
+Item make_item(const Credit& credit, std::span<const std::byte> slot, const Result<std::size_t>& made) {
+  if (!made) return {.credit = credit, .bytes = 0, .xxh3 = 0, .error = made.error().message()};
+  return {.credit = credit, .bytes = *made, .xxh3 = xxh3_64(slot.first(*made))};
+}
+
+}  // namespace troupe::workers
