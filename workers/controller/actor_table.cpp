@@ -4,20 +4,22 @@
 
 namespace troupe::workers {
 
-std::string_view to_string(ActorState state) noexcept {
-  switch (state) {
-    case ActorState::planned:
-      return "planned";
-    case ActorState::starting:
-      return "starting";
-    case ActorState::up:
-      return "up";
-    case ActorState::stopping:
-      return "stopping";
-    case ActorState::gone:
-      return "gone";
-  }
-  return "unknown";
+ActorRecord* ActorTable::came_up(const ActorUp& m, std::chrono::steady_clock::time_point now) {
+  ActorRecord* actor = find(m.actor);
+  if (!actor || m.incarnation != actor->incarnation || actor->state != ActorState::starting) return nullptr;
+  actor->state = ActorState::up;
+  actor->pid = m.pid;
+  actor->channels = m.channels;
+  actor->weights = m.weights;
+  actor->since = now;
+  return actor;
+}
+
+ActorRecord* ActorTable::ended(const ActorExited& m) {
+  ActorRecord* actor = find(m.actor);
+  if (!actor || m.incarnation != actor->incarnation || actor->state == ActorState::gone) return nullptr;
+  actor->state = ActorState::gone;
+  return actor;
 }
 
 ActorRecord* ActorTable::find(const std::string& name) {
@@ -39,6 +41,12 @@ bool ActorTable::all_up(std::string_view role) {
   const auto rows = of_role(role);
   return !rows.empty() &&
          std::all_of(rows.begin(), rows.end(), [](const ActorRecord* row) { return row->state == ActorState::up; });
+}
+
+bool ActorTable::all_ended() const {
+  return std::all_of(rows_.begin(), rows_.end(), [](const auto& row) {
+    return row.second.state == ActorState::gone || row.second.state == ActorState::planned;
+  });
 }
 
 }  // namespace troupe::workers

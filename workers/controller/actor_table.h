@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -8,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/enum_names.h"
+#include "comm/control/messages.h"
 #include "placement/plan.h"
 
 namespace troupe::workers {
@@ -25,7 +28,7 @@ enum class ActorState : std::uint8_t {
   /// Exited and not wanted back.
   gone,
 };
-std::string_view to_string(ActorState state) noexcept;
+constexpr auto enum_names(ActorState) { return std::array{"planned", "starting", "up", "stopping", "gone"}; }
 
 /// One planned actor and what is known of it.
 struct ActorRecord {
@@ -59,6 +62,10 @@ class ActorTable {
   void erase(const std::string& name) { rows_.erase(name); }
   /// Number of the next start of `name`, counted over the whole job, so that an instance's name never comes back.
   std::int64_t next_incarnation(const std::string& name) { return incarnations_[name]++; }
+  /// Notes that an actor reported itself, or that its exit is confirmed. Null: the message is of an older incarnation,
+  /// or nothing new.
+  ActorRecord* came_up(const ActorUp& m, std::chrono::steady_clock::time_point now);
+  ActorRecord* ended(const ActorExited& m);
   /// Null: no such actor.
   ActorRecord* find(const std::string& name);
   /// In order of process rank.
@@ -67,6 +74,8 @@ class ActorTable {
   const std::map<std::string, ActorRecord>& rows() const { return rows_; }
   /// Whether every actor of the role is up; false where there is none.
   bool all_up(std::string_view role);
+  /// Whether no actor runs.
+  bool all_ended() const;
 
  private:
   std::map<std::string, ActorRecord> rows_;

@@ -24,16 +24,14 @@ void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint
                                         const std::set<std::int64_t>& void_positions, TimePoint now) {
   if (snapshot.fence != fence) return;
   if (!pending_ || pending_->step != snapshot.step || pending_->fence != fence) {
-    pending_ = Pending{.step = snapshot.step,
-                       .fence = fence,
-                       .handles = {},
-                       .retry_at = {},
-                       .void_positions = {},
-                       .trainer_state = {}};
+    pending_ = Pending{.step = snapshot.step, .fence = fence};
   }
   pending_->handles[snapshot.rank] = snapshot.handle;
   pending_->updates = snapshot.updates;
-  if (snapshot.rank == 0) pending_->trainer_state = snapshot.trainer_state;
+  if (snapshot.rank == 0) {
+    pending_->group_updates = snapshot.group_updates;
+    pending_->trainer_state = snapshot.trainer_state;
+  }
   pending_->void_positions.assign(void_positions.begin(), void_positions.end());
   if (static_cast<std::int64_t>(pending_->handles.size()) == options_.world && checkpointer_up) begin(now);
 }
@@ -46,10 +44,9 @@ void CheckpointCoordinator::begin(TimePoint now) {
   ++p.attempts;
   CheckpointBegin message{.step = p.step,
                           .fence = p.fence,
-                          .snapshots = {},
-                          .directory = {},
                           .updates = p.updates,
                           .void_positions = p.void_positions,
+                          .group_updates = p.group_updates,
                           .trainer_state = p.trainer_state};
   message.directory = run_.checkpoints() + "/" + checkpoint_tmp_name(p.step, p.fence);
   for (const auto& [rank, handle] : p.handles) message.snapshots.push_back(handle);
@@ -65,7 +62,7 @@ Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
   const std::string relative = "checkpoints/" + std::filesystem::path(directory).filename().string();
   TROUPE_TRY(db_.add_checkpoint(
       {.step = done.step, .fence = done.fence, .directory = relative, .manifest_hash = done.manifest_hash}));
-  TROUPE_TRY(db_.set_job("RUNNING", done.step));
+  TROUPE_TRY(db_.set_committed_step(done.step));
   committed_step_ = done.step;
   committed_directory_ = directory;
   for (const std::int64_t step :

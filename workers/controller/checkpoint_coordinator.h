@@ -10,8 +10,8 @@
 
 #include "base/result.h"
 #include "comm/control/messages.h"
+#include "workers/checkpoint/run_directory.h"
 #include "workers/controller/effects.h"
-#include "workers/controller/run_directory.h"
 #include "workers/controller/state_db.h"
 
 namespace troupe::workers {
@@ -75,15 +75,16 @@ class CheckpointCoordinator {
     std::int64_t step = 0;
     std::uint64_t fence = 0;
     // By rank.
-    std::map<std::int64_t, std::string> handles;
+    std::map<std::int64_t, std::string> handles = {};
     std::int64_t updates = 0;
     int attempts = 0;
-    std::optional<TimePoint> retry_at;
+    std::optional<TimePoint> retry_at = {};
     TimePoint begun{};
     bool sent = false;
-    std::vector<std::int64_t> void_positions;
+    std::vector<std::int64_t> void_positions = {};
     // Of rank 0.
-    std::string trainer_state;
+    std::map<std::string, std::int64_t> group_updates = {};
+    std::string trainer_state = {};
   };
   /// Asks the checkpointer to write: into a folder that carries step and fence in its name.
   void begin(TimePoint now);

@@ -2,12 +2,14 @@
 
 #include <string>
 
+#include "base/enum_names.h"
 #include "comm/control/messages.h"
 
 namespace troupe::workers {
 
 /// How much a line matters to the person at the terminal.
 enum class Severity : std::uint8_t { info, warn, error };
+constexpr auto enum_names(Severity) { return std::array{"info", "warn", "error"}; }
 
 /// What the controller asks of the world. ControllerService implements it; tests record it. Methods are called from the
 /// controller's actor and must not block longer than a small write to disk.
@@ -24,9 +26,10 @@ class ControllerEffects {
   virtual void step(const StepReport& report) = 0;
   /// A held-out evaluation finished, or one that played episodes.
   virtual void evaluated(const EvalReport& report) = 0;
-  /// Seconds that an actor of a producing role ("decoder") was idle because nobody gave it credit, and at work, since
-  /// it last said so (workers/stream/producer_times.h).
-  virtual void producer_times(const std::string& role, double idle_seconds, double busy_seconds) = 0;
+  /// An actor of a producing role ("decoder") said how it spent its time.
+  virtual void producer_times(const std::string& role, const ProducerTimes& times) = 0;
+  /// A part of a video could not be read; `text` as people read it. The same clip may come again.
+  virtual void bad_clip(const BadClip& clip, const std::string& text) = 0;
 };
 
 }  // namespace troupe::workers

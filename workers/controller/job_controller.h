@@ -6,42 +6,35 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
-#include "base/result.h"
 #include "comm/control/messages.h"
 #include "configs/job_config.h"
 #include "placement/plan.h"
+#include "workers/checkpoint/run_directory.h"
+#include "workers/controller/actor_launcher.h"
+#include "workers/controller/actor_pools.h"
+#include "workers/controller/actor_restarts.h"
 #include "workers/controller/actor_table.h"
 #include "workers/controller/checkpoint_coordinator.h"
 #include "workers/controller/effects.h"
 #include "workers/controller/job_state.h"
-#include "workers/controller/run_directory.h"
+#include "workers/controller/learner_group.h"
 #include "workers/controller/state_db.h"
-#include "workers/node/restart_policy.h"
 
 namespace troupe::workers {
 
-/// How long an actor that is told to end may take before its process is killed.
-inline constexpr std::chrono::milliseconds kStopGrace{5000};
-
-/// A configured number of seconds as a duration; fractions of a millisecond are cut.
-constexpr std::chrono::milliseconds to_milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
-}
-
-/// One job's state machine: spawns the planned actors, forms the learner group in ever new membership epochs,
-/// restarts what dies, commits checkpoints, scales pools, and ends. Purely event-driven: no sockets, no threads, no
-/// clock of its own. Every method is called from one actor.
-/// - Takes ActorUp, ActorExited, GroupUp, GroupAbort, StepReport, EvalReport, Event, SnapshotReady, CheckpointDone and
-///   Finished. Other messages are ignored, and so is what an older incarnation or fence says.
+/// One job's state machine. It owns three things, and decides what one means for the others: the learner group
+/// (LearnerGroup), the pools with their nodes (ActorPools), and what follows when an actor ends (ActorRestarts). Purely
+/// event-driven: no sockets, no threads, no clock of its own. Every method is called from one actor.
+/// - Takes ActorUp, ActorExited, GroupUp, GroupAbort, StepReport, EvalReport, Event, ProducerTimes, BadClip,
+///   StuckProducer, Fatal, SnapshotReady, CheckpointDone and Finished. Other messages are ignored, and so is what an
+///   older incarnation or fence says.
 /// - Sends Spawn and Stop to nodes; Peers to producers (addresses to dial) and consumers (producers that are gone);
 ///   GroupPlan, GroupAbort and Finish to learners; what CheckpointCoordinator sends.
-/// - A group gets the fence term << 32 | epoch and begins at the newest committed checkpoint. When a learner dies, all
-///   ranks go back to it. Five groups in a row without a committed step fail the job.
+/// - A group begins at the newest committed checkpoint. When a learner dies, all ranks go back to it. Five groups in a
+///   row without a committed step fail the job.
 /// - The job fails when RestartPolicy gives an actor up, when bad samples exceed data.max_bad_fraction, when a rank
-///   reports an event of kind "fatal", when state.db cannot be written, or when a node with a learner or the
-///   checkpointer is lost.
+///   reports Fatal, when state.db cannot be written, or when a node with a learner or the checkpointer is lost.
 class JobController {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -88,16 +81,16 @@ class JobController {
 
   JobState state() const { return state_; }
   /// Set when every actor has ended: 0 done, 4 failed, 130 stopped by signal.
-  std::optional<int> exit_code() const;
+  std::optional<int> exit_code() const { return workers::exit_code(state_); }
   /// Why the job failed, for people; empty: it did not.
   const std::string& failure() const { return failure_; }
   /// The newest committed step; goes back when a group forms at an older checkpoint.
   std::int64_t step() const { return step_; }
-  std::int64_t restarts() const { return restarts_; }
+  std::int64_t restarts() const { return restarts_.count(); }
   /// Positions that were trained as bad samples and count for nothing.
   std::int64_t void_samples() const { return static_cast<std::int64_t>(void_positions_.size()); }
   const CheckpointCoordinator& checkpoints() const { return checkpoints_; }
-  const Plan& plan() const { return setup_.plan; }
+  const Plan& plan() const { return pools_.plan(); }
   const ActorTable& actors() const { return actors_; }
 
  private:
@@ -108,6 +101,10 @@ class JobController {
   void on(const std::string& from, const StepReport& m, TimePoint now);
   void on(const std::string& from, const EvalReport& m, TimePoint now);
   void on(const std::string& from, const Event& m, TimePoint now);
+  void on(const std::string& from, const ProducerTimes& m, TimePoint now);
+  void on(const std::string& from, const BadClip& m, TimePoint now);
+  void on(const std::string& from, const StuckProducer& m, TimePoint now);
+  void on(const std::string& from, const Fatal& m, TimePoint now);
   void on(const std::string& from, const SnapshotReady& m, TimePoint now);
   void on(const std::string& from, const CheckpointDone& m, TimePoint now);
   void on(const std::string& from, const Finished& m, TimePoint now);
@@ -115,70 +112,35 @@ class JobController {
   template <class Other>
   void on(const std::string& from, const Other& m, TimePoint now);
 
-  /// Sends Spawn with the next incarnation, the planned cores and the environment of every node group.
-  void spawn(ActorRecord& actor, TimePoint now);
-  /// Sends Stop; grace 0 kills at once. The state changes by the caller.
-  void stop(ActorRecord& actor, std::chrono::milliseconds grace, const std::string& reason);
-  /// An unwanted end: restart it after a pause, or fail the job. A learner's takes the whole group back.
-  void plan_restart(ActorRecord& actor, const ActorExited& exit, TimePoint now);
-  /// A rank is gone: the others are told GroupAbort and wait for the next group; the checkpoint in flight is dropped.
-  void lose_learner(const ActorRecord& actor, const std::string& why, TimePoint now);
-  /// A new membership epoch: fence, entry in state.db, GroupPlan to every learner, Peers to every producer.
+  /// A new group at the newest committed checkpoint; the checkpoint in flight is dropped.
   void form_group(const std::string& reason, TimePoint now);
-  /// Ends waits of learners that neither work nor die (job_controller_watch.cpp).
-  void watch_group(TimePoint now);
-  /// Kills ranks that owed an answer to their GroupPlan for longer. True: at least one.
-  bool kill_silent(std::chrono::milliseconds longer_than, TimePoint now);
-  /// Tells an actor that came up, and those that feed it, which addresses to dial.
-  void introduce(const ActorRecord& actor);
-  /// Tells one producer the addresses of all its consumers: the local one on their node, else the one over zmq.
-  void send_peers(const ActorRecord& producer);
-  /// Tells consumers that a producer's exit is confirmed, so they may reuse its slots.
-  void producer_gone(const std::string& role, const std::string& instance);
   /// Writes the state to state.db too; a failure there is an event only.
   void set_state(JobState state, TimePoint now);
   /// Keeps the first reason and stops everything; nothing once the job is stopping.
   void fail(const std::string& why, TimePoint now);
   /// Stop to producers, then learners, then the checkpointer: 5 s of grace each, after 15 s all are killed.
   void stop_everything(TimePoint now);
-  bool everything_ended() const;
+  /// Kills those that did not end in time; all have ended: the job's last state.
+  void tick_stopping(TimePoint now);
   /// Fails the job when bad samples exceed data.max_bad_fraction of training.steps * global batch.
   void check_void_budget(TimePoint now);
-  /// One event: measured bytes of the largest rank beside the planned ones.
-  void report_memory();
-  /// The Spawn message of an actor.
-  Message with_environment(const ActorRecord& actor) const;
 
-  Setup setup_;
+  const Setup setup_;
   StateDb& db_;
   ControllerEffects& effects_;
   ActorTable actors_;
-  RestartPolicy restart_policy_;
+  ActorLauncher launcher_;
+  ActorRestarts restarts_;
+  ActorPools pools_;
+  LearnerGroup group_;
   CheckpointCoordinator checkpoints_;
-  // Nodes by rank, for scale(); a lost one has 0 cpus.
-  ClusterSnapshot cluster_;
   JobState state_ = JobState::starting;
   TimePoint state_since_{};
-  std::uint64_t epoch_ = 0;
-  std::uint64_t fence_ = 0;
-  // Learners that answered the newest GroupPlan with GroupUp, and those that said Finished.
-  std::set<std::string> group_up_;
-  std::set<std::string> finished_;
-  // Learners that owe an answer to their group's plan, and since when.
-  std::map<std::string, TimePoint> silent_since_;
-  // A collective failed and nobody has died yet.
-  std::optional<TimePoint> regroup_at_;
-  // Formed without a committed step in between.
-  int fruitless_groups_ = 0;
   std::int64_t step_ = 0;
   std::set<std::int64_t> void_positions_;
   std::map<std::string, double> last_metrics_;
-  std::map<std::string, std::int64_t> learner_bytes_;
-  std::int64_t restarts_ = 0;
   bool interrupted_ = false;
-  bool final_checkpoint_lost_ = false;
   std::string failure_;
-  TimePoint last_progress_{};
 };
 
 }  // namespace troupe::workers

@@ -6,12 +6,8 @@ namespace troupe::workers {
 
 Membership::Membership(NodeSnapshot own, std::chrono::milliseconds lease) : lease_(lease) {
   const std::string name = own.name;
-  members_[name] = {.rank = 0,
-                    .incarnation = 0,
-                    .snapshot = std::move(own),
-                    .last_heard = TimePoint::max(),
-                    .alive = true,
-                    .address = "node/0"};
+  members_[name] = {
+      .rank = 0, .snapshot = std::move(own), .last_heard = TimePoint::max(), .alive = true, .address = "node/0"};
 }
 
 Result<std::int64_t> Membership::join(const Join& join, const std::string& address, TimePoint now) {
@@ -24,7 +20,7 @@ Result<std::int64_t> Membership::join(const Join& join, const std::string& addre
                  fmt::format("node name '{}' is the controller's own; start the node with another --name", join.name)};
   }
   const std::int64_t rank = known == members_.end() ? static_cast<std::int64_t>(members_.size()) : known->second.rank;
-  NodeSnapshot snapshot{.name = join.name, .cpus = join.cpus, .memory_bytes = join.memory_bytes, .devices = {}};
+  NodeSnapshot snapshot{.name = join.name, .cpus = join.cpus, .memory_bytes = join.memory_bytes};
   members_[join.name] = {.rank = rank,
                          .incarnation = join.incarnation,
                          .snapshot = std::move(snapshot),

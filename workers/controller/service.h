@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "base/metric_sinks.h"
+#include "comm/control/outbox.h"
 #include "workers/controller/job_controller.h"
 #include "workers/controller/membership.h"
+#include "workers/controller/progress_reporter.h"
 #include "workers/controller/run_statistics.h"
-#include "workers/role.h"
 
 namespace troupe::workers {
 
@@ -57,7 +58,7 @@ class ControllerService final : public ControllerEffects {
   const JobController& job() const { return job_; }
   const RunStatistics& statistics() const { return statistics_; }
   /// Wall time from start() to the job's end, or to the last tick.
-  double seconds() const { return std::chrono::duration<double>(last_tick_ - started_).count(); }
+  double seconds() const { return Seconds(last_tick_ - started_).count(); }
   /// Warnings and errors, as "kind: text", for the final report; the first 20.
   const std::vector<std::string>& notable_events() const { return notable_; }
 
@@ -66,25 +67,20 @@ class ControllerService final : public ControllerEffects {
   void event(Severity severity, const std::string& kind, const std::string& text) override;
   void step(const StepReport& report) override;
   void evaluated(const EvalReport& report) override;
-  void producer_times(const std::string& role, double idle_seconds, double busy_seconds) override;
+  void producer_times(const std::string& role, const ProducerTimes& times) override;
+  /// Appends to bad_clips.jsonl, once for each group of pictures.
+  void bad_clip(const BadClip& clip, const std::string& text) override;
 
  private:
   /// Answers Join; one that comes again is not announced again. A new agent under a living name replaces the old node.
   void join(const std::string& from, const Join& request, TimePoint now);
   /// Writes to every sink. A failure is an event once; training goes on without curves.
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values);
-  /// Appends to bad_clips.jsonl if the text names a damaged group of pictures that is not listed yet.
-  void list_bad_clip(const std::string& text, double wall);
-  std::string progress(const StepReport& report) const;
-  std::string rl_progress(const StepReport& report) const;
-  /// "learner" while stalls are below half of the time, else the producing role that is idle least.
-  std::string bottleneck() const;
-  /// Adds data/producer_idle or, in reinforcement learning, time/ROLE/idle: idle / (idle + busy) since the step before.
+  /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before.
   void add_producer_shares(std::map<std::string, double>& metrics);
-  /// Samples, or environment steps, that a step has behind it.
-  std::int64_t samples_at(std::int64_t step) const;
 
   const Setup setup_;
+  const std::unique_ptr<const ProgressReporter> reporter_;
   Membership& membership_;
   StateDb& db_;
   std::vector<std::unique_ptr<MetricSink>> sinks_;
@@ -99,11 +95,8 @@ class ControllerService final : public ControllerEffects {
   std::vector<std::string> notable_;
   std::int64_t newest_step_ = 0;
   TimePoint started_{}, last_tick_{};
-  struct IdleBusy {
-    double idle = 0, busy = 0;
-  };
   // Seconds by role since the last step's metrics.
-  std::map<std::string, IdleBusy> producers_;
+  std::map<std::string, ProducerTimes> producers_;
   // The newest of each role.
   std::map<std::string, double> busy_share_;
   bool metrics_failed_ = false;

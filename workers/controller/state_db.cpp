@@ -187,6 +187,8 @@ Result<void> StateDb::set_job(const std::string& state, std::int64_t committed_s
   return db_->run("UPDATE job SET state = ?, step = ?", {state, committed_step});
 }
 
+Result<void> StateDb::set_committed_step(std::int64_t step) { return db_->run("UPDATE job SET step = ?", {step}); }
+
 Result<std::string> StateDb::job_state() const {
   TROUPE_ASSIGN(const auto rows, db_->query("SELECT state FROM job"));
   return text(rows.at(0).at(0));

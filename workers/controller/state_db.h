@@ -46,8 +46,10 @@ class StateDb {
   Result<std::uint64_t> next_term();
   /// The name of a JobState ("RUNNING") and the newest committed step.
   Result<void> set_job(const std::string& state, std::int64_t committed_step);
+  /// The newest committed step; the state stays.
+  Result<void> set_committed_step(std::int64_t step);
   Result<std::string> job_state() const;
-  /// As set_job last said; 0 in a new file.
+  /// As last said; 0 in a new file.
   Result<std::int64_t> committed_step() const;
   /// A plan as JSON; a known revision is replaced.
   Result<void> add_plan(std::int64_t revision, const std::string& json);

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 struct MembershipTest : ::testing::Test {
-  Membership membership{{.name = "local", .cpus = 2, .memory_bytes = 1, .devices = {}}, 10s};
+  Membership membership{{.name = "local", .cpus = 2, .memory_bytes = 1}, 10s};
   Membership::TimePoint now{1h};
   Join join(const std::string& name, std::uint64_t incarnation = 1) {
     return {.name = name,
@@ -55,13 +55,11 @@ TEST(RunStatisticsTest, StallIsAShareOfStepTimeAndRatesAreSamplesOverTime) {
   s.add_step({.actor = "",
               .fence = 1,
               .step = 1,
-              .metrics = {{"train/loss", 2.0}, {"time/step", 1.0}, {"time/stall", 0.5}, {"train/applied", 1}},
-              .void_positions = {}});
+              .metrics = {{"train/loss", 2.0}, {"time/step", 1.0}, {"time/stall", 0.5}, {"train/applied", 1}}});
   s.add_step({.actor = "",
               .fence = 1,
               .step = 2,
-              .metrics = {{"train/loss", 1.0}, {"time/step", 3.0}, {"time/stall", 0.5}, {"train/applied", 1}},
-              .void_positions = {}});
+              .metrics = {{"train/loss", 1.0}, {"time/step", 3.0}, {"time/stall", 0.5}, {"train/applied", 1}}});
   EXPECT_DOUBLE_EQ(s.stall_percent(), 25.0);
   EXPECT_DOUBLE_EQ(s.samples_per_second(), 4.0);
   EXPECT_DOUBLE_EQ(s.first_mean(1), 2.0);
@@ -72,11 +70,7 @@ TEST(RunStatisticsTest, StallIsAShareOfStepTimeAndRatesAreSamplesOverTime) {
 TEST(RunStatisticsTest, ARollbackTakesTheStepsOutOfTheCurves) {
   RunStatistics s(8);
   for (std::int64_t step = 1; step <= 3; ++step) {
-    s.add_step({.actor = "",
-                .fence = 1,
-                .step = step,
-                .metrics = {{"train/loss", 1.0}, {"train/applied", 1}},
-                .void_positions = {}});
+    s.add_step({.actor = "", .fence = 1, .step = step, .metrics = {{"train/loss", 1.0}, {"train/applied", 1}}});
   }
   s.roll_back(1);
   EXPECT_EQ(s.curve("train/loss").size(), 1u);

@@ -1,0 +1,177 @@
+#include "workers/controller/actor_pools.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/workers/controller/job_controller_fixture.h"
+
+namespace troupe::workers {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(JobControllerTest, ScalingUpSpawnsOnlyNewDecodersAndDownRemovesThem) {
+  begin();
+  EXPECT_EQ(job->scale({.pool = "decoder", .target = 4}, now).code, 0);
+  const auto spawns = effects.take<Spawn>();
+  ASSERT_EQ(spawns.size(), 2u);
+  EXPECT_EQ(spawns[0].second.actor, "decoder/2");
+  up("decoder/2");
+  up("decoder/3");
+  EXPECT_EQ(job->scale({.pool = "decoder", .target = 1}, now).code, 0);
+  const auto stops = effects.take<Stop>();
+  ASSERT_EQ(stops.size(), 3u);
+  for (const auto& [to, stop] : stops) died(stop.actor, stop.incarnation, 15);
+  pass(1s);
+  EXPECT_TRUE(effects.take<Spawn>().empty()) << "who was scaled away stays away";
+  const auto status = nlohmann::json::parse(job->status_json(now));
+  EXPECT_EQ(status["pools"]["decoder"]["target"], 1);
+  EXPECT_EQ(status["pools"]["decoder"]["up"], 1);
+}
+
+TEST_F(JobControllerTest, ScalingWhatIsNotAPoolIsRefusedWithAReason) {
+  begin();
+  const Reply reply = job->scale({.pool = "decodr", .target = 2}, now);
+  EXPECT_EQ(reply.code, 3);
+  EXPECT_THAT(reply.text, HasSubstr("decoder"));
+}
+
+TEST_F(JobControllerTest, ANameThatComesBackGetsANewIncarnation) {
+  begin();
+  ASSERT_EQ(job->scale({.pool = "decoder", .target = 1}, now).code, 0);
+  const auto stopped = effects.take<Stop>().at(0).second;
+  died(stopped.actor, stopped.incarnation, 15);
+  ASSERT_EQ(job->scale({.pool = "decoder", .target = 2}, now).code, 0);
+  EXPECT_EQ(effects.take<Spawn>().at(0).second.incarnation, 1);
+}
+
+TEST_F(JobControllerTest, AnActorOnALostNodeMovesUnlessItIsBeingRemoved) {
+  begin();
+  job->node_joined({.name = "other", .cpus = 1, .memory_bytes = std::int64_t{8} << 30}, 1);
+  ASSERT_EQ(job->scale({.pool = "decoder", .target = 4}, now).code, 0);
+  std::vector<std::string> there;
+  for (const auto& [to, spawn] : effects.take<Spawn>()) {
+    up(spawn.actor);
+    if (to == "node/1") there.push_back(spawn.actor);
+  }
+  ASSERT_EQ(there.size(), 2u) << "node/1 has the free core";
+  ASSERT_EQ(job->scale({.pool = "decoder", .target = 3}, now).code, 0);
+  const auto stopped = effects.take<Stop>().at(0);
+  ASSERT_EQ(stopped.first, "node/1");
+  job->node_lost(1, now);
+  std::vector<std::string> spawned;
+  for (const auto& [to, spawn] : effects.take<Spawn>()) spawned.push_back(to + " " + spawn.actor);
+  EXPECT_THAT(spawned, ElementsAre("node/0 " + (there[0] == stopped.second.actor ? there[1] : there[0])));
+  const auto status = nlohmann::json::parse(job->status_json(now));
+  for (const auto& actor : status["actors"]) EXPECT_NE(actor["name"], stopped.second.actor);
+}
+
+/// A job of reinforcement learning: one learner, two simulators, two rollout workers.
+struct RlJobControllerTest : JobControllerTest {
+  void SetUp() override {
+    JobControllerTest::SetUp();
+    setup.config.job.kind = JobKind::rl;
+    setup.plan.actors.clear();
+    for (const auto& [role, count] : {std::pair{"learner", 1}, {"env", 2}, {"rollout", 2}, {"checkpointer", 1}}) {
+      for (int rank = 0; rank < count; ++rank) {
+        setup.plan.actors.push_back({.name = std::string(role) + "/" + std::to_string(rank),
+                                     .role = role,
+                                     .process_rank = rank,
+                                     .cpus = 1,
+                                     .isolation = "process",
+                                     .memory_bytes = 1});
+      }
+    }
+    setup.plan.batch = {.global = 8, .micro = 1, .data_ranks = 1, .accumulation = 8};
+    job = std::make_unique<JobController>(setup, *db, effects);
+    job->start(now);
+  }
+  void rollout_up(const std::string& actor, std::int64_t incarnation = 0) {
+    job->handle(actor,
+                ActorUp{.actor = actor,
+                        .incarnation = incarnation,
+                        .pid = 1,
+                        .channels = {"shm:" + actor},
+                        .weights = {"shm:" + actor + ".weights"}},
+                now);
+  }
+  void all_up() {
+    for (const char* actor : {"checkpointer/0", "env/0", "env/1"}) up(actor);
+    for (const char* actor : {"rollout/0", "rollout/1"}) rollout_up(actor);
+    up("learner/0");
+  }
+  std::map<std::string, std::vector<std::string>> dialled() {
+    std::map<std::string, std::vector<std::string>> channels;
+    for (const auto& [to, peers] : effects.take<Peers>()) {
+      if (peers.gone.empty()) channels[to] = peers.channels;
+    }
+    return channels;
+  }
+};
+
+TEST_F(RlJobControllerTest, EveryProducerIsToldOfItsConsumersWhenTheGroupForms) {
+  all_up();
+  const auto channels = dialled();
+  EXPECT_THAT(channels.at("env/0"), ElementsAre("shm:rollout/0", "shm:rollout/1"));
+  EXPECT_THAT(channels.at("rollout/1"), ElementsAre("shm:learner/0"));
+  EXPECT_THAT(channels.at("learner/0"), ElementsAre("shm:rollout/0.weights", "shm:rollout/1.weights"));
+}
+
+TEST_F(RlJobControllerTest, ARolloutWorkerThatComesBackIsIntroducedToSimulatorsAndLearners) {
+  all_up();
+  group_up(effects.take<GroupPlan>().at(0).second.fence);
+  died("rollout/0", 0);
+  pass(2s);
+  effects.sent.clear();
+  job->handle("rollout/0",
+              ActorUp{.actor = "rollout/0",
+                      .incarnation = 1,
+                      .pid = 2,
+                      .channels = {"shm:again"},
+                      .weights = {"shm:again.weights"}},
+              now);
+  const auto channels = dialled();
+  EXPECT_THAT(channels.at("env/1"), ElementsAre("shm:again", "shm:rollout/1"));
+  EXPECT_THAT(channels.at("learner/0"), ElementsAre("shm:again.weights", "shm:rollout/1.weights"));
+  EXPECT_THAT(channels.at("rollout/0"), ElementsAre("shm:learner/0"));
+}
+
+TEST_F(RlJobControllerTest, TheExitOfASimulatorIsToldToRolloutWorkersAndToNobodyElse) {
+  all_up();
+  effects.sent.clear();
+  died("env/1", 0);
+  std::vector<std::string> told;
+  for (const auto& [to, peers] : effects.take<Peers>()) {
+    if (!peers.gone.empty()) told.push_back(to + " " + peers.gone.front());
+  }
+  EXPECT_THAT(told, ElementsAre("rollout/0 env/1#0", "rollout/1 env/1#0"));
+}
+
+TEST_F(RlJobControllerTest, TheExitOfARolloutWorkerIsToldToLearners) {
+  all_up();
+  effects.sent.clear();
+  died("rollout/1", 0);
+  std::vector<std::string> told;
+  for (const auto& [to, peers] : effects.take<Peers>()) {
+    if (!peers.gone.empty()) told.push_back(to + " " + peers.gone.front());
+  }
+  EXPECT_THAT(told, ElementsAre("learner/0 rollout/1#0"));
+}
+
+TEST_F(RlJobControllerTest, SourcesAreStoppedBeforeWorkersAndSinks) {
+  all_up();
+  group_up(effects.take<GroupPlan>().at(0).second.fence);
+  effects.sent.clear();
+  job->interrupt("test", now);
+  job->interrupt("test", now);
+  std::vector<std::string> order;
+  for (const auto& [to, stop] : effects.take<Stop>()) order.push_back(stop.actor);
+  EXPECT_THAT(order, ElementsAre("env/0", "env/1", "rollout/0", "rollout/1", "learner/0", "checkpointer/0"));
+}
+
+}  // namespace
+}  // namespace troupe::workers

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/scratch_folder.h"
+#include "workers/controller/job_controller.h"
+
+namespace troupe::testing {
+
+using namespace std::chrono_literals;
+using TimePoint = JobController::TimePoint;
+
+struct Sent {
+  std::string to;
+  Message message;
+};
+
+class RecordingEffects final : public ControllerEffects {
+ public:
+  void send(const std::string& to, const Message& message) override { sent.push_back({to, message}); }
+  void event(Severity, const std::string& kind, const std::string& text) override {
+    events.push_back(kind + ": " + text);
+  }
+  void step(const StepReport& report) override { steps.push_back(report.step); }
+  void evaluated(const EvalReport&) override {}
+  void producer_times(const std::string&, const ProducerTimes& spent) override {
+    times.emplace_back(spent.idle_seconds, spent.busy_seconds);
+  }
+  void bad_clip(const BadClip& clip, const std::string& text) override { clips.push_back(clip.file + ": " + text); }
+
+  /// Messages of one type sent since the last call, by receiver.
+  template <class T>
+  std::vector<std::pair<std::string, T>> take() {
+    std::vector<std::pair<std::string, T>> found;
+    std::erase_if(sent, [&](const Sent& s) {
+      const auto* message = std::get_if<T>(&s.message);
+      if (message) found.emplace_back(s.to, *message);
+      return message != nullptr;
+    });
+    return found;
+  }
+
+  std::vector<Sent> sent;
+  std::vector<std::string> events;
+  std::vector<std::int64_t> steps;
+  std::vector<std::pair<double, double>> times;
+  std::vector<std::string> clips;
+};
+
+inline Plan two_ranks_two_decoders() {
+  Plan plan;
+  plan.job = "test";
+  plan.nodes = {{.name = "local", .cpus = 4, .memory_bytes = std::int64_t{8} << 30}};
+  for (const auto& [role, count] : {std::pair{"learner", 2}, {"decoder", 2}, {"checkpointer", 1}}) {
+    for (int rank = 0; rank < count; ++rank) {
+      plan.actors.push_back({.name = std::string(role) + "/" + std::to_string(rank),
+                             .role = role,
+                             .process_rank = rank,
+                             .cpus = 1,
+                             .isolation = "process",
+                             .memory_bytes = 1});
+    }
+  }
+  plan.collective = "gloo";
+  plan.batch = {.global = 8, .micro = 4, .data_ranks = 2, .accumulation = 1};
+  return plan;
+}
+
+struct JobControllerTest : ::testing::Test {
+  void SetUp() override {
+    db = std::move(StateDb::open(folder + "/state.db")).value();
+    auto made = RunDirectory::create(folder, "test", "run");
+    setup.run = *made;
+    setup.plan = two_ranks_two_decoders();
+    setup.config.training.steps = 100;
+    setup.config.job.name = "test";
+    setup.config.data.max_bad_fraction = 0.01;
+    setup.runtime_dir = folder;
+    setup.term = *db->next_term();
+    job = std::make_unique<JobController>(setup, *db, effects);
+  }
+
+  void up(const std::string& actor, std::int64_t incarnation = 0) {
+    job->handle(actor, ActorUp{.actor = actor, .incarnation = incarnation, .pid = 1, .channels = {"shm:" + actor}},
+                now);
+  }
+  void died(const std::string& actor, std::int64_t incarnation, std::int64_t signal = 9) {
+    job->handle("node/0", ActorExited{.actor = actor, .incarnation = incarnation, .signal = signal}, now);
+  }
+  void pass(std::chrono::milliseconds time) {
+    now += time;
+    job->tick(now);
+  }
+  void group_up(std::uint64_t fence) {
+    for (const char* rank : {"learner/0", "learner/1"}) job->handle(rank, GroupUp{.actor = rank, .fence = fence}, now);
+  }
+  /// Rank `rank` has its snapshot of step 10.
+  void snapshot(std::uint64_t fence, std::int64_t rank, const std::string& handle) {
+    job->handle("learner",
+                SnapshotReady{.actor = "", .rank = rank, .step = 10, .fence = fence, .handle = handle, .updates = 10},
+                now);
+  }
+  /// Everything up, the first group formed.
+  std::uint64_t begin() {
+    job->start(now);
+    for (const char* actor : {"checkpointer/0", "decoder/0", "decoder/1", "learner/0", "learner/1"}) up(actor);
+    const std::uint64_t fence = effects.take<GroupPlan>().at(0).second.fence;
+    group_up(fence);
+    effects.sent.clear();
+    return fence;
+  }
+
+  const ScratchFolder scratch;
+  const std::string folder = scratch.path();
+  TimePoint now{1h};
+  RecordingEffects effects;
+  std::unique_ptr<StateDb> db;
+  JobController::Setup setup;
+  std::unique_ptr<JobController> job;
+};
+
+}  // namespace troupe::testing

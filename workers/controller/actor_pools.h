@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "comm/control/messages.h"
+#include "configs/job_config.h"
+#include "placement/plan.h"
+#include "workers/controller/actor_launcher.h"
+#include "workers/controller/state_db.h"
+
+namespace troupe::workers {
+
+/// The elastic pools and the nodes that carry them: changes their sizes, moves actors off lost nodes, and tells
+/// producers and consumers of each other (Peers). Owns the plan in its newest revision. Not thread-safe.
+class ActorPools {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  /// Nothing but the plan is owned; all others outlive it.
+  ActorPools(const JobConfig& job, Plan plan, ActorTable& actors, ActorLauncher& launcher, StateDb& db,
+             ControllerEffects& effects);
+
+  const Plan& plan() const { return plan_; }
+  /// Nodes by rank; a lost one has 0 cpus.
+  const ClusterSnapshot& cluster() const { return cluster_; }
+
+  /// Spawns or stops actors of one pool and records a new revision of the plan. The text says what changes; code 0,
+  /// 3 (infeasible: the text says why) or 4 (state.db cannot be written).
+  Reply scale(const Scale& request, TimePoint now);
+  /// An actor that was scaled away has ended.
+  void removed(const std::string& actor);
+  /// Node `rank` joined (again): actors may be placed there.
+  void node_joined(const NodeSnapshot& node, std::int64_t rank);
+  /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned on node 0 (`spawns`: the job
+  /// wants them), but for those that were scaled away. Errors: unavailable (an actor of another role ran there).
+  Result<void> node_lost(std::int64_t rank, bool spawns, std::uint64_t fence, TimePoint now);
+
+  /// Tells an actor that came up, and those that feed it, which addresses to dial.
+  void introduce(const ActorRecord& actor, std::uint64_t fence);
+  /// Tells every producer that is up the addresses of its consumers, in flow order.
+  void introduce_all(std::uint64_t fence);
+  /// Tells consumers that a producer's exit is confirmed, so they may reuse its slots. `instance`: "decoder/0#1".
+  void producer_gone(const std::string& role, const std::string& instance, std::uint64_t fence);
+
+ private:
+  /// Tells one producer the addresses of all its consumers: the local one on their node, else the one over zmq.
+  void send_peers(const ActorRecord& producer, std::uint64_t fence);
+  /// Spawns and stops what differs between plan_ and `next`.
+  void change_actors(const Plan& next, TimePoint now);
+
+  const JobConfig& job_;
+  Plan plan_;
+  ClusterSnapshot cluster_;
+  ActorTable& actors_;
+  ActorLauncher& launcher_;
+  StateDb& db_;
+  ControllerEffects& effects_;
+};
+
+}  // namespace troupe::workers

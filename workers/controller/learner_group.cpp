@@ -1,0 +1,130 @@
+#include "workers/controller/learner_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/seconds.h"
+
+namespace troupe::workers {
+
+namespace {
+
+constexpr int kFruitlessGroups = 5;
+constexpr std::chrono::milliseconds kExitNoticeGrace{1500};
+constexpr std::chrono::milliseconds kAnswerSlack{2000};
+/// Step timeouts without any report, checkpoint or evaluation, until the group is taken for dead as a whole.
+constexpr int kQuietTimeouts = 5;
+
+}  // namespace
+
+LearnerGroup::LearnerGroup(Options options, ActorTable& actors, ActorLauncher& launcher, StateDb& db,
+                           ControllerEffects& effects)
+    : options_(std::move(options)), actors_(actors), launcher_(launcher), db_(db), effects_(effects) {}
+
+Result<void> LearnerGroup::form(const std::string& reason, std::int64_t resume_step, const std::string& checkpoint,
+                                TimePoint now) {
+  if (++fruitless_groups_ > kFruitlessGroups) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("the learner group formed {} times without committing a step; last reason: {}",
+                             kFruitlessGroups, reason)};
+  }
+  ++epoch_;
+  fence_ = options_.term << 32 | epoch_;
+  resume_step_ = resume_step;
+  regroup_at_.reset();
+  joined_.clear();
+  finished_.clear();
+  TROUPE_TRY(db_.add_epoch({.fence = fence_, .resume_step = resume_step, .reason = reason}));
+  const auto learners = actors_.of_role("learner");
+  for (const ActorRecord* learner : learners) {
+    // one that still owes an answer to the plan before is no younger for it
+    silent_since_.try_emplace(learner->plan.name, now);
+    effects_.send(learner->plan.name, GroupPlan{.fence = fence_,
+                                                .rank = learner->plan.process_rank,
+                                                .world = static_cast<std::int64_t>(learners.size()),
+                                                .backend = options_.collective,
+                                                .store = fmt::format("{}/store-{:016x}", options_.runtime_dir, fence_),
+                                                .resume_step = resume_step,
+                                                .checkpoint = checkpoint,
+                                                .timeout_ms = options_.step_timeout.count(),
+                                                .num_eval = options_.num_eval});
+  }
+  return {};
+}
+
+bool LearnerGroup::joined(const GroupUp& m) {
+  joined_.insert(m.actor);
+  silent_since_.erase(m.actor);
+  for (const auto& [kind, bytes] : m.bytes) bytes_[kind] = std::max(bytes_[kind], bytes);
+  return joined_.size() >= actors_.of_role("learner").size();
+}
+
+bool LearnerGroup::finished(const std::string& actor) {
+  finished_.insert(actor);
+  return finished_.size() >= actors_.of_role("learner").size();
+}
+
+void LearnerGroup::left(const std::string& actor, const std::string& reason, TimePoint now) {
+  silent_since_.erase(actor);
+  if (regroup_at_) return;
+  effects_.event(Severity::info, "group_lost", fmt::format("{} left the group: {}", actor, reason));
+  // A dead peer's exit notice usually follows at once and names the cause; without one, the group forms again as it is.
+  regroup_at_ = now + kExitNoticeGrace;
+}
+
+void LearnerGroup::lose(const ActorRecord& gone, const std::string& why) {
+  regroup_at_.reset();
+  finished_.clear();
+  silent_since_.clear();  // the plan they owed an answer to is void
+  for (const ActorRecord* other : actors_.of_role("learner")) {
+    if (other->plan.name == gone.plan.name || other->state != ActorState::up) continue;
+    effects_.send(other->plan.name, GroupAbort{.actor = gone.plan.name, .fence = fence_, .reason = why});
+  }
+}
+
+void LearnerGroup::finish(const std::string& reason) {
+  for (const ActorRecord* learner : actors_.of_role("learner"))
+    effects_.send(learner->plan.name, Finish{.reason = reason});
+}
+
+void LearnerGroup::committed(TimePoint now) {
+  fruitless_groups_ = 0;
+  last_progress_ = now;
+}
+
+bool LearnerGroup::kill_silent(std::chrono::milliseconds longer_than, TimePoint now) {
+  bool killed = false;
+  for (ActorRecord* learner : actors_.of_role("learner")) {
+    const auto silent = silent_since_.find(learner->plan.name);
+    if (learner->state != ActorState::up || silent == silent_since_.end() || now - silent->second <= longer_than)
+      continue;
+    effects_.event(Severity::warn, "stuck",
+                   fmt::format("{} did not join the group of step {}; it is killed", learner->plan.name, resume_step_));
+    silent_since_.erase(silent);
+    launcher_.stop(*learner, std::chrono::milliseconds(0), "did not join the group");
+    killed = true;
+  }
+  return killed;
+}
+
+std::optional<std::string> LearnerGroup::watch(bool trains, TimePoint now) {
+  if (!actors_.all_up("learner")) return {};  // one is about to be replaced: its return forms the group
+  const std::chrono::milliseconds step_timeout = options_.step_timeout;
+  if (regroup_at_ && now >= *regroup_at_) {
+    regroup_at_.reset();
+    // Those that waited for a rank gave up after the step timeout and said so. Who said nothing for longer is what
+    // they waited for.
+    if (kill_silent(step_timeout, now)) return {};
+    return "a collective failed";
+  }
+  // When all are stuck, or the only one, nobody complains.
+  if (kill_silent(std::max(options_.start_timeout, step_timeout + kAnswerSlack), now)) return {};
+  if (!trains || regroup_at_ || now - last_progress_ <= kQuietTimeouts * step_timeout) return {};
+  effects_.event(
+      Severity::warn, "quiet",
+      fmt::format("no rank has reported for {:.0f} s; the group forms again", Seconds(now - last_progress_).count()));
+  return "no rank reported";
+}
+
+}  // namespace troupe::workers

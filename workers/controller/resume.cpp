@@ -1,0 +1,104 @@
+#include "workers/controller/resume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/file_io.h"
+#include "base/ids.h"
+#include "workers/checkpoint/commit.h"
+#include "workers/controller/state_db.h"
+
+namespace troupe::workers {
+
+namespace {
+
+bool may_change(const std::string& key) {
+  const auto& prefixes = mutable_on_resume();
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) {
+    return key == prefix || key.starts_with(prefix + ".") || key.starts_with(prefix + "[");
+  });
+}
+
+Result<void> check_unchanged(const LoadedConfig& config, const std::string& file) {
+  TROUPE_ASSIGN(const std::string text, read_file(file));
+  const LoadOutcome before = load_job_text(file, text, {});
+  if (!before.config)
+    return Error{Errc::data_loss,
+                 fmt::format("{}: {}", file, before.errors.empty() ? "unreadable" : before.errors.front())};
+  std::vector<std::string> refused;
+  for (const std::string& key : differing_keys(before.config->job, config.job)) {
+    if (!may_change(key)) refused.push_back(key);
+  }
+  if (refused.empty()) return {};
+  return Error{Errc::invalid_argument,
+               fmt::format("these keys differ from the run in {} and may not change on resume: {}; allowed: {}. Use "
+                           "--resume never for a new run",
+                           file, fmt::join(refused, ", "), fmt::join(mutable_on_resume(), ", "))};
+}
+
+/// Steps that a run which ended in order was trained to; none: it did not end, or not in order.
+std::optional<std::int64_t> finished_at(const RunDirectory& run) {
+  const auto db = StateDb::open_read_only(run.state_db());
+  if (!db) return std::nullopt;
+  const auto state = (*db)->job_state();
+  const auto step = (*db)->committed_step();
+  if (!state || !step || *state != "DONE") return std::nullopt;
+  return *step;
+}
+
+Result<ResumePoint> new_run(const JobConfig& job) {
+  TROUPE_ASSIGN(auto run, RunDirectory::create(job.job.run_root, job.job.name, new_run_id(SystemClock())));
+  return ResumePoint{.run = std::move(run), .checkpoint = {}};
+}
+
+}  // namespace
+
+const std::vector<std::string>& mutable_on_resume() {
+  static const std::vector<std::string> kKeys = {"training.steps",
+                                                 "training.step_timeout_s",
+                                                 "cluster",
+                                                 "metrics",
+                                                 "checkpoint",
+                                                 "eval",
+                                                 "lr_scheduler.total_steps",
+                                                 "job.run_root",
+                                                 "parallelism.param_slots",
+                                                 "parallelism.grad_slots",
+                                                 "data.prefetch_batches",
+                                                 "data.decode_deadline_s",
+                                                 "data.decoder",
+                                                 "data.index",
+                                                 "training.micro_batch_size"};
+  return kKeys;
+}
+
+Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume) {
+  const JobConfig& job = config.job;
+  if (!resume.empty() && resume != "auto" && resume != "never") {
+    return Error{Errc::invalid_argument, fmt::format("--resume {}: wanted auto or never", resume)};
+  }
+  const auto runs = runs_of(job.job.run_root, job.job.name);
+  if (resume == "never" || runs.empty()) return new_run(job);
+  const RunDirectory& newest = runs.front();
+  // With --resume auto, more steps than a finished run was asked for mean that it goes on.
+  const auto finished = finished_at(newest);
+  if (finished && (resume.empty() || *finished >= job.training.steps)) return new_run(job);
+  const auto checkpoint = newest_valid(newest.checkpoints());
+  if (resume.empty()) {
+    if (!checkpoint) return new_run(job);
+    return Error{Errc::failed_precondition, fmt::format("{} is unfinished and has checkpoints up to step {}; add "
+                                                        "--resume auto to go on, or --resume never for a new run",
+                                                        newest.root(), checkpoint->step)};
+  }
+  TROUPE_TRY(check_unchanged(config, newest.config()));
+  ResumePoint point{.run = newest, .continued = true, .checkpoint = {}};
+  if (checkpoint) {
+    point.step = checkpoint->step;
+    point.checkpoint = checkpoint->directory;
+  }
+  return point;
+}
+
+}  // namespace troupe::workers
