@@ -44,6 +44,14 @@ bool Latch::wait_for(std::chrono::milliseconds deadline) const {
   return changed_.wait_for(lock, deadline, [&] { return set_; });
 }
 
+bool wait_for_end(caf::actor_system& system, const MailboxActor& actor, std::chrono::seconds deadline) {
+  caf::scoped_actor self{system};
+  self->monitor(actor);
+  bool ended = false;
+  self->receive([&](const caf::down_msg&) { ended = true; }, caf::after(deadline) >> [] {});
+  return ended;
+}
+
 std::string own_executable() {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);

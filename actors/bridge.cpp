@@ -40,27 +40,28 @@ std::optional<Bridge::Route> Bridge::route_to(const std::string& name) {
   return std::nullopt;
 }
 
-void Bridge::send(const ControlMessage& mail) {
+void Bridge::send(const ControlMessage& control) {
   std::unique_lock lock(mutex_);
-  if (const auto local = locals_.find(mail.to); local != locals_.end()) {
+  if (const auto local = locals_.find(control.to); local != locals_.end()) {
     const MailboxActor actor = local->second;
     lock.unlock();
-    caf::anon_send(actor, mail);
+    caf::anon_send(actor, control);
     return;
   }
-  const auto route = route_to(mail.to);
+  const auto route = route_to(control.to);
   lock.unlock();
   if (!route) {
-    log::warn("{}: no way to {}; {} dropped", self_, mail.to, name_of(type_of(mail.message)));
+    log::warn("{}: no way to {}; {} dropped", self_, control.to, name_of(type_of(control.message)));
     return;
   }
-  auto payload = encode(mail.message);
+  auto payload = encode(control.message);
   if (!payload) {
-    log::error("{}: {} for {} cannot be sent: {}", self_, name_of(type_of(mail.message)), mail.to,
+    log::error("{}: {} for {} cannot be sent: {}", self_, name_of(type_of(control.message)), control.to,
                payload.error().message());
     return;
   }
-  Envelope envelope = make_envelope(type_of(mail.message), mail.from.empty() ? self_ : mail.from, mail.to, 0);
+  Envelope envelope =
+      make_envelope(type_of(control.message), control.from.empty() ? self_ : control.from, control.to, 0);
   envelope.incarnation = incarnation_;
   loop_.send(route->socket, route->routing_id, envelope, std::move(*payload));
 }

@@ -38,7 +38,7 @@ class Bridge {
 
   /// Never blocks. A message without a receiver, or one that cannot be encoded, is logged and dropped. Its sender hears
   /// nothing of that; a wait for an answer has a deadline of its own.
-  void send(const ControlMessage& mail);
+  void send(const ControlMessage& control);
 
  private:
   /// Where a name is reached: a socket and, of a ROUTER, which of its peers.

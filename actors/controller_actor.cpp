@@ -1,5 +1,8 @@
 #include "actors/controller_actor.h"
 
+#include "actors/guard.h"
+#include "base/log.h"
+
 namespace troupe::actors {
 
 namespace {
@@ -7,27 +10,39 @@ constexpr std::chrono::milliseconds kTick{50};
 }
 
 MailboxActor::behavior_type controller_actor(MailboxActor::stateful_pointer<ControllerState> self,
-                                             ControllerService* service, std::function<void()> on_end) {
-  self->state.service = service;
+                                             ControllerService* service,
+                                             std::function<void(const std::string& failure)> on_end) {
   self->state.on_end = std::move(on_end);
-  service->start(std::chrono::steady_clock::now());
-  self->delayed_send(self, kTick, Signal::tick);
+  const auto end = [self](const std::string& failure) {
+    if (self->state.on_end) std::exchange(self->state.on_end, {})(failure);
+  };
+  const auto guarded = [self, end](const std::string& what, const std::function<void()>& handler) {
+    const std::string failure = failure_of("the controller " + what, handler);
+    if (failure.empty()) return true;
+    log::error("{}", failure);
+    end(failure);
+    self->quit(caf::exit_reason::unhandled_exception);
+    return false;
+  };
   return {
-      [self](const ControlMessage& mail) {
-        self->state.service->handle(mail.from, mail.message, std::chrono::steady_clock::now());
+      [service, guarded](const ControlMessage& control) {
+        guarded(failed_handling(control.message),
+                [&] { service->handle(control.from, control.message, std::chrono::steady_clock::now()); });
       },
-      [self](Signal wake) {
+      [self, service, guarded, end](Signal signal) {
         const auto now = std::chrono::steady_clock::now();
-        if (wake == Signal::tick) {
-          self->state.service->tick(now);
+        if (signal == Signal::start) {
+          if (guarded("could not start", [&] { service->start(now); })) self->delayed_send(self, kTick, Signal::tick);
+        } else if (signal != Signal::tick) {
+          guarded("failed while handling a signal",
+                  [&] { service->interrupt(signal == Signal::interrupt ? "SIGINT" : "SIGTERM", now); });
+        } else if (guarded("failed at a tick", [&] { service->tick(now); })) {
           // A pending delayed_send keeps an actor alive: the last tick is not re-armed.
-          if (!self->state.service->exit_code()) {
+          if (service->exit_code()) {
+            end("");
+          } else {
             self->delayed_send(self, kTick, Signal::tick);
-          } else if (self->state.on_end) {
-            std::exchange(self->state.on_end, {})();
           }
-        } else {
-          self->state.service->interrupt(wake == Signal::interrupt ? "SIGINT" : "SIGTERM", now);
         }
       },
   };

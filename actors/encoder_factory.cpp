@@ -2,18 +2,11 @@
 
 #include "actors/feed_dial.h"
 #include "data/sample/open_mixture.h"
-#include "data/sample/tokenize.h"
+#include "workers/encoder/encoded_sample_builder.h"
 
 namespace troupe::actors {
 
-Result<EncodedSampleBuilder> encoded_sample_builder(std::shared_ptr<const Mixture> data, const JobConfig& job,
-                                                    std::unique_ptr<CachedEncoder> encoder) {
-  TROUPE_ASSIGN(Tokenize tokenize, make_tokenize(job.model.text_encoder));
-  TROUPE_ASSIGN(SampleBuilder builder, SampleBuilder::make(data, job, std::move(tokenize)));
-  return EncodedSampleBuilder::make(std::move(data), job, std::move(builder), std::move(encoder));
-}
-
-Result<std::unique_ptr<Role>> make_encoder(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
+Result<std::unique_ptr<Role>> make_encoder(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   TROUPE_ASSIGN(auto data, open_mixture(context.config));
   TROUPE_ASSIGN(auto encoder, CachedEncoder::make(context.config));
   TROUPE_ASSIGN(auto made, encoded_sample_builder(std::move(data), context.config, std::move(encoder)));
@@ -24,8 +17,7 @@ Result<std::unique_ptr<Role>> make_encoder(const RoleContext& context, const Rol
     return bytes;
   };
   TROUPE_ASSIGN(auto dial, feed_dial(context));
-  return std::unique_ptr<Role>(
-      std::make_unique<DecoderRole>(identity, std::move(build), std::move(dial), std::move(outbox)));
+  return make_role_of<DecoderRole>(identity, std::move(build), std::move(dial), std::move(outbox));
 }
 
 }  // namespace troupe::actors

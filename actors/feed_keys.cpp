@@ -5,7 +5,7 @@
 
 #include "base/durable_file.h"
 #include "base/file_io.h"
-#include "workers/controller/run_directory.h"
+#include "workers/checkpoint/run_directory.h"
 
 namespace troupe::actors {
 

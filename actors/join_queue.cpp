@@ -5,6 +5,9 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
+
+#include "actors/guard.h"
 
 namespace troupe::actors {
 
@@ -12,16 +15,18 @@ struct JoinQueue::Shared {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, ControlMessage> joins;  // by node name: a node repeats its request until it is answered
-  bool interrupted = false;
+  std::optional<Error> end;                     // why there is nothing to wait for
 };
 
 JoinQueue::JoinQueue(caf::actor_system& system, Bridge& bridge) : shared_(std::make_shared<Shared>()) {
   actor_ = system.spawn([shared = shared_](MailboxActor::pointer) -> MailboxActor::behavior_type {
-    return {[shared](const ControlMessage& mail) {
-              const auto* join = std::get_if<Join>(&mail.message);
+    return {[shared](const ControlMessage& control) {
+              const auto* join = std::get_if<Join>(&control.message);
               if (!join) return;
               std::lock_guard lock(shared->mutex);
-              shared->joins.insert_or_assign(join->name, mail);
+              const std::string failure = failure_of("the join queue " + failed_handling(control.message),
+                                                     [&] { shared->joins.insert_or_assign(join->name, control); });
+              if (!failure.empty()) shared->end = Error{Errc::internal, failure};
               shared->changed.notify_all();
             },
             [](Signal) {}};
@@ -34,26 +39,26 @@ JoinQueue::~JoinQueue() { caf::anon_send_exit(actor_, caf::exit_reason::user_shu
 Result<std::vector<ControlMessage>> JoinQueue::wait_for(std::size_t nodes, std::chrono::milliseconds deadline) {
   std::unique_lock lock(shared_->mutex);
   const bool enough =
-      shared_->changed.wait_for(lock, deadline, [&] { return shared_->interrupted || shared_->joins.size() >= nodes; });
-  if (shared_->interrupted) return Error{Errc::cancelled, "interrupted while waiting for nodes"};
+      shared_->changed.wait_for(lock, deadline, [&] { return shared_->end || shared_->joins.size() >= nodes; });
+  if (shared_->end) return *shared_->end;
   if (!enough) {
     return Error{Errc::deadline_exceeded,
                  fmt::format("cluster.num_nodes is {}; {} further nodes joined within cluster.start_timeout_s",
                              nodes + 1, shared_->joins.size())};
   }
   std::vector<ControlMessage> messages;
-  for (const auto& [name, mail] : shared_->joins) messages.push_back(mail);
+  for (const auto& [name, control] : shared_->joins) messages.push_back(control);
   return messages;
 }
 
 void JoinQueue::interrupt() {
   std::lock_guard lock(shared_->mutex);
-  shared_->interrupted = true;
+  shared_->end = Error{Errc::cancelled, "interrupted while waiting for nodes"};
   shared_->changed.notify_all();
 }
 
 void JoinQueue::hand_over(const MailboxActor& controller, const std::vector<ControlMessage>& messages) {
-  for (const ControlMessage& mail : messages) caf::anon_send(controller, mail);
+  for (const ControlMessage& control : messages) caf::anon_send(controller, control);
 }
 
 }  // namespace troupe::actors

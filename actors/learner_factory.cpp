@@ -30,8 +30,7 @@ Feed::Options sft_feed_options(const RoleContext& context, std::int64_t rank) {
   options.order = {
       .global_batch = batch.global, .micro_batch = batch.micro, .accumulation = batch.accumulation, .rank = rank};
   options.total_steps = context.config.training.steps;
-  options.item_deadline =
-      std::chrono::milliseconds(static_cast<std::int64_t>(context.config.data.decode_deadline_s * 1000));
+  options.item_deadline = to_milliseconds(context.config.data.decode_deadline);
   return options;
 }
 
@@ -44,7 +43,7 @@ Result<std::unique_ptr<TrainingTask>> sft_task(const JobConfig& job) {
   return std::unique_ptr<TrainingTask>(std::move(task));
 }
 
-Result<LearnerRole::MakeTrainer> sft_trainer(const RoleContext& context, const RoleIdentity& identity) {
+Result<LearnerRole::MakeTrainer> sft_trainer(const RoleContext& context, const ActorIdentity& identity) {
   const SftTrainer::Setup setup{.config = context.config,
                                 .batch = context.plan.batch,
                                 .actor = identity.actor,
@@ -57,7 +56,7 @@ Result<LearnerRole::MakeTrainer> sft_trainer(const RoleContext& context, const R
   });
 }
 
-Result<LearnerRole::MakeTrainer> rl_trainer(const RoleContext& context, const RoleIdentity& identity) {
+Result<LearnerRole::MakeTrainer> rl_trainer(const RoleContext& context, const ActorIdentity& identity) {
   TROUPE_ASSIGN(Agent agent, make_agent(context.config));
   TROUPE_ASSIGN(auto dial, feed_dial(context));
   const RlTrainerSetup setup{.config = context.config,
@@ -78,7 +77,7 @@ bool are_threads(const Plan& plan, const std::string& actor, const std::string& 
                      [&](const PlannedActor& a) { return a.role != role || a.isolation == "thread"; });
 }
 
-Result<std::vector<ChannelOptions>> consumer_channels(const RoleContext& context, const RoleIdentity& identity,
+Result<std::vector<ChannelOptions>> consumer_channels(const RoleContext& context, const ActorIdentity& identity,
                                                       const std::string& suffix, std::int64_t slots,
                                                       std::int64_t slot_bytes, bool threads_only) {
   const std::string name = identity.instance() + suffix;
@@ -100,11 +99,11 @@ Result<std::vector<ChannelOptions>> consumer_channels(const RoleContext& context
   return channels;
 }
 
-Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
+Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& config = context.config;
   const PlannedActor* self = planned(context.plan, identity.actor);
   if (self == nullptr) return Error{Errc::not_found, fmt::format("{} is not in the plan", identity.actor)};
-  const bool rl = config.job.kind == "rl";
+  const bool rl = config.job.kind == JobKind::rl;
   const auto count = [&](const std::string& role) {
     return std::count_if(context.plan.actors.begin(), context.plan.actors.end(),
                          [&](const PlannedActor& a) { return a.role == role; });
@@ -124,8 +123,7 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Rol
       .deadline_key = rl ? "training.step_timeout_s" : "data.decode_deadline_s",
       .channels = std::move(channels)};
   TROUPE_ASSIGN(auto make_trainer, rl ? rl_trainer(context, identity) : sft_trainer(context, identity));
-  return std::unique_ptr<Role>(
-      std::make_unique<LearnerRole>(std::move(setup), context.loop, std::move(make_trainer), std::move(outbox)));
+  return make_role_of<LearnerRole>(std::move(setup), context.loop, std::move(make_trainer), std::move(outbox));
 }
 
 }  // namespace troupe::actors

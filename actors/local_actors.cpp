@@ -1,5 +1,6 @@
 #include "actors/local_actors.h"
 
+#include "actors/actor_process.h"
 #include "actors/role_actor.h"
 #include "base/log.h"
 
@@ -14,31 +15,30 @@ LocalActors::~LocalActors() {
     std::lock_guard lock(mutex_);
     actors.swap(actors_);
   }
-  caf::scoped_actor self{system_};
   for (auto& [name, actor] : actors) {
     bridge_.remove_local(name);
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   }
   for (auto& [name, actor] : actors) {
-    self->monitor(actor);
-    bool down = false;
-    self->receive([&](const caf::down_msg&) { down = true; }, caf::after(std::chrono::seconds(10)) >> [] {});
-    if (!down) log::error("{} did not end within 10 s", name);
+    if (!wait_for_end(system_, actor, std::chrono::seconds(10))) log::error("{} did not end within 10 s", name);
   }
 }
 
-void LocalActors::spawn(const RoleIdentity& identity, const std::string& role,
+void LocalActors::spawn(const ActorIdentity& identity, const std::string& role,
                         std::function<void(const std::string& failure)> on_end) {
   const std::string name = identity.actor;
-  Outbox outbox = [this, name](const std::string& to, const Message& message) { bridge_.send({name, to, message}); };
+  // The bridge outlives this object, and the outbox may too.
+  Outbox outbox = [&bridge = bridge_, name](const std::string& to, const Message& message) {
+    bridge.send({name, to, message});
+  };
   auto make = [this, identity, role, outbox] {
     // The actor runs before spawn() returns; what it says before it can be reached by name would be answered in vain.
     { std::lock_guard until_reachable(mutex_); }
     return make_(identity, role, outbox);
   };
   std::lock_guard lock(mutex_);
-  const MailboxActor actor =
-      system_.spawn<caf::detached>(role_actor, std::function<std::unique_ptr<Role>()>(make), std::move(on_end));
+  const MailboxActor actor = system_.spawn<caf::detached>(
+      role_actor, identity.instance(), taken_by(role), std::function<std::unique_ptr<Role>()>(make), std::move(on_end));
   bridge_.add_local(name, actor);
   actors_[name] = actor;
 }

@@ -8,7 +8,9 @@
 
 #include "actors/bridge.h"
 #include "actors/mailbox.h"
-#include "workers/role.h"
+#include "actors/role.h"
+#include "comm/control/actor_identity.h"
+#include "comm/control/outbox.h"
 
 namespace troupe::actors {
 
@@ -18,7 +20,7 @@ class LocalActors {
   /// Builds a role; called on the new actor's thread. An exception means that it could not start; its text is the
   /// reason.
   using MakeRole =
-      std::function<std::unique_ptr<Role>(const RoleIdentity& identity, const std::string& role, Outbox outbox)>;
+      std::function<std::unique_ptr<Role>(const ActorIdentity& identity, const std::string& role, Outbox outbox)>;
 
   /// `system` and `bridge` are not owned and outlive it.
   LocalActors(caf::actor_system& system, Bridge& bridge, MakeRole make);
@@ -26,8 +28,8 @@ class LocalActors {
   ~LocalActors();
 
   /// Spawns the role detached and makes it reachable by name. `on_end` is called once, after the role is destroyed;
-  /// `failure` says why it could not start, or is empty.
-  void spawn(const RoleIdentity& identity, const std::string& role,
+  /// `failure` says what was thrown ("could not start: ..."), or is empty.
+  void spawn(const ActorIdentity& identity, const std::string& role,
              std::function<void(const std::string& failure)> on_end);
   /// Takes the actor out of the bridge and asks it to end; on_end follows. An unknown name is ignored. Does not wait.
   void stop(const std::string& actor);

@@ -15,8 +15,9 @@ struct ControlMessage {
   Message message;
 };
 
-/// A timer or signal: `tick` is the timer of the controller's shell, `interrupt` is SIGINT, `terminate` is SIGTERM.
-enum class Signal : std::uint8_t { tick, interrupt, terminate };
+/// A timer or signal: `start` begins the controller's work, `tick` is its shell's timer, `interrupt` is SIGINT,
+/// `terminate` is SIGTERM.
+enum class Signal : std::uint8_t { start, tick, interrupt, terminate };
 
 }  // namespace troupe::actors
 

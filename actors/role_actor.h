@@ -3,8 +3,9 @@
 #include <functional>
 #include <memory>
 
+#include "actors/actor_catalogue.h"
 #include "actors/mailbox.h"
-#include "workers/role.h"
+#include "actors/role.h"
 
 namespace troupe::actors {
 
@@ -12,18 +13,19 @@ namespace troupe::actors {
 struct RoleState {
   std::unique_ptr<Role> role;
   std::function<void(const std::string& failure)> on_end;
-  /// Why the role could not start; empty: it started.
+  /// Why the actor ended: "could not start: ..." or "failed while handling ...: ..."; empty: it was told to.
   std::string failure;
   static inline const char* name = "role";
   ~RoleState();
 };
 
-/// The shell around any worker role: calls `make` and Role::start on the actor's own thread, passes control messages to
-/// Role::handle one at a time, destroys the role at the end. An exception from `make` or start() ends the actor.
-/// Spawn detached: a role's construction opens files and its destruction joins threads. `on_end` runs after that, once,
-/// on the actor's thread, with the reason why the role could not start, or an empty text.
-MailboxActor::behavior_type role_actor(MailboxActor::stateful_pointer<RoleState> self,
-                                       std::function<std::unique_ptr<Role>()> make,
+/// The shell around any role: calls `make` and Role::start on the actor's own thread, passes control messages of the
+/// types `takes` to Role::handle one at a time, drops others with a warning, destroys the role at the end. An exception
+/// from `make`, start() or handle() ends the actor. Spawn detached: a role opens files while it is made, may work in
+/// handle(), and joins threads when it is destroyed. `on_end` runs after that, once, on the actor's thread, with the
+/// failure. `instance` names the actor in the log.
+MailboxActor::behavior_type role_actor(MailboxActor::stateful_pointer<RoleState> self, std::string instance,
+                                       MessageTypes takes, std::function<std::unique_ptr<Role>()> make,
                                        std::function<void(const std::string& failure)> on_end);
 
 }  // namespace troupe::actors

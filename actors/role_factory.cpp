@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "actors/actor_catalogue.h"
 #include "actors/encoder_factory.h"
 #include "actors/feed_dial.h"
 #include "actors/learner_factory.h"
-#include "actors/pipeline.h"
 #include "actors/rollout_factory.h"
 #include "base/version.h"
 #include "configs/loader.h"
@@ -21,50 +22,46 @@
 #include "workers/decoder/decoder_role.h"
 #include "workers/inference/agent/agent.h"
 #include "workers/learner/imitation/demonstrations.h"
+#include "workers/pipeline/pipeline.h"
 
 namespace troupe::actors {
 
 namespace {
 
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(result).value();
-}
-
-BuildSample decode_samples(const JobConfig& job) {
-  const auto data = value_or_throw(open_mixture(job));
-  auto builder = std::make_shared<SampleBuilder>(
-      value_or_throw(SampleBuilder::make(data, job, value_or_throw(make_tokenize(job.model.text_encoder)))));
-  return [builder](Split split, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
+Result<BuildSample> decode_samples(const JobConfig& job) {
+  TROUPE_ASSIGN(const auto data, open_mixture(job));
+  TROUPE_ASSIGN(Tokenize tokenize, make_tokenize(job.model.text_encoder));
+  TROUPE_ASSIGN(SampleBuilder made, SampleBuilder::make(data, job, std::move(tokenize)));
+  auto builder = std::make_shared<SampleBuilder>(std::move(made));
+  return BuildSample([builder](Split split, std::int64_t position, std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(builder->layout().bytes);
     TROUPE_TRY(builder->build(split, position, slot.first(bytes)));
     return bytes;
-  };
+  });
 }
 
-BuildSample read_demonstrations(const JobConfig& job) {
-  const Agent agent = value_or_throw(make_agent(job));
-  const auto data = value_or_throw(Demonstrations::open(job.data, agent.shape));
+Result<BuildSample> read_demonstrations(const JobConfig& job) {
+  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+  TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
   const auto seed = static_cast<std::uint64_t>(job.job.seed);
-  return [data, seed, held_out = job.eval.max_samples](Split split, std::int64_t position,
-                                                       std::span<std::byte> slot) -> Result<std::size_t> {
+  return BuildSample([data, seed, held_out = job.eval.max_samples](Split split, std::int64_t position,
+                                                                   std::span<std::byte> slot) -> Result<std::size_t> {
     const auto bytes = static_cast<std::size_t>(data->layout().bytes);
     TROUPE_TRY(data->build(split, position, seed, held_out, slot.first(bytes)));
     return bytes;
-  };
+  });
 }
 
-std::unique_ptr<Role> make_decoder(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
-  BuildSample build =
-      is_imitation(context.config) ? read_demonstrations(context.config) : decode_samples(context.config);
-  return std::make_unique<DecoderRole>(identity, std::move(build), value_or_throw(feed_dial(context)),
-                                       std::move(outbox));
+Result<std::unique_ptr<Role>> make_decoder(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
+  TROUPE_ASSIGN(BuildSample build,
+                is_imitation(context.config) ? read_demonstrations(context.config) : decode_samples(context.config));
+  TROUPE_ASSIGN(auto dial, feed_dial(context));
+  return make_role_of<DecoderRole>(identity, std::move(build), std::move(dial), std::move(outbox));
 }
 
 /// The part of a manifest that is the same for every checkpoint of a job, from specifications and files alone: the
 /// network and its frozen encoders are in the learner's memory, not here.
-Manifest job_manifest(const JobConfig& job, const Pipeline& pipeline) {
+Result<Manifest> job_manifest(const JobConfig& job, const Pipeline& pipeline) {
   std::vector<FlatLayout> layouts;
   const std::vector<UnitSpec> units = state_units(pipeline.units());
   for (const UnitSpec& unit : units) layouts.push_back(make_flat_layout(unit.params));
@@ -79,14 +76,16 @@ Manifest job_manifest(const JobConfig& job, const Pipeline& pipeline) {
   manifest.seed = job.job.seed;
   manifest.dataset_fingerprint = pipeline.fingerprint();
   manifest.config = to_yaml(job);
-  manifest.encoder_hash = value_or_throw(pipeline.encoder_hash());
+  TROUPE_ASSIGN(manifest.encoder_hash, pipeline.encoder_hash());
   manifest.version = kTroupeVersion;
   return manifest;
 }
 
-std::unique_ptr<Role> make_checkpointer(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
-  const auto pipeline = value_or_throw(open_pipeline(context.config));
-  CheckpointerRole::Describe describe = [manifest = job_manifest(context.config, *pipeline), pipeline,
+Result<std::unique_ptr<Role>> make_checkpointer(const RoleContext& context, const ActorIdentity& identity,
+                                                Outbox outbox) {
+  TROUPE_ASSIGN(const auto pipeline, open_pipeline(context.config));
+  TROUPE_ASSIGN(const Manifest manifest, job_manifest(context.config, *pipeline));
+  CheckpointerRole::Describe describe = [manifest, pipeline,
                                          batch = context.plan.batch.global](const CheckpointBegin& request) {
     CheckpointerRole::Description description{.manifest = manifest, .attachments = pipeline->attachments()};
     Manifest& m = description.manifest;
@@ -101,20 +100,32 @@ std::unique_ptr<Role> make_checkpointer(const RoleContext& context, const RoleId
     description.attachments.push_back({.name = "ledger.json", .bytes = ledger.dump(2) + "\n"});
     return description;
   };
-  return std::make_unique<CheckpointerRole>(identity, std::move(describe), std::move(outbox));
+  return make_role_of<CheckpointerRole>(identity, std::move(describe), std::move(outbox));
 }
+
+struct Factory {
+  std::string_view role;
+  Result<std::unique_ptr<Role>> (*make)(const RoleContext& context, const ActorIdentity& identity, Outbox outbox);
+};
+constexpr Factory kFactories[] = {{"decoder", make_decoder}, {"encoder", make_encoder},
+                                  {"env", make_simulator},   {"rollout", make_rollout},
+                                  {"learner", make_learner}, {"checkpointer", make_checkpointer}};
+static_assert(std::all_of(std::begin(kFactories), std::end(kFactories),
+                          [](const Factory& factory) { return !taken_by(factory.role).empty(); }),
+              "a role has no row in actors/actor_catalogue.h, so its actors would take nothing");
 
 }  // namespace
 
-std::unique_ptr<Role> make_role(const RoleContext& context, const RoleIdentity& identity, const std::string& role,
-                                Outbox outbox) {
-  if (role == "decoder") return make_decoder(context, identity, std::move(outbox));
-  if (role == "encoder") return value_or_throw(make_encoder(context, identity, std::move(outbox)));
-  if (role == "env") return value_or_throw(make_simulator(context, identity, std::move(outbox)));
-  if (role == "rollout") return value_or_throw(make_rollout(context, identity, std::move(outbox)));
-  if (role == "learner") return value_or_throw(make_learner(context, identity, std::move(outbox)));
-  if (role == "checkpointer") return make_checkpointer(context, identity, std::move(outbox));
-  throw std::runtime_error(fmt::format("no role '{}'", role));
+LocalActors::MakeRole role_maker(RoleContext context, IoLoop& loop) {
+  context.loop = &loop;
+  return [context = std::move(context)](const ActorIdentity& identity, const std::string& role, Outbox outbox) {
+    const auto factory = std::find_if(std::begin(kFactories), std::end(kFactories),
+                                      [&](const Factory& each) { return each.role == role; });
+    if (factory == std::end(kFactories)) throw std::runtime_error(fmt::format("no role '{}'", role));
+    auto made = factory->make(context, identity, std::move(outbox));
+    if (!made) throw std::runtime_error(made.error().message());
+    return std::move(*made);
+  };
 }
 
 }  // namespace troupe::actors

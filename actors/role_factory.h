@@ -1,12 +1,11 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
+#include "actors/local_actors.h"
 #include "comm/control/io_loop.h"
 #include "configs/job_config.h"
 #include "placement/plan.h"
-#include "workers/role.h"
 
 namespace troupe::actors {
 
@@ -25,10 +24,9 @@ struct RoleContext {
   IoLoop* loop = nullptr;
 };
 
-/// Builds a role by name: decoder, encoder, env, rollout, learner or checkpointer. The one place that knows every
-/// role's class. Opens what the role reads (datasets, weights, environments). Throws std::runtime_error with the
-/// reason when it cannot, also for an unknown name.
-std::unique_ptr<Role> make_role(const RoleContext& context, const RoleIdentity& identity, const std::string& role,
-                                Outbox outbox);
+/// Builds roles by name: decoder, encoder, env, rollout, learner or checkpointer. The one place that knows every role's
+/// class. A call opens what the role reads (datasets, weights, environments), and throws std::runtime_error with the
+/// reason when it cannot, also for an unknown name. `loop` is the process's.
+LocalActors::MakeRole role_maker(RoleContext context, IoLoop& loop);
 
 }  // namespace troupe::actors

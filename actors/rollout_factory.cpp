@@ -35,7 +35,7 @@ Result<Dialler> dial_with(const RoleContext& context, std::int64_t credits) {
   });
 }
 
-std::int64_t stepping_threads(const RoleContext& context, const RoleIdentity& identity) {
+std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& identity) {
   if (context.config.env.threads > 0) return context.config.env.threads;
   for (const PlannedActor& actor : context.plan.actors) {
     if (actor.name == identity.actor) return std::max<std::int64_t>(1, static_cast<std::int64_t>(actor.cpus));
@@ -45,9 +45,9 @@ std::int64_t stepping_threads(const RoleContext& context, const RoleIdentity& id
 
 }  // namespace
 
-Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
+Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
-  TROUPE_ASSIGN(const auto factory, make_env_factory(job.env.id, env_options_of(job.env)));
+  TROUPE_ASSIGN(const auto factory, make_env_factory(job.env));
   const RlShape shape = rl_shape(job);
   TROUPE_ASSIGN(auto dial, dial_with(context, shape.blocks));
   SimulatorRole::Setup setup{.identity = identity,
@@ -55,10 +55,10 @@ Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const R
                              .layout = make_block_layout(factory->spec(), shape.rows, shape.chunk),
                              .actions = shape.rows * shape.chunk * factory->spec().action.size,
                              .executor = {.threads = stepping_threads(context, identity)}};
-  return std::unique_ptr<Role>(std::make_unique<SimulatorRole>(std::move(setup), std::move(dial), std::move(outbox)));
+  return make_role_of<SimulatorRole>(std::move(setup), std::move(dial), std::move(outbox));
 }
 
-Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const RoleIdentity& identity, Outbox outbox) {
+Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   const JobConfig& job = context.config;
   TROUPE_ASSIGN(const Agent agent, make_agent(job));
   TROUPE_ASSIGN(auto blocks,
@@ -77,8 +77,7 @@ Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const Rol
                            .simulators = std::move(blocks),
                            .weights = std::move(weights),
                            .await_simulators = job.algorithm.deterministic ? actors_of(context.plan, "env") : 0};
-  return std::unique_ptr<Role>(
-      std::make_unique<RolloutRole>(std::move(setup), context.loop, std::move(dial), std::move(outbox)));
+  return make_role_of<RolloutRole>(std::move(setup), context.loop, std::move(dial), std::move(outbox));
 }
 
 }  // namespace troupe::actors

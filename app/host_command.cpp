@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "configs/loader.h"
 #include "placement/render.h"
-#include "workers/controller/run_directory.h"
+#include "workers/checkpoint/run_directory.h"
 
 namespace troupe::app {
 
@@ -31,8 +31,7 @@ Result<RoleContext> load_context(const HostOptions& options) {
                      .plan = std::move(plan),
                      .run_dir = options.run_dir,
                      .runtime_dir = options.runtime_dir,
-                     .data_host = options.data_host,
-                     .loop = nullptr};
+                     .data_host = options.data_host};
 }
 
 int fail(const std::string& why) {
@@ -44,7 +43,7 @@ int fail(const std::string& why) {
 }  // namespace
 
 int host_command(const HostOptions& options) {
-  const RoleIdentity identity{.actor = options.actor, .incarnation = options.incarnation};
+  const ActorIdentity identity{.actor = options.actor, .incarnation = options.incarnation};
   log::configure(identity.instance(), RunDirectory(options.run_dir).log_of(options.actor));
   name_fault_process(identity.instance());
   auto context = load_context(options);
@@ -53,16 +52,13 @@ int host_command(const HostOptions& options) {
   auto process = Process::start(identity.instance());
   if (!process) return fail(process.error().message());
   Process& p = **process;
-  context->loop = p.loop.get();
   watch_signals(*p.loop, [&told_to_end](int signal) {
     if (signal == SIGTERM) told_to_end.set();  // SIGINT comes from the terminal: the node decides
   });
   auto link = p.loop->connect_dealer(options.node_endpoint, identity.instance(), p.bridge->receiver());
   if (!link) return fail(link.error().message());
   p.bridge->set_default_route(*link);
-  LocalActors actors(*p.system, *p.bridge, [&context](const RoleIdentity& id, const std::string& role, Outbox outbox) {
-    return make_role(*context, id, role, std::move(outbox));
-  });
+  LocalActors actors(*p.system, *p.bridge, role_maker(std::move(*context), *p.loop));
   std::string failure;  // written before `ended` is set, read after
   actors.spawn(identity, options.role, [&](const std::string& why) {
     failure = why;
@@ -71,7 +67,7 @@ int host_command(const HostOptions& options) {
   });
   // A host lives as long as its role: its node ends it with SIGTERM, and the node's death by the parent-death signal.
   while (!told_to_end.wait_for(std::chrono::hours(1))) continue;
-  if (ended.is_set()) return fail(fmt::format("{} could not start: {}", identity.instance(), failure));
+  if (ended.is_set()) return fail(fmt::format("{} {}", identity.instance(), failure));
   actors.stop(options.actor);
   // Orderly end of the role's threads; what still hangs then ends with the process.
   const bool orderly = ended.wait_for(std::chrono::seconds(4));

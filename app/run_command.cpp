@@ -10,15 +10,11 @@
 #include "actors/controller_actor.h"
 #include "actors/feed_keys.h"
 #include "actors/join_queue.h"
-#include "actors/local_actors.h"
-#include "actors/pipeline.h"
-#include "actors/role_factory.h"
+#include "actors/node_agent.h"
 #include "actors/signals.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
-#include "app/final_report.h"
 #include "app/job_setup.h"
-#include "app/resume.h"
 #include "base/clock.h"
 #include "base/durable_file.h"
 #include "base/log.h"
@@ -28,24 +24,19 @@
 #include "placement/render.h"
 #include "placement/roles.h"
 #include "workers/checkpoint/reader.h"
+#include "workers/controller/resume.h"
 #include "workers/node/inventory.h"
-#include "workers/node/node_role.h"
+#include "workers/pipeline/model_cost.h"
+#include "workers/pipeline/pipeline.h"
+#include "workers/report/run/final_report.h"
 
 namespace troupe::app {
 
 namespace {
 
-/// Problems of the user's making are usage errors, everything else failed.
+/// As exit_code_of, but damaged files are what the user named, too.
 int code_of(const Error& error) {
-  switch (error.code()) {
-    case Errc::invalid_argument:
-    case Errc::not_found:
-    case Errc::failed_precondition:
-    case Errc::data_loss:
-      return kUsage;
-    default:
-      return kFailed;
-  }
+  return error.code() == Errc::data_loss ? static_cast<int>(kUsage) : exit_code_of(error);
 }
 
 void print_line(Severity severity, const std::string& text) {
@@ -81,7 +72,7 @@ class RunSession {
         cost_(std::move(cost)) {}
 
   int run() {
-    auto point = resolve_resume(config_, options_.resume, *pipeline_);
+    auto point = resolve_resume(config_, options_.resume);
     if (!point) return complain(point.error(), code_of(point.error()));
     point_ = *point;
     if (auto prepared = prepare(); !prepared) return complain(prepared.error(), code_of(prepared.error()));
@@ -94,6 +85,7 @@ class RunSession {
 
  private:
   Result<void> prepare() {
+    if (!point_.checkpoint.empty()) TROUPE_TRY(pipeline_->check_fingerprint(point_.checkpoint));
     log::configure("controller", point_.run.log_of("controller"));
     TROUPE_ASSIGN(db_, StateDb::open(point_.run.state_db()));
     TROUPE_ASSIGN(term_, db_->next_term());
@@ -154,14 +146,12 @@ class RunSession {
 
   int plan() {
     NodeSnapshot own = read_inventory("local").snapshot;
-    membership_ = std::make_unique<Membership>(
-        own, std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)));
-    auto joined = join_queue_->wait_for(
-        static_cast<std::size_t>(job_.cluster.num_nodes - 1),
-        std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.start_timeout_s * 1000)));
+    membership_ = std::make_unique<Membership>(own, to_milliseconds(job_.cluster.lease));
+    auto joined = join_queue_->wait_for(static_cast<std::size_t>(job_.cluster.num_nodes - 1),
+                                        to_milliseconds(job_.cluster.start_timeout));
     if (!joined) return complain(joined.error(), joined.error().code() == Errc::cancelled ? kInterrupted : kFailed);
-    for (const ControlMessage& mail : *joined) {
-      auto rank = membership_->join(std::get<Join>(mail.message), mail.from, std::chrono::steady_clock::now());
+    for (const ControlMessage& control : *joined) {
+      auto rank = membership_->join(std::get<Join>(control.message), control.from, std::chrono::steady_clock::now());
       if (!rank) return complain(rank.error(), kFailed);
     }
     early_joins_ = std::move(*joined);
@@ -171,7 +161,7 @@ class RunSession {
     }
     plan_ = std::get<Plan>(std::move(outcome));
     for (const PlannedActor& actor : plan_.actors) {
-      if ((is_elastic(actor.role) && actor.role != "rollout") || actor.node == 0) continue;
+      if ((is_elastic(actor.role) && actor.role != RoleKind::rollout) || actor.node == 0) continue;
       return complain(Error{Errc::failed_precondition,
                             fmt::format("{} is planned on node/{}; this build runs learners, rollout workers and the "
                                         "checkpointer on the machine of `troupe run`. Place "
@@ -193,18 +183,17 @@ class RunSession {
 
   Result<void> start() {
     TROUPE_ASSIGN(auto sinks, open_sinks(job_, point_.run));
-    ControllerService::Setup setup{
-        .job = {.config = job_,
-                .plan = plan_,
-                .run = point_.run,
-                .runtime_dir = runtime_dir_,
-                .term = term_,
-                .resume_step = point_.step,
-                .resume_checkpoint = point_.checkpoint,
-                .num_eval = pipeline_->num_eval()},
-        .config_yaml = config_.resolved_yaml,
-        .lease = std::chrono::milliseconds(static_cast<std::int64_t>(job_.cluster.lease_s * 1000)),
-        .wall_seconds = [] { return SystemClock().wall_seconds(); }};
+    ControllerService::Setup setup{.job = {.config = job_,
+                                           .plan = plan_,
+                                           .run = point_.run,
+                                           .runtime_dir = runtime_dir_,
+                                           .term = term_,
+                                           .resume_step = point_.step,
+                                           .resume_checkpoint = point_.checkpoint,
+                                           .num_eval = pipeline_->num_eval()},
+                                   .config_yaml = config_.resolved_yaml,
+                                   .lease = to_milliseconds(job_.cluster.lease),
+                                   .wall_seconds = [] { return SystemClock().wall_seconds(); }};
     Bridge& bridge = *process_->bridge;
     service_ = std::make_unique<ControllerService>(
         std::move(setup), *membership_, *db_, std::move(sinks),
@@ -214,8 +203,10 @@ class RunSession {
         print_line);
     describe_start();
     start_node();
-    controller_ = process_->system->spawn<caf::detached>(controller_actor, service_.get(), [this] { ended_.set(); });
+    controller_ = process_->system->spawn<caf::detached>(controller_actor, service_.get(),
+                                                         [this](const std::string& failure) { end(failure); });
     bridge.add_local("controller", controller_);
+    caf::anon_send(controller_, Signal::start);
     join_queue_->hand_over(controller_, early_joins_);
     return {};
   }
@@ -232,47 +223,37 @@ class RunSession {
                         .plan = plan_,
                         .run_dir = point_.run.root(),
                         .runtime_dir = runtime_dir_,
-                        .data_host = data_host(),
-                        .loop = process_->loop.get()};
-    actors_ = std::make_unique<LocalActors>(*process_->system, *process_->bridge,
-                                            [context](const RoleIdentity& id, const std::string& role, Outbox outbox) {
-                                              return make_role(context, id, role, std::move(outbox));
-                                            });
-    NodeRole::Launch launch{.executable = own_executable(),
-                            .node = "node/0",
-                            .endpoint = control_endpoint_,
-                            .config = point_.run.config(),
-                            .plan = point_.run.plan(),
-                            .run_dir = point_.run.root(),
-                            .runtime_dir = runtime_dir_,
-                            .data_host = context.data_host,
-                            .environment = {}};
-    node_ = std::make_unique<LocalActors>(
-        *process_->system, *process_->bridge,
-        [this, launch](const RoleIdentity&, const std::string&, Outbox outbox) -> std::unique_ptr<Role> {
-          return std::make_unique<NodeRole>(
-              launch,
-              [this](const RoleIdentity& id, const std::string& role, NodeRole::OnEnd on_end) {
-                actors_->spawn(id, role, std::move(on_end));
-              },
-              [this](const std::string& actor) { actors_->stop(actor); }, std::move(outbox));
-        });
-    node_->spawn({.actor = "node/0", .incarnation = 0}, "node", [](const std::string&) {});
+                        .data_host = data_host()};
+    node_ = std::make_unique<NodeAgent>(*process_, std::move(context), "node/0", control_endpoint_, point_.run.config(),
+                                        [this](const std::string& why) { end(why); });
   }
 
   /// Feeds listen for other hosts' decoders only where other hosts may join.
   std::string data_host() const { return options_.listen.substr(0, options_.listen.rfind(':')); }
 
+  /// The job has ended (empty text), or an exception in the controller or its node has ended it. Any thread.
+  void end(const std::string& failure) {
+    if (!failure.empty()) {
+      std::lock_guard lock(mutex_);
+      failures_.push_back(failure);
+    }
+    ended_.set();
+  }
+
   int finish() {
-    const int code = *service_->exit_code();
     process_->bridge->remove_local("controller");
     caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
+    wait_for_end(*process_->system, controller_, std::chrono::seconds(10));
     controller_ = nullptr;
+    std::unique_lock lock(mutex_);
+    // What broke cannot say so any more.
+    for (const std::string& failure : failures_) service_->event(Severity::error, "failed", failure);
+    const int code = failures_.empty() ? *service_->exit_code() : kFailed;
+    lock.unlock();
     join_queue_.reset();
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
-    actors_.reset();
     ::unlink(point_.run.endpoint().c_str());
-    print_final_report(*service_, job_, point_.run, code);
+    print_final_report({.service = *service_, .job = job_, .directory = point_.run}, code);
     process_.reset();
     std::error_code ignored;  // sockets and stores of a finished run; a folder that stays is not an error
     std::filesystem::remove_all(runtime_dir_, ignored);
@@ -289,13 +270,15 @@ class RunSession {
   std::string runtime_dir_, control_endpoint_;
   Plan plan_;
   Latch ended_;
+  std::mutex mutex_;
+  std::vector<std::string> failures_;  // guarded by mutex_
   std::unique_ptr<StateDb> db_;
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<ControllerService> service_;
   std::unique_ptr<Process> process_;
   std::unique_ptr<JoinQueue> join_queue_;
   std::vector<ControlMessage> early_joins_;
-  std::unique_ptr<LocalActors> actors_, node_;
+  std::unique_ptr<NodeAgent> node_;
   MailboxActor controller_;
 };
 

@@ -14,12 +14,12 @@ namespace {
 constexpr std::chrono::seconds kPatience{10};
 
 /// Writes to itself as soon as it starts, and tells of the answer.
-class SelfAddressed final : public Role {
+class SelfAddressed {
  public:
   SelfAddressed(std::string name, Outbox outbox, std::promise<void>& arrived)
       : name_(std::move(name)), outbox_(std::move(outbox)), arrived_(arrived) {}
-  void start() override { outbox_(name_, HeartbeatAck{.sequence = 1, .term = 1}); }
-  void handle(const std::string&, const Message&) override { arrived_.set_value(); }
+  void start() { outbox_(name_, Peers{}); }
+  void handle(const std::string&, const Message&) { arrived_.set_value(); }
 
  private:
   const std::string name_;
@@ -47,13 +47,13 @@ class LocalActorsTest : public ::testing::Test {
   std::unique_ptr<caf::actor_system> system_;
 };
 
-TEST_F(LocalActorsTest, AnswersToARolesFirstLetterReachIt) {
+TEST_F(LocalActorsTest, AnswersToARolesFirstMessageReachIt) {
   // A controller answers as soon as a role says that it is up, which may be before the thread that spawned it goes on.
   for (int i = 0; i < 200; ++i) {
     std::promise<void> arrived;
     {
-      LocalActors actors(*system_, *bridge_, [&](const RoleIdentity& identity, const std::string&, Outbox outbox) {
-        return std::make_unique<SelfAddressed>(identity.actor, std::move(outbox), arrived);
+      LocalActors actors(*system_, *bridge_, [&](const ActorIdentity& identity, const std::string&, Outbox outbox) {
+        return make_role_of<SelfAddressed>(identity.actor, std::move(outbox), arrived);
       });
       actors.spawn({.actor = "decoder/0", .incarnation = 1}, "decoder", [](const std::string&) {});
       ASSERT_EQ(arrived.get_future().wait_for(kPatience), std::future_status::ready) << "spawn " << i;

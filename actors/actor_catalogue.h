@@ -1,0 +1,123 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "comm/control/message_codec.h"
+
+namespace troupe::actors {
+
+/// Types of control messages by their wire numbers.
+using MessageTypes = std::span<const std::uint16_t>;
+
+/// The list of these messages, such as kTypes<Spawn, Stop>.
+template <class... M>
+inline constexpr std::array<std::uint16_t, sizeof...(M)> kTypes{M::kType...};
+
+/// Whether the message is of one of these types.
+inline bool contains(MessageTypes types, const Message& message) {
+  return std::find(types.begin(), types.end(), type_of(message)) != types.end();
+}
+
+/// One kind of actor. The texts are those of docs/actors.md.
+struct ActorRow {
+  /// Its name in control messages; N and R stand for numbers.
+  std::string_view actor;
+  /// The plain class that does the work, and its folder.
+  std::string_view worker;
+  /// The file of the CAF actor around it.
+  std::string_view shell;
+  std::string_view thread, process, supervisor;
+  /// What reaches the worker: role_actor drops other control messages with a warning.
+  MessageTypes takes;
+  MessageTypes sends;
+  /// The name up to the slash: "decoder".
+  constexpr std::string_view role() const { return actor.substr(0, actor.find('/')); }
+};
+
+/// A row of an actor that a plan places: a node starts it, and the controller decides whether it is started again.
+constexpr ActorRow planned_actor(std::string_view actor, std::string_view worker, std::string_view thread,
+                                 MessageTypes takes, MessageTypes sends) {
+  return {.actor = actor,
+          .worker = worker,
+          .shell = "`actors/role_actor`",
+          .thread = thread,
+          .process = "a host process, or its node's",
+          .supervisor = "its node, the controller",
+          .takes = takes,
+          .sends = sends};
+}
+
+/// Every actor of a job, and the command line, which sends control messages too. The tables of docs/actors.md are made
+/// from it; the shells look up what an actor takes.
+inline constexpr std::array kActors{
+    ActorRow{.actor = "controller",
+             .worker = "`ControllerService` with `JobController` (`workers/controller`)",
+             .shell = "`actors/controller_actor`",
+             .thread = "its own",
+             .process = "`troupe run`",
+             .supervisor = "`troupe run`",
+             .takes = kTypes<Join, Heartbeat, ActorUp, ActorExited, GroupUp, GroupAbort, StepReport, EvalReport, Event,
+                             ProducerTimes, BadClip, StuckProducer, Fatal, SnapshotReady, CheckpointDone, Finished,
+                             Scale, StatusQuery, StopJob>,
+             .sends = kTypes<Joined, HeartbeatAck, Reply, Spawn, Stop, Peers, GroupPlan, GroupAbort, CheckpointBegin,
+                             CheckpointCommitted, Finish>},
+    ActorRow{.actor = "node/N",
+             .worker = "`NodeRole` (`workers/node`)",
+             .shell = "`actors/role_actor`",
+             .thread = "its own, `ProcessTable`'s",
+             .process = "`troupe run` for `node/0`, else `troupe node`",
+             .supervisor = "its process",
+             .takes = kTypes<Spawn, Stop>,
+             .sends = kTypes<ActorExited>},
+    planned_actor("learner/R", "`LearnerRole` with `Feed` and `LearnerRank` (`workers/learner`)", "its own, the rank's",
+                  kTypes<Peers, GroupPlan, GroupAbort, CheckpointCommitted, Finish>,
+                  kTypes<ActorUp, GroupUp, GroupAbort, StepReport, EvalReport, SnapshotReady, Event, BadClip,
+                         StuckProducer, Fatal, Finished>),
+    planned_actor("decoder/N", "`DecoderRole` (`workers/decoder`)", "its own, one per feed", kTypes<Peers>,
+                  kTypes<ActorUp, ProducerTimes>),
+    planned_actor("encoder/N", "`DecoderRole` over `EncodedSampleBuilder` (`workers/encoder`)", "its own, one per feed",
+                  kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
+    planned_actor("env/N", "`SimulatorRole` (`workers/rollout`)", "its own, one per rollout worker, stepping threads",
+                  kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
+    planned_actor("rollout/N", "`RolloutRole` with `RolloutWorker` (`workers/rollout`)",
+                  "its own, the worker's, one per feed", kTypes<Peers>,
+                  kTypes<ActorUp, Event, StuckProducer, ProducerTimes>),
+    planned_actor("checkpointer/0", "`CheckpointerRole` (`workers/checkpoint`)", "its own", kTypes<CheckpointBegin>,
+                  kTypes<ActorUp, CheckpointDone>),
+    ActorRow{.actor = "controller, until there is a plan",
+             .worker = "`JoinQueue`",
+             .shell = "`actors/join_queue`",
+             .thread = "CAF's pool",
+             .process = "`troupe run`",
+             .supervisor = "`troupe run`",
+             .takes = kTypes<Join>,
+             .sends = {}},
+    ActorRow{.actor = "the name that a further node joined with",
+             .worker = "`NodeSession`",
+             .shell = "`actors/node_session`",
+             .thread = "CAF's pool",
+             .process = "`troupe node`",
+             .supervisor = "`troupe node`",
+             .takes = kTypes<Joined, HeartbeatAck, Reply, Spawn, Stop, Finish>,
+             .sends = kTypes<Join, Heartbeat>},
+    ActorRow{.actor = "the command line",
+             .worker = "none",
+             .shell = "`app/live_command`, no actor",
+             .thread = "the I/O loop's",
+             .process = "`troupe status`, `troupe scale`",
+             .supervisor = "its user",
+             .takes = kTypes<Reply>,
+             .sends = kTypes<Scale, StatusQuery, StopJob>},
+};
+
+/// What an actor of this role takes; nothing for an unknown role.
+constexpr MessageTypes taken_by(std::string_view role) {
+  const auto row = std::find_if(kActors.begin(), kActors.end(), [&](const ActorRow& r) { return r.role() == role; });
+  return row == kActors.end() ? MessageTypes{} : row->takes;
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "actors/actor_process.h"
+#include "actors/local_actors.h"
+#include "actors/role_factory.h"
+
+namespace troupe::actors {
+
+/// The node agent of this process (NodeRole) and the actors that live here beside it (isolation thread). The destructor
+/// ends the agent first, and with it every host process that it started, then those actors.
+class NodeAgent {
+ public:
+  /// Spawns the agent under the name `node` ("node/0"). Its host processes dial `endpoint` and read the job file
+  /// `config` and the plan context.run_dir/plan.json. `on_failure` is called at most once, on the agent's thread, with
+  /// a sentence that begins with the node's name, when an exception has ended the agent. `process` is not owned and
+  /// outlives it; context.loop is set here.
+  NodeAgent(Process& process, RoleContext context, const std::string& node, const std::string& endpoint,
+            const std::string& config, std::function<void(const std::string& why)> on_failure);
+
+ private:
+  LocalActors actors_, node_;
+};
+
+}  // namespace troupe::actors
