@@ -16,11 +16,14 @@
 #include "app/interrupt_flag.h"
 #include "app/job_setup.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
+#include "data/sample/open_mixture.h"
 #include "data/sample/tokenize.h"
 #include "data/toy/toy_dataset.h"
 #include "workers/decoder/loader/dataset_job.h"
 #include "workers/decoder/loader/loader_run.h"
 #include "workers/decoder/loader/loader_text.h"
+#include "workers/node/inventory.h"
 
 namespace troupe::app {
 
@@ -94,11 +97,11 @@ int bench_command(const BenchOptions& options) {
   const std::optional<JobConfig> job = find_job(options, code);
   if (!job) return code;
   if (trains_agent(*job))
-    return complain({Errc::invalid_argument, "the job trains a policy for env.id: it has no pictures to load"});
+    return complain({Errc::invalid_argument, "the job trains a policy for env.id: it has no videos to load"});
   const auto opening = std::chrono::steady_clock::now();
   const auto mixture = open_mixture(*job);
   if (!mixture) return complain(mixture.error());
-  const std::chrono::duration<double> open_seconds = std::chrono::steady_clock::now() - opening;
+  const double open_seconds = seconds_since(opening);
   const auto tokenize = make_tokenize(job->model.text_encoder);
   if (!tokenize) return complain(tokenize.error());
   const auto layout = sample_layout(job->data, job->model);
@@ -108,7 +111,7 @@ int bench_command(const BenchOptions& options) {
   LoaderContext context{.source = options.job,
                         .windows = static_cast<std::int64_t>((*mixture)->train_size()),
                         .cores = cores,
-                        .open_seconds = open_seconds.count()};
+                        .open_seconds = open_seconds};
   for (const auto& dataset : (*mixture)->datasets())
     context.episodes += static_cast<std::int64_t>(dataset->episodes().size());
   const LoaderOptions run{.samples = options.samples,

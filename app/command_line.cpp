@@ -190,13 +190,13 @@ struct CommandLine {
     c->add_option("--video_mode", convert_dataset.video_mode,
                   "copy packets, reencode, or auto: copy unless --gop is given or streams differ")
         ->check(CLI::IsMember({"copy", "reencode", "auto"}));
-    c->add_option("--gop", convert_dataset.gop, "re-encode with a key frame every so many pictures")
+    c->add_option("--gop", convert_dataset.gop, "re-encode with a key frame every so many frames")
         ->check(CLI::Range(1, 100000));
     c->add_option("--codec", convert_dataset.codec, "h264 or av1, of a re-encode");
     c->add_option("--crf", convert_dataset.crf, "quality of a re-encode")->check(CLI::Range(0, 63));
     c->add_option("--preset", convert_dataset.preset, "the encoder's preset");
-    c->add_option("--scale", convert_dataset.scale, "WxH of re-encoded pictures");
-    c->add_option("--pix_fmt", convert_dataset.pix_fmt, "of re-encoded pictures");
+    c->add_option("--scale", convert_dataset.scale, "WxH of re-encoded frames");
+    c->add_option("--pix_fmt", convert_dataset.pix_fmt, "of re-encoded frames");
     c->add_option("--compression", convert_dataset.compression, "of Parquet files")
         ->check(CLI::IsMember({"zstd", "snappy", "none"}));
     c->add_option("--row_group", convert_dataset.row_group, "episode, or a number of rows");
@@ -207,7 +207,7 @@ struct CommandLine {
     c->add_flag("--gear", convert_dataset.gear, "add the metadata files of GEAR");
     c->add_option("--embodiment-tag", convert_dataset.embodiment_tag, "tag that --gear writes");
     c->add_option("--verify", convert_dataset.verify,
-                  "none; counts: rows and packets; full: every value, packet and picture")
+                  "none; counts: rows and packets; full: every value, packet and frame")
         ->check(CLI::IsMember({"none", "counts", "full"}));
     auto* t = app.add_subcommand("stats", "statistics, relative-action statistics and health of a dataset");
     t->add_option("data", stats.data, "dataset folder or owner/name")->required();
@@ -217,7 +217,7 @@ struct CommandLine {
     t->add_flag("--write-metadata", stats.write_metadata,
                 "write stats.json, relative statistics and GEAR's metadata.json");
     t->add_option("--out", stats.out, "folder for --write-metadata (default: the dataset's meta)");
-    t->add_option("--verify", stats.verify, "index: files and tables; full: decode every picture too")
+    t->add_option("--verify", stats.verify, "index: files and tables; full: decode every frame too")
         ->check(CLI::IsMember({"index", "full"}));
     t->add_option("--workers", stats.workers, "threads (default: one a core)")->check(CLI::Range(1, 1024));
     t->add_option("--horizon", stats.horizon, "steps of relative actions")->check(CLI::Range(1, 4096));

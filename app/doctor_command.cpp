@@ -80,14 +80,14 @@ Result<std::string> codecs() {
       (std::filesystem::temp_directory_path() / fmt::format("troupe-doctor-{}.mp4", ::getpid())).string();
   TROUPE_ASSIGN(const auto encoder, VideoEncoder::open(file, {.width = 32, .height = 32}));
   const std::vector<std::uint8_t> grey(32 * 32 * 3, 128);
-  const Rgb8View picture{.data = grey.data(), .height = 32, .width = 32, .stride = 96};
-  for (int i = 0; i < 2; ++i) TROUPE_TRY(encoder->write(picture));
+  const Rgb8View frame{.data = grey.data(), .height = 32, .width = 32, .stride = 96};
+  for (int i = 0; i < 2; ++i) TROUPE_TRY(encoder->write(frame));
   TROUPE_ASSIGN(const std::int64_t written, encoder->finish());
   const auto info = probe_video(file);
   std::error_code ignored;  // a clip that stays in the temporary folder is no failure of the check
   std::filesystem::remove(file, ignored);
   if (!info) return info.error();
-  return fmt::format("wrote and read {} pictures as {}", written, info->codec);
+  return fmt::format("wrote and read {} frames as {}", written, info->codec);
 }
 
 const char* word(Finding::Level level) {

@@ -12,13 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "app/checkpoint_config.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "configs/loader.h"
 #include "model/io/tensor_source.h"
+#include "model/wan/weights/checkpoint_config.h"
 #include "model/wan/weights/inspect_weights.h"
 #include "model/wan/weights/model_summary.h"
+#include "placement/format.h"
 #include "workers/inference/agent/agent.h"
 
 namespace troupe::app {
@@ -35,19 +36,11 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stdout);
 }
 
-/// 5606692832 -> "5,606,692,832"
-std::string grouped(std::int64_t number) {
-  std::string out = std::to_string(number);
-  for (auto at = static_cast<std::ptrdiff_t>(out.size()) - 3; at > 0; at -= 3)
-    out.insert(static_cast<std::size_t>(at), ",");
-  return out;
-}
-
 void print_row(const std::string& what, std::int64_t count, bool markdown) {
   if (markdown) {
-    say("| {} | {} |\n", what, grouped(count));
+    say("| {} | {} |\n", what, format_grouped(count));
   } else {
-    say("  {:<62} {:>15}\n", what, grouped(count));
+    say("  {:<62} {:>15}\n", what, format_grouped(count));
   }
 }
 
@@ -125,7 +118,7 @@ int print_model(const ModelConfig& config, bool markdown) {
   for (const auto component : kComponents) {
     const auto specs = component_params(config, component);
     say("{}: {} tensors, {} parameters, stored as {}*\n", component_name(component), specs.size(),
-        grouped(count_elements(specs)), dreamzero_name(component, ""));
+        format_grouped(count_elements(specs)), dreamzero_name(component, ""));
     print_keys(specs);
   }
   return kOk;

@@ -6,17 +6,15 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "app/checkpoint_path.h"
 #include "app/commands.h"
 #include "app/eval_episodes_command.h"
-#include "app/eval_folder.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
-#include "configs/loader.h"
 #include "data/dataset.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/evaluate/open_loop.h"
 #include "workers/inference/evaluate/open_loop_report.h"
+#include "workers/inference/policy/find_checkpoint.h"
 #include "workers/inference/policy/load_policy.h"
 #include "workers/inference/policy/read_spec.h"
 
@@ -37,9 +35,8 @@ Result<EvalData> choose_data(const CheckpointPlace& place, const PolicySpec& spe
   TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(place.folder));
   if (kind == CheckpointKind::troupe) {
     TROUPE_ASSIGN(const Manifest manifest, read_manifest(place.folder));
-    const LoadOutcome job = load_job_text(place.folder + "/manifest.json: config", manifest.config, {});
-    if (!job.config) return Error{Errc::data_loss, job.errors.empty() ? place.folder : job.errors.front()};
-    out.data = job.config->job.data;
+    TROUPE_ASSIGN(const JobConfig job, job_of(manifest, place.folder));
+    out.data = job.data;
     std::error_code code;
     // One dataset of the job's: the one that --data names, else the first.
     std::vector<DataSetConfig>& sets = out.data.sets;
@@ -115,9 +112,8 @@ Result<bool> plays_episodes(const CheckpointPlace& place) {
   TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(place.folder));
   if (kind != CheckpointKind::troupe) return false;
   TROUPE_ASSIGN(const Manifest manifest, read_manifest(place.folder));
-  const LoadOutcome job = load_job_text(place.folder + "/manifest.json: config", manifest.config, {});
-  if (!job.config) return Error{Errc::data_loss, job.errors.empty() ? place.folder : job.errors.front()};
-  return trains_agent(job.config->job);
+  TROUPE_ASSIGN(const JobConfig job, job_of(manifest, place.folder));
+  return trains_agent(job);
 }
 
 }  // namespace

@@ -8,15 +8,13 @@
 #include <chrono>
 #include <cstdio>
 #include <span>
-#include <thread>
 
-#include "app/eval_folder.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
 #include "base/file_io.h"
 #include "base/hash.h"
+#include "base/stopwatch.h"
 #include "base/version.h"
-#include "workers/controller/run_directory.h"
 #include "workers/inference/agent/episode_report.h"
 #include "workers/inference/agent/episode_runner.h"
 #include "workers/inference/agent/episode_video.h"
@@ -52,16 +50,13 @@ Result<std::int64_t> number_of_episodes(const EvalOptions& options, const JobCon
 
 Result<EvaluationPlan> make_evaluation_plan(const EvalOptions& options, const CheckpointPlace& place,
                                             const JobConfig& job) {
-  EvaluationPlan plan;
   if (!options.data.empty()) return Error{Errc::invalid_argument, "--data names recordings; it goes with --open-loop"};
-  TROUPE_ASSIGN(plan.episodes.episodes, number_of_episodes(options, job));
-  plan.episodes.first_seed = options.seed >= 0 ? options.seed : job.eval.seed;
-  plan.episodes.parallel = std::min<std::int64_t>(16, plan.episodes.episodes);
-  plan.episodes.threads = std::max(1U, std::thread::hardware_concurrency());
-  plan.episodes.step_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(job.env.step_timeout_s * 1000));
-  plan.videos = options.videos >= 0 ? options.videos : job.eval.videos;
-  TROUPE_ASSIGN(plan.folder, evaluation_folder(place, options.out));
-  return plan;
+  EvalConfig eval = job.eval;
+  TROUPE_ASSIGN(eval.episodes, number_of_episodes(options, job));
+  if (options.seed >= 0) eval.seed = options.seed;
+  if (options.videos >= 0) eval.videos = options.videos;
+  TROUPE_ASSIGN(std::string folder, evaluation_folder(place, options.out));
+  return EvaluationPlan{.episodes = episode_options(eval, job.env), .videos = eval.videos, .folder = std::move(folder)};
 }
 
 /// The environment that both policies play, the second with its own observations and action chunks.
@@ -139,7 +134,7 @@ Result<void> evaluate_episodes(const EvalOptions& options, const CheckpointPlace
   if (other) {
     TROUPE_ASSIGN(report.second, play(*other, other_folder, plan.episodes));
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = seconds_since(begin);
   TROUPE_TRY(record_failures(first, plan, report.first));
   const std::string json = episodes_json(report);
   TROUPE_TRY(write_file_durably(plan.folder + "/eval.json", json));
@@ -163,9 +158,7 @@ Result<void> evaluate_episodes(const EvalOptions& options, const CheckpointPlace
 
 int eval_episodes_command(const EvalOptions& options, const CheckpointPlace& place) {
   const auto evaluated = evaluate_episodes(options, place);
-  if (evaluated) return kOk;
-  fmt::print(stderr, "error: {}\n", evaluated.error().message());
-  return exit_code_of(evaluated.error());
+  return evaluated ? static_cast<int>(kOk) : complain(evaluated.error());
 }
 
 }  // namespace troupe::app

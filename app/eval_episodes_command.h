@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/checkpoint_path.h"
 #include "app/commands.h"
+#include "workers/inference/policy/find_checkpoint.h"
 
 namespace troupe::app {
 

@@ -10,11 +10,12 @@
 #include <optional>
 
 #include "app/commands.h"
+#include "app/exit_code.h"
 #include "base/file_io.h"
 #include "base/ids.h"
 #include "comm/control/io_loop.h"
 #include "comm/control/message_codec.h"
-#include "workers/controller/run_directory.h"
+#include "workers/checkpoint/run_directory.h"
 #include "workers/controller/state_db.h"
 
 namespace troupe::app {
@@ -95,12 +96,6 @@ void print_status(const nlohmann::json& s) {
     fmt::print("  loss {:.4f}  step time {:.3f} s  stall {:.3f} s\n", m["train/loss"].get<double>(),
                m.value("time/step", 0.0), m.value("time/stall", 0.0));
   }
-  std::fflush(stdout);
-}
-
-int not_running(const Error& error) {
-  fmt::print(stderr, "error: {}\n", error.message());
-  return kNotRunning;
 }
 
 Result<std::unique_ptr<ControllerLink>> reach(const std::string& run, const std::string& run_root) {
@@ -108,56 +103,44 @@ Result<std::unique_ptr<ControllerLink>> reach(const std::string& run, const std:
   return ControllerLink::open(directory);
 }
 
-int watch(ControllerLink& link, const StatusOptions& options) {
-  std::mutex mutex;
-  std::condition_variable never;
-  while (true) {
-    auto reply = link.ask(StatusQuery{});
-    if (!reply) return not_running(reply.error());
-    if (options.json) {
-      fmt::print("{}\n", reply->text);
-      std::fflush(stdout);
-    } else {
-      print_status(nlohmann::json::parse(reply->text));
-    }
-    std::unique_lock lock(mutex);
-    never.wait_for(lock, std::chrono::seconds(1));  // the period of the display
+/// Asks once and shows the answer.
+Result<void> show_status(ControllerLink& link, bool json) {
+  TROUPE_ASSIGN(const Reply reply, link.ask(StatusQuery{}));
+  if (json) {
+    fmt::print("{}\n", reply.text);
+  } else {
+    print_status(nlohmann::json::parse(reply.text));
   }
+  std::fflush(stdout);
+  return {};
 }
 
 }  // namespace
 
 int status_command(const StatusOptions& options) {
   auto link = reach(options.run, options.run_root);
-  if (!link) return not_running(link.error());
+  if (!link) return complain(link.error(), kNotRunning);
   if (options.stop) {
     auto reply = (*link)->ask(StopJob{.now = options.now});
-    if (!reply) return not_running(reply.error());
+    if (!reply) return complain(reply.error(), kNotRunning);
     fmt::print("{}\n", reply->text);
     return kOk;
   }
-  if (options.watch) return watch(**link, options);
-  auto reply = (*link)->ask(StatusQuery{});
-  if (!reply) return not_running(reply.error());
-  if (options.json) {
-    fmt::print("{}\n", reply->text);
-  } else {
-    print_status(nlohmann::json::parse(reply->text));
+  std::mutex mutex;
+  std::condition_variable never;
+  while (true) {
+    if (const auto shown = show_status(**link, options.json); !shown) return complain(shown.error(), kNotRunning);
+    if (!options.watch) return kOk;
+    std::unique_lock lock(mutex);
+    never.wait_for(lock, std::chrono::seconds(1));  // the period of the display
   }
-  return kOk;
 }
 
 int scale_command(const ScaleOptions& options) {
   auto link = reach(options.run, options.run_root);
-  if (!link) {
-    fmt::print(stderr, "error: {}\n", link.error().message());
-    return kUsage;
-  }
+  if (!link) return complain(link.error(), kUsage);
   auto reply = (*link)->ask(Scale{.pool = options.pool, .target = options.target, .dry_run = options.dry_run});
-  if (!reply) {
-    fmt::print(stderr, "error: {}\n", reply.error().message());
-    return kUsage;
-  }
+  if (!reply) return complain(reply.error(), kUsage);
   fmt::print(reply->code == 0 ? stdout : stderr, "{}{}\n", reply->code == 0 ? "" : "error: ", reply->text);
   return static_cast<int>(reply->code);
 }

@@ -4,10 +4,13 @@
 #include <cstdio>
 
 #include "app/commands.h"
+#include "app/exit_code.h"
 #include "app/job_setup.h"
 #include "configs/schema_export.h"
 #include "placement/pretend.h"
 #include "placement/render.h"
+#include "workers/node/inventory.h"
+#include "workers/pipeline/model_cost.h"
 
 namespace troupe::app {
 
@@ -19,10 +22,7 @@ int plan_command(const PlanOptions& options) {
   ClusterSnapshot cluster = own_cluster();
   if (!options.pretend.empty()) {
     auto pretended = pretend_cluster(options.pretend);
-    if (!pretended) {
-      fmt::print(stderr, "error: {}\n", pretended.error().message());
-      return kUsage;
-    }
+    if (!pretended) return complain(pretended.error(), kUsage);
     cluster = std::move(*pretended);
   }
   auto outcome = make_plan(cluster, config->job, *cost);

@@ -8,6 +8,7 @@
 
 #include "app/commands.h"
 #include "app/exit_code.h"
+#include "base/stopwatch.h"
 #include "workers/record/record_demonstrations.h"
 
 namespace troupe::app {
@@ -75,7 +76,7 @@ Result<void> record(const RecordOptions& options) {
   TROUPE_ASSIGN(request.env_options, env_options_of(options.words));
   const auto begin = std::chrono::steady_clock::now();
   TROUPE_ASSIGN(const RecordingReport report, record_demonstrations(request));
-  print_summary(options, report, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  print_summary(options, report, seconds_since(begin));
   return {};
 }
 
@@ -83,9 +84,7 @@ Result<void> record(const RecordOptions& options) {
 
 int record_command(const RecordOptions& options) {
   const auto recorded = record(options);
-  if (recorded) return kOk;
-  fmt::print(stderr, "error: {}\n", recorded.error().message());
-  return data_exit_code_of(recorded.error());
+  return recorded ? static_cast<int>(kOk) : complain_of_data(recorded.error());
 }
 
 }  // namespace troupe::app

@@ -9,12 +9,13 @@
 #include <optional>
 
 #include "actors/signals.h"
-#include "app/checkpoint_path.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "app/serve_address.h"
 #include "base/log.h"
+#include "base/seconds.h"
 #include "workers/inference/agent/agent_policy.h"
+#include "workers/inference/policy/find_checkpoint.h"
 #include "workers/inference/policy/load_policy.h"
 #include "workers/inference/serve/policy_front.h"
 #include "workers/inference/serve/self_test.h"
@@ -25,10 +26,6 @@ namespace {
 
 constexpr auto kWake = std::chrono::seconds(1);              // no wait is endless; nothing but a signal ends this one
 constexpr auto kSelfTestTimeout = std::chrono::minutes(10);  // a large model on a CPU
-
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
-}
 
 /// What ends the server: a signal, or a client that may.
 class StopFlag {
@@ -79,9 +76,9 @@ PolicyFrontOptions front_options(const ServeOptions& options, const ServeAddress
   front.port = address.port;
   front.token = address.token;
   front.action_key = options.action_key;
-  front.max_request_bytes = static_cast<std::size_t>(options.max_request_bytes);
-  front.max_connections = options.max_sessions;
-  front.idle_timeout = milliseconds(options.idle_timeout_s);
+  front.max_message_bytes = static_cast<std::size_t>(options.max_request_bytes);
+  front.max_connections = static_cast<std::size_t>(options.max_sessions);
+  front.idle_timeout = to_milliseconds(Seconds(options.idle_timeout_s));
   front.allow_kill = options.allow_kill;
   return front;
 }
@@ -109,9 +106,9 @@ Result<std::unique_ptr<PolicyService>> load_service(const ServeOptions& options)
   service.queue = options.queue;
   service.queue_bytes = std::max(service.queue_bytes, static_cast<std::size_t>(options.max_request_bytes));
   service.max_sessions = options.max_sessions;
-  service.request_timeout =
-      options.once_selftest ? std::chrono::milliseconds(kSelfTestTimeout) : milliseconds(options.request_timeout_s);
-  service.idle_timeout = milliseconds(options.idle_timeout_s);
+  service.request_timeout = options.once_selftest ? std::chrono::milliseconds(kSelfTestTimeout)
+                                                  : to_milliseconds(Seconds(options.request_timeout_s));
+  service.idle_timeout = to_milliseconds(Seconds(options.idle_timeout_s));
   return PolicyService::start(std::move(policy), service);
 }
 

@@ -57,20 +57,14 @@ Result<void> write_metadata_files(const StatsOptions& options, const HealthRepor
   const std::string folder = options.out.empty() ? report.root + "/meta" : options.out;
   TROUPE_ASSIGN(const auto outcomes, write_metadata(folder, files, "--out DIR"));
   for (const MetadataOutcome& o : outcomes) {
-    switch (o.kind) {
-      case MetadataOutcome::Kind::written:
-        fmt::print(talk, "  wrote      {}\n", o.path);
-        break;
-      case MetadataOutcome::Kind::unchanged:
-        fmt::print(talk, "  unchanged  {}\n", o.path);
-        break;
-      case MetadataOutcome::Kind::kept:
-        fmt::print(talk,
-                   "  kept       {}, which differs and was not written by troupe; delete it first, or --out DIR writes "
-                   "elsewhere\n",
-                   o.path);
-        break;
-    }
+    const bool kept = o.kind == MetadataOutcome::Kind::kept;
+    fmt::print(
+        talk, "  {:<9}  {}{}\n",
+        kept                                         ? "kept"
+        : o.kind == MetadataOutcome::Kind::unchanged ? "unchanged"
+                                                     : "wrote",
+        o.path,
+        kept ? ", which differs and was not written by troupe; delete it first, or --out DIR writes elsewhere" : "");
   }
   return {};
 }
@@ -96,9 +90,7 @@ Result<int> stats(const StatsOptions& options) {
 
 int stats_command(const StatsOptions& options) {
   const auto result = stats(options);
-  if (result) return *result;
-  fmt::print(stderr, "error: {}\n", result.error().message());
-  return exit_code_of(result.error());
+  return result ? *result : complain(result.error());
 }
 
 }  // namespace troupe::app

@@ -1,23 +1,16 @@
 // `troupe verify` and `troupe export`: read what a run left on disk.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
-#include "app/checkpoint_path.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
-#include "base/file_io.h"
-#include "configs/loader.h"
-#include "placement/rl_shape.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/export.h"
-#include "workers/checkpoint/ledger_audit.h"
 #include "workers/checkpoint/reader.h"
-#include "workers/controller/run_directory.h"
-#include "workers/controller/state_db.h"
+#include "workers/controller/run_audit.h"
 #include "workers/inference/agent/agent_export.h"
+#include "workers/inference/policy/find_checkpoint.h"
 #include "workers/inference/policy/gear_export.h"
 
 namespace troupe::app {
@@ -36,14 +29,8 @@ int verify_checkpoints(const RunDirectory& run) {
     if (!result) ++bad;
   }
   if (checkpoints.empty()) fmt::print("  no checkpoints\n");
-  // A folder whose manifest does not read is not in that list.
-  std::error_code error;
-  for (const auto& folder : std::filesystem::directory_iterator(run.checkpoints(), error)) {
-    const std::string name = folder.path().filename().string();
-    const bool listed = std::any_of(checkpoints.begin(), checkpoints.end(),
-                                    [&](const CheckpointEntry& c) { return c.directory == folder.path().string(); });
-    if (name == "latest" || name.find(".tmp-") != std::string::npos || listed) continue;
-    fmt::print("  {}: not a valid checkpoint\n", folder.path().string());
+  for (const std::string& path : invalid_checkpoints(run.checkpoints())) {
+    fmt::print("  {}: not a valid checkpoint\n", path);
     ++bad;
   }
   return bad;
@@ -70,32 +57,6 @@ void report_counters(const CounterVerdict& verdict) {
   for (const CounterFinding& f : verdict.backwards_list) fmt::print("  backwards step {}: {}\n", f.step, f.detail);
 }
 
-/// A verdict, and what kind of job it is about.
-struct RunAudit {
-  LedgerVerdict verdict;
-  bool collects = false;  ///< samples are experience, which is other experience when it is collected again
-};
-
-Result<RunAudit> audit(const RunDirectory& run) {
-  TROUPE_ASSIGN(const auto db, StateDb::open_read_only(run.state_db()));
-  TROUPE_ASSIGN(const auto records, db->epochs());
-  TROUPE_ASSIGN(const std::int64_t steps, db->committed_step());
-  TROUPE_ASSIGN(const std::string text, read_file(run.config()));
-  const LoadOutcome config = load_job_text(run.config(), text, {});
-  if (!config.config)
-    return Error{Errc::data_loss, config.errors.empty() ? run.config() + ": unreadable" : config.errors.front()};
-  std::vector<LedgerEpoch> epochs;
-  for (const EpochRecord& record : records)
-    epochs.push_back({.fence = record.fence, .resume_step = record.resume_step});
-  const JobConfig& job = config.config->job;
-  const bool collects = job.job.kind == "rl";
-  const std::int64_t per_step = collects ? rl_shape(job).items_per_step() : job.training.global_batch_size;
-  // The order of positions needs no dataset here: a pass is only counted for the summary.
-  TROUPE_ASSIGN(auto verdict,
-                LedgerAudit(epochs, steps, per_step, std::max<std::int64_t>(1, steps * per_step)).run(run.ledger()));
-  return RunAudit{.verdict = std::move(verdict), .collects = collects};
-}
-
 }  // namespace
 
 int verify_command(const VerifyOptions& options) {
@@ -103,10 +64,10 @@ int verify_command(const VerifyOptions& options) {
   if (!run) return complain(run.error(), kUsage);
   fmt::print("verify {}\n", run->root());
   const int bad = verify_checkpoints(*run);
-  const auto audited = audit(*run);
+  const auto audited = audit_run(*run);
   if (!audited)
     return complain(audited.error(), audited.error().code() == Errc::failed_precondition ? kUsage : kDataProblem);
-  const LedgerVerdict* const verdict = &audited->verdict;
+  const LedgerVerdict* const verdict = &audited->ledger;
   fmt::print("  committed step {}: {} positions  trained {}  void {}  lost {}  doubled {}\n", verdict->steps,
              verdict->expected, verdict->trained, verdict->voided, verdict->lost, verdict->doubled);
   if (verdict->superseded > 0)
@@ -118,7 +79,7 @@ int verify_command(const VerifyOptions& options) {
   list("lost", verdict->lost_list);
   list("doubled", verdict->doubled_list);
   list("misplaced", verdict->misplaced_list);
-  if (audited->collects) {
+  if (audited->collects_experience) {
     if (verdict->changed > 0) fmt::print("  {} trajectories were collected anew after a rollback\n", verdict->changed);
   } else {
     list("changed", verdict->changed_list);
@@ -131,7 +92,8 @@ int verify_command(const VerifyOptions& options) {
 namespace {
 
 /// Every tensor of a policy trained by reinforcement learning, and what acting with it takes.
-Result<ExportSummary> export_agent(const std::string& checkpoint, const ExportOptions& options) {
+Result<ExportSummary> export_agent(const std::string& checkpoint, const ExportOptions& options,
+                                   const ExportFormat& format) {
   if (options.format != "safetensors" || options.merge_lora) {
     return Error{Errc::invalid_argument,
                  fmt::format("{} is not for {}, which was trained by reinforcement learning and has no adapters; use "
@@ -139,9 +101,6 @@ Result<ExportSummary> export_agent(const std::string& checkpoint, const ExportOp
                              options.merge_lora ? "--merge-lora" : "--format " + options.format, checkpoint)};
   }
   TROUPE_ASSIGN(const LoadedAgent loaded, load_agent(checkpoint));
-  ExportFormat format;
-  format.max_shard_bytes = options.shard_bytes;
-  format.bf16 = options.dtype == "bf16";
   TROUPE_ASSIGN(ExportSummary summary, export_safetensors(checkpoint, options.out, format));
   TROUPE_TRY(write_agent_description(loaded, options.out));
   return summary;
@@ -152,19 +111,12 @@ Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptio
   if (options.dtype != "fp32" && options.dtype != "bf16") {
     return Error{Errc::invalid_argument, fmt::format("--dtype is '{}'; wanted fp32 or bf16", options.dtype)};
   }
-  if (read_rl_job(checkpoint)) return export_agent(checkpoint, options);
-  const bool bf16 = options.dtype == "bf16";
-  if (options.format == "gear") {
-    return export_gear(checkpoint, options.out,
-                       {.max_shard_bytes = options.shard_bytes, .bf16 = bf16, .merge_lora = options.merge_lora});
-  }
-  ExportFormat format;
-  format.max_shard_bytes = options.shard_bytes;
-  format.bf16 = bf16;
-  if (options.format == "safetensors") {
-    format.adapters = options.merge_lora ? AdapterForm::merged : AdapterForm::separate;
-    return export_safetensors(checkpoint, options.out, format);
-  }
+  ExportFormat format{.max_shard_bytes = options.shard_bytes,
+                      .bf16 = options.dtype == "bf16",
+                      .adapters = options.merge_lora ? AdapterForm::merged : AdapterForm::separate};
+  if (read_rl_job(checkpoint)) return export_agent(checkpoint, options, format);
+  if (options.format == "gear") return export_gear(checkpoint, options.out, format);
+  if (options.format == "safetensors") return export_safetensors(checkpoint, options.out, format);
   if (options.format != "lora") {
     return Error{Errc::invalid_argument,
                  fmt::format("--format is '{}'; wanted safetensors, gear or lora", options.format)};

@@ -19,14 +19,10 @@ class BadDataTest : public RunTest {
 
   /// The job is refused when the dataset is opened, and the message names the file.
   void expect_refused_naming(const std::string& file) {
-    const auto end = run_small({});
-    EXPECT_EQ(end.exit_code, 2) << end.text();
-    EXPECT_THAT(end.err, HasSubstr(fs::path(file).filename().string()));
+    expect_end(run_small({}), 2, {}, {fs::path(file).filename().string()});
     EXPECT_EQ(num_runs(), 0u);
     // The other policy leaves the episode out, says so, and trains on the rest.
-    const auto skipped = run_small({"data.bad_sample=skip", "training.steps=4"});
-    EXPECT_EQ(skipped.exit_code, 0) << skipped.text();
-    EXPECT_THAT(skipped.out, HasSubstr("left out: "));
+    expect_end(run_small({"data.bad_sample=skip", "training.steps=4"}), 0, {"left out: "});
     expect_verified(16);
   }
 };
@@ -55,26 +51,21 @@ TEST_F(BadDataTest, AFolderInTheWayOfAFileIsNamed) {
 
 TEST_F(BadDataTest, AReadErrorAtRunTimeFailsTheJobAndKeepsWhatWasCommitted) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
-  const std::string weights = exported();
-  const auto end =
-      run_small({"--resume", "auto", "training.steps=20"}, {{"TROUPE_FAULT", "decode@episode_000003:fail:100"}});
-  EXPECT_EQ(end.exit_code, 4) << end.text();
-  EXPECT_THAT(end.err, HasSubstr("episode_000003"));
+  const auto weights = exported();
+  expect_end(run_small({"--resume", "auto", "training.steps=20"}, {{"TROUPE_FAULT", "decode@episode_000003:fail:100"}}),
+             4, {}, {"episode_000003"});
   expect_verified(16);
   EXPECT_TRUE(exported() == weights);
   // The file is well again: the run goes on from what it had.
-  const auto rest = run_small({"--resume", "auto"});
-  EXPECT_EQ(rest.exit_code, 0) << rest.text();
+  expect_end(run_small({"--resume", "auto"}), 0);
   expect_verified(80);
 }
 
 TEST_F(BadDataTest, ASkippedReadErrorIsCountedAndListed) {
-  const auto end =
-      run_small(in_processes() + std::vector<std::string>{"data.bad_sample=skip", "data.max_bad_fraction=1"},
-                {{"TROUPE_FAULT", "decode@episode_000003:fail:3"}});
-  ASSERT_TRUE(succeeded(end));
-  EXPECT_THAT(end.out, HasSubstr("episode_000003"));
-  const std::string clips = read(dir_ / "runs/latest/bad_clips.jsonl");
+  expect_end(run_small(in_processes() + std::vector<std::string>{"data.bad_sample=skip", "data.max_bad_fraction=1"},
+                       {{"TROUPE_FAULT", "decode@episode_000003:fail:3"}}),
+             0, {"episode_000003"});
+  const std::string clips = text_of(dir_ / "runs/latest/bad_clips.jsonl");
   EXPECT_THAT(clips, HasSubstr("episode_000003.mp4\""));
   EXPECT_THAT(clips, HasSubstr("\"group\":-1"));
   const auto verify = troupe({"verify"});
@@ -85,9 +76,8 @@ TEST_F(BadDataTest, ASkippedReadErrorIsCountedAndListed) {
 }
 
 TEST_F(BadDataTest, MoreBadSamplesThanAllowedStopTheJob) {
-  const auto end = run_small({"data.bad_sample=skip"}, {{"TROUPE_FAULT", "decode@episode_000003:fail:100"}});
-  EXPECT_EQ(end.exit_code, 4) << end.text();
-  EXPECT_THAT(end.err, HasSubstr("data.max_bad_fraction"));
+  expect_end(run_small({"data.bad_sample=skip"}, {{"TROUPE_FAULT", "decode@episode_000003:fail:100"}}), 4, {},
+             {"data.max_bad_fraction"});
 }
 
 }  // namespace

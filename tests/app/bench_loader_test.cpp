@@ -47,26 +47,18 @@ TEST_F(BenchLoaderTest, AConsumerAtAPaceIsWatchedForStalls) {
 }
 
 TEST_F(BenchLoaderTest, MistakesAreNamed) {
-  const auto absent = bench({"nowhere.yaml"});
-  EXPECT_EQ(absent.exit_code, 2);
-  EXPECT_THAT(absent.err, HasSubstr("nowhere.yaml"));
+  expect_end(bench({"nowhere.yaml"}), 2, {}, {"nowhere.yaml"});
   std::filesystem::create_directories(dir_ / "empty");
-  const auto empty = bench({"empty"});
-  EXPECT_EQ(empty.exit_code, 2);
-  EXPECT_THAT(empty.err, HasSubstr("info.json"));
+  expect_end(bench({"empty"}), 2, {}, {"info.json"});
   EXPECT_EQ(bench({"data", "--samples", "0"}).exit_code, 2);
   EXPECT_EQ(bench({"data", "--decoders", "-1"}).exit_code, 2);
-  const auto unknown = bench({"data", "data.image.hight=32"});
-  EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'height'?"));
+  expect_end(bench({"data", "data.image.hight=32"}), 2, {}, {"did you mean 'height'?"});
   EXPECT_EQ(troupe({"bench", "learner", "data"}).exit_code, 2);
 }
 
 TEST_F(BenchLoaderTest, ADamagedFileIsAFailureThatNamesIt) {
   std::filesystem::resize_file(dir_ / "data/videos/chunk-000/observation.images.front/episode_000002.mp4", 40);
-  const auto end = bench({"data", "--samples", "4"});
-  EXPECT_EQ(end.exit_code, 4) << end.text();
-  EXPECT_THAT(end.err, HasSubstr("episode_000002.mp4"));
+  expect_end(bench({"data", "--samples", "4"}), 4, {}, {"episode_000002.mp4"});
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ namespace troupe::app {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::HasSubstr;
 
 class ConvertDatasetCommandTest : public ::testing::Test {
  protected:
@@ -26,15 +25,12 @@ class ConvertDatasetCommandTest : public ::testing::Test {
     words.insert(words.begin(), {"convert", "dataset"});
     return run_program(words, {.cwd = folder_.path(), .env = std::move(env)});
   }
-  TempDir folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(ConvertDatasetCommandTest, SaysWhatItDidAndVerified) {
-  const auto end = convert({"toy", "--out", "v30", "--verify", "full", "--no-index"});
-  EXPECT_EQ(end.exit_code, kOk) << end.text();
-  EXPECT_THAT(end.out, HasSubstr("v3.0, 2 episodes"));
-  EXPECT_THAT(end.out, HasSubstr("verify full: 1 tables are equal by value and type"));
-  EXPECT_THAT(end.err, HasSubstr("3 of 3 parts"));
+  expect_end(convert({"toy", "--out", "v30", "--verify", "full", "--no-index"}), kOk,
+             {"v3.0, 2 episodes", "verify full: 1 tables are equal by value and type"}, {"3 of 3 parts"});
   EXPECT_TRUE(fs::exists(folder_ / "v30/meta/info.json"));
 }
 
@@ -49,21 +45,17 @@ TEST_F(ConvertDatasetCommandTest, RefusesWithTheUsageCode) {
 TEST_F(ConvertDatasetCommandTest, ADamagedEpisodeIsADataProblemWhereStrict) {
   std::ofstream(folder_ / "toy/data/chunk-000/episode_000000.parquet", std::ios::binary) << "nothing";
   EXPECT_EQ(convert({"toy", "--out", "strict", "--strict"}).exit_code, kDataProblem);
-  const auto end = convert({"toy", "--out", "rest", "--no-index"});
-  EXPECT_EQ(end.exit_code, kOk) << end.text();
-  EXPECT_THAT(end.out, HasSubstr("left out: D03 episode 0"));
+  expect_end(convert({"toy", "--out", "rest", "--no-index"}), kOk, {"left out: D03 episode 0"});
 }
 
 TEST_F(ConvertDatasetCommandTest, AFullDiskFailsAndAKillIsResumed) {
   ASSERT_EQ(convert({"toy", "--out", "whole", "--no-index"}).exit_code, kOk);
-  const auto full = convert({"toy", "--out", "full", "--no-index"}, {{"TROUPE_FAULT", "convert.packet:enospc:1:5"}});
-  EXPECT_EQ(full.exit_code, kFailed);
-  EXPECT_THAT(full.err, HasSubstr("No space left on device"));
+  expect_end(convert({"toy", "--out", "full", "--no-index"}, {{"TROUPE_FAULT", "convert.packet:enospc:1:5"}}), kFailed,
+             {}, {"No space left on device"});
   const auto killed = convert({"toy", "--out", "out", "--no-index"}, {{"TROUPE_FAULT", "convert.journal:kill:1:1"}});
   EXPECT_EQ(killed.signal, SIGKILL) << killed.text();
   EXPECT_EQ(convert({"toy", "--out", "out", "--no-index"}).exit_code, kUsage) << "goes on only when told";
-  const auto resumed = convert({"toy", "--out", "out", "--no-index", "--resume"});
-  EXPECT_EQ(resumed.exit_code, kOk) << resumed.text();
+  expect_end(convert({"toy", "--out", "out", "--no-index", "--resume"}), kOk);
   EXPECT_TRUE(files_below(folder_ / "out") == files_below(folder_ / "whole"));
 }
 

@@ -8,11 +8,6 @@ namespace {
 
 using EqualTrainingTest = RunTest;
 
-void expect_close(const std::map<std::int64_t, double>& a, const std::map<std::int64_t, double>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (const auto& [step, value] : a) EXPECT_NEAR(b.at(step), value, 1e-5 * std::abs(value)) << "step " << step;
-}
-
 TEST_F(EqualTrainingTest, RanksAndAccumulationSplitOneBatchWithoutChangingTheLosses) {
   const auto one = run_small({"job.run_root=one", "cluster.component_placement.learner=0"});
   ASSERT_TRUE(succeeded(one));
@@ -33,7 +28,7 @@ TEST_F(EqualTrainingTest, RanksAndAccumulationSplitOneBatchWithoutChangingTheLos
 TEST_F(EqualTrainingTest, TwoRunsOnThreadsAreEqualToTheBit) {
   ASSERT_TRUE(succeeded(run_small({"job.run_root=first"})));
   ASSERT_TRUE(succeeded(run_small({"job.run_root=second"})));
-  const std::string weights = exported("first");
+  const auto weights = exported("first");
   EXPECT_TRUE(weights == exported("second"));
   EXPECT_TRUE(weights == exported("first")) << "exporting twice differs";
   ASSERT_TRUE(succeeded(run_small({"job.run_root=third", "job.seed=8"})));

@@ -13,17 +13,15 @@ class EvalEpisodesTest : public RlRunTest {
   ProgramEnd eval(const Words& words) const { return troupe(Words{"eval", dir_ / "runs/latest"} + words); }
   std::string text_of(const std::string& name) const { return testing::text_of(dir_ / name); }
   void train(const Words& overrides = {}) const {
-    const ProgramEnd end = run("runs", Words{"training.steps=2", "checkpoint.interval=1"} + overrides);
-    ASSERT_TRUE(succeeded(end));
+    ASSERT_TRUE(succeeded(run("runs", Words{"training.steps=2", "checkpoint.interval=1"} + overrides)));
   }
 };
 
 TEST_F(EvalEpisodesTest, PlaysEverySeedOnceAndTheSameAgain) {
   train();
-  const ProgramEnd end = eval({"--episodes", "20", "--seed", "40"});
-  ASSERT_TRUE(succeeded(end));
-  EXPECT_THAT(end.out, HasSubstr("evaluation  20 episodes of CartPole-v1, deterministic policy, limit 500 steps, K 1"));
-  EXPECT_THAT(end.err, HasSubstr("CartPole-v1 has no camera"));
+  expect_end(eval({"--episodes", "20", "--seed", "40"}), 0,
+             {"evaluation  20 episodes of CartPole-v1, deterministic policy, limit 500 steps, K 1"},
+             {"CartPole-v1 has no camera"});
   const std::string first = text_of("runs/latest/eval/step_000002/eval.json");
   const json report = json::parse(first);
   ASSERT_EQ(report["episodes"].size(), 20u);
@@ -46,28 +44,24 @@ TEST_F(EvalEpisodesTest, TheRunsOwnEvaluationComesOutAgain) {
 
 TEST_F(EvalEpisodesTest, TwoCheckpointsPlayTheSameSeeds) {
   train();
-  const ProgramEnd self = eval({"--episodes", "6", "--compare", dir_ / "runs/latest", "--out", dir_ / "out"});
-  ASSERT_TRUE(succeeded(self));
-  EXPECT_THAT(self.out, HasSubstr("Wilcoxon's signed-rank test, exact: p = 1 (0 of 6 seeds differ)"));
-  const ProgramEnd older =
-      eval({"--episodes", "6", "--compare", dir_ / "runs/latest/checkpoints/step_000001", "--out", dir_ / "out"});
-  ASSERT_TRUE(succeeded(older));
+  expect_end(eval({"--episodes", "6", "--compare", dir_ / "runs/latest", "--out", dir_ / "out"}), 0,
+             {"Wilcoxon's signed-rank test, exact: p = 1 (0 of 6 seeds differ)"});
+  ASSERT_TRUE(succeeded(
+      eval({"--episodes", "6", "--compare", dir_ / "runs/latest/checkpoints/step_000001", "--out", dir_ / "out"})));
   const json report = json::parse(text_of("out/eval.json"));
   EXPECT_EQ(report["compare"]["checkpoint"]["step"], 1);
   for (std::size_t i = 0; i < 6; ++i)
     EXPECT_EQ(report["episodes"][i]["seed"], report["compare"]["episodes"][i]["seed"]);
 }
 
-TEST_F(EvalEpisodesTest, FailuresOfTheArmAreFilmedByTheRunAndByTheCommand) {
+TEST_F(EvalEpisodesTest, TheRunAndTheCommandWriteVideosOfTheArmsFailures) {
   train({"env.id=arm7/reach-v1", "env.num_envs=8", "env.blocks=2", "eval.episodes=3", "eval.videos=2",
          "training.global_batch_size=64"});
   const std::string run_videos = "runs/latest/eval/step_000002/videos/", own_videos = "out/videos/";
-  const ProgramEnd end = eval({"--episodes", "3", "--videos", "1", "--out", dir_ / "out"});
-  ASSERT_TRUE(succeeded(end));
-  EXPECT_THAT(end.out, HasSubstr("success     0/3"));
-  const std::string film = text_of(own_videos + "seed_1000000.mp4");
-  EXPECT_FALSE(film.empty());
-  EXPECT_EQ(film, text_of(run_videos + "seed_1000000.mp4")) << "the same episode";
+  expect_end(eval({"--episodes", "3", "--videos", "1", "--out", dir_ / "out"}), 0, {"success     0/3"});
+  const std::string video = text_of(own_videos + "seed_1000000.mp4");
+  EXPECT_FALSE(video.empty());
+  EXPECT_EQ(video, text_of(run_videos + "seed_1000000.mp4")) << "the same episode";
   EXPECT_TRUE(std::filesystem::exists(dir_ / (run_videos + "seed_1000001.mp4")));
   EXPECT_FALSE(std::filesystem::exists(dir_ / (own_videos + "seed_1000001.mp4")));
   EXPECT_THAT(text_of("out/results.md"), HasSubstr("[1000000](videos/seed_1000000.mp4)"));
@@ -84,9 +78,7 @@ TEST_F(EvalEpisodesTest, WrongInputIsAnErrorThatSaysWhatToDo) {
       {{"--data", dir_ / "data"}, "it goes with --open-loop"},
       {{"--compare", dir_ / "nowhere"}, "--compare"}};
   for (const auto& [words, said] : wrong) {
-    const ProgramEnd end = eval(words);
-    EXPECT_EQ(end.exit_code, 2) << end.text();
-    EXPECT_THAT(end.err, HasSubstr(said));
+    expect_end(eval(words), 2, {}, {said});
   }
   EXPECT_FALSE(std::filesystem::exists(dir_ / "runs/latest/eval/step_000002/eval.json"));
 }

@@ -16,8 +16,7 @@ using ::testing::HasSubstr;
 class EvalExportTest : public RunTest {
  protected:
   void train(const std::vector<std::string>& more = {}) {
-    const ProgramEnd end = run_small(std::vector<std::string>{"training.steps=3", "checkpoint.interval=3"} + more);
-    ASSERT_TRUE(succeeded(end));
+    ASSERT_TRUE(succeeded(run_small(std::vector<std::string>{"training.steps=3", "checkpoint.interval=3"} + more)));
     run_ = std::filesystem::canonical(dir_ / "runs/latest");
     std::filesystem::current_path(dir_.path());  // where the job's paths begin
   }
@@ -98,9 +97,9 @@ TEST_F(EvalExportTest, ACheckpointIsEvaluatedAndExportedAndComesBackTheSame) {
 
   // Twice the same evaluation, byte for byte.
   ASSERT_EQ(eval_command(eval_options(run_.string())), 0);
-  const std::string first = read((run_ / "eval/step_000003/eval.json").string());
+  const std::string first = text_of((run_ / "eval/step_000003/eval.json").string());
   ASSERT_EQ(eval_command(eval_options(checkpoint)), 0);
-  EXPECT_EQ(first, read((run_ / "eval/step_000003/eval.json").string()));
+  EXPECT_EQ(first, text_of((run_ / "eval/step_000003/eval.json").string()));
   EXPECT_TRUE(std::filesystem::exists(run_ / "eval/step_000003/open_loop.png"));
   const json report = json::parse(first);
   EXPECT_EQ(report["windows_evaluated"], 2);
@@ -127,7 +126,7 @@ TEST_F(EvalExportTest, AnExportedFolderIsEvaluatedLikeItsCheckpoint) {
   a.episodes = b.episodes = {0};
   ASSERT_EQ(eval_command(a), 0);
   ASSERT_EQ(eval_command(b), 0);
-  const json first = json::parse(read(path("a/eval.json"))), second = json::parse(read(path("b/eval.json")));
+  const json first = json::parse(text_of(path("a/eval.json"))), second = json::parse(text_of(path("b/eval.json")));
   for (const char* key : {"overall", "dimensions", "steps", "windows"}) EXPECT_EQ(first[key], second[key]) << key;
 }
 
@@ -147,7 +146,8 @@ TEST_F(EvalExportTest, AdaptersAreExportedInThreeForms) {
   ASSERT_TRUE(alone);
   EXPECT_TRUE(alone->contains("action_head.model.base_model.model.blocks.0.self_attn.q.lora_B.default.weight"));
   for (const std::string& name : alone->names()) EXPECT_EQ(name.find("base_layer"), std::string::npos) << name;
-  EXPECT_EQ(json::parse(read(path("merged/config.json")))["action_head_cfg"]["config"]["train_architecture"], "full");
+  EXPECT_EQ(json::parse(text_of(path("merged/config.json")))["action_head_cfg"]["config"]["train_architecture"],
+            "full");
 
   const std::vector<float> own = actions(checkpoint);
   EXPECT_THAT(actions(path("merged")), ::testing::Pointwise(::testing::FloatNear(1e-5f), own))

@@ -9,36 +9,26 @@
 namespace troupe::app {
 namespace {
 
-using ::testing::HasSubstr;
-
 using FullDiskTest = RunTest;
 
 TEST_F(FullDiskTest, AFailedWriteIsRepeatedAndTheRunSucceeds) {
-  const auto end = run_small({}, {{"TROUPE_FAULT", "checkpoint.write@step_000010:enospc"}});
-  EXPECT_EQ(end.exit_code, 0) << end.text();
-  EXPECT_THAT(end.out, HasSubstr("checkpoint of step 10 failed (attempt 1 of 3)"));
-  EXPECT_THAT(end.out, HasSubstr("No space left on device"));
+  expect_end(run_small({}, {{"TROUPE_FAULT", "checkpoint.write@step_000010:enospc"}}), 0,
+             {"checkpoint of step 10 failed (attempt 1 of 3)", "No space left on device"});
   expect_verified(80);
 }
 
 TEST_F(FullDiskTest, ACheckpointThatIsGivenUpDoesNotStopTraining) {
-  const auto end = run_small({}, {{"TROUPE_FAULT", "checkpoint.write@step_000010:enospc:3"}});
-  EXPECT_EQ(end.exit_code, 0) << end.text();
-  EXPECT_THAT(end.err, HasSubstr("checkpoint of step 10 given up"));
-  EXPECT_THAT(end.err, HasSubstr("rank-"));
+  expect_end(run_small({}, {{"TROUPE_FAULT", "checkpoint.write@step_000010:enospc:3"}}), 0, {},
+             {"checkpoint of step 10 given up", "rank-"});
   EXPECT_FALSE(std::filesystem::exists(dir_ / "runs/latest/checkpoints/step_000010"));
   expect_verified(80);
 }
 
 TEST_F(FullDiskTest, LosingTheLastCheckpointFailsTheRunAndKeepsTheOneBefore) {
-  const auto end = run_small({}, {{"TROUPE_FAULT", "checkpoint.write@step_000020:enospc:100"}});
-  EXPECT_EQ(end.exit_code, 4) << end.text();
-  EXPECT_THAT(end.err, HasSubstr("step_000020"));
-  EXPECT_THAT(end.err, HasSubstr("step 10 is the newest on disk"));
+  expect_end(run_small({}, {{"TROUPE_FAULT", "checkpoint.write@step_000020:enospc:100"}}), 4, {},
+             {"step_000020", "step 10 is the newest on disk"});
   expect_verified(40);
-  const auto rest = run_small({"--resume", "auto"});
-  EXPECT_EQ(rest.exit_code, 0) << rest.text();
-  EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
+  expect_end(run_small({"--resume", "auto"}), 0, {"resuming at step 10"});
   expect_verified(80);
 }
 
@@ -64,14 +54,9 @@ TEST_F(FullDiskTest, AReallyFullDiskNamesTheFileAndKeepsEarlierCheckpoints) {
   if (disk.error() != 0)
     GTEST_SKIP() << "AReallyFullDiskNamesTheFileAndKeepsEarlierCheckpoints: cannot mount a tmpfs here: "
                  << std::strerror(disk.error());
-  const auto end = run_small({"checkpoint.interval=5", "checkpoint.keep=100"});
-  EXPECT_EQ(end.exit_code, 4) << end.text();
-  EXPECT_THAT(end.err, HasSubstr("No space left on device"));
-  EXPECT_THAT(end.err, HasSubstr("checkpoints/step_"));
-  const auto verify = troupe({"verify"});
-  EXPECT_EQ(verify.exit_code, 0) << verify.text();
-  EXPECT_THAT(verify.out, HasSubstr("checkpoint step 5 "));
-  EXPECT_THAT(verify.out, HasSubstr("lost 0  doubled 0"));
+  expect_end(run_small({"checkpoint.interval=5", "checkpoint.keep=100"}), 4, {},
+             {"No space left on device", "checkpoints/step_"});
+  expect_end(troupe({"verify"}), 0, {"checkpoint step 5 ", "lost 0  doubled 0"});
 }
 
 }  // namespace

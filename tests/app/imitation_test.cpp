@@ -21,34 +21,25 @@ class ImitationTest : public RlRunTest {
 };
 
 TEST_F(ImitationTest, DemonstrationsTrainAPolicyThatPlaysAndGoesOnInTheSimulator) {
-  const ProgramEnd cloned = clone("sft");
-  ASSERT_TRUE(succeeded(cloned));
-  EXPECT_THAT(cloned.out, HasSubstr("RUN COMPLETE"));
+  expect_end(clone("sft"), 0, {"RUN COMPLETE"});
   const auto losses = curve("sft", "train/loss");
   EXPECT_LT(losses.rbegin()->second, losses.begin()->second);
   EXPECT_EQ(losses, curve("sft", "train/action_loss"));
   EXPECT_EQ(curve("sft", "eval/loss").size(), 3u) << "before, half way, at the end";
   EXPECT_THAT(verified("sft"), HasSubstr("640 positions  trained 640  void 0  lost 0  doubled 0"));
-  const ProgramEnd played = troupe({"eval", "sft/latest", "--episodes", "3"});
-  ASSERT_TRUE(succeeded(played));
-  EXPECT_THAT(played.out, HasSubstr("3 episodes of arm7/reach-v1"));
-  const ProgramEnd trained =
+  expect_end(troupe({"eval", "sft/latest", "--episodes", "3"}), 0, {"3 episodes of arm7/reach-v1"});
+  ASSERT_TRUE(succeeded(
       troupe({"run", "rl_arm7_reach_grpo_flow", "model.init.path=sft/latest/checkpoints/latest", "job.run_root=grpo",
               "policy.hidden=[32]", "env.num_envs=16", "env.blocks=2", "training.global_batch_size=80",
-              "training.micro_batch_size=80", "training.steps=2", "eval.episodes=2", "metrics.every=1"});
-  ASSERT_TRUE(succeeded(trained));
-  const ProgramEnd compared = troupe({"eval", "grpo/latest", "--episodes", "3", "--compare", "sft/latest"});
-  EXPECT_TRUE(succeeded(compared));
-  EXPECT_THAT(compared.out, HasSubstr("McNemar"));
+              "training.micro_batch_size=80", "training.steps=2", "eval.episodes=2", "metrics.every=1"})));
+  expect_end(troupe({"eval", "grpo/latest", "--episodes", "3", "--compare", "sft/latest"}), 0, {"McNemar"});
 }
 
 TEST_F(ImitationTest, TwoHalvesOnTwoRanksEqualTheWholeToTheBit) {
   const Words ranks = {"cluster.component_placement.learner=0:0-1", "cluster.component_placement.decoder=0:0-1"};
   ASSERT_TRUE(succeeded(clone("whole", ranks)));
   ASSERT_TRUE(succeeded(clone("halves", ranks + Words{"training.steps=10"})));
-  const ProgramEnd rest = clone("halves", ranks + Words{"--resume", "auto"});
-  ASSERT_TRUE(succeeded(rest));
-  EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
+  expect_end(clone("halves", ranks + Words{"--resume", "auto"}), 0, {"resuming at step 10"});
   EXPECT_EQ(state_of("whole"), state_of("halves"));
 }
 

@@ -13,7 +13,7 @@ TEST_F(KillActorTest, KillsOfEveryRoleLeaveTheSameWeights) {
                                                           {18, "learner/0"}, {22, "decoder/1"}, {27, "learner/1"}};
   for (const auto& [step, actor] : kills) {
     ASSERT_TRUE(job->wait_output(step_line(step))) << job->output();
-    strike(*job, actor, SIGKILL);
+    job->strike(actor, SIGKILL);
   }
   expect_complete(*job, "killed");
   for (const auto& [step, actor] : kills)
@@ -23,7 +23,7 @@ TEST_F(KillActorTest, KillsOfEveryRoleLeaveTheSameWeights) {
 
 TEST_F(KillActorTest, KillsDuringTheStartAreSurvived) {
   auto job = run("early", {"training.steps=10"});
-  for (const char* actor : {"learner/0", "decoder/1", "checkpointer/0", "learner/1"}) strike(*job, actor, SIGKILL);
+  for (const char* actor : {"learner/0", "decoder/1", "checkpointer/0", "learner/1"}) job->strike(actor, SIGKILL);
   expect_complete(*job, "early");
 }
 
@@ -38,9 +38,9 @@ TEST_F(KillActorTest, AllHostsKilledAtOnceComeBack) {
 TEST_F(KillActorTest, AStoppedDecoderIsReplaced) {
   auto job = run("stopped", {"data.decode_deadline_s=2"});
   ASSERT_TRUE(job->wait_output(step_line(5))) << job->output();
-  const pid_t stopped = strike(*job, "decoder/0", SIGSTOP);
+  const pid_t stopped = job->strike("decoder/0", SIGSTOP);
   expect_complete(*job, "stopped");
-  EXPECT_NE(job->output().find("data.decode_deadline_s"), std::string::npos) << job->output();
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("data.decode_deadline_s"));
   EXPECT_FALSE(JobProcess::is_running(stopped));
 }
 
@@ -48,7 +48,7 @@ TEST_F(KillActorTest, AStoppedLearnerIsKilledAndItsPeerIsNot) {
   auto job = run("stopped", {"training.step_timeout_s=5", "cluster.start_timeout_s=5"});
   ASSERT_TRUE(job->wait_output(step_line(7))) << job->output();
   const auto peer = job->host("learner/0");
-  strike(*job, "learner/1", SIGSTOP);
+  job->strike("learner/1", SIGSTOP);
   ASSERT_TRUE(job->wait_output("learner/1 did not join the group")) << job->output();
   EXPECT_EQ(job->host("learner/0"), peer);
   expect_complete(*job, "stopped");
@@ -58,28 +58,27 @@ TEST_F(KillActorTest, AStoppedLearnerIsKilledAndItsPeerIsNot) {
 TEST_F(KillActorTest, LearnersThatAreAllStoppedAreReplaced) {
   auto job = run("stopped", {"training.step_timeout_s=2", "cluster.start_timeout_s=5"});
   ASSERT_TRUE(job->wait_output(step_line(7))) << job->output();
-  for (const char* actor : {"learner/0", "learner/1"}) strike(*job, actor, SIGSTOP);
+  for (const char* actor : {"learner/0", "learner/1"}) job->strike(actor, SIGSTOP);
   expect_complete(*job, "stopped");
 }
 
 TEST_F(KillActorTest, AStoppedCheckpointerIsKilledAtItsDeadline) {
   auto job = run("stopped", {"checkpoint.timeout_s=2"});
   ASSERT_TRUE(job->wait_output(step_line(6))) << job->output();
-  strike(*job, "checkpointer/0", SIGSTOP);
+  job->strike("checkpointer/0", SIGSTOP);
   expect_complete(*job, "stopped");
-  EXPECT_NE(job->output().find("checkpoint.timeout_s"), std::string::npos) << job->output();
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("checkpoint.timeout_s"));
 }
 
 TEST_F(KillActorTest, AnEmptyRestartBudgetEndsTheRunAndKeepsItsCheckpoints) {
   auto job = run("budget", {"cluster.restart.budget=1"});
   ASSERT_TRUE(job->wait_output(step_line(11))) << job->output();  // which means that step 5 is on disk
-  strike(*job, "decoder/1", SIGKILL);
+  job->strike("decoder/1", SIGKILL);
   ASSERT_TRUE(job->wait_output("decoder/1 killed by signal 9; restart 1")) << job->output();
-  strike(*job, "decoder/1", SIGKILL);
+  job->strike("decoder/1", SIGKILL);
   EXPECT_EQ(job->wait(kRunDeadline), 4) << job->output();
-  EXPECT_NE(job->output().find("decoder/1 killed by signal 9 and is not started again"), std::string::npos)
-      << job->output();
-  EXPECT_NE(job->output().find("cluster.restart.budget"), std::string::npos) << job->output();
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("decoder/1 killed by signal 9 and is not started again"));
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("cluster.restart.budget"));
   EXPECT_TRUE(std::filesystem::exists(run_directory("budget") + "/checkpoints/step_000005/manifest.json"));
   auto resumed = run("budget", {}, {"--resume", "auto"});
   expect_complete(*resumed, "budget");

@@ -51,8 +51,7 @@ TEST_F(KillControllerTest, OneInterruptWritesACheckpointAndEndsWith130) {
     const auto hosts = job->hosts();
     job->kill(signal);
     EXPECT_EQ(job->wait(30s), 130) << job->output();
-    EXPECT_NE(job->output().find("finishing the current step and writing a checkpoint"), std::string::npos)
-        << job->output();
+    EXPECT_THAT(job->output(), ::testing::HasSubstr("finishing the current step and writing a checkpoint"));
     for (const auto& [instance, pid] : hosts) EXPECT_FALSE(JobProcess::is_running(pid)) << instance;
   }
   auto resumed = run("once", {}, {"--resume", "auto"});
@@ -63,7 +62,7 @@ TEST_F(KillControllerTest, OneInterruptWritesACheckpointAndEndsWith130) {
 TEST_F(KillControllerTest, ASecondInterruptStopsAtOnceAlsoWithAStoppedLearner) {
   auto job = run("again");
   ASSERT_TRUE(job->wait_output(step_line(7))) << job->output();
-  const pid_t stopped = strike(*job, "learner/0", SIGSTOP);
+  const pid_t stopped = job->strike("learner/0", SIGSTOP);
   job->kill(SIGINT);
   ASSERT_TRUE(job->wait_output("finishing the current step")) << job->output();
   job->kill(SIGINT);

@@ -27,7 +27,7 @@ TEST_F(KillEncoderTest, KillsOfEncodersLeaveTheSameWeights) {
       {3, "encoder/0"}, {8, "encoder/1"}, {14, "encoder/0"}, {20, "learner/0"}};
   for (const auto& [step, actor] : kills) {
     ASSERT_TRUE(job->wait_output(step_line(step))) << job->output();
-    strike(*job, actor, SIGKILL);
+    job->strike(actor, SIGKILL);
   }
   expect_complete(*job, "killed");
   for (const auto& [step, actor] : kills)
@@ -43,7 +43,7 @@ TEST_F(KillEncoderTest, AnEncoderKilledWhileItWritesTheCacheCostsThatEntry) {
     auto job = run("scripted-" + point, encoding({"training.steps=15"}, "cache-" + point), {},
                    {{"TROUPE_FAULT", point + "@encoder/0#0:kill:1:3"}});
     expect_complete(*job, "scripted-" + point);
-    EXPECT_NE(job->output().find("encoder/0 killed by signal 9; restart 1"), std::string::npos) << job->output();
+    EXPECT_THAT(job->output(), ::testing::HasSubstr("encoder/0 killed by signal 9; restart 1"));
   }
   EXPECT_EQ(weights("scripted-features.data"), weights("scripted-features.index"));
 }

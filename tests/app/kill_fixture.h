@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "base/ids.h"
 #include "tests/support/job_process.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::app {
 
 using namespace std::chrono_literals;
 using testing::JobProcess;
+using testing::ScratchFolder;
 using testing::text_of;
 
 /// A folder with a generated dataset, and the quickstart job cut to 40 steps with a checkpoint every 5, each actor in
@@ -24,9 +25,8 @@ class KillTest : public ::testing::Test {
   using Words = std::vector<std::string>;
   static constexpr std::chrono::milliseconds kRunDeadline{150'000}, kToolDeadline{60'000};
 
-  void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override {
-    if (!HasFailure()) std::filesystem::remove_all(folder_);
+    if (HasFailure()) scratch_.keep();
   }
 
   /// Starts `troupe run` under the run root `name`.
@@ -68,10 +68,7 @@ class KillTest : public ::testing::Test {
     std::filesystem::remove_all(out);
     auto exported = tool({"export", run_directory(name), "--out", out});
     EXPECT_EQ(exported->wait(kToolDeadline), 0) << exported->output();
-    std::map<std::string, std::string> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(out)) {
-      if (entry.path().extension() == ".safetensors") files[entry.path().filename()] = text_of(entry.path());
-    }
+    auto files = files_of(out, ".safetensors");
     EXPECT_FALSE(files.empty());
     return files;
   }
@@ -86,17 +83,10 @@ class KillTest : public ::testing::Test {
     EXPECT_NE(job.output().find("RUN COMPLETE"), std::string::npos) << job.output();
     expect_sound(name);
   }
-  /// Sends `signal` to the actor's newest process, which is waited for.
-  pid_t strike(JobProcess& job, const std::string& actor, int signal) {
-    EXPECT_TRUE(job.wait_until([&] { return job.host(actor).has_value(); }, 30s)) << actor << "\n" << job.output();
-    const pid_t pid = job.host(actor).value_or(0);
-    if (pid != 0) ::kill(pid, signal);
-    return pid;
-  }
   static std::string step_line(int step) { return "step +" + std::to_string(step) + "/"; }
 
-  const std::string folder_ =
-      (std::filesystem::temp_directory_path() / ("troupe-kill-" + to_hex(new_message_id()))).string();
+  ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
 
  private:
   std::string fresh_log(const std::string& name) {

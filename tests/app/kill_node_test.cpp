@@ -52,8 +52,8 @@ TEST_F(KillNodeTest, DecodersOfAKilledNodeMove) {
   ASSERT_EQ(second->wait(10s), 128 + SIGKILL);
   expect_complete(*job, "moved");
   for (const auto& [instance, pid] : hosted) EXPECT_FALSE(JobProcess::is_running(pid)) << instance;
-  EXPECT_NE(job->output().find("node/1 (second) is lost"), std::string::npos) << job->output();
-  EXPECT_NE(job->output().find("decoder/0 moves to node/0"), std::string::npos) << job->output();
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("node/1 (second) is lost"));
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("decoder/0 moves to node/0"));
   EXPECT_EQ(weights("moved"), undisturbed_weights());
 }
 
@@ -107,7 +107,7 @@ TEST_F(KillNodeTest, StrangersAreRefused) {
 TEST_F(KillNodeTest, ARunWhoseNodesDoNotComeEndsAtItsDeadline) {
   auto job = run("alone", {"cluster.num_nodes=2", "cluster.start_timeout_s=2"}, {"--listen", "127.0.0.1:0"});
   EXPECT_EQ(job->wait(30s), 4) << job->output();
-  EXPECT_NE(job->output().find("cluster.num_nodes is 2"), std::string::npos) << job->output();
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("cluster.num_nodes is 2"));
 }
 
 }  // namespace

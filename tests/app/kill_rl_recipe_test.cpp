@@ -26,7 +26,7 @@ TEST_F(KillRlTest, TwentyKillsAndThreePoolSizesTakeNothingFromWhatIsLearnt) {
                      : kill < 14 ? 8
                                  : 2,
               actor = static_cast<int>(random() % static_cast<unsigned>(envs + 1));
-    strike(job, actor == envs ? std::string("rollout/0") : "env/" + std::to_string(actor), SIGKILL);
+    job.strike(actor == envs ? std::string("rollout/0") : "env/" + std::to_string(actor), SIGKILL);
   }
   ASSERT_NO_FATAL_FAILURE(expect_complete(job, "runs", 2 * kRunDeadline));
   EXPECT_GE(curve("runs", "eval/return").rbegin()->second, 475);

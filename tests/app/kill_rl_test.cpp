@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 TEST_F(KillRlTest, AKilledSimulatorCostsItsOpenItemsOnly) {
   auto job = start("runs", {"training.steps=12", "cluster.component_placement.env=0:0-1"});
   ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
-  strike(*job, "env/0", SIGKILL);
+  job->strike("env/0", SIGKILL);
   expect_complete(*job, "runs");
   EXPECT_THAT(job->output(), HasSubstr("env/0 killed by signal 9; restart"));
 }
@@ -18,7 +18,7 @@ TEST_F(KillRlTest, AKilledSimulatorCostsItsOpenItemsOnly) {
 TEST_F(KillRlTest, AKilledRolloutWorkerIsReplaced) {
   auto job = start("runs", {"training.steps=12"});
   ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
-  strike(*job, "rollout/0", SIGKILL);
+  job->strike("rollout/0", SIGKILL);
   expect_complete(*job, "runs");
   EXPECT_THAT(job->output(), HasSubstr("rollout/0 killed by signal 9; restart"));
 }
@@ -26,7 +26,7 @@ TEST_F(KillRlTest, AKilledRolloutWorkerIsReplaced) {
 TEST_F(KillRlTest, AKilledLearnerGoesBackToItsCheckpoint) {
   auto job = start("runs", {"training.steps=12"});
   ASSERT_TRUE(job->wait_output(iteration(5))) << job->output();
-  strike(*job, "learner/0", SIGKILL);
+  job->strike("learner/0", SIGKILL);
   expect_complete(*job, "runs");
   EXPECT_THAT(job->output(), HasSubstr("learner/0 killed by signal 9; restart"));
 }
@@ -34,7 +34,7 @@ TEST_F(KillRlTest, AKilledLearnerGoesBackToItsCheckpoint) {
 TEST_F(KillRlTest, AStoppedSimulatorIsReplaced) {
   auto job = start("runs", {"training.steps=10", "env.step_timeout_s=2", "cluster.component_placement.env=0:0-1"});
   ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
-  const pid_t stopped = strike(*job, "env/1", SIGSTOP);
+  const pid_t stopped = job->strike("env/1", SIGSTOP);
   expect_complete(*job, "runs");
   EXPECT_FALSE(JobProcess::is_running(stopped));
 }
@@ -42,8 +42,7 @@ TEST_F(KillRlTest, AStoppedSimulatorIsReplaced) {
 TEST_F(KillRlTest, PoolsGrowAndShrinkWhileTheJobRuns) {
   auto job = start("runs", {"training.steps=40"});
   ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
-  const ProgramEnd more = troupe({"scale", "env=4", "rollout=2", "--run-root", dir_ / "runs"});
-  ASSERT_TRUE(succeeded(more));
+  ASSERT_TRUE(succeeded(troupe({"scale", "env=4", "rollout=2", "--run-root", dir_ / "runs"})));
   ASSERT_TRUE(job->wait_until([&] { return job->host("env/3").has_value(); }, 30s)) << job->output();
   ASSERT_TRUE(succeeded(troupe({"scale", "env=2", "--run-root", dir_ / "runs"})));
   expect_complete(*job, "runs");

@@ -15,8 +15,7 @@ class KillScriptedTest : public KillTest, public ::testing::WithParamInterface<S
 TEST_P(KillScriptedTest, TheRunCompletesWithTheSameWeights) {
   auto job = run("struck", {}, {}, {{"TROUPE_FAULT", GetParam().spec}});
   expect_complete(*job, "struck");
-  EXPECT_NE(job->output().find(GetParam().actor + " killed by signal 9; restart 1"), std::string::npos)
-      << job->output();
+  EXPECT_THAT(job->output(), ::testing::HasSubstr(GetParam().actor + " killed by signal 9; restart 1"));
   EXPECT_EQ(weights("struck"), undisturbed_weights());
 }
 
@@ -40,15 +39,15 @@ TEST_F(KillScriptedErrorTest, AFullDiskCostsACheckpointAndNotTheRun) {
   // Three attempts of the checkpoint of step 10; the next one finds room again.
   auto job = run("full", {}, {}, {{"TROUPE_FAULT", "checkpointer.begin@step 10:enospc:3"}});
   expect_complete(*job, "full");
-  EXPECT_NE(job->output().find("checkpoint of step 10 given up"), std::string::npos) << job->output();
-  EXPECT_NE(job->output().find("No space left on device"), std::string::npos) << job->output();
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("checkpoint of step 10 given up"));
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("No space left on device"));
 }
 
 TEST_F(KillScriptedErrorTest, ALearnerThatDiesAtTheSameStepEachTimeEndsTheRun) {
   auto job =
       run("again", {"cluster.restart.backoff_initial_s=0.1"}, {}, {{"TROUPE_FAULT", "learner.step@step 7:kill"}});
   EXPECT_EQ(job->wait(kRunDeadline), 4) << job->output();
-  EXPECT_NE(job->output().find("error: "), std::string::npos) << job->output();
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("error: "));
   expect_sound("again");
 }
 

@@ -6,8 +6,6 @@
 namespace troupe::app {
 namespace {
 
-using ::testing::HasSubstr;
-
 class LiveTest : public RunTest {
  protected:
   /// Asks for the status until `holds` is true of it; false when the job ended before.
@@ -29,26 +27,18 @@ class LiveTest : public RunTest {
                 options());
     ASSERT_TRUE(job.wait_for_text("step ")) << job.so_far().text();
     ASSERT_TRUE(wait_for_status(job, [](const auto& s) { return s.at("state") == "RUNNING" && has_decoders(s, 2); }));
-    const auto more = troupe({"scale", "decoder=4", "--run-root", "runs"});
-    EXPECT_EQ(more.exit_code, 0) << more.text();
+    expect_end(troupe({"scale", "decoder=4", "--run-root", "runs"}), 0);
     EXPECT_TRUE(wait_for_status(job, [](const auto& s) { return has_decoders(s, 4); })) << status_.dump(2);
-    const auto less = troupe({"scale", "decoder=1", "--run-root", "runs"});
-    EXPECT_EQ(less.exit_code, 0) << less.text();
+    expect_end(troupe({"scale", "decoder=1", "--run-root", "runs"}), 0);
     EXPECT_TRUE(wait_for_status(job, [](const auto& s) { return has_decoders(s, 1) && s.at("actors").size() == 4; }))
         << status_.dump(2);
     const std::int64_t step = status_.at("step");
     EXPECT_TRUE(wait_for_status(job, [&](const auto& s) { return s.at("step") > step + 8; }))
         << "training stands still";
-    const auto too_many = troupe({"scale", "decoder=5", "--run-root", "runs"});
-    EXPECT_EQ(too_many.exit_code, 3) << too_many.text();
-    const auto stop = troupe({"status", "--stop", "--run-root", "runs"});
-    EXPECT_EQ(stop.exit_code, 0) << stop.text();
-    const ProgramEnd end = job.wait();
-    EXPECT_EQ(end.exit_code, 130) << end.text();
-    EXPECT_THAT(end.out, HasSubstr("restarts 0"));
-    const auto verify = troupe({"verify"});
-    EXPECT_EQ(verify.exit_code, 0) << verify.text();
-    EXPECT_THAT(verify.out, HasSubstr("lost 0  doubled 0"));
+    expect_end(troupe({"scale", "decoder=5", "--run-root", "runs"}), 3);
+    expect_end(troupe({"status", "--stop", "--run-root", "runs"}), 0);
+    expect_end(job.wait(), 130, {"restarts 0"});
+    expect_end(troupe({"verify"}), 0, {"lost 0  doubled 0"});
     EXPECT_EQ(troupe({"status", "--run-root", "runs"}).exit_code, 1);
   }
 
@@ -60,9 +50,7 @@ TEST_F(LiveTest, ThePoolOfDecodersGrowsAndShrinksOnThreads) { expect_pool_scales
 TEST_F(LiveTest, ThePoolOfDecodersGrowsAndShrinksInProcesses) { expect_pool_scales(in_processes()); }
 
 TEST_F(LiveTest, StatusOfNoRunAtAllExitsWithOne) {
-  const auto end = troupe({"status", "--run-root", "absent"});
-  EXPECT_EQ(end.exit_code, 1) << end.text();
-  EXPECT_THAT(end.err, HasSubstr("absent"));
+  expect_end(troupe({"status", "--run-root", "absent"}), 1, {}, {"absent"});
 }
 
 }  // namespace

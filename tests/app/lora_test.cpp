@@ -9,7 +9,6 @@
 namespace troupe::app {
 namespace {
 
-using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 const std::string kA = "blocks.0.self_attn.q.lora_A.default.weight", kB = "blocks.0.self_attn.q.lora_B.default.weight",
@@ -21,8 +20,7 @@ class LoraRunTest : public RunTest {
   /// Folder of a fresh export of a run root's latest run.
   std::string export_of(const std::string& run_root) {
     const std::string folder = "weights-" + std::to_string(exports_++);
-    const ProgramEnd end = troupe({"export", run_root + "/latest", "--out", folder});
-    EXPECT_EQ(end.exit_code, 0) << end.text();
+    expect_end(troupe({"export", run_root + "/latest", "--out", folder}), 0);
     return dir_ / (folder + "/model.safetensors");
   }
 };
@@ -30,12 +28,9 @@ class LoraRunTest : public RunTest {
 TEST_F(LoraRunTest, TwoHalvesEqualTheWholeToTheBitAndOnlyAdaptersMove) {
   const auto whole = run_small(lora() + Words{"job.run_root=whole"});
   ASSERT_TRUE(succeeded(whole));
-  const auto half = run_small(lora() + Words{"training.steps=10"});
-  ASSERT_TRUE(succeeded(half));
+  ASSERT_TRUE(succeeded(run_small(lora() + Words{"training.steps=10"})));
   const SafetensorsBytes middle(export_of("runs"));
-  const auto rest = run_small(lora() + Words{"--resume", "auto"});
-  ASSERT_TRUE(succeeded(rest));
-  EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
+  expect_end(run_small(lora() + Words{"--resume", "auto"}), 0, {"resuming at step 10"});
   expect_verified(80);
   EXPECT_TRUE(exported() == exported("whole"));
   EXPECT_EQ(curve("train/loss"), curve("train/loss", "whole"));
@@ -52,21 +47,17 @@ TEST_F(LoraRunTest, AKilledRunOfProcessesGoesOnOnAnotherNumberOfRanks) {
   Program job(words + in_processes(), options());
   ASSERT_TRUE(job.wait_for_text("step  10/200")) << job.so_far().text();
   job.send_signal(SIGINT);
-  const ProgramEnd stopped = job.wait();
-  ASSERT_EQ(stopped.exit_code, 130) << stopped.text();
-  const auto rest =
-      troupe(words + Words{"training.steps=40", "--resume", "auto", "cluster.component_placement.learner=0"});
-  ASSERT_TRUE(succeeded(rest));
-  EXPECT_THAT(rest.out, HasSubstr("resuming at step"));
+  expect_end(job.wait(), 130);
+  expect_end(troupe(words + Words{"training.steps=40", "--resume", "auto", "cluster.component_placement.learner=0"}), 0,
+             {"resuming at step"});
   expect_verified(160);
 }
 
 TEST_F(LoraRunTest, AdaptersStartOnATrainedModelAndAreFoldedInWhenTrainedWhole) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4", "job.run_root=base"})));
   const std::string base = dir_ / "base/latest/checkpoints/latest";
-  const auto adapted =
-      run_small(lora() + Words{"training.steps=4", "model.init={mode: checkpoint, path: " + base + "}"});
-  ASSERT_TRUE(succeeded(adapted));
+  ASSERT_TRUE(
+      succeeded(run_small(lora() + Words{"training.steps=4", "model.init={mode: checkpoint, path: " + base + "}"})));
   const SafetensorsBytes before(export_of("base")), after(export_of("runs"));
   EXPECT_EQ(after.at(kW).as<float>(), before.at(kW).as<float>());
 
@@ -89,9 +80,7 @@ TEST_F(LoraRunTest, AdaptersStartOnATrainedModelAndAreFoldedInWhenTrainedWhole) 
 
 TEST_F(LoraRunTest, ACheckpointOfTheOtherArchitectureIsRefusedOnResumeByName) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
-  const auto changed = run_small(lora() + Words{"training.steps=8", "--resume", "auto"});
-  EXPECT_EQ(changed.exit_code, 2) << changed.text();
-  EXPECT_THAT(changed.err, HasSubstr("model.train_architecture"));
+  expect_end(run_small(lora() + Words{"training.steps=8", "--resume", "auto"}), 2, {}, {"model.train_architecture"});
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 namespace troupe::app {
 namespace {
 
-using ::testing::HasSubstr;
-
 class MixtureRunTest : public RunTest {
  protected:
   void SetUp() override {
@@ -20,7 +18,7 @@ class MixtureRunTest : public RunTest {
     return troupe(words, std::move(env));
   }
   nlohmann::json latest(const std::string& file) const {
-    return nlohmann::json::parse(read(dir_ / ("runs/latest/checkpoints/latest/" + file)));
+    return nlohmann::json::parse(text_of(dir_ / ("runs/latest/checkpoints/latest/" + file)));
   }
 };
 
@@ -44,54 +42,42 @@ TEST_F(MixtureRunTest, ItTrainsEverySampleOnceAndKeepsTheDatasState) {
 TEST_F(MixtureRunTest, TwoHalvesEqualTheWholeWhateverTheDecoders) {
   const auto whole = run_mixture({"job.run_root=whole"});
   ASSERT_TRUE(succeeded(whole));
-  const auto half = run_mixture({"training.steps=10", "cluster.component_placement.decoder=0"});
-  ASSERT_TRUE(succeeded(half));
-  const auto rest = run_mixture({"--resume", "auto", "cluster.component_placement.decoder=0:0-2"});
-  ASSERT_TRUE(succeeded(rest));
-  EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
+  ASSERT_TRUE(succeeded(run_mixture({"training.steps=10", "cluster.component_placement.decoder=0"})));
+  expect_end(run_mixture({"--resume", "auto", "cluster.component_placement.decoder=0:0-2"}), 0,
+             {"resuming at step 10"});
   EXPECT_EQ(curve("train/loss"), curve("train/loss", "whole"));
   EXPECT_TRUE(exported() == exported("whole"));
 }
 
 TEST_F(MixtureRunTest, ABlockOrderTrainsEverySampleOnceToo) {
-  const ProgramEnd end = run_mixture({"data.locality_block=4", "data.shuffle_buffer=8"});
-  ASSERT_TRUE(succeeded(end));
+  ASSERT_TRUE(succeeded(run_mixture({"data.locality_block=4", "data.shuffle_buffer=8"})));
   expect_verified(80);
 }
 
 TEST_F(MixtureRunTest, AChangedMixtureIsRefusedByName) {
   ASSERT_TRUE(succeeded(run_mixture({"training.steps=4"})));
-  const auto weights = run_mixture({"training.steps=8", "data.sets[1].weight=2", "--resume", "auto"});
-  EXPECT_EQ(weights.exit_code, 2) << weights.text();
-  EXPECT_THAT(weights.err, HasSubstr("data.sets[1].weight"));
-  const auto temperature =
-      run_mixture({"training.steps=8", "data.mixture.temperature=2", "data.locality_block=2", "--resume", "auto"});
-  EXPECT_EQ(temperature.exit_code, 2) << temperature.text();
-  EXPECT_THAT(temperature.err, HasSubstr("data.mixture.temperature"));
-  EXPECT_THAT(temperature.err, HasSubstr("data.locality_block"));
+  expect_end(run_mixture({"training.steps=8", "data.sets[1].weight=2", "--resume", "auto"}), 2, {},
+             {"data.sets[1].weight"});
+  expect_end(
+      run_mixture({"training.steps=8", "data.mixture.temperature=2", "data.locality_block=2", "--resume", "auto"}), 2,
+      {}, {"data.mixture.temperature", "data.locality_block"});
 
   std::filesystem::remove_all(dir_ / "other");
   ASSERT_TRUE(write_toy_dataset(dir_ / "other",
                                 {.episodes = 3, .frames = 40, .fps = 20, .height = 48, .width = 64, .seed = 3}));
-  const auto files = run_mixture({"training.steps=8", "--resume", "auto"});
-  EXPECT_EQ(files.exit_code, 2) << files.text();
-  EXPECT_THAT(files.err, HasSubstr("data.sets[1] (other) had "));
+  expect_end(run_mixture({"training.steps=8", "--resume", "auto"}), 2, {}, {"data.sets[1] (other) had "});
   EXPECT_EQ(num_runs("mixture"), 1u);
 }
 
 TEST_F(MixtureRunTest, EvaluationTakesEitherRobot) {
   ASSERT_TRUE(succeeded(run_mixture({"training.steps=2"})));
-  const auto first = troupe({"eval", "runs/latest", "--open-loop", "--windows", "1"});
-  EXPECT_EQ(first.exit_code, 0) << first.text();
-  const auto second =
-      troupe({"eval", "runs/latest", "--open-loop", "--windows", "1", "--data", "other", "--embodiment", "second"});
-  EXPECT_EQ(second.exit_code, 0) << second.text();
+  expect_end(troupe({"eval", "runs/latest", "--open-loop", "--windows", "1"}), 0);
+  expect_end(
+      troupe({"eval", "runs/latest", "--open-loop", "--windows", "1", "--data", "other", "--embodiment", "second"}), 0);
 }
 
 TEST_F(MixtureRunTest, DatasetsThatCannotShareABatchAreRefusedByName) {
-  const auto end = run_mixture({"data.embodiments.second.layout=grid2x2"});
-  EXPECT_EQ(end.exit_code, 2) << end.text();
-  EXPECT_THAT(end.err, HasSubstr("data.sets[1]"));
+  expect_end(run_mixture({"data.embodiments.second.layout=grid2x2"}), 2, {}, {"data.sets[1]"});
 }
 
 }  // namespace

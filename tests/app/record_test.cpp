@@ -32,15 +32,12 @@ class RecordCommandTest : public ::testing::Test {
     for (const auto& entry : fs::directory_iterator(folder_.path())) all.push_back(entry.path().filename().string());
     return all;
   }
-  TempDir folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(RecordCommandTest, WritesADatasetThatTheReaderTakes) {
-  const ProgramEnd end = record("demos", {"max_episode_steps=40"});
-  ASSERT_TRUE(succeeded(end));
-  EXPECT_THAT(end.out, HasSubstr("demos: LeRobot v3.0, 5 episodes of "));
-  EXPECT_THAT(end.out, HasSubstr("data.sets=[{path: demos}]"));
-  EXPECT_THAT(end.err, HasSubstr("5 of 5 episodes"));
+  expect_end(record("demos", {"max_episode_steps=40"}), 0,
+             {"demos: LeRobot v3.0, 5 episodes of ", "data.sets=[{path: demos}]"}, {"5 of 5 episodes"});
   const auto dataset = LerobotDataset::open(folder_ / "demos");
   ASSERT_TRUE(dataset) << dataset.error().message();
   EXPECT_TRUE(dataset->findings().empty());
@@ -68,10 +65,7 @@ TEST_F(RecordCommandTest, WritesADatasetThatTheReaderTakes) {
 TEST_F(RecordCommandTest, StatisticsFindNothingWrong) {
   for (const char* version : {"v2.1", "v3.0"}) {
     ASSERT_TRUE(succeeded(record(version, {"--version", version, "--cameras", "front", "sparse=false"})));
-    const ProgramEnd end = troupe({"stats", version, "--verify", "full"});
-    EXPECT_EQ(end.exit_code, 0) << end.text();
-    EXPECT_THAT(end.out, HasSubstr("OK: 0 problems"));
-    EXPECT_THAT(end.out, HasSubstr("observation.images.front"));
+    expect_end(troupe({"stats", version, "--verify", "full"}), 0, {"OK: 0 problems", "observation.images.front"});
   }
 }
 
@@ -84,9 +78,7 @@ TEST_F(RecordCommandTest, TheSameCommandGivesTheSameBytes) {
 TEST_F(RecordCommandTest, AFolderThatHoldsSomethingIsLeftAlone) {
   ASSERT_TRUE(succeeded(record("a")));
   const auto before = files_below(folder_ / "a");
-  const ProgramEnd end = record("a");
-  EXPECT_EQ(end.exit_code, kUsage) << end.text();
-  EXPECT_THAT(end.err, HasSubstr("a exists and is not an empty folder; remove it or name another one"));
+  expect_end(record("a"), kUsage, {}, {"a exists and is not an empty folder; remove it or name another one"});
   EXPECT_TRUE(files_below(folder_ / "a") == before);
 }
 
@@ -104,9 +96,7 @@ TEST_F(RecordCommandTest, RefusesWithTheUsageCodeAndWritesNothing) {
       {{"record", "arm7/reach-v1", "--episodes", "0", "--out", "a"}, "--episodes"},
       {{"record", "arm7/reach-v1", "--cameras", "above", "--out", "a"}, "has no camera 'above'"}};
   for (const auto& [words, said] : wrong) {
-    const ProgramEnd end = troupe(words);
-    EXPECT_EQ(end.exit_code, kUsage) << end.text();
-    EXPECT_THAT(end.err, HasSubstr(said));
+    expect_end(troupe(words), kUsage, {}, {said});
   }
   EXPECT_THAT(names(), IsEmpty());
 }

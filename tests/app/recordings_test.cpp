@@ -15,9 +15,8 @@ class RecordingsTest : public RunTest {
     if (!std::filesystem::exists(path)) {
       GTEST_SKIP() << "RecordingsTest of " << dataset << ": TROUPE_SHARED_DATA does not hold it";
     }
-    const auto end = troupe({"run", std::string(TROUPE_SOURCE_DIR) + "/configs/recipes/" + recipe,
-                             "data.sets[0].path=" + path, "training.steps=6"});
-    ASSERT_TRUE(succeeded(end));
+    ASSERT_TRUE(succeeded(troupe({"run", std::string(TROUPE_SOURCE_DIR) + "/configs/recipes/" + recipe,
+                                  "data.sets[0].path=" + path, "training.steps=6"})));
     expect_verified(24);
     EXPECT_EQ(curve("train/loss").size(), 6u);
   }

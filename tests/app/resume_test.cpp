@@ -6,20 +6,15 @@
 namespace troupe::app {
 namespace {
 
-using ::testing::HasSubstr;
-
 class ResumeTest : public RunTest {
  protected:
   void expect_two_halves_equal_the_whole(const std::vector<std::string>& mode) {
     const auto whole = run_small(mode + std::vector<std::string>{"job.run_root=whole"});
     ASSERT_TRUE(succeeded(whole));
-    const auto half = run_small(mode + std::vector<std::string>{"training.steps=10"});
-    ASSERT_TRUE(succeeded(half));
+    ASSERT_TRUE(succeeded(run_small(mode + std::vector<std::string>{"training.steps=10"})));
     expect_verified(40);
     EXPECT_FALSE(exported() == exported("whole"));
-    const auto rest = run_small(mode + std::vector<std::string>{"--resume", "auto"});
-    ASSERT_TRUE(succeeded(rest));
-    EXPECT_THAT(rest.out, HasSubstr("resuming at step 10"));
+    expect_end(run_small(mode + std::vector<std::string>{"--resume", "auto"}), 0, {"resuming at step 10"});
     EXPECT_EQ(num_runs(), 1u);
     expect_verified(80);
     EXPECT_TRUE(exported() == exported("whole"));
@@ -34,31 +29,26 @@ TEST_F(ResumeTest, TwoHalvesInProcessesEqualTheWholeToTheBit) { expect_two_halve
 TEST_F(ResumeTest, ACheckpointOfTwoRanksGoesOnOnOneAndOnThree) {
   const std::vector<std::string> batch = {"training.global_batch_size=12"};
   ASSERT_TRUE(succeeded(run_small(batch + std::vector<std::string>{"training.steps=4"})));
-  const auto one = run_small(batch + std::vector<std::string>{"training.steps=8", "--resume", "auto",
-                                                              "cluster.component_placement.learner=0"});
-  ASSERT_TRUE(succeeded(one));
-  EXPECT_THAT(one.out, HasSubstr("resuming at step 4"));
+  expect_end(run_small(batch + std::vector<std::string>{"training.steps=8", "--resume", "auto",
+                                                        "cluster.component_placement.learner=0"}),
+             0, {"resuming at step 4"});
   expect_verified(96);
-  const auto three = run_small(batch + std::vector<std::string>{"training.steps=12", "--resume", "auto",
-                                                                "cluster.component_placement.learner=0:0-2"});
-  ASSERT_TRUE(succeeded(three));
-  EXPECT_THAT(three.out, HasSubstr("resuming at step 8"));
+  expect_end(run_small(batch + std::vector<std::string>{"training.steps=12", "--resume", "auto",
+                                                        "cluster.component_placement.learner=0:0-2"}),
+             0, {"resuming at step 8"});
   expect_verified(144);
   EXPECT_EQ(curve("train/loss").size(), 12u);
 }
 
 TEST_F(ResumeTest, AFinishedRunIsLeftAloneWhenNoMoreStepsAreAsked) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
-  const auto again = run_small({"training.steps=4", "--resume", "auto"});
-  ASSERT_TRUE(succeeded(again));
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4", "--resume", "auto"})));
   EXPECT_EQ(num_runs(), 2u);
 }
 
 TEST_F(ResumeTest, AChangedKeyIsRefusedByName) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
-  const auto changed = run_small({"training.steps=8", "optimizer.lr=0.5", "--resume", "auto"});
-  EXPECT_EQ(changed.exit_code, 2) << changed.text();
-  EXPECT_THAT(changed.err, HasSubstr("optimizer.lr"));
+  expect_end(run_small({"training.steps=8", "optimizer.lr=0.5", "--resume", "auto"}), 2, {}, {"optimizer.lr"});
   EXPECT_EQ(num_runs(), 1u);
 }
 
@@ -69,16 +59,9 @@ TEST_F(ResumeTest, ASignalWritesACheckpointAndTheRunGoesOnFromIt) {
   Program job(words, options());
   ASSERT_TRUE(job.wait_for_text("step   5/200")) << job.so_far().text();
   job.send_signal(SIGINT);
-  const ProgramEnd stopped = job.wait();
-  EXPECT_EQ(stopped.exit_code, 130) << stopped.text();
-  EXPECT_THAT(stopped.out, HasSubstr("SIGINT"));
-  EXPECT_THAT(stopped.out, HasSubstr("latest -> step_"));
-  const auto refused = troupe(words);
-  EXPECT_EQ(refused.exit_code, 2) << refused.text();
-  EXPECT_THAT(refused.err, HasSubstr("--resume auto"));
-  const auto rest = troupe(words + std::vector<std::string>{"--resume", "auto"});
-  ASSERT_TRUE(succeeded(rest));
-  EXPECT_THAT(rest.out, HasSubstr("resuming at step"));
+  expect_end(job.wait(), 130, {"SIGINT", "latest -> step_"});
+  expect_end(troupe(words), 2, {}, {"--resume auto"});
+  expect_end(troupe(words + std::vector<std::string>{"--resume", "auto"}), 0, {"resuming at step"});
   EXPECT_EQ(num_runs(), 1u);
   expect_verified(800);
   EXPECT_TRUE(exported() == exported("whole"));

@@ -17,18 +17,29 @@ class RlRunTest : public ::testing::Test {
 
   /// quickstart:rl cut down, every actor a process of its own, in a run root of its own.
   Words small(const std::string& root, const Words& overrides = {}) const {
-    Words words = {"run",
-                   "rl_cartpole_ppo",
-                   "job.run_root=" + (dir_ / root),
-                   "training.steps=6",
-                   "checkpoint.interval=2",
-                   "rollout.steps=32",
-                   "training.global_batch_size=64",
-                   "training.micro_batch_size=64",
-                   "eval.episodes=4",
-                   "metrics.every=1"};
-    words.insert(words.end(), overrides.begin(), overrides.end());
-    return words;
+    return Words{"run",
+                 "rl_cartpole_ppo",
+                 "job.run_root=" + (dir_ / root),
+                 "training.steps=6",
+                 "checkpoint.interval=2",
+                 "rollout.steps=32",
+                 "training.global_batch_size=64",
+                 "training.micro_batch_size=64",
+                 "eval.episodes=4",
+                 "metrics.every=1"} +
+           overrides;
+  }
+  /// Pendulum with a buffer that overflows: 128 transitions a step in items of 16, 18 of which fit.
+  Words small_sac() const {
+    return {"run",
+            "rl_pendulum_sac",
+            "job.run_root=" + (dir_ / "runs"),
+            "rollout.commit_every=128",
+            "algorithm.sac.learning_starts=128",
+            "training.global_batch_size=32",
+            "training.micro_batch_size=32",
+            "algorithm.sac.replay_capacity=300",
+            "checkpoint.interval=2"};
   }
   ProgramEnd troupe(const Words& words) const {
     return run_program(words, {.cwd = dir_.path(), .env = {}, .deadline = 150s});
@@ -44,32 +55,18 @@ class RlRunTest : public ::testing::Test {
     EXPECT_EQ(end.exit_code, 0) << end.text();
     return end.out;
   }
-  /// Bytes of the newest checkpoint's rank files: weights, moments, targets.
-  std::string state_of(const std::string& root) const {
-    std::map<std::string, std::string> files;
-    const std::string folder = dir_ / (root + "/latest/checkpoints/latest");
-    for (const auto& file : std::filesystem::directory_iterator(folder)) {
-      if (file.path().extension() == ".safetensors")
-        files[file.path().filename().string()] = testing::text_of(file.path().string());
-    }
-    EXPECT_FALSE(files.empty()) << folder;
-    std::string bytes;
-    for (const auto& [name, content] : files) bytes += name + content;
-    return bytes;
+  /// Names and bytes of the newest checkpoint's rank files: weights, moments, targets.
+  std::map<std::string, std::string> state_of(const std::string& root) const {
+    auto files = files_of(dir_ / (root + "/latest/checkpoints/latest"), ".safetensors");
+    EXPECT_FALSE(files.empty());
+    return files;
   }
-  /// A metric by step.
   std::map<std::int64_t, double> curve(const std::string& root, const std::string& metric) const {
-    std::map<std::int64_t, double> values;
-    std::ifstream in(dir_ / (root + "/latest/metrics.jsonl"));
-    for (std::string line; std::getline(in, line);) {
-      const auto json = nlohmann::json::parse(line);
-      if (json.at("m").contains(metric)) values[json.at("step")] = json.at("m").at(metric);
-    }
-    return values;
+    return curve_of(dir_ / (root + "/latest"), metric);
   }
   static std::string iteration(int step) { return "iteration +" + std::to_string(step) + "/"; }
 
-  TempDir dir_;
+  ScratchFolder dir_;
 };
 
 }  // namespace troupe::app

@@ -6,14 +6,11 @@
 namespace troupe::app {
 namespace {
 
-using ::testing::HasSubstr;
-
 /// One short run; every test looks at its last checkpoint.
 class RlServeTest : public RlRunTest {
  protected:
   void SetUp() override {
-    const ProgramEnd end = run("runs", {"training.steps=2", "env.num_envs=16", "rollout.normalize_obs=true"});
-    ASSERT_TRUE(succeeded(end));
+    ASSERT_TRUE(succeeded(run("runs", {"training.steps=2", "env.num_envs=16", "rollout.normalize_obs=true"})));
     run_ = dir_ / "runs/latest";
   }
   ProgramEnd exported(const Words& more) const { return troupe(Words{"export", run_, "--out", dir_ / "out"} + more); }
@@ -21,8 +18,7 @@ class RlServeTest : public RlRunTest {
 };
 
 TEST_F(RlServeTest, ExportWritesEveryTensorAndWhatActingTakes) {
-  const ProgramEnd end = exported({"--format", "safetensors"});
-  ASSERT_TRUE(succeeded(end));
+  ASSERT_TRUE(succeeded(exported({"--format", "safetensors"})));
   const auto policy = nlohmann::json::parse(testing::text_of(dir_ / "out/policy.json"));
   EXPECT_EQ(policy.at("environment").at("id"), "CartPole-v1");
   EXPECT_EQ(policy.at("step"), 2);
@@ -41,25 +37,19 @@ TEST_F(RlServeTest, ExportWritesEveryTensorAndWhatActingTakes) {
 
 TEST_F(RlServeTest, FormatsOfDreamZeroAreRefused) {
   for (const char* format : {"lora", "gear"}) {
-    const ProgramEnd end = exported({"--format", format});
-    EXPECT_EQ(end.exit_code, 2) << end.text();
-    EXPECT_THAT(end.err, HasSubstr("--format safetensors"));
+    expect_end(exported({"--format", format}), 2, {}, {"--format safetensors"});
     EXPECT_FALSE(std::filesystem::exists(dir_ / "out"));
   }
 }
 
 TEST_F(RlServeTest, OpenpiClientsAreAnswered) {
-  const ProgramEnd end = troupe({"serve", run_, "--protocol", "openpi", "--once-selftest"});
-  ASSERT_TRUE(succeeded(end));
-  EXPECT_THAT(end.out, HasSubstr("(CartPole-v1) with openpi"));
-  EXPECT_THAT(end.out, HasSubstr("self-test ok: actions <f4 [1, 1]"));
+  expect_end(troupe({"serve", run_, "--protocol", "openpi", "--once-selftest"}), 0,
+             {"(CartPole-v1) with openpi", "self-test ok: actions <f4 [1, 1]"});
 }
 
 TEST_F(RlServeTest, OtherProtocolsAreRefused) {
   for (const char* protocol : {"dreamzero", "groot"}) {
-    const ProgramEnd end = troupe({"serve", run_, "--protocol", protocol, "--once-selftest"});
-    EXPECT_EQ(end.exit_code, 2) << end.text();
-    EXPECT_THAT(end.err, HasSubstr("add --protocol openpi"));
+    expect_end(troupe({"serve", run_, "--protocol", protocol, "--once-selftest"}), 2, {}, {"add --protocol openpi"});
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -11,9 +12,34 @@
 #include <vector>
 
 #include "data/toy/toy_dataset.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/program.h"
 
 namespace troupe::app {
+
+/// The words `a` and then `b`.
+inline std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// A metric of a run by step; of a step that was trained again the later line counts.
+inline std::map<std::int64_t, double> curve_of(const std::string& run, const std::string& metric) {
+  std::map<std::int64_t, double> values;
+  std::ifstream in(run + "/metrics.jsonl");
+  for (std::string line; std::getline(in, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (json.at("m").contains(metric)) values[json.at("step")] = json.at("m").at(metric);
+  }
+  return values;
+}
+
+/// Expects two curves to have the same steps and values that differ by rounding only.
+inline void expect_close(const std::map<std::int64_t, double>& a, const std::map<std::int64_t, double>& b) {
+  ASSERT_FALSE(a.empty());
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [step, value] : a) EXPECT_NEAR(b.at(step), value, 1e-5 * std::abs(value)) << "step " << step;
+}
 
 /// A test that runs whole jobs in a working directory of its own, with a toy dataset in `data` and run directories in
 /// `runs`.
@@ -48,40 +74,23 @@ class RunTest : public ::testing::Test {
     return troupe(words, std::move(env));
   }
 
-  /// Bytes of the exported weights of a run root's latest run.
-  std::string exported(const std::string& run_root = "runs") {
+  /// Names and bytes of the exported weights of a run root's latest run.
+  std::map<std::string, std::string> exported(const std::string& run_root = "runs") {
     const std::string folder = "export-" + std::to_string(exports_++);
-    const ProgramEnd end = troupe({"export", run_root + "/latest", "--out", folder});
-    EXPECT_EQ(end.exit_code, 0) << end.text();
-    std::map<std::string, std::string> files;
-    for (const auto& file : std::filesystem::directory_iterator(dir_ / folder)) {
-      if (file.path().extension() == ".safetensors")
-        files[file.path().filename().string()] = read(file.path().string());
-    }
-    EXPECT_FALSE(files.empty()) << end.text();
-    std::string bytes;
-    for (const auto& [name, content] : files) bytes += name + content;
-    return bytes;
+    expect_end(troupe({"export", run_root + "/latest", "--out", folder}), 0);
+    auto files = files_of(dir_ / folder, ".safetensors");
+    EXPECT_FALSE(files.empty());
+    return files;
   }
 
   /// `troupe verify` finds every sample of `trained` trained exactly once, and `voided` void.
   void expect_verified(std::int64_t trained, std::int64_t voided = 0, const std::string& run_root = "runs") const {
-    const ProgramEnd end = troupe({"verify", "--run-root", run_root});
-    EXPECT_EQ(end.exit_code, 0) << end.text();
-    EXPECT_THAT(end.out, ::testing::HasSubstr("trained " + std::to_string(trained) + "  void " +
-                                              std::to_string(voided) + "  lost 0  doubled 0"))
-        << end.text();
+    expect_end(troupe({"verify", "--run-root", run_root}), 0,
+               {"trained " + std::to_string(trained) + "  void " + std::to_string(voided) + "  lost 0  doubled 0"});
   }
 
-  /// A metric by step; of a step that was trained again the later line counts.
   std::map<std::int64_t, double> curve(const std::string& metric, const std::string& run_root = "runs") const {
-    std::map<std::int64_t, double> values;
-    std::ifstream in(dir_ / (run_root + "/latest/metrics.jsonl"));
-    for (std::string line; std::getline(in, line);) {
-      const auto json = nlohmann::json::parse(line);
-      if (json.at("m").contains(metric)) values[json.at("step")] = json.at("m").at(metric);
-    }
-    return values;
+    return curve_of(dir_ / (run_root + "/latest"), metric);
   }
 
   /// Number of run directories.
@@ -94,23 +103,13 @@ class RunTest : public ::testing::Test {
     return count;
   }
 
-  static std::string read(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(dir_ / name).parent_path());
     std::ofstream(dir_ / name, std::ios::binary) << text;
   }
 
-  TempDir dir_;
+  ScratchFolder dir_;
   int exports_ = 0;
 };
-
-/// The words `a` and then `b`.
-inline std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 }  // namespace troupe::app

@@ -16,7 +16,7 @@ class ServeAddressTest : public ::testing::Test {
     std::ofstream(folder_ / "token") << text;
     return folder_ / "token";
   }
-  TempDir folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(ServeAddressTest, IsLoopbackUnlessToldOtherwise) {

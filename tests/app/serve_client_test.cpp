@@ -19,9 +19,10 @@ TEST_P(ServeClientTest, Holds) {
   // single-threaded NumPy: the server wants the cores
   options.env = {{"PYTHONPATH", clients}, {"PYTHONDONTWRITEBYTECODE", "1"}, {"OPENBLAS_NUM_THREADS", "1"}};
   options.deadline = std::chrono::seconds(100);
-  const ProgramEnd end = run_program(
-      {std::string(TROUPE_SOURCE_DIR) + "/tests/app/serve_clients.py", SCRIPTED_POLICY_SERVER, GetParam()}, options);
-  EXPECT_EQ(end.exit_code, 0) << end.text();
+  expect_end(
+      run_program({std::string(TROUPE_SOURCE_DIR) + "/tests/app/serve_clients.py", SCRIPTED_POLICY_SERVER, GetParam()},
+                  options),
+      0);
 }
 INSTANTIATE_TEST_SUITE_P(Clients, ServeClientTest,
                          ::testing::Values("dreamzero", "openpi_client", "action_keys", "groot", "tokens", "pings",

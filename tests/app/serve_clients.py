@@ -126,7 +126,7 @@ def openpi_client():
         del bad["observation/wrist_image_left"]
         try:
             policy.infer(bad)
-            raise AssertionError("a request without a picture was answered")
+            raise AssertionError("a request without an image was answered")
         except RuntimeError as error:
             assert "wrist_image_left is missing" in str(error), error
         try:

@@ -10,7 +10,7 @@ class UsageTest : public RunTest {
  protected:
   /// Runs the small job with one more section at its end.
   ProgramEnd run_with(const std::string& section, const std::vector<std::string>& overrides = {}) {
-    write("my.yaml", read(small_job()) + section);
+    write("my.yaml", text_of(small_job()) + section);
     return troupe(std::vector<std::string>{"run", "my.yaml"} + overrides);
   }
   void expect_refused(const ProgramEnd& end, const std::vector<std::string>& parts, int code = 2) {
@@ -80,9 +80,7 @@ TEST_F(UsageTest, TheSchemaIsJsonAndKnowsEveryTopLevelSection) {
 }
 
 TEST_F(UsageTest, ADryRunPlansAndStartsNothing) {
-  const auto end = run_small({"--dry-run"});
-  EXPECT_EQ(end.exit_code, 0) << end.text();
-  EXPECT_THAT(end.out, HasSubstr("learner"));
+  expect_end(run_small({"--dry-run"}), 0, {"learner"});
   EXPECT_EQ(num_runs(), 0u);
 }
 

@@ -53,12 +53,12 @@ Axes range_of(const ActionPlot& plot, std::size_t dimension) {
   return axes;
 }
 
-void draw_curve(Picture& picture, const Axes& axes, const std::vector<float>& values, std::size_t dimension,
+void draw_curve(Chart& chart, const Axes& axes, const std::vector<float>& values, std::size_t dimension,
                 std::size_t dimensions, const LineInk& ink) {
-  std::vector<PicturePoint> points;
+  std::vector<ChartPoint> points;
   const auto flush = [&] {
-    if (points.size() == 1) picture.disc(points.front(), ink.width, ink.color);
-    if (points.size() > 1) picture.polyline(points, ink);
+    if (points.size() == 1) chart.disc(points.front(), ink.width, ink.color);
+    if (points.size() > 1) chart.polyline(points, ink);
     points.clear();
   };
   for (std::size_t i = dimension; i < values.size(); i += dimensions) {
@@ -71,7 +71,7 @@ void draw_curve(Picture& picture, const Axes& axes, const std::vector<float>& va
   flush();
 }
 
-void draw_panel(Picture& picture, const ActionPlot& plot, std::size_t dimension, std::size_t column, Axes axes) {
+void draw_panel(Chart& chart, const ActionPlot& plot, std::size_t dimension, std::size_t column, Axes axes) {
   const ActionPlotWindow& window = plot.windows[column];
   const std::size_t dimensions = plot.names.size(), steps = steps_of(plot, window);
   axes.x_low = 0;
@@ -80,15 +80,15 @@ void draw_panel(Picture& picture, const ActionPlot& plot, std::size_t dimension,
   axes.area = {kLeft + static_cast<double>(column) * (kPanelWidth + kGap),
                kTop + static_cast<double>(dimension) * kPanelHeight, kPanelWidth, kPanelHeight - 34};
   const bool last = dimension + 1 == dimensions;
-  axes.draw(picture, last ? "step" : "", column == 0 ? plot.names[dimension] : "", 11, 8, 3);
+  axes.draw(chart, last ? "step" : "", column == 0 ? plot.names[dimension] : "", 11, 8, 3);
   for (std::int64_t at = plot.block; plot.block > 0 && at < static_cast<std::int64_t>(steps); at += plot.block) {
     const double x = axes.at(static_cast<double>(at), axes.y_low).x;
-    picture.line({x, axes.area.y}, {x, axes.area.bottom()}, {.color = kMark, .dashed = true});
+    chart.line({x, axes.area.y}, {x, axes.area.bottom()}, {.color = kMark, .dashed = true});
   }
-  picture.clip({axes.area.x, axes.area.y - 2, axes.area.width + 4, axes.area.height + 4});
-  draw_curve(picture, axes, window.recorded, dimension, dimensions, {.width = 1.6, .color = kRecorded});
-  draw_curve(picture, axes, window.predicted, dimension, dimensions, {.width = 1.6, .color = kPredicted});
-  picture.unclip();
+  chart.clip({axes.area.x, axes.area.y - 2, axes.area.width + 4, axes.area.height + 4});
+  draw_curve(chart, axes, window.recorded, dimension, dimensions, {.width = 1.6, .color = kRecorded});
+  draw_curve(chart, axes, window.predicted, dimension, dimensions, {.width = 1.6, .color = kPredicted});
+  chart.unclip();
 }
 
 }  // namespace
@@ -97,23 +97,22 @@ Result<void> draw_actions(const std::string& path, const ActionPlot& plot) {
   TROUPE_TRY(check(path, plot));
   const auto columns = static_cast<double>(plot.windows.size()), rows = static_cast<double>(plot.names.size());
   const double width = kLeft + columns * (kPanelWidth + kGap), height = kTop + rows * kPanelHeight + kBottom;
-  Picture picture(static_cast<std::int64_t>(width), static_cast<std::int64_t>(height));
-  picture.text({24, 32}, plot.title, {.size = 17, .bold = true});
+  Chart chart(static_cast<std::int64_t>(width), static_cast<std::int64_t>(height));
+  chart.text({24, 32}, plot.title, {.size = 17, .bold = true});
   const auto legend = [&](double x, const char* name, const InkColor& color) {
-    picture.line({x, 51}, {x + 26, 51}, {.width = 2.4, .color = color});
-    picture.text({x + 32, 55}, name, {.size = 13});
+    chart.line({x, 51}, {x + 26, 51}, {.width = 2.4, .color = color});
+    chart.text({x + 32, 55}, name, {.size = 13});
   };
   legend(kLeft, "recorded", kRecorded);
   legend(kLeft + 120, "predicted", kPredicted);
   for (std::size_t c = 0; c < plot.windows.size(); ++c) {
-    picture.text({kLeft + static_cast<double>(c) * (kPanelWidth + kGap), kTop - 14}, plot.windows[c].title,
-                 {.size = 12});
+    chart.text({kLeft + static_cast<double>(c) * (kPanelWidth + kGap), kTop - 14}, plot.windows[c].title, {.size = 12});
   }
   for (std::size_t d = 0; d < plot.names.size(); ++d) {
     const Axes range = range_of(plot, d);
-    for (std::size_t c = 0; c < plot.windows.size(); ++c) draw_panel(picture, plot, d, c, range);
+    for (std::size_t c = 0; c < plot.windows.size(); ++c) draw_panel(chart, plot, d, c, range);
   }
-  return picture.save(path);
+  return chart.save(path);
 }
 
 }  // namespace troupe::workers

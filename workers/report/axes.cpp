@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "placement/format.h"
+
 namespace troupe::workers {
 
 namespace {
@@ -15,13 +17,6 @@ double round_step(double span, int target) {
   const double raw = span / std::max(1, target), power = std::pow(10.0, std::floor(std::log10(raw))),
                share = raw / power;
   return power * (share <= 1.0 ? 1 : share <= 2.0 ? 2 : share <= 5.0 ? 5 : 10);
-}
-
-std::string with_commas(std::string digits) {
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > (digits[0] == '-' ? 1 : 0); at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
-  }
-  return digits;
 }
 
 }  // namespace
@@ -60,8 +55,8 @@ std::string tick_text(double value, double step) {
   const double size = std::abs(value);
   if (size < 1e-4 || size >= 1e7) return fmt::format("{:.1e}", value);
   const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 6);
-  const std::string text = fmt::format("{:.{}f}", value, decimals);
-  return decimals == 0 ? with_commas(text) : text;
+  if (decimals > 0) return fmt::format("{:.{}f}", value, decimals);
+  return format_grouped(static_cast<std::int64_t>(std::nearbyint(value)));
 }
 
 void Axes::settle() {
@@ -85,13 +80,13 @@ void Axes::settle() {
   y_high += room;
 }
 
-PicturePoint Axes::at(double x, double y) const {
+ChartPoint Axes::at(double x, double y) const {
   const double along = (x - x_low) / (x_high - x_low);
   const double up = log_y ? std::log(y / y_low) / std::log(y_high / y_low) : (y - y_low) / (y_high - y_low);
   return {area.x + along * area.width, area.bottom() - up * area.height};
 }
 
-void Axes::draw(Picture& picture, const std::string& x_title, const std::string& y_title, double text_size, int x_ticks,
+void Axes::draw(Chart& chart, const std::string& x_title, const std::string& y_title, double text_size, int x_ticks,
                 int y_ticks) const {
   TextInk ink{.size = text_size, .color = kMuted, .align = TextAlign::right};
   const auto y_values = log_y ? log_ticks(y_low, y_high) : linear_ticks(y_low, y_high, y_ticks);
@@ -99,23 +94,23 @@ void Axes::draw(Picture& picture, const std::string& x_title, const std::string&
   for (const double value : y_values) {
     const double step = log_y || y_values.size() < 2 ? std::abs(value) : y_values[1] - y_values[0],
                  y = at(x_low, value).y;
-    picture.line({area.x, y}, {area.right(), y}, {.color = kGrid});
+    chart.line({area.x, y}, {area.right(), y}, {.color = kGrid});
     const std::string text = tick_text(value, step);
-    picture.text({area.x - 6, y + 0.35 * text_size}, text, ink);
-    widest = std::max(widest, picture.text_width(text, ink));
+    chart.text({area.x - 6, y + 0.35 * text_size}, text, ink);
+    widest = std::max(widest, chart.text_width(text, ink));
   }
   ink.align = TextAlign::centre;
   const auto x_values = linear_ticks(x_low, x_high, x_ticks);
   for (const double value : x_values) {
     const double step = x_values.size() < 2 ? 1 : x_values[1] - x_values[0], x = at(value, y_low).x;
-    picture.line({x, area.bottom()}, {x, area.bottom() + 4}, {.color = kAxis});
-    picture.text({x, area.bottom() + 6 + text_size}, tick_text(value, step), ink);
+    chart.line({x, area.bottom()}, {x, area.bottom() + 4}, {.color = kAxis});
+    chart.text({x, area.bottom() + 6 + text_size}, tick_text(value, step), ink);
   }
-  picture.line({area.x, area.bottom()}, {area.right(), area.bottom()}, {.color = kAxis});
-  picture.line({area.x, area.y}, {area.x, area.bottom()}, {.color = kAxis});
-  if (!x_title.empty()) picture.text({area.x + area.width / 2, area.bottom() + 12 + 2.2 * text_size}, x_title, ink);
+  chart.line({area.x, area.bottom()}, {area.right(), area.bottom()}, {.color = kAxis});
+  chart.line({area.x, area.y}, {area.x, area.bottom()}, {.color = kAxis});
+  if (!x_title.empty()) chart.text({area.x + area.width / 2, area.bottom() + 12 + 2.2 * text_size}, x_title, ink);
   ink.upright = true;
-  if (!y_title.empty()) picture.text({area.x - 16 - widest, area.y + area.height / 2}, y_title, ink);
+  if (!y_title.empty()) chart.text({area.x - 16 - widest, area.y + area.height / 2}, y_title, ink);
 }
 
 }  // namespace troupe::workers

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "workers/report/picture.h"
+#include "workers/report/chart.h"
 
 namespace troupe::workers {
 
@@ -17,15 +17,15 @@ std::string tick_text(double value, double step);
 /// Maps data to a rectangle of the image: x from left to right, y from bottom to top, logarithmic with log_y (y_low
 /// > 0).
 struct Axes {
-  PictureRect area{};
+  ChartRect area{};
   double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
   bool log_y = false;
 
   /// Widens empty ranges, and the y range by 5% at each end.
   void settle();
-  PicturePoint at(double x, double y) const;
+  ChartPoint at(double x, double y) const;
   /// Grid, ticks, tick labels, axis titles. Text size in pixels.
-  void draw(Picture& picture, const std::string& x_title, const std::string& y_title, double text_size, int x_ticks,
+  void draw(Chart& chart, const std::string& x_title, const std::string& y_title, double text_size, int x_ticks,
             int y_ticks) const;
 };
 

@@ -62,28 +62,28 @@ std::vector<std::vector<LossPoint>> stretches(const std::vector<LossPoint>& poin
   return parts;
 }
 
-void draw_line(Picture& picture, const Axes& axes, const std::vector<LossPoint>& points, const LineInk& ink) {
-  std::vector<PicturePoint> path;
+void draw_line(Chart& chart, const Axes& axes, const std::vector<LossPoint>& points, const LineInk& ink) {
+  std::vector<ChartPoint> path;
   for (const LossPoint& p : points) path.push_back(axes.at(static_cast<double>(p.step), p.value));
-  picture.polyline(path, ink);
-  if (path.size() == 1) picture.disc(path[0], 1.5 * ink.width, ink.color);
+  chart.polyline(path, ink);
+  if (path.size() == 1) chart.disc(path[0], 1.5 * ink.width, ink.color);
 }
 
-void draw_series(Picture& picture, const Axes& axes, const LossSeries& series, const LossPlotOptions& options) {
+void draw_series(Chart& chart, const Axes& axes, const LossSeries& series, const LossPlotOptions& options) {
   const InkColor color = color_of(series.role);
   for (const auto& part : stretches(series.points, options.log_scale)) {
     if (series.role == LossRole::held_out) {
-      draw_line(picture, axes, part, {.width = 1.5, .color = color, .dashed = true});
-      for (const LossPoint& p : part) picture.disc(axes.at(static_cast<double>(p.step), p.value), 4, color);
+      draw_line(chart, axes, part, {.width = 1.5, .color = color, .dashed = true});
+      for (const LossPoint& p : part) chart.disc(axes.at(static_cast<double>(p.step), p.value), 4, color);
       continue;
     }
     const auto window = static_cast<std::int64_t>(std::round(options.smoothing * static_cast<double>(part.size())));
-    if (window >= 2) draw_line(picture, axes, part, {.width = 1, .color = color.faded(0.28)});
-    draw_line(picture, axes, window >= 2 ? running_mean(part, window) : part, {.width = 2.2, .color = color});
+    if (window >= 2) draw_line(chart, axes, part, {.width = 1, .color = color.faded(0.28)});
+    draw_line(chart, axes, window >= 2 ? running_mean(part, window) : part, {.width = 2.2, .color = color});
   }
 }
 
-void draw_legend(Picture& picture, const Axes& axes, const std::vector<LossSeries>& series, bool log_scale) {
+void draw_legend(Chart& chart, const Axes& axes, const std::vector<LossSeries>& series, bool log_scale) {
   double y = axes.area.y + 22;
   for (const LossSeries& s : series) {
     std::int64_t left_out = 0;
@@ -98,12 +98,12 @@ void draw_legend(Picture& picture, const Axes& axes, const std::vector<LossSerie
     std::string text = fmt::format("{}  {:.4g}", s.name, last->value);
     if (left_out > 0) text += fmt::format("  ({} not drawable)", left_out);
     const TextInk ink{.size = 14, .align = TextAlign::right};
-    const double right = axes.area.right() - 14, width = picture.text_width(text, ink);
-    picture.fill({right - width - 48, y - 15, width + 56, 21}, {1, 1, 1, 0.85});
-    picture.line({right - width - 40, y - 5}, {right - width - 10, y - 5},
-                 {.width = 2.5, .color = color_of(s.role), .dashed = s.role == LossRole::held_out});
-    if (s.role == LossRole::held_out) picture.disc({right - width - 25, y - 5}, 4, color_of(s.role));
-    picture.text({right, y}, text, ink);
+    const double right = axes.area.right() - 14, width = chart.text_width(text, ink);
+    chart.fill({right - width - 48, y - 15, width + 56, 21}, {1, 1, 1, 0.85});
+    chart.line({right - width - 40, y - 5}, {right - width - 10, y - 5},
+               {.width = 2.5, .color = color_of(s.role), .dashed = s.role == LossRole::held_out});
+    if (s.role == LossRole::held_out) chart.disc({right - width - 25, y - 5}, 4, color_of(s.role));
+    chart.text({right, y}, text, ink);
     y += 22;
   }
 }
@@ -133,15 +133,14 @@ Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSer
   if (!axes) return Error{Errc::invalid_argument, fmt::format("{}: no loss value can be drawn", path)};
   const auto width = static_cast<double>(options.width), height = static_cast<double>(options.height);
   axes->area = {92, 58, width - 92 - 28, height - 58 - 64};
-  Picture picture(options.width, options.height);
-  picture.text({24, 34}, options.title, {.size = 19, .bold = true});
-  axes->draw(picture, options.x_title, options.log_scale ? options.y_title + " (log scale)" : options.y_title, 13, 10,
-             8);
-  picture.clip({axes->area.x, axes->area.y - 6, axes->area.width + 8, axes->area.height + 12});
-  for (const LossSeries& s : series) draw_series(picture, *axes, s, options);
-  picture.unclip();
-  draw_legend(picture, *axes, series, options.log_scale);
-  return picture.save(path);
+  Chart chart(options.width, options.height);
+  chart.text({24, 34}, options.title, {.size = 19, .bold = true});
+  axes->draw(chart, options.x_title, options.log_scale ? options.y_title + " (log scale)" : options.y_title, 13, 10, 8);
+  chart.clip({axes->area.x, axes->area.y - 6, axes->area.width + 8, axes->area.height + 12});
+  for (const LossSeries& s : series) draw_series(chart, *axes, s, options);
+  chart.unclip();
+  draw_legend(chart, *axes, series, options.log_scale);
+  return chart.save(path);
 }
 
 }  // namespace troupe::workers

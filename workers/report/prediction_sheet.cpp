@@ -74,39 +74,39 @@ Result<void> check(const std::string& path, const PredictionSheet& s) {
   return {};
 }
 
-void draw_frames(Picture& picture, const PredictionSheet& sheet, const SheetLayout& l) {
+void draw_frames(Chart& chart, const PredictionSheet& sheet, const SheetLayout& l) {
   if (sheet.true_frames.empty()) return;
   const double left = kMargin + kRowLabel, first = kSheetTop + 20, second = first + l.cell_height + kSheetGap;
-  picture.text({kMargin, first + l.cell_height / 2 + 5}, "true", {.size = 15, .color = kTrueInk, .bold = true});
-  picture.text({kMargin, second + l.cell_height / 2 + 5}, "predicted",
-               {.size = 15, .color = kPredictedInk, .bold = true});
+  chart.text({kMargin, first + l.cell_height / 2 + 5}, "true", {.size = 15, .color = kTrueInk, .bold = true});
+  chart.text({kMargin, second + l.cell_height / 2 + 5}, "predicted",
+             {.size = 15, .color = kPredictedInk, .bold = true});
   double x = left;
   for (const std::size_t i : evenly_spaced(sheet.true_frames.size())) {
     const std::string label = sheet.frame_labels.empty() ? fmt::format("{}", i) : sheet.frame_labels[i];
-    const PictureRect above{x, first, l.cell_width, l.cell_height}, below{x, second, l.cell_width, l.cell_height};
+    const ChartRect above{x, first, l.cell_width, l.cell_height}, below{x, second, l.cell_width, l.cell_height};
     const TextInk ink{.size = 12, .color = kMutedInk, .align = TextAlign::centre};
-    picture.text({x + l.cell_width / 2, first - 6}, label, ink);
-    picture.image(sheet.true_frames[i], above);
-    picture.image(sheet.predicted_frames[i], below);
+    chart.text({x + l.cell_width / 2, first - 6}, label, ink);
+    chart.image(sheet.true_frames[i], above);
+    chart.image(sheet.predicted_frames[i], below);
     const double ratio = peak_signal_to_noise(sheet.true_frames[i], sheet.predicted_frames[i]);
-    picture.text({x + l.cell_width / 2, below.bottom() + 17},
-                 std::isinf(ratio) ? "identical" : fmt::format("{:.1f} dB", ratio), ink);
+    chart.text({x + l.cell_width / 2, below.bottom() + 17},
+               std::isinf(ratio) ? "identical" : fmt::format("{:.1f} dB", ratio), ink);
     x += l.cell_width + kSheetGap;
   }
 }
 
-void draw_curve(Picture& picture, const Axes& axes, const PredictionSheet& sheet, const std::vector<float>& values,
+void draw_curve(Chart& chart, const Axes& axes, const PredictionSheet& sheet, const std::vector<float>& values,
                 std::size_t dim, const LineInk& ink) {
-  std::vector<PicturePoint> path;
+  std::vector<ChartPoint> path;
   for (std::int64_t t = 0; t < sheet.action_steps; ++t) {
     const auto value = static_cast<double>(values[static_cast<std::size_t>(t) * sheet.action_names.size() + dim]);
     if (std::isfinite(value)) path.push_back(axes.at(static_cast<double>(t), value));
   }
-  picture.polyline(path, ink);
-  if (path.size() == 1) picture.disc(path[0], 3, ink.color);
+  chart.polyline(path, ink);
+  if (path.size() == 1) chart.disc(path[0], 3, ink.color);
 }
 
-void draw_panel(Picture& picture, const PredictionSheet& sheet, std::size_t dim, const PictureRect& panel) {
+void draw_panel(Chart& chart, const PredictionSheet& sheet, std::size_t dim, const ChartRect& panel) {
   Axes axes{.area = {panel.x + 46, panel.y + 24, panel.width - 62, panel.height - 46},
             .x_low = 0,
             .x_high = static_cast<double>(sheet.action_steps - 1),
@@ -124,28 +124,27 @@ void draw_panel(Picture& picture, const PredictionSheet& sheet, std::size_t dim,
   }
   if (!(axes.y_low <= axes.y_high)) axes.y_low = axes.y_high = 0;
   axes.settle();
-  picture.text({axes.area.x, panel.y + 14}, sheet.action_names[dim], {.size = 13, .bold = true});
-  picture.text({axes.area.right(), panel.y + 14}, fmt::format("mean error {:.3g}", apart),
-               {.size = 12, .color = kMutedInk, .align = TextAlign::right});
-  axes.draw(picture, "", "", 11, 4, 4);
-  draw_curve(picture, axes, sheet, sheet.true_actions, dim, {.width = 2, .color = kTrueInk});
-  draw_curve(picture, axes, sheet, sheet.predicted_actions, dim, {.width = 2, .color = kPredictedInk, .dashed = true});
+  chart.text({axes.area.x, panel.y + 14}, sheet.action_names[dim], {.size = 13, .bold = true});
+  chart.text({axes.area.right(), panel.y + 14}, fmt::format("mean error {:.3g}", apart),
+             {.size = 12, .color = kMutedInk, .align = TextAlign::right});
+  axes.draw(chart, "", "", 11, 4, 4);
+  draw_curve(chart, axes, sheet, sheet.true_actions, dim, {.width = 2, .color = kTrueInk});
+  draw_curve(chart, axes, sheet, sheet.predicted_actions, dim, {.width = 2, .color = kPredictedInk, .dashed = true});
 }
 
-void draw_actions(Picture& picture, const PredictionSheet& sheet, const SheetLayout& l) {
+void draw_actions(Chart& chart, const PredictionSheet& sheet, const SheetLayout& l) {
   if (sheet.action_names.empty()) return;
   const double top = l.frames_bottom + 14;
-  picture.text({kMargin, top}, "actions", {.size = 15, .bold = true});
-  picture.line({kMargin + 76, top - 5}, {kMargin + 106, top - 5}, {.width = 2, .color = kTrueInk});
-  picture.text({kMargin + 112, top}, "true", {});
-  picture.line({kMargin + 156, top - 5}, {kMargin + 186, top - 5},
-               {.width = 2, .color = kPredictedInk, .dashed = true});
-  picture.text({kMargin + 192, top}, "predicted, over steps of the horizon", {});
+  chart.text({kMargin, top}, "actions", {.size = 15, .bold = true});
+  chart.line({kMargin + 76, top - 5}, {kMargin + 106, top - 5}, {.width = 2, .color = kTrueInk});
+  chart.text({kMargin + 112, top}, "true", {});
+  chart.line({kMargin + 156, top - 5}, {kMargin + 186, top - 5}, {.width = 2, .color = kPredictedInk, .dashed = true});
+  chart.text({kMargin + 192, top}, "predicted, over steps of the horizon", {});
   const double panel_width = (l.width - 2 * kMargin) / static_cast<double>(l.panels_per_row);
   for (std::size_t dim = 0; dim < sheet.action_names.size(); ++dim) {
     const auto column = static_cast<double>(static_cast<std::int64_t>(dim) % l.panels_per_row);
     const auto row = static_cast<double>(static_cast<std::int64_t>(dim) / l.panels_per_row);
-    draw_panel(picture, sheet, dim,
+    draw_panel(chart, sheet, dim,
                {kMargin + column * panel_width, top + 12 + row * (kCurveHeight + 24), panel_width, kCurveHeight});
   }
 }
@@ -169,12 +168,12 @@ double peak_signal_to_noise(const Rgb8View& a, const Rgb8View& b) {
 Result<void> draw_prediction(const std::string& path, const PredictionSheet& sheet) {
   TROUPE_TRY(check(path, sheet));
   const SheetLayout l = layout_of(sheet);
-  Picture picture(static_cast<std::int64_t>(std::ceil(l.width)), static_cast<std::int64_t>(std::ceil(l.height)));
-  picture.text({kMargin, 34}, sheet.title, {.size = 19, .bold = true});
-  picture.text({kMargin, 58}, sheet.caption, {.size = 14, .color = kMutedInk});
-  draw_frames(picture, sheet, l);
-  draw_actions(picture, sheet, l);
-  return picture.save(path);
+  Chart chart(static_cast<std::int64_t>(std::ceil(l.width)), static_cast<std::int64_t>(std::ceil(l.height)));
+  chart.text({kMargin, 34}, sheet.title, {.size = 19, .bold = true});
+  chart.text({kMargin, 58}, sheet.caption, {.size = 14, .color = kMutedInk});
+  draw_frames(chart, sheet, l);
+  draw_actions(chart, sheet, l);
+  return chart.save(path);
 }
 
 }  // namespace troupe::workers

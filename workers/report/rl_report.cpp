@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "placement/format.h"
 #include "workers/report/text_layout.h"
 
 namespace troupe::workers {
@@ -22,7 +23,7 @@ std::string rl_progress_text(const RlProgressLine& p, const TextStyle& style) {
   const std::string total = fmt::format("{}", p.total_steps);
   std::vector<TextField> first = {
       {fmt::format("iteration {:>{}}/{}", p.step, total.size(), total)},
-      {fmt::format("env steps {} ({}/s)", count_text(p.env_steps), rate_text(p.env_steps_per_second))}};
+      {fmt::format("env steps {} ({}/s)", format_grouped(p.env_steps), rate_text(p.env_steps_per_second))}};
   if (p.mean_return) first.push_back({fmt::format("return {}", number(*p.mean_return))});
   if (p.mean_length) first.push_back({fmt::format("len {:.1f}", *p.mean_length)});
   if (p.success_once) first.push_back({fmt::format("success {:.1f}%", 100 * *p.success_once)});
@@ -49,9 +50,9 @@ Interval wilson_interval(std::int64_t successes, std::int64_t trials) {
   return {successes == 0 ? 0.0 : centre - half, successes == trials ? 1.0 : centre + half};
 }
 
-std::string results_table(const EpisodeResults& r, std::optional<double> threshold) {
+std::string results_table(const EpisodeResults& r) {
   std::string out = fmt::format("  evaluation  {} episodes of {}, deterministic policy, limit {} steps, K {}\n",
-                                count_text(r.episodes), r.env, count_text(r.max_steps), r.chunk);
+                                format_grouped(r.episodes), r.env, format_grouped(r.max_steps), r.chunk);
   if (r.successes) {
     const Interval interval = wilson_interval(*r.successes, r.episodes);
     out += fmt::format(
@@ -61,9 +62,9 @@ std::string results_table(const EpisodeResults& r, std::optional<double> thresho
   }
   out += fmt::format("  return      mean {} +- {}   min {}   max {}   length {:.1f}\n", number(r.mean_return),
                      number(r.std_return), number(r.min_return), number(r.max_return), r.mean_length);
-  if (threshold) {
-    out += fmt::format("  solved      {} (mean return {} {} {})\n", r.mean_return > *threshold ? "yes" : "no",
-                       number(r.mean_return), r.mean_return > *threshold ? ">" : "<=", number(*threshold));
+  if (r.threshold) {
+    out += fmt::format("  solved      {} (mean return {} {} {})\n", r.mean_return > *r.threshold ? "yes" : "no",
+                       number(r.mean_return), r.mean_return > *r.threshold ? ">" : "<=", number(*r.threshold));
   }
   return out;
 }

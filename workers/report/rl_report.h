@@ -37,7 +37,8 @@ struct EpisodeResults {
   std::optional<std::int64_t> successes{};
   /// Returns and lengths (control steps) over the episodes.
   double mean_return = 0, std_return = 0, min_return = 0, max_return = 0, mean_length = 0;
-  double seconds = 0;
+  /// The mean return that counts as solved, where the environment states one.
+  std::optional<double> threshold{};
 };
 
 /// Bounds, both included.
@@ -49,8 +50,8 @@ struct Interval {
 /// Source: Wilson (1927), JASA 22, 209.
 Interval wilson_interval(std::int64_t successes, std::int64_t trials);
 
-/// The table that ends an evaluation: k/n with Wilson's interval, returns, lengths; `threshold` is the mean return
-/// that counts as solved.
-std::string results_table(const EpisodeResults& results, std::optional<double> threshold);
+/// The table that ends an evaluation: k/n with Wilson's interval, returns, lengths, and whether that counts as
+/// solved.
+std::string results_table(const EpisodeResults& results);
 
 }  // namespace troupe::workers

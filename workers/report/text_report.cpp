@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "placement/format.h"
 #include "workers/report/text_layout.h"
 
 namespace troupe::workers {
@@ -38,17 +39,6 @@ TextStyle text_style_of(int fd) {
   return style;
 }
 
-std::string count_text(std::int64_t value) {
-  const std::string digits = fmt::format("{}", value);
-  const std::size_t first = value < 0 ? 1 : 0;
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > first && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "n/a";
   if (seconds < 10) return fmt::format("{:.1f}s", seconds);
@@ -57,15 +47,6 @@ std::string duration_text(double seconds) {
   if (s < 3600) return fmt::format("{}m{:02d}s", s / 60, s % 60);
   if (s < 86'400) return fmt::format("{}h{:02d}m{:02d}s", s / 3600, s / 60 % 60, s % 60);
   return fmt::format("{}d{:02d}h{:02d}m", s / 86'400, s / 3600 % 24, s / 60 % 60);
-}
-
-std::string bytes_text(std::int64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 std::string progress_text(const ProgressLine& p, const TextStyle& style) {
@@ -112,8 +93,8 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
   unbroken.width = 0;  // the first line is the one that scripts look for
   std::string out = layout_text(verdict,
                                 {{s.name, text_color::kBold},
-                                 {count_text(s.steps) + " steps"},
-                                 {count_text(s.samples) + " " + s.sample_noun},
+                                 {format_grouped(s.steps) + " steps"},
+                                 {format_grouped(s.samples) + " " + s.sample_noun},
                                  {duration_text(s.seconds)},
                                  {fmt::format("exit {}", s.exit_code)}},
                                 unbroken, 3);
@@ -123,7 +104,7 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
   row(s.measure.c_str(),
       {{!s.is_measured ? "n/a"
                        : fmt::format("{} -> {} (best {} @ {})", loss_text(s.loss_first), loss_text(s.loss_last),
-                                     loss_text(s.loss_best), count_text(s.loss_best_step))},
+                                     loss_text(s.loss_best), format_grouped(s.loss_best_step))},
        {fmt::format("nan/inf {}", s.not_finite), s.not_finite > 0 ? text_color::kYellow : nullptr},
        {fmt::format("void batches {}", s.void_batches), s.void_batches > 0 ? text_color::kYellow : nullptr},
        {fmt::format("restarts {}", s.restarts)}},
@@ -148,7 +129,7 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
   } else {
     const std::string leaf = s.checkpoint.substr(s.checkpoint.find_last_of('/') + 1);
     row("saved",
-        {{fmt::format("{} ({}{})", s.checkpoint, bytes_text(s.checkpoint_bytes),
+        {{fmt::format("{} ({}{})", s.checkpoint, format_bytes(s.checkpoint_bytes),
                       s.checkpoint_verified ? ", verified" : "")},
          {"latest -> " + leaf}},
         2);

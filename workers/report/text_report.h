@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/namespaces.h"
+
 namespace troupe::workers {
 
 /// How text for people is laid out. The default is what a file or a pipe gets.
@@ -78,11 +80,7 @@ struct RunSummary {
 /// The lines that end a run. The first words are RUN COMPLETE (exit 0), RUN STOPPED (exit 130) or RUN FAILED.
 std::string run_report(const RunSummary& summary, const TextStyle& style = {});
 
-/// "1,234,567"
-std::string count_text(std::int64_t value);
 /// "52s", "3m05s", "3h09m52s", "2d04h31m"; negative and not finite values are "n/a".
 std::string duration_text(double seconds);
-/// "812 B", "55.9 GiB"
-std::string bytes_text(std::int64_t bytes);
 
 }  // namespace troupe::workers

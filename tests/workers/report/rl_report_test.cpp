@@ -57,25 +57,25 @@ TEST(WilsonIntervalTest, KnowsNothingWithoutTrials) {
 }
 
 TEST(RlReportTest, TheTableSaysWhetherTheTaskIsSolved) {
-  const EpisodeResults results{.env = "CartPole-v1",
-                               .episodes = 100,
-                               .max_steps = 500,
-                               .chunk = 1,
-                               .successes = {},
-                               .mean_return = 498,
-                               .std_return = 5,
-                               .min_return = 470,
-                               .max_return = 500,
-                               .mean_length = 498};
-  EXPECT_THAT(results_table(results, 475.0), HasSubstr("solved      yes (mean return 498 > 475)"));
-  EXPECT_THAT(results_table(results, 499.0), HasSubstr("solved      no"));
-  EXPECT_THAT(results_table(results, std::nullopt), Not(HasSubstr("solved")));
+  EpisodeResults results{.env = "CartPole-v1",
+                         .episodes = 100,
+                         .max_steps = 500,
+                         .chunk = 1,
+                         .mean_return = 498,
+                         .std_return = 5,
+                         .min_return = 470,
+                         .max_return = 500,
+                         .mean_length = 498};
+  EXPECT_THAT(results_table(results), Not(HasSubstr("solved")));
+  results.threshold = 475;
+  EXPECT_THAT(results_table(results), HasSubstr("solved      yes (mean return 498 > 475)"));
+  results.threshold = 499;
+  EXPECT_THAT(results_table(results), HasSubstr("solved      no"));
 }
 
 TEST(RlReportTest, TheTableCountsSuccesses) {
   const EpisodeResults results{.env = "reach-v1", .episodes = 10, .max_steps = 50, .chunk = 4, .successes = 8};
-  EXPECT_THAT(results_table(results, std::nullopt),
-              HasSubstr("success     8/10 = 80.0%   95% interval 49.0% to 94.3% (Wilson)"));
+  EXPECT_THAT(results_table(results), HasSubstr("success     8/10 = 80.0%   95% interval 49.0% to 94.3% (Wilson)"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "workers/report/picture.h"
+#include "workers/report/chart.h"
 
 #include <cairo.h>
 #include <fmt/format.h>
@@ -41,12 +41,12 @@ void set_line(cairo_t* context, const LineInk& ink) {
 
 }  // namespace
 
-struct Picture::State {
+struct Chart::State {
   std::unique_ptr<cairo_surface_t, FreeSurface> surface;
   std::unique_ptr<cairo_t, FreeContext> context;
 };
 
-Picture::Picture(std::int64_t width, std::int64_t height) : state_(std::make_unique<State>()) {
+Chart::Chart(std::int64_t width, std::int64_t height) : state_(std::make_unique<State>()) {
   state_->surface.reset(
       cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(width), static_cast<int>(height)));
   state_->context.reset(cairo_create(state_->surface.get()));
@@ -54,9 +54,9 @@ Picture::Picture(std::int64_t width, std::int64_t height) : state_(std::make_uni
   cairo_paint(state_->context.get());
 }
 
-Picture::~Picture() = default;
+Chart::~Chart() = default;
 
-double Picture::text_width(const std::string& text, const TextInk& ink) const {
+double Chart::text_width(const std::string& text, const TextInk& ink) const {
   cairo_t* c = state_->context.get();
   set_font(c, ink);
   cairo_text_extents_t extents;
@@ -64,7 +64,7 @@ double Picture::text_width(const std::string& text, const TextInk& ink) const {
   return extents.x_advance;
 }
 
-void Picture::text(PicturePoint anchor, const std::string& text, const TextInk& ink) {
+void Chart::text(ChartPoint anchor, const std::string& text, const TextInk& ink) {
   cairo_t* c = state_->context.get();
   const double width = text_width(text, ink);
   const double shift = ink.align == TextAlign::left ? 0 : ink.align == TextAlign::centre ? -width / 2 : -width;
@@ -77,21 +77,21 @@ void Picture::text(PicturePoint anchor, const std::string& text, const TextInk& 
   cairo_restore(c);
 }
 
-void Picture::line(PicturePoint from, PicturePoint to, const LineInk& ink) {
-  const PicturePoint ends[] = {from, to};
+void Chart::line(ChartPoint from, ChartPoint to, const LineInk& ink) {
+  const ChartPoint ends[] = {from, to};
   polyline(ends, ink);
 }
 
-void Picture::polyline(std::span<const PicturePoint> points, const LineInk& ink) {
+void Chart::polyline(std::span<const ChartPoint> points, const LineInk& ink) {
   if (points.size() < 2) return;
   cairo_t* c = state_->context.get();
   set_line(c, ink);
   cairo_new_path(c);
-  for (const PicturePoint& p : points) cairo_line_to(c, p.x, p.y);
+  for (const ChartPoint& p : points) cairo_line_to(c, p.x, p.y);
   cairo_stroke(c);
 }
 
-void Picture::disc(PicturePoint centre, double radius, const InkColor& color) {
+void Chart::disc(ChartPoint centre, double radius, const InkColor& color) {
   cairo_t* c = state_->context.get();
   set_color(c, color);
   cairo_new_path(c);
@@ -99,21 +99,21 @@ void Picture::disc(PicturePoint centre, double radius, const InkColor& color) {
   cairo_fill(c);
 }
 
-void Picture::fill(const PictureRect& area, const InkColor& color) {
+void Chart::fill(const ChartRect& area, const InkColor& color) {
   cairo_t* c = state_->context.get();
   set_color(c, color);
   cairo_rectangle(c, area.x, area.y, area.width, area.height);
   cairo_fill(c);
 }
 
-void Picture::frame(const PictureRect& area, const LineInk& ink) {
+void Chart::frame(const ChartRect& area, const LineInk& ink) {
   cairo_t* c = state_->context.get();
   set_line(c, ink);
   cairo_rectangle(c, area.x, area.y, area.width, area.height);
   cairo_stroke(c);
 }
 
-void Picture::image(const Rgb8View& pixels, const PictureRect& area) {
+void Chart::image(const Rgb8View& pixels, const ChartRect& area) {
   if (pixels.width <= 0 || pixels.height <= 0) return;
   const std::unique_ptr<cairo_surface_t, FreeSurface> source(
       cairo_image_surface_create(CAIRO_FORMAT_RGB24, static_cast<int>(pixels.width), static_cast<int>(pixels.height)));
@@ -144,20 +144,20 @@ void Picture::image(const Rgb8View& pixels, const PictureRect& area) {
   cairo_restore(c);
 }
 
-void Picture::clip(const PictureRect& area) {
+void Chart::clip(const ChartRect& area) {
   cairo_t* c = state_->context.get();
   cairo_save(c);
   cairo_rectangle(c, area.x, area.y, area.width, area.height);
   cairo_clip(c);
 }
 
-void Picture::unclip() { cairo_restore(state_->context.get()); }
+void Chart::unclip() { cairo_restore(state_->context.get()); }
 
-Result<void> Picture::save(const std::string& path) const {
+Result<void> Chart::save(const std::string& path) const {
   const cairo_status_t drawn = cairo_status(state_->context.get());
   if (drawn != CAIRO_STATUS_SUCCESS) {
     return Error{Errc::resource_exhausted,
-                 fmt::format("{}: the picture could not be drawn: {}", path, cairo_status_to_string(drawn))};
+                 fmt::format("{}: the chart could not be drawn: {}", path, cairo_status_to_string(drawn))};
   }
   const std::string temporary = fmt::format("{}.tmp-{}", path, ::getpid());
   const cairo_status_t written = cairo_surface_write_to_png(state_->surface.get(), temporary.c_str());

@@ -19,13 +19,13 @@ struct InkColor {
 };
 
 /// A place on the sheet.
-struct PicturePoint {
+struct ChartPoint {
   /// Pixels, y down.
   double x = 0, y = 0;
 };
 
 /// A part of the sheet, by its upper left corner.
-struct PictureRect {
+struct ChartRect {
   /// Pixels.
   double x = 0, y = 0, width = 0, height = 0;
   double right() const { return x + width; }
@@ -53,28 +53,28 @@ struct LineInk {
 };
 
 /// A white sheet to draw on, saved as PNG; the only place that knows cairo. Lengths in pixels. Not thread-safe.
-class Picture {
+class Chart {
  public:
-  Picture(std::int64_t width, std::int64_t height);
-  ~Picture();
-  Picture(const Picture&) = delete;
-  Picture& operator=(const Picture&) = delete;
+  Chart(std::int64_t width, std::int64_t height);
+  ~Chart();
+  Chart(const Chart&) = delete;
+  Chart& operator=(const Chart&) = delete;
 
   /// The anchor is on the baseline.
-  void text(PicturePoint anchor, const std::string& text, const TextInk& ink = {});
+  void text(ChartPoint anchor, const std::string& text, const TextInk& ink = {});
   /// Pixels that the text advances.
   double text_width(const std::string& text, const TextInk& ink = {}) const;
-  void line(PicturePoint from, PicturePoint to, const LineInk& ink);
-  void polyline(std::span<const PicturePoint> points, const LineInk& ink);
+  void line(ChartPoint from, ChartPoint to, const LineInk& ink);
+  void polyline(std::span<const ChartPoint> points, const LineInk& ink);
   /// Filled.
-  void disc(PicturePoint centre, double radius, const InkColor& color);
-  void fill(const PictureRect& area, const InkColor& color);
+  void disc(ChartPoint centre, double radius, const InkColor& color);
+  void fill(const ChartRect& area, const InkColor& color);
   /// The outline of `area`.
-  void frame(const PictureRect& area, const LineInk& ink);
+  void frame(const ChartRect& area, const LineInk& ink);
   /// Scales to `area`; enlarging keeps the pixels' edges.
-  void image(const Rgb8View& pixels, const PictureRect& area);
+  void image(const Rgb8View& pixels, const ChartRect& area);
   /// What is drawn until `unclip` stays inside `area`.
-  void clip(const PictureRect& area);
+  void clip(const ChartRect& area);
   void unclip();
 
   /// Writes beside `path` and renames, so that a reader never sees half a file. Errors: failed_precondition when it

@@ -1,6 +1,5 @@
 #include <cairo.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <limits>
 #include <set>
 
+#include "tests/support/scratch_folder.h"
 #include "workers/report/axes.h"
 #include "workers/report/loss_plot.h"
 #include "workers/report/prediction_sheet.h"
@@ -53,23 +53,15 @@ Reread reread(const std::string& path) {
   return r;
 }
 
-/// TROUPE_KEEP_PICTURES names a folder in which the images stay, to be looked at.
-class PicturesTest : public ::testing::Test {
+/// TROUPE_KEEP_CHARTS names a folder in which the images stay, to be looked at.
+class ChartsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const char* keep = std::getenv("TROUPE_KEEP_PICTURES");
-    kept_ = keep != nullptr;
-    std::string pattern = (fs::temp_directory_path() / "troupe-report-XXXXXX").string();
-    folder_ = kept_ ? fs::path(keep) : fs::path(::mkdtemp(pattern.data()));
+  std::string file(const std::string& name) const {
+    const char* keep = std::getenv("TROUPE_KEEP_CHARTS");
+    return keep != nullptr ? keep + ("/" + name) : scratch_ / name;
   }
-  void TearDown() override {
-    std::error_code ignored;
-    if (!kept_) fs::remove_all(folder_, ignored);
-  }
-  std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
-  fs::path folder_;
-  bool kept_ = false;
+  const ScratchFolder scratch_;
 };
 
 std::vector<LossSeries> curves() {
@@ -90,10 +82,8 @@ std::vector<LossSeries> curves() {
   return all;
 }
 
-TEST_F(PicturesTest, LossCurvesAreDrawnInTheirColoursAtTheAskedSize) {
-  const auto drawn =
-      draw_loss_curves(file("loss.png"), curves(), {.title = "quickstart: loss", .width = 1000, .height = 600});
-  ASSERT_TRUE(drawn) << drawn.error().to_string();
+TEST_F(ChartsTest, LossCurvesAreDrawnInTheirColoursAtTheAskedSize) {
+  draw_loss_curves(file("loss.png"), curves(), {.title = "quickstart: loss", .width = 1000, .height = 600}).value();
   const Reread r = reread(file("loss.png"));
   EXPECT_EQ(r.width, 1000);
   EXPECT_EQ(r.height, 600);
@@ -115,7 +105,7 @@ TEST_F(PicturesTest, LossCurvesAreDrawnInTheirColoursAtTheAskedSize) {
   EXPECT_LT(height_at(93, 140) + 100, height_at(600, 720));
 }
 
-TEST_F(PicturesTest, ALogarithmicAxisAndGapsInTheCurveAreDrawn) {
+TEST_F(ChartsTest, ALogarithmicAxisAndGapsInTheCurveAreDrawn) {
   auto series = curves();
   series[0].points[100].value = std::numeric_limits<double>::quiet_NaN();
   series[0].points[101].value = std::numeric_limits<double>::infinity();
@@ -124,13 +114,13 @@ TEST_F(PicturesTest, ALogarithmicAxisAndGapsInTheCurveAreDrawn) {
   EXPECT_GT(reread(file("loss_log.png")).colors().size(), 100u);
 }
 
-TEST_F(PicturesTest, ACurveOfOnePointIsVisible) {
+TEST_F(ChartsTest, ACurveOfOnePointIsVisible) {
   const std::vector<LossSeries> one = {{"train loss", LossRole::train, {{1, 0.5}}}};
   ASSERT_TRUE(draw_loss_curves(file("one.png"), one, {.title = "one step"}));
   EXPECT_GT(reread(file("one.png")).count(0x1A4794u), 20);
 }
 
-TEST_F(PicturesTest, NothingToDrawAndNowhereToWriteAreErrors) {
+TEST_F(ChartsTest, NothingToDrawAndNowhereToWriteAreErrors) {
   const std::vector<LossSeries> none = {
       {"train loss", LossRole::train, {{1, std::numeric_limits<double>::quiet_NaN()}}}};
   EXPECT_EQ(draw_loss_curves(file("none.png"), none, {}).error().code(), Errc::invalid_argument);
@@ -165,17 +155,14 @@ Clip moving_disc(std::int64_t frames, double error) {
   return clip;
 }
 
-TEST_F(PicturesTest, APredictionSheetShowsFramesAndActionsOfBoth) {
+TEST_F(ChartsTest, APredictionSheetShowsFramesAndActionsOfBoth) {
   const Clip truth = moving_disc(17, 0), guess = moving_disc(17, 0.35);
   PredictionSheet sheet{.title = "Held-out clip: step 400, episode 3",
                         .caption = "pick up the red ball",
                         .true_frames = truth.views,
                         .predicted_frames = guess.views,
-                        .frame_labels = {},
                         .action_names = {"shoulder", "elbow", "wrist", "gripper"},
-                        .action_steps = 32,
-                        .true_actions = {},
-                        .predicted_actions = {}};
+                        .action_steps = 32};
   for (int t = 0; t < 32; ++t) {
     for (int d = 0; d < 4; ++d) {
       const double value = std::sin(0.1 * t + d) * (d + 1);
@@ -183,8 +170,7 @@ TEST_F(PicturesTest, APredictionSheetShowsFramesAndActionsOfBoth) {
       sheet.predicted_actions.push_back(static_cast<float>(value + 0.1 * std::sin(1.7 * t + d)));
     }
   }
-  const auto drawn = draw_prediction(file("prediction.png"), sheet);
-  ASSERT_TRUE(drawn) << drawn.error().to_string();
+  draw_prediction(file("prediction.png"), sheet).value();
   const Reread r = reread(file("prediction.png"));
   EXPECT_GE(r.width, 960);
   EXPECT_GT(r.colors().size(), 500u);
@@ -198,12 +184,11 @@ TEST_F(PicturesTest, APredictionSheetShowsFramesAndActionsOfBoth) {
   EXPECT_EQ(draw_prediction(file("bad.png"), sheet).error().code(), Errc::invalid_argument);
 }
 
-TEST_F(PicturesTest, ASheetOfFramesAloneAndOneOfActionsAloneAreDrawn) {
+TEST_F(ChartsTest, ASheetOfFramesAloneAndOneOfActionsAloneAreDrawn) {
   const Clip truth = moving_disc(3, 0);
-  PredictionSheet frames{.title = "frames", .caption = "", .true_frames = truth.views, .predicted_frames = truth.views};
+  PredictionSheet frames{.title = "frames", .true_frames = truth.views, .predicted_frames = truth.views};
   EXPECT_TRUE(draw_prediction(file("frames.png"), frames));
   PredictionSheet actions{.title = "actions",
-                          .caption = "",
                           .action_names = {"x"},
                           .action_steps = 2,
                           .true_actions = {0, 1},
@@ -212,14 +197,14 @@ TEST_F(PicturesTest, ASheetOfFramesAloneAndOneOfActionsAloneAreDrawn) {
   EXPECT_EQ(draw_prediction(file("empty.png"), {}).error().code(), Errc::invalid_argument);
 }
 
-TEST_F(PicturesTest, SignalToNoiseFollowsItsFormula) {
+TEST_F(ChartsTest, SignalToNoiseFollowsItsFormula) {
   const std::vector<std::uint8_t> a(12, 100), b(12, 110);
   const Rgb8View p{a.data(), 2, 2, 6}, q{b.data(), 2, 2, 6};
   EXPECT_NEAR(peak_signal_to_noise(p, q), 20 * std::log10(25.5), 1e-9);
   EXPECT_TRUE(std::isinf(peak_signal_to_noise(p, p)));
 }
 
-TEST_F(PicturesTest, TicksAreRoundAndInsideTheRange) {
+TEST_F(ChartsTest, TicksAreRoundAndInsideTheRange) {
   EXPECT_EQ(linear_ticks(0, 400, 8), (std::vector<double>{0, 50, 100, 150, 200, 250, 300, 350, 400}));
   EXPECT_EQ(linear_ticks(-1, 1, 4), (std::vector<double>{-1, -0.5, 0, 0.5, 1}));
   EXPECT_EQ(log_ticks(0.001, 10).size(), 5u);
@@ -230,7 +215,7 @@ TEST_F(PicturesTest, TicksAreRoundAndInsideTheRange) {
   EXPECT_EQ(tick_text(2e-5, 2e-5), "2.0e-05");
 }
 
-TEST_F(PicturesTest, TheRunningMeanKeepsASlope) {
+TEST_F(ChartsTest, TheRunningMeanKeepsASlope) {
   std::vector<LossPoint> line;
   for (std::int64_t i = 0; i < 50; ++i) line.push_back({i, 3.0 * static_cast<double>(i)});
   const auto smooth = running_mean(line, 9);

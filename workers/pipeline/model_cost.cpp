@@ -1,0 +1,115 @@
+#include "workers/pipeline/model_cost.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+
+#include "data/sample/sample.h"
+#include "env/block_layout.h"
+#include "model/shard/flat_layout.h"
+#include "model/wan/dit_units.h"
+#include "model/wan/encoder_cost.h"
+#include "model/wan/lora.h"
+#include "model/wan/model_cost.h"
+#include "placement/rl_shape.h"
+#include "workers/encoder/encoded_sample.h"
+#include "workers/inference/agent/agent.h"
+#include "workers/learner/imitation/demonstrations.h"
+#include "workers/rollout/trajectory_layout.h"
+
+namespace troupe::workers {
+
+namespace {
+
+UnitCost unit_cost(const UnitSpec& unit, bool replicated, double forward_flops) {
+  UnitCost cost{.name = unit.name,
+                .layout_class = unit.layout_class,
+                .params = count_parameters(unit),
+                .forward_flops_per_sample = forward_flops,
+                .trainable = unit.trainable,
+                .replicated = replicated};
+  for (const LayoutEntry& entry : make_flat_layout(unit.params).entries) cost.numels.push_back(entry.numel);
+  return cost;
+}
+
+/// What the learner's network is made of.
+Result<std::vector<UnitSpec>> trained_chain(const ModelConfig& config) {
+  try {
+    return training_units(config);
+  } catch (const c10::Error& e) {
+    return Error{Errc::invalid_argument, e.what_without_backtrace()};
+  }
+}
+
+/// Of the networks of a policy.
+ModelCost policy_cost(const PolicyNet& policy) {
+  ModelCost cost;
+  for (const UnitSpec& unit : policy.units()) {
+    cost.units.push_back(unit_cost(unit, /*resident=*/false, 2.0 * static_cast<double>(count_parameters(unit))));
+    cost.policy_bytes += count_parameters(unit) * 4;
+  }
+  return cost;
+}
+
+/// The policy's units, and demonstrations in the memory of their readers.
+Result<ModelCost> imitation_model_cost(const JobConfig& job) {
+  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+  TROUPE_ASSIGN(const auto data, Demonstrations::open(job.data, agent.shape));
+  ModelCost cost = policy_cost(*agent.policy);
+  cost.sample_bytes = data->layout().bytes;
+  cost.activation_bytes_per_sample = cost.sample_bytes + (std::int64_t{64} << 10);
+  cost.decoder_bytes = (std::int64_t{128} << 20) + data->resident_bytes();
+  return cost;
+}
+
+/// The policy's units, and what travels between simulators, rollout workers and learners.
+Result<ModelCost> rl_model_cost(const JobConfig& job) {
+  TROUPE_ASSIGN(const Agent agent, make_agent(job));
+  const TrajectoryLayout item = make_trajectory_layout(job, agent.spec(), *agent.policy);
+  const RlShape shape = rl_shape(job);
+  ModelCost cost = policy_cost(*agent.policy);
+  // What a forward of one row keeps is of the order of the layers' widths; taken as the item's share and the widest
+  // units.
+  cost.activation_bytes_per_sample =
+      item.bytes / std::max<std::int64_t>(1, item.calls * item.rows) + (std::int64_t{64} << 10);
+  cost.sample_bytes = item.bytes;
+  cost.block_bytes = make_block_layout(agent.spec(), shape.rows, shape.chunk).bytes;
+  // Simulators hold their environments, rollout workers three versions of the weights and the slots; both LibTorch
+  // and its heap.
+  cost.decoder_bytes = (std::int64_t{128} << 20) + 3 * cost.policy_bytes + 2 * shape.blocks * cost.block_bytes;
+  return cost;
+}
+
+}  // namespace
+
+Result<ModelCost> model_cost(const JobConfig& job) {
+  if (is_imitation(job)) return imitation_model_cost(job);
+  if (job.job.kind == JobKind::rl) return rl_model_cost(job);
+  const DitCost dit = dit_cost(job.model, job.data.window, job.precision.param == "bf16" ? 2 : 4, /*trim=*/true,
+                               job.activation_checkpoint.mode == "full");
+  ModelCost cost;
+  TROUPE_ASSIGN(const std::vector<UnitSpec> chain, trained_chain(job.model));
+  const std::vector<UnitSpec> units = state_units(chain);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const bool replicated = u >= chain.size();
+    cost.units.push_back(unit_cost(units[u], replicated, replicated ? 0 : dit.units[u].executed_forward_flops));
+  }
+  cost.activation_bytes_per_sample = dit.activation_bytes_per_sample;
+  cost.workspace_bytes_per_sample = dit.workspace_bytes_per_sample;
+  const EncoderCost encoders = encoder_cost(job.model, job.data.window, job.precision.encoders == "bf16" ? 2 : 4);
+  TROUPE_ASSIGN(const SampleLayout layout, sample_layout(job.data, job.model));
+  TROUPE_ASSIGN(const SampleLayout item, item_layout(job));
+  cost.sample_bytes = item.bytes;
+  // A decoder holds one clip at source size per view beside the slot, and FFmpeg's reference frames: taken as 64 MiB
+  // and four slots.
+  cost.decoder_bytes = (std::int64_t{64} << 20) + 4 * layout.bytes;
+  // The frozen networks are where samples are encoded; a learner that predicts frames loads the codec for it.
+  cost.encoder_bytes = encoders.bytes;
+  if (sends_features(job)) {
+    cost.decoder_bytes += encoders.bytes + item.bytes;
+    cost.encoder_bytes = job.eval.every == 0 ? 0 : encoders.codec_bytes;
+  }
+  return cost;
+}
+
+}  // namespace troupe::workers

@@ -1,0 +1,142 @@
+#include "workers/pipeline/pipeline.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/file_io.h"
+#include "data/sample/open_mixture.h"
+#include "model/wan/lora.h"
+#include "workers/checkpoint/manifest.h"
+#include "workers/inference/agent/agent.h"
+#include "workers/learner/imitation/demonstrations.h"
+#include "workers/learner/sft_task.h"
+
+namespace troupe::workers {
+
+namespace {
+
+class SftPipeline final : public Pipeline {
+ public:
+  SftPipeline(JobConfig job, std::shared_ptr<const Mixture> data) : job_(std::move(job)), data_(std::move(data)) {}
+
+  std::string fingerprint() const override { return data_->fingerprint(); }
+  std::vector<std::string> warnings() const override;
+  std::int64_t num_eval() const override {
+    return job_.eval.every > 0 ? static_cast<std::int64_t>(data_->eval_size(job_.eval.max_samples)) : 0;
+  }
+  std::vector<UnitSpec> units() const override { return training_units(job_.model); }
+  Result<std::string> encoder_hash() const override;
+  std::vector<CheckpointAttachment> attachments() const override {
+    return {{.name = "metadata.json", .bytes = data_->metadata_json()}};
+  }
+  std::string state_json(std::uint64_t seed, std::uint64_t position) const override {
+    return data_->state_json(seed, position);
+  }
+
+ private:
+  std::string changes_since(const std::string& checkpoint) const override;
+
+  const JobConfig job_;
+  const std::shared_ptr<const Mixture> data_;
+};
+
+std::string SftPipeline::changes_since(const std::string& checkpoint) const {
+  const auto text = read_file(checkpoint + "/ledger.json");
+  if (!text) return {};
+  const auto ledger = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!ledger.is_object() || !ledger.contains("datasets") || !ledger["datasets"].is_array()) return {};
+  std::string out;
+  for (std::size_t i = 0; i < std::max(ledger["datasets"].size(), data_->datasets().size()); ++i) {
+    const auto before = i < ledger["datasets"].size() ? ledger["datasets"][i] : nlohmann::json::object();
+    const std::string had = before.value("fingerprint", "none");
+    const std::string has = i < data_->datasets().size() ? data_->datasets()[i]->fingerprint() : "none";
+    if (had == has) continue;
+    const std::string root = i < data_->datasets().size() ? data_->datasets()[i]->root() : before.value("root", "");
+    out += fmt::format("; data.sets[{}] ({}) had {} and has {}", i, root, had, has);
+  }
+  return out;
+}
+
+std::vector<std::string> SftPipeline::warnings() const {
+  std::vector<std::string> all;
+  for (const DatasetProblem& warning : data_->warnings())
+    all.push_back(fmt::format("{}: {}", warning.code, warning.text));
+  for (const DatasetProblem& problem : data_->problems())
+    all.push_back(fmt::format("left out: {}: {}", problem.code, problem.text));
+  return all;
+}
+
+Result<std::string> SftPipeline::encoder_hash() const {
+  TROUPE_ASSIGN(const auto hashes, SftTask::encoder_hashes(job_));
+  std::string text;
+  for (const auto& [part, hash] : hashes) text += fmt::format("{}{}={}", text.empty() ? "" : " ", part, hash);
+  return text;
+}
+
+/// A policy for an environment, whatever teaches it.
+class AgentPipeline : public Pipeline {
+ public:
+  explicit AgentPipeline(Agent agent) : agent_(std::move(agent)) {}
+
+  std::string fingerprint() const override { return fingerprint_of(agent_.spec()); }
+  std::vector<std::string> warnings() const override { return {}; }
+  std::int64_t num_eval() const override { return 0; }
+  std::vector<UnitSpec> units() const override { return agent_.policy->units(); }
+  Result<std::string> encoder_hash() const override { return std::string(); }
+  std::vector<CheckpointAttachment> attachments() const override { return {}; }
+  std::string state_json(std::uint64_t seed, std::uint64_t position) const override {
+    return nlohmann::ordered_json{{"seed", seed}, {"position", position}, {"fingerprint", fingerprint()}}.dump();
+  }
+
+ private:
+  std::string changes_since(const std::string&) const override { return {}; }
+
+  const Agent agent_;
+};
+
+class ImitationPipeline final : public AgentPipeline {
+ public:
+  ImitationPipeline(Agent agent, const JobConfig& job, std::shared_ptr<const Demonstrations> data)
+      : AgentPipeline(std::move(agent)), eval_(job.eval), data_(std::move(data)) {}
+
+  std::string fingerprint() const override {
+    return AgentPipeline::fingerprint() + " demonstrations " + data_->fingerprint();
+  }
+  std::int64_t num_eval() const override { return eval_.every > 0 ? data_->eval_size(eval_.max_samples) : 0; }
+
+ private:
+  std::string changes_since(const std::string&) const override {
+    return fmt::format("; demonstrations are {}", fmt::join(data_->roots(), ", "));
+  }
+
+  const EvalConfig eval_;
+  const std::shared_ptr<const Demonstrations> data_;
+};
+
+}  // namespace
+
+Result<void> Pipeline::check_fingerprint(const std::string& checkpoint) const {
+  TROUPE_ASSIGN(const Manifest manifest, read_manifest(checkpoint));
+  if (manifest.dataset_fingerprint == fingerprint()) return {};
+  return Error{Errc::failed_precondition,
+               fmt::format("{} was trained on data with fingerprint {}, these have {}{}; "
+                           "positions would mean other samples. Restore the "
+                           "dataset, or start a new run",
+                           checkpoint, manifest.dataset_fingerprint, fingerprint(), changes_since(checkpoint))};
+}
+
+Result<std::shared_ptr<const Pipeline>> open_pipeline(const JobConfig& job) {
+  if (trains_agent(job)) {
+    TROUPE_ASSIGN(auto agent, make_agent(job));
+    if (!is_imitation(job)) return std::shared_ptr<const Pipeline>(std::make_shared<AgentPipeline>(std::move(agent)));
+    TROUPE_ASSIGN(auto data, Demonstrations::open(job.data, agent.shape));
+    return std::shared_ptr<const Pipeline>(std::make_shared<ImitationPipeline>(std::move(agent), job, std::move(data)));
+  }
+  TROUPE_ASSIGN(auto data, open_mixture(job));
+  return std::shared_ptr<const Pipeline>(std::make_shared<SftPipeline>(job, std::move(data)));
+}
+
+}  // namespace troupe::workers

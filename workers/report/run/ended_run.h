@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "configs/job_config.h"
+#include "workers/checkpoint/run_directory.h"
+#include "workers/controller/service.h"
+
+namespace troupe::workers {
+
+/// A run whose job has ended, as its reports see it. Nothing is owned.
+struct EndedRun {
+  const ControllerService& service;
+  const JobConfig& job;
+  const RunDirectory& directory;
+
+  const RunStatistics& statistics() const { return service.statistics(); }
+  /// The run directory as it is typed, relative to the working directory.
+  std::string folder() const { return std::filesystem::relative(directory.root()).string(); }
+};
+
+}  // namespace troupe::workers

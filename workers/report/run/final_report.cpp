@@ -1,0 +1,89 @@
+#include "workers/report/run/final_report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/durable_file.h"
+#include "workers/report/run/rl_run_report.h"
+#include "workers/report/run/sft_run_report.h"
+
+namespace troupe::workers {
+
+namespace {
+
+/// What the report shows of one kind of job.
+struct KindReport {
+  Result<void> (*draw_curves)(const EndedRun& run);
+  void (*describe)(const EndedRun& run, RunSummary& summary);
+  void (*print_results)(const EndedRun& run, int exit_code);
+};
+
+const KindReport& report_of(JobKind kind) {
+  static constexpr KindReport kSft{draw_losses, describe_sft_run, print_held_out};
+  static constexpr KindReport kRl{draw_learning_curves, describe_rl_run, print_rl_results};
+  return kind == JobKind::rl ? kRl : kSft;
+}
+
+std::int64_t bytes_below(const std::string& folder) {
+  std::int64_t bytes = 0;
+  std::error_code error;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder, error)) {
+    if (file.is_regular_file(error)) bytes += static_cast<std::int64_t>(file.file_size(error));
+  }
+  return bytes;
+}
+
+/// What every kind of job has.
+RunSummary summarise(const EndedRun& run, int exit_code) {
+  const RunStatistics& s = run.statistics();
+  const JobController& controller = run.service.job();
+  RunSummary summary{
+      .name = run.job.job.name, .steps = controller.step(), .seconds = run.service.seconds(), .exit_code = exit_code};
+  const auto& losses = s.curve("train/loss");
+  summary.not_finite =
+      std::count_if(losses.begin(), losses.end(), [](const auto& p) { return !std::isfinite(p.value); });
+  summary.void_batches = s.skipped();
+  summary.restarts = controller.restarts();
+  summary.samples_per_second_mean = s.samples_per_second();
+  summary.samples_per_second_p50 = s.samples_per_second_quantile(0.5);
+  summary.samples_per_second_p05 = s.samples_per_second_quantile(0.05);
+  summary.compute_percent = s.compute_percent();
+  summary.exposed_comm_percent = s.vote_percent();
+  summary.stall_percent = s.stall_percent();
+  summary.checkpoint_percent = s.checkpoint_percent();
+  summary.other_percent = std::max(0.0, 100.0 - summary.compute_percent - summary.exposed_comm_percent -
+                                            summary.stall_percent - summary.checkpoint_percent);
+  summary.events = run.service.notable_events();
+  const std::string& saved = controller.checkpoints().committed_directory();
+  if (!saved.empty()) {
+    summary.checkpoint = std::filesystem::relative(saved, run.directory.root()).string();
+    summary.checkpoint_bytes = bytes_below(saved);
+  }
+  return summary;
+}
+
+void warn_of(const Result<void>& done) {
+  if (!done) fmt::print("warning: {}\n", done.error().message());
+}
+
+}  // namespace
+
+void print_final_report(const EndedRun& run, int exit_code) {
+  const KindReport& kind = report_of(run.job.job.kind);
+  const Result<void> drawn = kind.draw_curves(run);
+  if (run.statistics().steps() > 0) warn_of(drawn);
+  warn_of(draw_held_out(run));
+  RunSummary summary = summarise(run, exit_code);
+  kind.describe(run, summary);
+  warn_of(write_file_durably(run.directory.path("report.txt"), run_report(summary)));
+  fmt::print("{}", run_report(summary, text_style_of(STDOUT_FILENO)));
+  kind.print_results(run, exit_code);
+  std::fflush(stdout);
+}
+
+}  // namespace troupe::workers

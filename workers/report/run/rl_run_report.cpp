@@ -1,0 +1,120 @@
+#include "workers/report/run/rl_run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "env/registry/registry.h"
+#include "workers/inference/agent/episode_report.h"
+#include "workers/inference/agent/episode_runner.h"
+#include "workers/inference/agent/episode_video.h"
+#include "workers/inference/agent/load_agent.h"
+#include "workers/report/loss_plot.h"
+#include "workers/report/rl_report.h"
+
+namespace troupe::workers {
+
+namespace {
+
+/// A metric over the environment steps that were executed when it was reported.
+std::vector<LossPoint> over_env_steps(const RunStatistics& statistics, const std::string& name) {
+  std::map<std::int64_t, std::int64_t> executed;
+  for (const RunStatistics::Point& p : statistics.curve("env/total_steps"))
+    executed[p.step] = static_cast<std::int64_t>(p.value);
+  std::vector<LossPoint> points;
+  for (const RunStatistics::Point& p : statistics.curve(name))
+    points.push_back({.step = executed[p.step], .value = p.value});
+  return points;
+}
+
+double last_of(const RunStatistics& statistics, const std::string& name) {
+  const auto& curve = statistics.curve(name);
+  return curve.empty() ? 0 : curve.back().value;
+}
+
+Result<void> draw(const EndedRun& run, const std::string& quantity, const std::string& y_title,
+                  const std::string& chart) {
+  std::vector<LossSeries> series;
+  auto training = over_env_steps(run.statistics(), "env/" + quantity),
+       evaluation = over_env_steps(run.statistics(), "eval/" + quantity);
+  if (!training.empty())
+    series.push_back({.name = "training episodes", .role = LossRole::train, .points = std::move(training)});
+  if (!evaluation.empty())
+    series.push_back({.name = "evaluation", .role = LossRole::held_out, .points = std::move(evaluation)});
+  if (series.empty()) return {};
+  return draw_loss_curves(run.directory.path(chart), series,
+                          {.title = fmt::format("{}: {}", run.job.job.name, run.job.env.id),
+                           .x_title = "environment steps",
+                           .y_title = y_title});
+}
+
+/// The table of the last evaluation; empty without one, or where the environment cannot be made.
+std::string last_evaluation(const RunStatistics& statistics, const JobConfig& job) {
+  if (statistics.curve("eval/return").empty()) return {};
+  const auto envs = make_env_factory(job.env);
+  if (!envs) return {};
+  return results_table(episode_results((*envs)->spec(), job.env.chunk,
+                                       [&](const std::string& name) { return last_of(statistics, name); }));
+}
+
+/// Names of the videos of the last evaluation's failures, in `folder`. Errors: those of load_agent, run_episodes and
+/// write_episode_videos.
+Result<std::vector<std::string>> record_failures(const EndedRun& run, const std::string& checkpoint,
+                                                 const std::string& folder) {
+  const JobConfig& job = run.job;
+  if (job.eval.videos == 0 || run.statistics().curve("eval/return").empty()) return std::vector<std::string>{};
+  const auto& successes = run.statistics().curve("eval/success_once");
+  if (!successes.empty() && successes.back().value >= 1) return std::vector<std::string>{};
+  TROUPE_ASSIGN(const auto envs, make_env_factory(job.env));
+  if (envs->spec().cameras.empty()) return std::vector<std::string>{};
+  TROUPE_ASSIGN(const LoadedAgent loaded, load_agent(checkpoint));
+  EpisodeOptions options = episode_options(job.eval, job.env);
+  options.keep_actions = job.eval.videos;
+  TROUPE_ASSIGN(const auto records, run_episodes(loaded.agent, loaded.job, loaded.weights, options));
+  return write_episode_videos(*loaded.agent.envs, records, folder);
+}
+
+}  // namespace
+
+Result<void> draw_learning_curves(const EndedRun& run) {
+  TROUPE_TRY(draw(run, "return", "mean return of an episode", "return.png"));
+  return draw(run, "success_once", "episodes with success", "success.png");
+}
+
+void describe_rl_run(const EndedRun& run, RunSummary& summary) {
+  const RunStatistics& statistics = run.statistics();
+  summary.samples = static_cast<std::int64_t>(last_of(statistics, "env/total_steps"));
+  summary.sample_noun = "environment steps";
+  summary.rate_noun = "env steps";
+  summary.measure = "return";
+  const auto& returns = statistics.curve("env/return");
+  summary.is_measured = !returns.empty();
+  if (summary.is_measured) {
+    const auto best = std::max_element(returns.begin(), returns.end(),
+                                       [](const auto& a, const auto& b) { return a.value < b.value; });
+    summary.loss_first = returns.front().value;
+    summary.loss_last = returns.back().value;
+    summary.loss_best = best->value;
+    summary.loss_best_step = best->step;
+  }
+  const std::string folder = run.folder();
+  summary.next = {fmt::format("troupe verify {}", folder), fmt::format("troupe eval {} --episodes 100", folder)};
+}
+
+void print_rl_results(const EndedRun& run, int exit_code) {
+  fmt::print("{}  curve       {}/return.png\n", last_evaluation(run.statistics(), run.job), run.folder());
+  const std::string& checkpoint = run.service.job().checkpoints().committed_directory();
+  if (exit_code != 0 || checkpoint.empty()) return;
+  const std::string folder = fmt::format("eval/step_{:06d}/videos", run.service.job().step());
+  const auto names = record_failures(run, checkpoint, run.directory.path(folder));
+  if (!names) {
+    fmt::print("warning: {}\n", names.error().message());
+  } else if (!names->empty()) {
+    fmt::print("  videos      {}/{}: {} episodes\n", run.folder(), folder, names->size());
+  }
+}
+
+}  // namespace troupe::workers

@@ -1,0 +1,104 @@
+#include "workers/report/run/sft_run_report.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <tuple>
+
+#include "model/io/safetensors.h"
+#include "workers/report/loss_plot.h"
+#include "workers/report/prediction_sheet.h"
+
+namespace troupe::workers {
+
+namespace {
+
+constexpr std::size_t kWindow = 10;  // steps that "start" and "end" of a loss mean
+
+std::vector<LossPoint> points_of(const RunStatistics& statistics, const std::string& name) {
+  std::vector<LossPoint> points;
+  for (const RunStatistics::Point& p : statistics.curve(name)) points.push_back({.step = p.step, .value = p.value});
+  return points;
+}
+
+std::vector<Rgb8View> frames_of(const TensorInfo& tensor) {
+  const std::int64_t height = tensor.shape.at(1), width = tensor.shape.at(2);
+  std::vector<Rgb8View> frames;
+  for (std::int64_t t = 0; t < tensor.shape.at(0); ++t) {
+    const auto* data = reinterpret_cast<const std::uint8_t*>(tensor.bytes.data()) + t * height * width * 3;
+    frames.push_back({.data = data, .height = height, .width = width, .stride = width * 3});
+  }
+  return frames;
+}
+
+std::vector<float> floats_of(const TensorInfo& tensor) {
+  std::vector<float> values(tensor.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+/// The chart of the last step's held-out prediction, below the run directory, without its ending.
+std::string last_prediction(const EndedRun& run) {
+  return fmt::format("eval/step_{:06d}/prediction", run.service.job().step());
+}
+
+}  // namespace
+
+Result<void> draw_losses(const EndedRun& run) {
+  std::vector<LossSeries> series;
+  const std::tuple<const char*, const char*, LossRole> kCurves[] = {
+      {"train/loss", "training", LossRole::train},
+      {"train/dynamics_loss", "training, video", LossRole::dynamics},
+      {"train/action_loss", "training, actions", LossRole::action},
+      {"eval/loss", "held out", LossRole::held_out}};
+  for (const auto& [metric, name, role] : kCurves) {
+    auto points = points_of(run.statistics(), metric);
+    if (!points.empty()) series.push_back({.name = name, .role = role, .points = std::move(points)});
+  }
+  return draw_loss_curves(run.directory.path("loss.png"), series, {.title = run.job.job.name + ": loss"});
+}
+
+Result<void> draw_held_out(const EndedRun& run) {
+  const std::string file = run.directory.path(last_prediction(run) + ".safetensors");
+  if (!std::filesystem::exists(file)) return {};
+  TROUPE_ASSIGN(const auto reader, SafetensorsReader::open(file));
+  TROUPE_ASSIGN(const auto true_frames, reader.info("true_frames"));
+  TROUPE_ASSIGN(const auto predicted_frames, reader.info("predicted_frames"));
+  TROUPE_ASSIGN(const auto true_actions, reader.info("true_actions"));
+  TROUPE_ASSIGN(const auto predicted_actions, reader.info("predicted_actions"));
+  PredictionSheet sheet{.title = fmt::format("{}: step {}", run.job.job.name, run.service.job().step()),
+                        .caption = "held-out clip: true above predicted (10 Euler steps, clean past)",
+                        .true_frames = frames_of(true_frames),
+                        .predicted_frames = frames_of(predicted_frames),
+                        .action_steps = true_actions.shape.at(0),
+                        .true_actions = floats_of(true_actions),
+                        .predicted_actions = floats_of(predicted_actions)};
+  for (std::int64_t d = 0; d < true_actions.shape.at(1); ++d)
+    sheet.action_names.push_back(fmt::format("action {} (normalised)", d));
+  return draw_prediction(run.directory.path(last_prediction(run) + ".png"), sheet);
+}
+
+void describe_sft_run(const EndedRun& run, RunSummary& summary) {
+  const RunStatistics& s = run.statistics();
+  summary.samples = summary.steps * run.service.job().plan().batch.global;
+  summary.loss_first = s.first_mean(kWindow);
+  summary.loss_last = s.last_mean(kWindow);
+  summary.loss_best = s.best().value;
+  summary.loss_best_step = s.best().step;
+  const std::string folder = run.folder();
+  summary.next = {fmt::format("troupe verify {}", folder),
+                  fmt::format("troupe export {} --format safetensors --out DIR", folder)};
+  if (is_imitation(run.job)) summary.next.push_back(fmt::format("troupe eval {} --episodes 100", folder));
+}
+
+void print_held_out(const EndedRun& run, int) {
+  const auto& held_out = run.statistics().curve("eval/loss");
+  if (held_out.size() <= 1) return;
+  const std::string prediction = last_prediction(run) + ".png";
+  fmt::print("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png{}\n", held_out.front().value, held_out.back().value,
+             run.folder(), std::filesystem::exists(run.directory.path(prediction)) ? ", " + prediction : "");
+}
+
+}  // namespace troupe::workers
