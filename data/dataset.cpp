@@ -51,7 +51,7 @@ std::vector<DatasetProblem> problems_of(const std::vector<EpisodeFinding>& findi
 }  // namespace
 
 Result<void> Dataset::read_columns() {
-  if (const auto defect = window_defect(spec_)) return Error{Errc::invalid_argument, *defect};
+  if (const auto defect = window_defect(spec_)) return invalid_argument(*defect);
   TROUPE_ASSIGN(root_, find_dataset(spec_.path));
   while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
   TROUPE_ASSIGN(info_, read_lerobot_info(root_));
@@ -64,15 +64,13 @@ Result<void> Dataset::read_columns() {
 
 Result<void> Dataset::check_columns() const {
   if (static_cast<std::int64_t>(columns_.action_width()) > spec_.max_action_dim) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("the action keys have {} values together; model.dit.action_dim is {}",
-                             columns_.action_width(), spec_.max_action_dim)};
+    return invalid_argument(fmt::format("the action keys have {} values together; model.dit.action_dim is {}",
+                                        columns_.action_width(), spec_.max_action_dim));
   }
   if (const double wanted = spec_.embodiment.fps; wanted > 0 && std::abs(info_.fps - wanted) > 0.01 * wanted) {
-    return Error{
-        Errc::invalid_argument,
+    return invalid_argument(
         fmt::format("{}/meta/info.json says {} frames/s; the fps of embodiment {} is {}, and strides are made for that",
-                    root_, info_.fps, spec_.embodiment.tag, wanted)};
+                    root_, info_.fps, spec_.embodiment.tag, wanted));
   }
   const auto views = static_cast<std::int64_t>(columns_.views.size());
   const auto canvas = CanvasLayout::make(spec_.embodiment.layout, views, spec_.image.height, spec_.image.width);
@@ -95,13 +93,11 @@ Result<void> Dataset::take_index() {
   }
   if (summary.train_size == 0) {
     const WindowConfig& w = spec_.window;
-    return Error{
-        Errc::failed_precondition,
-        fmt::format(
-            "{}: no training sample: {} usable episodes, {} of them too short for {} chunks of {} rows, {} held out by "
-            "data.eval_episodes, {} with bad files{}",
-            root_, samples.num_episodes(), summary.short_episodes, w.chunks, w.macro_stride, spec_.eval_episodes.size(),
-            summary.skipped_episodes, list_of(problems_))};
+    return Error{Errc::failed_precondition,
+                 fmt::format("{}: no training sample: {} usable episodes, {} of them too short for {} chunks of {} "
+                             "rows, {} held out by data.eval_episodes, {} with bad files{}",
+                             root_, samples.num_episodes(), summary.short_episodes, w.chunks, w.macro_stride,
+                             spec_.eval_episodes.size(), summary.skipped_episodes, list_of(problems_))};
   }
   episodes_.reserve(samples.num_episodes());
   for (std::size_t place = 0; place < samples.num_episodes(); ++place) episodes_.push_back(samples.episode(place));
@@ -122,8 +118,7 @@ Result<std::shared_ptr<const Dataset>> Dataset::open(const DatasetSpec& spec, co
 Result<std::shared_ptr<const Dataset>> Dataset::open(const DataConfig& data, const ModelConfig& model,
                                                      const DatasetOptions& options) {
   if (data.sets.size() != 1) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("data.sets lists {} datasets; exactly one is wanted here", data.sets.size())};
+    return invalid_argument(fmt::format("data.sets lists {} datasets; exactly one is wanted here", data.sets.size()));
   }
   TROUPE_ASSIGN(const DatasetSpec spec, dataset_spec(data, model, 0));
   return open(spec, options);
@@ -163,8 +158,8 @@ Result<EpisodeTable> Dataset::read_table(std::size_t place) const {
   return shared_->tables.read(path, wanted, {rows.first_row, episodes_[place].rows});
 }
 
-Result<PictureSource> Dataset::pictures(std::size_t place, std::size_t view) const {
-  PictureSource source = index_.samples->pictures(place, view);
+Result<ImageSource> Dataset::images(std::size_t place, std::size_t view) const {
+  ImageSource source = index_.samples->images(place, view);
   source.path = root_ + "/" + source.path;
   return source;
 }

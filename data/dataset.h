@@ -15,7 +15,6 @@
 #include "data/sampling/sample_index.h"
 #include "data/statistics/dataset_statistics.h"
 #include "data/statistics/state_action.h"
-#include "data/video/packet_source.h"
 
 namespace troupe::data {
 
@@ -67,7 +66,7 @@ class Dataset {
   /// Errors: as read_parquet; a file with fewer rows than were indexed is one of them.
   Result<EpisodeTable> read_table(std::size_t place) const;
   /// Where the frames of view `view` of episodes()[place] are. Requires both to exist.
-  Result<PictureSource> pictures(std::size_t place, std::size_t view) const;
+  Result<ImageSource> images(std::size_t place, std::size_t view) const;
   /// The packet table of a video file of this dataset; null without that file in the index, and when `identity` has
   /// another size or time than what was indexed (D16, as above). Thread-safe; tables may outlive the dataset.
   std::shared_ptr<const PacketTable> packet_table(const std::string& path, const FileIdentity& identity) const;

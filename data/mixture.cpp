@@ -27,12 +27,11 @@ Result<void> check_canvases(const std::vector<std::shared_ptr<const Dataset>>& d
   for (const auto& dataset : datasets) {
     TROUPE_ASSIGN(const CanvasLayout canvas, canvas_of(*dataset));
     if (canvas.height == first.height && canvas.width == first.width) continue;
-    return Error{
-        Errc::invalid_argument,
+    return invalid_argument(
         fmt::format("{} fills a canvas of {}x{} pixels (layout {}) and {} one of {}x{} (layout {}); samples of one "
                     "job have one size: change the views or layout of an embodiment",
                     datasets.front()->root(), first.height, first.width, datasets.front()->spec().embodiment.layout,
-                    dataset->root(), canvas.height, canvas.width, dataset->spec().embodiment.layout)};
+                    dataset->root(), canvas.height, canvas.width, dataset->spec().embodiment.layout));
   }
   return {};
 }
@@ -80,7 +79,7 @@ std::shared_ptr<const Mixture> Mixture::of(std::shared_ptr<const Dataset> datase
 
 Result<std::shared_ptr<const Mixture>> Mixture::of(std::vector<std::shared_ptr<const Dataset>> datasets,
                                                    const DataConfig& data) {
-  if (datasets.empty()) return Error{Errc::invalid_argument, "data.sets names no dataset"};
+  if (datasets.empty()) return invalid_argument("data.sets names no dataset");
   std::shared_ptr<Mixture> mixture(new Mixture());
   mixture->datasets_ = std::move(datasets);
   TROUPE_TRY(check_canvases(mixture->datasets_));

@@ -30,11 +30,10 @@ std::vector<std::string> key_names(const SampleColumns& columns) {
 
 Result<void> check_alike(const Dataset& a, const Dataset& b) {
   const auto refuse = [&](const std::string& what, const std::string& in_a, const std::string& in_b) {
-    return Error{
-        Errc::invalid_argument,
+    return invalid_argument(
         fmt::format("{} and {} have one embodiment tag, '{}', but differ in {}: {} and {}. Datasets of one tag are "
                     "normalised together; give one of them an embodiment with a tag of its own",
-                    a.root(), b.root(), a.spec().embodiment.tag, what, in_a, in_b)};
+                    a.root(), b.root(), a.spec().embodiment.tag, what, in_a, in_b));
   };
   const auto listed = [](const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); };
   const auto keys_a = key_names(a.columns()), keys_b = key_names(b.columns());

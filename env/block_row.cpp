@@ -198,11 +198,10 @@ Result<const float*> BlockRow::admit(const float* action) {
   if (space.is_discrete()) {
     const float a = *action;
     if (a >= 0 && a < static_cast<float>(space.choices) && a == std::floor(a)) return action;
-    return Error{Errc::invalid_argument,
-                 fmt::format("the action is {}; wanted a whole number from 0 to {}", a, space.choices - 1)};
+    return invalid_argument(fmt::format("the action is {}; wanted a whole number from 0 to {}", a, space.choices - 1));
   }
   for (std::size_t i = 0; i < action_.size(); ++i) {
-    if (std::isnan(action[i])) return Error{Errc::invalid_argument, fmt::format("action[{}] is NaN", i)};
+    if (std::isnan(action[i])) return invalid_argument(fmt::format("action[{}] is NaN", i));
     action_[i] = std::clamp(action[i], space.low[i], space.high[i]);
   }
   return static_cast<const float*>(action_.data());

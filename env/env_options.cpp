@@ -38,9 +38,8 @@ Result<void> check_env_options(std::string_view id, const EnvOptions& options,
     if (!contains(names, name)) return unknown(id, "option", name, names);
   }
   if (options.max_steps < 0) {
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("env.max_episode_steps is {}; wanted 0 (the environment's own) or more", options.max_steps)};
+    return invalid_argument(
+        fmt::format("env.max_episode_steps is {}; wanted 0 (the environment's own) or more", options.max_steps));
   }
   return {};
 }

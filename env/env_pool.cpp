@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
+#include "base/stopwatch.h"
 
 namespace troupe::env {
 
@@ -71,25 +71,7 @@ struct EnvPool::Block::Buffers {
   std::vector<std::byte*> free;
 };
 
-EnvPool::Block::~Block() { release(); }
-
-EnvPool::Block& EnvPool::Block::operator=(Block&& other) noexcept {
-  if (this == &other) return *this;
-  release();
-  buffers_ = std::move(other.buffers_);
-  view_ = other.view_;
-  group_ = other.group_;
-  first_env_ = other.first_env_;
-  policy_version_ = other.policy_version_;
-  sequence_ = other.sequence_;
-  return *this;
-}
-
-void EnvPool::Block::release() {
-  if (!buffers_) return;  // moved from
-  buffers_->give(view_.memory);
-  buffers_.reset();
-}
+void EnvPool::Block::GiveBack::operator()(std::byte* memory) const { buffers->give(memory); }
 
 struct EnvPool::State {
   /// What a group is in the midst of. `view` is set from sending to receiving.
@@ -155,11 +137,11 @@ EnvPool::~EnvPool() = default;
 
 Result<std::unique_ptr<EnvPool>> EnvPool::make(std::shared_ptr<const EnvFactory> factory, const Options& options) {
   if (options.groups < 1 || options.num_envs < 1 || options.num_envs % options.groups != 0) {
-    return Error{Errc::invalid_argument, fmt::format("{} environments in {} groups; wanted groups of one size",
-                                                     options.num_envs, options.groups)};
+    return invalid_argument(
+        fmt::format("{} environments in {} groups; wanted groups of one size", options.num_envs, options.groups));
   }
   if (options.threads < 1)
-    return Error{Errc::invalid_argument, fmt::format("env.threads is {}; wanted at least 1", options.threads)};
+    return invalid_argument(fmt::format("env.threads is {}; wanted at least 1", options.threads));
   auto state = std::make_unique<State>();
   state->factory = std::move(factory);
   state->options = options;
@@ -209,9 +191,9 @@ Result<void> EnvPool::send(std::int64_t index, std::span<const float> actions, s
   }
   const auto wanted = static_cast<std::size_t>(rows() * layout().chunk * spec().action.size);
   if (actions.size() != wanted) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{} numbers of actions for {}; wanted {} ({} environments x {} actions x {} numbers)",
-                             actions.size(), spec().id, wanted, rows(), layout().chunk, spec().action.size)};
+    return invalid_argument(
+        fmt::format("{} numbers of actions for {}; wanted {} ({} environments x {} actions x {} numbers)",
+                    actions.size(), spec().id, wanted, rows(), layout().chunk, spec().action.size));
   }
   TROUPE_ASSIGN(State::Group * group, state_->begin(index, policy_version));
   group->block->step(
@@ -237,20 +219,20 @@ Result<EnvPool::Block> EnvPool::recv(std::int64_t wanted, std::chrono::nanosecon
       return found != s.finished.end();
     };
     if (!s.finished_one.wait_for(lock, timeout, ready)) {
-      return Error{Errc::deadline_exceeded,
-                   fmt::format("{} did not finish a step of {} in {:.3g} s", spec().id,
-                               wanted == any_group ? "any group" : fmt::format("group {}", wanted),
-                               std::chrono::duration<double>(timeout).count())};
+      return Error{
+          Errc::deadline_exceeded,
+          fmt::format("{} did not finish a step of {} in {:.3g} s", spec().id,
+                      wanted == any_group ? "any group" : fmt::format("group {}", wanted), Seconds(timeout).count())};
     }
     index = *found;
     s.finished.erase(found);
   }
-  s.wait_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  s.wait_seconds += seconds_since(start);
   ++s.received;
   State::Group& group = s.groups[static_cast<std::size_t>(index)];
   Block block;
-  block.buffers_ = s.buffers;
   block.view_ = std::exchange(group.view, {});
+  block.memory_ = {block.view_.memory, {s.buffers}};
   block.group_ = index;
   block.first_env_ = s.options.first_env + index * rows();
   block.policy_version_ = group.policy_version;

@@ -51,9 +51,6 @@ class EnvPool {
   /// One finished step of a group. Movable; its buffer goes back to the pool when it is destroyed.
   class Block {
    public:
-    Block(Block&&) noexcept = default;
-    Block& operator=(Block&& other) noexcept;
-    ~Block();
     /// Valid as long as this.
     const BlockView& view() const { return view_; }
     std::int64_t group() const { return group_; }
@@ -66,9 +63,12 @@ class EnvPool {
    private:
     friend class EnvPool;
     struct Buffers;
+    struct GiveBack {
+      std::shared_ptr<Buffers> buffers;
+      void operator()(std::byte* memory) const;
+    };
     Block() = default;
-    void release();
-    std::shared_ptr<Buffers> buffers_;
+    std::unique_ptr<std::byte, GiveBack> memory_;
     BlockView view_;
     std::int64_t group_ = 0, first_env_ = 0, policy_version_ = -1;
     std::uint64_t sequence_ = 0;

@@ -10,6 +10,7 @@
 
 #include "actors/bridge.h"
 #include "base/ids.h"
+#include "bench/support/failures.h"
 #include "comm/control/message_codec.h"
 
 namespace troupe::bench {
@@ -20,12 +21,6 @@ using Clock = std::chrono::steady_clock;
 const std::string kPinger = "node/0", kLocalEcho = "local", kRemoteEcho = "controller";
 constexpr std::uint64_t kFirstSequence = 1'000'000;  // five bytes on the wire from the first ping to the last
 
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(result).value();
-}
-
 Message heartbeat(std::uint64_t sequence) {
   return Heartbeat{.node = kPinger, .sequence = sequence, .free_memory_bytes = std::int64_t{8} << 30};
 }
@@ -33,9 +28,9 @@ Message acknowledgement(std::uint64_t sequence) { return HeartbeatAck{.sequence 
 
 MailboxActor::behavior_type echo(MailboxActor::pointer, Bridge* bridge) {
   return {
-      [bridge](const ControlMessage& letter) {
-        const auto* beat = std::get_if<Heartbeat>(&letter.message);
-        if (beat != nullptr) bridge->send({letter.to, letter.from, acknowledgement(beat->sequence)});
+      [bridge](const ControlMessage& control) {
+        const auto* beat = std::get_if<Heartbeat>(&control.message);
+        if (beat != nullptr) bridge->send({control.to, control.from, acknowledgement(beat->sequence)});
       },
       [](Signal) {},
   };
@@ -63,10 +58,10 @@ MailboxActor::behavior_type pinger(MailboxActor::stateful_pointer<PingerState> s
     bridge->send({kPinger, phase->target, heartbeat(self->state.sequence)});
   };
   return {
-      [self, phase, ping](const ControlMessage& letter) {
+      [self, phase, ping](const ControlMessage& control) {
         const auto now = Clock::now();
         PingerState& state = self->state;
-        const auto* answer = std::get_if<HeartbeatAck>(&letter.message);
+        const auto* answer = std::get_if<HeartbeatAck>(&control.message);
         if (answer == nullptr || answer->sequence != state.sequence) return;
         const auto answered = static_cast<int>(++state.sequence - kFirstSequence);
         const double microseconds = std::chrono::duration<double, std::micro>(now - state.sent).count();
@@ -85,7 +80,7 @@ MailboxActor::behavior_type pinger(MailboxActor::stateful_pointer<PingerState> s
 class PostOffice {
  public:
   explicit PostOffice(const std::string& self)
-      : loop_(value_or_throw(IoLoop::start(self))), bridge_(*loop_, self, new_incarnation()) {
+      : loop_(must(IoLoop::start(self))), bridge_(*loop_, self, new_incarnation()) {
     config_.set("scheduler.max-threads", std::size_t{2});  // idle: actors here, like roles, are detached
     system_ = std::make_unique<caf::actor_system>(config_);
   }
@@ -104,9 +99,9 @@ class PostOffice {
     echo_ = system_->spawn<caf::detached>(echo, &bridge_);
     bridge_.add_local(name, *echo_);
   }
-  void listen(const std::string& endpoint) { value_or_throw(loop_->bind_router(endpoint, bridge_.receiver())); }
+  void listen(const std::string& endpoint) { must(loop_->bind_router(endpoint, bridge_.receiver())); }
   void dial(const std::string& endpoint) {
-    bridge_.set_default_route(value_or_throw(loop_->connect_dealer(endpoint, kPinger, bridge_.receiver())));
+    bridge_.set_default_route(must(loop_->connect_dealer(endpoint, kPinger, bridge_.receiver())));
   }
   RoundTrips ping(const std::shared_ptr<Phase>& phase) {
     auto ended = phase->ended.get_future();
@@ -156,8 +151,8 @@ int serve_actor_echo(const std::string& endpoint) {
 }
 
 PayloadBytes heartbeat_payload_bytes() {
-  return {.ping = value_or_throw(encode(heartbeat(kFirstSequence))).size(),
-          .answer = value_or_throw(encode(acknowledgement(kFirstSequence))).size()};
+  return {.ping = must(encode(heartbeat(kFirstSequence))).size(),
+          .answer = must(encode(acknowledgement(kFirstSequence))).size()};
 }
 
 }  // namespace troupe::bench

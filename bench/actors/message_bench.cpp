@@ -14,12 +14,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <stdexcept>
 
 #include "bench/actors/actor_ping_pong.h"
 #include "bench/actors/raw_ping_pong.h"
-#include "bench/support/private_folder.h"
+#include "bench/support/failures.h"
 #include "bench/support/result_file.h"
+#include "tests/support/scratch_folder.h"
 #include "workers/node/parent_death.h"
 #include "workers/node/process.h"
 
@@ -75,7 +75,7 @@ std::string to_markdown(const std::string& table, const Options& options, Payloa
   return fmt::format(
       "# A control message there and back: actors against raw ZeroMQ, CPU\n\n"
       "One Heartbeat ({} payload bytes) at a time, answered by a HeartbeatAck ({} payload bytes). Local: two detached\n"
-      "actors of one process, letters through its Bridge. Remote: the same two actors in two processes, through "
+      "actors of one process, messages through its Bridge. Remote: the same two actors in two processes, through "
       "Bridge,\n"
       "IoLoop and a DEALER and ROUTER over ipc. Raw: a blocking DEALER and a blocking ROUTER in two processes over "
       "ipc\n"
@@ -94,20 +94,18 @@ void print_exit(const ProcessExit& exit) {
              exit.stderr_tail);
 }
 
-void start_echo(ProcessTable& processes, const PrivateFolder& folder, const std::string& kind,
+void start_echo(ProcessTable& processes, const ScratchFolder& folder, const std::string& kind,
                 std::size_t answer_bytes) {
-  const auto started =
-      processes.start({.name = "echo/" + kind,
-                       .argv = {std::filesystem::read_symlink("/proc/self/exe").string(), "--serve", kind, "--endpoint",
-                                folder.endpoint(kind), "--answer-bytes", std::to_string(answer_bytes)},
-                       .env = {},
-                       .stderr_log = folder.file(kind + ".log")});
-  if (!started) throw std::runtime_error(started.error().message());
+  must(processes.start({.name = "echo/" + kind,
+                        .argv = {std::filesystem::read_symlink("/proc/self/exe").string(), "--serve", kind,
+                                 "--endpoint", folder.endpoint(kind), "--answer-bytes", std::to_string(answer_bytes)},
+                        .env = {},
+                        .stderr_log = folder / (kind + ".log")}));
 }
 
 int measure(const Options& options, const std::string& command) {
   const PayloadBytes bytes = heartbeat_payload_bytes();
-  const PrivateFolder folder;
+  const ScratchFolder folder("/tmp");
   ProcessTable processes(print_exit);  // goes after its users below: ends the echo processes and waits for them
   start_echo(processes, folder, "actor", bytes.answer);
   start_echo(processes, folder, "raw", bytes.answer);
@@ -153,10 +151,7 @@ int main(int argc, char** argv) {
   app.add_option("--answer-bytes", options.answer_bytes, "bytes of a raw answer")->group("");
   CLI11_PARSE(app, argc, argv);
   if (options.is_short) options.plan = {.warm_up = 20, .pings = 200}, options.rounds = 1;
-  try {
+  return troupe::bench::exit_status("bench_actors_message", 2, [&] {
     return troupe::bench::run(options, troupe::bench::command_line("bench_actors_message", argc, argv));
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "{}\n", e.what());
-    return 2;
-  }
+  });
 }

@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 refuse_dirty_tree "$out"
-[ -x "$troupe" ] || { echo "startup_bench: $troupe is not there; build it with scripts/build release troupe" >&2; exit 2; }
+need_program "$troupe" troupe
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -65,7 +65,7 @@ table() {
   echo "| plan made, run directory made (\`run ...\` is printed) | $(summary started) |"
   echo "| first loss line (held-out loss at step 0) | $(summary held_out) |"
   echo "| first training step | $(summary trained) |"
-  echo "| exit, with a checkpoint, a prediction and two pictures written | $(summary finished) |"
+  echo "| exit, with a checkpoint, a prediction and two charts written | $(summary finished) |"
 }
 rows=$(table)
 echo "$rows"

@@ -1,5 +1,5 @@
 // Our clip decoder against libavcodec alone; decode_bench.sh adds TorchCodec and PyAV and writes the result file.
-//     bench_data_decode prepare --folder F [--pictures 420]       generated videos and the list of clips, F/clips.tsv
+//     bench_data_decode prepare --folder F [--frames 420]         generated videos and the list of clips, F/clips.tsv
 //     bench_data_decode check   --folder F                        every way gives libavcodec's frames, bit for bit
 //     bench_data_decode round   --folder F                        one round; appends lines to F/costs.tsv
 //     bench_data_decode report  --folder F --command C [--out RESULT.md]
@@ -17,7 +17,7 @@ namespace {
 struct Options {
   std::string folder, shared_data = "../shared/data", command, note, out;
   std::size_t clips = 12;
-  std::int64_t pictures = 420, buffer_samples = 256;
+  std::int64_t frames = 420, buffer_samples = 256;
   double shared_gib = 2;
 };
 
@@ -40,7 +40,7 @@ int main(int argc, char** argv) try {
   app.add_option("--folder", o.folder, "generated videos, lists, measurements")->required();
   app.add_option("--shared-data", o.shared_data, "folder of recorded videos");
   app.add_option("--clips", o.clips, "clips per set");
-  app.add_option("--pictures", o.pictures, "of each generated video");
+  app.add_option("--frames", o.frames, "of each generated video");
   app.add_option("--buffer-samples", o.buffer_samples, "size of the shuffle buffer");
   app.add_option("--shared-gib", o.shared_gib, "data.decoder.shared_frames_gib");
   app.add_option("--command", o.command, "command to put into the result file");
@@ -55,11 +55,11 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
 
   const DecodeModes modes{o.folder, static_cast<std::int64_t>(o.shared_gib * 1024 * 1024 * 1024), o.buffer_samples};
-  if (*prepare) make_videos(o.folder, o.pictures);
+  if (*prepare) make_videos(o.folder, o.frames);
   const std::vector<DecodeSet> sets = decode_sets(o.shared_data, o.folder, o.clips);
   if (*prepare) write_clips(sets, o.folder + "/clips.tsv");
   if (*check) {
-    for (const DecodeSet& set : sets) check_pictures(set, modes);
+    for (const DecodeSet& set : sets) check_frames(set, modes);
   }
   if (*round) run_round(sets, modes, o.folder + "/costs.tsv");
   if (*report) {

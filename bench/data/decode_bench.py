@@ -16,7 +16,7 @@ import torchcodec
 from torchcodec._core import get_ffmpeg_library_versions
 from torchcodec.decoders import VideoDecoder
 
-PICTURES, STRIDE = 33, 3
+CLIP_FRAMES, STRIDE = 33, 3
 
 
 def read_clips(path):
@@ -34,8 +34,8 @@ def torchcodec_reader(mode):
     def read(file, start):
         if file not in decoders:
             decoders[file] = VideoDecoder(file, seek_mode=mode, num_ffmpeg_threads=1)
-        frames = decoders[file].get_frames_at([start + STRIDE * i for i in range(PICTURES)])
-        assert frames.data.shape[0] == PICTURES
+        frames = decoders[file].get_frames_at([start + STRIDE * i for i in range(CLIP_FRAMES)])
+        assert frames.data.shape[0] == CLIP_FRAMES
 
     return read
 
@@ -53,14 +53,14 @@ def pyav_reader():
         step = 1 / (stream.average_rate * stream.time_base)
         first = stream.start_time or 0
         container.seek(int(round(first + start * step)), stream=stream)
-        wanted = {start + STRIDE * i for i in range(PICTURES)}
-        pictures = []
+        wanted = {start + STRIDE * i for i in range(CLIP_FRAMES)}
+        images = []
         for frame in container.decode(stream):
             if round((frame.pts - first) / step) in wanted:
-                pictures.append(frame.to_ndarray(format="rgb24"))
-                if len(pictures) == PICTURES:
+                images.append(frame.to_ndarray(format="rgb24"))
+                if len(images) == CLIP_FRAMES:
                     return
-        raise RuntimeError(f"{file}: {len(pictures)} of {PICTURES} pictures from {start}")
+        raise RuntimeError(f"{file}: {len(images)} of {CLIP_FRAMES} frames from {start}")
 
     return read
 

@@ -6,13 +6,13 @@
 # TorchCodec and PyAV come from PyPI into build/python-env (bench/support/python_env.sh); TorchCodec uses the system's FFmpeg,
 # the one that we link. --short: one round of few clips on what is there, without Python.
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-rounds=5 clips=12 pictures=420 samples=256 out="" python=yes bench=$root/build/release/bench/data/bench_data_decode
+root=$(cd "$(dirname "$0")/../.." && pwd)
+rounds=5 clips=12 frames=420 samples=256 out="" python=yes bench=$root/build/release/bench/data/bench_data_decode
 shared=${TROUPE_SHARED_DATA:-$root/../shared/data}
 command="bench/data/decode_bench.sh"
 while [ $# -gt 0 ]; do
   case $1 in
-    --short) rounds=1 clips=1 pictures=110 samples=8 python=no ;;
+    --short) rounds=1 clips=1 frames=110 samples=8 python=no ;;
     --no-python) python=no; command+=" --no-python" ;;
     --rounds) rounds=$2; command+=" --rounds $2"; shift ;;
     --clips) clips=$2; command+=" --clips $2"; shift ;;
@@ -28,7 +28,7 @@ if [ "$python" = yes ]; then
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-run() { "$bench" "$1" --folder "$work" --shared-data "$shared" --clips "$clips" --pictures "$pictures" --buffer-samples "$samples" "${@:2}"; }
+run() { "$bench" "$1" --folder "$work" --shared-data "$shared" --clips "$clips" --frames "$frames" --buffer-samples "$samples" "${@:2}"; }
 
 run prepare
 run check

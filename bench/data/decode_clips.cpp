@@ -7,6 +7,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "bench/support/failures.h"
 #include "data/video/packet_table.h"
 #include "data/video/video_encoder.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::int64_t kWidth = 640, kHeight = 480, kBlock = 8;
-constexpr std::int64_t kSpan = kClipStride * (kClipPictures - 1);
+constexpr std::int64_t kSpan = kClipStride * (kClipFrames - 1);
 
 /// A textured table seen by a slowly moving camera, two objects that move faster, and sensor noise.
 void draw(std::vector<std::uint8_t>& rgb, std::int64_t k, std::mt19937& noise) {
@@ -37,25 +38,18 @@ void draw(std::vector<std::uint8_t>& rgb, std::int64_t k, std::mt19937& noise) {
   }
 }
 
-template <class T>
-T checked(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(result).value();
-}
-
-void make_video(const std::string& path, std::int64_t pictures, std::int64_t gop, std::int64_t b_frames) {
+void make_video(const std::string& path, std::int64_t frames, std::int64_t gop, std::int64_t b_frames) {
   if (fs::exists(path)) return;
   const std::string partial = path + ".part";
-  auto video = checked(VideoEncoder::open(
+  auto video = must(VideoEncoder::open(
       partial, {.width = kWidth, .height = kHeight, .fps = 30, .gop = gop, .crf = 23, .b_frames = b_frames}));
   std::vector<std::uint8_t> rgb(3 * kWidth * kHeight);
   std::mt19937 noise(7);
-  for (std::int64_t k = 0; k < pictures; ++k) {
+  for (std::int64_t k = 0; k < frames; ++k) {
     draw(rgb, k, noise);
-    if (auto done = video->write({rgb.data(), kHeight, kWidth, 3 * kWidth}); !done)
-      throw std::runtime_error(done.error().to_string());
+    must(video->write({rgb.data(), kHeight, kWidth, 3 * kWidth}));
   }
-  checked(video->finish());
+  must(video->finish());
   fs::rename(partial, path);
 }
 
@@ -71,8 +65,7 @@ std::vector<std::string> videos_below(const std::string& folder) {
 
 /// First frames of clips that fit into a file.
 std::int64_t starts_of(const std::string& path) {
-  const auto table =
-      checked(read_packet_table(path, false, std::chrono::steady_clock::now() + std::chrono::minutes(1)));
+  const auto table = must(read_packet_table(path, false, std::chrono::steady_clock::now() + std::chrono::minutes(1)));
   return static_cast<std::int64_t>(table->decode_of_rank.size()) - kSpan;
 }
 
@@ -80,14 +73,14 @@ std::int64_t starts_of(const std::string& path) {
 
 std::vector<std::int64_t> DecodeClip::frames() const {
   std::vector<std::int64_t> frames;
-  for (std::int64_t i = 0; i < kClipPictures; ++i) frames.push_back(start + i * kClipStride);
+  for (std::int64_t i = 0; i < kClipFrames; ++i) frames.push_back(start + i * kClipStride);
   return frames;
 }
 
-void make_videos(const std::string& folder, std::int64_t pictures) {
+void make_videos(const std::string& folder, std::int64_t frames) {
   fs::create_directories(folder);
-  make_video(folder + "/gop250_b.mp4", pictures, 250, 3);
-  make_video(folder + "/gop2.mp4", pictures, 2, 0);
+  make_video(folder + "/gop250_b.mp4", frames, 250, 3);
+  make_video(folder + "/gop2.mp4", frames, 2, 0);
 }
 
 std::vector<DecodeSet> decode_sets(const std::string& shared, const std::string& folder, std::size_t clips) {
@@ -141,7 +134,7 @@ std::vector<BlockRead> block_reads(const DecodeSet& set, std::int64_t samples) {
   for (const auto& [b, a] : order) {
     const auto& [file, first] = blocks[b];
     std::vector<std::int64_t> block;
-    for (std::int64_t i = 0; i < kClipPictures; ++i) {
+    for (std::int64_t i = 0; i < kClipFrames; ++i) {
       for (std::int64_t k = 0; k < kBlock; ++k) block.push_back(first + i * kClipStride + k);
     }
     std::sort(block.begin(), block.end());

@@ -12,7 +12,7 @@ struct DecodeClip {
   std::int64_t start = 0;
   std::vector<std::int64_t> frames() const;
 };
-constexpr std::int64_t kClipPictures = 33, kClipStride = 3;
+constexpr std::int64_t kClipFrames = 33, kClipStride = 3;
 
 /// Videos of one kind and the clips that are read of them.
 struct DecodeSet {
@@ -23,7 +23,7 @@ struct DecodeSet {
 
 /// Writes the generated videos that are not in `folder` yet: 640x480 H.264, a key every 250 with B-frames, and a key
 /// every second frame. Throws std::runtime_error.
-void make_videos(const std::string& folder, std::int64_t pictures);
+void make_videos(const std::string& folder, std::int64_t frames);
 
 /// The sets whose files exist: droid-views, gr1-pick-place and g1-bottle below `shared`, the generated ones in
 /// `folder`.

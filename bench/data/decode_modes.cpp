@@ -5,10 +5,10 @@
 #include <chrono>
 #include <map>
 #include <span>
-#include <stdexcept>
 
 #include "base/hash.h"
 #include "bench/data/bare_decoder.h"
+#include "bench/support/failures.h"
 #include "data/video/clip_decoder.h"
 
 namespace troupe::bench {
@@ -21,10 +21,6 @@ double cpu_seconds() {
 }
 
 ClipDecoder::Deadline soon() { return std::chrono::steady_clock::now() + std::chrono::minutes(1); }
-
-void must(const Result<void>& done) {
-  if (!done) throw std::runtime_error(done.error().to_string());
-}
 
 Result<void> take_yuv(std::size_t, const Yuv420View&) { return {}; }
 Result<void> take_rgb(std::size_t, const Rgb8View&) { return {}; }
@@ -55,14 +51,14 @@ DecodeCost timed(const DecodeSet& set, const char* mode, std::size_t clips, cons
   work();
   const double spent = cpu_seconds() - begin;
   const ClipDecoder::Counters& after = decoder.counters();
-  const auto given = static_cast<double>(after.pictures_delivered - before.pictures_delivered);
+  const auto given = static_cast<double>(after.frames_delivered - before.frames_delivered);
   return {set.name, mode, 1000 * spent / static_cast<double>(clips),
           static_cast<double>(after.samples_fed - before.samples_fed) / given};
 }
 
 }  // namespace
 
-void check_pictures(const DecodeSet& set, const DecodeModes& modes) {
+void check_frames(const DecodeSet& set, const DecodeModes& modes) {
   BareDecoder bare;
   std::map<std::string, std::vector<std::uint64_t>> expected;
   for (const std::string& file : set.files) {
@@ -72,9 +68,9 @@ void check_pictures(const DecodeSet& set, const DecodeModes& modes) {
   ClipDecoder plain(options_of(modes, false)), cached(options_of(modes, true));
   for (const DecodeClip& clip : set.clips) {
     const std::vector<std::int64_t> frames = clip.frames();
-    const auto compare = [&](std::size_t i, const Yuv420View& picture) -> Result<void> {
-      if (hash_of(picture) == expected[clip.path].at(static_cast<std::size_t>(frames[i]))) return {};
-      return Error{Errc::internal, clip.path + ": picture " + std::to_string(frames[i]) + " differs from libavcodec's"};
+    const auto compare = [&](std::size_t i, const Yuv420View& frame) -> Result<void> {
+      if (hash_of(frame) == expected[clip.path].at(static_cast<std::size_t>(frames[i]))) return {};
+      return Error{Errc::internal, clip.path + ": frame " + std::to_string(frames[i]) + " differs from libavcodec's"};
     };
     must(plain.read_yuv(clip.path, frames, compare, soon()));
     for (int pass = 0; pass < 2; ++pass) {

@@ -22,7 +22,7 @@ struct DecodeModes {
 
 /// Throws std::runtime_error when a frame that ClipDecoder gives (plain, shared, from the clip cache) differs from what
 /// libavcodec gives for the whole file.
-void check_pictures(const DecodeSet& set, const DecodeModes& modes);
+void check_frames(const DecodeSet& set, const DecodeModes& modes);
 
 /// One round: "bare", "ours", "ours, RGB", "ours, shared", "ours, cached".
 std::vector<DecodeCost> measure(const DecodeSet& set, const DecodeModes& modes);

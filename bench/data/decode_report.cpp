@@ -66,11 +66,11 @@ std::string decode_report(const std::vector<DecodeCost>& costs, const std::strin
     rounds.fed_per_given = cost.fed_per_given;
   }
   std::string text =
-      "# Decoding of clips, CPU\n\nCPU time (user and system, whole process) per clip of 33 pictures, three apart, of "
+      "# Decoding of clips, CPU\n\nCPU time (user and system, whole process) per clip of 33 frames, three apart, of "
       "one "
       "view; ms, median (lowest .. highest) of alternating rounds. `bare` is libavcodec alone over the packets from "
       "the "
-      "preceding key to the last wanted picture, without unwanted disposable ones. `ours` delivers planar YUV, `ours, "
+      "preceding key to the last wanted frame, without unwanted disposable ones. `ours` delivers planar YUV, `ours, "
       "RGB` "
       "the bytes that the Python decoders deliver. Shared: locality blocks of 8 anchors drawn through a shuffle buffer "
       "of "

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <stdexcept>
 
+#include "bench/support/failures.h"
 #include "data/video/video_encoder.h"
 
 namespace troupe::bench {
@@ -76,17 +76,14 @@ void write_rows(const std::string& path, std::int64_t first, std::int64_t episod
 }
 
 /// A grey square that brightens.
-void write_pictures(const std::string& path, std::int64_t frames) {
-  auto encoder = VideoEncoder::open(path, {.width = 64, .height = 64, .fps = kFps, .gop = 30});
-  if (!encoder) throw std::runtime_error(encoder.error().message());
+void write_video(const std::string& path, std::int64_t frames) {
+  const auto encoder = must(VideoEncoder::open(path, {.width = 64, .height = 64, .fps = kFps, .gop = 30}));
   std::vector<std::uint8_t> pixels(64 * 64 * 3);
   for (std::int64_t f = 0; f < frames; ++f) {
     std::fill(pixels.begin(), pixels.end(), static_cast<std::uint8_t>(f));
-    if (const auto written = (*encoder)->write(Rgb8View{pixels.data(), 64, 64, 3 * 64}); !written) {
-      throw std::runtime_error(written.error().message());
-    }
+    must(encoder->write(Rgb8View{pixels.data(), 64, 64, 3 * 64}));
   }
-  if (const auto done = (*encoder)->finish(); !done) throw std::runtime_error(done.error().message());
+  must(encoder->finish());
 }
 
 std::int64_t frames_of_video(const std::string& version, const std::string& path) {
@@ -175,7 +172,7 @@ void GeneratedSet::write_v2(std::int64_t episodes) const {
   write_text(root_ + "/meta/tasks.jsonl", tasks);
   // real frames, one file a length
   fs::create_directories(root_ + "/sources");
-  for (std::int64_t k = 0; k < kLengths; ++k) write_pictures(fmt::format("{}/sources/{}.mp4", root_, k), length(k));
+  for (std::int64_t k = 0; k < kLengths; ++k) write_video(fmt::format("{}/sources/{}.mp4", root_, k), length(k));
   for (std::int64_t k = 0; k < kLengths; ++k) write_rows(fmt::format("{}/sources/{}.parquet", root_, k), k, 1);
   for (std::int64_t e = 0; e < episodes; ++e) {
     lines += fmt::format("{{\"episode_index\": {}, \"tasks\": [\"move object {} to its place\"], \"length\": {}}}\n", e,
@@ -205,7 +202,7 @@ void GeneratedSet::write_v3(std::int64_t episodes) const {
 
   const std::int64_t per_table = std::min(episodes, kEpisodesPerTable);
   write_rows(root_ + "/sources/rows.parquet", 0, per_table);
-  write_text(root_ + "/sources/pictures.mp4", "pictures of 100 episodes\n");
+  write_text(root_ + "/sources/videos.mp4", "videos of 100 episodes\n");
   const auto link = [&](const std::string& source, const std::string& target) {
     fs::create_directories(fs::path(target).parent_path());
     fs::create_hard_link(root_ + "/sources/" + source, target);
@@ -214,7 +211,7 @@ void GeneratedSet::write_v3(std::int64_t episodes) const {
     link("rows.parquet", fmt::format("{}/data/chunk-{:03d}/file-{:03d}.parquet", root_, f / 1000, f % 1000));
   for (std::int64_t f = 0; f < episodes / kEpisodesPerVideo; ++f) {
     for (const char* key : kCameraKeys)
-      link("pictures.mp4", fmt::format("{}/videos/{}/chunk-{:03d}/file-{:03d}.mp4", root_, key, f / 1000, f % 1000));
+      link("videos.mp4", fmt::format("{}/videos/{}/chunk-{:03d}/file-{:03d}.mp4", root_, key, f / 1000, f % 1000));
   }
 
   arrow::Int64Builder index, rows, data_chunk, data_file, from, to, video_chunk[kCameras], video_file[kCameras];

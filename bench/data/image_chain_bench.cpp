@@ -11,10 +11,10 @@
 namespace troupe::bench {
 namespace {
 
-struct Picture {
+struct Image {
   std::vector<std::uint8_t> y, u, v;
   std::int64_t height, width;
-  Picture(std::int64_t h, std::int64_t w) : height(h), width(w) {
+  Image(std::int64_t h, std::int64_t w) : height(h), width(w) {
     std::mt19937 random(1);
     for (auto* plane : {&y, &u, &v}) {
       plane->resize(static_cast<std::size_t>(plane == &y ? h * w : h * w / 4));
@@ -26,7 +26,7 @@ struct Picture {
 
 /// operation: 0..3 one of the jitter's, 4 all in drawn orders, 5 none.
 void run_chain(benchmark::State& state, const TileRows* rows, std::int64_t height, std::int64_t width, int operation) {
-  const Picture picture(height, width);
+  const Image image(height, width);
   const ImageConfig config;
   auto chain = std::move(ImageChain::make(config, "single", 1, *rows)).value();
   std::vector<std::uint8_t> canvas(static_cast<std::size_t>(chain.canvas_bytes()));
@@ -41,7 +41,7 @@ void run_chain(benchmark::State& state, const TileRows* rows, std::int64_t heigh
   }
   std::size_t n = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(chain.run_view(0, picture.view(), drawn[n++ % drawn.size()], canvas));
+    benchmark::DoNotOptimize(chain.run_view(0, image.view(), drawn[n++ % drawn.size()], canvas));
   }
   state.SetItemsProcessed(state.iterations());
 }

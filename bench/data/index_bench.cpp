@@ -6,7 +6,6 @@
 // episodes reads real H.264 sample tables when it makes the index, else videos are stand-ins that a probe answers
 // for. Every opening is a process of its own: its seconds and what it added to the process's resident memory.
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -18,10 +17,12 @@
 #include <memory>
 #include <stdexcept>
 
+#include "base/stopwatch.h"
 #include "bench/data/generated_set.h"
-#include "bench/support/private_folder.h"
+#include "bench/support/failures.h"
 #include "bench/support/result_file.h"
 #include "data/sampling/sampler.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::bench {
 namespace {
@@ -36,10 +37,6 @@ struct Options {
   bool is_short = false;
 };
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 double resident_mib() {
   std::ifstream in("/proc/self/statm");
   std::int64_t size = 0, resident = 0;
@@ -48,9 +45,7 @@ double resident_mib() {
 }
 
 std::shared_ptr<const Dataset> must_open(const DatasetSpec& spec, const DatasetOptions& options) {
-  auto set = Dataset::open(spec, options);
-  if (!set) throw std::runtime_error(set.error().message());
-  return *set;
+  return must(Dataset::open(spec, options));
 }
 
 DatasetSpec spec_of(const std::string& root) {
@@ -69,7 +64,7 @@ int open_once(const Options& o) {
   const auto tables = std::chrono::steady_clock::now();
   for (std::uint64_t q = 0; q < 100; ++q) {
     const SampleEntry entry = set->train().at(draw_sample(42, q, set->train().size()).index);
-    if (const auto table = set->read_table(entry.episode); !table) throw std::runtime_error(table.error().message());
+    must(set->read_table(entry.episode));
   }
   fmt::print("{} {} {}\n", opened, grown, seconds_since(tables));
   return 0;
@@ -127,11 +122,11 @@ Row measure(const Options& o, const std::string& program, const std::string& fol
 }
 
 int run(const Options& o, const std::string& program, const std::string& command) {
-  std::unique_ptr<PrivateFolder> own;
+  std::unique_ptr<ScratchFolder> own;
   std::string folder = o.dir;
   if (folder.empty()) {
-    own = std::make_unique<PrivateFolder>();
-    folder = own->file("sets");
+    own = std::make_unique<ScratchFolder>();
+    folder = *own / "sets";
   }
   std::string table =
       "| version | episodes | videos | samples | metadata, MB | making it, s | samples index, MB | files index, MB | "
@@ -176,12 +171,9 @@ int main(int argc, char** argv) {
     options.episodes = {100};
     options.rounds = 1;
   }
-  try {
+  return exit_status("bench_data_index", 1, [&] {
     if (!options.open.empty()) return open_once(options);
     return run(options, std::filesystem::canonical("/proc/self/exe").string(),
                command_line("bench_data_index", argc, argv));
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "{}\n", e.what());
-    return 1;
-  }
+  });
 }

@@ -1,24 +1,11 @@
 #include "bench/env/pool_loop.h"
 
-#include <stdexcept>
 #include <utility>
 
+#include "bench/support/failures.h"
 #include "env/env_pool.h"
 
 namespace troupe::bench {
-namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(result).value();
-}
-void must(const Result<void>& result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-}
-
-}  // namespace
-
 StepRate run_pool(const SimCase& c, std::shared_ptr<const EnvFactory> factory, const ActionTable& actions) {
   const auto pool =
       must(EnvPool::make(std::move(factory), {.num_envs = c.num_envs, .groups = c.groups, .threads = c.threads}));

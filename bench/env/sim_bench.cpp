@@ -17,6 +17,7 @@
 #include "bench/env/bare_loop.h"
 #include "bench/env/camera_rates.h"
 #include "bench/env/pool_loop.h"
+#include "bench/support/failures.h"
 #include "bench/support/result_file.h"
 
 namespace troupe::bench {
@@ -30,29 +31,21 @@ struct Options {
   bool pool_only = false, is_short = false;
 };
 
-/// Steps of each environment so that a run takes a second or two whatever the task.
-std::int64_t steps_of(const Options& o, const std::string& id, std::int64_t num_envs) {
-  if (o.steps > 0) return o.steps;
+/// With as many steps of each environment that a run takes a second or two whatever the task.
+SimCase case_of(const Options& o, const std::string& id, std::int64_t num_envs) {
   const std::int64_t in_all = id.starts_with("HalfCheetah") ? 80'000 : 12'000;
-  return std::max<std::int64_t>(1, in_all / num_envs);
+  const auto steps = o.steps > 0 ? o.steps : std::max<std::int64_t>(1, in_all / num_envs);
+  return {.id = id, .num_envs = num_envs, .threads = o.threads, .groups = o.groups, .steps = steps};
 }
 
 struct Row {
   SimCase c;
-  Series bare_cpu, pool_cpu, bare_wall, pool_wall;
+  Series bare_cpu = {}, pool_cpu = {}, bare_wall = {}, pool_wall = {};
 };
 
 Row measure(const Options& o, const std::string& id, std::int64_t num_envs) {
   const auto factory = must_make(id);
-  Row row{.c = {.id = id,
-                .num_envs = num_envs,
-                .threads = o.threads,
-                .groups = o.groups,
-                .steps = steps_of(o, id, num_envs)},
-          .bare_cpu = {},
-          .pool_cpu = {},
-          .bare_wall = {},
-          .pool_wall = {}};
+  Row row{case_of(o, id, num_envs)};
   const ActionTable actions(factory->spec(), num_envs);
   for (std::int64_t round = 0; round < o.rounds; ++round) {
     const StepRate bare = run_bare_loop(row.c, *factory, actions), pool = run_pool(row.c, factory, actions);
@@ -83,22 +76,14 @@ int run(int argc, char** argv) {
   app.add_flag("--pool", o.pool_only);
   app.add_flag("--short", o.is_short);
   CLI11_PARSE(app, argc, argv);
-  if (o.is_short)
-    o = {.ids = o.ids,
-         .num_envs = {4},
-         .threads = o.threads,
-         .groups = 1,
-         .rounds = 1,
-         .steps = 20,
-         .out = "",
-         .pool_only = o.pool_only,
-         .is_short = true};
+  if (o.is_short) {
+    o.num_envs = {4};
+    o.groups = o.rounds = 1;
+    o.steps = 20;
+    o.out.clear();
+  }
   if (o.pool_only) {
-    const SimCase c{.id = o.ids.at(0),
-                    .num_envs = o.num_envs.at(0),
-                    .threads = o.threads,
-                    .groups = o.groups,
-                    .steps = steps_of(o, o.ids.at(0), o.num_envs.at(0))};
+    const SimCase c = case_of(o, o.ids.at(0), o.num_envs.at(0));
     const auto factory = must_make(c.id);
     const StepRate rate = run_pool(c, factory, ActionTable(factory->spec(), c.num_envs));
     fmt::print("{} {:.6f} {:.6f}\n", rate.steps, rate.cpu_seconds, rate.wall_seconds);
@@ -138,10 +123,5 @@ int run(int argc, char** argv) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  try {
-    return troupe::bench::run(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_env_sim: %s\n", e.what());
-    return 1;
-  }
+  return troupe::bench::exit_status("bench_env_sim", 1, [&] { return troupe::bench::run(argc, argv); });
 }

@@ -1,16 +1,13 @@
 #include "bench/env/sim_case.h"
 
-#include <stdexcept>
-
 #include "base/random.h"
+#include "bench/support/failures.h"
 #include "env/registry/registry.h"
 
 namespace troupe::bench {
 
 std::shared_ptr<const EnvFactory> must_make(const std::string& id, const EnvOptions& options) {
-  auto factory = make_env_factory(id, options);
-  if (!factory) throw std::runtime_error(factory.error().to_string());
-  return std::move(factory).value();
+  return must(make_env_factory(id, options));
 }
 
 ActionTable::ActionTable(const EnvSpec& spec, std::int64_t num_envs) : num_envs_(num_envs), size_(spec.action.size) {

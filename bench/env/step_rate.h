@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/stopwatch.h"
+
 namespace troupe::bench {
 
 /// What a measured stretch of stepping cost this process.
@@ -20,9 +22,7 @@ struct StepRate {
 class StepClock {
  public:
   StepClock() : begin_(std::chrono::steady_clock::now()), cpu_(cpu_now()) {}
-  StepRate rate(std::int64_t steps) const {
-    return {steps, cpu_now() - cpu_, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count()};
-  }
+  StepRate rate(std::int64_t steps) const { return {steps, cpu_now() - cpu_, seconds_since(begin_)}; }
 
  private:
   static double cpu_now() {

@@ -5,18 +5,17 @@
 //     bench_model_dit [--layers 12] [--rounds 5] [--dtype fp32,bf16] [--out RESULT.md]
 // Exit 1 when (a) and (b) do not agree: then no time means anything.
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/headeronly/version.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <stdexcept>
 
 #include "bench/model/dit_programs.h"
 #include "bench/model/product_recorder.h"
 #include "bench/model/tensor_memory.h"
+#include "bench/support/failures.h"
 
 namespace troupe::bench {
 namespace {
@@ -37,14 +36,7 @@ double milliseconds(const std::function<void()>& program) {
 }
 
 Timing measure(const Programs& programs, const std::string& dtype, int rounds) {
-  Timing timing{.name = programs.name,
-                .dtype = dtype,
-                .products = {},
-                .ours_ms = {},
-                .plain_ms = {},
-                .products_ms = {},
-                .difference = programs.difference,
-                .tolerance = programs.tolerance};
+  Timing timing{programs.name, dtype, programs.difference};
   timing.ours_bytes = peak_tensor_bytes(programs.ours);
   timing.plain_bytes = peak_tensor_bytes(programs.plain);
   std::vector<Product> products;
@@ -120,10 +112,7 @@ int main(int argc, char** argv) {
     options.rounds = 1;
     options.size = {.dim = 128, .num_heads = 2, .num_layers = 2, .ffn_dim = 256, .text_tokens = 32, .image_tokens = 17};
   }
-  try {
+  return troupe::bench::exit_status("bench_model_dit", 2, [&] {
     return troupe::bench::run(options, troupe::bench::command_line("bench_model_dit", argc, argv));
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "{}\n", e.what());
-    return 2;
-  }
+  });
 }

@@ -2,13 +2,11 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
-
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
 #include "model/wan/dit_units.h"
-#include "model/wan/frozen_params.h"
 #include "model/wan/training_inputs.h"
+#include "tests/model/wan/network_run.h"
 
 namespace troupe::bench {
 namespace {
@@ -58,15 +56,8 @@ DitCase make_dit_case(const DitSize& size, at::ScalarType dtype) {
   made.config = config_of(size);
   made.max_blocks = size.blocks;
   made.network = std::make_shared<DitNetwork>(made.config, size.blocks);
-  for (const auto& unit : made.network->units()) {
-    made.parameters += count_parameters(unit);
-    for (auto spec : unit.params) {
-      const bool gain = spec.init.kind == Init::Kind::ones;
-      const double fan_in = spec.shape.size() > 1 ? static_cast<double>(spec.shape[1]) : 16.0;
-      spec.init = {Init::Kind::normal, gain ? 0.2 : 1.0 / std::sqrt(fan_in)};
-      made.weights[spec.name] = (initial_tensor(spec, kSeed) + (gain ? 1.0 : 0.0)).to(dtype);
-    }
-  }
+  for (const auto& unit : made.network->units()) made.parameters += count_parameters(unit);
+  made.weights = testing::random_parameters(made.network->units(), kSeed, dtype);
   made.batch = make_batch(made.config, size, dtype);
   return made;
 }

@@ -27,10 +27,11 @@ Programs policy_call_programs(const DitCase& dit_case);
 
 /// What was measured of one pair.
 struct Timing {
-  std::string name, dtype, products;
-  Series ours_ms, plain_ms, products_ms;
+  std::string name, dtype;
+  double difference = 0;
+  std::string products = {};
+  Series ours_ms = {}, plain_ms = {}, products_ms = {};
   std::int64_t ours_bytes = 0, plain_bytes = 0, products_bytes = 0;
-  double difference = 0, tolerance = 0;
 };
 
 std::string to_table(const std::vector<Timing>& timings);

@@ -10,16 +10,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <stdexcept>
 
 #include "base/random.h"
+#include "base/stopwatch.h"
 #include "bench/model/learner_step_report.h"
 #include "bench/model/plain_trainer.h"
 #include "bench/model/sharded_trainer.h"
+#include "bench/support/failures.h"
 #include "configs/loader.h"
 #include "data/sample/sample.h"
 #include "workers/learner/sft_task.h"
@@ -28,7 +28,6 @@ namespace troupe::bench {
 namespace {
 
 constexpr int kWarmUp = 2;
-constexpr int kComparedSteps = 5;
 constexpr double kLossTolerance = 1e-4;  // sums run in another order, and five updates carry that on
 
 struct Options {
@@ -37,12 +36,6 @@ struct Options {
   bool is_short = false;
   std::vector<std::string> overrides;
 };
-
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(result).value();
-}
 
 /// A slot as a decoder fills it, with random frames, text, states and actions keyed by position.
 std::vector<std::byte> random_slot(const SampleLayout& layout, const JobConfig& job, std::int64_t position) {
@@ -68,7 +61,7 @@ std::vector<std::byte> random_slot(const SampleLayout& layout, const JobConfig& 
 
 /// Batches as the learner would make them from decoded samples; made before anything is timed.
 std::vector<Batch> make_batches(SftTask& task, const JobConfig& job, int count, int samples) {
-  const auto layout = value_or_throw(sample_layout(job.data, job.model));
+  const auto layout = must(sample_layout(job.data, job.model));
   std::vector<Batch> batches;
   for (int b = 0; b < count; ++b) {
     std::vector<std::vector<std::byte>> slots;
@@ -78,7 +71,7 @@ std::vector<Batch> make_batches(SftTask& task, const JobConfig& job, int count, 
       taken.push_back(
           {.position = b * samples + i, .bytes = slots[static_cast<std::size_t>(i)], .xxh3 = 0, .void_reason = {}});
     }
-    batches.push_back(value_or_throw(task.train_batch(taken)));
+    batches.push_back(must(task.train_batch(taken)));
   }
   return batches;
 }
@@ -104,12 +97,12 @@ Phase run_plain(PlainTrainer& trainer, const std::vector<Batch>& batches, int th
   const auto begin = Clock::now();
   for (int i = 0; i < steps; ++i)
     phase.losses.push_back(trainer.step(batches[static_cast<std::size_t>(i) % batches.size()], lr));
-  phase.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  phase.seconds = seconds_since(begin);
   return phase;
 }
 
 Comparison compare(const JobConfig& job, const Options& options, int world) {
-  auto task = value_or_throw(SftTask::make(job));
+  auto task = must(SftTask::make(job));
   const int samples = options.micro * world;
   const auto batches = make_batches(*task, job, 3, samples);
   const auto engine = engine_options(job);
@@ -118,11 +111,8 @@ Comparison compare(const JobConfig& job, const Options& options, int world) {
   PlainTrainer plain(task->network(), seed, engine.adamw, engine.clip_grad_norm);
 
   const double lr = job.optimizer.lr;
-  Comparison result{.name = fmt::format("{} rank{} of 1 thread, plain with {} thread{}", world, world > 1 ? "s" : "",
-                                        world, world > 1 ? "s" : ""),
-                    .sharded_ms = {},
-                    .plain_ms = {},
-                    .compared_steps = kComparedSteps};
+  const char* s = world > 1 ? "s" : "";
+  Comparison result{fmt::format("{} rank{} of 1 thread, plain with {} thread{}", world, s, world, s)};
   const auto ours = sharded.run(batches, 0, kComparedSteps, lr).losses;
   const auto theirs = run_plain(plain, batches, world, 0, kComparedSteps, lr).losses;
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -176,10 +166,7 @@ int main(int argc, char** argv) {
   app.add_option("overrides", options.overrides, "key=value");
   CLI11_PARSE(app, argc, argv);
   if (options.is_short) options.rounds = 1, options.steps = 2, options.micro = 1;
-  try {
+  return troupe::bench::exit_status("bench_model_learner_step", 2, [&] {
     return troupe::bench::run(options, troupe::bench::command_line("bench_model_learner_step", argc, argv));
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "{}\n", e.what());
-    return 2;
-  }
+  });
 }

@@ -12,7 +12,7 @@ std::string to_table(const std::vector<Comparison>& comparisons) {
   for (const auto& c : comparisons) {
     table +=
         fmt::format("| {} | {} | {} | {} | {:.1e} over {} steps |\n", c.name, c.sharded_ms.text(2), c.plain_ms.text(2),
-                    ratio(c.sharded_ms, c.plain_ms).text(3), c.largest_loss_gap, c.compared_steps);
+                    ratio(c.sharded_ms, c.plain_ms).text(3), c.largest_loss_gap, kComparedSteps);
   }
   return table;
 }

@@ -11,12 +11,11 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <numeric>
-#include <stdexcept>
 
+#include "bench/support/failures.h"
 #include "bench/support/result_file.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/actor_critic.h"
@@ -60,9 +59,7 @@ Setup make_setup(const Options& options) {
   shape.state_dim = 17;
   shape.action_dim = 6;
   Setup setup;
-  auto net = make_actor_critic_net(policy, AlgorithmConfig{}, shape);
-  if (!net) throw std::runtime_error(net.error().message());
-  setup.net = *net;
+  setup.net = must(make_actor_critic_net(policy, AlgorithmConfig{}, shape));
   setup.network = setup.net->objective("policy");
   setup.params = make_views(setup.net->units(), false);
   setup.gradients = make_views(setup.net->units(), true);
@@ -179,10 +176,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber);
   app.add_option("--out", options.out)->check(troupe::bench::refuse_dirty_tree);
   CLI11_PARSE(app, argc, argv);
-  try {
+  return troupe::bench::exit_status("policy_update", 1, [&] {
     return troupe::bench::run(options, troupe::bench::command_line("policy_update", argc, argv));
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "policy_update: %s\n", e.what());
-    return 1;
-  }
+  });
 }

@@ -1,7 +1,6 @@
 #include "bench/model/reference_dit.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 

@@ -2,7 +2,6 @@
 #include <ATen/ATen.h>
 
 #include "bench/model/reference_dit.h"
-#include "model/wan/batch_keys.h"
 
 namespace troupe::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
-#include <stdexcept>
 
+#include "bench/support/failures.h"
 #include "comm/collective/collective.h"
 #include "model/loss/rl_keys.h"
 #include "model/policy/sac_objective.h"
@@ -33,20 +33,14 @@ struct Job {
 Job make_job(bool explicit_backward) {
   Job job;
   job.policy.hidden = {256, 256};
-  job.policy.activation = "relu";
-  job.algorithm.name = "sac";
+  job.policy.activation = Activation::relu;
+  job.algorithm.name = Algorithm::sac;
   job.algorithm.explicit_backward = explicit_backward;
   job.shape.state_dim = kState;
   job.shape.action_dim = kAction;
   job.shape.action_low.assign(kAction, -1.0F);
   job.shape.action_high.assign(kAction, 1.0F);
   return job;
-}
-
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(result).value();
 }
 
 Batch make_batch() {
@@ -135,22 +129,22 @@ class PlainSac {
 void BM_SacPlainAutograd(benchmark::State& state) {
   at::set_num_threads(1);
   const auto job = make_job(false);
-  PlainSac plain(value_or_throw(SacModel::make(job.policy, job.algorithm, job.shape)));
+  PlainSac plain(must(SacModel::make(job.policy, job.algorithm, job.shape)));
   const auto batch = make_batch();
   for (auto _ : state) benchmark::DoNotOptimize(plain.update(batch));
 }
 BENCHMARK(BM_SacPlainAutograd)->Unit(benchmark::kMillisecond)->MinWarmUpTime(0.2);
 
 void engine_step(Engine& engine, const Network& phase, const Batch& batch, const GroupRates& rates) {
-  (void)value_or_throw(engine.accumulate(batch, 1.0, /*first=*/true, &phase));
-  engine.commit(rates, value_or_throw(engine.vote({}, {})));
+  (void)must(engine.accumulate(batch, 1.0, /*first=*/true, &phase));
+  engine.commit(rates, must(engine.vote({}, {})));
 }
 
 /// Arg: 1 for the hand-written backward.
 void BM_SacEngine(benchmark::State& state) {
   at::set_num_threads(1);
   const auto job = make_job(state.range(0) == 1);
-  const auto net = value_or_throw(make_sac_policy_net(job.policy, job.algorithm, job.shape));
+  const auto net = must(make_sac_policy_net(job.policy, job.algorithm, job.shape));
   const auto critic = net->objective("critic"), actor = net->objective("actor");
   const auto group = make_thread_group(1, std::chrono::seconds(60));
   const auto collective = join_thread_group(group, 0);
@@ -173,7 +167,7 @@ BENCHMARK(BM_SacEngine)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond)->MinWarmU
 void BM_SacExplicitPhase(benchmark::State& state, const std::string& phase) {
   at::set_num_threads(1);
   const auto job = make_job(true);
-  const auto net = value_or_throw(make_sac_policy_net(job.policy, job.algorithm, job.shape));
+  const auto net = must(make_sac_policy_net(job.policy, job.algorithm, job.shape));
   std::vector<ParamView> params, gradients;
   for (const auto& unit : net->units()) {
     auto& view = params.emplace_back();

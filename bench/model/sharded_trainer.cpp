@@ -4,23 +4,15 @@
 #include <ATen/Parallel.h>
 
 #include <exception>
-#include <stdexcept>
 #include <thread>
+
+#include "base/stopwatch.h"
+#include "bench/support/failures.h"
 
 namespace troupe::bench {
 namespace {
 
 constexpr std::chrono::seconds kPatience{60};
-
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(result).value();
-}
-
-void succeed(const Result<void>& result) {
-  if (!result) throw std::runtime_error(result.error().message());
-}
 
 Batch part_of(const Batch& batch, int rank, int world) {
   Batch part;
@@ -47,8 +39,8 @@ ShardedTrainer::ShardedTrainer(std::shared_ptr<const Network> network, int world
 
 double ShardedTrainer::step(Rank& rank, const Batch& part, double lr) const {
   const double weight = 1.0 / static_cast<double>(ranks_.size());
-  const auto micro = value_or_throw(rank.engine->accumulate(part, weight, /*first=*/true));
-  const auto vote = value_or_throw(rank.engine->vote({weight * micro.loss}, {}));
+  const auto micro = must(rank.engine->accumulate(part, weight, /*first=*/true));
+  const auto vote = must(rank.engine->vote({weight * micro.loss}, {}));
   rank.engine->commit(lr, vote);
   return vote.sums.at(0);
 }
@@ -64,12 +56,12 @@ Phase ShardedTrainer::run(const std::vector<Batch>& batches, int warm_up, int st
     std::vector<Batch> parts;
     for (const auto& batch : batches) parts.push_back(part_of(batch, r, world));
     for (int i = 0; i < warm_up; ++i) step(rank, parts[static_cast<std::size_t>(i) % parts.size()], lr);
-    succeed(rank.group->barrier());
+    must(rank.group->barrier());
     const auto begin = Clock::now();
     std::vector<double> losses;
     for (int i = 0; i < steps; ++i) losses.push_back(step(rank, parts[static_cast<std::size_t>(i) % parts.size()], lr));
-    succeed(rank.group->barrier());
-    if (r == 0) phase = {std::chrono::duration<double>(Clock::now() - begin).count(), std::move(losses)};
+    must(rank.group->barrier());
+    if (r == 0) phase = {seconds_since(begin), std::move(losses)};
   };
   std::vector<std::thread> threads;
   for (int r = 0; r < world; ++r) {

@@ -4,7 +4,6 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 
 namespace troupe::bench {

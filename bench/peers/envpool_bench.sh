@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 refuse_dirty_tree "$out"
-[ -x "$bench" ] || { echo "envpool_bench: $bench is not there; build it with scripts/build release bench_env_sim" >&2; exit 2; }
+need_program "$bench" bench_env_sim
 cd "$root"
 python=$(bench/support/python_env.sh build/peers-env $(cat bench/peers/python_packages.txt))
 work=$(mktemp -d)

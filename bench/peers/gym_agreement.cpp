@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
 
+#include "bench/support/failures.h"
 #include "env/mujoco/gym_env.h"
 #include "env/mujoco/gym_task.h"
 #include "env/registry/registry.h"
@@ -21,12 +21,6 @@
 
 namespace troupe::bench {
 namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  return std::move(result).value();
-}
 
 /// A tensor of the recording as rows of T.
 template <class T>
@@ -69,11 +63,9 @@ Agreement compare(const std::string& id, const std::string& path) {
   Agreement a;
   std::int64_t elapsed = 0;
   for (std::size_t i = 0; i < action.count; ++i) {
-    if (const auto set = gym.set_state(qpos[i], qvel[i], warmstart[i]); !set)
-      throw std::runtime_error(set.error().to_string());
-    const auto stepped = env->step(
-        action[i], {.observation = fields, .reward = &paid, .terminated = &over, .success = nullptr, .info = {}});
-    if (!stepped) throw std::runtime_error(stepped.error().to_string());
+    must(gym.set_state(qpos[i], qvel[i], warmstart[i]));
+    must(env->step(action[i],
+                   {.observation = fields, .reward = &paid, .terminated = &over, .success = nullptr, .info = {}}));
     elapsed = starts[i][0] != 0 ? 1 : elapsed + 1;
     double worst = 0;
     for (std::size_t k = 0; k < found.size(); ++k)
@@ -123,10 +115,5 @@ int run(int argc, char** argv) {
 }  // namespace troupe::bench
 
 int main(int argc, char** argv) {
-  try {
-    return troupe::bench::run(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_peers_gym_agreement: %s\n", e.what());
-    return 1;
-  }
+  return troupe::bench::exit_status("bench_peers_gym_agreement", 1, [&] { return troupe::bench::run(argc, argv); });
 }

@@ -16,7 +16,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 refuse_dirty_tree "$out"
-[ -x "$bench" ] || { echo "gym_agreement: $bench is not there; build it with scripts/build release bench_peers_gym_agreement" >&2; exit 2; }
+need_program "$bench" bench_peers_gym_agreement
 cd "$root"
 python=$(bench/support/python_env.sh build/peers-env $(cat bench/peers/python_packages.txt))
 work=$(mktemp -d)

@@ -28,7 +28,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 refuse_dirty_tree "$out"
-[ -x "$troupe" ] || { echo "ppo_bench: $troupe is not there; build it with scripts/build release troupe" >&2; exit 2; }
+need_program "$troupe" troupe
 cd "$root"
 peers=$(bench/support/python_env.sh build/peers-env $(cat bench/peers/python_packages.txt))
 python=$(bench/support/python_env.sh build/python-env $(cat bench/data/python_packages.txt))

@@ -37,7 +37,7 @@ refuse_dirty_tree "$out"
 [ -n "$recipe" ] && [ -n "$seeds" ] || usage "a recipe and --seeds are needed"
 [[ $seeds =~ ^([0-9]+)\.\.([0-9]+)$ ]] && seeds=$(seq -s ' ' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}")
 [[ $seeds =~ ^[0-9]+(\ [0-9]+)*$ ]] || usage "--seeds '$seeds' is neither a range such as 1..5 nor numbers such as \"1 4 7\""
-[ -x "$troupe" ] || { echo "curves: $troupe is not there; build it with scripts/build release troupe" >&2; exit 2; }
+need_program "$troupe" troupe
 if [ -f "$recipe" ]; then recipe=$(realpath "$recipe")
 elif [ -f "$root/configs/recipes/$recipe.yaml" ]; then recipe=$root/configs/recipes/$recipe.yaml
 fi
@@ -84,20 +84,20 @@ table=$(python3 bench/rl/curve_table.py "$folder" ${solve:+--solve "$solve"})
 printf '%s\n\nruns: %s\n' "$table" "$folder"
 if [ -n "$out" ]; then
   mkdir -p "$(dirname "$out")"
-  pictures=""
+  charts=""
   for seed in $seeds; do
-    for picture in return success; do
-      from=$folder/seed-$seed/latest/$picture.png to=${out%.md}_seed$seed.png
-      [ "$picture" = return ] || to=${out%.md}_seed${seed}_$picture.png
+    for chart in return success; do
+      from=$folder/seed-$seed/latest/$chart.png to=${out%.md}_seed$seed.png
+      [ "$chart" = return ] || to=${out%.md}_seed${seed}_$chart.png
       if [ -f "$from" ]; then
         cp "$from" "$to"
-        pictures+=" [seed $seed, $picture]($(basename "$to"))"
+        charts+=" [seed $seed, $chart]($(basename "$to"))"
       fi
     done
   done
   {
     printf '# Learning curves of %s\n\n%s\n\n' "$name" "$table"
-    echo "- curves:${pictures:- none}"
+    echo "- curves:${charts:- none}"
     echo "- command: \`$command\`, $([ "$at_once" = 1 ] && echo 'seeds one after the other' || echo "$at_once seeds at a time"); one-minute load average before $load"
     commit_and_machine
     echo "- $(version_of "$troupe"), libmujoco 3.6.0 of PyPI's wheel, g++ $(g++ -dumpfullversion), $(uname -sr)"

@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 refuse_dirty_tree "$out"
-[ -x "$troupe" ] || { echo "reach_flow: $troupe is not there; build it with scripts/build release troupe" >&2; exit 2; }
+need_program "$troupe" troupe
 folder=$root/build/rl-curves/reach-flow-$(date +%Y%m%d-%H%M%S)-$$
 if [ "$short" = yes ]; then
   folder=$(mktemp -d)

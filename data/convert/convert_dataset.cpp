@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
@@ -31,16 +30,13 @@ namespace {
 namespace fs = std::filesystem;
 
 Result<void> check_request(const ConvertDatasetRequest& r) {
-  if (r.sources.empty() || r.out.empty())
-    return Error{Errc::invalid_argument, "a source and an output folder are wanted"};
+  if (r.sources.empty() || r.out.empty()) return invalid_argument("a source and an output folder are wanted");
   if (r.compression != "zstd" && r.compression != "snappy" && r.compression != "none")
-    return Error{Errc::invalid_argument, fmt::format("--compression {}; wanted zstd, snappy or none", r.compression)};
+    return invalid_argument(fmt::format("--compression {}; wanted zstd, snappy or none", r.compression));
   if (r.episode_size < 1 || r.shard_bytes < 1 || r.row_group < 0 || r.data_file_mb < 0 || r.video_file_mb < 0)
-    return Error{
-        Errc::invalid_argument,
-        fmt::format(
-            "--episode_size {}, --shard_size {}, --row_group {}, file sizes of {} and {} MiB: limits are above 0",
-            r.episode_size, r.shard_bytes, r.row_group, r.data_file_mb, r.video_file_mb)};
+    return invalid_argument(fmt::format(
+        "--episode_size {}, --shard_size {}, --row_group {}, file sizes of {} and {} MiB: limits are above 0",
+        r.episode_size, r.shard_bytes, r.row_group, r.data_file_mb, r.video_file_mb));
   if (r.video == ConvertVideo::reencode) TROUPE_TRY(FrameEncoder::check(r.encoding));
   std::error_code failed;
   // absolute first: the canonical form of a relative path whose first folder does not exist stays relative
@@ -49,7 +45,7 @@ Result<void> check_request(const ConvertDatasetRequest& r) {
     const fs::path in = fs::weakly_canonical(fs::absolute(source), failed);
     const std::string relative = out.lexically_relative(in).string();
     if (relative == "." || !relative.starts_with(".."))
-      return Error{Errc::invalid_argument, fmt::format("the output {} lies in the source {}", r.out, source)};
+      return invalid_argument(fmt::format("the output {} lies in the source {}", r.out, source));
   }
   return {};
 }
@@ -65,9 +61,9 @@ Result<void> check_output(const ConvertDatasetRequest& request) {
   if (empty || request.resume) return {};
   return Error{
       Errc::failed_precondition,
-      fmt::format("{} exists and is not empty; name another folder, or --resume to go on with a conversion that "
-                  "was stopped",
-                  request.out)};
+      fmt::format(
+          "{} exists and is not empty; name another folder, or --resume to go on with a conversion that was stopped",
+          request.out)};
 }
 
 /// Writes the plan, or compares it with the one an earlier attempt wrote.
@@ -185,12 +181,12 @@ Result<void> verify(const ConvertContext& context, ConvertDatasetReport& report)
   const std::int64_t copied = report.video_files - report.encoded_files;
   report.verified = context.request.verify == ConvertVerify::counts
                         ? fmt::format(
-                              "rows of {} tables and pictures of {} videos were counted; sizes of coded pictures of "
-                              "{} copied videos are equal",
+                              "rows of {} tables and frames of {} videos were counted; sizes of coded frames of {} "
+                              "copied videos are equal",
                               report.data_files, report.video_files, copied)
                         : fmt::format(
-                              "{} tables are equal by value and type; coded and decoded pictures of {} copied videos "
-                              "are equal; of {} that were coded anew number and size of pictures were compared",
+                              "{} tables are equal by value and type; coded and decoded frames of {} copied videos are "
+                              "equal; of {} that were coded anew number and size of frames were compared",
                               report.data_files, copied, report.encoded_files);
   if (!report.verify_failures.empty())
     report.verified = fmt::format("{} differences were found", report.verify_failures.size());
@@ -224,10 +220,8 @@ Result<std::int64_t> parse_byte_size(const std::string& text) {
     if (end != text.c_str() && suffix == s.name && std::isfinite(bytes) && bytes >= 1 && bytes < 9e18)
       return static_cast<std::int64_t>(bytes);
   }
-  return Error{Errc::invalid_argument,
-               fmt::format("'{}' is no size; wanted a number above 0 with KB, MB, GB, TB, KiB, MiB, "
-                           "GiB, TiB or nothing",
-                           text)};
+  return invalid_argument(
+      fmt::format("'{}' is no size; wanted a number above 0 with KB, MB, GB, TB, KiB, MiB, GiB, TiB or nothing", text));
 }
 
 Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked) {

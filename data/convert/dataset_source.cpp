@@ -33,7 +33,7 @@ Result<void> each_line(const std::string& path, const Take& take) {
     try {
       take(line, at);
     } catch (const nlohmann::json::exception& e) {
-      return Error{Errc::invalid_argument, fmt::format("{} line {}: {}", path, number, e.what())};
+      return invalid_argument(fmt::format("{} line {}: {}", path, number, e.what()));
     }
   }
   if (file.bad()) return Error{Errc::data_loss, fmt::format("{} cannot be read to its end", path)};
@@ -89,7 +89,7 @@ Result<JsonDoc> read_json_file(const std::string& path) {
   try {
     return JsonDoc::parse(text);
   } catch (const nlohmann::json::exception& e) {
-    return Error{Errc::invalid_argument, fmt::format("{}: {}", path, e.what())};
+    return invalid_argument(fmt::format("{}: {}", path, e.what()));
   }
 }
 
@@ -118,7 +118,7 @@ Result<DatasetSource> DatasetSource::open(const std::string& root) {
       TROUPE_TRY(s.read_v2_stats());
     }
   } catch (const nlohmann::json::exception& e) {
-    return Error{Errc::invalid_argument, fmt::format("{}/meta: {}", s.root, e.what())};
+    return invalid_argument(fmt::format("{}/meta: {}", s.root, e.what()));
   }
   if (fs::exists(s.root + "/meta/stats.json")) {
     auto stats = read_json_file(s.root + "/meta/stats.json");

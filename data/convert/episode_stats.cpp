@@ -22,6 +22,15 @@ struct Quantile {
 };
 constexpr Quantile kQuantiles[] = {{"q01", 0.01}, {"q10", 0.10}, {"q50", 0.50}, {"q90", 0.90}, {"q99", 0.99}};
 
+/// Every statistic of `count` values, in LeRobot's order, without a number yet.
+Json empty_lists(std::int64_t count) {
+  Json out;
+  for (const char* name : {"min", "max", "mean", "std"}) out[name] = Json::array();
+  out["count"] = {count};
+  for (const Quantile& q : kQuantiles) out[q.name] = Json::array();
+  return out;
+}
+
 /// Linear interpolation at p * (n - 1) of ascending values.
 double quantile_of(const std::vector<double>& sorted, double p) {
   const double at = p * static_cast<double>(sorted.size() - 1);
@@ -36,13 +45,8 @@ class PixelCounts {
   void add(const std::uint8_t* rgb) {
     for (std::size_t c = 0; c < 3; ++c) ++counts_[c][rgb[c]];
   }
-  Json finish(std::int64_t pictures) const {
-    Json out = {{"min", Json::array()},
-                {"max", Json::array()},
-                {"mean", Json::array()},
-                {"std", Json::array()},
-                {"count", {pictures}}};
-    for (const Quantile& q : kQuantiles) out[q.name] = Json::array();
+  Json finish(std::int64_t frames) const {
+    Json out = empty_lists(frames);
     for (const auto& channel : counts_) {
       double n = 0, sum = 0, square = 0;
       int low = 255, high = 0;
@@ -115,12 +119,7 @@ Json column_stats(const arrow::ChunkedArray& column) {
   const NumberColumn numbers = number_column(column);
   if (numbers.width == 0 || numbers.values.empty()) return nullptr;
   const auto width = static_cast<std::size_t>(numbers.width), rows = numbers.values.size() / width;
-  Json out = {{"min", Json::array()},
-              {"max", Json::array()},
-              {"mean", Json::array()},
-              {"std", Json::array()},
-              {"count", {rows}}};
-  for (const Quantile& q : kQuantiles) out[q.name] = Json::array();
+  Json out = empty_lists(static_cast<std::int64_t>(rows));
   const auto typed = [&](double v) -> Json {
     if (numbers.booleans) return v != 0;
     if (numbers.integers) return static_cast<std::int64_t>(v);
@@ -142,7 +141,7 @@ Json column_stats(const arrow::ChunkedArray& column) {
   return out;
 }
 
-std::vector<std::int64_t> sampled_pictures(std::int64_t count) {
+std::vector<std::int64_t> sampled_frames(std::int64_t count) {
   const double power = std::pow(static_cast<double>(count), 0.75);
   const auto wanted =
       std::clamp<std::int64_t>(static_cast<std::int64_t>(power), std::min<std::int64_t>(100, count), 10'000);
@@ -155,9 +154,9 @@ std::vector<std::int64_t> sampled_pictures(std::int64_t count) {
   return out;
 }
 
-Result<Json> picture_stats(const std::string& path, std::shared_ptr<const PacketTable> table, std::int64_t first,
-                           std::int64_t count) {
-  const std::vector<std::int64_t> places = sampled_pictures(count);
+Result<Json> frame_stats(const std::string& path, std::shared_ptr<const PacketTable> table, std::int64_t first,
+                         std::int64_t count) {
+  const std::vector<std::int64_t> places = sampled_frames(count);
   TROUPE_ASSIGN(FrameReader reader, FrameReader::open(path, std::move(table), first, count));
   PixelCounts counts;
   std::vector<std::uint8_t> rgb;

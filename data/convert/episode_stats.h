@@ -23,11 +23,11 @@ nlohmann::ordered_json column_stats(const arrow::ChunkedArray& column);
 /// The same of the frames [first, first + count) of a video: clamp(count^0.75, 100, 10000) frames, evenly spaced,
 /// every n-th pixel where a side has 300 or more, per channel, 0..1, shape (3, 1, 1). Only 8-bit 4:2:0 frames have
 /// statistics; null for others. Errors: data_loss.
-Result<nlohmann::ordered_json> picture_stats(const std::string& path, std::shared_ptr<const PacketTable> table,
-                                             std::int64_t first, std::int64_t count);
+Result<nlohmann::ordered_json> frame_stats(const std::string& path, std::shared_ptr<const PacketTable> table,
+                                           std::int64_t first, std::int64_t count);
 
-/// Places of the frames that picture_stats takes, ascending, below `count`.
-std::vector<std::int64_t> sampled_pictures(std::int64_t count);
+/// Places of the frames that frame_stats takes, ascending, below `count`.
+std::vector<std::int64_t> sampled_frames(std::int64_t count);
 
 /// Statistics of a dataset from those of its episodes: count-weighted mean, pooled variance, min, max; quantiles up to
 /// q50 take the smallest, others the largest (LeRobot's envelope).

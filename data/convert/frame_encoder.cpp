@@ -40,17 +40,16 @@ const AVCodec* find_encoder(const std::string& codec) {
 /// What can be said without the encoder.
 Result<void> check_values(const ConvertEncoding& e) {
   if (find_encoder(e.codec) == nullptr)
-    return Error{Errc::invalid_argument,
-                 fmt::format("--codec {}: this FFmpeg has no encoder for it (h264 needs libx264, hevc libx265, av1 "
-                             "libaom-av1; mpeg4 is built in)",
-                             e.codec)};
+    return invalid_argument(
+        fmt::format("--codec {}: this FFmpeg has no encoder for it (h264 needs libx264, hevc libx265, av1 "
+                    "libaom-av1; mpeg4 is built in)",
+                    e.codec));
   if (av_get_pix_fmt(e.pix_fmt.c_str()) == AV_PIX_FMT_NONE)
-    return Error{Errc::invalid_argument, fmt::format("--pix_fmt {}: FFmpeg knows no such format", e.pix_fmt)};
+    return invalid_argument(fmt::format("--pix_fmt {}: FFmpeg knows no such format", e.pix_fmt));
   if (e.gop < 0 || e.crf < 0 || e.crf > 63 || e.width < 0 || e.height < 0 || e.width % 2 != 0 || e.height % 2 != 0)
-    return Error{
-        Errc::invalid_argument,
+    return invalid_argument(
         fmt::format("--gop {}, --crf {}, --scale {}x{}: wanted a GOP of at least 0, a CRF of 0 to 63, even sides",
-                    e.gop, e.crf, e.width, e.height)};
+                    e.gop, e.crf, e.width, e.height));
   return {};
 }
 
@@ -125,18 +124,17 @@ struct FrameEncoder::State {
                                 codec->pix_fmt, SWS_BICUBIC | SWS_ACCURATE_RND | SWS_BITEXACT, nullptr, nullptr,
                                 nullptr));
     if (!scaler)
-      return Error{Errc::invalid_argument, fmt::format("{}: pictures cannot be made {}x{} {}", path, codec->width,
-                                                       codec->height, encoding.pix_fmt)};
+      return invalid_argument(
+          fmt::format("{}: frames cannot be made {}x{} {}", path, codec->width, codec->height, encoding.pix_fmt));
     scaled->format = codec->pix_fmt;
     scaled->width = codec->width;
     scaled->height = codec->height;
-    if (const int rc = av_frame_get_buffer(scaled.get(), 0); rc < 0)
-      return av_failure(path, rc, "allocating a picture");
+    if (const int rc = av_frame_get_buffer(scaled.get(), 0); rc < 0) return av_failure(path, rc, "allocating a frame");
     return {};
   }
 
-  Result<void> send(const AVFrame* picture) {
-    int rc = avcodec_send_frame(codec.get(), picture);
+  Result<void> send(const AVFrame* frame) {
+    int rc = avcodec_send_frame(codec.get(), frame);
     if (rc < 0) return av_failure(path, rc, "encoding");
     while (true) {
       rc = avcodec_receive_packet(codec.get(), packet.get());
@@ -163,9 +161,8 @@ Result<void> FrameEncoder::check(const ConvertEncoding& encoding) {
   const AvFrame like(av_frame_alloc());
   like->width = like->height = 64;
   if (const auto opened = trial.open_codec(*like); !opened) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("--codec {}, --preset {}, --pix_fmt {}: the encoder does not take them ({})",
-                             encoding.codec, encoding.preset, encoding.pix_fmt, opened.error().message())};
+    return invalid_argument(fmt::format("--codec {}, --preset {}, --pix_fmt {}: the encoder does not take them ({})",
+                                        encoding.codec, encoding.preset, encoding.pix_fmt, opened.error().message()));
   }
   return {};
 }
@@ -187,20 +184,20 @@ Result<std::unique_ptr<FrameEncoder>> FrameEncoder::open(const std::string& path
   return std::unique_ptr<FrameEncoder>(new FrameEncoder(std::move(state)));
 }
 
-Result<void> FrameEncoder::write(const AVFrame& picture, bool key) {
+Result<void> FrameEncoder::write(const AVFrame& frame, bool key) {
   State& s = *state_;
-  if (picture.width != s.width || picture.height != s.height || picture.format != s.format)
-    return Error{Errc::data_loss, fmt::format("{}: a picture of {}x{} came among those of {}x{}", s.path, picture.width,
-                                              picture.height, s.width, s.height)};
+  if (frame.width != s.width || frame.height != s.height || frame.format != s.format)
+    return Error{Errc::data_loss, fmt::format("{}: a frame of {}x{} came among those of {}x{}", s.path, frame.width,
+                                              frame.height, s.width, s.height)};
   AVFrame& out = *s.reference;
   if (s.scaler) {
     if (const int rc = av_frame_make_writable(s.scaled.get()); rc < 0)
-      return av_failure(s.path, rc, "preparing a picture");
-    sws_scale(s.scaler.get(), picture.data, picture.linesize, 0, picture.height, s.scaled->data, s.scaled->linesize);
+      return av_failure(s.path, rc, "preparing a frame");
+    sws_scale(s.scaler.get(), frame.data, frame.linesize, 0, frame.height, s.scaled->data, s.scaled->linesize);
   }
   av_frame_unref(&out);
-  if (const int rc = av_frame_ref(&out, s.scaler ? s.scaled.get() : &picture); rc < 0)
-    return av_failure(s.path, rc, "preparing a picture");
+  if (const int rc = av_frame_ref(&out, s.scaler ? s.scaled.get() : &frame); rc < 0)
+    return av_failure(s.path, rc, "preparing a frame");
   out.pts = s.written++;
   out.pict_type = key ? AV_PICTURE_TYPE_I : AV_PICTURE_TYPE_NONE;
   return s.send(&out);

@@ -30,7 +30,7 @@ class FrameEncoder {
 
   /// Appends a frame; `key`: decoding can start at it. Errors: data_loss (another size or format than `like`),
   /// resource_exhausted (full disk), internal. Fault point convert.packet (subject: the path), per coded frame.
-  Result<void> write(const AVFrame& picture, bool key);
+  Result<void> write(const AVFrame& frame, bool key);
   /// What follows does not refer to what came before: the next frame is a key frame, whatever the codec. `like`: as
   /// for open().
   Result<void> next_episode(const AVFrame& like);

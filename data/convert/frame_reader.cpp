@@ -20,7 +20,7 @@ Result<FrameReader> FrameReader::open(const std::string& path, std::shared_ptr<c
   const auto shown = static_cast<std::int64_t>(table->decode_of_rank.size());
   if (first < 0 || first + count > shown)
     return Error{Errc::data_loss,
-                 fmt::format("{} has {} pictures; {} to {} are wanted", path, shown, first, first + count - 1)};
+                 fmt::format("{} has {} frames; {} to {} are wanted", path, shown, first, first + count - 1)};
   TROUPE_ASSIGN(PacketReader samples, PacketReader::open(path));
   FrameReader reader(path, std::move(table), std::move(samples));
   const PacketTable& t = *reader.table_;
@@ -53,7 +53,7 @@ Result<void> FrameReader::feed() {
   }
   const VideoSample& sample = table_->samples[at_++];
   if (av_new_packet(packet_.get(), sample.size) < 0)
-    return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a picture", path_)};
+    return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a frame", path_)};
   TROUPE_TRY(samples_.read(sample, packet_->data));
   packet_->pts = sample.rank;  // hidden ones come out with -1 and are passed over
   packet_->dts = AV_NOPTS_VALUE;
@@ -62,7 +62,7 @@ Result<void> FrameReader::feed() {
   av_packet_unref(packet_.get());
   if (rc < 0)
     return Error{Errc::data_loss,
-                 fmt::format("{}: decoding picture {} failed: {}", path_, sample.rank, av_error_text(rc))};
+                 fmt::format("{}: decoding frame {} failed: {}", path_, sample.rank, av_error_text(rc))};
   return {};
 }
 
@@ -76,14 +76,14 @@ Result<const AVFrame*> FrameReader::next() {
     }
     if (rc < 0) {
       return Error{Errc::data_loss,
-                   fmt::format("{}: picture {} did not come out of the decoder: {}", path_, next_, av_error_text(rc))};
+                   fmt::format("{}: frame {} did not come out of the decoder: {}", path_, next_, av_error_text(rc))};
     }
     if (frame_->pts < next_) continue;  // before the span, or hidden
     if (frame_->pts != next_) {
-      return Error{Errc::data_loss, fmt::format("{}: picture {} is missing, {} came", path_, next_, frame_->pts)};
+      return Error{Errc::data_loss, fmt::format("{}: frame {} is missing, {} came", path_, next_, frame_->pts)};
     }
     if ((frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0)
-      return Error{Errc::data_loss, fmt::format("{}: picture {} is damaged", path_, next_)};
+      return Error{Errc::data_loss, fmt::format("{}: frame {} is damaged", path_, next_)};
     ++next_;
     return frame_.get();
   }

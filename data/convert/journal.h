@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "base/append_file.h"

@@ -40,7 +40,7 @@ void set_counts(const ConvertContext& context, JsonDoc& info) {
 }
 
 /// Sizes and codec of frames that were coded anew.
-void describe_pictures(const ConvertContext& context, JsonDoc& features) {
+void describe_frames(const ConvertContext& context, JsonDoc& features) {
   for (const PlannedTask& task : context.plan.tasks) {
     if (task.camera < 0 || !task.files.front().encode || context.request.video != ConvertVideo::reencode) continue;
     JsonDoc& feature = features[context.plan.cameras[static_cast<std::size_t>(task.camera)]];
@@ -135,7 +135,7 @@ Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& s
 Result<void> write_info(const ConvertContext& context) {
   JsonDoc info = context.sources[0].info;
   for (const std::string& camera : context.sources[0].cameras_without_files) info["features"].erase(camera);
-  describe_pictures(context, info["features"]);
+  describe_frames(context, info["features"]);
   const bool v30 = context.request.to == DatasetVersion::v30;
   info = v30 ? info_v30(context, std::move(info)) : info_v21(context, std::move(info));
   return write_finished(context.out + "/meta/info.json", info.dump(4));

@@ -167,8 +167,8 @@ Result<void> carry_files(const ConvertContext& context, std::vector<std::string>
       TROUPE_ASSIGN(const bool same, same_contents(first, other));
       if (same) continue;
       if (name == "meta/modality.json")
-        return Error{Errc::invalid_argument,
-                     fmt::format("{} and {} differ; datasets that are merged name their columns alike", first, other)};
+        return invalid_argument(
+            fmt::format("{} and {} differ; datasets that are merged name their columns alike", first, other));
       notes.push_back(fmt::format("{} is that of {}; {} has another", name, context.sources[owners[0]].root,
                                   context.sources[owners[o]].root));
     }

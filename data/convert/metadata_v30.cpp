@@ -112,7 +112,7 @@ EpisodePlaces places_of(const ConvertPlan& plan) {
         }
         const auto camera = static_cast<std::size_t>(task.camera);
         out.cameras[camera][i] = {f.chunk, f.file, at};
-        at += plan.episodes[i].spans[camera].pictures;
+        at += plan.episodes[i].spans[camera].frames;
       }
     }
   }
@@ -165,7 +165,7 @@ JsonDoc episode_row(const ConvertContext& context, const EpisodePlaces& places, 
     row[key + "chunk_index"] = place.chunk;
     row[key + "file_index"] = place.file;
     row[key + "from_timestamp"] = context.plan.rate.seconds(place.first);
-    row[key + "to_timestamp"] = context.plan.rate.seconds(place.first + e.spans[c].pictures);
+    row[key + "to_timestamp"] = context.plan.rate.seconds(place.first + e.spans[c].frames);
   }
   row["tasks"] = source.tasks;
   row["length"] = e.length;

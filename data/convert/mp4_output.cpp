@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 namespace troupe::data {
 
 FrameRate FrameRate::of(double fps) {
@@ -51,7 +49,7 @@ Result<void> Mp4Output::write(AVPacket& packet) {
   av_packet_rescale_ts(&packet, unit_, context_->streams[0]->time_base);
   int rc = av_write_frame(context_.get(), &packet);
   if (rc >= 0 && context_->pb->error < 0) rc = context_->pb->error;
-  if (rc < 0) return av_failure(path_, rc, "writing a picture");
+  if (rc < 0) return av_failure(path_, rc, "writing a frame");
   return {};
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 // Internal to data/convert: an MP4 file with one video stream under construction.
-#include <cstdint>
 #include <string>
 
 #include "base/result.h"

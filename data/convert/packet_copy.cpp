@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
-#include <utility>
 
 #include "base/fault.h"
 #include "base/file_io.h"
@@ -18,7 +17,7 @@ namespace troupe::data {
 namespace {
 
 Error no_run(const std::string& path, std::int64_t first, std::int64_t count, const std::string& why) {
-  return {Errc::failed_precondition, fmt::format("{}: pictures {} to {} cannot be cut out without coding them anew: {}",
+  return {Errc::failed_precondition, fmt::format("{}: frames {} to {} cannot be cut out without coding them anew: {}",
                                                  path, first, first + count - 1, why)};
 }
 
@@ -37,7 +36,7 @@ Result<PacketRun> packet_run(const std::string& path, const PacketTable& table, 
   const auto shown = static_cast<std::int64_t>(table.decode_of_rank.size());
   if (first < 0 || count < 1 || first + count > shown) {
     return Error{Errc::data_loss,
-                 fmt::format("{} has {} pictures; {} to {} are wanted", path, shown, first, first + count - 1)};
+                 fmt::format("{} has {} frames; {} to {} are wanted", path, shown, first, first + count - 1)};
   }
   std::size_t low = table.samples.size(), high = 0;
   for (std::int64_t r = first; r < first + count; ++r) {
@@ -49,13 +48,13 @@ Result<PacketRun> packet_run(const std::string& path, const PacketTable& table, 
   if (whole && table.samples.size() != static_cast<std::size_t>(shown)) {
     return no_run(
         path, first, count,
-        fmt::format("an edit list hides {} of its pictures", table.samples.size() - static_cast<std::size_t>(shown)));
+        fmt::format("an edit list hides {} of its frames", table.samples.size() - static_cast<std::size_t>(shown)));
   }
   PacketRun run{.begin = low, .end = high, .first = first};
   if (static_cast<std::int64_t>(high - low) != count)
-    return no_run(path, first, count, "pictures of another episode or hidden ones lie between them");
+    return no_run(path, first, count, "frames of another episode or hidden ones lie between them");
   const VideoSample& head = table.samples[low];
-  if (!head.key) return no_run(path, first, count, "the first is no key picture");
+  if (!head.key) return no_run(path, first, count, "the first is no key frame");
   // frames shown before the key frame but decoded after it may refer to the group before
   if (!whole && head.rank != first) return no_run(path, first, count, "it begins within an open group of pictures");
   for (std::size_t i = low; i < high; ++i) {
@@ -86,7 +85,7 @@ Result<void> PacketReader::read(const VideoSample& sample, std::uint8_t* out) co
   const std::span bytes(reinterpret_cast<std::byte*>(out), static_cast<std::size_t>(sample.size));
   TROUPE_ASSIGN(const std::size_t got, read_at(fd_.get(), bytes, static_cast<std::uint64_t>(sample.offset), path_));
   if (got == bytes.size()) return {};
-  return Error{Errc::data_loss, fmt::format("{}: a picture of {} bytes at {} cannot be read: end of file", path_,
+  return Error{Errc::data_loss, fmt::format("{}: a frame of {} bytes at {} cannot be read: end of file", path_,
                                             sample.size, sample.offset)};
 }
 

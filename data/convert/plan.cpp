@@ -6,7 +6,6 @@
 #include <cmath>
 #include <set>
 #include <span>
-#include <thread>
 
 #include "base/hash.h"
 #include "data/convert/plan_scan.h"
@@ -28,11 +27,9 @@ JsonDoc comparable(JsonDoc feature) {
 
 Result<void> check_match(const DatasetSource& a, const DatasetSource& b) {
   const auto differ = [&](const std::string& what, const std::string& x, const std::string& y) {
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("{} of {} is {}, of {} it is {}; datasets that are merged have the same fps, robot_type and "
-                    "features",
-                    what, a.root, x, b.root, y)};
+    return invalid_argument(fmt::format(
+        "{} of {} is {}, of {} it is {}; datasets that are merged have the same fps, robot_type and features", what,
+        a.root, x, b.root, y));
   };
   if (a.facts.fps != b.facts.fps) return differ("fps", fmt::format("{}", a.facts.fps), fmt::format("{}", b.facts.fps));
   if (a.facts.robot_type != b.facts.robot_type)
@@ -42,13 +39,13 @@ Result<void> check_match(const DatasetSource& a, const DatasetSource& b) {
     for (const auto& [name, feature] : s->info.at("features").items()) names.insert(name);
   }
   for (const std::string& name : names) {
-    const bool pictureless = std::count(a.cameras_without_files.begin(), a.cameras_without_files.end(), name) > 0 &&
+    const bool has_no_file = std::count(a.cameras_without_files.begin(), a.cameras_without_files.end(), name) > 0 &&
                              std::count(b.cameras.begin(), b.cameras.end(), name) == 0;
     const JsonDoc &fa = a.info["features"], &fb = b.info["features"];
     const JsonDoc x = fa.contains(name) ? comparable(fa[name]) : JsonDoc();
     const JsonDoc y = fb.contains(name) ? comparable(fb[name]) : JsonDoc();
     // keys may stand in another order
-    if (!pictureless && nlohmann::json::parse(x.dump()) != nlohmann::json::parse(y.dump()))
+    if (!has_no_file && nlohmann::json::parse(x.dump()) != nlohmann::json::parse(y.dump()))
       return differ("feature '" + name + "'", x.dump(), y.dump());
   }
   if (a.cameras != b.cameras) {
@@ -110,8 +107,8 @@ std::vector<bool> forced_breaks(const ConvertDatasetRequest& request, const Conv
     }
     const PlannedSpan &x = a.spans[static_cast<std::size_t>(camera)], &y = b.spans[static_cast<std::size_t>(camera)];
     // an episode with a frame more or less than rows stands alone, so that sums of lengths stay right
-    out[i] = x.codec != y.codec || encodes(request, x) != encodes(request, y) || x.pictures != a.length ||
-             y.pictures != b.length;
+    out[i] = x.codec != y.codec || encodes(request, x) != encodes(request, y) || x.frames != a.length ||
+             y.frames != b.length;
   }
   return out;
 }
@@ -257,8 +254,8 @@ Result<ConvertPlan> make_plan(const ConvertDatasetRequest& request, std::vector<
   for (std::size_t s = 1; s < sources.size(); ++s) {
     TROUPE_TRY(check_match(sources[0], sources[s]));
     if (sources[s].cameras != sources[0].cameras)
-      return Error{Errc::invalid_argument, fmt::format("{} and {} list their cameras in different orders in info.json",
-                                                       sources[0].root, sources[s].root)};
+      return invalid_argument(fmt::format("{} and {} list their cameras in different orders in info.json",
+                                          sources[0].root, sources[s].root));
   }
   plan.cameras = sources[0].cameras;
   plan.rate = FrameRate::of(sources[0].facts.fps);

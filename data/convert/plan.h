@@ -16,8 +16,8 @@ namespace troupe::data {
 
 /// Frames of one camera of an episode in the source.
 struct PlannedSpan {
-  /// Frames [first, first + pictures) of the source's file, by presentation index.
-  std::int64_t first = 0, pictures = 0;
+  /// Frames [first, first + frames) of the source's file, by presentation index.
+  std::int64_t first = 0, frames = 0;
   std::int64_t bytes = 0, delay = 0;
   /// codec_identity() of the source's file: the files of one output have one.
   std::string codec;

@@ -83,14 +83,14 @@ class Scanner {
     const bool own = e.first_row == 0 && facts_.rows == e.length;
     out.schema = facts_.schema;
     out.bytes = own ? facts_.bytes : facts_.bytes * e.length / std::max<std::int64_t>(facts_.rows, 1);
-    if (e.length < 1) return Error{Errc::invalid_argument, fmt::format("{}: episode {} has no rows", e.table, e.index)};
+    if (e.length < 1) return invalid_argument(fmt::format("{}: episode {} has no rows", e.table, e.index));
     if (e.first_row + e.length > facts_.rows) {
-      return Error{Errc::invalid_argument, fmt::format("{} has {} rows; episode {} wants rows {} to {}", e.table,
-                                                       facts_.rows, e.index, e.first_row, e.first_row + e.length - 1)};
+      return invalid_argument(fmt::format("{} has {} rows; episode {} wants rows {} to {}", e.table, facts_.rows,
+                                          e.index, e.first_row, e.first_row + e.length - 1));
     }
     if (e.first_row == 0 && whole_tables && facts_.rows != e.length) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("{} has {} rows; episode {} has {}", e.table, facts_.rows, e.index, e.length)};
+      return invalid_argument(
+          fmt::format("{} has {} rows; episode {} has {}", e.table, facts_.rows, e.index, e.length));
     }
     return check_number(e);
   }
@@ -103,8 +103,8 @@ class Scanner {
     const NumberColumn numbers = number_column(*column);
     for (const double v : numbers.values) {
       if (v != static_cast<double>(e.index))
-        return Error{Errc::invalid_argument,
-                     fmt::format("{}: column episode_index says {} where episode {} is expected", e.table, v, e.index)};
+        return invalid_argument(
+            fmt::format("{}: column episode_index says {} where episode {} is expected", e.table, v, e.index));
     }
     return {};
   }
@@ -133,19 +133,19 @@ class Scanner {
     const std::int64_t behind = video.frames >= 0 ? std::min(video.frames, shown - video.first) : shown - video.first;
     out.first = video.first;
     // v3: what follows in the file belongs to episodes that were removed
-    out.pictures = source.facts.is_v3() ? std::min(behind, e.length) : behind;
-    if (std::abs(out.pictures - e.length) > 1) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("{}: {} pictures, episode {} has {} rows", video.path, behind, e.index, e.length)};
+    out.frames = source.facts.is_v3() ? std::min(behind, e.length) : behind;
+    if (std::abs(out.frames - e.length) > 1) {
+      return invalid_argument(
+          fmt::format("{}: {} frames, episode {} has {} rows", video.path, behind, e.index, e.length));
     }
     out.codec = video_.codec;
-    const auto run = packet_run(video.path, *video_.table, out.first, out.pictures);
+    const auto run = packet_run(video.path, *video_.table, out.first, out.frames);
     if (run) {
       out.delay = run->delay;
-      out.bytes = out.pictures == shown ? video_.file_bytes : run->bytes;
+      out.bytes = out.frames == shown ? video_.file_bytes : run->bytes;
     } else if (run.error().code() == Errc::failed_precondition) {
       out.why_not_copied = run.error().message();
-      out.bytes = video_.file_bytes * out.pictures / shown;
+      out.bytes = video_.file_bytes * out.frames / shown;
     } else {
       return run.error();
     }

@@ -7,6 +7,7 @@
 #include <parquet/file_reader.h>
 
 #include "base/fault.h"
+#include "data/lerobot/arrow_file.h"
 #include "data/lerobot/arrow_values.h"
 #include "data/lerobot/file_checks.h"
 
@@ -15,10 +16,6 @@ namespace troupe::data {
 namespace {
 
 constexpr std::int64_t kBatchRows = 1024;
-
-Error unreadable(const std::string& path, const std::string& why) {
-  return {Errc::data_loss, fmt::format("{} is not a readable Parquet file: {}", path, why)};
-}
 
 /// Appends the numbers of a flat array; false for other types.
 bool append_values(const arrow::Array& array, NumberColumn& out) {
@@ -61,29 +58,30 @@ bool append_chunk(const arrow::Array& chunk, NumberColumn& out) {
 
 Result<std::unique_ptr<parquet::arrow::FileReader>> open_parquet(const std::string& path) {
   TROUPE_ASSIGN([[maybe_unused]] const std::int64_t size, require_regular_file(path));
-  if (auto fault = fault_point("parquet", path); !fault) return unreadable(path, fault.error().message());
+  if (auto fault = fault_point("parquet", path); !fault) return unreadable_parquet(path, fault.error().message());
   try {
     parquet::ReaderProperties reading;
     reading.enable_buffered_stream();
     parquet::arrow::FileReaderBuilder builder;
-    if (const arrow::Status s = builder.OpenFile(path, false, reading); !s.ok()) return unreadable(path, s.ToString());
+    if (const arrow::Status s = builder.OpenFile(path, false, reading); !s.ok())
+      return unreadable_parquet(path, s.ToString());
     parquet::ArrowReaderProperties properties;
     properties.set_use_threads(false);
     properties.set_batch_size(kBatchRows);
     properties.set_pre_buffer(false);
     std::unique_ptr<parquet::arrow::FileReader> reader;
     if (const arrow::Status s = builder.properties(properties)->Build(&reader); !s.ok())
-      return unreadable(path, s.ToString());
+      return unreadable_parquet(path, s.ToString());
     return reader;
   } catch (const std::exception& e) {
-    return unreadable(path, e.what());
+    return unreadable_parquet(path, e.what());
   }
 }
 
 Result<std::shared_ptr<arrow::Schema>> parquet_schema(const std::string& path) {
   TROUPE_ASSIGN(const auto reader, open_parquet(path));
   std::shared_ptr<arrow::Schema> schema;
-  if (const arrow::Status s = reader->GetSchema(&schema); !s.ok()) return unreadable(path, s.ToString());
+  if (const arrow::Status s = reader->GetSchema(&schema); !s.ok()) return unreadable_parquet(path, s.ToString());
   return schema;
 }
 
@@ -112,7 +110,7 @@ Result<void> RowReader::seek(const std::string& path, std::int64_t first) {
     if (wanted_(metadata->schema()->Column(c)->path()->ToDotVector().front())) leaves.push_back(c);
   }
   auto batches = wanted_ ? file_->GetRecordBatchReader(groups, leaves) : file_->GetRecordBatchReader(groups);
-  if (!batches.ok()) return unreadable(path, batches.status().ToString());
+  if (!batches.ok()) return unreadable_parquet(path, batches.status().ToString());
   batches_ = std::move(*batches);
   return {};
 }
@@ -120,7 +118,7 @@ Result<void> RowReader::seek(const std::string& path, std::int64_t first) {
 Result<std::shared_ptr<arrow::RecordBatch>> RowReader::next(std::int64_t limit) {
   if (!rest_ || rest_->num_rows() == 0) {
     rest_.reset();
-    if (const arrow::Status s = batches_->ReadNext(&rest_); !s.ok()) return unreadable(path_, s.ToString());
+    if (const arrow::Status s = batches_->ReadNext(&rest_); !s.ok()) return unreadable_parquet(path_, s.ToString());
     if (!rest_) return Error{Errc::data_loss, fmt::format("{} ends at row {}; more are wanted", path_, position_)};
   }
   const std::int64_t take = std::min(limit, rest_->num_rows());
@@ -143,11 +141,11 @@ Result<std::shared_ptr<arrow::Table>> RowReader::read(const std::string& path, s
     }
     auto table = arrow::Table::FromRecordBatches(batches_->schema(), parts);
     if (table.ok()) table = (*table)->CombineChunks();
-    if (!table.ok()) return unreadable(path, table.status().ToString());
+    if (!table.ok()) return unreadable_parquet(path, table.status().ToString());
     return *table;
   } catch (const std::exception& e) {
     path_.clear();
-    return unreadable(path, e.what());
+    return unreadable_parquet(path, e.what());
   }
 }
 

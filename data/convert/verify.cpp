@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-
 #include "base/parallel.h"
 #include "data/convert/frame_reader.h"
 #include "data/convert/packet_copy.h"
@@ -64,8 +62,8 @@ class SpanCheck {
   /// Number of coded frames, their sizes and bytes.
   Result<void> packets(const std::string& source, const PacketTable& want, const PlannedSpan& span, bool bytes,
                        Found& found) const {
-    TROUPE_ASSIGN(const PacketRun a, packet_run(source, want, span.first, span.pictures));
-    TROUPE_ASSIGN(const PacketRun b, packet_run(path_, *table_, at_, span.pictures));
+    TROUPE_ASSIGN(const PacketRun a, packet_run(source, want, span.first, span.frames));
+    TROUPE_ASSIGN(const PacketRun b, packet_run(path_, *table_, at_, span.frames));
     TROUPE_ASSIGN(const PacketReader x, PacketReader::open(source));
     TROUPE_ASSIGN(const PacketReader y, PacketReader::open(path_));
     std::vector<std::uint8_t> p, q;
@@ -81,24 +79,24 @@ class SpanCheck {
       }
       if (!same) {
         found.push_back(
-            fmt::format("{}: coded picture {} differs from {}", path_, at_ + static_cast<std::int64_t>(k), source));
+            fmt::format("{}: coded frame {} differs from {}", path_, at_ + static_cast<std::int64_t>(k), source));
         return {};
       }
     }
     return {};
   }
 
-  Result<void> pictures(const std::string& source, const std::shared_ptr<const PacketTable>& want,
-                        const PlannedSpan& span, bool encoded, const ConvertEncoding& encoding, Found& found) const {
-    TROUPE_ASSIGN(FrameReader a, FrameReader::open(source, want, span.first, span.pictures));
-    TROUPE_ASSIGN(FrameReader b, FrameReader::open(path_, table_, at_, span.pictures));
-    for (std::int64_t k = 0; k < span.pictures; ++k) {
+  Result<void> frames(const std::string& source, const std::shared_ptr<const PacketTable>& want,
+                      const PlannedSpan& span, bool encoded, const ConvertEncoding& encoding, Found& found) const {
+    TROUPE_ASSIGN(FrameReader a, FrameReader::open(source, want, span.first, span.frames));
+    TROUPE_ASSIGN(FrameReader b, FrameReader::open(path_, table_, at_, span.frames));
+    for (std::int64_t k = 0; k < span.frames; ++k) {
       TROUPE_ASSIGN(const AVFrame* x, a.next());
       TROUPE_ASSIGN(const AVFrame* y, b.next());
       const bool sized = encoding.width > 0 ? y->width == encoding.width && y->height == encoding.height
                                             : y->width == x->width && y->height == x->height;
       if (encoded ? !sized : frame_hash(*x) != frame_hash(*y)) {
-        found.push_back(fmt::format("{}: picture {} is not picture {} of {}", path_, at_ + k, span.first + k, source));
+        found.push_back(fmt::format("{}: frame {} is not frame {} of {}", path_, at_ + k, span.first + k, source));
         return {};
       }
     }
@@ -116,10 +114,10 @@ Result<void> verify_video(const ConvertContext& context, std::size_t camera, con
   TROUPE_ASSIGN(const auto table, video_packets(path));
   std::int64_t want = 0;
   for (std::size_t i = file.first; i < file.first + file.count; ++i)
-    want += context.plan.episodes[i].spans[camera].pictures;
-  const auto pictures = static_cast<std::int64_t>(table->decode_of_rank.size());
-  if (pictures != want || table->samples.size() != table->decode_of_rank.size()) {
-    found.push_back(fmt::format("{} has {} pictures; its episodes have {}", path, pictures, want));
+    want += context.plan.episodes[i].spans[camera].frames;
+  const auto frames = static_cast<std::int64_t>(table->decode_of_rank.size());
+  if (frames != want || table->samples.size() != table->decode_of_rank.size()) {
+    found.push_back(fmt::format("{} has {} frames; its episodes have {}", path, frames, want));
     return {};
   }
   const bool full = context.request.verify == ConvertVerify::full;
@@ -131,10 +129,10 @@ Result<void> verify_video(const ConvertContext& context, std::size_t camera, con
     TROUPE_ASSIGN(const auto theirs, video_packets(source));
     const SpanCheck check(path, table, at);
     const bool key = table->samples[static_cast<std::size_t>(table->decode_of_rank[static_cast<std::size_t>(at)])].key;
-    if (!key) found.push_back(fmt::format("{}: episode {} does not begin with a key picture", path, e.index));
+    if (!key) found.push_back(fmt::format("{}: episode {} does not begin with a key frame", path, e.index));
     if (!file.encode) TROUPE_TRY(check.packets(source, *theirs, span, full, found));
-    if (full) TROUPE_TRY(check.pictures(source, theirs, span, file.encode, context.request.encoding, found));
-    at += span.pictures;
+    if (full) TROUPE_TRY(check.frames(source, theirs, span, file.encode, context.request.encoding, found));
+    at += span.frames;
   }
   return {};
 }

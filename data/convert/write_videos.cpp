@@ -23,7 +23,7 @@ class VideoJob {
     std::unique_ptr<PacketWriter> writer;
     for (std::size_t i = file_.first; i < file_.first + file_.count; ++i) {
       TROUPE_TRY(open(i));
-      TROUPE_ASSIGN(const PacketRun run, packet_run(source_, *table_, span(i).first, span(i).pictures));
+      TROUPE_ASSIGN(const PacketRun run, packet_run(source_, *table_, span(i).first, span(i).frames));
       if (!writer) {
         TROUPE_ASSIGN(writer, PacketWriter::open(path, *table_, context_.plan.rate, delay));
       }
@@ -37,7 +37,7 @@ class VideoJob {
     const std::int64_t gop = context_.request.encoding.gop;
     for (std::size_t i = file_.first; i < file_.first + file_.count; ++i) {
       TROUPE_TRY(open(i));
-      TROUPE_ASSIGN(FrameReader reader, FrameReader::open(source_, table_, span(i).first, span(i).pictures));
+      TROUPE_ASSIGN(FrameReader reader, FrameReader::open(source_, table_, span(i).first, span(i).frames));
       for (std::int64_t k = 0;; ++k) {
         TROUPE_ASSIGN(const AVFrame* frame, reader.next());
         if (frame == nullptr) break;
@@ -58,7 +58,7 @@ class VideoJob {
     for (std::size_t i = file_.first; i < file_.first + file_.count; ++i) {
       if (span(i).has_stats) continue;
       TROUPE_TRY(open(i));
-      TROUPE_ASSIGN(JsonDoc stats, picture_stats(source_, table_, span(i).first, span(i).pictures));
+      TROUPE_ASSIGN(JsonDoc stats, frame_stats(source_, table_, span(i).first, span(i).frames));
       if (!stats.is_null())
         entry["stats"][std::to_string(context_.plan.episodes[i].index)][context_.plan.cameras[camera_]] =
             std::move(stats);
@@ -66,9 +66,9 @@ class VideoJob {
     return {};
   }
 
-  std::int64_t pictures() const {
+  std::int64_t frames() const {
     std::int64_t sum = 0;
-    for (std::size_t i = file_.first; i < file_.first + file_.count; ++i) sum += span(i).pictures;
+    for (std::size_t i = file_.first; i < file_.first + file_.count; ++i) sum += span(i).frames;
     return sum;
   }
 
@@ -100,9 +100,9 @@ Result<void> write_video_file(const ConvertContext& context, int camera, const P
   TROUPE_TRY(make_parent(path));
   VideoJob job(context, camera, file);
   TROUPE_ASSIGN(const std::int64_t written, file.encode ? job.encode(part_name(path)) : job.copy(part_name(path)));
-  if (written != job.pictures())
+  if (written != job.frames())
     return Error{Errc::data_loss,
-                 fmt::format("{}: {} pictures were written, {} are wanted", path, written, job.pictures())};
+                 fmt::format("{}: {} frames were written, {} are wanted", path, written, job.frames())};
   TROUPE_TRY(job.stats(entry));
   return finish_file(path);
 }

@@ -80,7 +80,7 @@ CameraReport describe_camera(const NamedColumn& camera, const std::vector<const 
   for (const ProbedVideos::File* file : files) {
     const VideoInfo& info = file->info;
     ++out.files;
-    out.pictures += info.frames;
+    out.frames += info.frames;
     out.bytes += file->bytes;
     out.reordered = out.reordered || info.has_b_frames;
     if (!info.codec.empty()) ++out.codecs[info.codec];

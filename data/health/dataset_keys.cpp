@@ -53,17 +53,16 @@ Result<void> set_relative(const std::vector<std::string>& names, const Modality&
     const auto it = std::find_if(columns.action.begin(), columns.action.end(),
                                  [&](const ActionKey& a) { return a.key.name == name; });
     if (it == columns.action.end()) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("--relative-keys names '{}'; the action keys are {}", name, names_of(columns.action))};
+      return invalid_argument(
+          fmt::format("--relative-keys names '{}'; the action keys are {}", name, names_of(columns.action)));
     }
     const VectorKey* state = find_key(columns.state, name);
     if (state == nullptr) state = find_key(modality.state, name);
     if (state == nullptr || state->width() != it->key.width()) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("--relative-keys names '{}', which has {}", name,
-                               state == nullptr ? std::string("no state key of that name")
-                                                : fmt::format("{} values, the state of that name {}", it->key.width(),
-                                                              state->width()))};
+      return invalid_argument(fmt::format(
+          "--relative-keys names '{}', which has {}", name,
+          state == nullptr ? std::string("no state key of that name")
+                           : fmt::format("{} values, the state of that name {}", it->key.width(), state->width())));
     }
     it->relative = true;
     it->reference = *state;

@@ -11,20 +11,20 @@
 namespace troupe::data {
 
 /// The frames of one camera of one episode that are to be decoded.
-struct PictureTask {
+struct DecodeTask {
   /// episode_index, for findings.
   std::int64_t episode = 0;
   std::string camera;
-  PictureSource source;
-  /// Frames [source.first, source.first + pictures) are decoded.
-  std::int64_t pictures = 0;
+  ImageSource source;
+  /// Frames [source.first, source.first + frames) are decoded.
+  std::int64_t frames = 0;
 };
 
 /// Decodes every frame of every task (D13), files in parallel, the tasks of one file in order by one thread.
 /// Findings: a decode error or a missing frame is a problem; a view that is all black, or of whose frames more
 /// than 95% are one and the same, is a warning. Findings come in the order of `tasks` whatever `threads` is;
 /// `progress`, when given, gets the frames decoded so far, from any thread.
-DecodeReport decode_everything(std::span<const PictureTask> tasks, std::int64_t threads,
+DecodeReport decode_everything(std::span<const DecodeTask> tasks, std::int64_t threads,
                                std::vector<HealthFinding>& findings,
                                const std::function<void(std::int64_t)>& progress = {});
 

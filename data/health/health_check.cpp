@@ -71,9 +71,9 @@ class Examination {
 
   bool has_files(const NamedColumn& view) const {
     for (std::size_t place = 0; place < files_->episodes().size(); ++place) {
-      const auto pictures = files_->pictures(place, view.column);
+      const auto images = files_->images(place, view.column);
       std::error_code code;
-      if (pictures && fs::exists(fs::symlink_status(pictures->path, code))) return true;
+      if (images && fs::exists(fs::symlink_status(images->path, code))) return true;
     }
     return false;
   }
@@ -147,7 +147,7 @@ class Examination {
       if (options_.embodiment->macro_stride > 0) spec.window.macro_stride = options_.embodiment->macro_stride;
       if (!options_.embodiment->video_offsets.empty()) spec.window.video_offsets = options_.embodiment->video_offsets;
     }
-    if (const auto defect = window_defect(spec)) return Error{Errc::invalid_argument, *defect};
+    if (const auto defect = window_defect(spec)) return invalid_argument(*defect);
     std::vector<std::int64_t> short_ones;
     for (const Episode& e : episodes_) {
       if (anchor_runs(spec, e.row_labels()).empty()) short_ones.push_back(e.index);
@@ -172,10 +172,10 @@ class Examination {
       std::set<std::string> paths;
       bool in_parquet = false;
       for (std::size_t i = 0; i < files_->episodes().size(); ++i) {
-        const auto pictures = files_->pictures(i, view.column);
-        if (!pictures) continue;
-        in_parquet = in_parquet || !pictures->is_video();
-        if (pictures->is_video()) paths.insert(pictures->path);
+        const auto images = files_->images(i, view.column);
+        if (!images) continue;
+        in_parquet = in_parquet || !images->is_video();
+        if (images->is_video()) paths.insert(images->path);
       }
       std::vector<const ProbedVideos::File*> found;
       for (const std::string& path : paths) {
@@ -183,7 +183,7 @@ class Examination {
       }
       CameraReport camera = describe_camera(view, found);
       camera.in_parquet = in_parquet;
-      if (in_parquet) camera.pictures = report_.frames;
+      if (in_parquet) camera.frames = report_.frames;
       report_.cameras.push_back(std::move(camera));
     }
     compare_cameras(report_.root, report_.cameras, report_.findings);
@@ -216,11 +216,10 @@ class Examination {
   }
 
   void decode() {
-    std::vector<PictureTask> tasks;
+    std::vector<DecodeTask> tasks;
     for (const Episode& e : episodes_) {
       for (const NamedColumn& view : report_.keys.views) {
-        if (auto pictures = source_.pictures(e, view))
-          tasks.push_back({e.index, view.name, std::move(*pictures), e.length});
+        if (auto images = source_.images(e, view)) tasks.push_back({e.index, view.name, std::move(*images), e.length});
       }
     }
     const std::size_t before = report_.findings.size();

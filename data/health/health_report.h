@@ -35,7 +35,7 @@ Spread spread_of(std::vector<double> values);
 struct CameraReport {
   /// Short name of the view, and the feature of info.json.
   std::string name, feature;
-  std::int64_t files = 0, pictures = 0, bytes = 0;
+  std::int64_t files = 0, frames = 0, bytes = 0;
   /// Number of files by codec ("h264"), size ("640x480") and frames per second ("30").
   std::map<std::string, std::int64_t> codecs, sizes, rates;
   /// The camera's images are cells of the tables, not a video.
@@ -94,7 +94,7 @@ struct RelativeReport {
 /// What decoding every frame of one video file or image column found (--verify full).
 struct DecodedFile {
   std::string path, camera;
-  std::int64_t pictures = 0, bytes = 0;
+  std::int64_t frames = 0, bytes = 0;
   /// The first error; empty: everything was decoded.
   std::string error;
 };
@@ -102,7 +102,7 @@ struct DecodedFile {
 struct DecodeReport {
   /// Ascending by path.
   std::vector<DecodedFile> files;
-  std::int64_t pictures = 0;
+  std::int64_t frames = 0;
   /// Wall time.
   double seconds = 0;
 };

@@ -4,63 +4,23 @@
 
 #include <algorithm>
 
+#include "base/markup.h"
+#include "base/utf8.h"
+
 namespace troupe::data {
-
-namespace {
-
-/// Length of the UTF-8 sequence that begins at text[i], or 0 when none does.
-std::size_t utf8_length(std::string_view text, std::size_t i) {
-  const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char lead = byte(i);
-  if (lead < 0x80) return 1;
-  const std::size_t n = lead >= 0xC2 && lead < 0xE0   ? 2
-                        : lead >= 0xE0 && lead < 0xF0 ? 3
-                        : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                      : 0;
-  if (n == 0 || i + n > text.size()) return 0;
-  for (std::size_t k = 1; k < n; ++k) {
-    if ((byte(i + k) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, beyond U+10FFFF.
-  const unsigned char second = byte(i + 1);
-  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-      (lead == 0xF4 && second > 0x8F)) {
-    return 0;
-  }
-  return n;
-}
-
-}  // namespace
 
 std::string escape_html(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 16);
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t n = utf8_length(text, i);
-    if (n != 1) {
-      out += n == 0 ? "\xEF\xBF\xBD" : text.substr(i, n);
-      i += std::max<std::size_t>(n, 1);
-      continue;
+  while (!text.empty()) {
+    const std::size_t n = utf8_length(text);
+    if (n == 1) {
+      const char c = text.front();
+      append_escaped(out, static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c);
+    } else {
+      out += n == 0 ? "\xEF\xBF\xBD" : text.substr(0, n);
     }
-    switch (const char c = text[i++]) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
-    }
+    text.remove_prefix(std::max<std::size_t>(n, 1));
   }
   return out;
 }

@@ -14,13 +14,13 @@ Error failure(const char* doing, int code) {
 
 }  // namespace
 
-Result<std::string> encode_png(const Rgb8View& picture) {
+Result<std::string> encode_png(const Rgb8View& image) {
   quiet_ffmpeg();
   const AVCodec* encoder = avcodec_find_encoder(AV_CODEC_ID_PNG);
   if (encoder == nullptr) return Error{Errc::internal, "this FFmpeg has no PNG encoder"};
   const AvCodecContext codec(avcodec_alloc_context3(encoder));
-  codec->width = static_cast<int>(picture.width);
-  codec->height = static_cast<int>(picture.height);
+  codec->width = static_cast<int>(image.width);
+  codec->height = static_cast<int>(image.height);
   codec->pix_fmt = AV_PIX_FMT_RGB24;
   codec->time_base = {1, 1};
   codec->thread_count = 1;
@@ -30,8 +30,8 @@ Result<std::string> encode_png(const Rgb8View& picture) {
   frame->width = codec->width;
   frame->height = codec->height;
   if (const int code = av_frame_get_buffer(frame.get(), 0); code < 0) return failure("buffer", code);
-  for (std::int64_t y = 0; y < picture.height; ++y) {
-    std::memcpy(frame->data[0] + y * frame->linesize[0], picture.row(y), static_cast<std::size_t>(3 * picture.width));
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    std::memcpy(frame->data[0] + y * frame->linesize[0], image.row(y), static_cast<std::size_t>(3 * image.width));
   }
   if (const int code = avcodec_send_frame(codec.get(), frame.get()); code < 0) return failure("encode", code);
   const AvPacket packet(av_packet_alloc());

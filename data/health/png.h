@@ -9,7 +9,7 @@
 namespace troupe::data {
 
 /// The bytes of a PNG file of an RGB image. Errors: internal (FFmpeg has no PNG encoder or refuses the size).
-Result<std::string> encode_png(const Rgb8View& picture);
+Result<std::string> encode_png(const Rgb8View& image);
 
 /// Base64 (RFC 4648) of the bytes, on one line.
 std::string base64(std::string_view bytes);

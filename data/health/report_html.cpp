@@ -61,7 +61,7 @@ std::string overview(const HealthReport& r) {
          row({"frames", fmt::format("{} ({:.2f} h at {:.6g} frames/s)", r.frames, r.hours(), r.fps)}) +
          row({"rows an episode", fmt::format("{:.0f} to {:.0f}, median {:.0f}", rows.min, rows.max, rows.median)}) +
          row({"tasks", std::to_string(r.tasks)}) +
-         row({"checked", r.verify == "full" ? "files, tables, every picture" : "files and tables"}) + "</table>\n";
+         row({"checked", r.verify == "full" ? "files, tables, every frame" : "files and tables"}) + "</table>\n";
   out += "<figure>" + svg_histogram(histogram_of(lengths), "rows of episodes") +
          "<figcaption>rows of episodes</figcaption></figure>\n";
   return out;
@@ -84,7 +84,7 @@ std::string html_of_findings(const HealthReport& r) {
   for (std::size_t i = 0; i < std::min(r.findings.size(), kFindingsShown); ++i) {
     const HealthFinding& f = r.findings[i];
     out += fmt::format("<tr><td>{0}</td><td class=\"{1}\">{1}</td><td>{2}</td></tr>\n", escape_html(f.code),
-                       to_string(f.level), escape_html(f.text));
+                       enum_name(f.level), escape_html(f.text));
   }
   out += "</table>\n";
   if (r.findings.size() > kFindingsShown)
@@ -95,8 +95,7 @@ std::string html_of_findings(const HealthReport& r) {
 std::string cameras(const HealthReport& r) {
   std::string out =
       "<h2>Cameras</h2>\n<table>\n<tr><th>camera</th><th>feature</th><th class=\"n\">files</th><th "
-      "class=\"n\">pictures</th>"
-      "<th>codec</th><th>size</th><th>rate</th><th>key picture every</th></tr>\n";
+      "class=\"n\">frames</th><th>codec</th><th>size</th><th>rate</th><th>key frame every</th></tr>\n";
   for (const CameraReport& c : r.cameras) {
     const std::string gop = c.gop.max > 0 ? fmt::format("{:.0f} to {:.0f} (median {:.0f}){}", c.gop.min, c.gop.max,
                                                         c.gop.median, c.reordered ? ", B-frames" : "")
@@ -104,9 +103,9 @@ std::string cameras(const HealthReport& r) {
     out += fmt::format(
         "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
         "class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-        escape_html(c.name), escape_html(c.feature), c.files, c.pictures,
-        c.in_parquet ? "pictures in Parquet" : html_of_counts(c.codecs), html_of_counts(c.sizes),
-        html_of_counts(c.rates), gop);
+        escape_html(c.name), escape_html(c.feature), c.files, c.frames,
+        c.in_parquet ? "images in Parquet" : html_of_counts(c.codecs), html_of_counts(c.sizes), html_of_counts(c.rates),
+        gop);
   }
   out += "</table>\n";
   std::string camera;
@@ -126,13 +125,13 @@ std::string cameras(const HealthReport& r) {
 
 std::string html_of_decoding(const HealthReport& r) {
   if (r.verify != "full") return "";
-  const double rate = r.decoded.seconds > 0 ? static_cast<double>(r.decoded.pictures) / r.decoded.seconds : 0;
+  const double rate = r.decoded.seconds > 0 ? static_cast<double>(r.decoded.frames) / r.decoded.seconds : 0;
   std::string out =
-      fmt::format("<h2>Every picture decoded</h2>\n<p>{} pictures of {} files in {:.1f} s ({:.0f} a second).</p>\n",
-                  r.decoded.pictures, r.decoded.files.size(), r.decoded.seconds, rate);
+      fmt::format("<h2>Every frame decoded</h2>\n<p>{} frames of {} files in {:.1f} s ({:.0f} a second).</p>\n",
+                  r.decoded.frames, r.decoded.files.size(), r.decoded.seconds, rate);
   std::string bad;
   for (const DecodedFile& f : r.decoded.files) {
-    if (!f.error.empty()) bad += row({escape_html(f.path), std::to_string(f.pictures), escape_html(f.error)});
+    if (!f.error.empty()) bad += row({escape_html(f.path), std::to_string(f.frames), escape_html(f.error)});
   }
   if (!bad.empty()) out += "<table>\n<tr><th>file</th><th>decoded</th><th>error</th></tr>\n" + bad + "</table>\n";
   return out;
@@ -160,8 +159,8 @@ std::string dimensions(const HealthReport& r) {
     if (s.width() == 0) continue;
     out += fmt::format(
         "<h3>{} <small>relative, {} steps</small></h3>\n<table>\n<tr><th></th><th class=\"n\">min</th><th "
-        "class=\"n\">q01</th>"
-        "<th class=\"n\">mean</th><th class=\"n\">q99</th><th class=\"n\">max</th><th class=\"n\">std</th></tr>\n",
+        "class=\"n\">q01</th><th class=\"n\">mean</th><th class=\"n\">q99</th><th class=\"n\">max</th><th "
+        "class=\"n\">std</th></tr>\n",
         escape_html(k.action.name), r.horizon);
     for (std::size_t d = 0; d < s.width(); ++d) {
       out += fmt::format(
@@ -194,16 +193,16 @@ std::string labels(const HealthReport& r) {
 std::string episodes(const HealthReport& r) {
   std::string out =
       "<h2>Episodes</h2>\n<table>\n<tr><th class=\"n\">episode</th><th class=\"n\">rows</th><th "
-      "class=\"n\">spans</th><th class=\"n\">idle</th>"
-      "<th class=\"n\">longest idle</th><th class=\"n\">outliers</th><th class=\"n\">jumps</th><th "
-      "class=\"n\">problems</th><th class=\"n\">warnings</th></tr>\n";
+      "class=\"n\">spans</th><th class=\"n\">idle</th><th class=\"n\">longest idle</th><th "
+      "class=\"n\">outliers</th><th class=\"n\">jumps</th><th class=\"n\">problems</th><th "
+      "class=\"n\">warnings</th></tr>\n";
   for (std::size_t i = 0; i < std::min(r.episodes.size(), kEpisodesShown); ++i) {
     const EpisodeReport& e = r.episodes[i];
     const double idle = e.rows > 0 ? 100.0 * static_cast<double>(e.idle_rows) / static_cast<double>(e.rows) : 0;
     out += fmt::format(
         "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{:.1f}%</td><td "
-        "class=\"n\">{}</td>"
-        "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+        "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td></tr>\n",
         e.index, e.rows, e.spans, idle, e.longest_idle, e.outliers, e.jumps, e.problems, e.warnings);
   }
   out += "</table>\n";

@@ -91,10 +91,9 @@ Json statistics_json(const HealthReport& r) {
 Json cameras_json(const HealthReport& r) {
   Json out = Json::object();
   for (const CameraReport& c : r.cameras) {
-    out[c.name] = {{"feature", c.feature},     {"in_parquet", c.in_parquet}, {"files", c.files},
-                   {"pictures", c.pictures},   {"bytes", c.bytes},           {"codecs", c.codecs},
-                   {"sizes", c.sizes},         {"rates", c.rates},           {"b_frames", c.reordered},
-                   {"gop", spread_json(c.gop)}};
+    out[c.name] = {{"feature", c.feature},    {"in_parquet", c.in_parquet}, {"files", c.files}, {"pictures", c.frames},
+                   {"bytes", c.bytes},        {"codecs", c.codecs},         {"sizes", c.sizes}, {"rates", c.rates},
+                   {"b_frames", c.reordered}, {"gop", spread_json(c.gop)}};
   }
   return out;
 }
@@ -134,7 +133,7 @@ Json findings_json(const HealthReport& r) {
   Json out = Json::array();
   for (const HealthFinding& f : r.findings) {
     const Defect* kind = find_defect(f.code);
-    Json finding = {{"code", f.code}, {"severity", to_string(f.level)}, {"path", f.path}, {"text", f.text}};
+    Json finding = {{"code", f.code}, {"severity", enum_name(f.level)}, {"path", f.path}, {"text", f.text}};
     if (f.episode >= 0) finding["episode"] = f.episode;
     if (kind != nullptr) {
       finding["action"] = kind->action;
@@ -154,15 +153,13 @@ Json counts_json(const HealthReport& r) {
 Json decoded_json(const HealthReport& r) {
   Json files = Json::array();
   for (const DecodedFile& f : r.decoded.files) {
-    Json file = {{"path", f.path}, {"camera", f.camera}, {"pictures", f.pictures}, {"bytes", f.bytes}};
+    Json file = {{"path", f.path}, {"camera", f.camera}, {"pictures", f.frames}, {"bytes", f.bytes}};
     file["error"] = f.error.empty() ? Json() : Json(f.error);
     files.push_back(std::move(file));
   }
-  const double rate = r.decoded.seconds > 0 ? static_cast<double>(r.decoded.pictures) / r.decoded.seconds : 0;
-  return {{"pictures", r.decoded.pictures},
-          {"seconds", r.decoded.seconds},
-          {"pictures_per_second", rate},
-          {"files", files}};
+  const double rate = r.decoded.seconds > 0 ? static_cast<double>(r.decoded.frames) / r.decoded.seconds : 0;
+  return {
+      {"pictures", r.decoded.frames}, {"seconds", r.decoded.seconds}, {"pictures_per_second", rate}, {"files", files}};
 }
 
 /// Text may hold bytes that are not UTF-8 (file names): they become replacement characters.

@@ -49,11 +49,11 @@ std::string camera_lines(const HealthReport& r) {
   for (const CameraReport& c : r.cameras) {
     out += fmt::format("  camera     {}: ", c.feature);
     if (c.in_parquet) {
-      out += fmt::format("pictures in Parquet{}\n", c.sizes.empty() ? "" : ", " + text_of_counts(c.sizes));
+      out += fmt::format("images in Parquet{}\n", c.sizes.empty() ? "" : ", " + text_of_counts(c.sizes));
       continue;
     }
-    out += fmt::format("{}, {}, {} frames/s, {} pictures in {} files", text_of_counts(c.codecs),
-                       text_of_counts(c.sizes), text_of_counts(c.rates), c.pictures, c.files);
+    out += fmt::format("{}, {}, {} frames/s, {} frames in {} files", text_of_counts(c.codecs), text_of_counts(c.sizes),
+                       text_of_counts(c.rates), c.frames, c.files);
     if (c.gop.max > 0) {
       out += c.gop.min == c.gop.max
                  ? fmt::format(", GOP {:.0f}", c.gop.max)
@@ -93,9 +93,9 @@ std::string text_of_decoding(const HealthReport& r) {
   if (r.verify != "full") return "";
   const auto bad = std::count_if(r.decoded.files.begin(), r.decoded.files.end(),
                                  [](const DecodedFile& f) { return !f.error.empty(); });
-  const double rate = r.decoded.seconds > 0 ? static_cast<double>(r.decoded.pictures) / r.decoded.seconds : 0;
-  return fmt::format("\n  decoded    {} pictures of {} files in {:.1f} s, {:.0f} frames/s, {} files with errors\n",
-                     r.decoded.pictures, r.decoded.files.size(), r.decoded.seconds, rate, bad);
+  const double rate = r.decoded.seconds > 0 ? static_cast<double>(r.decoded.frames) / r.decoded.seconds : 0;
+  return fmt::format("\n  decoded    {} frames of {} files in {:.1f} s, {:.0f} frames/s, {} files with errors\n",
+                     r.decoded.frames, r.decoded.files.size(), r.decoded.seconds, rate, bad);
 }
 
 std::string text_of_findings(const HealthReport& r) {
@@ -108,7 +108,7 @@ std::string text_of_findings(const HealthReport& r) {
     out += fmt::format("  {}  {} x  {}: {}\n", code, list.size(), kind != nullptr ? kind->check : "",
                        kind != nullptr ? kind->action : "");
     for (std::size_t i = 0; i < std::min(list.size(), kShownPerCode); ++i)
-      out += fmt::format("       {:<8} {}\n", to_string(list[i]->level), list[i]->text);
+      out += fmt::format("       {:<8} {}\n", enum_name(list[i]->level), list[i]->text);
     if (list.size() > kShownPerCode) out += fmt::format("       and {} more\n", list.size() - kShownPerCode);
     if (kind != nullptr) out += fmt::format("       remedy   {}\n", kind->remedy);
   }

@@ -108,8 +108,7 @@ class StatisticsFindings {
     if (!missing.empty() && unreadable.empty()) {
       add(FindingLevel::note, path,
           fmt::format("{} lacks min, max, mean, std, q01 and q99 of {}, or they are not finite; training computes them "
-                      "at every "
-                      "first start (troupe stats --write-metadata writes the file where there is none)",
+                      "at every first start (troupe stats --write-metadata writes the file where there is none)",
                       path, missing));
     }
     for (const RelativeReport& k : report_.relative) note_constant_relative(k);
@@ -121,10 +120,7 @@ class StatisticsFindings {
   }
 
   void note_constant(const ColumnReport& c) {
-    std::vector<std::size_t> dims;
-    for (std::size_t d = 0; d < c.statistics.width(); ++d) {
-      if (c.statistics.q01[d] == c.statistics.q99[d]) dims.push_back(d);
-    }
+    const std::vector<std::size_t> dims = c.statistics.constant_dimensions();
     if (dims.empty()) return;
     add(FindingLevel::warning, report_.root,
         fmt::format("{}: {} is constant (q01 = q99) in dimension {}; normalisation only clamps it to [-1, 1]",
@@ -139,10 +135,7 @@ class StatisticsFindings {
                       report_.horizon, k.action.name));
       return;
     }
-    std::vector<std::size_t> dims;
-    for (std::size_t d = 0; d < s.width(); ++d) {
-      if (s.q01[d] == s.q99[d]) dims.push_back(d);
-    }
+    const std::vector<std::size_t> dims = s.constant_dimensions();
     if (!dims.empty())
       add(FindingLevel::warning, report_.root,
           fmt::format("{}: relative {} is constant (q01 = q99) in dimension {}", report_.root, k.action.name,
@@ -164,8 +157,7 @@ class StatisticsFindings {
         if (std::abs(said - is) <= kStoredTolerance * range + 1e-6 * std::max(1.0, std::abs(is))) continue;
         add(FindingLevel::warning, path,
             fmt::format("{}: {} of '{}' dimension {} is {:.6g}; the tables give {:.6g}. It was made of other data: "
-                        "delete the file and "
-                        "run troupe stats --write-metadata",
+                        "delete the file and run troupe stats --write-metadata",
                         path, name, c.name, d, said, is));
         return;
       }
@@ -204,12 +196,11 @@ Result<void> compute_statistics(const EpisodeSource& source, std::span<const Epi
     if (const auto bad = reader.unreadable().find(c.name); bad != reader.unreadable().end()) {
       const auto rows = source.files->rows(episodes[bad->second].place);
       const std::string path = rows ? rows->path : report.root;
-      report.findings.push_back(
-          {"D04", FindingLevel::warning, path,
-           fmt::format("{}: column '{}', which no sample uses, is missing, holds nulls or NaNs, or has not {} values "
-                       "a row: no statistics of it",
-                       path, c.name, c.width),
-           episodes[bad->second].index});
+      report.findings.push_back({"D04", FindingLevel::warning, path,
+                                 fmt::format("{}: column '{}', which no sample uses, is missing, holds nulls or NaNs, "
+                                             "or has not {} values a row: no statistics of it",
+                                             path, c.name, c.width),
+                                 episodes[bad->second].index});
       continue;
     }
     ColumnReport column;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "data/health/camera_pictures.h"
+#include "data/health/camera_frames.h"
 #include "data/health/png.h"
 
 namespace troupe::data {
@@ -43,17 +43,17 @@ std::set<std::int64_t> first_middle_last(std::int64_t count) {
 std::vector<Thumbnail> make_thumbnails(const LerobotDataset& dataset, std::span<const NamedColumn> cameras,
                                        std::span<const std::size_t> places, std::span<const std::int64_t> lengths) {
   std::vector<Thumbnail> out;
-  CameraPictures pictures;
+  CameraFrames reader;
   for (const NamedColumn& camera : cameras) {
     for (std::int64_t chosen : first_middle_last(static_cast<std::int64_t>(places.size()))) {
       const std::size_t place = places[static_cast<std::size_t>(chosen)];
-      const auto source = dataset.pictures(place, camera.column);
+      const auto source = dataset.images(place, camera.column);
       const std::set<std::int64_t> wanted = first_middle_last(lengths[static_cast<std::size_t>(chosen)]);
       const std::vector<std::int64_t> frames(wanted.begin(), wanted.end());
       if (!source) continue;
       std::vector<Thumbnail> found(frames.size());
-      const auto read = pictures.read(*source, frames, [&](std::size_t i, const Rgb8View& picture) -> Result<void> {
-        const StillImage small = shrink(picture);
+      const auto read = reader.read(*source, frames, [&](std::size_t i, const Rgb8View& frame) -> Result<void> {
+        const StillImage small = shrink(frame);
         TROUPE_ASSIGN(std::string png, encode_png(small.view()));
         found[i] = {camera.name, dataset.episodes()[place].index, frames[i], small.width, small.height, std::move(png)};
         return {};

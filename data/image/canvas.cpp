@@ -8,9 +8,8 @@ Result<CanvasLayout> CanvasLayout::make(const std::string& layout, std::int64_t 
                                         std::int64_t view_width) {
   const std::int64_t h = view_height, w = view_width;
   const auto refuse = [&](const char* wanted) {
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("data.embodiment.layout {} takes {}; data.embodiment.views names {}", layout, wanted, num_views)};
+    return invalid_argument(
+        fmt::format("data.embodiment.layout {} takes {}; data.embodiment.views names {}", layout, wanted, num_views));
   };
   if (layout == "single") {
     if (num_views != 1) return refuse("one view");
@@ -30,8 +29,8 @@ Result<CanvasLayout> CanvasLayout::make(const std::string& layout, std::int64_t 
     if (num_views == 3) grid.tiles.push_back({.column = w});
     return grid;
   }
-  return Error{Errc::invalid_argument,
-               fmt::format("data.embodiment.layout is {}; wanted single, horizontal, droid or grid2x2", layout)};
+  return invalid_argument(
+      fmt::format("data.embodiment.layout is {}; wanted single, horizontal, droid or grid2x2", layout));
 }
 
 }  // namespace troupe::data

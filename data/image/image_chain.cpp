@@ -15,55 +15,53 @@ Result<ImageChain> ImageChain::make(const ImageConfig& config, const std::string
   return ImageChain(config, std::move(made), rows);
 }
 
-template <class Picture>
-Result<void> ImageChain::run_picture(std::int64_t view, const Picture& picture, const ImageAugmentation& augmentation,
-                                     std::span<std::uint8_t> canvas) {
+template <class Image>
+Result<void> ImageChain::run_image(std::int64_t view, const Image& image, const ImageAugmentation& augmentation,
+                                   std::span<std::uint8_t> canvas) {
   const ImageAugmentation& a = augmentation;
   if (view < 0 || view >= num_views()) {
-    return Error{Errc::invalid_argument, fmt::format("view {} of a canvas of {} views", view, num_views())};
+    return invalid_argument(fmt::format("view {} of a canvas of {} views", view, num_views()));
   }
   if (static_cast<std::int64_t>(canvas.size()) != canvas_bytes()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("canvas of {} bytes; wanted {}x{}x3", canvas.size(), layout_.height, layout_.width)};
+    return invalid_argument(
+        fmt::format("canvas of {} bytes; wanted {}x{}x3", canvas.size(), layout_.height, layout_.width));
   }
-  if (a.height < 1 || a.width < 1 || a.top < 0 || a.left < 0 || a.top + a.height > picture.height ||
-      a.left + a.width > picture.width) {
-    return Error{Errc::invalid_argument, fmt::format("crop of {}x{} at ({}, {}) does not lie inside a picture of {}x{}",
-                                                     a.height, a.width, a.top, a.left, picture.height, picture.width)};
+  if (a.height < 1 || a.width < 1 || a.top < 0 || a.left < 0 || a.top + a.height > image.height ||
+      a.left + a.width > image.width) {
+    return invalid_argument(fmt::format("crop of {}x{} at ({}, {}) does not lie inside an image of {}x{}", a.height,
+                                        a.width, a.top, a.left, image.height, image.width));
   }
   if (!pass_ || pass_->in_height() != a.height || pass_->in_width() != a.width) {
     pass_.emplace(*rows_, a.height, a.width, view_height_, view_width_);
   }
   if (view == 0 && !layout_.covered) std::fill(canvas.begin(), canvas.end(), std::uint8_t{0});
-  pass_->run(picture, a, layout_.tiles[static_cast<std::size_t>(view)], layout_.width, canvas.data());
+  pass_->run(image, a, layout_.tiles[static_cast<std::size_t>(view)], layout_.width, canvas.data());
   return {};
 }
 
-Result<void> ImageChain::run_view(std::int64_t view, const Rgb8View& picture, const ImageAugmentation& augmentation,
+Result<void> ImageChain::run_view(std::int64_t view, const Rgb8View& image, const ImageAugmentation& augmentation,
                                   std::span<std::uint8_t> canvas) {
-  return run_picture(view, picture, augmentation, canvas);
+  return run_image(view, image, augmentation, canvas);
 }
 
-Result<void> ImageChain::run_view(std::int64_t view, const Yuv420View& picture, const ImageAugmentation& augmentation,
+Result<void> ImageChain::run_view(std::int64_t view, const Yuv420View& image, const ImageAugmentation& augmentation,
                                   std::span<std::uint8_t> canvas) {
-  return run_picture(view, picture, augmentation, canvas);
+  return run_image(view, image, augmentation, canvas);
 }
 
-Result<void> ImageChain::run(std::span<const Rgb8View> pictures, const ImageAugmentation& augmentation,
+Result<void> ImageChain::run(std::span<const Rgb8View> images, const ImageAugmentation& augmentation,
                              std::span<std::uint8_t> canvas) {
-  if (static_cast<std::int64_t>(pictures.size()) != num_views()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{} pictures for a canvas of {} views", pictures.size(), num_views())};
+  if (static_cast<std::int64_t>(images.size()) != num_views()) {
+    return invalid_argument(fmt::format("{} images for a canvas of {} views", images.size(), num_views()));
   }
-  for (const Rgb8View& p : pictures) {
-    if (p.height != pictures[0].height || p.width != pictures[0].width) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("views of {}x{} and {}x{} in one sample; one crop needs one size", pictures[0].height,
-                               pictures[0].width, p.height, p.width)};
+  for (const Rgb8View& p : images) {
+    if (p.height != images[0].height || p.width != images[0].width) {
+      return invalid_argument(fmt::format("views of {}x{} and {}x{} in one sample; one crop needs one size",
+                                          images[0].height, images[0].width, p.height, p.width));
     }
   }
-  for (std::size_t v = 0; v < pictures.size(); ++v) {
-    TROUPE_TRY(run_view(static_cast<std::int64_t>(v), pictures[v], augmentation, canvas));
+  for (std::size_t v = 0; v < images.size(); ++v) {
+    TROUPE_TRY(run_view(static_cast<std::int64_t>(v), images[v], augmentation, canvas));
   }
   return {};
 }

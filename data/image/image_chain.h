@@ -39,23 +39,23 @@ class ImageChain {
   /// canvases can be filled view by view, straight from the decoder.
   /// Shapes: canvas u8 (canvas_height, canvas_width, 3), contiguous.
   /// Errors: invalid_argument when the view, the canvas size or the crop window does not fit.
-  Result<void> run_view(std::int64_t view, const Rgb8View& picture, const ImageAugmentation& augmentation,
+  Result<void> run_view(std::int64_t view, const Rgb8View& image, const ImageAugmentation& augmentation,
                         std::span<std::uint8_t> canvas);
   /// The same from the decoder's planes; the bytes are those of yuv420_to_rgb and the form above. Only the crop is
   /// converted.
-  Result<void> run_view(std::int64_t view, const Yuv420View& picture, const ImageAugmentation& augmentation,
+  Result<void> run_view(std::int64_t view, const Yuv420View& image, const ImageAugmentation& augmentation,
                         std::span<std::uint8_t> canvas);
 
   /// All views of one time step, in canvas order; canvas as for run_view. All must have one size, since one crop serves
   /// them all. Errors: invalid_argument (another number of views, unequal sizes, those of run_view).
-  Result<void> run(std::span<const Rgb8View> pictures, const ImageAugmentation& augmentation,
+  Result<void> run(std::span<const Rgb8View> images, const ImageAugmentation& augmentation,
                    std::span<std::uint8_t> canvas);
 
  private:
   ImageChain(const ImageConfig& config, CanvasLayout layout, const TileRows& rows);
-  template <class Picture>
-  Result<void> run_picture(std::int64_t view, const Picture& picture, const ImageAugmentation& augmentation,
-                           std::span<std::uint8_t> canvas);
+  template <class Image>
+  Result<void> run_image(std::int64_t view, const Image& image, const ImageAugmentation& augmentation,
+                         std::span<std::uint8_t> canvas);
 
   // Of a view after the resize.
   std::int64_t view_height_, view_width_;

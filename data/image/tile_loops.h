@@ -1,17 +1,14 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
+#include "base/simd.h"
 #include "kernels/image_pixel.h"
 
 /// Loops over rows, always inlined into functions compiled for one instruction set (tile_rows.cpp), where the
 /// compiler turns them into vector code. Plain pointers that do not overlap; counts in pixels.
 namespace troupe::data::loops {
-
-// Undefined again at the end of the file.
-#define TROUPE_LOOP inline __attribute__((always_inline))
 
 /// True when the whole build targets a machine with fused multiply-add: no emulation is needed then.
 #if defined(__FP_FAST_FMAF)
@@ -24,7 +21,7 @@ inline constexpr bool kFastFma = false;
 /// there, and an odd double rounds to the float that the exact sum rounds to (Boldo and Melquiond, "Emulation of
 /// FMA", 2008).
 template <bool kHasFma>
-TROUPE_LOOP float fused(float x, float w, float sum) {
+TROUPE_INLINE float fused(float x, float w, float sum) {
   if constexpr (kHasFma || kFastFma) return __builtin_fmaf(x, w, sum);
   const double product = static_cast<double>(x) * static_cast<double>(w), added = static_cast<double>(sum);
   const double total = product + added, back = total - product;
@@ -41,7 +38,7 @@ TROUPE_LOOP float fused(float x, float w, float sum) {
 /// unit_of_level. With the instruction: level * (high + low), where high + low is 1/255 in twice the precision; equal
 /// for all 256 levels (a test goes through them).
 template <bool kHasFma>
-TROUPE_LOOP float unit(std::int32_t level) {
+TROUPE_INLINE float unit(std::int32_t level) {
   if constexpr (!kHasFma) return kernels::unit_of_level(level);
   constexpr float kHigh = 1.0f / 255.0f;
   constexpr float kLow = static_cast<float>(1.0 / 255.0 - static_cast<double>(kHigh));
@@ -51,9 +48,9 @@ TROUPE_LOOP float unit(std::int32_t level) {
 
 /// TileRows::chroma: terms of one row of 2x2 pixel blocks; each is written to both columns of its block. `u` and `v`
 /// hold `blocks` samples, the outputs 2 * blocks.
-TROUPE_LOOP void chroma(const std::uint8_t* __restrict__ u, const std::uint8_t* __restrict__ v, std::int64_t blocks,
-                        const kernels::YuvCoefficients& coefficients, std::int32_t* __restrict__ red,
-                        std::int32_t* __restrict__ green, std::int32_t* __restrict__ blue) {
+TROUPE_INLINE void chroma(const std::uint8_t* __restrict__ u, const std::uint8_t* __restrict__ v, std::int64_t blocks,
+                          const kernels::YuvCoefficients& coefficients, std::int32_t* __restrict__ red,
+                          std::int32_t* __restrict__ green, std::int32_t* __restrict__ blue) {
   const kernels::YuvCoefficients c = coefficients;
   for (std::int64_t x = 0; x < blocks; ++x) {
     red[2 * x] = red[2 * x + 1] = kernels::red_term(v[x], c);
@@ -64,10 +61,10 @@ TROUPE_LOOP void chroma(const std::uint8_t* __restrict__ u, const std::uint8_t* 
 
 /// TileRows::from_yuv: `width` pixels as values in [0, 1]; the terms begin at the first pixel's column.
 template <bool kHasFma>
-TROUPE_LOOP void from_yuv(const std::uint8_t* __restrict__ luma, const std::int32_t* __restrict__ red_terms,
-                          const std::int32_t* __restrict__ green_terms, const std::int32_t* __restrict__ blue_terms,
-                          std::int64_t width, const kernels::YuvCoefficients& coefficients, float* __restrict__ red,
-                          float* __restrict__ green, float* __restrict__ blue) {
+TROUPE_INLINE void from_yuv(const std::uint8_t* __restrict__ luma, const std::int32_t* __restrict__ red_terms,
+                            const std::int32_t* __restrict__ green_terms, const std::int32_t* __restrict__ blue_terms,
+                            std::int64_t width, const kernels::YuvCoefficients& coefficients, float* __restrict__ red,
+                            float* __restrict__ green, float* __restrict__ blue) {
   const kernels::YuvCoefficients c = coefficients;
   for (std::int64_t x = 0; x < width; ++x) {
     const std::int32_t y = kernels::luma_term(luma[x], c);
@@ -79,8 +76,8 @@ TROUPE_LOOP void from_yuv(const std::uint8_t* __restrict__ luma, const std::int3
 
 /// TileRows::from_rgb: packed bytes to three planes of values in [0, 1].
 template <bool kHasFma>
-TROUPE_LOOP void from_rgb(const std::uint8_t* __restrict__ rgb, std::int64_t width, float* __restrict__ red,
-                          float* __restrict__ green, float* __restrict__ blue) {
+TROUPE_INLINE void from_rgb(const std::uint8_t* __restrict__ rgb, std::int64_t width, float* __restrict__ red,
+                            float* __restrict__ green, float* __restrict__ blue) {
   for (std::int64_t x = 0; x < width; ++x) {
     red[x] = unit<kHasFma>(rgb[3 * x]);
     green[x] = unit<kHasFma>(rgb[3 * x + 1]);
@@ -91,8 +88,8 @@ TROUPE_LOOP void from_rgb(const std::uint8_t* __restrict__ rgb, std::int64_t wid
 /// TileRows::mix: out[i] = rows[0][i] * weights[0], then fused with the other rows in ascending order. `rows` are
 /// `taps` pointers to `count` floats.
 template <bool kHasFma>
-TROUPE_LOOP void mix(const float* const* rows, const float* weights, std::int64_t taps, std::int64_t count,
-                     float* __restrict__ out) {
+TROUPE_INLINE void mix(const float* const* rows, const float* weights, std::int64_t taps, std::int64_t count,
+                       float* __restrict__ out) {
   const float* __restrict__ first = rows[0];
   const float first_weight = weights[0];
   if (taps == 1) {
@@ -111,10 +108,10 @@ TROUPE_LOOP void mix(const float* const* rows, const float* weights, std::int64_
 
 /// TileRows::jitter: operation `code` (ColorJitter::Operation) of `width` pixels, in place. `contrast_add` is
 /// mean(gray) * (1 - c) of the whole frame; only contrast uses it.
-TROUPE_LOOP void jitter(const kernels::JitterFactors& factors, int code, float contrast_add, std::int64_t width,
-                        float* __restrict__ red, float* __restrict__ green, float* __restrict__ blue) {
+TROUPE_INLINE void jitter(const kernels::JitterFactors& factors, int code, float contrast_add, std::int64_t width,
+                          float* __restrict__ red, float* __restrict__ green, float* __restrict__ blue) {
   const kernels::JitterFactors f = factors;
-  const auto each = [&](int operation) __attribute__((always_inline)) {
+  const auto each = [&](int operation) TROUPE_LAMBDA {
     for (std::int64_t x = 0; x < width; ++x) {
       float r = red[x], g = green[x], b = blue[x];
       kernels::jitter_pixel(f, operation, contrast_add, r, g, b);
@@ -135,8 +132,8 @@ TROUPE_LOOP void jitter(const kernels::JitterFactors& factors, int code, float c
 }
 
 /// TileRows::gray: eight partial sums in double, pixel x in sums[x % 8].
-TROUPE_LOOP void gray(const float* __restrict__ red, const float* __restrict__ green, const float* __restrict__ blue,
-                      std::int64_t width, double* __restrict__ sums) {
+TROUPE_INLINE void gray(const float* __restrict__ red, const float* __restrict__ green, const float* __restrict__ blue,
+                        std::int64_t width, double* __restrict__ sums) {
   std::int64_t x = 0;
   double kept[8];
   for (int k = 0; k < 8; ++k) kept[k] = sums[k];
@@ -148,15 +145,13 @@ TROUPE_LOOP void gray(const float* __restrict__ red, const float* __restrict__ g
 }
 
 /// Truncates to bytes; each pixel becomes one word 0x00BBGGRR, from which the packed bytes are made.
-TROUPE_LOOP void words(const float* __restrict__ red, const float* __restrict__ green, const float* __restrict__ blue,
-                       std::int64_t width, std::uint32_t* __restrict__ pixels) {
+TROUPE_INLINE void words(const float* __restrict__ red, const float* __restrict__ green, const float* __restrict__ blue,
+                         std::int64_t width, std::uint32_t* __restrict__ pixels) {
   for (std::int64_t x = 0; x < width; ++x) {
     pixels[x] = static_cast<std::uint32_t>(kernels::byte_of_unit(red[x])) |
                 static_cast<std::uint32_t>(kernels::byte_of_unit(green[x])) << 8 |
                 static_cast<std::uint32_t>(kernels::byte_of_unit(blue[x])) << 16;
   }
 }
-
-#undef TROUPE_LOOP
 
 }  // namespace troupe::data::loops

@@ -112,10 +112,9 @@ void TilePass::run_rows(const ReadRow& read_row, const ImageAugmentation& augmen
   }
 }
 
-void TilePass::run(const Yuv420View& picture, const ImageAugmentation& augmentation, const CanvasTile& tile,
+void TilePass::run(const Yuv420View& image, const ImageAugmentation& augmentation, const CanvasTile& tile,
                    std::int64_t canvas_width, std::uint8_t* canvas) {
-  const kernels::YuvCoefficients c =
-      kernels::yuv_coefficients(picture.matrix == ColorMatrix::bt709, picture.full_range);
+  const kernels::YuvCoefficients c = kernels::yuv_coefficients(image.matrix == ColorMatrix::bt709, image.full_range);
   const std::int64_t left = augmentation.left, first_block = left / 2, skip = left % 2;
   const std::int64_t blocks = (left + in_width_ - 1) / 2 - first_block + 1, padded_blocks = round_up(blocks, kPadding);
   std::uint8_t* const u = bytes_.data();
@@ -126,20 +125,20 @@ void TilePass::run(const Yuv420View& picture, const ImageAugmentation& augmentat
     const std::int64_t line = augmentation.top + y;
     if (line / 2 != chroma_row) {
       chroma_row = line / 2;
-      std::copy_n(picture.u + chroma_row * picture.u_stride + first_block, blocks, u);
-      std::copy_n(picture.v + chroma_row * picture.v_stride + first_block, blocks, v);
+      std::copy_n(image.u + chroma_row * image.u_stride + first_block, blocks, u);
+      std::copy_n(image.v + chroma_row * image.v_stride + first_block, blocks, v);
       rows_->chroma(u, v, padded_blocks, c, chroma_);
     }
-    std::copy_n(picture.y + line * picture.y_stride + left, in_width_, bytes_.data());
+    std::copy_n(image.y + line * image.y_stride + left, in_width_, bytes_.data());
     rows_->from_yuv(bytes_.data(), chroma_, skip, round_up(in_width_, kPadding), c, out);
   };
   run_rows(read_row, augmentation, tile, canvas_width, canvas);
 }
 
-void TilePass::run(const Rgb8View& picture, const ImageAugmentation& augmentation, const CanvasTile& tile,
+void TilePass::run(const Rgb8View& image, const ImageAugmentation& augmentation, const CanvasTile& tile,
                    std::int64_t canvas_width, std::uint8_t* canvas) {
   const auto read_row = [&](std::int64_t y, const PlaneRow& out) {
-    rows_->from_rgb(picture.row(augmentation.top + y) + 3 * augmentation.left, in_width_, out);
+    rows_->from_rgb(image.row(augmentation.top + y) + 3 * augmentation.left, in_width_, out);
   };
   run_rows(read_row, augmentation, tile, canvas_width, canvas);
 }

@@ -29,9 +29,9 @@ class TilePass {
 
   /// The crop of `augmentation`, which has the size of the pass and lies inside the frame, to `tile` of a canvas of
   /// `canvas_width` pixels a row; `canvas` points to its first byte. Requires that the tile lies inside the canvas.
-  void run(const Yuv420View& picture, const ImageAugmentation& augmentation, const CanvasTile& tile,
+  void run(const Yuv420View& image, const ImageAugmentation& augmentation, const CanvasTile& tile,
            std::int64_t canvas_width, std::uint8_t* canvas);
-  void run(const Rgb8View& picture, const ImageAugmentation& augmentation, const CanvasTile& tile,
+  void run(const Rgb8View& image, const ImageAugmentation& augmentation, const CanvasTile& tile,
            std::int64_t canvas_width, std::uint8_t* canvas);
 
  private:

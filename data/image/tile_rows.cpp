@@ -1,8 +1,8 @@
 #include "data/image/tile_rows.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/simd.h"
 #include "data/image/resize.h"
 #include "data/image/tile_loops.h"
 
@@ -103,90 +103,60 @@ constexpr TileRows kPlain{"plain",      1,         chroma_plain, from_yuv_plain,
 
 #if defined(__x86_64__)
 
-#define TROUPE_AVX2 __attribute__((target("avx2,fma")))
-#if defined(__clang__)  // has no such preference
-#define TROUPE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
-#else
-#define TROUPE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")))
-#endif
-
 TROUPE_TILE_LOOPS(avx2, TROUPE_AVX2, true)
 TROUPE_TILE_LOOPS(avx512, TROUPE_AVX512, true)
 
-/// Eight source values at the offsets: one window of eight floats where it reaches, two, or single loads.
+/// Source values at the offsets of eight or sixteen lanes: from one window of as many floats where it reaches, from
+/// two, or (0) by single loads.
 template <int kWindows>
-TROUPE_AVX2 inline __m256 pick_avx2(const float* from, __m256i offset) {
+TROUPE_AVX2 inline __m256 pick(const float* from, __m256i offset) {
   if constexpr (kWindows == 0) return _mm256_i32gather_ps(from, offset, 4);
   const __m256 near = _mm256_permutevar8x32_ps(_mm256_loadu_ps(from), offset);
   if constexpr (kWindows == 1) return near;
   const __m256 far = _mm256_permutevar8x32_ps(_mm256_loadu_ps(from + 8), offset);
   return _mm256_blendv_ps(near, far, _mm256_castsi256_ps(_mm256_slli_epi32(offset, 28)));  // bit 3 chooses
 }
-
 template <int kWindows>
-TROUPE_AVX2 void narrow_groups_avx2(const PlaneRow& source, const ColumnPlan& plan, const PlaneRow& out) {
-  const float* weight = plan.weight.data();
-  for (std::int64_t g = 0; g < plan.groups; ++g) {
-    const float* from = source.red + plan.base[static_cast<std::size_t>(g)];
-    const __m256i offset = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(plan.offset.data() + 8 * g));
-    __m256 w = _mm256_loadu_ps(weight);
-    __m256 r = _mm256_mul_ps(pick_avx2<kWindows>(from, offset), w);
-    __m256 gr = _mm256_mul_ps(pick_avx2<kWindows>(from + source.stride, offset), w);
-    __m256 b = _mm256_mul_ps(pick_avx2<kWindows>(from + 2 * source.stride, offset), w);
-    weight += 8;
-    for (std::int64_t k = 1; k < plan.taps; ++k, weight += 8) {
-      w = _mm256_loadu_ps(weight);
-      r = _mm256_fmadd_ps(pick_avx2<kWindows>(from + k, offset), w, r);
-      gr = _mm256_fmadd_ps(pick_avx2<kWindows>(from + k + source.stride, offset), w, gr);
-      b = _mm256_fmadd_ps(pick_avx2<kWindows>(from + k + 2 * source.stride, offset), w, b);
-    }
-    _mm256_storeu_ps(out.red + 8 * g, r);
-    _mm256_storeu_ps(out.green() + 8 * g, gr);
-    _mm256_storeu_ps(out.blue() + 8 * g, b);
-  }
-}
-
-void narrow_avx2(const PlaneRow& source, const ColumnPlan& plan, const PlaneRow& out) {
-  if (plan.span < 8) return narrow_groups_avx2<1>(source, plan, out);
-  if (plan.span < 16) return narrow_groups_avx2<2>(source, plan, out);
-  narrow_groups_avx2<0>(source, plan, out);
-}
-
-template <int kWindows>
-TROUPE_AVX512 inline __m512 pick_avx512(const float* from, __m512i offset) {
+TROUPE_AVX512 inline __m512 pick(const float* from, __m512i offset) {
   if constexpr (kWindows == 0) return _mm512_i32gather_ps(offset, from, 4);
   if constexpr (kWindows == 1) return _mm512_permutexvar_ps(offset, _mm512_loadu_ps(from));
   return _mm512_permutex2var_ps(_mm512_loadu_ps(from), offset, _mm512_loadu_ps(from + 16));
 }
 
-template <int kWindows>
-TROUPE_AVX512 void narrow_groups_avx512(const PlaneRow& source, const ColumnPlan& plan, const PlaneRow& out) {
-  const float* weight = plan.weight.data();
-  for (std::int64_t g = 0; g < plan.groups; ++g) {
-    const float* from = source.red + plan.base[static_cast<std::size_t>(g)];
-    const __m512i offset = _mm512_loadu_si512(plan.offset.data() + 16 * g);
-    __m512 w = _mm512_loadu_ps(weight);
-    __m512 r = _mm512_mul_ps(pick_avx512<kWindows>(from, offset), w);
-    __m512 gr = _mm512_mul_ps(pick_avx512<kWindows>(from + source.stride, offset), w);
-    __m512 b = _mm512_mul_ps(pick_avx512<kWindows>(from + 2 * source.stride, offset), w);
-    weight += 16;
-    for (std::int64_t k = 1; k < plan.taps; ++k, weight += 16) {
-      w = _mm512_loadu_ps(weight);
-      r = _mm512_fmadd_ps(pick_avx512<kWindows>(from + k, offset), w, r);
-      gr = _mm512_fmadd_ps(pick_avx512<kWindows>(from + k + source.stride, offset), w, gr);
-      b = _mm512_fmadd_ps(pick_avx512<kWindows>(from + k + 2 * source.stride, offset), w, b);
-    }
-    _mm512_storeu_ps(out.red + 16 * g, r);
-    _mm512_storeu_ps(out.green() + 16 * g, gr);
-    _mm512_storeu_ps(out.blue() + 16 * g, b);
+// TileRows::narrow for vectors of `bits` bits.
+#define TROUPE_NARROW(suffix, attributes, bits)                                                                 \
+  template <int kWindows>                                                                                       \
+  attributes void narrow_groups_##suffix(const PlaneRow& source, const ColumnPlan& plan, const PlaneRow& out) { \
+    constexpr std::int64_t kLanes = bits / 32;                                                                  \
+    const float* weight = plan.weight.data();                                                                   \
+    for (std::int64_t g = 0; g < plan.groups; ++g) {                                                            \
+      const float* from = source.red + plan.base[static_cast<std::size_t>(g)];                                  \
+      const auto offset =                                                                                       \
+          _mm##bits##_loadu_si##bits(reinterpret_cast<const __m##bits##i*>(plan.offset.data() + kLanes * g));   \
+      auto w = _mm##bits##_loadu_ps(weight);                                                                    \
+      auto r = _mm##bits##_mul_ps(pick<kWindows>(from, offset), w);                                             \
+      auto gr = _mm##bits##_mul_ps(pick<kWindows>(from + source.stride, offset), w);                            \
+      auto b = _mm##bits##_mul_ps(pick<kWindows>(from + 2 * source.stride, offset), w);                         \
+      weight += kLanes;                                                                                         \
+      for (std::int64_t k = 1; k < plan.taps; ++k, weight += kLanes) {                                          \
+        w = _mm##bits##_loadu_ps(weight);                                                                       \
+        r = _mm##bits##_fmadd_ps(pick<kWindows>(from + k, offset), w, r);                                       \
+        gr = _mm##bits##_fmadd_ps(pick<kWindows>(from + k + source.stride, offset), w, gr);                     \
+        b = _mm##bits##_fmadd_ps(pick<kWindows>(from + k + 2 * source.stride, offset), w, b);                   \
+      }                                                                                                         \
+      _mm##bits##_storeu_ps(out.red + kLanes * g, r);                                                           \
+      _mm##bits##_storeu_ps(out.green() + kLanes * g, gr);                                                      \
+      _mm##bits##_storeu_ps(out.blue() + kLanes * g, b);                                                        \
+    }                                                                                                           \
+  }                                                                                                             \
+  void narrow_##suffix(const PlaneRow& source, const ColumnPlan& plan, const PlaneRow& out) {                   \
+    if (plan.span < bits / 32) return narrow_groups_##suffix<1>(source, plan, out);                             \
+    if (plan.span < bits / 16) return narrow_groups_##suffix<2>(source, plan, out);                             \
+    narrow_groups_##suffix<0>(source, plan, out);                                                               \
   }
-}
 
-void narrow_avx512(const PlaneRow& source, const ColumnPlan& plan, const PlaneRow& out) {
-  if (plan.span < 16) return narrow_groups_avx512<1>(source, plan, out);
-  if (plan.span < 32) return narrow_groups_avx512<2>(source, plan, out);
-  narrow_groups_avx512<0>(source, plan, out);
-}
+TROUPE_NARROW(avx2, TROUPE_AVX2, 256)
+TROUPE_NARROW(avx512, TROUPE_AVX512, 512)
 
 /// Words to packed bytes, four pixels at a time. Stores are 16 bytes of which 12 count; the next overwrites the rest,
 /// so the last pixels, up to five, are left to place_plain: four more bytes are two pixels.
@@ -229,27 +199,13 @@ constexpr TileRows kAvx2{"avx2",      8,        chroma_avx2, from_yuv_avx2, from
                          narrow_avx2, mix_avx2, jitter_avx2, gray_avx2,     pack_avx2};
 constexpr TileRows kAvx512{"avx512",      16,         chroma_avx512, from_yuv_avx512, from_rgb_avx512,
                            narrow_avx512, mix_avx512, jitter_avx512, gray_avx512,     pack_avx512};
+constexpr const TileRows* kTileRows[] = {&kAvx512, &kAvx2, &kPlain};
+#else
+constexpr const TileRows* kTileRows[] = {&kPlain};
 #endif
-
-std::vector<const TileRows*> find_tile_rows() {
-  std::vector<const TileRows*> found;
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    found.push_back(&kAvx512);
-  }
-  if (avx2) found.push_back(&kAvx2);
-#endif
-  found.push_back(&kPlain);
-  return found;
-}
 
 }  // namespace
 
-std::span<const TileRows* const> tile_rows() {
-  static const std::vector<const TileRows*> found = find_tile_rows();
-  return found;
-}
+std::span<const TileRows* const> tile_rows() { return runnable(kTileRows); }
 
 }  // namespace troupe::data

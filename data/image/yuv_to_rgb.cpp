@@ -1,10 +1,9 @@
 #include "data/image/yuv_to_rgb.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
-#include "data/image/vector_clones.h"
+#include "base/simd.h"
 
 namespace troupe::data {
 
@@ -34,9 +33,9 @@ struct ChromaRow {
   explicit ChromaRow(std::size_t padded) : red(padded), green(padded), blue(padded) {}
 };
 
-TROUPE_VECTOR_CLONES void fill_chroma(const std::uint8_t* __restrict__ u, const std::uint8_t* __restrict__ v,
-                                      std::int64_t count, const Coefficients& c, std::int16_t* __restrict__ red,
-                                      std::int16_t* __restrict__ green, std::int16_t* __restrict__ blue) {
+TROUPE_INLINE void fill_chroma(const std::uint8_t* __restrict__ u, const std::uint8_t* __restrict__ v,
+                               std::int64_t count, const Coefficients& c, std::int16_t* __restrict__ red,
+                               std::int16_t* __restrict__ green, std::int16_t* __restrict__ blue) {
   for (std::int64_t x = 0; x < count; ++x) {
     const auto cu = static_cast<std::int16_t>(8 * u[x] - 1024), cv = static_cast<std::int16_t>(8 * v[x] - 1024);
     const std::int16_t r = mul_high(cv, c.crv), b = mul_high(cu, c.cbu);
@@ -47,17 +46,16 @@ TROUPE_VECTOR_CLONES void fill_chroma(const std::uint8_t* __restrict__ u, const 
   }
 }
 
-TROUPE_VECTOR_CLONES void add_chroma(const std::uint8_t* __restrict__ luma, const std::int16_t* __restrict__ chroma,
-                                     std::uint8_t* __restrict__ out, std::int64_t width, const Coefficients& c) {
+TROUPE_INLINE void add_chroma(const std::uint8_t* __restrict__ luma, const std::int16_t* __restrict__ chroma,
+                              std::uint8_t* __restrict__ out, std::int64_t width, const Coefficients& c) {
   for (std::int64_t x = 0; x < width; ++x) {
     const std::int16_t y = mul_high(static_cast<std::int16_t>(8 * luma[x] - c.luma_offset), c.cy);
     out[x] = to_byte(static_cast<std::int16_t>(y + chroma[x]));
   }
 }
 
-TROUPE_VECTOR_CLONES void interleave(const std::uint8_t* __restrict__ r, const std::uint8_t* __restrict__ g,
-                                     const std::uint8_t* __restrict__ b, std::uint8_t* __restrict__ out,
-                                     std::int64_t width) {
+TROUPE_INLINE void interleave(const std::uint8_t* __restrict__ r, const std::uint8_t* __restrict__ g,
+                              const std::uint8_t* __restrict__ b, std::uint8_t* __restrict__ out, std::int64_t width) {
   for (std::int64_t x = 0; x < width; ++x) {
     out[3 * x] = r[x];
     out[3 * x + 1] = g[x];
@@ -75,16 +73,18 @@ void yuv420_to_rgb(const Yuv420View& frame, std::uint8_t* rgb, std::ptrdiff_t st
   std::vector<std::uint8_t> planes(static_cast<std::size_t>(3 * width));
   std::uint8_t *red = planes.data(), *green = red + width, *blue = green + width;
 
-  for (std::int64_t row = 0; row < frame.height; ++row) {
-    if (row % 2 == 0)
-      fill_chroma(frame.u + row / 2 * frame.u_stride, frame.v + row / 2 * frame.v_stride, chroma_width, c,
-                  chroma.red.data(), chroma.green.data(), chroma.blue.data());
-    const std::uint8_t* luma = frame.y + row * frame.y_stride;
-    add_chroma(luma, chroma.red.data(), red, width, c);
-    add_chroma(luma, chroma.green.data(), green, width, c);
-    add_chroma(luma, chroma.blue.data(), blue, width, c);
-    interleave(red, green, blue, rgb + row * stride, width);
-  }
+  with_best_isa([&]() TROUPE_LAMBDA {
+    for (std::int64_t row = 0; row < frame.height; ++row) {
+      if (row % 2 == 0)
+        fill_chroma(frame.u + row / 2 * frame.u_stride, frame.v + row / 2 * frame.v_stride, chroma_width, c,
+                    chroma.red.data(), chroma.green.data(), chroma.blue.data());
+      const std::uint8_t* luma = frame.y + row * frame.y_stride;
+      add_chroma(luma, chroma.red.data(), red, width, c);
+      add_chroma(luma, chroma.green.data(), green, width, c);
+      add_chroma(luma, chroma.blue.data(), blue, width, c);
+      interleave(red, green, blue, rgb + row * stride, width);
+    }
+  });
 }
 
 void rgb_to_yuv420(const Rgb8View& rgb, std::uint8_t* y, std::ptrdiff_t y_stride, std::uint8_t* u,

@@ -47,8 +47,7 @@ Result<std::vector<std::size_t>> choose_episodes(const LerobotDataset& dataset, 
     const std::string has = all.empty()
                                 ? "it has none"
                                 : fmt::format("it has {}, {} to {}", all.size(), all.front().index, all.back().index);
-    return Error{Errc::invalid_argument,
-                 fmt::format("{} names {}, which {} does not have: {}", key, wanted, dataset.root(), has)};
+    return invalid_argument(fmt::format("{} names {}, which {} does not have: {}", key, wanted, dataset.root(), has));
   };
   std::vector<std::size_t> places;
   const std::set<std::int64_t> wanted(spec.episodes.begin(), spec.episodes.end());
@@ -63,9 +62,8 @@ Result<std::vector<std::size_t>> choose_episodes(const LerobotDataset& dataset, 
   for (const std::int64_t index : spec.eval_episodes) {
     if (!dataset.find(index)) return refuse("data.eval_episodes", index);
     if (!wanted.empty() && !wanted.contains(index)) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("data.eval_episodes names {}, which is not among data.sets[].episodes of {}", index,
-                               dataset.root())};
+      return invalid_argument(fmt::format("data.eval_episodes names {}, which is not among data.sets[].episodes of {}",
+                                          index, dataset.root()));
     }
   }
   return places;
@@ -110,7 +108,7 @@ class IndexBuilder {
   struct Work {
     std::uint32_t data_path = 0;
     std::int64_t first_row = 0;
-    std::vector<IndexedEpisode::Pictures> pictures{};
+    std::vector<IndexedEpisode::Images> images{};
     std::optional<std::size_t> reused{};  ///< place in the old index
     EpisodeCheck check{};
   };
@@ -128,9 +126,9 @@ class IndexBuilder {
       names.push_back(relative(rows.path));
       work_[i].first_row = rows.first_row;
       for (const NamedColumn& view : inputs_.columns.views) {
-        TROUPE_ASSIGN(const PictureSource pictures, dataset().pictures(places_[i], view.column));
-        names.push_back(relative(pictures.path));
-        work_[i].pictures.push_back({.path = 0, .first = pictures.first});
+        TROUPE_ASSIGN(const ImageSource images, dataset().images(places_[i], view.column));
+        names.push_back(relative(images.path));
+        work_[i].images.push_back({.path = 0, .first = images.first});
       }
     }
     std::vector<std::string>& paths = out_.samples.paths;
@@ -142,7 +140,7 @@ class IndexBuilder {
     };
     for (std::size_t i = 0; i < work_.size(); ++i) {
       work_[i].data_path = id(names[i * (views + 1)]);
-      for (std::size_t v = 0; v < views; ++v) work_[i].pictures[v].path = id(names[i * (views + 1) + 1 + v]);
+      for (std::size_t v = 0; v < views; ++v) work_[i].images[v].path = id(names[i * (views + 1) + 1 + v]);
     }
     out_.samples.states.resize(paths.size());
     parallel_for(paths.size(), inputs_.threads,
@@ -159,14 +157,14 @@ class IndexBuilder {
     if (!place) return std::nullopt;
     const Work& work = work_[i];
     std::vector<std::uint32_t> files = {work.data_path};
-    for (const auto& p : work.pictures) files.push_back(p.path);
+    for (const auto& p : work.images) files.push_back(p.path);
     const std::vector<std::uint32_t> before = old->files_of(*place);
     if (files.size() != before.size() || old->rows(*place).first_row != work.first_row) return std::nullopt;
     for (std::size_t f = 0; f < files.size(); ++f) {
       if (!(old->state(before[f]) == out_.samples.states[files[f]]) ||
           old->path(before[f]) != out_.samples.paths[files[f]])
         return std::nullopt;
-      if (f > 0 && old->pictures(*place, f - 1).first != work.pictures[f - 1].first) return std::nullopt;
+      if (f > 0 && old->images(*place, f - 1).first != work.images[f - 1].first) return std::nullopt;
     }
     const Episode episode = old->episode(*place);
     if (episode.rows != record.length) return std::nullopt;
@@ -212,13 +210,13 @@ class IndexBuilder {
       const std::int64_t index = work.check.episode.index;
       for (const DatasetProblem& w : work.check.warnings) summary.warnings.push_back({index, w});
       if (work.check.problems.empty()) {
-        out_.samples.episodes.push_back({std::move(work.check.episode), work.data_path, work.first_row, work.pictures});
+        out_.samples.episodes.push_back({std::move(work.check.episode), work.data_path, work.first_row, work.images});
         continue;
       }
       ++summary.skipped_episodes;
       for (const DatasetProblem& p : work.check.problems) summary.problems.push_back({index, p});
       watched.insert(work.data_path);
-      for (const auto& p : work.pictures) watched.insert(p.path);
+      for (const auto& p : work.images) watched.insert(p.path);
     }
     out_.samples.watched.assign(watched.begin(), watched.end());
   }
@@ -227,8 +225,8 @@ class IndexBuilder {
   void survey_videos() {
     std::set<std::uint32_t> videos;
     for (const Work& work : work_) {
-      for (std::size_t v = 0; v < work.pictures.size(); ++v) {
-        if (out_.samples.summary.image_columns[v].empty()) videos.insert(work.pictures[v].path);
+      for (std::size_t v = 0; v < work.images.size(); ++v) {
+        if (out_.samples.summary.image_columns[v].empty()) videos.insert(work.images[v].path);
       }
     }
     const std::vector<std::uint32_t> list(videos.begin(), videos.end());

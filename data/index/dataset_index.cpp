@@ -1,13 +1,12 @@
 #include "data/index/dataset_index.h"
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <chrono>
 
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/parallel.h"
+#include "base/stopwatch.h"
 #include "data/index/index_folder.h"
 
 namespace troupe::data {
@@ -133,7 +132,7 @@ Result<OpenedIndex> open_index(const std::string& root, const DatasetSpec& spec,
   TROUPE_ASSIGN(out.files, FileTable::open(std::move(files)));
   TROUPE_ASSIGN(out.samples, SampleTable::open(std::move(samples)));
   out.report.folder = written ? folder : std::string();
-  out.report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  out.report.seconds = seconds_since(begin);
   if (out.report.seconds > kWorthALine) {
     log::info("{}: index made in {:.1f} s: {} episodes checked, {} taken over", root, out.report.seconds,
               out.report.episodes_checked, out.report.episodes_reused);

@@ -1,7 +1,5 @@
 #include "data/index/path_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/byte_stream.h"

@@ -18,7 +18,7 @@ enum Section : std::size_t {
   kStates,
   kWatched,
   kEpisodes,
-  kPictures,
+  kImages,
   kLabels,
   kTrain,
   kEval,
@@ -49,16 +49,15 @@ struct SampleTable::EpisodeRow {
   std::int32_t view_height, view_width;
   std::uint32_t num_labels;
 };
-struct SampleTable::PictureRow {
+struct SampleTable::ImageRow {
   std::int64_t first;
   std::uint64_t path;
 };
 
 std::string encode_samples(const SampleContents& c) {
-  static_assert(sizeof(SampleTable::EpisodeRow) == 72 && sizeof(SampleTable::PictureRow) == 16,
-                "docs/dataset-index.md");
+  static_assert(sizeof(SampleTable::EpisodeRow) == 72 && sizeof(SampleTable::ImageRow) == 16, "docs/dataset-index.md");
   std::vector<SampleTable::EpisodeRow> episodes;
-  std::vector<SampleTable::PictureRow> pictures;
+  std::vector<SampleTable::ImageRow> images;
   std::vector<LabelRun> labels;
   for (const IndexedEpisode& e : c.episodes) {
     episodes.push_back({.index = e.episode.index,
@@ -73,7 +72,7 @@ std::string encode_samples(const SampleContents& c) {
                         .view_width = static_cast<std::int32_t>(e.episode.view_width),
                         .num_labels = static_cast<std::uint32_t>(e.episode.labels.size())});
     labels.insert(labels.end(), e.episode.labels.begin(), e.episode.labels.end());
-    for (const auto& p : e.pictures) pictures.push_back({.first = p.first, .path = p.path});
+    for (const auto& p : e.images) images.push_back({.first = p.first, .path = p.path});
   }
   std::vector<std::int64_t> task_labels;
   std::vector<std::uint64_t> task_ends;
@@ -90,7 +89,7 @@ std::string encode_samples(const SampleContents& c) {
   sections[kStates] = bytes_of<FileState>(c.states);
   sections[kWatched] = bytes_of<std::uint32_t>(c.watched);
   sections[kEpisodes] = bytes_of<SampleTable::EpisodeRow>(episodes);
-  sections[kPictures] = bytes_of<SampleTable::PictureRow>(pictures);
+  sections[kImages] = bytes_of<SampleTable::ImageRow>(images);
   sections[kLabels] = bytes_of<LabelRun>(labels);
   sections[kTrain] = bytes_of(c.train.runs());
   sections[kEval] = bytes_of(c.eval.runs());
@@ -126,7 +125,7 @@ Result<void> SampleTable::read_arrays() {
   TROUPE_ASSIGN(states_, file_->array<FileState>(kStates));
   TROUPE_ASSIGN(watched_, file_->array<std::uint32_t>(kWatched));
   TROUPE_ASSIGN(episodes_, file_->array<EpisodeRow>(kEpisodes));
-  TROUPE_ASSIGN(pictures_, file_->array<PictureRow>(kPictures));
+  TROUPE_ASSIGN(images_, file_->array<ImageRow>(kImages));
   TROUPE_ASSIGN(labels_, file_->array<LabelRun>(kLabels));
   TROUPE_ASSIGN(train_, file_->array<SampleIndex::Run>(kTrain));
   TROUPE_ASSIGN(eval_, file_->array<SampleIndex::Run>(kEval));
@@ -135,10 +134,10 @@ Result<void> SampleTable::read_arrays() {
   task_texts_ = file_->section(kTaskTexts);
   const bool paths_fit =
       std::all_of(watched_.begin(), watched_.end(), [&](std::uint32_t p) { return p < paths_.size(); }) &&
-      std::all_of(pictures_.begin(), pictures_.end(),
-                  [&](const PictureRow& p) { return p.path < paths_.size() && p.first >= 0; });
+      std::all_of(images_.begin(), images_.end(),
+                  [&](const ImageRow& p) { return p.path < paths_.size() && p.first >= 0; });
   const bool sizes_fit = states_.size() == paths_.size() &&
-                         pictures_.size() == episodes_.size() * static_cast<std::size_t>(summary_.num_views);
+                         images_.size() == episodes_.size() * static_cast<std::size_t>(summary_.num_views);
   if (!paths_fit || !sizes_fit) return file_->damage("its lists do not fit each other");
   return {};
 }
@@ -217,15 +216,15 @@ RowSource SampleTable::rows(std::size_t place) const {
   return {.path = paths_.at(episodes_[place].data_path), .first_row = episodes_[place].first_row};
 }
 
-PictureSource SampleTable::pictures(std::size_t place, std::size_t view) const {
-  const PictureRow& row = pictures_[place * static_cast<std::size_t>(summary_.num_views) + view];
+ImageSource SampleTable::images(std::size_t place, std::size_t view) const {
+  const ImageRow& row = images_[place * static_cast<std::size_t>(summary_.num_views) + view];
   return {.path = paths_.at(row.path), .first = row.first, .column = summary_.image_columns[view]};
 }
 
 std::vector<std::uint32_t> SampleTable::files_of(std::size_t place) const {
   std::vector<std::uint32_t> out = {episodes_[place].data_path};
   const auto views = static_cast<std::size_t>(summary_.num_views);
-  for (const PictureRow& p : pictures_.subspan(place * views, views)) out.push_back(static_cast<std::uint32_t>(p.path));
+  for (const ImageRow& p : images_.subspan(place * views, views)) out.push_back(static_cast<std::uint32_t>(p.path));
   return out;
 }
 

@@ -58,7 +58,7 @@ struct SampleSummary {
 /// A usable episode and where its rows and frames are; paths are places in SampleContents::paths.
 struct IndexedEpisode {
   /// The frames of one view: frame `first` + k of file `path` belongs to row k.
-  struct Pictures {
+  struct Images {
     std::uint32_t path = 0;
     std::int64_t first = 0;
   };
@@ -67,7 +67,7 @@ struct IndexedEpisode {
   std::uint32_t data_path = 0;
   std::int64_t first_row = 0;
   /// One per view, in canvas order.
-  std::vector<Pictures> pictures;
+  std::vector<Images> images;
 };
 
 /// Everything that a samples-*.idx holds, before it is written.
@@ -107,7 +107,6 @@ class SampleTable {
   /// Files of the episodes, and what they were: path i, relative to the dataset, and state i. Requires i < num_paths().
   std::size_t num_paths() const { return paths_.size(); }
   std::string path(std::size_t i) const { return paths_.at(i); }
-  std::optional<std::size_t> find_path(std::string_view path) const { return paths_.find(path); }
   FileState state(std::size_t i) const { return states_[i]; }
   /// As SampleContents::watched. Valid while the object lives, as all spans and views that it returns.
   std::span<const std::uint32_t> watched() const { return watched_; }
@@ -120,7 +119,7 @@ class SampleTable {
   std::optional<std::size_t> find_episode(std::int64_t index) const;
   /// Paths are relative to the dataset.
   RowSource rows(std::size_t place) const;
-  PictureSource pictures(std::size_t place, std::size_t view) const;
+  ImageSource images(std::size_t place, std::size_t view) const;
   /// Places of the files of an episode: its rows, then its views.
   std::vector<std::uint32_t> files_of(std::size_t place) const;
 
@@ -132,7 +131,7 @@ class SampleTable {
 
  private:
   struct EpisodeRow;
-  struct PictureRow;
+  struct ImageRow;
   SampleTable() = default;
   friend std::string encode_samples(const SampleContents& contents);
   Result<void> read_arrays();
@@ -147,7 +146,7 @@ class SampleTable {
   std::span<const FileState> states_;
   std::span<const std::uint32_t> watched_;
   std::span<const EpisodeRow> episodes_;
-  std::span<const PictureRow> pictures_;
+  std::span<const ImageRow> images_;
   std::span<const LabelRun> labels_;
   std::span<const SampleIndex::Run> train_, eval_;
   std::span<const std::int64_t> task_labels_;

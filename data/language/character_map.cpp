@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
 
 #include "base/byte_stream.h"
 #include "base/check.h"
@@ -34,8 +33,8 @@ Result<CharacterMap> CharacterMap::read(std::string_view bytes) {
   ByteReader in(std::as_bytes(std::span(bytes)));
   const auto trie_bytes = in.number<std::uint32_t>();
   if (!in.ok() || trie_bytes == 0 || trie_bytes % sizeof(std::uint32_t) != 0 || trie_bytes > in.left()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("a character map of {} bytes says that its trie has {}", bytes.size(), trie_bytes)};
+    return invalid_argument(
+        fmt::format("a character map of {} bytes says that its trie has {}", bytes.size(), trie_bytes));
   }
   CharacterMap map;
   map.units_.resize(trie_bytes / sizeof(std::uint32_t));

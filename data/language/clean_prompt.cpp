@@ -96,18 +96,17 @@ Result<std::string> repair_line(std::string line, bool with_references) {
     std::string next = with_references ? unescape_whole_html(line) : line;
     TROUPE_ASSIGN(icu::UnicodeString text, decode_utf8(next));
     if (looks_mis_decoded(code_points(text))) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("the prompt '{}' looks like UTF-8 decoded with another encoding; mend it at its source "
-                               "(tasks.jsonl, or the request)",
-                               line)};
+      return invalid_argument(
+          fmt::format("the prompt '{}' looks like UTF-8 decoded with another encoding; mend it at its source "
+                      "(tasks.jsonl, or the request)",
+                      line));
     }
     TROUPE_ASSIGN(text, repair_characters(text));
     next = encode_utf8(text);
     if (next == line) return line;
     line = std::move(next);
   }
-  return Error{Errc::invalid_argument,
-               fmt::format("a prompt nests character references more than {} levels deep", kMaxRounds)};
+  return invalid_argument(fmt::format("a prompt nests character references more than {} levels deep", kMaxRounds));
 }
 
 /// Runs of white space to one blank, none at the ends.

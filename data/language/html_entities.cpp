@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "base/utf8.h"
 #include "data/language/html_names.h"
 #include "data/language/icu_text.h"
 
@@ -43,7 +43,7 @@ Names read_names() {
     for (const char* at = entry.data() + mark; at != entry.data() + entry.size();) {
       std::uint32_t code = 0;
       at = std::from_chars(at + 1, entry.data() + entry.size(), code, 16).ptr;
-      append_utf8(named.text, static_cast<UChar32>(code));
+      append_utf8(named.text, code);
     }
     names.emplace(entry.substr(0, mark), std::move(named));
   }
@@ -56,10 +56,10 @@ const Names& names() {
 }
 
 /// What browsers make of the numbers 128 to 159: Windows-1252.
-constexpr UChar32 kWindows1252[32] = {0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
-                                      0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
-                                      0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
-                                      0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
+constexpr std::uint32_t kWindows1252[32] = {0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                            0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
+                                            0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                            0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
 
 /// Control characters and non-characters that a number may not name.
 bool is_forbidden(std::uint32_t code) {
@@ -82,7 +82,7 @@ Reference numeric(std::string_view text, std::size_t at) {
   } else if (error != std::errc{} || code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) {
     append_utf8(out.text, 0xFFFD);
   } else if (!is_forbidden(code)) {
-    append_utf8(out.text, static_cast<UChar32>(code));
+    append_utf8(out.text, code);
   }
   return out;
 }

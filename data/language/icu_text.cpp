@@ -9,13 +9,13 @@ namespace troupe::data {
 
 Result<icu::UnicodeString> decode_utf8(std::string_view utf8) {
   if (utf8.size() > std::numeric_limits<std::int32_t>::max() / 2) {
-    return Error{Errc::invalid_argument, "a text has 1 GiB or more; prompts are sentences"};
+    return invalid_argument("a text has 1 GiB or more; prompts are sentences");
   }
   UErrorCode code = U_ZERO_ERROR;
   std::int32_t length = 0;
   const auto size = static_cast<std::int32_t>(utf8.size());
   u_strFromUTF8(nullptr, 0, &length, utf8.data(), size, &code);
-  if (code == U_INVALID_CHAR_FOUND) return Error{Errc::invalid_argument, "a text is not valid UTF-8"};
+  if (code == U_INVALID_CHAR_FOUND) return invalid_argument("a text is not valid UTF-8");
   return icu::UnicodeString::fromUTF8(icu::StringPiece(utf8.data(), size));
 }
 
@@ -24,8 +24,6 @@ std::string encode_utf8(const icu::UnicodeString& text) {
   text.toUTF8String(out);
   return out;
 }
-
-void append_utf8(std::string& out, UChar32 c) { icu::UnicodeString(c).toUTF8String(out); }
 
 CodePoints code_points(const icu::UnicodeString& text) {
   CodePoints out;

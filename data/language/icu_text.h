@@ -21,9 +21,6 @@ Result<icu::UnicodeString> decode_utf8(std::string_view utf8);
 /// UTF-8 of a text.
 std::string encode_utf8(const icu::UnicodeString& text);
 
-/// Appends the UTF-8 of one code point, which must be a character (at most U+10FFFF, no surrogate).
-void append_utf8(std::string& out, UChar32 c);
-
 /// The code points of a text.
 CodePoints code_points(const icu::UnicodeString& text);
 

@@ -24,13 +24,11 @@ Result<std::string> literal_text(const std::string& text) {
   const auto literal = parse_python_literal(text);
   if (!literal) return text;
   if (literal->kind == Kind::list || literal->kind == Kind::tuple) {
-    if (literal->items.empty())
-      return Error{Errc::invalid_argument, fmt::format("the instruction '{}' is an empty list", text)};
+    if (literal->items.empty()) return invalid_argument(fmt::format("the instruction '{}' is an empty list", text));
     return literal->items[0].str();
   }
   if (literal->kind == Kind::set && literal->items.size() > 1) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("the instruction '{}' is a set, which has no first element", text)};
+    return invalid_argument(fmt::format("the instruction '{}' is a set, which has no first element", text));
   }
   return literal->str();
 }

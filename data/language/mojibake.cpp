@@ -4,7 +4,6 @@
 #include <unicode/ucnv.h>
 
 #include <array>
-#include <cstdint>
 #include <unordered_map>
 
 namespace troupe::data {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "data/language/icu_text.h"
+#include "base/utf8.h"
 #include "data/language/python_repr.h"
 
 namespace troupe::data {
@@ -239,20 +239,18 @@ class Parser {
       std::uint32_t code = static_cast<std::uint32_t>(c - '0');
       for (int i = 0; i < 2 && peek() >= '0' && peek() <= '7'; ++i)
         code = code * 8 + static_cast<std::uint32_t>(text_[at_++] - '0');
-      append(code, bytes, out);
-      return true;
+      return append(code, bytes, out);
     }
     out += '\\';
     out += c;
     return true;
   }
 
-  static void append(std::uint32_t code, bool byte, std::string& out) {
-    if (byte) {
-      out += static_cast<char>(code & 0xFF);
-    } else {
-      append_utf8(out, static_cast<UChar32>(code));
-    }
+  /// False when `code` is no character.
+  static bool append(std::uint32_t code, bool byte, std::string& out) {
+    if (!byte) return append_utf8(out, code);
+    out += static_cast<char>(code & 0xFF);
+    return true;
   }
 
   bool coded(std::size_t digits, bool byte, std::string& out) {
@@ -260,9 +258,7 @@ class Parser {
     if (at_ + digits > text_.size()) return false;
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, begin + digits, code, 16);
-    if (error != std::errc{} || end != begin + digits || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-      return false;
-    append(code, byte, out);
+    if (error != std::errc{} || end != begin + digits || !append(code, byte, out)) return false;
     at_ += digits;
     return true;
   }

@@ -104,8 +104,8 @@ Result<std::unique_ptr<Tokenizer>> load_sentencepiece_tokenizer(const std::strin
   const auto status = model->LoadFromSerializedProto(parts->without_map);
   if (!status.ok()) return unreadable(status.ToString());
   if (model->pad_id() < 0 || model->eos_id() < 0) {
-    return Error{Errc::invalid_argument, fmt::format("model.text_encoder.tokenizer \"{}\" has no {} token", path,
-                                                     model->pad_id() < 0 ? "padding" : "end")};
+    return invalid_argument(fmt::format("model.text_encoder.tokenizer \"{}\" has no {} token", path,
+                                        model->pad_id() < 0 ? "padding" : "end"));
   }
   if (added.empty()) {
     for (const int id : {model->pad_id(), model->eos_id(), model->unk_id()}) {

@@ -68,8 +68,7 @@ Result<TokenizedText> clean_and_tokenize(const Tokenizer& tokenizer, std::string
 Result<std::unique_ptr<Tokenizer>> make_tokenizer(const TextEncoderConfig& config,
                                                   std::optional<UnknownBytes> unknown) {
   if (config.max_length < 2) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("model.text_encoder.max_length is {}, want at least 2", config.max_length)};
+    return invalid_argument(fmt::format("model.text_encoder.max_length is {}, want at least 2", config.max_length));
   }
   std::unique_ptr<Tokenizer> tokenizer;
   if (config.tokenizer.empty()) {
@@ -78,9 +77,8 @@ Result<std::unique_ptr<Tokenizer>> make_tokenizer(const TextEncoderConfig& confi
     TROUPE_ASSIGN(tokenizer, load_from_files(config, unknown));
   }
   if (tokenizer->vocab() > config.vocab) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("model.text_encoder.vocab is {}; the tokenizer {} has {} ids", config.vocab,
-                             config.tokenizer.empty() ? "of bytes" : config.tokenizer, tokenizer->vocab())};
+    return invalid_argument(fmt::format("model.text_encoder.vocab is {}; the tokenizer {} has {} ids", config.vocab,
+                                        config.tokenizer.empty() ? "of bytes" : config.tokenizer, tokenizer->vocab()));
   }
   return tokenizer;
 }

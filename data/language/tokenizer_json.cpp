@@ -88,7 +88,7 @@ Result<TokenizerJson> read_tokenizer_json(const std::string& path) {
   if (!in) return Error{Errc::not_found, fmt::format("{} cannot be read", path)};
   FieldReader reader;
   if (!json::sax_parse(in, &reader)) {
-    return Error{Errc::invalid_argument, fmt::format("{}: {}", path, reader.problem())};
+    return invalid_argument(fmt::format("{}: {}", path, reader.problem()));
   }
   return reader.take();
 }

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/fault.h"
 #include "data/lerobot/file_checks.h"
@@ -112,8 +111,8 @@ Result<std::shared_ptr<const ArrowFile>> ArrowFile::open(const std::string& path
 Result<int> ArrowFile::find(const std::string& name) const {
   const int field = schema_->GetFieldIndex(name);
   if (field >= 0) return field;
-  return Error{Errc::invalid_argument,
-               fmt::format("{} has no column '{}'; it has {}", path_, name, fmt::join(schema_->field_names(), ", "))};
+  return invalid_argument(
+      fmt::format("{} has no column '{}'; it has {}", path_, name, fmt::join(schema_->field_names(), ", ")));
 }
 
 Result<ArrowColumn> ArrowFile::checked(int field, ArrowColumn column, std::int64_t rows,
@@ -139,8 +138,8 @@ Result<ArrowColumn> ArrowFile::read_group(int field, int group) const {
 Result<RowRange> check_range(const ArrowFile& file, RowRange range) {
   if (range.count < 0) range.count = std::max<std::int64_t>(0, file.rows() - range.first);
   if (range.first >= 0 && range.first <= file.rows() && range.count <= file.rows() - range.first) return range;
-  return Error{Errc::invalid_argument, fmt::format("{} has {} rows; {} rows from row {} on are wanted", file.path(),
-                                                   file.rows(), range.count, range.first)};
+  return invalid_argument(fmt::format("{} has {} rows; {} rows from row {} on are wanted", file.path(), file.rows(),
+                                      range.count, range.first));
 }
 
 Result<std::vector<std::shared_ptr<arrow::Array>>> read_rows(const std::shared_ptr<const ArrowFile>& file, int field,

@@ -3,10 +3,8 @@
 #include <arrow/array/array_binary.h>
 #include <arrow/array/array_nested.h>
 #include <arrow/array/array_primitive.h>
-#include <arrow/type.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <type_traits>
 
 namespace troupe::data {

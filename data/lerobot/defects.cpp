@@ -16,7 +16,7 @@ constexpr std::array kDefects = {
            "fetch or record the file again; a file without a footer was never closed"},
     Defect{"D04", "rows, columns or values of a table are wrong", "drop the episode (data.bad_sample: skip) or fail",
            "mend the column that is named, or leave the episode out (data.sets[].episodes, discarded_episode_indices)"},
-    Defect{"D05", "timestamps do not step by 1/fps", "warn; rows are matched with pictures by number",
+    Defect{"D05", "timestamps do not step by 1/fps", "warn; rows are matched with frames by number",
            "nothing, unless rows were lost: then record or cut the episode again"},
     Defect{"D06", "video missing, empty, truncated or of a kind that is not decoded",
            "drop the episode (data.bad_sample: skip) or fail",
@@ -24,7 +24,7 @@ constexpr std::array kDefects = {
            "closed"},
     Defect{"D07", "video and table differ in length", "use the shorter up to one row; else drop the episode or fail",
            "encode the video again from the frames of the table, or cut the table"},
-    Defect{"D08", "container rate differs from info.json", "warn; rows are matched with pictures by number",
+    Defect{"D08", "container rate differs from info.json", "warn; rows are matched with frames by number",
            "write the true rate into meta/info.json, or encode the video at that rate"},
     Defect{"D09", "views differ in size, rate or codec", "warn; fail where a sample needs equal sizes",
            "encode the views alike: troupe convert dataset --scale WxH --codec h264"},
@@ -34,7 +34,7 @@ constexpr std::array kDefects = {
            "add the task to the tasks file, or give it a text"},
     Defect{"D12", "statistics missing, not finite or constant", "compute them; warn of constant dimensions",
            "troupe stats --write-metadata; leave dimensions that never move out of the keys"},
-    Defect{"D13", "pictures that cannot be decoded, are black or do not move", "decode error: drop or fail; else warn",
+    Defect{"D13", "frames that cannot be decoded, are black or do not move", "decode error: drop or fail; else warn",
            "fetch or encode the file again; leave episodes of a covered or dead camera out"},
     Defect{"D14", "episode too short for one full window", "left out of sampling and counted",
            "record longer episodes, or lower data.window.chunks or macro_stride"},
@@ -57,18 +57,6 @@ std::span<const Defect> defects() { return kDefects; }
 const Defect* find_defect(std::string_view code) {
   const auto it = std::find_if(kDefects.begin(), kDefects.end(), [&](const Defect& d) { return d.code == code; });
   return it == kDefects.end() ? nullptr : &*it;
-}
-
-std::string_view to_string(FindingLevel level) {
-  switch (level) {
-    case FindingLevel::problem:
-      return "problem";
-    case FindingLevel::warning:
-      return "warning";
-    case FindingLevel::note:
-      break;
-  }
-  return "note";
 }
 
 }  // namespace troupe::data

@@ -3,11 +3,14 @@
 #include <span>
 #include <string_view>
 
+#include "base/enum_names.h"
+
 namespace troupe::data {
 
 /// How much a finding matters: a problem is a file that cannot be used (exit code 6), a warning is coped with, a note
 /// is something to look at.
 enum class FindingLevel { problem, warning, note };
+constexpr auto enum_names(FindingLevel) { return std::array{"problem", "warning", "note"}; }
 
 /// One kind of finding: D01 to D16 of docs/data.md#defects, H01 and on for what only the health report looks at.
 struct Defect {
@@ -27,6 +30,5 @@ std::span<const Defect> defects();
 const Defect* find_defect(std::string_view code);
 
 /// "problem", "warning", "note".
-std::string_view to_string(FindingLevel level);
 
 }  // namespace troupe::data

@@ -161,58 +161,57 @@ class Check {
   }
 
   void check_view(const NamedColumn& view) {
-    const auto pictures = source_.files->pictures(place_, view.column);
-    if (!pictures) return problem("D01", source_.root(), pictures.error().message());
-    if (pictures->is_video()) {
-      check_video(view, *pictures);
+    const auto images = source_.files->images(place_, view.column);
+    if (!images) return problem("D01", source_.root(), images.error().message());
+    if (images->is_video()) {
+      check_video(view, *images);
     } else {
-      check_images(*pictures);
+      check_images(*images);
     }
   }
 
   /// Every row has a frame; the first one is decoded and gives the size.
-  void check_images(const PictureSource& pictures) {
+  void check_images(const ImageSource& images) {
     if (out_.episode.rows == 0) return;  // an unreadable table is reported already
     StillImage first;
     const auto checked = source_.tables->visit_images(
-        pictures.path, pictures.column, {pictures.first, out_.episode.rows},
+        images.path, images.column, {images.first, out_.episode.rows},
         [&](std::int64_t row, std::span<const std::byte> bytes) -> Result<void> {
-          if (row != pictures.first) return {};
+          if (row != images.first) return {};
           StillImageDecoder decoder;
-          return decoder.decode(bytes, fmt::format("{} column '{}' row {}", pictures.path, pictures.column, row),
-                                first);
+          return decoder.decode(bytes, fmt::format("{} column '{}' row {}", images.path, images.column, row), first);
         });
-    if (!checked) return problem("D06", pictures.path, checked.error().message());
-    check_size(fmt::format("{} column '{}'", pictures.path, pictures.column), pictures.path, first.height, first.width);
+    if (!checked) return problem("D06", images.path, checked.error().message());
+    check_size(fmt::format("{} column '{}'", images.path, images.column), images.path, first.height, first.width);
   }
 
-  void check_video(const NamedColumn& view, const PictureSource& pictures) {
-    const std::string& path = pictures.path;
+  void check_video(const NamedColumn& view, const ImageSource& images) {
+    const std::string& path = images.path;
     const auto size = require_regular_file(path);
     if (!size) return problem("D06", path, size.error().message());
-    note_file(path, *size, pictures.first);
+    note_file(path, *size, images.first);
     const auto video = source_.probe(path);
     if (!video) return problem("D06", path, video.error().message());
-    if (out_.episode.rows > 0 && !check_span(view, pictures, *video)) return;
+    if (out_.episode.rows > 0 && !check_span(view, images, *video)) return;
     check_times(path, *video);
     check_format(path, *video);
     check_size(path, path, video->height, video->width);
   }
 
   /// Does every row have a frame? One may be missing at the tail.
-  bool check_span(const NamedColumn& view, const PictureSource& pictures, const VideoInfo& video) {
+  bool check_span(const NamedColumn& view, const ImageSource& images, const VideoInfo& video) {
     const VideoSpan* span = source_.files->video_span(place_, view.column);
-    std::int64_t there = std::max<std::int64_t>(0, video.frames - pictures.first);
+    std::int64_t there = std::max<std::int64_t>(0, video.frames - images.first);
     const bool shared = source_.info().is_v3();
     if (shared && span->frames >= 0) there = std::min(there, span->frames);
     if (shared) there = std::min(there, out_.episode.rows);  // what follows are other episodes' frames
-    const auto frames = reconcile_frame_count(pictures.path, out_.episode.rows, there);
+    const auto frames = reconcile_frame_count(images.path, out_.episode.rows, there);
     if (!frames) {
       std::string text = frames.error().message();
       if (shared)
-        text += fmt::format(" (episode {} from picture {} on; the file has {})", record_.index, pictures.first,
-                            video.frames);
-      problem("D07", pictures.path, std::move(text));
+        text +=
+            fmt::format(" (episode {} from frame {} on; the file has {})", record_.index, images.first, video.frames);
+      problem("D07", images.path, std::move(text));
       return false;
     }
     out_.episode.length = std::min(out_.episode.length, *frames);
@@ -228,13 +227,13 @@ class Check {
     }
     std::string odd;
     const auto add = [&](const std::string& text) { odd += (odd.empty() ? "" : ", ") + text; };
-    if (video.uneven) add("its pictures are not equally spaced in time");
-    if (video.hidden > 0) add(fmt::format("its edit list hides {} pictures", video.hidden));
-    if (video.first_seconds < 0) add(fmt::format("its first picture is shown at {:.6f} s", video.first_seconds));
+    if (video.uneven) add("its frames are not equally spaced in time");
+    if (video.hidden > 0) add(fmt::format("its edit list hides {} frames", video.hidden));
+    if (video.first_seconds < 0) add(fmt::format("its first frame is shown at {:.6f} s", video.first_seconds));
     if (video.first_seconds * video.fps >= 1) {
-      add(fmt::format("its first picture is shown only after {:.6f} s", video.first_seconds));
+      add(fmt::format("its first frame is shown only after {:.6f} s", video.first_seconds));
     }
-    if (!odd.empty()) warning("D10", path, fmt::format("{}: {} (row k is the k-th picture shown anyway)", path, odd));
+    if (!odd.empty()) warning("D10", path, fmt::format("{}: {} (row k is the k-th frame shown anyway)", path, odd));
   }
 
   /// What the decoder refuses is found here, not at the first sample.
@@ -242,7 +241,7 @@ class Check {
     const std::string& format = video.pix_fmt;
     if (format.empty() || format == "unknown" || format == "yuv420p" || format == "yuvj420p") return;
     problem("D06", path,
-            fmt::format("{}: pictures are {}; 8-bit yuv420p is decoded: encode the video again "
+            fmt::format("{}: frames are {}; 8-bit yuv420p is decoded: encode the video again "
                         "(troupe convert dataset --video_mode reencode)",
                         path, format));
   }
@@ -298,8 +297,8 @@ Result<EpisodeTable> EpisodeSource::read_table(const Episode& episode, const Tab
   return tables->read(rows.path, wanted, {rows.first_row, episode.rows});
 }
 
-Result<PictureSource> EpisodeSource::pictures(const Episode& episode, const NamedColumn& view) const {
-  return files->pictures(episode.place, view.column);
+Result<ImageSource> EpisodeSource::images(const Episode& episode, const NamedColumn& view) const {
+  return files->images(episode.place, view.column);
 }
 
 EpisodeCheck check_episode(const EpisodeSource& source, std::size_t place) { return Check(source, place).run(); }

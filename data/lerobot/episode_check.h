@@ -12,7 +12,6 @@
 #include "data/lerobot/lerobot_dataset.h"
 #include "data/lerobot/modality.h"
 #include "data/lerobot/parquet_table.h"
-#include "data/video/video_file.h"
 
 namespace troupe::data {
 
@@ -63,8 +62,8 @@ struct EpisodeSource {
   TableColumns sample_table() const;
   /// The rows of an episode that check_episode found, whatever else its file holds. Errors: as read_parquet.
   Result<EpisodeTable> read_table(const Episode& episode, const TableColumns& wanted) const;
-  /// Where the frames of a view are. Errors: as LerobotDataset::pictures.
-  Result<PictureSource> pictures(const Episode& episode, const NamedColumn& view) const;
+  /// Where the frames of a view are. Errors: as LerobotDataset::images.
+  Result<ImageSource> images(const Episode& episode, const NamedColumn& view) const;
 };
 
 /// What checking one episode found: usable when `problems` is empty.

@@ -40,7 +40,7 @@ class FileLayout {
 
   VideoSpan& span(std::size_t i) { return episodes_[places_[i]].videos[camera_]; }
   std::int64_t length(std::size_t i) const { return episodes_[places_[i]].length; }
-  double picture_of(double seconds) const { return seconds * fps_; }
+  double frame_of(double seconds) const { return seconds * fps_; }
 
   /// Adds up lengths. Returns the first episode whose time disagrees.
   std::optional<std::size_t> by_lengths() {
@@ -48,7 +48,7 @@ class FileLayout {
     std::int64_t first = 0;
     for (std::size_t i = 0; i < places_.size(); ++i) {
       span(i).first_frame = first;
-      if (!off && std::abs(static_cast<double>(first) - picture_of(span(i).from_timestamp)) >= 0.5) off = i;
+      if (!off && std::abs(static_cast<double>(first) - frame_of(span(i).from_timestamp)) >= 0.5) off = i;
       first += length(i);
     }
     rows_ = first;
@@ -58,25 +58,25 @@ class FileLayout {
   /// The first episode that begins before its predecessor ends.
   std::optional<std::size_t> overlap() {
     for (std::size_t i = 1; i < places_.size(); ++i) {
-      if (picture_of(span(i).from_timestamp) <= picture_of(span(i - 1).to_timestamp) - 0.5) return i;
+      if (frame_of(span(i).from_timestamp) <= frame_of(span(i - 1).to_timestamp) - 0.5) return i;
     }
     return std::nullopt;
   }
 
-  /// Do the frames nearest to the times follow one another inside a file of `pictures`? An episode may lack its last.
-  bool times_fit(std::int64_t pictures) {
+  /// Do the frames nearest to the times follow one another inside a file of `frames`? An episode may lack its last.
+  bool times_fit(std::int64_t frames) {
     std::int64_t end = 0;
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      const std::int64_t first = std::llround(picture_of(span(i).from_timestamp));
+      const std::int64_t first = std::llround(frame_of(span(i).from_timestamp));
       if (first < end - 1) return false;
       end = first + length(i);
     }
-    return end <= pictures + 1;
+    return end <= frames + 1;
   }
 
   void by_times() {
     for (std::size_t i = 0; i < places_.size(); ++i)
-      span(i).first_frame = std::llround(picture_of(span(i).from_timestamp));
+      span(i).first_frame = std::llround(frame_of(span(i).from_timestamp));
   }
 
   void set_ends() {
@@ -95,24 +95,24 @@ class FileLayout {
   std::int64_t rows_ = 0;
 };
 
-void lay_out_file(FileLayout file, const std::string& path, const CountPictures& count,
+void lay_out_file(FileLayout file, const std::string& path, const CountFrames& count,
                   std::vector<DatasetProblem>& findings) {
   const auto off = file.by_lengths();
   const auto overlap = file.overlap();
   if (off || overlap) {
-    const std::int64_t pictures = count ? count(path) : -1;
-    const bool times = pictures >= 0 && pictures != file.rows() && file.times_fit(pictures);
+    const std::int64_t frames = count ? count(path) : -1;
+    const bool times = frames >= 0 && frames != file.rows() && file.times_fit(frames);
     std::string text;
     if (off) {
-      text = fmt::format("{}: episode {} begins at {:.6f} s, which is picture {:.2f}; the lengths before it end at {}",
+      text = fmt::format("{}: episode {} begins at {:.6f} s, which is frame {:.2f}; the lengths before it end at {}",
                          path, file.episode(*off), file.span(*off).from_timestamp,
-                         file.picture_of(file.span(*off).from_timestamp), file.span(*off).first_frame);
+                         file.frame_of(file.span(*off).from_timestamp), file.span(*off).first_frame);
     } else {
       text =
           fmt::format("{}: episode {} begins at {:.6f} s, before the one in front of it ends ({:.6f} s)", path,
                       file.episode(*overlap), file.span(*overlap).from_timestamp, file.span(*overlap - 1).to_timestamp);
     }
-    if (pictures >= 0) text += fmt::format("; the file has {} pictures, its episodes {} rows", pictures, file.rows());
+    if (frames >= 0) text += fmt::format("; the file has {} frames, its episodes {} rows", frames, file.rows());
     text += times ? "; the times are used" : "; the lengths are used";
     findings.push_back({"D15", path, std::move(text)});
     if (times) file.by_times();
@@ -141,11 +141,10 @@ void lay_out_rows(std::vector<EpisodeRecord>& episodes,
     const EpisodeRecord& e = episodes[places[*overlap]];
     const EpisodeRecord& before = episodes[places[*overlap - 1]];
     const std::string path = path_of(e.data_chunk, e.data_file);
-    findings.push_back(
-        {"D15", path,
-         fmt::format("{}: episode {} begins at row {} of the dataset, inside episode {} ({} rows from {} on); "
-                     "the lengths are used",
-                     path, e.index, e.dataset_from, before.index, before.length, before.dataset_from)});
+    findings.push_back({"D15", path,
+                        fmt::format("{}: episode {} begins at row {} of the dataset, inside episode {} ({} rows from "
+                                    "{} on); the lengths are used",
+                                    path, e.index, e.dataset_from, before.index, before.length, before.dataset_from)});
     sum = 0;
     for (const std::size_t place : places) {
       episodes[place].first_row = sum;
@@ -154,9 +153,9 @@ void lay_out_rows(std::vector<EpisodeRecord>& episodes,
   });
 }
 
-void lay_out_pictures(std::vector<EpisodeRecord>& episodes, std::size_t camera, const LerobotInfo& info,
-                      const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
-                      const CountPictures& count, std::vector<DatasetProblem>& findings) {
+void lay_out_frames(std::vector<EpisodeRecord>& episodes, std::size_t camera, const LerobotInfo& info,
+                    const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
+                    const CountFrames& count, std::vector<DatasetProblem>& findings) {
   const auto key = [&](std::size_t i) {
     const VideoSpan& v = episodes[i].videos[camera];
     return std::tuple(v.chunk, v.file, v.from_timestamp, episodes[i].dataset_from);

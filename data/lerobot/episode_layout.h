@@ -23,8 +23,8 @@ void lay_out_rows(std::vector<EpisodeRecord>& episodes,
 /// differs from from_timestamp by half a frame or more anywhere in a file, or ranges overlap, the file is a D15
 /// finding, and its number of frames decides: as many as its episodes have rows, and the lengths are right (times
 /// drift); otherwise the frames nearest to the times, provided that they fit into the file one after the other.
-void lay_out_pictures(std::vector<EpisodeRecord>& episodes, std::size_t camera, const LerobotInfo& info,
-                      const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
-                      const CountPictures& count, std::vector<DatasetProblem>& findings);
+void lay_out_frames(std::vector<EpisodeRecord>& episodes, std::size_t camera, const LerobotInfo& info,
+                    const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
+                    const CountFrames& count, std::vector<DatasetProblem>& findings);
 
 }  // namespace troupe::data

@@ -50,17 +50,17 @@ Result<void> check_numbers(const ArrowFile& file, const EpisodeTable& table) {
   for (const auto& [name, values] : table.integers) {
     for (const std::int64_t v : values) {
       if (v >= 0 && v <= kMostEpisodeRows) continue;
-      return Error{Errc::invalid_argument, fmt::format("{}: column '{}' holds {}", file.path(), name, v)};
+      return invalid_argument(fmt::format("{}: column '{}' holds {}", file.path(), name, v));
     }
   }
   for (const auto& [name, column] : table.vectors) {
     if (column.width > 1) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("{}: column '{}' has {} values a row; one is wanted", file.path(), name, column.width)};
+      return invalid_argument(
+          fmt::format("{}: column '{}' has {} values a row; one is wanted", file.path(), name, column.width));
     }
     for (const double v : column.values) {
       if (v >= 0 && v <= kMostSeconds) continue;
-      return Error{Errc::invalid_argument, fmt::format("{}: column '{}' holds {}", file.path(), name, v)};
+      return invalid_argument(fmt::format("{}: column '{}' holds {}", file.path(), name, v));
     }
   }
   return {};
@@ -75,7 +75,7 @@ Result<std::vector<std::vector<std::string>>> read_task_lists(const File& file) 
   }
   TROUPE_ASSIGN(const ArrowColumn column, file->read_column(field));
   if (auto why = append_text_lists(column->chunks(), out)) {
-    return Error{Errc::invalid_argument, fmt::format("{}: column 'tasks' {}", file->path(), *why)};
+    return invalid_argument(fmt::format("{}: column 'tasks' {}", file->path(), *why));
   }
   return out;
 }
@@ -98,18 +98,14 @@ Result<void> read_file(const std::string& path, const LerobotInfo& info, std::ve
   const auto rows = static_cast<std::size_t>(table.rows);
   const std::size_t begin = out.size();
   out.resize(begin + rows);
-  const auto fill = [&](const std::string& name, auto&& member) {
+  const auto fill = [&](const std::string& name, std::int64_t EpisodeRecord::*member) {
     const auto& values = table.integers.at(name);
-    for (std::size_t i = 0; i < rows; ++i) member(out[begin + i]) = values[i];
+    for (std::size_t i = 0; i < rows; ++i) out[begin + i].*member = values[i];
   };
-  fill(
-      "episode_index", [](EpisodeRecord & e) -> auto& { return e.index; });
-  fill(
-      "length", [](EpisodeRecord & e) -> auto& { return e.length; });
-  fill(
-      "data/chunk_index", [](EpisodeRecord & e) -> auto& { return e.data_chunk; });
-  fill(
-      "data/file_index", [](EpisodeRecord & e) -> auto& { return e.data_file; });
+  fill("episode_index", &EpisodeRecord::index);
+  fill("length", &EpisodeRecord::length);
+  fill("data/chunk_index", &EpisodeRecord::data_chunk);
+  fill("data/file_index", &EpisodeRecord::data_file);
   const auto from = table.integers.find("dataset_from_index");
   for (std::size_t i = 0; i < rows; ++i) {
     EpisodeRecord& e = out[begin + i];
@@ -178,9 +174,8 @@ Result<int> text_column(const ArrowFile& file) {
     if (is_text(*file.schema().field(i)->type())) texts.push_back(i);
   }
   if (texts.size() == 1) return texts[0];
-  return Error{Errc::invalid_argument,
-               fmt::format("{}: {} columns hold texts; one, the task's, is wanted. It has {}", file.path(),
-                           texts.size(), fmt::join(file.schema().field_names(), ", "))};
+  return invalid_argument(fmt::format("{}: {} columns hold texts; one, the task's, is wanted. It has {}", file.path(),
+                                      texts.size(), fmt::join(file.schema().field_names(), ", ")));
 }
 
 Result<std::map<std::int64_t, std::string>> read_tasks_file(const std::string& path) {
@@ -193,8 +188,7 @@ Result<std::map<std::int64_t, std::string>> read_tasks_file(const std::string& p
   TROUPE_ASSIGN(const ArrowColumn column, file->read_column(field));
   std::vector<std::string> texts;
   if (auto why = append_texts(column->chunks(), texts)) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: column '{}' {}", path, file->schema().field(field)->name(), *why)};
+    return invalid_argument(fmt::format("{}: column '{}' {}", path, file->schema().field(field)->name(), *why));
   }
   const auto& indices = table.integers.at("task_index");
   std::map<std::int64_t, std::string> out;

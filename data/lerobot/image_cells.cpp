@@ -48,20 +48,19 @@ class Cells {
       cells.path_ = fields.GetFieldByName("path");
       if (cells.bytes_ != nullptr && holds_bytes(*cells.bytes_->type())) return cells;
     }
-    return Error{Errc::invalid_argument, fmt::format("{} has type {}; a struct {{bytes, path}} or binary is wanted",
-                                                     where, chunk->type()->ToString())};
+    return invalid_argument(
+        fmt::format("{} has type {}; a struct {{bytes, path}} or binary is wanted", where, chunk->type()->ToString()));
   }
 
   Result<std::span<const std::byte>> at(std::int64_t i, const std::string& where, std::int64_t row) const {
     const std::string_view bytes = whole_->IsNull(i) ? std::string_view{} : text_at(*bytes_, i);
     if (!bytes.empty()) return std::as_bytes(std::span(bytes.data(), bytes.size()));
     const std::string_view path = path_ == nullptr || whole_->IsNull(i) ? std::string_view{} : text_at(*path_, i);
-    if (path.empty()) return Error{Errc::invalid_argument, fmt::format("{} holds no picture in row {}", where, row)};
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("{} holds no bytes in row {}, only the path '{}'; pictures beside the table are not read, put "
+    if (path.empty()) return invalid_argument(fmt::format("{} holds no image in row {}", where, row));
+    return invalid_argument(
+        fmt::format("{} holds no bytes in row {}, only the path '{}'; images beside the table are not read, put "
                     "their bytes into it",
-                    where, row, path)};
+                    where, row, path));
   }
 
  private:

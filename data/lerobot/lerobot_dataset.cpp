@@ -28,7 +28,7 @@ Result<LerobotDataset> LerobotDataset::open(const std::string& path_or_repo_id, 
   LerobotDataset set;
   TROUPE_ASSIGN(set.root_, find_dataset(path_or_repo_id));
   TROUPE_ASSIGN(set.info_, read_lerobot_info(set.root_));
-  const CountPictures count = [&](const std::string& path) -> std::int64_t {
+  const CountFrames count = [&](const std::string& path) -> std::int64_t {
     const auto video = probe ? probe(path) : probe_video(path);
     return video ? video->frames : -1;
   };
@@ -65,29 +65,29 @@ const VideoSpan* LerobotDataset::video_span(std::size_t place, std::string_view 
   return nullptr;
 }
 
-Result<PictureSource> LerobotDataset::pictures(std::size_t place, std::string_view feature) const {
+Result<ImageSource> LerobotDataset::images(std::size_t place, std::string_view feature) const {
   const LerobotFeature* camera = info_.find(feature);
   if (camera == nullptr || !camera->is_camera()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: '{}' is no camera; the dataset has {}", root_, feature, fmt::join(cameras(), ", "))};
+    return invalid_argument(
+        fmt::format("{}: '{}' is no camera; the dataset has {}", root_, feature, fmt::join(cameras(), ", ")));
   }
   if (camera->is_image()) {
     TROUPE_ASSIGN(RowSource source, rows(place));
-    return PictureSource{std::move(source.path), source.first_row, camera->name};
+    return ImageSource{std::move(source.path), source.first_row, camera->name};
   }
   const VideoSpan* span = video_span(place, feature);
   if (span == nullptr) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}/meta/episodes has no columns for the camera '{}' of info.json", root_, feature)};
+    return invalid_argument(
+        fmt::format("{}/meta/episodes has no columns for the camera '{}' of info.json", root_, feature));
   }
   if (info_.video_path.empty()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}/meta/info.json has no video_path, the template of camera '{}'", root_, feature)};
+    return invalid_argument(
+        fmt::format("{}/meta/info.json has no video_path, the template of camera '{}'", root_, feature));
   }
   const PathFields fields = info_.is_v3() ? PathFields::of_file(span->chunk, span->file, feature)
                                           : PathFields::of_episode(info_, episodes_[place].index, feature);
   TROUPE_ASSIGN(const std::string path, fill_path_template(info_.video_path, fields));
-  return PictureSource{root_ + "/" + path, span->first_frame, {}};
+  return ImageSource{root_ + "/" + path, span->first_frame, {}};
 }
 
 std::vector<std::string> LerobotDataset::cameras() const {

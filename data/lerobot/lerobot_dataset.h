@@ -25,7 +25,7 @@ struct RowSource {
 
 /// Where the frames of one camera of an episode are: frame first + k of a video file in presentation order, or row
 /// first + k of an image column.
-struct PictureSource {
+struct ImageSource {
   std::string path;
   /// Presentation index, or table row, of the frame of the episode's row 0.
   std::int64_t first = 0;
@@ -64,7 +64,7 @@ class LerobotDataset {
   /// Files of episodes()[place]. Errors: invalid_argument (a template that cannot be filled, a feature that is no
   /// camera, a camera that the episodes' tables do not have).
   Result<RowSource> rows(std::size_t place) const;
-  Result<PictureSource> pictures(std::size_t place, std::string_view feature) const;
+  Result<ImageSource> images(std::size_t place, std::string_view feature) const;
   /// The same as the metadata have it, or null: an image column, a camera without entry.
   const VideoSpan* video_span(std::size_t place, std::string_view feature) const;
   /// Names of the features that are cameras (dtype video or image), in the order of info.json.

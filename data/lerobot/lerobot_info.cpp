@@ -24,7 +24,7 @@ Result<void> check_template(const char* key, const std::string& text) {
   const std::filesystem::path path(text);
   const bool leaves = path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end();
   if (!leaves) return {};
-  return Error{Errc::invalid_argument, fmt::format("{} is '{}', which leaves the dataset's folder", key, text)};
+  return invalid_argument(fmt::format("{} is '{}', which leaves the dataset's folder", key, text));
 }
 
 /// Cameras name their axes in any order; ours is height, width, channels.
@@ -61,26 +61,24 @@ Result<std::int64_t> whole_number(const Json& json, const char* key, std::int64_
   if (value.is_number_integer() && !value.is_number_unsigned()) return value.get<std::int64_t>();
   const double number = value.is_number_float() ? value.get<double>() : 0.5;
   if (std::trunc(number) == number && std::abs(number) < 1e15) return static_cast<std::int64_t>(number);
-  return Error{Errc::invalid_argument, fmt::format("{} is {}; a whole number is wanted", key, value.dump())};
+  return invalid_argument(fmt::format("{} is {}; a whole number is wanted", key, value.dump()));
 }
 
 Result<LerobotFeature> parse_feature(const std::string& name, const Json& value) {
   static const std::set<std::string> known = {"float16", "float32", "float64", "int8",   "int16",
                                               "int32",   "int64",   "uint8",   "uint16", "uint32",
                                               "uint64",  "bool",    "string",  "image",  "video"};
-  if (!value.is_object())
-    return Error{Errc::invalid_argument, fmt::format("feature '{}' is no object with dtype and shape", name)};
+  if (!value.is_object()) return invalid_argument(fmt::format("feature '{}' is no object with dtype and shape", name));
   LerobotFeature feature{.name = name, .dtype = value.value("dtype", ""), .shape = {}};
   if (known.count(feature.dtype) == 0) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("feature '{}' has dtype '{}', which is not known", name, feature.dtype)};
+    return invalid_argument(fmt::format("feature '{}' has dtype '{}', which is not known", name, feature.dtype));
   }
   if (value.contains("shape") && value["shape"].is_array())
     feature.shape = value["shape"].get<std::vector<std::int64_t>>();
   if (feature.shape.empty()) feature.shape = {1};
   for (const std::int64_t size : feature.shape) {
     if (size < 0 || size > kLargestSize) {
-      return Error{Errc::invalid_argument, fmt::format("feature '{}' has a shape with {} in it", name, size)};
+      return invalid_argument(fmt::format("feature '{}' has a shape with {} in it", name, size));
     }
   }
   if (feature.is_camera()) {
@@ -94,8 +92,8 @@ Result<LerobotInfo> parse_fields(const Json& json) {
   LerobotInfo info;
   info.codebase_version = json.value("codebase_version", "");
   if (info.codebase_version != "v2.0" && info.codebase_version != "v2.1" && info.codebase_version != "v3.0") {
-    return Error{Errc::invalid_argument,
-                 fmt::format("codebase_version is '{}'; v2.0, v2.1 and v3.0 are read", info.codebase_version)};
+    return invalid_argument(
+        fmt::format("codebase_version is '{}'; v2.0, v2.1 and v3.0 are read", info.codebase_version));
   }
   if (json.contains("robot_type") && json["robot_type"].is_string()) info.robot_type = json["robot_type"];
   TROUPE_ASSIGN(info.total_episodes, whole_number(json, "total_episodes", -1));
@@ -103,16 +101,15 @@ Result<LerobotInfo> parse_fields(const Json& json) {
   TROUPE_ASSIGN(info.total_tasks, whole_number(json, "total_tasks", -1));
   TROUPE_ASSIGN(info.chunks_size, whole_number(json, "chunks_size", 1000));
   if (info.chunks_size < 1)
-    return Error{Errc::invalid_argument, fmt::format("chunks_size is {}; it is at least 1", info.chunks_size)};
+    return invalid_argument(fmt::format("chunks_size is {}; it is at least 1", info.chunks_size));
   if (json.contains("fps") && !json["fps"].is_number())
-    return Error{Errc::invalid_argument, fmt::format("fps is {}; a number is wanted", json["fps"].dump())};
+    return invalid_argument(fmt::format("fps is {}; a number is wanted", json["fps"].dump()));
   info.fps = json.value("fps", 0.0);
   if (!(info.fps > 0 && info.fps <= 1e6)) {
-    return Error{Errc::invalid_argument, fmt::format("fps is {}; it is above 0", info.fps)};
+    return invalid_argument(fmt::format("fps is {}; it is above 0", info.fps));
   }
   info.data_path = json.value("data_path", "");
-  if (info.data_path.empty())
-    return Error{Errc::invalid_argument, "data_path, the template of the Parquet files, is missing"};
+  if (info.data_path.empty()) return invalid_argument("data_path, the template of the Parquet files, is missing");
   if (json.contains("video_path") && json["video_path"].is_string()) {
     info.video_path = json["video_path"];
   } else if (json.contains("videos") && json["videos"].is_object()) {
@@ -123,8 +120,7 @@ Result<LerobotInfo> parse_fields(const Json& json) {
   if (json.contains("discarded_episode_indices") && !json["discarded_episode_indices"].is_null()) {
     info.discarded_episodes = json["discarded_episode_indices"].get<std::vector<std::int64_t>>();
   }
-  if (!json.contains("features") || !json["features"].is_object())
-    return Error{Errc::invalid_argument, "features is missing"};
+  if (!json.contains("features") || !json["features"].is_object()) return invalid_argument("features is missing");
   for (const auto& [name, value] : json["features"].items()) {
     TROUPE_ASSIGN(LerobotFeature feature, parse_feature(name, value));
     info.features.push_back(std::move(feature));
@@ -138,8 +134,7 @@ Result<std::string> format_field(std::int64_t value, std::string_view spec, std:
   const bool padded = spec.size() >= 3 && spec.front() == '0' && spec.back() == 'd' &&
                       std::all_of(spec.begin() + 1, spec.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
   if (!padded || spec.size() > 4) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("path template '{}': the format ':{}' is not of the form :0Nd", text, spec)};
+    return invalid_argument(fmt::format("path template '{}': the format ':{}' is not of the form :0Nd", text, spec));
   }
   return fmt::format("{:0{}}", value, std::stoi(std::string(spec.substr(1, spec.size() - 2))));
 }
@@ -155,13 +150,13 @@ Result<std::int64_t> number_of(std::string_view name, const PathFields& fields, 
     if (field == name) return value;
     there += fmt::format(", {}", field);
   }
-  return Error{Errc::invalid_argument, fmt::format("path template '{}' names '{}'; {} are known", text, name, there)};
+  return invalid_argument(fmt::format("path template '{}' names '{}'; {} are known", text, name, there));
 }
 
 /// A feature's name is one folder of a path.
 Result<void> check_video_key(std::string_view key) {
   if (key.find('/') == std::string_view::npos && key != "..") return {};
-  return Error{Errc::invalid_argument, fmt::format("camera '{}' cannot be part of a path", key)};
+  return invalid_argument(fmt::format("camera '{}' cannot be part of a path", key));
 }
 
 }  // namespace
@@ -179,7 +174,7 @@ Result<LerobotInfo> parse_lerobot_info(const std::string& text, const std::strin
     info->json = text;
     return info;
   } catch (const nlohmann::json::exception& e) {
-    return Error{Errc::invalid_argument, fmt::format("{}: {}", path, e.what())};
+    return invalid_argument(fmt::format("{}: {}", path, e.what()));
   }
 }
 
@@ -198,7 +193,7 @@ Result<std::string> fill_path_template(std::string_view text, const PathFields& 
     }
     const std::size_t end = text.find('}', i);
     if (end == std::string_view::npos) {
-      return Error{Errc::invalid_argument, fmt::format("path template '{}' has a '{{' without a '}}'", text)};
+      return invalid_argument(fmt::format("path template '{}' has a '{{' without a '}}'", text));
     }
     const std::string_view field = text.substr(i + 1, end - i - 1);
     const std::string_view name = field.substr(0, field.find(':'));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -28,7 +27,7 @@ Result<void> for_each_line(const std::string& path, const std::function<Result<v
     try {
       if (auto taken = take(nlohmann::json::parse(line)); !taken) return taken.error().with(where);
     } catch (const nlohmann::json::exception& e) {
-      return Error{Errc::invalid_argument, fmt::format("{}: {}", where, e.what())};
+      return invalid_argument(fmt::format("{}: {}", where, e.what()));
     }
   }
   return {};
@@ -39,8 +38,8 @@ Result<std::vector<EpisodeRecord>> read_episode_lines(const std::string& root, c
   TROUPE_TRY(for_each_line(root + "/meta/episodes.jsonl", [&](const nlohmann::json& json) -> Result<void> {
     EpisodeRecord record{.index = json.at("episode_index"), .length = json.at("length")};
     if (record.index < 0 || record.length < 0 || record.index > kMostEpisodeRows || record.length > kMostEpisodeRows) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("episode_index {} and length {} are not both >= 0", record.index, record.length)};
+      return invalid_argument(
+          fmt::format("episode_index {} and length {} are not both >= 0", record.index, record.length));
     }
     if (json.contains("tasks") && json["tasks"].is_array())
       record.tasks = json["tasks"].get<std::vector<std::string>>();
@@ -64,7 +63,7 @@ std::string file_name(const std::string& root, const std::string& text, const Pa
 }
 
 void lay_out(const std::string& root, const LerobotInfo& info, std::vector<EpisodeRecord>& episodes,
-             const CountPictures& count, std::vector<DatasetProblem>& findings) {
+             const CountFrames& count, std::vector<DatasetProblem>& findings) {
   lay_out_rows(
       episodes,
       [&](std::int64_t chunk, std::int64_t file) {
@@ -74,7 +73,7 @@ void lay_out(const std::string& root, const LerobotInfo& info, std::vector<Episo
   const std::size_t cameras = episodes.empty() ? 0 : episodes[0].videos.size();
   for (std::size_t c = 0; c < cameras; ++c) {
     const std::string& key = info.features[static_cast<std::size_t>(episodes[0].videos[c].feature)].name;
-    lay_out_pictures(
+    lay_out_frames(
         episodes, c, info,
         [&](std::int64_t chunk, std::int64_t file) {
           return file_name(root, info.video_path, PathFields::of_file(chunk, file, key));
@@ -87,9 +86,8 @@ void lay_out(const std::string& root, const LerobotInfo& info, std::vector<Episo
 Result<void> check_cameras(const std::string& root, const std::vector<EpisodeRecord>& episodes) {
   for (const EpisodeRecord& e : episodes) {
     if (e.videos.size() == episodes[0].videos.size()) continue;
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}/meta/episodes: episode {} has the columns of {} cameras, episode {} of {}", root,
-                             e.index, e.videos.size(), episodes[0].index, episodes[0].videos.size())};
+    return invalid_argument(fmt::format("{}/meta/episodes: episode {} has the columns of {} cameras, episode {} of {}",
+                                        root, e.index, e.videos.size(), episodes[0].index, episodes[0].videos.size()));
   }
   return {};
 }
@@ -97,15 +95,14 @@ Result<void> check_cameras(const std::string& root, const std::vector<EpisodeRec
 }  // namespace
 
 Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const LerobotInfo& info,
-                                                 std::vector<DatasetProblem>& findings, const CountPictures& count) {
+                                                 std::vector<DatasetProblem>& findings, const CountFrames& count) {
   TROUPE_ASSIGN(std::vector<EpisodeRecord> episodes,
                 info.is_v3() ? read_episodes_table(root, info) : read_episode_lines(root, info));
   std::stable_sort(episodes.begin(), episodes.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
   for (std::size_t i = 1; i < episodes.size(); ++i) {
     if (episodes[i].index == episodes[i - 1].index) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("{}/meta/{} lists episode {} twice", root, info.is_v3() ? "episodes" : "episodes.jsonl",
-                               episodes[i].index)};
+      return invalid_argument(fmt::format("{}/meta/{} lists episode {} twice", root,
+                                          info.is_v3() ? "episodes" : "episodes.jsonl", episodes[i].index));
     }
   }
   if (info.is_v3()) {

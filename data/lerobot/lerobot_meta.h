@@ -54,7 +54,7 @@ struct EpisodeRecord {
 };
 
 /// Frames of a video file, or -1 when that cannot be told.
-using CountPictures = std::function<std::int64_t(const std::string& path)>;
+using CountFrames = std::function<std::int64_t(const std::string& path)>;
 
 /// All episodes, ascending by index, discarded ones included. D15 findings (v3: times that disagree with the lengths
 /// before them, ranges that overlap) are appended to `findings`, one a file; `count` is asked about those files alone
@@ -62,7 +62,7 @@ using CountPictures = std::function<std::int64_t(const std::string& path)>;
 /// Errors: not_found, data_loss; invalid_argument (not JSON or no such column, an episode listed twice, a negative
 /// number), naming file and line or column.
 Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const LerobotInfo& info,
-                                                 std::vector<DatasetProblem>& findings, const CountPictures& count);
+                                                 std::vector<DatasetProblem>& findings, const CountFrames& count);
 /// The same without findings, from the metadata alone.
 Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const LerobotInfo& info);
 

@@ -10,8 +10,8 @@
 
 #include "base/durable_file.h"
 #include "base/file_io.h"
+#include "data/lerobot/image_sums.h"
 #include "data/lerobot/number_table.h"
-#include "data/lerobot/picture_sums.h"
 #include "data/video/video_encoder.h"
 
 namespace troupe::data {
@@ -56,15 +56,15 @@ Result<Json> write_video(const std::string& path, const LerobotDescription& d, c
   TROUPE_ASSIGN(
       const auto video,
       VideoEncoder::open(path, {.width = d.width, .height = d.height, .fps = d.fps, .gop = d.gop, .crf = d.crf}));
-  PictureSums sums;
+  ImageSums sums;
   for (std::int64_t row = 0; row < episode.length; ++row) {
-    TROUPE_ASSIGN(const Rgb8View picture, episode.picture(camera, row));
-    if (picture.height != d.height || picture.width != d.width) {
-      return Error{Errc::invalid_argument, fmt::format("{}: picture {} has {}x{} pixels; the dataset has {}x{}", path,
-                                                       row, picture.width, picture.height, d.width, d.height)};
+    TROUPE_ASSIGN(const Rgb8View image, episode.image(camera, row));
+    if (image.height != d.height || image.width != d.width) {
+      return invalid_argument(fmt::format("{}: image {} has {}x{} pixels; the dataset has {}x{}", path, row,
+                                          image.width, image.height, d.width, d.height));
     }
-    sums.add(picture);
-    TROUPE_TRY(video->write(picture));
+    sums.add(image);
+    TROUPE_TRY(video->write(image));
   }
   TROUPE_TRY(video->finish());
   return sums.to_json();
@@ -101,15 +101,14 @@ std::vector<NumberTableColumn> table_columns(const LerobotDescription& d, const 
 
 Result<LerobotWriter> LerobotWriter::begin(std::string folder, LerobotDescription description) {
   const LerobotDescription& d = description;
-  if (!(d.fps > 0))
-    return Error{Errc::invalid_argument, fmt::format("a dataset of {} rows per second; wanted more than 0", d.fps)};
+  if (!(d.fps > 0)) return invalid_argument(fmt::format("a dataset of {} rows per second; wanted more than 0", d.fps));
   for (const LerobotColumn& c : d.columns) {
     if (c.width >= 1 && (c.names.empty() || c.names.size() == c.width)) continue;
-    return Error{Errc::invalid_argument, fmt::format("column {} has {} numbers per row and {} names for them", c.name,
-                                                     c.width, c.names.size())};
+    return invalid_argument(
+        fmt::format("column {} has {} numbers per row and {} names for them", c.name, c.width, c.names.size()));
   }
   if (!d.cameras.empty() && (d.height < 2 || d.width < 2 || d.height % 2 != 0 || d.width % 2 != 0)) {
-    return Error{Errc::invalid_argument, fmt::format("pictures of {}x{} pixels; wanted even sides", d.width, d.height)};
+    return invalid_argument(fmt::format("images of {}x{} pixels; wanted even sides", d.width, d.height));
   }
   return LerobotWriter(std::move(folder), std::move(description));
 }
@@ -126,20 +125,17 @@ std::int64_t LerobotWriter::task_index(const std::string& text) {
 
 Result<void> LerobotWriter::check(const LerobotEpisode& episode) const {
   if (episode.length < 1 || episode.columns.size() != description_.columns.size()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("an episode of {} rows with {} columns; wanted at least one row and {} columns",
-                             episode.length, episode.columns.size(), description_.columns.size())};
+    return invalid_argument(fmt::format("an episode of {} rows with {} columns; wanted at least one row and {} columns",
+                                        episode.length, episode.columns.size(), description_.columns.size()));
   }
   if (episode.task_index < 0 || episode.task_index >= static_cast<std::int64_t>(tasks_.size())) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("an episode of task {}; there are {}", episode.task_index, tasks_.size())};
+    return invalid_argument(fmt::format("an episode of task {}; there are {}", episode.task_index, tasks_.size()));
   }
   for (std::size_t c = 0; c < episode.columns.size(); ++c) {
     const std::size_t wanted = static_cast<std::size_t>(episode.length) * description_.columns[c].width;
     if (episode.columns[c].size() == wanted) continue;
-    return Error{Errc::invalid_argument,
-                 fmt::format("column {} has {} numbers for {} rows; wanted {}", description_.columns[c].name,
-                             episode.columns[c].size(), episode.length, wanted)};
+    return invalid_argument(fmt::format("column {} has {} numbers for {} rows; wanted {}", description_.columns[c].name,
+                                        episode.columns[c].size(), episode.length, wanted));
   }
   return {};
 }

@@ -50,7 +50,7 @@ struct LerobotEpisode {
   /// Values of each of LerobotDescription::columns, [length, width] row-major; booleans are 0 or 1.
   std::vector<std::span<const float>> columns;
   /// Frame of a camera at a row; valid until the next call. Asked camera by camera, rows ascending.
-  std::function<Result<Rgb8View>(std::size_t camera, std::int64_t row)> picture{};
+  std::function<Result<Rgb8View>(std::size_t camera, std::int64_t row)> image{};
 };
 
 /// Writes a LeRobot v2.1 dataset: one Parquet file (one row group, Snappy) and one H.264 file per camera and episode,
@@ -66,7 +66,7 @@ class LerobotWriter {
 
   /// The index of an instruction; new ones are numbered in the order of asking.
   std::int64_t task_index(const std::string& text);
-  /// Errors: invalid_argument (a column of another size, no such task), those of `picture`; resource_exhausted,
+  /// Errors: invalid_argument (a column of another size, no such task), those of `image`; resource_exhausted,
   /// unavailable.
   Result<void> append(const LerobotEpisode& episode);
   /// Writes meta/. Nothing may be appended after it. Errors: failed_precondition (no episodes); as append.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -19,12 +18,12 @@ std::int64_t width_of(const LerobotFeature& feature) { return feature.shape.empt
 Result<void> check_slice(const VectorKey& key, const LerobotInfo& info, std::string_view section) {
   const LerobotFeature* feature = info.find(key.column);
   if (feature == nullptr) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}.{} reads column '{}', which info.json does not list", section, key.name, key.column)};
+    return invalid_argument(
+        fmt::format("{}.{} reads column '{}', which info.json does not list", section, key.name, key.column));
   }
   if (key.start < 0 || key.start >= key.end || key.end > width_of(*feature)) {
-    return Error{Errc::invalid_argument, fmt::format("{}.{} is [{}, {}) of '{}', which has {} values", section,
-                                                     key.name, key.start, key.end, key.column, width_of(*feature))};
+    return invalid_argument(fmt::format("{}.{} is [{}, {}) of '{}', which has {} values", section, key.name, key.start,
+                                        key.end, key.column, width_of(*feature)));
   }
   return {};
 }
@@ -101,7 +100,7 @@ Result<Modality> read_modality(const std::string& root, const LerobotInfo& info)
     if (!modality) return modality.error().with(path);
     return modality;
   } catch (const nlohmann::json::exception& e) {
-    return Error{Errc::invalid_argument, fmt::format("{}: {}", path, e.what())};
+    return invalid_argument(fmt::format("{}: {}", path, e.what()));
   }
 }
 

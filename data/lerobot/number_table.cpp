@@ -68,9 +68,8 @@ Result<void> write_number_table(const std::string& path, const std::vector<Numbe
     std::shared_ptr<arrow::Array> array;
     if (const arrow::Status status = make_array(column, array); !status.ok()) return write_failure(path, status);
     if (!arrays.empty() && array->length() != arrays.front()->length()) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("{}: column {} has {} rows, {} has {}", path, column.name, array->length(),
-                               columns.front().name, arrays.front()->length())};
+      return invalid_argument(fmt::format("{}: column {} has {} rows, {} has {}", path, column.name, array->length(),
+                                          columns.front().name, arrays.front()->length()));
     }
     fields.push_back(arrow::field(column.name, array->type()));
     arrays.push_back(std::move(array));

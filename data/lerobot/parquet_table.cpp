@@ -26,7 +26,7 @@ struct Read {
     TROUPE_ASSIGN(const int field, file->find(name));
     TROUPE_ASSIGN(const auto chunks, read_rows(file, field, range, source));
     if (auto why = append_values(chunks, range.first, width, values)) {
-      return Error{Errc::invalid_argument, fmt::format("{}: column '{}' {}", file->path(), name, *why)};
+      return invalid_argument(fmt::format("{}: column '{}' {}", file->path(), name, *why));
     }
     return {};
   }
@@ -37,8 +37,8 @@ struct Read {
     for (std::size_t i = 0; i < out.values.size(); ++i) {
       if (std::isfinite(out.values[i])) continue;
       const std::int64_t row = range.first + static_cast<std::int64_t>(i / out.width);
-      return Error{Errc::invalid_argument,
-                   fmt::format("{}: column '{}' holds {} in row {}", file->path(), name, out.values[i], row)};
+      return invalid_argument(
+          fmt::format("{}: column '{}' holds {} in row {}", file->path(), name, out.values[i], row));
     }
     return out;
   }
@@ -48,8 +48,8 @@ struct Read {
     std::vector<std::int64_t> values;
     TROUPE_TRY(column(name, width, values));
     if (width == 1) return values;
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: column '{}' has {} values a row; one is wanted", file->path(), name, width)};
+    return invalid_argument(
+        fmt::format("{}: column '{}' has {} values a row; one is wanted", file->path(), name, width));
   }
 };
 

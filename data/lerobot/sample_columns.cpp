@@ -53,7 +53,7 @@ std::string vectors_of(const LerobotInfo& info) {
 /// One entry of data.embodiment.slices.
 Result<void> add_slice(Modality& m, const LerobotInfo& info, const std::string& key, const std::string& text) {
   const auto refuse = [&](const std::string& why) {
-    return Error{Errc::invalid_argument, fmt::format("data.embodiment.slices.{} is \"{}\": {}", key, text, why)};
+    return invalid_argument(fmt::format("data.embodiment.slices.{} is \"{}\": {}", key, text, why));
   };
   const bool state = key.rfind("state.", 0) == 0 && key.size() > 6;
   const bool action = key.rfind("action.", 0) == 0 && key.size() > 7;
@@ -75,9 +75,8 @@ Result<Modality> with_embodiment(Modality m, const LerobotInfo& info, const Embo
   for (const auto& [name, column] : e.cameras) {
     const LerobotFeature* feature = info.find(column);
     if (feature == nullptr || !feature->is_camera()) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("data.embodiment.cameras.{} is '{}'; the dataset has the cameras {}", name, column,
-                               cameras_of(info))};
+      return invalid_argument(fmt::format("data.embodiment.cameras.{} is '{}'; the dataset has the cameras {}", name,
+                                          column, cameras_of(info)));
     }
     set_named(m.video, NamedColumn{name, column});
   }
@@ -91,16 +90,16 @@ Result<VectorKey> whole_column(const LerobotInfo& info, std::initializer_list<co
   for (const char* column : candidates) {
     if (const LerobotFeature* f = info.find(column)) return VectorKey{name, column, 0, width_of(*f)};
   }
-  return Error{Errc::invalid_argument,
-               fmt::format("data.embodiment.{} is empty, which means the whole column '{}', and the dataset "
-                           "has no such column: name the keys",
-                           config_key, *candidates.begin())};
+  return invalid_argument(
+      fmt::format("data.embodiment.{} is empty, which means the whole column '{}', and the dataset "
+                  "has no such column: name the keys",
+                  config_key, *candidates.begin()));
 }
 
 Result<VectorKey> named_key(const std::vector<VectorKey>& keys, const std::string& name, const char* config_key) {
   if (const VectorKey* key = find_named(keys, name)) return *key;
-  return Error{Errc::invalid_argument,
-               fmt::format("data.embodiment.{} names '{}'; the dataset has {}", config_key, name, names_of(keys))};
+  return invalid_argument(
+      fmt::format("data.embodiment.{} names '{}'; the dataset has {}", config_key, name, names_of(keys)));
 }
 
 Result<void> resolve_actions(const Modality& m, const LerobotInfo& info, const EmbodimentConfig& e,
@@ -117,15 +116,14 @@ Result<void> resolve_actions(const Modality& m, const LerobotInfo& info, const E
     const auto it =
         std::find_if(out.action.begin(), out.action.end(), [&](const ActionKey& a) { return a.key.name == name; });
     if (it == out.action.end()) {
-      return Error{
-          Errc::invalid_argument,
-          fmt::format("data.embodiment.relative_action_keys names '{}', which is not among action_keys", name)};
+      return invalid_argument(
+          fmt::format("data.embodiment.relative_action_keys names '{}', which is not among action_keys", name));
     }
     TROUPE_ASSIGN(it->reference, named_key(m.state, name, "relative_action_keys"));
     it->relative = true;
     if (it->reference.width() != it->key.width()) {
-      return Error{Errc::invalid_argument, fmt::format("relative action '{}' has {} values, the state of that name {}",
-                                                       name, it->key.width(), it->reference.width())};
+      return invalid_argument(fmt::format("relative action '{}' has {} values, the state of that name {}", name,
+                                          it->key.width(), it->reference.width()));
     }
   }
   return {};
@@ -141,18 +139,17 @@ Result<void> resolve_views(const Modality& m, const LerobotInfo& info, const Emb
     const NamedColumn* view = find_named(m.video, name);
     const LerobotFeature* feature = info.find(view != nullptr ? view->column : name);
     if (feature == nullptr || !feature->is_camera()) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("data.embodiment.views names '{}'; the dataset has {}", name, names_of(m.video))};
+      return invalid_argument(
+          fmt::format("data.embodiment.views names '{}'; the dataset has {}", name, names_of(m.video)));
     }
     out.views.push_back({name, feature->name});
   }
-  if (out.views.empty())
-    return Error{Errc::invalid_argument, "the dataset has no camera, and a sample needs at least one view"};
+  if (out.views.empty()) return invalid_argument("the dataset has no camera, and a sample needs at least one view");
   for (const NamedColumn& view : out.views) {
     const LerobotFeature* feature = info.find(view.column);
     if (feature == nullptr || !feature->is_video() || !info.video_path.empty()) continue;
-    return Error{Errc::invalid_argument, fmt::format("info.json has no video_path, and the view '{}' is the video '{}'",
-                                                     view.name, view.column)};
+    return invalid_argument(
+        fmt::format("info.json has no video_path, and the view '{}' is the video '{}'", view.name, view.column));
   }
   return {};
 }
@@ -164,8 +161,8 @@ Result<std::string> label_column(const Modality& m, const LerobotInfo& info, con
   const std::string column = annotation != nullptr ? annotation->column : name;
   const LerobotFeature* feature = info.find(column);
   if (feature != nullptr && !feature->is_camera() && feature->dtype != "string") return column;
-  return Error{Errc::invalid_argument,
-               fmt::format("data.embodiment.{} is '{}'; the dataset has {}", config_key, name, names_of(m.annotation))};
+  return invalid_argument(
+      fmt::format("data.embodiment.{} is '{}'; the dataset has {}", config_key, name, names_of(m.annotation)));
 }
 
 Result<void> resolve_labels(const Modality& m, const LerobotInfo& info, const EmbodimentConfig& e, SampleColumns& out) {
@@ -190,7 +187,7 @@ Result<void> resolve_labels(const Modality& m, const LerobotInfo& info, const Em
 
 Result<ColumnSlice> parse_column_slice(std::string_view text) {
   const auto refuse = [&] {
-    return Error{Errc::invalid_argument, "a column, or column[start:end] with start and end >= 0, is wanted"};
+    return invalid_argument("a column, or column[start:end] with start and end >= 0, is wanted");
   };
   if (text.empty()) return refuse();
   if (text.back() != ']') return ColumnSlice{std::string(text), 0, -1};

@@ -38,7 +38,7 @@ Result<SampleLayout> layout_on(const CanvasLayout& canvas, const DataConfig& dat
   DatasetSpec spec;
   spec.window = data.window;
   spec.sampling = data.sampling;
-  if (const auto defect = window_defect(spec)) return Error{Errc::invalid_argument, *defect};
+  if (const auto defect = window_defect(spec)) return invalid_argument(*defect);
   const WindowShape window = window_shape(data.sampling, data.window);
   const std::int64_t tokens = model.text_encoder.max_length;
   const std::int64_t state_dim = model.dit.max_state_dim, action_dim = model.dit.action_dim;
@@ -59,8 +59,8 @@ Result<SampleLayout> layout_on(const CanvasLayout& canvas, const DataConfig& dat
 
 Result<CanvasLayout> canvas_of(const EmbodimentConfig& embodiment, const ImageConfig& image) {
   if (embodiment.views.empty()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("the embodiment {} lists no views; list the cameras in canvas order", embodiment.tag)};
+    return invalid_argument(
+        fmt::format("the embodiment {} lists no views; list the cameras in canvas order", embodiment.tag));
   }
   return CanvasLayout::make(embodiment.layout, static_cast<std::int64_t>(embodiment.views.size()), image.height,
                             image.width);
@@ -86,12 +86,11 @@ Result<SampleLayout> sample_layout(const DataConfig& data, const ModelConfig& mo
     if (!canvas) return canvas.error().with(fmt::format("data.sets[{}]", i));
     if (!first) first = *canvas;
     if (canvas->height == first->height && canvas->width == first->width) continue;
-    return Error{
-        Errc::invalid_argument,
+    return invalid_argument(
         fmt::format("data.sets[0] fills a canvas of {}x{} pixels and data.sets[{}] one of {}x{} (layout {}, {} views); "
                     "samples of one job have one size: change the views or layout of an embodiment",
                     first->height, first->width, i, canvas->height, canvas->width, spec.embodiment.layout,
-                    spec.embodiment.views.size())};
+                    spec.embodiment.views.size()));
   }
   return layout_on(*first, data, model);
 }

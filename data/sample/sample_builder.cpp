@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/stopwatch.h"
 #include "data/image/augmentation.h"
 #include "data/language/instruction_choice.h"
 #include "data/language/language.h"
@@ -24,7 +25,7 @@ constexpr double kBytesPerGib = 1073741824.0;
 class StageTimer {
  public:
   explicit StageTimer(double& stage) : stage_(stage) {}
-  ~StageTimer() { stage_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  ~StageTimer() { stage_ += seconds_since(start_); }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;
 
@@ -92,22 +93,21 @@ SampleBuilder::SampleBuilder(std::shared_ptr<const Mixture> mixture, const JobCo
       layout_(std::move(layout)),
       members_(std::move(members)),
       tokenize_(std::move(tokenize)),
-      pictures_(std::make_unique<PictureReader>(decoder_options(mixture_, data_), std::move(read_clip))) {}
+      image_reader_(std::make_unique<ImageReader>(decoder_options(mixture_, data_), std::move(read_clip))) {}
 
 Result<MixtureEntry> SampleBuilder::locate(Split split, std::int64_t position) const {
-  if (position < 0) return Error{Errc::invalid_argument, fmt::format("position {} is negative", position)};
+  if (position < 0) return invalid_argument(fmt::format("position {} is negative", position));
   const auto q = static_cast<std::uint64_t>(position);
   if (split == Split::train) return mixture_->train_entry(seed_, q);
   const std::uint64_t count = mixture_->eval_size(eval_samples_);
-  if (q >= count)
-    return Error{Errc::invalid_argument, fmt::format("evaluation window {} was asked for; there are {}", q, count)};
+  if (q >= count) return invalid_argument(fmt::format("evaluation window {} was asked for; there are {}", q, count));
   return mixture_->eval_entry(q, eval_samples_);
 }
 
-Result<void> SampleBuilder::build(Split split, std::int64_t position, std::span<std::byte> slot, bool pictures) {
+Result<void> SampleBuilder::build(Split split, std::int64_t position, std::span<std::byte> slot, bool with_images) {
   TROUPE_CHECK(static_cast<std::int64_t>(slot.size()) == layout_.bytes, "a slot has the size of the layout");
   TROUPE_ASSIGN(const MixtureEntry at, locate(split, position));
-  auto built = build_entry({split, position, at, slot, pictures});
+  auto built = build_entry({split, position, at, slot, with_images});
   if (built) return {};
   const Dataset& dataset = *members_[at.dataset].dataset;
   const std::string of = members_.size() == 1 ? std::string() : dataset.root() + ", ";
@@ -148,7 +148,7 @@ Result<void> SampleBuilder::build_entry(const Job& job) {
     field_values<std::int64_t>(job.slot, layout_.field("position"))[0] = job.position;
   }
   TROUPE_TRY(fill_text(job, *table, label));
-  return job.pictures ? fill_images(job, window.video) : Result<void>();
+  return job.with_images ? fill_images(job, window.video) : Result<void>();
 }
 
 Result<void> SampleBuilder::fill_text(const Job& job, const EpisodeTable& table, std::int64_t label) {
@@ -185,19 +185,18 @@ Result<void> SampleBuilder::fill_images(const Job& job, std::span<const std::int
   if (training) shared = block_rows(dataset, job.at.index, mixture_->locality());
   const auto canvases = field_values<std::uint8_t>(job.slot, layout_.field("images"));
   const auto canvas_bytes = static_cast<std::size_t>(member.chain.canvas_bytes());
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(data_.decode_deadline_s));
+  const auto deadline = Clock::now() + to_milliseconds(data_.decode_deadline);
   // View 0 first: it also blackens what no view covers.
   for (std::size_t view = 0; view < dataset.columns().views.size(); ++view) {
-    TROUPE_ASSIGN(const PictureSource source, dataset.pictures(job.at.entry.episode, view));
-    const auto place = [&](std::size_t i, const auto& picture) -> Result<void> {
+    TROUPE_ASSIGN(const ImageSource source, dataset.images(job.at.entry.episode, view));
+    const auto place = [&](std::size_t i, const auto& image) -> Result<void> {
       const StageTimer timer(own_.transform);
-      auto placed = member.chain.run_view(static_cast<std::int64_t>(view), picture, augmentation,
+      auto placed = member.chain.run_view(static_cast<std::int64_t>(view), image, augmentation,
                                           canvases.subspan(i * canvas_bytes, canvas_bytes));
       if (!placed) return placed.error().with(fmt::format("{} frame {}", source.path, source.first + rows[i]));
       return {};
     };
-    TROUPE_TRY(pictures_->read(source, rows, shared, {.yuv = place, .rgb = place}, deadline));
+    TROUPE_TRY(image_reader_->read(source, rows, shared, {.yuv = place, .rgb = place}, deadline));
   }
   return {};
 }
@@ -218,7 +217,7 @@ Result<std::shared_ptr<const EpisodeTable>> SampleBuilder::table(std::size_t dat
 }
 
 StageTimes SampleBuilder::stage_times() const {
-  StageTimes all = pictures_->times();
+  StageTimes all = image_reader_->times();
   return all += own_;
 }
 

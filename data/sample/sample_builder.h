@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -8,14 +7,13 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "configs/job_config.h"
 #include "data/image/image_chain.h"
 #include "data/mixture.h"
-#include "data/sample/picture_reader.h"
+#include "data/sample/image_reader.h"
 #include "data/sample/sample.h"
 #include "data/sample/stage_times.h"
 #include "data/sampling/split.h"
@@ -50,9 +48,9 @@ class SampleBuilder {
   /// Errors: those of the table, the tokenizer and the decoder, in front of them the position, dataset, episode and
   /// anchor;
   ///         deadline_exceeded after data.decode_deadline_s.
-  /// Without `pictures` the images keep the bytes that the slot held, and nothing is decoded. After an error the slot
+  /// Without `with_images` the images keep the slot's bytes, and nothing is decoded. After an error the slot
   /// holds a part of the sample: it must not be used.
-  Result<void> build(Split split, std::int64_t position, std::span<std::byte> slot, bool pictures = true);
+  Result<void> build(Split split, std::int64_t position, std::span<std::byte> slot, bool with_images = true);
 
   /// Call it on the builder's thread. Where the time of all build() calls went; `convert` and `collate` stay zero:
   /// conversion is a part of `transform`, batches are made elsewhere.
@@ -74,7 +72,7 @@ class SampleBuilder {
     std::int64_t position;
     MixtureEntry at;
     std::span<std::byte> slot;
-    bool pictures;
+    bool with_images;
   };
 
   SampleBuilder(std::shared_ptr<const Mixture> mixture, const JobConfig& job, SampleLayout layout,
@@ -93,7 +91,7 @@ class SampleBuilder {
   SampleLayout layout_;
   std::vector<Member> members_;
   Tokenize tokenize_;
-  std::unique_ptr<PictureReader> pictures_;
+  std::unique_ptr<ImageReader> image_reader_;
   // The stages table, text and transform; the reader counts the others.
   StageTimes own_;
   /// A table of the last 16 episodes; what was returned stays valid when it is dropped.

@@ -25,9 +25,9 @@ struct StageTimes {
   /// Samples into batches.
   double collate = 0;
   /// Coded frames given to a decoder; with long groups many more than are delivered.
-  std::int64_t pictures_decoded = 0;
+  std::int64_t frames_decoded = 0;
   /// Frames handed to the image chain.
-  std::int64_t pictures_delivered = 0;
+  std::int64_t frames_delivered = 0;
   /// Bytes of coded frames and images, from disk or the page cache.
   std::int64_t bytes_read = 0;
   /// Frames that came from shared frames or the clip cache.
@@ -44,8 +44,8 @@ struct StageTimes {
     table += other.table;
     text += other.text;
     collate += other.collate;
-    pictures_decoded += other.pictures_decoded;
-    pictures_delivered += other.pictures_delivered;
+    frames_decoded += other.frames_decoded;
+    frames_delivered += other.frames_delivered;
     bytes_read += other.bytes_read;
     cache_hits += other.cache_hits;
     cache_misses += other.cache_misses;

@@ -13,28 +13,25 @@ Result<EmbodimentConfig> embodiment_of(const DataConfig& data, std::size_t set) 
   if (const auto it = data.embodiments.find(name); it != data.embodiments.end()) return it->second;
   std::string known;
   for (const auto& [key, unused] : data.embodiments) known += (known.empty() ? "" : ", ") + key;
-  return Error{Errc::invalid_argument, fmt::format("data.sets[{}].embodiment is '{}'; data.embodiments has {}", set,
-                                                   name, known.empty() ? "none" : known)};
+  return invalid_argument(fmt::format("data.sets[{}].embodiment is '{}'; data.embodiments has {}", set, name,
+                                      known.empty() ? "none" : known));
 }
 
 }  // namespace
 
 Result<DatasetSpec> dataset_spec(const DataConfig& data, const ModelConfig& model, std::size_t set) {
   if (set >= data.sets.size()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("data.sets[{}] was asked for; data.sets lists {}", set, data.sets.size())};
+    return invalid_argument(fmt::format("data.sets[{}] was asked for; data.sets lists {}", set, data.sets.size()));
   }
   const DataSetConfig& entry = data.sets[set];
   DatasetSpec spec;
   TROUPE_ASSIGN(spec.embodiment, embodiment_of(data, set));
   const auto& own = spec.embodiment.video_offsets;
   if (!own.empty() && own.size() != data.window.video_offsets.size()) {
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("the embodiment {} has {} video_offsets; data.window.video_offsets has {}, and samples of one "
-                    "job have one number of frames",
-                    entry.embodiment.empty() ? "data.embodiment" : entry.embodiment, own.size(),
-                    data.window.video_offsets.size())};
+    return invalid_argument(fmt::format(
+        "the embodiment {} has {} video_offsets; data.window.video_offsets has {}, and samples of one "
+        "job have one number of frames",
+        entry.embodiment.empty() ? "data.embodiment" : entry.embodiment, own.size(), data.window.video_offsets.size()));
   }
   spec.path = entry.path;
   spec.window = data.window;

@@ -123,8 +123,7 @@ std::optional<std::string> window_defect(const WindowConfig& window) {
   const auto& o = window.video_offsets;
   if (o.size() < 2) {
     return fmt::format(
-        "data.window.video_offsets has {} entries; a chunk needs at least two (every window of "
-        "one would be dropped)",
+        "data.window.video_offsets has {} entries; a chunk needs at least two (every window of one would be dropped)",
         o.size());
   }
   if (o.front() < 0) return fmt::format("data.window.video_offsets begins at {}; offsets are >= 0", o.front());

@@ -1,16 +1,15 @@
 #include "data/statistics/dataset_statistics.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "data/lerobot/file_checks.h"
-#include "data/statistics/table_statistics.h"
 
 namespace troupe::data {
 
@@ -103,27 +102,21 @@ void warn_incomplete(const std::string& path, const std::string& column, const S
     return p.path == path && p.text.find("'" + column + "'") != std::string::npos;
   };
   if (std::any_of(out.warnings.begin(), out.warnings.end(), same)) return;
-  out.warnings.push_back(
-      {"D12", path,
-       fmt::format(
-           "{}: '{}' holds no {} finite values for every statistic; they are computed instead (delete the file, "
-           "then `troupe stats --write-metadata` makes it anew)",
-           path, column, width)});
+  out.warnings.push_back({"D12", path,
+                          fmt::format("{}: '{}' holds no {} finite values for every statistic; they are computed "
+                                      "instead (delete the file, then `troupe stats --write-metadata` makes it anew)",
+                                      path, column, width)});
 }
 
 /// D12: dimensions that q99 leaves as they are.
 void warn_constant(const std::string& root, const std::string& name, const FeatureStatistics& s,
                    LoadedStatistics& out) {
-  std::string dims;
-  for (std::size_t d = 0; d < s.width(); ++d) {
-    if (s.q01[d] == s.q99[d]) dims += fmt::format("{}{}", dims.empty() ? "" : ", ", d);
-  }
+  const std::vector<std::size_t> dims = s.constant_dimensions();
   if (!dims.empty()) {
-    out.warnings.push_back(
-        {"D12", root,
-         fmt::format("{}: {} is constant (q01 = q99) in dimension {}, which q99 only clamps to [-1, 1]; "
-                     "leave it out of the embodiment's keys if it says nothing",
-                     root, name, dims)});
+    out.warnings.push_back({"D12", root,
+                            fmt::format("{}: {} is constant (q01 = q99) in dimension {}, which q99 only clamps to [-1, "
+                                        "1]; leave it out of the embodiment's keys if it says nothing",
+                                        root, name, fmt::join(dims, ", "))});
   }
 }
 
@@ -151,12 +144,10 @@ StatisticsFile read_statistics_file(const std::string& path, std::vector<Dataset
     const Json json = Json::parse(*text);
     for (const auto& [name, value] : json.items()) out[name] = parse_feature(value);
   } catch (const nlohmann::json::exception& e) {
-    warnings.push_back(
-        {"D12", path,
-         fmt::format(
-             "{}: {}; statistics are computed instead (mend or delete the file; `troupe stats --write-metadata` makes "
-             "it)",
-             path, e.what())});
+    warnings.push_back({"D12", path,
+                        fmt::format("{}: {}; statistics are computed instead (mend or delete the file; `troupe stats "
+                                    "--write-metadata` makes it)",
+                                    path, e.what())});
   }
   return out;
 }
@@ -210,8 +201,8 @@ Result<LoadedStatistics> load_statistics(const EpisodeSource& source, std::span<
   for (std::size_t i = 0; i < out.keys.action.size(); ++i) {
     const std::string name = action_name(source.columns.action[i]);
     if (out.keys.action[i].width() == 0) {
-      return Error{Errc::invalid_argument, fmt::format("{}: no episode has the {} rows that statistics of {} need",
-                                                       source.root(), horizon, name)};
+      return invalid_argument(
+          fmt::format("{}: no episode has the {} rows that statistics of {} need", source.root(), horizon, name));
     }
     warn_constant(source.root(), name, out.keys.action[i], out);
   }

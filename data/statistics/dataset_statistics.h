@@ -31,7 +31,7 @@ TableSource tables_of(const EpisodeSource& source, std::span<const Episode> epis
 
 /// Absolute keys: meta/stats.json where it has all six statistics of the column, finite; else exact ones of the
 /// tables (table_statistics: sums in float64, memory bounded, every table read once where the values fit). Relative
-/// action keys: meta/relative_stats_dreamzero.json, else the pool of relative_statistics with `horizon` steps. Episodes
+/// action keys: meta/relative_stats_dreamzero.json, else the pool of WantedRelative with `horizon` steps. Episodes
 /// are those given (training and evaluation alike, as in stats.json). Errors: data_loss when a table that was readable
 /// before is not any more; invalid_argument when no episode is long enough for a relative key.
 Result<LoadedStatistics> load_statistics(const EpisodeSource& source, std::span<const Episode> episodes,

@@ -19,13 +19,8 @@ FeatureStatistics rounded_to_float(FeatureStatistics s) {
 }  // namespace
 
 Result<NormalizationMode> normalization_mode(const std::string& name) {
-  if (name == "q99") return NormalizationMode::q99;
-  if (name == "min_max") return NormalizationMode::min_max;
-  if (name == "mean_std") return NormalizationMode::mean_std;
-  if (name == "scale") return NormalizationMode::scale;
-  if (name == "binary") return NormalizationMode::binary;
-  return Error{Errc::invalid_argument,
-               fmt::format("normalization '{}' is not one of q99, min_max, mean_std, scale, binary", name)};
+  if (const auto mode = enum_value<NormalizationMode>(name)) return *mode;
+  return invalid_argument(fmt::format("normalization '{}' is not one of q99, min_max, mean_std, scale, binary", name));
 }
 
 template <class T>
@@ -116,8 +111,7 @@ template <class T>
 Result<void> HorizonNormalizer<T>::check(std::size_t rows) const {
   const std::size_t horizon = steps_.size();
   if (rows <= horizon || rows % horizon == 0 || mode_ == NormalizationMode::binary) return {};
-  return Error{Errc::invalid_argument,
-               fmt::format("{} rows are no multiple of the horizon of {} statistics", rows, horizon)};
+  return invalid_argument(fmt::format("{} rows are no multiple of the horizon of {} statistics", rows, horizon));
 }
 
 template <class T>

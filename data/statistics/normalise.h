@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "base/result.h"
 #include "data/statistics/statistics.h"
 
@@ -19,6 +20,7 @@ namespace troupe::data {
 /// The inverse of q99, min_max and mean_std is that of the formula without the clamp; that of binary is x > 0.5.
 /// Source: the normalisation modes of GEAR's state-action transform (GR00T N1).
 enum class NormalizationMode : std::uint8_t { q99, min_max, mean_std, scale, binary };
+constexpr auto enum_names(NormalizationMode) { return std::array{"q99", "min_max", "mean_std", "scale", "binary"}; }
 
 /// Errors: invalid_argument (an unknown name).
 Result<NormalizationMode> normalization_mode(const std::string& name);

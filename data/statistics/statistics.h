@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include <cstddef>
 #include <vector>
 
 #include "data/statistics/exact_series.h"
@@ -17,41 +16,12 @@ struct FeatureStatistics {
   std::size_t width() const { return q01.size(); }
   /// True when the first six have `width` finite values.
   bool is_complete(std::size_t width) const;
+  /// Dimensions where q01 = q99.
+  std::vector<std::size_t> constant_dimensions() const;
   /// Dimensions [begin, end).
   FeatureStatistics slice(std::size_t begin, std::size_t end) const;
   /// Appends one dimension.
   void append(const SeriesSummary& s);
 };
-
-/// Exact statistics of rows added in any order. Keeps every value: 8 bytes per row and dimension.
-/// Not thread-safe; one thread at a time.
-class StatisticsPool {
- public:
-  explicit StatisticsPool(std::size_t width) : columns_(width, ExactSeries(false, true)) {}
-
-  /// Adds row-major rows; rows.size() is a multiple of the width.
-  void add(std::span<const double> rows);
-  /// Statistics of everything added; empty when nothing was. Ends the pool.
-  FeatureStatistics finish();
-
- private:
-  std::vector<ExactSeries> columns_;
-};
-
-/// One episode's rows of an action key and of the state key of the same name, row-major, equally wide.
-struct RelativeEpisode {
-  std::span<const double> action;
-  std::span<const double> state;
-};
-
-/// Statistics of the pool of all action[t+j] - state[t], 0 <= j < horizon, t in range(L - (horizon - 1)), in float64.
-/// Works one dimension at a time: peak memory is 8 bytes x rows x horizon. This is GEAR's run-time variant, over
-/// all episodes (GEAR draws 10,000 where there are more).
-FeatureStatistics relative_statistics(std::span<const RelativeEpisode> episodes, std::size_t width,
-                                      std::int64_t horizon);
-
-/// The same pool split by j: element j holds the statistics of step j.
-std::vector<FeatureStatistics> relative_horizon_statistics(std::span<const RelativeEpisode> episodes, std::size_t width,
-                                                           std::int64_t horizon);
 
 }  // namespace troupe::data

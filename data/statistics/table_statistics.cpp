@@ -108,8 +108,8 @@ class Run {
         const auto it = table.vectors.find(name);
         if (it == table.vectors.end() || table.rows == 0) continue;
         if (exact ? it->second.width == least : it->second.width >= least) continue;
-        return Error{Errc::invalid_argument,
-                     fmt::format("column '{}' has {} values a row; info.json says {}", name, it->second.width, least)};
+        return invalid_argument(
+            fmt::format("column '{}' has {} values a row; info.json says {}", name, it->second.width, least));
       }
       return {};
     };

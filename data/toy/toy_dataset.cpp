@@ -50,12 +50,10 @@ Result<void> check_options(const ToyDatasetOptions& o) {
                     o.height >= 16 && o.width >= 16 && o.height <= 2048 && o.width <= 2048 && o.height % 2 == 0 &&
                     o.width % 2 == 0 && o.gop >= 1;
   if (good) return {};
-  return Error{
-      Errc::invalid_argument,
-      fmt::format(
-          "toy dataset of {} episodes of {} frames, {}x{} pixels at {} per second, a key every {}; wanted 1 to 100000 "
-          "episodes, 8 to 10000 frames, even sides of 16 to 2048",
-          o.episodes, o.frames, o.height, o.width, o.fps, o.gop)};
+  return invalid_argument(fmt::format(
+      "toy dataset of {} episodes of {} frames, {}x{} pixels at {} per second, a key every {}; wanted 1 to 100000 "
+      "episodes, 8 to 10000 frames, even sides of 16 to 2048",
+      o.episodes, o.frames, o.height, o.width, o.fps, o.gop));
 }
 
 std::int64_t length_of(const ToyDatasetOptions& o, std::int64_t episode) {
@@ -104,7 +102,7 @@ Result<void> write_files(const std::string& dir, const ToyDatasetOptions& o) {
     TROUPE_TRY(writer.append({.length = static_cast<std::int64_t>(episode.states.size()),
                               .task_index = writer.task_index(episode.task()),
                               .columns = {numbers_of(episode.states), numbers_of(episode.actions)},
-                              .picture = [&](std::size_t view, std::int64_t step) -> Result<Rgb8View> {
+                              .image = [&](std::size_t view, std::int64_t step) -> Result<Rgb8View> {
                                 if (step == 0)
                                   raster = Raster(o.height,
                                                   o.width);  // a scene keeps a little of the one before at the horizon

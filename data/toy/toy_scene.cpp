@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "data/image/raster.h"
 #include "data/toy/toy_arm.h"

@@ -14,23 +14,23 @@ std::uint8_t clamp(int value) { return static_cast<std::uint8_t>(std::clamp(valu
 /// One full-size row of a chroma plane.
 class ChromaRows {
  public:
-  ChromaRows(const PlanarPicture& picture, std::size_t plane)
-      : picture_(picture),
+  ChromaRows(const PlanarFrame& frame, std::size_t plane)
+      : frame_(frame),
         plane_(plane),
-        height_(picture.half_height ? (picture.height + 1) / 2 : picture.height),
-        width_(picture.half_width ? (picture.width + 1) / 2 : picture.width),
+        height_(frame.half_height ? (frame.height + 1) / 2 : frame.height),
+        width_(frame.half_width ? (frame.width + 1) / 2 : frame.width),
         sums_(static_cast<std::size_t>(width_)),
-        out_(static_cast<std::size_t>(picture.width)) {}
+        out_(static_cast<std::size_t>(frame.width)) {}
 
   const std::vector<std::uint8_t>& row(std::int64_t y) {
     // vertically: weights 3 and 1 of 4, or the sample itself
-    const std::int64_t near = picture_.half_height ? y / 2 : y;
+    const std::int64_t near = frame_.half_height ? y / 2 : y;
     const std::int64_t far =
-        picture_.half_height ? std::clamp<std::int64_t>(y % 2 == 0 ? near - 1 : near + 1, 0, height_ - 1) : near;
+        frame_.half_height ? std::clamp<std::int64_t>(y % 2 == 0 ? near - 1 : near + 1, 0, height_ - 1) : near;
     const std::uint8_t *a = at(near), *b = at(far);
-    const int total = picture_.half_height ? 4 : 1;
-    for (std::size_t x = 0; x < sums_.size(); ++x) sums_[x] = picture_.half_height ? 3 * a[x] + b[x] : a[x];
-    if (!picture_.half_width) {
+    const int total = frame_.half_height ? 4 : 1;
+    for (std::size_t x = 0; x < sums_.size(); ++x) sums_[x] = frame_.half_height ? 3 * a[x] + b[x] : a[x];
+    if (!frame_.half_width) {
       // ties alternate with the row, so that rounding does not drift upwards
       const int bias = total == 1 ? 0 : (y % 2 == 0 ? 1 : 2);
       for (std::size_t x = 0; x < out_.size(); ++x) out_[x] = static_cast<std::uint8_t>((sums_[x] + bias) / total);
@@ -48,8 +48,8 @@ class ChromaRows {
   }
 
  private:
-  const std::uint8_t* at(std::int64_t y) const { return picture_.planes[plane_] + y * picture_.strides[plane_]; }
-  const PlanarPicture& picture_;
+  const std::uint8_t* at(std::int64_t y) const { return frame_.planes[plane_] + y * frame_.strides[plane_]; }
+  const PlanarFrame& frame_;
   std::size_t plane_;
   std::int64_t height_, width_;
   std::vector<int> sums_;
@@ -58,12 +58,12 @@ class ChromaRows {
 
 }  // namespace
 
-void full_range_to_rgb(const PlanarPicture& picture, std::vector<std::uint8_t>& rgb) {
-  ChromaRows blue(picture, 1), red(picture, 2);
+void full_range_to_rgb(const PlanarFrame& frame, std::vector<std::uint8_t>& rgb) {
+  ChromaRows blue(frame, 1), red(frame, 2);
   constexpr int kHalf = 1 << (kBits - 1);
   std::uint8_t* to = rgb.data();
-  for (std::int64_t y = 0; y < picture.height; ++y) {
-    const std::uint8_t* luma = picture.planes[0] + y * picture.strides[0];
+  for (std::int64_t y = 0; y < frame.height; ++y) {
+    const std::uint8_t* luma = frame.planes[0] + y * frame.strides[0];
     const auto& cb_row = blue.row(y);
     const auto& cr_row = red.row(y);
     for (std::size_t x = 0; x < cb_row.size(); ++x, to += 3) {

@@ -9,7 +9,7 @@ namespace troupe::data {
 
 /// An image of luma and two chroma planes, full range, chroma centred between the luma samples that it covers (JPEG).
 /// A view.
-struct PlanarPicture {
+struct PlanarFrame {
   /// First bytes of Y, Cb and Cr.
   std::array<const std::uint8_t*, 3> planes{};
   /// Bytes from one row to the next.
@@ -24,6 +24,6 @@ struct PlanarPicture {
 /// the nearer sample, 1/4 of the farther one, in each direction; edges repeat.
 ///     R = Y + 1.402 (Cr - 128),  G = Y - 0.344136 (Cb - 128) - 0.714136 (Cr - 128),  B = Y + 1.772 (Cb - 128)
 /// in 16-bit fixed point, rounded. Source: ITU-T T.871 section 7.
-void full_range_to_rgb(const PlanarPicture& picture, std::vector<std::uint8_t>& rgb);
+void full_range_to_rgb(const PlanarFrame& frame, std::vector<std::uint8_t>& rgb);
 
 }  // namespace troupe::data

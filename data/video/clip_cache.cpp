@@ -25,7 +25,7 @@ static_assert(std::endian::native == std::endian::little, "cached clips are litt
 /// The first bytes of a cached clip (docs/video.md).
 struct Header {
   char magic[8];
-  std::uint32_t width, height, pictures;
+  std::uint32_t width, height, frames;
   std::uint8_t matrix, full_range, zero[2];
   std::uint64_t payload_bytes;
   std::uint8_t key[16];  // the name
@@ -38,7 +38,7 @@ constexpr char kMagic[8] = {'T', 'R', 'P', 'C', 'L', 'I', 'P', '1'};
 constexpr auto kTouchAfter = std::chrono::minutes(10);
 constexpr auto kAbandonedAfter = std::chrono::hours(1);
 
-std::size_t picture_bytes(std::int64_t height, std::int64_t width) {
+std::size_t frame_bytes(std::int64_t height, std::int64_t width) {
   return static_cast<std::size_t>(height * width + 2 * ((height + 1) / 2) * ((width + 1) / 2));
 }
 
@@ -59,8 +59,8 @@ void put_key(const std::string& key, std::uint8_t (&out)[16]) {
 }
 
 /// What is wrong with a clip's bytes; empty when nothing is.
-std::string fault_of(std::span<const std::byte> bytes, const std::string& key, std::size_t pictures,
-                     std::int64_t height, std::int64_t width, Header& header) {
+std::string fault_of(std::span<const std::byte> bytes, const std::string& key, std::size_t frames, std::int64_t height,
+                     std::int64_t width, Header& header) {
   std::memcpy(&header, bytes.data(), sizeof header);
   std::uint8_t name[16];
   put_key(key, name);
@@ -68,14 +68,13 @@ std::string fault_of(std::span<const std::byte> bytes, const std::string& key, s
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) return "it is no clip";
   if (hash_of_header(header) != header.header_hash) return "its header is damaged";
   if (std::memcmp(header.key, name, sizeof name) != 0) return "it belongs to another name";
-  if (header.pictures != pictures || header.height != height || header.width != width) {
-    return fmt::format("it has {} pictures of {}x{}; wanted are {} of {}x{}", header.pictures, header.width,
-                       header.height, pictures, width, height);
+  if (header.frames != frames || header.height != height || header.width != width) {
+    return fmt::format("it has {} frames of {}x{}; wanted are {} of {}x{}", header.frames, header.width, header.height,
+                       frames, width, height);
   }
-  if (header.payload_bytes != payload.size() || payload.size() != pictures * picture_bytes(height, width))
-    return fmt::format("it has {} bytes of pictures; wanted are {}", payload.size(),
-                       pictures * picture_bytes(height, width));
-  if (xxh3_64(payload) != header.payload_hash) return "its pictures are damaged";
+  if (header.payload_bytes != payload.size() || payload.size() != frames * frame_bytes(height, width))
+    return fmt::format("it has {} bytes of frames; wanted are {}", payload.size(), frames * frame_bytes(height, width));
+  if (xxh3_64(payload) != header.payload_hash) return "its frames are damaged";
   return {};
 }
 
@@ -103,9 +102,9 @@ std::vector<StoredClip> list_clips(const std::string& folder) {
 
 }  // namespace
 
-Yuv420View CachedClip::picture(std::size_t place) const {
+Yuv420View CachedClip::frame(std::size_t place) const {
   const auto* y = reinterpret_cast<const std::uint8_t*>(file_.bytes().data()) + sizeof(Header) +
-                  place * picture_bytes(height_, width_);
+                  place * frame_bytes(height_, width_);
   const std::int64_t rows = (height_ + 1) / 2, columns = (width_ + 1) / 2;
   const std::uint8_t* u = y + height_ * width_;
   return {.y = y,
@@ -120,14 +119,14 @@ Yuv420View CachedClip::picture(std::size_t place) const {
           .full_range = full_range_};
 }
 
-void ClipRecord::add(const Yuv420View& picture) {
-  if (pictures_++ == 0) {
+void ClipRecord::add(const Yuv420View& frame) {
+  if (frames_++ == 0) {
     bytes_.assign(sizeof(Header), std::byte{0});
-    like_ = picture;
+    like_ = frame;
   }
-  append_plane(bytes_, picture.y, picture.y_stride, picture.height, picture.width);
-  append_plane(bytes_, picture.u, picture.u_stride, (picture.height + 1) / 2, (picture.width + 1) / 2);
-  append_plane(bytes_, picture.v, picture.v_stride, (picture.height + 1) / 2, (picture.width + 1) / 2);
+  append_plane(bytes_, frame.y, frame.y_stride, frame.height, frame.width);
+  append_plane(bytes_, frame.u, frame.u_stride, (frame.height + 1) / 2, (frame.width + 1) / 2);
+  append_plane(bytes_, frame.v, frame.v_stride, (frame.height + 1) / 2, (frame.width + 1) / 2);
 }
 
 ClipCache::ClipCache(std::string folder, std::int64_t most_bytes)
@@ -137,13 +136,13 @@ std::string ClipCache::path_of(const std::string& key) const {
   return folder_ + "/" + key.substr(0, 2) + "/" + key.substr(2) + ".clip";
 }
 
-std::optional<CachedClip> ClipCache::find(const std::string& key, std::size_t pictures, std::int64_t height,
+std::optional<CachedClip> ClipCache::find(const std::string& key, std::size_t frames, std::int64_t height,
                                           std::int64_t width) {
   const std::string path = path_of(key);
   auto file = MappedFile::open(path, sizeof(Header));
   if (!file && file.error().code() != Errc::data_loss) return {};
   Header header = {};
-  const std::string fault = file ? fault_of(file->bytes(), key, pictures, height, width, header) : "it is too short";
+  const std::string fault = file ? fault_of(file->bytes(), key, frames, height, width, header) : "it is too short";
   std::error_code ignored;
   if (!fault.empty()) {
     ++damaged_;
@@ -158,12 +157,12 @@ std::optional<CachedClip> ClipCache::find(const std::string& key, std::size_t pi
 }
 
 void ClipCache::store(const std::string& key, ClipRecord& clip) {
-  if (broken_ || clip.pictures_ == 0) return;
+  if (broken_ || clip.frames_ == 0) return;
   Header header = {};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.width = static_cast<std::uint32_t>(clip.like_.width);
   header.height = static_cast<std::uint32_t>(clip.like_.height);
-  header.pictures = static_cast<std::uint32_t>(clip.pictures_);
+  header.frames = static_cast<std::uint32_t>(clip.frames_);
   header.matrix = static_cast<std::uint8_t>(clip.like_.matrix);
   header.full_range = clip.like_.full_range ? 1 : 0;
   const auto payload = std::span<const std::byte>(clip.bytes_).subspan(sizeof header);

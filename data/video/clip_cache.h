@@ -20,7 +20,7 @@ class CachedClip {
   CachedClip(MappedFile file, std::int64_t height, std::int64_t width, ColorMatrix matrix, bool full_range)
       : file_(std::move(file)), height_(height), width_(width), matrix_(matrix), full_range_(full_range) {}
   /// Frame `place` of the clip, counting distinct frames in presentation order.
-  Yuv420View picture(std::size_t place) const;
+  Yuv420View frame(std::size_t place) const;
 
  private:
   MappedFile file_;
@@ -33,17 +33,17 @@ class CachedClip {
 class ClipRecord {
  public:
   /// Appends a frame; all have the size and colours of the first.
-  void add(const Yuv420View& picture);
+  void add(const Yuv420View& frame);
   /// Forgets the frames and keeps the memory.
-  void clear() { bytes_.clear(), pictures_ = 0; }
+  void clear() { bytes_.clear(), frames_ = 0; }
   /// Frames added since the last clear().
-  std::size_t pictures() const noexcept { return pictures_; }
+  std::size_t frames() const noexcept { return frames_; }
 
  private:
   friend class ClipCache;
   // Header and planes.
   std::vector<std::byte> bytes_;
-  std::size_t pictures_ = 0;
+  std::size_t frames_ = 0;
   // Size and colours; no planes.
   Yuv420View like_;
 };
@@ -57,7 +57,7 @@ class ClipCache {
   ClipCache(std::string folder, std::int64_t most_bytes);
 
   /// The clip of that name with this many frames of this size, or nothing.
-  std::optional<CachedClip> find(const std::string& key, std::size_t pictures, std::int64_t height, std::int64_t width);
+  std::optional<CachedClip> find(const std::string& key, std::size_t frames, std::int64_t height, std::int64_t width);
   /// Writes a clip of at least one frame; one larger than a tenth of the bound is not kept. A failure is logged once
   /// and ends the writing, never the reading of samples.
   void store(const std::string& key, ClipRecord& clip);

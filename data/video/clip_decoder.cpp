@@ -9,13 +9,14 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "data/image/yuv_to_rgb.h"
 #include "data/video/bad_clip.h"
 #include "data/video/clip_cache.h"
 #include "data/video/clip_key.h"
 #include "data/video/clip_read.h"
 #include "data/video/codec_cache.h"
-#include "data/video/coded_picture.h"
+#include "data/video/coded_frame.h"
 #include "data/video/open_file.h"
 #include "data/video/shared_frames.h"
 
@@ -34,13 +35,12 @@ std::vector<std::int64_t> without_repeats(Ranks frames) {
 
 Result<void> check_order(const std::string& path, Ranks frames, Ranks block) {
   if (!std::is_sorted(frames.begin(), frames.end())) {
-    return Error{Errc::invalid_argument, fmt::format("{}: the wanted pictures are not in ascending order", path)};
+    return invalid_argument(fmt::format("{}: the wanted frames are not in ascending order", path));
   }
   const auto in_block = [&](std::int64_t rank) { return std::binary_search(block.begin(), block.end(), rank); };
   if (!block.empty() &&
       (!std::is_sorted(block.begin(), block.end()) || !std::all_of(frames.begin(), frames.end(), in_block))) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: the block's pictures are not ascending or lack some that are wanted", path)};
+    return invalid_argument(fmt::format("{}: the block's frames are not ascending or lack some that are wanted", path));
   }
   return {};
 }
@@ -48,8 +48,8 @@ Result<void> check_order(const std::string& path, Ranks frames, Ranks block) {
 Result<void> check_range(const OpenFile& file, Ranks frames) {
   const auto count = static_cast<std::int64_t>(file.table->decode_of_rank.size());
   if (frames.front() >= 0 && frames.back() < count) return {};
-  return Error{Errc::invalid_argument, fmt::format("{}: pictures {} to {} are wanted, it has 0 to {}", file.path,
-                                                   frames.front(), frames.back(), count - 1)};
+  return invalid_argument(fmt::format("{}: frames {} to {} are wanted, it has 0 to {}", file.path, frames.front(),
+                                      frames.back(), count - 1));
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ struct ClipDecoder::Request {
     state.counters.files_opened = state.files.counters().files_opened;
     state.counters.tables_read = state.files.counters().tables_read;
     state.counters.tables_found = state.files.counters().tables_found;
-    state.counters.read_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+    state.counters.read_seconds += seconds_since(begin);
     TROUPE_ASSIGN(const auto file, std::move(opened));
     if (auto inside = check_range(*file, block.empty() ? frames : block); !inside) {
       blames_clip = false;
@@ -117,18 +117,18 @@ struct ClipDecoder::Request {
     std::optional<CachedClip> clip;
     if (key) clip = state.cache->find(*key, ranks.size(), codec.height, codec.width);
     state.counters.cache_damaged = state.cache->damaged();
-    state.counters.read_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+    state.counters.read_seconds += seconds_since(begin);
     if (!key) return key.error();
     if (clip) {
       state.counters.cache_hits += static_cast<std::int64_t>(frames.size());
-      for (std::size_t place = 0; place < ranks.size(); ++place) TROUPE_TRY(give(ranks[place], clip->picture(place)));
+      for (std::size_t place = 0; place < ranks.size(); ++place) TROUPE_TRY(give(ranks[place], clip->frame(place)));
       return {};
     }
     state.counters.cache_misses += static_cast<std::int64_t>(frames.size());
     state.record.clear();
     records = true;
     const Result<void> done = decode(file);
-    if (done && state.record.pictures() == ranks.size()) state.cache->store(*key, state.record);
+    if (done && state.record.frames() == ranks.size()) state.cache->store(*key, state.record);
     return done;
   }
 
@@ -137,10 +137,10 @@ struct ClipDecoder::Request {
     if (!block.empty() && state.shared.has_room_for(block.size(), codec.width, codec.height)) {
       state.counters.shared_misses += static_cast<std::int64_t>(frames.size());
       SharedFrames::Group kept{.file = file->identity, .ranks = without_repeats(block)};
-      const auto keep = [&](AVFrame& picture) -> Result<void> {
-        kept.pictures.emplace_back(av_frame_clone(&picture));
-        if (kept.pictures.back()) return {};
-        return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a picture", path)};
+      const auto keep = [&](AVFrame& frame) -> Result<void> {
+        kept.frames.emplace_back(av_frame_clone(&frame));
+        if (kept.frames.back()) return {};
+        return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a frame", path)};
       };
       const Result<void> done = run(file, kept.ranks, keep);
       if (done) {
@@ -151,17 +151,17 @@ struct ClipDecoder::Request {
       // a frame that only a neighbour wants must not spoil this sample: it is tried alone
       if (done.error().code() != Errc::data_loss) return done;
     }
-    return run(file, frames, [&](AVFrame& picture) -> Result<void> {
-      TROUPE_ASSIGN(const Yuv420View planes, planes_of(*file, picture));
-      return give(picture.pts, planes);
+    return run(file, frames, [&](AVFrame& frame) -> Result<void> {
+      TROUPE_ASSIGN(const Yuv420View planes, planes_of(*file, frame));
+      return give(frame.pts, planes);
     });
   }
 
-  Result<void> run(const std::shared_ptr<const OpenFile>& file, Ranks ranks, const ClipRead::OnPicture& on_picture) {
+  Result<void> run(const std::shared_ptr<const OpenFile>& file, Ranks ranks, const ClipRead::OnFrame& on_frame) {
     TROUPE_ASSIGN(AVCodecContext * codec, state.codecs.get(path, *file->table));
     state.counters.contexts_opened = state.codecs.opened();
     ClipRead clip(file, ranks, state.thread, state.options.cached_reads, deadline);
-    Result<void> done = clip.run(*codec, on_picture);
+    Result<void> done = clip.run(*codec, on_frame);
     state.counters.samples_fed += clip.counters().fed;
     state.counters.samples_dropped += clip.counters().dropped;
     state.counters.bytes_read += clip.counters().bytes;
@@ -175,9 +175,9 @@ struct ClipDecoder::Request {
     return done;
   }
 
-  Result<void> give_all(const OpenFile& file, const SharedFrames::Group& pictures) {
+  Result<void> give_all(const OpenFile& file, const SharedFrames::Group& kept) {
     for (const std::int64_t rank : without_repeats(frames)) {
-      TROUPE_ASSIGN(const Yuv420View planes, planes_of(file, *pictures.find(rank)));
+      TROUPE_ASSIGN(const Yuv420View planes, planes_of(file, *kept.find(rank)));
       TROUPE_TRY(give(rank, planes));
     }
     return {};
@@ -191,7 +191,7 @@ struct ClipDecoder::Request {
         blames_clip = false;
         return done;
       }
-      ++state.counters.pictures_delivered;
+      ++state.counters.frames_delivered;
     }
     return {};
   }
@@ -218,9 +218,8 @@ Result<void> ClipDecoder::read_yuv(const std::string& path, Ranks frames, const 
   }
   if (const auto took = Clock::now() - begin; took > state_->options.soft_limit) {
     ++state_->counters.slow_clips;
-    log::warn("{}: {} pictures took {:.1f} s, more than {:.1f} s", path, frames.size(),
-              std::chrono::duration<double>(took).count(),
-              std::chrono::duration<double>(state_->options.soft_limit).count());
+    log::warn("{}: {} frames took {:.1f} s, more than {:.1f} s", path, frames.size(), Seconds(took).count(),
+              Seconds(state_->options.soft_limit).count());
   }
   if (done || !request.blames_clip) return done;
   return with_bad_clip(done.error(), {path, request.group});
@@ -228,11 +227,11 @@ Result<void> ClipDecoder::read_yuv(const std::string& path, Ranks frames, const 
 
 Result<void> ClipDecoder::read(const std::string& path, Ranks frames, const RgbSink& sink, Deadline deadline) {
   std::vector<std::uint8_t>& rgb = state_->rgb;
-  const auto convert = [&](std::size_t i, const Yuv420View& picture) -> Result<void> {
-    const std::ptrdiff_t stride = 3 * picture.width;
-    rgb.resize(static_cast<std::size_t>(stride * picture.height));
-    yuv420_to_rgb(picture, rgb.data(), stride);
-    return sink(i, Rgb8View{rgb.data(), picture.height, picture.width, stride});
+  const auto convert = [&](std::size_t i, const Yuv420View& frame) -> Result<void> {
+    const std::ptrdiff_t stride = 3 * frame.width;
+    rgb.resize(static_cast<std::size_t>(stride * frame.height));
+    yuv420_to_rgb(frame, rgb.data(), stride);
+    return sink(i, Rgb8View{rgb.data(), frame.height, frame.width, stride});
   };
   return read_yuv(path, frames, convert, deadline);
 }

@@ -23,8 +23,8 @@ class ClipDecoder {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
   /// Gets the frame at frames[i]; the view is valid during the call. An Error stops the read and is returned from it.
-  using RgbSink = std::function<Result<void>(std::size_t i, const Rgb8View& picture)>;
-  using YuvSink = std::function<Result<void>(std::size_t i, const Yuv420View& picture)>;
+  using RgbSink = std::function<Result<void>(std::size_t i, const Rgb8View& frame)>;
+  using YuvSink = std::function<Result<void>(std::size_t i, const Yuv420View& frame)>;
 
   /// How a decoder works; the defaults are those of data.decoder, without a clip cache.
   struct Options {
@@ -53,7 +53,7 @@ class ClipDecoder {
     /// Coded frames left out because nothing refers to them and nobody wants them.
     std::int64_t samples_dropped = 0;
     /// Frames handed to sinks, repeats included.
-    std::int64_t pictures_delivered = 0;
+    std::int64_t frames_delivered = 0;
     /// Second attempts after a decode error.
     std::int64_t retries = 0;
     /// Codec contexts and files opened: without a change of files both stop growing.

@@ -26,9 +26,9 @@ ClipRead::ClipRead(std::shared_ptr<const OpenFile> file, std::span<const std::in
 
 bool ClipRead::wanted(std::int64_t rank) const { return std::binary_search(ranks_.begin(), ranks_.end(), rank); }
 
-Result<void> ClipRead::run(AVCodecContext& codec, const OnPicture& on_picture) {
+Result<void> ClipRead::run(AVCodecContext& codec, const OnFrame& on_frame) {
   codec_ = &codec;
-  on_picture_ = &on_picture;
+  on_frame_ = &on_frame;
   const auto begin = Clock::now();
   const auto decode = [&]() -> Result<void> {
     bool first = true;
@@ -41,8 +41,8 @@ Result<void> ClipRead::run(AVCodecContext& codec, const OnPicture& on_picture) {
   };
   Result<void> done = decode();
   if (done && delivered_ != ranks_.size()) {
-    done = Error{Errc::data_loss, fmt::format("{}: the decoder gave {} of {} wanted pictures; {} is missing",
-                                              file_->path, delivered_, ranks_.size(), ranks_[delivered_])};
+    done = Error{Errc::data_loss, fmt::format("{}: the decoder gave {} of {} wanted frames; {} is missing", file_->path,
+                                              delivered_, ranks_.size(), ranks_[delivered_])};
   }
   counters_.bytes = reader_.bytes_read();
   counters_.read_seconds = reader_.seconds();
@@ -73,39 +73,39 @@ Result<void> ClipRead::feed(std::int32_t index) {
   av_packet_unref(packet_.get());
   if (rc < 0) {
     return Error{Errc::data_loss,
-                 fmt::format("{}: picture {} cannot be decoded: {}", file_->path, sample.rank, av_error_text(rc))};
+                 fmt::format("{}: frame {} cannot be decoded: {}", file_->path, sample.rank, av_error_text(rc))};
   }
   return receive();
 }
 
 Result<void> ClipRead::receive() {
   while (true) {
-    const int rc = avcodec_receive_frame(codec_, picture_.get());
+    const int rc = avcodec_receive_frame(codec_, frame_.get());
     if (rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) return {};
     if (rc < 0) return Error{Errc::data_loss, fmt::format("{}: decoding failed: {}", file_->path, av_error_text(rc))};
     const Result<void> taken = take();
-    av_frame_unref(picture_.get());
+    av_frame_unref(frame_.get());
     TROUPE_TRY(taken);
   }
 }
 
 Result<void> ClipRead::take() {
   // an unwanted frame counts as well: the wanted ones refer to it
-  if ((picture_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || picture_->decode_error_flags != 0) {
-    return Error{Errc::data_loss, fmt::format("{}: picture {} is corrupt (decoder flags {:#x})", file_->path,
-                                              picture_->pts, picture_->decode_error_flags)};
+  if ((frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0 || frame_->decode_error_flags != 0) {
+    return Error{Errc::data_loss, fmt::format("{}: frame {} is corrupt (decoder flags {:#x})", file_->path, frame_->pts,
+                                              frame_->decode_error_flags)};
   }
-  if (picture_->pts < 0 || !wanted(picture_->pts)) return {};
+  if (frame_->pts < 0 || !wanted(frame_->pts)) return {};
   // out of order or twice means that the codec and the table disagree
-  if (delivered_ >= ranks_.size() || ranks_[delivered_] != picture_->pts) {
-    return Error{Errc::data_loss, fmt::format("{}: the decoder gave picture {} where {} was due", file_->path,
-                                              picture_->pts, delivered_ < ranks_.size() ? ranks_[delivered_] : -1)};
+  if (delivered_ >= ranks_.size() || ranks_[delivered_] != frame_->pts) {
+    return Error{Errc::data_loss, fmt::format("{}: the decoder gave frame {} where {} was due", file_->path,
+                                              frame_->pts, delivered_ < ranks_.size() ? ranks_[delivered_] : -1)};
   }
-  TROUPE_TRY(fetch_from_gpu(file_->path, *picture_));
-  const std::int64_t rank = picture_->pts;
+  TROUPE_TRY(fetch_from_gpu(file_->path, *frame_));
+  const std::int64_t rank = frame_->pts;
   while (delivered_ < ranks_.size() && ranks_[delivered_] == rank) ++delivered_;
   const auto begin = Clock::now();
-  Result<void> done = (*on_picture_)(*picture_);
+  Result<void> done = (*on_frame_)(*frame_);
   sink_seconds_ += seconds_since(begin);
   sink_failed_ = !done;
   return done;

@@ -21,7 +21,7 @@ class ClipRead {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
   /// Gets a wanted frame once, in presentation order, with its presentation index as pts; it may take a reference.
-  using OnPicture = std::function<Result<void>(AVFrame& picture)>;
+  using OnFrame = std::function<Result<void>(AVFrame& frame)>;
 
   /// Coded frames given to the codec and left out, their bytes, and the time of reading and decoding.
   struct Counters {
@@ -35,11 +35,11 @@ class ClipRead {
 
   /// Feeds what is needed and leaves the codec flushed; after an error the codec holds frames of a broken read.
   /// Errors: data_loss, deadline_exceeded, resource_exhausted, invalid_argument (the GPU refuses the stream), each
-  ///         with the path; those of on_picture as they are, and then sink_failed() is true.
-  Result<void> run(AVCodecContext& codec, const OnPicture& on_picture);
+  ///         with the path; those of on_frame as they are, and then sink_failed() is true.
+  Result<void> run(AVCodecContext& codec, const OnFrame& on_frame);
 
   const Counters& counters() const noexcept { return counters_; }
-  /// True when run() ended with an error of on_picture: a second attempt would not help.
+  /// True when run() ended with an error of on_frame: a second attempt would not help.
   bool sink_failed() const noexcept { return sink_failed_; }
   /// Presentation index of the key frame whose group was fed last.
   std::int64_t group() const noexcept { return group_; }
@@ -58,9 +58,9 @@ class ClipRead {
   std::vector<DecodeRun> runs_;
   SampleReader reader_;
   AVCodecContext* codec_ = nullptr;
-  const OnPicture* on_picture_ = nullptr;
+  const OnFrame* on_frame_ = nullptr;
   AvPacket packet_{av_packet_alloc()};
-  AvFrame picture_{av_frame_alloc()};
+  AvFrame frame_{av_frame_alloc()};
   /// Entries of ranks_ that are done.
   std::size_t delivered_ = 0;
   std::int64_t group_ = 0;

@@ -27,15 +27,13 @@ Result<AvCodecContext> open_codec(const std::string& path, const PacketTable& ta
   // FFmpeg's own "av1" decoder needs hardware
   const AVCodec* codec = id == AV_CODEC_ID_AV1 ? avcodec_find_decoder_by_name("libdav1d") : avcodec_find_decoder(id);
   if (codec == nullptr) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: this FFmpeg has no decoder for {}", path, avcodec_get_name(id))};
+    return invalid_argument(fmt::format("{}: this FFmpeg has no decoder for {}", path, avcodec_get_name(id)));
   }
   AvCodecContext context(avcodec_alloc_context3(codec));
   if (context == nullptr)
     return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a codec context", path)};
   int rc = avcodec_parameters_to_context(context.get(), table.codec.get());
-  if (rc < 0)
-    return Error{Errc::invalid_argument, fmt::format("{}: codec parameters refused: {}", path, av_error_text(rc))};
+  if (rc < 0) return invalid_argument(fmt::format("{}: codec parameters refused: {}", path, av_error_text(rc)));
   context->thread_count = 1;
   context->thread_type = 0;
   // without reordering every frame can leave the codec as soon as it is fed
@@ -45,8 +43,7 @@ Result<AvCodecContext> open_codec(const std::string& path, const PacketTable& ta
   rc = avcodec_open2(context.get(), codec, &options);
   av_dict_free(&options);
   if (rc < 0)
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: {} could not be opened: {}", path, codec->name, av_error_text(rc))};
+    return invalid_argument(fmt::format("{}: {} could not be opened: {}", path, codec->name, av_error_text(rc)));
   return context;
 }
 

@@ -70,16 +70,14 @@ Result<AvCodecContext> open_nvdec(const std::string& path, const PacketTable& ta
   const AVCodecID id = table.codec->codec_id;
   const AVCodec* codec = find_cuda_decoder(id);
   if (codec == nullptr) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: this FFmpeg decodes no {} with CUDA; set data.decoder.backend to cpu", path,
-                             avcodec_get_name(id))};
+    return invalid_argument(fmt::format("{}: this FFmpeg decodes no {} with CUDA; set data.decoder.backend to cpu",
+                                        path, avcodec_get_name(id)));
   }
   AvCodecContext context(avcodec_alloc_context3(codec));
   if (context == nullptr)
     return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a codec context", path)};
   int rc = avcodec_parameters_to_context(context.get(), table.codec.get());
-  if (rc < 0)
-    return Error{Errc::invalid_argument, fmt::format("{}: codec parameters refused: {}", path, av_error_text(rc))};
+  if (rc < 0) return invalid_argument(fmt::format("{}: codec parameters refused: {}", path, av_error_text(rc)));
   context->hw_device_ctx = av_buffer_ref(device().context);
   context->get_format = choose_cuda;
   context->thread_count = 1;
@@ -89,8 +87,8 @@ Result<AvCodecContext> open_nvdec(const std::string& path, const PacketTable& ta
     return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a codec context", path)};
   rc = avcodec_open2(context.get(), codec, nullptr);
   if (rc < 0)
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: {} could not be opened on the GPU: {}", path, codec->name, av_error_text(rc))};
+    return invalid_argument(
+        fmt::format("{}: {} could not be opened on the GPU: {}", path, codec->name, av_error_text(rc)));
   return context;
 }
 
@@ -99,11 +97,9 @@ bool nvdec_refused(const AVCodecContext& context) {
 }
 
 Error nvdec_refusal(const std::string& path, const AVCodecContext& context) {
-  return {
-      Errc::invalid_argument,
-      fmt::format("{}: this GPU does not decode this {} stream ({}x{}; A100, H100 and H200 have no AV1 decoder); set "
-                  "data.decoder.backend to cpu",
-                  path, avcodec_get_name(context.codec_id), context.width, context.height)};
+  return {Errc::invalid_argument, fmt::format("{}: this GPU does not decode this {} stream ({}x{}; A100, H100 and H200 "
+                                              "have no AV1 decoder); set data.decoder.backend to cpu",
+                                              path, avcodec_get_name(context.codec_id), context.width, context.height)};
 }
 
 void split_chroma(const AVFrame& nv12, AVFrame& planar) {
@@ -122,27 +118,27 @@ void split_chroma(const AVFrame& nv12, AVFrame& planar) {
   }
 }
 
-Result<void> fetch_from_gpu(const std::string& path, AVFrame& picture) {
-  if (picture.format != AV_PIX_FMT_CUDA) return {};
+Result<void> fetch_from_gpu(const std::string& path, AVFrame& frame) {
+  if (frame.format != AV_PIX_FMT_CUDA) return {};
   const AvFrame nv12(av_frame_alloc()), planar(av_frame_alloc());
   if (nv12 == nullptr || planar == nullptr)
-    return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a picture", path)};
-  if (const int rc = av_hwframe_transfer_data(nv12.get(), &picture, 0); rc < 0) {
+    return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a frame", path)};
+  if (const int rc = av_hwframe_transfer_data(nv12.get(), &frame, 0); rc < 0) {
     return Error{Errc::unavailable,
-                 fmt::format("{}: a picture could not be copied from the GPU: {}", path, av_error_text(rc))};
+                 fmt::format("{}: a frame could not be copied from the GPU: {}", path, av_error_text(rc))};
   }
   if (nv12->format != AV_PIX_FMT_NV12) {
-    return Error{Errc::invalid_argument, fmt::format("{}: the GPU gave pixel format {}; wanted 8-bit 4:2:0 (nv12)",
-                                                     path, static_cast<int>(nv12->format))};
+    return invalid_argument(fmt::format("{}: the GPU gave pixel format {}; wanted 8-bit 4:2:0 (nv12)", path,
+                                        static_cast<int>(nv12->format)));
   }
   planar->format = AV_PIX_FMT_YUV420P;
-  planar->width = picture.width;
-  planar->height = picture.height;
-  if (av_frame_get_buffer(planar.get(), 0) < 0 || av_frame_copy_props(planar.get(), &picture) < 0)
-    return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a picture", path)};
+  planar->width = frame.width;
+  planar->height = frame.height;
+  if (av_frame_get_buffer(planar.get(), 0) < 0 || av_frame_copy_props(planar.get(), &frame) < 0)
+    return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a frame", path)};
   split_chroma(*nv12, *planar);
-  av_frame_unref(&picture);
-  av_frame_move_ref(&picture, planar.get());
+  av_frame_unref(&frame);
+  av_frame_move_ref(&frame, planar.get());
   return {};
 }
 

@@ -27,7 +27,7 @@ Error nvdec_refusal(const std::string& path, const AVCodecContext& context);
 
 /// Replaces a frame in GPU memory by a planar one in host memory; others stay as they are.
 /// Errors: resource_exhausted, unavailable (the copy failed).
-Result<void> fetch_from_gpu(const std::string& path, AVFrame& picture);
+Result<void> fetch_from_gpu(const std::string& path, AVFrame& frame);
 
 /// Copies NV12 (one interleaved chroma plane) to a yuv420p frame of the same size, whose buffers exist.
 void split_chroma(const AVFrame& nv12, AVFrame& planar);

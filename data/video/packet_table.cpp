@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
-#include <numeric>
 
 extern "C" {
 #include <libavutil/pixdesc.h>
@@ -38,7 +37,7 @@ Result<FileIdentity> identify_video_file(const std::string& path) {
     }
     return file_error(path, "cannot be looked at", why);
   }
-  if (!S_ISREG(facts.st_mode)) return Error{Errc::invalid_argument, fmt::format("{}: not a regular file", path)};
+  if (!S_ISREG(facts.st_mode)) return invalid_argument(fmt::format("{}: not a regular file", path));
   if (facts.st_size == 0) return Error{Errc::data_loss, fmt::format("{}: the video file has zero bytes", path)};
   return FileIdentity{.device = facts.st_dev,
                       .inode = facts.st_ino,
@@ -89,10 +88,9 @@ Result<std::unique_ptr<Container>> open_container(const std::string& path, Clock
   const int rc = avformat_open_input(&raw, ("file:" + path).c_str(), av_find_input_format("mp4"), nullptr);
   if (rc < 0) {  // open_input has freed the context
     if (rc == AVERROR_EXIT || Clock::now() >= deadline) return container->failure(rc, "reading the header");
-    return Error{Errc::data_loss,
-                 fmt::format("{}: no MP4 index was found ({}); the moov box is missing, so its writer was stopped "
-                             "before it finished, or this is not an MP4 file",
-                             path, av_error_text(rc))};
+    return Error{Errc::data_loss, fmt::format("{}: no MP4 index was found ({}); the moov box is missing, so its writer "
+                                              "was stopped before it finished, or this is not an MP4 file",
+                                              path, av_error_text(rc))};
   }
   container->input.reset(raw);
   for (unsigned i = 0; i < raw->nb_streams; ++i) {
@@ -250,7 +248,7 @@ Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& 
     note_times(packets, c.stream->time_base, *table);
   }
   if (table->decode_of_rank.empty())
-    return Error{Errc::data_loss, fmt::format("{}: the video stream holds no picture", path)};
+    return Error{Errc::data_loss, fmt::format("{}: the video stream holds no frame", path)};
   table->samples.front().key = true;  // nothing lies before it; a table without sync samples would be unusable
   table->one_ref = needs_keys_alone(*table);
   table->fps = av_q2d(c.stream->avg_frame_rate);

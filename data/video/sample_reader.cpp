@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
-#include <span>
 
 #include "base/fault.h"
 #include "base/file_io.h"
+#include "base/stopwatch.h"
 
 namespace troupe::data {
 
@@ -93,7 +93,7 @@ Result<std::span<const std::uint8_t>> SampleReader::next() {
   if (!buffer_ || place_ > pieces_[piece_].last) {
     const auto begin = Clock::now();
     const auto loaded = load(buffer_ ? piece_ + 1 : 0);
-    seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
+    seconds_ += seconds_since(begin);
     TROUPE_TRY(loaded);
   }
   const VideoSample& s = sample(place_++);

@@ -7,7 +7,7 @@ namespace troupe::data {
 const AVFrame* SharedFrames::Group::find(std::int64_t rank) const {
   const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank);
   if (at == ranks.end() || *at != rank) return nullptr;
-  return pictures[static_cast<std::size_t>(at - ranks.begin())].get();
+  return frames[static_cast<std::size_t>(at - ranks.begin())].get();
 }
 
 const SharedFrames::Group* SharedFrames::find(const FileIdentity& file, std::span<const std::int64_t> block) {
@@ -20,14 +20,14 @@ const SharedFrames::Group* SharedFrames::find(const FileIdentity& file, std::spa
   return &groups_.front();
 }
 
-bool SharedFrames::has_room_for(std::size_t pictures, int width, int height) const {
-  return static_cast<std::int64_t>(pictures) * width * height * 3 / 2 <= most_bytes_;
+bool SharedFrames::has_room_for(std::size_t count, int width, int height) const {
+  return static_cast<std::int64_t>(count) * width * height * 3 / 2 <= most_bytes_;
 }
 
 void SharedFrames::keep(Group group) {
   group.bytes = 0;
-  for (const AvFrame& picture : group.pictures) {
-    for (const AVBufferRef* buffer : picture->buf) {
+  for (const AvFrame& frame : group.frames) {
+    for (const AVBufferRef* buffer : frame->buf) {
       if (buffer != nullptr) group.bytes += static_cast<std::int64_t>(buffer->size);
     }
   }

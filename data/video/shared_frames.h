@@ -22,7 +22,7 @@ class SharedFrames {
     /// Ascending, no repeats.
     std::vector<std::int64_t> ranks;
     /// Frame i is that of ranks[i].
-    std::vector<AvFrame> pictures{};
+    std::vector<AvFrame> frames{};
     /// Sum of the frames' buffers, which keep() fills in.
     std::int64_t bytes = 0;
 
@@ -35,8 +35,8 @@ class SharedFrames {
 
   /// The kept group of this file and block, or null; valid until the next call of keep.
   const Group* find(const FileIdentity& file, std::span<const std::int64_t> block);
-  /// True when a block of `pictures` frames of this size can be kept at all.
-  bool has_room_for(std::size_t pictures, int width, int height) const;
+  /// True when a block of `count` frames of this size can be kept at all.
+  bool has_room_for(std::size_t count, int width, int height) const;
   /// Takes a group over and drops the oldest ones beyond the bound, itself if it alone is larger.
   void keep(Group group);
   /// Bytes that are kept now.

@@ -7,7 +7,6 @@ extern "C" {
 }
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -126,21 +125,20 @@ bool convert_yuv(const AVFrame& frame, StillImage& out) {
       return false;
   }
   const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
-  const PlanarPicture picture{.planes = {frame.data[0], frame.data[1], frame.data[2]},
-                              .strides = {frame.linesize[0], frame.linesize[1], frame.linesize[2]},
-                              .height = frame.height,
-                              .width = frame.width,
-                              .half_width = format.log2_chroma_w == 1,
-                              .half_height = format.log2_chroma_h == 1};
-  full_range_to_rgb(picture, out.rgb);
+  const PlanarFrame planar{.planes = {frame.data[0], frame.data[1], frame.data[2]},
+                           .strides = {frame.linesize[0], frame.linesize[1], frame.linesize[2]},
+                           .height = frame.height,
+                           .width = frame.width,
+                           .half_width = format.log2_chroma_w == 1,
+                           .half_height = format.log2_chroma_h == 1};
+  full_range_to_rgb(planar, out.rgb);
   return true;
 }
 
 Result<AvCodecContext> open_codec(AVCodecID id, const std::string& name) {
   const AVCodec* codec = avcodec_find_decoder(id);
   if (codec == nullptr) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: this FFmpeg has no decoder for {}", name, avcodec_get_name(id))};
+    return invalid_argument(fmt::format("{}: this FFmpeg has no decoder for {}", name, avcodec_get_name(id)));
   }
   AvCodecContext context(avcodec_alloc_context3(codec));
   if (context == nullptr)
@@ -150,8 +148,7 @@ Result<AvCodecContext> open_codec(AVCodecID id, const std::string& name) {
   // a frame with an error in it is an error, not a guess
   context->err_recognition = AV_EF_CRCCHECK | AV_EF_BITSTREAM | AV_EF_BUFFER | AV_EF_EXPLODE;
   if (const int rc = avcodec_open2(context.get(), codec, nullptr); rc < 0) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: {} could not be opened: {}", name, codec->name, av_error_text(rc))};
+    return invalid_argument(fmt::format("{}: {} could not be opened: {}", name, codec->name, av_error_text(rc)));
   }
   return context;
 }
@@ -174,7 +171,7 @@ struct StillImageDecoder::State {
 
   Result<void> decode_frame(AVCodecContext* context, std::span<const std::byte> bytes, const std::string& name) {
     const auto damaged = [&](int rc) {
-      return Error{Errc::data_loss, fmt::format("{}: the picture is damaged or cut off: {}", name, av_error_text(rc))};
+      return Error{Errc::data_loss, fmt::format("{}: the image is damaged or cut off: {}", name, av_error_text(rc))};
     };
     av_packet_unref(packet.get());
     av_frame_unref(frame.get());
@@ -202,8 +199,7 @@ Result<void> StillImageDecoder::decode(std::span<const std::byte> bytes, const s
   const bool png = begins_with(bytes, {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'});
   const bool jpeg = begins_with(bytes, {0xFF, 0xD8, 0xFF});
   if ((!png && !jpeg) || bytes.size() > kMostBytes) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: {} bytes that are neither a PNG nor a JPEG picture", name, bytes.size())};
+    return invalid_argument(fmt::format("{}: {} bytes that are neither a PNG nor a JPEG image", name, bytes.size()));
   }
   if (state_->packet == nullptr || state_->frame == nullptr)
     return Error{Errc::resource_exhausted, fmt::format("{}: no memory to decode it", name)};
@@ -211,16 +207,16 @@ Result<void> StillImageDecoder::decode(std::span<const std::byte> bytes, const s
   TROUPE_TRY(state_->decode_frame(context, bytes, name));
   // FFmpeg draws what a cut file holds; the end marker tells that it was whole.
   if (jpeg && !ends_with_jpeg_marker(bytes)) {
-    return Error{Errc::data_loss, fmt::format("{}: the picture is cut off: its end marker is missing", name)};
+    return Error{Errc::data_loss, fmt::format("{}: the image is cut off: its end marker is missing", name)};
   }
   const AVFrame& frame = *state_->frame;
   out.height = frame.height;
   out.width = frame.width;
   out.rgb.resize(static_cast<std::size_t>(3 * out.height * out.width));
   if (convert(frame, out) || convert_yuv(frame, out)) return {};
-  return Error{Errc::invalid_argument,
-               fmt::format("{}: {} pixels; 8 bits a channel of RGB, grey, a palette or JPEG's YCbCr are read", name,
-                           av_get_pix_fmt_name(static_cast<AVPixelFormat>(frame.format)))};
+  return invalid_argument(
+      fmt::format("{}: {} pixels; 8 bits a channel of RGB, grey, a palette or JPEG's YCbCr are read", name,
+                  av_get_pix_fmt_name(static_cast<AVPixelFormat>(frame.format))));
 }
 
 Result<StillImage> decode_still_image(std::span<const std::byte> bytes, const std::string& name) {

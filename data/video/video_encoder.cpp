@@ -97,13 +97,13 @@ struct VideoEncoder::State {
     frame->format = AV_PIX_FMT_YUV420P;
     frame->width = codec->width;
     frame->height = codec->height;
-    if (const int rc = av_frame_get_buffer(frame.get(), 0); rc < 0) return failure(rc, "allocating a picture");
+    if (const int rc = av_frame_get_buffer(frame.get(), 0); rc < 0) return failure(rc, "allocating a frame");
     return {};
   }
 
   /// Sends a frame, or null to flush, and writes what comes out.
-  Result<void> send(const AVFrame* picture) {
-    int rc = avcodec_send_frame(codec.get(), picture);
+  Result<void> send(const AVFrame* input) {
+    int rc = avcodec_send_frame(codec.get(), input);
     if (rc < 0) return failure(rc, "encoding");
     while (true) {
       rc = avcodec_receive_packet(codec.get(), packet.get());
@@ -125,9 +125,9 @@ Result<std::unique_ptr<VideoEncoder>> VideoEncoder::open(const std::string& path
   quiet_ffmpeg();
   if (options.width < 2 || options.height < 2 || options.width % 2 != 0 || options.height % 2 != 0 || options.gop < 1 ||
       options.fps <= 0) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: cannot encode {}x{} at {} pictures/s with a key every {}; sides must be even", path,
-                             options.width, options.height, options.fps, options.gop)};
+    return invalid_argument(
+        fmt::format("{}: cannot encode {}x{} at {} frames/s with a key every {}; sides must be even", path,
+                    options.width, options.height, options.fps, options.gop));
   }
   auto state = std::make_unique<State>();
   state->path = path;
@@ -138,15 +138,15 @@ Result<std::unique_ptr<VideoEncoder>> VideoEncoder::open(const std::string& path
   return std::unique_ptr<VideoEncoder>(new VideoEncoder(std::move(state)));
 }
 
-Result<void> VideoEncoder::write(const Rgb8View& picture) {
+Result<void> VideoEncoder::write(const Rgb8View& frame) {
   State& s = *state_;
-  if (picture.width != s.options.width || picture.height != s.options.height) {
-    return Error{Errc::invalid_argument, fmt::format("{}: picture of {}x{}; the file is {}x{}", s.path, picture.width,
-                                                     picture.height, s.options.width, s.options.height)};
+  if (frame.width != s.options.width || frame.height != s.options.height) {
+    return invalid_argument(fmt::format("{}: frame of {}x{}; the file is {}x{}", s.path, frame.width, frame.height,
+                                        s.options.width, s.options.height));
   }
-  if (const int rc = av_frame_make_writable(s.frame.get()); rc < 0) return s.failure(rc, "preparing a picture");
+  if (const int rc = av_frame_make_writable(s.frame.get()); rc < 0) return s.failure(rc, "preparing a frame");
   AVFrame& f = *s.frame;
-  rgb_to_yuv420(picture, f.data[0], f.linesize[0], f.data[1], f.linesize[1], f.data[2], f.linesize[2]);
+  rgb_to_yuv420(frame, f.data[0], f.linesize[0], f.data[1], f.linesize[1], f.data[2], f.linesize[2]);
   f.pts = s.written++;
   return s.send(&f);
 }

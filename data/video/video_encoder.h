@@ -38,7 +38,7 @@ class VideoEncoder {
 
   /// Appends one frame of the options' size. Errors: invalid_argument (another size), resource_exhausted (full disk),
   /// internal.
-  Result<void> write(const Rgb8View& picture);
+  Result<void> write(const Rgb8View& frame);
   /// Flushes the codec and writes the index; returns the frames written. A file without this call is not readable.
   Result<std::int64_t> finish();
 

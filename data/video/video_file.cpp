@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "data/video/ffmpeg.h"
-#include "data/video/packet_table.h"
 
 namespace troupe::data {
 
@@ -31,7 +30,7 @@ Result<VideoInfo> probe_video(const std::string& path) {
 
 Result<std::int64_t> reconcile_frame_count(const std::string& path, std::int64_t rows, std::int64_t frames) {
   if (std::abs(rows - frames) <= 1) return std::min(rows, frames);
-  return Error{Errc::data_loss, fmt::format("{}: {} pictures, the episode has {} rows", path, frames, rows)};
+  return Error{Errc::data_loss, fmt::format("{}: {} frames, the episode has {} rows", path, frames, rows)};
 }
 
 }  // namespace troupe::data

@@ -82,7 +82,7 @@ void Arm7Painter::look(const mjData& data) {
   }
 }
 
-void Arm7Painter::draw(const RenderCamera& camera, const RenderPictures& out) {
+void Arm7Painter::draw(const RenderCamera& camera, const RenderImages& out) {
   renderer_.draw(looks_, poses_, camera, out);
 }
 

@@ -2,7 +2,6 @@
 
 #include <mujoco/mujoco.h>
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -30,7 +29,7 @@ class Arm7Painter {
   /// Takes over where everything is. Needs mj_kinematics of the present state.
   void look(const mjData& data);
   /// As RayRenderer::draw, of what look() saw last.
-  void draw(const RenderCamera& camera, const RenderPictures& out);
+  void draw(const RenderCamera& camera, const RenderImages& out);
 
  private:
   const Arm7Model* arm_;

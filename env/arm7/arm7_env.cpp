@@ -37,8 +37,7 @@ Result<void> Arm7Env::reset(std::uint64_t seed, StepSlot out) {
 
 Result<void> Arm7Env::step(std::span<const float> action, StepSlot out) {
   if (static_cast<std::int64_t>(action.size()) != spec().action.size) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: {} actions, wants {}", spec().id, action.size(), spec().action.size)};
+    return invalid_argument(fmt::format("{}: {} actions, wants {}", spec().id, action.size(), spec().action.size));
   }
   closes_ = apply_arm7_action(arm(), *data_, shared_->profile.control, action);
   clear_divergence(*data_);
@@ -73,7 +72,7 @@ std::uint64_t Arm7Env::state_hash() const { return mujoco_state_hash(model(), *d
 
 Result<void> Arm7Env::set_positions(std::span<const double> qpos) {
   if (qpos.size() != static_cast<std::size_t>(model().nq)) {
-    return Error{Errc::invalid_argument, fmt::format("{}: {} positions, wants {}", spec().id, qpos.size(), model().nq)};
+    return invalid_argument(fmt::format("{}: {} positions, wants {}", spec().id, qpos.size(), model().nq));
   }
   std::copy(qpos.begin(), qpos.end(), data_->qpos);
   std::fill(data_->qvel, data_->qvel + model().nv, 0.0);
@@ -123,14 +122,14 @@ Arm7TaskState Arm7Env::task_state() const {
 void Arm7Env::write_observation(const StepSlot& out) {
   const auto& outputs = shared_->profile.outputs;
   if (out.observation.size() != outputs.size()) return;
-  bool has_pictures = false;
+  bool has_images = false;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].width > 0)
-      has_pictures = true;
+      has_images = true;
     else
       write_vector(outputs[i], out.field<float>(i, static_cast<std::size_t>(spec().observation[i].numel())));
   }
-  if (has_pictures) write_pictures(out);
+  if (has_images) write_images(out);
 }
 
 void Arm7Env::write_vector(const Arm7Output& output, std::span<float> out) const {
@@ -175,13 +174,13 @@ void Arm7Env::write_vector(const Arm7Output& output, std::span<float> out) const
     case Arm7Output::Kind::rgb:
     case Arm7Output::Kind::depth:
     case Arm7Output::Kind::labels:
-      TROUPE_CHECK(false, "pictures are drawn, not written");
+      TROUPE_CHECK(false, "images are drawn, not written");
       break;
   }
 }
 
 /// Draws each camera once, whatever is wanted of it.
-void Arm7Env::write_pictures(const StepSlot& out) {
+void Arm7Env::write_images(const StepSlot& out) {
   using Kind = Arm7Output::Kind;
   const auto& outputs = shared_->profile.outputs;
   const auto same_view = [&](std::size_t i, std::size_t k) {
@@ -194,17 +193,17 @@ void Arm7Env::write_pictures(const StepSlot& out) {
     bool is_drawn = false;
     for (std::size_t k = 0; k < i; ++k) is_drawn = is_drawn || same_view(i, k);
     if (is_drawn) continue;
-    RenderPictures pictures{.width = outputs[i].width, .height = outputs[i].height};
+    RenderImages images{.width = outputs[i].width, .height = outputs[i].height};
     for (std::size_t k = i; k < outputs.size(); ++k) {
       if (!same_view(i, k)) continue;
       auto* memory = out.observation[k];
-      if (outputs[k].kind == Kind::rgb) pictures.rgb = reinterpret_cast<std::uint8_t*>(memory);
-      if (outputs[k].kind == Kind::depth) pictures.depth = reinterpret_cast<float*>(memory);
-      if (outputs[k].kind == Kind::labels) pictures.labels = reinterpret_cast<std::uint8_t*>(memory);
+      if (outputs[k].kind == Kind::rgb) images.rgb = reinterpret_cast<std::uint8_t*>(memory);
+      if (outputs[k].kind == Kind::depth) images.depth = reinterpret_cast<float*>(memory);
+      if (outputs[k].kind == Kind::labels) images.labels = reinterpret_cast<std::uint8_t*>(memory);
     }
     const auto camera = arm7_camera(arm(), *data_, outputs[i].camera);
     TROUPE_CHECK(camera.has_value(), "profiles name cameras that exist");
-    painter_.draw(*camera, pictures);
+    painter_.draw(*camera, images);
   }
 }
 
@@ -215,8 +214,8 @@ Result<void> Arm7Env::render(const std::string& camera, RenderTarget out) {
                  fmt::format("{} has no camera '{}'; it has {}", spec().id, camera, fmt::join(spec().cameras, ", "))};
   }
   if (out.width < 1 || out.height < 1 || static_cast<std::int64_t>(out.rgb.size()) != 3 * out.width * out.height) {
-    return Error{Errc::invalid_argument, fmt::format("{}: a picture of {} x {} in {} bytes, wants width * height * 3",
-                                                     spec().id, out.width, out.height, out.rgb.size())};
+    return invalid_argument(fmt::format("{}: an image of {} x {} in {} bytes, wants width * height * 3", spec().id,
+                                        out.width, out.height, out.rgb.size()));
   }
   painter_.look(*data_);
   painter_.draw(*found, {.width = out.width, .height = out.height, .rgb = out.rgb.data()});

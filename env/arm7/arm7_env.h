@@ -50,7 +50,7 @@ class Arm7Env final : public Env {
   bool holds(int pad) const;
   void write_observation(const StepSlot& out);
   void write_vector(const Arm7Output& output, std::span<float> out) const;
-  void write_pictures(const StepSlot& out);
+  void write_images(const StepSlot& out);
 
   std::shared_ptr<const Arm7Shared> shared_;
   MujocoData data_;

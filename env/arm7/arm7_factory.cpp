@@ -27,7 +27,7 @@ class Arm7Factory final : public EnvFactory {
 
 Result<std::shared_ptr<const EnvFactory>> make_arm7_factory(std::string_view id, const EnvOptions& options) {
   for (const Arm7Task task : kTasks) {
-    if (id != fmt::format("arm7/{}-v1", to_string(task))) continue;
+    if (id != fmt::format("arm7/{}-v1", enum_name(task))) continue;
     auto shared = std::make_shared<Arm7Shared>();
     TROUPE_ASSIGN(shared->profile, make_arm7_profile(std::string(id), task, options));
     TROUPE_ASSIGN(shared->arm, make_arm7_model(task, shared->profile.timestep));

@@ -33,37 +33,29 @@ constexpr std::array<Link, kArm7Joints> kLinks = {{
     {{0.088, 0, 0}, kUp, 0.74, {0.01, 0, 0.08}, {0.013, 0.01, 0.005}, false},
 }};
 
-/// The shapes with which the links collide and are drawn.
+/// The shapes with which links 1 to 6 collide and are drawn.
+struct Capsule {
+  std::array<double, 6> fromto;
+  double radius;
+};
+constexpr std::array<Capsule, 6> kCapsules = {{
+    {{0, 0, -0.19, 0, 0, -0.02}, 0.06},
+    {{0, 0, -0.05, 0, 0, 0.05}, 0.06},
+    {{0, 0, -0.18, 0, 0, -0.06}, 0.06},
+    {{0, 0, -0.05, 0, 0, 0.05}, 0.055},
+    {{0, 0.02, -0.24, 0, 0.06, -0.08}, 0.045},
+    {{0, 0, -0.05, 0.05, 0, 0.01}, 0.05},
+}};
+
 void add_link_shape(MjcfElement& body, std::size_t link) {
   auto& geom = body.add("geom").set("name", fmt::format("link{}", link));
-  const auto capsule = [&geom](const Vec3& from, const Vec3& to, double radius) {
-    geom.set("type", "capsule").set("fromto", {from[0], from[1], from[2], to[0], to[1], to[2]}).set("size", radius);
-  };
-  switch (link) {
-    case 0:
-      geom.set("type", "cylinder").set("pos", {-0.02, 0, 0.07}).set("size", {0.09, 0.07});
-      break;
-    case 1:
-      capsule({0, 0, -0.19}, {0, 0, -0.02}, 0.06);
-      break;
-    case 2:
-      capsule({0, 0, -0.05}, {0, 0, 0.05}, 0.06);
-      break;
-    case 3:
-      capsule({0, 0, -0.18}, {0, 0, -0.06}, 0.06);
-      break;
-    case 4:
-      capsule({0, 0, -0.05}, {0, 0, 0.05}, 0.055);
-      break;
-    case 5:
-      capsule({0, 0.02, -0.24}, {0, 0.06, -0.08}, 0.045);
-      break;
-    case 6:
-      capsule({0, 0, -0.05}, {0.05, 0, 0.01}, 0.05);
-      break;
-    default:
-      geom.set("type", "cylinder").set("pos", {0, 0, 0.045}).set("size", {0.045, 0.05});
-      break;
+  if (link == 0) {
+    geom.set("type", "cylinder").set("pos", {-0.02, 0, 0.07}).set("size", {0.09, 0.07});
+  } else if (link <= kCapsules.size()) {
+    const Capsule& shape = kCapsules[link - 1];
+    geom.set("type", "capsule").set("fromto", shape.fromto).set("size", shape.radius);
+  } else {
+    geom.set("type", "cylinder").set("pos", {0, 0, 0.045}).set("size", {0.045, 0.05});
   }
 }
 
@@ -245,7 +237,7 @@ std::string arm7_mjcf(Arm7Task task, double timestep) {
 
 Result<Arm7Model> make_arm7_model(Arm7Task task, double timestep) {
   auto compiled = compile_mjcf(arm7_mjcf(task, timestep));
-  if (!compiled) return compiled.error().with(fmt::format("arm7/{}", to_string(task)));
+  if (!compiled) return compiled.error().with(fmt::format("arm7/{}", enum_name(task)));
   Arm7Model arm;
   arm.model = std::move(compiled).value();
   arm.task = task;

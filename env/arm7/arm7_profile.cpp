@@ -23,7 +23,7 @@ void add_vector(Arm7Profile& profile, std::string name, Kind kind, std::int64_t 
   profile.outputs.push_back({.kind = kind, .camera = {}});
 }
 
-void add_picture(Arm7Profile& profile, Kind kind, const std::string& camera, std::int64_t width, std::int64_t height) {
+void add_image(Arm7Profile& profile, Kind kind, const std::string& camera, std::int64_t width, std::int64_t height) {
   EnvField field;
   field.name = (kind == Kind::rgb ? "rgb." : kind == Kind::depth ? "depth." : "seg.") + camera;
   field.shape = {height, width};
@@ -41,38 +41,38 @@ void add_picture(Arm7Profile& profile, Kind kind, const std::string& camera, std
 }
 
 /// What a profile's options say about its images.
-struct PictureOptions {
+struct ImageOptions {
   std::int64_t side = 0;  ///< 0: the profile's own
   bool has_labels = false;
 };
 
-/// Pictures of each camera; names in order: depth before rgb before seg, vectors between the first two.
+/// Images of each camera; names in order: depth before rgb before seg, vectors between the first two.
 void add_views(Arm7Profile& profile, std::initializer_list<const char*> cameras, std::int64_t width,
                std::int64_t height, bool has_labels) {
-  for (const char* camera : cameras) add_picture(profile, Kind::rgb, camera, width, height);
+  for (const char* camera : cameras) add_image(profile, Kind::rgb, camera, width, height);
   if (!has_labels) return;
-  for (const char* camera : cameras) add_picture(profile, Kind::labels, camera, width, height);
+  for (const char* camera : cameras) add_image(profile, Kind::labels, camera, width, height);
 }
 
 /// Fields in the order of their names.
-void add_fields(Arm7Profile& profile, Arm7Task task, const std::string& name, const PictureOptions& pictures) {
+void add_fields(Arm7Profile& profile, Arm7Task task, const std::string& name, const ImageOptions& images) {
   const auto proprio = static_cast<std::int64_t>(kArm7Proprio);
   if (name == "state") {
     add_vector(profile, "state", Kind::state, proprio + arm7_task_part_size(task));
   } else if (name == "pixel") {
-    const std::int64_t side = pictures.side > 0 ? pictures.side : kPixelSide;
-    add_picture(profile, Kind::depth, "front", side, side);
+    const std::int64_t side = images.side > 0 ? images.side : kPixelSide;
+    add_image(profile, Kind::depth, "front", side, side);
     add_vector(profile, "proprio", Kind::proprio, proprio);
-    add_views(profile, {"front"}, side, side, pictures.has_labels);
+    add_views(profile, {"front"}, side, side, images.has_labels);
   } else if (name == "libero") {
-    const std::int64_t side = pictures.side > 0 ? pictures.side : kLiberoSide;
+    const std::int64_t side = images.side > 0 ? images.side : kLiberoSide;
     add_vector(profile, "proprio", Kind::tool, 8);
-    add_views(profile, {"front", "wrist"}, side, side, pictures.has_labels);
+    add_views(profile, {"front", "wrist"}, side, side, images.has_labels);
     profile.control = Arm7Control::ee;
   } else {
     add_vector(profile, "gripper_position", Kind::gripper, 1);
     add_vector(profile, "joint_position", Kind::joints, 7);
-    add_views(profile, {"ext0", "ext1", "wrist"}, kDroidWidth, kDroidHeight, pictures.has_labels);
+    add_views(profile, {"ext0", "ext1", "wrist"}, kDroidWidth, kDroidHeight, images.has_labels);
     profile.control = Arm7Control::joint_abs;
     profile.timestep = kDroidTimestep;
     profile.spec.frame_skip = kDroidDecimation;
@@ -83,35 +83,31 @@ Result<bool> read_switch(const std::string& id, const EnvOptions& options, const
   const auto found = options.options.find(name);
   if (found == options.options.end() || found->second == "false") return false;
   if (found->second == "true") return true;
-  return Error{Errc::invalid_argument,
-               fmt::format("{}: option {} is '{}', wants true or false (env.options)", id, name, found->second)};
+  return invalid_argument(
+      fmt::format("{}: option {} is '{}', wants true or false (env.options)", id, name, found->second));
 }
 
-Result<PictureOptions> read_picture_options(const std::string& id, const std::string& profile,
-                                            const EnvOptions& options) {
-  PictureOptions pictures;
-  TROUPE_ASSIGN(pictures.has_labels, read_switch(id, options, "seg"));
+Result<ImageOptions> read_image_options(const std::string& id, const std::string& profile, const EnvOptions& options) {
+  ImageOptions images;
+  TROUPE_ASSIGN(images.has_labels, read_switch(id, options, "seg"));
   const auto found = options.options.find("image_size");
   if (found != options.options.end()) {
     const std::string& text = found->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pictures.side);
-    if (error != std::errc() || end != text.data() + text.size() || pictures.side < kSmallestSide ||
-        pictures.side > kLargestSide) {
-      return Error{Errc::invalid_argument,
-                   fmt::format("{}: option image_size is '{}', wants {} to {} pixels (env.options)", id, text,
-                               kSmallestSide, kLargestSide)};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), images.side);
+    if (error != std::errc() || end != text.data() + text.size() || images.side < kSmallestSide ||
+        images.side > kLargestSide) {
+      return invalid_argument(fmt::format("{}: option image_size is '{}', wants {} to {} pixels (env.options)", id,
+                                          text, kSmallestSide, kLargestSide));
     }
     if (profile != "pixel" && profile != "libero") {
-      return Error{
-          Errc::invalid_argument,
-          fmt::format("{}: option image_size is for the profiles pixel and libero; env.profile is {}", id, profile)};
+      return invalid_argument(
+          fmt::format("{}: option image_size is for the profiles pixel and libero; env.profile is {}", id, profile));
     }
   }
-  if (pictures.has_labels && profile == "state") {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: option seg is for profiles with pictures; env.profile is state", id)};
+  if (images.has_labels && profile == "state") {
+    return invalid_argument(fmt::format("{}: option seg is for profiles with images; env.profile is state", id));
   }
-  return pictures;
+  return images;
 }
 
 }  // namespace
@@ -120,7 +116,7 @@ Result<Arm7Profile> make_arm7_profile(const std::string& id, Arm7Task task, cons
   TROUPE_TRY(check_env_options(id, options, {"state", "pixel", "libero", "droid"},
                                {"terminate_on_success", "sparse", "seg", "image_size"}));
   const std::string name = options.profile.empty() ? "state" : options.profile;
-  TROUPE_ASSIGN(const auto pictures, read_picture_options(id, name, options));
+  TROUPE_ASSIGN(const auto images, read_image_options(id, name, options));
   Arm7Profile profile;
   EnvSpec& spec = profile.spec;
   spec.id = id;
@@ -130,7 +126,7 @@ Result<Arm7Profile> make_arm7_profile(const std::string& id, Arm7Task task, cons
   spec.frame_skip = kDecimation;
   for (const std::string_view camera : arm7_camera_names()) spec.cameras.emplace_back(camera);
   profile.timestep = kTimestep;
-  add_fields(profile, task, name, pictures);
+  add_fields(profile, task, name, images);
   spec.action = arm7_action_space(profile.control);
   spec.control_hz = 1 / (profile.timestep * static_cast<double>(spec.frame_skip));
   TROUPE_ASSIGN(profile.is_sparse, read_switch(id, options, "sparse"));

@@ -41,20 +41,6 @@ struct Writer {
 
 }  // namespace
 
-std::string_view to_string(Arm7Task task) noexcept {
-  switch (task) {
-    case Arm7Task::reach:
-      return "reach";
-    case Arm7Task::push:
-      return "push";
-    case Arm7Task::lift:
-      return "lift";
-    case Arm7Task::pick_place:
-      return "pick_place";
-  }
-  return "";
-}
-
 bool has_cube(Arm7Task task) noexcept { return task != Arm7Task::reach; }
 bool has_goal(Arm7Task task) noexcept { return task != Arm7Task::lift; }
 

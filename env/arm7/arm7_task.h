@@ -6,12 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "base/enum_names.h"
+
 namespace troupe::env {
 
 using Arm7Vec = std::array<double, 3>;
 
 /// The tabletop tasks (docs/env.md#what-there-is).
 enum class Arm7Task : std::uint8_t { reach, push, lift, pick_place };
+constexpr auto enum_names(Arm7Task) { return std::array{"reach", "push", "lift", "pick_place"}; }
 
 inline constexpr std::size_t kArm7Joints = 7;
 /// Metres.
@@ -40,8 +43,6 @@ struct Arm7TaskState {
   double height() const { return object[2] - kCubeHalf; }
 };
 
-/// "reach".
-std::string_view to_string(Arm7Task task) noexcept;
 /// Every task but reach has a cube; every task but lift has a goal.
 bool has_cube(Arm7Task task) noexcept;
 bool has_goal(Arm7Task task) noexcept;

@@ -1,7 +1,5 @@
 #include "env/arm7/scripted.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -47,7 +45,7 @@ double yaw_of(std::span<const float> state, std::size_t at) {
 
 Result<ScriptedArm7> ScriptedArm7::make(Arm7Task task) {
   if (task == Arm7Task::push) {
-    return Error{Errc::invalid_argument, "ScriptedArm7 has no script for push; it has reach, lift and pick_place"};
+    return invalid_argument("ScriptedArm7 has no script for push; it has reach, lift and pick_place");
   }
   TROUPE_ASSIGN(auto arm, make_arm7_model(task, 0.005));
   TROUPE_ASSIGN(auto data, make_mujoco_data(*arm.model));

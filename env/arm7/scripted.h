@@ -1,11 +1,9 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <span>
 
 #include "base/result.h"
-#include "env/arm7/arm7_control.h"
 #include "env/arm7/arm7_model.h"
 
 namespace troupe::env {

@@ -45,8 +45,7 @@ Result<void> CartPole::reset(std::uint64_t seed, StepSlot out) {
 }
 
 Result<void> CartPole::step(std::span<const float> action, StepSlot out) {
-  if (action.size() != 1)
-    return Error{Errc::invalid_argument, fmt::format("CartPole-v1: {} actions, wants 1", action.size())};
+  if (action.size() != 1) return invalid_argument(fmt::format("CartPole-v1: {} actions, wants 1", action.size()));
   const auto [x, speed, angle, spin] = state_;
   const double force = action[0] == 1 ? kForce : -kForce;
   constexpr double total_mass = kCartMass + kPoleMass, pole_moment = kPoleMass * kHalfLength;

@@ -52,8 +52,7 @@ Result<void> Pendulum::reset(std::uint64_t seed, StepSlot out) {
 }
 
 Result<void> Pendulum::step(std::span<const float> action, StepSlot out) {
-  if (action.size() != 1)
-    return Error{Errc::invalid_argument, fmt::format("Pendulum-v1: {} actions, wants 1", action.size())};
+  if (action.size() != 1) return invalid_argument(fmt::format("Pendulum-v1: {} actions, wants 1", action.size()));
   *out.reward = advance(static_cast<double>(action[0]));
   *out.terminated = false;
   observe_into(out);

@@ -47,8 +47,7 @@ Result<void> Reach::reset(std::uint64_t seed, StepSlot out) {
 }
 
 Result<void> Reach::step(std::span<const float> action, StepSlot out) {
-  if (action.size() != 2)
-    return Error{Errc::invalid_argument, fmt::format("reach-v1: {} actions, wants 2", action.size())};
+  if (action.size() != 2) return invalid_argument(fmt::format("reach-v1: {} actions, wants 2", action.size()));
   for (std::size_t i = 0; i < 2; ++i) {
     const double velocity = std::clamp(static_cast<double>(action[i]), -1.0, 1.0);
     state_[i] = std::clamp(state_[i] + kDt * velocity, -kWall, kWall);

@@ -29,7 +29,7 @@ Result<void> GymEnv::reset(std::uint64_t seed, StepSlot out) {
 
 Result<void> GymEnv::step(std::span<const float> action, StepSlot out) {
   if (action.size() != static_cast<std::size_t>(model().nu)) {
-    return Error{Errc::invalid_argument, fmt::format("{}: {} actions, wants {}", spec().id, action.size(), model().nu)};
+    return invalid_argument(fmt::format("{}: {} actions, wants {}", spec().id, action.size(), model().nu));
   }
   before_step(action);
   std::copy(action.begin(), action.end(), data_->ctrl);
@@ -57,9 +57,9 @@ Result<void> GymEnv::set_state(std::span<const double> qpos, std::span<const dou
                                std::span<const double> warmstart) {
   const auto nq = static_cast<std::size_t>(model().nq), nv = static_cast<std::size_t>(model().nv);
   if (qpos.size() != nq || qvel.size() != nv || (!warmstart.empty() && warmstart.size() != nv)) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: a state of {} + {} numbers with {} of warm start, wants {} + {} with {} or none",
-                             spec().id, qpos.size(), qvel.size(), warmstart.size(), nq, nv, nv)};
+    return invalid_argument(
+        fmt::format("{}: a state of {} + {} numbers with {} of warm start, wants {} + {} with {} or none", spec().id,
+                    qpos.size(), qvel.size(), warmstart.size(), nq, nv, nv));
   }
   mj_resetData(&model(), data_.get());
   std::copy(qpos.begin(), qpos.end(), data_->qpos);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <string>
 #include <utility>
 
 #include "env/mujoco/gym_task.h"
@@ -15,8 +14,8 @@ Result<EnvDType> observation_dtype(std::string_view id, const EnvOptions& option
   const auto found = options.options.find("obs_dtype");
   if (found == options.options.end() || found->second == "f32") return EnvDType::f32;
   if (found->second == "f64") return EnvDType::f64;
-  return Error{Errc::invalid_argument,
-               fmt::format("{}: option obs_dtype is '{}', wants f32 or f64 (env.options)", id, found->second)};
+  return invalid_argument(
+      fmt::format("{}: option obs_dtype is '{}', wants f32 or f64 (env.options)", id, found->second));
 }
 
 ActionSpace motors_of(const mjModel& model) {

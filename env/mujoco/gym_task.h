@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "env/mujoco/gym_env.h"
 
 namespace troupe::env {

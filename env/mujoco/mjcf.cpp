@@ -5,29 +5,14 @@
 
 #include <algorithm>
 
+#include "base/markup.h"
+
 namespace troupe::env {
 namespace {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
+  for (const char c : text) append_escaped(out, c);
   return out;
 }
 
@@ -54,11 +39,6 @@ MjcfElement& MjcfElement::set(std::string_view name, std::initializer_list<doubl
 
 MjcfElement& MjcfElement::set(std::string_view name, std::span<const double> values) {
   return set(name, std::string_view(fmt::format("{}", fmt::join(values.begin(), values.end(), " "))));
-}
-
-MjcfElement& MjcfElement::set_all(const MjcfElement& other) {
-  for (const auto& [name, text] : other.attributes_) set(name, std::string_view(text));
-  return *this;
 }
 
 MjcfElement& MjcfElement::add(std::string tag) { return children_.emplace_back(std::move(tag)); }

@@ -26,8 +26,6 @@ class MjcfElement {
   MjcfElement& set(std::string_view name, double value);
   MjcfElement& set(std::string_view name, std::initializer_list<double> values);
   MjcfElement& set(std::string_view name, std::span<const double> values);
-  /// Sets each of the other element's attributes: a table of common ones.
-  MjcfElement& set_all(const MjcfElement& other);
 
   /// A new last child.
   MjcfElement& add(std::string tag);

@@ -5,9 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <mutex>
-#include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -66,7 +64,7 @@ Result<MujocoModel> compile_mjcf(const std::string& xml) {
   }
   std::array<char, 1024> message{};
   MujocoModel model(mj_loadXML(kFile, &files.vfs, message.data(), static_cast<int>(message.size())));
-  if (!model) return Error{Errc::invalid_argument, fmt::format("MuJoCo refuses the model: {}", message.data())};
+  if (!model) return invalid_argument(fmt::format("MuJoCo refuses the model: {}", message.data()));
   return model;
 }
 

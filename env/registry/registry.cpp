@@ -57,6 +57,10 @@ Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id
   return make_env_factory(env_registry(), id, options);
 }
 
+Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env) {
+  return make_env_factory(env.id, {.profile = env.profile, .options = env.options, .max_steps = env.max_episode_steps});
+}
+
 void register_env(EnvRow row) {
   auto& rows = table();
   const auto same = std::find_if(rows.begin(), rows.end(), [&row](const EnvRow& r) { return r.id == row.id; });

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "configs/env_config.h"
 #include "env/env_row.h"
 
 namespace troupe::env {
@@ -15,6 +16,8 @@ std::span<const EnvRow> env_registry();
 /// The factory of an id. Errors: not_found with the nearest id; invalid_argument for options or a profile that the
 /// environment does not have, naming those that it has.
 Result<std::shared_ptr<const EnvFactory>> make_env_factory(const std::string& id, const EnvOptions& options = {});
+/// The same of a job's environment: env.id with its profile, options and max_episode_steps.
+Result<std::shared_ptr<const EnvFactory>> make_env_factory(const EnvConfig& env);
 
 /// Adds a row of a program that links Troupe as a library, before any factory of it is made; a row of the same id is
 /// replaced. The row's texts are not copied: literals. Not thread-safe.

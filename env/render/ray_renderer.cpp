@@ -79,7 +79,7 @@ std::int32_t pixel(double x, std::int64_t limit) {
 }
 
 /// Puts the outline's pixels into g, with one to spare on each side; false when it covers none.
-bool place(const Outline& outline, double focal, const RenderPictures& out, TraceGeom& g) {
+bool place(const Outline& outline, double focal, const RenderImages& out, TraceGeom& g) {
   if (!outline.is_seen) return false;
   const double cx = 0.5 * static_cast<double>(out.width) - 0.5, cy = 0.5 * static_cast<double>(out.height) - 0.5;
   g.x_begin = pixel(std::floor(cx + focal * outline.left), out.width);
@@ -93,7 +93,7 @@ bool place(const Outline& outline, double focal, const RenderPictures& out, Trac
 
 /// Turns the shape into the camera's view. False when nothing of it can be seen.
 bool prepare(const RenderGeom& geom, const GeomPose& pose, const RenderCamera& camera, double focal,
-             const RenderPictures& out, TraceGeom& g) {
+             const RenderImages& out, TraceGeom& g) {
   const auto at = [](const std::array<float, 9>& m, int i, int j) {
     return static_cast<double>(m[static_cast<std::size_t>(3 * i + j)]);
   };
@@ -146,7 +146,7 @@ RayRenderer::RayRenderer() : RayRenderer(*trace_codes().front()) {}
 RayRenderer::RayRenderer(const TraceCode& code) : code_(&code) {}
 
 void RayRenderer::draw(std::span<const RenderGeom> geoms, std::span<const GeomPose> poses, const RenderCamera& camera,
-                       const RenderPictures& out) {
+                       const RenderImages& out) {
   if (out.width < 1 || out.height < 1) return;
   const auto padded = static_cast<std::size_t>((out.width + 15) / 16 * 16);
   if (row_depth_.size() < padded) {

@@ -28,7 +28,7 @@ class RayRenderer {
 
   /// `poses` has one entry for each of `geoms`. Where two surfaces are equally far, any of them is drawn.
   void draw(std::span<const RenderGeom> geoms, std::span<const GeomPose> poses, const RenderCamera& camera,
-            const RenderPictures& out);
+            const RenderImages& out);
 
  private:
   const TraceCode* code_;

@@ -49,7 +49,7 @@ struct RenderCamera {
 };
 
 /// Where the images of one view go, each row by row, top first; null for one that is not wanted. Not owned.
-struct RenderPictures {
+struct RenderImages {
   std::int64_t width = 0, height = 0;
   /// [height, width, 3].
   std::uint8_t* rgb = nullptr;

@@ -33,12 +33,12 @@ struct TraceGeom {
 };
 
 /// One image: shapes in the order in which they are tried, and the row's working memory, padded to a multiple of 16.
-struct TracePicture {
+struct TraceImage {
   const TraceGeom* geoms = nullptr;
   std::int64_t num_geoms = 0;
   float inverse_focal = 0;
   float near = 0;
-  RenderPictures out;
+  RenderImages out;
   float* row_depth = nullptr;
   /// R, g, b, label from the lowest byte on.
   std::uint32_t* row_color = nullptr;
@@ -49,15 +49,15 @@ struct TracePicture {
 struct TraceCode {
   /// "avx512", "avx2", "plain".
   const char* name;
-  void (*run)(const TracePicture&);
+  void (*run)(const TraceImage&);
 };
 
 /// Those that this machine runs, fastest first.
 std::span<const TraceCode* const> trace_codes();
 
 /// One per instruction set; called through trace_codes() only, because the processor must have it.
-void trace_plain(const TracePicture& picture);
-void trace_avx2(const TracePicture& picture);
-void trace_avx512(const TracePicture& picture);
+void trace_plain(const TraceImage& image);
+void trace_avx2(const TraceImage& image);
+void trace_avx512(const TraceImage& image);
 
 }  // namespace troupe::env

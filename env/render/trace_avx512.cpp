@@ -2,6 +2,6 @@
 
 namespace troupe::env {
 
-void trace_avx512(const TracePicture& picture) { trace_rows(picture); }
+void trace_avx512(const TraceImage& image) { trace_rows(image); }
 
 }  // namespace troupe::env

@@ -2,6 +2,6 @@
 
 namespace troupe::env {
 
-void trace_plain(const TracePicture& picture) { trace_rows(picture); }
+void trace_plain(const TraceImage& image) { trace_rows(image); }
 
 }  // namespace troupe::env

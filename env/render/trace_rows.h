@@ -30,18 +30,18 @@ struct LaneLimits {
 };
 
 /// True when a lane is hit; the caller then works out the cosine.
-TROUPE_LANE bool keep(LaneHit& h, Mask shape, const LaneLimits& limits) {
+TROUPE_INLINE bool keep(LaneHit& h, Mask shape, const LaneLimits& limits) {
   h.hit = both(shape, both(less(limits.low, h.t), less(h.t, limits.high)));
   return any(h.hit);
 }
 /// Cosine, times its length, between the normal (x, y, z) in the shape's frame and the light along the camera's axis.
-TROUPE_LANE Floats along_light(const TraceGeom& g, Floats x, Floats y, Floats z) {
+TROUPE_INLINE Floats along_light(const TraceGeom& g, Floats x, Floats y, Floats z) {
   return x * g.turn[0][2] + y * g.turn[1][2] + z * g.turn[2][2];
 }
 
 /// The meet_ functions solve for the nearest entry within the limits and leave distance and cosine in h; false: no
 /// lane hit.
-TROUPE_LANE bool meet_plane(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
+TROUPE_INLINE bool meet_plane(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
   // start is 0 for planes, so p is the camera
   const Mask down = less(r.d[2], all(-kTiny));
   h.t = r.p[2] / select(down, -r.d[2], all(kTiny));
@@ -55,7 +55,7 @@ TROUPE_LANE bool meet_plane(const TraceGeom& g, const LaneRays& r, const LaneLim
   return true;
 }
 
-TROUPE_LANE bool meet_sphere(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
+TROUPE_INLINE bool meet_sphere(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
   const float radius = g.size[0];
   const Floats a = r.d[0] * r.d[0] + r.d[1] * r.d[1] + r.d[2] * r.d[2];
   const Floats b = r.p[0] * r.d[0] + r.p[1] * r.d[1] + r.p[2] * r.d[2];
@@ -70,7 +70,7 @@ TROUPE_LANE bool meet_sphere(const TraceGeom& g, const LaneRays& r, const LaneLi
 }
 
 /// Where the rays enter the endless cylinder around z; the end of the solid on that side is the only other way in.
-TROUPE_LANE Mask enter_tube(const TraceGeom& g, const LaneRays& r, Floats& t) {
+TROUPE_INLINE Mask enter_tube(const TraceGeom& g, const LaneRays& r, Floats& t) {
   const Floats a = larger(r.d[0] * r.d[0] + r.d[1] * r.d[1], all(kTiny));
   const Floats b = r.p[0] * r.d[0] + r.p[1] * r.d[1];
   const Floats c = r.p[0] * r.p[0] + r.p[1] * r.p[1] - g.size[0] * g.size[0];
@@ -80,7 +80,7 @@ TROUPE_LANE Mask enter_tube(const TraceGeom& g, const LaneRays& r, Floats& t) {
   return shape;
 }
 
-TROUPE_LANE bool meet_capsule(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
+TROUPE_INLINE bool meet_capsule(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
   const float radius = g.size[0];
   const Floats half = all(g.size[1]);
   Floats side = {};
@@ -103,7 +103,7 @@ TROUPE_LANE bool meet_capsule(const TraceGeom& g, const LaneRays& r, const LaneL
   return true;
 }
 
-TROUPE_LANE bool meet_cylinder(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
+TROUPE_INLINE bool meet_cylinder(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
   const Floats half = all(g.size[1]);
   Floats side = {};
   const Mask inside = enter_tube(g, r, side);
@@ -121,7 +121,7 @@ TROUPE_LANE bool meet_cylinder(const TraceGeom& g, const LaneRays& r, const Lane
   return true;
 }
 
-TROUPE_LANE bool meet_box(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
+TROUPE_INLINE bool meet_box(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
   Floats entry[3], exit[3], inverse[3];
   for (int k = 0; k < 3; ++k) {
     inverse[k] = 1.0F / with_sign(r.d[k], larger(magnitude(r.d[k]), all(kTiny)));
@@ -138,7 +138,7 @@ TROUPE_LANE bool meet_box(const TraceGeom& g, const LaneRays& r, const LaneLimit
   return true;
 }
 
-TROUPE_LANE bool meet_ellipsoid(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
+TROUPE_INLINE bool meet_ellipsoid(const TraceGeom& g, const LaneRays& r, const LaneLimits& limits, LaneHit& h) {
   // in a frame scaled to the unit ball
   Floats d[3], p[3];
   for (int k = 0; k < 3; ++k) {
@@ -161,7 +161,7 @@ TROUPE_LANE bool meet_ellipsoid(const TraceGeom& g, const LaneRays& r, const Lan
 }
 
 /// 1.1 and 0.9 by turns on squares of 0.5 m.
-TROUPE_LANE Floats checker(const LaneRays& r, Floats t) {
+TROUPE_INLINE Floats checker(const LaneRays& r, Floats t) {
   Ints sum = {};
   for (int k = 0; k < 2; ++k) {
     const Floats cells = (r.p[k] + t * r.d[k]) * 2.0F;
@@ -172,7 +172,7 @@ TROUPE_LANE Floats checker(const LaneRays& r, Floats t) {
 }
 
 /// r, g, b and label of the hit in one word, from the lowest byte on.
-TROUPE_LANE Ints shade(const TraceGeom& g, const LaneRays& r, const LaneHit& h) {
+TROUPE_INLINE Ints shade(const TraceGeom& g, const LaneRays& r, const LaneHit& h) {
   Floats light = kAmbient + kDiffuse * smaller(larger(h.cosine, Floats{}), all(1.0F));
   if (g.is_checkered) light *= checker(r, h.t);
   Ints color = Ints{} + static_cast<std::int32_t>(g.label << 24);
@@ -182,8 +182,8 @@ TROUPE_LANE Ints shade(const TraceGeom& g, const LaneRays& r, const LaneHit& h) 
 
 /// A bound of a plane's depth in one row: its height over the steepest ray. A floor is mostly hidden, and then never
 /// tried.
-TROUPE_LANE float nearest_in_row(const TracePicture& picture, const TraceGeom& g, float down_row) {
-  const float edge = 0.5F * static_cast<float>(picture.out.width) * picture.inverse_focal;
+TROUPE_INLINE float nearest_in_row(const TraceImage& image, const TraceGeom& g, float down_row) {
+  const float edge = 0.5F * static_cast<float>(image.out.width) * image.inverse_focal;
   const float across = g.turn[2][0] < 0 ? -g.turn[2][0] : g.turn[2][0];
   const float steepest = across * edge - down_row;
   return steepest > kTiny ? 0.999F * g.moved[2][2] / steepest : kFar;
@@ -191,86 +191,85 @@ TROUPE_LANE float nearest_in_row(const TracePicture& picture, const TraceGeom& g
 
 /// One shape in one row, whose height in the image's plane is `py`.
 template <auto kMeet>
-TROUPE_LANE void draw_span(const TracePicture& picture, const TraceGeom& g, float py) {
+TROUPE_INLINE void draw_span(const TraceImage& image, const TraceGeom& g, float py) {
   Floats steps = {};
   for (std::int64_t i = 0; i < kLanes; ++i) steps[i] = static_cast<float>(i);
-  const float middle = 0.5F - 0.5F * static_cast<float>(picture.out.width);
+  const float middle = 0.5F - 0.5F * static_cast<float>(image.out.width);
   float d_row[3], p_row[3];
   for (int k = 0; k < 3; ++k) {
     d_row[k] = g.turn[k][1] * py - g.turn[k][2];
     p_row[k] = g.moved[k][1] * py + g.moved[k][2];
   }
-  const float nearest = g.kind == GeomKind::plane ? nearest_in_row(picture, g, d_row[2]) : g.nearest;
+  const float nearest = g.kind == GeomKind::plane ? nearest_in_row(image, g, d_row[2]) : g.nearest;
   for (std::int64_t x = g.x_begin & ~(kLanes - 1); x < g.x_end; x += kLanes) {
-    const Floats drawn = load(picture.row_depth + x);
+    const Floats drawn = load(image.row_depth + x);
     if (!any(less(all(nearest), drawn))) continue;
-    const Floats px = (steps + (static_cast<float>(x) + middle)) * picture.inverse_focal;
+    const Floats px = (steps + (static_cast<float>(x) + middle)) * image.inverse_focal;
     LaneRays rays;
     for (int k = 0; k < 3; ++k) {
       rays.d[k] = g.turn[k][0] * px + d_row[k];
       rays.p[k] = g.moved[k][0] * px + p_row[k];
     }
     LaneHit h;
-    const LaneLimits limits{all(picture.near - g.start), drawn - g.start};
+    const LaneLimits limits{all(image.near - g.start), drawn - g.start};
     if (!kMeet(g, rays, limits, h)) continue;
-    store(picture.row_depth + x, select(h.hit, h.t + g.start, drawn));
-    store(picture.row_color + x, select(h.hit, shade(g, rays, h), load(picture.row_color + x)));
+    store(image.row_depth + x, select(h.hit, h.t + g.start, drawn));
+    store(image.row_color + x, select(h.hit, shade(g, rays, h), load(image.row_color + x)));
   }
 }
 
-static void draw_row_of(const TracePicture& picture, const TraceGeom& g, float py) {
+static void draw_row_of(const TraceImage& image, const TraceGeom& g, float py) {
   switch (g.kind) {
     case GeomKind::plane:
-      return draw_span<meet_plane>(picture, g, py);
+      return draw_span<meet_plane>(image, g, py);
     case GeomKind::sphere:
-      return draw_span<meet_sphere>(picture, g, py);
+      return draw_span<meet_sphere>(image, g, py);
     case GeomKind::capsule:
-      return draw_span<meet_capsule>(picture, g, py);
+      return draw_span<meet_capsule>(image, g, py);
     case GeomKind::cylinder:
-      return draw_span<meet_cylinder>(picture, g, py);
+      return draw_span<meet_cylinder>(image, g, py);
     case GeomKind::box:
-      return draw_span<meet_box>(picture, g, py);
+      return draw_span<meet_box>(image, g, py);
     case GeomKind::ellipsoid:
-      return draw_span<meet_ellipsoid>(picture, g, py);
+      return draw_span<meet_ellipsoid>(image, g, py);
   }
 }
 
 /// Copies the finished row out.
-static void put_row(const TracePicture& picture, std::int64_t y) {
-  const RenderPictures& out = picture.out;
+static void put_row(const TraceImage& image, std::int64_t y) {
+  const RenderImages& out = image.out;
   const std::int64_t width = out.width;
   if (out.rgb != nullptr) {
     // four bytes at a time, of which the next pixel overwrites the last; not so the row's last pixel
     std::uint8_t* rgb = out.rgb + y * width * 3;
-    for (std::int64_t x = 0; x + 1 < width; ++x) std::memcpy(rgb + 3 * x, picture.row_color + x, 4);
-    std::memcpy(rgb + 3 * (width - 1), picture.row_color + (width - 1), 3);
+    for (std::int64_t x = 0; x + 1 < width; ++x) std::memcpy(rgb + 3 * x, image.row_color + x, 4);
+    std::memcpy(rgb + 3 * (width - 1), image.row_color + (width - 1), 3);
   }
   if (out.depth != nullptr) {
     float* depth = out.depth + y * width;
-    for (std::int64_t x = 0; x < width; ++x) depth[x] = picture.row_depth[x] < kFar ? picture.row_depth[x] : 0.0F;
+    for (std::int64_t x = 0; x < width; ++x) depth[x] = image.row_depth[x] < kFar ? image.row_depth[x] : 0.0F;
   }
   if (out.labels != nullptr) {
     std::uint8_t* labels = out.labels + y * width;
-    for (std::int64_t x = 0; x < width; ++x) labels[x] = static_cast<std::uint8_t>(picture.row_color[x] >> 24);
+    for (std::int64_t x = 0; x < width; ++x) labels[x] = static_cast<std::uint8_t>(image.row_color[x] >> 24);
   }
 }
 
-static void trace_rows(const TracePicture& picture) {
-  const std::int64_t padded = (picture.out.width + 15) & ~std::int64_t{15};
+static void trace_rows(const TraceImage& image) {
+  const std::int64_t padded = (image.out.width + 15) & ~std::int64_t{15};
   const Floats far = all(kFar);
   const Ints sky = Ints{} + static_cast<std::int32_t>(kSky);
-  for (std::int64_t y = 0; y < picture.out.height; ++y) {
+  for (std::int64_t y = 0; y < image.out.height; ++y) {
     for (std::int64_t x = 0; x < padded; x += kLanes) {
-      store(picture.row_depth + x, far);
-      store(picture.row_color + x, sky);
+      store(image.row_depth + x, far);
+      store(image.row_color + x, sky);
     }
-    const float py =
-        (0.5F * static_cast<float>(picture.out.height) - static_cast<float>(y) - 0.5F) * picture.inverse_focal;
-    for (std::int64_t i = 0; i < picture.num_geoms; ++i) {
-      const TraceGeom& g = picture.geoms[i];
-      if (y >= g.y_begin && y < g.y_end) draw_row_of(picture, g, py);
+    const float py = (0.5F * static_cast<float>(image.out.height) - static_cast<float>(y) - 0.5F) * image.inverse_focal;
+    for (std::int64_t i = 0; i < image.num_geoms; ++i) {
+      const TraceGeom& g = image.geoms[i];
+      if (y >= g.y_begin && y < g.y_end) draw_row_of(image, g, py);
     }
-    put_row(picture, y);
+    put_row(image, y);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,6 +1,5 @@
 #include "model/io/pickle_machine.h"
 
-#include <array>
 #include <unordered_map>
 #include <utility>
 

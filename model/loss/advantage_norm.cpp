@@ -26,12 +26,4 @@ at::Tensor normalise(const at::Tensor& x, const AdvantageMoments& m, double epsi
   return (x - m.mean()) / (std::sqrt(m.unbiased_variance()) + epsilon);
 }
 
-at::Tensor renormalise_like_async_reference(const at::Tensor& x, const at::Tensor& mask) {
-  const auto m = advantage_moments(x, mask);
-  if (m.count < 1) return x;
-  const double variance = std::max(0.0, m.sum_of_squares / m.count - m.mean() * m.mean());
-  const auto kept = mask.defined() ? x * mask.to(x.scalar_type()) : x;
-  return (kept - m.mean()) / (std::sqrt(variance) + 1e-5);
-}
-
 }  // namespace troupe::model

@@ -23,9 +23,4 @@ AdvantageMoments advantage_moments(const at::Tensor& x, const at::Tensor& mask);
 /// leave x as it is: one has no spread (RLinf makes NaN of them all).
 at::Tensor normalise(const at::Tensor& x, const AdvantageMoments& moments, double epsilon = 1e-5);
 
-/// What RLinf's asynchronous worker does to advantages that are already normalised, with `parity` alone:
-///     (x m - mean_m(x)) / (sqrt(var) + 1e-5), population variance over valid entries
-/// Masked entries become -mean / (sqrt(var) + 1e-5).
-at::Tensor renormalise_like_async_reference(const at::Tensor& x, const at::Tensor& mask);
-
 }  // namespace troupe::model

@@ -6,11 +6,6 @@
 
 namespace troupe::model {
 
-at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& mask) {
-  const auto kept = mask.to(at::kBool).expand_as(x);
-  return at::where(kept, x, 0.0).sum() / kept.sum().clamp_min(1);
-}
-
 CellWeights make_cell_weights(const at::Tensor& mask_NC, Aggregation aggregation, const at::Tensor& valid_steps_N1,
                               std::int64_t max_episode_steps, const at::Tensor& scale) {
   TORCH_CHECK(mask_NC.dim() == 2, "the mask has shape ", mask_NC.sizes(), "; it must be [rows, cells]");
@@ -42,22 +37,6 @@ at::Tensor weighted_sum(const at::Tensor& x, const at::Tensor& weight) {
   const auto entries_per_cell = x.numel() / fitting.numel();
   const auto sum = (x * fitting).sum();
   return entries_per_cell == 1 ? sum : sum / entries_per_cell;
-}
-
-TokenAggregation parse_token_aggregation(std::string_view name) {
-  if (name == "token-mean") return TokenAggregation::token_mean;
-  if (name == "seq-mean-token-sum") return TokenAggregation::seq_mean_token_sum;
-  TORCH_CHECK(name == "seq-mean-token-mean", "token aggregation is \"", name,
-              "\"; it must be token-mean, seq-mean-token-sum or seq-mean-token-mean");
-  return TokenAggregation::seq_mean_token_mean;
-}
-
-at::Tensor aggregate_tokens(const at::Tensor& x_BS, const at::Tensor& mask_BS, TokenAggregation aggregation) {
-  if (aggregation == TokenAggregation::token_mean) return masked_mean(x_BS, mask_BS);
-  const auto kept = mask_BS.to(at::kBool).expand_as(x_BS);
-  const auto sums = at::where(kept, x_BS, 0.0).sum(-1);
-  if (aggregation == TokenAggregation::seq_mean_token_sum) return sums.mean();
-  return (sums / kept.sum(-1).clamp_min(1)).mean();
 }
 
 }  // namespace troupe::model

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <string_view>
 
 namespace troupe::model {
 
@@ -13,10 +12,6 @@ namespace troupe::model {
 /// mean: over valid entries. trajectory: every trajectory weighs the same, whatever its length:
 ///     loss = mean_all( x * mask / (valid_steps / max_episode_steps) )          over all entries, masked ones included
 enum class Aggregation : std::uint8_t { mean, trajectory };
-
-/// sum(x m) / max(1, sum(m)), m first broadcast to the shape of x.
-/// Grad: x. Returns a scalar. A NaN or infinity where m is 0 does not reach the result.
-at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& mask);
 
 /// What a cell counts in sums over a micro-batch.
 struct CellWeights {
@@ -39,13 +34,5 @@ CellWeights make_cell_weights(const at::Tensor& mask_NC, Aggregation aggregation
 /// of its row.
 /// Grad: x.
 at::Tensor weighted_sum(const at::Tensor& x, const at::Tensor& weight);
-
-/// Of language models, layout [batch, tokens]: token_mean masked mean of all tokens; the others first sum, or average,
-/// the tokens of a sequence, then average over sequences. A mask without any entry gives 0.
-enum class TokenAggregation : std::uint8_t { token_mean, seq_mean_token_sum, seq_mean_token_mean };
-
-/// "token-mean" | "seq-mean-token-sum" | "seq-mean-token-mean". Throws c10::Error on another name.
-TokenAggregation parse_token_aggregation(std::string_view name);
-at::Tensor aggregate_tokens(const at::Tensor& x_BS, const at::Tensor& mask_BS, TokenAggregation aggregation);
 
 }  // namespace troupe::model

@@ -52,10 +52,6 @@ Advantages gae(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const
   return {advantages.to(rewards_SB.device()), returns.to(rewards_SB.device())};
 }
 
-Advantages reward_to_go(const at::Tensor& rewards_SB, const at::Tensor& dones_S1B) {
-  return gae(rewards_SB, at::zeros(dones_S1B.sizes(), rewards_SB.options()), dones_S1B, 1.0, 1.0);
-}
-
 at::Tensor chunk_rewards(const at::Tensor& rewards_TBK, double discount) {
   if (discount == 1.0) return rewards_TBK.sum(2);
   const auto powers = at::pow(
@@ -97,11 +93,6 @@ at::Tensor add_bootstrap(const at::Tensor& rewards_TBK, const at::Tensor& termin
   const auto is_first = done.logical_and(done.cumsum(2).eq(1));
   const auto ends = bootstrap == Bootstrap::always ? is_first : is_first.logical_and(terminated.logical_not());
   return rewards_TBK + at::where(ends, bonus.expand_as(rewards_TBK), at::zeros_like(rewards_TBK));
-}
-
-at::Tensor add_value_before_step(const at::Tensor& rewards_SB, const at::Tensor& values_S1B,
-                                 const at::Tensor& timeouts_SB, double gamma) {
-  return rewards_SB + gamma * values_S1B.narrow(0, 0, rewards_SB.size(0)) * timeouts_SB.to(rewards_SB.scalar_type());
 }
 
 }  // namespace troupe::model

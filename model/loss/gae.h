@@ -24,9 +24,6 @@ struct Advantages {
 Advantages gae(const at::Tensor& rewards_SB, const at::Tensor& values_S1B, const at::Tensor& dones_S1B, double gamma,
                double lambda);
 
-/// Without a critic: A = R = sum of the rewards to the end of the episode.
-Advantages reward_to_go(const at::Tensor& rewards_SB, const at::Tensor& dones_S1B);
-
 /// What a chunk earns: sum_k discount^k r_k; discount 1 is the plain sum. [T,B,K] -> [T,B].
 at::Tensor chunk_rewards(const at::Tensor& rewards_TBK, double discount = 1.0);
 
@@ -58,11 +55,5 @@ enum class Bootstrap : std::uint8_t { standard, always, never };
 at::Tensor add_bootstrap(const at::Tensor& rewards_TBK, const at::Tensor& terminated_TBK,
                          const at::Tensor& truncated_TBK, const at::Tensor& final_values_TB1, double gamma,
                          Bootstrap bootstrap, bool parity = false);
-
-/// The alternative that needs no final observation: r_s + gamma V(s_s) timeout_s, the value before the step. The
-/// caller's `dones` must hold the timeouts too. Shapes: rewards, timeouts [S,B]; values [S+1,B]. Source:
-/// alex-petrenko/sample-factory, value_bootstrap.
-at::Tensor add_value_before_step(const at::Tensor& rewards_SB, const at::Tensor& values_S1B,
-                                 const at::Tensor& timeouts_SB, double gamma);
 
 }  // namespace troupe::model

@@ -4,13 +4,6 @@
 
 namespace troupe::model {
 
-Granularity parse_granularity(std::string_view name) {
-  if (name == "chunk") return Granularity::chunk;
-  if (name == "action") return Granularity::action;
-  TORCH_CHECK(name == "token", "granularity is \"", name, "\"; it must be chunk, action or token");
-  return Granularity::token;
-}
-
 at::Tensor reduce_to(const at::Tensor& x_NL, std::int64_t chunk, Granularity granularity) {
   TORCH_CHECK(x_NL.dim() == 2 && chunk > 0 && x_NL.size(1) > 0 && x_NL.size(1) % chunk == 0, "values of shape ",
               x_NL.sizes(), " cannot be split into ", chunk, " actions");

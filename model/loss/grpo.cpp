@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "model/loss/advantage_norm.h"
 #include "model/loss/gae.h"
 #include "model/loss/rollout_layout.h"
 
@@ -26,13 +25,6 @@ void check_groups(std::int64_t environments, std::int64_t group_size) {
               " environments cannot be split into groups of ", group_size);
 }
 
-at::Tensor centred(const at::Tensor& x, at::IntArrayRef dims) {
-  std::int64_t count = 1;
-  for (const auto d : dims) count *= x.size(d);
-  if (count < 2) return at::zeros_like(x);
-  return (x - x.mean(dims, /*keepdim=*/true)) / (x.std(dims, /*unbiased=*/true, /*keepdim=*/true) + kGroupEpsilon);
-}
-
 }  // namespace
 
 at::Tensor first_episode_scores(const at::Tensor& rewards_SB, const at::Tensor& dones_S1B) {
@@ -44,30 +36,16 @@ at::Tensor first_episode_scores(const at::Tensor& rewards_SB, const at::Tensor& 
 
 at::Tensor group_relative(const at::Tensor& scores_B, std::int64_t group_size) {
   check_groups(scores_B.size(0), group_size);
-  return centred(scores_B.reshape({-1, group_size}), {1}).reshape({-1});
+  if (group_size < 2) return at::zeros_like(scores_B);
+  const auto x = scores_B.reshape({-1, group_size});
+  const auto spread = x.std(at::IntArrayRef({1}), /*unbiased=*/true, /*keepdim=*/true) + kGroupEpsilon;
+  return ((x - x.mean(1, /*keepdim=*/true)) / spread).reshape({-1});
 }
 
 at::Tensor grpo_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask,
                            std::int64_t group_size) {
   const auto advantage = group_relative(rollout_scores(rewards_TBK, dones_T1BK, mask), group_size);
   return advantage.reshape({1, -1, 1}) * mask.to(advantage.scalar_type());
-}
-
-at::Tensor score_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask,
-                            bool is_normalised) {
-  const auto scores =
-      rollout_scores(rewards_TBK, dones_T1BK, mask).reshape({1, -1, 1}) * mask.to(rewards_TBK.scalar_type());
-  return is_normalised ? normalise(scores, advantage_moments(scores, mask)) : scores;
-}
-
-at::Tensor step_advantages(const at::Tensor& rewards_TBK, const at::Tensor& mask, std::int64_t group_size,
-                           StepGroup mode) {
-  const auto chunk = mask.size(2);
-  const auto rewards = chunk == rewards_TBK.size(2) ? flatten_steps(rewards_TBK) : chunk_rewards(rewards_TBK);
-  check_groups(rewards.size(1), group_size);
-  const auto grouped = rewards.reshape({rewards.size(0), -1, group_size});
-  const auto advantage = mode == StepGroup::frame ? centred(grouped, {2}) : centred(grouped, {0, 2});
-  return unflatten_steps(advantage.reshape({rewards.size(0), -1}), chunk) * mask.to(rewards.scalar_type());
 }
 
 at::Tensor kept_groups(const at::Tensor& rewards_TBK, const at::Tensor& mask, std::int64_t group_size, double low,

@@ -22,18 +22,6 @@ at::Tensor group_relative(const at::Tensor& scores_B, std::int64_t group_size);
 at::Tensor grpo_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask,
                            std::int64_t group_size);
 
-/// The plain score for every valid step, without a group; `is_normalised`: centred and scaled over valid entries by
-/// 1e-5 and the unbiased std, masked entries too.
-at::Tensor score_advantages(const at::Tensor& rewards_TBK, const at::Tensor& dones_T1BK, const at::Tensor& mask,
-                            bool is_normalised);
-
-/// Rewards of every step against the group's: frame normalises each step over the group, video all steps of the group
-/// together. (r - mean) / (std + 1e-6), unbiased, times the mask. Shapes: rewards, mask [T,B,K] or [T,B,1]. Returns
-/// their shape.
-enum class StepGroup : std::uint8_t { frame, video };
-at::Tensor step_advantages(const at::Tensor& rewards_TBK, const at::Tensor& mask, std::int64_t group_size,
-                           StepGroup mode);
-
 /// Which environments' groups are kept: low <= mean over the group of the masked return <= high. [T,B,K], mask [T,B,K
 /// or 1] -> bool [B]. The mask undefined counts every step. The caller joins it to the loss mask; the counts of valid
 /// steps stay.

@@ -4,14 +4,6 @@
 
 namespace troupe::model {
 
-KlEstimator parse_kl_estimator(std::string_view name) {
-  if (name == "k1") return KlEstimator::k1;
-  if (name == "abs") return KlEstimator::abs;
-  if (name == "k2") return KlEstimator::k2;
-  TORCH_CHECK(name == "k3", "divergence estimator is \"", name, "\"; it must be k1, abs, k2 or k3");
-  return KlEstimator::k3;
-}
-
 at::Tensor kl_penalty(const at::Tensor& logp, const at::Tensor& reference_logp, KlEstimator estimator) {
   const auto x = logp - reference_logp;
   switch (estimator) {

@@ -243,12 +243,11 @@ PolicyGradientOptions make_policy_gradient_options(const AlgorithmConfig& algori
                                                    std::int64_t max_episode_steps) {
   const auto& c = algorithm.policy_gradient;
   PolicyGradientOptions o;
-  if (algorithm.name == "decoupled_ppo") o.actor = ActorLoss::decoupled;
-  if (algorithm.name == "vtrace") o.actor = ActorLoss::vtrace;
+  o.actor = algorithm.traits().actor_loss;
   o.chunk = chunk;
   o.reward_per_action = c.reward_level == "action";
-  o.logp_level = parse_granularity(c.logprob_level);
-  o.entropy_level = parse_granularity(c.entropy_level);
+  o.logp_level = c.logprob_level;
+  o.entropy_level = c.entropy_level;
   o.clip = {.low = c.clip_ratio_low,
             .high = c.clip_ratio_high,
             .reciprocal = c.clip_range == "reciprocal",
@@ -260,7 +259,7 @@ PolicyGradientOptions make_policy_gradient_options(const AlgorithmConfig& algori
   o.value_coef = c.value_coef;
   o.entropy_bonus = c.entropy_bonus;
   o.kl_beta = c.kl_beta;
-  o.kl_estimator = parse_kl_estimator(c.kl_estimator);
+  o.kl_estimator = c.kl_estimator;
   o.aggregation = c.aggregation == "trajectory" ? Aggregation::trajectory : Aggregation::mean;
   o.max_episode_steps = max_episode_steps;
   o.parity = algorithm.parity;

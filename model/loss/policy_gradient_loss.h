@@ -18,10 +18,6 @@ namespace troupe::model {
 // chunk, L numbers of a log-probability ([N,K*A], or [N,K] for discrete actions), V values of a row: 1, or K with
 // action-level rewards.
 
-/// Which actor loss. ppo: clipped ratio (PPO and GRPO); decoupled: against the proximal policy (decoupled_ppo); vtrace:
-/// -adv logp, with advantages that hold their importance weights (vtrace.h).
-enum class ActorLoss : std::uint8_t { ppo, decoupled, vtrace };
-
 /// What does not change from batch to batch.
 struct PolicyGradientOptions {
   ActorLoss actor = ActorLoss::ppo;

@@ -2,18 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <vector>
-
 namespace troupe::model {
-
-at::Tensor merge_epochs(const at::Tensor& x, std::int64_t epochs) {
-  TORCH_CHECK(x.dim() >= 2 && epochs > 0 && x.size(0) % epochs == 0, "rollouts of shape ", x.sizes(),
-              " cannot be split into ", epochs, " epochs");
-  std::vector<std::int64_t> split{epochs, x.size(0) / epochs}, merged{x.size(0) / epochs, epochs * x.size(1)};
-  split.insert(split.end(), x.sizes().begin() + 1, x.sizes().end());
-  merged.insert(merged.end(), x.sizes().begin() + 2, x.sizes().end());
-  return x.reshape(split).transpose(0, 1).reshape(merged);
-}
 
 at::Tensor flatten_steps(const at::Tensor& x_TBK) {
   TORCH_CHECK(x_TBK.dim() == 3, "steps of shape ", x_TBK.sizes(), " are not [calls, environments, actions]");
@@ -35,12 +24,6 @@ at::Tensor flatten_flags(const at::Tensor& x_T1BK) {
 at::Tensor flatten_values(const at::Tensor& x_T1BK) {
   const auto flat = flatten_steps(x_T1BK);
   return flat.narrow(0, 0, flat.size(0) - x_T1BK.size(2) + 1);
-}
-
-at::Tensor flatten_samples(const at::Tensor& x, const at::Tensor& permutation) {
-  TORCH_CHECK(x.dim() >= 2, "samples of shape ", x.sizes(), " are not [calls, environments, ...]");
-  const auto flat = x.flatten(0, 1);
-  return permutation.defined() ? flat.index_select(0, permutation) : flat;
 }
 
 }  // namespace troupe::model

@@ -7,12 +7,6 @@
 
 namespace troupe::model {
 
-CriticAggregation parse_critic_aggregation(std::string_view name) {
-  if (name == "min") return CriticAggregation::min;
-  TORCH_CHECK(name == "mean", "critic aggregation is \"", name, "\"; it must be min or mean");
-  return CriticAggregation::mean;
-}
-
 at::Tensor aggregate_critics(const at::Tensor& values_NQ, CriticAggregation aggregation, const at::Tensor& subset) {
   TORCH_CHECK(values_NQ.dim() == 2, "critic values have shape ", values_NQ.sizes(), "; they must be [rows, critics]");
   const auto chosen = subset.defined() ? values_NQ.index_select(1, subset) : values_NQ;
@@ -36,13 +30,6 @@ at::Tensor sac_actor_loss(const at::Tensor& logp_N1, const at::Tensor& value_N1,
   TORCH_CHECK(logp_N1.sizes() == value_N1.sizes(), "log-probabilities ", logp_N1.sizes(), " and values ",
               value_N1.sizes(), " do not fit");
   return (alpha.detach() * logp_N1 - value_N1).mean();
-}
-
-TemperatureKind parse_temperature(std::string_view name) {
-  if (name == "exp") return TemperatureKind::exp;
-  if (name == "softplus") return TemperatureKind::softplus;
-  TORCH_CHECK(name == "fixed", "temperature is \"", name, "\"; it must be exp, softplus or fixed");
-  return TemperatureKind::fixed;
 }
 
 at::Tensor temperature(const at::Tensor& parameter, TemperatureKind kind) {
@@ -71,10 +58,6 @@ double temperature_parameter(double alpha, TemperatureKind kind) {
 
 at::Tensor sac_temperature_loss(const at::Tensor& alpha, const at::Tensor& logp_N1, double target_entropy) {
   return (-alpha * (logp_N1.detach().mean() + target_entropy)).sum();
-}
-
-at::Tensor ema_step(const at::Tensor& target, const at::Tensor& online, double tau) {
-  return (1 - tau) * target + tau * online;
 }
 
 }  // namespace troupe::model

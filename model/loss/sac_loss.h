@@ -2,19 +2,13 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
-#include <string_view>
+#include "configs/algorithm_config.h"
 
 namespace troupe::model {
 
 // Losses of soft actor-critic (arXiv:1812.05905 eq. 5 to 7 and 18). Shape legend: N batch rows, Q critics. A chunk is
 // one action. Sums and means are those of the inputs' dtype; means divide by N, so that the mean over equal
 // micro-batches is the mean over the whole batch.
-
-/// How several critics' values become one.
-enum class CriticAggregation : std::uint8_t { min, mean };
-/// "min" | "mean". Throws c10::Error on another name.
-CriticAggregation parse_critic_aggregation(std::string_view name);
 
 /// [N,Q] -> [N,1]. `subset` i64 [M], optional: the critics that count (REDQ); drawn without replacement by the caller.
 at::Tensor aggregate_critics(const at::Tensor& values_NQ, CriticAggregation aggregation, const at::Tensor& subset);
@@ -32,17 +26,11 @@ at::Tensor sac_critic_loss(const at::Tensor& values_NQ, const at::Tensor& target
 at::Tensor sac_actor_loss(const at::Tensor& logp_N1, const at::Tensor& value_N1, const at::Tensor& alpha);
 
 /// alpha = exp(p), softplus(p), or p itself when fixed. Grad: p.
-enum class TemperatureKind : std::uint8_t { exp, softplus, fixed };
-/// "exp" | "softplus" | "fixed". Throws c10::Error on another name.
-TemperatureKind parse_temperature(std::string_view name);
 at::Tensor temperature(const at::Tensor& parameter, TemperatureKind kind);
 /// The parameter that gives `alpha` at the start; alpha > 0 unless fixed.
 double temperature_parameter(double alpha, TemperatureKind kind);
 
 /// -alpha (mean(logp) + target_entropy), logp detached; what the temperature minimises. Grad: alpha.
 at::Tensor sac_temperature_loss(const at::Tensor& alpha, const at::Tensor& logp_N1, double target_entropy);
-
-/// One step of a target network's moving average: (1 - tau) target + tau online.
-at::Tensor ema_step(const at::Tensor& target, const at::Tensor& online, double tau);
 
 }  // namespace troupe::model

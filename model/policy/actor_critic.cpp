@@ -16,7 +16,7 @@ MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int
   shape.prefix = std::move(prefix);
   shape.hidden = policy.hidden;
   shape.outputs = outputs;
-  shape.activation = to_activation(policy.activation);
+  shape.activation = policy.activation;
   shape.head = Init{Init::Kind::orthogonal, head_gain};
   return shape;
 }
@@ -54,7 +54,7 @@ Result<std::shared_ptr<const ActorCritic>> ActorCritic::make(const PolicyConfig&
   auto actor =
       ObservationNet::make(policy, shape, make_mlp_shape(policy, "actor", head->outputs(), 0.01 * std::numbers::sqrt2));
   if (!actor) return actor.error();
-  if (algorithm.name == "grpo") {  // advantages come from a group's returns, not from values
+  if (algorithm.traits().compares_groups()) {  // advantages come from a group's returns, not from values
     return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::nullopt, std::move(*head)));
   }
   const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;

@@ -34,8 +34,8 @@ Result<Cnn> Cnn::make(std::string prefix, const PolicyShape::Image& image, const
       return Error{
           Errc::invalid_argument,
           fmt::format(
-              "the picture {} of {}x{} is too small for {} convolutions: number {} is {}x{} and sees {}x{}; use larger "
-              "pictures (env.*) or fewer policy.cnn_channels",
+              "the image {} of {}x{} is too small for {} convolutions: number {} is {}x{} and sees {}x{}; use larger "
+              "images (env.*) or fewer policy.cnn_channels",
               image.name, image.height, image.width, channels.size(), i + 1, size, size, height, width)};
     }
     const auto name = fmt::format("{}.{}", prefix, i);
@@ -57,9 +57,9 @@ std::vector<ParamSpec> Cnn::params() const {
   return list;
 }
 
-at::Tensor Cnn::forward(const ParamView& view, const at::Tensor& pictures) const {
-  at::Tensor h = pictures.permute({0, 3, 1, 2}).to(view[convolutions_.front().weight].scalar_type());
-  if (pictures.scalar_type() == at::kByte) h = h.div(255.0);
+at::Tensor Cnn::forward(const ParamView& view, const at::Tensor& images) const {
+  at::Tensor h = images.permute({0, 3, 1, 2}).to(view[convolutions_.front().weight].scalar_type());
+  if (images.scalar_type() == at::kByte) h = h.div(255.0);
   for (const auto& c : convolutions_) h = at::conv2d(h, view[c.weight], view[c.bias], c.stride).relu();
   return h.flatten(1);
 }

@@ -31,7 +31,7 @@ class Cnn {
   std::int64_t features() const noexcept { return features_; }
   /// Images [N,H,W,C], u8 scaled by 1/255 or f32 as they are, to [N,features] in the dtype of the weights.
   /// Differentiable by autograd.
-  at::Tensor forward(const ParamView& view, const at::Tensor& pictures) const;
+  at::Tensor forward(const ParamView& view, const at::Tensor& images) const;
 
  private:
   struct Convolution {

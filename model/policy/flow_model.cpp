@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <map>
 #include <numbers>
 
 #include "model/loss/rl_keys.h"
@@ -47,7 +46,7 @@ MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int
   shape.inputs = inputs;
   shape.hidden = std::move(hidden);
   shape.outputs = outputs;
-  shape.activation = to_activation(policy.activation);
+  shape.activation = policy.activation;
   shape.head = Init{Init::Kind::orthogonal, head_gain};
   return shape;
 }
@@ -65,14 +64,6 @@ at::Tensor embed_time(const at::Tensor& t_N) {
   return at::cat({angle.sin(), angle.cos()}, 1);
 }
 
-FlowMethod to_method(const std::string& sampler) {
-  static const std::map<std::string, FlowMethod> kMethods = {
-      {"ode", FlowMethod::ode}, {"sde", FlowMethod::sde}, {"cps", FlowMethod::cps}, {"noise", FlowMethod::noise}};
-  const auto found = kMethods.find(sampler);
-  TORCH_CHECK(found != kMethods.end(), "policy.flow.sampler is ", sampler);
-  return found->second;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const FlowModel>> FlowModel::make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
@@ -87,7 +78,7 @@ Result<std::shared_ptr<const FlowModel>> FlowModel::make(const PolicyConfig& pol
     mlp.activation = Activation::tanh;
     noise.emplace(std::move(mlp));
   }
-  if (algorithm.name != "grpo") {
+  if (!algorithm.traits().compares_groups()) {
     const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;
     const auto& hidden = policy.critic_hidden.empty() ? policy.hidden : policy.critic_hidden;
     critic.emplace(make_mlp_shape(policy, "critic", shape.state_dim, hidden, values, 1.0));
@@ -116,7 +107,7 @@ FlowModel::FlowModel(const FlowPolicyConfig& config, const PolicyShape& shape, M
 
 FlowSampling FlowModel::sampling(double noise_level) const {
   FlowSampling sampling;
-  sampling.method = to_method(config_.sampler);
+  sampling.method = enum_value<FlowMethod>(config_.sampler).value();
   sampling.times = flow_times(config_.denoise_steps);
   sampling.noise_level = noise_level;
   sampling.joint = config_.joint;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/enum_names.h"
+
 namespace troupe::model {
 
 // One denoising step of a flow-matching policy and its density (Flow-SDE and Flow-Noise: arXiv:2510.25889). Time runs
@@ -19,6 +21,7 @@ enum class FlowMethod : std::uint8_t {
   cps,    ///< Flow-CPS: noise and x1 share the coefficient t - delta by cosine and sine; its last step draws nothing
   noise,  ///< Flow-Noise: a width that the network learns
 };
+constexpr auto enum_names(FlowMethod) { return std::array{"ode", "sde", "cps", "noise"}; }
 
 /// t_0 = 1 > ... > t_N = 0 with t_i = 1 - i / N.
 std::vector<double> flow_times(std::int64_t steps);

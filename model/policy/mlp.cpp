@@ -7,11 +7,6 @@
 
 namespace troupe::model {
 
-Activation to_activation(const std::string& name) {
-  TORCH_CHECK(name == "tanh" || name == "relu", "policy.activation is ", name, "; it is tanh or relu");
-  return name == "tanh" ? Activation::tanh : Activation::relu;
-}
-
 Mlp::Mlp(MlpShape shape) : shape_(std::move(shape)) {
   auto widths = shape_.hidden;
   widths.push_back(shape_.outputs);

@@ -7,14 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "configs/policy_config.h"
 #include "model/shard/network.h"
 
 namespace troupe::model {
-
-/// What follows every hidden layer (and its layer norm, if any).
-enum class Activation : std::uint8_t { tanh, relu };
-/// "tanh" or "relu" (PolicyConfig::activation). Throws c10::Error on another word.
-Activation to_activation(const std::string& name);
 
 /// How the weights of a network start.
 enum class MlpInit : std::uint8_t {
@@ -32,6 +28,7 @@ struct MlpShape {
   /// may be empty: one linear layer
   std::vector<std::int64_t> hidden;
   std::int64_t outputs = 0;
+  /// after the layer norm, if any
   Activation activation = Activation::tanh;
   /// before every activation, eps 1e-5
   bool layer_norm = false;

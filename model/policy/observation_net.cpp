@@ -7,29 +7,29 @@
 namespace troupe::model {
 
 Result<ObservationNet> ObservationNet::make(const PolicyConfig& policy, const PolicyShape& shape, MlpShape mlp) {
-  std::vector<Picture> pictures;
+  std::vector<ImageCnn> images;
   mlp.inputs = shape.state_dim;
-  if (policy.kind == "cnn") {
+  if (policy.kind == PolicyKind::cnn) {
     if (shape.images.empty()) {
       return Error{Errc::invalid_argument,
-                   "policy.kind is cnn; the environment has no pictures: use mlp, or an environment with cameras"};
+                   "policy.kind is cnn; the environment has no images: use mlp, or an environment with cameras"};
     }
     for (const auto& image : shape.images) {
       auto cnn = Cnn::make(mlp.prefix + "." + image.name, image, policy.cnn_channels);
       if (!cnn) return cnn.error();
       mlp.inputs += cnn->features();
-      pictures.push_back({rl_keys::kImagePrefix + image.name, std::move(*cnn)});
+      images.push_back({rl_keys::kImagePrefix + image.name, std::move(*cnn)});
     }
   } else if (shape.state_dim < 1) {
     return Error{Errc::invalid_argument, "policy.kind is mlp; the environment's observation has no vector: use cnn"};
   }
-  return ObservationNet(std::move(pictures), Mlp(std::move(mlp)), shape.state_dim > 0);
+  return ObservationNet(std::move(images), Mlp(std::move(mlp)), shape.state_dim > 0);
 }
 
 std::vector<ParamSpec> ObservationNet::params() const {
   std::vector<ParamSpec> list;
-  for (const auto& picture : pictures_) {
-    for (auto& param : picture.cnn.params()) list.push_back(std::move(param));
+  for (const auto& image : images_) {
+    for (auto& param : image.cnn.params()) list.push_back(std::move(param));
   }
   for (auto& param : mlp_.params()) list.push_back(std::move(param));
   return list;
@@ -38,7 +38,7 @@ std::vector<ParamSpec> ObservationNet::params() const {
 at::Tensor ObservationNet::forward(const ParamView& view, const Batch& observation) const {
   if (reads_state_only()) return mlp_.forward(view, observation.at(rl_keys::kState));
   std::vector<at::Tensor> features;
-  for (const auto& picture : pictures_) features.push_back(picture.cnn.forward(view, observation.at(picture.key)));
+  for (const auto& image : images_) features.push_back(image.cnn.forward(view, observation.at(image.key)));
   if (reads_state_) features.push_back(observation.at(rl_keys::kState).to(features.front().scalar_type()));
   return mlp_.forward(view, at::cat(features, 1));
 }

@@ -27,18 +27,18 @@ class ObservationNet {
   at::Tensor forward(const ParamView& view, const Batch& observation) const;
   /// The Mlp, which sees rl_keys::kState alone if reads_state_only().
   const Mlp& mlp() const noexcept { return mlp_; }
-  bool reads_state_only() const noexcept { return pictures_.empty(); }
+  bool reads_state_only() const noexcept { return images_.empty(); }
 
  private:
-  struct Picture {
+  struct ImageCnn {
     /// of the images [N,H,W,C] in a Batch
     std::string key;
     Cnn cnn;
   };
-  ObservationNet(std::vector<Picture> pictures, Mlp mlp, bool reads_state)
-      : pictures_(std::move(pictures)), mlp_(std::move(mlp)), reads_state_(reads_state) {}
+  ObservationNet(std::vector<ImageCnn> images, Mlp mlp, bool reads_state)
+      : images_(std::move(images)), mlp_(std::move(mlp)), reads_state_(reads_state) {}
 
-  std::vector<Picture> pictures_;
+  std::vector<ImageCnn> images_;
   Mlp mlp_;
   bool reads_state_;
 };

@@ -10,20 +10,6 @@
 namespace troupe::model {
 namespace {
 
-using Factory = Result<std::shared_ptr<const PolicyNet>> (*)(const PolicyConfig&, const AlgorithmConfig&,
-                                                             const PolicyShape&);
-
-/// Who makes the networks of a kind of policy, for soft actor-critic and for on-policy algorithms; null: nobody.
-struct Maker {
-  const char* kind;
-  Factory on_policy, soft;
-};
-constexpr Maker kMakers[] = {
-    {"mlp", make_actor_critic_net, make_sac_policy_net},
-    {"cnn", make_actor_critic_net, make_sac_policy_net},
-    {"flow", make_flow_policy_net, nullptr},
-};
-
 Result<void> check_sizes(const PolicyConfig& policy, const AlgorithmConfig& algorithm, const PolicyShape& shape) {
   const auto wrong = [](std::string text) -> Result<void> { return Error{Errc::invalid_argument, std::move(text)}; };
   for (const auto& [key, widths] :
@@ -37,8 +23,8 @@ Result<void> check_sizes(const PolicyConfig& policy, const AlgorithmConfig& algo
                              shape.action_dim));
   }
   const auto& gradient = algorithm.policy_gradient;
-  if (algorithm.name == "sac") return {};
-  if (gradient.reward_level == "action" && gradient.logprob_level == "chunk" && shape.chunk > 1) {
+  if (algorithm.traits().is_off_policy) return {};
+  if (gradient.reward_level == "action" && gradient.logprob_level == Granularity::chunk && shape.chunk > 1) {
     return wrong(
         "algorithm.policy_gradient.logprob_level is chunk and reward_level is action: rewards of actions need "
         "log-probabilities of actions or tokens; or set reward_level to chunk");
@@ -60,15 +46,13 @@ at::Tensor PolicyNet::logp(const UnitViews&, const Batch&) const {
 Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                          const PolicyShape& shape) {
   if (auto sizes = check_sizes(policy, algorithm, shape); !sizes) return sizes.error();
-  const bool is_soft = algorithm.name == "sac";
-  for (const auto& maker : kMakers) {
-    if (policy.kind != maker.kind) continue;
-    const Factory make = is_soft ? maker.soft : maker.on_policy;
-    if (make != nullptr) return make(policy, algorithm, shape);
-    return Error{Errc::invalid_argument,
-                 fmt::format("policy.kind is {}, which algorithm.name {} cannot train", policy.kind, algorithm.name)};
-  }
-  return Error{Errc::invalid_argument, fmt::format("policy.kind is {}; it is mlp, cnn or flow", policy.kind)};
+  const bool is_off_policy = algorithm.traits().is_off_policy;
+  if (policy.kind != PolicyKind::flow)
+    return is_off_policy ? make_sac_policy_net(policy, algorithm, shape)
+                         : make_actor_critic_net(policy, algorithm, shape);
+  if (!is_off_policy) return make_flow_policy_net(policy, algorithm, shape);
+  return Error{Errc::invalid_argument,
+               fmt::format("policy.kind is flow, which algorithm.name {} cannot train", enum_name(algorithm.name))};
 }
 
 }  // namespace troupe::model

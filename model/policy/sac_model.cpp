@@ -17,7 +17,7 @@ MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, const st
   shape.prefix = std::move(prefix);
   shape.hidden = hidden;
   shape.outputs = outputs;
-  shape.activation = to_activation(policy.activation);
+  shape.activation = policy.activation;
   shape.init = MlpInit::fan_in;
   shape.head.reset();  // as the other layers
   return shape;
@@ -53,9 +53,9 @@ Result<void> check(const PolicyConfig& policy, const SacConfig& sac, const Polic
   if (policy.distribution != "auto" && policy.distribution != "squashed_gaussian") {
     return bad("policy.distribution is " + policy.distribution + "; sac needs squashed_gaussian");
   }
-  if (sac.temperature != "fixed" && !(sac.alpha > 0)) {
+  if (sac.temperature != TemperatureKind::fixed && !(sac.alpha > 0)) {
     return bad(fmt::format("algorithm.sac.alpha is {}; a temperature that is learned ({}) starts above 0", sac.alpha,
-                           sac.temperature));
+                           enum_name(sac.temperature)));
   }
   if (sac.target_subset > sac.critics) {
     return bad(fmt::format("algorithm.sac.target_subset is {}; there are algorithm.sac.critics = {}", sac.target_subset,
@@ -89,9 +89,6 @@ SacModel::SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, O
       log_std_max_(log_std_max),
       target_entropy_(config_.target_entropy != 0 ? config_.target_entropy
                                                   : -static_cast<double>(range_.scale.numel())),
-      target_aggregation_(parse_critic_aggregation(config_.target_aggregation)),
-      actor_aggregation_(parse_critic_aggregation(config_.actor_aggregation)),
-      temperature_kind_(parse_temperature(config_.temperature)),
       has_state_(shape.state_dim > 0),
       actor_(std::move(actor)),
       online_(std::move(online)),
@@ -104,11 +101,11 @@ SacModel::SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, O
   target_unit.average_of = "critic";
   UnitSpec temperature_unit{"temperature", "temperature", {}};
   temperature_unit.group = "temperature";
-  if (temperature_kind_ == TemperatureKind::fixed) {
+  if (config_.temperature == TemperatureKind::fixed) {
     temperature_unit.trainable = false;
   } else {
     temperature_unit.params.push_back(
-        {kTemperatureParam, {1}, {Init::Kind::constant, temperature_parameter(config_.alpha, temperature_kind_)}});
+        {kTemperatureParam, {1}, {Init::Kind::constant, temperature_parameter(config_.alpha, config_.temperature)}});
   }
   units_ = {std::move(actor_unit), std::move(target_unit), make_critic_unit("critic", online_),
             std::move(temperature_unit)};
@@ -169,8 +166,8 @@ at::Tensor SacModel::target_values(const ParamView& target, const Batch& observa
 }
 
 at::Tensor SacModel::alpha(const ParamView& view) const {
-  if (temperature_kind_ == TemperatureKind::fixed) return at::full({}, config_.alpha, at::kFloat);
-  return temperature(view[kTemperatureParam], temperature_kind_).squeeze(0);
+  if (config_.temperature == TemperatureKind::fixed) return at::full({}, config_.alpha, at::kFloat);
+  return temperature(view[kTemperatureParam], config_.temperature).squeeze(0);
 }
 
 }  // namespace troupe::model

@@ -46,9 +46,9 @@ class SacModel {
   const ActionRange& range() const noexcept { return range_; }
   /// H_target: config's, or minus the number of action dimensions (W).
   double target_entropy() const noexcept { return target_entropy_; }
-  CriticAggregation target_aggregation() const noexcept { return target_aggregation_; }
-  CriticAggregation actor_aggregation() const noexcept { return actor_aggregation_; }
-  TemperatureKind temperature_kind() const noexcept { return temperature_kind_; }
+  CriticAggregation target_aggregation() const noexcept { return config_.target_aggregation; }
+  CriticAggregation actor_aggregation() const noexcept { return config_.actor_aggregation; }
+  TemperatureKind temperature_kind() const noexcept { return config_.temperature; }
   /// hi - lo of squash_log_std.
   double log_std_range() const noexcept { return log_std_max_ - log_std_min_; }
 
@@ -84,8 +84,6 @@ class SacModel {
   SacConfig config_;
   ActionRange range_;
   double log_std_min_, log_std_max_, target_entropy_;
-  CriticAggregation target_aggregation_, actor_aggregation_;
-  TemperatureKind temperature_kind_;
   std::vector<std::string> images_;
   bool has_state_;
   ObservationNet actor_;

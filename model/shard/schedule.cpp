@@ -88,24 +88,6 @@ class Builder {
   Schedule ops_;
 };
 
-std::string_view name_of(OpKind kind) {
-  switch (kind) {
-    case OpKind::gather:
-      return "gather";
-    case OpKind::wait_gather:
-      return "wait_gather";
-    case OpKind::forward:
-      return "forward";
-    case OpKind::backward:
-      return "backward";
-    case OpKind::reduce:
-      return "reduce";
-    case OpKind::wait_reduce:
-      return "wait_reduce";
-  }
-  return "?";
-}
-
 }  // namespace
 
 Schedule make_schedule(const ScheduleSpec& spec) {
@@ -119,7 +101,7 @@ Schedule make_schedule(const ScheduleSpec& spec) {
 std::string to_string(const Schedule& schedule) {
   std::string text;
   for (const auto& op : schedule) {
-    text += fmt::format("{:<11} u{}", name_of(op.kind), op.unit);
+    text += fmt::format("{:<11} u{}", enum_name(op.kind), op.unit);
     if (op.slot >= 0) text += fmt::format(" p{}", op.slot);
     if (op.grad_slot >= 0) text += fmt::format(" g{}", op.grad_slot);
     text += fmt::format(" m{}\n", op.micro);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/enum_names.h"
+
 namespace troupe::model {
 
 /// One step of a rank's work on a micro-batch.
@@ -21,6 +23,9 @@ enum class OpKind : std::uint8_t {
   /// wait for it and add the rank's part to the accumulator; the gradient slot is free
   wait_reduce,
 };
+constexpr auto enum_names(OpKind) {
+  return std::array{"gather", "wait_gather", "forward", "backward", "reduce", "wait_reduce"};
+}
 
 /// One operation; slots that it does not use are -1.
 struct Op {

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <vector>
 
 #include "model/wan/layers.h"
 

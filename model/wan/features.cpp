@@ -149,20 +149,20 @@ at::Tensor FeatureEncoder::first_frame_channels(const at::Tensor& first_frame, s
   return at::cat({mask, latents}, 1);
 }
 
-FeatureEncoder::Pictures FeatureEncoder::encode_pictures(const at::Tensor& images) const {
+FeatureEncoder::ImageFeatures FeatureEncoder::encode_images(const at::Tensor& images) const {
   const c10::NoGradGuard no_grad;
   const auto video = to_unit_video(images, config_.target_height, config_.target_width);
-  Pictures made{encode_image(video.select(2, 0)), codec_->encode(video).contiguous(), {}};
+  ImageFeatures made{encode_image(video.select(2, 0)), codec_->encode(video).contiguous(), {}};
   if (config_.dit.concat_first_frame_latent) made.first_frame = first_frame_channels(video.select(2, 0), video.size(2));
   return made;
 }
 
-Batch feature_batch(const Batch& samples, at::Tensor context, const FeatureEncoder::Pictures& pictures) {
+Batch feature_batch(const Batch& samples, at::Tensor context, const FeatureEncoder::ImageFeatures& features) {
   Batch batch;
   batch[key::kContext] = std::move(context);
-  batch[key::kClip] = pictures.clip;
-  batch[key::kCleanLatents] = pictures.latents;
-  if (pictures.first_frame.defined()) batch[key::kFirstFrame] = pictures.first_frame;
+  batch[key::kClip] = features.clip;
+  batch[key::kCleanLatents] = features.latents;
+  if (features.first_frame.defined()) batch[key::kFirstFrame] = features.first_frame;
   for (const char* name : {key::kState, key::kAction, key::kActionMask, key::kHasRealAction}) {
     const auto it = samples.find(name);
     if (it != samples.end()) batch[name] = it->second;
@@ -171,9 +171,9 @@ Batch feature_batch(const Batch& samples, at::Tensor context, const FeatureEncod
 }
 
 Batch FeatureEncoder::encode(const Batch& samples) {
-  const Pictures pictures = encode_pictures(batch_tensor(samples, key::kImages));
+  const ImageFeatures features = encode_images(batch_tensor(samples, key::kImages));
   at::Tensor context = encode_text(batch_tensor(samples, key::kText), batch_tensor(samples, key::kTextMask));
-  return feature_batch(samples, std::move(context), pictures);
+  return feature_batch(samples, std::move(context), features);
 }
 
 }  // namespace troupe::model

@@ -65,12 +65,12 @@ class FeatureEncoder {
   at::Tensor encode_text(const at::Tensor& ids, const at::Tensor& mask);
 
   /// What encode() makes of the frames; first_frame is undefined unless the model concatenates it.
-  struct Pictures {
+  struct ImageFeatures {
     at::Tensor clip, latents, first_frame;
   };
   /// Of canvases u8 [B, T, H, W, 3], each sample by itself but for rounding.
   /// Errors: throws c10::Error on a wrong shape.
-  Pictures encode_pictures(const at::Tensor& images) const;
+  ImageFeatures encode_images(const at::Tensor& images) const;
 
   /// CLIP features [B, 1 + patches, d] of images [B, 3, H, W] in [-1, 1] of any size, in the image encoder's dtype.
   at::Tensor encode_image(const at::Tensor& images_B3HW) const;
@@ -101,6 +101,6 @@ class FeatureEncoder {
 
 /// The batch that FeatureEncoder::encode returns, of features made before: context, frames, and what samples has of
 /// state, action, action_mask and has_real_action.
-Batch feature_batch(const Batch& samples, at::Tensor context, const FeatureEncoder::Pictures& pictures);
+Batch feature_batch(const Batch& samples, at::Tensor context, const FeatureEncoder::ImageFeatures& features);
 
 }  // namespace troupe::model

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "model/wan/dit_units.h"
-#include "model/wan/lora_merge.h"
 
 namespace troupe::model {
 namespace {
@@ -51,11 +50,6 @@ void adapt(UnitSpec& unit, const LoraConfig& lora) {
   unit.adapter_scale = lora_scale(lora);
 }
 
-std::vector<float> floats_of(const at::Tensor& tensor) {
-  const auto values = tensor.to(at::kFloat).contiguous();
-  return {values.data_ptr<float>(), values.data_ptr<float>() + values.numel()};
-}
-
 }  // namespace
 
 bool matches_target(std::string_view module, std::string_view target) {
@@ -78,38 +72,6 @@ std::vector<UnitSpec> training_units(const ModelConfig& config) {
   }
   for (auto& unit : units) adapt(unit, config.lora);
   return units;
-}
-
-at::Tensor merge_adapter(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b, double scale) {
-  TORCH_CHECK(weight.dim() == 2 && a.dim() == 2 && b.dim() == 2 && a.size(1) == weight.size(1) &&
-                  b.size(0) == weight.size(0) && a.size(0) == b.size(1),
-              "merge_adapter: weight ", weight.sizes(), ", A ", a.sizes(), ", B ", b.sizes(),
-              "; want [out, in], [r, in], [out, r]");
-  auto merged = weight.to(at::kFloat).contiguous();
-  if (merged.is_alias_of(weight)) merged = merged.clone();
-  const LowRankUpdate update{a.size(0), a.size(1), floats_of(a), floats_of(b), scale};
-  add_low_rank(update, 0, {merged.data_ptr<float>(), static_cast<std::size_t>(merged.numel())});
-  return merged.to(weight.scalar_type());
-}
-
-std::map<std::string, at::Tensor> merge_adapters(std::map<std::string, at::Tensor> tensors, double scale) {
-  for (auto it = tensors.begin(); it != tensors.end();) {
-    if (!it->first.ends_with(kLoraA)) {
-      ++it;
-      continue;
-    }
-    const auto module = it->first.substr(0, it->first.size() - kLoraA.size());
-    const auto weight = tensors.find(module + std::string(kWeight));
-    auto b = tensors.extract(module + std::string(kLoraB));
-    TORCH_CHECK(weight != tensors.end() && !b.empty(), it->first, " stands without ",
-                weight == tensors.end() ? "its linear's weight" : "its lora_B");
-    weight->second = merge_adapter(weight->second, it->second, b.mapped(), scale);
-    it = tensors.erase(it);
-  }
-  for (auto& [name, tensor] : tensors) {
-    TORCH_CHECK(!name.ends_with(kLoraB), name, " stands without its lora_A");
-  }
-  return tensors;
 }
 
 }  // namespace troupe::model

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <map>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,13 +27,5 @@ bool matches_target(std::string_view module, std::string_view target);
 
 /// alpha / rank.
 double lora_scale(const LoraConfig& config);
-
-/// W + scale * B A, computed in f32 (add_low_rank) and returned in W's dtype. CPU tensors.
-/// Shapes: weight [out, in], a [r, in], b [out, r]. Errors: throws c10::Error on a mismatch.
-at::Tensor merge_adapter(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b, double scale);
-
-/// Named tensors with every pair of adapters folded into the linear beside it. Errors: throws c10::Error on an adapter
-/// without its pair or its linear.
-std::map<std::string, at::Tensor> merge_adapters(std::map<std::string, at::Tensor> tensors, double scale);
 
 }  // namespace troupe::model

@@ -16,11 +16,7 @@ Result<std::shared_ptr<const Dataset>> open(const JobConfig& job) {
   return Dataset::open(job.data, job.model, TinyDataset::options());
 }
 
-std::shared_ptr<const Dataset> must_open(const JobConfig& job) {
-  auto set = open(job);
-  EXPECT_TRUE(set) << set.error().message();
-  return set ? *set : nullptr;
-}
+std::shared_ptr<const Dataset> must_open(const JobConfig& job) { return open(job).value(); }
 
 std::string refusal(const JobConfig& job) {
   const auto set = open(job);
@@ -30,7 +26,6 @@ std::string refusal(const JobConfig& job) {
 TEST(DatasetTest, AGoodDatasetOpensWithoutFindings) {
   const TinyDataset files;
   const auto set = must_open(files.job());
-  ASSERT_TRUE(set);
   EXPECT_EQ(set->episodes().size(), 3u);
   EXPECT_TRUE(set->problems().empty());
   EXPECT_TRUE(set->warnings().empty()) << set->warnings()[0].text;
@@ -39,85 +34,6 @@ TEST(DatasetTest, AGoodDatasetOpensWithoutFindings) {
   EXPECT_EQ(set->task_text(1), "put it down");
   EXPECT_EQ(set->columns().views.size(), 2u);
 }
-
-/// One way to spoil episode 1, and what the report says of it.
-struct Damage {
-  const char* name;
-  const char* code;
-  const char* text;
-  void (*spoil)(const TinyDataset&);
-  friend std::ostream& operator<<(std::ostream& out, const Damage& d) { return out << d.name; }
-};
-
-void replace_by_folder(const std::string& path) {
-  fs::remove(path);
-  fs::create_directory(path);
-}
-
-void spoil_table(const TinyDataset& files, TinyEpisode episode, std::int64_t first_index = 40) {
-  files.write_parquet(1, episode, first_index);
-}
-
-const Damage kDamages[] = {
-    {"MissingVideo", "D06", "does not exist", [](const TinyDataset& f) { fs::remove(f.video(1, "right")); }},
-    {"EmptyVideo", "D06", "has zero bytes", [](const TinyDataset& f) { fs::resize_file(f.video(1), 0); }},
-    {"DanglingLink", "D06", "is a link to /nonexistent",
-     [](const TinyDataset& f) {
-       fs::remove(f.video(1));
-       fs::create_symlink("/nonexistent", f.video(1));
-     }},
-    {"FolderForVideo", "D06", "is a folder", [](const TinyDataset& f) { replace_by_folder(f.video(1)); }},
-    {"NoMoov", "D06", "moov is missing",
-     [](const TinyDataset& f) { f.write_lines(fs::relative(f.video(1), f.root()).string(), {"junk"}); }},
-    {"TooFewFrames", "D07", "episode_000001.mp4", [](const TinyDataset& f) { f.write_video(1, "left", 38); }},
-    {"ViewsOfTwoSizes", "D09", "share one size", [](const TinyDataset& f) { f.write_video(1, "right", 40, 14); }},
-    {"MissingTable", "D03", "does not exist", [](const TinyDataset& f) { fs::remove(f.parquet(1)); }},
-    {"TruncatedTable", "D03", "is not a readable Parquet file",
-     [](const TinyDataset& f) { fs::resize_file(f.parquet(1), 700); }},
-    {"FolderForTable", "D03", "is a folder", [](const TinyDataset& f) { replace_by_folder(f.parquet(1)); }},
-    {"WrongRowCount", "D04", "has 39 rows; episodes.jsonl says 40",
-     [](const TinyDataset& f) { spoil_table(f, {.rows = 39}); }},
-    {"Nan", "D04", "holds nan in row 5",
-     [](const TinyDataset& f) {
-       TinyEpisode e;
-       e.state = [](std::int64_t r, std::int64_t) { return r == 5 ? NAN : 0.0; };
-       spoil_table(f, e);
-     }},
-    {"UnknownTask", "D11", "tasks.jsonl does not list",
-     [](const TinyDataset& f) {
-       TinyEpisode e;
-       e.task = [](std::int64_t) { return 9; };
-       spoil_table(f, e);
-     }},
-};
-
-class DatasetDamageTest : public ::testing::TestWithParam<Damage> {};
-
-TEST_P(DatasetDamageTest, FailNamesTheFileAndSkipLeavesTheEpisodeOut) {
-  const TinyDataset files;
-  GetParam().spoil(files);
-  JobConfig job = files.job();
-  const auto refused = open(job);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code(), Errc::data_loss);
-  const std::string text = refused.error().message();
-  EXPECT_NE(text.find(std::string("\n  ") + GetParam().code + " "), std::string::npos) << text;
-  EXPECT_NE(text.find(GetParam().text), std::string::npos) << text;
-  EXPECT_NE(text.find("episode_000001"), std::string::npos) << text;
-  EXPECT_NE(text.find("1 of 3 episodes"), std::string::npos) << text;
-
-  job.data.bad_sample = "skip";
-  const auto set = must_open(job);
-  ASSERT_TRUE(set);
-  ASSERT_EQ(set->episodes().size(), 2u);
-  EXPECT_EQ(set->episodes()[1].index, 2);
-  EXPECT_EQ(set->skipped_episodes(), 1);
-  ASSERT_FALSE(set->problems().empty());
-  EXPECT_EQ(set->problems()[0].code, GetParam().code);
-  EXPECT_NE(set->problems()[0].path.find("episode_000001"), std::string::npos);
-}
-INSTANTIATE_TEST_SUITE_P(All, DatasetDamageTest, ::testing::ValuesIn(kDamages),
-                         [](const auto& given) { return std::string(given.param.name); });
 
 TEST(DatasetTest, EveryBadFileIsListedOnItsOwnLine) {
   const TinyDataset files;
@@ -147,26 +63,9 @@ TEST(DatasetTest, OneMissingFrameShortensTheEpisode) {
   files.write_video(1, "left", 39);
   files.write_video(2, "left", 41);
   const auto set = must_open(files.job());
-  ASSERT_TRUE(set);
   EXPECT_EQ(set->episodes()[1].length, 39);
   EXPECT_EQ(set->episodes()[1].rows, 40);
   EXPECT_EQ(set->episodes()[2].length, 40);
-}
-
-TEST(DatasetTest, WrongCountsOnlyWarn) {
-  const TinyDataset files;
-  std::ifstream in(files.root() + "/meta/info.json");
-  auto info = nlohmann::json::parse(in);
-  info["total_episodes"] = 100;
-  info["total_frames"] = 1;
-  info["total_videos"] = 77;
-  files.write_lines("meta/info.json", {info.dump()});
-  const auto set = must_open(files.job());
-  ASSERT_TRUE(set);
-  ASSERT_EQ(set->warnings().size(), 2u);
-  EXPECT_EQ(set->warnings()[0].code, "D02");
-  EXPECT_NE(set->warnings()[0].text.find("total_episodes 100; 3 were found"), std::string::npos)
-      << set->warnings()[0].text;
 }
 
 TEST(DatasetTest, ShortEpisodesAreCounted) {
@@ -174,7 +73,6 @@ TEST(DatasetTest, ShortEpisodesAreCounted) {
   brief.rows = 8;
   const TinyDataset files({{}, brief});
   const auto set = must_open(files.job());
-  ASSERT_TRUE(set);
   ASSERT_EQ(set->warnings().size(), 1u);
   EXPECT_EQ(set->warnings()[0].code, "D14");
   const TinyDataset none({brief});
@@ -187,7 +85,6 @@ TEST(DatasetTest, EvaluationEpisodesAreHeldOutAndSpreadEvenly) {
   const std::uint64_t all = must_open(job)->train().size();
   job.data.eval_episodes = {1};
   const auto set = must_open(job);
-  ASSERT_TRUE(set);
   EXPECT_EQ(set->train().size() + set->eval().size(), all);
   for (std::uint64_t i = 0; i < set->train().size(); ++i)
     EXPECT_NE(set->episodes()[set->train().at(i).episode].index, 1);

@@ -76,6 +76,21 @@ inline std::map<std::string, std::size_t> widths_of(const OrderedJson& statistic
   return out;
 }
 
+/// How far ours may be from golden `statistics`. GEAR sums float32 columns in float32; its relative statistics are
+/// float64 throughout.
+inline constexpr double kRuntimeMoments = 3e-5, kRuntimeQuantiles = 1e-6, kRelative = 1e-9;
+
+/// Whether a golden file is about an episode: it names that one, or none.
+inline bool is_about(const OrderedJson& file, std::int64_t episode) {
+  return !file.contains("episodes") ||
+         std::find(file["episodes"].begin(), file["episodes"].end(), episode) != file["episodes"].end();
+}
+
+/// The key of a modality that has this name.
+inline const VectorKey& key_named(const std::vector<VectorKey>& keys, const std::string& name) {
+  return *std::find_if(keys.begin(), keys.end(), [&](const VectorKey& k) { return k.name == name; });
+}
+
 /// A golden case with its dataset.
 struct DatasetCase {
   testing::GoldenCase source;

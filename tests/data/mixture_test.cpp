@@ -1,7 +1,6 @@
 #include "data/mixture.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -52,15 +51,9 @@ class MixtureTest : public ::testing::Test {
     job_.data.embodiments["other"] = other;
     job_.data.index.build = "never";
   }
-  std::shared_ptr<const Mixture> open() {
-    auto mixture = Mixture::open(job_.data, job_.model, TinyDataset::options());
-    if (!mixture) throw std::runtime_error(mixture.error().message());
-    return *mixture;
-  }
+  std::shared_ptr<const Mixture> open() { return Mixture::open(job_.data, job_.model, TinyDataset::options()).value(); }
   SampleBuilder builder(std::shared_ptr<const Mixture> mixture, const JobConfig& job) {
-    auto made = SampleBuilder::make(std::move(mixture), job, bytes_as_tokens, TinyDataset::read_clip);
-    if (!made) throw std::runtime_error(made.error().message());
-    return std::move(*made);
+    return SampleBuilder::make(std::move(mixture), job, bytes_as_tokens, TinyDataset::read_clip).value();
   }
   /// The configuration of one entry as a job of its own, with the order that it has inside the mixture.
   JobConfig alone(std::size_t set) const {
@@ -73,8 +66,7 @@ class MixtureTest : public ::testing::Test {
   }
   static std::vector<std::byte> build(SampleBuilder& from, Split split, std::int64_t position) {
     std::vector<std::byte> slot(static_cast<std::size_t>(from.layout().bytes), std::byte{0xAA});
-    const auto built = from.build(split, position, slot);
-    EXPECT_TRUE(built) << built.error().message();
+    from.build(split, position, slot).value();
     return slot;
   }
   static std::vector<std::byte> part(const std::vector<std::byte>& slot, const TensorField& field) {
@@ -99,7 +91,6 @@ TEST_F(MixtureTest, EverySampleIsThatOfItsDatasetAtTheInnerPosition) {
     JobConfig job = alone(i);
     job.job.seed = job_.job.seed;
     auto set = Dataset::open(job.data, job.model, TinyDataset::options());
-    ASSERT_TRUE(set) << set.error().message();
     single.push_back(builder(Mixture::of(*set, job.data), job));
     EXPECT_EQ(single[i].layout().bytes, mixed.layout().bytes);
   }
@@ -265,7 +256,7 @@ TEST_F(MixtureTest, EvaluationWindowsAreSpreadOverAllDatasets) {
       Errc::invalid_argument);
 }
 
-TEST_F(MixtureTest, BlocksOfNeighboursShareTheirPictures) {
+TEST_F(MixtureTest, BlocksOfNeighboursShareTheirFrames) {
   job_.data.locality_block = 4;
   job_.data.shuffle_buffer = 8;
   const auto mixture = open();
@@ -287,8 +278,7 @@ TEST_F(MixtureTest, BlocksOfNeighboursShareTheirPictures) {
   // A block at the seam of two episodes shares nothing across it.
   for (std::uint64_t i = 0; i < dataset.train().size(); ++i) {
     const SampleEntry entry = dataset.train().at(i);
-    const auto rows = block_rows(dataset, i, mixture->locality());
-    EXPECT_LT(rows.back(), dataset.episodes()[entry.episode].length);
+    EXPECT_LT(block_rows(dataset, i, mixture->locality()).back(), dataset.episodes()[entry.episode].length);
   }
 }
 
@@ -326,7 +316,6 @@ TEST_F(MixtureTest, MetadataHaveOneEntryATag) {
 TEST_F(MixtureTest, OneTagForUnlikeDatasetsIsRefused) {
   job_.data.embodiments["other"].tag = "first";
   const auto mixture = Mixture::open(job_.data, job_.model, TinyDataset::options());
-  ASSERT_FALSE(mixture);
   EXPECT_EQ(mixture.error().code(), Errc::invalid_argument);
   EXPECT_THAT(mixture.error().message(), HasSubstr("embodiment tag, 'first'"));
   EXPECT_THAT(mixture.error().message(), HasSubstr(files_.root()));
@@ -337,7 +326,6 @@ TEST_F(MixtureTest, OneTagForUnlikeDatasetsIsRefused) {
 TEST_F(MixtureTest, CanvasesOfDifferentSizeAreRefused) {
   job_.data.embodiments["other"].layout = "grid2x2";
   const auto mixture = Mixture::open(job_.data, job_.model, TinyDataset::options());
-  ASSERT_FALSE(mixture);
   EXPECT_EQ(mixture.error().code(), Errc::invalid_argument);
   EXPECT_THAT(mixture.error().message(), HasSubstr("6x16"));
   EXPECT_THAT(mixture.error().message(), HasSubstr("12x16"));
@@ -351,7 +339,6 @@ TEST_F(MixtureTest, ErrorsAndProblemsNameTheDataset) {
   job_.data.sets[1].eval_episodes.clear();
   std::filesystem::remove(other_.parquet(0));
   const auto refused = Mixture::open(job_.data, job_.model, TinyDataset::options());
-  ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Errc::data_loss);
   EXPECT_THAT(refused.error().message(), HasSubstr("data.sets[1]"));
   job_.data.bad_sample = "skip";
@@ -388,9 +375,7 @@ TEST_F(MixtureTest, BuildingNamesTheDatasetOfABadSample) {
   std::filesystem::remove(other_.parquet(0));
   std::filesystem::remove(other_.parquet(1));
   std::vector<std::byte> slot(static_cast<std::size_t>(mixed.layout().bytes));
-  const auto built = mixed.build(Split::train, q, slot);
-  ASSERT_FALSE(built);
-  EXPECT_THAT(built.error().message(), HasSubstr(other_.root() + ", episode "));
+  EXPECT_THAT(mixed.build(Split::train, q, slot).error().message(), HasSubstr(other_.root() + ", episode "));
 }
 
 }  // namespace

@@ -20,9 +20,7 @@ class RealDatasetTest : public ::testing::Test {
   RealDatasetTest() { job_.data.index.path = index_.path(); }
   std::shared_ptr<const Dataset> open(const std::string& name) {
     job_.data.sets = {{shared_data() + "/" + name, 1.0}};
-    auto set = Dataset::open(job_.data, job_.model);
-    EXPECT_TRUE(set) << set.error().message();
-    return set ? *set : nullptr;
+    return Dataset::open(job_.data, job_.model).value();
   }
   static bool present(const std::string& name) { return std::filesystem::exists(shared_data() + "/" + name); }
 
@@ -53,7 +51,6 @@ TEST_F(RealDatasetTest, Gr1OpensWithTheTwentyNineTrainedDimensions) {
   if (!present("gr1-pick-place")) GTEST_SKIP() << "no gr1-pick-place in " << shared_data();
   gr1_recipe();
   const auto set = open("gr1-pick-place");
-  ASSERT_TRUE(set);
   EXPECT_EQ(set->columns().state_width(), 29u);
   EXPECT_EQ(set->columns().action_width(), 29u);
   EXPECT_EQ(set->episodes().size(), 5u);
@@ -75,13 +72,10 @@ TEST_F(RealDatasetTest, Gr1SamplesAreBuiltAndRepeatable) {
   if (!present("gr1-pick-place")) GTEST_SKIP() << "no gr1-pick-place in " << shared_data();
   gr1_recipe();
   const auto set = open("gr1-pick-place");
-  ASSERT_TRUE(set);
   const auto make = [&](std::int64_t q) {
     auto builder = SampleBuilder::make(Mixture::of(set, job_.data), job_, count_bytes);
-    EXPECT_TRUE(builder) << builder.error().message();
     std::vector<std::byte> slot(static_cast<std::size_t>(builder->layout().bytes), std::byte{0x5A});
-    const auto built = builder->build(Split::train, q, slot);
-    EXPECT_TRUE(built) << built.error().message();
+    builder->build(Split::train, q, slot).value();
     return slot;
   };
   const auto first = make(7);
@@ -94,7 +88,6 @@ TEST_F(RealDatasetTest, Gr1SamplesAreBuiltAndRepeatable) {
 TEST_F(RealDatasetTest, G1OpensWithWholeColumnsAndComputedStatistics) {
   if (!present("g1-bottle")) GTEST_SKIP() << "no g1-bottle in " << shared_data();
   const auto set = open("g1-bottle");
-  ASSERT_TRUE(set);
   EXPECT_EQ(set->columns().state_width(), 26u);
   EXPECT_EQ(set->episodes().size(), 4u);
   EXPECT_EQ(set->train().size(), 1045u - 8u);
@@ -108,7 +101,6 @@ TEST_F(RealDatasetTest, AskingForTheCameraWithoutFilesListsEveryMissingOne) {
   job_.data.embodiment.views = {"observation.images.egoview"};
   job_.data.sets = {{shared_data() + "/gr1-pick-place", 1.0}};
   const auto set = Dataset::open(job_.data, job_.model);
-  ASSERT_FALSE(set);
   const std::string text = set.error().message();
   std::size_t missing = 0;
   for (std::size_t at = text.find("\n  D06 "); at != std::string::npos; at = text.find("\n  D06 ", at + 1)) ++missing;
@@ -117,8 +109,8 @@ TEST_F(RealDatasetTest, AskingForTheCameraWithoutFilesListsEveryMissingOne) {
 }
 
 TEST_F(RealDatasetTest, TheToyDatasetTrainsWithoutFindings) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "troupe-toy-XXXXXX").string();
-  const std::string root = std::string(::mkdtemp(pattern.data())) + "/toy";
+  const ScratchFolder folder;
+  const std::string root = folder / "toy";
   ASSERT_TRUE(write_toy_dataset(root, {.episodes = 3, .frames = 40}));
   job_.data.sets = {{root, 1.0}};
   job_.data.embodiment.layout = "horizontal";
@@ -127,17 +119,13 @@ TEST_F(RealDatasetTest, TheToyDatasetTrainsWithoutFindings) {
   job_.data.image.height = job_.data.image.width = 32;
   job_.data.eval_episodes = {2};
   const auto set = Dataset::open(job_.data, job_.model);
-  ASSERT_TRUE(set) << set.error().message();
   EXPECT_TRUE((*set)->warnings().empty()) << (*set)->warnings()[0].text;
   EXPECT_EQ((*set)->columns().views.size(), 2u);
   auto builder = SampleBuilder::make(Mixture::of(*set, job_.data), job_, count_bytes);
-  ASSERT_TRUE(builder) << builder.error().message();
   std::vector<std::byte> slot(static_cast<std::size_t>(builder->layout().bytes));
   for (std::int64_t q = 0; q < 3; ++q) {
-    const auto built = builder->build(q == 2 ? Split::eval : Split::train, q, slot);
-    EXPECT_TRUE(built) << built.error().message();
+    builder->build(q == 2 ? Split::eval : Split::train, q, slot).value();
   }
-  std::filesystem::remove_all(std::filesystem::path(root).parent_path());
 }
 
 }  // namespace

@@ -3,22 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "tests/env/pool_run.h"
 #include "tests/env/solo_env.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {
-
-std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
-  return name;
-}
 
 class EnvContractTest : public ::testing::TestWithParam<std::string> {
  protected:
@@ -154,9 +145,7 @@ TEST_P(EnvContractTest, AnActionOfAWrongSizeIsAnError) {
 TEST_P(EnvContractTest, UnknownProfilesAndOptionsAreErrors) {
   for (const EnvOptions& options :
        {EnvOptions{.profile = "no such profile"}, EnvOptions{.options = {{"no such option", "1"}}}}) {
-    const auto factory = make_env_factory(id(), options);
-    ASSERT_FALSE(factory);
-    EXPECT_EQ(factory.error().code(), Errc::invalid_argument);
+    EXPECT_EQ(make_env_factory(id(), options).error().code(), Errc::invalid_argument);
   }
 }
 
@@ -211,7 +200,7 @@ TEST_P(EnvContractTest, AChunkGivesWhatItsActionsGiveOneByOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, EnvContractTest, ::testing::ValuesIn(env_ids(env_registry())), test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, EnvContractTest, ::testing::ValuesIn(env_ids(env_registry())), testing::id_name);
 
 }  // namespace
 }  // namespace troupe::testing

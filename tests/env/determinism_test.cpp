@@ -1,22 +1,10 @@
 // Same seed, same bits: per environment, whatever the number of threads, environments and groups.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cctype>
-#include <map>
-
 #include "tests/env/pool_run.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {
-
-std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
-  return name;
-}
 
 /// 600 where that takes a moment, and for one body with contacts; the other bodies, at up to 300 us a step, say the
 /// same with fewer.
@@ -50,7 +38,7 @@ TEST_P(EnvDeterminismTest, ThreadsEnvironmentsAndGroupsChangeNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, EnvDeterminismTest, ::testing::ValuesIn(env_ids(env_registry())), test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, EnvDeterminismTest, ::testing::ValuesIn(env_ids(env_registry())), testing::id_name);
 
 }  // namespace
 }  // namespace troupe::testing

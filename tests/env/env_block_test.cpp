@@ -3,18 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
+#include <array>
 
 #include "tests/env/pool_run.h"
 #include "tests/env/scripted_env.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {
-
-std::shared_ptr<const EnvFactory> scripted(std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) {
-  return std::make_shared<ScriptedEnvFactory>(std::move(script));
-}
 
 std::vector<int> ints(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 std::vector<float> numbers(std::span<const float> values) { return {values.begin(), values.end()}; }
@@ -33,8 +28,7 @@ TEST(EnvBlockTest, AResetWritesFirstObservationsAndNothingElse) {
 }
 
 TEST(EnvBlockTest, AStepStopsAtTheActionThatEndsTheEpisode) {
-  auto pool = make_pool(scripted(), {.num_envs = 1, .chunk = 4});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 4});
   const auto block = pool->step(0, std::vector<float>{act::go, act::finish, act::go, act::go}).value();
   EXPECT_EQ(ints(block.view().valid()), (std::vector<int>{1, 1, 0, 0}));
   EXPECT_EQ(ints(block.view().terminated()), (std::vector<int>{0, 1, 0, 0}));
@@ -54,8 +48,7 @@ TEST(EnvBlockTest, TheFinalObservationIsThatOfTheActionThatEndedIt) {
 }
 
 TEST(EnvBlockTest, AnEpisodeThatEndedIsSummedUp) {
-  auto pool = make_pool(scripted(), {.num_envs = 1, .chunk = 2});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 2});
   pool->step(0, std::vector<float>{act::go, act::go}).value();
   const auto block = pool->step(0, std::vector<float>{act::succeed, act::go}).value();
   EXPECT_EQ(block.view().done()[0], 1);
@@ -68,8 +61,7 @@ TEST(EnvBlockTest, AnEpisodeThatEndedIsSummedUp) {
 }
 
 TEST(EnvBlockTest, OnlyExecStepsOfAChunkAreExecuted) {
-  auto pool = make_pool(scripted(), {.num_envs = 1, .chunk = 4, .exec_steps = 3});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 4, .exec_steps = 3});
   const auto block = pool->step(0, std::vector<float>(4, act::go)).value();
   EXPECT_EQ(ints(block.view().valid()), (std::vector<int>{1, 1, 1, 0}));
   EXPECT_EQ(block.view().executed()[0], 3);
@@ -77,8 +69,7 @@ TEST(EnvBlockTest, OnlyExecStepsOfAChunkAreExecuted) {
 }
 
 TEST(EnvBlockTest, TheTimeLimitTruncates) {
-  auto pool = make_pool(scripted(), {.num_envs = 1, .chunk = 4, .max_steps = 6});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 4, .max_steps = 6});
   pool->step(0, std::vector<float>(4, act::go)).value();
   const auto block = pool->step(0, std::vector<float>(4, act::go)).value();
   EXPECT_EQ(ints(block.view().truncated()), (std::vector<int>{0, 1, 0, 0}));
@@ -87,16 +78,14 @@ TEST(EnvBlockTest, TheTimeLimitTruncates) {
 }
 
 TEST(EnvBlockTest, AnEndAtTheTimeLimitIsATermination) {
-  auto pool = make_pool(scripted(), {.num_envs = 1, .chunk = 2, .max_steps = 2});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 2, .max_steps = 2});
   const auto block = pool->step(0, std::vector<float>{act::go, act::finish}).value();
   EXPECT_EQ(ints(block.view().terminated()), (std::vector<int>{0, 1}));
   EXPECT_EQ(ints(block.view().truncated()), (std::vector<int>{0, 0}));
 }
 
 TEST(EnvBlockTest, StaggeringShortensTheFirstEpisodeOnly) {
-  auto pool = make_pool(scripted(), {.num_envs = 3, .max_steps = 4, .stagger = true});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 3, .max_steps = 4, .stagger = true});
   std::vector<std::vector<int>> done(3);
   for (int s = 1; s <= 8; ++s) {
     const auto block = pool->step(0, std::vector<float>(3, act::go)).value();
@@ -137,8 +126,7 @@ TEST(EnvBlockTest, SameStepBeginsTheNextEpisodeAtOnce) {
 }
 
 TEST(EnvBlockTest, NextStepShowsTheTerminalObservationThenIgnoresAnAction) {
-  auto pool = make_pool(scripted(), {.num_envs = 1, .chunk = 2, .reset_mode = ResetMode::next_step});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 2, .reset_mode = ResetMode::next_step});
   const auto ended = pool->step(0, std::vector<float>{act::finish, act::go}).value();
   EXPECT_EQ(floats(pool->spec(), ended.view(), 0)[1], 1);
   EXPECT_EQ(ended.view().episode()[0], 0);
@@ -151,8 +139,7 @@ TEST(EnvBlockTest, NextStepShowsTheTerminalObservationThenIgnoresAnAction) {
 }
 
 TEST(EnvBlockTest, EpisodeFreezesAnEndedRowUntilTheCallerResets) {
-  auto pool = make_pool(scripted(), {.num_envs = 2, .chunk = 2, .reset_mode = ResetMode::episode});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 2, .chunk = 2, .reset_mode = ResetMode::episode});
   pool->step(0, std::vector<float>{act::go, act::finish, act::go, act::go}).value();
   for (int again = 0; again < 2; ++again) {
     const auto block = pool->step(0, std::vector<float>(4, act::go)).value();
@@ -167,8 +154,7 @@ TEST(EnvBlockTest, EpisodeFreezesAnEndedRowUntilTheCallerResets) {
 }
 
 TEST(EnvBlockTest, FixedIgnoresTerminationsAndFreezesAtTheLimit) {
-  auto pool = make_pool(scripted(), {.num_envs = 1, .chunk = 3, .reset_mode = ResetMode::fixed, .max_steps = 5});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 3, .reset_mode = ResetMode::fixed, .max_steps = 5});
   const auto first = pool->step(0, std::vector<float>{act::go, act::succeed, act::go}).value();
   EXPECT_EQ(ints(first.view().valid()), (std::vector<int>{1, 1, 1}));
   EXPECT_EQ(ints(first.view().terminated()), (std::vector<int>{0, 0, 0}));
@@ -182,8 +168,7 @@ TEST(EnvBlockTest, FixedIgnoresTerminationsAndFreezesAtTheLimit) {
 TEST(EnvBlockTest, ObservationsInsideAChunkAreNotAskedOfThoseWhoObserveOnDemand) {
   auto script = std::make_shared<EnvScript>();
   script->on_demand = true;
-  auto pool = make_pool(scripted(script), {.num_envs = 1, .chunk = 4});
-  begin(*pool);
+  auto pool = begun_pool(scripted(script), {.num_envs = 1, .chunk = 4});
   script->observed = 0;
   EXPECT_EQ(floats(pool->spec(), pool->step(0, std::vector<float>(4, act::go)).value().view(), 0)[1], 4);
   EXPECT_EQ(script->observed, 1);
@@ -193,8 +178,7 @@ TEST(EnvBlockTest, ObservationsInsideAChunkAreNotAskedOfThoseWhoObserveOnDemand)
 }
 
 TEST(EnvBlockTest, CountersAddUp) {
-  auto pool = make_pool(scripted(), {.num_envs = 4, .chunk = 3});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 4, .chunk = 3});
   pool->step(0, std::vector<float>(12, act::go)).value();
   pool->step(0, std::vector<float>(12, act::finish)).value();
   const auto counters = pool->counters();
@@ -277,17 +261,7 @@ TEST_P(EnvChunkTest, EightActionsAtOnceEqualEightOneByOne) {
 }
 
 std::string mode_name(const ::testing::TestParamInfo<ResetMode>& info) {
-  switch (info.param) {
-    case ResetMode::same_step:
-      return "SameStep";
-    case ResetMode::next_step:
-      return "NextStep";
-    case ResetMode::episode:
-      return "Episode";
-    case ResetMode::fixed:
-      return "Fixed";
-  }
-  return "";
+  return std::array{"SameStep", "NextStep", "Episode", "Fixed"}[static_cast<std::size_t>(info.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Modes, EnvChunkTest,
                          ::testing::Values(ResetMode::same_step, ResetMode::next_step, ResetMode::episode,

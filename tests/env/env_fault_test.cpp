@@ -6,24 +6,17 @@
 
 #include "tests/env/pool_run.h"
 #include "tests/env/scripted_env.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::unique_ptr<EnvPool> scripted_pool(EnvPool::Options options,
-                                       std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) {
-  return make_pool(std::make_shared<ScriptedEnvFactory>(std::move(script)), options);
-}
-
 /// Each way in which a row is lost.
 class EnvFaultTest : public ::testing::TestWithParam<float> {};
 
 TEST_P(EnvFaultTest, TheRowIsLostAndTruncatedAtTheActionThatFailed) {
-  auto pool = scripted_pool({.num_envs = 1, .chunk = 4});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .chunk = 4});
   const auto block = pool->step(0, std::vector<float>{act::go, GetParam(), act::go, act::go}).value();
   EXPECT_EQ(block.view().lost()[0], 1);
   EXPECT_EQ(block.view().done()[0], 1);
@@ -36,8 +29,7 @@ TEST_P(EnvFaultTest, TheRowIsLostAndTruncatedAtTheActionThatFailed) {
 }
 
 TEST_P(EnvFaultTest, ANewEnvironmentBeginsTheNextEpisode) {
-  auto pool = scripted_pool({.num_envs = 1});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1});
   const auto lost = pool->step(0, std::vector<float>{GetParam()}).value();
   EXPECT_EQ(lost.view().episode()[0], 1);
   EXPECT_EQ(lost.view().step()[0], 0);
@@ -48,9 +40,8 @@ TEST_P(EnvFaultTest, ANewEnvironmentBeginsTheNextEpisode) {
 }
 
 TEST_P(EnvFaultTest, OtherRowsGoOnAsIfNothingHadHappened) {
-  auto pool = scripted_pool({.num_envs = 5, .seed = 3, .threads = 2}), calm = scripted_pool({.num_envs = 5, .seed = 3});
-  begin(*pool);
-  begin(*calm);
+  auto pool = begun_pool(scripted(), {.num_envs = 5, .seed = 3, .threads = 2});
+  auto calm = begun_pool(scripted(), {.num_envs = 5, .seed = 3});
   for (int s = 0; s < 5; ++s) {
     std::vector<float> actions(5, act::go);
     const auto expected = calm->step(0, actions).value();
@@ -67,8 +58,7 @@ TEST_P(EnvFaultTest, OtherRowsGoOnAsIfNothingHadHappened) {
 }
 
 TEST_P(EnvFaultTest, InNextStepModeTheNextStepBeginsAnew) {
-  auto pool = scripted_pool({.num_envs = 1, .reset_mode = ResetMode::next_step});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .reset_mode = ResetMode::next_step});
   EXPECT_EQ(pool->step(0, std::vector<float>{GetParam()}).value().view().lost()[0], 1);
   const auto begun = pool->step(0, std::vector<float>{act::go}).value();
   EXPECT_EQ(begun.view().lost()[0] + begun.view().valid()[0], 0);
@@ -76,8 +66,7 @@ TEST_P(EnvFaultTest, InNextStepModeTheNextStepBeginsAnew) {
 }
 
 TEST_P(EnvFaultTest, InEpisodeModeTheRowIsFrozenUntilTheReset) {
-  auto pool = scripted_pool({.num_envs = 1, .reset_mode = ResetMode::episode});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .reset_mode = ResetMode::episode});
   EXPECT_EQ(pool->step(0, std::vector<float>{GetParam()}).value().view().lost()[0], 1);
   const auto frozen = pool->step(0, std::vector<float>{act::go}).value();
   EXPECT_EQ(frozen.view().lost()[0] + frozen.view().valid()[0] + frozen.view().done()[0], 0);
@@ -98,15 +87,14 @@ INSTANTIATE_TEST_SUITE_P(Ways, EnvFaultTest,
                          way_name);
 
 TEST(EnvLossTest, ADiscreteActionOutOfRangeLosesItsRow) {
-  auto pool = make_pool(factory_of("CartPole-v1"), {.num_envs = 5});
-  begin(*pool);
+  auto pool = begun_pool(factory_of("CartPole-v1"), {.num_envs = 5});
   const auto block = pool->step(0, std::vector<float>{0, 1, 2, -1, 0.5f}).value();
   for (std::size_t row = 0; row < 5; ++row) EXPECT_EQ(block.view().lost()[row], row >= 2) << row;
 }
 
 TEST(EnvLossTest, AResetThatFailsIsTriedOnANewEnvironment) {
   auto script = std::make_shared<EnvScript>();
-  auto pool = scripted_pool({.num_envs = 1}, script);
+  auto pool = make_pool(scripted(script), {.num_envs = 1});
   script->failing_resets = 1;
   const auto block = begin(*pool, 0, 4);
   EXPECT_EQ(block.view().lost()[0], 1);
@@ -116,8 +104,7 @@ TEST(EnvLossTest, AResetThatFailsIsTriedOnANewEnvironment) {
 
 TEST(EnvLossTest, AnEnvironmentThatCannotBeMadeAnewIsTriedAgainInTheNextStep) {
   auto script = std::make_shared<EnvScript>();
-  auto pool = scripted_pool({.num_envs = 1}, script);
-  begin(*pool);
+  auto pool = begun_pool(scripted(script), {.num_envs = 1});
   script->failing_makes = 2;
   for (int failure = 0; failure < 3; ++failure) {
     EXPECT_EQ(pool->step(0, std::vector<float>{act::fail}).value().view().lost()[0], 1) << failure;
@@ -128,18 +115,14 @@ TEST(EnvLossTest, AnEnvironmentThatCannotBeMadeAnewIsTriedAgainInTheNextStep) {
 TEST(EnvLossTest, AFactoryThatMakesNothingIsAnError) {
   auto script = std::make_shared<EnvScript>();
   script->failing_makes = 1;
-  const auto pool = EnvPool::make(std::make_shared<ScriptedEnvFactory>(script), {.num_envs = 2});
-  ASSERT_FALSE(pool);
-  EXPECT_EQ(pool.error().code(), Errc::unavailable);
+  EXPECT_EQ(EnvPool::make(std::make_shared<ScriptedEnvFactory>(script), {.num_envs = 2}).error().code(),
+            Errc::unavailable);
 }
 
 TEST(EnvLossTest, ALostRowCannotBeDrawn) {
-  auto pool = scripted_pool({.num_envs = 1, .reset_mode = ResetMode::episode});
-  begin(*pool);
+  auto pool = begun_pool(scripted(), {.num_envs = 1, .reset_mode = ResetMode::episode});
   pool->step(0, std::vector<float>{act::fail}).value();
-  const auto drawn = pool->render(0, "front", {});
-  ASSERT_FALSE(drawn);
-  EXPECT_EQ(drawn.error().code(), Errc::failed_precondition);
+  EXPECT_EQ(pool->render(0, "front", {}).error().code(), Errc::failed_precondition);
 }
 
 }  // namespace

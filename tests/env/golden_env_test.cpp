@@ -3,7 +3,6 @@
 // tests/env/mujoco.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -13,9 +12,6 @@
 
 namespace troupe::env {
 namespace {
-
-using testing::GoldenCase;
-using testing::Trace;
 
 TEST(GoldenEnvTest, EveryCaseIsOfAKnownKind) {
   testing::expect_known_kinds("env", {"env_table", "cartpole_trace", "pendulum_trace", "mujoco_trace"}, {});
@@ -88,9 +84,8 @@ TEST_P(GoldenCartPoleTest, TraceIsReplayedFromItsResets) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, GoldenCartPoleTest,
-                         ::testing::ValuesIn(testing::golden_cases("env", "cartpole_trace")),
-                         [](const auto& c) { return testing::golden_case_name(c.param); });
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenCartPoleTest, ::testing::ValuesIn(golden_cases("env", "cartpole_trace")),
+                         golden_case_name);
 
 class GoldenPendulumTest : public ::testing::TestWithParam<GoldenCase> {
  protected:
@@ -152,9 +147,8 @@ TEST_P(GoldenPendulumTest, TraceIsReplayedFromItsResets) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, GoldenPendulumTest,
-                         ::testing::ValuesIn(testing::golden_cases("env", "pendulum_trace")),
-                         [](const auto& c) { return testing::golden_case_name(c.param); });
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenPendulumTest, ::testing::ValuesIn(golden_cases("env", "pendulum_trace")),
+                         golden_case_name);
 
 }  // namespace
 }  // namespace troupe::env

@@ -9,7 +9,6 @@
 
 #include "env/env_pool.h"
 #include "tests/env/solo_env.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 
@@ -21,6 +20,13 @@ inline std::unique_ptr<EnvPool> make_pool(std::shared_ptr<const EnvFactory> fact
 inline EnvPool::Block begin(EnvPool& pool, std::int64_t group = 0, std::int64_t episode = 0) {
   pool.reset(group, episode).value();
   return pool.recv(group).value();
+}
+
+/// A pool whose first group has begun its first episodes.
+inline std::unique_ptr<EnvPool> begun_pool(std::shared_ptr<const EnvFactory> factory, const EnvPool::Options& options) {
+  auto pool = make_pool(std::move(factory), options);
+  begin(*pool);
+  return pool;
 }
 
 /// The bytes of one row of a block's observation (or final observation).

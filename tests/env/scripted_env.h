@@ -98,4 +98,8 @@ class ScriptedEnvFactory final : public EnvFactory {
   EnvSpec spec_ = ScriptedEnv::make_spec();
 };
 
+inline std::shared_ptr<const EnvFactory> scripted(std::shared_ptr<EnvScript> script = std::make_shared<EnvScript>()) {
+  return std::make_shared<ScriptedEnvFactory>(std::move(script));
+}
+
 }  // namespace troupe::testing

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -17,6 +20,14 @@ namespace troupe::testing {
 /// The factory of an id; aborts the test program when there is none.
 inline std::shared_ptr<const EnvFactory> factory_of(const std::string& id, const EnvOptions& options = {}) {
   return make_env_factory(id, options).value();
+}
+
+/// The name of a test whose parameter is an id.
+inline std::string id_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
 }
 
 /// `count` actions [count, A] that an agent without a plan takes: uniform within the bounds (within [-1, 1] where

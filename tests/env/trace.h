@@ -10,7 +10,6 @@
 
 #include "tests/support/golden_folder.h"
 #include "tests/support/safetensors_file.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

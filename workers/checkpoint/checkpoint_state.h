@@ -32,7 +32,6 @@ inline std::vector<ManifestUnit> manifest_units(const std::vector<UnitSpec>& uni
   for (std::size_t u = 0; u < units.size(); ++u) {
     ManifestUnit unit{.name = units[u].name,
                       .layout_class = units[u].layout_class,
-                      .params = {},
                       .numel = layouts[u].numel,
                       .layout_hash = layouts[u].hash,
                       .trainable = units[u].trainable};

@@ -145,6 +145,19 @@ std::vector<CheckpointEntry> list_checkpoints(const std::string& folder) {
   return entries;
 }
 
+std::vector<std::string> invalid_checkpoints(const std::string& folder) {
+  const auto valid = list_checkpoints(folder);
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string(), name = entry.path().filename().string();
+    const bool listed =
+        std::any_of(valid.begin(), valid.end(), [&](const CheckpointEntry& c) { return c.directory == path; });
+    if (name != "latest" && name.find(".tmp-") == std::string::npos && !listed) paths.push_back(path);
+  }
+  return paths;
+}
+
 Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck check) {
   std::vector<std::pair<std::int64_t, std::string>> candidates;
   for (const std::string& name : subfolders(folder)) {

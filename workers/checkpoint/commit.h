@@ -33,6 +33,10 @@ Result<std::string> commit_checkpoint(const std::string& folder, const std::stri
 /// Committed checkpoints of a folder whose manifest reads and whose files have the sizes it says, by ascending step.
 std::vector<CheckpointEntry> list_checkpoints(const std::string& folder);
 
+/// Paths of what lies among them and should be one but is none: its manifest does not read, or files have other sizes.
+/// Those that are being written are left out.
+std::vector<std::string> invalid_checkpoints(const std::string& folder);
+
 /// How much newest_valid looks at: manifest and sizes, or headers and the digest of every file too, which reads the
 /// checkpoint once.
 enum class CheckpointCheck : std::uint8_t { sizes, digests };

@@ -2,23 +2,12 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "workers/checkpoint/tensors.h"
+#include "workers/checkpoint/weight_shards.h"
 
 namespace troupe::workers {
-
-/// What an export wrote.
-struct ExportSummary {
-  /// Names in the output folder, the index last.
-  std::vector<std::string> files;
-  std::int64_t tensors = 0;
-  /// Elements.
-  std::int64_t parameters = 0;
-  /// Of tensor data.
-  std::int64_t bytes = 0;
-};
 
 /// How an export writes tensors (docs/checkpoints.md#export).
 struct ExportFormat {
@@ -27,7 +16,7 @@ struct ExportFormat {
   /// Rounded to nearest, ties to even; else fp32.
   bool bf16 = false;
   /// Before every name, such as "action_head.model.".
-  std::string prefix;
+  std::string prefix{};
   AdapterForm adapters = AdapterForm::separate;
 };
 
@@ -40,8 +29,4 @@ struct ExportFormat {
 /// unavailable.
 Result<ExportSummary> export_safetensors(const std::string& checkpoint, const std::string& folder,
                                          const ExportFormat& format);
-/// The same in fp32 under plain names, adapters beside the weights they adapt.
-Result<ExportSummary> export_safetensors(const std::string& checkpoint, const std::string& folder,
-                                         std::int64_t max_shard_bytes);
-
 }  // namespace troupe::workers

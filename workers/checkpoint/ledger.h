@@ -25,11 +25,11 @@ struct LedgerRecord {
   std::int64_t step = 0;
   std::int64_t rank = 0;
   /// Carried by the samples this rank received, void ones included.
-  std::vector<std::int64_t> positions;
+  std::vector<std::int64_t> positions = {};
   /// XXH3-64 of each sample's bytes, one per position.
-  std::vector<std::uint64_t> xxh3;
+  std::vector<std::uint64_t> xxh3 = {};
   /// Positions that did not count, and why.
-  std::vector<VoidPosition> voids;
+  std::vector<VoidPosition> voids = {};
   /// Running totals after the step (StepOutcome::counters), added over ranks by the audit; totals over all ranks
   /// stand in rank 0's records alone. Off-policy: "produced", "resident", "evicted" and "lost" transitions, "draws"
   /// and "updates" (CounterAudit).

@@ -9,6 +9,7 @@
 
 #include "base/file_io.h"
 #include "base/hash.h"
+#include "configs/loader.h"
 #include "workers/checkpoint/hex_field.h"
 
 namespace troupe::workers {
@@ -53,7 +54,6 @@ ManifestParam param_from_json(const json& j, const std::string& unit, std::int64
 ManifestUnit unit_from_json(const json& j) {
   ManifestUnit unit{.name = j.at("name"),
                     .layout_class = j.at("layout_class"),
-                    .params = {},
                     .numel = j.at("numel"),
                     .layout_hash = hex_field(j.at("layout_hash")),
                     .trainable = j.value("trainable", true)};
@@ -168,6 +168,13 @@ Result<Manifest> read_manifest(const std::string& directory) {
   const std::string path = directory + "/manifest.json";
   TROUPE_ASSIGN(const std::string text, read_file(path, kMaxManifest));
   return manifest_from_json(text, path);
+}
+
+Result<JobConfig> job_of(const Manifest& manifest, const std::string& directory) {
+  LoadOutcome outcome = load_job_text(directory + "/manifest.json: config", manifest.config, {});
+  if (outcome.config) return std::move(outcome.config->job);
+  return Error{Errc::data_loss,
+               outcome.errors.empty() ? directory + "/manifest.json: config does not read" : outcome.errors.front()};
 }
 
 }  // namespace troupe::workers

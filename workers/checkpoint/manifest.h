@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "configs/job_config.h"
 
 namespace troupe::workers {
+
+/// The attachment with what a trainer needs beside the shards (docs/checkpoints.md#trainer_statejson).
+inline constexpr const char* kTrainerStateFile = "trainer_state.json";
 
 /// Where a parameter lies in its unit's flat buffer, in elements.
 struct ManifestParam {
@@ -23,7 +27,7 @@ struct ManifestParam {
 struct ManifestUnit {
   std::string name;
   std::string layout_class;
-  std::vector<ManifestParam> params;
+  std::vector<ManifestParam> params = {};
   /// End of the last parameter; without the padding that depends on the world.
   std::int64_t numel = 0;
   /// Hash of names, shapes and places (FlatLayout); 16 hex digits in the file, as every 64-bit number that is a hash
@@ -114,5 +118,8 @@ bool is_plain_name(std::string_view name);
 
 /// Reads directory/manifest.json. Errors: not_found when there is none (the directory is garbage), data_loss.
 Result<Manifest> read_manifest(const std::string& directory);
+
+/// The job that a checkpoint was trained by. `directory` is named in errors. Errors: data_loss, with the first mistake.
+Result<JobConfig> job_of(const Manifest& manifest, const std::string& directory);
 
 }  // namespace troupe::workers

@@ -10,7 +10,6 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "model/io/safetensors.h"
-#include "workers/checkpoint/snapshot_note.h"
 
 namespace troupe::workers {
 

@@ -36,7 +36,7 @@ class ShardWriter {
       : folder_(folder), tensors_(tensors), read_(read), bf16_(bf16) {}
 
   Result<void> write_all(std::int64_t max_shard_bytes);
-  ShardSummary& summary() { return summary_; }
+  ExportSummary& summary() { return summary_; }
 
  private:
   std::int64_t bytes_of(std::size_t index) const { return tensors_[index].numel() * (bf16_ ? 2 : 4); }
@@ -48,7 +48,7 @@ class ShardWriter {
   const std::vector<ShardTensor>& tensors_;
   const ReadShardTensor& read_;
   bool bf16_;
-  ShardSummary summary_;
+  ExportSummary summary_;
 };
 
 /// Runs of tensors that fit in a shard; a tensor larger than a shard gets its own.
@@ -98,7 +98,9 @@ Result<void> ShardWriter::write_shard(const std::vector<std::size_t>& shard, con
 Result<void> ShardWriter::write_all(std::int64_t max_shard_bytes) {
   const auto shards = split(max_shard_bytes);
   nlohmann::json weight_map = nlohmann::json::object();
-  for (std::size_t i = 0; i < tensors_.size(); ++i) summary_.bytes += bytes_of(i);
+  summary_.tensors = static_cast<std::int64_t>(tensors_.size());
+  for (const ShardTensor& tensor : tensors_) summary_.parameters += tensor.numel();
+  summary_.bytes = summary_.parameters * (bf16_ ? 2 : 4);
   for (std::size_t s = 0; s < shards.size(); ++s) {
     const std::string name = shards.size() == 1
                                  ? std::string("model.safetensors")
@@ -130,8 +132,8 @@ Result<void> make_folder(const std::string& folder) {
 
 }  // namespace
 
-Result<ShardSummary> write_weight_shards(const std::string& folder, const std::vector<ShardTensor>& tensors,
-                                         const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes) {
+Result<ExportSummary> write_weight_shards(const std::string& folder, const std::vector<ShardTensor>& tensors,
+                                          const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes) {
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     if (tensors[i - 1].name < tensors[i].name) continue;
     return Error{Errc::invalid_argument, fmt::format("{}: tensor '{}' stands after '{}'; wanted each once, sorted",

@@ -26,10 +26,13 @@ struct ShardTensor {
 using ReadShardTensor =
     std::function<Result<void>(std::size_t index, std::int64_t begin, std::int64_t count, float* out)>;
 
-/// What was written.
-struct ShardSummary {
-  /// Names in the folder, the index last.
+/// What an export wrote.
+struct ExportSummary {
+  /// Names in the output folder, the index last.
   std::vector<std::string> files;
+  std::int64_t tensors = 0;
+  /// Elements.
+  std::int64_t parameters = 0;
   /// Of tensor data.
   std::int64_t bytes = 0;
 };
@@ -40,7 +43,7 @@ struct ShardSummary {
 /// time. The folder is made if need be; files appear under their names only when complete, and none stays after a
 /// failure. Errors: those of `read`; failed_precondition when the folder already holds such files; invalid_argument
 /// (names that are not sorted); those of file_error.
-Result<ShardSummary> write_weight_shards(const std::string& folder, const std::vector<ShardTensor>& tensors,
-                                         const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes);
+Result<ExportSummary> write_weight_shards(const std::string& folder, const std::vector<ShardTensor>& tensors,
+                                          const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes);
 
 }  // namespace troupe::workers

@@ -27,7 +27,7 @@ struct CheckpointRequest {
   Manifest manifest;
   /// Each rank's state: for each unit in order master f32[n], m f32[n], v f32[n] with n = unit.shard(world), of a
   /// frozen unit master alone. Views; they stay valid and unchanged until write returns.
-  std::vector<std::span<const std::byte>> ranks;
+  std::vector<std::span<const std::byte>> ranks = {};
   std::vector<CheckpointAttachment> attachments;
 };
 

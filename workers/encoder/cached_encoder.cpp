@@ -55,7 +55,7 @@ Result<void> describe_models(FeatureCache& cache, const JobConfig& job, const Fe
 CachedEncoder::CachedEncoder(const JobConfig& job, std::unique_ptr<FeatureEncoder> encoder, FeatureModels models,
                              std::shared_ptr<FeatureCache> cache, std::int64_t text_memory_bytes)
     : model_(job.model),
-      keeps_pictures_(job.data.features.keep == "all"),
+      keeps_images_(job.data.features.keep == "all"),
       encoder_(std::move(encoder)),
       models_(std::move(models)),
       cache_(std::move(cache)),
@@ -119,25 +119,25 @@ at::Tensor CachedEncoder::encode_text(const at::Tensor& ids) {
   return features;
 }
 
-CachedEncoder::PictureKeys CachedEncoder::picture_keys(const std::string& identity) const {
+CachedEncoder::ImageKeys CachedEncoder::image_keys(const std::string& identity) const {
   return {feature_key(FeatureKind::clip, models_.clip, identity),
           feature_key(FeatureKind::latents, models_.latents, identity),
           feature_key(FeatureKind::first_frame, models_.first_frame, identity)};
 }
 
-bool CachedEncoder::has_pictures(const std::string& identity) {
-  if (!cache_ || !keeps_pictures_ || identity.empty()) return false;
-  const PictureKeys keys = picture_keys(identity);
+bool CachedEncoder::has_images(const std::string& identity) {
+  if (!cache_ || !keeps_images_ || identity.empty()) return false;
+  const ImageKeys keys = image_keys(identity);
   return cache_->contains(keys.clip) && cache_->contains(keys.latents) &&
          (!model_.dit.concat_first_frame_latent || cache_->contains(keys.first_frame));
 }
 
-std::optional<CachedEncoder::Pictures> CachedEncoder::find_pictures(const std::string& identity) {
-  if (!has_pictures(identity)) return std::nullopt;
-  const PictureKeys keys = picture_keys(identity);
+std::optional<CachedEncoder::ImageFeatures> CachedEncoder::find_images(const std::string& identity) {
+  if (!has_images(identity)) return std::nullopt;
+  const ImageKeys keys = image_keys(identity);
   auto clip = find(keys.clip), latents = find(keys.latents);
   if (!clip || !latents) return std::nullopt;
-  Pictures found{clip->unsqueeze(0), latents->unsqueeze(0), {}};
+  ImageFeatures found{clip->unsqueeze(0), latents->unsqueeze(0), {}};
   if (!model_.dit.concat_first_frame_latent) return found;
   auto first = find(keys.first_frame);
   if (!first) return std::nullopt;
@@ -145,17 +145,17 @@ std::optional<CachedEncoder::Pictures> CachedEncoder::find_pictures(const std::s
   return found;
 }
 
-CachedEncoder::Pictures CachedEncoder::encode_pictures(const at::Tensor& images, const std::string& identity) {
-  if (!cache_ || !keeps_pictures_) return encoder_->encode_pictures(images);
+CachedEncoder::ImageFeatures CachedEncoder::encode_images(const at::Tensor& images, const std::string& identity) {
+  if (!cache_ || !keeps_images_) return encoder_->encode_images(images);
   const auto canvas = images.contiguous();
   const std::string content =
       fmt::format("canvas {} {}", fmt::join(canvas.sizes().slice(1), "x"), xxh3_128_hex(bytes_of(canvas)));
-  auto made = find_pictures(content);
+  auto made = find_images(content);
   const bool known = made.has_value();
-  if (!made) made = encoder_->encode_pictures(canvas);
+  if (!made) made = encoder_->encode_images(canvas);
   if (known && identity.empty()) return *made;
-  const PictureKeys by_content = picture_keys(content);
-  const PictureKeys keys = identity.empty() ? by_content : picture_keys(identity);
+  const ImageKeys by_content = image_keys(content);
+  const ImageKeys keys = identity.empty() ? by_content : image_keys(identity);
   store(FeatureKind::clip, keys.clip, by_content.clip, made->clip[0]);
   store(FeatureKind::latents, keys.latents, by_content.latents, made->latents[0]);
   if (made->first_frame.defined())
@@ -180,11 +180,11 @@ at::Tensor CachedEncoder::encode_texts(const at::Tensor& ids, const at::Tensor& 
   return model_.text_encoder.tail == "batch_min" ? zero_tail(context, mask, TailMode::batch_min) : context;
 }
 
-CachedEncoder::Pictures CachedEncoder::encode_batch_pictures(const at::Tensor& images) {
-  if (!keeps_pictures_) return encoder_->encode_pictures(images);
+CachedEncoder::ImageFeatures CachedEncoder::encode_batch_images(const at::Tensor& images) {
+  if (!keeps_images_) return encoder_->encode_images(images);
   std::vector<at::Tensor> clip, latents, first_frame;
   for (std::int64_t b = 0; b < images.size(0); ++b) {
-    const Pictures one = encode_pictures(images.narrow(0, b, 1));
+    const ImageFeatures one = encode_images(images.narrow(0, b, 1));
     clip.push_back(one.clip);
     latents.push_back(one.latents);
     first_frame.push_back(one.first_frame);
@@ -195,9 +195,9 @@ CachedEncoder::Pictures CachedEncoder::encode_batch_pictures(const at::Tensor& i
 Batch CachedEncoder::encode(const Batch& samples) {
   if (!cache_) return encoder_->encode(samples);
   const c10::NoGradGuard no_grad;
-  const Pictures pictures = encode_batch_pictures(batch_tensor(samples, key::kImages));
+  const ImageFeatures features = encode_batch_images(batch_tensor(samples, key::kImages));
   at::Tensor context = encode_texts(batch_tensor(samples, key::kText), batch_tensor(samples, key::kTextMask));
-  return feature_batch(samples, std::move(context), pictures);
+  return feature_batch(samples, std::move(context), features);
 }
 
 }  // namespace troupe::workers

@@ -28,9 +28,9 @@ Result<void> describe_models(FeatureCache& cache, const JobConfig& job, const Fe
 /// shared.
 class CachedEncoder {
  public:
-  using Pictures = FeatureEncoder::Pictures;
+  using ImageFeatures = FeatureEncoder::ImageFeatures;
 
-  /// With `encoder` null only has_text and has_pictures may be called. `cache` null: none. `text_memory_bytes`
+  /// With `encoder` null only has_text and has_images may be called. `cache` null: none. `text_memory_bytes`
   /// bounds the texts that are kept in memory.
   CachedEncoder(const JobConfig& job, std::unique_ptr<FeatureEncoder> encoder, FeatureModels models,
                 std::shared_ptr<FeatureCache> cache,
@@ -47,13 +47,13 @@ class CachedEncoder {
   at::Tensor encode_text(const at::Tensor& ids);
   /// Features of the frames u8 [1, T, H, W, 3] of one sample (canvases), kept under the hash of their bytes and,
   /// unless it is empty, under `identity`, which says in words what they are (EncodedSampleBuilder).
-  Pictures encode_pictures(const at::Tensor& images, const std::string& identity = {});
+  ImageFeatures encode_images(const at::Tensor& images, const std::string& identity = {});
   /// The features kept under `identity`; nothing unless all are there and sound.
-  std::optional<Pictures> find_pictures(const std::string& identity);
+  std::optional<ImageFeatures> find_images(const std::string& identity);
 
   /// Whether the cache has them, without reading them.
   bool has_text(const at::Tensor& ids);
-  bool has_pictures(const std::string& identity);
+  bool has_images(const std::string& identity);
 
   FeatureCache* cache() const { return cache_.get(); }
   const FeatureEncoder& encoder() const { return *encoder_; }
@@ -64,22 +64,22 @@ class CachedEncoder {
 
  private:
   /// Keys of what the image encoder and the codec make of one clip.
-  struct PictureKeys {
+  struct ImageKeys {
     FeatureKey clip, latents, first_frame;
   };
   /// feature_key of each kind's network over `identity`.
-  PictureKeys picture_keys(const std::string& identity) const;
+  ImageKeys image_keys(const std::string& identity) const;
   /// [B, L, width] from ids and mask i64 [B, L]; zeros behind each prompt, and with text_encoder.tail batch_min
   /// behind the shortest.
   at::Tensor encode_texts(const at::Tensor& ids, const at::Tensor& mask);
-  Pictures encode_batch_pictures(const at::Tensor& images);
+  ImageFeatures encode_batch_images(const at::Tensor& images);
   /// Puts a tensor into the cache. The first failure is logged and kept in store_error_.
   void store(FeatureKind kind, const FeatureKey& key, const FeatureKey& alias, const at::Tensor& tensor);
   /// Only with a cache.
   std::optional<at::Tensor> find(const FeatureKey& key);
 
   const ModelConfig model_;
-  const bool keeps_pictures_;
+  const bool keeps_images_;
   std::unique_ptr<FeatureEncoder> encoder_;
   const FeatureModels models_;
   std::shared_ptr<FeatureCache> cache_;

@@ -69,7 +69,8 @@ Result<SampleLayout> item_layout(const JobConfig& job) {
 }
 
 Result<void> write_encoded(const SampleLayout& sample, std::span<const std::byte> bytes, const SampleLayout& item,
-                           const FeatureEncoder::Pictures& pictures, const at::Tensor& text, std::span<std::byte> out) {
+                           const FeatureEncoder::ImageFeatures& features, const at::Tensor& text,
+                           std::span<std::byte> out) {
   // the gaps between fields: equal samples give equal bytes
   std::int64_t end = 0;
   for (const TensorField& field : item.fields) {
@@ -78,9 +79,9 @@ Result<void> write_encoded(const SampleLayout& sample, std::span<const std::byte
   }
   std::fill(out.begin() + end, out.end(), std::byte{0});
   TROUPE_TRY(put(item, key::kContext, text, false, out));
-  TROUPE_TRY(put(item, key::kClip, pictures.clip, true, out));
-  TROUPE_TRY(put(item, key::kCleanLatents, pictures.latents, true, out));
-  if (pictures.first_frame.defined()) TROUPE_TRY(put(item, key::kFirstFrame, pictures.first_frame, true, out));
+  TROUPE_TRY(put(item, key::kClip, features.clip, true, out));
+  TROUPE_TRY(put(item, key::kCleanLatents, features.latents, true, out));
+  if (features.first_frame.defined()) TROUPE_TRY(put(item, key::kFirstFrame, features.first_frame, true, out));
   for (const TensorField& from : sample.fields) {
     if (from.name == key::kImages) continue;
     const TensorField& to = item.field(from.name);

@@ -28,7 +28,8 @@ SampleLayout encoded_layout(const SampleLayout& sample, const JobConfig& job);
 /// Fills an item of layout `item` from a built sample and its features; `text` [L, width] is what the real tokens
 /// became. Every byte of `out` is written. Errors: internal, when a feature has another size than its field.
 Result<void> write_encoded(const SampleLayout& sample, std::span<const std::byte> bytes, const SampleLayout& item,
-                           const FeatureEncoder::Pictures& pictures, const at::Tensor& text, std::span<std::byte> out);
+                           const FeatureEncoder::ImageFeatures& features, const at::Tensor& text,
+                           std::span<std::byte> out);
 
 /// From collated encoded items (each field with a batch dimension in front, text_attention_mask named as in
 /// batch_keys.h) to the batch that FeatureEncoder::encode would give.

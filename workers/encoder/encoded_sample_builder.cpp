@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "data/sample/tokenize.h"
 #include "data/sampling/window.h"
 #include "model/wan/batch_keys.h"
 #include "workers/encoder/encoded_sample.h"
@@ -39,7 +40,7 @@ void compute_alone() {
 
 }  // namespace
 
-std::string picture_identity(const Mixture& mixture, const MixtureEntry& sample, const ImageConfig& image) {
+std::string image_identity(const Mixture& mixture, const MixtureEntry& sample, const ImageConfig& image) {
   const Dataset& dataset = *mixture.datasets()[sample.dataset];
   const Episode& episode = dataset.episodes()[sample.entry.episode];
   const SampleWindow window = sample_window(dataset.spec(), episode.row_labels(), sample.entry.anchor);
@@ -75,12 +76,12 @@ Result<std::string> EncodedSampleBuilder::identity(Split split, std::int64_t pos
   const bool repeats = split == Split::eval || !job_.data.image.is_random();
   if (!repeats || encoder_->cache() == nullptr || job_.data.features.keep != "all") return std::string();
   TROUPE_ASSIGN(const MixtureEntry sample, builder_.locate(split, position));
-  return picture_identity(*mixture_, sample, job_.data.image);
+  return image_identity(*mixture_, sample, job_.data.image);
 }
 
-Result<void> EncodedSampleBuilder::build_sample(Split split, std::int64_t position, bool pictures) {
+Result<void> EncodedSampleBuilder::build_sample(Split split, std::int64_t position, bool with_images) {
   const auto bytes = static_cast<std::size_t>(builder_.layout().bytes);
-  return builder_.build(split, position, std::span(sample_.get(), bytes), pictures);
+  return builder_.build(split, position, std::span(sample_.get(), bytes), with_images);
 }
 
 at::Tensor EncodedSampleBuilder::ids() const {
@@ -100,8 +101,8 @@ Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::found_in_cache(Split s
   TROUPE_ASSIGN(const std::string identity, this->identity(split, position));
   TROUPE_TRY(build_sample(split, position, false));
   // what is not kept is not missed
-  const bool pictures = job_.data.features.keep != "all" || encoder_->has_pictures(identity);
-  return Found{.text = encoder_->has_text(ids()), .pictures = pictures};
+  const bool images = job_.data.features.keep != "all" || encoder_->has_images(identity);
+  return Found{.text = encoder_->has_text(ids()), .images = images};
 }
 
 Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::build(Split split, std::int64_t position,
@@ -109,16 +110,16 @@ Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::build(Split split, std
   TROUPE_CHECK(static_cast<std::int64_t>(slot.size()) == item_.bytes, "a slot has the size of the layout");
   compute_alone();
   TROUPE_ASSIGN(const std::string identity, this->identity(split, position));
-  TROUPE_ASSIGN(auto pictures, caught([&] { return encoder_->find_pictures(identity); }));
-  Found found{.text = false, .pictures = pictures.has_value()};
-  TROUPE_TRY(build_sample(split, position, !found.pictures));
+  TROUPE_ASSIGN(auto images, caught([&] { return encoder_->find_images(identity); }));
+  Found found{.text = false, .images = images.has_value()};
+  TROUPE_TRY(build_sample(split, position, !found.images));
   found.text = encoder_->has_text(ids());
   TROUPE_ASSIGN(const at::Tensor text, caught([&] { return encoder_->encode_text(ids()); }));
-  if (!pictures) {
-    TROUPE_ASSIGN(pictures, caught([&] { return std::optional(encoder_->encode_pictures(canvases(), identity)); }));
+  if (!images) {
+    TROUPE_ASSIGN(images, caught([&] { return std::optional(encoder_->encode_images(canvases(), identity)); }));
   }
   TROUPE_TRY(write_encoded(builder_.layout(), {sample_.get(), static_cast<std::size_t>(builder_.layout().bytes)}, item_,
-                           *pictures, text, slot));
+                           *images, text, slot));
   return found;
 }
 
@@ -132,14 +133,21 @@ Result<EncodedSampleBuilder::Found> EncodedSampleBuilder::fill(Split split, std:
   if (!found.text) {
     TROUPE_ASSIGN([[maybe_unused]] const at::Tensor text, caught([&] { return encoder_->encode_text(ids()); }));
   }
-  if (!found.pictures) {
+  if (!found.images) {
     TROUPE_ASSIGN(const std::string identity, this->identity(split, position));
     TROUPE_TRY(build_sample(split, position, true));
-    TROUPE_ASSIGN([[maybe_unused]] const auto pictures,
-                  caught([&] { return encoder_->encode_pictures(canvases(), identity); }));
+    TROUPE_ASSIGN([[maybe_unused]] const auto images,
+                  caught([&] { return encoder_->encode_images(canvases(), identity); }));
   }
   if (encoder_->store_error()) return *encoder_->store_error();
   return found;
+}
+
+Result<EncodedSampleBuilder> encoded_sample_builder(std::shared_ptr<const Mixture> data, const JobConfig& job,
+                                                    std::unique_ptr<CachedEncoder> encoder) {
+  TROUPE_ASSIGN(Tokenize tokenize, make_tokenize(job.model.text_encoder));
+  TROUPE_ASSIGN(SampleBuilder builder, SampleBuilder::make(data, job, std::move(tokenize)));
+  return EncodedSampleBuilder::make(std::move(data), job, std::move(builder), std::move(encoder));
 }
 
 }  // namespace troupe::workers

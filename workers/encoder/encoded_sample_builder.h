@@ -18,7 +18,7 @@ namespace troupe::workers {
 /// What the frames (canvases) of a sample are, in words, without decoding them: dataset, episode, rows, views, crop
 /// and size. Only for samples whose frames are the same whenever they are drawn: those of evaluation, and those of
 /// training without random crop and jitter.
-std::string picture_identity(const Mixture& mixture, const MixtureEntry& sample, const ImageConfig& image);
+std::string image_identity(const Mixture& mixture, const MixtureEntry& sample, const ImageConfig& image);
 
 /// Makes the encoded sample of a position: what SampleBuilder makes, with features in the place of frames. Frames
 /// whose features the cache has are not decoded. Computes on one thread, so that features do not depend on a
@@ -27,8 +27,8 @@ class EncodedSampleBuilder {
  public:
   /// What of a sample's features came from the cache, or is there.
   struct Found {
-    bool text = false, pictures = false;
-    bool all() const { return text && pictures; }
+    bool text = false, images = false;
+    bool all() const { return text && images; }
   };
 
   /// `builder` makes samples of `mixture`, in the layout that encoded_layout starts from.
@@ -49,10 +49,10 @@ class EncodedSampleBuilder {
  private:
   EncodedSampleBuilder(std::shared_ptr<const Mixture> mixture, JobConfig job, SampleBuilder builder, SampleLayout item,
                        std::unique_ptr<CachedEncoder> encoder);
-  /// picture_identity, or empty where frames are drawn at random.
+  /// image_identity, or empty where frames are drawn at random.
   Result<std::string> identity(Split split, std::int64_t position) const;
-  /// Builds into sample_; with `pictures` false, video is not decoded.
-  Result<void> build_sample(Split split, std::int64_t position, bool pictures);
+  /// Builds into sample_; with `with_images` false, video is not decoded.
+  Result<void> build_sample(Split split, std::int64_t position, bool with_images);
   /// Views of sample_: the real ids i64 [L].
   at::Tensor ids() const;
   /// u8 [1, T, H, W, 3].
@@ -70,5 +70,10 @@ class EncodedSampleBuilder {
   // Slot of the builder's layout.
   std::unique_ptr<std::byte[], Free> sample_;
 };
+
+/// What makes a job's encoded samples: decode, tokenise, then the frozen networks or their cache. Not thread-safe.
+/// Errors: those of make_tokenize, SampleBuilder::make and EncodedSampleBuilder::make.
+Result<EncodedSampleBuilder> encoded_sample_builder(std::shared_ptr<const Mixture> data, const JobConfig& job,
+                                                    std::unique_ptr<CachedEncoder> encoder);
 
 }  // namespace troupe::workers

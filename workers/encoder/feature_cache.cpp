@@ -134,7 +134,7 @@ Result<FeatureTensor> FeatureCache::read(const std::string& writer, Place place,
   if (xxh3_64(std::span<const std::byte>(tensor.bytes)) != record->checksum) {
     return Error{Errc::data_loss,
                  fmt::format("{}: the {} features of {} do not match their checksum",
-                             shard_file(folder_, writer, record->shard, true), to_string(record->kind), key.hex())};
+                             shard_file(folder_, writer, record->shard, true), enum_name(record->kind), key.hex())};
   }
   return tensor;
 }
@@ -187,10 +187,7 @@ Result<void> FeatureCache::put(FeatureKind kind, const FeatureKey& key, const Fe
                        .shape = tensor.shape,
                        .key = key,
                        .alias = alias,
-                       .shard = 0,
-                       .offset = 0,
-                       .bytes = tensor.bytes.size(),
-                       .checksum = 0};
+                       .bytes = tensor.bytes.size()};
   // Under the lock: a refresh in between would take the record in a second time.
   const std::lock_guard lock(mutex_);
   TROUPE_TRY(writer_->append(record, tensor.bytes));

@@ -14,20 +14,6 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 
 }  // namespace
 
-std::string_view to_string(FeatureKind kind) noexcept {
-  switch (kind) {
-    case FeatureKind::text:
-      return "text";
-    case FeatureKind::clip:
-      return "clip";
-    case FeatureKind::latents:
-      return "latents";
-    case FeatureKind::first_frame:
-      return "first_frame";
-  }
-  return "unknown";
-}
-
 std::string FeatureKey::hex() const {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
@@ -41,7 +27,7 @@ std::string FeatureKey::hex() const {
 FeatureKey feature_key(FeatureKind kind, std::string_view model, std::span<const std::byte> content) {
   static constexpr std::byte kEnd[1] = {};
   Xxh3Stream hash;
-  hash.update(bytes_of(to_string(kind)));
+  hash.update(bytes_of(enum_name(kind)));
   hash.update(kEnd);
   hash.update(bytes_of(model));
   hash.update(kEnd);

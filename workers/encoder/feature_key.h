@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/enum_names.h"
+
 namespace troupe::workers {
 
 /// What a frozen network made of a sample. The numbers are those on disk
@@ -25,8 +27,7 @@ enum class FeatureKind : std::uint8_t {
   first_frame = 4,
 };
 
-/// "text", "clip", "latents" or "first_frame".
-std::string_view to_string(FeatureKind kind) noexcept;
+constexpr auto enum_names(FeatureKind) { return std::array{"", "text", "clip", "latents", "first_frame"}; }
 
 /// Identity of a cached tensor: XXH3-128 over what it was made from and by whom. All zero means none.
 struct FeatureKey {

@@ -109,9 +109,6 @@ std::optional<FeatureRecord> decode_record(std::span<const std::byte> bytes) {
   if (kind < 1 || kind > 4 || dtype < 1 || dtype > 2 || rank > kMaxFeatureDims) return std::nullopt;
   FeatureRecord record{.kind = static_cast<FeatureKind>(kind),
                        .dtype = dtype == 1 ? "F32" : "BF16",
-                       .shape = {},
-                       .key = {},
-                       .alias = {},
                        .shard = get<std::uint32_t>(bytes, kShardAt),
                        .offset = get<std::uint64_t>(bytes, kOffsetAt),
                        .bytes = get<std::uint64_t>(bytes, kBytesAt),

@@ -31,10 +31,10 @@ struct FeatureRecord {
   /// F32 or BF16.
   std::string dtype;
   /// At most kMaxFeatureDims.
-  std::vector<std::int64_t> shape;
-  FeatureKey key;
+  std::vector<std::int64_t> shape = {};
+  FeatureKey key = {};
   /// Found by this, too; zero: none.
-  FeatureKey alias;
+  FeatureKey alias = {};
   /// Of the same writer.
   std::uint32_t shard = 0;
   /// Bytes from the start of the shard's data.

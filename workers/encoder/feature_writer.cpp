@@ -29,10 +29,10 @@ constexpr const char* kIndex = ".index";
 std::string shard_header(const std::vector<FeatureRecord>& records) {
   nlohmann::json root = {{"__metadata__", {{"format", "troupe-features-1"}}}};
   for (const FeatureRecord& record : records) {
-    std::string name = fmt::format("{}/{}", to_string(record.kind), record.key.hex());
+    std::string name = fmt::format("{}/{}", enum_name(record.kind), record.key.hex());
     // an entry that replaces a damaged one has its key
     for (int again = 2; root.contains(name); ++again)
-      name = fmt::format("{}/{}.{}", to_string(record.kind), record.key.hex(), again);
+      name = fmt::format("{}/{}.{}", enum_name(record.kind), record.key.hex(), again);
     root[name] = {{"dtype", record.dtype},
                   {"shape", record.shape},
                   {"data_offsets", {record.offset, record.offset + record.bytes}}};

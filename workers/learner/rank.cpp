@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "workers/checkpoint/checkpoint_state.h"
-#include "workers/checkpoint/snapshot_note.h"
 #include "workers/learner/initial_state.h"
 
 namespace troupe::workers {
@@ -41,7 +40,7 @@ LearnerRank::~LearnerRank() {
 }
 
 std::chrono::milliseconds LearnerRank::step_timeout() const {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(setup_.config.training.step_timeout_s * 1000));
+  return to_milliseconds(setup_.config.training.step_timeout);
 }
 
 void LearnerRank::form(const GroupPlan& plan) {
@@ -127,7 +126,7 @@ void LearnerRank::follow(const GroupPlan& plan) {
   if (regroup) {
     report_(GroupAbort{.actor = setup_.actor, .fence = plan.fence, .reason = error.message()});
   } else {
-    report_(Event{.actor = setup_.actor, .kind = "fatal", .text = error.message(), .subject = ""});
+    report_(Fatal{.actor = setup_.actor, .text = error.message()});
   }
 }
 
@@ -195,7 +194,7 @@ Result<void> LearnerRank::train(const GroupPlan& plan) {
 
 Result<void> LearnerRank::wait_snapshot_settled(const char* what) {
   std::unique_lock lock(mutex_);
-  const auto deadline = std::chrono::milliseconds(static_cast<std::int64_t>(setup_.config.checkpoint.timeout_s * 4000));
+  const auto deadline = to_milliseconds(4 * setup_.config.checkpoint.timeout);
   if (!changed_.wait_for(lock, deadline, [&] { return aborted_ || !unsettled_; })) {
     return Error{Errc::deadline_exceeded,
                  fmt::format("waited {} ms for {} (step {}) to settle", deadline.count(), what, *unsettled_)};
@@ -224,11 +223,10 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
                       .step = step,
                       .fence = plan_.fence,
                       .handle = arena_->handle(),
-                      .updates = engine_.updates(),
-                      .trainer_state = {}};
+                      .updates = engine_.updates()};
   if (is_rank_zero()) {
-    ready.trainer_state =
-        to_text(SnapshotNote{.group_updates = engine_.group_updates(), .trainer = trainer_.state()}, ready.updates);
+    ready.group_updates = engine_.group_updates();
+    ready.trainer_state = trainer_.state();
   }
   report_(ready);
   return {};

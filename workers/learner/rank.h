@@ -31,8 +31,8 @@ namespace troupe::workers {
 /// through `report` on the rank's thread. A blocked rank is reached by abort(), never by waiting for it.
 ///
 /// A group is lost by aborted, deadline_exceeded or unavailable: the rank reports GroupAbort and waits for a new
-/// plan. Any other error, or an exception, is reported as the event "fatal", which ends the job; so are ten void
-/// steps in a row.
+/// plan. Any other error, or an exception, is reported as Fatal, which ends the job; so are ten void steps in a
+/// row.
 class LearnerRank {
  public:
   struct Setup {
@@ -44,8 +44,8 @@ class LearnerRank {
     /// ledger/ is written below it.
     std::string run_dir;
   };
-  /// Takes GroupUp, StepReport, EvalReport, SnapshotReady, Finished, GroupAbort and Event; called on the rank's
-  /// thread.
+  /// Takes GroupUp, StepReport, EvalReport, SnapshotReady, Finished, GroupAbort, Fatal, Event and what the
+  /// trainer reports; called on the rank's thread.
   using Report = std::function<void(const Message&)>;
   using Join = std::function<Result<std::unique_ptr<Collective>>(const GroupPlan&)>;
 

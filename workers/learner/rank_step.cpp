@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/fault.h"
+#include "base/stopwatch.h"
 #include "workers/learner/rank.h"
 
 namespace troupe::workers {
@@ -10,20 +11,16 @@ namespace {
 
 constexpr int kMaxConsecutiveVoid = 10;
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 }  // namespace
 
 Result<void> LearnerRank::count_void(std::int64_t step, bool applied) {
   consecutive_void_ = applied ? 0 : consecutive_void_ + 1;
   if (applied) return {};
   if (is_rank_zero()) {
-    report_(Event{.actor = setup_.actor,
-                  .kind = "void_step",
-                  .text = fmt::format("step {} stayed non-finite after a retry and is void: counted, no update", step),
-                  .subject = std::to_string(step)});
+    report_(
+        Event{.actor = setup_.actor,
+              .kind = "void_step",
+              .text = fmt::format("step {} stayed non-finite after a retry and is void: counted, no update", step)});
   }
   if (consecutive_void_ < kMaxConsecutiveVoid) return {};
   return Error{Errc::failed_precondition,
@@ -32,13 +29,7 @@ Result<void> LearnerRank::count_void(std::int64_t step, bool applied) {
 }
 
 Result<void> LearnerRank::append_ledger(std::int64_t step, const StepOutcome& outcome) {
-  LedgerRecord record{.fence = plan_.fence,
-                      .step = step,
-                      .rank = plan_.rank,
-                      .positions = {},
-                      .xxh3 = {},
-                      .voids = {},
-                      .counters = outcome.counters};
+  LedgerRecord record{.fence = plan_.fence, .step = step, .rank = plan_.rank, .counters = outcome.counters};
   for (const ConsumedItem& item : outcome.consumed) {
     record.positions.push_back(item.position);
     record.xxh3.push_back(item.xxh3);
@@ -51,7 +42,7 @@ Result<void> LearnerRank::append_ledger(std::int64_t step, const StepOutcome& ou
 }
 
 void LearnerRank::report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds) {
-  StepReport report{.actor = setup_.actor, .fence = plan_.fence, .step = step + 1, .metrics = {}, .void_positions = {}};
+  StepReport report{.actor = setup_.actor, .fence = plan_.fence, .step = step + 1};
   for (const ConsumedItem& item : outcome.consumed) {
     if (!item.void_reason.empty() || !outcome.applied) report.void_positions.push_back(item.position);
   }

@@ -38,15 +38,13 @@ LearnerRole::~LearnerRole() {
 
 void LearnerRole::start() {
   feed_ = std::make_unique<Feed>(setup_.feed, [this](const std::string& producer, std::int64_t position) {
-    report(Event{.actor = setup_.identity.actor,
-                 .kind = "stuck_producer",
-                 .text = fmt::format("{} has held position {} for more than {} ({} ms)", producer, position,
-                                     setup_.deadline_key, setup_.feed.item_deadline.count()),
-                 .subject = producer});
+    report(StuckProducer{.actor = setup_.identity.actor,
+                         .producer = producer,
+                         .text = fmt::format("{} has held position {} for more than {} ({} ms)", producer, position,
+                                             setup_.deadline_key, setup_.feed.item_deadline.count())});
   });
   trainer_ = make_trainer_(*feed_);
-  ActorUp up{
-      .actor = setup_.identity.actor, .incarnation = setup_.identity.incarnation, .pid = ::getpid(), .channels = {}};
+  ActorUp up{.actor = setup_.identity.actor, .incarnation = setup_.identity.incarnation, .pid = ::getpid()};
   for (const ChannelOptions& channel : setup_.channels) {
     ChannelConsumer* share = consumers_.empty() ? nullptr : consumers_.front().get();
     auto consumer = open_consumer(loop_, channel, feed_->callbacks(), share);

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "comm/channel/channel.h"
+#include "comm/control/actor_identity.h"
 #include "comm/control/io_loop.h"
+#include "comm/control/outbox.h"
 #include "workers/learner/rank.h"
-#include "workers/role.h"
 #include "workers/stream/feed.h"
 
 namespace troupe::workers {
@@ -17,11 +18,11 @@ namespace troupe::workers {
 ///
 /// Control messages: GroupPlan, GroupAbort, CheckpointCommitted and Finish go to the rank; Peers to feed (`gone`)
 /// and trainer. What the rank and the feed report goes to the controller, beside ActorUp with the channels'
-/// addresses and the event "stuck_producer" for an item that is held longer than Feed::Options::item_deadline.
-class LearnerRole final : public Role {
+/// addresses and StuckProducer for an item that is held longer than Feed::Options::item_deadline.
+class LearnerRole final {
  public:
   struct Setup {
-    RoleIdentity identity;
+    ActorIdentity identity;
     LearnerRank::Setup rank;
     Feed::Options feed;
     /// The setting behind feed.item_deadline, for messages.
@@ -34,12 +35,12 @@ class LearnerRole final : public Role {
 
   /// `loop` may be null when all channels are inproc.
   LearnerRole(Setup setup, IoLoop* loop, MakeTrainer make_trainer, Outbox outbox);
-  ~LearnerRole() override;
+  ~LearnerRole();
 
   /// Builds the trainer, opens the channels and reports ActorUp. Throws std::runtime_error when a channel cannot be
   /// opened.
-  void start() override;
-  void handle(const std::string& from, const Message& message) override;
+  void start();
+  void handle(const std::string& from, const Message& message);
 
  private:
   /// This rank's end of the plan's group: backend "thread" (ranks of one process, found by the store's name) or

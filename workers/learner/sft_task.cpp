@@ -1,7 +1,6 @@
 #include "workers/learner/sft_task.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include <cstring>
 #include <filesystem>

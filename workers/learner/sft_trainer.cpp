@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/stopwatch.h"
+#include "data/video/bad_clip.h"
 #include "model/optim/lr_schedule.h"
 #include "workers/learner/engine_options.h"
 
@@ -46,14 +47,14 @@ Result<void> SftTrainer::begin(const TrainerSession& session) {
 Result<void> SftTrainer::check_samples(const std::vector<Feed::Sample>& samples) const {
   for (const Feed::Sample& sample : samples) {
     if (sample.void_reason.empty()) continue;
-    if (setup_.config.data.bad_sample != "skip") {
-      return Error{Errc::data_loss, fmt::format("sample {}: {}; data.bad_sample: skip would count it and go on",
-                                                sample.position, sample.void_reason)};
-    }
-    session_.report(Event{.actor = setup_.actor,
-                          .kind = "void_sample",
-                          .text = fmt::format("position {} is left out: {}", sample.position, sample.void_reason),
-                          .subject = std::to_string(sample.position)});
+    const bool skip = setup_.config.data.bad_sample == "skip";
+    const std::string text = skip ? fmt::format("position {} is left out: {}", sample.position, sample.void_reason)
+                                  : fmt::format("sample {}: {}; data.bad_sample: skip would count it and go on",
+                                                sample.position, sample.void_reason);
+    if (const auto clip = find_bad_clip(sample.void_reason))
+      session_.report(BadClip{.actor = setup_.actor, .file = clip->file, .group = clip->group, .text = text});
+    if (!skip) return Error{Errc::data_loss, text};
+    session_.report(Event{.actor = setup_.actor, .kind = "void_sample", .text = text});
   }
   return {};
 }

@@ -18,7 +18,7 @@ namespace troupe::workers {
 ///     g = sum over ranks and micro-batches of (micro / global) grad(loss of the micro-batch)
 /// A batch whose loss or gradient is not finite is tried once more; if it stays so, the step is void. A sample that
 /// could not be made counts nothing and is reported as the event "void_sample" (data.bad_sample skip), or is an
-/// error: data_loss.
+/// error: data_loss. BadClip names the video that was the cause, where it was one.
 class SftTrainer final : public Trainer {
  public:
   struct Setup {
@@ -55,7 +55,7 @@ class SftTrainer final : public Trainer {
   /// One attempt at the step: takes, accumulates and votes. `consumed` is what it took, in order of position.
   Result<StepVote> compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
                            StepOutcome& outcome);
-  /// Reports samples with a void_reason. Errors: data_loss, unless data.bad_sample is skip.
+  /// Reports samples with a void_reason and their bad clips. Errors: data_loss, unless data.bad_sample is skip.
   Result<void> check_samples(const std::vector<Feed::Sample>& samples) const;
   /// lr_at() over lr_scheduler.total_steps, or training.steps where that is 0.
   double learning_rate(std::int64_t step) const;

@@ -21,6 +21,9 @@ struct NodeFacts {
 /// installed memory, and at most the cgroup's limit. Cheap; values that cannot be read are 0 or empty.
 NodeFacts read_inventory(const std::string& node_name);
 
+/// This machine as the only node of a cluster, with the name "local" (docs/processes.md#inventory).
+ClusterSnapshot own_cluster();
+
 /// Memory that programs can still take, in bytes: MemAvailable, and at most what is left of the cgroup's limit.
 std::int64_t free_memory_bytes();
 

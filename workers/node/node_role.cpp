@@ -8,6 +8,19 @@
 
 namespace troupe::workers {
 
+namespace {
+
+/// What is said of an actor that is no process: it ended in order, or broke and left a reason.
+ActorExited end_of(const std::string& actor, std::int64_t incarnation, bool in_order, const std::string& text) {
+  return {.actor = actor,
+          .incarnation = incarnation,
+          .exit_code = in_order ? 0 : 70,
+          .killed_by_us = in_order,
+          .stderr_tail = text};
+}
+
+}  // namespace
+
 NodeRole::NodeRole(Launch launch, SpawnLocal spawn_local, StopLocal stop_local, Outbox outbox)
     : launch_(std::move(launch)),
       spawn_local_(std::move(spawn_local)),
@@ -37,16 +50,6 @@ void NodeRole::handle(const std::string&, const Message& message) {
   }
 }
 
-void NodeRole::report_failure(const Spawn& request, const std::string& why) {
-  outbox_("controller", ActorExited{.actor = request.actor,
-                                    .incarnation = request.incarnation,
-                                    .exit_code = 70,
-                                    .signal = 0,
-                                    .killed_by_us = false,
-                                    .stderr_tail = why,
-                                    .out_of_memory = false});
-}
-
 void NodeRole::spawn(const Spawn& request) {
   const std::string instance = fmt::format("{}#{}", request.actor, request.incarnation);
   is_process_[instance] = request.isolation != "thread";
@@ -54,19 +57,10 @@ void NodeRole::spawn(const Spawn& request) {
     spawn_process(request);
     return;
   }
+  // The actor may outlive this role.
   spawn_local_({.actor = request.actor, .incarnation = request.incarnation}, request.role,
-               [this, request](const std::string& failure) {
-                 if (!failure.empty()) {
-                   report_failure(request, failure);
-                   return;
-                 }
-                 outbox_("controller", ActorExited{.actor = request.actor,
-                                                   .incarnation = request.incarnation,
-                                                   .exit_code = 0,
-                                                   .signal = 0,
-                                                   .killed_by_us = true,
-                                                   .stderr_tail = "",
-                                                   .out_of_memory = false});
+               [outbox = outbox_, request](const std::string& failure) {
+                 outbox("controller", end_of(request.actor, request.incarnation, failure.empty(), failure));
                });
 }
 
@@ -90,20 +84,15 @@ void NodeRole::spawn_process(const Spawn& request) {
   std::string file = request.actor;
   std::replace(file.begin(), file.end(), '/', '-');
   spec.stderr_log = fmt::format("{}/logs/{}.log", launch_.run_dir, file);
-  if (auto started = processes_->start(spec); !started) report_failure(request, started.error().message());
+  if (auto started = processes_->start(spec); !started)
+    outbox_("controller", end_of(request.actor, request.incarnation, false, started.error().message()));
 }
 
 void NodeRole::stop(const Stop& request) {
   const std::string instance = fmt::format("{}#{}", request.actor, request.incarnation);
   const auto known = is_process_.find(instance);
   if (known == is_process_.end()) {
-    outbox_("controller", ActorExited{.actor = request.actor,
-                                      .incarnation = request.incarnation,
-                                      .exit_code = 0,
-                                      .signal = 0,
-                                      .killed_by_us = true,
-                                      .stderr_tail = "was not running",
-                                      .out_of_memory = false});
+    outbox_("controller", end_of(request.actor, request.incarnation, true, "was not running"));
   } else if (known->second) {
     processes_->kill(instance, std::chrono::milliseconds(request.grace_ms));
   } else {

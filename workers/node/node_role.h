@@ -6,25 +6,24 @@
 #include <mutex>
 #include <string>
 
+#include "comm/control/actor_identity.h"
+#include "comm/control/outbox.h"
 #include "workers/node/process.h"
-#include "workers/role.h"
 
 namespace troupe::workers {
 
 /// A node agent: starts the actors placed on it, each in its own process or as an actor of this one, and reports
 /// every exit. It never decides where anything runs or whether it runs again: the controller does. Takes Spawn and
 /// Stop; sends ActorExited to the controller, once for each Spawn: when the process was waited for, when the actor of
-/// this process was destroyed, or with exit code 70 and the reason when it could not start. A Stop for an unknown
-/// instance is answered with ActorExited too (code 0), so the controller never waits for it. Callbacks come on
+/// this process was destroyed, or with exit code 70 and the reason when it could not start or broke. A Stop for an
+/// unknown instance is answered with ActorExited too (code 0), so the controller never waits for it. Callbacks come on
 /// threads of ProcessTable and of actors.
-class NodeRole final : public Role {
+class NodeRole final {
  public:
   /// How host processes of this node are started.
   struct Launch {
     /// Path of this program.
     std::string executable;
-    /// "node/0"
-    std::string node;
     /// Where hosts dial their node.
     std::string endpoint;
     /// Resolved job file.
@@ -38,24 +37,23 @@ class NodeRole final : public Role {
     /// Variables for every host; those of Spawn are added where they are not named here, and OMP_NUM_THREADS is set.
     std::map<std::string, std::string> environment;
   };
-  /// Called once when an actor of this process has ended; `failure` says why it could not start, empty: it ended in
-  /// order.
+  /// Called once when an actor of this process has ended; `failure` says why it could not start or what broke it,
+  /// empty: it ended in order.
   using OnEnd = std::function<void(const std::string& failure)>;
-  using SpawnLocal = std::function<void(const RoleIdentity& identity, const std::string& role, OnEnd on_end)>;
+  using SpawnLocal = std::function<void(const ActorIdentity& identity, const std::string& role, OnEnd on_end)>;
   using StopLocal = std::function<void(const std::string& actor)>;
 
   NodeRole(Launch launch, SpawnLocal spawn_local, StopLocal stop_local, Outbox outbox);
   /// Ends every process it started.
-  ~NodeRole() override;
+  ~NodeRole();
 
   /// Makes the table of child processes; sends nothing.
-  void start() override;
-  void handle(const std::string& from, const Message& message) override;
+  void start();
+  void handle(const std::string& from, const Message& message);
 
  private:
   void spawn(const Spawn& request);
   void spawn_process(const Spawn& request);
-  void report_failure(const Spawn& request, const std::string& why);
   void stop(const Stop& request);
 
   const Launch launch_;

@@ -20,9 +20,9 @@ struct ProcessSpec {
   /// argv[0] is the program's path.
   std::vector<std::string> argv;
   /// Added to the inherited allow-list (docs/processes.md); wins over it.
-  std::map<std::string, std::string> env;
+  std::map<std::string, std::string> env = {};
   /// File that stdout and stderr are appended to; its folder is made. Empty: /dev/null.
-  std::string stderr_log;
+  std::string stderr_log = {};
 };
 
 /// How a process ended.

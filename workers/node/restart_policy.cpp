@@ -29,9 +29,7 @@ std::string describe(const ActorDeath& death) {
                      death.out_of_memory ? " (out of memory)" : "");
 }
 
-RestartDecision give_up(std::string why) {
-  return {.action = Action::give_up, .delay = {}, .blames_sample = false, .why = std::move(why)};
-}
+RestartDecision give_up(std::string why) { return {.action = Action::give_up, .delay = {}, .why = std::move(why)}; }
 
 }  // namespace
 
@@ -45,17 +43,12 @@ RestartDecision RestartPolicy::on_exit(const ActorDeath& death, Time now) {
   const bool ran_long = actor.is_running && now - actor.started >= kSteadyRun;
   actor.is_running = false;
   const std::string what = describe(death);
-  if (death.killed_by_us)
-    return {.action = Action::leave, .delay = {}, .blames_sample = false, .why = what + ", as asked"};
-  if (death.signal == 0 && death.exit_code == 0)
-    return {.action = Action::leave, .delay = {}, .blames_sample = false, .why = what};
+  if (death.killed_by_us) return {.action = Action::leave, .delay = {}, .why = what + ", as asked"};
+  if (death.signal == 0 && death.exit_code == 0) return {.action = Action::leave, .delay = {}, .why = what};
   if (death.signal == 0 && is_final(death.exit_code))
     return give_up(what + "; starting it again cannot mend that, see its log");
   if (death.signal == 0 && death.exit_code == kTryAgain) {
-    return {.action = Action::restart,
-            .delay = backoff(death.actor, 1),
-            .blames_sample = false,
-            .why = what + " (try again)"};
+    return {.action = Action::restart, .delay = backoff(death.actor, 1), .why = what + " (try again)"};
   }
 
   if (ran_long) actor.restarts.clear();
@@ -65,12 +58,12 @@ RestartDecision RestartPolicy::on_exit(const ActorDeath& death, Time now) {
   const auto restarts = actor.restarts.size();
   if (static_cast<std::int64_t>(restarts) >= config_.budget) {
     return give_up(fmt::format("{} after {} restarts within {} s; cluster.restart.budget allows no more", what,
-                               restarts, config_.window_s));
+                               restarts, config_.window.count()));
   }
   if (static_cast<std::int64_t>(component.size()) >= config_.component_budget) {
     return give_up(
         fmt::format("{}; {} of role {} were restarted within {} s and cluster.restart.component_budget allows no more",
-                    what, component.size(), death.component, config_.window_s));
+                    what, component.size(), death.component, config_.window.count()));
   }
   actor.restarts.push_back(now);
   component.push_back(now);
@@ -82,18 +75,16 @@ RestartDecision RestartPolicy::on_exit(const ActorDeath& death, Time now) {
 }
 
 void RestartPolicy::forget_old(std::deque<Time>& restarts, Time now) const {
-  const auto window = std::chrono::duration<double>(config_.window_s);
-  while (!restarts.empty() && now - restarts.front() >= window) restarts.pop_front();
+  while (!restarts.empty() && now - restarts.front() >= config_.window) restarts.pop_front();
 }
 
 std::chrono::milliseconds RestartPolicy::backoff(const std::string& actor, std::size_t restarts_before) const {
   if (restarts_before == 0) return std::chrono::milliseconds(0);
-  const double doubled =
-      config_.backoff_initial_s * std::exp2(static_cast<double>(std::min<std::size_t>(restarts_before, 64) - 1));
+  const Seconds doubled =
+      config_.backoff_initial * std::exp2(static_cast<double>(std::min<std::size_t>(restarts_before, 64) - 1));
   const std::uint64_t draw = mix64(xxh3_64(actor) + restarts_before);
   const double factor = 1 - kJitter + 2 * kJitter * static_cast<double>(draw >> 11) * 0x1p-53;
-  const double seconds = std::min(doubled * factor, config_.backoff_max_s);
-  return std::chrono::milliseconds(std::llround(seconds * 1000));
+  return std::chrono::round<std::chrono::milliseconds>(std::min(doubled * factor, config_.backoff_max));
 }
 
 }  // namespace troupe::workers

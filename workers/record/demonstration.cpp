@@ -62,10 +62,7 @@ Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, 
   TROUPE_TRY(check_fit(spec, *expert));
   TROUPE_TRY(check_cameras(spec, cameras));
   Demonstrator d;
-  TROUPE_ASSIGN(d.env_, envs->make());
-  for (const EnvField& field : spec.observation) d.fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
-  for (auto& field : d.fields_) d.pointers_.push_back(field.data());
-  d.info_.resize(spec.info.size());
+  TROUPE_ASSIGN(d.seat_, EnvSeat::make(*envs));
   d.action_.resize(static_cast<std::size_t>(spec.action.size));
   d.envs_ = std::move(envs);
   d.expert_ = std::move(expert);
@@ -74,14 +71,9 @@ Result<Demonstrator> Demonstrator::make(std::shared_ptr<const EnvFactory> envs, 
   return d;
 }
 
-StepSlot Demonstrator::slot() {
-  return {
-      .observation = pointers_, .reward = &reward_, .terminated = &terminated_, .success = &success_, .info = info_};
-}
-
 std::vector<float> Demonstrator::observed() const {
   std::vector<float> all;
-  for (const auto& field : fields_) {
+  for (const auto& field : seat_.fields) {
     const std::size_t at = all.size();
     all.resize(at + field.size() / sizeof(float));
     std::memcpy(all.data() + at, field.data(), field.size());
@@ -104,11 +96,11 @@ Result<void> Demonstrator::act() {
 
 Result<void> Demonstrator::draw(Demonstration& into) {
   const auto bytes = static_cast<std::size_t>(side_ * side_ * 3);
-  into.pictures.resize(cameras_.size());
+  into.images.resize(cameras_.size());
   for (std::size_t c = 0; c < cameras_.size(); ++c) {
-    std::vector<std::uint8_t>& film = into.pictures[c];
-    film.resize(film.size() + bytes);
-    TROUPE_TRY(env_->render(cameras_[c], {.width = side_, .height = side_, .rgb = std::span(film).last(bytes)}));
+    std::vector<std::uint8_t>& pixels = into.images[c];
+    pixels.resize(pixels.size() + bytes);
+    TROUPE_TRY(seat_.env->render(cameras_[c], {.width = side_, .height = side_, .rgb = std::span(pixels).last(bytes)}));
   }
   return {};
 }
@@ -117,20 +109,18 @@ Result<Demonstration> Demonstrator::play(std::uint64_t seed) {
   Demonstration demo;
   demo.instruction = expert_->instruction(seed);
   expert_->reset();
-  TROUPE_TRY(env_->reset(seed, slot()));
+  TROUPE_TRY(seat_.env->reset(seed, seat_.slot()));
   for (std::int64_t held = 0; held <= kHoldSteps && demo.length < spec().max_steps; ++demo.length) {
     const std::vector<float> state = observed();
     TROUPE_TRY(draw(demo));
     TROUPE_TRY(act());
-    reward_ = 0;
-    terminated_ = success_ = false;
-    TROUPE_TRY(env_->step(action_, slot()));
+    TROUPE_TRY(seat_.env->step(action_, seat_.slot()));
     demo.states.insert(demo.states.end(), state.begin(), state.end());
     demo.actions.insert(demo.actions.end(), action_.begin(), action_.end());
-    demo.rewards.push_back(static_cast<float>(reward_));
-    demo.success.push_back(success_ ? 1.0F : 0.0F);
+    demo.rewards.push_back(static_cast<float>(seat_.reward));
+    demo.success.push_back(seat_.success ? 1.0F : 0.0F);
     demo.done.push_back(0.0F);
-    held = terminated_ ? kHoldSteps + 1 : success_ ? held + 1 : 0;
+    held = seat_.terminated ? kHoldSteps + 1 : seat_.success ? held + 1 : 0;
   }
   demo.done.back() = 1.0F;
   return demo;

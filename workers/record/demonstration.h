@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "env/env_factory.h"
+#include "env/env_seat.h"
 #include "env/registry/expert.h"
 
 namespace troupe::workers {
@@ -31,7 +31,7 @@ struct Demonstration {
   /// [length]; flags 0 or 1, `done` in the last row only.
   std::vector<float> rewards, done, success;
   /// Frames of each camera, u8 [length, side, side, 3], drawn with the observation.
-  std::vector<std::vector<std::uint8_t>> pictures;
+  std::vector<std::vector<std::uint8_t>> images;
 
   /// The task is solved at the end: what was reached and lost again is no demonstration.
   bool is_solved() const { return length > 0 && success.back() != 0; }
@@ -56,9 +56,6 @@ class Demonstrator {
 
  private:
   Demonstrator() = default;
-  /// Where the environment writes the next observation, reward and flags: fields_, info_, reward_, terminated_,
-  /// success_.
-  StepSlot slot();
   std::vector<float> observed() const;
   /// Asks the expert for the action at this observation and clips it to the action's bounds, as env/pool does.
   /// Errors: internal (NaN).
@@ -67,17 +64,11 @@ class Demonstrator {
   Result<void> draw(Demonstration& into);
 
   std::shared_ptr<const EnvFactory> envs_;
-  std::unique_ptr<Env> env_;
+  EnvSeat seat_;
   std::unique_ptr<Expert> expert_;
   std::vector<std::string> cameras_;
   std::int64_t side_ = 0;
-  // what a step writes, and the action it is given
-  std::vector<std::vector<std::byte>> fields_;
-  std::vector<std::byte*> pointers_;
-  std::vector<double> info_;
   std::vector<float> action_;
-  double reward_ = 0;
-  bool terminated_ = false, success_ = false;
 };
 
 }  // namespace troupe::workers

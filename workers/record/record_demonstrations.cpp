@@ -43,8 +43,8 @@ Result<void> append(LerobotWriter& writer, const Demonstration& demo, std::int64
   return writer.append({.length = demo.length,
                         .task_index = writer.task_index(demo.instruction),
                         .columns = {demo.states, demo.actions, demo.rewards, demo.done, demo.success},
-                        .picture = [&](std::size_t camera, std::int64_t row) -> Result<Rgb8View> {
-                          return Rgb8View{.data = demo.pictures[camera].data() + static_cast<std::size_t>(row) * bytes,
+                        .image = [&](std::size_t camera, std::int64_t row) -> Result<Rgb8View> {
+                          return Rgb8View{.data = demo.images[camera].data() + static_cast<std::size_t>(row) * bytes,
                                           .height = side,
                                           .width = side,
                                           .stride = side * 3};

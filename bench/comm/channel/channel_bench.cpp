@@ -9,7 +9,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,9 +16,9 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "bench/support/private_folder.h"
 #include "comm/channel/arena.h"
 #include "comm/channel/channel.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::bench {
 namespace {
@@ -66,8 +65,8 @@ BENCHMARK(BM_Xxh3);
 /// more.
 void BM_ChannelItems(benchmark::State& state) {
   const auto transport = static_cast<Transport>(state.range(0));
-  state.SetLabel(std::string(to_string(transport)));
-  const bench::PrivateFolder folder;
+  state.SetLabel(std::string(enum_name(transport)));
+  const ScratchFolder folder("/tmp");
   auto consumer_loop = IoLoop::start("consumer");
   auto producer_loop = IoLoop::start("producer");
   if (!consumer_loop || !producer_loop) return state.SkipWithError("no loop");
@@ -77,12 +76,12 @@ void BM_ChannelItems(benchmark::State& state) {
   ChannelConsumer::Callbacks callbacks;
   callbacks.on_producer = [&](const std::string& name, std::uint32_t) {
     for (std::uint32_t slot = 0; slot < kSlots; ++slot)
-      (void)self->grant(name, Credit{.slot = slot, .position = slot, .fence = 1});
+      (void)self->grant(name, Credit{.slot = slot, .tag = slot, .fence = 1});
   };
   callbacks.on_item = [&](const std::string& name, const Item& item) {
     if (!item.error.empty()) ++damaged;
     auto next = item.credit;
-    next.position += kSlots;
+    next.tag += kSlots;
     (void)self->grant(name, next);
   };
   ChannelOptions options{
@@ -121,7 +120,7 @@ void report(benchmark::State& state, std::vector<double> microseconds) {
 
 /// The floor: a blocking DEALER and a blocking ROUTER on two threads, 64 bytes there and back over ipc.
 void BM_RawZmqPingPong(benchmark::State& state) {
-  const bench::PrivateFolder folder;
+  const ScratchFolder folder("/tmp");
   const auto endpoint = folder.endpoint("raw");
   void* const context = zmq_ctx_new();
   void* const router = zmq_socket(context, ZMQ_ROUTER);
@@ -168,7 +167,7 @@ BENCHMARK(BM_RawZmqPingPong)->Unit(benchmark::kMillisecond)->UseRealTime();
 /// The same through two loops: envelope, checksum, queue and callback at both ends. The client sends the next from its
 /// callback.
 void BM_IoLoopPingPong(benchmark::State& state) {
-  const bench::PrivateFolder folder;
+  const ScratchFolder folder("/tmp");
   auto server = IoLoop::start("server");
   auto client = IoLoop::start("client");
   if (!server || !client) return state.SkipWithError("no loop");

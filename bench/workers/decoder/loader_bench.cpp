@@ -7,13 +7,11 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
-#include "bench/support/result_file.h"
+#include "base/stopwatch.h"
 #include "bench/workers/decoder/loader_cases.h"
 #include "configs/loader.h"
 #include "workers/decoder/loader/loader_run.h"
@@ -44,18 +42,10 @@ namespace {
 
 /// Latest value of a key of a run.
 double earlier(const std::string& folder, const std::string& name, const std::string& key) {
-  std::ifstream in(folder + "/results.tsv");
-  double value = 0;
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream cells(line);
-    std::string run, what, number;
-    std::getline(cells, run, '\t');
-    std::getline(cells, what, '\t');
-    std::getline(cells, number);
-    if (run == name && what == key) value = std::stod(number);
-  }
-  if (value <= 0) throw std::runtime_error(folder + "/results.tsv has no " + key + " of " + name);
-  return value;
+  const Series series = read_results(folder).at(name, key);
+  if (series.values.empty() || series.values.back() <= 0)
+    throw std::runtime_error(folder + "/results.tsv has no " + key + " of " + name);
+  return series.values.back();
 }
 
 /// Numbers of a result, nested ones as "stage_ms_per_sample.decode".
@@ -76,7 +66,7 @@ void run_case(const std::string& folder, const std::string& name, const std::str
   const JobConfig job = load_case(job_file, overrides);
   const auto opening = std::chrono::steady_clock::now();
   const auto mixture = must(Mixture::open(job.data, job.model));
-  const std::chrono::duration<double> opened = std::chrono::steady_clock::now() - opening;
+  const double open_seconds = seconds_since(opening);
   const double rate = half_of.empty() ? 0 : earlier(folder, half_of, "samples_per_second") / 2;
   const LoaderResult result = must(run_loader(mixture, job, case_tokens(),
                                               {.samples = samples,
@@ -88,7 +78,7 @@ void run_case(const std::string& folder, const std::string& name, const std::str
                               .episodes = static_cast<std::int64_t>(mixture->datasets().front()->episodes().size()),
                               .windows = static_cast<std::int64_t>(mixture->train_size()),
                               .cores = static_cast<std::int64_t>(std::thread::hardware_concurrency()),
-                              .open_seconds = opened.count()};
+                              .open_seconds = open_seconds};
   fmt::print("{}\n{}\n", name, loader_text(result, context));
   std::vector<std::pair<std::string, double>> numbers;
   flatten(nlohmann::ordered_json::parse(loader_json(result, context)), "", numbers);
@@ -127,7 +117,7 @@ int main(int argc, char** argv) {
   report->add_option("--note", note);
   report->add_option("--out", out)->check(refuse_dirty_tree);
   CLI11_PARSE(app, argc, argv);
-  try {
+  return exit_status("bench_data_loader", 1, [&] {
     if (*prepare) prepare_droid(folder, {golden, shared_data}, samples);
     if (*write) write_samples(folder, samples);
     if (*scale) prepare_scale(folder, episodes, blocks);
@@ -137,9 +127,6 @@ int main(int argc, char** argv) {
       fmt::print("{}", text);
       write_result(out, text);
     }
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "bench_data_loader: {}\n", e.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

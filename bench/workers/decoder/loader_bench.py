@@ -44,7 +44,7 @@ def read_windows(path):
 
 
 class Clips:
-    """Chosen pictures of files that stay open."""
+    """Chosen frames of files that stay open."""
 
     def __init__(self):
         self.open = {}
@@ -59,13 +59,13 @@ class Clips:
         step = 1 / (stream.average_rate * stream.time_base)
         first = stream.start_time or 0
         container.seek(int(round(first + frames[0] * step)), stream=stream)
-        wanted, pictures = set(frames), []
+        wanted, images = set(frames), []
         for frame in container.decode(stream):
             if round((frame.pts - first) / step) in wanted:
-                pictures.append(frame.to_ndarray(format="rgb24"))
-                if len(pictures) == len(frames):
-                    return np.stack(pictures)
-        raise RuntimeError(f"{path}: {len(pictures)} of {len(frames)} pictures")
+                images.append(frame.to_ndarray(format="rgb24"))
+                if len(images) == len(frames):
+                    return np.stack(images)
+        raise RuntimeError(f"{path}: {len(images)} of {len(frames)} frames")
 
 
 def jitter(images, order, factors):

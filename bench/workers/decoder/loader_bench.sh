@@ -61,7 +61,7 @@ for blocks in 1 2 4 6; do
 done
 measure "scale 100, $long samples" scale-100.yaml --decoders 2 --samples "$long"
 
-note="$rounds rounds of $samples samples (small pictures: ten times as many); one-minute load average before them $load, on $(nproc) hardware threads."
+note="$rounds rounds of $samples samples (small frames: ten times as many); one-minute load average before them $load, on $(nproc) hardware threads."
 [ "$python" = no ] || note+=" $("$python" -c 'import torch, torchvision, av
 print(f"Python: PyTorch {torch.__version__}, torchvision {torchvision.__version__}, PyAV {av.__version__}; its tables are in memory from the start, its workers compute on one thread.")')"
 run report --command "$command" --note "$note" ${out:+--out "$out"}

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <stdexcept>
 
 #include "bench/workers/decoder/loader_bench.h"

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
+
+#include "bench/support/result_file.h"
 
 namespace troupe::bench {
 
@@ -29,6 +32,15 @@ void prepare_scale(const std::string& folder, std::int64_t episodes, std::int64_
 /// run at whose half rate the consumer takes; empty: as fast as they come.
 void run_case(const std::string& folder, const std::string& name, const std::string& job, std::int64_t decoders,
               std::int64_t samples, const std::string& half_of, const std::vector<std::string>& overrides);
+
+/// Runs in the order of their first line, each key with its rounds.
+struct LoaderResults {
+  std::vector<std::string> order;
+  std::map<std::string, std::map<std::string, Series>> runs;
+  /// An empty series for what nobody measured.
+  Series at(const std::string& run, const std::string& key) const;
+};
+LoaderResults read_results(const std::string& folder);
 
 /// The result file's text from FOLDER/results.tsv.
 std::string loader_report(const std::string& folder, const std::string& command, const std::string& note);

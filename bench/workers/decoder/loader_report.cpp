@@ -1,33 +1,22 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <map>
 #include <sstream>
 
-#include "bench/support/result_file.h"
 #include "bench/workers/decoder/loader_cases.h"
 
 namespace troupe::bench {
 
-namespace {
+Series LoaderResults::at(const std::string& run, const std::string& key) const {
+  const auto found = runs.find(run);
+  if (found == runs.end()) return {};
+  const auto series = found->second.find(key);
+  return series == found->second.end() ? Series{} : series->second;
+}
 
-/// Runs in the order of their first line, each key with its rounds.
-struct Results {
-  std::vector<std::string> order;
-  std::map<std::string, std::map<std::string, Series>> runs;
-
-  bool has(const std::string& run) const { return runs.contains(run); }
-  Series at(const std::string& run, const std::string& key) const {
-    const auto found = runs.find(run);
-    if (found == runs.end()) return {};
-    const auto series = found->second.find(key);
-    return series == found->second.end() ? Series{} : series->second;
-  }
-};
-
-Results read_results(const std::string& file) {
-  std::ifstream in(file);
-  Results out;
+LoaderResults read_results(const std::string& folder) {
+  std::ifstream in(folder + "/results.tsv");
+  LoaderResults out;
   for (std::string line; std::getline(in, line);) {
     std::istringstream cells(line);
     std::string run, key, number;
@@ -40,7 +29,9 @@ Results read_results(const std::string& file) {
   return out;
 }
 
-std::string against_python(const Results& r) {
+namespace {
+
+std::string against_python(const LoaderResults& r) {
   const Series ours = r.at("droid", "samples_per_cpu_second"), python = r.at("python", "samples_per_cpu_second");
   if (ours.values.empty()) return {};
   std::string text =
@@ -62,12 +53,12 @@ std::string against_python(const Results& r) {
   return text;
 }
 
-std::string stages(const Results& r) {
+std::string stages(const LoaderResults& r) {
   std::string text = "| ms per sample | ours |\n|---|---|\n";
   for (const char* stage : {"read", "decode", "transform", "table", "text", "other", "send", "collate", "wait"}) {
     text += fmt::format("| {} | {} |\n", stage, r.at("droid", std::string("stage_ms_per_sample.") + stage).text(2));
   }
-  text += fmt::format("| pictures decoded for each delivered | {} |\n",
+  text += fmt::format("| frames decoded for each delivered | {} |\n",
                       r.at("droid", "pictures_decoded_per_delivered").text(2));
   text += fmt::format("| latency of a sample, p50 and p99 | {}, {} |\n", r.at("droid", "latency_ms.p50").text(1),
                       r.at("droid", "latency_ms.p99").text(1));
@@ -76,7 +67,7 @@ std::string stages(const Results& r) {
   return text;
 }
 
-std::string scaling(const Results& r) {
+std::string scaling(const LoaderResults& r) {
   std::string text =
       "| run | samples/s | per CPU-second | opening, s | first batch, s | resident MiB, first batch -> end "
       "|\n|---|---|---|---|---|---|\n";
@@ -95,7 +86,7 @@ std::string scaling(const Results& r) {
 }  // namespace
 
 std::string loader_report(const std::string& folder, const std::string& command, const std::string& note) {
-  const Results r = read_results(folder + "/results.tsv");
+  const LoaderResults r = read_results(folder);
   std::string text =
       "# Loading, end to end, CPU\n\nFrom a position of the sampler to a batch in its final form: table, window, clip "
       "decode, crop, resize, "
@@ -103,9 +94,9 @@ std::string loader_report(const std::string& folder, const std::string& command,
       "rounds.\n\n";
   text += against_python(r) + stages(r);
   text +=
-      "`droid*`: three views of 320x180, 33 pictures each, canvases of 352x640. `scale N`: N episodes of links to ten "
+      "`droid*`: three views of 320x180, 33 frames each, canvases of 352x640. `scale N`: N episodes of links to ten "
       "small ones "
-      "(three views of 64x64), an index of them on disk; `blocks`: clips of that many blocks of 8 pictures.\n\n";
+      "(three views of 64x64), an index of them on disk; `blocks`: clips of that many blocks of 8 frames.\n\n";
   text += scaling(r);
   text += fmt::format("{}\n\n{}", note, provenance(command, "PyAV, torchvision and PyTorch as the note says"));
   return text;

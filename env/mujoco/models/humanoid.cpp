@@ -1,5 +1,4 @@
 #include <string>
-#include <string_view>
 
 #include "env/mujoco/models/models.h"
 #include "env/mujoco/models/parts.h"

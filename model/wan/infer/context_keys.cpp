@@ -11,12 +11,6 @@
 namespace troupe::model {
 namespace {
 
-std::int64_t bytes_of(const std::vector<ContextLayer>& layers) {
-  std::int64_t total = 0;
-  for (const auto& layer : layers) total += static_cast<std::int64_t>(layer.k.nbytes() + layer.v.nbytes());
-  return total;
-}
-
 /// `suffix` "" for text, "_img" for the image.
 std::vector<ContextLayer> make_layers(const DitConfig& config, const ParamView& params, const at::Tensor& context_BLd,
                                       const std::string& suffix) {
@@ -38,9 +32,6 @@ std::int64_t real_rows(const at::Tensor& context_BLC) {
 }
 
 }  // namespace
-
-std::int64_t TextKeys::bytes() const { return bytes_of(layers); }
-std::int64_t ImageKeys::bytes() const { return bytes_of(layers); }
 
 TextKeys make_text_keys(const DitConfig& config, const ParamView& params, const at::Tensor& context_BLC) {
   TORCH_CHECK(context_BLC.dim() == 3 && context_BLC.size(1) > 0, "text features ", context_BLC.sizes(),

@@ -28,15 +28,11 @@ struct TextKeys {
   at::Tensor mask;
   /// zero rows behind the prompt, all of which the last kept row stands for
   std::int64_t pad_rows = 0;
-
-  std::int64_t bytes() const;
 };
 
 /// Cross-attention keys and values of an episode's first frame in every layer; both branches share them. Immutable.
 struct ImageKeys {
   std::vector<ContextLayer> layers;
-
-  std::int64_t bytes() const;
 };
 
 /// From text features [B, L, text width], zero behind each prompt.

@@ -6,7 +6,6 @@
 #include "kernels/modulated_norm.h"
 #include "model/wan/dit_parts.h"
 #include "model/wan/layers.h"
-#include "model/wan/sequence_layout.h"
 
 namespace troupe::model {
 namespace {

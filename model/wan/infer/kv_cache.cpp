@@ -36,10 +36,4 @@ void KvCache::commit(std::int64_t count) {
   size_ += count;
 }
 
-std::int64_t KvCache::bytes() const {
-  std::int64_t total = 0;
-  for (const auto& layer : layers_) total += static_cast<std::int64_t>(layer.k.nbytes() + layer.v.nbytes());
-  return total;
-}
-
 }  // namespace troupe::model

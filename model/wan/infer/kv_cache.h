@@ -42,9 +42,6 @@ class KvCache {
   /// Keeps the last `count` tokens that were written to every layer.
   void commit(std::int64_t count);
 
-  /// 2 * tokens * heads * head_dim * samples * (1 + (layers - 1) * branches) elements.
-  std::int64_t bytes() const;
-
  private:
   struct Layer {
     at::Tensor k, v;

@@ -286,13 +286,6 @@ void WanPolicy::reset(PolicySession& session) const {
   session.episode.reset();
 }
 
-std::int64_t WanPolicy::cached_bytes(const PolicySession& session) {
-  if (!session.episode) return 0;
-  const auto& episode = *session.episode;
-  const auto still = episode.first_frame.defined() ? static_cast<std::int64_t>(episode.first_frame.nbytes()) : 0;
-  return episode.cache.bytes() + episode.text.front()->bytes() + episode.image.bytes() + still;
-}
-
 Result<std::vector<PolicyOutput>> WanPolicy::act(std::span<PolicySession* const> sessions,
                                                  std::span<const PolicyInput> inputs) {
   const c10::NoGradGuard no_grad;

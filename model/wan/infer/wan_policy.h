@@ -57,8 +57,6 @@ class WanPolicy {
   std::shared_ptr<PolicySession> open_session() const;
   /// Forgets the episode: the next call starts one.
   void reset(PolicySession& session) const;
-  /// Bytes of the session's caches; the unconditional branch's text is shared by all and not counted.
-  static std::int64_t cached_bytes(const PolicySession& session);
 
   /// One call for each session; no session twice. Errors: invalid_argument for a shape that does not fit, naming the
   /// input, with no session changed; internal when the network failed, and then the sessions have been reset.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/linear.h"
+
 namespace troupe::model {
 namespace {
 
@@ -14,21 +16,11 @@ constexpr double kNormFloor = 1e-12;  // of a length, not added to it
 
 bool is_reduced(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf; }
 
-/// Whether bf16 convolutions run at full speed: on devices, and on processors with matrix tiles. Elsewhere oneDNN's
-/// take twice as long as those in f32 (measured on avx512_bf16 without tiles).
-bool has_fast_bf16(const at::Tensor& x) {
-#if defined(__x86_64__)
-  static const bool has_tiles = __builtin_cpu_supports("amx-bf16") != 0;
-  return !x.is_cpu() || has_tiles;
-#else
-  return true;
-#endif
-}
-
-/// Runs `conv` in f32 where bf16 would be slower. The same numbers: bf16 products are exact in f32, where either sums.
+/// Runs `conv` in f32 where bf16 would be slower: on processors without matrix tiles oneDNN's bf16 convolutions take
+/// twice as long (measured on avx512_bf16). The same numbers: bf16 products are exact in f32, where either sums.
 template <class Conv>
 at::Tensor fast_conv(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, Conv conv) {
-  if (x.scalar_type() != at::kBFloat16 || has_fast_bf16(x)) return conv(x, weight, bias);
+  if (x.scalar_type() != at::kBFloat16 || !x.is_cpu() || !computes_bf16_in_f32()) return conv(x, weight, bias);
   return conv(x.to(at::kFloat), weight.to(at::kFloat), bias.to(at::kFloat)).to(at::kBFloat16);
 }
 

@@ -51,10 +51,10 @@ Result<void> compare(const TensorSource& source, const ModelConfig& config, cons
   out.adapters_only = !adapters.empty() && std::none_of(adapters.begin(), adapters.end(), [&](const auto& entry) {
     return out.names.weights.count(entry.first) != 0;
   });
-  for (const auto& [weight, adapter] : adapters) {
+  for (const auto& entry : adapters) {
     const bool known =
-        std::any_of(out.wanted.begin(), out.wanted.end(), [&](const ParamSpec& s) { return s.name == weight; });
-    if (!known) out.keys.unexpected.push_back(adapter.a);
+        std::any_of(out.wanted.begin(), out.wanted.end(), [&](const ParamSpec& s) { return s.name == entry.first; });
+    if (!known) out.keys.unexpected.push_back(entry.second.a);
   }
   return count_tensors(source, out);
 }

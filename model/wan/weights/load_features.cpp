@@ -3,8 +3,6 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <map>
-
 #include "base/log.h"
 #include "model/wan/vae/vae_codec.h"
 #include "model/wan/weights/load_weights.h"

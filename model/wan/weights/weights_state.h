@@ -30,9 +30,6 @@ class WeightsState final : public NamedState {
                                                     const ModelConfig& config, std::vector<UnitSpec> units,
                                                     std::uint64_t seed);
 
-  /// Tensors of the model that start from the seed, sorted.
-  const std::vector<std::string>& from_seed() const { return from_seed_; }
-
  protected:
   bool contains(const std::string& name) const override { return stored_.count(name) != 0; }
   Result<void> read_tensor(const std::string& name, std::int64_t begin, std::int64_t count, float* out) const override;
@@ -47,7 +44,7 @@ class WeightsState final : public NamedState {
   std::shared_ptr<const WeightSource> source_;
   std::map<std::string, std::string> stored_;     ///< our name to the source's
   std::map<std::string, LowRankUpdate> updates_;  ///< adapters to be folded in, by weight
-  std::vector<std::string> from_seed_;
+  std::vector<std::string> from_seed_;            ///< tensors of the model that start from the seed, sorted
 };
 
 }  // namespace troupe::model

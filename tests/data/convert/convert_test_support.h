@@ -23,7 +23,6 @@
 #include "data/toy/toy_dataset.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 
@@ -57,17 +56,7 @@ inline std::vector<std::string> names_of(const std::map<std::string, std::string
 /// All rows of a Parquet file.
 inline std::shared_ptr<arrow::Table> table_of(const std::string& path) {
   const auto file = open_parquet(path);
-  if (!file) {
-    ADD_FAILURE() << file.error().message();
-    return nullptr;
-  }
-  RowReader rows;
-  auto table = rows.read(path, 0, (*file)->parquet_reader()->metadata()->num_rows());
-  if (!table) {
-    ADD_FAILURE() << table.error().message();
-    return nullptr;
-  }
-  return *table;
+  return RowReader().read(path, 0, (*file)->parquet_reader()->metadata()->num_rows()).value();
 }
 
 inline ConvertDatasetRequest request_for(const std::string& source, const std::string& out,
@@ -81,19 +70,17 @@ inline ConvertDatasetRequest request_for(const std::string& source, const std::s
 }
 
 inline ConvertDatasetReport converted(const ConvertDatasetRequest& request) {
-  auto report = convert_dataset(request);
-  EXPECT_TRUE(report) << (report ? "" : report.error().message());
-  if (!report) return {};
-  for (const std::string& failure : report->verify_failures) ADD_FAILURE() << failure;
-  return *report;
+  auto report = convert_dataset(request).value();
+  for (const std::string& failure : report.verify_failures) ADD_FAILURE() << failure;
+  return report;
 }
 
 /// A generated dataset of three short episodes.
 inline void make_toy(const std::string& dir, std::int64_t episodes = 3, std::int64_t frames = 24,
                      std::uint64_t seed = 5, std::int64_t side = 32) {
-  const auto written = write_toy_dataset(
-      dir, {.episodes = episodes, .frames = frames, .fps = 10, .height = side, .width = side, .gop = 6, .seed = seed});
-  ASSERT_TRUE(written) << written.error().message();
+  write_toy_dataset(
+      dir, {.episodes = episodes, .frames = frames, .fps = 10, .height = side, .width = side, .gop = 6, .seed = seed})
+      .value();
 }
 
 /// Two JSON documents whatever the order of keys, 20 and 20.0 being equal.
@@ -102,18 +89,13 @@ inline bool same_json(const std::string& a, const std::string& b) {
 }
 
 /// Hashes of the decoded frames of a whole file.
-inline std::vector<std::uint64_t> picture_hashes(const std::string& path) {
+inline std::vector<std::uint64_t> frame_hashes(const std::string& path) {
   std::vector<std::uint64_t> out;
   const auto table = video_packets(path);
-  if (!table) {
-    ADD_FAILURE() << table.error().message();
-    return out;
-  }
   auto reader = FrameReader::open(path, *table, 0, static_cast<std::int64_t>((*table)->decode_of_rank.size()));
-  while (reader) {
+  while (true) {
     const auto frame = reader->next();
-    if (!frame) ADD_FAILURE() << frame.error().message();
-    if (!frame || *frame == nullptr) break;
+    if (*frame == nullptr) break;
     out.push_back(frame_hash(**frame));
   }
   return out;
@@ -129,19 +111,17 @@ inline void expect_same_v2(const std::string& got, const std::string& want) {
     ASSERT_EQ(a.count(name), 1U) << "is missing";
     if (name.ends_with(".parquet")) {
       const auto x = table_of(got + "/" + name), y = table_of(want + "/" + name);
-      ASSERT_TRUE(x && y);
       EXPECT_TRUE(x->schema()->Equals(*y->schema(), false)) << x->schema()->ToString();
       EXPECT_TRUE(x->Equals(*y, false));
     } else if (name.ends_with(".mp4")) {
       const auto x = video_packets(got + "/" + name), y = video_packets(want + "/" + name);
-      ASSERT_TRUE(x && y);
       ASSERT_EQ((*x)->samples.size(), (*y)->samples.size());
       for (std::size_t i = 0; i < (*x)->samples.size(); ++i) {
         EXPECT_EQ((*x)->samples[i].size, (*y)->samples[i].size);
         EXPECT_EQ((*x)->samples[i].rank, (*y)->samples[i].rank);
         EXPECT_EQ((*x)->samples[i].key, (*y)->samples[i].key);
       }
-      EXPECT_EQ(picture_hashes(got + "/" + name), picture_hashes(want + "/" + name));
+      EXPECT_EQ(frame_hashes(got + "/" + name), frame_hashes(want + "/" + name));
     } else if (name.ends_with(".jsonl")) {
       std::istringstream x(a.at(name)), y(bytes);
       std::string p, q;

@@ -1,20 +1,16 @@
 // v2.1 -> v3.0 -> v2.1 gives back what was there: tables, coded frames, metadata, extra files.
 #include "tests/data/convert/convert_test_support.h"
 #include "tests/support/golden_folder.h"
-#include "tests/support/visible.h"
 
 namespace troupe::data {
 namespace {
-
-using namespace troupe::testing;
 
 class RoundTripTest : public ::testing::Test {
  protected:
   void expect_identity(const std::string& source) {
     auto there = request_for(source, scratch_ / "v30");
     there.verify = ConvertVerify::full;
-    const auto first = converted(there);
-    EXPECT_TRUE(first.left_out.empty());
+    EXPECT_TRUE(converted(there).left_out.empty());
     auto back = request_for(scratch_ / "v30", scratch_ / "v21", DatasetVersion::v21);
     back.verify = ConvertVerify::full;
     converted(back);

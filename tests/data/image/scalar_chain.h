@@ -53,12 +53,12 @@ inline kernels::ImageTile tile_of(const Yuv420View& p, const ImageAugmentation& 
 }
 
 /// One tile, pixel by pixel, through the functions that the CUDA kernels are loops over.
-inline void run_scalar_chain(const Yuv420View& picture, const ImageAugmentation& a, const CanvasTile& place,
+inline void run_scalar_chain(const Yuv420View& image, const ImageAugmentation& a, const CanvasTile& place,
                              std::int64_t height, std::int64_t width, std::int64_t canvas_width, std::uint8_t* canvas) {
   const FlatAxis columns(a.width, width), rows(a.height, height);
   const kernels::ImageTileShape shape{static_cast<std::int32_t>(height), static_cast<std::int32_t>(width),
                                       static_cast<std::int32_t>(canvas_width), columns.view(), rows.view()};
-  const kernels::ImageTile tile = tile_of(picture, a, place, canvas);
+  const kernels::ImageTile tile = tile_of(image, a, place, canvas);
   const std::int32_t contrast_at = kernels::contrast_place(tile.jitter), operations = tile.jitter.operations;
   std::vector<float> planes(static_cast<std::size_t>(3 * height * width));
   double gray = 0;

@@ -15,10 +15,10 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 /// A random planar image with rows longer than its width.
-struct Picture {
+struct Image {
   std::int64_t height, width, stride, chroma_stride;
   Bytes y, u, v;
-  Picture(std::int64_t h, std::int64_t w, std::uint32_t seed)
+  Image(std::int64_t h, std::int64_t w, std::uint32_t seed)
       : height(h), width(w), stride(w + 5), chroma_stride((w + 1) / 2 + 3) {
     std::mt19937 random(seed);
     // smooth enough that an image has flat areas, where one ulp decides about a level
@@ -61,17 +61,17 @@ class TilePassTest : public ::testing::TestWithParam<Case> {
   ImageAugmentation augmentation(std::uint64_t n) const {
     return draw_augmentation(11, n, config(), GetParam().in_height, GetParam().in_width);
   }
-  Bytes run(const TileRows& rows, const auto& picture, const ImageAugmentation& a) const {
+  Bytes run(const TileRows& rows, const auto& image, const ImageAugmentation& a) const {
     auto chain = ImageChain::make(config(), "single", 1, rows);
     EXPECT_TRUE(chain);
     Bytes canvas(static_cast<std::size_t>(chain->canvas_bytes()), std::uint8_t{77});
-    EXPECT_TRUE(chain->run_view(0, picture, a, canvas));
+    EXPECT_TRUE(chain->run_view(0, image, a, canvas));
     return canvas;
   }
 };
 
-TEST_P(TilePassTest, PlanesGiveTheBytesOfConvertedPictures) {
-  const Picture p(GetParam().in_height, GetParam().in_width, 3);
+TEST_P(TilePassTest, PlanesGiveTheBytesOfConvertedImages) {
+  const Image p(GetParam().in_height, GetParam().in_width, 3);
   for (const auto matrix : {ColorMatrix::bt601, ColorMatrix::bt709}) {
     for (const bool full : {false, true}) {
       const Yuv420View yuv = p.view(matrix, full);
@@ -87,7 +87,7 @@ TEST_P(TilePassTest, PlanesGiveTheBytesOfConvertedPictures) {
 }
 
 TEST_P(TilePassTest, EveryInstructionSetGivesTheSameBytes) {
-  const Picture p(GetParam().in_height, GetParam().in_width, 4);
+  const Image p(GetParam().in_height, GetParam().in_width, 4);
   for (std::uint64_t n = 0; n < 6; ++n) {
     const Bytes want = run(*tile_rows().back(), p.view(), augmentation(n));
     for (const TileRows* rows : tile_rows()) EXPECT_EQ(run(*rows, p.view(), augmentation(n)), want) << rows->name;
@@ -95,7 +95,7 @@ TEST_P(TilePassTest, EveryInstructionSetGivesTheSameBytes) {
 }
 
 TEST_P(TilePassTest, TheFunctionsOfThePixelGiveTheSameBytesButForTheMeanOfTheContrast) {
-  const Picture p(GetParam().in_height, GetParam().in_width, 5);
+  const Image p(GetParam().in_height, GetParam().in_width, 5);
   for (std::uint64_t n = 0; n < 24; ++n) {
     ImageAugmentation a = augmentation(n);
     if (n % 4 == 3) {  // without the contrast, whose mean is summed in another order
@@ -158,7 +158,7 @@ TEST(TileRowsTest, SumsRoundOnce) {
 }
 
 TEST(TileRowsTest, NothingPastTheTileIsWritten) {
-  const Picture p(20, 30, 6);
+  const Image p(20, 30, 6);
   const ImageConfig config = config_of(12, 18);
   for (const TileRows* rows : tile_rows()) {
     for (const std::int64_t repeat : {1, 2, 3}) {
@@ -180,7 +180,7 @@ TEST(TileRowsTest, NothingPastTheTileIsWritten) {
 TEST(TileCropTest, AWindowMovesWithItsCrop) {
   // a single white block of 2x2 pixels is found where the crop says, at odd and even places
   for (const std::int64_t left : {0, 1, 2, 3}) {
-    Picture p(8, 12, 1);
+    Image p(8, 12, 1);
     for (auto* plane : {&p.u, &p.v}) std::fill(plane->begin(), plane->end(), std::uint8_t{128});
     std::fill(p.y.begin(), p.y.end(), std::uint8_t{16});
     for (const std::int64_t at : {4 * p.stride + 4, 4 * p.stride + 5, 5 * p.stride + 4, 5 * p.stride + 5}) {

@@ -3,16 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace troupe::data {
 namespace {
 
-struct Picture {
+struct Image {
   std::int64_t height, width;
   std::vector<std::uint8_t> y, u, v;
-  Picture(std::int64_t h, std::int64_t w)
+  Image(std::int64_t h, std::int64_t w)
       : height(h),
         width(w),
         y(static_cast<std::size_t>(h * w)),
@@ -30,8 +29,8 @@ std::vector<std::uint8_t> convert(const Yuv420View& view) {
   return rgb;
 }
 
-Picture filled(std::uint8_t y, std::uint8_t u, std::uint8_t v) {
-  Picture p(2, 2);
+Image filled(std::uint8_t y, std::uint8_t u, std::uint8_t v) {
+  Image p(2, 2);
   std::fill(p.y.begin(), p.y.end(), y);
   std::fill(p.u.begin(), p.u.end(), u);
   std::fill(p.v.begin(), p.v.end(), v);
@@ -80,7 +79,7 @@ TEST(YuvToRgbTest, EveryMatrixAndRangeStaysWithinThreeLevelsOfTheTextbook) {
 }
 
 TEST(YuvToRgbTest, ABlockOfFourSharesItsChromaAlsoAtOddEdges) {
-  Picture p(5, 7);
+  Image p(5, 7);
   std::fill(p.y.begin(), p.y.end(), std::uint8_t{128});
   for (std::size_t i = 0; i < p.u.size(); ++i) p.u[i] = p.v[i] = static_cast<std::uint8_t>(60 + 13 * i);
   const auto rgb = convert(p.view());
@@ -97,7 +96,7 @@ TEST(YuvToRgbTest, ABlockOfFourSharesItsChromaAlsoAtOddEdges) {
 }
 
 TEST(YuvToRgbTest, RowsAreWrittenAtTheStrideAndNothingElseIsTouched) {
-  const Picture p(4, 3);
+  const Image p(4, 3);
   std::vector<std::uint8_t> rgb(4 * 20, 99);
   yuv420_to_rgb(p.view(), rgb.data(), 20);
   for (std::size_t y = 0; y < 4; ++y) {
@@ -111,7 +110,7 @@ TEST(YuvToRgbTest, EncodingAndDecodingAFlatColourComesBack) {
   for (const auto& color : colors) {
     std::vector<std::uint8_t> rgb;
     for (int i = 0; i < 16; ++i) rgb.insert(rgb.end(), color, color + 3);
-    Picture p(4, 4);
+    Image p(4, 4);
     rgb_to_yuv420({rgb.data(), 4, 4, 12}, p.y.data(), 4, p.u.data(), 2, p.v.data(), 2);
     const auto back = convert(p.view());
     for (std::size_t c = 0; c < 3; ++c) EXPECT_NEAR(back[c], color[c], 4);

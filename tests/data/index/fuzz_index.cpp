@@ -13,7 +13,6 @@
 #include "data/toy/toy_dataset.h"
 #include "tests/data/index/index_samples.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/visible.h"
 
 namespace {
 

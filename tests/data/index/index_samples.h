@@ -31,7 +31,7 @@ inline SampleContents sample_contents() {
   for (std::int64_t i = 0; i < 6; ++i) c.states.push_back({.size = 100 + i, .modified_ns = 1000 * i});
   c.states[5] = {};
   c.watched = {2, 5};
-  IndexedEpisode first{.episode = {}, .data_path = 0, .first_row = 0, .pictures = {{3, 0}, {0, 0}}};
+  IndexedEpisode first{.episode = {}, .data_path = 0, .first_row = 0, .images = {{3, 0}, {0, 0}}};
   first.episode.index = 3;
   first.episode.rows = first.episode.length = 20;
   first.episode.view_height = 12;
@@ -45,7 +45,7 @@ inline SampleContents sample_contents() {
   second.episode.labels = {{0, 6}};
   second.data_path = 1;
   second.first_row = 20;
-  second.pictures = {{4, 20}, {1, 20}};
+  second.images = {{4, 20}, {1, 20}};
   c.episodes = {first, second};
   c.train = SampleIndex(2);
   const AnchorRun runs[] = {{0, 4}, {12, 2}};
@@ -84,13 +84,12 @@ inline std::uint64_t touch(const SampleTable& t) {
   std::uint64_t sum = t.summary().train_size + t.metadata().size();
   for (std::size_t i = 0; i < t.num_paths(); ++i) {
     sum += t.path(i).size() + static_cast<std::uint64_t>(t.state(i).size);
-    sum += t.find_path(t.path(i)).value_or(0);
   }
   for (std::size_t e = 0; e < t.num_episodes(); ++e) {
     const Episode episode = t.episode(e);
     sum += t.rows(e).path.size() + t.files_of(e).size() + t.find_episode(episode.index).value_or(0);
     for (std::int64_t v = 0; v < t.summary().num_views; ++v)
-      sum += t.pictures(e, static_cast<std::size_t>(v)).path.size();
+      sum += t.images(e, static_cast<std::size_t>(v)).path.size();
     for (const LabelRun& run : episode.labels) sum += t.task(run.label).value_or("").size();
   }
   for (const SampleIndex& index : {t.train(), t.eval()}) {

@@ -91,9 +91,7 @@ TEST(CleanPromptTest, BytesThatAreNoUtf8AndEndlessNestingAreRefused) {
   EXPECT_FALSE(clean_prompt("ok\n\xed\xa0\x80"));
   std::string nested = "&";
   for (int i = 0; i < 100; ++i) nested += "amp;";
-  const auto got = clean_prompt(nested);
-  ASSERT_FALSE(got);
-  EXPECT_NE(got.error().message().find("64 levels"), std::string::npos);
+  EXPECT_NE(clean_prompt(nested).error().message().find("64 levels"), std::string::npos);
 }
 
 }  // namespace

@@ -1,19 +1,14 @@
 // Templates, instructions and whole prompts against both references (golden/encoders: prompts).
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "data/language/language.h"
 #include "data/language/prompt_templates.h"
-#include "data/language/unicode.h"
 #include "tests/support/golden_folder.h"
 
 namespace troupe::data {
 namespace {
 
 using nlohmann::json;
-using testing::golden_cases;
-using testing::GoldenCase;
 
 bool has_text(const json& row, const char* name) { return row.contains(name) && row.at(name).is_string(); }
 
@@ -88,7 +83,7 @@ TEST_P(GoldenPromptsTest, EveryPromptIsWrappedAndCleanedAsTheReferenceDoes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenPromptsTest, ::testing::ValuesIn(golden_cases("encoders", "prompts")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenPromptsTest);
 
 }  // namespace

@@ -12,9 +12,6 @@
 namespace troupe::data {
 namespace {
 
-using testing::golden_cases;
-using testing::GoldenCase;
-
 class GoldenTextTest : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GoldenTextTest, EveryRowIsCleanedAsTheReferenceCleansItOrRefusedAsMisDecoded) {
@@ -34,7 +31,7 @@ TEST_P(GoldenTextTest, EveryRowIsCleanedAsTheReferenceCleansItOrRefusedAsMisDeco
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenTextTest, ::testing::ValuesIn(golden_cases("encoders", "text_clean")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTextTest);
 
 std::string nfc(const std::string& text) {
@@ -93,7 +90,7 @@ TEST_P(GoldenTextCharMapTest, NoOtherCharacterChangesButByNfc) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenTextCharMapTest, ::testing::ValuesIn(golden_cases("encoders", "text_char_map")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenTextCharMapTest);
 
 }  // namespace

@@ -25,15 +25,12 @@ TEST(PromptTemplatesTest, EveryTemplateWrapsTheInstructionOnceOrTwice) {
 
 TEST(PromptTemplatesTest, AgibotNeedsSeveralViews) {
   EXPECT_TRUE(wrap_instruction("agibot", "go", 2));
-  const auto one = wrap_instruction("agibot", "go", 1);
-  ASSERT_FALSE(one);
-  EXPECT_EQ(one.error().code(), Errc::invalid_argument);
+  EXPECT_EQ(wrap_instruction("agibot", "go", 1).error().code(), Errc::invalid_argument);
   EXPECT_TRUE(wrap_instruction("yam", "go", 1));
 }
 
 TEST(PromptTemplatesTest, AnUnknownTemplateIsNamedWithTheKnownOnes) {
   const auto got = wrap_instruction("grand", "go", 3);
-  ASSERT_FALSE(got);
   EXPECT_NE(got.error().message().find("'grand'"), std::string::npos);
   EXPECT_NE(got.error().message().find("franka_pnp"), std::string::npos);
 }

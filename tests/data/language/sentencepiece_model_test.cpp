@@ -11,8 +11,6 @@
 namespace troupe::data {
 namespace {
 
-using testing::message_field;
-
 Result<SentencePieceModel> read_bytes(const std::string& bytes) {
   const testing::ScratchFolder folder;
   std::ofstream(folder / "spiece.model", std::ios::binary) << bytes;
@@ -27,7 +25,6 @@ TEST(SentencePieceModelTest, TheMapIsFoundAndTheRestIsLeftWithoutIt) {
   const std::string pieces = message_field(1, message_field(1, "a")) + message_field(1, message_field(1, "b"));
   const std::string spec = message_field(3, message_field(1, "nmt") + numbers + message_field(2, "map"));
   const auto model = read_bytes(pieces + spec + numbers);
-  ASSERT_TRUE(model) << model.error().message();
   EXPECT_EQ(model->character_map, "map");
   EXPECT_EQ(model->without_map, pieces + spec + numbers + kNoMap);
 }
@@ -49,7 +46,6 @@ TEST(SentencePieceModelTest, AFileThatIsNoMessageIsRefusedWithTheByteWhereItStop
   for (const std::string& bytes :
        {"\x0A\x08" + text, std::string("\x0F"), std::string("\xFF\xFF"), "\x15" + text.substr(4), "\x11" + text}) {
     const auto model = read_bytes(message_field(1, "ab") + bytes);
-    ASSERT_FALSE(model);
     EXPECT_EQ(model.error().code(), Errc::data_loss);
     EXPECT_NE(model.error().message().find("from byte 4 on"), std::string::npos) << model.error().message();
   }

@@ -13,7 +13,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -23,7 +22,6 @@
 #include "data/video/still_image.h"
 #include "tests/support/byte_changes.h"
 #include "tests/support/lerobot_writer.h"
-#include "tests/support/visible.h"
 
 namespace {
 
@@ -143,20 +141,20 @@ class Fuzzer {
                      R"("video": {"left": {"original_key": "observation.images.left"}},)"
                      R"( "annotation": {"text": {"original_key": "task_index"}}})";
     modality.put(modality.bytes);
-    picture_ = png_bytes(5, 4, PngColor::rgb, 8, std::string(60, 'p'));
+    cell_ = png_bytes(5, 4, PngColor::rgb, 8, std::string(60, 'p'));
   }
 
   /// The files as they are must be read: a seed that is refused tests nothing.
   void check_seeds() {
     for (const auto& target : targets_) read(*target);
-    picture(picture_);
+    cell(cell_);
     slice("action[0:2]");
     if (refused_ != 0) throw std::runtime_error("a seed was refused");
   }
 
   void step() {
     const std::size_t kind = below(random_, targets_.size() + 2);
-    if (kind == targets_.size()) return picture(changed(picture_));
+    if (kind == targets_.size()) return cell(changed(cell_));
     if (kind > targets_.size()) return slice(changed("observation.state[0:12]"));
     const Target& target = *targets_[kind];
     std::string bytes = target.bytes;
@@ -189,7 +187,7 @@ class Fuzzer {
     throw std::runtime_error(fmt::format("an error that does not name {}: {}", name, error.message()));
   }
 
-  void picture(const std::string& bytes) {
+  void cell(const std::string& bytes) {
     const auto image = decoder_.decode(std::as_bytes(std::span(bytes.data(), bytes.size())), "cell", image_);
     if (!image) return judge(image.error(), "cell");
     ++read_;
@@ -223,8 +221,8 @@ class Fuzzer {
       if (!rows) continue;
       whole &= read_rows(*rows, set->episodes()[e].length, wanted);
       for (const std::string& camera : set->cameras()) {
-        const auto source = set->pictures(e, camera);
-        if (source && !source->is_video()) whole &= read_pictures(*source, set->episodes()[e].length);
+        const auto source = set->images(e, camera);
+        if (source && !source->is_video()) whole &= read_images(*source, set->episodes()[e].length);
       }
     }
     whole ? ++read_ : ++refused_;
@@ -249,7 +247,7 @@ class Fuzzer {
     return true;
   }
 
-  bool read_pictures(const PictureSource& source, std::int64_t length) {
+  bool read_images(const ImageSource& source, std::int64_t length) {
     const auto visited = visit_image_cells(source.path, source.column, {source.first, length},
                                            [&](std::int64_t, std::span<const std::byte> bytes) {
                                              (void)decoder_.decode(bytes, "cell", image_);
@@ -264,7 +262,7 @@ class Fuzzer {
 
   Random random_;
   std::vector<std::unique_ptr<Target>> targets_;
-  std::string picture_;
+  std::string cell_;
   StillImageDecoder decoder_;
   StillImage image_;
   std::int64_t read_ = 0, refused_ = 0;

@@ -5,7 +5,7 @@
 #include "data/lerobot/lerobot_dataset.h"
 #include "data/lerobot/modality.h"
 #include "data/lerobot/parquet_table.h"
-#include "data/statistics/dataset_statistics.h"
+#include "data/statistics/state_action.h"
 #include "tests/data/data_test_support.h"
 #include "tests/data/golden_dataset.h"
 
@@ -13,8 +13,6 @@ namespace troupe::data {
 namespace {
 
 using Json = OrderedJson;
-
-constexpr double kRuntimeMoments = 3e-5, kRuntimeQuantiles = 1e-6, kRelative = 1e-9;
 
 TEST(GoldenListTest, EveryKindInTheFolderIsKnown) {
   const char* named = std::getenv("TROUPE_GOLDEN");
@@ -39,7 +37,6 @@ class GoldenTablesTest : public ::testing::Test {
   /// Makes the dataset of a case the one that the checks below read.
   void open(const std::string& root) {
     auto set = LerobotDataset::open(root);
-    ASSERT_TRUE(set) << set.error().message();
     set_ = std::move(*set);
   }
 
@@ -79,7 +76,6 @@ class GoldenTablesTest : public ::testing::Test {
     const std::string path = set_.rows(*place)->path;
     SCOPED_TRACE(path);
     const auto facts = read_parquet_facts(path);
-    ASSERT_TRUE(facts) << facts.error().message();
     EXPECT_EQ(facts->rows, want["rows"].get<std::int64_t>());
     EXPECT_EQ(facts->row_groups, want["row_groups"].get<std::int64_t>());
     EXPECT_EQ(facts->compression, want["compression"].get<std::string>());
@@ -94,7 +90,6 @@ class GoldenTablesTest : public ::testing::Test {
       (value["dtype"] == "float64" ? asked.vectors : asked.integers).push_back(name);
     }
     const auto table = read_parquet(path, asked);
-    ASSERT_TRUE(table) << table.error().message();
     for (const auto& [name, value] : want["vectors"].items()) {
       EXPECT_EQ(xxh64_of(table->vectors.at(name).values), value["xxh64_bytes"].get<std::string>()) << name;
       EXPECT_EQ(table->vectors.at(name).width, value["shape"][1].get<std::size_t>());
@@ -102,7 +97,6 @@ class GoldenTablesTest : public ::testing::Test {
     for (const auto& [name, value] : want["scalars"].items()) check_scalar(*table, name, value);
 
     const auto modality = read_modality(set_.root(), set_.info());
-    ASSERT_TRUE(modality) << modality.error().message();
     std::size_t slices = 0;
     for (const VectorKey& key : modality->state)
       check_slice(*table, key, want["slices"]["state." + key.name]), ++slices;
@@ -152,109 +146,6 @@ TEST_F(GoldenTablesTest, ColumnsSlicesAndTextsAreExact) {
     for (const Json& episode : part_of(file, "episodes")) check_episode_table(episode);
   }
   if (opened == 0) GTEST_SKIP() << "no golden case of kind tables whose dataset is here in " << golden_roots_text();
-}
-
-class GoldenStatisticsTest : public GoldenTablesTest {
- protected:
-  /// Tables of the episodes that a golden file names (all when it names none), with every column it has statistics of.
-  std::vector<EpisodeTable> tables_of(const Json& file) {
-    TableColumns asked;
-    for (const auto& [name, value] : part_of(file, "runtime_statistics").items()) asked.vectors.push_back(name);
-    const Modality modality = read_modality(set_.root(), set_.info()).value();
-    for (const auto* keys : {&modality.state, &modality.action}) {
-      for (const VectorKey& key : *keys) {
-        if (std::find(asked.vectors.begin(), asked.vectors.end(), key.column) == asked.vectors.end())
-          asked.vectors.push_back(key.column);
-      }
-    }
-    std::vector<EpisodeTable> tables;
-    for (std::size_t place = 0; place < set_.episodes().size(); ++place) {
-      const EpisodeRecord& record = set_.episodes()[place];
-      if (file.contains("episodes") &&
-          std::find(file["episodes"].begin(), file["episodes"].end(), record.index) == file["episodes"].end()) {
-        continue;
-      }
-      tables.push_back(*read_parquet(set_.rows(place)->path, asked));
-    }
-    return tables;
-  }
-};
-
-TEST_F(GoldenStatisticsTest, OnePassOverTheTablesGivesTheRuntimeStatistics) {
-  const auto cases = statistics_cases();
-  if (cases.empty())
-    GTEST_SKIP() << "no golden case of kind statistics whose dataset is here in " << golden_roots_text();
-  for (const auto& [source, file, root] : cases) {
-    SCOPED_TRACE(source.file.string());
-    EXPECT_TRUE(has_any_part(file, {"runtime_statistics", "relative_statistics"})) << "nothing to compare";
-    ASSERT_NO_FATAL_FAILURE(open(root));
-    const auto tables = tables_of(file);
-    for (const auto& [column, want] : part_of(file, "runtime_statistics").items()) {
-      SCOPED_TRACE(column);
-      StatisticsPool pool(tables[0].vectors.at(column).width);
-      for (const EpisodeTable& table : tables) {
-        std::vector<double> rows = table.vectors.at(column).values;
-        for (double& v : rows) v = static_cast<double>(static_cast<float>(v));
-        pool.add(rows);
-      }
-      const FeatureStatistics got = pool.finish(), expected = statistics_of(want);
-      EXPECT_EQ(got.min, expected.min);
-      EXPECT_EQ(got.max, expected.max);
-      EXPECT_LE(worst_error(got.mean, expected.mean), kRuntimeMoments);
-      EXPECT_LE(worst_error(got.std, expected.std), kRuntimeMoments);
-      EXPECT_LE(worst_error(got.q01, expected.q01), kRuntimeQuantiles);
-      EXPECT_LE(worst_error(got.q99, expected.q99), kRuntimeQuantiles);
-    }
-  }
-}
-
-void expect_statistics(const FeatureStatistics& got, const FeatureStatistics& want, double tolerance) {
-  EXPECT_LE(worst_error(got.min, want.min), tolerance);
-  EXPECT_LE(worst_error(got.max, want.max), tolerance);
-  EXPECT_LE(worst_error(got.mean, want.mean), tolerance);
-  EXPECT_LE(worst_error(got.std, want.std), tolerance);
-  EXPECT_LE(worst_error(got.q01, want.q01), tolerance);
-  EXPECT_LE(worst_error(got.q99, want.q99), tolerance);
-}
-
-TEST_F(GoldenStatisticsTest, RelativeStatisticsPooledAndPerHorizon) {
-  const auto cases = statistics_cases();
-  if (cases.empty())
-    GTEST_SKIP() << "no golden case of kind statistics whose dataset is here in " << golden_roots_text();
-  for (const auto& [source, file, root] : cases) {
-    SCOPED_TRACE(source.file.string());
-    ASSERT_NO_FATAL_FAILURE(open(root));
-    const auto modality = read_modality(root, set_.info());
-    ASSERT_TRUE(modality);
-    const auto tables = tables_of(file);
-    const std::int64_t horizon =
-        file.contains("action_delta_indices") ? static_cast<std::int64_t>(file["action_delta_indices"].size()) : 24;
-    for (const auto& [name, want] : part_of(file, "relative_statistics").items()) {
-      SCOPED_TRACE(name);
-      const auto named = [n = name](const std::vector<VectorKey>& keys) {
-        return *std::find_if(keys.begin(), keys.end(), [&](const VectorKey& k) { return k.name == n; });
-      };
-      const VectorKey action = named(modality->action), state = named(modality->state);
-      std::vector<std::vector<double>> kept;
-      for (const EpisodeTable& table : tables) {
-        kept.push_back(gather_rows<double>(table, action, all_rows(table.rows)));
-        kept.push_back(gather_rows<double>(table, state, all_rows(table.rows)));
-      }
-      std::vector<RelativeEpisode> episodes;
-      for (std::size_t i = 0; i < kept.size(); i += 2) episodes.push_back({kept[i], kept[i + 1]});
-      expect_statistics(relative_statistics(episodes, action.width(), horizon), statistics_of(want), kRelative);
-
-      const auto steps = relative_horizon_statistics(episodes, action.width(), horizon);
-      const Json& per_step = part_of(part_of(file, "relative_per_horizon_statistics"), name.c_str());
-      if (per_step.empty()) continue;
-      ASSERT_EQ(per_step["mean"].size(), steps.size());
-      for (std::size_t j = 0; j < steps.size(); ++j) {
-        Json step;
-        for (const auto& [statistic, rows] : per_step.items()) step[statistic] = rows[j];
-        expect_statistics(steps[j], statistics_of(step), kRelative);
-      }
-    }
-  }
 }
 
 }  // namespace

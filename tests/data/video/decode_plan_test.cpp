@@ -56,14 +56,14 @@ TEST(DecodePlanTest, RepeatedFramesAreFedOnce) {
   EXPECT_EQ(plan_runs(in_order(20, 10), std::vector<std::int64_t>{4, 4, 4}), (Runs{{0, 4}}));
 }
 
-TEST(DecodePlanTest, AReorderedPictureIsReachedThroughWhatItRefersTo) {
+TEST(DecodePlanTest, AReorderedFrameIsReachedThroughWhatItRefersTo) {
   // decode order I P B B, shown as I B B P
   const PacketTable table = table_of({0, 3, 1, 2, 4, 7, 5, 6}, {0, 4});
   EXPECT_EQ(plan_runs(table, std::vector<std::int64_t>{1}), (Runs{{0, 2}}));
   EXPECT_EQ(plan_runs(table, std::vector<std::int64_t>{3, 5}), (Runs{{0, 1}, {4, 6}}));
 }
 
-TEST(DecodePlanTest, APictureThatLeadsAnOpenGroupNeedsTheKeyBefore) {
+TEST(DecodePlanTest, AFrameThatLeadsAnOpenGroupNeedsTheKeyBefore) {
   // sample 3 is a key shown after its leading frames 2 and 3
   const PacketTable table = table_of({0, 1, 4, 2, 3, 5}, {0, 2});
   EXPECT_EQ(governing_key(table, 2), 0);

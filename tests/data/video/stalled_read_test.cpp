@@ -36,7 +36,7 @@ class StalledReadTest : public ::testing::Test {
     return options;
   }
 
-  TempFolder folder_;
+  ScratchFolder folder_;
   const std::string path_ = folder_ / "slow.mp4";
 };
 
@@ -44,7 +44,6 @@ TEST_F(StalledReadTest, AnOpenThatHangsEndsAtTheDeadlineAndCostsOneClip) {
   ClipDecoder decoder;
   ASSERT_TRUE(arm_faults("read@slow:stall"));
   const auto stalled = yuv_hashes(decoder, path_, {3}, {}, in(50ms));
-  ASSERT_FALSE(stalled);
   EXPECT_EQ(stalled.error().code(), Errc::deadline_exceeded);
   EXPECT_EQ(stalled.error().message().find(path_), 0u) << stalled.error().message();
   const auto clip = find_bad_clip(stalled.error().message());
@@ -58,12 +57,9 @@ TEST_F(StalledReadTest, AnOpenThatHangsEndsAtTheDeadlineAndCostsOneClip) {
 TEST_F(StalledReadTest, AReadThatHangsEndsAtTheDeadlineAndTheDecoderGoesOn) {
   ClipDecoder decoder(through_the_thread());
   const auto expected = yuv_hashes(decoder, path_, {3, 27});
-  ASSERT_TRUE(expected);
   const int stuck = ReadThread::stuck();
   ASSERT_TRUE(arm_faults("read@slow:stall"));
-  const auto stalled = yuv_hashes(decoder, path_, {3, 27}, {}, in(50ms));
-  ASSERT_FALSE(stalled);
-  EXPECT_EQ(stalled.error().code(), Errc::deadline_exceeded);
+  EXPECT_EQ(yuv_hashes(decoder, path_, {3, 27}, {}, in(50ms)).error().code(), Errc::deadline_exceeded);
   EXPECT_EQ(decoder.counters().retries, 0);
   EXPECT_EQ(ReadThread::stuck(), stuck + 1);
   EXPECT_EQ(yuv_hashes(decoder, path_, {3, 27}).value(), *expected);
@@ -73,9 +69,7 @@ TEST_F(StalledReadTest, AFailingReadIsNamedAndTriedNoSecondTimeByItself) {
   ClipDecoder decoder(through_the_thread());
   ASSERT_TRUE(yuv_hashes(decoder, path_, {3}));
   ASSERT_TRUE(arm_faults("read@slow:fail"));
-  const auto failed = yuv_hashes(decoder, path_, {3});
-  ASSERT_FALSE(failed);
-  EXPECT_NE(failed.error().message().find("slow"), std::string::npos);
+  EXPECT_NE(yuv_hashes(decoder, path_, {3}).error().message().find("slow"), std::string::npos);
   EXPECT_TRUE(yuv_hashes(decoder, path_, {3}));
 }
 
@@ -88,10 +82,9 @@ TEST_F(StalledReadTest, AClipBeyondTheSoftLimitIsCountedAndStillDelivered) {
 }
 
 TEST_F(StalledReadTest, ADamagedGroupIsNamedInTheError) {
-  damage_picture(path_, 25);
+  damage_frame(path_, 25);
   ClipDecoder decoder;
   const auto read = yuv_hashes(decoder, path_, {2, 27});
-  ASSERT_FALSE(read);
   const auto clip = find_bad_clip(read.error().with("training sample 7").message());
   ASSERT_TRUE(clip) << read.error().message();
   EXPECT_EQ(clip->file, path_);
@@ -105,7 +98,6 @@ TEST(ReadThreadTest, WorkIsDoneInOrderAndItsResultComesBack) {
   int calls = 0;
   for (int i = 0; i < 100; ++i) {
     const auto result = thread.call<int>([&calls] { return Result<int>(++calls); }, soon(), "x", "counting");
-    ASSERT_TRUE(result);
     EXPECT_EQ(*result, i + 1);
   }
   const auto failed = thread.call<int>(
@@ -132,7 +124,6 @@ TEST(ReadThreadTest, AnAbandonedThreadIsForgottenWhenItComesBack) {
         return Result<int>(1);
       },
       in(20ms), "file", "reading");
-  ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code(), Errc::deadline_exceeded);
   EXPECT_EQ(late.error().message(), "file: the deadline passed while reading");
   EXPECT_EQ(ReadThread::stuck(), before + 1);

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -14,6 +12,7 @@
 
 #include "base/hash.h"
 #include "data/image/video_frame.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::data {
 
@@ -42,10 +41,10 @@ inline std::chrono::steady_clock::time_point soon() {
   return std::chrono::steady_clock::now() + std::chrono::minutes(2);
 }
 
-inline std::vector<std::uint8_t> packed(const Rgb8View& picture) {
+inline std::vector<std::uint8_t> packed(const Rgb8View& frame) {
   std::vector<std::uint8_t> bytes;
-  for (std::int64_t y = 0; y < picture.height; ++y)
-    bytes.insert(bytes.end(), picture.row(y), picture.row(y) + 3 * picture.width);
+  for (std::int64_t y = 0; y < frame.height; ++y)
+    bytes.insert(bytes.end(), frame.row(y), frame.row(y) + 3 * frame.width);
   return bytes;
 }
 
@@ -65,26 +64,6 @@ template <class Bytes>
 std::string xxh64_hex(const Bytes& bytes) {
   return to_hex(xxh64(std::as_bytes(std::span(bytes))));
 }
-
-/// A folder of its own, removed at the end.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "troupe-video-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::vector<char> file_bytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

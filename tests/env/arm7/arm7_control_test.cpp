@@ -10,8 +10,6 @@
 namespace troupe::env {
 namespace {
 
-using testing::SoloArm7;
-
 /// An arm at home, without a simulation behind it.
 struct Home {
   explicit Home(Arm7Task task = Arm7Task::lift)
@@ -166,8 +164,7 @@ TEST(Arm7ControlTest, NoEndEffectorStepTurnsAJointByMoreThanItsLimit) {
 }
 
 TEST(Arm7ControlTest, AnArmThatIsToldNothingHoldsItsPlaceAgainstGravity) {
-  SoloArm7 env("reach");
-  env.reset(1).value();
+  SoloArm7 env("reach", 1);
   const auto before = env.positions();
   for (int i = 0; i < 50; ++i) env.step(env.still()).value();
   const auto after = env.positions();
@@ -175,8 +172,7 @@ TEST(Arm7ControlTest, AnArmThatIsToldNothingHoldsItsPlaceAgainstGravity) {
 }
 
 TEST(Arm7ControlTest, TheFingersMoveTogether) {
-  SoloArm7 env("reach");
-  env.reset(1).value();
+  SoloArm7 env("reach", 1);
   auto action = env.still();
   action.back() = 1;
   for (int i = 0; i < 20; ++i) env.step(action).value();

@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -78,7 +76,7 @@ TEST(Arm7EpisodeTest, EveryTaskHasEightInstructions) {
     std::set<std::string> texts;
     for (std::uint32_t phrase = 0; phrase < kArm7Phrases; ++phrase)
       texts.insert(arm7_instruction(task, {.phrase = phrase}));
-    EXPECT_EQ(texts.size(), kArm7Phrases) << to_string(task);
+    EXPECT_EQ(texts.size(), kArm7Phrases) << enum_name(task);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "env/arm7/arm7_profile.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -76,7 +75,7 @@ TEST(Arm7ProfileTest, DroidHasThreeViewsAtFifteenHertzAndAbsoluteJoints) {
   EXPECT_NEAR(static_cast<double>(profile.spec.action.high[5]), 3.7525, 1e-6);
 }
 
-TEST(Arm7ProfileTest, LabelsAndThePicturesSizeAreOptions) {
+TEST(Arm7ProfileTest, LabelsAndTheImagesSizeAreOptions) {
   expect_fields(
       spec_of(Arm7Task::lift, {.profile = "pixel", .options = {{"seg", "true"}, {"image_size", "128"}}}),
       {{"depth.front", {128, 128}}, {"proprio", {25}}, {"rgb.front", {128, 128, 3}}, {"seg.front", {128, 128}}});

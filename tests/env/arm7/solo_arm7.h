@@ -1,13 +1,11 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "env/arm7/arm7_env.h"
 #include "tests/env/solo_env.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 
@@ -17,6 +15,10 @@ class SoloArm7 : public SoloEnv {
   explicit SoloArm7(const std::string& task, const EnvOptions& options = {})
       : SoloEnv(make_arm7_factory("arm7/" + task + "-v1", options).value()->make().value()) {}
 
+  /// In the episode of a seed.
+  SoloArm7(const std::string& task, std::uint64_t seed, const EnvOptions& options = {}) : SoloArm7(task, options) {
+    reset(seed).value();
+  }
   Arm7Env& arm() { return static_cast<Arm7Env&>(env()); }
   std::vector<double> positions() { return {arm().data().qpos, arm().data().qpos + arm().arm().model->nq}; }
   std::vector<float> still() const { return std::vector<float>(static_cast<std::size_t>(spec().action.size), 0); }

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/env/solo_env.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

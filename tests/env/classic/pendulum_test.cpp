@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "tests/env/solo_env.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

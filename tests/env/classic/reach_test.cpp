@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "tests/env/pool_run.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 namespace {

@@ -2,7 +2,6 @@
 // actions) and step by step.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "tests/env/mujoco/gym_env_case.h"
@@ -10,10 +9,6 @@
 
 namespace troupe::env {
 namespace {
-
-using testing::GoldenCase;
-using testing::GymEnvCase;
-using testing::Trace;
 
 // golden/env/README.md: the same library and the same compiled model.
 constexpr double kObservation = 1e-9, kReward = 1e-6;
@@ -89,9 +84,8 @@ TEST_P(GoldenMujocoTraceTest, EachStepIsReplayedFromTheStateBefore) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, GoldenMujocoTraceTest,
-                         ::testing::ValuesIn(testing::golden_cases("env", "mujoco_trace")),
-                         [](const auto& c) { return testing::golden_case_name(c.param); });
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenMujocoTraceTest, ::testing::ValuesIn(golden_cases("env", "mujoco_trace")),
+                         golden_case_name);
 
 }  // namespace
 }  // namespace troupe::env

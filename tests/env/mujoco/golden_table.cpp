@@ -15,8 +15,6 @@ namespace troupe::env {
 namespace {
 
 using nlohmann::json;
-using testing::GoldenCase;
-using testing::GymEnvCase;
 
 class GoldenEnvTableTest : public ::testing::TestWithParam<GoldenCase> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenEnvTableTest);
@@ -58,8 +56,8 @@ TEST_P(GoldenEnvTableTest, SpecsAreGymnasiums) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, GoldenEnvTableTest, ::testing::ValuesIn(testing::golden_cases("env", "env_table")),
-                         [](const auto& c) { return testing::golden_case_name(c.param); });
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenEnvTableTest, ::testing::ValuesIn(golden_cases("env", "env_table")),
+                         golden_case_name);
 
 /// The tasks that the environment tables beside the case's folder say use its model.
 std::vector<std::string> tasks_of(const GoldenCase& model) {
@@ -93,8 +91,8 @@ TEST_P(GoldenMujocoModelTest, CompiledNumbersAreGymnasiums) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, GoldenMujocoModelTest, ::testing::ValuesIn(testing::golden_cases("env/models")),
-                         [](const auto& c) { return testing::golden_case_name(c.param); });
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenMujocoModelTest, ::testing::ValuesIn(golden_cases("env/models")),
+                         golden_case_name);
 
 }  // namespace
 }  // namespace troupe::env

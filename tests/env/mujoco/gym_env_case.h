@@ -46,10 +46,7 @@ class GymEnvCase {
     fields_[0] = reinterpret_cast<std::byte*>(observation_.data());
     return {.observation = fields_, .reward = &reward, .terminated = &terminated, .success = nullptr, .info = info_};
   }
-  void step(std::span<const float> action) {
-    const auto stepped = gym_->step(action, slot());
-    ASSERT_TRUE(stepped) << stepped.error().to_string();
-  }
+  void step(std::span<const float> action) { gym_->step(action, slot()).value(); }
   const std::vector<double>& observation() const { return observation_; }
   /// The value of that name; fails the test where there is none.
   double info(const std::string& name) const {

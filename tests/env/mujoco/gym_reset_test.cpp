@@ -9,8 +9,6 @@
 namespace troupe::env {
 namespace {
 
-using testing::GymEnvCase;
-
 struct Noise {
   const char* id;
   double pos, vel;

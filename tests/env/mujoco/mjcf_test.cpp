@@ -27,13 +27,6 @@ TEST(MjcfElementTest, SettingAnAttributeAgainReplacesIt) {
   EXPECT_EQ(joint.to_xml(), "<joint range=\"-2 2\"/>\n");
 }
 
-TEST(MjcfElementTest, AttributesOfAnotherElementAreTakenOver) {
-  MjcfElement common("geom"), geom("geom");
-  common.set("friction", 0.5).set("condim", 3);
-  geom.set("condim", 1).set_all(common);
-  EXPECT_EQ(geom.to_xml(), "<geom condim=\"3\" friction=\"0.5\"/>\n");
-}
-
 TEST(MjcfElementTest, TextIsEscaped) {
   MjcfElement body("body");
   body.set("name", "a<b>&\"c\"");

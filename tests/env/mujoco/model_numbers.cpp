@@ -6,8 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "tests/support/visible.h"
-
 namespace troupe::testing {
 namespace {
 

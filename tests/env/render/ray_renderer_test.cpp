@@ -15,15 +15,15 @@
 namespace troupe::env {
 namespace {
 
-struct Pictures {
-  Pictures(std::int64_t w, std::int64_t h)
+struct Images {
+  Images(std::int64_t w, std::int64_t h)
       : width(w),
         height(h),
         rgb(static_cast<std::size_t>(3 * w * h), 7),
         depth(static_cast<std::size_t>(w * h), -1),
         labels(static_cast<std::size_t>(w * h), 9) {}
-  RenderPictures view() { return {width, height, rgb.data(), depth.data(), labels.data()}; }
-  bool operator==(const Pictures& o) const {
+  RenderImages view() { return {width, height, rgb.data(), depth.data(), labels.data()}; }
+  bool operator==(const Images& o) const {
     return rgb == o.rgb && labels == o.labels && std::memcmp(depth.data(), o.depth.data(), 4 * depth.size()) == 0;
   }
   std::int64_t width, height;
@@ -37,10 +37,10 @@ struct Scene {
   std::vector<GeomPose> poses;
   RenderCamera camera;
 
-  Pictures drawn(std::int64_t width, std::int64_t height, const TraceCode& code = *trace_codes().front()) const {
-    Pictures pictures(width, height);
-    RayRenderer(code).draw(geoms, poses, camera, pictures.view());
-    return pictures;
+  Images drawn(std::int64_t width, std::int64_t height, const TraceCode& code = *trace_codes().front()) const {
+    Images images(width, height);
+    RayRenderer(code).draw(geoms, poses, camera, images.view());
+    return images;
   }
 };
 
@@ -86,7 +86,7 @@ constexpr double kDepthTolerance = 1e-4;  // relative
 constexpr double kSubPixel = 4e-3;        // f32 rays pass an edge this much earlier or later
 
 /// Whether pixel (x, y) is what rays through its middle, give or take kSubPixel, meet.
-bool pixel_agrees(const Scene& scene, const Pictures& p, std::int64_t x, std::int64_t y) {
+bool pixel_agrees(const Scene& scene, const Images& p, std::int64_t x, std::int64_t y) {
   const auto i = static_cast<std::size_t>(y * p.width + x);
   double near = 1e30, far = -1e30, low[3] = {1e30, 1e30, 1e30}, high[3] = {-1e30, -1e30, -1e30};
   for (int n = 0; n < 9; ++n) {
@@ -108,7 +108,7 @@ bool pixel_agrees(const Scene& scene, const Pictures& p, std::int64_t x, std::in
 }
 
 void expect_agreement(const Scene& scene, std::int64_t width, std::int64_t height, std::uint64_t seed) {
-  const Pictures p = scene.drawn(width, height);
+  const Images p = scene.drawn(width, height);
   int wrong = 0;
   for (std::int64_t y = 0; y < height; ++y) {
     for (std::int64_t x = 0; x < width; ++x) {
@@ -161,7 +161,7 @@ TEST_P(RayRendererKindTest, DrawsNothingBehindTheCamera) {
   pose.position = {0, 0, 0.6F};  // the camera looks along -z
   scene.geoms = {geom};
   scene.poses = {pose};
-  const Pictures p = scene.drawn(21, 21);
+  const Images p = scene.drawn(21, 21);
   EXPECT_EQ(std::count(p.labels.begin(), p.labels.end(), 0), 21 * 21);
 }
 
@@ -172,7 +172,7 @@ TEST_P(RayRendererKindTest, StaysFiniteForRaysAlongItsAxes) {
   scene.poses.resize(1);
   scene.poses[0].position = {0, 0, -2};
   expect_agreement(scene, 31, 31, 0);
-  const Pictures p = scene.drawn(31, 31);
+  const Images p = scene.drawn(31, 31);
   EXPECT_EQ(p.labels[15 * 31 + 15], 5);
 }
 
@@ -193,7 +193,7 @@ TEST(RayRendererTest, CrowdedScenesAgreeWithRaysInDoublePrecision) {
 TEST(RayRendererTest, EveryInstructionSetGivesTheSameBits) {
   for (std::uint64_t seed = 300; seed < 320; ++seed) {
     const Scene scene = random_scene(kAllKinds, 24, seed);
-    const Pictures first = scene.drawn(101, 67);
+    const Images first = scene.drawn(101, 67);
     for (const TraceCode* code : trace_codes())
       EXPECT_TRUE(scene.drawn(101, 67, *code) == first) << code->name << " seed " << seed;
   }
@@ -201,7 +201,7 @@ TEST(RayRendererTest, EveryInstructionSetGivesTheSameBits) {
 
 TEST(RayRendererTest, TheOrderOfShapesDoesNotMatter) {
   Scene scene = random_scene(kAllKinds, 24, 7);
-  const Pictures first = scene.drawn(64, 64);
+  const Images first = scene.drawn(64, 64);
   std::reverse(scene.geoms.begin(), scene.geoms.end());
   std::reverse(scene.poses.begin(), scene.poses.end());
   EXPECT_TRUE(scene.drawn(64, 64) == first);
@@ -213,7 +213,7 @@ TEST(RayRendererTest, ADepthIsMeasuredAlongTheOpticalAxis) {
   scene.geoms = {{.kind = GeomKind::box, .size = {9, 9, 0.5F}, .rgb = {1, 0, 0}, .label = 3}};
   scene.poses.resize(1);
   scene.poses[0].position = {0, 0, -2.5F};
-  const Pictures p = scene.drawn(40, 30);
+  const Images p = scene.drawn(40, 30);
   for (const float depth : p.depth) ASSERT_NEAR(depth, 2.0F, 1e-5F);
 }
 
@@ -222,14 +222,14 @@ TEST(RayRendererTest, TheFirstRowIsTheTopAndTheFirstColumnTheLeft) {
   scene.geoms = {{.kind = GeomKind::sphere, .size = {0.1F}, .rgb = {1, 1, 1}, .label = 1}};
   scene.poses.resize(1);
   scene.poses[0].position = {-0.3F, 0.3F, -1};
-  const Pictures p = scene.drawn(40, 40);
+  const Images p = scene.drawn(40, 40);
   const auto first = std::find(p.labels.begin(), p.labels.end(), 1) - p.labels.begin();
   EXPECT_LT(first / 40, 20);
   EXPECT_LT(first % 40, 20);
 }
 
 TEST(RayRendererTest, TheSkyHasNoDepthNoLabelAndItsColour) {
-  const Pictures p = Scene{}.drawn(5, 3);
+  const Images p = Scene{}.drawn(5, 3);
   EXPECT_EQ(p.depth, std::vector<float>(15, 0.0F));
   EXPECT_EQ(p.labels, std::vector<std::uint8_t>(15, 0));
   for (std::size_t i = 0; i < 15; ++i) {
@@ -239,10 +239,10 @@ TEST(RayRendererTest, TheSkyHasNoDepthNoLabelAndItsColour) {
   }
 }
 
-TEST(RayRendererTest, PicturesThatAreNotWantedAreLeftOut) {
+TEST(RayRendererTest, ImagesThatAreNotWantedAreLeftOut) {
   const Scene scene = random_scene(kAllKinds, 12, 3);
-  const Pictures all = scene.drawn(19, 11);
-  Pictures some(19, 11);
+  const Images all = scene.drawn(19, 11);
+  Images some(19, 11);
   RayRenderer renderer;
   renderer.draw(scene.geoms, scene.poses, scene.camera, {.width = 19, .height = 11, .depth = some.depth.data()});
   EXPECT_EQ(some.depth, all.depth);
@@ -253,11 +253,11 @@ TEST(RayRendererTest, ShapesWithoutAPlaceAreLeftOut) {
   // what a simulation that broke down hands over
   Scene scene = random_scene(kAllKinds, 12, 5);
   for (auto& pose : scene.poses) pose.position[1] = std::numeric_limits<float>::quiet_NaN();
-  const Pictures p = scene.drawn(19, 11);
+  const Images p = scene.drawn(19, 11);
   EXPECT_EQ(p.labels, std::vector<std::uint8_t>(p.labels.size(), 0));
 }
 
-TEST(RayRendererTest, NothingIsWrittenBehindThePicture) {
+TEST(RayRendererTest, NothingIsWrittenBehindTheImage) {
   const Scene scene = random_scene(kAllKinds, 12, 4);
   std::vector<std::uint8_t> rgb(3 * 13 * 7 + 8, 0xA5);
   RayRenderer renderer;

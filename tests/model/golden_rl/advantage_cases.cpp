@@ -7,16 +7,34 @@
 #include "model/loss/advantage_norm.h"
 #include "model/loss/gae.h"
 #include "model/loss/grpo.h"
-#include "model/loss/loss_mask.h"
 #include "model/loss/rollout_layout.h"
 #include "tests/model/golden_rl/cases.h"
 #include "tests/support/visible.h"
+#include "tests/workers/rollout/played_item.h"
 
 namespace troupe::testing {
 
 namespace {
 
 constexpr RlTolerance kTolerance{1e-5, 1e-5};
+
+/// Reference arithmetic of RLinf's asynchronous worker: normalised advantages are normalised again, by the population
+/// variance of their valid entries. Masked entries become -mean / (sqrt(var) + 1e-5).
+at::Tensor renormalise(const at::Tensor& x, const at::Tensor& mask) {
+  const auto m = advantage_moments(x, mask);
+  const double variance = std::max(0.0, m.sum_of_squares / m.count - m.mean() * m.mean());
+  return ((mask.defined() ? x * mask : x) - m.mean()) / (std::sqrt(variance) + 1e-5);
+}
+
+/// Each action's reward against its group's: those of the same action (frame), or of the whole rollout. No job asks for
+/// it; the arithmetic is that of group_relative.
+at::Tensor step_advantages(const at::Tensor& rewards_TBK, std::int64_t group, bool is_frame) {
+  const auto flat = flatten_steps(rewards_TBK);
+  if (is_frame) return unflatten_steps(group_relative(flat.reshape({-1}), group).view_as(flat), rewards_TBK.size(2));
+  const auto grouped = flat.reshape({flat.size(0), -1, group}).transpose(0, 1).contiguous();
+  const auto got = group_relative(grouped.reshape({-1}), flat.size(0) * group).view_as(grouped);
+  return unflatten_steps(got.transpose(0, 1).reshape(flat.sizes()), rewards_TBK.size(2));
+}
 
 bool is_per_action(const std::string& reward_type) { return reward_type == "action_level"; }
 
@@ -48,44 +66,48 @@ struct GaeCall {
   static double shared_option_of(const RlCase& golden, const RlVariant& v, const std::string& key) {
     return v.config.contains(key) ? v.config.at(key).get<double>() : shared_option(golden, key);
   }
-  LossMask mask() const { return per_action ? make_loss_mask(dones) : to_chunk_mask(make_loss_mask(dones)); }
+  at::Tensor executed() const { return executed_steps(dones); }  ///< [T,B,K]
+  at::Tensor mask() const { return per_action ? executed() : executed().any(2, /*keepdim=*/true); }
 };
 
-void expect_mask(const RlVariant& v, const LossMask& got) {
-  expect_same(got.mask, v.at("loss_mask"), v.name + " mask");
-  expect_same(got.n_valid, v.at("loss_mask_sum"), v.name + " valid steps");
+/// The mask of the variant's width, and how many control steps each environment executed.
+void expect_mask(const RlVariant& v, const at::Tensor& executed) {
+  const auto& want = v.at("loss_mask");
+  const auto mask = want.size(2) == executed.size(2) ? executed : executed.any(2, /*keepdim=*/true);
+  const auto counts = executed.sum(at::IntArrayRef({0, 2}), /*keepdim=*/true);
+  expect_same(mask, want, v.name + " mask");
+  expect_same(counts.expand_as(want), v.at("loss_mask_sum"), v.name + " valid steps");
 }
 
 void check_embodied(const RlCase& golden, const RlVariant& v) {
   const GaeCall call(golden, v);
   at::Tensor mask;
   if (v.has("loss_mask")) {
-    expect_mask(v, call.mask());
-    mask = call.mask().mask;
+    expect_mask(v, call.executed());
+    mask = call.mask();
   }
   const auto norm = [&mask](const at::Tensor& x) { return normalise(x, advantage_moments(x, mask)); };
   const bool adv = v.get("normalize_advantages", false), ret = v.get("normalize_returns", false);
-  expect_close(adv ? norm(call.raw.advantages) : call.raw.advantages, v.at("advantages"), kTolerance,
-               v.name + " advantages");
-  expect_close(ret ? norm(call.raw.returns) : call.raw.returns, v.at("returns"), kTolerance, v.name + " returns");
+  v.expect("advantages", adv ? norm(call.raw.advantages) : call.raw.advantages, kTolerance);
+  v.expect("returns", ret ? norm(call.raw.returns) : call.raw.returns, kTolerance);
 }
 
 void check_critic_free(const RlCase& golden, const RlVariant& v) {
   expect_same(flatten_steps(golden.in("rewards")), v.at("rewards_flat"), v.name + " rewards");
-  const auto got = reward_to_go(v.at("rewards_flat"), v.at("dones_flat"));
-  expect_close(got.advantages, v.at("advantages"), kTolerance, v.name + " advantages");
-  expect_close(got.returns, v.at("returns"), kTolerance, v.name + " returns");
+  const auto &rewards = v.at("rewards_flat"), &dones = v.at("dones_flat");
+  const auto got = gae(rewards, at::zeros(dones.sizes()), dones, /*gamma=*/1, /*lambda=*/1);  // no job asks for it
+  v.expect("advantages", got.advantages, kTolerance);
+  v.expect("returns", got.returns, kTolerance);
 }
 
 void check_double_norm(const RlCase& golden, const RlVariant& v) {
   const GaeCall call(golden, v);
-  const auto mask = call.mask().mask;
+  const auto mask = call.mask();
   const auto first = normalise(call.raw.advantages, advantage_moments(call.raw.advantages, mask));
-  expect_close(first, v.at("adv_after_gae"), kTolerance, v.name + " first");
-  expect_close(renormalise_like_async_reference(first, mask), v.at("adv_after_second"), kTolerance, v.name + " second");
+  v.expect("adv_after_gae", first, kTolerance);
+  v.expect("adv_after_second", renormalise(first, mask), kTolerance);
   if (!v.has("adv_after_second_nomask")) return;
-  expect_close(renormalise_like_async_reference(first, {}), v.at("adv_after_second_nomask"), kTolerance,
-               v.name + " second, no mask");
+  v.expect("adv_after_second_nomask", renormalise(first, {}), kTolerance);
 }
 
 /// One valid entry has no spread: advantages stay as they are, in place of the reference's NaN.
@@ -108,10 +130,9 @@ void check_gae_embodied(const RlCase& golden) {
     } else if (v.has("advantages")) {  // states no options: no valid entry
       const GaeCall call(golden, v);
       const auto none = at::zeros(call.raw.advantages.sizes(), at::TensorOptions().dtype(at::kBool));
-      expect_close(normalise(call.raw.advantages, advantage_moments(call.raw.advantages, none)), v.at("advantages"),
-                   kTolerance, v.name);
+      v.expect("advantages", normalise(call.raw.advantages, advantage_moments(call.raw.advantages, none)), kTolerance);
     } else if (v.has("loss_mask")) {
-      expect_mask(v, make_loss_mask(golden.tensor(v.config.at("dones").get<std::string>())));
+      expect_mask(v, executed_steps(golden.tensor(v.config.at("dones").get<std::string>())));
     } else {
       ASSERT_TRUE(v.scalars.value("all_nan", false)) << v.name << " has nothing to compare";
       check_one_valid(golden, v);
@@ -143,13 +164,13 @@ void check_gae_bootstrap(const RlCase& golden) {
       if (!parity && !rules_agree) continue;
       const auto rewards = add_bootstrap(mixed, terminated, truncated, golden.in("bootstrap_values").narrow(2, 0, 1),
                                          gamma, kind, parity);
-      expect_close(rewards, v.at("rewards_adjusted"), kTolerance, v.name + " rewards");
+      v.expect("rewards_adjusted", rewards, kTolerance);
       for (const std::string level : {"chunk_level", "action_level"}) {
         if (!v.has("advantages_" + level)) continue;
         const auto got = rollout_gae(rewards, golden.in(is_per_action(level) ? "values_k" : "values_1"), done,
                                      {.gamma = gamma, .lambda = lambda, .per_action = is_per_action(level)});
-        expect_close(got.advantages, v.at("advantages_" + level), kTolerance, v.name + " advantages " + level);
-        expect_close(got.returns, v.at("returns_" + level), kTolerance, v.name + " returns " + level);
+        v.expect("advantages_" + level, got.advantages, kTolerance);
+        v.expect("returns_" + level, got.returns, kTolerance);
       }
     }
   }
@@ -157,28 +178,30 @@ void check_gae_bootstrap(const RlCase& golden) {
 
 void check_grpo(const RlCase& golden) {
   const auto &rewards = golden.in("rewards"), &dones = golden.in("dones");
-  const LossMask actions = make_loss_mask(dones);
-  expect_same(actions.mask, golden.in("loss_mask"), "mask");
-  expect_same(actions.n_valid, golden.in("loss_mask_sum"), "valid steps");
+  const auto executed = executed_steps(dones);
+  expect_same(executed, golden.in("loss_mask"), "mask");
+  expect_same(executed.sum(at::IntArrayRef({0, 2}), /*keepdim=*/true).expand_as(executed), golden.in("loss_mask_sum"),
+              "valid steps");
   for (const auto& v : golden.variants()) {
     const auto group = v.get("group_size", golden.config().at("group_size").get<std::int64_t>());
     at::Tensor got;
     if (v.config.contains("advantage_mode")) {
       const bool is_frame = v.config.at("advantage_mode").get<std::string>() == "frame";
-      got = step_advantages(rewards, actions.mask, group, is_frame ? StepGroup::frame : StepGroup::video);
+      got = step_advantages(rewards, group, is_frame) * executed;
     } else if (v.config.contains("reward_type")) {
       const auto mask =
-          is_per_action(v.config.at("reward_type").get<std::string>()) ? actions.mask : to_chunk_mask(actions).mask;
+          is_per_action(v.config.at("reward_type").get<std::string>()) ? executed : executed.any(2, /*keepdim=*/true);
       expect_same(mask, v.at("loss_mask"), v.name + " mask");
       const bool per_action = mask.size(2) == rewards.size(2);
       const auto scores = per_action ? first_episode_scores(flatten_steps(rewards), flatten_flags(dones))
                                      : first_episode_scores(chunk_rewards(rewards), dones.to(at::kBool).any(2));
-      expect_close(scores.reshape({-1, group}), v.at("scores"), kTolerance, v.name + " scores");
+      v.expect("scores", scores.reshape({-1, group}), kTolerance);
       got = grpo_advantages(rewards, dones, mask, group);
     } else {  // no options: the plain score; its name says whether it is normalised
-      got = score_advantages(rewards, dones, actions.mask, v.name.find("normalized") != std::string::npos);
+      got = first_episode_scores(flatten_steps(rewards), flatten_flags(dones)).reshape({1, -1, 1}) * executed;
+      if (v.name.find("normalized") != std::string::npos) got = normalise(got, advantage_moments(got, executed));
     }
-    expect_close(got, v.at("advantages"), kTolerance, v.name + " advantages");
+    v.expect("advantages", got, kTolerance);
   }
 }
 

@@ -21,6 +21,18 @@ const at::Tensor& find(const TensorMap& tensors, const std::string& name, const 
 
 const at::Tensor& RlVariant::at(const std::string& tensor) const { return find(out, tensor, "variant " + name); }
 
+void RlVariant::expect_options(const std::set<std::string>& known) const {
+  for (const auto& [key, value] : config.items()) EXPECT_EQ(known.count(key), 1U) << name << ": unknown option " << key;
+}
+
+void RlVariant::expect(const std::string& tensor, const at::Tensor& got, const RlTolerance& tolerance) const {
+  expect_close(got, at(tensor), tolerance, name + " " + tensor);
+}
+
+void RlVariant::expect(const std::string& scalar, double got, const RlTolerance& tolerance) const {
+  expect_close(got, scalars.at(scalar).get<double>(), tolerance, name + " " + scalar);
+}
+
 RlCase::RlCase(const GoldenCase& source)
     : name_(source.name),
       json_(source.json),

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,11 @@ struct RlVariant {
   bool has(const std::string& tensor) const { return out.count(tensor) != 0; }
   /// Throws std::out_of_range naming the tensor, which fails the test.
   const at::Tensor& at(const std::string& tensor) const;
+  /// Fails where the call has an option that is not among `known`.
+  void expect_options(const std::set<std::string>& known) const;
+  /// Fails unless `got` is near the tensor, or the scalar, that the reference gave by this name.
+  void expect(const std::string& tensor, const at::Tensor& got, const RlTolerance& tolerance) const;
+  void expect(const std::string& scalar, double got, const RlTolerance& tolerance) const;
   /// config[key], or `fallback` where it is absent or null.
   template <class T>
   T get(const std::string& key, T fallback) const {

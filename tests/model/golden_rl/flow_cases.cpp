@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <set>
-#include <stdexcept>
 
 #include "base/namespaces.h"
 #include "model/policy/flow_sampler.h"
@@ -16,26 +15,16 @@ namespace {
 // golden/rl/README.md: one sentence of tolerance per kind.
 constexpr RlTolerance kStep{1e-6, 0}, kChain{1e-5, 0}, kDensity{1e-4, 1e-5}, kGradient{1e-4, 1e-4};
 
+/// "flow_sde" is the method sde.
 FlowMethod method_of(const std::string& name) {
-  static const std::map<std::string, FlowMethod> kMethods = {{"flow_ode", FlowMethod::ode},
-                                                             {"flow_sde", FlowMethod::sde},
-                                                             {"flow_cps", FlowMethod::cps},
-                                                             {"flow_noise", FlowMethod::noise}};
-  const auto found = kMethods.find(name);
-  if (found == kMethods.end()) throw std::invalid_argument("no flow method \"" + name + "\"");
-  return found->second;
-}
-
-void expect_known_options(const RlVariant& variant, const std::set<std::string>& known) {
-  for (const auto& [key, value] : variant.config.items())
-    EXPECT_EQ(known.count(key), 1U) << variant.name << ": unknown option " << key;
+  return enum_value<FlowMethod>(name.substr(name.find('_') + 1)).value();
 }
 
 void judge_steps(const RlCase& golden) {
   const auto& x = golden.in("x_t");
   const auto& velocity = golden.in("v_t");
   for (const auto& variant : golden.variants()) {
-    expect_known_options(variant, {"method", "N", "noise_level"});
+    variant.expect_options({"method", "N", "noise_level"});
     const auto method = method_of(variant.config.at("method").get<std::string>());
     const auto times = flow_times(variant.config.at("N").get<std::int64_t>());
     const double level = variant.get("noise_level", 0.0);
@@ -45,8 +34,8 @@ void judge_steps(const RlCase& golden) {
       means.push_back(flow_step_mean(x, velocity, times[i], weights));
       stds.push_back(at::full({}, weights.std, x.options()));
     }
-    expect_close(at::stack(means), variant.at("mean"), kStep, variant.name + " mean");
-    expect_close(at::stack(stds), variant.at("std"), kStep, variant.name + " std");
+    variant.expect("mean", at::stack(means), kStep);
+    variant.expect("std", at::stack(stds), kStep);
     // the same steps with one index per row, as the learner takes them
     for (std::int64_t i = 0; i + 1 < static_cast<std::int64_t>(times.size()); ++i) {
       const auto rows = flow_row_weights(method, times, level, at::full({x.size(0)}, i, at::kLong), x);
@@ -145,8 +134,8 @@ void judge_moments(const RlVariant& variant, const FlowStandIn& network, FlowMet
     means.push_back(flow_step_mean(x, predicted.velocity, time, weights));
     stds.push_back(method == FlowMethod::noise ? predicted.std : at::full_like(x, weights.std));
   }
-  expect_close(at::stack(means, 1), variant.at("step_mean"), kChain, variant.name + " step_mean");
-  expect_close(at::stack(stds, 1), variant.at("step_std"), kChain, variant.name + " step_std");
+  variant.expect("step_mean", at::stack(means, 1), kChain);
+  variant.expect("step_std", at::stack(stds, 1), kChain);
 }
 
 /// The rollout side; returns the index of the step that counts for each row, undefined in evaluation.
@@ -162,24 +151,23 @@ at::Tensor judge_rollout(const RlCase& golden, const RlVariant& variant, const F
   if (!trains) sampling.joint = false;
   const auto noise = golden.in("noise_steps").narrow(0, 0, sampling.steps());
   const auto chain = sample_flow_chain(network, golden.in("noise_initial"), noise, index, sampling);
-  expect_close(chain.chain, variant.at("chains"), kChain, variant.name + " chains");
-  expect_close(chain.action(), variant.at("actions"), kChain, variant.name + " actions");
+  variant.expect("chains", chain.chain, kChain);
+  variant.expect("actions", chain.action(), kChain);
   judge_moments(variant, network, trains ? sampling.method : FlowMethod::ode, sampling);
   const auto logp = every_step ? chain.logp.select(1, 0) : chain.logp;
-  expect_close(executed(golden, logp), variant.at("prev_logprobs"), kDensity, variant.name + " prev_logprobs");
-  expect_close(chain.value.unsqueeze(1), variant.at("prev_values"), kDensity, variant.name + " prev_values");
+  variant.expect("prev_logprobs", executed(golden, logp), kDensity);
+  variant.expect("prev_values", chain.value.unsqueeze(1), kDensity);
   if (!every_step) return index;
 
   const auto rows = at::arange(chain.chain.size(0), at::kLong);
   const auto& recorded = variant.at("nft_step_index");
   const auto times = at::tensor(sampling.times, at::kDouble).to(at::kFloat).index_select(0, recorded);
   const auto x = chain.chain.index({rows, recorded});
-  expect_close(x, variant.at("nft_xcur"), kChain, variant.name + " nft_xcur");
-  expect_close(chain.chain.index({rows, recorded + 1}), variant.at("nft_xnext"), kChain, variant.name + " nft_xnext");
-  expect_close(network(x, times).velocity, variant.at("nft_v"), kChain, variant.name + " nft_v");
-  expect_close(chain.action(), variant.at("nft_x0"), kChain, variant.name + " nft_x0");
-  expect_close(at::full({x.size(0)}, sampling.noise_level), variant.at("nft_noise_level"), kChain,
-               variant.name + " nft_noise_level");
+  variant.expect("nft_xcur", x, kChain);
+  variant.expect("nft_xnext", chain.chain.index({rows, recorded + 1}), kChain);
+  variant.expect("nft_v", network(x, times).velocity, kChain);
+  variant.expect("nft_x0", chain.action(), kChain);
+  variant.expect("nft_noise_level", at::full({x.size(0)}, sampling.noise_level), kChain);
   return index;
 }
 
@@ -188,12 +176,12 @@ void judge_learner(const RlCase& golden, const RlVariant& variant, const FlowSta
   const auto density = flow_chain_density(network, variant.at("chains"), index, sampling);
   const auto logp = executed(golden, density.logp);
   const auto entropy = executed(golden, density.entropy).flatten(1).mean(1, /*keepdim=*/true);
-  expect_close(logp, variant.at("logprobs"), kDensity, variant.name + " logprobs");
-  expect_close(density.value, variant.at("values"), kDensity, variant.name + " values");
-  expect_close(entropy, variant.at("entropy"), kDensity, variant.name + " entropy");
+  variant.expect("logprobs", logp, kDensity);
+  variant.expect("values", density.value, kDensity);
+  variant.expect("entropy", entropy, kDensity);
   if (variant.scalars.contains("recompute_gap") && variant.scalars.at("recompute_gap").is_number()) {
     const double gap = (logp - variant.at("prev_logprobs")).abs().max().item<double>();
-    expect_close(gap, variant.scalars.at("recompute_gap").get<double>(), kDensity, variant.name + " recompute_gap");
+    variant.expect("recompute_gap", gap, kDensity);
   }
 
   auto loss = (logp * golden.in("coef_logprob")).sum() + (density.value * golden.in("coef_value")).sum();
@@ -203,15 +191,13 @@ void judge_learner(const RlCase& golden, const RlVariant& variant, const FlowSta
 
 void judge_chain(const RlCase& golden) {
   for (const auto& variant : golden.variants()) {
-    expect_known_options(
-        variant, {"noise_method", "mode", "j", "num_steps", "noise_level", "noise_anneal", "noise_params", "step",
-                  "safe_get_logprob", "joint_logprob", "chunk_critic_input", "value_after_vlm", "detach_critic_input",
-                  "noise_logvar_range", "is_nft", "ignore_last"});
+    variant.expect_options({"noise_method", "mode", "j", "num_steps", "noise_level", "noise_anneal", "noise_params",
+                            "step", "safe_get_logprob", "joint_logprob", "chunk_critic_input", "value_after_vlm",
+                            "detach_critic_input", "noise_logvar_range", "is_nft", "ignore_last"});
     const FlowStandIn network(golden, variant);
     const auto sampling = sampling_of(variant);
     if (variant.scalars.contains("noise_level")) {
-      expect_close(sampling.noise_level, variant.scalars.at("noise_level").get<double>(), kChain,
-                   variant.name + " noise_level");
+      variant.expect("noise_level", sampling.noise_level, kChain);
     }
     const auto index = judge_rollout(golden, variant, network, sampling);
     if (index.defined() && variant.has("logprobs")) judge_learner(golden, variant, network, sampling, index);

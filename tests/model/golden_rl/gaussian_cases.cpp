@@ -34,10 +34,10 @@ void judge_diagonal(const RlCase& golden, const RlVariant& variant) {
   const auto logp = gaussian_logp(mean, log_std, action);
   const auto entropy = gaussian_entropy(log_std).expand_as(mean);
   const auto values = golden_layers(w, "value_head.mlp.", obs, false, golden_tanh);
-  expect_close(action, variant.at("action"), kClose, variant.name + " action");
-  expect_close(logp, variant.at("logprobs"), kClose, variant.name + " logprobs");
-  expect_close(entropy, variant.at("entropy"), kClose, variant.name + " entropy");
-  expect_close(values, variant.at("values"), kClose, variant.name + " values");
+  variant.expect("action", action, kClose);
+  variant.expect("logprobs", logp, kClose);
+  variant.expect("entropy", entropy, kClose);
+  variant.expect("values", values, kClose);
   expect_gradients((logp * golden.in("coef")).sum() + entropy.sum() + values.sum(), w, variant, "grad.", kClose);
 }
 
@@ -50,7 +50,7 @@ void judge_squashed(const RlCase& golden, const RlVariant& variant) {
   const auto bounds = make_action_range({-1}, {1}, mean.size(1));
   const auto sample =
       sample_squashed(mean, log_std, golden.in("noise"), bounds, TanhCorrection::epsilon, variant.get("eps", 1e-6));
-  expect_close(sample.action, variant.at("action"), kClose, variant.name + " action");
+  variant.expect("action", sample.action, kClose);
   expect_squashed(sample.logp, variant.at("logprobs"), sample.u, variant.name + " logprobs");
   const auto& coef = golden.in("coef");
   expect_gradients((sample.logp * coef).sum() + (sample.action * coef).sum(), w, variant, "grad.", kClose);
@@ -64,8 +64,8 @@ void judge_corrections(const RlVariant& variant) {
     return sample_squashed(mean, variant.at("log_std"), variant.at("noise"), bounds, correction, epsilon);
   };
   const auto plain = sample(TanhCorrection::epsilon, 1e-6);
-  expect_close(plain.u, variant.at("u"), kClose, variant.name + " u");
-  expect_close(plain.action, variant.at("a"), kClose, variant.name + " a");
+  variant.expect("u", plain.u, kClose);
+  variant.expect("a", plain.action, kClose);
   expect_squashed(plain.logp, variant.at("logp_eps6"), plain.u, variant.name + " logp_eps6");
   expect_squashed(sample(TanhCorrection::epsilon, 1e-7).logp, variant.at("logp_eps7"), plain.u,
                   variant.name + " logp_eps7");
@@ -86,14 +86,13 @@ void judge_noise_policy(const RlCase& golden, const RlVariant& variant) {
   const auto over_horizon = [&](const at::Tensor& action) {
     return action.unsqueeze(1).expand_as(variant.at("action"));
   };
-  expect_close(over_horizon(sample.action), variant.at("action"), kClose, variant.name + " action");
-  expect_close(logp, variant.at("logprob"), kClose, variant.name + " logprob");
+  variant.expect("action", over_horizon(sample.action), kClose);
+  variant.expect("logprob", logp, kClose);
   if (variant.has("deterministic_action")) {
-    expect_close(over_horizon(squashed_mode(mean, bounds)), variant.at("deterministic_action"), kClose,
-                 variant.name + " mode");
+    variant.expect("deterministic_action", over_horizon(squashed_mode(mean, bounds)), kClose);
   }
   if (variant.has("eval_entropy")) {
-    expect_close(gaussian_entropy(log_std).sum(1), variant.at("eval_entropy"), kClose, variant.name + " eval_entropy");
+    variant.expect("eval_entropy", gaussian_entropy(log_std).sum(1), kClose);
   }
   if (variant.has("eval_logprob")) {
     // The reference sums the correction over the whole batch before it subtracts it from each row: parity's number.
@@ -101,7 +100,7 @@ void judge_noise_policy(const RlCase& golden, const RlVariant& variant) {
     const auto u = ((sample.action - bounds.bias) / bounds.scale).clamp(-0.999999, 0.999999).atanh();
     const auto density =
         gaussian_logp(mean, log_std, u).sum(1) - squash_log_slope(u, bounds, TanhCorrection::epsilon, 1e-7).sum();
-    expect_close(density, variant.at("eval_logprob"), kClose, variant.name + " eval_logprob");
+    variant.expect("eval_logprob", density, kClose);
   }
   if (variant.has("grad.mean_layer.weight")) {
     expect_gradients((logp * golden.in("coef").select(1, 0)).sum(), w, variant, "grad.", kClose);

@@ -46,8 +46,7 @@ TEST_P(GoldenRlTest, VariantsHoldWithinTheTolerance) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenRlTest, ::testing::ValuesIn(testing::golden_cases("rl")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenRlTest, ::testing::ValuesIn(golden_cases("rl")), golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenRlTest);
 
 TEST(GoldenRlKindsTest, EveryKindIsJudgedOrNamedAsLaterWork) {

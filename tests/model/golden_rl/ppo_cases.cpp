@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "model/loss/policy_gradient_loss.h"
@@ -25,7 +26,7 @@ bool is_per_action(const RlVariant& v) { return v.get<std::string>("reward_type"
 
 Granularity level(const RlVariant& v, const std::string& key) {
   const auto name = v.get<std::string>(key, "action_level");
-  return parse_granularity(name.substr(0, name.find('_')));
+  return enum_value<Granularity>(name.substr(0, name.find('_'))).value();
 }
 
 bool is_per_trajectory(const RlVariant& v) {
@@ -178,15 +179,15 @@ void check_ppo_critic(const RlCase& golden) {
                                    : at::ones(value.sizes(), at::TensorOptions().dtype(at::kBool));
     const auto w = make_cell_weights(mask, o.aggregation, golden.in("n_valid"), o.max_episode_steps, {});
     const auto loss = weighted_sum(value_entries(value, old_value, returns, o.value).unsqueeze(2), w.loss);
-    expect_close(loss.item<double>(), v.scalars.at("loss").get<double>(), kPpoTolerance, v.name + " loss");
-    expect_close(gradients(loss, {value})[0], v.at("grad_values"), kPpoTolerance, v.name + " gradient");
+    v.expect("loss", loss.item<double>(), kPpoTolerance);
+    v.expect("grad_values", gradients(loss, {value})[0], kPpoTolerance);
     const auto mean = [&w](const at::Tensor& x) { return weighted_sum(x.unsqueeze(2), w.metric).item<double>(); };
     const auto error = returns - value.detach();
-    expect_close(explained_variance(mean(returns), mean(returns.square()), mean(error), mean(error.square())),
-                 v.scalars.at("explained_variance").get<double>(), kPpoTolerance, v.name + " explained variance");
+    v.expect("explained_variance",
+             explained_variance(mean(returns), mean(returns.square()), mean(error), mean(error.square())),
+             kPpoTolerance);
     const auto moved = (value.detach() - old_value).abs() > o.value.clip;
-    expect_close(moved.to(at::kFloat).mean().item<double>(), v.scalars.at("fraction_clipped").get<double>(),
-                 kPpoTolerance, v.name + " fraction clipped");
+    v.expect("fraction_clipped", moved.to(at::kFloat).mean().item<double>(), kPpoTolerance);
   }
 }
 
@@ -200,16 +201,15 @@ void check_ppo_actor_critic(const RlCase& golden) {
     in.returns = golden.in("returns" + width);
     in.entropy = leaf(golden.in("entropy"));
     const auto got = policy_gradient_loss(in, o);
-    expect_close(got.loss.item<double>(), v.scalars.at("total").get<double>(), kPpoTolerance, v.name + " total");
+    v.expect("total", got.loss.item<double>(), kPpoTolerance);
     const double entropy = got.metrics.at("actor/entropy_loss").item<double>();
-    expect_close(entropy, v.scalars.at("entropy").get<double>(), kPpoTolerance, v.name + " entropy");
-    expect_close(got.loss.item<double>() + o.entropy_bonus * entropy, v.scalars.at("loss").get<double>(), kPpoTolerance,
-                 v.name + " loss");
+    v.expect("entropy", entropy, kPpoTolerance);
+    v.expect("loss", got.loss.item<double>() + o.entropy_bonus * entropy, kPpoTolerance);
     expect_metrics(got, v, counted(in), v.name);
     const auto grads = gradients(got.loss, {in.logp, in.value, in.entropy});
-    expect_close(grads[0], v.at("grad_logprobs"), kPpoTolerance, v.name + " gradient of log-probabilities");
-    expect_close(grads[1], v.at("grad_values"), kPpoTolerance, v.name + " gradient of values");
-    expect_close(grads[2], v.at("grad_entropy"), kPpoTolerance, v.name + " gradient of the entropy");
+    v.expect("grad_logprobs", grads[0], kPpoTolerance);
+    v.expect("grad_values", grads[1], kPpoTolerance);
+    v.expect("grad_entropy", grads[2], kPpoTolerance);
     if (!rules_agree(v, o)) continue;
     auto rule = o;
     rule.parity = false;
@@ -217,18 +217,34 @@ void check_ppo_actor_critic(const RlCase& golden) {
   }
 }
 
+// Reference arithmetic of language models, layout [batch, tokens]: no job aggregates tokens of sequences.
+
+/// sum(x m) / max(1, sum(m)).
+at::Tensor masked_mean(const at::Tensor& x, const at::Tensor& mask) {
+  return at::where(mask.to(at::kBool), x, 0.0).sum() / mask.sum().clamp_min(1);
+}
+
+/// The mean over all tokens, or over sequences of their sums or means.
+at::Tensor aggregate_tokens(const at::Tensor& x, const at::Tensor& mask, const std::string& how) {
+  if (how == "token-mean") return masked_mean(x, mask);
+  const auto sums = at::where(mask.to(at::kBool), x, 0.0).sum(-1);
+  if (how == "seq-mean-token-sum") return sums.mean();
+  if (how != "seq-mean-token-mean") throw std::invalid_argument("no aggregation \"" + how + "\"");
+  return (sums / mask.sum(-1).clamp_min(1)).mean();
+}
+
 /// A variant without options is the one whose mask holds nothing.
 void check_loss_aggregation(const RlCase& golden) {
   for (const auto& v : golden.variants()) {
     const bool is_empty = !v.config.contains("loss_agg_func");
-    const auto how = parse_token_aggregation(v.get<std::string>("loss_agg_func", "token-mean"));
+    const auto how = v.get<std::string>("loss_agg_func", "token-mean");
     const auto mask = is_empty ? at::zeros_like(golden.in("loss_mask")) : golden.in("loss_mask");
     const auto logp = leaf(golden.in("logprobs"));
     const PpoClip clip{.low = v.get("clip_ratio_low", 0.2), .high = v.get("clip_ratio_high", 0.28)};
     const auto e = ppo_entries(logp, golden.in("old_logprobs"), golden.in("advantages"), mask, clip);
     const auto loss = aggregate_tokens(e.loss, mask, how);
-    expect_close(loss.item<double>(), v.scalars.at("loss").get<double>(), kPpoTolerance, v.name + " loss");
-    expect_close(gradients(loss, {logp})[0], v.at("grad_logprobs"), kPpoTolerance, v.name + " gradient");
+    v.expect("loss", loss.item<double>(), kPpoTolerance);
+    v.expect("grad_logprobs", gradients(loss, {logp})[0], kPpoTolerance);
     const std::map<std::string, at::Tensor> metrics = {
         {"actor/policy_loss", loss},
         {"actor/policy_loss_abs", aggregate_tokens(e.loss.abs(), mask, how)},

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -21,7 +20,6 @@
 #include "model/io/weight_index.h"
 #include "tests/support/byte_changes.h"
 #include "tests/support/pth_bytes.h"
-#include "tests/support/visible.h"
 
 namespace {
 

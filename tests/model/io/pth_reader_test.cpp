@@ -10,13 +10,11 @@
 
 #include "tests/support/pth_bytes.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/visible.h"
 
 namespace troupe::model {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace troupe::testing;  // NOLINT: the writers of hostile bytes
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -30,8 +28,6 @@ class PthReaderTest : public ::testing::Test {
   /// The message of a file that must be refused as damaged, with its path and an offset in it.
   std::string error_of(const std::string& bytes) {
     const auto reader = open(bytes);
-    EXPECT_FALSE(reader);
-    if (reader) return {};
     EXPECT_EQ(reader.error().code(), Errc::data_loss);
     EXPECT_THAT(reader.error().message(), ::testing::AllOf(HasSubstr(path()), HasSubstr("at offset")));
     return reader.error().message();
@@ -57,18 +53,16 @@ class PthReaderTest : public ::testing::Test {
 };
 
 TEST_F(PthReaderTest, AStateDictOfTorchSaveIsRead) {
-  auto half = a_;
-  half.name = "b.half";
-  half.storage_type = "BFloat16Storage";
-  half.key = "1";
-  half.storage_numel = 2;
-  half.shape = {2};
-  half.strides = {1};
-  PthTensor scalar{
+  const PthTensor half{.name = "b.half",
+                       .storage_type = "BFloat16Storage",
+                       .key = "1",
+                       .storage_numel = 2,
+                       .shape = {2},
+                       .strides = {1}};
+  const PthTensor scalar{
       .name = "log_scale", .storage_type = "LongStorage", .key = "2", .storage_numel = 1, .shape = {}, .strides = {}};
   const auto reader = open(pth_bytes(state_dict_pickle({a_, half, scalar}),
                                      {{"0", values_}, {"1", "abcd"}, {"2", raw_values<std::int64_t>({7})}}));
-  ASSERT_TRUE(reader) << reader.error().message();
   EXPECT_THAT(reader->names(), ElementsAre("a", "b.half", "log_scale"));
   EXPECT_EQ(reader->declaration("a")->dtype, "F32");
   EXPECT_THAT(reader->declaration("a")->shape, ElementsAre(2, 3));
@@ -81,26 +75,17 @@ TEST_F(PthReaderTest, AStateDictOfTorchSaveIsRead) {
 TEST_F(PthReaderTest, Zip64AndPlainHeadersAreRead) {
   for (const ZipStyle style : {ZipStyle{.zip64 = true}, ZipStyle{.descriptors = false}}) {
     const auto reader = open(pth_bytes(state_dict_pickle({a_}), {{"0", values_}}, style));
-    ASSERT_TRUE(reader) << reader.error().message();
     EXPECT_THAT(values_of<float>(*reader, "a"), ElementsAre(0, 1, 2, 3, 4, 5));
   }
 }
 TEST_F(PthReaderTest, TransposedAndShiftedTensorsAreGathered) {
-  auto transposed = a_;
-  transposed.shape = {3, 2};
-  transposed.strides = {1, 3};
-  auto column = a_;
-  column.name = "column";
-  column.first = 2;
-  column.shape = {2};
-  column.strides = {3};
-  auto row = a_;
-  row.name = "row";
-  row.first = 3;
-  row.shape = {3};
-  row.strides = {1};
+  const auto part = [](const char* name, std::int64_t first, const std::vector<std::int64_t>& shape,
+                       const std::vector<std::int64_t>& strides) {
+    return PthTensor{.name = name, .key = "0", .storage_numel = 6, .first = first, .shape = shape, .strides = strides};
+  };
+  const auto transposed = part("a", 0, {3, 2}, {1, 3}), column = part("column", 2, {2}, {3}),
+             row = part("row", 3, {3}, {1});
   const auto reader = open(pth_bytes(state_dict_pickle({transposed, column, row}), {{"0", values_}}));
-  ASSERT_TRUE(reader) << reader.error().message();
   EXPECT_THAT(values_of<float>(*reader, "a"), ElementsAre(0, 3, 1, 4, 2, 5));
   EXPECT_THAT(values_of<float>(*reader, "column"), ElementsAre(2, 5));
   EXPECT_THAT(values_of<float>(*reader, "row"), ElementsAre(3, 4, 5));
@@ -111,7 +96,6 @@ TEST_F(PthReaderTest, ParametersEmptyTensorsAndLongShapesAreRead) {
   PthTensor empty{.name = "e", .key = "1", .shape = {0, 4}, .strides = {4, 1}};
   PthTensor deep{.name = "z", .key = "0", .storage_numel = 6, .shape = {1, 1, 1, 2, 3}, .strides = {6, 6, 6, 3, 1}};
   const auto reader = open(pth_bytes(state_dict_pickle({parameter, empty, deep}), {{"0", values_}, {"1", ""}}));
-  ASSERT_TRUE(reader) << reader.error().message();
   EXPECT_THAT(reader->names(), ElementsAre("a", "e", "z"));
   EXPECT_TRUE(values_of<float>(*reader, "e").empty());
   EXPECT_EQ(values_of<float>(*reader, "z").size(), 6u);
@@ -121,9 +105,7 @@ TEST_F(PthReaderTest, WrappedStateDictsAreFound) {
   pickle.raw("}").put().raw("(").text("epoch").number(3).text("state_dict").raw("}").put().text("model");
   add_state_dict(pickle, {a_});
   pickle.raw("su.");
-  const auto reader = open(pth_bytes(pickle.bytes(), {{"0", values_}}));
-  ASSERT_TRUE(reader) << reader.error().message();
-  EXPECT_THAT(reader->names(), ElementsAre("a"));
+  EXPECT_THAT(open(pth_bytes(pickle.bytes(), {{"0", values_}}))->names(), ElementsAre("a"));
 }
 TEST_F(PthReaderTest, OtherNestingIsJoinedWithDots) {
   PickleBytes pickle;
@@ -132,9 +114,7 @@ TEST_F(PthReaderTest, OtherNestingIsJoinedWithDots) {
   pickle.text("y").raw("]").put().raw("(");
   add_tensor(pickle, a_);
   pickle.raw("Neu.");
-  const auto reader = open(pth_bytes(pickle.bytes(), {{"0", values_}}));
-  ASSERT_TRUE(reader) << reader.error().message();
-  EXPECT_THAT(reader->names(), ElementsAre("x.a", "y.0"));
+  EXPECT_THAT(open(pth_bytes(pickle.bytes(), {{"0", values_}}))->names(), ElementsAre("x.a", "y.0"));
 }
 
 // What must be refused.
@@ -192,8 +172,7 @@ TEST_F(PthReaderTest, BrokenStacksAreRefused) {
                               "K",
                               "c",
                               "cos\n",
-                              "\x8a\x09"
-                              "123456789."}) {
+                              "\x8a\t123456789."}) {
     error_of_pickle(PickleBytes().raw(opcodes));
   }
 }
@@ -297,7 +276,6 @@ TEST_F(PthReaderTest, OverlappingAndRepeatedEntriesAreRefused) {
 }
 TEST_F(PthReaderTest, AFileThatPyTorchWroteIsRead) {
   const auto reader = PthReader::open(TROUPE_SOURCE_DIR "/tests/golden/weights/state_dict.pth");
-  ASSERT_TRUE(reader) << reader.error().message();
   EXPECT_THAT(reader->names(),
               ElementsAre("blocks.0.attn.k.weight", "blocks.0.attn.o.weight", "blocks.0.attn.q.weight",
                           "blocks.0.attn.v.weight", "blocks.0.norm1.weight", "empty", "ids", "log_scale", "mask"));

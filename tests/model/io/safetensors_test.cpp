@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -31,8 +30,6 @@ class SafetensorsTest : public ::testing::Test {
   std::string error_of(std::string_view header, std::string_view data, std::uint64_t length) {
     write_raw(header, data, length);
     auto file = SafetensorsReader::open(path());
-    EXPECT_FALSE(file);
-    if (file) return {};
     EXPECT_EQ(file.error().code(), Errc::data_loss);
     EXPECT_THAT(file.error().message(), HasSubstr(path()));
     return file.error().message();
@@ -59,7 +56,6 @@ TEST_F(SafetensorsTest, WrittenTensorsReadBackBitEqual) {
   ASSERT_TRUE(writer->sync());
 
   auto reader = SafetensorsReader::open(path());
-  ASSERT_TRUE(reader) << reader.error().message();
   EXPECT_THAT(reader->names(), ::testing::UnorderedElementsAre("a", "none", "b"));
   EXPECT_EQ(reader->metadata().at("k"), "v");
   const TensorInfo info = *reader->info("a");
@@ -87,7 +83,6 @@ TEST_F(SafetensorsTest, LargeTensorsAreStreamed) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(writer->append(as_bytes_of(piece)));
   ASSERT_TRUE(writer->finish());
   auto reader = SafetensorsReader::open(path());
-  ASSERT_TRUE(reader);
   EXPECT_EQ(xxh3_128_hex(reader->file_bytes()), writer->digest());
 }
 TEST_F(SafetensorsTest, WriterRefusesBytesThatDoNotAddUp) {
@@ -106,17 +101,13 @@ TEST_F(SafetensorsTest, WriterRefusesBadDeclarations) {
   EXPECT_THAT(error({{"__metadata__", "F32", {}}}), HasSubstr("reserved"));
 }
 TEST_F(SafetensorsTest, WriterNamesAFileItCannotCreate) {
-  const auto writer = SafetensorsWriter::create(path("no/such/folder.safetensors"), {});
-  ASSERT_FALSE(writer);
-  EXPECT_THAT(writer.error().message(), HasSubstr("No such file"));
+  EXPECT_THAT(SafetensorsWriter::create(path("no/such/folder.safetensors"), {}).error().message(),
+              HasSubstr("No such file"));
 }
 TEST_F(SafetensorsTest, FullDiskIsResourceExhausted) {
   // /dev/full answers every write with ENOSPC.
   auto writer = SafetensorsWriter::create("/dev/full", {});
-  ASSERT_TRUE(writer);
-  const auto finished = writer->finish();
-  ASSERT_FALSE(finished);
-  EXPECT_EQ(finished.error().code(), Errc::resource_exhausted);
+  EXPECT_EQ(writer->finish().error().code(), Errc::resource_exhausted);
 }
 
 TEST_F(SafetensorsTest, MissingFileIsNotFound) {
@@ -125,7 +116,6 @@ TEST_F(SafetensorsTest, MissingFileIsNotFound) {
 TEST_F(SafetensorsTest, MissingTensorIsNamed) {
   write_raw("{}", "", 2);
   auto reader = SafetensorsReader::open(path());
-  ASSERT_TRUE(reader);
   EXPECT_FALSE(reader->contains("x"));
   EXPECT_THAT(reader->info("x").error().message(), HasSubstr("no tensor 'x'"));
 }
@@ -218,8 +208,7 @@ TEST(GoldenSafetensorsTest, EveryFileOfTheGoldenFolderOpens) {
   for (const fs::path& root : testing::golden_roots()) {
     for (const auto& entry : fs::recursive_directory_iterator(root)) {
       if (entry.path().extension() != ".safetensors") continue;
-      auto reader = SafetensorsReader::open(entry.path().string());
-      EXPECT_TRUE(reader) << reader.error().message();
+      SafetensorsReader::open(entry.path().string()).value();
       ++files;
     }
   }

@@ -8,7 +8,6 @@
 #include "model/loss/advantage_norm.h"
 #include "model/loss/gae.h"
 #include "model/loss/grpo.h"
-#include "model/loss/loss_mask.h"
 #include "model/loss/rollout_layout.h"
 #include "model/loss/vtrace.h"
 #include "tests/model/loss/doubles.h"
@@ -101,27 +100,10 @@ TEST(AdvantageTest, GroupFilterBoundsAreInclusive) {
   EXPECT_TRUE(at::equal(kept, at::tensor({1, 1, 1, 1, 0, 0}).to(at::kBool)));
 }
 
-TEST(AdvantageTest, EpochsBecomeEnvironments) {
-  const auto merged = merge_epochs(at::arange(12).reshape({6, 2}), 3);
-  EXPECT_TRUE(at::equal(merged, at::tensor({0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11}).reshape({2, 6}).to(at::kLong)));
-}
-
 TEST(AdvantageTest, StepsSurviveFlatteningAndBack) {
   const auto x = at::arange(24).reshape({2, 3, 4});
   EXPECT_TRUE(at::equal(unflatten_steps(flatten_steps(x), 4), x));
   EXPECT_EQ(flatten_steps(x)[1][0].item<std::int64_t>(), 1);
-}
-
-TEST(AdvantageTest, MasksOfChunksCountControlSteps) {
-  // the first done is step 1 of the second chunk
-  const auto dones = f64({0, 0, 0, 0, 0, 1}, {3, 1, 2});
-  const auto actions = make_loss_mask(dones);
-  EXPECT_TRUE(at::equal(actions.mask.reshape({4}), at::ones({4}, at::kBool)));
-  const auto early = make_loss_mask(f64({0, 0, 1, 0, 0, 0}, {3, 1, 2}));
-  EXPECT_TRUE(at::equal(early.mask.reshape({4}), at::tensor({1, 0, 0, 0}).to(at::kBool)));
-  const auto chunks = to_chunk_mask(early);
-  EXPECT_TRUE(at::equal(chunks.mask.reshape({2}), at::tensor({1, 0}).to(at::kBool)));
-  EXPECT_EQ(chunks.n_valid[0][0][0].item<std::int64_t>(), 1);
 }
 
 TEST(AdvantageTest, OnPolicyVtraceIsGaeOfLambda) {

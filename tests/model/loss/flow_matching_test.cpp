@@ -94,7 +94,7 @@ TEST_P(GoldenScheduleTest, TableIdsAndMixingMatchTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenScheduleTest, ::testing::ValuesIn(golden_cases("dit", "schedule")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenScheduleTest);
 
 TEST(KeyedDrawsTest, ASamplesNoiseDependsOnItsPositionAlone) {

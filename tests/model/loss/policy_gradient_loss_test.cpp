@@ -205,10 +205,10 @@ TEST(PolicyGradientLossTest, ABatchIsReadByItsKeys) {
 
 TEST(PolicyGradientLossTest, OptionsComeFromTheConfiguration) {
   AlgorithmConfig c;
-  c.name = "decoupled_ppo";
+  c.name = Algorithm::decoupled_ppo;
   c.policy_gradient.clip_range = "reciprocal";
   c.policy_gradient.aggregation = "trajectory";
-  c.policy_gradient.logprob_level = "token";
+  c.policy_gradient.logprob_level = Granularity::token;
   c.policy_gradient.value_loss = "mse";
   const auto o = make_policy_gradient_options(c, 4, 100);
   EXPECT_EQ(o.actor, ActorLoss::decoupled);

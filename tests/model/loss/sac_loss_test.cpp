@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tests/model/loss/doubles.h"
-#include "tests/support/tensor_checks.h"
 
 namespace troupe::model {
 namespace {
@@ -29,22 +28,11 @@ TEST(SacLossTest, WithoutBackupEntropyTheTemperatureIsLeftOut) {
   EXPECT_EQ(sac_target(one, one, 7 * one, 3 * one, at::full({}, 2.0), true).item<double>(), 2);
 }
 
-TEST(SacLossTest, TemperatureParametersGiveTheStartingAlpha) {
-  for (const auto kind : {TemperatureKind::exp, TemperatureKind::softplus, TemperatureKind::fixed}) {
-    const auto p = at::full({}, temperature_parameter(.3, kind), at::kDouble);
-    EXPECT_NEAR(temperature(p, kind).item<double>(), .3, 1e-12);
-  }
-}
-
 TEST(SacLossTest, TheTemperatureRisesWhileTheEntropyIsBelowItsTarget) {
   auto p = at::zeros({}, at::kDouble).requires_grad_(true);
   // entropy 1, target 2
   sac_temperature_loss(temperature(p, TemperatureKind::exp), f64({-1, -1}, {2, 1}), 2).backward();
   EXPECT_LT(p.grad().item<double>(), 0);
-}
-
-TEST(SacLossTest, TheMovingAverageTakesItsShareOfTheOnlineNetwork) {
-  testing::expect_near(ema_step(f64({0, 10}, {2}), f64({1, 20}, {2}), .1), f64({.1, 11}, {2}), 1e-12, "target");
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "model/loss/gae.h"
 #include "model/loss/grpo.h"
 #include "model/loss/kl_penalty.h"
-#include "model/loss/loss_mask.h"
 #include "model/loss/ppo_loss.h"
 #include "model/loss/sac_loss.h"
 #include "model/loss/vtrace.h"
@@ -114,12 +113,6 @@ TEST(RlVectorsTest, DenoisingSchedulesOfVectorTwelve) {
   testing::expect_near(dppo_discounts(4, .99), f64({.970299, .9801, .99, 1}), kTolerance, "discounts");
   testing::expect_near(dppo_clips(4, {}), f64({.001, .00181, .004013, .01}), kTolerance, "clips");
   EXPECT_NEAR(kl_penalty(scalar(.2), scalar(0), KlEstimator::k3).item<double>(), .018731, kTolerance);
-}
-
-TEST(RlVectorsTest, MaskOfVectorThirteen) {
-  const auto got = make_loss_mask(at::tensor({0, 0, 1, 0, 1}).reshape({5, 1, 1}));
-  EXPECT_TRUE(at::equal(got.mask.reshape({4}).to(at::kLong), at::tensor({1, 1, 0, 0}, at::kLong)));
-  EXPECT_TRUE(at::equal(got.n_valid.reshape({4}), at::tensor({2, 2, 2, 2}, at::kLong)));
 }
 
 TEST(RlVectorsTest, AggregationOfVectorThirteen) {

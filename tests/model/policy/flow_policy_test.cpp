@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -18,7 +17,7 @@ using testing::PolicyCase;
 
 PolicyCase flow_case(const std::string& sampler = "sde") {
   PolicyCase c;
-  c.policy.kind = "flow";
+  c.policy.kind = PolicyKind::flow;
   c.policy.hidden = {24, 24};
   c.policy.flow.sampler = sampler;
   c.policy.flow.joint = sampler == "noise";
@@ -136,7 +135,7 @@ TEST(FlowPolicyTest, EvaluationTakesTheOdeFromTheSameNoise) {
 TEST(FlowPolicyTest, ThePolicyPhaseStartsWithARatioOfOne) {
   for (const std::string sampler : {"sde", "noise"}) {
     auto c = flow_case(sampler);
-    c.algorithm.policy_gradient.logprob_level = "chunk";
+    c.algorithm.policy_gradient.logprob_level = Granularity::chunk;
     c.algorithm.policy_gradient.reward_level = "chunk";
     c.algorithm.policy_gradient.entropy_bonus = 0.01;
     auto acted = act(c);
@@ -169,7 +168,7 @@ TEST(FlowPolicyTest, StepsOfAChainStandBehindTheirAction) {
 
 TEST(FlowPolicyTest, GrpoHasNoCritic) {
   auto c = flow_case();
-  c.algorithm.name = "grpo";
+  c.algorithm.name = Algorithm::grpo;
   const auto acted = act(c);
   EXPECT_EQ(acted.net->value_width(), 0);
   EXPECT_FALSE(acted.result.value.defined());
@@ -260,8 +259,8 @@ double train_on_pay(const PolicyCase& c, int iterations) {
 TEST(FlowPolicyTest, ActionsThatPayBecomeMoreLikely) {
   for (const std::string sampler : {"sde", "cps", "noise"}) {
     auto c = flow_case(sampler);
-    c.algorithm.name = "grpo";
-    c.algorithm.policy_gradient.logprob_level = "chunk";
+    c.algorithm.name = Algorithm::grpo;
+    c.algorithm.policy_gradient.logprob_level = Granularity::chunk;
     c.algorithm.policy_gradient.reward_level = "chunk";
     const double before = train_on_pay(c, 0), after = train_on_pay(c, 25);
     EXPECT_GT(after, 0.7 * before) << sampler << ": pay is at most 0; " << before << " before";

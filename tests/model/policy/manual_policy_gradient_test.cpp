@@ -42,7 +42,7 @@ std::vector<ExplicitCase> cases() {
   add("GaussianScaled", continuous, plain, 64, true);
   add("Categorical", discrete, plain);
   add("CategoricalScaled", discrete, plain, 33, true);
-  add("Relu", continuous, [](PolicyCase& c) { c.policy.activation = "relu"; });
+  add("Relu", continuous, [](PolicyCase& c) { c.policy.activation = Activation::relu; });
   add("OneLinearLayer", continuous, [](PolicyCase& c) { c.policy.hidden.clear(); });
   add("ThreeLayersOtherCritic", continuous, [](PolicyCase& c) {
     c.policy.hidden = {32, 16, 8};
@@ -58,8 +58,8 @@ std::vector<ExplicitCase> cases() {
   add("SmallHuber", continuous, [&](PolicyCase& c) { gradient(c).huber_delta = 0.5; });
   add("NoValueClip", discrete, [&](PolicyCase& c) { gradient(c).value_clip = 0; });
   add("TokenLogp", continuous, [&](PolicyCase& c) {
-    gradient(c).logprob_level = "token";
-    gradient(c).entropy_level = "token";
+    gradient(c).logprob_level = Granularity::token;
+    gradient(c).entropy_level = Granularity::token;
     gradient(c).entropy_bonus = 0.01;
   });
   add("ChunkPerAction", continuous, [&](PolicyCase& c) {
@@ -73,26 +73,26 @@ std::vector<ExplicitCase> cases() {
   add("ChunkOfChoicesWhole", discrete, [&](PolicyCase& c) {
     chunked(c);
     gradient(c).reward_level = "chunk";
-    gradient(c).logprob_level = "chunk";
-    gradient(c).entropy_level = "token";
+    gradient(c).logprob_level = Granularity::chunk;
+    gradient(c).entropy_level = Granularity::token;
     gradient(c).entropy_bonus = 0.03;
   });
   add("ChunkEntropyUnderActionRewards", discrete, [&](PolicyCase& c) {
     chunked(c);
-    gradient(c).entropy_level = "chunk";
+    gradient(c).entropy_level = Granularity::chunk;
     gradient(c).entropy_bonus = 0.03;
   });
   add("TrajectoryAggregation", continuous, [&](PolicyCase& c) { gradient(c).aggregation = "trajectory"; });
   add(
       "TrajectoryAggregationScaled", discrete, [&](PolicyCase& c) { gradient(c).aggregation = "trajectory"; }, 64,
       true);
-  add("GrpoWithoutCritic", continuous, [](PolicyCase& c) { c.algorithm.name = "grpo"; });
+  add("GrpoWithoutCritic", continuous, [](PolicyCase& c) { c.algorithm.name = Algorithm::grpo; });
   add("GrpoWithReference", discrete, [&](PolicyCase& c) {
-    c.algorithm.name = "grpo";
+    c.algorithm.name = Algorithm::grpo;
     gradient(c).kl_beta = 0.1;
   });
-  add("Decoupled", continuous, [](PolicyCase& c) { c.algorithm.name = "decoupled_ppo"; });
-  add("Vtrace", discrete, [](PolicyCase& c) { c.algorithm.name = "vtrace"; });
+  add("Decoupled", continuous, [](PolicyCase& c) { c.algorithm.name = Algorithm::decoupled_ppo; });
+  add("Vtrace", discrete, [](PolicyCase& c) { c.algorithm.name = Algorithm::vtrace; });
   add("Parity", continuous, [](PolicyCase& c) { c.algorithm.parity = true; });
   return list;
 }

@@ -57,7 +57,8 @@ Outputs ChainNetwork::epilogue(const ParamView& p, const Carry& carry, const Bat
   return {error.square().mean(), {{"absolute_error", error.abs().mean()}}, {{"y", y}}};
 }
 
-Batch chain_batch(std::int64_t index, std::int64_t samples, const ChainShape& shape) {
+Batch chain_batch(std::int64_t index, std::int64_t samples) {
+  const ChainShape shape;
   CounterRng rng(17, rng_stream::toy_scene, static_cast<std::uint64_t>(index));
   auto input = at::empty({samples, shape.inputs});
   float* values = input.data_ptr<float>();

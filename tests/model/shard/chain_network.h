@@ -34,7 +34,7 @@ class ChainNetwork final : public Network {
 
 /// Inputs and targets of micro-batch `index`, a function of the index alone: targets are a fixed function of the
 /// inputs.
-Batch chain_batch(std::int64_t index, std::int64_t samples = 4, const ChainShape& shape = {});
+Batch chain_batch(std::int64_t index, std::int64_t samples = 4);
 
 /// The same network as one ordinary autograd graph over leaf parameters, without units, shards or recompute.
 class PlainChain {

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "tests/model/shard/training_harness.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::model {
 namespace {
@@ -16,9 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 
 std::string fresh_store(const std::string& name) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / ("troupe_engine_gloo_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  return (folder / name).string();
+  static const ScratchFolder folder;
+  return folder / name;
 }
 
 std::unique_ptr<Collective> join(const std::string& store, int rank, int world) {
@@ -48,12 +47,9 @@ TEST(EngineGlooTest, DISABLED_ChildRank) {
   const TrainingRun run{.world = 2, .steps = 20};
   const auto group = join(store, std::atoi(rank), 2);
   ASSERT_NE(group, nullptr);
-  Engine engine(std::make_shared<ChainNetwork>(), run.options);
-  engine.attach(*group);
-  engine.initialise(11);
+  StartedEngine engine(*group, std::make_shared<ChainNetwork>(), run.options, 11);
   std::vector<double> losses, norms;
-  const auto done = train_rank(engine, run, losses, norms);
-  ASSERT_TRUE(done) << done.error().to_string();
+  train_rank(engine, run, losses, norms).value();
   std::ofstream out(std::string(store) + ".losses." + rank, std::ios::binary);
   out.write(reinterpret_cast<const char*>(losses.data()), static_cast<std::streamsize>(losses.size() * sizeof(double)));
 }

@@ -1,5 +1,5 @@
 #include <ATen/ATen.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "tests/model/shard/training_harness.h"
 
@@ -90,9 +90,7 @@ class BareHead final : public Network {
 
 TEST(EngineStateTest, UnitsWithoutParametersNeedNoCollective) {
   run_thread_ranks(2, [](Collective& group) {
-    Engine engine(std::make_shared<BareHead>(), {});
-    engine.attach(group);
-    engine.initialise(1);
+    StartedEngine engine(group, std::make_shared<BareHead>());
     double losses[2];
     for (double& loss : losses) {
       loss = engine.accumulate(chain_batch(0), 0.5, true).value().loss;

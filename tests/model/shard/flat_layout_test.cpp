@@ -1,7 +1,7 @@
 #include "model/shard/flat_layout.h"
 
 #include <ATen/ATen.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "model/shard/init.h"
 

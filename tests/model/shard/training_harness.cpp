@@ -27,7 +27,7 @@ Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<doub
   for (std::int64_t step = run.first_step; step < run.first_step + run.steps; ++step) {
     double loss = 0;
     for (int j = 0; j < run.micro_batches; ++j) {
-      const auto batch = chain_batch(step * per_step + j * run.world + engine.rank(), 4, run.shape);
+      const auto batch = chain_batch(step * per_step + j * run.world + engine.rank());
       TROUPE_ASSIGN(const auto micro, engine.accumulate(batch, weight, j == 0));
       loss += micro.loss * weight;
     }
@@ -72,59 +72,58 @@ FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatL
   return state;
 }
 
-FullState full_state(const std::vector<FlatLayout>& layouts, int world,
-                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates) {
-  return full_state(std::vector<UnitSpec>(layouts.size()), layouts, world, snapshots, updates);
-}
-
 TrainingResult train(const TrainingRun& run) {
-  const auto network = run.network ? run.network : std::make_shared<ChainNetwork>(run.shape);
-  auto join = run.join;
-  if (!join) join = [group = make_thread_group(run.world, 20s)](int rank) { return join_thread_group(group, rank); };
+  const auto network = run.network ? run.network : std::make_shared<ChainNetwork>();
   TrainingResult result;
-  std::vector<std::vector<std::byte>> snapshots(static_cast<std::size_t>(run.world));
-  std::vector<UnitSpec> units;
-  std::vector<FlatLayout> layouts;
-  std::int64_t updates = 0;
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < run.world; ++rank) {
-    threads.emplace_back([&, rank] {
-      at::set_num_threads(1);
-      const auto collective = join(rank);
-      Engine engine(network, run.options);
-      engine.attach(*collective);
-      engine.initialise(11);
-      if (run.resume) {
-        ASSERT_TRUE(engine.load(*run.resume));
-      }
-      std::vector<double> losses, norms;
-      const auto done = train_rank(engine, run, losses, norms);
-      ASSERT_TRUE(done) << done.error().to_string();
-      snapshots[static_cast<std::size_t>(rank)] = snapshot_of(engine);
-      if (rank != 0) return;
-      result.losses = losses;
-      result.norms = norms;
-      units = engine.units();
-      layouts = engine.layouts();
-      updates = engine.updates();
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  if (!::testing::Test::HasFatalFailure()) result.state = full_state(units, layouts, run.world, snapshots, updates);
+  const auto work = [&](Engine& engine) {
+    if (run.resume) {
+      ASSERT_TRUE(engine.load(*run.resume));
+    }
+    std::vector<double> losses, norms;
+    train_rank(engine, run, losses, norms).value();
+    if (engine.rank() != 0) return;
+    result.losses = losses;
+    result.norms = norms;
+  };
+  result.state = state_after(run.world, network, run.options, 11, work, run.join);
+  result.state.by_group.clear();  // one group alone: what num_updates says
   return result;
 }
 
-void run_thread_ranks(int world, const std::function<void(Collective&)>& body) {
-  const auto group = make_thread_group(world, 20s);
+void run_thread_ranks(int world, const std::function<void(Collective&)>& body, JoinRank join) {
+  if (!join) join = [group = make_thread_group(world, 20s)](int rank) { return join_thread_group(group, rank); };
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world; ++rank) {
     threads.emplace_back([&, rank] {
       at::set_num_threads(1);
-      const auto collective = join_thread_group(group, rank);
+      const auto collective = join(rank);
       body(*collective);
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+FullState state_after(int world, const std::shared_ptr<const Network>& network, const EngineOptions& options,
+                      std::uint64_t seed, const std::function<void(Engine&)>& work, const JoinRank& join) {
+  std::vector<std::vector<std::byte>> snapshots(static_cast<std::size_t>(world));
+  std::map<std::string, std::int64_t> groups;
+  std::int64_t updates = 0;
+  std::vector<UnitSpec> units;
+  std::vector<FlatLayout> layouts;
+  const auto body = [&](Collective& collective) {
+    StartedEngine engine(collective, network, options, seed);
+    work(engine);
+    snapshots[static_cast<std::size_t>(collective.rank())] = snapshot_of(engine);
+    if (collective.rank() != 0) return;
+    groups = engine.group_updates();
+    updates = engine.updates();
+    units = engine.units();
+    layouts = engine.layouts();
+  };
+  run_thread_ranks(world, body, join);
+  FullState state = full_state(units, layouts, world, snapshots, updates);
+  state.by_group = groups;
+  return state;
 }
 
 }  // namespace troupe::model

@@ -25,6 +25,9 @@ struct FullState final : StateSource {
   }
 };
 
+/// Makes rank r's collective, on its thread; null: a fresh group of the thread backend.
+using JoinRank = std::function<std::unique_ptr<Collective>(int rank)>;
+
 /// What one run of the harness does.
 struct TrainingRun {
   int world = 1;
@@ -33,16 +36,24 @@ struct TrainingRun {
   double lr = 1e-2;
   EngineOptions options{.clip_grad_norm = 0.5,
                         .adamw = {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.01}};
-  ChainShape shape = {};
-  std::shared_ptr<const Network> network = nullptr;  ///< null: ChainNetwork(shape); takes chain_batch(shape)
+  std::shared_ptr<const Network> network = nullptr;  ///< null: ChainNetwork(); takes chain_batch()
   const StateSource* resume = nullptr;               ///< null: initialise with seed 11
-  /// Makes rank r's collective, on its thread; default: the thread backend.
-  std::function<std::unique_ptr<Collective>(int rank)> join = nullptr;
+  JoinRank join = nullptr;
 };
 
 struct TrainingResult {
   std::vector<double> losses, norms;  ///< of each step, over all ranks
   FullState state;
+};
+
+/// A rank's engine that is attached and starts from a seed.
+struct StartedEngine : Engine {
+  explicit StartedEngine(Collective& group, std::shared_ptr<const Network> network = std::make_shared<ChainNetwork>(),
+                         EngineOptions options = {}, std::uint64_t seed = 1)
+      : Engine(std::move(network), std::move(options)) {
+    attach(group);
+    initialise(seed);
+  }
 };
 
 /// The loop of one rank: global micro-batch j * world + rank is this rank's j-th. Appends to losses and norms.
@@ -52,15 +63,16 @@ Result<void> train_rank(Engine& engine, const TrainingRun& run, std::vector<doub
 /// Puts the ranks' snapshots together. `units` and `layouts` are an engine's.
 FullState full_state(const std::vector<UnitSpec>& units, const std::vector<FlatLayout>& layouts, int world,
                      const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates);
-/// The same where every unit is trained.
-FullState full_state(const std::vector<FlatLayout>& layouts, int world,
-                     const std::vector<std::vector<std::byte>>& snapshots, std::int64_t updates);
 std::vector<std::byte> snapshot_of(const Engine& engine);
 
 /// Runs every rank on a thread of its own, one intra-op thread each, and fails the test if a rank fails.
 TrainingResult train(const TrainingRun& run);
 
-/// Runs `body` for each rank on its own thread with a fresh thread group.
-void run_thread_ranks(int world, const std::function<void(Collective&)>& body);
+/// Runs `body` for each rank on its own thread, with one intra-op thread each.
+void run_thread_ranks(int world, const std::function<void(Collective&)>& body, JoinRank join = nullptr);
+
+/// The state after `work` on every rank's engine, which starts from a seed.
+FullState state_after(int world, const std::shared_ptr<const Network>& network, const EngineOptions& options,
+                      std::uint64_t seed, const std::function<void(Engine&)>& work, const JoinRank& join = nullptr);
 
 }  // namespace troupe::model

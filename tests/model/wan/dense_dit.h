@@ -14,7 +14,6 @@
 #include "model/wan/batch_keys.h"
 #include "tests/model/wan/network_run.h"
 #include "tests/model/wan/tiny_model.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

@@ -13,24 +13,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::golden_cases;
-using testing::GoldenCase;
-
-ModelConfig config_5b() { return {}; }  // the defaults of ModelConfig are the 5B's sizes
-
-ModelConfig config_14b() {
-  ModelConfig config;
-  config.dit.type = "i2v";
-  config.dit.dim = 5120;
-  config.dit.num_heads = 40;
-  config.dit.num_layers = 40;
-  config.dit.ffn_dim = 13824;
-  config.dit.in_dim = 36;
-  config.dit.out_dim = 16;
-  config.dit.concat_first_frame_latent = true;
-  return config;
-}
-
 std::int64_t count(const std::vector<UnitSpec>& units, const std::string& prefix) {
   std::int64_t total = 0;
   for (const auto& unit : units) {
@@ -42,7 +24,7 @@ std::int64_t count(const std::vector<UnitSpec>& units, const std::string& prefix
 }
 
 TEST(DitUnitsTest, Wan5bHasThePublishedParameterCounts) {
-  const auto units = dit_units(config_5b());
+  const auto units = dit_units(ModelConfig{});
   EXPECT_EQ(count(units, ""), 5'606'692'832);
   EXPECT_EQ(count(units, "patch_embedding"), 592'896);
   EXPECT_EQ(count(units, "text_embedding"), 22'026'240);
@@ -57,7 +39,7 @@ TEST(DitUnitsTest, Wan5bHasThePublishedParameterCounts) {
 }
 
 TEST(DitUnitsTest, Wan14bHasThePublishedParameterCounts) {
-  const auto units = dit_units(config_14b());
+  const auto units = dit_units(wan_14b());
   EXPECT_EQ(count(units, ""), 16'484'292'448);
   EXPECT_EQ(count(units, "blocks.39."), 403'838'464);
   EXPECT_EQ(count(units, "time_projection"), 157'317'120);
@@ -66,7 +48,7 @@ TEST(DitUnitsTest, Wan14bHasThePublishedParameterCounts) {
 }
 
 TEST(DitUnitsTest, UnitsRunFromEmbedOverBlocksToHead) {
-  const auto units = dit_units(config_5b());
+  const auto units = dit_units(ModelConfig{});
   ASSERT_EQ(units.size(), 32U);
   EXPECT_EQ(units.front().name, "embed");
   EXPECT_EQ(units[1].name, "blocks.0");
@@ -104,7 +86,7 @@ TEST_P(GoldenInitTest, EveryRecordedTensorHasTheReferencesMoments) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenInitTest, ::testing::ValuesIn(golden_cases("dit", "init_stats")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenInitTest);
 
 }  // namespace

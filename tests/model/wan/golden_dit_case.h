@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <string>
-#include <vector>
 
 #include "configs/model_config.h"
 #include "model/loss/flow_matching.h"
@@ -13,9 +12,26 @@
 #include "tests/support/golden_folder.h"
 #include "tests/support/safetensors_file.h"
 #include "tests/support/tensor_checks.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
+
+/// What a network gave by the names of golden/dit; losses where it has one.
+inline TensorMap outputs_by_name(const Outputs& outputs) {
+  TensorMap named = {{"v_video", outputs.predictions.at(batch_keys::kVideoVelocity)},
+                     {"v_action", outputs.predictions.at(batch_keys::kActionVelocity)}};
+  if (!outputs.loss.defined()) return named;
+  named["loss"] = outputs.loss;
+  named["loss_video"] = outputs.metrics.at("dynamics_loss");
+  named["loss_action"] = outputs.metrics.at("action_loss");
+  return named;
+}
+
+/// The first frame's channels: four of a mask that is 1 in frame 0, and the latents `y`.
+inline at::Tensor first_frame_channels_of(const at::Tensor& y) {
+  auto mask = at::zeros({y.size(0), 4, y.size(2), y.size(3), y.size(4)}, y.options());
+  mask.narrow(2, 0, 1).fill_(1.0);
+  return at::cat({mask, y}, 1);
+}
 
 /// One training case of golden/dit, read and turned into what DitNetwork takes.
 class GoldenDitCase {
@@ -99,10 +115,7 @@ class GoldenDitCase {
     b[key::kActionMask] = recorded_or_true("action_mask", b.at(key::kNoisyActions).sizes());
     b[key::kHasRealAction] = recorded_or_true("has_real_action", {x0.size(0)});
     if (in.count("y_latent") != 0) {
-      const auto& y = in.at("y_latent");
-      auto mask = at::zeros({y.size(0), 4, y.size(2), y.size(3), y.size(4)}, y.options());
-      mask.narrow(2, 0, 1).fill_(1.0);
-      b[key::kFirstFrame] = at::cat({mask, y}, 1);
+      b[key::kFirstFrame] = first_frame_channels_of(in.at("y_latent"));
     } else if (in.count("dit.y") != 0) {
       b[key::kFirstFrame] = in.at("dit.y");
     }

@@ -9,11 +9,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::expect_near;
-using testing::golden_cases;
-using testing::GoldenCase;
-using testing::GoldenDitCase;
-
 std::vector<GoldenCase> training_cases() {
   auto cases = golden_cases("dit", "train");
   for (auto& c : golden_cases("dit", "loss_head")) cases.push_back(c);
@@ -48,15 +43,8 @@ void expect_inputs(const GoldenDitCase& golden, const Batch& batch) {
 
 /// Predictions and losses that the case holds; returns how many.
 int expect_outputs(const GoldenDitCase& golden, const Outputs& outputs) {
-  std::map<std::string, at::Tensor> got = {{"v_video", outputs.predictions.at(batch_keys::kVideoVelocity)},
-                                           {"v_action", outputs.predictions.at(batch_keys::kActionVelocity)}};
-  if (outputs.loss.defined()) {
-    got["loss"] = outputs.loss;
-    got["loss_video"] = outputs.metrics.at("dynamics_loss");
-    got["loss_action"] = outputs.metrics.at("action_loss");
-  }
   int compared = 0;
-  for (const auto& [name, value] : got) {
+  for (const auto& [name, value] : testing::outputs_by_name(outputs)) {
     if (golden.out.count(name) == 0) continue;
     expect_near(value, golden.out.at(name), golden.tolerance("out." + name), name);
     ++compared;
@@ -178,8 +166,7 @@ TEST_P(GoldenDitTest, ActivationsMatchTheReference) {
   if (compared == 0) GTEST_SKIP() << GetParam().name << " records no activations";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenDitTest, ::testing::ValuesIn(training_cases()),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenDitTest, ::testing::ValuesIn(training_cases()), golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenDitTest);
 
 class GoldenBf16Test : public ::testing::TestWithParam<GoldenCase> {};
@@ -212,13 +199,12 @@ TEST_P(GoldenBf16Test, Bf16StaysWithinTwiceTheReferencesOwnError) {
   const auto network = golden.network(true);
   const auto parameters = testing::recording(golden.weights);
   const auto outputs = testing::run_network(network, parameters, golden.batch());
-  const std::map<std::string, const char*> predictions = {{"v_video", batch_keys::kVideoVelocity},
-                                                          {"v_action", batch_keys::kActionVelocity}};
+  const auto got = testing::outputs_by_name(outputs);
   int compared = 0;
-  for (const auto& [name, key] : predictions) {
-    const auto want = golden.out.find("fp32." + name);
+  for (const char* name : {"v_video", "v_action"}) {
+    const auto want = golden.out.find(std::string("fp32.") + name);
     if (want == golden.out.end()) continue;
-    EXPECT_LE(testing::relative_l2(outputs.predictions.at(key), want->second), golden.bf16_limit(name)) << name;
+    EXPECT_LE(testing::relative_l2(got.at(name), want->second), golden.bf16_limit(name)) << name;
     ++compared;
   }
   if (!golden.grads.empty() && outputs.loss.defined()) {
@@ -228,8 +214,7 @@ TEST_P(GoldenBf16Test, Bf16StaysWithinTwiceTheReferencesOwnError) {
   EXPECT_GT(compared, 0) << "the case has no f32 output to compare";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenBf16Test, ::testing::ValuesIn(golden_cases("dit", "bf16")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenBf16Test, ::testing::ValuesIn(golden_cases("dit", "bf16")), golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenBf16Test);
 
 }  // namespace

@@ -7,19 +7,13 @@
 #include "model/wan/dit_units.h"
 #include "model/wan/features.h"
 #include "model/wan/t5_encoder.h"
+#include "tests/model/wan/golden_constructor.h"
 #include "tests/support/golden_folder.h"
 #include "tests/support/safetensors_file.h"
 #include "tests/support/tensor_checks.h"
 
 namespace troupe::model {
 namespace {
-
-using testing::expect_near;
-using testing::golden_cases;
-using testing::GoldenCase;
-using testing::load_safetensors;
-using testing::TensorMap;
-using testing::with_prefix;
 
 TEST(GoldenEncodersFolderTest, EveryKindIsTestedOrNamed) {
   testing::expect_known_kinds("encoders", {"umt5", "clip", "preproc", "sentencepiece", "state_dict_keys"},
@@ -32,9 +26,10 @@ ParamView view_of(const TensorMap& weights, at::ScalarType dtype = at::kFloat) {
   return view;
 }
 
-std::map<std::string, std::vector<std::int64_t>> shapes_of(const std::vector<ParamSpec>& specs) {
-  std::map<std::string, std::vector<std::int64_t>> out;
-  for (const auto& spec : specs) out[spec.name] = spec.shape;
+/// Shapes of the case's weights.
+testing::ParamShapes weight_shapes(const TensorMap& tensors) {
+  testing::ParamShapes out;
+  for (const auto& [name, tensor] : with_prefix(tensors, "w.")) out[name] = tensor.sizes().vec();
   return out;
 }
 
@@ -75,9 +70,7 @@ TEST_P(GoldenT5Test, TheCaseHasOutputsToCompare) {
 }
 
 TEST_P(GoldenT5Test, ParameterNamesAndShapesEqualTheCheckpoints) {
-  std::map<std::string, std::vector<std::int64_t>> want;
-  for (const auto& [name, tensor] : with_prefix(tensors_, "w.")) want[name] = tensor.sizes().vec();
-  EXPECT_EQ(shapes_of(t5_params(config(GetParam().json))), want);
+  EXPECT_EQ(shapes_of(t5_params(config(GetParam().json))), weight_shapes(tensors_));
 }
 
 TEST_P(GoldenT5Test, HiddenStatesMatchTheReference) {
@@ -172,8 +165,7 @@ TEST_P(GoldenT5Test, WhatStandsInThePaddingDoesNotMatter) {
   expect_near(a, b, 1e-5, "rows of real tokens");
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenT5Test, ::testing::ValuesIn(golden_cases("encoders", "umt5")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenT5Test, ::testing::ValuesIn(golden_cases("encoders", "umt5")), golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenT5Test);
 
 class GoldenClipTest : public ::testing::TestWithParam<GoldenCase> {
@@ -202,9 +194,7 @@ class GoldenClipTest : public ::testing::TestWithParam<GoldenCase> {
 };
 
 TEST_P(GoldenClipTest, ParameterNamesAndShapesEqualTheCheckpoints) {
-  std::map<std::string, std::vector<std::int64_t>> want;
-  for (const auto& [name, tensor] : with_prefix(tensors_, "w.")) want[name] = tensor.sizes().vec();
-  EXPECT_EQ(shapes_of(clip_params(config(GetParam().json))), want);
+  EXPECT_EQ(shapes_of(clip_params(config(GetParam().json))), weight_shapes(tensors_));
 }
 
 TEST_P(GoldenClipTest, ResizeNormalisationAndFeaturesMatchTheReference) {
@@ -242,7 +232,7 @@ TEST_P(GoldenClipTest, Bf16StaysWithinOneAndAHalfTimesTheReferencesError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenClipTest, ::testing::ValuesIn(golden_cases("encoders", "clip")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenClipTest);
 
 class GoldenStateDictTest : public ::testing::TestWithParam<GoldenCase> {};
@@ -254,13 +244,13 @@ TEST_P(GoldenStateDictTest, FullSizeEncodersHaveTheCheckpointsTensors) {
   for (const auto& [name, specs] : ours) {
     if (!components.contains(name)) continue;
     const auto& want = components.at(name);
-    EXPECT_EQ(shapes_of(specs), (want.at("shapes").get<std::map<std::string, std::vector<std::int64_t>>>())) << name;
+    EXPECT_EQ(shapes_of(specs), want.at("shapes").get<testing::ParamShapes>()) << name;
     EXPECT_EQ(count_parameters({"", "", specs}), want.at("numel").get<std::int64_t>()) << name;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenStateDictTest, ::testing::ValuesIn(golden_cases("encoders", "state_dict_keys")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenStateDictTest);
 
 }  // namespace

@@ -8,11 +8,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::golden_cases;
-using testing::GoldenCase;
-using testing::GoldenDitCase;
-using testing::NamedTensors;
-
 class GoldenPrecisionTest : public ::testing::TestWithParam<GoldenCase> {};
 
 DitNetwork network_of(const GoldenDitCase& golden, bool round_timesteps) {
@@ -56,20 +51,11 @@ TEST_P(GoldenPrecisionTest, DtypesAlongTheNetworkAreTheProfiles) {
   const auto carry = network.prologue(testing::view_of(network.units().front(), golden.weights), batch);
   std::vector<at::Tensor> blocks;
   const auto outputs = testing::run_network(network, golden.weights, batch, &blocks);
-  std::map<std::string, at::Tensor> got = {{"patch_noisy", carry.x},
-                                           {"patch_clean", carry.x},
-                                           {"action_features", carry.x},
-                                           {"state_features", carry.x},
-                                           {"e_noisy", carry.conditioning[dit_conditioning::kTimeRows]},
-                                           {"e0_noisy", carry.conditioning[dit_conditioning::kModulationRows]},
-                                           {"ctx_text", carry.conditioning[dit_conditioning::kText]},
-                                           {"v_video", outputs.predictions.at(batch_keys::kVideoVelocity)},
-                                           {"v_action", outputs.predictions.at(batch_keys::kActionVelocity)}};
-  if (outputs.loss.defined()) {
-    got["loss"] = outputs.loss;
-    got["loss_video"] = outputs.metrics.at("dynamics_loss");
-    got["loss_action"] = outputs.metrics.at("action_loss");
-  }
+  auto got = testing::outputs_by_name(outputs);
+  for (const char* name : {"patch_noisy", "patch_clean", "action_features", "state_features"}) got[name] = carry.x;
+  got["e_noisy"] = carry.conditioning[dit_conditioning::kTimeRows];
+  got["e0_noisy"] = carry.conditioning[dit_conditioning::kModulationRows];
+  got["ctx_text"] = carry.conditioning[dit_conditioning::kText];
   for (std::size_t i = 0; i < blocks.size(); ++i) got["block" + std::to_string(i) + ".out"] = blocks[i];
   const std::map<std::string, at::ScalarType> names = {{"bfloat16", at::kBFloat16}, {"float32", at::kFloat}};
   const auto observed = golden.json.value("observed_dtypes", nlohmann::json::object());
@@ -84,7 +70,7 @@ TEST_P(GoldenPrecisionTest, DtypesAlongTheNetworkAreTheProfiles) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenPrecisionTest, ::testing::ValuesIn(golden_cases("dit", "bf16")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenPrecisionTest);
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "model/wan/dit.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/lora_merge.h"
+#include "tests/model/wan/golden_constructor.h"
 #include "tests/model/wan/network_run.h"
 #include "tests/model/wan/tiny_model.h"
 #include "tests/support/golden_folder.h"
@@ -18,10 +19,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::golden_cases;
-using testing::GoldenCase;
-using testing::NamedTensors;
-
 const testing::TinyShape kShape{.name = "two_blocks"};
 
 ModelConfig lora_config(double alpha = 4) {
@@ -29,25 +26,6 @@ ModelConfig lora_config(double alpha = 4) {
   config.train_architecture = "lora";
   config.lora.alpha = alpha;
   return config;
-}
-
-/// Parameters and residents by unit.
-ParamView view_of(const UnitSpec& unit, const NamedTensors& parameters) {
-  ParamView view;
-  for (const auto* list : {&unit.params, &unit.replicated}) {
-    for (const auto& spec : *list) view.set(spec.name, parameters.at(spec.name));
-  }
-  view.set_adapter_scale(unit.adapter_scale);
-  return view;
-}
-
-Outputs run(const Network& network, const NamedTensors& parameters, const Batch& batch) {
-  const auto& units = network.units();
-  auto carry = network.prologue(view_of(units.front(), parameters), batch);
-  for (std::size_t i = 1; i + 1 < units.size(); ++i) {
-    carry.x = network.block(static_cast<std::int64_t>(i) - 1, view_of(units[i], parameters), carry, batch);
-  }
-  return network.epilogue(view_of(units.back(), parameters), carry, batch);
 }
 
 /// Random values for everything; adapters too unless `zero_b`.
@@ -71,17 +49,7 @@ std::int64_t adapter_parameters(const std::vector<UnitSpec>& units) {
 }
 
 ModelConfig preset(bool big) {
-  ModelConfig config;  // the defaults are the 5B's
-  if (big) {
-    config.dit.type = "i2v";
-    config.dit.dim = 5120;
-    config.dit.num_heads = 40;
-    config.dit.num_layers = 40;
-    config.dit.ffn_dim = 13824;
-    config.dit.in_dim = 36;
-    config.dit.out_dim = 16;
-    config.dit.concat_first_frame_latent = true;
-  }
+  auto config = big ? wan_14b() : ModelConfig();
   config.train_architecture = "lora";
   return config;
 }
@@ -99,15 +67,7 @@ class GoldenLoraTest : public ::testing::TestWithParam<GoldenCase> {};
 TEST_P(GoldenLoraTest, NamesShapesAndCountsAreTheReferences) {
   const auto& json = GetParam().json;
   if (!json.contains("lora")) GTEST_SKIP() << "the case has no adapters";
-  const auto& c = json.at("constructor");
-  ModelConfig config;
-  config.dit.type = c.at("model_type").get<std::string>();
-  config.dit.dim = c.at("dim").get<std::int64_t>();
-  config.dit.num_heads = c.at("num_heads").get<std::int64_t>();
-  config.dit.num_layers = c.at("num_layers").get<std::int64_t>();
-  config.dit.ffn_dim = c.at("ffn_dim").get<std::int64_t>();
-  config.dit.in_dim = c.at("in_dim").get<std::int64_t>();
-  config.dit.out_dim = c.at("out_dim").get<std::int64_t>();
+  auto config = config_of_constructor(json.at("constructor"));
   config.train_architecture = "lora";
   const auto& lora = json.at("lora");
   const auto units = training_units(config);
@@ -186,7 +146,7 @@ TEST(LoraTest, ZeroBIsTheIdentityBitForBit) {
   plain.train_architecture = "full";
   const auto parameters = parameters_of(config, /*zero_b=*/true);
   const auto batch = testing::tiny_batch(kShape, 2, at::kFloat);
-  const auto adapted = run(DitNetwork(config, 2), parameters, batch);
+  const auto adapted = testing::run_network(DitNetwork(config, 2), parameters, batch);
   const auto base = testing::run_network(DitNetwork(plain, 2), parameters, batch);
   for (const auto& [name, value] : base.predictions)
     EXPECT_TRUE(at::equal(value, adapted.predictions.at(name))) << name;
@@ -198,9 +158,15 @@ TEST(LoraTest, MergedWeightsComputeWhatAdaptersCompute) {
   auto plain = config;
   plain.train_architecture = "full";
   const auto parameters = parameters_of(config, /*zero_b=*/false);
-  const auto merged = merge_adapters(parameters, lora_scale(config.lora));
+  auto merged = parameters;
+  for (const auto& [name, a] : parameters) {
+    if (!name.ends_with(kLoraA)) continue;
+    const auto module = name.substr(0, name.size() - kLoraA.size());
+    auto& weight = merged.at(module + ".weight");
+    weight = weight + lora_scale(config.lora) * parameters.at(module + std::string(kLoraB)).matmul(a);
+  }
   const auto batch = testing::tiny_batch(kShape, 2, at::kFloat);
-  const auto adapted = run(DitNetwork(config, 2), parameters, batch);
+  const auto adapted = testing::run_network(DitNetwork(config, 2), parameters, batch);
   const auto base = testing::run_network(DitNetwork(plain, 2), parameters, batch);
   const auto folded = testing::run_network(DitNetwork(plain, 2), merged, batch);
   for (const auto& [name, value] : adapted.predictions) {
@@ -211,20 +177,14 @@ TEST(LoraTest, MergedWeightsComputeWhatAdaptersCompute) {
 
 TEST(LoraTest, APartOfAMatrixMergesToTheSameBits) {
   const auto weight = at::rand({7, 5}), a = at::rand({3, 5}), b = at::rand({7, 3});
-  const auto whole = merge_adapter(weight, a, b, 0.75).contiguous();
-  EXPECT_LE(testing::max_difference(whole, weight + 0.75 * b.matmul(a)), 1e-6);
-  LowRankUpdate update{
+  const LowRankUpdate update{
       3, 5, {a.data_ptr<float>(), a.data_ptr<float>() + 15}, {b.data_ptr<float>(), b.data_ptr<float>() + 21}, 0.75};
+  const auto whole = weight.clone();
+  add_low_rank(update, 0, {whole.data_ptr<float>(), 35});
+  EXPECT_LE(testing::max_difference(whole, weight + 0.75 * b.matmul(a)), 1e-6);
   auto part = weight.flatten().slice(0, 4, 23).clone();
   add_low_rank(update, 4, {part.data_ptr<float>(), 19});
   EXPECT_TRUE(at::equal(part, whole.flatten().slice(0, 4, 23)));
-}
-
-TEST(LoraTest, AnAdapterWithoutItsPairIsNamed) {
-  const std::string a = "x.q" + std::string(kLoraA), b = "x.q" + std::string(kLoraB);
-  EXPECT_THROW(merge_adapters({{a, at::rand({2, 3})}, {"x.q.weight", at::rand({4, 3})}}, 1), c10::Error);
-  EXPECT_THROW(merge_adapters({{b, at::rand({4, 2})}, {"x.q.weight", at::rand({4, 3})}}, 1), c10::Error);
-  EXPECT_THROW(merge_adapters({{a, at::rand({2, 3})}, {b, at::rand({4, 2})}}, 1), c10::Error);
 }
 
 TEST(LoraTest, TheEngineTrainsAdaptersAndLeavesTheBaseAlone) {
@@ -240,7 +200,6 @@ TEST(LoraTest, TheEngineTrainsAdaptersAndLeavesTheBaseAlone) {
   std::vector<double> losses;
   for (int step = 0; step < 15; ++step) {
     const auto result = engine.accumulate(batch, 1.0, true);
-    ASSERT_TRUE(result) << result.error().to_string();
     const auto vote = engine.vote({}, {}).value();
     ASSERT_TRUE(vote.finite);
     engine.commit(3e-3, vote);

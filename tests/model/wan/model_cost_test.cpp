@@ -3,19 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "model/wan/weights/model_summary.h"
+#include "tests/model/wan/golden_constructor.h"
+
 namespace troupe::model {
 namespace {
 
 ModelConfig config_14b() {
-  ModelConfig config;
-  config.dit.dim = 5120;
-  config.dit.num_heads = 40;
-  config.dit.num_layers = 40;
-  config.dit.ffn_dim = 13824;
-  config.dit.in_dim = 36;
-  config.dit.out_dim = 16;
-  config.codec.channels = 16;
-  config.codec.stride_hw = 8;
+  auto config = with_wan_codec(testing::wan_14b(), "wan21");
   config.target_height = 352;
   config.target_width = 640;
   return config;

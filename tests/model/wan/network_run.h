@@ -31,10 +31,13 @@ inline NamedTensors random_parameters(const std::vector<UnitSpec>& units, std::u
   return out;
 }
 
-/// The view of one unit, which holds nothing but its own parameters.
+/// The view of one unit, which holds nothing but its own parameters and residents.
 inline ParamView view_of(const UnitSpec& unit, const NamedTensors& parameters) {
   ParamView view;
-  for (const auto& spec : unit.params) view.set(spec.name, parameters.at(spec.name));
+  for (const auto* list : {&unit.params, &unit.replicated}) {
+    for (const auto& spec : *list) view.set(spec.name, parameters.at(spec.name));
+  }
+  view.set_adapter_scale(unit.adapter_scale);
   return view;
 }
 

@@ -12,9 +12,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::golden_cases;
-using testing::GoldenCase;
-
 SequenceLayout layout_5b(bool trimmed) {
   SequenceLayout layout;
   layout.frames = 9;
@@ -135,7 +132,7 @@ TEST_P(GoldenVisibilityTest, MasksMeasuredOnTheReferenceEqualOurs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenVisibilityTest, ::testing::ValuesIn(golden_cases("dit", "visibility")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenVisibilityTest);
 
 }  // namespace

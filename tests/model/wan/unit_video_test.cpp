@@ -11,11 +11,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::expect_near;
-using testing::golden_cases;
-using testing::GoldenCase;
-using testing::load_safetensors;
-
 class GoldenUnitVideoTest : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GoldenUnitVideoTest, EveryRoundingMatchesTheReference) {
@@ -44,7 +39,7 @@ TEST_P(GoldenUnitVideoTest, EveryRoundingMatchesTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenUnitVideoTest, ::testing::ValuesIn(golden_cases("encoders", "preproc")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenUnitVideoTest);
 
 /// u8 pixels [1, 2, 6, 8, 3] that take every value from 0 on.

@@ -6,12 +6,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/fault.h"
-#include "tests/support/visible.h"
+#include "tests/support/folder_files.h"
+#include "tests/support/scratch_folder.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/checkpoint/writer.h"
@@ -21,20 +21,11 @@ namespace troupe::testing {
 /// A folder of its own, faults disarmed before and after, and a small model: three units whose sizes divide by nothing.
 class CheckpointFixture : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "troupe-checkpoint-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    ASSERT_TRUE(arm_faults(""));
-  }
-  void TearDown() override {
-    ASSERT_TRUE(arm_faults(""));
-    std::filesystem::remove_all(folder_);
-  }
+  void SetUp() override { ASSERT_TRUE(arm_faults("")); }
+  void TearDown() override { ASSERT_TRUE(arm_faults("")); }
 
   static ManifestUnit unit(std::string name, std::string layout_class, const std::vector<ManifestParam>& params) {
-    ManifestUnit u{
-        .name = std::move(name), .layout_class = std::move(layout_class), .params = {}, .numel = 0, .layout_hash = 0};
+    ManifestUnit u{.name = std::move(name), .layout_class = std::move(layout_class)};
     for (ManifestParam p : params) {
       p.numel = 1;
       for (const auto d : p.shape) p.numel *= d;
@@ -91,11 +82,8 @@ class CheckpointFixture : public ::testing::Test {
     return CheckpointWriter().write(request);
   }
   std::string write_and_commit(const Manifest& m) {
-    const auto written = write(m);
-    EXPECT_TRUE(written) << (written ? "" : written.error().message());
-    const auto committed = commit_checkpoint(folder_.string(), tmp(m), m.step);
-    EXPECT_TRUE(committed) << (committed ? "" : committed.error().message());
-    return committed ? *committed : std::string();
+    write(m).value();
+    return commit_checkpoint(folder_.string(), tmp(m), m.step).value();
   }
   static void flip_byte(const std::string& file, std::int64_t at) {
     std::fstream f(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -104,14 +92,9 @@ class CheckpointFixture : public ::testing::Test {
     f.seekp(at);
     f.put(static_cast<char>(byte ^ 1));
   }
-  static std::string text_of(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream text;
-    text << in.rdbuf();
-    return text.str();
-  }
 
-  std::filesystem::path folder_;
+  const ScratchFolder scratch_;
+  const std::filesystem::path folder_ = scratch_.path();
 };
 
 }  // namespace troupe::testing

@@ -31,14 +31,9 @@ class CacheTest : public ::testing::Test {
     return out;
   }
   std::shared_ptr<FeatureCache> open(const FeatureCache::Options& options = kEager) const {
-    auto cache = FeatureCache::open(folder_.path(), options);
-    EXPECT_TRUE(cache) << cache.error().message();
-    return cache ? *cache : nullptr;
+    return FeatureCache::open(folder_.path(), options).value();
   }
-  static void put(FeatureCache& cache, int i) {
-    const auto done = cache.put(FeatureKind::latents, key(i), alias(i), tensor(i));
-    EXPECT_TRUE(done) << done.error().message();
-  }
+  static void put(FeatureCache& cache, int i) { cache.put(FeatureKind::latents, key(i), alias(i), tensor(i)).value(); }
   static void expect_there(FeatureCache& cache, int i) {
     for (const FeatureKey& k : {key(i), alias(i)}) {
       const auto found = cache.find(k);

@@ -20,11 +20,7 @@ class CachedEncoderTest : public ::testing::Test {
     job.data.features.cache = folder_ / "features";
     return job;
   }
-  static std::unique_ptr<CachedEncoder> make(const JobConfig& job) {
-    auto made = CachedEncoder::make(job);
-    EXPECT_TRUE(made) << made.error().message();
-    return made ? std::move(*made) : nullptr;
-  }
+  static std::unique_ptr<CachedEncoder> make(const JobConfig& job) { return CachedEncoder::make(job).value(); }
   static void expect_equal(const Batch& want, const Batch& got) {
     ASSERT_EQ(want.size(), got.size());
     for (const auto& [name, tensor] : want) {
@@ -41,7 +37,6 @@ TEST_F(CachedEncoderTest, WithoutACacheItIsTheEncoder) {
   const JobConfig job = tiny_features_job();
   const Batch samples = tiny_samples(0, 3);
   auto plain = FeatureEncoder::random(job.model, 7);
-  ASSERT_TRUE(plain);
   expect_equal((*plain)->encode(samples), make(job)->encode(samples));
 }
 
@@ -49,7 +44,6 @@ TEST_F(CachedEncoderTest, EachSampleGetsWhatItGetsAlone) {
   const Batch samples = tiny_samples(0, 3);
   const Batch together = make(cached_job())->encode(samples);
   auto plain = FeatureEncoder::random(cached_job().model, 7);
-  ASSERT_TRUE(plain);
   for (std::int64_t b = 0; b < 3; ++b) {
     const Batch alone = (*plain)->encode(one_of(samples, b));
     for (const char* name : {key::kClip, key::kCleanLatents}) {
@@ -132,19 +126,19 @@ TEST_F(CachedEncoderTest, KeepTextKeepsTextAlone) {
   expect_equal(first, make(job)->encode(samples));
 }
 
-TEST_F(CachedEncoderTest, PicturesAreFoundByIdentityAndByContent) {
+TEST_F(CachedEncoderTest, ImagesAreFoundByIdentityAndByContent) {
   const auto encoder = make(cached_job());
   const at::Tensor images = tiny_samples(0, 1).at(key::kImages);
-  EXPECT_FALSE(encoder->find_pictures("sample 0"));
-  const auto made = encoder->encode_pictures(images, "sample 0");
+  EXPECT_FALSE(encoder->find_images("sample 0"));
+  const auto made = encoder->encode_images(images, "sample 0");
   const auto again = make(cached_job());
-  const auto by_name = again->find_pictures("sample 0");
+  const auto by_name = again->find_images("sample 0");
   ASSERT_TRUE(by_name);
   EXPECT_TRUE(at::equal(by_name->latents, made.latents));
   EXPECT_TRUE(at::equal(by_name->clip, made.clip));
-  again->encode_pictures(images);  // without its name: by its pixels
+  again->encode_images(images);  // without its name: by its pixels
   EXPECT_EQ(again->cache()->stats().written, 0);
-  EXPECT_FALSE(again->find_pictures("sample 1"));
+  EXPECT_FALSE(again->find_images("sample 1"));
 }
 
 TEST_F(CachedEncoderTest, AFullDiskCostsTheEntryNotTheFeature) {

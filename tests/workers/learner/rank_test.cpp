@@ -122,6 +122,11 @@ struct LearnerRankTest : ::testing::Test {
     plan.backend = "thread";
     return plan;
   }
+  std::unique_ptr<LearnerRank> formed_rank() {
+    auto rank = make_rank();
+    rank->form(plan(1));
+    return rank;
+  }
   /// What the checkpointer makes of a snapshot; returns the folder.
   std::string write(const SnapshotReady& snapshot) {
     const ActorCriticNetwork network(ActorCriticNetwork::Loss::policy);
@@ -144,7 +149,7 @@ struct LearnerRankTest : ::testing::Test {
                             .snapshots = {snapshot.handle},
                             .directory = folder / ("step_" + std::to_string(snapshot.step) + ".tmp-1"),
                             .updates = snapshot.updates,
-                            .void_positions = {},
+                            .group_updates = snapshot.group_updates,
                             .trainer_state = snapshot.trainer_state};
     checkpointer.handle("controller", request);
     EXPECT_EQ(answers.take<CheckpointDone>().error, "");
@@ -158,8 +163,7 @@ struct LearnerRankTest : ::testing::Test {
 };
 
 TEST_F(LearnerRankTest, StepsAreReportedWithTheTrainersMetrics) {
-  const auto rank = make_rank();
-  rank->form(plan(1));
+  const auto rank = formed_rank();
   EXPECT_EQ(inbox.take<GroupUp>().bytes.at("resident"), 7);
   EXPECT_EQ(inbox.take<EvalReport>().step, 0);
   const auto first = inbox.take<StepReport>();
@@ -176,16 +180,14 @@ TEST_F(LearnerRankTest, StepsAreReportedWithTheTrainersMetrics) {
 }
 
 TEST_F(LearnerRankTest, ItsThreadTakesSubnormalNumbersForZero) {
-  const auto rank = make_rank();
-  rank->form(plan(1));
+  const auto rank = formed_rank();
   inbox.take<GroupUp>();
   rank->snapshot_settled(inbox.take<SnapshotReady>().step, true);
   EXPECT_TRUE(trainer.flushes_subnormals) << "moments that decay into them would make every update many times slower";
 }
 
 TEST_F(LearnerRankTest, TheLedgerHasWhatTheTrainerConsumedAndItsCounters) {
-  const auto rank = make_rank();
-  rank->form(plan(1));
+  const auto rank = formed_rank();
   for (int i = 0; i < 2; ++i) rank->snapshot_settled(inbox.take<SnapshotReady>().step, true);
   inbox.take<Finished>();
   std::vector<LedgerRecord> records;
@@ -203,8 +205,7 @@ TEST_F(LearnerRankTest, TheLedgerHasWhatTheTrainerConsumedAndItsCounters) {
 TEST_F(LearnerRankTest, ARestoredRankGivesTheTrainerItsStateAndTheEngineItsCounts) {
   std::string checkpoint;
   {
-    const auto rank = make_rank();
-    rank->form(plan(1));
+    const auto rank = formed_rank();
     const auto snapshot = inbox.take<SnapshotReady>();
     EXPECT_EQ(snapshot.step, 2);
     checkpoint = write(snapshot);
@@ -223,23 +224,29 @@ TEST_F(LearnerRankTest, ARestoredRankGivesTheTrainerItsStateAndTheEngineItsCount
   EXPECT_THAT(trainer.groups_at_begin, ElementsAre(Pair("actor", 1), Pair("critic", 2), Pair("temperature", 0)));
 }
 
+TEST_F(LearnerRankTest, ThereIsNothingToSayOfOneGroupWithoutState) {
+  const auto rank = formed_rank();
+  auto snapshot = inbox.take<SnapshotReady>();
+  snapshot.group_updates = {{"model", snapshot.updates}};
+  snapshot.trainer_state.clear();
+  const std::string checkpoint = write(snapshot);
+  EXPECT_THAT(read_manifest(checkpoint)->optimizer.groups, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(checkpoint + "/trainer_state.json"));
+}
+
 TEST_F(LearnerRankTest, TenVoidStepsInARowEndTheJob) {
   config.training.steps = 100;
   config.checkpoint.interval = 100;
   trainer.is_void = true;
-  const auto rank = make_rank();
-  rank->form(plan(1));
+  const auto rank = formed_rank();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(inbox.take<Event>().kind, "void_step");
-  const auto last = inbox.take<Event>();
-  EXPECT_EQ(last.kind, "fatal");
-  EXPECT_THAT(last.text, ::testing::HasSubstr("10 steps in a row"));
+  EXPECT_THAT(inbox.take<Fatal>().text, ::testing::HasSubstr("10 steps in a row"));
 }
 
 TEST_F(LearnerRankTest, AFinishedRankLeavesACheckpointAndDoesNotConclude) {
   config.training.steps = 1'000'000;
   config.checkpoint.interval = 1'000'000;
-  const auto rank = make_rank();
-  rank->form(plan(1));
+  const auto rank = formed_rank();
   inbox.take<StepReport>();
   rank->finish();
   const auto snapshot = inbox.take<SnapshotReady>();

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "tests/support/scratch_folder.h"
 #include "workers/node/cgroup.h"
 
 namespace troupe::workers {
@@ -17,15 +17,10 @@ namespace fs = std::filesystem;
 
 class CgroupTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = "/tmp/troupe-cgroup-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-    fs::create_directories(root_ + "/pod/box");
-  }
-  void TearDown() override { fs::remove_all(root_); }
+  void SetUp() override { fs::create_directories(root_ + "/pod/box"); }
   void write(const std::string& path, const std::string& text) { std::ofstream(root_ + path) << text; }
-  std::string root_;
+  const ScratchFolder folder_;
+  const std::string root_ = folder_.path();
 };
 
 TEST_F(CgroupTest, WithoutFilesThereIsNoLimit) {

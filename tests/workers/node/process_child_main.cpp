@@ -37,8 +37,7 @@ bool announce(const char* fifo) {
 /// Starts a grandchild through a table of its own and lives on until it is killed.
 int be_middle(const char* program, const char* fifo) {
   troupe::workers::ProcessTable table([](const troupe::workers::ProcessExit&) {});
-  const auto started =
-      table.start({.name = "grandchild", .argv = {program, "announce", fifo}, .env = {}, .stderr_log = ""});
+  const auto started = table.start({.name = "grandchild", .argv = {program, "announce", fifo}});
   if (!started) return 3;
   linger();
 }

@@ -1,7 +1,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,12 +9,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
 
 #include "base/log.h"
+#include "tests/support/scratch_folder.h"
 #include "workers/node/process.h"
 
 namespace troupe::workers {
@@ -28,29 +27,19 @@ class ProcessTableTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { log::configure("test", "", log::Level::warn); }
   void SetUp() override {
-    std::string pattern = "/tmp/troupe-process-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     table_ = std::make_unique<ProcessTable>([this](const ProcessExit& exit) {
       const std::lock_guard lock(mutex_);
       exits_.push_back(exit);
       changed_.notify_all();
     });
   }
-  void TearDown() override {
-    table_.reset();
-    std::filesystem::remove_all(folder_);
-  }
+  void TearDown() override { table_.reset(); }
 
   std::string log() const { return folder_ + "/logs/child.log"; }
   ProcessSpec shell(const std::string& name, const std::string& script) const {
-    return {.name = name, .argv = {"/bin/sh", "-c", script}, .env = {}, .stderr_log = log()};
+    return {.name = name, .argv = {"/bin/sh", "-c", script}, .stderr_log = log()};
   }
-  pid_t start(const ProcessSpec& spec) {
-    const auto pid = table_->start(spec);
-    EXPECT_TRUE(pid) << pid.error().to_string();
-    return pid ? *pid : 0;
-  }
+  pid_t start(const ProcessSpec& spec) { return table_->start(spec).value(); }
   /// The first `count` exits, fewer at the deadline.
   std::vector<ProcessExit> wait_for_exits(std::size_t count) {
     std::unique_lock lock(mutex_);
@@ -81,7 +70,8 @@ class ProcessTableTest : public ::testing::Test {
     return line.substr(0, line.size() - 1);
   }
 
-  std::string folder_;
+  const ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
   int fifo_ = -1;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -181,12 +171,11 @@ TEST_F(ProcessTableTest, WhatAChildLeavesInItsGroupIsKilledWithIt) {
 TEST_F(ProcessTableTest, TheTailOfStderrComesWithTheExit) {
   start(shell("quiet", "echo from the first run"));
   wait_for_exits(1);
-  start(shell(
-      "loud",
-      "i=0; while [ $i -lt 2000 ]; do echo line $i >&2; i=$((i+1)); done; printf '\\377 last words' >&2; exit 3"));
+  start(shell("loud",
+              "i=0; while [ $i -lt 2000 ]; do echo line $i >&2; i=$((i+1)); done; printf '\\377 the end' >&2; exit 3"));
   const auto tail = wait_for_exits(2)[1].stderr_tail;
   EXPECT_EQ(tail.size(), 4096U);
-  EXPECT_TRUE(tail.ends_with("line 1999\n? last words")) << tail;  // made UTF-8
+  EXPECT_TRUE(tail.ends_with("line 1999\n? the end")) << tail;  // made UTF-8
   // what an earlier process wrote to the same log is not this one's
   start(shell("brief", "echo only this"));
   EXPECT_EQ(wait_for_exits(3)[2].stderr_tail, "only this\n");
@@ -194,13 +183,10 @@ TEST_F(ProcessTableTest, TheTailOfStderrComesWithTheExit) {
 }
 
 TEST_F(ProcessTableTest, MistakesAreRefusedWithASentence) {
-  EXPECT_EQ(table_->start({.name = "x", .argv = {}, .env = {}, .stderr_log = ""}).error().code(),
-            Errc::invalid_argument);
-  EXPECT_EQ(table_->start({.name = "x", .argv = {folder_ + "/absent"}, .env = {}, .stderr_log = ""}).error().code(),
-            Errc::not_found);
-  EXPECT_EQ(
-      table_->start({.name = "x", .argv = {"/bin/true"}, .env = {}, .stderr_log = "/proc/nowhere/log"}).error().code(),
-      Errc::unavailable);
+  EXPECT_EQ(table_->start({.name = "x", .argv = {}}).error().code(), Errc::invalid_argument);
+  EXPECT_EQ(table_->start({.name = "x", .argv = {folder_ + "/absent"}}).error().code(), Errc::not_found);
+  EXPECT_EQ(table_->start({.name = "x", .argv = {"/bin/true"}, .stderr_log = "/proc/nowhere/log"}).error().code(),
+            Errc::unavailable);
   start(shell("once", "exec sleep 60"));
   EXPECT_EQ(table_->start(shell("once", "exit 0")).error().code(), Errc::invalid_argument);
   EXPECT_FALSE(table_->kill("nobody", 0ms));
@@ -269,8 +255,7 @@ TEST_F(ProcessTableTest, AChildWhoseParentIsAnotherProcessEndsAtOnce) {
 
 TEST_F(ProcessTableTest, AGrandchildDiesWithTheProcessThatStartedIt) {
   const std::string fifo = make_fifo();
-  const pid_t middle =
-      start({.name = "middle", .argv = {TROUPE_TEST_CHILD, "middle", fifo}, .env = {}, .stderr_log = log()});
+  const pid_t middle = start({.name = "middle", .argv = {TROUPE_TEST_CHILD, "middle", fifo}, .stderr_log = log()});
   const std::string line = read_line();
   ASSERT_FALSE(line.empty()) << log_text();
   const pid_t grandchild = std::stoi(line);

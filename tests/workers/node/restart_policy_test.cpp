@@ -17,9 +17,9 @@ RestartConfig config() {
   RestartConfig c;
   c.budget = 3;
   c.component_budget = 5;
-  c.window_s = 300;
-  c.backoff_initial_s = 0.5;
-  c.backoff_max_s = 30;
+  c.window = 300s;
+  c.backoff_initial = 0.5s;
+  c.backoff_max = 30s;
   return c;
 }
 
@@ -122,7 +122,7 @@ TEST(RestartPolicyTest, TheFirstRestartIsImmediateAndPausesDoubleUpToTheLongest)
   EXPECT_EQ(policy.on_exit(crash(), kStart).delay, 0ms);
   double expected = 0.5;
   for (int i = 1; i < 12; ++i, expected *= 2) {
-    const double seconds = std::chrono::duration<double>(policy.on_exit(crash(), kStart + i * 1s).delay).count();
+    const double seconds = Seconds(policy.on_exit(crash(), kStart + i * 1s).delay).count();
     EXPECT_GE(seconds, std::min(expected * 0.8, 30.0) - 0.001) << i;
     EXPECT_LE(seconds, std::min(expected * 1.2, 30.0) + 0.001) << i;
   }
@@ -141,7 +141,7 @@ TEST(RestartPolicyTest, ThePauseRepeatsExactlyAndDiffersBetweenActors) {
 
 TEST(RestartPolicyTest, ARunOfTenMinutesClearsTheCount) {
   RestartConfig c = config();
-  c.window_s = 86'400;
+  c.window = 24h;
   RestartPolicy policy(c);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(policy.on_exit(crash(), kStart + i * 1s).action, Action::restart);
   policy.on_start("decoder/0", kStart + 10s);

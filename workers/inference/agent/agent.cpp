@@ -9,8 +9,7 @@ namespace troupe::workers {
 
 Result<Agent> make_agent(const JobConfig& job) {
   Agent agent;
-  auto envs = make_env_factory(
-      job.env.id, {.profile = job.env.profile, .options = job.env.options, .max_steps = job.env.max_episode_steps});
+  auto envs = make_env_factory(job.env);
   if (!envs) return envs.error().with("env.id");
   agent.envs = std::move(*envs);
   auto shape = policy_shape_of(agent.envs->spec(), job.env);

@@ -6,7 +6,7 @@
 
 #include "base/durable_file.h"
 #include "configs/loader.h"
-#include "model/policy/flow_step.h"
+#include "workers/rollout/policy_caller.h"
 #include "workers/rollout/policy_shape_of.h"
 
 namespace troupe::workers {
@@ -76,27 +76,26 @@ Json normaliser_of(const LoadedAgent& loaded) {
 /// What `auto` stands for.
 std::string distribution_of(const LoadedAgent& loaded) {
   const PolicyConfig& policy = loaded.job.policy;
-  if (policy.kind == "flow") return "flow";
+  if (policy.kind == PolicyKind::flow) return "flow";
   if (policy.distribution != "auto") return policy.distribution;
-  if (loaded.job.algorithm.name == "sac") return "squashed_gaussian";
+  if (is_off_policy(loaded.job)) return "squashed_gaussian";
   return loaded.agent.spec().action.is_discrete() ? "categorical" : "gaussian";
 }
 
 Json policy_of(const LoadedAgent& loaded) {
   const PolicyConfig& policy = loaded.job.policy;
-  Json json = {{"algorithm", loaded.job.algorithm.name},
-               {"kind", policy.kind},
+  Json json = {{"algorithm", enum_name(loaded.job.algorithm.name)},
+               {"kind", enum_name(policy.kind)},
                {"distribution", distribution_of(loaded)},
                {"hidden", policy.hidden},
-               {"activation", policy.activation}};
-  if (policy.kind == "cnn") json["cnn_channels"] = policy.cnn_channels;
-  if (loaded.job.algorithm.name == "sac") json["log_std"] = {policy.log_std_min, policy.log_std_max};
-  if (policy.kind == "flow") {
+               {"activation", enum_name(policy.activation)}};
+  if (policy.kind == PolicyKind::cnn) json["cnn_channels"] = policy.cnn_channels;
+  if (is_off_policy(loaded.job)) json["log_std"] = {policy.log_std_min, policy.log_std_max};
+  if (policy.kind == PolicyKind::flow) {
     json["flow"] = {{"denoise_steps", policy.flow.denoise_steps},
                     {"sampler", policy.flow.sampler},
                     {"joint", policy.flow.joint},
-                    {"noise_level", flow_noise_level(policy.flow.noise_level, policy.flow.noise_level_end,
-                                                     loaded.weights.version, policy.flow.noise_anneal_steps)}};
+                    {"noise_level", flow_noise_level(policy.flow, loaded.weights.version)}};
   }
   return json;
 }

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "model/loss/rl_keys.h"
-#include "model/policy/flow_step.h"
+#include "workers/rollout/policy_caller.h"
 
 namespace troupe::workers {
 
@@ -66,10 +66,10 @@ Result<void> read_vector(const std::string& name, const NdArray& array, std::spa
 }
 
 /// The newest frame of a view in the size that the network takes, u8 [H,W,3].
-Result<at::Tensor> read_picture(const PolicyShape::Image& image, const NdArray& array) {
+Result<at::Tensor> read_image(const PolicyShape::Image& image, const NdArray& array) {
   const std::size_t dims = array.shape.size();
   const auto wrong = [&] {
-    return refuse(fmt::format("picture '{}' is {} of {} bytes; wanted |u1 [H, W, 3] or [T, H, W, 3]", image.name,
+    return refuse(fmt::format("image '{}' is {} of {} bytes; wanted |u1 [H, W, 3] or [T, H, W, 3]", image.name,
                               shape_text(array), array.data.size()));
   };
   if (array.dtype != "|u1" || (dims != 3 && dims != 4) || array.shape.back() != 3) return wrong();
@@ -80,11 +80,11 @@ Result<at::Tensor> read_picture(const PolicyShape::Image& image, const NdArray& 
   }
   const std::int64_t bytes = height * width * 3;
   if (static_cast<std::int64_t>(array.data.size()) != frames * bytes) return wrong();
-  at::Tensor picture = at::empty({height, width, 3}, at::kByte);
-  std::memcpy(picture.mutable_data_ptr<std::uint8_t>(), array.data.data() + (frames - 1) * bytes,
+  at::Tensor pixels = at::empty({height, width, 3}, at::kByte);
+  std::memcpy(pixels.mutable_data_ptr<std::uint8_t>(), array.data.data() + (frames - 1) * bytes,
               static_cast<std::size_t>(bytes));
-  if (height == image.height && width == image.width) return picture;
-  const at::Tensor planes = picture.permute({2, 0, 1}).unsqueeze(0).to(at::kFloat).contiguous();
+  if (height == image.height && width == image.width) return pixels;
+  const at::Tensor planes = pixels.permute({2, 0, 1}).unsqueeze(0).to(at::kFloat).contiguous();
   const at::Tensor resized = at::_upsample_bilinear2d_aa(planes, {image.height, image.width}, /*align_corners=*/false);
   return resized.squeeze(0).permute({1, 2, 0}).round().clamp(0, 255).to(at::kByte).contiguous();
 }
@@ -112,7 +112,7 @@ Result<at::Tensor> read_depth(const PolicyShape::Image& image, const NdArray& ar
 Result<std::unique_ptr<AgentPolicy>> AgentPolicy::make(LoadedAgent loaded, const std::string& name) {
   for (const PolicyShape::Image& image : loaded.agent.shape.images) {
     if (image.channels == 3 || image.is_depth) continue;
-    return refuse(fmt::format("{} observes the picture '{}' with {} channels; a server takes three", loaded.job.env.id,
+    return refuse(fmt::format("{} observes the image '{}' with {} channels; a server takes three", loaded.job.env.id,
                               image.name, image.channels));
   }
   return std::unique_ptr<AgentPolicy>(new AgentPolicy(std::move(loaded), name));
@@ -122,8 +122,7 @@ AgentPolicy::AgentPolicy(LoadedAgent loaded, const std::string& name)
     : loaded_(std::move(loaded)),
       parts_(observation_parts(loaded_.agent.spec())),
       scale_(loaded_.weights.normaliser.observed, loaded_.job.rollout.clip_obs),
-      noise_level_(flow_noise_level(loaded_.job.policy.flow.noise_level, loaded_.job.policy.flow.noise_level_end,
-                                    loaded_.weights.version, loaded_.job.policy.flow.noise_anneal_steps)),
+      noise_level_(flow_noise_level(loaded_.job.policy.flow, loaded_.weights.version)),
       info_(make_info(loaded_, parts_, name)) {}
 
 Result<AgentPolicy::Row> AgentPolicy::read(const Observation& observation) const {
@@ -140,10 +139,10 @@ Result<AgentPolicy::Row> AgentPolicy::read(const Observation& observation) const
   }
   for (const PolicyShape::Image& image : loaded_.agent.shape.images) {
     const auto found = observation.images.find(image.name);
-    if (found == observation.images.end()) return refuse(fmt::format("the picture '{}' is missing", image.name));
-    TROUPE_ASSIGN(at::Tensor picture,
-                  image.is_depth ? read_depth(image, found->second) : read_picture(image, found->second));
-    row.images.push_back(std::move(picture));
+    if (found == observation.images.end()) return refuse(fmt::format("the image '{}' is missing", image.name));
+    TROUPE_ASSIGN(at::Tensor pixels,
+                  image.is_depth ? read_depth(image, found->second) : read_image(image, found->second));
+    row.images.push_back(std::move(pixels));
   }
   return row;
 }
@@ -167,9 +166,9 @@ at::Tensor AgentPolicy::answer(std::vector<Row> rows) const {
     request.observation[rl_keys::kState] = state;
   }
   for (std::size_t i = 0; i < loaded_.agent.shape.images.size(); ++i) {
-    std::vector<at::Tensor> pictures;
-    for (const Row& row : rows) pictures.push_back(row.images[i]);
-    request.observation[rl_keys::kImagePrefix + loaded_.agent.shape.images[i].name] = at::stack(pictures);
+    std::vector<at::Tensor> images;
+    for (const Row& row : rows) images.push_back(row.images[i]);
+    request.observation[rl_keys::kImagePrefix + loaded_.agent.shape.images[i].name] = at::stack(images);
   }
   return loaded_.agent.policy->act(loaded_.weights.views, request).action.contiguous();
 }

@@ -16,8 +16,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kFormat = 1;
 constexpr std::size_t kNamedFailures = 20;
 
-std::optional<double> threshold_of(const EnvSpec& spec) {
-  return std::isfinite(spec.reward_threshold) ? std::optional<double>(spec.reward_threshold) : std::nullopt;
+EpisodeResults results_of(const EnvSpec& spec, const PlayedEpisodes& played) {
+  const auto metrics = evaluation_metrics(played.records, spec.has_success);
+  return episode_results(spec, played.chunk, [&](const std::string& name) { return metrics.at(name); });
 }
 
 std::string share(std::int64_t k, std::int64_t n) {
@@ -54,16 +55,16 @@ std::vector<std::string> comparison_lines(const EvaluationReport& report) {
 Json interval_json(const Interval& interval) { return Json::array({interval.low, interval.high}); }
 
 Json results_json(const EnvSpec& spec, const PlayedEpisodes& played) {
-  const EpisodeResults r = episode_results(spec, played);
+  const EpisodeResults r = results_of(spec, played);
   Json json = {{"episodes", r.episodes}};
   if (r.successes) {
     json["successes"] = *r.successes;
     json["wilson_95"] = interval_json(wilson_interval(*r.successes, r.episodes));
   }
   for (const auto& [name, value] : evaluation_metrics(played.records, spec.has_success)) json[name] = value;
-  if (const auto threshold = threshold_of(spec)) {
-    json["reward_threshold"] = *threshold;
-    json["solved"] = r.mean_return > *threshold;
+  if (r.threshold) {
+    json["reward_threshold"] = *r.threshold;
+    json["solved"] = r.mean_return > *r.threshold;
   }
   return json;
 }
@@ -110,9 +111,8 @@ Json comparison_json(const EvaluationReport& report) {
 }
 
 std::string markdown_of(const EnvSpec& spec, const PlayedEpisodes& played, const std::string& title) {
-  std::string out =
-      fmt::format("## {}\n\n- checkpoint `{}`, step {}, digest `{}`\n\n```\n{}```\n", title, played.checkpoint,
-                  played.step, played.digest, results_table(episode_results(spec, played), threshold_of(spec)));
+  std::string out = fmt::format("## {}\n\n- checkpoint `{}`, step {}, digest `{}`\n\n```\n{}```\n", title,
+                                played.checkpoint, played.step, played.digest, results_table(results_of(spec, played)));
   if (!spec.has_success) return out;
   std::string seeds;
   std::size_t failures = 0;
@@ -130,22 +130,20 @@ std::string markdown_of(const EnvSpec& spec, const PlayedEpisodes& played, const
 
 }  // namespace
 
-EpisodeResults episode_results(const EnvSpec& spec, const PlayedEpisodes& played) {
-  const auto metrics = evaluation_metrics(played.records, spec.has_success);
+EpisodeResults episode_results(const EnvSpec& spec, std::int64_t chunk,
+                               const std::function<double(const std::string&)>& metric) {
+  const double episodes = metric("eval/num_trajectories");
   EpisodeResults results{.env = spec.id,
-                         .episodes = static_cast<std::int64_t>(played.records.size()),
+                         .episodes = static_cast<std::int64_t>(episodes),
                          .max_steps = spec.max_steps,
-                         .chunk = played.chunk,
-                         .successes = {},
-                         .mean_return = metrics.at("eval/return"),
-                         .std_return = metrics.at("eval/return_std"),
-                         .min_return = metrics.at("eval/return_min"),
-                         .max_return = metrics.at("eval/return_max"),
-                         .mean_length = metrics.at("eval/episode_len")};
-  if (spec.has_success) {
-    results.successes = std::count_if(played.records.begin(), played.records.end(),
-                                      [](const EvaluationEpisode& e) { return e.success_once; });
-  }
+                         .chunk = chunk,
+                         .mean_return = metric("eval/return"),
+                         .std_return = metric("eval/return_std"),
+                         .min_return = metric("eval/return_min"),
+                         .max_return = metric("eval/return_max"),
+                         .mean_length = metric("eval/episode_len")};
+  if (spec.has_success) results.successes = std::llround(metric("eval/success_once") * episodes);
+  if (std::isfinite(spec.reward_threshold)) results.threshold = spec.reward_threshold;
   return results;
 }
 
@@ -169,9 +167,7 @@ EpisodeComparison compare_episodes(const EnvSpec& spec, const std::vector<Evalua
 }
 
 std::string episodes_table(const EvaluationReport& report) {
-  const auto table = [&](const PlayedEpisodes& played) {
-    return results_table(episode_results(report.spec, played), threshold_of(report.spec));
-  };
+  const auto table = [&](const PlayedEpisodes& played) { return results_table(results_of(report.spec, played)); };
   if (!report.second) return table(report.first);
   std::string out =
       fmt::format("A: {}, step {}\n{}B: {}, step {}\n{}A and B on the same {} seeds\n", report.first.checkpoint,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -47,8 +48,9 @@ struct EvaluationReport {
   std::optional<PlayedEpisodes> second;
 };
 
-/// The numbers of a report's table.
-EpisodeResults episode_results(const EnvSpec& spec, const PlayedEpisodes& played);
+/// The numbers of a report's table; `metric` gives those of evaluation_metrics by name.
+EpisodeResults episode_results(const EnvSpec& spec, std::int64_t chunk,
+                               const std::function<double(const std::string&)>& metric);
 
 /// Two policies seed by seed, the first minus the second.
 struct EpisodeComparison {

@@ -8,12 +8,14 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <thread>
 
+#include "env/env_seat.h"
 #include "env/episode_seed.h"
 #include "env/executor.h"
 #include "model/loss/rl_keys.h"
-#include "model/policy/flow_step.h"
-#include "model/policy/picture_dtype.h"
+#include "model/policy/image_dtype.h"
+#include "workers/rollout/policy_caller.h"
 #include "workers/rollout/policy_shape_of.h"
 
 namespace troupe::workers {
@@ -22,22 +24,11 @@ namespace {
 
 /// One environment and the episode it plays.
 struct Player {
-  std::unique_ptr<Env> env;
-  std::vector<std::vector<std::byte>> fields;
-  std::vector<std::byte*> pointers;
-  std::vector<double> info;
+  EnvSeat seat;
   EvaluationEpisode record;
   std::vector<float> action;  ///< the one being executed
   bool playing = false, ended = false, begins = false;
   std::optional<Error> failure;
-
-  StepSlot slot(double& reward, bool& terminated, bool& success, bool observes = true) {
-    return {.observation = observes ? std::span<std::byte* const>(pointers) : std::span<std::byte* const>(),
-            .reward = &reward,
-            .terminated = &terminated,
-            .success = &success,
-            .info = info};
-  }
 };
 
 /// Plays episodes in a fixed number of environments, answered together. Owns all that its threads touch.
@@ -50,8 +41,7 @@ class Match {
         parts_(observation_parts(agent.spec())),
         scale_(weights.normaliser.observed, job.rollout.clip_obs),
         exec_steps_(job.env.exec_steps == 0 ? job.env.chunk : job.env.exec_steps),
-        noise_level_(flow_noise_level(job.policy.flow.noise_level, job.policy.flow.noise_level_end, weights.version,
-                                      job.policy.flow.noise_anneal_steps)),
+        noise_level_(flow_noise_level(job.policy.flow, weights.version)),
         seed_(static_cast<std::uint64_t>(job.job.seed)),
         executor_(Executor::make({.threads = options.threads})) {}
 
@@ -82,11 +72,7 @@ class Match {
  private:
   Result<void> add_player() {
     Player player;
-    TROUPE_ASSIGN(player.env, agent_.envs->make());
-    for (const EnvField& field : agent_.spec().observation)
-      player.fields.emplace_back(static_cast<std::size_t>(field.bytes()));
-    for (auto& field : player.fields) player.pointers.push_back(field.data());
-    player.info.resize(agent_.spec().info.size());
+    TROUPE_ASSIGN(player.seat, EnvSeat::make(*agent_.envs));
     player.action.resize(static_cast<std::size_t>(agent_.spec().action.size));
     players_.push_back(std::move(player));
     return {};
@@ -159,9 +145,7 @@ class Match {
     }
     return each([](Player& player) -> Result<void> {
       if (!player.begins) return {};
-      double reward = 0;
-      bool terminated = false, success = false;
-      return player.env->reset(evaluation_seed(player.record.seed), player.slot(reward, terminated, success));
+      return player.seat.env->reset(evaluation_seed(player.record.seed), player.seat.slot());
     });
   }
 
@@ -179,15 +163,15 @@ class Match {
         scale_.apply({state.mutable_data_ptr<float>(), static_cast<std::size_t>(state.numel())});
       request.observation[rl_keys::kState] = state;
     }
-    for (std::size_t i = 0; i < parts_.pictures.size(); ++i) {
+    for (std::size_t i = 0; i < parts_.images.size(); ++i) {
       const PolicyShape::Image& image = agent_.shape.images[i];
-      at::Tensor pictures = at::empty({rows, image.height, image.width, image.channels}, picture_dtype(image));
+      at::Tensor pixels = at::empty({rows, image.height, image.width, image.channels}, image_dtype(image));
       for (std::int64_t row = 0; row < rows; ++row) {
-        const auto& bytes = players_[static_cast<std::size_t>(row)].fields[parts_.pictures[i].field];
-        std::copy_n(bytes.data(), parts_.pictures[i].bytes,
-                    static_cast<std::byte*>(pictures.mutable_data_ptr()) + row * parts_.pictures[i].bytes);
+        const auto& bytes = players_[static_cast<std::size_t>(row)].seat.fields[parts_.images[i].field];
+        std::copy_n(bytes.data(), parts_.images[i].bytes,
+                    static_cast<std::byte*>(pixels.mutable_data_ptr()) + row * parts_.images[i].bytes);
       }
-      request.observation[rl_keys::kImagePrefix + image.name] = pictures;
+      request.observation[rl_keys::kImagePrefix + image.name] = pixels;
     }
     std::vector<std::uint64_t> keys;
     for (const Player& player : players_) {
@@ -199,7 +183,7 @@ class Match {
 
   void write_state(const Player& player, float* out) const {
     for (const ObservationParts::Vector& part : parts_.vectors) {
-      const std::byte* bytes = player.fields[part.field].data();
+      const std::byte* bytes = player.seat.fields[part.field].data();
       for (std::int64_t i = 0; i < part.numel; ++i) {
         out[part.column + i] = part.dtype == EnvDType::f64
                                    ? static_cast<float>(reinterpret_cast<const double*>(bytes)[i])
@@ -215,20 +199,19 @@ class Match {
     const float* chunk = actions_.const_data_ptr<float>() + (&player - players_.data()) * actions_.size(1);
     // frames inside a chunk are seen by nobody
     const bool on_demand = agent_.spec().observes_on_demand;
-    double reward = 0;
-    bool terminated = false, success = false;
+    EnvSeat& seat = player.seat;
     for (std::int64_t k = 0; k < exec_steps_ && player.playing; ++k) {
       TROUPE_TRY(choose(player, chunk + static_cast<std::size_t>(k) * width));
-      TROUPE_TRY(player.env->step(player.action, player.slot(reward, terminated, success, !on_demand)));
-      if (!std::isfinite(reward)) return Error{Errc::internal, "the environment gave a reward that is not finite"};
-      player.record.total_return += reward;
+      TROUPE_TRY(seat.env->step(player.action, seat.slot(!on_demand)));
+      if (!std::isfinite(seat.reward)) return Error{Errc::internal, "the environment gave a reward that is not finite"};
+      player.record.total_return += seat.reward;
       ++player.record.length;
-      player.record.success_once |= success;
-      player.record.success_at_end = success;
-      player.playing = !terminated && player.record.length < agent_.spec().max_steps;
+      player.record.success_once |= seat.success;
+      player.record.success_at_end = seat.success;
+      player.playing = !seat.terminated && player.record.length < agent_.spec().max_steps;
     }
     player.ended = !player.playing;
-    return on_demand && player.playing ? player.env->observe(player.slot(reward, terminated, success)) : Result<void>();
+    return on_demand && player.playing ? seat.env->observe(seat.slot()) : Result<void>();
   }
 
   /// One action of a chunk as the environment takes it.
@@ -262,6 +245,14 @@ class Match {
 };
 
 }  // namespace
+
+EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env) {
+  return {.episodes = eval.episodes,
+          .first_seed = eval.seed,
+          .parallel = std::min<std::int64_t>(16, eval.episodes),
+          .threads = std::max(1U, std::thread::hardware_concurrency()),
+          .step_timeout = to_milliseconds(env.step_timeout)};
+}
 
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
                                                     const PolicyWeights& weights, const EpisodeOptions& options) {

@@ -28,6 +28,10 @@ struct EpisodeOptions {
   std::int64_t keep_actions = 0;
 };
 
+/// What a job asks for: eval.episodes from eval.seed on, at most 16 at once and on every core, env.step_timeout_s. No
+/// actions are kept.
+EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env);
+
 /// Runs every episode exactly once with the deterministic policy, frozen statistics, and environments that take the
 /// next seed as soon as they are done. Records in order of seed; the same bits for any number of threads. Errors:
 /// failed_precondition (no time limit); those of the environment, with the seed; deadline_exceeded, and the

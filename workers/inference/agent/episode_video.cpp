@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstddef>
 #include <exception>
 #include <filesystem>
@@ -13,6 +12,7 @@
 
 #include "base/file_io.h"
 #include "data/video/video_encoder.h"
+#include "env/env_seat.h"
 
 namespace troupe::workers {
 
@@ -20,47 +20,8 @@ namespace {
 
 constexpr std::string_view kVideoBegin = "seed_", kVideoEnd = ".mp4";
 
-/// One environment that plays recorded actions, and what it writes into.
-class Replay {
- public:
-  static Result<Replay> begin(const EnvFactory& envs, const EvaluationEpisode& record) {
-    Replay replay;
-    TROUPE_ASSIGN(replay.env_, envs.make());
-    for (const EnvField& field : envs.spec().observation)
-      replay.fields_.emplace_back(static_cast<std::size_t>(field.bytes()));
-    for (auto& field : replay.fields_) replay.pointers_.push_back(field.data());
-    replay.info_.resize(envs.spec().info.size());
-    TROUPE_TRY(replay.env_->reset(evaluation_seed(record.seed), replay.slot(true)));
-    return replay;
-  }
-
-  Result<void> step(std::span<const float> action) {
-    TROUPE_TRY(env_->step(action, slot(!env_->spec().observes_on_demand)));
-    total_return_ += reward_;
-    return {};
-  }
-  Result<void> render(const std::string& camera, RenderTarget out) { return env_->render(camera, out); }
-  double total_return() const { return total_return_; }
-
- private:
-  StepSlot slot(bool observes) {
-    return {.observation = observes ? std::span<std::byte* const>(pointers_) : std::span<std::byte* const>(),
-            .reward = &reward_,
-            .terminated = &terminated_,
-            .success = &success_,
-            .info = info_};
-  }
-
-  std::unique_ptr<Env> env_;
-  std::vector<std::vector<std::byte>> fields_;
-  std::vector<std::byte*> pointers_;
-  std::vector<double> info_;
-  double reward_ = 0, total_return_ = 0;
-  bool terminated_ = false, success_ = false;
-};
-
-Result<void> film(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
-                  const EpisodeVideoOptions& options) {
+Result<void> write_video(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
+                         const EpisodeVideoOptions& options) {
   const EnvSpec& spec = envs.spec();
   if (spec.cameras.empty()) return Error{Errc::failed_precondition, fmt::format("{} has no camera", spec.id)};
   const auto width = static_cast<std::size_t>(spec.action.size);
@@ -69,23 +30,28 @@ Result<void> film(const EnvFactory& envs, const EvaluationEpisode& record, const
                                                         record.seed, record.actions.size(), record.length, width)};
   }
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(options.width * options.height * 3));
-  const Rgb8View picture{
+  const Rgb8View image{
       .data = pixels.data(), .height = options.height, .width = options.width, .stride = options.width * 3};
   TROUPE_ASSIGN(const auto encoder, VideoEncoder::open(path, {.width = options.width,
                                                               .height = options.height,
                                                               .fps = spec.control_hz > 0 ? spec.control_hz : 30.0}));
-  TROUPE_ASSIGN(Replay replay, Replay::begin(envs, record));
+  TROUPE_ASSIGN(EnvSeat seat, EnvSeat::make(envs));
+  TROUPE_TRY(seat.env->reset(evaluation_seed(record.seed), seat.slot()));
+  double total_return = 0;
   for (std::int64_t step = 0; step <= record.length; ++step) {
-    TROUPE_TRY(replay.render(spec.cameras.front(), {.width = options.width, .height = options.height, .rgb = pixels}));
-    TROUPE_TRY(encoder->write(picture));
-    if (step < record.length)
-      TROUPE_TRY(replay.step(std::span(record.actions).subspan(static_cast<std::size_t>(step) * width, width)));
+    TROUPE_TRY(
+        seat.env->render(spec.cameras.front(), {.width = options.width, .height = options.height, .rgb = pixels}));
+    TROUPE_TRY(encoder->write(image));
+    if (step == record.length) break;
+    const auto action = std::span(record.actions).subspan(static_cast<std::size_t>(step) * width, width);
+    TROUPE_TRY(seat.env->step(action, seat.slot(!spec.observes_on_demand)));
+    total_return += seat.reward;
   }
   TROUPE_TRY(encoder->finish());
-  if (replay.total_return() == record.total_return) return {};
+  if (total_return == record.total_return) return {};
   return Error{Errc::failed_precondition,
                fmt::format("{} is not deterministic: seed {} had a return of {} and, with the same actions again, {}",
-                           spec.id, record.seed, record.total_return, replay.total_return())};
+                           spec.id, record.seed, record.total_return, total_return)};
 }
 
 /// Removes what episode_video_name named; all else in the folder stays.
@@ -97,11 +63,11 @@ Result<void> remove_episode_videos(const std::string& folder) {
     if (name.starts_with(kVideoBegin) && name.ends_with(kVideoEnd)) videos.push_back(entry->path());
   }
   if (code == std::errc::no_such_file_or_directory) return {};
-  for (const auto& film : videos) {
+  for (const auto& video : videos) {
     if (code) break;
-    std::filesystem::remove(film, code);
+    std::filesystem::remove(video, code);
   }
-  if (code) return file_error(folder, "films of an earlier evaluation cannot be removed", code.value());
+  if (code) return file_error(folder, "videos of an earlier evaluation cannot be removed", code.value());
   return {};
 }
 
@@ -110,7 +76,7 @@ Result<void> remove_episode_videos(const std::string& folder) {
 Result<void> write_episode_video(const EnvFactory& envs, const EvaluationEpisode& record, const std::string& path,
                                  const EpisodeVideoOptions& options) {
   try {
-    if (auto written = film(envs, record, path, options); !written) return written.error().with(path);
+    if (auto written = write_video(envs, record, path, options); !written) return written.error().with(path);
   } catch (const std::exception& e) {  // environments are other people's code
     return Error{Errc::internal, fmt::format("{}: {}", path, e.what())};
   }

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "base/hash.h"
-#include "configs/loader.h"
 #include "model/shard/flat_layout.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/rollout/policy_shape_of.h"
@@ -18,15 +17,11 @@ namespace troupe::workers {
 namespace {
 
 Result<JobConfig> rl_job_of(const Manifest& manifest, const std::string& folder) {
-  LoadOutcome outcome = load_job_text(folder + "/manifest.json: config", manifest.config, {});
-  if (!outcome.config)
-    return Error{Errc::data_loss,
-                 outcome.errors.empty() ? folder + "/manifest.json: config does not read" : outcome.errors.front()};
-  JobConfig job = std::move(outcome.config->job);
+  TROUPE_ASSIGN(JobConfig job, job_of(manifest, folder));
   if (!trains_agent(job)) {
     return Error{Errc::failed_precondition,
                  fmt::format("checkpoint {}: its job (kind {}) names no environment in env.id; wanted a policy for one",
-                             folder, job.job.kind)};
+                             folder, enum_name(job.job.kind))};
   }
   return job;
 }
@@ -96,9 +91,7 @@ Result<LoadedAgent> load(const CheckpointReader& reader, JobConfig job) {
 
 /// Before a policy is made for the other environment: what is wrong is then the environment, not a key of the policy.
 Result<PolicyShape> shape_in(const EnvConfig& env) {
-  TROUPE_ASSIGN(
-      const auto envs,
-      make_env_factory(env.id, {.profile = env.profile, .options = env.options, .max_steps = env.max_episode_steps}));
+  TROUPE_ASSIGN(const auto envs, make_env_factory(env));
   return policy_shape_of(envs->spec(), env);
 }
 
@@ -151,15 +144,15 @@ Result<void> check_same_shape(const PolicyShape& trained, const PolicyShape& oth
     return differs(fmt::format("observations have {} numbers, the policy was trained with {}", other.state_dim,
                                trained.state_dim));
   }
-  const auto pictures = [](const PolicyShape& shape) {
+  const auto images = [](const PolicyShape& shape) {
     std::vector<std::string> all;
     for (const auto& image : shape.images)
       all.push_back(fmt::format("{} {}x{}x{}{}", image.name, image.height, image.width, image.channels,
                                 image.is_depth ? " of depth" : ""));
     return fmt::format("[{}]", fmt::join(all, ", "));
   };
-  if (pictures(trained) != pictures(other)) {
-    return differs(fmt::format("pictures are {}, the policy was trained with {}", pictures(other), pictures(trained)));
+  if (images(trained) != images(other)) {
+    return differs(fmt::format("images are {}, the policy was trained with {}", images(other), images(trained)));
   }
   const auto actions = [](const PolicyShape& shape) {
     return shape.choices > 0 ? fmt::format("one of {}", shape.choices) : fmt::format("{} numbers", shape.action_dim);

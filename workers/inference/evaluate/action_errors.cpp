@@ -63,23 +63,9 @@ void ActionErrorSums::add(const ActionBlock& block) {
   }
 }
 
-ActionError ActionErrorSums::overall() const {
-  Sums total;
-  for (const Sums& s : sums_) total.add(s);
-  return total.means();
-}
-
-std::vector<ActionError> ActionErrorSums::by_dimension() const {
-  std::vector<Sums> totals(scale_.size());
-  for (std::size_t i = 0; i < sums_.size(); ++i) totals[i % scale_.size()].add(sums_[i]);
-  std::vector<ActionError> out;
-  for (const Sums& s : totals) out.push_back(s.means());
-  return out;
-}
-
-std::vector<ActionError> ActionErrorSums::by_step() const {
-  std::vector<Sums> totals(horizon_);
-  for (std::size_t i = 0; i < sums_.size(); ++i) totals[i / scale_.size()].add(sums_[i]);
+std::vector<ActionError> ActionErrorSums::grouped(std::size_t count, std::size_t stride) const {
+  std::vector<Sums> totals(count);
+  for (std::size_t i = 0; i < sums_.size(); ++i) totals[i / stride % count].add(sums_[i]);
   std::vector<ActionError> out;
   for (const Sums& s : totals) out.push_back(s.means());
   return out;

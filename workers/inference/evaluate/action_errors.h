@@ -41,9 +41,9 @@ class ActionErrorSums {
 
   /// Means over everything, over each dimension (width of them), over each step of the horizon. Any time, also in
   /// between.
-  ActionError overall() const;
-  std::vector<ActionError> by_dimension() const;
-  std::vector<ActionError> by_step() const;
+  ActionError overall() const { return grouped(1, 1).front(); }
+  std::vector<ActionError> by_dimension() const { return grouped(scale_.size(), 1); }
+  std::vector<ActionError> by_step() const { return grouped(horizon_, scale_.size()); }
 
  private:
   struct Sums {
@@ -52,6 +52,8 @@ class ActionErrorSums {
     void add(const Sums& other);
     ActionError means() const;
   };
+  /// Means over `count` groups; cell i belongs to group i / stride, modulo their number.
+  std::vector<ActionError> grouped(std::size_t count, std::size_t stride) const;
   std::size_t horizon_;
   std::vector<double> scale_;
   std::vector<Sums> sums_;  // (horizon, width)

@@ -171,7 +171,7 @@ Result<OpenLoopWindow> Evaluation::run(const SampleEntry& entry) {
   TROUPE_CHECK(is_full(data_.window, window), "the index holds full windows only");
   TROUPE_ASSIGN(const EpisodeTable table, dataset_.read_table(entry.episode));
   TROUPE_ASSIGN(const WindowClip clip,
-                WindowClip::read(dataset_, entry.episode, window.video, read_clip_, data_.decode_deadline_s));
+                WindowClip::read(dataset_, entry.episode, window.video, read_clip_, data_.decode_deadline));
 
   OpenLoopWindow out{.episode = episode.index,
                      .row = window.actions.front(),

@@ -17,11 +17,11 @@ namespace troupe::workers {
 /// Which windows of a dataset a policy is driven through.
 struct OpenLoopOptions {
   /// Episode indices; empty: those of data.eval_episodes, and where that is empty too every episode.
-  std::vector<std::int64_t> episodes;
+  std::vector<std::int64_t> episodes = {};
   /// At most, spread evenly over all full windows of the episodes.
   std::int64_t windows = 16;
   /// Called after each window with the windows done and their number; may be empty.
-  std::function<void(std::int64_t, std::int64_t)> progress;
+  std::function<void(std::int64_t, std::int64_t)> progress = {};
 };
 
 /// One window as it was run. Values are (chunks x horizon, width), row major, in the robot's units, absolute.

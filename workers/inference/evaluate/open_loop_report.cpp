@@ -116,9 +116,7 @@ std::string open_loop_table(const OpenLoopResult& result) {
 Result<void> draw_open_loop(const std::string& path, const OpenLoopResult& result, const OpenLoopSubject& subject) {
   ActionPlot plot{.title = fmt::format("open loop: mse {}, {} windows, {}", number(result.overall.mse),
                                        result.windows.size(), subject.embodiment),
-                  .names = {},
-                  .block = result.horizon,
-                  .windows = {}};
+                  .block = result.horizon};
   const std::size_t width = result.dimensions.size(), drawn = std::min(width, kDrawnDimensions);
   for (std::size_t d = 0; d < drawn; ++d) plot.names.push_back(result.dimensions[d].name());
   const auto cut = [&](const std::vector<float>& values) {

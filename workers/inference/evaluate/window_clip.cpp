@@ -6,45 +6,42 @@
 #include <cstring>
 
 #include "data/image/yuv_to_rgb.h"
-#include "data/sample/picture_reader.h"
 
 namespace troupe::workers {
 
 Result<WindowClip> WindowClip::read(const Dataset& dataset, std::size_t place, std::span<const std::int64_t> rows,
-                                    const ReadClip& read_clip, double deadline_s) {
+                                    const ReadClip& read_clip, Seconds allowed) {
   WindowClip clip;
-  const auto deadline =
-      std::chrono::steady_clock::now() +
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(deadline_s));
+  const auto deadline = std::chrono::steady_clock::now() + to_milliseconds(allowed);
   ClipDecoder::Options options;
   options.find_table = [&dataset](const std::string& path, const FileIdentity& identity) {
     return dataset.packet_table(path, identity);
   };
-  PictureReader reader(std::move(options), read_clip);
+  ImageReader reader(std::move(options), read_clip);
   std::vector<std::uint8_t> converted;
   for (std::size_t v = 0; v < dataset.columns().views.size(); ++v) {
-    TROUPE_ASSIGN(const PictureSource source, dataset.pictures(place, v));
+    TROUPE_ASSIGN(const ImageSource source, dataset.images(place, v));
     View& view = clip.views_[dataset.columns().views[v].name];
-    const auto sink = [&](std::size_t i, const Rgb8View& picture) -> Result<void> {
+    const auto sink = [&](std::size_t i, const Rgb8View& image) -> Result<void> {
       if (view.pixels.empty()) {
-        view.height = picture.height;
-        view.width = picture.width;
-        view.pixels.resize(rows.size() * static_cast<std::size_t>(3 * picture.height * picture.width));
+        view.height = image.height;
+        view.width = image.width;
+        view.pixels.resize(rows.size() * static_cast<std::size_t>(3 * image.height * image.width));
       }
-      if (picture.height != view.height || picture.width != view.width) {
+      if (image.height != view.height || image.width != view.width) {
         return Error{Errc::data_loss, fmt::format("{}: frame {} is {}x{}, others are {}x{}", source.path, rows[i],
-                                                  picture.height, picture.width, view.height, view.width)};
+                                                  image.height, image.width, view.height, view.width)};
       }
       const auto row_bytes = static_cast<std::size_t>(3 * view.width);
       std::byte* out = view.pixels.data() + i * static_cast<std::size_t>(view.height) * row_bytes;
-      for (std::int64_t y = 0; y < view.height; ++y, out += row_bytes) std::memcpy(out, picture.row(y), row_bytes);
+      for (std::int64_t y = 0; y < view.height; ++y, out += row_bytes) std::memcpy(out, image.row(y), row_bytes);
       return {};
     };
-    const auto convert = [&](std::size_t i, const Yuv420View& picture) {
-      const auto stride = static_cast<std::ptrdiff_t>(3 * picture.width);
-      converted.resize(static_cast<std::size_t>(stride * picture.height));
-      yuv420_to_rgb(picture, converted.data(), stride);
-      return sink(i, Rgb8View{converted.data(), picture.height, picture.width, stride});
+    const auto convert = [&](std::size_t i, const Yuv420View& image) {
+      const auto stride = static_cast<std::ptrdiff_t>(3 * image.width);
+      converted.resize(static_cast<std::size_t>(stride * image.height));
+      yuv420_to_rgb(image, converted.data(), stride);
+      return sink(i, Rgb8View{converted.data(), image.height, image.width, stride});
     };
     TROUPE_TRY(reader.read(source, rows, {}, {.yuv = convert, .rgb = sink}, deadline));
   }

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/seconds.h"
 #include "comm/serve/ndarray.h"
 #include "data/dataset.h"
-#include "data/sample/picture_reader.h"
+#include "data/sample/image_reader.h"
 
 namespace troupe::workers {
 
@@ -18,10 +19,10 @@ namespace troupe::workers {
 /// recording's size, before any crop. Immutable.
 class WindowClip {
  public:
-  /// Decodes frames `rows` (ascending) of episodes()[place]. An empty read_clip: a decoder of its own. Errors: those
-  /// of the decoder; data_loss when frames of one view differ in size.
+  /// Decodes frames `rows` (ascending) of episodes()[place]. An empty read_clip: a decoder of its own. Takes at
+  /// most `allowed`. Errors: those of the decoder; data_loss when frames of one view differ in size.
   static Result<WindowClip> read(const Dataset& dataset, std::size_t place, std::span<const std::int64_t> rows,
-                                 const ReadClip& read_clip, double deadline_s);
+                                 const ReadClip& read_clip, Seconds allowed);
 
   /// Frames [first, first + count) of a view as u8 [H, W, 3] (count 1) or [count, H, W, 3]. Requires that they exist.
   NdArray frames(const std::string& view, std::int64_t first, std::int64_t count) const;

@@ -6,12 +6,23 @@ namespace troupe::workers {
 
 namespace {
 
+EmbodimentDefaults wrist_and_scene(const char* tag) {
+  return {.tag = tag,
+          .id = 21,
+          .layout = "horizontal",
+          .views = {"image", "wrist_image"},
+          .state_keys = {"state"},
+          .action_keys = {"actions"},
+          .image_height = 256,
+          .image_width = 256,
+          .sign_gripper = true};
+}
+
 const std::vector<EmbodimentDefaults>& table() {
   static const std::vector<EmbodimentDefaults> rows = {
       {.tag = "oxe_droid",
        .id = 17,
        .layout = "droid",
-       .prompt = "oxe_droid",
        .views = {"exterior_image_1_left", "exterior_image_2_left", "wrist_image_left"},
        .state_keys = {"joint_position", "gripper_position"},
        .action_keys = {"joint_position", "gripper_position"},
@@ -20,7 +31,6 @@ const std::vector<EmbodimentDefaults>& table() {
       {.tag = "agibot",
        .id = 26,
        .layout = "grid2x2",
-       .prompt = "agibot",
        .views = {"top_head", "hand_left", "hand_right"},
        .state_keys = {"left_arm_joint_position", "right_arm_joint_position", "left_effector_position",
                       "right_effector_position", "head_position", "waist_position"},
@@ -31,34 +41,15 @@ const std::vector<EmbodimentDefaults>& table() {
       {.tag = "yam",
        .id = 32,
        .layout = "grid2x2",
-       .prompt = "yam",
        .views = {"top_camera-images-rgb", "left_camera-images-rgb", "right_camera-images-rgb"},
        .state_keys = {"left_joint_pos", "left_gripper_pos", "right_joint_pos", "right_gripper_pos"},
        .action_keys = {"left_joint_pos", "left_gripper_pos", "right_joint_pos", "right_gripper_pos"},
        .relative_action_keys = {"left_joint_pos", "left_gripper_pos", "right_joint_pos", "right_gripper_pos"}},
-      {.tag = "xdof", .id = 22, .layout = "grid2x2", .prompt = "xdof"},
-      {.tag = "gr1_unified", .id = 24, .layout = "grid2x2", .prompt = "gr1_unified"},
-      {.tag = "mecka_hands", .id = 27, .layout = "grid2x2", .prompt = "mecka_hands"},
-      {.tag = "libero_sim",
-       .id = 21,
-       .layout = "horizontal",
-       .prompt = "libero_sim",
-       .views = {"image", "wrist_image"},
-       .state_keys = {"state"},
-       .action_keys = {"actions"},
-       .image_height = 256,
-       .image_width = 256,
-       .sign_gripper = true},
-      {.tag = "franka_pnp",
-       .id = 21,
-       .layout = "horizontal",
-       .prompt = "franka_pnp",
-       .views = {"image", "wrist_image"},
-       .state_keys = {"state"},
-       .action_keys = {"actions"},
-       .image_height = 256,
-       .image_width = 256,
-       .sign_gripper = true},
+      {.tag = "xdof", .id = 22, .layout = "grid2x2"},
+      {.tag = "gr1_unified", .id = 24, .layout = "grid2x2"},
+      {.tag = "mecka_hands", .id = 27, .layout = "grid2x2"},
+      wrist_and_scene("libero_sim"),
+      wrist_and_scene("franka_pnp"),
   };
   return rows;
 }

@@ -9,12 +9,11 @@ namespace troupe::workers {
 /// What GEAR and RLinf fix in code for an embodiment tag, and what a folder without experiment_cfg/conf.yaml therefore
 /// cannot say: layout of views, prompt template, keys, image sizes, sign of the gripper.
 struct EmbodimentDefaults {
+  /// Also the value of data.embodiment.prompt.
   std::string tag;
   std::int64_t id = 0;
   /// A value of data.embodiment.layout, for more than one view.
   std::string layout;
-  /// A value of data.embodiment.prompt.
-  std::string prompt;
   /// Used where conf.yaml is absent. Empty: as the metadata lists them, nothing relative.
   std::vector<std::string> views{}, state_keys{}, action_keys{}, relative_action_keys{};
   /// Pixels of one view, where conf.yaml is absent.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "workers/inference/policy/gear_fields.h"
 #include "workers/inference/policy/json_fields.h"
 
 namespace troupe::workers {
@@ -46,12 +47,7 @@ Result<LatentCodecConfig> read_codec(JsonFields vae, std::int64_t in_dim) {
 Result<void> read_dit(JsonFields dit, JsonFields& head, GearConfig& out) {
   DitConfig& d = out.model.dit;
   d.type = dit.text("model_type", "i2v");
-  d.dim = dit.integer("dim");
-  d.num_heads = dit.integer("num_heads");
-  d.num_layers = dit.integer("num_layers");
-  d.ffn_dim = dit.integer("ffn_dim");
-  d.in_dim = dit.integer("in_dim");
-  d.out_dim = dit.integer("out_dim");
+  for (const auto& [name, value] : kGearDitSizes) d.*value = dit.integer(name);
   d.freq_dim = dit.integer("freq_dim", 256);
   d.eps = dit.number("eps", 1e-6);
   d.encoder_hidden = dit.integer("hidden_size", 1024);
@@ -75,21 +71,9 @@ Result<void> read_dit(JsonFields dit, JsonFields& head, GearConfig& out) {
 
 Result<void> read_encoders(JsonFields text, JsonFields image, ModelConfig& model) {
   TextEncoderConfig& t = model.text_encoder;
-  t.vocab = text.integer("vocab", t.vocab);
-  t.dim = text.integer("dim", t.dim);
-  t.dim_attn = text.integer("dim_attn", t.dim_attn);
-  t.dim_ff = text.integer("dim_ffn", t.dim_ff);
-  t.num_heads = text.integer("num_heads", t.num_heads);
-  t.num_layers = text.integer("num_layers", t.num_layers);
-  t.num_buckets = text.integer("num_buckets", t.num_buckets);
+  for (const auto& [name, value] : kGearTextSizes) t.*value = text.integer(name, t.*value);
   ImageEncoderConfig& i = model.image_encoder;
-  i.image_size = image.integer("image_size", i.image_size);
-  i.patch_size = image.integer("patch_size", i.patch_size);
-  i.dim = image.integer("dim", i.dim);
-  i.mlp_dim = image.integer("mlp_dim", i.mlp_dim);
-  i.num_heads = image.integer("num_heads", i.num_heads);
-  i.num_layers = image.integer("num_layers", i.num_layers);
-  i.head_dim_out = image.integer("out_dim", i.head_dim_out);
+  for (const auto& [name, value] : kGearImageSizes) i.*value = image.integer(name, i.*value);
   TROUPE_TRY(text.done());
   return image.done();
 }

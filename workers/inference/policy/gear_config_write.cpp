@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "workers/inference/policy/gear_config.h"
+#include "workers/inference/policy/gear_fields.h"
 
 namespace troupe::workers {
 
@@ -17,55 +18,41 @@ void put_if_other(SortedJson& object, const char* key, std::int64_t value, std::
   if (value != published) object[key] = value;
 }
 
+/// The sizes that are not those of the published network, which the defaults are.
+template <class Sizes, class Config>
+void put_others(SortedJson& object, const Sizes& sizes, const Config& config) {
+  for (const auto& [name, value] : sizes) put_if_other(object, name, config.*value, Config().*value);
+}
+
 SortedJson dit_json(const GearConfig& config) {
   const ModelConfig& m = config.model;
-  return {{"_target_", std::string(kModules) + "wan_video_dit_action_casual_chunk.CausalWanModel"},
-          {"_convert_", "object"},
-          {"model_type", m.dit.type},
-          {"dim", m.dit.dim},
-          {"num_heads", m.dit.num_heads},
-          {"num_layers", m.dit.num_layers},
-          {"ffn_dim", m.dit.ffn_dim},
-          {"in_dim", m.dit.in_dim},
-          {"out_dim", m.dit.out_dim},
-          {"freq_dim", m.dit.freq_dim},
-          {"eps", m.dit.eps},
-          {"hidden_size", m.dit.encoder_hidden},
-          {"action_dim", m.dit.action_dim},
-          {"max_state_dim", m.dit.max_state_dim},
-          {"text_dim", m.text_encoder.dim},
-          {"text_len", m.text_encoder.max_length},
-          {"concat_first_frame_latent", m.dit.concat_first_frame_latent},
-          {"frame_seqlen", gear_frame_tokens(m.codec, m.target_height, m.target_width)},
-          {"max_chunk_size", config.max_chunk_size},
-          {"num_frame_per_block", m.latent_frames_per_block},
-          {"num_action_per_block", config.actions_per_block},
-          {"num_state_per_block", m.states_per_block}};
+  SortedJson json = {{"_target_", std::string(kModules) + "wan_video_dit_action_casual_chunk.CausalWanModel"},
+                     {"_convert_", "object"},
+                     {"model_type", m.dit.type},
+                     {"freq_dim", m.dit.freq_dim},
+                     {"eps", m.dit.eps},
+                     {"hidden_size", m.dit.encoder_hidden},
+                     {"action_dim", m.dit.action_dim},
+                     {"max_state_dim", m.dit.max_state_dim},
+                     {"text_dim", m.text_encoder.dim},
+                     {"text_len", m.text_encoder.max_length},
+                     {"concat_first_frame_latent", m.dit.concat_first_frame_latent},
+                     {"frame_seqlen", gear_frame_tokens(m.codec, m.target_height, m.target_width)},
+                     {"max_chunk_size", config.max_chunk_size},
+                     {"num_frame_per_block", m.latent_frames_per_block},
+                     {"num_action_per_block", config.actions_per_block},
+                     {"num_state_per_block", m.states_per_block}};
+  for (const auto& [name, value] : kGearDitSizes) json[name] = m.dit.*value;
+  return json;
 }
 
 SortedJson encoder_json(const ModelConfig& m) {
-  const TextEncoderConfig published_text;
-  const ImageEncoderConfig published_image;
-  const TextEncoderConfig& t = m.text_encoder;
-  const ImageEncoderConfig& i = m.image_encoder;
   SortedJson text = {{"_target_", std::string(kModules) + "wan_video_text_encoder.WanTextEncoder"},
                      {"_convert_", "object"}};
-  put_if_other(text, "vocab", t.vocab, published_text.vocab);
-  put_if_other(text, "dim", t.dim, published_text.dim);
-  put_if_other(text, "dim_attn", t.dim_attn, published_text.dim_attn);
-  put_if_other(text, "dim_ffn", t.dim_ff, published_text.dim_ff);
-  put_if_other(text, "num_heads", t.num_heads, published_text.num_heads);
-  put_if_other(text, "num_layers", t.num_layers, published_text.num_layers);
-  put_if_other(text, "num_buckets", t.num_buckets, published_text.num_buckets);
+  put_others(text, kGearTextSizes, m.text_encoder);
   SortedJson image = {{"_target_", std::string(kModules) + "wan_video_image_encoder.WanImageEncoder"},
                       {"_convert_", "object"}};
-  put_if_other(image, "image_size", i.image_size, published_image.image_size);
-  put_if_other(image, "patch_size", i.patch_size, published_image.patch_size);
-  put_if_other(image, "dim", i.dim, published_image.dim);
-  put_if_other(image, "mlp_dim", i.mlp_dim, published_image.mlp_dim);
-  put_if_other(image, "num_heads", i.num_heads, published_image.num_heads);
-  put_if_other(image, "num_layers", i.num_layers, published_image.num_layers);
-  put_if_other(image, "out_dim", i.head_dim_out, published_image.head_dim_out);
+  put_others(image, kGearImageSizes, m.image_encoder);
   return {{"text_encoder_cfg", text}, {"image_encoder_cfg", image}};
 }
 

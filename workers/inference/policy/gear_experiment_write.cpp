@@ -31,7 +31,7 @@ Json transform(const char* name, const std::vector<std::string>& keys, const Jso
 
 Json vectors(const std::string& prefix, const std::vector<PolicyKey>& keys) {
   Json modes = Json::object();
-  for (const PolicyKey& key : keys) modes[prefix + key.name] = normalization_name(key.mode);
+  for (const PolicyKey& key : keys) modes[prefix + key.name] = enum_name(key.mode);
   return modes;
 }
 

@@ -96,25 +96,16 @@ std::vector<Item> list_items(const CheckpointTensors& dit, const ModelConfig& co
 }
 
 Result<ExportSummary> write_weights(const CheckpointTensors& dit, const ModelConfig& config, const std::string& folder,
-                                    const GearExportOptions& options) {
+                                    const ExportFormat& format) {
   const std::vector<Item> items = list_items(dit, config);
-  ExportSummary summary;
   std::vector<ShardTensor> tensors;
-  for (const Item& item : items) {
-    tensors.push_back({item.name, item.shape});
-    summary.parameters += tensors.back().numel();
-  }
-  summary.tensors = static_cast<std::int64_t>(tensors.size());
+  for (const Item& item : items) tensors.push_back({item.name, item.shape});
   FrozenReader frozen(config, static_cast<std::uint64_t>(dit.manifest().seed));
   const ReadShardTensor read = [&](std::size_t i, std::int64_t begin, std::int64_t count, float* out) {
     if (items[i].component == Component::dit) return dit.read(items[i].index, begin, count, out);
     return frozen.read(items[i], begin, count, out);
   };
-  TROUPE_ASSIGN(ShardSummary written,
-                write_weight_shards(folder, tensors, read, options.bf16, options.max_shard_bytes));
-  summary.files = std::move(written.files);
-  summary.bytes = written.bytes;
-  return summary;
+  return write_weight_shards(folder, tensors, read, format.bf16, format.max_shard_bytes);
 }
 
 Result<void> copy_file(const std::string& from, const std::string& to, ExportSummary& summary) {
@@ -150,7 +141,7 @@ Result<void> write_descriptions(const PolicySpec& spec, const std::string& metad
 }
 
 Result<ExportSummary> write_folder(const std::string& checkpoint, const std::string& folder,
-                                   const GearExportOptions& options) {
+                                   const ExportFormat& format) {
   TROUPE_ASSIGN(const CheckpointKind kind, checkpoint_kind(checkpoint));
   if (kind != CheckpointKind::troupe) {
     return Error{
@@ -159,11 +150,10 @@ Result<ExportSummary> write_folder(const std::string& checkpoint, const std::str
   }
   TROUPE_ASSIGN(PolicySpec spec, read_policy_spec(checkpoint, {}));
   TROUPE_ASSIGN(const std::string metadata, read_text_file(checkpoint + "/metadata.json"));
-  TROUPE_ASSIGN(const auto dit,
-                CheckpointTensors::open(checkpoint, options.merge_lora ? AdapterForm::merged : AdapterForm::separate));
+  TROUPE_ASSIGN(const auto dit, CheckpointTensors::open(checkpoint, format.adapters));
   // What the folder holds decides, not how it was trained: without adapters there is nothing left to merge.
-  if (options.merge_lora || !dit->has_adapters()) spec.model.train_architecture = "full";
-  TROUPE_ASSIGN(ExportSummary summary, write_weights(*dit, spec.model, folder, options));
+  if (format.adapters == AdapterForm::merged || !dit->has_adapters()) spec.model.train_architecture = "full";
+  TROUPE_ASSIGN(ExportSummary summary, write_weights(*dit, spec.model, folder, format));
   const auto described = write_descriptions(spec, metadata, folder, summary);
   if (described) return summary;
   // Half a folder would stand in the way of the next attempt.
@@ -177,9 +167,9 @@ Result<ExportSummary> write_folder(const std::string& checkpoint, const std::str
 }  // namespace
 
 Result<ExportSummary> export_gear(const std::string& checkpoint, const std::string& folder,
-                                  const GearExportOptions& options) {
+                                  const ExportFormat& format) {
   try {
-    return write_folder(checkpoint, folder, options);
+    return write_folder(checkpoint, folder, format);
   } catch (const c10::Error& error) {
     return Error{Errc::invalid_argument, fmt::format("{}: {}", checkpoint, error.what_without_backtrace())};
   }

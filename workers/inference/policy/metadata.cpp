@@ -96,11 +96,6 @@ Result<std::string> pick_tag(const Json& json, const std::string& path, const st
                            : fmt::format("{}: has no embodiment '{}'; it has {}", path, tag, tags)};
 }
 
-const MetadataKey* find_key(const std::vector<MetadataKey>& keys, const std::string& name) {
-  const auto it = std::find_if(keys.begin(), keys.end(), [&](const MetadataKey& key) { return key.name == name; });
-  return it == keys.end() ? nullptr : &*it;
-}
-
 Result<void> replace(const FeatureStatistics& all, const std::vector<std::string>& names, const char* section,
                      const std::string& path, std::vector<MetadataKey>& keys) {
   std::size_t at = 0;
@@ -127,8 +122,10 @@ Result<void> replace(const FeatureStatistics& all, const std::vector<std::string
 
 }  // namespace
 
-const MetadataKey* EmbodimentMetadata::find_state(const std::string& name) const { return find_key(state, name); }
-const MetadataKey* EmbodimentMetadata::find_action(const std::string& name) const { return find_key(action, name); }
+const MetadataKey* find_key(const std::vector<MetadataKey>& keys, const std::string& name) {
+  const auto it = std::find_if(keys.begin(), keys.end(), [&](const MetadataKey& key) { return key.name == name; });
+  return it == keys.end() ? nullptr : &*it;
+}
 
 Result<EmbodimentMetadata> parse_metadata(const std::string& text, const std::string& path, const std::string& tag) {
   TROUPE_ASSIGN(const Json json, parse_json_object(text, path));

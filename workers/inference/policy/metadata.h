@@ -1,8 +1,6 @@
 #pragma once
 
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -17,15 +15,14 @@ struct MetadataKey {
   std::vector<FeatureStatistics> statistics{};
 };
 
+/// The key of that name, or null.
+const MetadataKey* find_key(const std::vector<MetadataKey>& keys, const std::string& name);
+
 /// What GEAR's experiment metadata says of one embodiment, in the order of the file.
 struct EmbodimentMetadata {
   std::string tag;
   std::vector<std::string> views{};
   std::vector<MetadataKey> state{}, action{};
-
-  /// Null: no such key.
-  const MetadataKey* find_state(const std::string& name) const;
-  const MetadataKey* find_action(const std::string& name) const;
 };
 
 /// Reads {tag: {statistics: {state, action}, modalities}}. `tag` picks the embodiment; empty: the only one.

@@ -130,7 +130,8 @@ Result<void> ObservationReader::read_images(const Observation& observation, Prep
 }
 
 Result<void> ObservationReader::read_state(const Observation& observation, PreparedObservation& out) const {
-  for (const auto& [name, array] : observation.state) {
+  for (const auto& entry : observation.state) {
+    const std::string& name = entry.first;
     if (std::any_of(state_keys_.begin(), state_keys_.end(), [&](const PolicyKey& k) { return k.name == name; }))
       continue;
     std::vector<std::string> names;

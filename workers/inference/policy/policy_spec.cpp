@@ -52,22 +52,6 @@ void check_keys(const char* section, const std::vector<PolicyKey>& keys, std::in
 
 }  // namespace
 
-const char* normalization_name(NormalizationMode mode) {
-  switch (mode) {
-    case NormalizationMode::q99:
-      return "q99";
-    case NormalizationMode::min_max:
-      return "min_max";
-    case NormalizationMode::mean_std:
-      return "mean_std";
-    case NormalizationMode::scale:
-      return "scale";
-    case NormalizationMode::binary:
-      return "binary";
-  }
-  return "";
-}
-
 Result<void> check_policy_spec(const PolicySpec& spec, const std::string& where) {
   std::vector<std::string> wrong;
   // The rules of a job's model and data are the rules here; every error comes with the key it is about.

@@ -57,9 +57,6 @@ struct PolicySpec {
   }
 };
 
-/// The name that data.embodiment.normalization has for a mode.
-const char* normalization_name(NormalizationMode mode);
-
 /// Rules between the parts: sizes of the model, window against model, views against layout, key widths, statistics.
 /// `where` begins the message. Errors: invalid_argument listing everything that is wrong.
 Result<void> check_policy_spec(const PolicySpec& spec, const std::string& where);

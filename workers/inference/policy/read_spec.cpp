@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "base/log.h"
-#include "configs/loader.h"
 #include "data/image/canvas.h"
 #include "data/lerobot/file_checks.h"
 #include "data/sampling/dataset_spec.h"
@@ -62,18 +61,18 @@ Result<std::vector<PolicyKey>> pick_keys(const std::vector<MetadataKey>& have, c
                                          const std::string& where) {
   std::vector<PolicyKey> keys;
   for (const std::string& name : names) {
-    const auto it = std::find_if(have.begin(), have.end(), [&](const MetadataKey& k) { return k.name == name; });
-    if (it == have.end()) {
+    const MetadataKey* key = find_key(have, name);
+    if (key == nullptr) {
       std::string known;
       for (const MetadataKey& k : have) known += (known.empty() ? "" : ", ") + k.name;
       return Error{Errc::invalid_argument, fmt::format("{} has no statistics of '{}'; it has {}", where, name, known)};
     }
     const auto mode = modes.find(name);
     keys.push_back({.name = name,
-                    .width = it->width,
+                    .width = key->width,
                     .mode = mode == modes.end() ? otherwise : mode->second,
                     .relative = holds(relative, name),
-                    .statistics = it->statistics});
+                    .statistics = key->statistics});
   }
   return keys;
 }
@@ -94,10 +93,7 @@ Result<void> take_keys(const std::string& folder, const std::string& metadata_pa
     TROUPE_ASSIGN(const std::string text, read_text_file(norm_stats));
     TROUPE_ASSIGN(const NormStats stats, parse_norm_stats(text, norm_stats));
     const auto known = [](const std::vector<MetadataKey>& keys, const std::vector<std::string>& names) {
-      for (const std::string& name : names) {
-        if (std::none_of(keys.begin(), keys.end(), [&](const MetadataKey& k) { return k.name == name; })) return false;
-      }
-      return true;
+      return std::all_of(names.begin(), names.end(), [&](const auto& name) { return find_key(keys, name) != nullptr; });
     };
     if (known(metadata.state, choice.state) && known(metadata.action, choice.action)) {
       TROUPE_TRY(use_norm_stats(stats, choice.state, choice.action, norm_stats, metadata));
@@ -115,7 +111,7 @@ Result<void> take_keys(const std::string& folder, const std::string& metadata_pa
                  fmt::format("{}: the relative key '{}' is not among its action keys", where, name)};
   }
   // A configuration has one word for all keys: the first action key's. Errors in normalised units are measured with it.
-  if (!spec.action.empty()) spec.embodiment.normalization = normalization_name(spec.action.front().mode);
+  if (!spec.action.empty()) spec.embodiment.normalization = enum_name(spec.action.front().mode);
   spec.embodiment.tag = metadata.tag;
   spec.embodiment.views = choice.views;
   spec.embodiment.state_keys = choice.state;
@@ -138,13 +134,7 @@ Result<DatasetSpec> robot_of(const JobConfig& job, const std::string& tag) {
 
 Result<PolicySpec> read_troupe_spec(const std::string& folder, const PolicyOptions& options) {
   TROUPE_ASSIGN(const Manifest manifest, read_manifest(folder));
-  const std::string manifest_path = folder + "/manifest.json";
-  const LoadOutcome outcome = load_job_text(manifest_path + ": config", manifest.config, {});
-  if (!outcome.config) {
-    return Error{Errc::data_loss,
-                 outcome.errors.empty() ? manifest_path + ": the configuration does not read" : outcome.errors.front()};
-  }
-  const JobConfig& job = outcome.config->job;
+  TROUPE_ASSIGN(const JobConfig job, job_of(manifest, folder));
   PolicySpec spec;
   spec.name = folder;
   spec.model = job.model;
@@ -215,11 +205,11 @@ Result<KeyChoice> choose_keys(const GearExperiment& experiment, const Embodiment
       choice.views = defaults->views;
     }
     if (choice.state.empty() &&
-        every(defaults->state_keys, [&](const auto& n) { return metadata.find_state(n) != nullptr; })) {
+        every(defaults->state_keys, [&](const auto& n) { return find_key(metadata.state, n) != nullptr; })) {
       choice.state = defaults->state_keys;
     }
     if (choice.action.empty() &&
-        every(defaults->action_keys, [&](const auto& n) { return metadata.find_action(n) != nullptr; })) {
+        every(defaults->action_keys, [&](const auto& n) { return find_key(metadata.action, n) != nullptr; })) {
       choice.action = defaults->action_keys;
     }
   }
@@ -258,7 +248,6 @@ Result<EmbodimentMetadata> gear_metadata(const std::string& folder, const Policy
     return static_cast<std::int64_t>(std::max(s.mean.size(), s.q01.size()));
   };
   return EmbodimentMetadata{.tag = options.embodiment,
-                            .views = {},
                             .state = {{"state", width(stats.state), {stats.state}}},
                             .action = {{"actions", width(stats.actions), {stats.actions}}}};
 }
@@ -278,7 +267,7 @@ Result<void> take_words(const GearConfig& config, const GearExperiment& experime
   EmbodimentConfig& e = spec.embodiment;
   const EmbodimentDefaults* defaults = find_embodiment(e.tag);
   e.layout = config.layout.empty() ? canvas_layout(e.tag, e.views.size()) : config.layout;
-  e.prompt = config.prompt.empty() && defaults != nullptr ? defaults->prompt : config.prompt;
+  e.prompt = config.prompt.empty() && defaults != nullptr ? defaults->tag : config.prompt;
   e.language_key = config.language_key.empty() ? experiment.language_key : config.language_key;
   if (defaults != nullptr) e.id = defaults->id;
   if (!e.prompt.empty()) return {};

@@ -8,7 +8,7 @@ namespace {
 
 class DreamzeroProtocol final : public WebSocketProtocol {
  public:
-  DreamzeroProtocol(const PolicyInfo& info, ActionForm form) : info_(info), form_(form) {}
+  using WebSocketProtocol::WebSocketProtocol;
 
   std::vector<std::byte> metadata() const override {
     std::int64_t external = 0;
@@ -26,16 +26,9 @@ class DreamzeroProtocol final : public WebSocketProtocol {
                                     {"action_space", action_space_of(info_)}},
                             ArrayForm::openpi);
   }
-  Result<WebSocketRequest> parse(std::span<const std::byte> message, const WireTreeLimits& limits) const override {
-    return parse_request_map(message, limits, info_, ViewNames::dreamzero);
-  }
   std::vector<std::byte> reply(const ActionChunk& chunk, const ReplyTiming&) const override {
     return encode_wire_tree(action_reply(chunk, info_, form_), ArrayForm::openpi);
   }
-
- private:
-  const PolicyInfo info_;
-  const ActionForm form_;
 };
 
 }  // namespace
@@ -51,7 +44,7 @@ std::string action_space_of(const PolicyInfo& info) {
 }
 
 std::unique_ptr<WebSocketProtocol> make_dreamzero_protocol(const PolicyInfo& info, ActionForm form) {
-  return std::make_unique<DreamzeroProtocol>(info, form);
+  return std::make_unique<DreamzeroProtocol>(info, form, ViewNames::dreamzero);
 }
 
 }  // namespace troupe::workers

@@ -17,14 +17,14 @@ Result<void> FrameBuffer::check(const NdArray& images) const {
   const auto& shape = images.shape;
   const auto refuse = [&](std::string_view want) {
     return Error{Errc::invalid_argument,
-                 fmt::format("pictures {} [{}]; want {}", images.dtype, fmt::join(shape, ", "), want)};
+                 fmt::format("images {} [{}]; want {}", images.dtype, fmt::join(shape, ", "), want)};
   };
   if (images.dtype != "|u1") return refuse("dtype |u1");
   if ((shape.size() != 3 && shape.size() != 4) || shape.back() != 3) return refuse("[H, W, 3] or [T, H, W, 3]");
   const std::int64_t height = shape[shape.size() - 3], width = shape[shape.size() - 2];
   if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide)
     return refuse(fmt::format("sides of 1 to {}", kMaxSide));
-  if (shape.size() == 4 && shape[0] < 1) return refuse("at least one picture");
+  if (shape.size() == 4 && shape[0] < 1) return refuse("at least one image");
   if (static_cast<std::int64_t>(images.data.size()) != images.numel()) return refuse("as many bytes as the shape says");
   if (!frames_.empty() && (height != height_ || width != width_))
     return refuse(

@@ -23,7 +23,7 @@ class GrootFront final : public PolicyFront {
  public:
   GrootFront(const PolicyFrontOptions& options, std::unique_ptr<PolicyService> service, std::optional<ActionForm> form)
       : options_(options), service_(std::move(service)), protocol_(service_->info(), form) {
-    limits_.bytes = options_.max_request_bytes;
+    limits_.bytes = options_.max_message_bytes;
   }
   ~GrootFront() override {
     service_->stop();
@@ -34,7 +34,7 @@ class GrootFront final : public PolicyFront {
     RepServerOptions server;
     server.host = options_.host == "0.0.0.0" ? "*" : options_.host;
     server.port = options_.port;
-    server.max_message_bytes = options_.max_request_bytes;
+    server.max_message_bytes = options_.max_message_bytes;
     server.handshake_timeout = options_.handshake_timeout;
     const std::lock_guard lock(mutex_);  // requests wait until server_ stands
     TROUPE_ASSIGN(server_, RepServer::start(server, [this](const RepPeer& peer, std::vector<std::byte> message) {

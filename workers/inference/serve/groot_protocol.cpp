@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/serve/numpy_dtype.h"
 #include "comm/serve/token.h"
 #include "workers/inference/serve/request_reader.h"
 

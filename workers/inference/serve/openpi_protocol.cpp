@@ -14,7 +14,7 @@ WireMap widths(const std::vector<PolicyVector>& vectors) {
 
 class OpenpiProtocol final : public WebSocketProtocol {
  public:
-  OpenpiProtocol(const PolicyInfo& info, ActionForm form) : info_(info), form_(form) {}
+  using WebSocketProtocol::WebSocketProtocol;
 
   std::vector<std::byte> metadata() const override {
     WireArray views;
@@ -29,9 +29,6 @@ class OpenpiProtocol final : public WebSocketProtocol {
                                     {"action_dim", info_.action_width()}},
                             ArrayForm::openpi);
   }
-  Result<WebSocketRequest> parse(std::span<const std::byte> message, const WireTreeLimits& limits) const override {
-    return parse_request_map(message, limits, info_, ViewNames::literal);
-  }
   std::vector<std::byte> reply(const ActionChunk& chunk, const ReplyTiming& timing) const override {
     WireValue value = action_reply(chunk, info_, form_);
     if (auto* map = std::get_if<WireMap>(&value.storage)) {
@@ -41,16 +38,12 @@ class OpenpiProtocol final : public WebSocketProtocol {
     }
     return encode_wire_tree(value, ArrayForm::openpi);
   }
-
- private:
-  const PolicyInfo info_;
-  const ActionForm form_;
 };
 
 }  // namespace
 
 std::unique_ptr<WebSocketProtocol> make_openpi_protocol(const PolicyInfo& info, ActionForm form) {
-  return std::make_unique<OpenpiProtocol>(info, form);
+  return std::make_unique<OpenpiProtocol>(info, form, ViewNames::literal);
 }
 
 }  // namespace troupe::workers

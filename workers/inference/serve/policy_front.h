@@ -1,40 +1,25 @@
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "comm/serve/websocket_server.h"
 #include "workers/inference/serve/policy_service.h"
 
 namespace troupe::workers {
 
-/// How a policy is offered to clients.
-struct PolicyFrontOptions {
+/// How a policy is offered to clients. Of what the base says of listening and of one client, groot takes the host, the
+/// port, max_message_bytes and handshake_timeout, and `token` too.
+struct PolicyFrontOptions : WebSocketServerOptions {
   /// Dreamzero, openpi (both WebSocket) or groot (ZeroMQ).
   std::string protocol = "dreamzero";
-  std::string host = "127.0.0.1";
-  /// 0: any free one.
-  std::uint16_t port = 0;
-  /// Empty: none wanted.
-  std::string token;
   /// parse_action_key; empty: the protocol's own form.
-  std::string action_key;
-  /// A longer message ends the connection before anything is allocated for it.
-  std::size_t max_request_bytes = std::size_t{64} << 20;
-  /// WebSocket clients at once.
-  std::int64_t max_connections = 64;
+  std::string action_key{};
   /// Requests of one client that wait or run; the next is refused.
   std::int64_t requests_per_client = 4;
-  /// How long a connection may be silent.
-  std::chrono::milliseconds idle_timeout{600'000};
-  /// From a connection to its complete HTTP request.
-  std::chrono::milliseconds handshake_timeout{10'000};
-  /// How long a client may take to accept a reply.
-  std::chrono::milliseconds write_timeout{10'000};
   /// Whether groot's `kill` stops the server.
   bool allow_kill = false;
   /// Called on a server's thread; must not block.

@@ -18,6 +18,7 @@
 
 #include "base/blocked_signals.h"
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "workers/inference/serve/action_reply.h"
 #include "workers/inference/serve/session_table.h"
 
@@ -43,7 +44,7 @@ struct Item {
   std::size_t bytes = 0;
 };
 
-std::size_t picture_bytes(const PolicyRequest& request) {
+std::size_t image_bytes(const PolicyRequest& request) {
   std::size_t bytes = 0;
   for (const Observation& row : request.rows) {
     for (const auto& [view, images] : row.images) bytes += images.data.size();
@@ -76,7 +77,7 @@ class Service final : public PolicyService {
   const PolicyInfo& info() const override { return info_; }
   void infer(PolicyRequest request, Done done) override {
     Item item{Item::Kind::infer, std::move(request), make_call(std::move(done)), 0};
-    item.bytes = picture_bytes(item.request);
+    item.bytes = image_bytes(item.request);
     put(std::move(item));
   }
   void reset(const std::string& session, Done done) override {
@@ -145,7 +146,7 @@ class Service final : public PolicyService {
   bool answer(Call& call, Result<PolicyReply> result) {
     if (call.answered.exchange(true)) return false;
     {
-      const double seconds = std::chrono::duration<double>(Clock::now() - call.arrived).count();
+      const double seconds = seconds_since(call.arrived);
       const std::lock_guard lock(mutex_);
       if (!result) ++stats_.errors;
       if (!result && result.error().code() == Errc::deadline_exceeded) ++stats_.late;
@@ -241,7 +242,7 @@ class Service final : public PolicyService {
     const auto begin = Clock::now();
     set_busy(begin);
     auto chunks = act(rows, runs);
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double seconds = seconds_since(begin);
     set_busy(std::nullopt);
     count_batch(rows.size(), seconds);
     std::size_t first = 0;

@@ -64,7 +64,7 @@ Result<void> read_images(const WireMap& request, const PolicyInfo& info, ViewNam
   for (const std::string& view : info.views) {
     const auto keys = view_keys(short_name(view), names);
     const Entry entry = find_any(request, keys);
-    if (entry.value == nullptr) return missing(fmt::format("the picture of {}", short_name(view)), keys, request);
+    if (entry.value == nullptr) return missing(fmt::format("the image of {}", short_name(view)), keys, request);
     const auto* images = entry.value->as<NdArray>();
     if (images == nullptr)
       return invalid_argument(

@@ -13,7 +13,7 @@ Result<std::vector<Observation>> SessionTable::observe(const std::string& name, 
   if (!sessions_.contains(name)) TROUPE_TRY(make_room(now));
   Session& session = sessions_[name];
   session.last_used = now;
-  TROUPE_TRY(check_pictures(session, rows));
+  TROUPE_TRY(check_images(session, rows));
   const bool is_first = session.rows.empty();
   if (is_first) {
     session.rows.resize(rows.size());
@@ -33,7 +33,7 @@ Result<std::vector<Observation>> SessionTable::observe(const std::string& name, 
 }
 
 /// All or nothing: a call with one bad frame leaves no other behind.
-Result<void> SessionTable::check_pictures(const Session& session, const std::vector<Observation>& rows) const {
+Result<void> SessionTable::check_images(const Session& session, const std::vector<Observation>& rows) const {
   if (rows.empty()) return Error{Errc::invalid_argument, "a request without observations"};
   if (!session.rows.empty() && session.rows.size() != rows.size())
     return Error{Errc::invalid_argument,
@@ -54,11 +54,10 @@ Result<void> SessionTable::check_pictures(const Session& session, const std::vec
     }
   }
   if (kept > limits_.session_bytes) {
-    return Error{
-        Errc::resource_exhausted,
-        fmt::format("a session with these pictures keeps {} MiB; at most {} MiB are kept for one: send smaller "
-                    "pictures or fewer robots",
-                    kept >> 20, limits_.session_bytes >> 20)};
+    return Error{Errc::resource_exhausted,
+                 fmt::format("a session with these images keeps {} MiB; at most {} MiB are kept for one: send smaller "
+                             "images or fewer robots",
+                             kept >> 20, limits_.session_bytes >> 20)};
   }
   return {};
 }

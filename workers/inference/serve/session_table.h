@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -55,7 +54,7 @@ class SessionTable {
   };
 
   Result<void> make_room(Clock::time_point now);
-  Result<void> check_pictures(const Session& session, const std::vector<Observation>& rows) const;
+  Result<void> check_images(const Session& session, const std::vector<Observation>& rows) const;
   void clear(Session& session);
 
   const Limits limits_;

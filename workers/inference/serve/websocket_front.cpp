@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/log.h"
+#include "base/stopwatch.h"
 #include "comm/serve/websocket_server.h"
 #include "workers/inference/serve/dreamzero_protocol.h"
 #include "workers/inference/serve/openpi_protocol.h"
@@ -29,7 +30,7 @@ class WebSocketFront final : public PolicyFront {
  public:
   WebSocketFront(const PolicyFrontOptions& options, std::unique_ptr<PolicyService> service)
       : options_(options), service_(std::move(service)) {
-    limits_.bytes = options_.max_request_bytes;
+    limits_.bytes = options_.max_message_bytes;
   }
   ~WebSocketFront() override {
     // the service first: its last answers still go out, and none comes after the server
@@ -39,15 +40,6 @@ class WebSocketFront final : public PolicyFront {
 
   Result<void> open() {
     TROUPE_TRY(choose_protocol());
-    WebSocketServerOptions server;
-    server.host = options_.host;
-    server.port = options_.port;
-    server.token = options_.token;
-    server.max_message_bytes = options_.max_request_bytes;
-    server.max_connections = static_cast<std::size_t>(options_.max_connections);
-    server.idle_timeout = options_.idle_timeout;
-    server.handshake_timeout = options_.handshake_timeout;
-    server.write_timeout = options_.write_timeout;
     WebSocketCallbacks callbacks;
     callbacks.on_open = [this](ConnectionId id) { on_open(id); };
     callbacks.on_message = [this](ConnectionId id, std::vector<std::byte> message, bool is_text) {
@@ -58,7 +50,7 @@ class WebSocketFront final : public PolicyFront {
     callbacks.status_json = [this] { return status_json(*service_); };
     // callbacks run from here on, and use server_: they wait until it stands
     const std::lock_guard lock(opening_);
-    TROUPE_ASSIGN(server_, WebSocketServer::start(server, std::move(callbacks)));
+    TROUPE_ASSIGN(server_, WebSocketServer::start(options_, std::move(callbacks)));
     return {};
   }
 
@@ -131,14 +123,14 @@ class WebSocketFront final : public PolicyFront {
     ReplyTiming timing{result->infer_ms, {}};
     if (const double before = client.prev_total_ms; before >= 0) timing.prev_total_ms = before;
     server_->send_binary(id, protocol_->reply(result->rows.front(), timing));
-    client.prev_total_ms = std::chrono::duration<double, std::milli>(Clock::now() - arrived).count();
+    client.prev_total_ms = seconds_since(arrived) * 1000;
   }
 
   /// What clients of both dialects take as an error: a text frame, then close 1011.
   void fail(ConnectionId id, const Error& error) {
     log::warn("serve: connection {}: {}", id, error.to_string());
     server_->send_text(id, error.to_string());
-    server_->close(id, kInternalError, std::string(to_string(error.code())));
+    server_->close(id, kInternalError, std::string(enum_name(error.code())));
   }
 
   const PolicyFrontOptions options_;

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "workers/inference/serve/request_reader.h"
-
 namespace troupe::workers {
 
-Result<WebSocketRequest> parse_request_map(std::span<const std::byte> message, const WireTreeLimits& limits,
-                                           const PolicyInfo& info, ViewNames names) {
+Result<WebSocketRequest> WebSocketProtocol::parse(std::span<const std::byte> message,
+                                                  const WireTreeLimits& limits) const {
   TROUPE_ASSIGN(const WireValue tree, decode_wire_tree(message, limits));
   const auto* map = tree.as<WireMap>();
   if (map == nullptr) return Error{Errc::invalid_argument, fmt::format("a request is {}; want a map", describe(tree))};
@@ -30,7 +28,7 @@ Result<WebSocketRequest> parse_request_map(std::span<const std::byte> message, c
   }
   if (endpoint != "infer")
     return Error{Errc::invalid_argument, fmt::format("endpoint '{}'; want infer or reset", endpoint)};
-  TROUPE_ASSIGN(request.observation, read_observation(*map, info, names));
+  TROUPE_ASSIGN(request.observation, read_observation(*map, info_, names_));
   return request;
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,18 +36,23 @@ struct ReplyTiming {
 /// Has no state: any thread may use it. Errors are sent as a text frame "code: sentence", then close 1011.
 class WebSocketProtocol {
  public:
+  WebSocketProtocol(const PolicyInfo& info, ActionForm form, ViewNames names)
+      : info_(info), form_(form), names_(names) {}
   virtual ~WebSocketProtocol() = default;
   /// The frame that a client gets when it connects.
   virtual std::vector<std::byte> metadata() const = 0;
-  /// Errors: invalid_argument naming the key.
-  virtual Result<WebSocketRequest> parse(std::span<const std::byte> message, const WireTreeLimits& limits) const = 0;
+  /// Reads the map that all dialects send. Errors: invalid_argument (no map, an unknown endpoint, what read_observation
+  /// says).
+  Result<WebSocketRequest> parse(std::span<const std::byte> message, const WireTreeLimits& limits) const;
   /// The binary frame that answers infer.
   virtual std::vector<std::byte> reply(const ActionChunk& chunk, const ReplyTiming& timing) const = 0;
-};
 
-/// Reads the map that both dialects send. Errors: invalid_argument (no map, an unknown endpoint, what read_observation
-/// says).
-Result<WebSocketRequest> parse_request_map(std::span<const std::byte> message, const WireTreeLimits& limits,
-                                           const PolicyInfo& info, ViewNames names);
+ protected:
+  const PolicyInfo info_;
+  const ActionForm form_;
+
+ private:
+  const ViewNames names_;
+};
 
 }  // namespace troupe::workers

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "data/lerobot/lerobot_dataset.h"
 #include "data/lerobot/parquet_table.h"
 #include "data/sampling/mixture_weights.h"
 #include "data/sampling/sampler.h"

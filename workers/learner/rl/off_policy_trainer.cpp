@@ -203,7 +203,6 @@ void OffPolicyTrainer::publish(std::int64_t version) {
 
 std::string OffPolicyTrainer::state() const {
   return RlTrainerState{.present = true,
-                        .normaliser = {},
                         .optimizer_steps = updates_,
                         .env_steps = totals_.count("env_steps") != 0 ? totals_.at("env_steps") : 0,
                         .counters = totals_}

@@ -59,11 +59,8 @@ std::string OnPolicyTrainer::state() const {
 }
 
 Result<RowInputs> OnPolicyTrainer::row_inputs(std::int64_t step, const RolloutBatch& batch) {
-  RowInputs inputs{.reward = statistics_.scale_reward(batch.reward),
-                   .current_logp = {},
-                   .reference_logp = {},
-                   .trained_version = step + 1};
-  const bool weighs = setup_.config.algorithm.name == "vtrace";
+  RowInputs inputs{.reward = statistics_.scale_reward(batch.reward), .trained_version = step + 1};
+  const bool weighs = setup_.config.algorithm.traits().advantages == AdvantageSource::trace;
   if (!weighs && reference_.empty()) return inputs;
   const FlowPolicyConfig& flow = setup_.config.policy.flow;
   const Batch stored =
@@ -126,7 +123,7 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
         explained_variance(mean("return_mean"), mean("return_sq_mean"), mean("error_mean"), mean("error_sq_mean"));
   }
   for (const auto& [group, rate] : rl_rates(setup_.config, step)) {
-    if (group != "temperature" && (group != "critic" || setup_.config.algorithm.name != "grpo"))
+    if (group != "temperature" && (group != "critic" || !setup_.config.algorithm.traits().compares_groups()))
       outcome.metrics[fmt::format("train/{}/lr", group)] = rate;
   }
   outcome.metrics["train/minibatches"] = static_cast<double>(progress.minibatches);

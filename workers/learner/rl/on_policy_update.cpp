@@ -39,7 +39,7 @@ Result<AdvantageMoments> over_ranks(AdvantageMoments mine, Collective& group) {
 Result<void> OnPolicyTrainer::normalise_advantages(RolloutRows& rows) const {
   const std::string& over = setup_.config.algorithm.policy_gradient.advantage_norm;
   // Group-relative advantages are normalised by their groups.
-  if (over == "none" || over == "minibatch" || setup_.config.algorithm.name == "grpo") return {};
+  if (over == "none" || over == "minibatch" || setup_.config.algorithm.traits().compares_groups()) return {};
   at::Tensor& advantage = rows.rows.at(rl_keys::kAdvantage);
   AdvantageMoments moments = advantage_moments(advantage, rows.valid_cells);
   if (over == "global") {
@@ -110,7 +110,8 @@ Result<Batch> OnPolicyTrainer::with_scale(Batch minibatch, const at::Tensor& val
     return static_cast<float>(static_cast<double>(parts) / std::max(1.0, count));
   };
   minibatch[rl_keys::kLossScale] = at::tensor({scale(counts[0]), scale(counts[1])});
-  if (setup_.config.algorithm.policy_gradient.advantage_norm == "minibatch" && setup_.config.algorithm.name != "grpo") {
+  const AlgorithmConfig& algorithm = setup_.config.algorithm;
+  if (algorithm.policy_gradient.advantage_norm == "minibatch" && !algorithm.traits().compares_groups()) {
     at::Tensor& advantage = minibatch.at(rl_keys::kAdvantage);
     AdvantageMoments moments = advantage_moments(advantage, valid_cells);
     if (session_.plan.world > 1) {
@@ -164,7 +165,7 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
   GroupRates rates = rl_rates(job, step);
   rates.erase("temperature");
   if (warming_up) rates.erase("actor");
-  if (job.algorithm.name == "grpo") rates.erase("critic");
+  if (job.algorithm.traits().compares_groups()) rates.erase("critic");
   session_.engine->commit(rates, vote);
   ++optimizer_steps_;
   std::size_t i = 0;

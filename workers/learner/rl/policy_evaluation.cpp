@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "workers/inference/agent/episode_runner.h"
 
 namespace troupe::workers {
 
 namespace {
-
-constexpr std::int64_t kAtOnce = 16;  // environments that play side by side
 
 /// Numbers of rank 0 on every rank; `names` are the same everywhere.
 Result<void> share(Collective& group, std::map<std::string, double>& metrics) {
@@ -38,24 +36,21 @@ Result<std::map<std::string, double>> PolicyEvaluation::run(const TrainerSession
   PolicyWeights weights{
       .fence = session.plan.fence, .version = step, .views = std::move(views), .normaliser = normaliser, .flats = {}};
   std::vector<EvaluationEpisode> records;
-  const std::int64_t all = config_.eval.episodes, at_once = std::min<std::int64_t>(kAtOnce, all);
+  EpisodeOptions options = episode_options(config_.eval, config_.env);
+  const std::int64_t all = options.episodes;
   // The other ranks wait: a slice at a time, so that no wait of theirs is as long as the whole evaluation.
-  const std::int64_t slice = session.plan.world == 1 ? all : at_once;
+  const std::int64_t slice = session.plan.world == 1 ? all : options.parallel;
   for (std::int64_t from = 0; from < all; from += slice) {
     if (session.plan.rank == 0) {
-      const EpisodeOptions options{
-          .episodes = std::min(slice, all - from),
-          .first_seed = config_.eval.seed + from,
-          .parallel = at_once,
-          .threads = static_cast<std::int64_t>(std::max(1u, std::thread::hardware_concurrency())),
-          .step_timeout = std::chrono::milliseconds(static_cast<std::int64_t>(config_.env.step_timeout_s * 1000))};
+      options.episodes = std::min(slice, all - from);
+      options.first_seed = config_.eval.seed + from;
       TROUPE_ASSIGN(const auto played, run_episodes(agent_, config_, weights, options));
       records.insert(records.end(), played.begin(), played.end());
     }
     TROUPE_TRY(session.group->barrier());
   }
   if (session.plan.rank == 0) metrics = evaluation_metrics(records, agent_.spec().has_success);
-  metrics["time/eval"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  metrics["time/eval"] = seconds_since(begin);
   TROUPE_TRY(share(*session.group, metrics));
   return metrics;
 }

@@ -24,8 +24,7 @@ Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int6
   options.total_steps = job.training.steps * shape.rounds_per_step;
   // Rollout workers watch every step of their simulators, and making environments may take a minute; who holds an
   // item for longer than the learner waits for a batch is stuck itself.
-  const double seconds = std::max(job.training.step_timeout_s, job.env.step_timeout_s + 90);
-  options.item_deadline = std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  options.item_deadline = to_milliseconds(std::max(job.training.step_timeout, job.env.step_timeout + Seconds(90)));
   options.lanes = shape.blocks;
   options.await_producers = job.algorithm.deterministic ? rollout_workers : 1;
   return options;

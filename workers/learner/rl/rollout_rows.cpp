@@ -127,10 +127,11 @@ at::Tensor rows_of(const at::Tensor& x_TB, std::int64_t calls) { return x_TB.nar
 RolloutRows make_rollout_rows(const JobConfig& job, const RolloutBatch& batch, const RowInputs& inputs) {
   const std::int64_t calls = batch.calls();
   at::Tensor cells = cells_of(job, batch.mask);
-  const std::string& name = job.algorithm.name;
-  const Advantages result = name == "grpo"     ? group_advantages(job, batch, inputs.reward, cells)
-                            : name == "vtrace" ? vtrace_advantages(job, batch, inputs)
-                                               : critic_advantages(job, batch, inputs.reward);
+  const AlgorithmTraits traits = job.algorithm.traits();
+  const bool traces = traits.advantages == AdvantageSource::trace;
+  const Advantages result = traits.compares_groups() ? group_advantages(job, batch, inputs.reward, cells)
+                            : traces                 ? vtrace_advantages(job, batch, inputs)
+                                                     : critic_advantages(job, batch, inputs.reward);
   RolloutRows out;
   out.count = calls * batch.envs();
   out.valid_cells = rows_of(cells, calls);
@@ -139,7 +140,7 @@ RolloutRows make_rollout_rows(const JobConfig& job, const RolloutBatch& batch, c
   out.rows[rl_keys::kAction] = rows_of(batch.action, calls);
   out.rows[rl_keys::kOldLogp] = rows_of(batch.logp, calls);
   out.rows[rl_keys::kAdvantage] = rows_of(result.advantages, calls);
-  if (name != "grpo") {
+  if (!traits.compares_groups()) {
     out.rows[rl_keys::kReturn] = rows_of(result.returns, calls);
     out.rows[rl_keys::kOldValue] = rows_of(batch.value, calls);
   }

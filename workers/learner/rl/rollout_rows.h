@@ -28,9 +28,9 @@ struct RowInputs {
   /// [T,B,K] scaled.
   at::Tensor reward;
   /// [T*B,L] of the weights to be trained; vtrace only.
-  at::Tensor current_logp;
+  at::Tensor current_logp = {};
   /// [T*B,L], with kl_beta.
-  at::Tensor reference_logp;
+  at::Tensor reference_logp = {};
   /// Version that the update makes.
   std::int64_t trained_version = 0;
 };

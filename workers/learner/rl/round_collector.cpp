@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/stopwatch.h"
 #include "workers/rollout/trajectory_request.h"
 
 namespace troupe::workers {
@@ -33,7 +34,7 @@ Result<std::vector<CollectedItem>> RoundCollector::take(std::int64_t round, doub
   for (std::int64_t index = 0; index < items_per_rank_; ++index) {
     const auto begin = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(const auto samples, feed_.take(round, index, timeout_));
-    stall_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    stall_seconds += seconds_since(begin);
     const Feed::Sample& sample = samples.at(0);
     if (!sample.void_reason.empty()) {
       return Error{Errc::failed_precondition,

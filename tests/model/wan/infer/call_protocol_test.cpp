@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "model/wan/infer/denoise.h"
 #include "model/wan/infer/infer_options.h"
@@ -132,7 +131,6 @@ TEST(KvCacheTest, KeepsWhatIsCommittedAndRefusesWhatDoesNotFit) {
   cache.write(1, both * 5, both * 6);
   EXPECT_TRUE(at::equal(cache.values(1, 2), at::cat({both * 2, both * 6}, 1)));
   EXPECT_TRUE(at::equal(cache.keys(0, 0), first));
-  EXPECT_EQ(cache.bytes(), 2 * 5 * 2 * 3 * (1 + 2) * 4);
   EXPECT_THROW(cache.write(1, at::zeros({2, 4, 2, 3}), at::zeros({2, 4, 2, 3})), c10::Error);
   EXPECT_THROW(cache.commit(4), c10::Error);
 }

@@ -2,8 +2,8 @@
 #include "model/wan/infer/dit_infer.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "model/wan/dit.h"
 #include "model/wan/infer/denoise.h"
@@ -13,15 +13,15 @@
 namespace troupe::model {
 namespace {
 
-using testing::InferSetup;
-using testing::max_difference;
-using testing::relative_l2;
-using testing::TinyShape;
-
 const TinyShape kPlain{.name = "plain", .blocks = 3, .max_blocks = 3};
 const TinyShape kImage{.name = "image", .blocks = 3, .max_blocks = 3, .image_to_video = true};
 
 class CachedForwardTest : public ::testing::TestWithParam<TinyShape> {};
+
+Velocities evaluate(DitInference& dit, DitEpisode& episode, const NoisyBlock& noisy) {
+  DitEpisode* const episodes[] = {&episode};
+  return dit.evaluate(episodes, noisy);
+}
 
 /// The last block through the caches and through the training forward, which sees all frames at once.
 std::pair<Velocities, Outputs> both_ways(const InferSetup& setup, bool state_self_only) {
@@ -34,12 +34,16 @@ std::pair<Velocities, Outputs> both_ways(const InferSetup& setup, bool state_sel
   const auto episode = setup.episode(dit, 0, 1, known, 1);
   const auto id = setup.batch.at(key::kVideoIds)[0][-1].item<std::int64_t>();
   const auto t = make_flow_schedule().timesteps[id].item<double>();
-  DitEpisode* const episodes[] = {episode.get()};
-  return {dit.evaluate(episodes, setup.noisy(0, 1, known, t, t)), std::move(outputs)};
+  return {evaluate(dit, *episode, setup.noisy(0, 1, known, t, t)), std::move(outputs)};
 }
 
 at::Tensor last_block(const at::Tensor& x, std::int64_t axis, std::int64_t count) {
   return x.narrow(axis, x.size(axis) - count, count);
+}
+
+double action_difference(const Velocities& velocities, const Outputs& outputs) {
+  const auto last = velocities.actions.select(1, 0);
+  return max_difference(last, last_block(outputs.predictions.at(batch_keys::kActionVelocity), 1, last.size(1)));
 }
 
 TEST_P(CachedForwardTest, EqualsTheTrainingForwardOfTheLastBlock) {
@@ -48,19 +52,13 @@ TEST_P(CachedForwardTest, EqualsTheTrainingForwardOfTheLastBlock) {
   EXPECT_LE(max_difference(velocities.video.select(1, 0), last_block(outputs.predictions.at(batch_keys::kVideoVelocity),
                                                                      2, GetParam().frames_per_block)),
             1e-9);
-  EXPECT_LE(
-      max_difference(velocities.actions.select(1, 0),
-                     last_block(outputs.predictions.at(batch_keys::kActionVelocity), 1, GetParam().actions_per_block)),
-      1e-9);
+  EXPECT_LE(action_difference(velocities, outputs), 1e-9);
 }
 
 TEST_P(CachedForwardTest, StateTokensThatSeeEverythingGiveOtherVelocities) {
   const InferSetup setup(GetParam(), 1, at::kDouble);
   const auto [velocities, outputs] = both_ways(setup, false);
-  EXPECT_GT(
-      max_difference(velocities.actions.select(1, 0),
-                     last_block(outputs.predictions.at(batch_keys::kActionVelocity), 1, GetParam().actions_per_block)),
-      1e-5);
+  EXPECT_GT(action_difference(velocities, outputs), 1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -89,7 +87,7 @@ void expect_batch_equals_single(const TinyShape& shape, std::int64_t branches) {
     episodes.push_back(setup.episode(dit, first[i], count[i], blocks[i], branches));
     together.push_back(episodes.back().get());
     const auto noisy = setup.noisy(first[i], count[i], blocks[i], 700, 300);
-    alone.push_back(dit.evaluate({&together.back(), 1}, noisy));
+    alone.push_back(evaluate(dit, *episodes.back(), noisy));
     video.push_back(noisy.video);
     actions.push_back(noisy.actions);
     states.push_back(noisy.states);
@@ -129,9 +127,8 @@ TEST(DitInferenceTest, BothBranchesAreWhatEachIsAlone) {
   const InferSetup setup(kPlain, 1, at::kDouble);
   auto dit = setup.make();
   const auto both = setup.episode(dit, 0, 1, 1, 2), one = setup.episode(dit, 0, 1, 1, 1);
-  DitEpisode *const two_branches[] = {both.get()}, *const one_branch[] = {one.get()};
   const auto noisy = setup.noisy(0, 1, 1, 500, 500);
-  const auto guided = dit.evaluate(two_branches, noisy), plain = dit.evaluate(one_branch, noisy);
+  const auto guided = evaluate(dit, *both, noisy), plain = evaluate(dit, *one, noisy);
   EXPECT_LE(max_difference(guided.video.select(1, 0), plain.video.select(1, 0)), 1e-10);
   EXPECT_GT(max_difference(guided.video.select(1, 1), plain.video.select(1, 0)), 1e-3);
 }
@@ -140,13 +137,12 @@ TEST(DitInferenceTest, AnEvaluationLeavesTheCacheAsItWas) {
   const InferSetup setup(kPlain, 1, at::kDouble);
   auto dit = setup.make();
   const auto episode = setup.episode(dit, 0, 1, 1, 2);
-  DitEpisode* const episodes[] = {episode.get()};
   const auto keys = episode->cache.keys(1, 0).clone();
-  const auto first = dit.evaluate(episodes, setup.noisy(0, 1, 1, 900, 900));
-  (void)dit.evaluate(episodes, setup.noisy(0, 1, 1, 100, 50));
+  const auto first = evaluate(dit, *episode, setup.noisy(0, 1, 1, 900, 900));
+  (void)evaluate(dit, *episode, setup.noisy(0, 1, 1, 100, 50));
   EXPECT_TRUE(at::equal(episode->cache.keys(1, 0), keys));
   EXPECT_EQ(episode->frames, 3);
-  EXPECT_TRUE(at::equal(dit.evaluate(episodes, setup.noisy(0, 1, 1, 900, 900)).video, first.video));
+  EXPECT_TRUE(at::equal(evaluate(dit, *episode, setup.noisy(0, 1, 1, 900, 900)).video, first.video));
 }
 
 TEST(DitInferenceTest, ZeroRowsBehindAPromptMayBeKeptAsOne) {
@@ -205,28 +201,36 @@ InferSetup wide_setup() {
   return setup;
 }
 
+InferSetup as_bf16(InferSetup setup) {
+  setup.parameters = testing::cast_parameters(setup.parameters, at::kBFloat16);
+  return setup;
+}
+
+/// Of what has video and actions.
+template <class Predicted>
+void expect_two_percent(const Predicted& got, const Predicted& want, const std::string& what) {
+  const auto video = relative_l2(got.video, want.video), actions = relative_l2(got.actions, want.actions);
+  std::cout << what << ": video " << video << ", actions " << actions << '\n';
+  EXPECT_LE(video, 0.02);
+  EXPECT_LE(actions, 0.02);
+}
+
 TEST(Bf16InferenceTest, VelocitiesStayWithinTwoPercentOfF32) {
   const auto setup = wide_setup();
-  auto low = setup;
-  low.parameters = testing::cast_parameters(setup.parameters, at::kBFloat16);
+  const auto low = as_bf16(setup);
   auto dit = setup.make(), bf16 = low.make();
   for (const std::int64_t blocks : {0, 2}) {
     const auto a = setup.episode(dit, 0, 2, blocks, 2), b = low.episode(bf16, 0, 2, blocks, 2);
-    DitEpisode *const exact[] = {a.get()}, *const rough[] = {b.get()};
     const auto noisy = setup.noisy(0, 2, blocks, 833, 833);
-    const auto want = dit.evaluate(exact, noisy), got = bf16.evaluate(rough, noisy);
+    const auto got = evaluate(bf16, *b, noisy);
     EXPECT_EQ(got.video.scalar_type(), at::kBFloat16);
-    const auto video = relative_l2(got.video, want.video), actions = relative_l2(got.actions, want.actions);
-    std::cout << "bf16 after " << blocks << " blocks: video " << video << ", actions " << actions << '\n';
-    EXPECT_LE(video, 0.02);
-    EXPECT_LE(actions, 0.02);
+    expect_two_percent(got, evaluate(dit, *a, noisy), fmt::format("bf16 after {} blocks", blocks));
   }
 }
 
 TEST(Bf16InferenceTest, AWholeRunStaysWithinTwoPercentOfF32) {
   const auto setup = wide_setup();
-  auto low = setup;
-  low.parameters = testing::cast_parameters(setup.parameters, at::kBFloat16);
+  const auto low = as_bf16(setup);
   auto dit = setup.make(), bf16 = low.make();
   for (const double cfg_scale : {1.0, 5.0}) {
     const InferOptions options{.cfg_scale = cfg_scale};
@@ -236,10 +240,7 @@ TEST(Bf16InferenceTest, AWholeRunStaysWithinTwoPercentOfF32) {
     const DenoiseRequest exact[] = {{a.get(), noisy.video, noisy.actions, noisy.states}};
     const DenoiseRequest rough[] = {{b.get(), noisy.video, noisy.actions, noisy.states}};
     const auto want = denoiser.run(dit, exact).front(), got = denoiser.run(bf16, rough).front();
-    const auto video = relative_l2(got.video, want.video), actions = relative_l2(got.actions, want.actions);
-    std::cout << "bf16 run with cfg " << cfg_scale << ": video " << video << ", actions " << actions << '\n';
-    EXPECT_LE(video, 0.02);
-    EXPECT_LE(actions, 0.02);
+    expect_two_percent(got, want, fmt::format("bf16 run with cfg {}", cfg_scale));
   }
 }
 

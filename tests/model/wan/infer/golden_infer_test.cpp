@@ -12,11 +12,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::expect_near;
-using testing::golden_cases;
-using testing::GoldenCase;
-using testing::GoldenDitCase;
-
 /// What one call did.
 struct CallRecord {
   bool reset = false;
@@ -84,9 +79,7 @@ class GoldenInferRun {
     context.text.push_back(text("pos"));
     if (options_.branches() > 1) context.text.push_back(text("neg"));
     context.clip = golden_.in.at(prefix + "clip");
-    auto mask = at::zeros({y.size(0), 4, y.size(2), y.size(3), y.size(4)}, y.options());
-    mask.narrow(2, 0, 1).fill_(1.0);
-    context.first_frame = at::cat({mask, y}, 1);
+    context.first_frame = testing::first_frame_channels_of(y);
     context.height = y.size(3);
     context.width = y.size(4);
     episode_ = dit_.begin(context);
@@ -287,8 +280,7 @@ TEST_P(GoldenInferTest, FramesAreChosenAsTheReferenceChoosesThem) {
   if (compared == 0) GTEST_SKIP() << GetParam().name << " does not say which frames were encoded";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenInferTest, ::testing::ValuesIn(golden_cases("dit", "infer")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenInferTest, ::testing::ValuesIn(golden_cases("dit", "infer")), golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenInferTest);
 
 }  // namespace

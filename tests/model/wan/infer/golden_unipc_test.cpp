@@ -13,11 +13,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::expect_near;
-using testing::golden_cases;
-using testing::GoldenCase;
-using testing::TensorMap;
-
 constexpr double kShift = 5.0;       // of every recorded list (6.1)
 constexpr double kFinalNoise = 0.8;  // of the decoupled list (6.6)
 constexpr double kScalars = 1e-5;    // sigmas and the corrector's weights, by the folder's README
@@ -158,8 +153,7 @@ TEST_P(GoldenUniPcTest, Bf16TrajectoriesStayWithinTwiceTheReferencesOwnError) {
   if (compared == 0) GTEST_SKIP() << GetParam().name << " has no bf16 numbers";
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenUniPcTest, ::testing::ValuesIn(golden_cases("dit", "unipc")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenUniPcTest, ::testing::ValuesIn(golden_cases("dit", "unipc")), golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenUniPcTest);
 
 class GoldenSkipLogicTest : public ::testing::TestWithParam<GoldenCase> {};
@@ -192,7 +186,7 @@ TEST_P(GoldenSkipLogicTest, DynamicDecisionsMatchTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenSkipLogicTest, ::testing::ValuesIn(golden_cases("dit", "skip_logic")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenSkipLogicTest);
 
 }  // namespace

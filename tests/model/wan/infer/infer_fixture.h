@@ -4,13 +4,11 @@
 
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "model/wan/dit_units.h"
 #include "model/wan/infer/dit_infer.h"
 #include "tests/model/wan/network_run.h"
 #include "tests/model/wan/tiny_model.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

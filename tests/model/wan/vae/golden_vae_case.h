@@ -12,7 +12,6 @@
 #include "model/wan/vae_params.h"
 #include "tests/support/golden_folder.h"
 #include "tests/support/safetensors_file.h"
-#include "tests/support/visible.h"
 
 namespace troupe::testing {
 

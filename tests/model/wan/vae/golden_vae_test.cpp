@@ -2,44 +2,19 @@
 #include <gtest/gtest.h>
 
 #include "model/wan/clip_encoder.h"
+#include "model/wan/dit_units.h"
 #include "model/wan/features.h"
 #include "model/wan/t5_encoder.h"
 #include "model/wan/vae/causal_conv.h"
 #include "model/wan/vae/vae_blocks.h"
 #include "model/wan/vae/vae_stream.h"
+#include "model/wan/weights/model_summary.h"
+#include "tests/model/wan/golden_constructor.h"
 #include "tests/model/wan/vae/golden_vae_case.h"
 #include "tests/support/tensor_checks.h"
 
 namespace troupe::model {
 namespace {
-
-using testing::expect_near;
-using testing::golden_cases;
-using testing::GoldenCase;
-using testing::GoldenVaeCase;
-using testing::max_difference;
-using testing::relative_l2;
-using testing::TensorMap;
-
-using Shapes = std::map<std::string, std::vector<std::int64_t>>;
-
-Shapes shapes_of(const std::vector<ParamSpec>& specs) {
-  Shapes out;
-  for (const auto& spec : specs) out[spec.name] = spec.shape;
-  return out;
-}
-
-/// The published VAE of a type.
-LatentCodecConfig full_size(const std::string& type) {
-  LatentCodecConfig config;
-  config.type = type;
-  const bool is_22 = type == "wan22";
-  config.channels = is_22 ? 48 : 16;
-  config.stride_hw = is_22 ? 16 : 8;
-  config.encoder_dim = is_22 ? 160 : 96;
-  config.decoder_dim = is_22 ? 256 : 96;
-  return config;
-}
 
 class GoldenVaeTest : public ::testing::TestWithParam<GoldenCase> {
  protected:
@@ -57,7 +32,7 @@ class GoldenVaeTest : public ::testing::TestWithParam<GoldenCase> {
 };
 
 TEST_P(GoldenVaeTest, ParameterNamesAndShapesEqualTheCheckpoints) {
-  Shapes want;
+  testing::ParamShapes want;
   for (const auto& [name, tensor] : case_.weights()) want[name] = tensor.sizes().vec();
   EXPECT_EQ(shapes_of(vae_params(case_.config())), want);
 }
@@ -228,14 +203,14 @@ TEST_P(GoldenVaeTest, StreamsGiveTheReferencesChunkedValues) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GoldenVaeTest, ::testing::ValuesIn(golden_cases("encoders", "vae")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenVaeTest, ::testing::ValuesIn(golden_cases("encoders", "vae")), golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenVaeTest);
 
 class GoldenVaeNormTest : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GoldenVaeNormTest, ConstantsAndTheirBf16ValuesEqualTheReferences) {
-  const std::map<std::string, LatentCodecConfig> types = {{"vae21", full_size("wan21")}, {"vae22", full_size("wan22")}};
+  const std::map<std::string, LatentCodecConfig> types = {{"vae21", with_wan_codec({}, "wan21").codec},
+                                                          {"vae22", with_wan_codec({}, "wan22").codec}};
   int compared = 0;
   for (const auto& [name, config] : types) {
     const auto& json = GetParam().json;
@@ -258,26 +233,23 @@ TEST_P(GoldenVaeNormTest, ConstantsAndTheirBf16ValuesEqualTheReferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenVaeNormTest, ::testing::ValuesIn(golden_cases("encoders", "vae_norm_constants")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenVaeNormTest);
 
 class GoldenVaeKeysTest : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GoldenVaeKeysTest, FullSizeVaesHaveTheCheckpointsTensors) {
-  const std::map<std::string, LatentCodecConfig> types = {{"vae21", full_size("wan21")}, {"vae22", full_size("wan22")}};
   const auto& components = GetParam().json.at("components");
-  for (const auto& [name, config] : types) {
+  for (const auto& [name, type] : {std::pair{"vae21", "wan21"}, {"vae22", "wan22"}}) {
     if (!components.contains(name)) continue;
-    const auto specs = vae_params(config);
-    EXPECT_EQ(shapes_of(specs), components.at(name).at("shapes").get<Shapes>()) << name;
-    std::int64_t elements = 0;
-    for (const auto& spec : specs) elements += c10::multiply_integers(spec.shape);
-    EXPECT_EQ(elements, components.at(name).at("numel").get<std::int64_t>()) << name;
+    const auto specs = vae_params(with_wan_codec({}, type).codec);
+    EXPECT_EQ(testing::shapes_of(specs), components.at(name).at("shapes").get<testing::ParamShapes>()) << name;
+    EXPECT_EQ(count_parameters({"", "", specs}), components.at(name).at("numel").get<std::int64_t>()) << name;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenVaeKeysTest, ::testing::ValuesIn(golden_cases("encoders", "state_dict_keys")),
-                         [](const auto& param_info) { return testing::golden_case_name(param_info.param); });
+                         golden_case_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenVaeKeysTest);
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "model/loss/flow_matching.h"
@@ -39,18 +40,21 @@ inline VaeNorm some_norm(const LatentCodecConfig& config) {
   return norm;
 }
 
-/// Values in (-1, 1), the same for equal arguments; samples differ.
+/// Normal values, the same for equal arguments; samples differ.
+inline at::Tensor noise_of(std::uint64_t seed, std::int64_t batch, const std::vector<std::int64_t>& shape) {
+  std::vector<std::uint64_t> positions(static_cast<std::size_t>(batch));
+  std::iota(positions.begin(), positions.end(), 0);
+  return keyed_noise(seed, 0, positions, shape);
+}
+
+/// Values in (-1, 1).
 inline at::Tensor noise_video(std::int64_t batch, std::int64_t frames, std::int64_t height, std::int64_t width) {
-  std::vector<std::uint64_t> positions;
-  for (std::int64_t b = 0; b < batch; ++b) positions.push_back(static_cast<std::uint64_t>(b));
-  return keyed_noise(11, 0, positions, {3, frames, height, width}).tanh();
+  return noise_of(11, batch, {3, frames, height, width}).tanh();
 }
 
 inline at::Tensor noise_latents(const LatentCodecConfig& config, std::int64_t batch, std::int64_t frames,
                                 std::int64_t height, std::int64_t width) {
-  std::vector<std::uint64_t> positions;
-  for (std::int64_t b = 0; b < batch; ++b) positions.push_back(static_cast<std::uint64_t>(b));
-  return keyed_noise(12, 0, positions, {config.channels, frames, height, width});
+  return noise_of(12, batch, {config.channels, frames, height, width});
 }
 
 }  // namespace troupe::testing

@@ -10,13 +10,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::max_difference;
-using testing::noise_latents;
-using testing::noise_video;
-using testing::random_vae;
-using testing::small_vae;
-using testing::some_norm;
-
 struct StreamCase {
   const char* type;
   at::ScalarType dtype;

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <set>
-
 #include "model/wan/weights/component_keys.h"
 #include "tests/model/wan/tiny_model.h"
 
@@ -12,7 +10,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::tiny_config;
 
 /// "component/name", or "none".
 std::string read(std::string_view stored, Component component = Component::dit) {
@@ -83,20 +80,17 @@ TEST(CheckpointNamesTest, TheImagePathIsNewOnlyForTi2v) {
 }
 TEST(CheckpointNamesTest, TwoStoredNamesOfOneTensorAreAnError) {
   const auto keys = component_keys({"a.weight", "a.base_layer.weight"}, Component::dit, Component::dit);
-  ASSERT_FALSE(keys);
   EXPECT_THAT(keys.error().message(), HasSubstr("'a.weight' and 'a.base_layer.weight' are the same parameter"));
   EXPECT_FALSE(component_keys({"a.lora_A.weight", "a.lora_A.default.weight"}, Component::dit, Component::dit));
 }
 TEST(CheckpointNamesTest, DifferencesNameMissingUnexpectedAndMisshapenTensors) {
   const auto keys =
       component_keys({"a", "b", "extra", "action_head.vae.model.c", "a.lora_A.weight"}, Component::dit, Component::dit);
-  ASSERT_TRUE(keys) << keys.error().message();
   const std::vector<ParamSpec> wanted = {{"a", {2}, {}}, {"b", {}, {}}, {"gone", {1}, {}}};
   const auto shapes = [](const std::string& name) -> Result<std::vector<std::int64_t>> {
     return name == "a" ? std::vector<std::int64_t>{3} : std::vector<std::int64_t>{1};
   };
   const auto difference = compare_keys(*keys, wanted, shapes);
-  ASSERT_TRUE(difference);
   EXPECT_THAT(difference->missing, ElementsAre("gone"));
   EXPECT_THAT(difference->unexpected, ElementsAre("extra"));
   EXPECT_THAT(difference->misshapen, ElementsAre("a: shape [3], want [2]"));

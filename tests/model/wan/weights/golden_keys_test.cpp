@@ -13,22 +13,13 @@ namespace troupe::model {
 namespace {
 
 using nlohmann::json;
-using testing::config_of_constructor;
-using testing::golden_cases;
-using testing::GoldenCase;
-using Shapes = std::map<std::string, std::vector<std::int64_t>>;
+using Shapes = testing::ParamShapes;
 
 /// The cases of kind keys that say what the reference was constructed from.
 std::vector<GoldenCase> transformer_cases() {
   auto cases = golden_cases("dit", "keys");
   std::erase_if(cases, [](const GoldenCase& c) { return !c.json.contains("constructor"); });
   return cases;
-}
-
-Shapes shapes_of(const std::vector<ParamSpec>& specs) {
-  Shapes shapes;
-  for (const auto& spec : specs) EXPECT_TRUE(shapes.emplace(spec.name, spec.shape).second) << spec.name << " twice";
-  return shapes;
 }
 
 std::int64_t numel(const Shapes& shapes) {

@@ -14,7 +14,6 @@ namespace troupe::model {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::write_safetensors;
 using Tensors = std::map<std::string, at::Tensor>;
 
 constexpr std::uint64_t kSeed = 3;
@@ -51,7 +50,6 @@ class LoadFeaturesTest : public ::testing::Test {
   }
   static Batch encode(const ModelConfig& c, at::ScalarType dtype = at::kFloat) {
     auto features = load_features(c, dtype, kSeed);
-    EXPECT_TRUE(features) << features.error().message();
     return (*features)->encode(samples());
   }
 
@@ -106,11 +104,9 @@ TEST_F(LoadFeaturesTest, HashesAreThoseOfTheLoadedParts) {
   auto c = config("wan21");
   const auto check = [&](at::ScalarType dtype) {
     const auto hashes = frozen_content_hashes(c, dtype, kSeed);
-    ASSERT_TRUE(hashes) << hashes.error().message();
     ASSERT_EQ(hashes->size(), 3U);
     for (const auto component : {Component::text_encoder, Component::image_encoder, Component::vae}) {
       const auto loaded = load_frozen_component(c, component, dtype, kSeed);
-      ASSERT_TRUE(loaded);
       EXPECT_EQ(hashes->at(component_name(component)), loaded->content_hash()) << component_name(component);
     }
   };
@@ -136,7 +132,6 @@ TEST_F(LoadFeaturesTest, TheHashOfATensorCastInPiecesIsThatOfTheWhole) {
 
 TEST_F(LoadFeaturesTest, ACodecWithoutWeightsHasNoHash) {
   const auto hashes = frozen_content_hashes(config(), at::kFloat, kSeed);
-  ASSERT_TRUE(hashes);
   ASSERT_EQ(hashes->size(), 2U);
   EXPECT_NE(hashes->at("text_encoder"), hashes->at("image_encoder"));
 }
@@ -147,7 +142,6 @@ TEST_F(LoadFeaturesTest, WhatAFileLacksIsNamed) {
   tensors.erase("norm.weight");
   c.init.text_encoder = store("t5.safetensors", tensors);
   const auto loaded = load_features(c, at::kFloat, kSeed);
-  ASSERT_FALSE(loaded);
   EXPECT_THAT(loaded.error().message(), HasSubstr("norm.weight"));
   EXPECT_THAT(loaded.error().message(), HasSubstr("t5.safetensors"));
   EXPECT_EQ(frozen_content_hashes(c, at::kFloat, kSeed).error().message(), loaded.error().message());

@@ -2,11 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include <filesystem>
-
 #include "configs/loader.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/workers/inference/agent/untrained_agent.h"
+#include "workers/checkpoint/checkpoint_state.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/writer.h"
 #include "workers/rollout/trainer_state.h"
@@ -15,7 +14,6 @@ namespace troupe::workers {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::small_rl_job;
 
 /// Writes checkpoints as a run does, of two ranks, with values that can be told apart.
 class LoadAgentTest : public ::testing::Test {
@@ -26,26 +24,15 @@ class LoadAgentTest : public ::testing::Test {
     return static_cast<float>(unit + 1) * 1000 + static_cast<float>(element);
   }
 
-  static ManifestUnit manifest_unit(const UnitSpec& spec) {
-    const FlatLayout layout = make_flat_layout(spec.params);
-    ManifestUnit unit{.name = spec.name,
-                      .layout_class = spec.layout_class,
-                      .params = {},
-                      .numel = layout.numel,
-                      .layout_hash = layout.hash,
-                      .trainable = spec.trainable};
-    for (const LayoutEntry& entry : layout.entries)
-      unit.params.push_back({entry.name, entry.shape, entry.offset, entry.numel});
-    return unit;
-  }
-
   /// The checkpoint's folder. `units` are those of the job's policy unless a test changed them.
   std::string write(const JobConfig& job, std::vector<UnitSpec> units, const RlTrainerState& state) {
     Manifest m;
     m.step = 7;
     m.fence = 5;
     m.world = kWorld;
-    for (const UnitSpec& unit : units) m.units.push_back(manifest_unit(unit));
+    std::vector<FlatLayout> layouts;
+    for (const UnitSpec& unit : units) layouts.push_back(make_flat_layout(unit.params));
+    m.units = manifest_units(units, layouts);
     m.optimizer = {.name = "adamw", .lr = 1e-3, .betas = {0.9, 0.999}, .eps = 1e-8, .weight_decay = 0, .updates = 7};
     m.dataset_fingerprint = "f";
     m.config = to_yaml(job);
@@ -63,16 +50,16 @@ class LoadAgentTest : public ::testing::Test {
     std::vector<std::span<const std::byte>> bytes;
     for (const auto& rank : ranks) bytes.push_back(std::as_bytes(std::span(rank)));
     const std::string temporary = folder_ / checkpoint_tmp_name(m.step, m.fence);
-    const auto written = CheckpointWriter().write(
-        {.directory = temporary, .manifest = m, .ranks = bytes, .attachments = {{"trainer_state.json", state.text()}}});
-    EXPECT_TRUE(written) << written.error().message();
-    const auto committed = commit_checkpoint(folder_.path(), temporary, m.step);
-    EXPECT_TRUE(committed) << committed.error().message();
-    return committed ? *committed : temporary;
+    CheckpointWriter()
+        .write({.directory = temporary,
+                .manifest = m,
+                .ranks = bytes,
+                .attachments = {{"trainer_state.json", state.text()}}})
+        .value();
+    return commit_checkpoint(folder_.path(), temporary, m.step).value();
   }
-  std::string write(const JobConfig& job, const RlTrainerState& state = {.present = true, .normaliser = {}}) {
+  std::string write(const JobConfig& job, const RlTrainerState& state = {.present = true}) {
     const auto agent = make_agent(job);
-    EXPECT_TRUE(agent) << agent.error().message();
     return write(job, agent->policy->units(), state);
   }
   /// A job that passes the checks of the loader.
@@ -87,7 +74,6 @@ class LoadAgentTest : public ::testing::Test {
 
 TEST_F(LoadAgentTest, EveryActingParameterComesBack) {
   const auto loaded = load_agent(write(cart_pole()));
-  ASSERT_TRUE(loaded) << loaded.error().message();
   EXPECT_EQ(loaded->weights.version, 7);
   EXPECT_EQ(loaded->weights.fence, 5u);
   EXPECT_EQ(loaded->job.job.name, "quickstart-rl");
@@ -112,7 +98,6 @@ TEST_F(LoadAgentTest, StatisticsComeBackBitForBit) {
   NormaliserState statistics{.observed = Moments(4), .returned = {}};
   statistics.observed.add(std::vector<float>{1, 2, 3, 4, 0.1F, 0.2F, 0.3F, 0.7F});
   const auto loaded = load_agent(write(job, {.present = true, .normaliser = statistics}));
-  ASSERT_TRUE(loaded) << loaded.error().message();
   EXPECT_EQ(encode(loaded->weights.normaliser), encode(statistics));
 }
 
@@ -120,7 +105,6 @@ TEST_F(LoadAgentTest, StatisticsOfAnotherSizeAreDamage) {
   JobConfig job = cart_pole();
   job.rollout.normalize_obs = true;
   const auto loaded = load_agent(write(job, {.present = true, .normaliser = {.observed = Moments(3), .returned = {}}}));
-  ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code(), Errc::data_loss);
   EXPECT_THAT(loaded.error().message(), HasSubstr("statistics of 3 numbers"));
 }
@@ -129,8 +113,7 @@ TEST_F(LoadAgentTest, TensorsThatAreNotThePolicysAreNamed) {
   const JobConfig job = cart_pole();
   std::vector<UnitSpec> units = make_agent(job)->policy->units();
   units.front().params.front().shape.front() += 1;
-  const auto loaded = load_agent(write(job, units, {.present = true, .normaliser = {}}));
-  ASSERT_FALSE(loaded);
+  const auto loaded = load_agent(write(job, units, {.present = true}));
   EXPECT_EQ(loaded.error().code(), Errc::data_loss);
   EXPECT_THAT(loaded.error().message(), HasSubstr(units.front().params.front().name));
 }
@@ -142,7 +125,6 @@ TEST_F(LoadAgentTest, ACheckpointOfFineTuningIsRefused) {
   ASSERT_TRUE(sft.config);
   const std::string other = write(sft.config->job, make_agent(job)->policy->units(), {});
   const auto loaded = load_agent(other);
-  ASSERT_FALSE(loaded);
   EXPECT_EQ(loaded.error().code(), Errc::failed_precondition);
   EXPECT_THAT(loaded.error().message(), AllOf(HasSubstr("kind sft"), HasSubstr("env.id")));
 }
@@ -151,14 +133,11 @@ TEST_F(LoadAgentTest, AnotherEnvironmentMustHaveTheSameObservationsAndActions) {
   const JobConfig job = cart_pole();
   const std::string folder = write(job);
   const auto pendulum = load_agent(folder, moved_env(job.env, "Pendulum-v1"));
-  ASSERT_FALSE(pendulum);
   EXPECT_EQ(pendulum.error().code(), Errc::invalid_argument);
   EXPECT_THAT(pendulum.error().message(), HasSubstr("observations have 3 numbers, the policy was trained with 4"));
   EnvConfig longer = job.env;
   longer.max_episode_steps = 77;
-  const auto same = load_agent(folder, longer);
-  ASSERT_TRUE(same) << same.error().message();
-  EXPECT_EQ(same->agent.spec().max_steps, 77);
+  EXPECT_EQ(load_agent(folder, longer)->agent.spec().max_steps, 77);
 }
 
 TEST(MovedEnvTest, KeepsOptionsWithinAFamilyOnly) {

@@ -15,7 +15,7 @@ namespace troupe::testing {
 inline JobConfig small_rl_job(const std::string& env) {
   JobConfig job;
   job.job.name = "untrained";
-  job.job.kind = "rl";
+  job.job.kind = JobKind::rl;
   job.env.id = env;
   job.policy.hidden = {8};
   return job;

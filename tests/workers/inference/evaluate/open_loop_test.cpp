@@ -2,7 +2,6 @@
 #include "workers/inference/evaluate/open_loop.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -66,7 +65,6 @@ class ScriptedPolicy final : public Policy {
     // Which chunk this is: the newest frame's number is its row.
     const std::int64_t begin = red.back();
     const auto table = dataset_.read_table(static_cast<std::size_t>(episode));
-    EXPECT_TRUE(table);
     ActionChunk chunk{.rows = info_.horizon, .width = info_.action_width(), .values = {}};
     for (std::int64_t r = begin; r < begin + info_.horizon; ++r) {
       for (const double v : table->vectors.at("action").row(r)) chunk.values.push_back(static_cast<float>(v) + offset);
@@ -88,14 +86,11 @@ class OpenLoopTest : public ::testing::Test {
   }
   void open() {
     auto set = Dataset::open(job_.data, job_.model, TinyDataset::options());
-    ASSERT_TRUE(set) << set.error().message();
     set_ = *set;
     policy_.emplace(*set_, job_.data);
   }
   OpenLoopResult run(const OpenLoopOptions& options) {
-    auto result = run_open_loop(*policy_, *set_, job_.data, options, TinyDataset::read_clip);
-    EXPECT_TRUE(result) << result.error().message();
-    return result ? std::move(*result) : OpenLoopResult{};
+    return run_open_loop(*policy_, *set_, job_.data, options, TinyDataset::read_clip).value();
   }
 
   TinyDataset files_;
@@ -106,7 +101,7 @@ class OpenLoopTest : public ::testing::Test {
 };
 
 TEST_F(OpenLoopTest, APolicyThatReplaysTheRecordingHasNoError) {
-  const OpenLoopResult r = run({.episodes = {1, 2}, .windows = 5, .progress = {}});
+  const OpenLoopResult r = run({.episodes = {1, 2}, .windows = 5});
   ASSERT_EQ(r.windows.size(), 5U);
   EXPECT_EQ(r.overall.mse, 0);
   EXPECT_EQ(r.overall.mae, 0);
@@ -122,7 +117,7 @@ TEST_F(OpenLoopTest, APolicyThatReplaysTheRecordingHasNoError) {
 
 TEST_F(OpenLoopTest, AConstantOffsetIsItsSquareInEveryDimensionAndStep) {
   policy_->offset = 0.5F;
-  const OpenLoopResult r = run({.episodes = {0}, .windows = 4, .progress = {}});
+  const OpenLoopResult r = run({.episodes = {0}, .windows = 4});
   ASSERT_EQ(r.by_dimension.size(), 3U);
   ASSERT_EQ(r.by_step.size(), 4U);
   for (const auto* rows : {&r.by_dimension, &r.by_step}) {
@@ -137,7 +132,7 @@ TEST_F(OpenLoopTest, AConstantOffsetIsItsSquareInEveryDimensionAndStep) {
 }
 
 TEST_F(OpenLoopTest, TheBaselineHoldsTheFirstActionOfEachCall) {
-  const OpenLoopResult r = run({.episodes = {0}, .windows = 3, .progress = {}});
+  const OpenLoopResult r = run({.episodes = {0}, .windows = 3});
   // action(row, dim) = 0.25 (row + 1) - dim: held for four rows the error is 0, .25, .5, .75.
   EXPECT_NEAR(r.by_step[0].hold_mse, 0, 1e-12);
   EXPECT_NEAR(r.by_step[3].hold_mse, 0.75 * 0.75, 1e-6);
@@ -157,7 +152,7 @@ TEST_F(OpenLoopTest, TheMeanOfARelativeKeyIsAddedToTheState) {
   job_.data.embodiment.action_keys = {"arm"};
   job_.data.embodiment.relative_action_keys = {"arm"};
   open();
-  const OpenLoopResult r = run({.episodes = {0}, .windows = 3, .progress = {}});
+  const OpenLoopResult r = run({.episodes = {0}, .windows = 3});
   EXPECT_TRUE(r.dimensions[0].relative);
   EXPECT_EQ(r.overall.mse, 0) << "recorded and predicted actions are compared as absolute ones";
   // action[t + j] - state[t] = 0.25 (j + 1) - 2 dim, whose mean over j is 0.625 - 2 dim: errors are .375, .125, .125,
@@ -166,7 +161,7 @@ TEST_F(OpenLoopTest, TheMeanOfARelativeKeyIsAddedToTheState) {
 }
 
 TEST_F(OpenLoopTest, TheRobotIsShownTheFramesSinceItsLastCall) {
-  (void)run({.episodes = {0}, .windows = 1, .progress = {}});
+  (void)run({.episodes = {0}, .windows = 1});
   ASSERT_EQ(policy_->shown.size(), 2U);
   ASSERT_EQ(policy_->shown[0].size(), 1U);
   const int start = policy_->shown[0][0];
@@ -178,14 +173,14 @@ TEST_F(OpenLoopTest, TheRobotIsShownTheFramesSinceItsLastCall) {
 
 TEST_F(OpenLoopTest, APolicyOfWholeChunksIsShownOneFrameLess) {
   policy_->info_.frames_per_call = {1, 2};
-  (void)run({.episodes = {0}, .windows = 1, .progress = {}});
+  (void)run({.episodes = {0}, .windows = 1});
   const int start = policy_->shown[0][0];
   EXPECT_EQ(policy_->shown[1], (std::vector<int>{start + 2, start + 4}));
 }
 
 TEST_F(OpenLoopTest, ValuesThatAreNotFiniteAreReportedAndLeftOut) {
   policy_->last_value = std::numeric_limits<float>::quiet_NaN();
-  const OpenLoopResult r = run({.episodes = {0}, .windows = 2, .progress = {}});
+  const OpenLoopResult r = run({.episodes = {0}, .windows = 2});
   EXPECT_EQ(r.overall.non_finite, 4);  // windows x calls
   EXPECT_EQ(r.by_dimension[2].non_finite, 4);
   EXPECT_EQ(r.by_step[3].non_finite, 4);
@@ -198,9 +193,9 @@ TEST_F(OpenLoopTest, TheReportHasEveryNumberAndIsTheSameTwice) {
   policy_->offset = 0.5F;
   const OpenLoopSubject subject{
       .checkpoint = "ckpt", .dataset = files_.root(), .embodiment = "tiny", .options = {{"steps", "16"}}};
-  const OpenLoopResult r = run({.episodes = {0, 2}, .windows = 3, .progress = {}});
+  const OpenLoopResult r = run({.episodes = {0, 2}, .windows = 3});
   const std::string text = open_loop_json(r, subject);
-  EXPECT_EQ(text, open_loop_json(run({.episodes = {0, 2}, .windows = 3, .progress = {}}), subject));
+  EXPECT_EQ(text, open_loop_json(run({.episodes = {0, 2}, .windows = 3}), subject));
   const auto json = nlohmann::json::parse(text);
   EXPECT_EQ(json["windows_evaluated"], 3);
   EXPECT_EQ(json["episodes"], (std::vector<int>{0, 2}));
@@ -214,10 +209,9 @@ TEST_F(OpenLoopTest, TheReportHasEveryNumberAndIsTheSameTwice) {
 
 TEST_F(OpenLoopTest, ThePlotIsAPngOfAllDimensions) {
   policy_->last_value = std::numeric_limits<float>::infinity();
-  const OpenLoopResult r = run({.episodes = {0}, .windows = 4, .progress = {}});
+  const OpenLoopResult r = run({.episodes = {0}, .windows = 4});
   const std::string path = folder_ / "open_loop.png";
-  const auto drawn = draw_open_loop(path, r, {.checkpoint = "", .dataset = "", .embodiment = "tiny", .options = {}});
-  ASSERT_TRUE(drawn) << drawn.error().message();
+  draw_open_loop(path, r, {.checkpoint = "", .dataset = "", .embodiment = "tiny", .options = {}}).value();
   std::ifstream in(path, std::ios::binary);
   char signature[8] = {};
   in.read(signature, 8);
@@ -226,17 +220,13 @@ TEST_F(OpenLoopTest, ThePlotIsAPngOfAllDimensions) {
 }
 
 TEST_F(OpenLoopTest, AnUnknownEpisodeAndAPolicyThatDoesNotFitAreRefused) {
-  auto refused = run_open_loop(*policy_, *set_, job_.data, {.episodes = {9}, .windows = 1, .progress = {}},
-                               TinyDataset::read_clip);
-  ASSERT_FALSE(refused);
+  auto refused = run_open_loop(*policy_, *set_, job_.data, {.episodes = {9}, .windows = 1}, TinyDataset::read_clip);
   EXPECT_EQ(refused.error().code(), Errc::invalid_argument);
   EXPECT_THAT(refused.error().message(), HasSubstr("no usable episode 9"));
 
   const PolicyInfo fits = policy_->info_;
   const auto expect_refused = [&](const char* text) {
-    auto result = run_open_loop(*policy_, *set_, job_.data, {.episodes = {}, .windows = 1, .progress = {}},
-                                TinyDataset::read_clip);
-    ASSERT_FALSE(result);
+    auto result = run_open_loop(*policy_, *set_, job_.data, {.windows = 1}, TinyDataset::read_clip);
     EXPECT_THAT(result.error().message(), HasSubstr(text));
     policy_->info_ = fits;
   };
@@ -253,10 +243,10 @@ TEST_F(OpenLoopTest, AnUnknownEpisodeAndAPolicyThatDoesNotFitAreRefused) {
 TEST_F(OpenLoopTest, WithoutNamedEpisodesTheHeldOutOnesAreTaken) {
   job_.data.eval_episodes = {2};
   open();
-  EXPECT_EQ(run({.episodes = {}, .windows = 1, .progress = {}}).episodes, (std::vector<std::int64_t>{2}));
+  EXPECT_EQ(run({.windows = 1}).episodes, (std::vector<std::int64_t>{2}));
   job_.data.eval_episodes = {};
   open();
-  EXPECT_EQ(run({.episodes = {}, .windows = 1, .progress = {}}).episodes, (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(run({.windows = 1}).episodes, (std::vector<std::int64_t>{0, 1, 2}));
 }
 
 }  // namespace

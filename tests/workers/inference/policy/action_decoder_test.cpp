@@ -11,7 +11,6 @@ using ::testing::HasSubstr;
 
 ActionDecoder decoder(const PolicySpec& spec, bool sign = false) {
   auto made = ActionDecoder::make(spec, sign);
-  EXPECT_TRUE(made) << made.error().message();
   return std::move(*made);
 }
 
@@ -66,9 +65,7 @@ TEST(ActionDecoderTest, StatisticsOfAHorizonBelongToTheirSteps) {
 
 TEST(ActionDecoderTest, TheGrippersSignIsSentOnlyWhereTheReferenceDoes) {
   PolicySpec spec = tiny_spec();
-  const auto refused = ActionDecoder::make(spec, true);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message(), HasSubstr("this is 'tiny'"));
+  EXPECT_THAT(ActionDecoder::make(spec, true).error().message(), HasSubstr("this is 'tiny'"));
   spec.embodiment.tag = "libero_sim";
   spec.action[1].statistics[0].q01 = {-1};
   const ActionChunk chunk = decoder(spec, true).decode(network_rows(8), {{"joints", {0, 0}}});
@@ -80,9 +77,7 @@ TEST(ActionDecoderTest, TheGrippersSignIsSentOnlyWhereTheReferenceDoes) {
 TEST(ActionDecoderTest, ANormalisationWithoutInverseIsRefused) {
   PolicySpec spec = tiny_spec();
   spec.action[1].mode = NormalizationMode::scale;
-  const auto refused = ActionDecoder::make(spec, false);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message(), HasSubstr("action.gripper is normalised by 'scale'"));
+  EXPECT_THAT(ActionDecoder::make(spec, false).error().message(), HasSubstr("action.gripper is normalised by 'scale'"));
 }
 
 }  // namespace

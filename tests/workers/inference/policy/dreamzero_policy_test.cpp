@@ -147,7 +147,7 @@ TEST(DreamZeroPolicyTest, ABadObservationCostsOnlyItsOwnResult) {
   EXPECT_EQ(policy->open_episodes(), 1U) << "a refused observation opens nothing";
 }
 
-TEST(DreamZeroPolicyTest, ThePromptAndThePicturesMatter) {
+TEST(DreamZeroPolicyTest, ThePromptAndTheImagesMatter) {
   const Observation o = tiny_observation("e", 0, 1);
   Observation said = o, seen = o;
   said.prompt = "Throw the cup away, far";

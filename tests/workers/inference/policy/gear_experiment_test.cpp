@@ -1,7 +1,6 @@
 #include "workers/inference/policy/gear_experiment.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace troupe::workers {
 namespace {
@@ -50,9 +49,7 @@ transforms:
 )";
 
 GearExperiment parsed_experiment(const std::string& text, const std::string& tag = "oxe_droid") {
-  const auto e = parse_gear_experiment(text, "conf.yaml", tag);
-  EXPECT_TRUE(e) << e.error().message();
-  return e ? *e : GearExperiment{};
+  return parse_gear_experiment(text, "conf.yaml", tag).value();
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

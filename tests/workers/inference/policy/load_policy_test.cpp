@@ -23,7 +23,6 @@ class LoadPolicyTest : public ::testing::Test {
     for (const auto& [name, tensor] : dit.tensors()) tensors_[dreamzero_name(Component::dit, name)] = tensor;
     for (const Component component : {Component::text_encoder, Component::image_encoder}) {
       const auto params = load_frozen_component(spec_.model, component, at::kFloat, 5);
-      ASSERT_TRUE(params);
       for (const auto& [name, tensor] : params->view().tensors()) tensors_[dreamzero_name(component, name)] = tensor;
     }
     folder_.write_spec(spec_);
@@ -35,29 +34,26 @@ class LoadPolicyTest : public ::testing::Test {
       list.push_back({name, tensor.sizes().vec()});
       values.push_back(tensor.to(at::kFloat).contiguous());
     }
-    const auto written = write_weight_shards(
+    write_weight_shards(
         folder_.root(), list,
         [&](std::size_t i, std::int64_t begin, std::int64_t count, float* out) -> Result<void> {
           std::copy_n(values[i].const_data_ptr<float>() + begin, count, out);
           return {};
         },
-        bf16, shard_bytes);
-    ASSERT_TRUE(written) << written.error().message();
+        bf16, shard_bytes)
+        .value();
   }
   std::vector<float> actions(Policy& policy) {
     const Observation o = tiny_observation("e", 0, 1);
     auto results = policy.act(std::span(&o, 1));
-    EXPECT_TRUE(results[0]) << results[0].error().message();
-    return results[0] ? results[0]->values : std::vector<float>{};
+    return results[0]->values;
   }
   std::string refused(const PolicyOptions& options = {}) {
     const auto policy = load_policy(folder_.root(), options);
     return policy ? "no error" : policy.error().message();
   }
   std::unique_ptr<Policy> load(const PolicyOptions& options = {.steps = 3}) {
-    auto policy = load_policy(folder_.root(), options);
-    EXPECT_TRUE(policy) << policy.error().message();
-    return policy ? std::move(*policy) : nullptr;
+    return load_policy(folder_.root(), options).value();
   }
 
   /// Weights of a mapped file begin at other addresses than those of tensors, and on some processors (AVX2) products
@@ -162,9 +158,7 @@ TEST_F(LoadPolicyTest, SizesThatTheConfigurationLeavesOpenComeFromTheTensors) {
 TEST_F(LoadPolicyTest, ADtypeThatIsNoneAndAFolderThatIsNoneAreRefused) {
   write_weights();
   EXPECT_THAT(refused({.dtype = "int4"}), HasSubstr("'int4'; wanted fp32 or bf16"));
-  const auto nowhere = load_policy("/nowhere", {});
-  ASSERT_FALSE(nowhere);
-  EXPECT_EQ(nowhere.error().code(), Errc::not_found);
+  EXPECT_EQ(load_policy("/nowhere", {}).error().code(), Errc::not_found);
 }
 
 }  // namespace

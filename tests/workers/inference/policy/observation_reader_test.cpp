@@ -14,14 +14,11 @@ using ::testing::HasSubstr;
 
 ObservationReader reader(const PolicySpec& spec = tiny_spec()) {
   auto made = ObservationReader::make(spec, {1, 4, 8, 9});
-  EXPECT_TRUE(made) << made.error().message();
   return std::move(*made);
 }
 
 PreparedObservation read(const Observation& o, const PolicySpec& spec = tiny_spec()) {
-  auto made = reader(spec).read(o);
-  EXPECT_TRUE(made) << made.error().message();
-  return made ? std::move(*made) : PreparedObservation{};
+  return reader(spec).read(o).value();
 }
 
 std::string refused(const Observation& o) {
@@ -38,17 +35,16 @@ TEST(ObservationReaderTest, CanvasesAreTheOnesOfAnEvaluation) {
   EXPECT_EQ(p.frames, 4);
   ASSERT_EQ(p.canvases.size(), 4U * 32 * 64 * 3);
   auto chain = ImageChain::make(spec.image, "horizontal", 2);
-  ASSERT_TRUE(chain);
   std::vector<std::uint8_t> wanted(32 * 64 * 3);
   for (std::size_t f = 0; f < 4; ++f) {
     std::int64_t v = 0;
     for (const char* view : {"front", "side"}) {
       const NdArray& a = o.images[view];
       const std::int64_t h = a.shape[1], w = a.shape[2];
-      const Rgb8View picture{
+      const Rgb8View image{
           reinterpret_cast<const std::uint8_t*>(a.data.data()) + static_cast<std::ptrdiff_t>(f) * h * w * 3, h, w,
           3 * w};
-      ASSERT_TRUE(chain->run_view(v++, picture, centre_augmentation(spec.image, h, w), wanted));
+      ASSERT_TRUE(chain->run_view(v++, image, centre_augmentation(spec.image, h, w), wanted));
     }
     EXPECT_TRUE(
         std::equal(wanted.begin(), wanted.end(), p.canvases.begin() + static_cast<std::ptrdiff_t>(f * wanted.size())))
@@ -56,7 +52,7 @@ TEST(ObservationReaderTest, CanvasesAreTheOnesOfAnEvaluation) {
   }
 }
 
-TEST(ObservationReaderTest, APictureWithoutATimeAxisIsOneFrame) {
+TEST(ObservationReaderTest, AnImageWithoutATimeAxisIsOneFrame) {
   const PreparedObservation a = read(tiny_observation("e", 0, 7)), b = read(tiny_observation("e", 1, 7));
   EXPECT_EQ(a.frames, 1);
   EXPECT_EQ(a.canvases, b.canvases);

@@ -14,11 +14,7 @@ using ::testing::HasSubstr;
 
 class ReadSpecTest : public ::testing::Test {
  protected:
-  PolicySpec read(const PolicyOptions& options = {}) {
-    const auto spec = read_policy_spec(folder_.root(), options);
-    EXPECT_TRUE(spec) << spec.error().message();
-    return spec ? *spec : PolicySpec{};
-  }
+  PolicySpec read(const PolicyOptions& options = {}) { return read_policy_spec(folder_.root(), options).value(); }
   std::string refused(const PolicyOptions& options = {}) {
     const auto spec = read_policy_spec(folder_.root(), options);
     return spec ? "no error" : spec.error().message();

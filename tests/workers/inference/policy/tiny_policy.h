@@ -95,9 +95,7 @@ inline std::unique_ptr<DreamZeroPolicy> tiny_policy(const PolicySpec& spec = tin
   EXPECT_TRUE(features && tokenizer);
   parts.features = std::move(*features);
   parts.tokenizer = std::move(*tokenizer);
-  auto policy = DreamZeroPolicy::make(spec, std::move(parts), options);
-  EXPECT_TRUE(policy) << (policy ? "" : policy.error().message());
-  return policy ? std::move(*policy) : nullptr;
+  return DreamZeroPolicy::make(spec, std::move(parts), options).value();
 }
 
 inline NdArray image_array(std::int64_t frames, std::int64_t height, std::int64_t width, unsigned seed) {

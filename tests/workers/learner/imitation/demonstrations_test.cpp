@@ -2,12 +2,10 @@
 #include "workers/learner/imitation/demonstrations.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <set>
 
 #include "data/lerobot/lerobot_dataset.h"
@@ -29,9 +27,9 @@ class DemonstrationsTest : public ::testing::Test {
   static void SetUpTestSuite() {
     folder_ = std::make_unique<ScratchFolder>();
     for (const std::uint64_t seed : {1, 2}) {
-      const auto made = write_toy_dataset(*folder_ / std::to_string(seed),
-                                          {.episodes = 3, .frames = 16, .height = 16, .width = 16, .seed = seed});
-      ASSERT_TRUE(made) << made.error().message();
+      write_toy_dataset(*folder_ / std::to_string(seed),
+                        {.episodes = 3, .frames = 16, .height = 16, .width = 16, .seed = seed})
+          .value();
     }
   }
   static void TearDownTestSuite() { folder_.reset(); }
@@ -47,9 +45,7 @@ class DemonstrationsTest : public ::testing::Test {
   }
   static std::shared_ptr<const Demonstrations> open(const DataConfig& config,
                                                     const PolicyShape& shape = DemonstrationsTest::shape()) {
-    const auto opened = Demonstrations::open(config, shape);
-    EXPECT_TRUE(opened) << (opened ? "" : opened.error().message());
-    return opened ? *opened : nullptr;
+    return Demonstrations::open(config, shape).value();
   }
   static std::string refusal(const DataConfig& config, const PolicyShape& shape = DemonstrationsTest::shape()) {
     const auto opened = Demonstrations::open(config, shape);
@@ -66,8 +62,7 @@ class DemonstrationsTest : public ::testing::Test {
   static Built build(const Demonstrations& all, Split split, std::int64_t position) {
     auto* bytes = static_cast<std::byte*>(std::aligned_alloc(64, static_cast<std::size_t>(all.layout().bytes)));
     const std::span<std::byte> slot(bytes, static_cast<std::size_t>(all.layout().bytes));
-    const auto built = all.build(split, position, kSeed, kEvalSamples, slot);
-    EXPECT_TRUE(built) << position;
+    all.build(split, position, kSeed, kEvalSamples, slot).value();
     Built out;
     const auto take = [&]<class T>(const char* field, std::vector<T>& to) {
       const auto values = field_values<T>(slot, all.layout().field(field));

@@ -1,13 +1,13 @@
 #include "workers/learner/rl/rollout_rows.h"
 
 #include <ATen/ATen.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "model/loss/rl_keys.h"
 #include "tests/workers/rollout/item_builder.h"
+#include "tests/workers/rollout/played_item.h"
 
 namespace troupe::workers {
 namespace {
@@ -35,7 +35,7 @@ struct RolloutRowsTest : ::testing::Test {
   }
   static RolloutRows rows_of(const JobConfig& job, ItemBuilder& built) {
     const RolloutBatch batch = batch_of(job, {&built});
-    return make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
+    return make_rollout_rows(job, batch, {.reward = batch.reward});
   }
   /// Number of call t and environment b of two.
   static float cell(const RolloutRows& rows, const char* key, std::int64_t t, std::int64_t b) {
@@ -44,13 +44,12 @@ struct RolloutRowsTest : ::testing::Test {
 };
 
 TEST_F(RolloutRowsTest, ItemsLieSideBySideAndRowsAreTimeFirst) {
-  const JobConfig job = line_job("ppo", 3);
+  const JobConfig job = line_job(Algorithm::ppo, 3);
   ItemBuilder first(job, line_spec(), 0), second(job, line_spec(), 1);
   const RolloutBatch batch = batch_of(job, {&first, &second});
   EXPECT_EQ(batch.calls(), 3);
   EXPECT_EQ(batch.envs(), 4);
-  const RolloutRows rows =
-      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
+  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward});
   EXPECT_EQ(rows.count, 12);
   const at::Tensor state = rows.rows.at(rl_keys::kState);
   for (std::int64_t t = 0; t < 3; ++t) {
@@ -61,7 +60,7 @@ TEST_F(RolloutRowsTest, ItemsLieSideBySideAndRowsAreTimeFirst) {
 }
 
 TEST_F(RolloutRowsTest, AdvantagesAreThoseOfTheFormula) {
-  const JobConfig job = line_job("ppo", 2);
+  const JobConfig job = line_job(Algorithm::ppo, 2);
   ItemBuilder built = item(job);
   const RolloutRows rows = rows_of(job, built);
   // environment 0: d = 1 + 0.5 - 1 = 0.5 twice;  A_1 = 0.5, A_0 = 0.5 + 0.25 * 0.5
@@ -75,7 +74,7 @@ TEST_F(RolloutRowsTest, AdvantagesAreThoseOfTheFormula) {
 }
 
 TEST_F(RolloutRowsTest, ATerminationHasNoValueBehindItAndATruncationHasTheFinalOnes) {
-  const JobConfig job = line_job("ppo", 2);
+  const JobConfig job = line_job(Algorithm::ppo, 2);
   ItemBuilder built = item(job);
   built.end(0, 0, true).end(0, 1, false);
   built.view().final_value(0)[0] = 40;
@@ -87,7 +86,7 @@ TEST_F(RolloutRowsTest, ATerminationHasNoValueBehindItAndATruncationHasTheFinalO
 }
 
 TEST_F(RolloutRowsTest, ChunksAreOneStepAndDiscountOnce) {
-  const JobConfig job = line_job("ppo", 2, 3);
+  const JobConfig job = line_job(Algorithm::ppo, 2, 3);
   ItemBuilder built = item(job);
   const RolloutRows rows = rows_of(job, built);
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 2.5f);  // 3 + 0.5 - 1
@@ -97,7 +96,7 @@ TEST_F(RolloutRowsTest, ChunksAreOneStepAndDiscountOnce) {
 }
 
 TEST_F(RolloutRowsTest, ActionsThatWereNotExecutedAreMasked) {
-  JobConfig job = line_job("ppo", 2, 3);
+  JobConfig job = line_job(Algorithm::ppo, 2, 3);
   ItemBuilder built = item(job);
   built.end(0, 0, true, 1);
   const RolloutRows rows = rows_of(job, built);
@@ -109,7 +108,7 @@ TEST_F(RolloutRowsTest, ActionsThatWereNotExecutedAreMasked) {
 }
 
 TEST_F(RolloutRowsTest, ALostRowIsMaskedAndLeavesEarlierAdvantagesAsIfItsValueWereTrue) {
-  const JobConfig job = line_job("ppo", 3);
+  const JobConfig job = line_job(Algorithm::ppo, 3);
   ItemBuilder built = item(job);
   built.lose(1, 0);
   built.view().reward(1)[0] = 1e6f;
@@ -124,7 +123,7 @@ TEST_F(RolloutRowsTest, ALostRowIsMaskedAndLeavesEarlierAdvantagesAsIfItsValueWe
 }
 
 TEST_F(RolloutRowsTest, ALostRowDoesNotTouchAdvantagesPerActionEither) {
-  JobConfig job = line_job("ppo", 3, 2);
+  JobConfig job = line_job(Algorithm::ppo, 3, 2);
   job.algorithm.policy_gradient.reward_level = "action";
   const auto advantages = [&](bool is_lost, float reward) {
     ItemBuilder built = item(job);
@@ -133,9 +132,7 @@ TEST_F(RolloutRowsTest, ALostRowDoesNotTouchAdvantagesPerActionEither) {
     const RolloutBatch batch = batch_of(job, {&built});
     RolloutBatch wide = batch;  // a critic with a value per action
     wide.value = batch.value.expand({4, 2, 2}).contiguous();
-    return make_rollout_rows(job, wide, {.reward = wide.reward, .current_logp = {}, .reference_logp = {}})
-        .rows.at(rl_keys::kAdvantage)
-        .clone();
+    return make_rollout_rows(job, wide, {.reward = wide.reward}).rows.at(rl_keys::kAdvantage).clone();
   };
   const at::Tensor lost = advantages(true, 1e6f);
   EXPECT_TRUE(lost.equal(advantages(true, 1)));
@@ -144,7 +141,7 @@ TEST_F(RolloutRowsTest, ALostRowDoesNotTouchAdvantagesPerActionEither) {
 }
 
 TEST_F(RolloutRowsTest, GroupsAreComparedWithinThemselves) {
-  JobConfig job = line_job("grpo", 2);
+  JobConfig job = line_job(Algorithm::grpo, 2);
   job.env.group_size = 2;
   job.env.reset_mode = "episode";
   ItemBuilder built = item(job);
@@ -162,15 +159,14 @@ TEST_F(RolloutRowsTest, GroupsAreComparedWithinThemselves) {
 }
 
 TEST_F(RolloutRowsTest, AGroupThatLostAMemberIsNotTrained) {
-  JobConfig job = line_job("grpo", 2);
+  JobConfig job = line_job(Algorithm::grpo, 2);
   job.env.group_size = 2;
   job.env.reset_mode = "episode";
   ItemBuilder broken(job, line_spec()), never_begun(job, line_spec()), whole = item(job);
   broken.lose(1, 0);
   never_begun.freeze(0, 1);  // lost by its reset
   const RolloutBatch batch = batch_of(job, {&broken, &never_begun, &whole});
-  const RolloutRows rows =
-      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
+  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward});
   const at::Tensor cells = rows.valid_cells.view({2, 6});
   EXPECT_FALSE(cells.narrow(1, 0, 4).any().item<bool>());
   EXPECT_TRUE(cells.narrow(1, 4, 2).all().item<bool>());
@@ -178,7 +174,7 @@ TEST_F(RolloutRowsTest, AGroupThatLostAMemberIsNotTrained) {
 }
 
 TEST_F(RolloutRowsTest, WhatJudgesActionsAgainHasEveryRowAndTheNoiseOfToday) {
-  const JobConfig job = line_job("vtrace", 2);
+  const JobConfig job = line_job(Algorithm::vtrace, 2);
   ItemBuilder built = item(job);
   const RolloutBatch batch = batch_of(job, {&built});
   const Batch inputs = density_inputs(batch, 0.125);
@@ -188,7 +184,7 @@ TEST_F(RolloutRowsTest, WhatJudgesActionsAgainHasEveryRowAndTheNoiseOfToday) {
 }
 
 TEST_F(RolloutRowsTest, GroupsOutsideTheFilterAreNotTrained) {
-  JobConfig job = line_job("grpo", 2);
+  JobConfig job = line_job(Algorithm::grpo, 2);
   job.env.group_size = 2;
   job.env.reset_mode = "episode";
   job.algorithm.policy_gradient.filter_low = 1.6;
@@ -196,8 +192,7 @@ TEST_F(RolloutRowsTest, GroupsOutsideTheFilterAreNotTrained) {
   ItemBuilder good(job, line_spec()), bad = item(job);
   good.view().reward(0)[0] = 0.5f;  // returns 1.5 and 2: mean 1.75; of the other group 2 and 2
   const RolloutBatch batch = batch_of(job, {&good, &bad});
-  const RolloutRows rows =
-      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = {}});
+  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward});
   const at::Tensor cells = rows.valid_cells.view({2, 4});
   EXPECT_TRUE(cells.narrow(1, 0, 2).all().item<bool>());
   EXPECT_FALSE(cells.narrow(1, 2, 2).any().item<bool>());
@@ -205,11 +200,11 @@ TEST_F(RolloutRowsTest, GroupsOutsideTheFilterAreNotTrained) {
 }
 
 TEST_F(RolloutRowsTest, VtraceWithEqualPoliciesIsTheLambdaReturn) {
-  const JobConfig job = line_job("vtrace", 2);
+  const JobConfig job = line_job(Algorithm::vtrace, 2);
   ItemBuilder built = item(job);
   const RolloutBatch batch = batch_of(job, {&built});
-  const RolloutRows rows = make_rollout_rows(
-      job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
+  const RolloutRows rows =
+      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone()});
   // d = 0.5 twice; vs_1 = 1 + 0.5, vs_0 = 1 + 0.5 + 0.5 * 0.5 * 0.5; A_0 = 1 + 0.5 * vs_1 - 1
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kReturn, 1, 0), 1.5f);
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kReturn, 0, 0), 1.625f);
@@ -217,36 +212,35 @@ TEST_F(RolloutRowsTest, VtraceWithEqualPoliciesIsTheLambdaReturn) {
 }
 
 TEST_F(RolloutRowsTest, VtraceWeighsByTheRatioUpToItsBar) {
-  const JobConfig job = line_job("vtrace", 1);
+  const JobConfig job = line_job(Algorithm::vtrace, 1);
   ItemBuilder built = item(job);
   const RolloutBatch batch = batch_of(job, {&built});
   const at::Tensor shift = at::tensor({std::log(0.5f), std::log(4.0f)}).view({2, 1});
-  const RolloutRows rows = make_rollout_rows(
-      job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1) + shift, .reference_logp = {}});
+  const RolloutRows rows =
+      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1) + shift});
   EXPECT_NEAR(cell(rows, rl_keys::kAdvantage, 0, 0), 0.25f, 1e-6);  // half of 0.5
   built.view().value(1)[1] = 4;
   const RolloutBatch more = batch_of(job, {&built});
-  const RolloutRows capped = make_rollout_rows(
-      job, more, {.reward = more.reward, .current_logp = more.logp.flatten(0, 1) + shift, .reference_logp = {}});
+  const RolloutRows capped =
+      make_rollout_rows(job, more, {.reward = more.reward, .current_logp = more.logp.flatten(0, 1) + shift});
   EXPECT_NEAR(cell(capped, rl_keys::kAdvantage, 0, 1), 1, 1e-6);  // 1 + 2 - 2, weight 1 in place of 4
 }
 
 TEST_F(RolloutRowsTest, VtraceDoesNotWeighActionsThatWereNotExecuted) {
-  const JobConfig job = line_job("vtrace", 1, 3);
+  const JobConfig job = line_job(Algorithm::vtrace, 1, 3);
   ItemBuilder built = item(job);
   built.view().value(0)[0] = 0.25f;
   built.end(0, 0, true, 0);
   const RolloutBatch batch = batch_of(job, {&built});
   at::Tensor current = batch.logp.flatten(0, 1).clone();
   current[0].narrow(0, 1, 2).sub_(3);  // the new policy would hardly have drawn the two that nobody played
-  const RolloutRows rows =
-      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = current, .reference_logp = {}});
+  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = current});
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0.75f);  // 1 - 0.25, weight 1
 }
 
 /// Chunks of three actions of which two are played.
 struct PlayedPartTest : RolloutRowsTest {
-  static JobConfig job_of(const std::string& algorithm) {
+  static JobConfig job_of(Algorithm algorithm) {
     JobConfig job = line_job(algorithm, 2, 3);
     job.env.exec_steps = 2;
     job.rollout.steps = 4;
@@ -265,25 +259,24 @@ struct PlayedPartTest : RolloutRowsTest {
 };
 
 TEST_F(PlayedPartTest, DiscountsCountThePlayedActionsAlone) {
-  for (const char* const algorithm : {"ppo", "vtrace"}) {
+  for (const auto algorithm : {Algorithm::ppo, Algorithm::vtrace}) {
     JobConfig job = job_of(algorithm);
     job.algorithm.discount = "semi_mdp";
     ItemBuilder built = item(job);
     const RolloutBatch batch = batch_of(job, {&built});
-    const RolloutRows rows = make_rollout_rows(
-        job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
-    EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 0.75f) << algorithm;  // 1 + 0.5 + 0.5^2 - 1
+    const RolloutRows rows =
+        make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone()});
+    EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 0.75f) << enum_name(algorithm);  // 1 + 0.5 + 0.5^2 - 1
   }
 }
 
 TEST_F(PlayedPartTest, AdvantagesPerActionPassOverWhatIsNotPlayed) {
-  JobConfig job = job_of("ppo");
+  JobConfig job = job_of(Algorithm::ppo);
   job.algorithm.policy_gradient.reward_level = "action";
   ItemBuilder built = item(job);
   RolloutBatch wide = batch_of(job, {&built});
   wide.value = wide.value.expand({3, 2, 3}).contiguous();  // a critic with a value per action
-  const RolloutRows rows =
-      make_rollout_rows(job, wide, {.reward = wide.reward, .current_logp = {}, .reference_logp = {}});
+  const RolloutRows rows = make_rollout_rows(job, wide, {.reward = wide.reward});
   const at::Tensor advantage = rows.rows.at(rl_keys::kAdvantage);
   EXPECT_EQ(advantage.sizes().vec(), (std::vector<std::int64_t>{4, 3}));
   EXPECT_FLOAT_EQ(advantage[2][1].item<float>(), 0.5f);  // 1 + 0.5 * 1 - 1
@@ -293,27 +286,38 @@ TEST_F(PlayedPartTest, AdvantagesPerActionPassOverWhatIsNotPlayed) {
 }
 
 TEST_F(RolloutRowsTest, ALostRowDoesNotFlowThroughVtrace) {
-  const JobConfig job = line_job("vtrace", 2);
+  const JobConfig job = line_job(Algorithm::vtrace, 2);
   ItemBuilder built = item(job);
   built.lose(1, 0);
   built.view().reward(1)[0] = -1e6f;
   const RolloutBatch batch = batch_of(job, {&built});
-  const RolloutRows rows = make_rollout_rows(
-      job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone(), .reference_logp = {}});
+  const RolloutRows rows =
+      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone()});
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kReturn, 0, 0), 1.5f);
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0.5f);
 }
 
 TEST_F(RolloutRowsTest, VersionsAndReferenceLogProbabilitiesTravelAlong) {
-  const JobConfig job = line_job("ppo", 2);
+  const JobConfig job = line_job(Algorithm::ppo, 2);
   ItemBuilder built = item(job);
   built.view().version(1)[0] = 8;
   const RolloutBatch batch = batch_of(job, {&built});
   const at::Tensor reference = at::arange(4, at::kFloat).view({4, 1});
-  const RolloutRows rows =
-      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = {}, .reference_logp = reference});
+  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward, .reference_logp = reference});
   EXPECT_EQ(rows.rows.at(rl_keys::kVersion)[2].item<std::int64_t>(), 8);
   EXPECT_TRUE(rows.rows.at(rl_keys::kReferenceLogp).equal(reference));
+}
+
+/// A worked example as those of tests/model/loss/vectors_test.cpp: an environment that is over after its second step.
+TEST(RlVectorsTest, MaskOfVectorThirteen) {
+  const auto ends = at::tensor({0, 1, 0, 1}).reshape({4, 1, 1});
+  auto job = recorded_job(ends.sizes(), "episode");
+  job.algorithm.name = Algorithm::grpo;
+  const auto batch = PlayedItem(job, {at::zeros_like(ends), ends}).batch();
+  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward});
+  EXPECT_TRUE(at::equal(rows.valid_cells.reshape({4}).to(at::kLong), at::tensor({1, 1, 0, 0}, at::kLong)));
+  EXPECT_TRUE(
+      at::equal(rows.rows.at(rl_keys::kValidSteps).reshape({4}).to(at::kLong), at::tensor({2, 2, 2, 2}, at::kLong)));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include <ATen/ATen.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +33,7 @@ void on_ranks(int world, Work work) {
 
 /// Items that carry moments of numbers which do not add up exactly.
 struct RunningStatisticsTest : ::testing::Test {
-  JobConfig job = line_job("ppo", 4);
+  JobConfig job = line_job(Algorithm::ppo, 4);
   std::vector<CollectedItem> items;
   TrajectoryLayout layout;
 
@@ -60,8 +59,7 @@ struct RunningStatisticsTest : ::testing::Test {
       const std::size_t share = items.size() / static_cast<std::size_t>(world);
       const auto mine = std::span(items).subspan(static_cast<std::size_t>(rank) * share, share);
       for (int step = 0; step < 2; ++step) {
-        const auto done = statistics.merge(layout, mine, 100, static_cast<std::int64_t>(items.size()), group);
-        EXPECT_TRUE(done) << done.error().message();
+        statistics.merge(layout, mine, 100, static_cast<std::int64_t>(items.size()), group).value();
       }
       states[static_cast<std::size_t>(rank)] = encode(statistics.state());
     });
@@ -120,7 +118,7 @@ TEST_F(RunningStatisticsTest, ClearingForgets) {
 
 /// Two records in one item, one in the other.
 struct EpisodeSummaryTest : ::testing::Test {
-  JobConfig job = line_job("ppo", 3);
+  JobConfig job = line_job(Algorithm::ppo, 3);
   ItemBuilder first{job, line_spec()}, second{job, line_spec()};
 
   static void record(ItemBuilder& item, std::int64_t t, std::size_t row, double total, std::int32_t length,

@@ -1,4 +1,4 @@
-#include "data/lerobot/picture_sums.h"
+#include "data/lerobot/image_sums.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,10 @@ namespace troupe::data {
 
 using Json = nlohmann::ordered_json;
 
-void PictureSums::add(const Rgb8View& picture) {
-  for (std::int64_t y = 0; y < picture.height; ++y) {
-    const std::uint8_t* p = picture.row(y);
-    for (std::int64_t x = 0; x < picture.width; ++x, p += 3) {
+void ImageSums::add(const Rgb8View& image) {
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    const std::uint8_t* p = image.row(y);
+    for (std::int64_t x = 0; x < image.width; ++x, p += 3) {
       for (int c = 0; c < 3; ++c) {
         const double v = p[c] / 255.0;
         sum[c] += v;
@@ -21,11 +21,11 @@ void PictureSums::add(const Rgb8View& picture) {
       }
     }
   }
-  pixels += picture.height * picture.width;
+  pixels += image.height * image.width;
   ++frames;
 }
 
-Json PictureSums::to_json() const {
+Json ImageSums::to_json() const {
   const auto per_channel = [](const std::function<double(int)>& value) {
     Json out = Json::array();
     for (int c = 0; c < 3; ++c) out.push_back({{value(c)}});

@@ -1,4 +1,4 @@
-#include "data/video/coded_picture.h"
+#include "data/video/coded_frame.h"
 
 #include <fmt/format.h>
 
@@ -11,12 +11,12 @@ namespace troupe::data {
 Result<Yuv420View> planes_of(const OpenFile& file, const AVFrame& frame) {
   if (frame.format != AV_PIX_FMT_YUV420P && frame.format != AV_PIX_FMT_YUVJ420P) {
     const char* name = av_get_pix_fmt_name(static_cast<AVPixelFormat>(frame.format));
-    return Error{Errc::invalid_argument, fmt::format("{}: pixel format {}; wanted 8-bit yuv420p, re-encode the dataset",
-                                                     file.path, name == nullptr ? "unknown" : name)};
+    return invalid_argument(fmt::format("{}: pixel format {}; wanted 8-bit yuv420p, re-encode the dataset", file.path,
+                                        name == nullptr ? "unknown" : name));
   }
   const AVCodecParameters& codec = *file.table->codec;
   if (frame.width != codec.width || frame.height != codec.height) {
-    return Error{Errc::data_loss, fmt::format("{}: picture {} is {}x{}, the header says {}x{}", file.path, frame.pts,
+    return Error{Errc::data_loss, fmt::format("{}: frame {} is {}x{}, the header says {}x{}", file.path, frame.pts,
                                               frame.width, frame.height, codec.width, codec.height)};
   }
   const bool rec709 = frame.colorspace == AVCOL_SPC_BT709;
@@ -24,8 +24,8 @@ Result<Yuv420View> planes_of(const OpenFile& file, const AVFrame& frame) {
                       frame.colorspace == AVCOL_SPC_BT470BG;
   if (!rec709 && !rec601) {
     const char* name = av_color_space_name(frame.colorspace);
-    return Error{Errc::invalid_argument, fmt::format("{}: colour matrix {}; wanted BT.601, BT.709 or none stated",
-                                                     file.path, name == nullptr ? "unknown" : name)};
+    return invalid_argument(fmt::format("{}: colour matrix {}; wanted BT.601, BT.709 or none stated", file.path,
+                                        name == nullptr ? "unknown" : name));
   }
   return Yuv420View{.y = frame.data[0],
                     .u = frame.data[1],

@@ -7,7 +7,7 @@
 namespace troupe::model {
 
 /// Of the tensors [N,H,W,C] that hold one camera's images: u8 for colours; f32 of depth, in metres. rl_keys names them.
-constexpr at::ScalarType picture_dtype(const PolicyShape::Image& image) {
+constexpr at::ScalarType image_dtype(const PolicyShape::Image& image) {
   return image.is_depth ? at::kFloat : at::kByte;
 }
 

@@ -25,33 +25,33 @@ using ReadClip = std::function<Result<void>(const std::string& path, std::span<c
 /// Gets the frame of rows[i] in the form in which it was stored: `yuv` for videos, `rgb` for images in Parquet. Views
 /// are valid during the call. An Error stops the read and is returned from it.
 /// Both are called on the thread that reads.
-struct PictureSink {
+struct ImageSink {
   ClipDecoder::YuvSink yuv;
   ClipDecoder::RgbSink rgb;
 };
 
 /// Frames of episodes, whether they are in videos or in Parquet. Keeps files, tables and codecs open between calls. Not
 /// thread-safe: one thread, one reader.
-class PictureReader {
+class ImageReader {
  public:
   using Deadline = ClipDecoder::Deadline;
 
   /// `read_clip` reads videos in place of a decoder of its own, for tests; empty: a ClipDecoder with these options.
-  explicit PictureReader(ClipDecoder::Options options, ReadClip read_clip = {});
+  explicit ImageReader(ClipDecoder::Options options, ReadClip read_clip = {});
 
   /// Delivers the frames of `rows` (of the episode, ascending, repeats allowed) of a camera. `block_rows`: all that
   /// the samples of a locality block want of the same episode, ascending; empty: nothing is kept for others.
   /// The sink gets the place i in `rows`, ascending; after a decode error, which is tried once more, from the start
   /// again.
   /// Errors: those of ClipDecoder::read_yuv, read_image_cells and StillImageDecoder; deadline_exceeded; a sink's own.
-  Result<void> read(const PictureSource& source, std::span<const std::int64_t> rows,
-                    std::span<const std::int64_t> block_rows, const PictureSink& sink, Deadline deadline);
+  Result<void> read(const ImageSource& source, std::span<const std::int64_t> rows,
+                    std::span<const std::int64_t> block_rows, const ImageSink& sink, Deadline deadline);
 
   /// Work since construction: seconds of `read` and `decode`, and the counts; the other stages stay zero.
   StageTimes times() const;
 
  private:
-  Result<void> read_stills(const PictureSource& source, std::span<const std::int64_t> rows, const PictureSink& sink,
+  Result<void> read_stills(const ImageSource& source, std::span<const std::int64_t> rows, const ImageSink& sink,
                            Deadline deadline);
 
   std::unique_ptr<ClipDecoder> decoder_;

@@ -1,4 +1,4 @@
-#include "data/health/camera_pictures.h"
+#include "data/health/camera_frames.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint8_t kBlackLuma = 24;
 
 /// An episode's frames may take their time; a stall may not last for ever.
-ClipDecoder::Deadline deadline_for(std::size_t pictures) {
-  return std::chrono::steady_clock::now() + std::chrono::seconds(60) + std::chrono::milliseconds(500) * pictures;
+ClipDecoder::Deadline deadline_for(std::size_t frames) {
+  return std::chrono::steady_clock::now() + std::chrono::seconds(60) + std::chrono::milliseconds(500) * frames;
 }
 
 /// Rows of a plane, gathered and hashed.
@@ -45,7 +45,7 @@ bool is_dark(const std::uint8_t* data, std::ptrdiff_t stride, std::int64_t heigh
 
 }  // namespace
 
-Result<void> CameraPictures::read(const PictureSource& source, std::span<const std::int64_t> frames, const Sink& sink) {
+Result<void> CameraFrames::read(const ImageSource& source, std::span<const std::int64_t> frames, const Sink& sink) {
   std::vector<std::int64_t> wanted(frames.begin(), frames.end());
   for (std::int64_t& f : wanted) f += source.first;
   if (source.is_video()) return decoder_.read(source.path, wanted, sink, deadline_for(wanted.size()));
@@ -58,7 +58,7 @@ Result<void> CameraPictures::read(const PictureSource& source, std::span<const s
   return {};
 }
 
-Result<void> CameraPictures::read_facts(const PictureSource& source, std::int64_t count, const FactSink& sink) {
+Result<void> CameraFrames::read_facts(const ImageSource& source, std::int64_t count, const FactSink& sink) {
   PlaneHash hash;
   if (source.is_video()) {
     std::vector<std::int64_t> wanted(static_cast<std::size_t>(count));

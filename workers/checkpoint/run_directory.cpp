@@ -1,0 +1,99 @@
+#include "workers/checkpoint/run_directory.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/file_io.h"
+
+namespace troupe::workers {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Result<void> make_folder(const std::string& path) {
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_directory(status)) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("{}: a file is in the way of this folder; move it or change job.run_root", path)};
+  }
+  return make_folders(path);
+}
+
+}  // namespace
+
+Result<RunDirectory> RunDirectory::create(const std::string& run_root, const std::string& name, const std::string& id) {
+  const RunDirectory run(fs::absolute(fs::path(run_root) / name / id).lexically_normal().string());
+  for (const char* sub : {"", "checkpoints", "ledger", "logs", "eval", "tb"}) TROUPE_TRY(make_folder(run.path(sub)));
+  return run;
+}
+
+Result<void> RunDirectory::make_latest(const std::string& run_root) const {
+  std::error_code error;
+  const fs::path link = fs::path(run_root) / "latest";
+  const fs::path temporary = fs::path(run_root) / fmt::format(".latest-{}", id());
+  fs::remove(temporary, error);
+  fs::create_directory_symlink(fs::relative(root_, run_root), temporary, error);
+  if (error) return file_error(temporary.string(), "cannot create link", error.value());
+  fs::rename(temporary, link, error);
+  if (error) return file_error(link.string(), "cannot replace link", error.value());
+  return {};
+}
+
+std::string RunDirectory::id() const { return fs::path(root_).filename().string(); }
+
+std::string RunDirectory::log_of(const std::string& actor) const {
+  std::string file = actor;
+  std::replace(file.begin(), file.end(), '/', '-');
+  return logs() + "/" + file + ".log";
+}
+
+std::vector<RunDirectory> runs_of(const std::string& run_root, const std::string& name) {
+  std::vector<RunDirectory> runs;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(fs::path(run_root) / name, error)) {
+    if (entry.is_directory(error) && fs::exists(entry.path() / "config.resolved.yaml", error)) {
+      runs.emplace_back(fs::absolute(entry.path()).lexically_normal().string());
+    }
+  }
+  std::sort(runs.begin(), runs.end(), [](const RunDirectory& a, const RunDirectory& b) { return b.id() < a.id(); });
+  return runs;
+}
+
+Result<RunDirectory> find_run(const std::string& run, const std::string& run_root) {
+  std::error_code error;
+  const std::string wanted = run.empty() ? (fs::path(run_root) / "latest").string() : run;
+  const fs::path resolved = fs::canonical(wanted, error);
+  if (!error && fs::exists(resolved / "config.resolved.yaml", error)) return RunDirectory(resolved.string());
+  const auto runs = runs_of(run_root, wanted);
+  if (!runs.empty()) return runs.front();
+  return Error{
+      Errc::not_found,
+      fmt::format("{}: no run there (no config.resolved.yaml), and no run of that name under {}", wanted, run_root)};
+}
+
+Result<std::string> runtime_directory(const std::string& run_id) {
+  const char* xdg = std::getenv("XDG_RUNTIME_DIR");
+  std::string base = xdg && *xdg ? fmt::format("{}/troupe", xdg) : fmt::format("/tmp/troupe-{}", ::getuid());
+  for (const std::string& folder : {base, base + "/" + run_id}) {
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+      return file_error(folder, "cannot create runtime folder", errno);
+    struct stat info {};
+    if (::lstat(folder.c_str(), &info) != 0) return file_error(folder, "cannot inspect", errno);
+    if (!S_ISDIR(info.st_mode) || info.st_uid != ::getuid() || (info.st_mode & 077) != 0) {
+      return Error{
+          Errc::failed_precondition,
+          fmt::format("{}: must be a folder of this user with mode 0700; remove it or set XDG_RUNTIME_DIR", folder)};
+    }
+  }
+  return base + "/" + run_id;
+}
+
+}  // namespace troupe::workers

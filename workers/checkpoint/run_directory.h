@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace troupe::workers {
+
+/// Paths of one run, `run_root/NAME/ID/` (docs/run-directory.md lists every file). A value: only create() and
+/// make_latest() touch the disk.
+class RunDirectory {
+ public:
+  RunDirectory() = default;
+  explicit RunDirectory(std::string root) : root_(std::move(root)) {}
+
+  /// Creates a new run directory and its folders checkpoints, ledger, logs, eval and tb.
+  /// Errors: failed_precondition naming the path that is in the way (a file where a folder should be),
+  /// those of file_error.
+  static Result<RunDirectory> create(const std::string& run_root, const std::string& name, const std::string& id);
+  /// Points the relative link `run_root/latest` at this run, by rename. Errors: those of create.
+  Result<void> make_latest(const std::string& run_root) const;
+
+  const std::string& root() const { return root_; }
+  /// The last part of the path.
+  std::string id() const;
+  /// A path below the run directory; the names below are those of docs/run-directory.md.
+  std::string path(const std::string& relative) const { return root_ + "/" + relative; }
+  std::string config() const { return path("config.resolved.yaml"); }
+  std::string plan() const { return path("plan.json"); }
+  std::string state_db() const { return path("state.db"); }
+  std::string endpoint() const { return path("endpoint"); }
+  std::string events() const { return path("events.jsonl"); }
+  std::string bad_clips() const { return path("bad_clips.jsonl"); }
+  std::string checkpoints() const { return path("checkpoints"); }
+  std::string ledger() const { return path("ledger"); }
+  std::string logs() const { return path("logs"); }
+  /// logs/ACTOR.log with - for /: that of "decoder/0" is logs/decoder-0.log.
+  std::string log_of(const std::string& actor) const;
+
+ private:
+  std::string root_;
+};
+
+/// What a user means by RUN: a run directory, `runs/latest`, or a run's name under `run_root` (its newest run);
+/// empty: the link `run_root/latest`. A folder with config.resolved.yaml is a run. Resolves links. Errors: not_found
+/// naming what was looked at.
+Result<RunDirectory> find_run(const std::string& run, const std::string& run_root);
+/// Run directories of `name` under `run_root`, newest first: by id, which begins with the UTC time of its start.
+std::vector<RunDirectory> runs_of(const std::string& run_root, const std::string& name);
+
+/// Short folder for this user's sockets of one run, because a socket's path is at most 107 bytes (unix(7)):
+/// $XDG_RUNTIME_DIR/troupe/ID, else /tmp/troupe-UID/ID, mode 0700. Created if absent. Errors: failed_precondition (it
+/// belongs to somebody else, or others may enter it), resource_exhausted.
+Result<std::string> runtime_directory(const std::string& run_id);
+
+}  // namespace troupe::workers

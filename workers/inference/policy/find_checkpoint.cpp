@@ -1,0 +1,46 @@
+#include "workers/inference/policy/find_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/file_io.h"
+#include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/run_directory.h"
+#include "workers/inference/policy/read_spec.h"
+
+namespace troupe::workers {
+
+namespace fs = std::filesystem;
+
+Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::string& run_root) {
+  if (checkpoint_kind(source)) {
+    CheckpointPlace place{.folder = source, .run = {}};
+    while (place.folder.size() > 1 && place.folder.back() == '/') place.folder.pop_back();
+    std::error_code code;
+    const fs::path real = fs::canonical(source, code);
+    if (!code && real.parent_path().filename() == "checkpoints") place.run = real.parent_path().parent_path().string();
+    return place;
+  }
+  const auto run = find_run(source, run_root);
+  if (!run) return Error{run.error().code(), run.error().message() + "; nor is it a DreamZero folder (no config.json)"};
+  TROUPE_ASSIGN(const CheckpointEntry newest, newest_valid(run->checkpoints()));
+  return CheckpointPlace{.folder = newest.directory, .run = run->root()};
+}
+
+Result<std::string> evaluation_folder(const CheckpointPlace& place, const std::string& out) {
+  std::string folder = out;
+  if (folder.empty() && place.run.empty()) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("{} lies in no run directory; name a folder with --out", place.folder)};
+  }
+  std::error_code code;
+  if (folder.empty()) {
+    const fs::path real = fs::canonical(place.folder, code);  // of a link such as checkpoints/latest
+    folder = place.run + "/eval/" + (code ? fs::path(place.folder) : real).filename().string();
+  }
+  TROUPE_TRY(make_folders(folder));
+  return folder;
+}
+
+}  // namespace troupe::workers

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace troupe::workers {
+
+/// A checkpoint as a command names it.
+struct CheckpointPlace {
+  /// Holds manifest.json (Troupe) or config.json (DreamZero).
+  std::string folder;
+  /// The run directory it lies in; empty: none.
+  std::string run;
+};
+
+/// What a user means by CKPT: a checkpoint's folder, a DreamZero folder, or a run (directory, link, name under
+/// `run_root`), whose newest checkpoint with right digests is taken. Errors: not_found
+/// (what was looked at), data_loss (no checkpoint of the run has right digests).
+Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::string& run_root);
+
+/// The folder that an evaluation writes into, made if need be: `out`, or when that is empty RUN/eval/<name of the
+/// checkpoint's folder>. Errors: invalid_argument for a checkpoint outside a run without `out`; those of making a
+/// folder.
+Result<std::string> evaluation_folder(const CheckpointPlace& place, const std::string& out);
+
+}  // namespace troupe::workers
