@@ -89,16 +89,16 @@ TEST(FlowSamplerTest, ARowThatDrewNowhereHasNoDensity) {
 }
 
 TEST(FlowSamplerTest, MeanSumAndStepsOfAJointChainAreOneSetOfTerms) {
-  const auto [initial, noise] = draw(3, 4, at::kDouble);
+  const Draws draws = draw(3, 4, at::kDouble);
   auto sampling = sampling_of(FlowMethod::noise, 4, /*joint=*/true);
   const auto logp_of = [&](Reduce reduce) {
     sampling.reduce = reduce;
-    return sample_flow_chain(wavy, initial, noise, {}, sampling).logp;
+    return sample_flow_chain(wavy, draws.initial, draws.noise, {}, sampling).logp;
   };
   const auto mean = logp_of(Reduce::mean), sum = logp_of(Reduce::sum), steps = logp_of(Reduce::per_step);
   ASSERT_EQ(steps.sizes(), at::IntArrayRef({3, 4, 3, 2}));
   testing::expect_near(mean * 5, sum, 1e-12, "N + 1 terms");
-  const auto first = flow_step_logp(initial, at::zeros_like(initial), at::ones_like(initial), false);
+  const auto first = flow_step_logp(draws.initial, at::zeros_like(draws.initial), at::ones_like(draws.initial), false);
   testing::expect_near(steps.sum(1) + first, sum, 1e-12, "the initial noise is the first term");
 }
 

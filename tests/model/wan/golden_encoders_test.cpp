@@ -205,10 +205,11 @@ TEST_P(GoldenClipTest, ResizeNormalisationAndFeaturesMatchTheReference) {
   no_blocks.num_layers = 1;
   int compared = 0;
   for (const auto& [name, image] : images()) {
-    const auto out = with_prefix(tensors_, "out." + name + ".");
+    const std::string prefix = name + ".";
+    const auto out = with_prefix(tensors_, "out." + prefix);
     const auto compare = [&](const char* stage, const at::Tensor& got, double tolerance) {
       if (out.count(stage) == 0) return;
-      expect_near(got, out.at(stage), tolerance, name + "." + stage);
+      expect_near(got, out.at(stage), tolerance, prefix + stage);
       ++compared;
     };
     const auto resized = clip_resize(c, image);
