@@ -100,6 +100,24 @@ std::vector<StoredClip> list_clips(const std::string& folder) {
   return clips;
 }
 
+/// Deletes the clips that were used longest ago until a tenth of the bound is free; false: the folder is within it.
+bool delete_oldest(const std::string& folder, std::int64_t most_bytes) {
+  std::vector<StoredClip> clips = list_clips(folder);
+  std::int64_t total = 0;
+  for (const StoredClip& clip : clips) total += clip.bytes;
+  if (total <= most_bytes - most_bytes / 64) return false;
+  std::sort(clips.begin(), clips.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
+  bool deleted = false;
+  for (const StoredClip& clip : clips) {
+    if (total <= most_bytes - most_bytes / 10) break;
+    std::error_code error;
+    if (!fs::remove(clip.path, error)) continue;
+    total -= clip.bytes;
+    deleted = true;
+  }
+  return deleted;
+}
+
 }  // namespace
 
 Yuv420View CachedClip::frame(std::size_t place) const {
@@ -198,21 +216,13 @@ Result<void> ClipCache::write(const std::string& path, const ClipRecord& clip) {
 }
 
 Result<void> ClipCache::trim() {
-  std::error_code error;
   TROUPE_TRY(make_folders(folder_));
   TROUPE_ASSIGN(const FileDescriptor lock, open_file(folder_ + "/.lock", O_RDWR | O_CREAT));
   trimmed_ = true;
   written_ = 0;
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
-    std::vector<StoredClip> clips = list_clips(folder_);
-    std::int64_t total = 0;
-    for (const StoredClip& clip : clips) total += clip.bytes;
-    if (total > most_bytes_ - most_bytes_ / 64) {
-      std::sort(clips.begin(), clips.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
-      for (const StoredClip& clip : clips) {
-        if (total <= most_bytes_ - most_bytes_ / 10) break;
-        if (fs::remove(clip.path, error)) total -= clip.bytes;
-      }
+    // What others wrote while this process deleted is counted once more: they went on without trimming.
+    while (delete_oldest(folder_, most_bytes_)) {
     }
   }
   return {};
