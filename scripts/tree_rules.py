@@ -118,6 +118,7 @@ OTHER_PAGES = {
     "results.md": "troupe eval writes it, in whatever folder",
     "RESULT.md": "placeholder for the file that --out of a benchmark names",
     "golden/*/README.md": "comes with the golden data, outside the repository",
+    "../shared/golden/README.md": "the golden data itself, where it lies beside the checkout",
 }
 
 # Records of measurements: true on their day, so their citations are not checked.
