@@ -100,22 +100,25 @@ std::vector<StoredClip> list_clips(const std::string& folder) {
   return clips;
 }
 
-/// Deletes the clips that were used longest ago until a tenth of the bound is free; false: the folder is within it.
-bool delete_oldest(const std::string& folder, std::int64_t most_bytes) {
-  std::vector<StoredClip> clips = list_clips(folder);
+std::int64_t total_bytes(const std::vector<StoredClip>& clips) {
   std::int64_t total = 0;
   for (const StoredClip& clip : clips) total += clip.bytes;
-  if (total <= most_bytes - most_bytes / 64) return false;
+  return total;
+}
+
+/// Deletes the clips that were used longest ago until a tenth of the bound is free; false: that did not succeed.
+bool delete_oldest(const std::string& folder, std::int64_t most_bytes) {
+  std::vector<StoredClip> clips = list_clips(folder);
+  std::int64_t total = total_bytes(clips);
   std::sort(clips.begin(), clips.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
-  bool deleted = false;
+  const std::int64_t wanted = most_bytes - most_bytes / 10;
   for (const StoredClip& clip : clips) {
-    if (total <= most_bytes - most_bytes / 10) break;
+    if (total <= wanted) break;
     std::error_code error;
-    if (!fs::remove(clip.path, error)) continue;
-    total -= clip.bytes;
-    deleted = true;
+    fs::remove(clip.path, error);  // no error where another process has deleted it
+    if (!error) total -= clip.bytes;
   }
-  return deleted;
+  return total <= wanted;
 }
 
 }  // namespace
@@ -220,10 +223,13 @@ Result<void> ClipCache::trim() {
   TROUPE_ASSIGN(const FileDescriptor lock, open_file(folder_ + "/.lock", O_RDWR | O_CREAT));
   trimmed_ = true;
   written_ = 0;
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
-    // What others wrote while this process deleted is counted once more: they went on without trimming.
-    while (delete_oldest(folder_, most_bytes_)) {
-    }
+  // A process that finds the lock taken goes on without trimming. Whoever held it therefore counts once more after
+  // giving it back: what came too late for that count finds the lock free.
+  while (total_bytes(list_clips(folder_)) > most_bytes_ - most_bytes_ / 64) {
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) break;
+    const bool freed = delete_oldest(folder_, most_bytes_);
+    ::flock(lock.get(), LOCK_UN);
+    if (!freed) break;
   }
   return {};
 }
