@@ -1,7 +1,8 @@
 #include "actors/encoder_factory.h"
 
-#include "actors/feed_dial.h"
+#include "actors/consumer_dial.h"
 #include "data/sample/open_mixture.h"
+#include "workers/decoder/decoder_role.h"
 #include "workers/encoder/encoded_sample_builder.h"
 
 namespace troupe::actors {
@@ -16,7 +17,7 @@ Result<std::unique_ptr<Role>> make_encoder(const RoleContext& context, const Act
     TROUPE_TRY(builder->build(split, position, slot.first(bytes)));
     return bytes;
   };
-  TROUPE_ASSIGN(auto dial, feed_dial(context));
+  TROUPE_ASSIGN(auto dial, consumer_dial(context));
   return make_role_of<DecoderRole>(identity, std::move(build), std::move(dial), std::move(outbox));
 }
 

@@ -8,7 +8,7 @@
 namespace troupe::actors {
 
 /// An actor of the role `encoder`: a decoder whose samples are encoded before they are sent. Errors: those of
-/// Mixture::open, CachedEncoder::make, encoded_sample_builder and feed_dial.
+/// Mixture::open, CachedEncoder::make, encoded_sample_builder and consumer_dial.
 Result<std::unique_ptr<Role>> make_encoder(const RoleContext& context, const ActorIdentity& identity, Outbox outbox);
 
 }  // namespace troupe::actors

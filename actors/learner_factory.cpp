@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "actors/feed_dial.h"
+#include "actors/consumer_dial.h"
 #include "actors/feed_keys.h"
 #include "placement/roles.h"
 #include "workers/inference/agent/agent.h"
@@ -58,7 +58,7 @@ Result<LearnerRole::MakeTrainer> sft_trainer(const RoleContext& context, const A
 
 Result<LearnerRole::MakeTrainer> rl_trainer(const RoleContext& context, const ActorIdentity& identity) {
   TROUPE_ASSIGN(Agent agent, make_agent(context.config));
-  TROUPE_ASSIGN(auto dial, feed_dial(context));
+  TROUPE_ASSIGN(auto dial, consumer_dial(context));
   const RlTrainerSetup setup{.config = context.config,
                              .agent = std::move(agent),
                              .actor = identity.actor,

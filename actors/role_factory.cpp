@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "actors/actor_catalogue.h"
+#include "actors/consumer_dial.h"
 #include "actors/encoder_factory.h"
-#include "actors/feed_dial.h"
 #include "actors/learner_factory.h"
 #include "actors/rollout_factory.h"
 #include "base/version.h"
@@ -55,7 +55,7 @@ Result<BuildSample> read_demonstrations(const JobConfig& job) {
 Result<std::unique_ptr<Role>> make_decoder(const RoleContext& context, const ActorIdentity& identity, Outbox outbox) {
   TROUPE_ASSIGN(BuildSample build,
                 is_imitation(context.config) ? read_demonstrations(context.config) : decode_samples(context.config));
-  TROUPE_ASSIGN(auto dial, feed_dial(context));
+  TROUPE_ASSIGN(auto dial, consumer_dial(context));
   return make_role_of<DecoderRole>(identity, std::move(build), std::move(dial), std::move(outbox));
 }
 

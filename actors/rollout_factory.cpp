@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
-#include "actors/feed_keys.h"
+#include "actors/consumer_dial.h"
 #include "actors/learner_factory.h"
 #include "placement/rl_shape.h"
 #include "workers/inference/agent/agent.h"
@@ -16,23 +15,9 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr std::chrono::milliseconds kItemDialDeadline{2'000};
-
 std::int64_t actors_of(const Plan& plan, const std::string& role) {
   return std::count_if(plan.actors.begin(), plan.actors.end(),
                        [&](const PlannedActor& actor) { return actor.role == role; });
-}
-
-using Dialler =
-    std::function<Result<std::unique_ptr<ChannelProducer>>(const std::string& address, const std::string& producer)>;
-
-/// As feed_dial, with so many credits at a time.
-Result<Dialler> dial_with(const RoleContext& context, std::int64_t credits) {
-  TROUPE_ASSIGN(const auto keys, read_feed_client(context.runtime_dir));
-  return Dialler([loop = context.loop, keys, credits](const std::string& address, const std::string& producer) {
-    return open_producer(loop, address, producer, static_cast<std::uint32_t>(credits), kItemDialDeadline,
-                         address.starts_with("zmq:") ? keys : std::nullopt);
-  });
 }
 
 std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& identity) {
@@ -49,7 +34,7 @@ Result<std::unique_ptr<Role>> make_simulator(const RoleContext& context, const A
   const JobConfig& job = context.config;
   TROUPE_ASSIGN(const auto factory, make_env_factory(job.env));
   const RlShape shape = rl_shape(job);
-  TROUPE_ASSIGN(auto dial, dial_with(context, shape.blocks));
+  TROUPE_ASSIGN(auto dial, consumer_dial(context, shape.blocks));
   SimulatorRole::Setup setup{.identity = identity,
                              .make_block = make_block_of(job, factory),
                              .layout = make_block_layout(factory->spec(), shape.rows, shape.chunk),
@@ -69,7 +54,7 @@ Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const Act
                                   job.rollout.bucket_bytes, are_threads(context.plan, identity.actor, "learner")));
   // A rollout worker may own every block of environments, and be asked for all that rollouts may be ahead.
   const RlShape shape = rl_shape(job);
-  TROUPE_ASSIGN(auto dial, dial_with(context, shape.blocks * (job.rollout.staleness + 1) * shape.rounds_per_step));
+  TROUPE_ASSIGN(auto dial, consumer_dial(context, shape.blocks * (job.rollout.staleness + 1) * shape.rounds_per_step));
   RolloutRole::Setup setup{.identity = identity,
                            .config = job,
                            .spec = agent.spec(),

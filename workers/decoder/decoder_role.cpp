@@ -11,7 +11,8 @@
 
 namespace troupe::workers {
 
-DecoderRole::DecoderRole(ActorIdentity identity, BuildSample build, Dial dial, Outbox outbox, double report_seconds)
+DecoderRole::DecoderRole(ActorIdentity identity, BuildSample build, ConsumerDial dial, Outbox outbox,
+                         double report_seconds)
     : identity_(std::move(identity)),
       build_(std::move(build)),
       dial_(std::move(dial)),
@@ -40,7 +41,9 @@ void DecoderRole::handle(const std::string&, const Message& message) {
 void DecoderRole::dial_feeds(const Peers& peers) {
   connect_listed(connections_, peers.channels, [this](const std::string& address) {
     const auto serve = [this](const std::shared_ptr<ChannelProducer>& producer, const Credit& credit) {
-      return producer->send(produce(credit, producer->slot(credit)));
+      auto sent = producer->send(produce(credit, producer->slot(credit)));
+      if (sent) return sent;
+      return Result<void>(sent.error().with(fmt::format("position {}", SampleKey::of(credit.tag).position)));
     };
     return std::make_unique<ProducerLoop>(
         ProducerLoop::Options{.producer = identity_.instance(), .consumer = "a feed", .address = address}, dial_,

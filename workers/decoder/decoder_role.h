@@ -29,10 +29,8 @@ using BuildSample = std::function<Result<std::size_t>(Split split, std::int64_t 
 /// that fails is not dialled again until its address comes anew.
 class DecoderRole final {
  public:
-  using Dial = ConsumerDial;
-
   /// Reports its times after every `report_seconds` of them.
-  DecoderRole(ActorIdentity identity, BuildSample build, Dial dial, Outbox outbox, double report_seconds = 2);
+  DecoderRole(ActorIdentity identity, BuildSample build, ConsumerDial dial, Outbox outbox, double report_seconds = 2);
 
   void start();
   void handle(const std::string& from, const Message& message);
@@ -46,7 +44,7 @@ class DecoderRole final {
 
   const ActorIdentity identity_;
   const BuildSample build_;
-  const Dial dial_;
+  const ConsumerDial dial_;
   const Outbox outbox_;
   const double report_seconds_;
   std::mutex build_mutex_;

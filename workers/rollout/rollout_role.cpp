@@ -13,7 +13,7 @@
 
 namespace troupe::workers {
 
-RolloutRole::RolloutRole(Setup setup, IoLoop* loop, Dial dial_feed, Outbox outbox)
+RolloutRole::RolloutRole(Setup setup, IoLoop* loop, ConsumerDial dial_feed, Outbox outbox)
     : setup_(std::move(setup)), loop_(loop), dial_(std::move(dial_feed)), outbox_(std::move(outbox)) {}
 
 RolloutRole::~RolloutRole() {
@@ -39,7 +39,7 @@ void RolloutRole::start() {
     return receiver_->find(fence, request);
   };
   effects.newest_fence = [this] {
-    const PolicyWeightsPtr newest = receiver_->newest();
+    const PublishedWeightsPtr newest = receiver_->newest();
     return newest ? newest->fence : 0;
   };
   effects.report = [this](const std::string& kind, const std::string& text) {

@@ -34,7 +34,6 @@ namespace troupe::workers {
 /// ActorUp with the addresses of its own channel ends, ProducerTimes, StuckProducer and Event.
 class RolloutRole final {
  public:
-  using Dial = ConsumerDial;
   struct Setup {
     /// "rollout/0".
     ActorIdentity identity;
@@ -53,7 +52,7 @@ class RolloutRole final {
   };
 
   /// `loop` may be null when all channels are inproc. `dial_feed` opens the producer end of a feed's address.
-  RolloutRole(Setup setup, IoLoop* loop, Dial dial_feed, Outbox outbox);
+  RolloutRole(Setup setup, IoLoop* loop, ConsumerDial dial_feed, Outbox outbox);
   ~RolloutRole();
 
   /// Opens the channels, starts the worker's thread and reports ActorUp. Throws std::runtime_error when a channel
@@ -103,7 +102,7 @@ class RolloutRole final {
 
   const Setup setup_;
   IoLoop* const loop_;
-  const Dial dial_;
+  const ConsumerDial dial_;
   const Outbox outbox_;
   std::unique_ptr<WeightReceiver> receiver_;
   // The thread's.

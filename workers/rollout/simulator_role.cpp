@@ -120,7 +120,7 @@ class SimulatorRole::Connection {
   ProducerLoop loop_;                                         // last: it starts when everything else is there
 };
 
-SimulatorRole::SimulatorRole(Setup setup, Dial dial, Outbox outbox)
+SimulatorRole::SimulatorRole(Setup setup, ConsumerDial dial, Outbox outbox)
     : setup_(std::move(setup)),
       dial_(std::move(dial)),
       outbox_(std::move(outbox)),

@@ -39,7 +39,6 @@ ResetMode reset_mode_of(const EnvConfig& env);
 /// Every report_seconds it tells the controller how long nothing was asked of it (ProducerTimes).
 class SimulatorRole final {
  public:
-  using Dial = ConsumerDial;
   struct Setup {
     /// "env/0".
     ActorIdentity identity;
@@ -54,7 +53,7 @@ class SimulatorRole final {
   };
 
   /// `dial` opens the producer end of a rollout worker's channel.
-  SimulatorRole(Setup setup, Dial dial, Outbox outbox);
+  SimulatorRole(Setup setup, ConsumerDial dial, Outbox outbox);
   ~SimulatorRole();
 
   /// Reports ActorUp; connections are made when Peers arrives.
@@ -71,7 +70,7 @@ class SimulatorRole final {
   void count(int change);
 
   const Setup setup_;
-  const Dial dial_;
+  const ConsumerDial dial_;
   const Outbox outbox_;
   const std::unique_ptr<Executor> executor_;
   std::mutex times_mutex_;

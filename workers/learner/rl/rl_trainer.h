@@ -29,7 +29,7 @@ struct RlTrainerSetup {
   /// eval/ and replay/ are written below it.
   std::string run_dir;
   /// Reaches a rollout worker's weight channel.
-  WeightPublisher::Dial dial;
+  ConsumerDial dial;
 };
 
 /// OnPolicyTrainer or OffPolicyTrainer, by algorithm.name.
