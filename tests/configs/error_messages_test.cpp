@@ -23,6 +23,13 @@ TEST(ErrorMessagesTest, UnknownKeysThatLiveElsewhereShowTheirFullPath) {
             "      | ^~~~~~~\n");
 }
 
+TEST(ErrorMessagesTest, DuplicateKeysNameMapAndFirstPlace) {
+  EXPECT_EQ(errors_of(load(kTiny + "optimizer:\n  lr: 1.0e-3\n  eps: 1.0e-8\n  lr: 2.0e-3\n")),
+            "my.yaml:5:3: error: duplicate key 'lr' in map 'optimizer' (first at 3:3)\n"
+            "    5 |   lr: 2.0e-3\n"
+            "      |   ^~\n");
+}
+
 TEST(ErrorMessagesTest, PlacementsAreCheckedAtTheirPosition) {
   EXPECT_EQ(
       errors_of(load(kTiny + "cluster:\n  component_placement:\n    decoder: \"0-2:0-7\"\n")),

@@ -169,8 +169,14 @@ TEST_F(PlannerTest, BothPresetsFitOnEightH200) {
   EXPECT_GT(large.learner_memory.engine_bytes(), small.learner_memory.engine_bytes());
   EXPECT_EQ(small.disk_bytes_per_checkpoint, small.learner_memory.snapshot_bytes * 8);
 }
-// One test per reason.
 
+TEST_F(PlannerTest, EqualInputsGiveEqualPlans) {
+  const Plan a = plan_or_fail(cluster_of("8xH200"), job), b = plan_or_fail(cluster_of("8xH200"), job);
+  ASSERT_EQ(a.actors.size(), b.actors.size());
+  for (std::size_t i = 0; i < a.actors.size(); ++i) EXPECT_EQ(a.actors[i].name, b.actors[i].name);
+}
+
+// One test per reason.
 TEST_F(PlannerInfeasibleTest, TooFewNodes) {
   job.cluster.num_nodes = 3;
   EXPECT_THAT(reason(cluster_of("2xcpu16-64G"), job), HasSubstr("start 1 more, or cluster.num_nodes=2"));

@@ -42,6 +42,25 @@ TEST(MessageCodecTest, EveryMessageComesBackAsItWasSent) {
   }
 }
 
+TEST(MessageCodecTest, MembersKeepTheirValues) {
+  const Spawn spawn{.actor = "decoder/0",
+                    .role = "decoder",
+                    .incarnation = 7,
+                    .isolation = "process",
+                    .cpus = -2,
+                    .env = {{"A", "b"}, {"C", ""}}};
+  const auto got = std::get<Spawn>(*decode(Spawn::kType, *encode(spawn)));
+  EXPECT_EQ(got.actor, "decoder/0");
+  EXPECT_EQ(got.incarnation, 7);
+  EXPECT_EQ(got.cpus, -2);
+  EXPECT_EQ(got.env, spawn.env);
+  const CheckpointBegin begin{.step = 5, .group_updates = {{"critic", 10}}, .trainer_state = "entropy"};
+  const auto begun = std::get<CheckpointBegin>(*decode(CheckpointBegin::kType, *encode(begin)));
+  EXPECT_EQ(begun.step, 5);
+  EXPECT_EQ(begun.group_updates, begin.group_updates);
+  EXPECT_EQ(begun.trainer_state, "entropy");
+}
+
 TEST(MessageCodecTest, AnEmptyMapLeavesTheDefaults) {
   const auto back = decode(GroupPlan::kType, to_bytes("\x80"));
   EXPECT_EQ(std::get<GroupPlan>(*back).timeout_ms, 60'000);

@@ -167,6 +167,17 @@ TEST(Arm7EnvTest, AnotherEpisodeHasAnotherHash) {
   EXPECT_EQ(env.env().state_hash(), first);
 }
 
+TEST(Arm7EnvTest, AResetForgetsWhatWasSimulatedBefore) {
+  SoloArm7 used("lift"), fresh("lift");
+  used.reset(1).value();
+  for (std::uint64_t s = 0; s < 30; ++s) used.step(random_actions(used.spec().action, 1, 5, s)).value();
+  for (auto* env : {&used, &fresh}) {
+    env->reset(9).value();
+    for (std::uint64_t s = 0; s < 30; ++s) env->step(random_actions(env->spec().action, 1, 6, s)).value();
+  }
+  EXPECT_EQ(used.bits(), fresh.bits());
+}
+
 TEST(Arm7EnvTest, RandomActionsNeverBreakTheSimulation) {
   for (const char* task : {"reach", "push", "lift", "pick_place"}) {
     SoloArm7 env(task);

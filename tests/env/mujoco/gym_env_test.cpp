@@ -99,6 +99,12 @@ TEST(GymFactoryTest, UnknownDtypeIsRefused) {
       HasSubstr("f16"));
 }
 
+TEST(GymFactoryTest, TimeLimitOfTheJobReplacesTheTasks) {
+  EXPECT_EQ(make_env_factory("Reacher-v5").value()->spec().max_steps, 50);
+  EXPECT_EQ(make_env_factory("Reacher-v5", {.profile = "", .options = {}, .max_steps = 7}).value()->spec().max_steps,
+            7);
+}
+
 TEST(ControlCostTest, SumIsNumPysInFloat32) {
   // 1e8 swallows each 1 added to it alone, but not the sum of a lane that holds none
   const std::vector<float> action = {1e4f, 1, 1, 1, 1, 1, 1, 1, 1};

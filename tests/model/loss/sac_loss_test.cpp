@@ -28,6 +28,13 @@ TEST(SacLossTest, WithoutBackupEntropyTheTemperatureIsLeftOut) {
   EXPECT_EQ(sac_target(one, one, 7 * one, 3 * one, at::full({}, 2.0), true).item<double>(), 2);
 }
 
+TEST(SacLossTest, TemperatureParametersGiveTheStartingAlpha) {
+  for (const auto kind : {TemperatureKind::exp, TemperatureKind::softplus, TemperatureKind::fixed}) {
+    const auto p = at::full({}, temperature_parameter(.3, kind), at::kDouble);
+    EXPECT_NEAR(temperature(p, kind).item<double>(), .3, 1e-12);
+  }
+}
+
 TEST(SacLossTest, TheTemperatureRisesWhileTheEntropyIsBelowItsTarget) {
   auto p = at::zeros({}, at::kDouble).requires_grad_(true);
   // entropy 1, target 2

@@ -71,6 +71,18 @@ TEST_P(ActorCriticTest, RecomputedLogProbabilitiesAreThoseOfActing) {
   }
 }
 
+TEST_P(ActorCriticTest, TheRatioOfUnchangedWeightsIsOne) {
+  const auto acted = act();
+  auto batch = testing::draw_minibatch(*net_, params_, shape(), kRows, 3);
+  batch.insert_or_assign(rl_keys::kMask, at::ones({kRows, shape().chunk}, at::kBool));
+  for (const auto& [key, tensor] : observation_) batch.insert_or_assign(key, tensor);
+  batch.insert_or_assign(rl_keys::kAction, acted.action);
+  batch.insert_or_assign(rl_keys::kOldLogp, acted.logp);
+  auto gradients = testing::empty_gradients(net_->units());
+  const auto result = testing::run_tape(*net_->objective("policy"), params_, batch, 1.0, gradients);
+  EXPECT_NEAR(result.metrics.at("actor/ratio"), 1.0, 1e-5);
+}
+
 TEST_P(ActorCriticTest, ARowAloneDrawsWhatItDrawsInABatch) {
   const auto all = act();
   for (std::int64_t i = 0; i < kRows; ++i) {

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 #include <numeric>
@@ -24,8 +25,20 @@ std::vector<std::uint64_t> keys_from(std::uint64_t first, std::size_t count) {
   return keys;
 }
 
+TEST(GaussianTest, LogProbabilityOfVectorNine) {
+  EXPECT_NEAR(number(gaussian_logp(row({0.05f}), at::tensor({std::log(0.1f)}), row({0.1f}))), 1.258647, 1e-5);
+}
+
 TEST(GaussianTest, EntropyIsHalfTheLogOfTwoPiEVariance) {
   EXPECT_NEAR(number(gaussian_entropy(at::tensor({-0.5f}))), 0.5 * std::log(2 * M_PI * M_E * std::exp(-1.0)), 1e-6);
+}
+
+TEST(GaussianTest, GradientOfTheMeanIsTheDeviationOverTheVariance) {
+  auto mean = row({0.3f, -1.0f});
+  mean.requires_grad_(true);
+  const auto log_std = at::tensor({-0.5f, 0.25f}), action = row({0.1f, 0.7f});
+  const auto found = torch::autograd::grad({gaussian_logp(mean, log_std, action).sum()}, {mean});
+  testing::expect_near(found[0], (action - mean.detach()) / (2 * log_std).exp(), 1e-6, "d logp / d mean");
 }
 
 TEST(GaussianTest, SamplesHaveTheMeanAndSpreadAskedFor) {
@@ -72,6 +85,23 @@ TEST(SquashedGaussianTest, TheDensityOfTheScaledActionIntegratesToOne) {
 TEST(SquashedGaussianTest, LogStdStaysInsideItsBounds) {
   const auto bounded = squash_log_std(at::tensor({-100.0f, 0.0f, 100.0f}), -5, 2);
   testing::expect_near(bounded, at::tensor({-5.0f, -1.5f, 2.0f}), 1e-6, "log std");
+}
+
+TEST(SquashedGaussianTest, GradientsFlowThroughActionAndDensity) {
+  const auto range = make_action_range({-1.0f}, {1.0f}, 1);
+  const auto noise = at::full({1, 1}, 0.7, at::kDouble);
+  const auto loss = [&](const at::Tensor& mean, const at::Tensor& log_std) {
+    const auto s = sample_squashed(mean, log_std, noise, range);
+    return (2 * s.action + 3 * s.logp).sum();
+  };
+  auto mean = at::full({1, 1}, 0.3, at::kDouble), log_std = at::full({1, 1}, -1.0, at::kDouble);
+  mean.requires_grad_(true);
+  log_std.requires_grad_(true);
+  const auto found = torch::autograd::grad({loss(mean, log_std)}, {mean, log_std});
+  const double h = 1e-6;
+  const auto m = mean.detach(), s = log_std.detach();
+  EXPECT_NEAR(number(found[0]), number(loss(m + h, s) - loss(m - h, s)) / (2 * h), 1e-6);
+  EXPECT_NEAR(number(found[1]), number(loss(m, s + h) - loss(m, s - h)) / (2 * h), 1e-6);
 }
 
 TEST(CategoricalTest, LogProbabilityAndEntropyPerActionOfAChunk) {

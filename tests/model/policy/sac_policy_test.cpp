@@ -71,6 +71,15 @@ PhaseRun run_phase(const PolicyCase& c, const std::string& phase, const Batch& b
   return run;
 }
 
+// y = r + gamma (min Q - alpha logp) by hand: vector 10 of tests/model/loss/vectors_test.cpp.
+TEST(SacPolicyTest, TheTargetIsThatOfVectorTen) {
+  const auto value = [](double x) { return at::full({1, 1}, x, at::kDouble); };
+  const auto next = aggregate_critics(at::tensor({3.0, 2.5}, at::kDouble).view({1, 2}), CriticAggregation::min, {});
+  EXPECT_NEAR(
+      sac_target(value(1), value(0.8), next, value(-1.2), at::scalar_tensor(0.01, at::kDouble), true).item<double>(),
+      3.0096, 1e-5);
+}
+
 TEST(SacPolicyTest, TheCriticsPhaseTrainsTheCriticsAlone) {
   const auto c = sac_case();
   const auto run = run_phase(c, "critic", draw_transitions(c.shape, 32, 1));

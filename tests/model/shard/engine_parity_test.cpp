@@ -69,6 +69,13 @@ TEST(EngineParityTest, KeptGraphsTrainLikeRecomputedOnesForAnyNumberOfSlots) {
   }
 }
 
+TEST(EngineParityTest, TwoRunsOnThreadRanksAreBitEqual) {
+  const auto first = train({.world = 3, .micro_batches = 2, .steps = 6});
+  const auto second = train({.world = 3, .micro_batches = 2, .steps = 6});
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_TRUE(first.state == second.state);
+}
+
 TEST(EngineParityTest, EveryWorldSizeWithTheSameGlobalBatchAgrees) {
   const auto reference = train({.world = 1, .micro_batches = 4, .steps = 10});
   for (const int world : {2, 4})

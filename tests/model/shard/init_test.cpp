@@ -29,6 +29,11 @@ TEST(InitTest, ATallMatrixHasOrthogonalColumns) {
   testing::expect_near(w.t().matmul(w), at::eye(40), 1e-5, "W^T W");
 }
 
+TEST(InitTest, ASquareMatrixIsARotationOrReflection) {
+  const auto w = filled(one_parameter({64, 64}, {Init::Kind::orthogonal, 1.0}));
+  testing::expect_near(w.matmul(w.t()), at::eye(64), 1e-5, "W W^T");
+}
+
 TEST(InitTest, ConvolutionsAreMatricesOfTheirOutputs) {
   const auto w = filled(one_parameter({6, 3, 4, 4}, {Init::Kind::orthogonal, 2.0})).flatten(1);
   testing::expect_near(w.matmul(w.t()), 4 * at::eye(6), 1e-5, "W W^T");

@@ -47,6 +47,18 @@ TEST_P(DitTest, TrimmingChangesNeitherLossNorGradients) {
   for (const auto& [name, grad] : b_grads) EXPECT_LE(max_difference(a_grads.at(name), grad), kExact) << name;
 }
 
+TEST_P(DitTest, CleanLatentsOfTheLastBlockReachNoOutput) {
+  auto batch = tiny_batch(GetParam(), 1, at::kDouble);
+  const DitNetwork network(tiny_config(GetParam()), GetParam().max_blocks, options_for(GetParam(), false));
+  const auto parameters = random_parameters(network.units(), 6, at::kDouble);
+  const auto before = run_network(network, parameters, batch);
+  auto clean = batch.at(batch_keys::kCleanLatents).clone();
+  const auto nfpb = GetParam().frames_per_block;
+  clean.narrow(2, clean.size(2) - nfpb, nfpb).fill_(17.0);
+  batch[batch_keys::kCleanLatents] = clean;
+  EXPECT_TRUE(at::equal(run_network(network, parameters, batch).loss, before.loss));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, DitTest,
     ::testing::Values(

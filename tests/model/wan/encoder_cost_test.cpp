@@ -31,6 +31,13 @@ TEST(EncoderCostTest, FlopsAreThePublishedOnes) {
   EXPECT_NEAR(tera(encoder_cost(with_canvas(kWan21, 352, 640), {}, 2).codec_flops), 37.736, 0.0005);
 }
 
+TEST(EncoderCostTest, AClipOfNineFramesCostsThePublishedFlopsToo) {
+  WindowConfig window;
+  window.chunks = 1;
+  EXPECT_NEAR(tera(encoder_cost(with_canvas(kWan22, 160, 320), window, 2).codec_flops), 1.67, 0.005);
+  EXPECT_NEAR(tera(encoder_cost(with_canvas(kWan21, 352, 640), window, 2).codec_flops), 10.57, 0.005);
+}
+
 TEST(EncoderCostTest, DctIsOneProductForEachBlock) {
   auto config = with_canvas({}, 16, 32);
   config.codec = {.type = "dct", .channels = 8, .stride_t = 4, .stride_hw = 8};

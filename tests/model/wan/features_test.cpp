@@ -91,6 +91,14 @@ TEST(FeatureEncoderTest, ASampleBecomesConditioningOfTheRightShapes) {
   for (const auto& [name, tensor] : batch) EXPECT_FALSE(tensor.requires_grad()) << name;
 }
 
+TEST(FeatureEncoderTest, TheTailOfEachPromptIsZeroFromItsOwnLength) {
+  const auto encoder = make_encoder(small_config(), 1);
+  const auto context = encoder->encode(small_samples()).at(batch_keys::kContext);
+  EXPECT_TRUE(context[0].narrow(0, 3, 5).eq(0).all().item<bool>());
+  EXPECT_TRUE(context[1].narrow(0, 5, 3).eq(0).all().item<bool>());
+  EXPECT_GT(context[1].narrow(0, 4, 1).abs().max().item<double>(), 0.0);
+}
+
 TEST(FeatureEncoderTest, TextFeaturesEqualTheMaskedEncoderOverTheWholeLength) {
   const auto config = small_config();
   const auto encoder = make_encoder(config, 1);

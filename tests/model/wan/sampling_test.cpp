@@ -14,6 +14,13 @@ namespace {
 
 const TinyShape kTwoBlocks{.name = "two_blocks"};
 
+TEST(TrainingInputsTest, ASamplesDrawsDependOnItsPositionAlone) {
+  const auto together = tiny_batch(kTwoBlocks, 4, at::kFloat, 10), alone = tiny_batch(kTwoBlocks, 1, at::kFloat, 12);
+  for (const auto& [name, value] : alone) {
+    EXPECT_TRUE(at::equal(together.at(name).narrow(0, 2, 1), value)) << name;
+  }
+}
+
 TEST(TrainingInputsTest, EvaluationDrawsFromItsOwnStreamsAndRepeats) {
   const auto train = tiny_batch(kTwoBlocks, 2, at::kFloat, 0, NoiseMode::train);
   const auto eval = tiny_batch(kTwoBlocks, 2, at::kFloat, 0, NoiseMode::eval);
@@ -59,10 +66,10 @@ TEST(PredictTest, AStraightFlowArrivesExactly) {
 }
 
 TEST(PredictTest, TheNetworkPredictsTheShapesItWasGivenAndRepeats) {
-  const DitNetwork network(testing::tiny_config(kTwoBlocks), 2);
-  const auto parameters = testing::random_parameters(network.units(), 5, at::kFloat);
+  const DitNetwork network(tiny_config(kTwoBlocks), 2);
+  const auto parameters = random_parameters(network.units(), 5, at::kFloat);
   const auto batch = tiny_batch(kTwoBlocks, 2, at::kFloat);
-  const auto forward = [&](const Batch& b) -> Result<Outputs> { return testing::run_network(network, parameters, b); };
+  const auto forward = [&](const Batch& b) -> Result<Outputs> { return run_network(network, parameters, b); };
   const std::vector<std::uint64_t> positions{0, 1};
   const auto video = keyed_noise(1, rng_stream::eval_video_noise, positions, {3, 5, 4, 6});
   const auto actions = keyed_noise(1, rng_stream::eval_action_noise, positions, {6, 5});
@@ -74,14 +81,34 @@ TEST(PredictTest, TheNetworkPredictsTheShapesItWasGivenAndRepeats) {
 }
 
 TEST(PredictTest, OddLatentsAndBadStepCountsAreRefused) {
-  const DitNetwork network(testing::tiny_config(kTwoBlocks), 2);
-  const auto parameters = testing::random_parameters(network.units(), 5, at::kFloat);
+  const DitNetwork network(tiny_config(kTwoBlocks), 2);
+  const auto parameters = random_parameters(network.units(), 5, at::kFloat);
   auto batch = tiny_batch(kTwoBlocks, 1, at::kFloat);
-  const auto forward = [&](const Batch& b) -> Result<Outputs> { return testing::run_network(network, parameters, b); };
+  const auto forward = [&](const Batch& b) -> Result<Outputs> { return run_network(network, parameters, b); };
   const auto actions = batch.at(batch_keys::kNoisyActions);
   EXPECT_FALSE(predict(batch, batch.at(batch_keys::kNoisyLatents), actions, 0, forward));
   batch[batch_keys::kCleanLatents] = at::zeros({1, 3, 5, 5, 6});
   EXPECT_EQ(predict(batch, at::ones({1, 3, 5, 5, 6}), actions, 2, forward).error().code(), Errc::invalid_argument);
+}
+
+TEST(TinyTrainingTest, GradientDescentLowersTheLossOfAFixedBatch) {
+  const DitNetwork network(tiny_config(kTwoBlocks), 2);
+  NamedTensors initial;
+  for (const auto& unit : network.units()) {
+    for (const auto& spec : unit.params) initial[spec.name] = initial_tensor(spec, 42);
+  }
+  auto parameters = recording(initial);
+  const auto batch = tiny_batch(kTwoBlocks, 4, at::kFloat);
+  std::vector<double> losses;
+  for (int step = 0; step < 30; ++step) {
+    const auto outputs = run_network(network, parameters, batch);
+    losses.push_back(outputs.loss.item<double>());
+    const auto grads = gradients(outputs.loss, parameters);
+    for (auto& [name, tensor] : parameters) {
+      tensor = (tensor.detach() - 0.05 * grads.at(name)).set_requires_grad(true);
+    }
+  }
+  EXPECT_LT(losses.back(), 0.9 * losses.front());
 }
 
 }  // namespace

@@ -106,6 +106,16 @@ TEST_F(LoadWeightsTest, AdaptersAreMergedWithTheirScale) {
   EXPECT_TRUE(loaded->keys.missing.empty() && loaded->keys.unexpected.empty());
   EXPECT_LE(max_difference(loaded->tensors.at(q_ + ".weight"), want), 1e-5);
 }
+
+TEST_F(LoadWeightsTest, ZeroAdaptersAreTheIdentity) {
+  auto tensors = plain_[Component::dit];
+  const auto& weight = tensors.at(q_ + ".weight");
+  tensors[q_ + ".lora_A.weight"] = at::randn({2, weight.size(1)});
+  tensors[q_ + ".lora_B.weight"] = at::zeros({weight.size(0), 2});
+  const auto loaded = load_component(store(tensors), config_, Component::dit, at::kFloat);
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(at::equal(loaded->tensors.at(q_ + ".weight"), weight));
+}
 TEST_F(LoadWeightsTest, AdaptersThatDoNotFitAreRefused) {
   auto tensors = plain_[Component::dit];
   tensors[q_ + ".lora_A.weight"] = at::zeros({2, 3});

@@ -102,6 +102,15 @@ TEST_F(RoundCollectorTest, WithoutStalenessARoundWaitsForItsOwnVersion) {
   EXPECT_THAT(serve(), ElementsAre(exactly(1, 1)));
 }
 
+TEST_F(RoundCollectorTest, WithStalenessOneTheNextRoundIsCollectedMeanwhile) {
+  RoundCollector& collector = begin(1, 0);
+  EXPECT_THAT(serve(), ElementsAre(exactly(0, 0), exactly(1, 0)));
+  ASSERT_TRUE(collector.take(0, stall_));
+  EXPECT_THAT(serve(), ElementsAre());
+  collector.allow(1);
+  EXPECT_THAT(serve(), ElementsAre(exactly(2, 1)));
+}
+
 TEST_F(RoundCollectorTest, WithStalenessTwoTwoRoundsAreAheadAndNoMore) {
   RoundCollector& collector = begin(2, 0);
   EXPECT_THAT(serve(), ElementsAre(exactly(0, 0), exactly(1, 0), exactly(2, 0)));
