@@ -19,9 +19,9 @@ struct FlowPolicyConfig {
   /// 0 to 10.
   /// Flow-SDE: standard deviation of a step sqrt(dt) * a * sqrt(t / (1 - t)); Flow-CPS: an angle of pi a / 2.
   double noise_level = 0.5;
-  /// 0 to 10. Read by workers/inference/agent, workers/learner/rl, workers/rollout.
+  /// 0 to 10. Read by model/policy.
   double noise_level_end = 0.5;
-  /// Steps, 0 to 2^40. Read by workers/inference/agent, workers/learner/rl, workers/rollout.
+  /// Steps, 0 to 2^40. Read by model/policy.
   std::int64_t noise_anneal_steps = 0;
   /// Read by model/policy, workers/inference/agent.
   bool joint = false;

@@ -18,6 +18,8 @@ Error bad(std::string message) { return {Errc::invalid_argument, std::move(messa
 
 Result<void> check(const PolicyConfig& policy, const PolicyShape& shape) {
   const auto& flow = policy.flow;
+  if (!enum_value<FlowMethod>(flow.sampler))
+    return bad("policy.flow.sampler is " + flow.sampler + "; wanted is ode, sde, cps or noise");
   TROUPE_TRY(check_action_bounds(shape, "policy.kind flow"));
   if (policy.distribution != "auto")
     return bad("policy.distribution is " + policy.distribution + "; policy.kind flow has its own: use auto");

@@ -22,10 +22,11 @@ std::vector<double> flow_times(std::int64_t steps) {
   return times;
 }
 
-double flow_noise_level(double start, double end, std::int64_t step, std::int64_t anneal_steps) {
-  if (anneal_steps <= 0) return start;
-  const auto done = static_cast<double>(std::clamp<std::int64_t>(step, 0, anneal_steps));
-  return start + (end - start) * done / static_cast<double>(anneal_steps);
+double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t step) {
+  if (flow.noise_anneal_steps <= 0) return flow.noise_level;
+  const auto done = static_cast<double>(std::clamp<std::int64_t>(step, 0, flow.noise_anneal_steps));
+  return flow.noise_level +
+         (flow.noise_level_end - flow.noise_level) * done / static_cast<double>(flow.noise_anneal_steps);
 }
 
 FlowWeights flow_weights(FlowMethod method, const std::vector<double>& times, std::int64_t index, double noise_level) {

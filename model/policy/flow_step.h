@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/enum_names.h"
+#include "configs/policy_config.h"
 
 namespace troupe::model {
 
@@ -26,9 +27,10 @@ constexpr auto enum_names(FlowMethod) { return std::array{"ode", "sde", "cps", "
 /// t_0 = 1 > ... > t_N = 0 with t_i = 1 - i / N.
 std::vector<double> flow_times(std::int64_t steps);
 
-/// The noise level a after `step` of `anneal_steps` on its way from start to end; 0 anneal_steps: it stays at the
-/// start.
-double flow_noise_level(double start, double end, std::int64_t step, std::int64_t anneal_steps);
+/// The noise level a after `step` iterations: noise_level + (noise_level_end - noise_level) step / noise_anneal_steps,
+/// with step between 0 and noise_anneal_steps; noise_level where noise_anneal_steps is 0. It is the a of Flow-SDE's
+/// sigma = a sqrt(t / (1 - t)).
+double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t step);
 
 /// A step's mean is clean * x0 + noisy * x1, with the network's predictions x0 of the action and x1 of the noise; std
 /// is its width.

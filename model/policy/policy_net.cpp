@@ -47,12 +47,17 @@ Result<std::shared_ptr<const PolicyNet>> make_policy_net(const PolicyConfig& pol
                                                          const PolicyShape& shape) {
   if (auto sizes = check_sizes(policy, algorithm, shape); !sizes) return sizes.error();
   const bool is_off_policy = algorithm.traits().is_off_policy;
-  if (policy.kind != PolicyKind::flow)
-    return is_off_policy ? make_sac_policy_net(policy, algorithm, shape)
-                         : make_actor_critic_net(policy, algorithm, shape);
-  if (!is_off_policy) return make_flow_policy_net(policy, algorithm, shape);
-  return Error{Errc::invalid_argument,
-               fmt::format("policy.kind is flow, which algorithm.name {} cannot train", enum_name(algorithm.name))};
+  switch (policy.kind) {
+    case PolicyKind::mlp:
+    case PolicyKind::cnn:
+      return is_off_policy ? make_sac_policy_net(policy, algorithm, shape)
+                           : make_actor_critic_net(policy, algorithm, shape);
+    case PolicyKind::flow:
+      if (!is_off_policy) return make_flow_policy_net(policy, algorithm, shape);
+      break;
+  }
+  return Error{Errc::invalid_argument, fmt::format("policy.kind is {}, which algorithm.name {} cannot train",
+                                                   enum_name(policy.kind), enum_name(algorithm.name))};
 }
 
 }  // namespace troupe::model

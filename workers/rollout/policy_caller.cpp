@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "model/loss/rl_keys.h"
+#include "model/policy/flow_step.h"
 #include "model/policy/image_dtype.h"
 
 namespace troupe::workers {
@@ -48,12 +49,6 @@ Result<void> guarded(const char* what, const Work& work) {
 }
 
 }  // namespace
-
-double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t version) {
-  if (flow.noise_anneal_steps <= 0) return flow.noise_level;
-  const double done = std::min(1.0, static_cast<double>(version) / static_cast<double>(flow.noise_anneal_steps));
-  return flow.noise_level + (flow.noise_level_end - flow.noise_level) * done;
-}
 
 PolicyCaller::PolicyCaller(const JobConfig& job, const PolicyShape& shape, std::shared_ptr<const PolicyNet> net,
                            const TrajectoryLayout& layout)
@@ -120,7 +115,7 @@ void PolicyCaller::act_uniformly(const Call& call) {
   std::fill(versions.begin(), versions.end(), -1);
 }
 
-Result<void> PolicyCaller::act(const PolicyWeights& weights, std::span<const Call> calls) {
+Result<void> PolicyCaller::act(const PublishedWeights& weights, std::span<const Call> calls) {
   // Which phase a call is in depends on its round and step alone; a batch never mixes them for long.
   std::vector<Call> learned;
   for (const Call& call : calls) {
@@ -165,7 +160,7 @@ Result<void> PolicyCaller::act(const PolicyWeights& weights, std::span<const Cal
   });
 }
 
-Result<void> PolicyCaller::value(const PolicyWeights& weights, const Call& call) {
+Result<void> PolicyCaller::value(const PublishedWeights& weights, const Call& call) {
   if (layout_.value_width == 0) return {};
   return guarded("value", [&] {
     const at::Tensor value = net_->value(weights.views, observation(std::span(&call, 1)));
@@ -173,7 +168,7 @@ Result<void> PolicyCaller::value(const PolicyWeights& weights, const Call& call)
   });
 }
 
-Result<void> PolicyCaller::final_values(const PolicyWeights& weights, const Call& call, const FinalRows& finals) {
+Result<void> PolicyCaller::final_values(const PublishedWeights& weights, const Call& call, const FinalRows& finals) {
   if (layout_.value_width == 0 || finals.rows.empty()) return {};
   return guarded("value", [&] {
     const auto count = static_cast<std::int64_t>(finals.rows.size());

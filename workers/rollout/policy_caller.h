@@ -37,12 +37,12 @@ class PolicyCaller {
   /// Writes action, logp, value, extras and version of all calls, by one set of weights. With an off-policy
   /// algorithm, the actions of a call are uniform (in the action's bounds, or over its choices; version -1) if fewer
   /// than sac.learning_starts environment steps of the job lie before it. Errors: internal (what the policy threw).
-  Result<void> act(const PolicyWeights& weights, std::span<const Call> calls);
+  Result<void> act(const PublishedWeights& weights, std::span<const Call> calls);
   /// Writes value[call], [n, V], from the observation at `call`; nothing without a critic. Errors: internal.
-  Result<void> value(const PolicyWeights& weights, const Call& call);
+  Result<void> value(const PublishedWeights& weights, const Call& call);
   /// Writes final_value[call] of the rows that ended, from the observations in `finals`; nothing without a critic.
   /// Errors: internal.
-  Result<void> final_values(const PolicyWeights& weights, const Call& call, const FinalRows& finals);
+  Result<void> final_values(const PublishedWeights& weights, const Call& call, const FinalRows& finals);
 
  private:
   /// State and frames of all calls as one batch [calls * n, ...]; a view of the item where there is one call.
@@ -63,10 +63,5 @@ class PolicyCaller {
   std::vector<std::string> image_keys_;
   std::vector<std::uint64_t> keys_;
 };
-
-/// Noise level a of flow policies after `version` iterations: level + (level_end - level) min(1, version /
-/// noise_anneal_steps); constant without annealing. It is the a of Flow-SDE's sigma = a sqrt(t / (1 - t))
-/// (Flow-GRPO).
-double flow_noise_level(const FlowPolicyConfig& flow, std::int64_t version);
 
 }  // namespace troupe::workers

@@ -17,8 +17,8 @@
 namespace troupe::workers {
 
 /// One version of the weights that act, whole: what a rollout worker, an evaluation or a server gives to PolicyNet.
-/// Immutable once shared; a PolicyWeightsPtr keeps its memory alive and may be used by any thread.
-struct PolicyWeights {
+/// Immutable once shared; a PublishedWeightsPtr keeps its memory alive and may be used by any thread.
+struct PublishedWeights {
   /// Group of learners that made them.
   std::uint64_t fence = 0;
   /// Committed steps behind them.
@@ -30,7 +30,7 @@ struct PolicyWeights {
   /// What `views` look into: one flat buffer per acting unit (FlatLayout), f32.
   std::vector<at::Tensor> flats;
 };
-using PolicyWeightsPtr = std::shared_ptr<const PolicyWeights>;
+using PublishedWeightsPtr = std::shared_ptr<const PublishedWeights>;
 
 /// How a version travels (docs/rl.md, "Versions"). Rank r of world W sends one run of bytes, cut into
 /// buckets:

@@ -21,7 +21,7 @@ struct RolloutWorker::Open {
   /// Policy calls whose transitions are in the item.
   std::int64_t call = 0;
   /// Of the last call; null before the first. They also value the observation after the last step.
-  PolicyWeightsPtr weights;
+  PublishedWeightsPtr weights;
 };
 
 /// One block as the rollout worker sees it: where its environments are, which item it is in, and what of its past

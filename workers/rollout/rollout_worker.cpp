@@ -91,7 +91,7 @@ void RolloutWorker::ordered(TrajectoryOrder order, Clock::time_point now) {
   if (order.credit.fence > fence_) supersede(order.credit.fence);
   const std::int64_t position = order.position;
   if (order.credit.fence < fence_) return refuse(order, "a newer group of learners has formed");
-  if (position < 0 || order.memory.size() < static_cast<std::size_t>(layout_.bytes)) {
+  if (order.memory.size() < static_cast<std::size_t>(layout_.bytes)) {
     return refuse(order, fmt::format("an order for position {} in {} bytes; a trajectory has {}", position,
                                      order.memory.size(), layout_.bytes));
   }

@@ -57,7 +57,7 @@ class RolloutWorker {
   /// How it reaches the world.
   struct Effects {
     /// Weights that satisfy the request (WeightReceiver::find); null: not there yet, run() asks again.
-    std::function<PolicyWeightsPtr(std::uint64_t fence, const TrajectoryRequest& request)> weights;
+    std::function<PublishedWeightsPtr(std::uint64_t fence, const TrajectoryRequest& request)> weights;
     /// Group of learners of the newest whole weights; 0 before the first.
     std::function<std::uint64_t()> newest_fence;
     /// Something to tell the controller: kind (simulator_failed, policy_failed) and sentence.
@@ -70,8 +70,8 @@ class RolloutWorker {
     std::int64_t await_simulators = 0;
   };
 
-  /// `simulators` is the channel that they have dialled, one end of several; the worker alone grants its slots, and it
-  /// outlives the worker's calls. Fewer slots than blocks are an invariant violation, as is an environment that no
+  /// `simulators` is an end of the channel that simulators dial. Only this worker may grant its slots, and it must
+  /// outlive the worker's calls. Fewer slots than blocks are an invariant violation, as is an environment that no
   /// policy takes.
   RolloutWorker(const JobConfig& job, const EnvSpec& spec, std::shared_ptr<const PolicyNet> net,
                 ChannelConsumer& simulators, Options options, Effects effects);
@@ -87,8 +87,7 @@ class RolloutWorker {
   /// A slot came back, with a transition, an observation, or an error. An answer that is no longer waited for frees its
   /// slot. A block whose requests fail three times in a row gives its item back with the error.
   void answered(const Item& item, Clock::time_point now);
-  /// Takes an order, or gives it back with an error: of an older fence, a negative position, a slot that is too
-  /// small.
+  /// Takes an order, or gives it back with an error: of an older fence, or with a slot that is too small.
   void ordered(TrajectoryOrder order, Clock::time_point now);
   /// The feed is gone: what it asked for is given up.
   void feed_gone(const std::string& feed, Clock::time_point now);
@@ -151,7 +150,7 @@ class RolloutWorker {
   void answer_blocks(std::span<const std::int64_t> blocks, Clock::time_point now);
   /// final_value of episodes that ended in the last call, and value[T] after the last one.
   void value_ends(std::int64_t index, Block& block);
-  const StateScale& scale_of(const PolicyWeightsPtr& weights);
+  const StateScale& scale_of(const PublishedWeightsPtr& weights);
 
   const JobConfig job_;
   const EnvSpec spec_;
@@ -180,7 +179,7 @@ class RolloutWorker {
   std::uint64_t fence_ = 0;
   std::int64_t serial_ = 0;
   /// Whose scale_ is.
-  PolicyWeightsPtr scaled_;
+  PublishedWeightsPtr scaled_;
   StateScale scale_;
   std::vector<std::byte> request_;
   std::vector<std::int64_t> due_;

@@ -11,14 +11,12 @@
 
 namespace troupe::workers {
 
-namespace {}  // namespace
-
 BlockView RolloutWorker::view_of(const Block& block) const {
   // The slot belongs to this worker until it grants it again; it only reads.
   return writer_.block(const_cast<std::byte*>(simulators_.slot(block.slot).data()));
 }
 
-const StateScale& RolloutWorker::scale_of(const PolicyWeightsPtr& weights) {
+const StateScale& RolloutWorker::scale_of(const PublishedWeightsPtr& weights) {
   if (scaled_ != weights) {
     scaled_ = weights;
     scale_ =
@@ -81,7 +79,7 @@ bool RolloutWorker::observe(std::int64_t index, Block& block) {
 
 void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::time_point now) {
   // One call of the policy per set of weights; usually there is one.
-  std::vector<std::pair<PolicyWeightsPtr, std::vector<PolicyCaller::Call>>> groups;
+  std::vector<std::pair<PublishedWeightsPtr, std::vector<PolicyCaller::Call>>> groups;
   std::vector<std::int64_t> observed;
   for (const std::int64_t index : blocks) {
     Block& block = blocks_.at(index);

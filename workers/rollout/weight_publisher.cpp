@@ -15,7 +15,8 @@ class WeightPublisher::Connection {
         loop_({.producer = publisher.options_.producer, .consumer = "a rollout worker's weights", .address = address},
               publisher.dial_,
               {.serve = [this](const auto& producer, const Credit& credit) { return send(*producer, credit); },
-               .ready = [this] { return wait_for_run(); }}) {}
+               .ready = [this] { return wait_for_run(); },
+               .left = [this] { drop_run(); }}) {}
   ~Connection() {
     {
       const std::lock_guard lock(publisher_.mutex_);
@@ -63,6 +64,12 @@ class WeightPublisher::Connection {
     run_.reset();
   }
 
+  /// Of a version that was cut off. publish() counts who sends one with the mutex held.
+  void drop_run() {
+    const std::lock_guard lock(publisher_.mutex_);
+    run_.reset();
+  }
+
   WeightPublisher& publisher_;
   bool stopping_ = false;           // guarded by the publisher's mutex
   std::shared_ptr<const Run> run_;  // under way; the loop's thread's, as the rest
@@ -73,7 +80,7 @@ class WeightPublisher::Connection {
   ProducerLoop loop_;  // last: it starts when everything else is there
 };
 
-WeightPublisher::WeightPublisher(const PolicyNet& net, Options options, Dial dial)
+WeightPublisher::WeightPublisher(const PolicyNet& net, Options options, ConsumerDial dial)
     : stream_(net), layout_hash_(hash_of(stream_.layouts())), options_(std::move(options)), dial_(std::move(dial)) {}
 
 WeightPublisher::~WeightPublisher() { connections_.clear(); }

@@ -32,9 +32,8 @@ class WeightPublisher {
     /// With exact versions: rollout.staleness + 1.
     std::size_t keep = 1;
   };
-  using Dial = ConsumerDial;
 
-  WeightPublisher(const PolicyNet& net, Options options, Dial dial);
+  WeightPublisher(const PolicyNet& net, Options options, ConsumerDial dial);
   ~WeightPublisher();
 
   /// The weight channels of all rollout workers; connections to those that are not listed any more are closed. One
@@ -75,7 +74,7 @@ class WeightPublisher {
   const WeightStream stream_;
   const std::uint64_t layout_hash_;
   const Options options_;
-  const Dial dial_;
+  const ConsumerDial dial_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t fence_ = 0;

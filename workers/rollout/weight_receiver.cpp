@@ -18,7 +18,7 @@ constexpr std::uint32_t kCreditsEach = 2;
 
 struct WeightReceiver::Spares {
   std::mutex mutex;
-  std::vector<std::unique_ptr<PolicyWeights>> unused;
+  std::vector<std::unique_ptr<PublishedWeights>> unused;
 };
 
 WeightReceiver::WeightReceiver(std::shared_ptr<const PolicyNet> net, Options options, std::function<void()> on_new)
@@ -28,8 +28,8 @@ WeightReceiver::WeightReceiver(std::shared_ptr<const PolicyNet> net, Options opt
       on_new_(std::move(on_new)),
       spares_(std::make_shared<Spares>()) {}
 
-std::shared_ptr<PolicyWeights> WeightReceiver::take_spare() {
-  std::unique_ptr<PolicyWeights> weights;
+std::shared_ptr<PublishedWeights> WeightReceiver::take_spare() {
+  std::unique_ptr<PublishedWeights> weights;
   {
     const std::lock_guard lock(spares_->mutex);
     if (!spares_->unused.empty()) {
@@ -37,10 +37,10 @@ std::shared_ptr<PolicyWeights> WeightReceiver::take_spare() {
       spares_->unused.pop_back();
     }
   }
-  if (!weights) weights = std::make_unique<PolicyWeights>();
+  if (!weights) weights = std::make_unique<PublishedWeights>();
   // The last owner gives the memory back, on any thread. Two are enough: one in use, one to be filled.
-  return {weights.release(), [spares = spares_](PolicyWeights* unused) {
-            std::unique_ptr<PolicyWeights> owned(unused);
+  return {weights.release(), [spares = spares_](PublishedWeights* unused) {
+            std::unique_ptr<PublishedWeights> owned(unused);
             const std::lock_guard lock(spares->mutex);
             if (spares->unused.size() < 2) spares->unused.push_back(std::move(owned));
           }};
@@ -163,7 +163,7 @@ WeightReceiver::Assembly& WeightReceiver::assembly_of(const WeightBucket& bucket
   if (!is_new) return assembly;
   assembly.world = bucket.world;
   assembly.weights = take_spare();
-  PolicyWeights& weights = *assembly.weights;
+  PublishedWeights& weights = *assembly.weights;
   weights.fence = bucket.fence;
   weights.version = bucket.version;
   weights.flats.resize(stream_.layouts().size());
@@ -195,29 +195,29 @@ bool WeightReceiver::finish(std::int64_t version) {
   return true;
 }
 
-PolicyWeightsPtr WeightReceiver::newest() const {
+PublishedWeightsPtr WeightReceiver::newest() const {
   const std::lock_guard lock(mutex_);
-  return whole_.empty() ? nullptr : PolicyWeightsPtr(whole_.back());
+  return whole_.empty() ? nullptr : PublishedWeightsPtr(whole_.back());
 }
 
-PolicyWeightsPtr WeightReceiver::find_locked(std::uint64_t fence, const TrajectoryRequest& request) const {
+PublishedWeightsPtr WeightReceiver::find_locked(std::uint64_t fence, const TrajectoryRequest& request) const {
   for (auto it = whole_.rbegin(); it != whole_.rend(); ++it) {
-    const PolicyWeights& weights = **it;
+    const PublishedWeights& weights = **it;
     if (weights.fence != fence) continue;
     if (request.exact ? weights.version == request.version : weights.version >= request.version) return *it;
   }
   return nullptr;
 }
 
-PolicyWeightsPtr WeightReceiver::find(std::uint64_t fence, const TrajectoryRequest& request) const {
+PublishedWeightsPtr WeightReceiver::find(std::uint64_t fence, const TrajectoryRequest& request) const {
   const std::lock_guard lock(mutex_);
   return find_locked(fence, request);
 }
 
-Result<PolicyWeightsPtr> WeightReceiver::wait_for(std::uint64_t fence, const TrajectoryRequest& request,
-                                                  std::chrono::milliseconds deadline) const {
+Result<PublishedWeightsPtr> WeightReceiver::wait_for(std::uint64_t fence, const TrajectoryRequest& request,
+                                                     std::chrono::milliseconds deadline) const {
   std::unique_lock lock(mutex_);
-  PolicyWeightsPtr found;
+  PublishedWeightsPtr found;
   if (changed_.wait_for(lock, deadline, [&] { return (found = find_locked(fence, request)) != nullptr; })) return found;
   std::string present =
       whole_.empty() ? "none" : fmt::format("{} of group {}", whole_.back()->version, whole_.back()->fence);

@@ -19,7 +19,7 @@
 namespace troupe::workers {
 
 /// The rollout worker's end: puts the ranks' buckets together into whole versions beside those in use. Who acts
-/// holds a PolicyWeightsPtr; a newer version never changes the memory under it. Memory is reused once nobody acts
+/// holds a PublishedWeightsPtr; a newer version never changes the memory under it. Memory is reused once nobody acts
 /// with it: with one version kept there are two sets of buffers. Thread-safe.
 ///
 /// Left out, with a warning in the log: buckets of another policy (layout hash), damaged ones, buckets out of order.
@@ -42,13 +42,13 @@ class WeightReceiver {
   void producer_gone(const std::string& producer);
 
   /// The newest whole version; null before the first.
-  PolicyWeightsPtr newest() const;
+  PublishedWeightsPtr newest() const;
   /// Weights of that fence that satisfy the request (its version, or with `exact` false that or a newer one), the
   /// newest such; null: not there yet.
-  PolicyWeightsPtr find(std::uint64_t fence, const TrajectoryRequest& request) const;
+  PublishedWeightsPtr find(std::uint64_t fence, const TrajectoryRequest& request) const;
   /// As find(), waiting. Errors: deadline_exceeded (names what is there).
-  Result<PolicyWeightsPtr> wait_for(std::uint64_t fence, const TrajectoryRequest& request,
-                                    std::chrono::milliseconds deadline) const;
+  Result<PublishedWeightsPtr> wait_for(std::uint64_t fence, const TrajectoryRequest& request,
+                                       std::chrono::milliseconds deadline) const;
 
   /// Whole versions, buckets taken, buckets or versions left out.
   struct Stats {
@@ -60,7 +60,7 @@ class WeightReceiver {
   /// A version that is not whole yet.
   struct Assembly {
     int world = 1;
-    std::shared_ptr<PolicyWeights> weights;
+    std::shared_ptr<PublishedWeights> weights;
     /// Rank 0's bytes behind its shards.
     std::string state;
     /// Bytes by rank; a rank that has sent nothing is absent.
@@ -73,14 +73,14 @@ class WeightReceiver {
   void on_item(const std::string& producer, const Item& item);
   // Requires mutex_; true: a version became whole.
   bool take(const WeightBucket& bucket, std::span<const std::byte> bytes);
-  std::shared_ptr<PolicyWeights> take_spare();
+  std::shared_ptr<PublishedWeights> take_spare();
   // Requires mutex_.
   Assembly& assembly_of(const WeightBucket& bucket);
   // Requires mutex_; false: damaged.
   bool finish(std::int64_t version);
   // Requires mutex_.
   void grant_all();
-  PolicyWeightsPtr find_locked(std::uint64_t fence, const TrajectoryRequest& request) const;
+  PublishedWeightsPtr find_locked(std::uint64_t fence, const TrajectoryRequest& request) const;
 
   const WeightStream stream_;
   const std::uint64_t layout_hash_;
@@ -94,7 +94,7 @@ class WeightReceiver {
   std::uint64_t fence_ = 0;
   std::map<std::int64_t, Assembly> assemblies_;
   /// Newest last.
-  std::deque<std::shared_ptr<PolicyWeights>> whole_;
+  std::deque<std::shared_ptr<PublishedWeights>> whole_;
   const std::shared_ptr<Spares> spares_;
   std::uint64_t serial_ = 0;
   Stats stats_;

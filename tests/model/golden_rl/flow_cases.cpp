@@ -114,8 +114,11 @@ FlowSampling sampling_of(const RlVariant& variant) {
   sampling.noise_level = variant.get("noise_level", 0.5);
   if (variant.get("noise_anneal", false)) {
     const auto params = variant.config.at("noise_params").get<std::vector<double>>();
-    sampling.noise_level = flow_noise_level(params.at(0), params.at(1), variant.config.at("step").get<std::int64_t>(),
-                                            std::llround(params.at(2)));
+    FlowPolicyConfig annealed;
+    annealed.noise_level = params.at(0);
+    annealed.noise_level_end = params.at(1);
+    annealed.noise_anneal_steps = std::llround(params.at(2));
+    sampling.noise_level = flow_noise_level(annealed, variant.config.at("step").get<std::int64_t>());
   }
   sampling.joint = variant.get("joint_logprob", false);
   sampling.safe = variant.get("safe_get_logprob", false);

@@ -299,6 +299,9 @@ TEST(FlowPolicyTest, WhatCannotWorkIsNamedByItsKey) {
   auto cps = flow_case("cps");
   cps.policy.flow.ignore_last = false;
   EXPECT_THAT(message(cps), ::testing::HasSubstr("policy.flow.ignore_last"));
+  auto sampler = flow_case();
+  sampler.policy.flow.sampler = "euler";
+  EXPECT_THAT(message(sampler), ::testing::HasSubstr("policy.flow.sampler is euler"));
   auto unbounded = flow_case();
   unbounded.shape.action_low[1] = -std::numeric_limits<float>::infinity();
   EXPECT_THAT(message(unbounded), ::testing::HasSubstr("action dimension 1"));

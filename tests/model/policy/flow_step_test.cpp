@@ -76,11 +76,24 @@ TEST(FlowStepTest, AStepWithoutWidthHasNoDensityAndNoGradient) {
   EXPECT_EQ(flow_step_entropy(std).abs().sum().item<double>(), 0);
 }
 
+// d logp / d mean = (x - mean) / std^2.
+TEST(FlowStepTest, TheGradientOfTheDensityByTheMeanIsTheStandardisedDistance) {
+  const auto x = at::tensor({0.4, -0.3, 2.0}, at::kDouble), std = at::tensor({0.1, 0.5, 1.5}, at::kDouble);
+  const auto mean = at::tensor({0.1, 0.2, -1.0}, at::kDouble).requires_grad_(true);
+  const auto gradient = torch::autograd::grad({flow_step_logp(x, mean, std, false).sum()}, {mean})[0];
+  testing::expect_near(gradient, ((x - mean) / std.square()).detach(), 1e-12, "d logp / d mean");
+}
+
 TEST(FlowStepTest, TheNoiseLevelMovesInAStraightLineAndStays) {
-  EXPECT_DOUBLE_EQ(flow_noise_level(0.7, 0.3, 0, 400), 0.7);
-  EXPECT_DOUBLE_EQ(flow_noise_level(0.7, 0.3, 100, 400), 0.6);
-  EXPECT_DOUBLE_EQ(flow_noise_level(0.7, 0.3, 4000, 400), 0.3);
-  EXPECT_DOUBLE_EQ(flow_noise_level(0.7, 0.3, 4000, 0), 0.7) << "0 steps: it does not move";
+  FlowPolicyConfig flow;
+  flow.noise_level = 0.7;
+  flow.noise_level_end = 0.3;
+  flow.noise_anneal_steps = 400;
+  EXPECT_DOUBLE_EQ(flow_noise_level(flow, 0), 0.7);
+  EXPECT_DOUBLE_EQ(flow_noise_level(flow, 100), 0.6);
+  EXPECT_DOUBLE_EQ(flow_noise_level(flow, 4000), 0.3);
+  flow.noise_anneal_steps = 0;
+  EXPECT_DOUBLE_EQ(flow_noise_level(flow, 4000), 0.7) << "0 steps: it does not move";
 }
 
 TEST(FlowStepTest, RowsMayBeAtDifferentSteps) {

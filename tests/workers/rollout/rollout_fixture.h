@@ -195,7 +195,7 @@ class RolloutJob {
   }
 
  private:
-  SimulatorRole::Dial dial() {
+  ConsumerDial dial() {
     return [](const std::string& address, const std::string& producer) {
       return open_producer(nullptr, address, producer, 64, 5s);
     };

@@ -27,7 +27,7 @@ struct RolloutWorkerTest : ::testing::Test {
     return job;
   }
   RolloutWorker::Effects effects() {
-    return {.weights = [](std::uint64_t, const TrajectoryRequest&) { return PolicyWeightsPtr(); },
+    return {.weights = [](std::uint64_t, const TrajectoryRequest&) { return PublishedWeightsPtr(); },
             .newest_fence = [this] { return newest_fence; },
             .report = [this](const std::string&, const std::string&) { ++failures; },
             .stuck = [](const std::string&, const std::string&) {}};

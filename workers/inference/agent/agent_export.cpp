@@ -6,7 +6,7 @@
 
 #include "base/durable_file.h"
 #include "configs/loader.h"
-#include "workers/rollout/policy_caller.h"
+#include "model/policy/flow_step.h"
 #include "workers/rollout/policy_shape_of.h"
 
 namespace troupe::workers {

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "model/loss/rl_keys.h"
-#include "workers/rollout/policy_caller.h"
+#include "model/policy/flow_step.h"
 
 namespace troupe::workers {
 

@@ -14,8 +14,8 @@
 #include "env/episode_seed.h"
 #include "env/executor.h"
 #include "model/loss/rl_keys.h"
+#include "model/policy/flow_step.h"
 #include "model/policy/image_dtype.h"
-#include "workers/rollout/policy_caller.h"
 #include "workers/rollout/policy_shape_of.h"
 
 namespace troupe::workers {
@@ -34,7 +34,7 @@ struct Player {
 /// Plays episodes in a fixed number of environments, answered together. Owns all that its threads touch.
 class Match {
  public:
-  Match(const Agent& agent, const JobConfig& job, const PolicyWeights& weights, const EpisodeOptions& options)
+  Match(const Agent& agent, const JobConfig& job, const PublishedWeights& weights, const EpisodeOptions& options)
       : agent_(agent),
         weights_(weights),
         options_(options),
@@ -227,7 +227,7 @@ class Match {
   }
 
   const Agent agent_;
-  const PolicyWeights weights_;
+  const PublishedWeights weights_;
   const EpisodeOptions options_;
   const ObservationParts parts_;
   const StateScale scale_;
@@ -255,7 +255,7 @@ EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env) {
 }
 
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
-                                                    const PolicyWeights& weights, const EpisodeOptions& options) {
+                                                    const PublishedWeights& weights, const EpisodeOptions& options) {
   auto match = std::make_unique<Match>(agent, job, weights, options);
   auto records = match->play();
   // A thread that never comes back goes on using what it has; the caller gets an answer all the same.

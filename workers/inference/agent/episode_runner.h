@@ -37,6 +37,6 @@ EpisodeOptions episode_options(const EvalConfig& eval, const EnvConfig& env);
 /// failed_precondition (no time limit); those of the environment, with the seed; deadline_exceeded, and the
 /// environments and their threads are left behind.
 Result<std::vector<EvaluationEpisode>> run_episodes(const Agent& agent, const JobConfig& job,
-                                                    const PolicyWeights& weights, const EpisodeOptions& options);
+                                                    const PublishedWeights& weights, const EpisodeOptions& options);
 
 }  // namespace troupe::workers

@@ -52,7 +52,7 @@ Result<std::int64_t> find_unit(const CheckpointReader& reader, const std::string
   return found - units.begin();
 }
 
-Result<void> read_values(const CheckpointReader& reader, const PolicyNet& policy, PolicyWeights& weights) {
+Result<void> read_values(const CheckpointReader& reader, const PolicyNet& policy, PublishedWeights& weights) {
   for (const std::string& name : policy.acting_units()) {
     const auto unit =
         std::find_if(policy.units().begin(), policy.units().end(), [&](const UnitSpec& u) { return u.name == name; });

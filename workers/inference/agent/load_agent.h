@@ -17,7 +17,7 @@ struct LoadedAgent {
   /// Environment and policy of `job`.
   Agent agent;
   /// Acting units and frozen statistics; version is the checkpoint's step, fence its fence.
-  PolicyWeights weights;
+  PublishedWeights weights;
 };
 
 /// The job that lies in a Troupe checkpoint's manifest. Errors: not_found (no checkpoint), data_loss (the

@@ -53,7 +53,7 @@ Result<std::unique_ptr<DreamZeroPolicy>> DreamZeroPolicy::make(PolicySpec spec, 
                                                                const PolicyOptions& options) {
   TROUPE_TRY(check_policy_spec(spec, spec.name));
   TROUPE_ASSIGN(const InferOptions infer, infer_options(spec, options));
-  TROUPE_TRY(WanPolicy::check(spec.model, infer));
+  TROUPE_TRY(WanInference::check(spec.model, infer));
   const CallProtocol protocol{spec.model.latent_frames_per_block, spec.window.chunks, spec.model.codec.stride_t};
   TROUPE_ASSIGN(ObservationReader reader, ObservationReader::make(spec, protocol.accepted()));
   TROUPE_ASSIGN(ActionDecoder decoder, ActionDecoder::make(spec, options.sign_gripper));
@@ -114,8 +114,8 @@ std::vector<Result<ActionChunk>> DreamZeroPolicy::act(std::span<const Observatio
     }
   }
 
-  std::vector<PolicySession*> sessions;
-  std::vector<PolicyInput> inputs;
+  std::vector<InferenceSession*> sessions;
+  std::vector<InferenceInput> inputs;
   for (const Turn& turn : turns) {
     auto& session = sessions_[observations[turn.index].episode];
     if (!session) session = policy_.open_session();

@@ -10,7 +10,7 @@
 #include "data/language/tokenizer.h"
 #include "model/shard/network.h"
 #include "model/wan/features.h"
-#include "model/wan/infer/wan_policy.h"
+#include "model/wan/infer/wan_inference.h"
 #include "workers/inference/policy/action_decoder.h"
 #include "workers/inference/policy/observation_reader.h"
 #include "workers/inference/policy/policy.h"
@@ -19,9 +19,9 @@
 
 namespace troupe::workers {
 
-/// DreamZero as a policy: observation -> canvases, normalised state and prompt -> WanPolicy -> actions in the robot's
-/// units. One session per episode, opened by its first call; it lives until reset(). Several robots in one call share
-/// the network's passes, and each gets what it would get alone. Not thread-safe: one thread at a time.
+/// DreamZero as a policy: observation -> canvases, normalised state and prompt -> WanInference -> actions in the
+/// robot's units. One session per episode, opened by its first call; it lives until reset(). Several robots in one call
+/// share the network's passes, and each gets what it would get alone. Not thread-safe: one thread at a time.
 class DreamZeroPolicy final : public Policy {
  public:
   /// What the policy runs on.
@@ -31,8 +31,8 @@ class DreamZeroPolicy final : public Policy {
     std::unique_ptr<FeatureEncoder> features;
     std::unique_ptr<Tokenizer> tokenizer;
   };
-  /// Errors: invalid_argument: options that mean nothing, a model that cannot be run (WanPolicy::check), an embodiment
-  /// whose actions cannot be de-normalised, an unknown prompt template.
+  /// Errors: invalid_argument: options that mean nothing, a model that cannot be run (WanInference::check), an
+  /// embodiment whose actions cannot be de-normalised, an unknown prompt template.
   static Result<std::unique_ptr<DreamZeroPolicy>> make(PolicySpec spec, Parts parts, const PolicyOptions& options);
 
   const PolicyInfo& info() const override { return info_; }
@@ -51,7 +51,7 @@ class DreamZeroPolicy final : public Policy {
   struct Turn {
     std::size_t index = 0;
     PreparedObservation seen;
-    PolicyInput input;
+    InferenceInput input;
   };
   DreamZeroPolicy(PolicySpec spec, Parts parts, ObservationReader reader, ActionDecoder decoder,
                   const InferOptions& options, const TokenizedText& negative,
@@ -64,8 +64,8 @@ class DreamZeroPolicy final : public Policy {
   std::unique_ptr<Tokenizer> tokenizer_;
   ObservationReader reader_;
   ActionDecoder decoder_;
-  WanPolicy policy_;  // after features_, which it uses
-  std::map<std::string, std::shared_ptr<PolicySession>> sessions_;
+  WanInference policy_;  // after features_, which it uses
+  std::map<std::string, std::shared_ptr<InferenceSession>> sessions_;
 };
 
 }  // namespace troupe::workers

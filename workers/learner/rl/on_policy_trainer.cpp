@@ -62,9 +62,7 @@ Result<RowInputs> OnPolicyTrainer::row_inputs(std::int64_t step, const RolloutBa
   RowInputs inputs{.reward = statistics_.scale_reward(batch.reward), .trained_version = step + 1};
   const bool weighs = setup_.config.algorithm.traits().advantages == AdvantageSource::trace;
   if (!weighs && reference_.empty()) return inputs;
-  const FlowPolicyConfig& flow = setup_.config.policy.flow;
-  const Batch stored =
-      density_inputs(batch, flow_noise_level(flow.noise_level, flow.noise_level_end, step, flow.noise_anneal_steps));
+  const Batch stored = density_inputs(batch, flow_noise_level(setup_.config.policy.flow, step));
   if (weighs) {
     TROUPE_ASSIGN(const auto views, session_.engine->gather_views(setup_.agent.policy->acting_units()));
     inputs.current_logp = setup_.agent.policy->logp(views, stored);

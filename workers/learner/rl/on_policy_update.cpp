@@ -138,10 +138,7 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
     part[rl_keys::kLossScale] = scale;
     part[rl_keys::kTrainedVersion] = at::scalar_tensor(step + 1, at::kLong);
     if (warming_up) part[rl_keys::kPolicyWeight] = at::scalar_tensor(0.0F, at::kFloat);
-    part[rl_keys::kNoiseLevel] =
-        at::scalar_tensor(flow_noise_level(job.policy.flow.noise_level, job.policy.flow.noise_level_end, step,
-                                           job.policy.flow.noise_anneal_steps),
-                          at::kFloat);
+    part[rl_keys::kNoiseLevel] = at::scalar_tensor(flow_noise_level(job.policy.flow, step), at::kFloat);
     TROUPE_ASSIGN(const MicroResult result, session_.engine->accumulate(part, weight, m == 0));
     metrics["loss"] += weight * result.loss;
     for (const auto& [name, value] : result.metrics)

@@ -33,7 +33,7 @@ Result<std::map<std::string, double>> PolicyEvaluation::run(const TrainerSession
   TROUPE_ASSIGN(auto views, session.engine->gather_views(agent_.policy->acting_units()));
   // The names of the metrics are known before anything ran: ranks that do not play fill in zeros.
   std::map<std::string, double> metrics = evaluation_metrics({}, agent_.spec().has_success);
-  PolicyWeights weights{
+  PublishedWeights weights{
       .fence = session.plan.fence, .version = step, .views = std::move(views), .normaliser = normaliser, .flats = {}};
   std::vector<EvaluationEpisode> records;
   EpisodeOptions options = episode_options(config_.eval, config_.env);

@@ -22,8 +22,8 @@ inline JobConfig small_rl_job(const std::string& env) {
 }
 
 /// The acting units as they are before any training.
-inline PolicyWeights untrained_weights(const PolicyNet& policy, std::uint64_t seed) {
-  PolicyWeights weights;
+inline PublishedWeights untrained_weights(const PolicyNet& policy, std::uint64_t seed) {
+  PublishedWeights weights;
   for (const UnitSpec& unit : policy.units()) {
     const auto& acting = policy.acting_units();
     if (std::find(acting.begin(), acting.end(), unit.name) == acting.end()) continue;

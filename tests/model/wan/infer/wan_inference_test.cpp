@@ -1,5 +1,5 @@
 // The policy call from pixels and token ids on: sessions, resets, batches, refusals.
-#include "model/wan/infer/wan_policy.h"
+#include "model/wan/infer/wan_inference.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ struct Robots {
   ModelConfig config = policy_config(shape);
   testing::NamedTensors parameters;
   std::unique_ptr<FeatureEncoder> features = std::move(FeatureEncoder::random(config, 3)).value();
-  WanPolicy policy;
+  WanInference policy;
 
   explicit Robots(TinyShape shape_, InferOptions options = {.steps = 3}, at::ScalarType dtype = at::kFloat)
       : shape(std::move(shape_)),
@@ -46,9 +46,9 @@ struct Robots {
                ids({40, 41, 1}), ids({1, 1, 1}), options) {}
 
   /// `frames` frames and a state, different for each `scene`.
-  PolicyInput input(std::int64_t frames, std::uint64_t scene, std::vector<std::int64_t> prompt = {10, 11, 1}) const {
+  InferenceInput input(std::int64_t frames, std::uint64_t scene, std::vector<std::int64_t> prompt = {10, 11, 1}) const {
     const std::vector<std::uint64_t> positions{scene};
-    PolicyInput in;
+    InferenceInput in;
     in.frames = (keyed_noise(1, 0, positions, {frames, 20, 40, 3})[0].sigmoid() * 255).to(at::kByte);
     in.state = keyed_noise(1, 1, positions, {shape.states_per_block, config.dit.max_state_dim})[0];
     in.ids = ids(prompt);
@@ -56,21 +56,21 @@ struct Robots {
     return in;
   }
 
-  PolicyOutput act(PolicySession& session, const PolicyInput& in) {
-    PolicySession* const sessions[] = {&session};
+  InferenceOutput act(InferenceSession& session, const InferenceInput& in) {
+    InferenceSession* const sessions[] = {&session};
     return policy.act(sessions, {&in, 1}).value().front();
   }
 
-  Error refusal(const PolicyInput& in) {
+  Error refusal(const InferenceInput& in) {
     const auto session = policy.open_session();
-    PolicySession* const sessions[] = {session.get()};
+    InferenceSession* const sessions[] = {session.get()};
     return policy.act(sessions, {&in, 1}).error();
   }
 };
 
 const TinyShape kSmall{.name = "small", .max_blocks = 3};
 
-TEST(WanPolicyTest, CallsAdvanceByABlockUntilTheWindowIsFull) {
+TEST(WanInferenceTest, CallsAdvanceByABlockUntilTheWindowIsFull) {
   Robots robots(kSmall);
   const auto session = robots.policy.open_session();
   const std::vector<std::int64_t> frames{1, 4, 8, 9}, starts{1, 3, 5, 1};
@@ -85,7 +85,7 @@ TEST(WanPolicyTest, CallsAdvanceByABlockUntilTheWindowIsFull) {
   }
 }
 
-TEST(WanPolicyTest, AnEpisodeStartsWithAnotherPromptASingleFrameOrAReset) {
+TEST(WanInferenceTest, AnEpisodeStartsWithAnotherPromptASingleFrameOrAReset) {
   Robots robots(kSmall);
   const auto session = robots.policy.open_session();
   EXPECT_TRUE(robots.act(*session, robots.input(4, 1)).reset) << "the first call";
@@ -98,7 +98,7 @@ TEST(WanPolicyTest, AnEpisodeStartsWithAnotherPromptASingleFrameOrAReset) {
   EXPECT_TRUE(robots.act(*session, robots.input(8, 1, {12, 1})).reset) << "reset by the caller";
 }
 
-TEST(WanPolicyTest, AnEpisodeStartsWithWhatAFreshSessionSees) {
+TEST(WanInferenceTest, AnEpisodeStartsWithWhatAFreshSessionSees) {
   Robots robots(kSmall);
   const auto used = robots.policy.open_session(), fresh = robots.policy.open_session();
   (void)robots.act(*used, robots.input(1, 1));
@@ -108,7 +108,7 @@ TEST(WanPolicyTest, AnEpisodeStartsWithWhatAFreshSessionSees) {
   EXPECT_TRUE(at::equal(again.video, first.video));
 }
 
-TEST(WanPolicyTest, EarlierFramesChangeWhatIsPredicted) {
+TEST(WanInferenceTest, EarlierFramesChangeWhatIsPredicted) {
   Robots robots(kSmall);
   const auto a = robots.policy.open_session(), b = robots.policy.open_session();
   (void)robots.act(*a, robots.input(1, 1));
@@ -121,8 +121,8 @@ TEST(WanPolicyTest, EarlierFramesChangeWhatIsPredicted) {
 void expect_together_as_alone(const TinyShape& shape) {
   Robots robots(shape);
   const std::vector<std::vector<std::int64_t>> prompts{{10, 11, 1}, {10, 11, 1}, {20, 21, 22, 1}};
-  std::vector<std::shared_ptr<PolicySession>> together, alone;
-  std::vector<PolicySession*> sessions;
+  std::vector<std::shared_ptr<InferenceSession>> together, alone;
+  std::vector<InferenceSession*> sessions;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     together.push_back(robots.policy.open_session());
     alone.push_back(robots.policy.open_session());
@@ -133,7 +133,7 @@ void expect_together_as_alone(const TinyShape& shape) {
     }
   }
   const std::vector<std::int64_t> frames{1, 4, 9};
-  std::vector<PolicyInput> inputs;
+  std::vector<InferenceInput> inputs;
   for (std::size_t i = 0; i < prompts.size(); ++i) inputs.push_back(robots.input(frames[i], 90 + i, prompts[i]));
   const auto out = robots.policy.act(sessions, inputs).value();
   for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -146,12 +146,12 @@ void expect_together_as_alone(const TinyShape& shape) {
   }
 }
 
-TEST(WanPolicyTest, SessionsInOneCallAreStrangers) {
+TEST(WanInferenceTest, SessionsInOneCallAreStrangers) {
   expect_together_as_alone(kSmall);
   expect_together_as_alone({.name = "image", .max_blocks = 3, .image_to_video = true});
 }
 
-TEST(WanPolicyTest, PaddingByTheCallerChangesNothing) {
+TEST(WanInferenceTest, PaddingByTheCallerChangesNothing) {
   Robots robots(kSmall);
   const auto a = robots.policy.open_session(), b = robots.policy.open_session();
   auto padded = robots.input(1, 1, {10, 11, 1, 0, 0, 0});
@@ -159,7 +159,7 @@ TEST(WanPolicyTest, PaddingByTheCallerChangesNothing) {
   EXPECT_TRUE(at::equal(robots.act(*a, robots.input(1, 1)).actions, robots.act(*b, padded).actions));
 }
 
-TEST(WanPolicyTest, OptionsReachTheDenoiser) {
+TEST(WanInferenceTest, OptionsReachTheDenoiser) {
   Robots plain(kSmall, {}), skipping(kSmall, {.skip = StepSkip::steps_6}), unguided(kSmall, {.cfg_scale = 1.0});
   Robots other_noise(kSmall, {.noise_seed = 7}), decoupled(kSmall, {.decouple_noise = true});
   const auto first = [](Robots& robots) {
@@ -174,7 +174,7 @@ TEST(WanPolicyTest, OptionsReachTheDenoiser) {
   }
 }
 
-TEST(WanPolicyTest, OtherBlockShapesRun) {
+TEST(WanInferenceTest, OtherBlockShapesRun) {
   Robots robots(
       {.name = "wide", .frames_per_block = 3, .actions_per_block = 6, .states_per_block = 3, .max_blocks = 2});
   const auto session = robots.policy.open_session();
@@ -185,7 +185,7 @@ TEST(WanPolicyTest, OtherBlockShapesRun) {
   EXPECT_TRUE(robots.act(*session, robots.input(13, 2)).reset);
 }
 
-TEST(WanPolicyTest, ABf16PolicyRunsAndAnswersInF32) {
+TEST(WanInferenceTest, ABf16PolicyRunsAndAnswersInF32) {
   Robots robots(kSmall, {.steps = 3}, at::kBFloat16);
   const auto session = robots.policy.open_session();
   const auto first = robots.act(*session, robots.input(1, 1)), second = robots.act(*session, robots.input(4, 2));
@@ -194,7 +194,7 @@ TEST(WanPolicyTest, ABf16PolicyRunsAndAnswersInF32) {
   EXPECT_TRUE(second.actions.isfinite().all().item<bool>());
 }
 
-TEST(WanPolicyTest, InputsThatDoNotFitAreRefusedByName) {
+TEST(WanInferenceTest, InputsThatDoNotFitAreRefusedByName) {
   Robots robots(kSmall);
   auto frames = robots.input(5, 1), state = robots.input(1, 1), prompt = robots.input(1, 1),
        colour = robots.input(1, 1);
@@ -209,27 +209,27 @@ TEST(WanPolicyTest, InputsThatDoNotFitAreRefusedByName) {
   EXPECT_EQ(robots.refusal(frames).code(), Errc::invalid_argument);
 }
 
-TEST(WanPolicyTest, ARefusedCallChangesNoSession) {
+TEST(WanInferenceTest, ARefusedCallChangesNoSession) {
   Robots robots(kSmall);
   const auto a = robots.policy.open_session(), b = robots.policy.open_session();
   (void)robots.act(*a, robots.input(1, 1));
-  PolicySession* const sessions[] = {a.get(), b.get()};
-  const PolicyInput inputs[] = {robots.input(4, 2), robots.input(5, 2)};
+  InferenceSession* const sessions[] = {a.get(), b.get()};
+  const InferenceInput inputs[] = {robots.input(4, 2), robots.input(5, 2)};
   EXPECT_FALSE(robots.policy.act(sessions, inputs).has_value());
   EXPECT_FALSE(robots.act(*a, robots.input(4, 2)).reset);
-  PolicySession* const twice[] = {a.get(), a.get()};
-  const PolicyInput both[] = {robots.input(4, 2), robots.input(4, 2)};
+  InferenceSession* const twice[] = {a.get(), a.get()};
+  const InferenceInput both[] = {robots.input(4, 2), robots.input(4, 2)};
   EXPECT_FALSE(robots.policy.act(twice, both).has_value());
 }
 
-TEST(WanPolicyTest, ACanvasWithOddLatentRowsIsRefused) {
+TEST(WanInferenceTest, ACanvasWithOddLatentRowsIsRefused) {
   auto config = policy_config(kSmall);
   config.target_height = 24;
-  EXPECT_THAT(WanPolicy::check(config, {}).error().message(),
+  EXPECT_THAT(WanInference::check(config, {}).error().message(),
               ::testing::HasSubstr("24 x 32; a policy needs multiples of 16"));
 }
 
-TEST(WanPolicyTest, AnEmptyCallIsAnEmptyAnswer) {
+TEST(WanInferenceTest, AnEmptyCallIsAnEmptyAnswer) {
   Robots robots(kSmall);
   EXPECT_TRUE(robots.policy.act({}, {}).value().empty());
 }

@@ -1,4 +1,4 @@
-#include "model/wan/infer/wan_policy.h"
+#include "model/wan/infer/wan_inference.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -17,7 +17,7 @@
 
 namespace troupe::model {
 
-class PolicySession {
+class InferenceSession {
  public:
   at::Tensor ids;  ///< of the last call's prompt, padded; undefined before the first call
   std::unique_ptr<DitEpisode> episode;
@@ -54,11 +54,11 @@ Prompt padded(const at::Tensor& ids, const at::Tensor& mask, std::int64_t length
 
 }  // namespace
 
-struct WanPolicy::Impl {
+struct WanInference::Impl {
   /// One session's part of a call.
   struct Turn {
-    PolicySession* session;
-    const PolicyInput* input;
+    InferenceSession* session;
+    const InferenceInput* input;
     Prompt prompt;
     bool starts = false;
     at::Tensor first_latent;  ///< [1, Cz, 1, h, w] of a starting episode
@@ -73,9 +73,9 @@ struct WanPolicy::Impl {
         protocol{config.latent_frames_per_block, max_blocks, config.codec.stride_t},
         dit(config, max_blocks, actions_per_block, std::move(dit_), options_.state_self_only) {}
 
-  Result<void> check_call(std::span<PolicySession* const> sessions, std::span<const PolicyInput> inputs) const;
-  Result<void> check_input(const PolicyInput& input, std::size_t index) const;
-  std::vector<PolicyOutput> run(std::vector<Turn>& turns);
+  Result<void> check_call(std::span<InferenceSession* const> sessions, std::span<const InferenceInput> inputs) const;
+  Result<void> check_input(const InferenceInput& input, std::size_t index) const;
+  std::vector<InferenceOutput> run(std::vector<Turn>& turns);
   void start(const std::vector<Turn*>& turns);
   void observe(const std::vector<Turn*>& turns);
   at::Tensor pixels(const at::Tensor& frames) const;
@@ -92,7 +92,7 @@ struct WanPolicy::Impl {
   std::map<std::string, std::weak_ptr<const TextKeys>> known_prompts;  ///< by Prompt::key, while a session holds them
 };
 
-Result<void> WanPolicy::Impl::check_input(const PolicyInput& input, std::size_t index) const {
+Result<void> WanInference::Impl::check_input(const InferenceInput& input, std::size_t index) const {
   const auto& frames = input.frames;
   if (!frames.defined() || frames.dim() != 4 || frames.size(3) != 3 || frames.scalar_type() != at::kByte) {
     return refuse(fmt::format("input {}: frames are {}, want u8 [T, H, W, 3]", index, shape_of(frames)));
@@ -116,26 +116,26 @@ Result<void> WanPolicy::Impl::check_input(const PolicyInput& input, std::size_t 
   return {};
 }
 
-Result<void> WanPolicy::Impl::check_call(std::span<PolicySession* const> sessions,
-                                         std::span<const PolicyInput> inputs) const {
-  TROUPE_TRY(WanPolicy::check(config, options));
+Result<void> WanInference::Impl::check_call(std::span<InferenceSession* const> sessions,
+                                            std::span<const InferenceInput> inputs) const {
+  TROUPE_TRY(WanInference::check(config, options));
   if (sessions.size() != inputs.size()) {
     return refuse(fmt::format("{} sessions and {} inputs, want as many", sessions.size(), inputs.size()));
   }
-  if (std::set<PolicySession*>(sessions.begin(), sessions.end()).size() != sessions.size()) {
+  if (std::set<InferenceSession*>(sessions.begin(), sessions.end()).size() != sessions.size()) {
     return refuse("a session stands twice in one call; its calls follow each other");
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) TROUPE_TRY(check_input(inputs[i], i));
   return {};
 }
 
-at::Tensor WanPolicy::Impl::pixels(const at::Tensor& frames) const {
+at::Tensor WanInference::Impl::pixels(const at::Tensor& frames) const {
   const bool bf16 = dit.options().dtype().toScalarType() == at::kBFloat16;
   return to_unit_video(frames.unsqueeze(0), config.target_height, config.target_width,
                        bf16 ? PixelRounding::before_normalise : PixelRounding::none);
 }
 
-std::map<std::string, std::shared_ptr<const TextKeys>> WanPolicy::Impl::text_keys(const std::vector<Turn*>& turns) {
+std::map<std::string, std::shared_ptr<const TextKeys>> WanInference::Impl::text_keys(const std::vector<Turn*>& turns) {
   std::map<std::string, std::shared_ptr<const TextKeys>> found;
   std::map<std::string, const Prompt*> missing;
   std::erase_if(known_prompts, [](const auto& entry) { return entry.second.expired(); });
@@ -166,7 +166,7 @@ std::map<std::string, std::shared_ptr<const TextKeys>> WanPolicy::Impl::text_key
   return found;
 }
 
-void WanPolicy::Impl::start(const std::vector<Turn*>& turns) {
+void WanInference::Impl::start(const std::vector<Turn*>& turns) {
   if (turns.empty()) return;
   if (options.branches() > 1 && !negative_keys) {
     negative_keys = dit.text_keys(features.encode_text(negative.ids.unsqueeze(0), negative.mask.unsqueeze(0)));
@@ -206,7 +206,7 @@ void WanPolicy::Impl::start(const std::vector<Turn*>& turns) {
   dit.prefill(episodes, first);
 }
 
-void WanPolicy::Impl::observe(const std::vector<Turn*>& turns) {
+void WanInference::Impl::observe(const std::vector<Turn*>& turns) {
   if (turns.empty()) return;
   std::vector<at::Tensor> clips;
   std::vector<DitEpisode*> episodes;
@@ -220,7 +220,7 @@ void WanPolicy::Impl::observe(const std::vector<Turn*>& turns) {
   dit.prefill(episodes, latents.narrow(2, latents.size(2) - kept, kept));
 }
 
-std::vector<PolicyOutput> WanPolicy::Impl::run(std::vector<Turn>& turns) {
+std::vector<InferenceOutput> WanInference::Impl::run(std::vector<Turn>& turns) {
   std::vector<Turn*> starting, going_on;
   for (auto& turn : turns) (turn.starts ? starting : going_on).push_back(&turn);
   start(starting);
@@ -237,11 +237,11 @@ std::vector<PolicyOutput> WanPolicy::Impl::run(std::vector<Turn>& turns) {
   }
   const auto denoised = denoiser->run(dit, requests);
 
-  std::vector<PolicyOutput> outputs;
+  std::vector<InferenceOutput> outputs;
   for (std::size_t i = 0; i < turns.size(); ++i) {
     auto video = denoised[i].video;
     if (turns[i].starts) video = at::cat({turns[i].first_latent.to(video.options()), video}, 2);
-    PolicyOutput output;
+    InferenceOutput output;
     output.actions = denoised[i].actions.squeeze(0).to(at::kCPU, at::kFloat);
     output.video = video.squeeze(0).to(at::kCPU, at::kFloat);
     output.reset = turns[i].starts;
@@ -252,9 +252,9 @@ std::vector<PolicyOutput> WanPolicy::Impl::run(std::vector<Turn>& turns) {
   return outputs;
 }
 
-WanPolicy::WanPolicy(ModelConfig config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit,
-                     FeatureEncoder& features, at::Tensor negative_ids, at::Tensor negative_mask,
-                     InferOptions options) {
+WanInference::WanInference(ModelConfig config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit,
+                           FeatureEncoder& features, at::Tensor negative_ids, at::Tensor negative_mask,
+                           InferOptions options) {
   const auto length = config.text_encoder.max_length;
   TORCH_CHECK(
       negative_ids.dim() == 1 && negative_ids.sizes() == negative_mask.sizes() && negative_ids.numel() <= length,
@@ -265,9 +265,9 @@ WanPolicy::WanPolicy(ModelConfig config, std::int64_t max_blocks, std::int64_t a
                                  std::move(negative), options);
 }
 
-WanPolicy::~WanPolicy() = default;
+WanInference::~WanInference() = default;
 
-Result<void> WanPolicy::check(const ModelConfig& config, const InferOptions& options) {
+Result<void> WanInference::check(const ModelConfig& config, const InferOptions& options) {
   TROUPE_TRY(check_options(options));
   const auto patch = 2 * config.codec.stride_hw;
   if (config.target_height % patch != 0 || config.target_width % patch != 0) {
@@ -279,15 +279,15 @@ Result<void> WanPolicy::check(const ModelConfig& config, const InferOptions& opt
   return {};
 }
 
-std::shared_ptr<PolicySession> WanPolicy::open_session() const { return std::make_shared<PolicySession>(); }
+std::shared_ptr<InferenceSession> WanInference::open_session() const { return std::make_shared<InferenceSession>(); }
 
-void WanPolicy::reset(PolicySession& session) const {
+void WanInference::reset(InferenceSession& session) const {
   session.ids = at::Tensor();
   session.episode.reset();
 }
 
-Result<std::vector<PolicyOutput>> WanPolicy::act(std::span<PolicySession* const> sessions,
-                                                 std::span<const PolicyInput> inputs) {
+Result<std::vector<InferenceOutput>> WanInference::act(std::span<InferenceSession* const> sessions,
+                                                       std::span<const InferenceInput> inputs) {
   const c10::NoGradGuard no_grad;
   TROUPE_TRY(impl_->check_call(sessions, inputs));
   std::vector<Impl::Turn> turns;
@@ -299,7 +299,7 @@ Result<std::vector<PolicyOutput>> WanPolicy::act(std::span<PolicySession* const>
     const bool starts = impl_->protocol.starts_episode(inputs[i].frames.size(0), cached, same);
     turns.push_back({&session, &inputs[i], std::move(prompt), starts, {}});
   }
-  if (turns.empty()) return std::vector<PolicyOutput>{};
+  if (turns.empty()) return std::vector<InferenceOutput>{};
   try {
     return impl_->run(turns);
   } catch (const c10::Error& error) {

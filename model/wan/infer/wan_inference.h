@@ -16,7 +16,7 @@
 namespace troupe::model {
 
 /// What one robot shows in one call.
-struct PolicyInput {
+struct InferenceInput {
   /// u8 [T, H, W, 3], canvases; T is one of CallProtocol::accepted(): 1, 4, 8 or 9
   at::Tensor frames;
   /// f32 [states_per_block, max_state_dim], normalised and padded
@@ -25,7 +25,7 @@ struct PolicyInput {
   at::Tensor ids, mask;
 };
 
-struct PolicyOutput {
+struct InferenceOutput {
   /// f32 [actions_per_block, action_dim], still normalised
   at::Tensor actions;
   /// latents f32 [Cz, n, h, w]; the first call of an episode starts with frame 0
@@ -38,29 +38,30 @@ struct PolicyOutput {
 };
 
 /// What is kept of one robot's episode between calls: KV caches of both branches, first-frame features, language.
-class PolicySession;
+class InferenceSession;
 
-/// DreamZero's policy call (docs/inference.md#a-call) for any number of robots at once. Sessions may stand at different
-/// frames and still share every forward pass. Not thread-safe: one thread at a time.
-class WanPolicy {
+/// DreamZero's answer to observations (docs/inference.md#a-call), for any number of robots at once. Sessions may stand
+/// at different frames and still share every forward pass. Not thread-safe: one thread at a time.
+class WanInference {
  public:
-  /// `dit` has every tensor of dit_units(config) and outlives the policy, `features` too. `max_blocks` is the window's
+  /// `dit` has every tensor of dit_units(config) and outlives this, `features` too. `max_blocks` is the window's
   /// length (data.window.chunks), `actions_per_block` data.window.action_horizon. negative_ids, negative_mask: the
   /// tokenised negative prompt, i64 [L].
-  WanPolicy(ModelConfig config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit,
-            FeatureEncoder& features, at::Tensor negative_ids, at::Tensor negative_mask, InferOptions options = {});
-  ~WanPolicy();
+  WanInference(ModelConfig config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit,
+               FeatureEncoder& features, at::Tensor negative_ids, at::Tensor negative_mask, InferOptions options = {});
+  ~WanInference();
 
   /// Whether configuration and options can run at all; act() returns the same error. invalid_argument names the key.
   static Result<void> check(const ModelConfig& config, const InferOptions& options);
 
-  std::shared_ptr<PolicySession> open_session() const;
+  std::shared_ptr<InferenceSession> open_session() const;
   /// Forgets the episode: the next call starts one.
-  void reset(PolicySession& session) const;
+  void reset(InferenceSession& session) const;
 
   /// One call for each session; no session twice. Errors: invalid_argument for a shape that does not fit, naming the
   /// input, with no session changed; internal when the network failed, and then the sessions have been reset.
-  Result<std::vector<PolicyOutput>> act(std::span<PolicySession* const> sessions, std::span<const PolicyInput> inputs);
+  Result<std::vector<InferenceOutput>> act(std::span<InferenceSession* const> sessions,
+                                           std::span<const InferenceInput> inputs);
 
  private:
   struct Impl;
