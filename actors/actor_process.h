@@ -43,7 +43,7 @@ class Latch {
 };
 
 /// True once an actor that was told to end has ended; false if it has not within `deadline`.
-bool wait_for_end(caf::actor_system& system, const MailboxActor& actor, std::chrono::seconds deadline);
+[[nodiscard]] bool wait_for_end(caf::actor_system& system, const MailboxActor& actor, std::chrono::seconds deadline);
 
 /// This program's path (/proc/self/exe) for starting host processes; "troupe" where it cannot be read.
 std::string own_executable();

@@ -19,7 +19,8 @@ class JoinQueue {
   ~JoinQueue();
 
   /// Waits until `nodes` different nodes have asked to join, and returns their Join messages in order of node name.
-  /// Errors: deadline_exceeded (says how many are missing), cancelled (interrupt()).
+  /// Errors: deadline_exceeded (says how many are missing), cancelled (interrupt()), internal (an
+  /// exception in its actor).
   Result<std::vector<ControlMessage>> wait_for(std::size_t nodes, std::chrono::milliseconds deadline);
   /// Ends wait_for. Any thread.
   void interrupt();

@@ -4,7 +4,7 @@
 
 namespace troupe::actors {
 
-NodeAgent::NodeAgent(Process& process, RoleContext context, const std::string& node, const std::string& endpoint,
+NodeAgent::NodeAgent(Process& process, const RoleContext& context, const std::string& node, const std::string& endpoint,
                      const std::string& config, std::function<void(const std::string& why)> on_failure)
     : actors_(*process.system, *process.bridge, role_maker(context, *process.loop)),
       node_(*process.system, *process.bridge,

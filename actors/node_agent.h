@@ -17,7 +17,7 @@ class NodeAgent {
   /// `config` and the plan context.run_dir/plan.json. `on_failure` is called at most once, on the agent's thread, with
   /// a sentence that begins with the node's name, when an exception has ended the agent. `process` is not owned and
   /// outlives it; context.loop is set here.
-  NodeAgent(Process& process, RoleContext context, const std::string& node, const std::string& endpoint,
+  NodeAgent(Process& process, const RoleContext& context, const std::string& node, const std::string& endpoint,
             const std::string& config, std::function<void(const std::string& why)> on_failure);
 
  private:

@@ -87,7 +87,10 @@ void NodeSession::stop_for(const std::string& failure) {
 
 void NodeSession::on_message(const Message& message) {
   if (const auto* joined = std::get_if<Joined>(&message)) {
-    wake([&] { joined_ = *joined, is_joined_ = true; });
+    wake([&] {
+      if (!is_joined_) joined_ = *joined;  // asked again and answered again: the first answer stays
+      is_joined_ = true;
+    });
   } else if (std::holds_alternative<HeartbeatAck>(message)) {
     wake([&] { last_ack_ = std::chrono::steady_clock::now(); });
   } else if (const auto* finish = std::get_if<Finish>(&message)) {
@@ -163,7 +166,7 @@ Result<void> NodeSession::host() {
                       .run_dir = runtime_dir_,
                       .runtime_dir = runtime_dir_,
                       .data_host = ""};
-  agent_ = std::make_unique<NodeAgent>(*process_, std::move(context), node, endpoint, config_file,
+  agent_ = std::make_unique<NodeAgent>(*process_, context, node, endpoint, config_file,
                                        [this](const std::string& why) { stop_for(why); });
   agent_stands(node);
   return {};

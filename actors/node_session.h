@@ -54,7 +54,7 @@ class NodeSession {
   std::string runtime_dir_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_ to last_ack_.
+  // Guarded by mutex_ to last_ack_; joined_ does not change once is_joined_ is set.
   Joined joined_;
   bool is_joined_ = false, stopped_ = false;
   std::string refusal_, farewell_, failure_, agent_name_;

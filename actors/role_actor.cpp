@@ -25,7 +25,7 @@ MailboxActor::behavior_type role_actor(MailboxActor::stateful_pointer<RoleState>
     self->state.role->start();
   });
   return {
-      [self, instance, takes, guarded](const ControlMessage& control) {
+      [self, instance = std::move(instance), takes, guarded](const ControlMessage& control) {
         if (!contains(takes, control.message)) {
           log::warn("{} takes no {}; that of {} dropped", instance, name_of(type_of(control.message)), control.from);
           return;

@@ -88,7 +88,7 @@ Result<ConvertDatasetRequest> request_of(const ConvertDatasetOptions& o) {
   if (asked && r.video == ConvertVideo::copy)
     return Error{Errc::invalid_argument,
                  "--video_mode copy does not go with --gop, --codec, --crf, --preset, --scale and --pix_fmt, which "
-                 "code frames anew"};
+                 "re-encode the video"};
   if (asked) r.video = ConvertVideo::reencode;
   return r;
 }

@@ -53,6 +53,7 @@ int summarise(const WindowCounts& counts, const FeatureCache& cache) {
 Result<int> encode(const EncodeOptions& options, const JobConfig& job) {
   TROUPE_ASSIGN(const auto data, open_mixture(job));
   TROUPE_ASSIGN(const auto cache, FeatureCache::open(job.data.features.cache));
+  interrupt_flag();  // watched from here on
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   const auto progress = [&](const WindowCounts& counts) {
     fmt::print(stderr, "{}{} {} of {} windows, {:.1f}/s, {} were there, {} written{}", terminal ? "\r" : "",

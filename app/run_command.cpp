@@ -224,7 +224,7 @@ class RunSession {
                         .run_dir = point_.run.root(),
                         .runtime_dir = runtime_dir_,
                         .data_host = data_host()};
-    node_ = std::make_unique<NodeAgent>(*process_, std::move(context), "node/0", control_endpoint_, point_.run.config(),
+    node_ = std::make_unique<NodeAgent>(*process_, context, "node/0", control_endpoint_, point_.run.config(),
                                         [this](const std::string& why) { end(why); });
   }
 
@@ -243,7 +243,8 @@ class RunSession {
   int finish() {
     process_->bridge->remove_local("controller");
     caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
-    wait_for_end(*process_->system, controller_, std::chrono::seconds(10));
+    if (!wait_for_end(*process_->system, controller_, std::chrono::seconds(10)))
+      log::error("the controller's actor did not end within 10 s");
     controller_ = nullptr;
     std::unique_lock lock(mutex_);
     // What broke cannot say so any more.

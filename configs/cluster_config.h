@@ -108,7 +108,7 @@ struct ClusterConfig {
   /// Seconds, 1 to 3600. Read by workers/controller, app.
   /// The node's heartbeats come every second.
   Seconds lease{10};
-  /// Seconds, 1 to 3600. Read by workers/controller, actors, app.
+  /// Seconds, 1 to 3600. Read by workers/controller, app.
   Seconds start_timeout{120};
 
   template <class V>

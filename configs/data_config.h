@@ -233,7 +233,7 @@ struct DataConfig {
   std::int64_t anchor_stride = 1;
   /// Samples, 1 to 4096.
   std::int64_t locality_block = 1;
-  /// Samples, 1 to 2^20. Read by data/sampling, app, data.
+  /// Samples, 1 to 2^20. Read by data/sampling, workers/encoder, data.
   std::int64_t shuffle_buffer = 256;
   /// A skipped sample keeps its position, with weight 0.
   ///

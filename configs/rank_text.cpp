@@ -12,7 +12,7 @@ std::string_view trim_blanks(std::string_view text) {
 
 std::optional<std::int64_t> parse_rank(std::string_view text) {
   text = trim_blanks(text);
-  const auto value = text.starts_with('+') ? std::nullopt : parse_integer(text);
+  const auto value = text.starts_with('+') || text.starts_with('-') ? std::nullopt : parse_integer(text);
   return value && *value >= 0 && *value <= kMaxRank ? value : std::nullopt;
 }
 

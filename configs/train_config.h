@@ -12,7 +12,7 @@ namespace troupe::configs {
 struct TrainingConfig {
   /// Steps, 1 to 2^40.
   std::int64_t steps = 1000;
-  /// Samples, 1 to 2^24. Read by workers/learner/rl, placement, app.
+  /// Samples, 1 to 2^24. Read by workers/learner/rl, placement, workers/controller.
   /// micro_batch_size * ranks * accumulation; the planner refuses what does not divide. kind rl: divides the rows of
   /// one iteration.
   std::int64_t global_batch_size = 8;
@@ -42,9 +42,9 @@ struct TrainingConfig {
 struct ParallelismConfig {
   /// Ranks, -1 to 65536. Read by placement.
   std::int64_t data_parallel_shard_degree = -1;
-  /// 2 to 1024. Read by placement, app, workers/learner.
+  /// 2 to 1024. Read by placement, workers/controller, workers/learner.
   std::int64_t param_slots = 3;
-  /// 1 to 1024. Read by placement, app, workers/learner.
+  /// 1 to 1024. Read by placement, workers/controller, workers/learner.
   std::int64_t grad_slots = 2;
 
   template <class V>
@@ -60,10 +60,10 @@ struct ParallelismConfig {
 
 /// Number formats.
 struct PrecisionConfig {
-  /// Read by workers/learner, placement, app.
+  /// Read by workers/learner, placement, workers/pipeline.
   /// bf16 halves gathered parameters and their traffic; kind rl wants fp32 (docs/precision.md).
   std::string param = "fp32";
-  /// Read by workers/encoder, workers/learner, app.
+  /// Read by workers/encoder, workers/learner, workers/pipeline.
   std::string encoders = "fp32";
   /// Read by workers/learner.
   bool round_timesteps = false;

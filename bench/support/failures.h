@@ -13,7 +13,7 @@ namespace troupe::bench {
 /// The value, or std::runtime_error with the error's text.
 template <class T>
 T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
+  if (!result) throw std::runtime_error(result.error().to_string());
   if constexpr (!std::is_void_v<T>) return std::move(result).value();
 }
 

@@ -23,7 +23,7 @@ enum class Transport : std::uint8_t { inproc, shm, zmq };
 /// As in plans and addresses.
 constexpr auto enum_names(Transport) { return std::array{"inproc", "shm", "zmq"}; }
 
-/// Stands for a slot that nobody uses, where one is to be found.
+/// In place of a slot's index: grant() chooses a free slot.
 inline constexpr std::uint32_t kAnySlot = std::numeric_limits<std::uint32_t>::max();
 
 /// Permission to produce one item: which slot to fill and with what. Given by the consumer, used once.
@@ -89,11 +89,11 @@ class ChannelConsumer {
   virtual std::uint32_t num_slots() const noexcept = 0;
   /// Bytes that a slot offers; slots lie at multiples of page_aligned() of it.
   virtual std::size_t slot_bytes() const noexcept = 0;
-  /// Slots that nobody uses. Only grant() takes one away.
+  /// Number of free slots. Only grant() lowers it.
   virtual std::uint32_t free_slots() const noexcept = 0;
   /// Bytes of a slot. Read only between its on_item and its next grant or release.
   virtual std::span<const std::byte> slot(std::uint32_t index) const = 0;
-  /// Gives `producer` the credit, and returns its slot: the one that it names, or for kAnySlot one that nobody uses.
+  /// Gives `producer` the credit, and returns its slot: the one that it names, or for kAnySlot a free one.
   /// The bytes of `request`, which are copied, lie at the start of the slot when the producer gets the credit. Errors:
   /// not_found (never dialled in or gone), invalid_argument (slot out of range or in use, or the request is longer than
   /// a slot), resource_exhausted (no slot is free).
@@ -101,7 +101,7 @@ class ChannelConsumer {
                                       std::span<const std::byte> request) = 0;
   /// A credit without a request.
   Result<std::uint32_t> grant(const std::string& producer, const Credit& credit) { return grant(producer, credit, {}); }
-  /// The consumer is done with a filled slot: nobody uses it. Another slot is an invariant violation.
+  /// Makes a filled slot free. Calling it for a slot in another state is an invariant violation.
   virtual void release(std::uint32_t slot) = 0;
   /// Forgets the producer: its outstanding credits are void, and items it still sends are counted and dropped.
   /// Call only after its exit is confirmed; its slots may be granted again at once.

@@ -31,8 +31,7 @@ class ProducerLink {
 
 /// What a slot is doing. A slot is written by its producer only while `granted`, and read by the consumer while
 /// `filled`.
-/// `receiving` lasts for one copy and one hash of an arriving item. free and filled slots may be granted; nobody uses a
-/// free one.
+/// `receiving` lasts for one copy and one hash of an arriving item. free and filled slots may be granted.
 enum class SlotState : std::uint8_t { free, granted, receiving, filled };
 
 /// The slots of one arena, who may fill which, which are free, and the producers that dialled in: the rules of
@@ -106,7 +105,8 @@ class SlotTable {
     /// Empty once departed or dropped.
     std::shared_ptr<ProducerLink> link;
   };
-  /// A consumer without an item: credits are out and nothing is filled. Call around every change of a state.
+  /// Adds the time since the last change of a state if the consumer had no item then: credits out, nothing filled.
+  /// set_state() calls it.
   void account_wait();
   /// With mutex_ held; keeps free_, num_granted_ and num_filled_ right.
   void set_state(std::uint32_t index, SlotState state);

@@ -23,6 +23,7 @@ struct WebSocketServerOptions {
   std::uint16_t port = 0;
   /// Wanted in `Authorization`; empty: none wanted, and browsers' requests are refused.
   std::string token{};
+  /// A longer message ends the connection before anything is allocated for it.
   std::size_t max_message_bytes = std::size_t{64} << 20;
   /// Upgraded ones; the next is answered 503.
   std::size_t max_connections = 64;

@@ -29,6 +29,4 @@ std::span<const Defect> defects();
 /// The kind of that code, or null.
 const Defect* find_defect(std::string_view code);
 
-/// "problem", "warning", "note".
-
 }  // namespace troupe::data

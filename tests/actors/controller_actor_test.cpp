@@ -79,6 +79,20 @@ TEST_F(ControllerActorTest, ActorsAreSpawnedWhenTheirAnswersCanReachIt) {
   EXPECT_THAT(sent, ElementsAre("node/0"));
 }
 
+TEST_F(ControllerActorTest, AnInterruptBeforeTheStartSpawnsNothingAndEnds) {
+  PlannedActor& planned = plan.actors.emplace_back();
+  planned.name = "checkpointer/0";
+  planned.role = "checkpointer";
+  spawn();
+  caf::anon_send(actor, Signal::interrupt);
+  caf::anon_send(actor, Signal::start);
+  scheduler.run();
+  EXPECT_THAT(sent, IsEmpty());
+  scheduler.advance(50ms);
+  EXPECT_THAT(ends, ElementsAre(""));
+  EXPECT_EQ(service->exit_code(), 130);
+}
+
 TEST_F(ControllerActorTest, TheTickThatFindsTheExitCodeEndsTheJob) {
   start();
   scheduler.advance(50ms);

@@ -29,4 +29,5 @@ struct ExportFormat {
 /// unavailable.
 Result<ExportSummary> export_safetensors(const std::string& checkpoint, const std::string& folder,
                                          const ExportFormat& format);
+
 }  // namespace troupe::workers

@@ -40,6 +40,7 @@ JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effect
 void JobController::start(TimePoint now) {
   state_since_ = now;
   group_.progressed(now);
+  if (state_ == JobState::stopping) return;  // interrupted before it began
   for (auto& [name, actor] : actors_.rows()) launcher_.spawn(actor, now);
 }
 

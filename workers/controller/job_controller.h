@@ -23,9 +23,10 @@
 
 namespace troupe::workers {
 
-/// One job's state machine. It owns three things, and decides what one means for the others: the learner group
-/// (LearnerGroup), the pools with their nodes (ActorPools), and what follows when an actor ends (ActorRestarts). Purely
-/// event-driven: no sockets, no threads, no clock of its own. Every method is called from one actor.
+/// One job's state machine. It owns the learner group (LearnerGroup), its checkpoints (CheckpointCoordinator), the
+/// pools with their nodes (ActorPools) and what follows when an actor ends (ActorRestarts), and decides what one means
+/// for the others. Purely event-driven: no sockets, no threads, no clock of its own. Every method is called from one
+/// actor.
 /// - Takes ActorUp, ActorExited, GroupUp, GroupAbort, StepReport, EvalReport, Event, ProducerTimes, BadClip,
 ///   StuckProducer, Fatal, SnapshotReady, CheckpointDone and Finished. Other messages are ignored, and so is what an
 ///   older incarnation or fence says.
@@ -56,6 +57,8 @@ class JobController {
 
   /// `db` and `effects` are not owned and outlive it. Sends nothing before start().
   JobController(Setup setup, StateDb& db, ControllerEffects& effects);
+  JobController(const JobController&) = delete;
+  JobController& operator=(const JobController&) = delete;
 
   /// Spawns every planned actor. Once.
   void start(TimePoint now);

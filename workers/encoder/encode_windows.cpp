@@ -78,6 +78,8 @@ class WindowQueue {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, options_.progress_every, [&] { return working_ == 0; }))
       options_.progress(counts());
+    lock.unlock();
+    TROUPE_TRY(cache_->sync());  // counts as time
     if (failure_) return *failure_;
     return counts();
   }
@@ -191,9 +193,7 @@ Result<WindowCounts> encode_windows(const JobConfig& job, const std::shared_ptr<
   }
   WindowQueue queue(parts_of(job, data, options.max_samples), job.data.bad_sample == "skip", cache, std::move(models),
                     weights ? &*weights : nullptr, options);
-  const auto counts = queue.run();
-  TROUPE_TRY(cache->sync());
-  return counts;
+  return queue.run();
 }
 
 }  // namespace troupe::workers

@@ -24,7 +24,7 @@ struct WindowCounts {
   double seconds = 0;
 };
 
-/// How encode_windows works and what it tells.
+/// How encode_windows works and what it tells. All three functions must be set.
 struct EncodeWindowsOptions {
   /// Only looks which features are there: nothing is decoded, computed or stored, and no weights are kept.
   bool check = false;

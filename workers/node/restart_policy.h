@@ -43,9 +43,11 @@ struct RestartDecision {
 /// Decides on restarts from budgets in a sliding window (docs/processes.md#restart). Pure: time is what the caller
 /// says; not thread-safe.
 ///
-/// - An actor may be restarted `budget` times and all actors of a component `component_budget` times within `window_s`.
-/// - The first restart in a window is immediate, the second waits `backoff_initial_s`, each further one twice as long,
-///   at most `backoff_max_s`; 20% jitter either way comes from the actor's name and count, so it repeats exactly.
+/// - An actor may be restarted `budget` times and all actors of a component `component_budget` times within
+///   `cluster.restart.window_s`.
+/// - The first restart in a window is immediate, the second waits `cluster.restart.backoff_initial_s`, each further
+///   one twice as long, at most `cluster.restart.backoff_max_s`; 20% jitter either way comes from the actor's name and
+///   count, so it repeats exactly.
 /// - A run of 10 minutes clears the actor's count.
 /// - Exit codes 64, 65, 77 and 78 (bad usage, bad data, permission, unsafe configuration) are final; 75 (try again) is
 ///   restarted and not counted; 0 and an end that we asked for are left alone.

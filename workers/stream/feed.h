@@ -84,8 +84,9 @@ class Feed {
   void producer_gone(const std::string& producer);
 
   struct Stats {
-    /// Now: connected producers, items that arrived, items under way, slots that nobody uses. Since construction:
-    /// positions asked again after a lost producer, and items that came under an older fence.
+    /// Now: connected producers, items that arrived, items under way, free slots. Since construction: positions asked
+    /// again after a lost producer, and items that were not waited for any more: of an older fence, or of a lost
+    /// producer.
     std::int64_t producers = 0, ready = 0, granted = 0, free_slots = 0, reissued = 0, stale = 0;
     /// Time that take() and take_eval() were blocked, in seconds.
     double stall_seconds = 0;
@@ -152,7 +153,7 @@ class Feed {
   std::deque<SampleKey> again_;
   // Of lanes to producers. This and the next three are used with lanes only.
   BalancedAssignment deal_;
-  // Allowed positions that nobody makes.
+  // Allowed positions that no producer has been given.
   std::set<std::int64_t> wanted_;
   // End of each range that allow() opened, and its request; ascending.
   std::deque<std::pair<std::int64_t, std::vector<std::byte>>> allowed_;

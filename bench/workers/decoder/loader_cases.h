@@ -37,7 +37,7 @@ void run_case(const std::string& folder, const std::string& name, const std::str
 struct LoaderResults {
   std::vector<std::string> order;
   std::map<std::string, std::map<std::string, Series>> runs;
-  /// An empty series for what nobody measured.
+  /// The series of a run's key; empty where the run did not measure it.
   Series at(const std::string& run, const std::string& key) const;
 };
 LoaderResults read_results(const std::string& folder);

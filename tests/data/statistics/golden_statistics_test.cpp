@@ -28,8 +28,7 @@ class GoldenStatisticsTest : public ::testing::Test {
   template <class Check>
   void for_each_case(std::int64_t memory_bytes, const Check& check) {
     const auto cases = statistics_cases();
-    if (cases.empty())
-      GTEST_SKIP() << "no golden case of kind statistics whose dataset is here in " << golden_roots_text();
+    ASSERT_FALSE(cases.empty()) << "no golden case of kind statistics whose dataset is here in " << golden_roots_text();
     for (const auto& [source, file, root] : cases) {
       SCOPED_TRACE(source.file.string());
       open(root);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -40,7 +41,10 @@ class FakeConsumer final : public ChannelConsumer {
     requests[position_of(credit)] = std::string(reinterpret_cast<const char*>(request.data()), request.size());
     return grants[producer].back().slot;
   }
-  void release(std::uint32_t slot) override { free_.push_back(slot); }
+  void release(std::uint32_t slot) override {
+    EXPECT_EQ(std::count(free_.begin(), free_.end(), slot), 0) << "slot " << slot << " is free already";
+    free_.push_back(slot);
+  }
   void drop_producer(const std::string& producer) override {
     dropped_.insert({producer, true});
     for (const Credit& credit : grants[producer]) free_.push_back(credit.slot);
