@@ -18,16 +18,6 @@ void Bridge::remove_local(const std::string& name) {
   locals_.erase(name);
 }
 
-void Bridge::add_route(const std::string& name, SocketId socket, const std::string& routing_id) {
-  std::lock_guard lock(mutex_);
-  routes_[name] = {socket, routing_id};
-}
-
-void Bridge::remove_route(const std::string& name) {
-  std::lock_guard lock(mutex_);
-  routes_.erase(name);
-}
-
 void Bridge::set_default_route(SocketId socket) {
   std::lock_guard lock(mutex_);
   default_route_ = socket;

@@ -21,11 +21,8 @@ class Bridge {
 
   /// Messages for `name` go to this actor; a second call replaces the first. The actor is kept alive by it.
   void add_local(const std::string& name, const MailboxActor& actor);
-  /// Messages for `name` take its route from now on, if it has one. Call before the actor ends.
+  /// Messages for `name` take the route that receiver() has learnt, if there is one. Call before the actor ends.
   void remove_local(const std::string& name);
-  /// Messages for `name` leave through this socket. `routing_id` is the peer of a ROUTER socket, empty for a DEALER.
-  void add_route(const std::string& name, SocketId socket, const std::string& routing_id);
-  void remove_route(const std::string& name);
   /// Where messages for unknown names go: upwards, from a host to its node, from a node to the controller.
   void set_default_route(SocketId socket);
 

@@ -43,32 +43,26 @@ Result<std::unique_ptr<TrainingTask>> sft_task(const JobConfig& job) {
   return std::unique_ptr<TrainingTask>(std::move(task));
 }
 
-Result<LearnerRole::MakeTrainer> sft_trainer(const RoleContext& context, const ActorIdentity& identity) {
-  const SftTrainer::Setup setup{.config = context.config,
-                                .batch = context.plan.batch,
-                                .actor = identity.actor,
-                                .incarnation = identity.incarnation,
-                                .run_dir = context.run_dir};
-  return LearnerRole::MakeTrainer([setup](Feed& feed) -> std::unique_ptr<Trainer> {
+LearnerRole::MakeTrainer sft_trainer(const LearnerSetup& setup, const BatchPlan& batch) {
+  return [setup, batch](Feed& feed) -> std::unique_ptr<Trainer> {
     auto task = sft_task(setup.config);
     if (!task) throw std::runtime_error(task.error().message());
-    return std::make_unique<SftTrainer>(setup, std::move(*task), feed);
-  });
+    return std::make_unique<SftTrainer>(setup, batch, std::move(*task), feed);
+  };
 }
 
-Result<LearnerRole::MakeTrainer> rl_trainer(const RoleContext& context, const ActorIdentity& identity) {
+Result<LearnerRole::MakeTrainer> rl_trainer(const RoleContext& context, const LearnerSetup& learner) {
   TROUPE_ASSIGN(Agent agent, make_agent(context.config));
   TROUPE_ASSIGN(auto dial, consumer_dial(context));
-  const RlTrainerSetup setup{.config = context.config,
-                             .agent = std::move(agent),
-                             .actor = identity.actor,
-                             .incarnation = identity.incarnation,
-                             .run_dir = context.run_dir,
-                             .dial = std::move(dial)};
+  const RlTrainerSetup setup{.learner = learner, .agent = std::move(agent), .dial = std::move(dial)};
   return LearnerRole::MakeTrainer([setup](Feed& feed) { return make_rl_trainer(setup, feed); });
 }
 
 }  // namespace
+
+std::int64_t actors_of(const Plan& plan, const std::string& role) {
+  return std::count_if(plan.actors.begin(), plan.actors.end(), [&](const PlannedActor& a) { return a.role == role; });
+}
 
 bool are_threads(const Plan& plan, const std::string& actor, const std::string& role) {
   const PlannedActor* self = planned(plan, actor);
@@ -104,25 +98,20 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
   const PlannedActor* self = planned(context.plan, identity.actor);
   if (self == nullptr) return Error{Errc::not_found, fmt::format("{} is not in the plan", identity.actor)};
   const bool rl = config.job.kind == JobKind::rl;
-  const auto count = [&](const std::string& role) {
-    return std::count_if(context.plan.actors.begin(), context.plan.actors.end(),
-                         [&](const PlannedActor& a) { return a.role == role; });
-  };
   const std::string feeder = feeder_role(config);
   TROUPE_ASSIGN(auto channels,
                 consumer_channels(context, identity, "", context.plan.feed_slots, context.plan.sample_bytes,
                                   are_threads(context.plan, identity.actor, feeder)));
-  LearnerRole::Setup setup{
-      .identity = identity,
-      .rank = {.config = config,
-               .actor = identity.actor,
-               .incarnation = identity.incarnation,
-               .run_dir = context.run_dir},
-      .feed = rl ? rl_feed_options(config, self->process_rank, context.plan.batch.data_ranks, count(feeder))
-                 : sft_feed_options(context, self->process_rank),
-      .deadline_key = rl ? "training.step_timeout_s" : "data.decode_deadline_s",
-      .channels = std::move(channels)};
-  TROUPE_ASSIGN(auto make_trainer, rl ? rl_trainer(context, identity) : sft_trainer(context, identity));
+  const LearnerSetup learner{
+      .config = config, .actor = identity.actor, .incarnation = identity.incarnation, .run_dir = context.run_dir};
+  LearnerRole::Setup setup{.identity = identity,
+                           .rank = learner,
+                           .feed = rl ? rl_feed_options(config, self->process_rank, context.plan.batch.data_ranks,
+                                                        actors_of(context.plan, feeder))
+                                      : sft_feed_options(context, self->process_rank),
+                           .deadline_key = rl ? "training.step_timeout_s" : "data.decode_deadline_s",
+                           .channels = std::move(channels)};
+  TROUPE_ASSIGN(auto make_trainer, rl ? rl_trainer(context, learner) : sft_trainer(learner, context.plan.batch));
   return make_role_of<LearnerRole>(std::move(setup), context.loop, std::move(make_trainer), std::move(outbox));
 }
 

@@ -15,11 +15,6 @@ namespace troupe::actors {
 
 namespace {
 
-std::int64_t actors_of(const Plan& plan, const std::string& role) {
-  return std::count_if(plan.actors.begin(), plan.actors.end(),
-                       [&](const PlannedActor& actor) { return actor.role == role; });
-}
-
 std::int64_t stepping_threads(const RoleContext& context, const ActorIdentity& identity) {
   if (context.config.env.threads > 0) return context.config.env.threads;
   for (const PlannedActor& actor : context.plan.actors) {

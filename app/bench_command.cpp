@@ -19,7 +19,6 @@
 #include "base/stopwatch.h"
 #include "data/sample/open_mixture.h"
 #include "data/sample/tokenize.h"
-#include "data/toy/toy_dataset.h"
 #include "workers/decoder/loader/dataset_job.h"
 #include "workers/decoder/loader/loader_run.h"
 #include "workers/decoder/loader/loader_text.h"
@@ -48,10 +47,8 @@ std::optional<JobConfig> find_job(const BenchOptions& options, int& code) {
   if (!names_dataset(options.job)) {
     auto loaded = load_or_explain(options.job, options.overrides);
     if (!loaded) return std::nullopt;
-    const std::string& path = loaded->job.data.sets.front().path;
-    if (options.job == "quickstart:sft" && !fs::exists(path + "/meta/info.json")) {
-      fmt::print(stderr, "generating a toy dataset in {}\n", path);
-      if (const auto made = write_toy_dataset(path, {}); !made) {
+    if (options.job == "quickstart:sft") {
+      if (const auto made = ensure_quickstart_data(loaded->job, stderr); !made) {
         code = complain(made.error());
         return std::nullopt;
       }
@@ -63,13 +60,12 @@ std::optional<JobConfig> find_job(const BenchOptions& options, int& code) {
     code = complain(made.error());
     return std::nullopt;
   }
-  LoadOutcome outcome = load_job_text(options.job + ": the job made up for it", made->yaml, options.overrides);
-  for (const std::string& error : outcome.errors) fmt::print(stderr, "{}\n", error);
-  if (!outcome.config) return std::nullopt;
+  auto loaded = take_or_explain(load_job_text(options.job + ": the job made up for it", made->yaml, options.overrides));
+  if (!loaded) return std::nullopt;
   if (!options.json) {
     for (const std::string& note : made->notes) fmt::print("{:<22}{}\n", "chosen", note);
   }
-  return std::move(outcome.config->job);
+  return std::move(loaded->job);
 }
 
 /// Samples a batch: the job's, unless its slots would not fit this machine's memory.

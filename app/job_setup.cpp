@@ -2,26 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <filesystem>
 
-#include "app/commands.h"
+#include "app/exit_code.h"
 #include "data/toy/toy_dataset.h"
 
 namespace troupe::app {
 
-std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::vector<std::string>& overrides) {
-  LoadOutcome outcome = load_job(job, overrides);
+std::optional<LoadedConfig> take_or_explain(LoadOutcome outcome) {
   for (const std::string& error : outcome.errors) fmt::print(stderr, "{}\n", error);
-  if (!outcome.config) return std::nullopt;
   return std::move(outcome.config);
 }
 
-Result<void> ensure_quickstart_data(const JobConfig& job) {
+std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::vector<std::string>& overrides) {
+  return take_or_explain(load_job(job, overrides));
+}
+
+Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk) {
   const std::string& path = job.data.sets.at(0).path;
   if (std::filesystem::exists(path + "/meta/info.json")) return {};
-  fmt::print("generating a toy dataset in {}\n", path);
-  std::fflush(stdout);
+  fmt::print(talk, "generating a toy dataset in {}\n", path);
+  std::fflush(talk);
   return write_toy_dataset(path, {});
 }
 
@@ -42,11 +43,8 @@ int explain(const Infeasible& infeasible, const LoadedConfig& config) {
 
 int explain(const Error& error, const LoadedConfig& config) {
   const std::string key = error.message().substr(0, error.message().find(':'));
-  if (config.origins.count(key)) {
-    fmt::print(stderr, "{}\n", config.error_at(key, error.message()));
-  } else {
-    fmt::print(stderr, "error: {}\n", error.message());
-  }
+  if (!config.origins.count(key)) return complain(error, kUsage);
+  fmt::print(stderr, "{}\n", config.error_at(key, error.message()));
   return kUsage;
 }
 

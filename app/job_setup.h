@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,12 +11,14 @@
 
 namespace troupe::app {
 
-/// Loads a job or prints every mistake to stderr.
+/// A job as it was loaded; nothing after every mistake was printed to stderr.
+std::optional<LoadedConfig> take_or_explain(LoadOutcome outcome);
+/// The same of load_job().
 std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::vector<std::string>& overrides);
 
-/// Generates the quickstart's dataset at the job's path unless its meta/info.json is there. Errors: those of
-/// write_toy_dataset.
-Result<void> ensure_quickstart_data(const JobConfig& job);
+/// Generates the quickstart's dataset at the job's path unless its meta/info.json is there, and says so on `talk`.
+/// Errors: those of write_toy_dataset.
+Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk = stdout);
 
 /// Prints why a job cannot run. Returns the exit code: kUsage when only numbers under `training` do not fit each other,
 /// which no machine would mend, else kInfeasible.

@@ -36,10 +36,11 @@ class ControllerLink {
     std::string address = *endpoint;
     while (!address.empty() && address.back() == '\n') address.pop_back();
     ControllerLink* raw = link.get();
-    TROUPE_ASSIGN(link->socket_, link->loop_->connect_dealer(
-                                     address, link->name_,
-                                     [raw](SocketId, const std::string&, Envelope envelope,
-                                           std::vector<std::byte> payload) { raw->on_message(envelope, payload); }));
+    TROUPE_ASSIGN(link->socket_,
+                  link->loop_->connect_dealer(
+                      address, link->name_,
+                      [raw](SocketId, const std::string&, const Envelope& envelope,
+                            const std::vector<std::byte>& payload) { raw->on_message(envelope, payload); }));
     return link;
   }
 

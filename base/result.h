@@ -133,11 +133,11 @@ class [[nodiscard]] Result<void> {
 
 /// Returns the Error of `expr` from the enclosing function, if there is one.
 /// Works in functions that return Error or any Result. `expr` is evaluated once.
-#define TROUPE_TRY(expr)                           \
-  do {                                             \
-    if (auto troupe_try_ = (expr); !troupe_try_) { \
-      return troupe_try_.error();                  \
-    }                                              \
+#define TROUPE_TRY(expr)                             \
+  do {                                               \
+    if (auto&& troupe_try_ = (expr); !troupe_try_) { \
+      return troupe_try_.error();                    \
+    }                                                \
   } while (false)
 
 /// The next three are parts of TROUPE_ASSIGN.

@@ -57,7 +57,7 @@ class Decoder {
         read_number(node, field, path, static_cast<double*>(value));
         break;
       case FieldKind::boolean:
-        read_boolean(node, field, path, static_cast<bool*>(value));
+        read_plain(node, field, path, parse_boolean, static_cast<bool*>(value));
         break;
       case FieldKind::string:
         read_string(node, field, path, static_cast<std::string*>(value));
@@ -105,26 +105,20 @@ class Decoder {
     return node.is_scalar() && node.quoted ? "quotes make it a string" : "";
   }
 
-  void read_integer(const ConfigNode& node, const FieldSpec& field, const std::string& path, std::int64_t* out) {
-    const auto v = node.is_scalar() && !node.quoted ? parse_integer(node.text) : std::nullopt;
+  template <class T>
+  void read_plain(const ConfigNode& node, const FieldSpec& field, const std::string& path,
+                  std::optional<T> (*parse)(std::string_view), T* out) {
+    const std::optional<T> v = node.is_scalar() && !node.quoted ? parse(node.text) : std::nullopt;
     if (v && within(static_cast<double>(*v), field))
       *out = *v;
     else
       mismatch(node, path, expected_text(field), quotes_hint(node));
   }
-  void read_number(const ConfigNode& node, const FieldSpec& field, const std::string& path, double* out) {
-    const auto v = node.is_scalar() && !node.quoted ? parse_number(node.text) : std::nullopt;
-    if (v && within(*v, field))
-      *out = *v;
-    else
-      mismatch(node, path, expected_text(field), quotes_hint(node));
+  void read_integer(const ConfigNode& node, const FieldSpec& field, const std::string& path, std::int64_t* out) {
+    read_plain(node, field, path, parse_integer, out);
   }
-  void read_boolean(const ConfigNode& node, const FieldSpec& field, const std::string& path, bool* out) {
-    const auto v = node.is_scalar() && !node.quoted ? parse_boolean(node.text) : std::nullopt;
-    if (v)
-      *out = *v;
-    else
-      mismatch(node, path, expected_text(field), quotes_hint(node));
+  void read_number(const ConfigNode& node, const FieldSpec& field, const std::string& path, double* out) {
+    read_plain(node, field, path, parse_number, out);
   }
   void read_string(const ConfigNode& node, const FieldSpec& field, const std::string& path, std::string* out) {
     if (!node.is_scalar() && !(node.is_null() && field.choices.empty()))

@@ -148,9 +148,8 @@ std::vector<std::string> split_overrides(std::vector<std::string>& args) {
     const bool dashed = arg.starts_with("--");
     const std::string body = dashed ? arg.substr(2) : arg;
     const std::size_t equals = body.find('=');
-    if (!dashed && body.starts_with("~") && is_key_path(body.substr(1))) {
-      overrides.push_back(body);
-    } else if (equals != std::string::npos && is_config_key(body.substr(0, equals))) {
+    const bool removes = !dashed && body.starts_with("~") && is_key_path(body.substr(1));
+    if (removes || (equals != std::string::npos && is_config_key(body.substr(0, equals)))) {
       overrides.push_back(body);
     } else if (dashed && equals == std::string::npos && body.find('.') != std::string::npos && is_key_path(body) &&
                i + 1 < args.size() && !args[i + 1].starts_with("--")) {

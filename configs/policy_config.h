@@ -82,6 +82,8 @@ struct PolicyConfig {
   double log_std_min = -5, log_std_max = 2;
   FlowPolicyConfig flow;
 
+  const std::vector<std::int64_t>& critic_layers() const { return critic_hidden.empty() ? hidden : critic_hidden; }
+
   template <class V>
   static void describe(V& v) {
     v.choice("kind", &PolicyConfig::kind,

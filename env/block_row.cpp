@@ -226,16 +226,19 @@ void BlockRow::end(const BlockView& out) {
   if (rules_.options.reset_mode == ResetMode::same_step) begin_anew(out);
 }
 
-void BlockRow::lose(const Error& why, const BlockView& out, std::size_t cell) {
-  const auto row = static_cast<std::size_t>(index_);
+void BlockRow::mark_lost(const Error& why, const BlockView& out) {
   add(lost_, 1);
   log_loss(spec_, env_id_, episode_, step_, why);
   env_.reset();
-  const auto count = static_cast<std::size_t>(out.layout->info_count);
-  std::fill_n(out.info().begin() + static_cast<std::ptrdiff_t>(row * count), count, 0.0);
+  out.lost()[static_cast<std::size_t>(index_)] = 1;
   blank_observation();
+}
+
+void BlockRow::lose(const Error& why, const BlockView& out, std::size_t cell) {
+  mark_lost(why, out);
+  const auto row = static_cast<std::size_t>(index_), count = static_cast<std::size_t>(out.layout->info_count);
+  std::fill_n(out.info().begin() + static_cast<std::ptrdiff_t>(row * count), count, 0.0);
   out.truncated()[cell] = 1;
-  out.lost()[row] = 1;
   end(out);
 }
 
@@ -258,11 +261,7 @@ bool BlockRow::begin(std::int64_t episode, const BlockView& out) {
     return check_observation(spec_, observation_);
   });
   if (begun) return true;
-  add(lost_, 1);
-  log_loss(spec_, env_id_, episode_, step_, begun.error());
-  env_.reset();
-  out.lost()[static_cast<std::size_t>(index_)] = 1;
-  blank_observation();
+  mark_lost(begun.error(), out);
   ended_ = true;
   return false;
 }
@@ -275,10 +274,7 @@ bool BlockRow::have_env(const BlockView& out) {
     return {};
   });
   if (made) return true;
-  add(lost_, 1);
-  log_loss(spec_, env_id_, episode_, step_, made.error().with("could not be made"));
-  out.lost()[static_cast<std::size_t>(index_)] = 1;
-  blank_observation();
+  mark_lost(made.error().with("could not be made"), out);
   return false;
 }
 

@@ -45,7 +45,9 @@ class BlockRow {
   Result<const float*> admit(const float* action);
   /// Keeps the final observation and sums of the episode that just ended, and begins the next in same_step.
   void end(const BlockView& out);
-  /// Throws the environment away and marks the row lost at `cell`.
+  /// Throws the environment away, counts and logs the loss, and blanks the observation.
+  void mark_lost(const Error& why, const BlockView& out);
+  /// Marks the row lost at `cell`.
   void lose(const Error& why, const BlockView& out, std::size_t cell);
   bool have_env(const BlockView& out);
   bool begin(std::int64_t episode, const BlockView& out);

@@ -81,13 +81,7 @@ class ExecutedBlock final : public EnvBlock {
 
   Counters counters() const override {
     Counters sum;
-    for (const BlockRow& row : rows_) {
-      const Counters c = row.counters();
-      sum.env_steps += c.env_steps;
-      sum.resets += c.resets;
-      sum.lost += c.lost;
-      sum.step_seconds += c.step_seconds;
-    }
+    for (const BlockRow& row : rows_) sum += row.counters();
     return sum;
   }
 

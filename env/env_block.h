@@ -80,6 +80,13 @@ class EnvBlock {
     std::int64_t env_steps = 0, resets = 0, lost = 0;
     /// That stepping threads spent in rows, summed over them.
     double step_seconds = 0;
+    Counters& operator+=(const Counters& other) {
+      env_steps += other.env_steps;
+      resets += other.resets;
+      lost += other.lost;
+      step_seconds += other.step_seconds;
+      return *this;
+    }
   };
   /// From any thread at any time.
   virtual Counters counters() const = 0;

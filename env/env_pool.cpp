@@ -249,13 +249,7 @@ Result<EnvPool::Block> EnvPool::step(std::int64_t group, std::span<const float> 
 
 EnvPool::Counters EnvPool::counters() const {
   Counters sum;
-  for (const State::Group& group : state_->groups) {
-    const EnvBlock::Counters c = group.block->counters();
-    sum.env_steps += c.env_steps;
-    sum.resets += c.resets;
-    sum.lost += c.lost;
-    sum.step_seconds += c.step_seconds;
-  }
+  for (const State::Group& group : state_->groups) sum += group.block->counters();
   sum.blocks = state_->received;
   sum.idle_seconds = state_->executor->idle_seconds();
   sum.wait_seconds = state_->wait_seconds;

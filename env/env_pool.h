@@ -74,10 +74,9 @@ class EnvPool {
     std::uint64_t sequence_ = 0;
   };
 
-  struct Counters {
-    std::int64_t env_steps = 0, resets = 0, lost = 0, blocks = 0;
-    /// Of stepping threads inside environments, summed over them.
-    double step_seconds = 0;
+  /// Those of the blocks, summed over them, and of the pool.
+  struct Counters : EnvBlock::Counters {
+    std::int64_t blocks = 0;
     /// Of stepping threads asleep, summed over them.
     double idle_seconds = 0;
     /// That recv() waited.

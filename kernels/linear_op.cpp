@@ -56,7 +56,7 @@ struct Attention : torch::autograd::Function<Attention> {
     const auto heads_first = [&](const at::Tensor& x) { return x.to(wide).transpose(1, 2); };
     const auto [out, lse] =
         at::_scaled_dot_product_flash_attention_for_cpu(heads_first(q), heads_first(k), heads_first(v));
-    const auto result = out.transpose(1, 2).to(dtype);
+    auto result = out.transpose(1, 2).to(dtype);
     ctx->save_for_backward({q, k, v, result, lse});
     return result;
   }

@@ -53,7 +53,7 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
 at::Tensor composed(const at::Tensor& x, const at::Tensor& gain, double eps, const at::Tensor& cos,
                     const at::Tensor& sin) {
   const auto wide = x.to(kernels::accumulate_dtype(x.scalar_type()));
-  const auto v = (wide * at::rsqrt(wide.square().mean(-1, true) + eps)).to(x.scalar_type()) * gain;
+  auto v = (wide * at::rsqrt(wide.square().mean(-1, true) + eps)).to(x.scalar_type()) * gain;
   if (!cos.defined()) return v;
   const auto pairs = v.to(cos.scalar_type()).unflatten(-1, {-1, cos.size(1), 2});
   const auto even = pairs.select(-1, 0), odd = pairs.select(-1, 1);

@@ -8,6 +8,14 @@
 
 namespace troupe::placement {
 
+// Structs whose keys are their fields' names.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceSnapshot, model, memory_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeSnapshot, name, cpus, memory_bytes, devices)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlannedStream, from, to, transport, slots, slot_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MemoryTable, shard_bytes, param_slot_bytes, grad_slot_bytes, activation_bytes,
+                                   encoder_bytes, snapshot_bytes, feed_bytes, margin_bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BatchPlan, global, micro, data_ranks, accumulation)
+
 namespace {
 
 using nlohmann::json;
@@ -16,56 +24,30 @@ constexpr int kPlanFormat = 1;
 
 std::int64_t to_milli(double cpus) { return std::llround(cpus * 1000); }
 
-json node_to_json(const NodeSnapshot& node) {
-  json devices = json::array();
-  for (const DeviceSnapshot& d : node.devices)
-    devices.push_back({{"memory_bytes", d.memory_bytes}, {"model", d.model}});
-  return {{"cpus", node.cpus}, {"devices", devices}, {"memory_bytes", node.memory_bytes}, {"name", node.name}};
-}
-
 json actor_to_json(const PlannedActor& a) {
   return {{"cpu_milli", to_milli(a.cpus)},  {"devices", a.devices}, {"isolation", a.isolation},
           {"memory_bytes", a.memory_bytes}, {"name", a.name},       {"node", a.node},
           {"process_rank", a.process_rank}, {"role", a.role}};
 }
 
-json memory_to_json(const MemoryTable& m) {
-  return {{"activation_bytes", m.activation_bytes},
-          {"encoder_bytes", m.encoder_bytes},
-          {"feed_bytes", m.feed_bytes},
-          {"grad_slot_bytes", m.grad_slot_bytes},
-          {"margin_bytes", m.margin_bytes},
-          {"param_slot_bytes", m.param_slot_bytes},
-          {"shard_bytes", m.shard_bytes},
-          {"snapshot_bytes", m.snapshot_bytes}};
-}
-
 // Everything but revision and plan_id.
 json content(const Plan& plan) {
-  json nodes = json::array(), actors = json::array(), streams = json::array();
-  for (const NodeSnapshot& n : plan.nodes) nodes.push_back(node_to_json(n));
+  json actors = json::array();
   for (const PlannedActor& a : plan.actors) actors.push_back(actor_to_json(a));
-  for (const PlannedStream& s : plan.streams) {
-    streams.push_back(
-        {{"from", s.from}, {"slot_bytes", s.slot_bytes}, {"slots", s.slots}, {"to", s.to}, {"transport", s.transport}});
-  }
-  const BatchPlan& b = plan.batch;
-  json all = {
-      {"actors", actors},
-      {"batch",
-       {{"accumulation", b.accumulation}, {"data_ranks", b.data_ranks}, {"global", b.global}, {"micro", b.micro}}},
-      {"collective", plan.collective},
-      {"decoder_memory_bytes", plan.decoder_memory_bytes},
-      {"disk_bytes_per_checkpoint", plan.disk_bytes_per_checkpoint},
-      {"feed_slots", plan.feed_slots},
-      {"format", kPlanFormat},
-      {"job", plan.job},
-      {"learner_memory", memory_to_json(plan.learner_memory)},
-      {"nodes", nodes},
-      {"parameters", plan.parameters},
-      {"sample_bytes", plan.sample_bytes},
-      {"streams", streams},
-      {"warnings", plan.warnings}};
+  json all = {{"actors", actors},
+              {"batch", plan.batch},
+              {"collective", plan.collective},
+              {"decoder_memory_bytes", plan.decoder_memory_bytes},
+              {"disk_bytes_per_checkpoint", plan.disk_bytes_per_checkpoint},
+              {"feed_slots", plan.feed_slots},
+              {"format", kPlanFormat},
+              {"job", plan.job},
+              {"learner_memory", plan.learner_memory},
+              {"nodes", plan.nodes},
+              {"parameters", plan.parameters},
+              {"sample_bytes", plan.sample_bytes},
+              {"streams", plan.streams},
+              {"warnings", plan.warnings}};
   if (plan.frozen_parameters != 0) all["frozen_parameters"] = plan.frozen_parameters;
   if (plan.block_slots != 0) {
     all["block_slots"] = plan.block_slots;
@@ -75,12 +57,6 @@ json content(const Plan& plan) {
 }
 
 std::string id_of(const json& plan_content) { return to_hex(xxh3_64(std::string_view(plan_content.dump(2)))); }
-
-NodeSnapshot node_from_json(const json& j) {
-  NodeSnapshot node{.name = j.at("name"), .cpus = j.at("cpus"), .memory_bytes = j.at("memory_bytes")};
-  for (const json& d : j.at("devices")) node.devices.push_back({d.at("model"), d.at("memory_bytes")});
-  return node;
-}
 
 PlannedActor actor_from_json(const json& j, std::size_t num_nodes) {
   PlannedActor a{.name = j.at("name"),
@@ -101,18 +77,12 @@ Plan plan_from(const json& j) {
   Plan plan;
   plan.job = j.at("job");
   plan.revision = j.at("revision");
-  for (const json& n : j.at("nodes")) plan.nodes.push_back(node_from_json(n));
+  j.at("nodes").get_to(plan.nodes);
   for (const json& a : j.at("actors")) plan.actors.push_back(actor_from_json(a, plan.nodes.size()));
-  for (const json& s : j.at("streams")) {
-    plan.streams.push_back({s.at("from"), s.at("to"), s.at("transport"), s.at("slots"), s.at("slot_bytes")});
-  }
+  j.at("streams").get_to(plan.streams);
   plan.collective = j.at("collective");
-  const json& b = j.at("batch");
-  plan.batch = {b.at("global"), b.at("micro"), b.at("data_ranks"), b.at("accumulation")};
-  const json& m = j.at("learner_memory");
-  plan.learner_memory = {m.at("shard_bytes"),      m.at("param_slot_bytes"), m.at("grad_slot_bytes"),
-                         m.at("activation_bytes"), m.at("encoder_bytes"),    m.at("snapshot_bytes"),
-                         m.at("feed_bytes"),       m.at("margin_bytes")};
+  j.at("batch").get_to(plan.batch);
+  j.at("learner_memory").get_to(plan.learner_memory);
   plan.parameters = j.at("parameters");
   plan.frozen_parameters = j.value("frozen_parameters", std::int64_t{0});
   plan.disk_bytes_per_checkpoint = j.at("disk_bytes_per_checkpoint");

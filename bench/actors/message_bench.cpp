@@ -40,7 +40,7 @@ struct Options {
 struct Path {
   std::string name;
   std::function<RoundTrips(const PingPlan&)> run;
-  Series p50, p99;  ///< microseconds
+  Series p50 = {}, p99 = {};  ///< microseconds
 };
 
 /// The smallest value that at least `share` of all values do not exceed.
@@ -112,13 +112,11 @@ int measure(const Options& options, const std::string& command) {
   ActorPingPong actors(folder.endpoint("actor"));
   RawPingPong raw(folder.endpoint("raw"), bytes);
 
-  std::array<Path, 3> paths;
-  paths[0].name = "local: actor to actor in one process";
-  paths[0].run = [&](const PingPlan& plan) { return actors.run_local(plan); };
-  paths[1].name = "remote: actor to actor in two processes, ipc";
-  paths[1].run = [&](const PingPlan& plan) { return actors.run_remote(plan); };
-  paths[2].name = "raw: DEALER to ROUTER in two processes, ipc";
-  paths[2].run = [&](const PingPlan& plan) { return raw.run(plan); };
+  std::array<Path, 3> paths{{
+      {"local: actor to actor in one process", [&](const PingPlan& plan) { return actors.run_local(plan); }},
+      {"remote: actor to actor in two processes, ipc", [&](const PingPlan& plan) { return actors.run_remote(plan); }},
+      {"raw: DEALER to ROUTER in two processes, ipc", [&](const PingPlan& plan) { return raw.run(plan); }},
+  }};
   for (int round = 0; round < options.rounds; ++round) {
     for (int i = 0; i < 3; ++i) run_once(paths.at(static_cast<std::size_t>((round + i) % 3)), options.plan);
   }

@@ -14,19 +14,18 @@ void check(int rc, const std::string& path) {
   if (rc < 0) throw std::runtime_error(path + ": " + av_error_text(rc));
 }
 
-std::uint64_t hash_of(const AVFrame& f) {
+}  // namespace
+
+std::uint64_t hash_of(const Yuv420View& frame) {
   std::vector<std::uint8_t> bytes;
-  for (int plane = 0; plane < 3; ++plane) {
-    const int rows = plane == 0 ? f.height : (f.height + 1) / 2, columns = plane == 0 ? f.width : (f.width + 1) / 2;
-    for (int y = 0; y < rows; ++y) {
-      const std::uint8_t* row = f.data[plane] + static_cast<std::ptrdiff_t>(y) * f.linesize[plane];
-      bytes.insert(bytes.end(), row, row + columns);
-    }
-  }
+  const auto plane = [&](const std::uint8_t* data, std::ptrdiff_t stride, std::int64_t rows, std::int64_t columns) {
+    for (std::int64_t y = 0; y < rows; ++y) bytes.insert(bytes.end(), data + y * stride, data + y * stride + columns);
+  };
+  plane(frame.y, frame.y_stride, frame.height, frame.width);
+  plane(frame.u, frame.u_stride, (frame.height + 1) / 2, (frame.width + 1) / 2);
+  plane(frame.v, frame.v_stride, (frame.height + 1) / 2, (frame.width + 1) / 2);
   return xxh3_64(std::as_bytes(std::span(bytes)));
 }
-
-}  // namespace
 
 void BareDecoder::load(const std::string& path) {
   if (files_.contains(path)) return;
@@ -96,7 +95,9 @@ std::vector<std::uint64_t> BareDecoder::hashes(const std::string& path) {
   std::vector<std::uint64_t> hashes(file.packets.size());
   const auto receive = [&] {
     while (avcodec_receive_frame(file.codec.get(), frame_.get()) >= 0)
-      hashes.at(static_cast<std::size_t>(frame_->pts)) = hash_of(*frame_);
+      hashes.at(static_cast<std::size_t>(frame_->pts)) =
+          hash_of({frame_->data[0], frame_->data[1], frame_->data[2], frame_->linesize[0], frame_->linesize[1],
+                   frame_->linesize[2], frame_->height, frame_->width});
   };
   for (const AvPacket& packet : file.packets) {
     check(avcodec_send_packet(file.codec.get(), packet.get()), path);

@@ -7,9 +7,13 @@
 
 #include "base/namespaces.h"
 #include "bench/data/decode_clips.h"
+#include "data/image/video_frame.h"
 #include "data/video/ffmpeg.h"
 
 namespace troupe::bench {
+
+/// XXH3 of the pixels of the three planes.
+std::uint64_t hash_of(const Yuv420View& frame);
 
 /// What decoding costs when nothing but libavcodec runs: the packets from the key frame before a clip to its last
 /// wanted frame, without disposable ones that nobody wants, lie in memory; one open context decodes them; frames are

@@ -4,9 +4,7 @@
 
 #include <chrono>
 #include <map>
-#include <span>
 
-#include "base/hash.h"
 #include "bench/data/bare_decoder.h"
 #include "bench/support/failures.h"
 #include "data/video/clip_decoder.h"
@@ -24,17 +22,6 @@ ClipDecoder::Deadline soon() { return std::chrono::steady_clock::now() + std::ch
 
 Result<void> take_yuv(std::size_t, const Yuv420View&) { return {}; }
 Result<void> take_rgb(std::size_t, const Rgb8View&) { return {}; }
-
-std::uint64_t hash_of(const Yuv420View& p) {
-  std::vector<std::uint8_t> bytes;
-  const auto plane = [&](const std::uint8_t* data, std::ptrdiff_t stride, std::int64_t rows, std::int64_t columns) {
-    for (std::int64_t y = 0; y < rows; ++y) bytes.insert(bytes.end(), data + y * stride, data + y * stride + columns);
-  };
-  plane(p.y, p.y_stride, p.height, p.width);
-  plane(p.u, p.u_stride, (p.height + 1) / 2, (p.width + 1) / 2);
-  plane(p.v, p.v_stride, (p.height + 1) / 2, (p.width + 1) / 2);
-  return xxh3_64(std::as_bytes(std::span(bytes)));
-}
 
 ClipDecoder::Options options_of(const DecodeModes& modes, bool cached) {
   ClipDecoder::Options options;

@@ -22,6 +22,7 @@
 #include "bench/support/failures.h"
 #include "configs/loader.h"
 #include "data/sample/sample.h"
+#include "workers/learner/engine_options.h"
 #include "workers/learner/sft_task.h"
 
 namespace troupe::bench {
@@ -76,18 +77,6 @@ std::vector<Batch> make_batches(SftTask& task, const JobConfig& job, int count, 
   return batches;
 }
 
-EngineOptions engine_options(const JobConfig& job) {
-  return {.param_dtype = job.precision.param == "bf16" ? at::kBFloat16 : at::kFloat,
-          .param_slots = static_cast<int>(job.parallelism.param_slots),
-          .grad_slots = static_cast<int>(job.parallelism.grad_slots),
-          .clip_grad_norm = job.training.clip_grad_norm,
-          .recompute = job.activation_checkpoint.mode == "full",
-          .adamw = {.beta1 = job.optimizer.betas.at(0),
-                    .beta2 = job.optimizer.betas.at(1),
-                    .eps = job.optimizer.eps,
-                    .weight_decay = job.optimizer.weight_decay}};
-}
-
 Phase run_plain(PlainTrainer& trainer, const std::vector<Batch>& batches, int threads, int warm_up, int steps,
                 double lr) {
   using Clock = std::chrono::steady_clock;
@@ -105,7 +94,7 @@ Comparison compare(const JobConfig& job, const Options& options, int world) {
   auto task = must(SftTask::make(job));
   const int samples = options.micro * world;
   const auto batches = make_batches(*task, job, 3, samples);
-  const auto engine = engine_options(job);
+  const auto engine = job_engine_options(job);
   const auto seed = static_cast<std::uint64_t>(job.job.seed);
   ShardedTrainer sharded(task->network(), world, engine, seed);
   PlainTrainer plain(task->network(), seed, engine.adamw, engine.clip_grad_norm);

@@ -177,7 +177,7 @@ class GlooCollective final : public Collective {
 
   /// Launches an operation; `finish` runs on Gloo's thread once the bytes have arrived, before waiters wake.
   template <class Launch, class Finish>
-  std::unique_ptr<PendingCollective> start(const char* name, Result<void> valid, Launch launch, Finish finish) {
+  std::unique_ptr<PendingCollective> start(const char* name, const Result<void>& valid, Launch launch, Finish finish) {
     auto state = std::make_shared<OpState>();
     state->name = fmt::format("{} #{} on rank {} of {} (limit {} ms)", name, sequence_++, rank(), world(),
                               options_.timeout.count());

@@ -25,11 +25,11 @@ constexpr int kLingerMs = 500;
 constexpr std::size_t kMaxRoute = 4;
 constexpr int kBatch = 64;  // requests taken in one turn, so that replies are not held up
 
-class Server final : public RepServer {
+class RouterServer final : public RepServer {
  public:
-  Server(const RepServerOptions& options, OnRequest on_request)
+  RouterServer(const RepServerOptions& options, OnRequest on_request)
       : options_(options), on_request_(std::move(on_request)) {}
-  ~Server() override { stop(); }
+  ~RouterServer() override { stop(); }
   void stop() override {
     stopping_ = true;
     changed_.raise();
@@ -182,7 +182,7 @@ class Server final : public RepServer {
 }  // namespace
 
 Result<std::unique_ptr<RepServer>> RepServer::start(const RepServerOptions& options, OnRequest on_request) {
-  auto server = std::make_unique<Server>(options, std::move(on_request));
+  auto server = std::make_unique<RouterServer>(options, std::move(on_request));
   TROUPE_TRY(server->open());
   TROUPE_TRY(server->launch());
   return std::unique_ptr<RepServer>(std::move(server));

@@ -61,7 +61,7 @@ class Client final : public WebSocketClient {
     stream_.read_message_max(0);
     stream_.auto_fragment(false);
     websocket::response_type response;
-    const auto upgraded = await(context_, "upgrade", timeout, [&](auto handler) {
+    auto upgraded = await(context_, "upgrade", timeout, [&](auto handler) {
       stream_.async_handshake(response, fmt::format("{}:{}", host, port), "/", handler);
     });
     if (!upgraded && response.result() != http::status::switching_protocols && response.result_int() >= 400)

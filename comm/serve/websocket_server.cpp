@@ -23,16 +23,16 @@ namespace {
 using namespace websocket_internal;
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);  // no descriptors left
 
-class Server final : public WebSocketServer, public SessionHost {
+class BeastServer final : public WebSocketServer, public SessionHost {
  public:
-  Server(const WebSocketServerOptions& options, WebSocketCallbacks callbacks)
+  BeastServer(const WebSocketServerOptions& options, WebSocketCallbacks callbacks)
       : options_(options),
         callbacks_(std::move(callbacks)),
         work_(net::make_work_guard(context_)),
         acceptor_(context_),
         retry_(context_),
         stop_deadline_(context_) {}
-  ~Server() override { stop(); }
+  ~BeastServer() override { stop(); }
   void stop() override {
     if (!thread_.joinable()) return;
     net::post(context_, [this] { begin_stop(); });
@@ -205,7 +205,7 @@ class Server final : public WebSocketServer, public SessionHost {
 
 Result<std::unique_ptr<WebSocketServer>> WebSocketServer::start(const WebSocketServerOptions& options,
                                                                 WebSocketCallbacks callbacks) {
-  auto server = std::make_unique<Server>(options, std::move(callbacks));
+  auto server = std::make_unique<BeastServer>(options, std::move(callbacks));
   TROUPE_TRY(server->listen());
   TROUPE_TRY(server->launch());
   return std::unique_ptr<WebSocketServer>(std::move(server));

@@ -108,7 +108,7 @@ Result<void> do_task(const ConvertContext& context, std::size_t t, ConvertJourna
     std::error_code failed;
     entry["bytes"].push_back(fs::file_size(context.out + "/" + file.path, failed));
   }
-  return journal.append(t, std::move(entry));
+  return journal.append(t, entry);
 }
 
 Result<void> do_tasks(const ConvertContext& context, ConvertJournal& journal, ConvertDatasetReport& report) {

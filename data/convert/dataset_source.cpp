@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "data/convert/json_columns.h"
 #include "data/convert/packet_copy.h"
+#include "data/lerobot/episodes_table.h"
 #include "data/lerobot/file_checks.h"
 
 namespace troupe::data {
@@ -69,17 +70,6 @@ bool known_column(std::string_view name) {
   return name == "episode_index" || name == "length" || name == "tasks" || name.starts_with("data/") ||
          name.starts_with("videos/") || name.starts_with("meta/episodes/") || name.starts_with("stats/") ||
          name == "dataset_from_index" || name == "dataset_to_index";
-}
-
-std::vector<std::string> episode_tables(const std::string& root) {
-  std::vector<std::string> files;
-  std::error_code failed;
-  for (fs::recursive_directory_iterator it(root + "/meta/episodes", failed), end; !failed && it != end;
-       it.increment(failed)) {
-    if (it->path().extension() == ".parquet") files.push_back(it->path().string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
 }
 
 }  // namespace
@@ -220,7 +210,7 @@ Result<void> DatasetSource::read_v3_extras() {
   std::map<std::int64_t, std::size_t> place_of;
   for (std::size_t i = 0; i < episodes.size(); ++i) place_of[episodes[i].index] = i;
   std::int64_t first = 0;
-  for (const std::string& path : episode_tables(root)) {
+  for (const std::string& path : episode_table_files(root)) {
     TROUPE_ASSIGN(const auto file, open_parquet(path));
     const std::int64_t rows = file->parquet_reader()->metadata()->num_rows();
     TROUPE_ASSIGN(const auto schema, parquet_schema(path));

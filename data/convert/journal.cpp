@@ -44,7 +44,7 @@ Result<Json> ConvertJournal::entry(std::size_t task) const {
   return json;
 }
 
-Result<void> ConvertJournal::append(std::size_t task, Json entry) {
+Result<void> ConvertJournal::append(std::size_t task, const Json& entry) {
   TROUPE_TRY(fault_point("convert.journal", fmt::format("task {}", task)));
   Json line = {{"task", task}};
   line.update(entry);

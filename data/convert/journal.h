@@ -32,7 +32,7 @@ class ConvertJournal {
   /// Forgets a task, whose files turned out to be missing; it will be appended again.
   void forget(std::size_t task) { places_.erase(task); }
   /// Appends and syncs. Fault point convert.journal (subject: the task).
-  Result<void> append(std::size_t task, nlohmann::ordered_json entry);
+  Result<void> append(std::size_t task, const nlohmann::ordered_json& entry);
 
  private:
   ConvertJournal(std::string path, AppendFile file) : path_(std::move(path)), file_(std::move(file)) {}

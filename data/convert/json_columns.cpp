@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "data/lerobot/arrow_values.h"
+
 namespace troupe::data {
 
 namespace {
@@ -115,29 +117,9 @@ Result<std::shared_ptr<arrow::Array>> json_array(const std::shared_ptr<arrow::Da
 
 Json json_value(const arrow::Array& array, std::int64_t row) {
   if (array.IsNull(row)) return nullptr;
+  Json number;
+  if (visit_numbers(array, [&](const auto& typed) { number = typed.Value(row); })) return number;
   switch (array.type_id()) {
-    case arrow::Type::BOOL:
-      return static_cast<const arrow::BooleanArray&>(array).Value(row);
-    case arrow::Type::INT8:
-      return static_cast<const arrow::Int8Array&>(array).Value(row);
-    case arrow::Type::INT16:
-      return static_cast<const arrow::Int16Array&>(array).Value(row);
-    case arrow::Type::INT32:
-      return static_cast<const arrow::Int32Array&>(array).Value(row);
-    case arrow::Type::INT64:
-      return static_cast<const arrow::Int64Array&>(array).Value(row);
-    case arrow::Type::UINT8:
-      return static_cast<const arrow::UInt8Array&>(array).Value(row);
-    case arrow::Type::UINT16:
-      return static_cast<const arrow::UInt16Array&>(array).Value(row);
-    case arrow::Type::UINT32:
-      return static_cast<const arrow::UInt32Array&>(array).Value(row);
-    case arrow::Type::UINT64:
-      return static_cast<const arrow::UInt64Array&>(array).Value(row);
-    case arrow::Type::FLOAT:
-      return static_cast<double>(static_cast<const arrow::FloatArray&>(array).Value(row));
-    case arrow::Type::DOUBLE:
-      return static_cast<const arrow::DoubleArray&>(array).Value(row);
     case arrow::Type::STRING:
       return static_cast<const arrow::StringArray&>(array).GetString(row);
     case arrow::Type::LARGE_STRING:

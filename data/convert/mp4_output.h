@@ -9,14 +9,6 @@
 
 namespace troupe::data {
 
-/// Closes a muxer and its file without writing a trailer: what Mp4Output does with a file that was not finished.
-struct CloseMp4 {
-  void operator()(AVFormatContext* context) const {
-    avio_closep(&context->pb);
-    avformat_free_context(context);
-  }
-};
-
 /// FFmpeg's return value `code` as an Error "PATH: DOING failed: ...": resource_exhausted (disk, quota or memory),
 /// failed_precondition (no permission, no such folder), data_loss (invalid data), else internal.
 Error av_failure(const std::string& path, int code, const char* doing);
@@ -34,7 +26,7 @@ class Mp4Output {
 
  private:
   std::string path_;
-  std::unique_ptr<AVFormatContext, CloseMp4> context_;
+  AvOutput context_;
   AVRational unit_{1, 1};
 };
 

@@ -8,7 +8,8 @@ OutputStats::OutputStats(const ConvertContext& context, std::vector<DatasetSourc
   for (Stream& s : streams_) s.task_of.resize(context.plan.episodes.size());
   for (std::size_t t = 0; t < context.plan.tasks.size(); ++t) {
     const PlannedTask& task = context.plan.tasks[t];
-    Stream& stream = streams_[static_cast<std::size_t>(task.camera + 1)];
+    const int place = task.camera + 1;  // 0: data files
+    Stream& stream = streams_[static_cast<std::size_t>(place)];
     for (const PlannedOutput& file : task.files) {
       for (std::size_t i = file.first; i < file.first + file.count; ++i) stream.task_of[i] = t;
     }

@@ -116,8 +116,8 @@ class Scanner {
     std::vector<std::int64_t> numbers;
     for (const VideoSample& s : table->samples)
       numbers.insert(numbers.end(), {s.offset, s.size, s.rank, s.key ? 1 : 0});
-    VideoFacts facts{
-        .path = path, .codec = codec_identity(*table), .hash = {}, .file_bytes = 0, .table = std::move(table)};
+    VideoFacts facts{.path = path, .codec = codec_identity(*table), .hash = {}, .file_bytes = 0, .table = {}};
+    facts.table = std::move(table);
     facts.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
     facts.hash =
         fmt::format("{} {} {}", facts.file_bytes, facts.codec, to_hex(xxh3_64(std::as_bytes(std::span(numbers)))));

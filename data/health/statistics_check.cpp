@@ -65,7 +65,7 @@ std::vector<WantedColumn> wanted_columns(const LerobotInfo& info, const SampleCo
   for (const LerobotFeature& f : info.features) {
     const bool is_used = std::binary_search(used.begin(), used.end(), f.name);
     if ((!f.is_vector() && !is_used) || f.shape.size() > 1) continue;
-    out.push_back({f.name, static_cast<std::size_t>(f.shape.empty() ? 1 : f.shape[0]), f.dtype == "float32"});
+    out.push_back({f.name, static_cast<std::size_t>(f.width()), f.dtype == "float32"});
   }
   return out;
 }

@@ -13,7 +13,7 @@ namespace troupe::data {
 namespace {
 
 // Sections of files.idx.
-constexpr std::size_t kPaths = 0, kRecords = 1, kCodecs = 2, kPackets = 3;
+constexpr std::size_t kPathSection = 0, kRecordSection = 1, kCodecSection = 2, kPacketSection = 3;
 constexpr std::uint32_t kNoCodec = UINT32_MAX;
 constexpr std::uint32_t kReordered = 1, kUneven = 2, kOneRef = 4, kFastStart = 8, kEditList = 16;
 
@@ -61,18 +61,18 @@ GopLengths gop_lengths(const PacketTable& table) {
 Result<std::shared_ptr<const FileTable>> FileTable::open(std::shared_ptr<const IndexFile> file) {
   static_assert(sizeof(Record) == 104, "docs/dataset-index.md");
   std::shared_ptr<FileTable> table(new FileTable());
-  auto paths = PathTable::parse(file->section(kPaths));
+  auto paths = PathTable::parse(file->section(kPathSection));
   if (!paths) return file->damage(paths.error().message());
   table->paths_ = std::move(*paths);
-  TROUPE_ASSIGN(table->records_, file->array<Record>(kRecords));
+  TROUPE_ASSIGN(table->records_, file->array<Record>(kRecordSection));
   if (table->records_.size() != table->paths_.size()) return file->damage("it has as many records as paths no more");
-  ByteReader codecs(file->section(kCodecs));
+  ByteReader codecs(file->section(kCodecSection));
   for (std::size_t left = codecs.count(3); left > 0; --left) {
     const std::string_view name = codecs.text(), pix_fmt = codecs.text(), parameters = codecs.text();
     table->codecs_.push_back({name, pix_fmt, parameters});
   }
   if (!codecs.at_end()) return file->damage("its list of codecs cannot be read");
-  table->packets_ = file->section(kPackets);
+  table->packets_ = file->section(kPacketSection);
   table->file_ = std::move(file);
   return std::shared_ptr<const FileTable>(std::move(table));
 }
@@ -209,7 +209,7 @@ std::string FileTableWriter::finish() const {
   for (const std::string* blob : blobs) codecs.bytes(*blob);
   // packet tables carry digests of their own: nobody reads hundreds of megabytes to open an index
   return index_bytes(IndexKind::files,
-                     {PathTable::encode(paths), std::move(records), codecs.take(), std::move(packets)}, kPackets);
+                     {PathTable::encode(paths), std::move(records), codecs.take(), std::move(packets)}, kPacketSection);
 }
 
 }  // namespace troupe::data

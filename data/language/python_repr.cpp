@@ -56,7 +56,7 @@ std::string float_repr(double value) {
 }
 
 std::string complex_repr(double real, double imaginary) {
-  const std::string tail = shortest(imaginary) + "j";
+  std::string tail = shortest(imaginary) + "j";
   if (real == 0 && !std::signbit(real)) return tail;
   return "(" + shortest(real) + (tail[0] == '-' ? "" : "+") + tail + ")";
 }

@@ -38,7 +38,7 @@ arrow::Status LimitedPool::take(std::int64_t more) {
 
 arrow::Status LimitedPool::Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) {
   ARROW_RETURN_NOT_OK(take(size));
-  const arrow::Status status = base_->Allocate(size, alignment, out);
+  arrow::Status status = base_->Allocate(size, alignment, out);
   if (!status.ok()) used_ -= size;
   total_ += size;
   ++allocations_;
@@ -48,7 +48,7 @@ arrow::Status LimitedPool::Allocate(std::int64_t size, std::int64_t alignment, s
 arrow::Status LimitedPool::Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
                                       std::uint8_t** ptr) {
   ARROW_RETURN_NOT_OK(take(new_size - old_size));
-  const arrow::Status status = base_->Reallocate(old_size, new_size, alignment, ptr);
+  arrow::Status status = base_->Reallocate(old_size, new_size, alignment, ptr);
   if (!status.ok()) used_ -= new_size - old_size;
   total_ += std::max<std::int64_t>(0, new_size - old_size);
   ++allocations_;

@@ -23,8 +23,10 @@ Refusal append_numbers(const arrow::Array& array, std::vector<T>& out) {
   const bool copied = fits && visit_numbers(array, [&](const auto& typed) {
                         const std::size_t begin = out.size();
                         out.resize(begin + static_cast<std::size_t>(typed.length()));
-                        for (std::int64_t i = 0; i < typed.length(); ++i)
+                        for (std::int64_t i = 0; i < typed.length(); ++i) {
+                          // NOLINTNEXTLINE(bugprone-signed-char-misuse): an int8 is a number here
                           out[begin + static_cast<std::size_t>(i)] = static_cast<T>(typed.Value(i));
+                        }
                       });
   if (copied) return {};
   return fmt::format("has type {}, which is no {}", array.type()->ToString(), takes_floats ? "number" : "integer");

@@ -51,7 +51,7 @@ std::string snapshot_in(const std::string& repository) {
   std::ifstream ref(repository + "/refs/main");
   if (std::string commit; std::getline(ref, commit)) {
     while (!commit.empty() && static_cast<unsigned char>(commit.back()) <= ' ') commit.pop_back();
-    const std::string folder = repository + "/snapshots/" + commit;
+    std::string folder = repository + "/snapshots/" + commit;
     if (!commit.empty() && commit.find('/') == commit.npos && is_dataset(folder)) return folder;
   }
   std::string newest;

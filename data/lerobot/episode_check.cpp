@@ -84,7 +84,7 @@ class Check {
     for (const std::string& name : source_.columns.vector_columns()) {
       const VectorColumn& column = table.vectors.at(name);
       const LerobotFeature* feature = source_.info().find(name);
-      const auto wanted = static_cast<std::size_t>(feature->shape.empty() ? 1 : feature->shape[0]);
+      const auto wanted = static_cast<std::size_t>(feature->width());
       if (table.rows > 0 && column.width != wanted) {
         problem(
             "D04", path,

@@ -24,6 +24,8 @@ struct LerobotFeature {
   bool is_vector() const { return dtype == "float32" || dtype == "float64"; }
   /// One or more numbers a row: what a state or an action can be made of.
   bool is_numbers() const { return !is_camera() && dtype != "string" && shape.size() <= 1; }
+  /// Numbers a row, of what is no camera.
+  std::int64_t width() const { return shape.empty() ? 1 : shape[0]; }
 };
 
 /// meta/info.json of LeRobot v2.0, v2.1 and v3.0. Counts are what the file says, not what exists.

@@ -13,17 +13,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::int64_t width_of(const LerobotFeature& feature) { return feature.shape.empty() ? 1 : feature.shape[0]; }
-
 Result<void> check_slice(const VectorKey& key, const LerobotInfo& info, std::string_view section) {
   const LerobotFeature* feature = info.find(key.column);
   if (feature == nullptr) {
     return invalid_argument(
         fmt::format("{}.{} reads column '{}', which info.json does not list", section, key.name, key.column));
   }
-  if (key.start < 0 || key.start >= key.end || key.end > width_of(*feature)) {
+  if (key.start < 0 || key.start >= key.end || key.end > feature->width()) {
     return invalid_argument(fmt::format("{}.{} is [{}, {}) of '{}', which has {} values", section, key.name, key.start,
-                                        key.end, key.column, width_of(*feature)));
+                                        key.end, key.column, feature->width()));
   }
   return {};
 }
@@ -75,8 +73,8 @@ Modality derive_modality(const LerobotInfo& info) {
       if (f.name == "state") state = "state";
       std::string action = short_name(f.name, "action", "action");
       if (f.name == "actions") action = "action";
-      if (!state.empty()) m.state.push_back({state, f.name, 0, width_of(f)});
-      if (!action.empty()) m.action.push_back({action, f.name, 0, width_of(f)});
+      if (!state.empty()) m.state.push_back({state, f.name, 0, f.width()});
+      if (!action.empty()) m.action.push_back({action, f.name, 0, f.width()});
     }
     if (f.is_camera() && !f.is_depth) {
       const std::string name = short_name(f.name, "observation.images", "");

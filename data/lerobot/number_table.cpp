@@ -20,7 +20,7 @@ using Type = NumberTableColumn::Type;
 
 /// Appends the values to a builder of numbers.
 template <class Builder, class Value>
-arrow::Status append_values(const std::vector<double>& values, Builder& builder) {
+arrow::Status fill_builder(const std::vector<double>& values, Builder& builder) {
   ARROW_RETURN_NOT_OK(builder.Reserve(static_cast<std::int64_t>(values.size())));
   for (const double value : values) ARROW_RETURN_NOT_OK(builder.Append(static_cast<Value>(value)));
   return arrow::Status::OK();
@@ -30,12 +30,12 @@ template <class Builder, class Value>
 arrow::Status make_array(const NumberTableColumn& column, std::shared_ptr<arrow::Array>& array) {
   const auto values = std::make_shared<Builder>();
   if (column.width == 1) {
-    ARROW_RETURN_NOT_OK((append_values<Builder, Value>(column.values, *values)));
+    ARROW_RETURN_NOT_OK((fill_builder<Builder, Value>(column.values, *values)));
     return values->Finish(&array);
   }
   arrow::FixedSizeListBuilder lists(arrow::default_memory_pool(), values, static_cast<std::int32_t>(column.width));
   for (std::size_t row = 0; row < column.values.size() / column.width; ++row) ARROW_RETURN_NOT_OK(lists.Append());
-  ARROW_RETURN_NOT_OK((append_values<Builder, Value>(column.values, *values)));
+  ARROW_RETURN_NOT_OK((fill_builder<Builder, Value>(column.values, *values)));
   return lists.Finish(&array);
 }
 

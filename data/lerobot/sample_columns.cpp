@@ -22,8 +22,6 @@ const T* find_named(const std::vector<T>& items, std::string_view name) {
   return it == items.end() ? nullptr : &*it;
 }
 
-std::int64_t width_of(const LerobotFeature& feature) { return feature.shape.empty() ? 1 : feature.shape[0]; }
-
 template <class T>
 void set_named(std::vector<T>& items, T item) {
   const auto it = std::find_if(items.begin(), items.end(), [&](const T& other) { return other.name == item.name; });
@@ -64,7 +62,7 @@ Result<void> add_slice(Modality& m, const LerobotInfo& info, const std::string& 
   if (feature == nullptr || !feature->is_numbers()) {
     return refuse(fmt::format("the dataset has no column of numbers '{}'; it has {}", slice->column, vectors_of(info)));
   }
-  const std::int64_t width = width_of(*feature), end = slice->end < 0 ? width : slice->end;
+  const std::int64_t width = feature->width(), end = slice->end < 0 ? width : slice->end;
   if (slice->start >= end || end > width) return refuse(fmt::format("column '{}' has {} values", slice->column, width));
   set_named(state ? m.state : m.action, VectorKey{key.substr(state ? 6 : 7), slice->column, slice->start, end});
   return {};
@@ -88,7 +86,7 @@ Result<Modality> with_embodiment(Modality m, const LerobotInfo& info, const Embo
 Result<VectorKey> whole_column(const LerobotInfo& info, std::initializer_list<const char*> candidates, const char* name,
                                const char* config_key) {
   for (const char* column : candidates) {
-    if (const LerobotFeature* f = info.find(column)) return VectorKey{name, column, 0, width_of(*f)};
+    if (const LerobotFeature* f = info.find(column)) return VectorKey{name, column, 0, f->width()};
   }
   return invalid_argument(
       fmt::format("data.embodiment.{} is empty, which means the whole column '{}', and the dataset "

@@ -34,10 +34,6 @@ FeatureStatistics parse_feature(const Json& json) {
   return {values("min"), values("max"), values("mean"), values("std"), values("q01"), values("q99")};
 }
 
-std::size_t width_of(const LerobotFeature& feature) {
-  return static_cast<std::size_t>(feature.shape.empty() ? 1 : feature.shape[0]);
-}
-
 /// The key's slice of its column's statistics, or empty when the file lacks something.
 FeatureStatistics slice_of(const StatisticsFile& file, const VectorKey& key, std::size_t column_width) {
   const auto it = file.find(key.column);
@@ -54,7 +50,7 @@ class Missing {
     auto it = std::find_if(plan_.columns.begin(), plan_.columns.end(),
                            [&](const WantedColumn& c) { return c.name == key.column; });
     if (it == plan_.columns.end()) {
-      plan_.columns.push_back({key.column, width_of(feature), feature.dtype == "float32"});
+      plan_.columns.push_back({key.column, static_cast<std::size_t>(feature.width()), feature.dtype == "float32"});
       it = plan_.columns.end() - 1;
     }
     columns_.push_back({static_cast<std::size_t>(it - plan_.columns.begin()), key, out});
@@ -171,9 +167,10 @@ Result<LoadedStatistics> load_statistics(const EpisodeSource& source, std::span<
 
   const auto load = [&](const std::string& name, const VectorKey& key, FeatureStatistics* s) {
     const LerobotFeature& feature = *source.info().find(key.column);
-    *s = slice_of(absolute, key, width_of(feature));
+    const auto width = static_cast<std::size_t>(feature.width());
+    *s = slice_of(absolute, key, width);
     if (s->width() > 0) return;
-    warn_incomplete(source.root() + "/meta/stats.json", key.column, absolute, width_of(feature), out);
+    warn_incomplete(source.root() + "/meta/stats.json", key.column, absolute, width, out);
     out.computed.push_back(name);
     missing.add_column(key, feature, s);
   };

@@ -128,7 +128,7 @@ Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& 
   }
   if (!folder) return folder.error();
   TROUPE_TRY(write_files(folder->path(), options));
-  const auto published = folder->publish();
+  auto published = folder->publish();
   // another process may have been faster
   if (published || holds_stamp(dir, stamp)) return {};
   return published;

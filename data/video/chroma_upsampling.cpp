@@ -7,6 +7,7 @@ namespace troupe::data {
 namespace {
 
 constexpr int kBits = 16;
+// NOLINTNEXTLINE(bugprone-incorrect-roundings): positive, and a constant
 constexpr int fixed(double value) { return static_cast<int>(value * (1 << kBits) + 0.5); }
 
 std::uint8_t clamp(int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); }

@@ -127,7 +127,7 @@ struct ClipDecoder::Request {
     state.counters.cache_misses += static_cast<std::int64_t>(frames.size());
     state.record.clear();
     records = true;
-    const Result<void> done = decode(file);
+    Result<void> done = decode(file);
     if (done && state.record.frames() == ranks.size()) state.cache->store(*key, state.record);
     return done;
   }
@@ -142,7 +142,7 @@ struct ClipDecoder::Request {
         if (kept.frames.back()) return {};
         return Error{Errc::resource_exhausted, fmt::format("{}: no memory for a frame", path)};
       };
-      const Result<void> done = run(file, kept.ranks, keep);
+      Result<void> done = run(file, kept.ranks, keep);
       if (done) {
         TROUPE_TRY(give_all(*file, kept));
         state.shared.keep(std::move(kept));

@@ -20,8 +20,17 @@ struct FreeByAddress {
   }
 };
 
-/// Owners of an open demuxer, codec context, codec parameters, frame and packet; the last two own a reference to the
-/// data.
+/// Closes a muxer and its file without writing a trailer.
+struct CloseOutput {
+  void operator()(AVFormatContext* context) const {
+    avio_closep(&context->pb);
+    avformat_free_context(context);
+  }
+};
+
+/// Owners of an open muxer, demuxer, codec context, codec parameters, frame and packet; the last two own a reference to
+/// the data.
+using AvOutput = std::unique_ptr<AVFormatContext, CloseOutput>;
 using AvInput = std::unique_ptr<AVFormatContext, FreeByAddress<avformat_close_input>>;
 using AvCodecContext = std::unique_ptr<AVCodecContext, FreeByAddress<avcodec_free_context>>;
 using AvCodecParameters = std::unique_ptr<AVCodecParameters, FreeByAddress<avcodec_parameters_free>>;

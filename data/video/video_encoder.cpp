@@ -7,18 +7,6 @@
 
 namespace troupe::data {
 
-namespace {
-
-struct CloseOutput {
-  void operator()(AVFormatContext* context) const {
-    avio_closep(&context->pb);
-    avformat_free_context(context);
-  }
-};
-using AvOutput = std::unique_ptr<AVFormatContext, CloseOutput>;
-
-}  // namespace
-
 struct VideoEncoder::State {
   std::string path;
   VideoEncoderOptions options;

@@ -18,7 +18,7 @@ constexpr std::size_t kSpeed = 7, kTcp = 16, kTask = kArm7Proprio, kCube = kTask
 constexpr double kHover = 0.10;                    // m above the cube's centre
 constexpr double kAligned = 0.008, kLevel = 0.03;  // m, m: near enough above the cube to go down
 constexpr double kSlow = 0.6;                      // rad/s of the fastest joint
-constexpr double kDown = 0.006;                    // m: low enough to grasp
+constexpr double kGraspHeight = 0.006;             // m: low enough to grasp
 constexpr double kCarryHeight = 0.24;              // m
 constexpr int kGraspSteps = 4;
 constexpr double kLargestMove = 0.05, kLargestTurn = 0.25;  // m, rad of one step
@@ -77,7 +77,7 @@ ScriptedArm7::Target ScriptedArm7::grasp_target(std::span<const float> state) {
 
   const bool is_above = aside < kAligned && std::abs(tcp[2] - cube[2] - kHover) < kLevel;
   if (phase_ == Phase::hover && is_above && speed < kSlow) phase_ = Phase::descend;
-  if (phase_ == Phase::descend && std::abs(tcp[2] - cube[2]) < kDown) phase_ = Phase::grasp;
+  if (phase_ == Phase::descend && std::abs(tcp[2] - cube[2]) < kGraspHeight) phase_ = Phase::grasp;
   if (phase_ == Phase::grasp && ++waited_ > kGraspSteps && is_grasped) phase_ = Phase::carry;
   if (phase_ == Phase::carry && !is_grasped && aside > 2 * kCubeHalf) reset();  // dropped
 

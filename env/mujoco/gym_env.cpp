@@ -11,9 +11,10 @@
 
 namespace troupe::env {
 
-GymEnv::GymEnv(std::shared_ptr<const GymModel> shared, MujocoData data)
+GymEnv::GymEnv(std::shared_ptr<const GymModel> shared, MujocoData data, ResetNoise noise)
     : shared_(std::move(shared)),
       data_(std::move(data)),
+      noise_(noise),
       observation_(static_cast<std::size_t>(shared_->spec.observation[0].numel())),
       info_(shared_->spec.info.size()) {}
 
@@ -25,6 +26,12 @@ Result<void> GymEnv::reset(std::uint64_t seed, StepSlot out) {
   mj_forward(&model(), data_.get());
   write_observation(out);
   return {};
+}
+
+void GymEnv::draw_state(CounterRng& rng, std::span<double> pos, std::span<double> vel) const {
+  add_uniform(rng, noise_.scale, pos);
+  if (!noise_.normal_velocities) return add_uniform(rng, noise_.scale, vel);
+  for (double& v : vel) v += noise_.scale * static_cast<double>(rng.normal());
 }
 
 Result<void> GymEnv::step(std::span<const float> action, StepSlot out) {
@@ -86,10 +93,6 @@ void GymEnv::write_observation(const StepSlot& out) {
 
 void add_uniform(CounterRng& rng, double scale, std::span<double> values) {
   for (double& v : values) v += rng.uniform(-scale, scale);
-}
-
-void add_normal(CounterRng& rng, double scale, std::span<double> values) {
-  for (double& v : values) v += scale * static_cast<double>(rng.normal());
 }
 
 double control_cost(float weight, std::span<const float> action) {

@@ -21,6 +21,12 @@ struct GymModel {
   bool wants_forces = false;
 };
 
+/// What a reset adds to every position, U(-scale, scale), and to every velocity: the same, or N(0, scale).
+struct ResetNoise {
+  double scale = 0;
+  bool normal_velocities = false;
+};
+
 /// A MuJoCo task of the Gymnasium set (docs/env.md#what-there-is): the control step, the reset and the state that all
 /// of them share. The task's own rules are in the subclasses: noise of the reset, reward, end, observation. Follows
 /// Gymnasium 1.4.0 to the bit where the golden traces can tell:
@@ -50,10 +56,11 @@ class GymEnv : public Env {
   const mjData& data() const noexcept { return *data_; }
 
  protected:
-  GymEnv(std::shared_ptr<const GymModel> shared, MujocoData data);
+  GymEnv(std::shared_ptr<const GymModel> shared, MujocoData data, ResetNoise noise = {});
 
   /// Adds the reset's noise to qpos and qvel, which hold the model's initial state, in Gymnasium's order of draws.
-  virtual void draw_state(CounterRng& rng, std::span<double> qpos, std::span<double> qvel) const = 0;
+  /// Tasks with draws of their own override it.
+  virtual void draw_state(CounterRng& rng, std::span<double> qpos, std::span<double> qvel) const;
   /// Keeps what evaluate() compares with, before the simulator moves.
   virtual void before_step(std::span<const float> action) { (void)action; }
   struct Outcome {
@@ -74,13 +81,12 @@ class GymEnv : public Env {
 
   std::shared_ptr<const GymModel> shared_;
   MujocoData data_;
+  const ResetNoise noise_;
   std::vector<double> observation_, info_;
 };
 
 /// value += U(-scale, scale) for each.
 void add_uniform(CounterRng& rng, double scale, std::span<double> values);
-/// value += N(0, scale) for each.
-void add_normal(CounterRng& rng, double scale, std::span<double> values);
 /// weight * sum(a^2) in float32 and in NumPy's order of additions, as Gymnasium computes the cost of a float32 action.
 double control_cost(float weight, std::span<const float> action);
 /// Body, site or other object of the model by name; aborts when our own model lacks it.

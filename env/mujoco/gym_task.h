@@ -45,6 +45,12 @@ std::vector<GymTask> pendulum_tasks();
 /// All of them, in the order above.
 std::span<const GymTask> gym_tasks();
 
+/// Constants of rules that differ between the versions alone.
+struct GymVersion {
+  bool v5;
+};
+inline constexpr GymVersion kV4{.v5 = false}, kV5{.v5 = true};
+
 /// The maker of a task whose rules are class `Rules` with a constructor (shared model, data, constants).
 template <class Rules, const typename Rules::Constants& constants>
 std::unique_ptr<GymEnv> make_gym_env(std::shared_ptr<const GymModel> shared, MujocoData data) {

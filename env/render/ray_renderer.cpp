@@ -94,19 +94,17 @@ bool place(const Outline& outline, double focal, const RenderImages& out, TraceG
 /// Turns the shape into the camera's view. False when nothing of it can be seen.
 bool prepare(const RenderGeom& geom, const GeomPose& pose, const RenderCamera& camera, double focal,
              const RenderImages& out, TraceGeom& g) {
-  const auto at = [](const std::array<float, 9>& m, int i, int j) {
-    return static_cast<double>(m[static_cast<std::size_t>(3 * i + j)]);
+  const auto at = [](const std::array<float, 9>& m, std::size_t i, std::size_t j) {
+    return static_cast<double>(m[3 * i + j]);
   };
   double turn[3][3] = {}, axes[3][3] = {};
   Vec3 centre{}, origin{};
-  for (int i = 0; i < 3; ++i) {
-    const auto u = static_cast<std::size_t>(i);
-    for (int k = 0; k < 3; ++k) {
-      const auto w = static_cast<std::size_t>(k);
-      const double step = static_cast<double>(camera.pose.position[w]) - static_cast<double>(pose.position[w]);
-      centre[u] -= at(camera.pose.rotation, k, i) * step;
-      origin[u] += at(pose.rotation, k, i) * step;
-      for (int j = 0; j < 3; ++j) turn[i][j] += at(pose.rotation, k, i) * at(camera.pose.rotation, k, j);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      const double step = static_cast<double>(camera.pose.position[k]) - static_cast<double>(pose.position[k]);
+      centre[i] -= at(camera.pose.rotation, k, i) * step;
+      origin[i] += at(pose.rotation, k, i) * step;
+      for (std::size_t j = 0; j < 3; ++j) turn[i][j] += at(pose.rotation, k, i) * at(camera.pose.rotation, k, j);
     }
   }
   g.is_endless = geom.kind == GeomKind::plane && geom.size[0] <= 0 && geom.size[1] <= 0;

@@ -128,7 +128,7 @@ at::Tensor DctCodec::decode(const at::Tensor& latents) const {
   TORCH_CHECK(latents.dim() == 5 && latents.size(1) == channels_ && latents.size(2) >= 1, "dct codec: latents ",
               latents.sizes(), " want [B, ", channels_, ", F, h, w]");
   const auto z = latents.to(at::kFloat);
-  const auto first = decode_blocks(z.narrow(2, 0, 1), first_, 1);
+  auto first = decode_blocks(z.narrow(2, 0, 1), first_, 1);
   if (z.size(2) == 1) return first;
   return at::cat({first, decode_blocks(z.narrow(2, 1, z.size(2) - 1), group_, stride_t_)}, 2);
 }

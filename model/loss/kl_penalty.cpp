@@ -5,7 +5,7 @@
 namespace troupe::model {
 
 at::Tensor kl_penalty(const at::Tensor& logp, const at::Tensor& reference_logp, KlEstimator estimator) {
-  const auto x = logp - reference_logp;
+  auto x = logp - reference_logp;
   switch (estimator) {
     case KlEstimator::k1:
       return x;

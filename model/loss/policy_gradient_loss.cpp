@@ -88,7 +88,7 @@ void check_shapes(const PolicyGradientInputs& in, const PolicyGradientOptions& o
 at::Tensor reduced_version(const at::Tensor& version, const PolicyGradientOptions& o) {
   const auto rows = version.size(0);
   if (version.numel() == rows) return version.reshape({rows, 1, 1});
-  const auto x = version.reshape({rows, o.chunk, -1});
+  auto x = version.reshape({rows, o.chunk, -1});
   if (o.logp_level == Granularity::token) return x;
   const auto actions = x.narrow(2, 0, 1);
   return o.logp_level == Granularity::action ? actions : actions.narrow(1, 0, 1);
@@ -146,7 +146,7 @@ void add_ratio_metrics(const PpoEntries& e, const Prepared& p, ActorLoss actor, 
 
 at::Tensor ppo_loss(const Prepared& p, const PolicyGradientOptions& o, Metrics& m) {
   const auto e = ppo_entries(p.logp, p.old_logp, p.advantage, p.weights.mask, o.clip);
-  const auto loss = scaled(weighted_sum(e.loss, p.weights.loss), p.loss_defect);
+  auto loss = scaled(weighted_sum(e.loss, p.weights.loss), p.loss_defect);
   const c10::NoGradGuard no_grad;
   m["actor/policy_loss_abs"] = scaled(weighted_sum(e.loss.detach().abs(), p.weights.loss), p.loss_defect);
   add_ratio_metrics(e, p, ActorLoss::ppo, m);
@@ -185,7 +185,7 @@ at::Tensor decoupled_loss(const PolicyGradientInputs& in, const Prepared& p, con
 }
 
 at::Tensor vtrace_loss(const Prepared& p, Metrics& m) {
-  const auto loss = weighted_sum(-p.advantage * p.logp, p.weights.loss);
+  auto loss = weighted_sum(-p.advantage * p.logp, p.weights.loss);
   const c10::NoGradGuard no_grad;
   const auto log_ratio = at::where(p.weights.mask, (p.logp - p.old_logp).detach().clamp(-20, 20), 0.0);
   m["actor/approx_kl"] = -weighted_sum(log_ratio, p.weights.metric);
@@ -195,7 +195,7 @@ at::Tensor vtrace_loss(const Prepared& p, Metrics& m) {
 
 at::Tensor critic_loss(const Prepared& p, const PolicyGradientOptions& o, Metrics& m) {
   const auto entries = value_entries(p.value, p.old_value, p.returns, o.value);
-  const auto loss = weighted_sum(entries, p.weights.loss);
+  auto loss = weighted_sum(entries, p.weights.loss);
   const c10::NoGradGuard no_grad;
   const auto mean = [&p](const at::Tensor& x) { return weighted_sum(x, p.weights.metric); };
   const auto error = p.returns - p.value.detach();

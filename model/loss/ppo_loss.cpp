@@ -63,7 +63,7 @@ at::Tensor value_entries(const at::Tensor& value, const at::Tensor& old_value, c
   const auto judge = [&options](const at::Tensor& error) {
     return options.is_huber ? huber(error, options.huber_delta) : 0.5 * error.square();
   };
-  const auto free_error = judge(returns - value);
+  auto free_error = judge(returns - value);
   if (options.clip <= 0) return free_error;
   const auto clipped = old_value + (value - old_value).clamp(-options.clip, options.clip);
   return at::maximum(free_error, judge(returns - clipped));

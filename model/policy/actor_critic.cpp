@@ -11,22 +11,6 @@
 namespace troupe::model {
 namespace {
 
-MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int64_t outputs, double head_gain) {
-  MlpShape shape;
-  shape.prefix = std::move(prefix);
-  shape.hidden = policy.hidden;
-  shape.outputs = outputs;
-  shape.activation = policy.activation;
-  shape.head = Init{Init::Kind::orthogonal, head_gain};
-  return shape;
-}
-
-UnitSpec make_unit(const std::string& name, std::vector<ParamSpec> params) {
-  UnitSpec unit{name, name, std::move(params)};
-  unit.group = name;
-  return unit;
-}
-
 bool is_plain_rows(const at::Tensor& state) {
   return state.scalar_type() == at::kFloat && state.is_contiguous() && state.is_cpu();
 }
@@ -51,26 +35,25 @@ Result<std::shared_ptr<const ActorCritic>> ActorCritic::make(const PolicyConfig&
   auto head = ActionHead::make(policy, shape);
   if (!head) return head.error();
   // actions near zero at first, whatever the state
-  auto actor =
-      ObservationNet::make(policy, shape, make_mlp_shape(policy, "actor", head->outputs(), 0.01 * std::numbers::sqrt2));
+  auto actor = ObservationNet::make(
+      policy, shape, make_mlp_shape(policy, "actor", 0, policy.hidden, head->outputs(), 0.01 * std::numbers::sqrt2));
   if (!actor) return actor.error();
   if (algorithm.traits().compares_groups()) {  // advantages come from a group's returns, not from values
-    return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::nullopt, std::move(*head)));
+    return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::nullopt, *head));
   }
   const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;
-  auto mlp = make_mlp_shape(policy, "critic", values, 1.0);
-  if (!policy.critic_hidden.empty()) mlp.hidden = policy.critic_hidden;
-  auto critic = ObservationNet::make(policy, shape, std::move(mlp));
+  auto critic =
+      ObservationNet::make(policy, shape, make_mlp_shape(policy, "critic", 0, policy.critic_layers(), values, 1.0));
   if (!critic) return critic.error();
-  return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::move(*critic), std::move(*head)));
+  return std::shared_ptr<const ActorCritic>(new ActorCritic(std::move(*actor), std::move(*critic), *head));
 }
 
-ActorCritic::ActorCritic(ObservationNet actor, std::optional<ObservationNet> critic, ActionHead head)
-    : actor_(std::move(actor)), critic_(std::move(critic)), head_(std::move(head)) {
+ActorCritic::ActorCritic(ObservationNet actor, std::optional<ObservationNet> critic, const ActionHead& head)
+    : actor_(std::move(actor)), critic_(std::move(critic)), head_(head) {
   auto params = actor_.params();
   for (auto& param : head_.params()) params.push_back(std::move(param));
-  units_.push_back(make_unit("actor", std::move(params)));
-  if (critic_) units_.push_back(make_unit("critic", critic_->params()));
+  units_.push_back(make_group_unit("actor", std::move(params)));
+  if (critic_) units_.push_back(make_group_unit("critic", critic_->params()));
   units_.push_back(make_loss_unit());
 }
 

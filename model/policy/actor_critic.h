@@ -36,7 +36,7 @@ class ActorCritic final : public OnPolicyModel {
   bool has_manual_backward() const;
 
  private:
-  ActorCritic(ObservationNet actor, std::optional<ObservationNet> critic, ActionHead head);
+  ActorCritic(ObservationNet actor, std::optional<ObservationNet> critic, const ActionHead& head);
 
   ObservationNet actor_;
   std::optional<ObservationNet> critic_;

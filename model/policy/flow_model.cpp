@@ -41,24 +41,6 @@ Result<void> check(const PolicyConfig& policy, const PolicyShape& shape) {
   return {};
 }
 
-MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int64_t inputs,
-                        std::vector<std::int64_t> hidden, std::int64_t outputs, double head_gain) {
-  MlpShape shape;
-  shape.prefix = std::move(prefix);
-  shape.inputs = inputs;
-  shape.hidden = std::move(hidden);
-  shape.outputs = outputs;
-  shape.activation = policy.activation;
-  shape.head = Init{Init::Kind::orthogonal, head_gain};
-  return shape;
-}
-
-UnitSpec make_unit(const std::string& name, std::vector<ParamSpec> params) {
-  UnitSpec unit{name, name, std::move(params)};
-  unit.group = name;
-  return unit;
-}
-
 /// sin and cos of pi k t, k = 1.., [N, 2 kTimeWaves]: smooth in t, and distinct over (0, 1].
 at::Tensor embed_time(const at::Tensor& t_N) {
   const auto waves = at::arange(1, kTimeWaves + 1, t_N.options()) * std::numbers::pi;
@@ -82,8 +64,7 @@ Result<std::shared_ptr<const FlowModel>> FlowModel::make(const PolicyConfig& pol
   }
   if (!algorithm.traits().compares_groups()) {
     const std::int64_t values = algorithm.policy_gradient.reward_level == "action" ? shape.chunk : 1;
-    const auto& hidden = policy.critic_hidden.empty() ? policy.hidden : policy.critic_hidden;
-    critic.emplace(make_mlp_shape(policy, "critic", shape.state_dim, hidden, values, 1.0));
+    critic.emplace(make_mlp_shape(policy, "critic", shape.state_dim, policy.critic_layers(), values, 1.0));
   }
   return std::shared_ptr<const FlowModel>(
       new FlowModel(policy.flow, shape, std::move(velocity), std::move(noise), std::move(critic)));
@@ -102,8 +83,8 @@ FlowModel::FlowModel(const FlowPolicyConfig& config, const PolicyShape& shape, M
   if (noise_) {
     for (auto& param : noise_->params()) params.push_back(std::move(param));
   }
-  units_.push_back(make_unit("actor", std::move(params)));
-  if (critic_) units_.push_back(make_unit("critic", critic_->params()));
+  units_.push_back(make_group_unit("actor", std::move(params)));
+  if (critic_) units_.push_back(make_group_unit("critic", critic_->params()));
   units_.push_back(make_loss_unit());
 }
 

@@ -42,7 +42,7 @@ at::Tensor initial_logp(const at::Tensor& x, bool safe) {
 
 at::Tensor reduce_joint(const std::vector<at::Tensor>& transitions, const at::Tensor& initial,
                         FlowSampling::Reduce reduce) {
-  const auto steps = at::stack(transitions, 1);
+  auto steps = at::stack(transitions, 1);
   if (reduce == FlowSampling::Reduce::per_step) return steps;
   const auto sum = steps.sum(1) + initial;
   return reduce == FlowSampling::Reduce::sum ? sum : sum / static_cast<double>(transitions.size() + 1);

@@ -7,6 +7,17 @@
 
 namespace troupe::model {
 
+MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int64_t inputs,
+                        std::vector<std::int64_t> hidden, std::int64_t outputs, std::optional<double> head_gain) {
+  MlpShape shape{.prefix = std::move(prefix),
+                 .inputs = inputs,
+                 .hidden = std::move(hidden),
+                 .outputs = outputs,
+                 .activation = policy.activation};
+  if (head_gain) shape.head = Init{Init::Kind::orthogonal, *head_gain};
+  return shape;
+}
+
 Mlp::Mlp(MlpShape shape) : shape_(std::move(shape)) {
   auto widths = shape_.hidden;
   widths.push_back(shape_.outputs);

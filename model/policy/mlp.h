@@ -38,6 +38,11 @@ struct MlpShape {
   std::optional<Init> head = {};
 };
 
+/// With the activation of `policy` and orthogonal weights; the head's gain is `head_gain`, or that of hidden layers.
+/// `inputs` may be 0 where ObservationNet::make sets it.
+MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, std::int64_t inputs,
+                        std::vector<std::int64_t> hidden, std::int64_t outputs, std::optional<double> head_gain);
+
 /// A multi-layer perceptron as a function over parameter views: y = W_n f(... f(W_0 x + b_0) ...) + b_n, weights
 /// [out,in].
 ///

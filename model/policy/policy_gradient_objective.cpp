@@ -7,10 +7,7 @@
 namespace troupe::model {
 
 UnitSpec make_loss_unit() {
-  UnitSpec unit{"loss", "loss", {}};
-  unit.trainable = false;
-  unit.group = "actor";
-  return unit;
+  return {.name = "loss", .layout_class = "loss", .params = {}, .trainable = false, .group = "actor"};
 }
 
 PolicyGradientObjective::PolicyGradientObjective(std::shared_ptr<const OnPolicyModel> model,

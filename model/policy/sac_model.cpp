@@ -11,15 +11,10 @@ namespace {
 
 Error bad(std::string message) { return {Errc::invalid_argument, std::move(message)}; }
 
-MlpShape make_mlp_shape(const PolicyConfig& policy, std::string prefix, const std::vector<std::int64_t>& hidden,
-                        std::int64_t outputs) {
-  MlpShape shape;
-  shape.prefix = std::move(prefix);
-  shape.hidden = hidden;
-  shape.outputs = outputs;
-  shape.activation = policy.activation;
+MlpShape make_fan_in_shape(const PolicyConfig& policy, std::string prefix, std::vector<std::int64_t> hidden,
+                           std::int64_t outputs) {
+  auto shape = make_mlp_shape(policy, std::move(prefix), 0, std::move(hidden), outputs, /*head_gain=*/{});
   shape.init = MlpInit::fan_in;
-  shape.head.reset();  // as the other layers
   return shape;
 }
 
@@ -29,8 +24,7 @@ Result<std::vector<ObservationNet>> make_critics(const PolicyConfig& policy, con
   shape.state_dim += shape.chunk * shape.action_dim;
   std::vector<ObservationNet> nets;
   for (std::int64_t i = 0; i < sac.critics; ++i) {
-    const auto& hidden = policy.critic_hidden.empty() ? policy.hidden : policy.critic_hidden;
-    auto mlp = make_mlp_shape(policy, prefix + "." + std::to_string(i), hidden, 1);
+    auto mlp = make_fan_in_shape(policy, prefix + "." + std::to_string(i), policy.critic_layers(), 1);
     mlp.layer_norm = policy.critic_layer_norm;
     auto net = ObservationNet::make(policy, shape, std::move(mlp));
     if (!net) return net.error();
@@ -40,8 +34,7 @@ Result<std::vector<ObservationNet>> make_critics(const PolicyConfig& policy, con
 }
 
 UnitSpec make_critic_unit(const std::string& name, const std::vector<ObservationNet>& nets) {
-  UnitSpec unit{name, "critic", {}};
-  unit.group = "critic";
+  UnitSpec unit{.name = name, .layout_class = "critic", .params = {}, .group = "critic"};
   for (const auto& net : nets) {
     for (auto& param : net.params()) unit.params.push_back(std::move(param));
   }
@@ -69,8 +62,8 @@ Result<void> check(const PolicyConfig& policy, const SacConfig& sac, const Polic
 Result<std::shared_ptr<const SacModel>> SacModel::make(const PolicyConfig& policy, const AlgorithmConfig& algorithm,
                                                        const PolicyShape& shape) {
   TROUPE_TRY(check(policy, algorithm.sac, shape));
-  auto actor = ObservationNet::make(policy, shape,
-                                    make_mlp_shape(policy, "actor", policy.hidden, 2 * shape.chunk * shape.action_dim));
+  auto actor = ObservationNet::make(
+      policy, shape, make_fan_in_shape(policy, "actor", policy.hidden, 2 * shape.chunk * shape.action_dim));
   if (!actor) return actor.error();
   auto online = make_critics(policy, algorithm.sac, shape, "critic");
   if (!online) return online.error();
@@ -94,20 +87,17 @@ SacModel::SacModel(const AlgorithmConfig& algorithm, const PolicyShape& shape, O
       online_(std::move(online)),
       target_(std::move(target)) {
   for (const auto& image : shape.images) images_.push_back(image.name);
-  UnitSpec actor_unit{"actor", "actor", actor_.params()};
-  actor_unit.group = "actor";
   auto target_unit = make_critic_unit("target", target_);
   target_unit.trainable = false;
   target_unit.average_of = "critic";
-  UnitSpec temperature_unit{"temperature", "temperature", {}};
-  temperature_unit.group = "temperature";
+  auto temperature_unit = make_group_unit("temperature", {});
   if (config_.temperature == TemperatureKind::fixed) {
     temperature_unit.trainable = false;
   } else {
     temperature_unit.params.push_back(
         {kTemperatureParam, {1}, {Init::Kind::constant, temperature_parameter(config_.alpha, config_.temperature)}});
   }
-  units_ = {std::move(actor_unit), std::move(target_unit), make_critic_unit("critic", online_),
+  units_ = {make_group_unit("actor", actor_.params()), std::move(target_unit), make_critic_unit("critic", online_),
             std::move(temperature_unit)};
 }
 

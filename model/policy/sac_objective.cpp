@@ -29,11 +29,6 @@ at::Tensor optional_tensor(const Batch& batch, const char* key) {
 
 }  // namespace
 
-SacCriticObjective::SacCriticObjective(std::shared_ptr<const SacModel> model,
-                                       std::unique_ptr<const ManualBackward> manual_backward)
-    : model_(std::move(model)), manual_backward_(std::move(manual_backward)) {}
-SacCriticObjective::~SacCriticObjective() = default;
-
 Carry SacCriticObjective::prologue(const ParamView& actor, const Batch& batch) const {
   const at::NoGradGuard no_grad;
   return {pack(model_->sample(actor, model_->next_observation(batch), batch.at(rl_keys::kNextNoise))), {}};
@@ -65,11 +60,6 @@ Outputs SacCriticObjective::epilogue(const ParamView& temperature, const Carry& 
            {"critic/q_data", values.detach().mean()}},
           {}};
 }
-
-SacActorObjective::SacActorObjective(std::shared_ptr<const SacModel> model,
-                                     std::unique_ptr<const ManualBackward> manual_backward)
-    : model_(std::move(model)), manual_backward_(std::move(manual_backward)) {}
-SacActorObjective::~SacActorObjective() = default;
 
 Carry SacActorObjective::prologue(const ParamView& actor, const Batch& batch) const {
   return {pack(model_->sample(actor, batch, batch.at(rl_keys::kActionNoise))), {}};

@@ -47,6 +47,11 @@ struct UnitSpec {
   double adapter_scale = 1.0;
 };
 
+/// A unit whose class and group are its own, called like it.
+inline UnitSpec make_group_unit(const std::string& name, std::vector<ParamSpec> params) {
+  return {.name = name, .layout_class = name, .params = std::move(params), .group = name};
+}
+
 /// The units that have state: the chain's, and after them, if any has replicated parameters (UnitSpec::replicated), the
 /// unit "resident" that holds those of all in order. Engines, snapshots and checkpoints number units in this order.
 std::vector<UnitSpec> state_units(const std::vector<UnitSpec>& chain);

@@ -57,7 +57,7 @@ at::Tensor clip_resize(const ImageEncoderConfig& config, const at::Tensor& image
 }
 
 at::Tensor clip_normalise(const at::Tensor& images) {
-  const auto constant = [&images](std::vector<float> rgb) {
+  const auto constant = [&images](const std::vector<float>& rgb) {
     return at::tensor(rgb).to(images.device(), images.scalar_type()).view({1, 3, 1, 1});
   };
   const auto mean = constant({0.48145466F, 0.4578275F, 0.40821073F});

@@ -5,6 +5,7 @@
 #include "model/wan/clip_encoder.h"
 #include "model/wan/dit_units.h"
 #include "model/wan/t5_encoder.h"
+#include "model/wan/to_double.h"
 #include "model/wan/vae_params.h"
 #include "model/wan/vae_structure.h"
 
@@ -12,8 +13,6 @@ namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kColours = 3;
-
-double to_double(std::int64_t n) { return static_cast<double>(n); }
 
 double t5_flops(const TextEncoderConfig& config) {
   const double length = to_double(config.max_length), attn = to_double(config.dim_attn);

@@ -15,7 +15,7 @@ at::Tensor linear(const ParamView& params, const std::string& prefix, const at::
   const auto& weight = params[prefix + ".weight"];
   const auto bias = params.tensors().find(prefix + ".bias");
   const auto in = x.to(weight.scalar_type());
-  const auto y = linear_product(in, weight, bias == params.tensors().end() ? at::Tensor() : bias->second);
+  auto y = linear_product(in, weight, bias == params.tensors().end() ? at::Tensor() : bias->second);
   const auto lora_a = params.tensors().find(prefix + ".lora_A.default.weight");
   if (lora_a == params.tensors().end()) return y;
   const auto update =

@@ -2,11 +2,10 @@
 
 #include "model/wan/dit_units.h"
 #include "model/wan/sequence_layout.h"
+#include "model/wan/to_double.h"
 
 namespace troupe::model {
 namespace {
-
-double to_double(std::int64_t n) { return static_cast<double>(n); }
 
 SequenceLayout planned_layout(const ModelConfig& config, const WindowConfig& window, bool trimmed) {
   SequenceLayout layout;

@@ -18,6 +18,9 @@ using ::testing::IsEmpty;
 
 /// A controller without actors, whose outbox can be made to throw.
 struct ControllerActorTest : ::testing::Test {
+  void plan_checkpointer() {
+    plan.actors.push_back({.name = "checkpointer/0", .role = "checkpointer", .isolation = ""});
+  }
   void spawn() {
     auto opened = StateDb::open(folder / "state.db");
     ASSERT_TRUE(opened) << opened.error().message();
@@ -69,9 +72,7 @@ struct ControllerActorTest : ::testing::Test {
 };
 
 TEST_F(ControllerActorTest, ActorsAreSpawnedWhenTheirAnswersCanReachIt) {
-  PlannedActor& planned = plan.actors.emplace_back();
-  planned.name = "checkpointer/0";
-  planned.role = "checkpointer";
+  plan_checkpointer();
   spawn();
   EXPECT_THAT(sent, IsEmpty()) << "the join queue still has its name";
   caf::anon_send(actor, Signal::start);
@@ -80,9 +81,7 @@ TEST_F(ControllerActorTest, ActorsAreSpawnedWhenTheirAnswersCanReachIt) {
 }
 
 TEST_F(ControllerActorTest, AnInterruptBeforeTheStartSpawnsNothingAndEnds) {
-  PlannedActor& planned = plan.actors.emplace_back();
-  planned.name = "checkpointer/0";
-  planned.role = "checkpointer";
+  plan_checkpointer();
   spawn();
   caf::anon_send(actor, Signal::interrupt);
   caf::anon_send(actor, Signal::start);
@@ -120,9 +119,7 @@ TEST_F(ControllerActorTest, AnExceptionInAHandlerEndsTheJobWithItsText) {
 }
 
 TEST_F(ControllerActorTest, AnExceptionAtTheStartEndsTheJobWithItsText) {
-  PlannedActor& planned = plan.actors.emplace_back();
-  planned.name = "checkpointer/0";
-  planned.role = "checkpointer";
+  plan_checkpointer();
   is_outbox_broken = true;
   start();
   EXPECT_THAT(ends, ElementsAre("the controller could not start: no way to node/0"));

@@ -1,11 +1,7 @@
 // What an earlier build left on disk is read, verified and gone on with (tests/golden/earlier).
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 
 #include "tests/support/folder_files.h"
 #include "tests/support/program.h"
@@ -14,8 +10,6 @@
 namespace troupe::app {
 namespace {
 
-using testing::ProgramEnd;
-using testing::succeeded;
 using Words = std::vector<std::string>;
 
 /// Works in a folder that holds what an archive of tests/golden/earlier holds: paths in it are relative, and the

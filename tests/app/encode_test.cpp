@@ -9,10 +9,6 @@ using ::testing::HasSubstr;
 class EncodeTest : public RunTest {
  protected:
   using Words = std::vector<std::string>;
-  static Words fixed_images() {
-    return {"data.image.crop=1", "data.image.brightness=0", "data.image.contrast=0", "data.image.saturation=0",
-            "data.image.hue=0"};
-  }
   static Words cached() { return fixed_images() + Words{"data.features.cache=features"}; }
   static Words encoders() { return {"data.features.encode=encoder", "cluster.isolation.encoder=thread"}; }
 

@@ -1,5 +1,4 @@
 // The same job, split over ranks and processes in different ways, trains to the same weights.
-#include <cmath>
 
 #include "tests/app/run_fixture.h"
 

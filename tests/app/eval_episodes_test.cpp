@@ -6,7 +6,6 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class EvalEpisodesTest : public RlRunTest {
  protected:

@@ -1,5 +1,4 @@
 // A short run's checkpoint is evaluated on recordings and written in the layouts of others, and comes back the same.
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 

@@ -11,13 +11,7 @@ TEST_F(KillActorTest, KillsOfEveryRoleLeaveTheSameWeights) {
   auto job = run("killed");
   const std::vector<std::pair<int, std::string>> kills = {{3, "decoder/0"},  {7, "learner/1"},  {12, "checkpointer/0"},
                                                           {18, "learner/0"}, {22, "decoder/1"}, {27, "learner/1"}};
-  for (const auto& [step, actor] : kills) {
-    ASSERT_TRUE(job->wait_output(step_line(step))) << job->output();
-    job->strike(actor, SIGKILL);
-  }
-  expect_complete(*job, "killed");
-  for (const auto& [step, actor] : kills)
-    EXPECT_NE(job->output().find(actor + " killed by signal 9; restart"), std::string::npos) << actor;
+  ASSERT_NO_FATAL_FAILURE(expect_survived(*job, "killed", kills));
   EXPECT_EQ(weights("killed"), undisturbed_weights());
 }
 

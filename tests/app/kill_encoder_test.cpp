@@ -7,17 +7,9 @@ namespace {
 class KillEncoderTest : public KillTest {
  protected:
   Words encoding(const Words& more = {}, const std::string& cache = "features") const {
-    Words words = {"data.features.encode=encoder",
-                   "data.features.cache=" + folder_ + "/" + cache,
-                   "cluster.component_placement.encoder=0:0-1",
-                   "cluster.elastic.encoder={min: 1, max: 4}",
-                   "data.image.crop=1",
-                   "data.image.brightness=0",
-                   "data.image.contrast=0",
-                   "data.image.saturation=0",
-                   "data.image.hue=0"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return Words{"data.features.encode=encoder", "data.features.cache=" + folder_ + "/" + cache,
+                 "cluster.component_placement.encoder=0:0-1", "cluster.elastic.encoder={min: 1, max: 4}"} +
+           fixed_images() + more;
   }
 };
 
@@ -25,13 +17,7 @@ TEST_F(KillEncoderTest, KillsOfEncodersLeaveTheSameWeights) {
   auto job = run("killed", encoding());
   const std::vector<std::pair<int, std::string>> kills = {
       {3, "encoder/0"}, {8, "encoder/1"}, {14, "encoder/0"}, {20, "learner/0"}};
-  for (const auto& [step, actor] : kills) {
-    ASSERT_TRUE(job->wait_output(step_line(step))) << job->output();
-    job->strike(actor, SIGKILL);
-  }
-  expect_complete(*job, "killed");
-  for (const auto& [step, actor] : kills)
-    EXPECT_NE(job->output().find(actor + " killed by signal 9; restart"), std::string::npos) << actor;
+  ASSERT_NO_FATAL_FAILURE(expect_survived(*job, "killed", kills));
   // undisturbed, with what the killed encoders left in the cache
   auto whole = run("whole", encoding());
   expect_complete(*whole, "whole");

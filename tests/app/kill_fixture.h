@@ -8,15 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/app/run_fixture.h"
 #include "tests/support/job_process.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::app {
 
 using namespace std::chrono_literals;
-using testing::JobProcess;
-using testing::ScratchFolder;
-using testing::text_of;
 
 /// A folder with a generated dataset, and the quickstart job cut to 40 steps with a checkpoint every 5, each actor in
 /// its own process.
@@ -32,16 +30,14 @@ class KillTest : public ::testing::Test {
   /// Starts `troupe run` under the run root `name`.
   std::unique_ptr<JobProcess> run(const std::string& name, const Words& overrides = {}, const Words& flags = {},
                                   const std::map<std::string, std::string>& environment = {}) {
-    Words words = {"run", "quickstart:sft"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    const Words common = {"training.steps=40",
-                          "checkpoint.interval=5",
-                          "eval.every=0",
-                          "metrics.every=1",
-                          "job.run_root=" + folder_ + "/" + name,
-                          "data.sets[0].path=" + folder_ + "/data"};
-    words.insert(words.end(), common.begin(), common.end());
-    words.insert(words.end(), overrides.begin(), overrides.end());
+    const Words words = Words{"run", "quickstart:sft"} + flags +
+                        Words{"training.steps=40",
+                              "checkpoint.interval=5",
+                              "eval.every=0",
+                              "metrics.every=1",
+                              "job.run_root=" + folder_ + "/" + name,
+                              "data.sets[0].path=" + folder_ + "/data"} +
+                        overrides;
     std::filesystem::create_directories(folder_ + "/" + name);
     return std::make_unique<JobProcess>(words, fresh_log(name), environment);
   }
@@ -82,6 +78,17 @@ class KillTest : public ::testing::Test {
     ASSERT_EQ(job.wait(kRunDeadline), 0) << job.output();
     EXPECT_NE(job.output().find("RUN COMPLETE"), std::string::npos) << job.output();
     expect_sound(name);
+  }
+  /// Kills each actor once its step was trained; the run completes with all of them started again.
+  void expect_survived(JobProcess& job, const std::string& name,
+                       const std::vector<std::pair<int, std::string>>& kills) {
+    for (const auto& [step, actor] : kills) {
+      ASSERT_TRUE(job.wait_output(step_line(step))) << job.output();
+      job.strike(actor, SIGKILL);
+    }
+    expect_complete(job, name);
+    for (const auto& [step, actor] : kills)
+      EXPECT_NE(job.output().find(actor + " killed by signal 9; restart"), std::string::npos) << actor;
   }
   static std::string step_line(int step) { return "step +" + std::to_string(step) + "/"; }
 

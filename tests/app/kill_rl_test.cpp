@@ -8,28 +8,12 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST_F(KillRlTest, AKilledSimulatorCostsItsOpenItemsOnly) {
-  auto job = start("runs", {"training.steps=12", "cluster.component_placement.env=0:0-1"});
-  ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
-  job->strike("env/0", SIGKILL);
-  expect_complete(*job, "runs");
-  EXPECT_THAT(job->output(), HasSubstr("env/0 killed by signal 9; restart"));
+  expect_replaced("env/0", 3, {"cluster.component_placement.env=0:0-1"});
 }
 
-TEST_F(KillRlTest, AKilledRolloutWorkerIsReplaced) {
-  auto job = start("runs", {"training.steps=12"});
-  ASSERT_TRUE(job->wait_output(iteration(3))) << job->output();
-  job->strike("rollout/0", SIGKILL);
-  expect_complete(*job, "runs");
-  EXPECT_THAT(job->output(), HasSubstr("rollout/0 killed by signal 9; restart"));
-}
+TEST_F(KillRlTest, AKilledRolloutWorkerIsReplaced) { expect_replaced("rollout/0", 3); }
 
-TEST_F(KillRlTest, AKilledLearnerGoesBackToItsCheckpoint) {
-  auto job = start("runs", {"training.steps=12"});
-  ASSERT_TRUE(job->wait_output(iteration(5))) << job->output();
-  job->strike("learner/0", SIGKILL);
-  expect_complete(*job, "runs");
-  EXPECT_THAT(job->output(), HasSubstr("learner/0 killed by signal 9; restart"));
-}
+TEST_F(KillRlTest, AKilledLearnerGoesBackToItsCheckpoint) { expect_replaced("learner/0", 5); }
 
 TEST_F(KillRlTest, AStoppedSimulatorIsReplaced) {
   auto job = start("runs", {"training.steps=10", "env.step_timeout_s=2", "cluster.component_placement.env=0:0-1"});

@@ -1,5 +1,4 @@
 // What a second terminal can do while a job runs.
-#include <csignal>
 
 #include "tests/app/run_fixture.h"
 

@@ -1,6 +1,5 @@
 // Adapters on a frozen base through the whole program: training, stopping and going on, exporting, and starting from
 // other runs.
-#include <cmath>
 #include <csignal>
 
 #include "tests/app/run_fixture.h"

@@ -1,13 +1,11 @@
 #pragma once
 
-#include "base/ids.h"
 #include "tests/app/run_fixture.h"
 #include "tests/support/job_process.h"
 
 namespace troupe::app {
 
 using namespace std::chrono_literals;
-using testing::JobProcess;
 
 /// Jobs of reinforcement learning, each in a working directory of its own: CartPole with PPO in a few short iterations.
 class RlRunTest : public ::testing::Test {

@@ -23,6 +23,12 @@ inline std::vector<std::string> operator+(std::vector<std::string> a, const std:
   return a;
 }
 
+/// Overrides that leave the images of a dataset as they are: no random crop, no jitter.
+inline std::vector<std::string> fixed_images() {
+  return {"data.image.crop=1", "data.image.brightness=0", "data.image.contrast=0", "data.image.saturation=0",
+          "data.image.hue=0"};
+}
+
 /// A metric of a run by step; of a step that was trained again the later line counts.
 inline std::map<std::int64_t, double> curve_of(const std::string& run, const std::string& metric) {
   std::map<std::int64_t, double> values;

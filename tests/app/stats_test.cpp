@@ -5,7 +5,6 @@ namespace troupe::app {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 namespace fs = std::filesystem;
 
 class StatsTest : public RunTest {

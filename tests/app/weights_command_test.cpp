@@ -4,38 +4,24 @@
 
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "app/commands.h"
-#include "model/wan/weights/load_weights.h"
-#include "tests/model/wan/tiny_model.h"
+#include "tests/model/wan/weights/tiny_checkpoint.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/program.h"
 #include "tests/support/pth_bytes.h"
 #include "tests/support/tensor_checks.h"
-#include "tests/support/weight_files.h"
 
 namespace troupe::app {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using ::testing::Not;
-using Tensors = std::map<std::string, at::Tensor>;
 
-class WeightsCommandTest : public ::testing::Test {
+class WeightsCommandTest : public testing::TinyCheckpointTest {
  protected:
-  WeightsCommandTest() {
-    config_ = testing::tiny_config({.name = "tiny"});
-    config_.codec.type = "dct";
-    for (const auto component : {Component::dit, Component::text_encoder, Component::image_encoder}) {
-      plain_[component] = testing::numbered_tensors(component_params(config_, component), at::kFloat);
-      for (const auto& [name, tensor] : plain_[component]) full_[dreamzero_name(component, name)] = tensor;
-    }
-  }
-
   ProgramEnd troupe(const std::vector<std::string>& words, std::map<std::string, std::string> env = {}) const {
     return run_program(words, {.cwd = folder_.path(), .env = std::move(env)});
   }
@@ -54,21 +40,6 @@ class WeightsCommandTest : public ::testing::Test {
     fs::create_directories(fs::path(folder_ / name).parent_path());
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
   }
-  /// One network as torch.save writes it.
-  void store_pth(const std::string& name, const Tensors& tensors) const {
-    std::vector<testing::PthTensor> described;
-    std::vector<std::pair<std::string, std::string>> storages;
-    for (const auto& [label, tensor] : tensors) {
-      const auto key = std::to_string(storages.size());
-      described.push_back({.name = label,
-                           .key = key,
-                           .storage_numel = tensor.numel(),
-                           .shape = tensor.sizes().vec(),
-                           .strides = tensor.strides().vec()});
-      storages.emplace_back(key, std::string(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()));
-    }
-    write(name, testing::pth_bytes(testing::state_dict_pickle(described), storages));
-  }
   Tensors load(const std::string& path, Component component) const {
     const auto source = WeightSource::open(folder_ / path);
     EXPECT_TRUE(source) << source.error().message();
@@ -86,13 +57,6 @@ class WeightsCommandTest : public ::testing::Test {
   void expect_refused(const ProgramEnd& end, int code, const std::vector<std::string>& parts) const {
     expect_end(end, code, parts);
     EXPECT_FALSE(fs::exists(folder_ / "out")) << "a folder was made";
-  }
-  static void expect_equal(const Tensors& got, const Tensors& want) {
-    EXPECT_EQ(got.size(), want.size());
-    for (const auto& [name, tensor] : want) {
-      ASSERT_EQ(got.count(name), 1u) << name;
-      EXPECT_TRUE(at::equal(got.at(name), tensor)) << name;
-    }
   }
   /// The number at the end of the row that begins with `what`.
   static std::string count_of(const ProgramEnd& end, const std::string& what) {
@@ -119,11 +83,6 @@ class WeightsCommandTest : public ::testing::Test {
                   {"out_dim", dit.out_dim},
                   {"freq_dim", dit.freq_dim}}}}}}}};
   }
-
-  ScratchFolder folder_;
-  ModelConfig config_;
-  std::map<Component, Tensors> plain_;
-  Tensors full_;
 };
 
 TEST_F(WeightsCommandTest, DoctorCountsTheParametersOfThe5b) {
@@ -222,7 +181,7 @@ TEST_F(WeightsCommandTest, ADreamZeroCheckpointIsSplitIntoItsNetworks) {
   expect_end(doctor("out"), kOk, {"out/dit\n", "out/text_encoder\n", "out/image_encoder\n", "\nOK\n"});
 }
 TEST_F(WeightsCommandTest, APickleIsConvertedBitForBit) {
-  store_pth("t5.pth", plain_[Component::text_encoder]);
+  testing::write_pth(folder_ / "t5.pth", plain_[Component::text_encoder]);
   expect_end(convert({"t5.pth", "--out", "out"}), kOk, {"text_encoder: ", "out/model.safetensors  "});
   expect_equal(load("out", Component::text_encoder), plain_[Component::text_encoder]);
   expect_end(convert({"t5.pth", "--component", "text_encoder", "--dtype", "bf16", "--out", "half"}), kOk, {});
@@ -230,16 +189,15 @@ TEST_F(WeightsCommandTest, APickleIsConvertedBitForBit) {
 }
 TEST_F(WeightsCommandTest, AdaptersAreMergedWithTheScaleGiven) {
   auto tensors = plain_[Component::dit];
-  const std::string q = "blocks.0.self_attn.q";
   const auto a = at::randn({2, 24}), b = at::randn({24, 2});
-  tensors[q + ".lora_A.default.weight"] = a;
-  tensors[q + ".lora_B.default.weight"] = b;
+  tensors[q_ + ".lora_A.default.weight"] = a;
+  tensors[q_ + ".lora_B.default.weight"] = b;
   store("lora.safetensors", tensors);
   expect_end(convert({"lora.safetensors", "--merge-lora", "--lora-scale", "0.5", "--out", "out"}), kOk, {"1 adapters"});
   const auto merged = load("out", Component::dit);
-  EXPECT_LE(
-      testing::max_difference(merged.at(q + ".weight"), plain_[Component::dit].at(q + ".weight") + 0.5 * at::mm(b, a)),
-      1e-5);
+  EXPECT_LE(testing::max_difference(merged.at(q_ + ".weight"),
+                                    plain_[Component::dit].at(q_ + ".weight") + 0.5 * at::mm(b, a)),
+            1e-5);
 }
 TEST_F(WeightsCommandTest, CheckListsAndWritesNothing) {
   store("ckpt/model.safetensors", full_);

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <thread>
 
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::base {
@@ -18,10 +18,7 @@ using ::testing::HasSubstr;
 class DurableFileTest : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string read(const std::string& name) const {
-    std::ifstream in(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string read(const std::string& name) const { return text_of(path(name)); }
 
   const ScratchFolder scratch_;
   const fs::path folder_ = scratch_.path();

@@ -9,13 +9,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "tests/base/support.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::base {
 namespace {
-
-using testing::read_file;
 
 /// CRC-32C bit by bit, most significant bit first on reflected input: a second way to the same number.
 std::uint32_t slow_crc32c(std::string_view bytes) {
@@ -47,7 +45,7 @@ void expect_masked(std::uint32_t stored, std::string_view data) {
 
 /// Reads TFRecords and checks both checksums of each.
 std::vector<std::string> read_records(const std::string& path) {
-  const std::string file = read_file(path);
+  const std::string file = text_of(path);
   std::string_view in = file;
   std::vector<std::string> records;
   while (!in.empty()) {

@@ -84,9 +84,9 @@ TEST(EmbodimentFileTest, UnknownNamesAndKeysAreNamed) {
                        "data.sets[0].embodiment: 'nobody' does not exist"));
   const ScratchFolder dir;
   const auto wrong = load_embodiment(write(dir, "bad.yaml", kRobot + "vews: [a]\n"));
-  EXPECT_TRUE(contains(wrong.error().message(), "vews")) << wrong.error().message();
+  EXPECT_TRUE(contains(wrong.error().message(), "vews"));
   const auto slice = load_embodiment(write(dir, "slice.yaml", kRobot + "slices: {action.arm: \"action[7:3]\"}\n"));
-  EXPECT_TRUE(contains(slice.error().message(), "wants column[start:end]")) << slice.error().message();
+  EXPECT_TRUE(contains(slice.error().message(), "wants column[start:end]"));
 }
 
 TEST(EmbodimentFileTest, OffsetsOfOneRobotMustNumberTheWindows) {

@@ -39,7 +39,7 @@ TEST(ErrorMessagesTest, PlacementsAreCheckedAtTheirPosition) {
       "      |              ^~~~~~~~~\n");
   const std::string in_map =
       errors_of(load(kTiny + "cluster: {component_placement: {decoder: {node_group: node, placement: 1-0}}}\n"));
-  EXPECT_TRUE(contains(in_map, "my.yaml:2:72: error: cluster.component_placement.decoder: segment '1-0'")) << in_map;
+  EXPECT_TRUE(contains(in_map, "my.yaml:2:72: error: cluster.component_placement.decoder: segment '1-0'"));
 }
 
 TEST(ErrorMessagesTest, OverridesAreNamedAsSuch) {
@@ -72,20 +72,17 @@ optimizer: [1]
 metrics: {sinks: [jsonl, wandb]}
 )"));
   EXPECT_TRUE(
-      contains(errors, "my.yaml:2:19: error: training.steps: expected integer in [1, 1099511627776], got '0'\n"))
-      << errors;
-  EXPECT_TRUE(contains(errors, "training.micro_batch_size: expected integer in [1, 1048576], got the string \"4\"\n"))
-      << errors;
-  EXPECT_TRUE(contains(errors, "^~~ quotes make it a string\n")) << errors;
-  EXPECT_TRUE(contains(errors, "training.clip_grad_norm: expected number in [0, 1000000000000], got 'no'\n")) << errors;
-  EXPECT_TRUE(contains(errors, "model.dit.concat_first_frame_latent: expected true or false, got 'yes'\n")) << errors;
-  EXPECT_TRUE(contains(errors, "my.yaml:4:20: error: data.bad_sample: expected one of fail, skip, got 'skipp'\n"))
-      << errors;
-  EXPECT_TRUE(contains(errors, "^~~~~ did you mean 'skip'?\n")) << errors;
-  EXPECT_TRUE(contains(errors, "data.eval_episodes: expected a list, each item integer, got '3'\n")) << errors;
-  EXPECT_TRUE(contains(errors, "data.sets: expected a list of maps, got a map\n")) << errors;
-  EXPECT_TRUE(contains(errors, "my.yaml:5:12: error: optimizer: expected a map of keys, got a list\n")) << errors;
-  EXPECT_TRUE(contains(errors, "metrics.sinks[1]: expected one of jsonl, csv, tensorboard, got 'wandb'\n")) << errors;
+      contains(errors, "my.yaml:2:19: error: training.steps: expected integer in [1, 1099511627776], got '0'\n"));
+  EXPECT_TRUE(contains(errors, "training.micro_batch_size: expected integer in [1, 1048576], got the string \"4\"\n"));
+  EXPECT_TRUE(contains(errors, "^~~ quotes make it a string\n"));
+  EXPECT_TRUE(contains(errors, "training.clip_grad_norm: expected number in [0, 1000000000000], got 'no'\n"));
+  EXPECT_TRUE(contains(errors, "model.dit.concat_first_frame_latent: expected true or false, got 'yes'\n"));
+  EXPECT_TRUE(contains(errors, "my.yaml:4:20: error: data.bad_sample: expected one of fail, skip, got 'skipp'\n"));
+  EXPECT_TRUE(contains(errors, "^~~~~ did you mean 'skip'?\n"));
+  EXPECT_TRUE(contains(errors, "data.eval_episodes: expected a list, each item integer, got '3'\n"));
+  EXPECT_TRUE(contains(errors, "data.sets: expected a list of maps, got a map\n"));
+  EXPECT_TRUE(contains(errors, "my.yaml:5:12: error: optimizer: expected a map of keys, got a list\n"));
+  EXPECT_TRUE(contains(errors, "metrics.sinks[1]: expected one of jsonl, csv, tensorboard, got 'wandb'\n"));
 }
 
 TEST(ErrorMessagesTest, RenamedKeysNameTheNewKey) {
@@ -95,11 +92,10 @@ TEST(ErrorMessagesTest, RenamedKeysNameTheNewKey) {
       contains(errors,
                "my.yaml:3:3: error: key 'actor.micro_batch_size' (RLinf) is called 'training.micro_batch_size'\n"
                "    3 |   micro_batch_size: 4\n"
-               "      |   ^~~~~~~~~~~~~~~~ write 'training.micro_batch_size'\n"))
-      << errors;
-  EXPECT_TRUE(contains(errors, "key 'actor.optim.lr' (RLinf) is called 'optimizer.lr'")) << errors;
-  EXPECT_TRUE(contains(errors, "my.yaml:5:3: error: unknown key 'actor.foo'")) << errors;
-  EXPECT_TRUE(contains(errors, "key 'runner.max_steps' (RLinf) is called 'training.steps'")) << errors;
+               "      |   ^~~~~~~~~~~~~~~~ write 'training.micro_batch_size'\n"));
+  EXPECT_TRUE(contains(errors, "key 'actor.optim.lr' (RLinf) is called 'optimizer.lr'"));
+  EXPECT_TRUE(contains(errors, "my.yaml:5:3: error: unknown key 'actor.foo'"));
+  EXPECT_TRUE(contains(errors, "key 'runner.max_steps' (RLinf) is called 'training.steps'"));
   EXPECT_EQ(errors_of(load(kTiny, {"data.train_data_paths=[a]"})),
             "command line: error: key 'data.train_data_paths' (RLinf) is called 'data.sets'; write 'data.sets'\n");
 }
@@ -111,7 +107,7 @@ TEST(ErrorMessagesTest, AllErrorsComeAtOnceUpToTwenty) {
   for (int i = 0; i < 25; ++i) many += "unknown_section_" + std::to_string(i) + ": 1\n";
   const auto outcome = load(many);
   EXPECT_EQ(outcome.errors.size(), 20u);
-  EXPECT_TRUE(contains(outcome.errors.back(), "\nmy.yaml: 5 more errors are not shown")) << outcome.errors.back();
+  EXPECT_TRUE(contains(outcome.errors.back(), "\nmy.yaml: 5 more errors are not shown"));
 }
 
 TEST(ErrorMessagesTest, AWrongValueIsReportedOnceNotAgainByRulesThatReadIt) {
@@ -139,8 +135,7 @@ TEST(ErrorMessagesTest, MissingKeysAreReportedAgainstTheFile) {
   const std::string errors = errors_of(load("job: {name: x}\n"));
   EXPECT_TRUE(contains(
       errors,
-      "my.yaml: error: data.sets: names no dataset; wants at least one, such as data.sets=[{path: data/droid}]"))
-      << errors;
+      "my.yaml: error: data.sets: names no dataset; wants at least one, such as data.sets=[{path: data/droid}]"));
 }
 
 }  // namespace

@@ -87,13 +87,11 @@ TEST(LoaderTest, ExtendsCyclesAndMissingFilesAreErrors) {
   const std::string b = write(dir, "b.yaml", "extends: a.yaml\n");
   const std::string cycle = errors_of(load_job(b, {}));
   EXPECT_TRUE(
-      contains(cycle, dir / "a.yaml" + ":1:10: error: extends: cycle " + b + " -> " + dir / "a.yaml" + " -> " + b))
-      << cycle;
+      contains(cycle, dir / "a.yaml" + ":1:10: error: extends: cycle " + b + " -> " + dir / "a.yaml" + " -> " + b));
   const auto missing = load_job(write(dir, "c.yaml", "extends: presets/dreamzero_tny.yaml\n"), {});
   ASSERT_EQ(missing.errors.size(), 1u) << "without its preset the rest of the job must not be judged";
-  EXPECT_TRUE(contains(missing.errors[0], ":1:10: error: extends: 'presets/dreamzero_tny.yaml' does not exist"))
-      << missing.errors[0];
-  EXPECT_TRUE(contains(missing.errors[0], "did you mean 'presets/dreamzero_tiny.yaml'?")) << missing.errors[0];
+  EXPECT_TRUE(contains(missing.errors[0], ":1:10: error: extends: 'presets/dreamzero_tny.yaml' does not exist"));
+  EXPECT_TRUE(contains(missing.errors[0], "did you mean 'presets/dreamzero_tiny.yaml'?"));
   EXPECT_TRUE(contains(errors_of(load("extends: {a: 1}\n")), "extends: expected a path or a list of paths"));
   std::string previous = write(dir, "chain0.yaml", kTiny);
   for (int i = 1; i < 20; ++i)

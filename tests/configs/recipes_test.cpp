@@ -1,19 +1,13 @@
 #include <algorithm>
-#include <sstream>
 
 #include "configs/embedded.h"
 #include "tests/configs/support.h"
+#include "tests/support/folder_files.h"
 
 namespace troupe::configs {
 namespace {
 
 using namespace testing;
-
-std::string read(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 TEST(RecipesTest, EveryYamlOfTheFolderIsInTheBinary) {
   const std::filesystem::path configs = std::filesystem::path(TROUPE_SOURCE_DIR) / "configs";
@@ -24,7 +18,7 @@ TEST(RecipesTest, EveryYamlOfTheFolderIsInTheBinary) {
       const std::string name = std::string(folder) + "/" + entry.path().filename().string();
       const auto file = find_embedded(name);
       ASSERT_TRUE(file) << name << " is missing from configs/CMakeLists.txt";
-      EXPECT_EQ(file->text, read(entry.path())) << name;
+      EXPECT_EQ(file->text, text_of(entry.path())) << name;
     }
   }
   EXPECT_EQ(embedded_files().size(), on_disk);

@@ -38,15 +38,14 @@ TEST(ResolvedTest, ToYamlLoadsWithoutError) {
 TEST(ResolvedTest, EveryLeafSaysWhereItsValueComesFrom) {
   const auto outcome = load(kRich, {"training.steps=17"});
   const std::string& yaml = outcome.config->resolved_yaml;
-  EXPECT_TRUE(contains(yaml, "\ntraining:\n  steps: 17  # command line\n  global_batch_size: 8  # default\n")) << yaml;
-  EXPECT_TRUE(contains(yaml, "\n  name: rich  # my.yaml:2\n")) << yaml;
-  EXPECT_TRUE(contains(yaml, "\n  sets:\n    - path: runs/quickstart-data  # presets/dreamzero_tiny.yaml:")) << yaml;
-  EXPECT_TRUE(contains(yaml, "\n      weight: 1  # default\n")) << yaml;
-  EXPECT_TRUE(contains(yaml, "\n    - label: sim  # my.yaml:5\n")) << yaml;
-  EXPECT_TRUE(contains(yaml, "        MUJOCO_GL: egl  # my.yaml:5\n")) << yaml;
-  EXPECT_TRUE(
-      contains(yaml, "\n    learner:\n      node_group: cluster  # default\n      placement: \"0:0-1\"  # my.yaml:6\n"))
-      << yaml;
+  EXPECT_TRUE(contains(yaml, "\ntraining:\n  steps: 17  # command line\n  global_batch_size: 8  # default\n"));
+  EXPECT_TRUE(contains(yaml, "\n  name: rich  # my.yaml:2\n"));
+  EXPECT_TRUE(contains(yaml, "\n  sets:\n    - path: runs/quickstart-data  # presets/dreamzero_tiny.yaml:"));
+  EXPECT_TRUE(contains(yaml, "\n      weight: 1  # default\n"));
+  EXPECT_TRUE(contains(yaml, "\n    - label: sim  # my.yaml:5\n"));
+  EXPECT_TRUE(contains(yaml, "        MUJOCO_GL: egl  # my.yaml:5\n"));
+  EXPECT_TRUE(contains(
+      yaml, "\n    learner:\n      node_group: cluster  # default\n      placement: \"0:0-1\"  # my.yaml:6\n"));
   for (const auto& [path, from] : outcome.config->provenance) EXPECT_FALSE(from.empty()) << path;
   EXPECT_EQ(outcome.config->provenance.at("optimizer.betas"), "my.yaml:10");
   EXPECT_EQ(outcome.config->provenance.at("data.sets[0].weight"), "default");
@@ -55,7 +54,7 @@ TEST(ResolvedTest, EveryLeafSaysWhereItsValueComesFrom) {
 TEST(ResolvedTest, TheSummaryCountsKeysBySource) {
   const auto outcome = load(kTiny, {"training.steps=17", "optimizer.lr=1"});
   const std::string summary = outcome.config->key_summary();
-  EXPECT_TRUE(contains(summary, " file, 2 command line)")) << summary;
+  EXPECT_TRUE(contains(summary, " file, 2 command line)"));
   EXPECT_TRUE(summary.starts_with(std::to_string(outcome.config->provenance.size()) + " keys (")) << summary;
 }
 

@@ -1,11 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "configs/describe.h"
 #include "configs/schema_export.h"
+#include "tests/support/folder_files.h"
 
 namespace troupe::configs {
 namespace {
@@ -65,9 +64,7 @@ TEST(SchemaTest, EveryKeyHasARowInTheReferencePage) {
 }
 
 TEST(SchemaTest, TheReferencePageIsUpToDate) {
-  std::ostringstream text;
-  text << std::ifstream(std::string(TROUPE_SOURCE_DIR) + "/docs/config.md", std::ios::binary).rdbuf();
-  EXPECT_TRUE(text.str() == config_markdown())
+  EXPECT_TRUE(text_of(TROUPE_SOURCE_DIR "/docs/config.md") == config_markdown())
       << "docs/config.md is out of date; run: bin/troupe config --markdown > docs/config.md";
 }
 

@@ -20,7 +20,10 @@ inline LoadOutcome load(const std::string& yaml, const std::vector<std::string>&
   return load_job_text("my.yaml", yaml, overrides);
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+/// Whether a text has a part; what fails shows the text.
+inline ::testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  return ::testing::AssertionResult(text.find(part) != std::string::npos) << text;
+}
 
 /// The job, or a failed test that shows the errors.
 inline JobConfig job_of(const LoadOutcome& outcome) {
@@ -38,6 +41,22 @@ inline std::string errors_of(const LoadOutcome& outcome) {
   for (const std::string& error : outcome.errors) all += error + "\n";
   return all;
 }
+
+/// Fails unless the load reports one error, which has this part.
+inline void expect_only_error(const LoadOutcome& outcome, const std::string& part) {
+  const std::string errors = errors_of(outcome);
+  ASSERT_EQ(outcome.errors.size(), 1u) << errors;
+  EXPECT_TRUE(contains(errors, part));
+}
+
+/// Overrides by which a job breaks one rule of the validation (docs/config.md), and part of the error.
+struct Broken {
+  const char* name;
+  std::vector<std::string> overrides;
+  const char* error;
+  friend std::ostream& operator<<(std::ostream& out, const Broken& broken) { return out << broken.name; }
+};
+inline std::string broken_name(const ::testing::TestParamInfo<Broken>& info) { return info.param.name; }
 
 /// Writes a file of a folder, with the folders on its way; its path.
 inline std::string write(const ScratchFolder& folder, const std::string& name, const std::string& text) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -16,19 +15,12 @@
 #include "base/hash.h"
 #include "configs/data_config.h"
 #include "data/statistics/statistics.h"
+#include "tests/data/shared_data.h"
 #include "tests/support/golden_folder.h"
 
 namespace troupe::data {
 
 using OrderedJson = nlohmann::ordered_json;
-
-/// A folder that the environment names, else one beside the sources.
-inline std::string folder_of(const char* variable, const char* beside) {
-  const char* set = std::getenv(variable);
-  return set != nullptr && *set != 0 ? set : std::string(TROUPE_SOURCE_DIR) + beside;
-}
-inline std::string golden_data() { return folder_of("TROUPE_GOLDEN", "/../shared/golden") + "/data"; }
-inline std::string shared_data() { return folder_of("TROUPE_SHARED_DATA", "/../shared/data"); }
 
 /// Golden cases of the data side of one kind, which is the file's name, from every golden folder. The JSON of a case
 /// keeps no order: parse_golden() does.
@@ -44,10 +36,11 @@ inline OrderedJson parse_golden(const testing::GoldenCase& c) {
   return OrderedJson::parse(in);
 }
 
-/// The parsed files of golden_data_cases().
+/// The parsed files of golden_data_cases(), of which there must be one.
 inline std::vector<OrderedJson> golden_files(const std::string& kind) {
   std::vector<OrderedJson> found;
   for (const testing::GoldenCase& c : golden_data_cases(kind)) found.push_back(parse_golden(c));
+  EXPECT_FALSE(found.empty()) << "no golden kind " << kind << " in " << testing::golden_roots_text();
   return found;
 }
 

@@ -69,8 +69,7 @@ TEST(DatasetTest, OneMissingFrameShortensTheEpisode) {
 }
 
 TEST(DatasetTest, ShortEpisodesAreCounted) {
-  TinyEpisode brief;
-  brief.rows = 8;
+  const TinyEpisode brief{.rows = 8};
   const TinyDataset files({{}, brief});
   const auto set = must_open(files.job());
   ASSERT_EQ(set->warnings().size(), 1u);

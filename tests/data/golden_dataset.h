@@ -29,7 +29,7 @@ inline bool has_traits(const std::string& root, const DatasetTraits& traits) {
   for (const auto& [name, width] : traits.columns) {
     const LerobotFeature* feature = info->find(name);
     if (feature == nullptr) return false;
-    if ((feature->shape.empty() ? 1 : feature->shape[0]) != static_cast<std::int64_t>(width)) return false;
+    if (feature->width() != static_cast<std::int64_t>(width)) return false;
   }
   if (traits.state.empty() && traits.action.empty()) return true;
   const auto modality = read_modality(root, *info);

@@ -7,22 +7,14 @@
 #include <thread>
 
 #include "base/random.h"
-#include "data/sample/sample_builder.h"
 #include "data/sampling/window.h"
+#include "tests/data/sample/sample_test_support.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace troupe::data {
 namespace {
 
 using ::testing::HasSubstr;
-
-Result<void> bytes_as_tokens(const std::string& prompt, std::span<std::int64_t> ids, std::span<std::int64_t> mask) {
-  for (std::size_t i = 0; i < std::min(prompt.size(), ids.size()); ++i) {
-    ids[i] = prompt[i];
-    mask[i] = 1;
-  }
-  return {};
-}
 
 /// Two robots: `files_` as TinyDataset's job has it, and `other_` with other keys, camera names, stride, id and tag.
 class MixtureTest : public ::testing::Test {
@@ -73,17 +65,13 @@ class MixtureTest : public ::testing::Test {
     const auto begin = slot.begin() + field.offset;
     return {begin, begin + field.bytes};
   }
-  void without_augmentation() {
-    job_.data.image.crop = 1;
-    job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
-  }
 
   TinyDataset files_, other_{std::vector<TinyEpisode>(2, TinyEpisode{.rows = 31})};
   JobConfig job_;
 };
 
 TEST_F(MixtureTest, EverySampleIsThatOfItsDatasetAtTheInnerPosition) {
-  without_augmentation();
+  without_augmentation(job_.data.image);
   const auto mixture = open();
   SampleBuilder mixed = builder(mixture, job_);
   std::vector<SampleBuilder> single;
@@ -117,7 +105,7 @@ TEST_F(MixtureTest, EverySampleIsThatOfItsDatasetAtTheInnerPosition) {
 }
 
 TEST_F(MixtureTest, EachMemberKeepsItsOwnRateKeysAndCameras) {
-  without_augmentation();
+  without_augmentation(job_.data.image);
   const auto mixture = open();
   SampleBuilder mixed = builder(mixture, job_);
   const auto i64 = [&](const std::vector<std::byte>& slot, const char* name) {

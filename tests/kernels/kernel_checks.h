@@ -53,8 +53,9 @@ inline void expect_matches_f64(const Operator& fused, const Operator& composed, 
   }
 }
 
-/// The same bits with one and with three threads.
-inline void expect_same_bits_for_any_threads(const Operator& op, const Tensors& inputs) {
+/// The same bits in f32 with one and with three threads.
+inline void expect_same_bits_for_any_threads(const Operator& op, Tensors inputs) {
+  for (auto& input : inputs) input = input.to(at::kFloat);
   const int before = at::get_num_threads();
   at::set_num_threads(1);
   const auto one = run_operator(op, inputs);
@@ -72,5 +73,13 @@ struct DtypeCase {
 };
 inline const DtypeCase kDtypes[] = {
     {"f64", at::kDouble, 1e-13}, {"f32", at::kFloat, 3e-6}, {"bf16", at::kBFloat16, 8e-3}};
+
+/// expect_matches_f64 in each of kDtypes.
+inline void expect_matches_f64(const Operator& fused, const Operator& composed, const Tensors& inputs) {
+  for (const auto& c : kDtypes) {
+    SCOPED_TRACE(c.name);
+    expect_matches_f64(fused, composed, inputs, c.dtype, c.tolerance);
+  }
+}
 
 }  // namespace troupe::testing

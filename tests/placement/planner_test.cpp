@@ -144,10 +144,7 @@ TEST_F(PlannerTest, JoinedKeysShareOneRule) {
 }
 TEST_F(PlannerTest, NodeGroupsNumberTheirOwnNodes) {
   job.cluster.num_nodes = 3;
-  NodeGroupConfig group;
-  group.label = "cpu";
-  group.node_ranks = "1-2";
-  job.cluster.node_groups = {group};
+  job.cluster.node_groups.push_back({.label = "cpu", .node_ranks = "1-2", .env = {}});
   job.cluster.component_placement["decoder"] = {.node_group = "cpu", .placement = "all"};
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0"};
   const Plan plan = plan_or_fail(cluster_of("3xcpu16-64G"), job);
@@ -155,10 +152,7 @@ TEST_F(PlannerTest, NodeGroupsNumberTheirOwnNodes) {
   EXPECT_EQ(plan.actors[2].node, 2);
 }
 TEST_F(PlannerTest, DevicesAreNotCountedInAGroupThatIgnoresHardware) {
-  NodeGroupConfig group;
-  group.label = "cores";
-  group.ignore_hardware = true;
-  job.cluster.node_groups = {group};
+  job.cluster.node_groups.push_back({.label = "cores", .ignore_hardware = true, .env = {}});
   job.cluster.component_placement["decoder"] = {.node_group = "cores", .placement = "0:0-7"};
   EXPECT_EQ(count(plan_or_fail(cluster_of("8xH200"), job, testing::cost_5b()), "decoder"), 8);
 }
@@ -196,10 +190,7 @@ TEST_F(PlannerInfeasibleTest, UnknownNodeGroup) {
   EXPECT_THAT(reason(cluster_of("cpu16-64G"), job), HasSubstr("Did you mean 'node'?"));
 }
 TEST_F(PlannerInfeasibleTest, NodeGroupBeyondTheCluster) {
-  NodeGroupConfig group;
-  group.label = "far";
-  group.node_ranks = "7";
-  job.cluster.node_groups = {group};
+  job.cluster.node_groups.push_back({.label = "far", .node_ranks = "7", .env = {}});
   job.cluster.component_placement["learner"] = {.node_group = "far", .placement = "0"};
   EXPECT_THAT(reason(cluster_of("cpu16-64G"), job), HasSubstr("names node 7; the cluster has 1 (0-0)"));
 }

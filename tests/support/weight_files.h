@@ -3,11 +3,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/io/safetensors.h"
@@ -18,22 +17,15 @@
 namespace troupe::testing {
 
 inline std::string safetensors_dtype(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return "F32";
-    case at::kDouble:
-      return "F64";
-    case at::kBFloat16:
-      return "BF16";
-    case at::kHalf:
-      return "F16";
-    case at::kLong:
-      return "I64";
-    case at::kByte:
-      return "U8";
-    default:
-      throw std::runtime_error("no name for this dtype");
+  for (const auto& [scalar, name] : {std::pair{at::kFloat, "F32"},
+                                     {at::kDouble, "F64"},
+                                     {at::kBFloat16, "BF16"},
+                                     {at::kHalf, "F16"},
+                                     {at::kLong, "I64"},
+                                     {at::kByte, "U8"}}) {
+    if (scalar == type) return name;
   }
+  throw std::runtime_error("no name for this dtype");
 }
 
 /// Writes tensors as one safetensors file. Throws std::runtime_error.

@@ -38,6 +38,11 @@ struct ManifestUnit {
 
   /// Number of tensors in a rank file: master, m and v, or of a frozen unit master alone.
   std::size_t num_kinds() const { return trainable ? 3 : 1; }
+  /// Of kind 0, 1 or 2.
+  std::string tensor_name(std::size_t kind) const {
+    static constexpr const char* kKinds[] = {"master", "m", "v"};
+    return name + "." + kKinds[kind];
+  }
 
   /// Elements of each rank's shard: numel rounded up to a multiple of world * 1024, over world.
   std::int64_t shard(std::int64_t world) const {

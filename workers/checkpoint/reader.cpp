@@ -15,8 +15,6 @@ namespace troupe::workers {
 
 namespace {
 
-constexpr std::array<const char*, 3> kKinds = {"master", "m", "v"};
-
 Error damaged(const std::string& path, std::string_view why) {
   return {Errc::data_loss, fmt::format("{}: {}", path, why)};
 }
@@ -62,11 +60,11 @@ Result<void> CheckpointReader::Shards::open_rank(const std::string& path, const 
   for (const ManifestUnit& unit : manifest.units) {
     std::array<const std::byte*, 3> kinds{};
     for (std::size_t k = 0; k < unit.num_kinds(); ++k) {
-      const auto info = file->info(unit.name + "." + kKinds[k]);
+      const auto info = file->info(unit.tensor_name(k));
       if (!info) return Error{Errc::data_loss, info.error().message()};
       const std::int64_t n = unit.shard(manifest.world);
       if (info->dtype != "F32" || info->shape != std::vector<std::int64_t>{n}) {
-        return damaged(path, fmt::format("tensor '{}.{}' is {} [{}]; the layout needs F32 [{}]", unit.name, kKinds[k],
+        return damaged(path, fmt::format("tensor '{}' is {} [{}]; the layout needs F32 [{}]", unit.tensor_name(k),
                                          info->dtype, fmt::join(info->shape, ", "), n));
       }
       kinds[k] = info->bytes.data();

@@ -117,7 +117,7 @@ Result<void> ShardWriter::write_all(std::int64_t max_shard_bytes) {
   return {};
 }
 
-Result<void> make_folder(const std::string& folder) {
+Result<void> make_export_folder(const std::string& folder) {
   TROUPE_TRY(make_folders(folder));
   std::error_code error;
   for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator(); it.increment(error)) {
@@ -139,7 +139,7 @@ Result<ExportSummary> write_weight_shards(const std::string& folder, const std::
     return Error{Errc::invalid_argument, fmt::format("{}: tensor '{}' stands after '{}'; wanted each once, sorted",
                                                      folder, tensors[i].name, tensors[i - 1].name)};
   }
-  TROUPE_TRY(make_folder(folder));
+  TROUPE_TRY(make_export_folder(folder));
   ShardWriter writer(folder, tensors, read, bf16);
   auto written = writer.write_all(max_shard_bytes);
   if (written) return std::move(writer.summary());

@@ -21,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kChunk = std::size_t{16} << 20;
-constexpr const char* kKinds[] = {"master", "m", "v"};
 
 Result<void> check(const CheckpointRequest& request) {
   const Manifest& m = request.manifest;
@@ -63,7 +62,7 @@ Result<ManifestFile> write_rank(const CheckpointRequest& request, std::size_t ra
   std::vector<TensorDeclaration> tensors;
   for (const ManifestUnit& unit : m.units) {
     for (std::size_t k = 0; k < unit.num_kinds(); ++k) {
-      tensors.push_back({unit.name + "." + kKinds[k], "F32", {unit.shard(m.world)}});
+      tensors.push_back({unit.tensor_name(k), "F32", {unit.shard(m.world)}});
     }
   }
   TROUPE_ASSIGN(auto file, SafetensorsWriter::create(path, tensors, {{"format", "troupe-shard-1"}}));

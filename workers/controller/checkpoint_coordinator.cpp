@@ -23,16 +23,17 @@ void CheckpointCoordinator::resume_from(std::int64_t step, const std::string& di
 void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up,
                                         const std::set<std::int64_t>& void_positions, TimePoint now) {
   if (snapshot.fence != fence) return;
-  if (!pending_ || pending_->step != snapshot.step || pending_->fence != fence) {
-    pending_ = Pending{.step = snapshot.step, .fence = fence};
+  if (!pending_ || pending_->request.step != snapshot.step || pending_->request.fence != fence) {
+    pending_ = Pending{.request = {.step = snapshot.step, .fence = fence}};
   }
   pending_->handles[snapshot.rank] = snapshot.handle;
-  pending_->updates = snapshot.updates;
+  CheckpointBegin& request = pending_->request;
+  request.updates = snapshot.updates;
   if (snapshot.rank == 0) {
-    pending_->group_updates = snapshot.group_updates;
-    pending_->trainer_state = snapshot.trainer_state;
+    request.group_updates = snapshot.group_updates;
+    request.trainer_state = snapshot.trainer_state;
   }
-  pending_->void_positions.assign(void_positions.begin(), void_positions.end());
+  request.void_positions.assign(void_positions.begin(), void_positions.end());
   if (static_cast<std::int64_t>(pending_->handles.size()) == options_.world && checkpointer_up) begin(now);
 }
 
@@ -42,13 +43,8 @@ void CheckpointCoordinator::begin(TimePoint now) {
   p.retry_at.reset();
   p.begun = now;
   ++p.attempts;
-  CheckpointBegin message{.step = p.step,
-                          .fence = p.fence,
-                          .updates = p.updates,
-                          .void_positions = p.void_positions,
-                          .group_updates = p.group_updates,
-                          .trainer_state = p.trainer_state};
-  message.directory = run_.checkpoints() + "/" + checkpoint_tmp_name(p.step, p.fence);
+  CheckpointBegin message = p.request;
+  message.directory = run_.checkpoints() + "/" + checkpoint_tmp_name(message.step, message.fence);
   for (const auto& [rank, handle] : p.handles) message.snapshots.push_back(handle);
   effects_.send("checkpointer/0", message);
 }
@@ -73,20 +69,18 @@ Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
 }
 
 bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now) {
-  if (!pending_ || done.step != pending_->step || done.fence != pending_->fence || done.fence != fence) {
+  if (!pending_ || done.step != pending_->request.step || done.fence != pending_->request.fence ||
+      done.fence != fence) {
     std::error_code ignored;  // a stale writer's folder is garbage; a failure to remove it is found by the next prune
     std::filesystem::remove_all(done.directory, ignored);
     return false;
   }
   Result<void> result = done.error.empty() ? commit(done) : Result<void>(Error{Errc::resource_exhausted, done.error});
   if (result) {
-    ++totals_.commits;
-    totals_.seconds += done.seconds;
     tell_learners(true);
     pending_.reset();
     return true;
   }
-  ++totals_.failures;
   effects_.event(Severity::warn, "checkpoint_failed",
                  fmt::format("checkpoint of step {} failed (attempt {} of {}): {}; step {} stays the newest", done.step,
                              pending_->attempts, kAttempts, result.error().message(), committed_step_));
@@ -100,15 +94,16 @@ bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fe
 
 void CheckpointCoordinator::give_up(const std::string& why) {
   effects_.event(Severity::error, "checkpoint_given_up",
-                 fmt::format("checkpoint of step {} given up: {}", pending_->step, why));
+                 fmt::format("checkpoint of step {} given up: {}", pending_->request.step, why));
   tell_learners(false);
   pending_.reset();
 }
 
 void CheckpointCoordinator::tell_learners(bool committed) {
   for (const auto& [rank, handle] : pending_->handles) {
-    effects_.send(fmt::format("learner/{}", rank),
-                  CheckpointCommitted{.step = pending_->step, .fence = pending_->fence, .committed = committed});
+    effects_.send(
+        fmt::format("learner/{}", rank),
+        CheckpointCommitted{.step = pending_->request.step, .fence = pending_->request.fence, .committed = committed});
   }
 }
 

@@ -62,29 +62,17 @@ class CheckpointCoordinator {
   /// replaced.
   bool tick(TimePoint now);
 
-  /// Since the start: checkpoints committed, failed writes, and seconds that committed writes took.
-  struct Totals {
-    std::int64_t commits = 0, failures = 0;
-    double seconds = 0;
-  };
-  const Totals& totals() const { return totals_; }
-
  private:
   /// The checkpoint in flight; `sent` from its first CheckpointBegin on.
   struct Pending {
-    std::int64_t step = 0;
-    std::uint64_t fence = 0;
+    // Without `snapshots` and `directory`, which begin() adds.
+    CheckpointBegin request;
     // By rank.
     std::map<std::int64_t, std::string> handles = {};
-    std::int64_t updates = 0;
     int attempts = 0;
     std::optional<TimePoint> retry_at = {};
     TimePoint begun{};
     bool sent = false;
-    std::vector<std::int64_t> void_positions = {};
-    // Of rank 0.
-    std::map<std::string, std::int64_t> group_updates = {};
-    std::string trainer_state = {};
   };
   /// Asks the checkpointer to write: into a folder that carries step and fence in its name.
   void begin(TimePoint now);
@@ -101,7 +89,6 @@ class CheckpointCoordinator {
   std::optional<Pending> pending_;
   std::int64_t committed_step_ = 0;
   std::string committed_directory_;
-  Totals totals_;
 };
 
 }  // namespace troupe::workers

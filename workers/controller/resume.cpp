@@ -93,7 +93,7 @@ Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string
                                                         newest.root(), checkpoint->step)};
   }
   TROUPE_TRY(check_unchanged(config, newest.config()));
-  ResumePoint point{.run = newest, .continued = true, .checkpoint = {}};
+  ResumePoint point{.run = newest, .checkpoint = {}};
   if (checkpoint) {
     point.step = checkpoint->step;
     point.checkpoint = checkpoint->directory;

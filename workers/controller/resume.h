@@ -13,8 +13,6 @@ namespace troupe::workers {
 /// Where a run starts from.
 struct ResumePoint {
   RunDirectory run;
-  /// An existing run directory goes on.
-  bool continued = false;
   /// Committed steps of the checkpoint.
   std::int64_t step = 0;
   /// Folder of the checkpoint; empty: initial state.

@@ -1,6 +1,7 @@
 #include "workers/controller/run_statistics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace troupe::workers {
@@ -75,7 +76,7 @@ double RunStatistics::samples_per_second_quantile(double q) const {
   std::vector<double> rates;
   for (std::size_t i = 0; i < step_seconds_.size(); ++i)
     rates.push_back(step_seconds_[i] > 0 ? step_samples_[i] / step_seconds_[i] : 0);
-  const auto index = static_cast<std::size_t>(q * static_cast<double>(rates.size() - 1) + 0.5);
+  const auto index = static_cast<std::size_t>(std::llround(q * static_cast<double>(rates.size() - 1)));
   std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(index), rates.end());
   return rates[index];
 }

@@ -51,7 +51,6 @@ class RunStatistics {
   double checkpoint_percent() const;
   /// Seconds: mean of all steps, and the newest.
   double seconds_per_step() const { return steps() > 0 ? total_ / static_cast<double>(steps()) : 0; }
-  double last_step_seconds() const { return step_seconds_.empty() ? 0 : step_seconds_.back(); }
   std::int64_t steps() const { return static_cast<std::int64_t>(step_seconds_.size()); }
   /// Steps whose update was not applied.
   std::int64_t skipped() const { return skipped_; }

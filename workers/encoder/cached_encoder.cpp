@@ -111,7 +111,7 @@ at::Tensor CachedEncoder::encode_text(const at::Tensor& ids) {
   }
   // one prompt of this length in its batch: nothing behind it, whatever text_encoder.tail says
   const auto padded = row.unsqueeze(0);
-  const auto features = encoder_->encode_text(padded, at::ones_like(padded))[0].clone();
+  auto features = encoder_->encode_text(padded, at::ones_like(padded))[0].clone();
   if (cache_) {
     store(FeatureKind::text, id, {}, features);
     texts_.put(id.hex(), features);

@@ -59,7 +59,7 @@ Result<FeatureModels> feature_models(const JobConfig& job) {
 Result<std::unique_ptr<LatentCodec>> load_codec(const JobConfig& job) {
   if (!has_vae(job.model)) return make_latent_codec(job.model.codec);
   TROUPE_ASSIGN(auto vae, load_frozen_component(job.model, Component::vae, encoder_dtype(job), seed_of(job)));
-  return make_vae_codec(job.model.codec, std::move(vae), encoder_dtype(job));
+  return make_vae_codec(job.model.codec, vae, encoder_dtype(job));
 }
 
 Result<FrozenEncoders> FrozenEncoders::load(const JobConfig& job) {

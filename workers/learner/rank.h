@@ -14,7 +14,6 @@
 #include "comm/channel/arena.h"
 #include "comm/collective/collective.h"
 #include "comm/control/messages.h"
-#include "configs/job_config.h"
 #include "model/shard/engine.h"
 #include "workers/checkpoint/ledger.h"
 #include "workers/learner/trainer.h"
@@ -35,15 +34,7 @@ namespace troupe::workers {
 /// row.
 class LearnerRank {
  public:
-  struct Setup {
-    JobConfig config;
-    /// "learner/0".
-    std::string actor;
-    /// Which start of that actor this is; names it at fault points.
-    std::int64_t incarnation = 0;
-    /// ledger/ is written below it.
-    std::string run_dir;
-  };
+  using Setup = LearnerSetup;
   /// Takes GroupUp, StepReport, EvalReport, SnapshotReady, Finished, GroupAbort, Fatal, Event and what the
   /// trainer reports; called on the rank's thread.
   using Report = std::function<void(const Message&)>;

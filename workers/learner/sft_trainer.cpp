@@ -33,8 +33,8 @@ double metric(const MicroResult& result, const std::string& name) {
 
 }  // namespace
 
-SftTrainer::SftTrainer(Setup setup, std::unique_ptr<TrainingTask> task, Feed& feed)
-    : setup_(std::move(setup)), task_(std::move(task)), feed_(feed), metrics_(metric_names(*task_)) {}
+SftTrainer::SftTrainer(LearnerSetup setup, const BatchPlan& batch, std::unique_ptr<TrainingTask> task, Feed& feed)
+    : setup_(std::move(setup)), batch_(batch), task_(std::move(task)), feed_(feed), metrics_(metric_names(*task_)) {}
 
 EngineOptions SftTrainer::engine_options() const { return job_engine_options(setup_.config); }
 
@@ -61,11 +61,10 @@ Result<void> SftTrainer::check_samples(const std::vector<Feed::Sample>& samples)
 
 Result<StepVote> SftTrainer::compute(std::int64_t step, bool finish_requested, std::vector<Feed::Sample>& consumed,
                                      StepOutcome& outcome) {
-  const BatchPlan& batch = setup_.batch;
-  const double weight = static_cast<double>(batch.micro) / static_cast<double>(batch.global);
+  const double weight = static_cast<double>(batch_.micro) / static_cast<double>(batch_.global);
   std::vector<double> sums(metrics_.size(), 0.0);
   consumed.clear();
-  for (std::int64_t micro = 0; micro < batch.accumulation; ++micro) {
+  for (std::int64_t micro = 0; micro < batch_.accumulation; ++micro) {
     auto begin = std::chrono::steady_clock::now();
     TROUPE_ASSIGN(const auto samples, feed_.take(step, micro, session_.step_timeout));
     outcome.stall_seconds += seconds_since(begin);
@@ -124,8 +123,7 @@ Result<StepOutcome> SftTrainer::step(std::int64_t step, bool finish_requested) {
 }
 
 Result<void> SftTrainer::evaluate_round(std::size_t round, std::vector<double>& sums) {
-  const auto count = static_cast<std::size_t>(session_.plan.num_eval),
-             micro = static_cast<std::size_t>(setup_.batch.micro);
+  const auto count = static_cast<std::size_t>(session_.plan.num_eval), micro = static_cast<std::size_t>(batch_.micro);
   const std::size_t index =
       round * static_cast<std::size_t>(session_.plan.world) + static_cast<std::size_t>(session_.plan.rank);
   std::vector<Feed::Sample> samples;
@@ -154,8 +152,7 @@ Result<std::map<std::string, double>> SftTrainer::evaluate(std::int64_t) {
   std::map<std::string, double> metrics;
   if (!evaluates()) return metrics;
   const auto count = static_cast<std::size_t>(session_.plan.num_eval);
-  const auto micro = static_cast<std::size_t>(setup_.batch.micro),
-             world = static_cast<std::size_t>(session_.plan.world);
+  const auto micro = static_cast<std::size_t>(batch_.micro), world = static_cast<std::size_t>(session_.plan.world);
   const std::size_t batches = (count + micro - 1) / micro, rounds = (batches + world - 1) / world;
   std::vector<double> sums(metrics_.size() + 1, 0.0);
   // Every rank runs every round, because gathering parameters takes all of them; a round past the end counts nothing.

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "configs/job_config.h"
 #include "placement/plan.h"
 #include "workers/learner/task.h"
 #include "workers/learner/trainer.h"
@@ -21,19 +20,8 @@ namespace troupe::workers {
 /// error: data_loss. BadClip names the video that was the cause, where it was one.
 class SftTrainer final : public Trainer {
  public:
-  struct Setup {
-    JobConfig config;
-    /// Sizes: global = micro * accumulation * world.
-    BatchPlan batch;
-    /// "learner/0".
-    std::string actor;
-    /// Which start of that actor this is; names it at fault points.
-    std::int64_t incarnation = 0;
-    /// eval/ is written below it.
-    std::string run_dir;
-  };
-  /// The feed must outlive the trainer.
-  SftTrainer(Setup setup, std::unique_ptr<TrainingTask> task, Feed& feed);
+  /// Sizes of `batch`: global = micro * accumulation * world. The feed must outlive the trainer.
+  SftTrainer(LearnerSetup setup, const BatchPlan& batch, std::unique_ptr<TrainingTask> task, Feed& feed);
 
   std::shared_ptr<const Network> network() const override { return task_->network(); }
   /// job_engine_options.
@@ -63,7 +51,8 @@ class SftTrainer final : public Trainer {
   Result<void> evaluate_round(std::size_t round, std::vector<double>& sums);
   bool evaluates() const { return setup_.config.eval.every > 0 && session_.plan.num_eval > 0; }
 
-  const Setup setup_;
+  const LearnerSetup setup_;
+  const BatchPlan batch_;
   const std::unique_ptr<TrainingTask> task_;
   Feed& feed_;
   /// "loss" first.

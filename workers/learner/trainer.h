@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "comm/collective/collective.h"
 #include "comm/control/messages.h"
+#include "configs/job_config.h"
 #include "model/shard/engine.h"
 
 namespace troupe::workers {
@@ -40,6 +41,17 @@ struct StepOutcome {
   bool finish = false;
   /// Seconds waiting for data, computing, and in the vote.
   double stall_seconds = 0, compute_seconds = 0, vote_seconds = 0;
+};
+
+/// What a rank and its trainer know of the job and of themselves.
+struct LearnerSetup {
+  JobConfig config;
+  /// "learner/0".
+  std::string actor;
+  /// Which start of that actor this is; with `actor` its instance name.
+  std::int64_t incarnation = 0;
+  /// ledger/, eval/ and replay/ are written below it.
+  std::string run_dir;
 };
 
 /// What a trainer works with between begin() and the end of its group.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 
 #include "base/hash.h"
 
@@ -43,8 +42,6 @@ RestartDecision RestartPolicy::on_exit(const ActorDeath& death, Time now) {
   const bool ran_long = actor.is_running && now - actor.started >= kSteadyRun;
   actor.is_running = false;
   const std::string what = describe(death);
-  if (death.killed_by_us) return {.action = Action::leave, .delay = {}, .why = what + ", as asked"};
-  if (death.signal == 0 && death.exit_code == 0) return {.action = Action::leave, .delay = {}, .why = what};
   if (death.signal == 0 && is_final(death.exit_code))
     return give_up(what + "; starting it again cannot mend that, see its log");
   if (death.signal == 0 && death.exit_code == kTryAgain) {
@@ -67,11 +64,7 @@ RestartDecision RestartPolicy::on_exit(const ActorDeath& death, Time now) {
   }
   actor.restarts.push_back(now);
   component.push_back(now);
-  const bool is_foreign_kill = death.signal == SIGKILL && !death.out_of_memory;
-  return {.action = Action::restart,
-          .delay = backoff(death.actor, restarts),
-          .blames_sample = !is_foreign_kill,
-          .why = what};
+  return {.action = Action::restart, .delay = backoff(death.actor, restarts), .why = what};
 }
 
 void RestartPolicy::forget_old(std::deque<Time>& restarts, Time now) const {

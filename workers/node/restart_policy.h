@@ -10,7 +10,7 @@
 
 namespace troupe::workers {
 
-/// How an actor's process ended, as far as restarting it is concerned.
+/// How a wanted actor's process ended, as far as restarting it is concerned.
 struct ActorDeath {
   /// "decoder/0"
   std::string actor;
@@ -18,7 +18,6 @@ struct ActorDeath {
   std::string component;
   int exit_code = 0;
   int signal = 0;
-  bool killed_by_us = false;
   bool out_of_memory = false;
 };
 
@@ -27,15 +26,11 @@ struct RestartDecision {
   enum class Action : std::uint8_t {
     /// Start it again after `delay`
     restart,
-    /// It was asked to end, or is done.
-    leave,
     /// Over budget, or an end that starting again cannot mend.
     give_up,
   };
-  Action action = Action::leave;
+  Action action = Action::give_up;
   std::chrono::milliseconds delay{0};
-  /// This death counts against the sample in hand (poison input).
-  bool blames_sample = false;
   /// For the log and for the job's failure.
   std::string why;
 };
@@ -50,8 +45,7 @@ struct RestartDecision {
 ///   count, so it repeats exactly.
 /// - A run of 10 minutes clears the actor's count.
 /// - Exit codes 64, 65, 77 and 78 (bad usage, bad data, permission, unsafe configuration) are final; 75 (try again) is
-///   restarted and not counted; 0 and an end that we asked for are left alone.
-/// - A SIGKILL that is neither ours nor the out-of-memory killer's is counted but does not blame the sample.
+///   restarted and not counted.
 class RestartPolicy {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -45,7 +45,7 @@ Result<std::vector<UnitSpec>> trained_chain(const ModelConfig& config) {
 ModelCost policy_cost(const PolicyNet& policy) {
   ModelCost cost;
   for (const UnitSpec& unit : policy.units()) {
-    cost.units.push_back(unit_cost(unit, /*resident=*/false, 2.0 * static_cast<double>(count_parameters(unit))));
+    cost.units.push_back(unit_cost(unit, /*replicated=*/false, 2.0 * static_cast<double>(count_parameters(unit))));
     cost.policy_bytes += count_parameters(unit) * 4;
   }
   return cost;

@@ -66,7 +66,8 @@ void draw_curve(Chart& chart, const Axes& axes, const std::vector<float>& values
       flush();
       continue;
     }
-    points.push_back(axes.at(static_cast<double>(i / dimensions), static_cast<double>(values[i])));
+    const auto step = i / dimensions;
+    points.push_back(axes.at(static_cast<double>(step), static_cast<double>(values[i])));
   }
   flush();
 }

@@ -142,10 +142,11 @@ void draw_actions(Chart& chart, const PredictionSheet& sheet, const SheetLayout&
   chart.text({kMargin + 192, top}, "predicted, over steps of the horizon", {});
   const double panel_width = (l.width - 2 * kMargin) / static_cast<double>(l.panels_per_row);
   for (std::size_t dim = 0; dim < sheet.action_names.size(); ++dim) {
-    const auto column = static_cast<double>(static_cast<std::int64_t>(dim) % l.panels_per_row);
-    const auto row = static_cast<double>(static_cast<std::int64_t>(dim) / l.panels_per_row);
+    const auto place = static_cast<std::int64_t>(dim);
+    const std::int64_t column = place % l.panels_per_row, row = place / l.panels_per_row;
     draw_panel(chart, sheet, dim,
-               {kMargin + column * panel_width, top + 12 + row * (kCurveHeight + 24), panel_width, kCurveHeight});
+               {kMargin + static_cast<double>(column) * panel_width,
+                top + 12 + static_cast<double>(row) * (kCurveHeight + 24), panel_width, kCurveHeight});
   }
 }
 

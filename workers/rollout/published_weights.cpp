@@ -14,7 +14,6 @@ WeightStream::WeightStream(const PolicyNet& net) : names_(net.acting_units()) {
   for (const std::string& name : names_) {
     const auto unit = std::find_if(units.begin(), units.end(), [&](const UnitSpec& spec) { return spec.name == name; });
     TROUPE_CHECK(unit != units.end(), "an acting unit is one of the policy's units");
-    indices_.push_back(static_cast<std::size_t>(unit - units.begin()));
     layouts_.push_back(make_flat_layout(unit->params));
   }
 }

@@ -44,8 +44,6 @@ class WeightStream {
 
   const std::vector<std::string>& names() const { return names_; }
   const std::vector<FlatLayout>& layouts() const { return layouts_; }
-  /// Indices into PolicyNet::units() (and Engine's) of the acting units.
-  const std::vector<std::size_t>& unit_indices() const { return indices_; }
   /// Bytes of one rank's shards.
   std::size_t shard_bytes(int world) const;
   /// Copies bytes [offset, offset + bytes.size()) of rank's shards into the units' flat buffers (padded(world)
@@ -55,7 +53,6 @@ class WeightStream {
 
  private:
   std::vector<std::string> names_;
-  std::vector<std::size_t> indices_;
   std::vector<FlatLayout> layouts_;
 };
 

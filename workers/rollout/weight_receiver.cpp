@@ -21,7 +21,8 @@ struct WeightReceiver::Spares {
   std::vector<std::unique_ptr<PublishedWeights>> unused;
 };
 
-WeightReceiver::WeightReceiver(std::shared_ptr<const PolicyNet> net, Options options, std::function<void()> on_new)
+WeightReceiver::WeightReceiver(const std::shared_ptr<const PolicyNet>& net, Options options,
+                               std::function<void()> on_new)
     : stream_(*net),
       layout_hash_(hash_of(stream_.layouts())),
       options_(options),

@@ -32,7 +32,7 @@ class WeightReceiver {
     std::size_t keep = 1;
   };
   /// `on_new` is called on the channel's thread, under no lock, after a version became whole.
-  WeightReceiver(std::shared_ptr<const PolicyNet> net, Options options, std::function<void()> on_new = {});
+  WeightReceiver(const std::shared_ptr<const PolicyNet>& net, Options options, std::function<void()> on_new = {});
 
   /// Callbacks for open_consumer; the receiver must outlive the consumer.
   ChannelConsumer::Callbacks callbacks();

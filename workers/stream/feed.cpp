@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 }
 
-Feed::Feed(Options options, OnStuck on_stuck) : options_(std::move(options)), on_stuck_(std::move(on_stuck)) {}
+Feed::Feed(const Options& options, OnStuck on_stuck) : options_(options), on_stuck_(std::move(on_stuck)) {}
 
 ChannelConsumer::Callbacks Feed::callbacks() {
   return {.on_producer = [this](const std::string& name, std::uint32_t capacity) { on_producer(name, capacity); },
@@ -193,7 +193,8 @@ void Feed::pump_lanes() {
 }
 
 bool Feed::grant(const std::string& producer, const SampleKey& key, std::span<const std::byte> request) {
-  const std::string name = producer;  // of a table that this may change
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): of a table that this may change
+  const std::string name = producer;
   const auto slot = consumer_->grant(name, {.tag = key.tag(), .fence = fence_}, request);
   if (!slot) {
     // Its connection is gone; the node's report of its exit may come later. What it owes is asked of others then.

@@ -53,7 +53,7 @@ class Feed {
   /// Called on the thread that waits in take() or take_eval(), without a lock of the feed; must not block.
   using OnStuck = std::function<void(const std::string& producer, std::int64_t position)>;
 
-  Feed(Options options, OnStuck on_stuck);
+  Feed(const Options& options, OnStuck on_stuck);
 
   /// Callbacks for open_consumer; the feed must outlive the consumer.
   ChannelConsumer::Callbacks callbacks();

@@ -41,8 +41,7 @@ void add_leg(MjcfElement& torso, const Leg& leg) {
 }  // namespace
 
 std::string ant() {
-  MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "degree").set("inertiafromgeom", "true").set("autolimits", "false");
+  MjcfElement model = make_model("degree");
   model.add("option").set("integrator", "RK4").set("timestep", 0.01);
   auto& defaults = model.add("default");
   defaults.add("joint").set("armature", 1).set("damping", 1).set("limited", "true");
@@ -54,15 +53,9 @@ std::string ant() {
       .set("friction", {1, 0.5, 0.5})
       .set("margin", 0.01);
   auto& world = model.add("worldbody");
-  world.add("geom").set("name", "floor").set("type", "plane").set("size", {40, 40, 40}).set("conaffinity", 1);
+  add_plane(world, "floor", {40, 40, 40}).set("conaffinity", 1);
   auto& torso = add_body(world, "torso", {0, 0, 0.75});
-  torso.add("joint")
-      .set("name", "root")
-      .set("type", "free")
-      .set("armature", 0)
-      .set("damping", 0)
-      .set("limited", "false")
-      .set("margin", 0.01);
+  add_free_joint(torso).set("margin", 0.01);
   add_sphere(torso, "torso_geom", {0, 0, 0}, 0.25);
   for (const Leg& leg : kLegs) add_leg(torso, leg);
   auto& actuators = model.add("actuator");

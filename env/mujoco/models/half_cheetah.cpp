@@ -27,6 +27,12 @@ constexpr std::array<Link, 3> kFront = {{
 }};
 constexpr double kRadius = 0.046;
 
+/// A capsule of the robot's thickness, turned by `angle` about y.
+void add_turned_capsule(MjcfElement& body, std::string_view name, const Vector3& pos, double angle,
+                        double half_length) {
+  add_capsule(body, name, kRadius, half_length).set("pos", pos).set("axisangle", {0, 1, 0, angle});
+}
+
 void add_leg(MjcfElement& torso, MjcfElement& actuators, const std::array<Link, 3>& leg) {
   MjcfElement* parent = &torso;
   for (const Link& link : leg) {
@@ -35,12 +41,7 @@ void add_leg(MjcfElement& torso, MjcfElement& actuators, const std::array<Link, 
         .set("range", {link.low, link.high})
         .set("stiffness", link.stiffness)
         .set("damping", link.damping);
-    body.add("geom")
-        .set("name", link.name)
-        .set("type", "capsule")
-        .set("pos", link.capsule)
-        .set("axisangle", {0, 1, 0, link.angle})
-        .set("size", {kRadius, link.half_length});
+    add_turned_capsule(body, link.name, link.capsule, link.angle, link.half_length);
     add_motor(actuators, link.name, link.name, link.gear, 1);
     parent = &body;
   }
@@ -73,18 +74,13 @@ std::string half_cheetah() {
       .set("solref", {0.02, 1});
   auto& world = model.add("worldbody");
   auto& actuators = model.add("actuator");
-  world.add("geom").set("name", "floor").set("type", "plane").set("size", {40, 40, 40}).set("conaffinity", 1);
+  add_plane(world, "floor", {40, 40, 40}).set("conaffinity", 1);
   auto& torso = add_body(world, "torso", {0, 0, 0.7});
   add_root_joint(torso, "rootx", "slide", {1, 0, 0});
   add_root_joint(torso, "rootz", "slide", {0, 0, 1});
   add_root_joint(torso, "rooty", "hinge", {0, 1, 0});
   add_capsule(torso, "torso", {-0.5, 0, 0}, {0.5, 0, 0}, kRadius);
-  torso.add("geom")
-      .set("name", "head")
-      .set("type", "capsule")
-      .set("pos", {0.6, 0, 0.1})
-      .set("axisangle", {0, 1, 0, 0.87})
-      .set("size", {kRadius, 0.15});
+  add_turned_capsule(torso, "head", {0.6, 0, 0.1}, 0.87, 0.15);
   add_leg(torso, actuators, kBack);
   add_leg(torso, actuators, kFront);
   return model.to_xml();

@@ -33,12 +33,7 @@ MjcfElement& add_link(MjcfElement& parent, const std::string& name, const Vector
 void add_leg(MjcfElement& torso, MjcfElement& actuators, const std::string& suffix, const Foot& foot, double gear) {
   const auto capsule = [](MjcfElement& body, const std::string& name, double z, double radius, double half,
                           double friction) -> MjcfElement& {
-    return body.add("geom")
-        .set("name", name + "_geom")
-        .set("type", "capsule")
-        .set("pos", {0, 0, z})
-        .set("size", {radius, half})
-        .set("friction", friction);
+    return add_capsule(body, name + "_geom", radius, half).set("pos", {0, 0, z}).set("friction", friction);
   };
   auto& thigh = add_link(torso, "thigh" + suffix, {0, 0, kHipZ}, {0, 0, 0}, -150, 0);
   capsule(thigh, "thigh" + suffix, kThighZ, 0.05, kThighHalf, kFriction);
@@ -54,19 +49,14 @@ void add_leg(MjcfElement& torso, MjcfElement& actuators, const std::string& suff
 MjcfElement& add_torso(MjcfElement& world) {
   auto& torso = add_body(world, "torso", {0, 0, 1.25});
   add_root_joints(torso);
-  torso.add("geom")
-      .set("name", "torso_geom")
-      .set("type", "capsule")
-      .set("size", {0.05, kTorsoHalf})
-      .set("friction", kFriction);
+  add_capsule(torso, "torso_geom", 0.05, kTorsoHalf).set("friction", kFriction);
   return torso;
 }
 
 }  // namespace
 
 std::string hopper() {
-  MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "degree").set("inertiafromgeom", "true").set("autolimits", "false");
+  MjcfElement model = make_model("degree");
   model.add("option").set("integrator", "RK4").set("timestep", 0.002);
   auto& defaults = model.add("default");
   defaults.add("joint").set("armature", 1).set("damping", 1).set("limited", "true");
@@ -79,14 +69,13 @@ std::string hopper() {
       .set("solref", {0.02, 1});
   auto& world = model.add("worldbody");
   auto& actuators = model.add("actuator");
-  world.add("geom").set("name", "floor").set("type", "plane").set("size", {20, 20, 0.125}).set("condim", 3);
+  add_plane(world, "floor", {20, 20, 0.125}).set("condim", 3);
   add_leg(add_torso(world), actuators, "", {0.13, -0.065, 0.195, 2}, 200);
   return model.to_xml();
 }
 
 std::string walker2d(double right_foot_friction) {
-  MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "degree").set("inertiafromgeom", "true").set("autolimits", "false");
+  MjcfElement model = make_model("degree");
   model.add("option").set("integrator", "RK4").set("timestep", 0.002);
   auto& defaults = model.add("default");
   defaults.add("joint").set("armature", 0.01).set("damping", 0.1).set("limited", "true");
@@ -98,7 +87,7 @@ std::string walker2d(double right_foot_friction) {
       .set("friction", {0.7, 0.1, 0.1});
   auto& world = model.add("worldbody");
   auto& actuators = model.add("actuator");
-  world.add("geom").set("name", "floor").set("type", "plane").set("size", {40, 40, 40}).set("conaffinity", 1);
+  add_plane(world, "floor", {40, 40, 40}).set("conaffinity", 1);
   auto& torso = add_torso(world);
   add_leg(torso, actuators, "", {0.2, -0.1, 0.1, right_foot_friction}, 100);
   add_leg(torso, actuators, "_left", {0.2, -0.1, 0.1, 1.9}, 100);

@@ -50,13 +50,7 @@ void add_arm(MjcfElement& torso, const std::string& side, double s) {
 
 void add_figure(MjcfElement& world) {
   auto& torso = add_body(world, "torso", {0, 0, 1.4});
-  torso.add("joint")
-      .set("name", "root")
-      .set("type", "free")
-      .set("armature", 0)
-      .set("damping", 0)
-      .set("limited", "false")
-      .set("stiffness", 0);
+  add_free_joint(torso);
   add_capsule(torso, "torso1", {0, -0.07, 0}, {0, 0.07, 0}, 0.07);
   add_sphere(torso, "head", {0, 0, 0.19}, 0.09);
   add_capsule(torso, "uwaist", {-0.01, -0.06, -0.12}, {-0.01, 0.06, -0.12}, 0.06);
@@ -98,19 +92,13 @@ void add_motors(MjcfElement& actuators) {
 }  // namespace
 
 std::string humanoid() {
-  MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "degree").set("inertiafromgeom", "true").set("autolimits", "false");
+  MjcfElement model = make_model("degree");
   model.add("option").set("integrator", "RK4").set("solver", "PGS").set("iterations", 50).set("timestep", 0.003);
   auto& defaults = model.add("default");
   defaults.add("joint").set("armature", 1).set("damping", 1).set("limited", "true");
   defaults.add("geom").set("condim", 1).set("contype", 1).set("conaffinity", 1).set("margin", 0.001);
   auto& world = model.add("worldbody");
-  world.add("geom")
-      .set("name", "floor")
-      .set("type", "plane")
-      .set("size", {20, 20, 0.125})
-      .set("condim", 3)
-      .set("friction", {1, 0.1, 0.1});
+  add_plane(world, "floor", {20, 20, 0.125}).set("condim", 3).set("friction", {1, 0.1, 0.1});
   add_figure(world);
   auto& tendons = model.add("tendon");
   add_hip_knee_tendon(tendons, "left");

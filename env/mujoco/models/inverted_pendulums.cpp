@@ -6,11 +6,7 @@ namespace {
 
 /// A capsule that lies along x.
 void add_lying_capsule(MjcfElement& body, std::string_view name, double radius, double half_length) {
-  body.add("geom")
-      .set("name", name)
-      .set("type", "capsule")
-      .set("quat", {0.707, 0, 0.707, 0})
-      .set("size", {radius, half_length});
+  add_capsule(body, name, radius, half_length).set("quat", {0.707, 0, 0.707, 0});
 }
 
 void set_geom_defaults(MjcfElement& defaults) {
@@ -20,8 +16,7 @@ void set_geom_defaults(MjcfElement& defaults) {
 }  // namespace
 
 std::string inverted_pendulum() {
-  MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "degree").set("inertiafromgeom", "true").set("autolimits", "false");
+  MjcfElement model = make_model("degree");
   model.add("option").set("integrator", "RK4").set("timestep", 0.02).set("gravity", {0, 0, -9.81});
   auto& defaults = model.add("default");
   defaults.add("joint").set("armature", 0).set("damping", 1).set("limited", "true");
@@ -39,14 +34,13 @@ std::string inverted_pendulum() {
 }
 
 std::string inverted_double_pendulum() {
-  MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "degree").set("inertiafromgeom", "true").set("autolimits", "false");
+  MjcfElement model = make_model("degree");
   model.add("option").set("integrator", "RK4").set("timestep", 0.01).set("gravity", {1e-5, 0, -9.81});
   auto& defaults = model.add("default");
   defaults.add("joint").set("damping", 0.05).set("limited", "false");
   set_geom_defaults(defaults);
   auto& world = model.add("worldbody");
-  world.add("geom").set("name", "floor").set("type", "plane").set("pos", {0, 0, -3}).set("size", {40, 40, 40});
+  add_plane(world, "floor", {40, 40, 40}).set("pos", {0, 0, -3});
   add_lying_capsule(world, "rail", 0.02, 1);
   auto& cart = add_body(world, "cart", {0, 0, 0});
   add_joint(cart, "slider", "slide", {1, 0, 0}).set("limited", "true").set("range", {-1, 1}).set("margin", 0.01);

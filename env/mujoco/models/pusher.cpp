@@ -73,8 +73,7 @@ MjcfElement& add_puck(MjcfElement& world, const std::string& body, const std::st
 }  // namespace
 
 std::string pusher() {
-  MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "radian").set("inertiafromgeom", "true").set("autolimits", "false");
+  MjcfElement model = make_model("radian");
   model.add("option").set("timestep", 0.01).set("gravity", {0, 0, 0}).set("iterations", 20);
   auto& defaults = model.add("default");
   defaults.add("joint").set("armature", 0.04).set("damping", 1).set("limited", "true");
@@ -86,13 +85,7 @@ std::string pusher() {
       .set("contype", 0)
       .set("conaffinity", 0);
   auto& world = model.add("worldbody");
-  world.add("geom")
-      .set("name", "table")
-      .set("type", "plane")
-      .set("pos", {0, 0.5, -0.325})
-      .set("size", {1, 1, 0.1})
-      .set("contype", 1)
-      .set("conaffinity", 1);
+  add_plane(world, "table", {1, 1, 0.1}).set("pos", {0, 0.5, -0.325}).set("contype", 1).set("conaffinity", 1);
   MjcfElement* parent = &world;
   for (const ArmLink& link : kArm) {
     auto& body = add_body(*parent, link_name(link), link.pos);

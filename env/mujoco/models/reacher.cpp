@@ -5,14 +5,13 @@ namespace troupe::env::gym_models {
 
 /// A two-link arm on a table with walls that collide with nothing, and a target that two slides put in its place.
 std::string reacher() {
-  MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "radian").set("inertiafromgeom", "true").set("autolimits", "false");
+  MjcfElement model = make_model("radian");
   model.add("option").set("integrator", "RK4").set("timestep", 0.01).set("gravity", {0, 0, -9.81});
   auto& defaults = model.add("default");
   defaults.add("joint").set("armature", 1).set("damping", 1).set("limited", "true");
   defaults.add("geom").set("contype", 0).set("friction", {1, 0.1, 0.1}).set("condim", 3);
   auto& world = model.add("worldbody");
-  world.add("geom").set("name", "ground").set("type", "plane").set("size", {1, 1, 10}).set("conaffinity", 0);
+  add_plane(world, "ground", {1, 1, 10}).set("conaffinity", 0);
   const auto wall = [&world](const char* name, const Vector3& from, const Vector3& to) {
     add_capsule(world, name, from, to, 0.02).set("conaffinity", 0);
   };

@@ -5,19 +5,13 @@ namespace troupe::env::gym_models {
 
 /// Three links in a fluid; nothing collides.
 std::string swimmer() {
-  MjcfElement model("mujoco");
-  model.add("compiler").set("angle", "degree").set("inertiafromgeom", "true").set("autolimits", "false");
+  MjcfElement model = make_model("degree");
   model.add("option").set("integrator", "RK4").set("timestep", 0.01).set("density", 4000).set("viscosity", 0.1);
   auto& defaults = model.add("default");
   defaults.add("joint").set("armature", 0.1).set("limited", "false");
   defaults.add("geom").set("contype", 0).set("conaffinity", 0).set("condim", 1).set("density", 1000);
   auto& world = model.add("worldbody");
-  world.add("geom")
-      .set("name", "floor")
-      .set("type", "plane")
-      .set("pos", {0, 0, -0.1})
-      .set("size", {40, 40, 0.1})
-      .set("condim", 3);
+  add_plane(world, "floor", {40, 40, 0.1}).set("pos", {0, 0, -0.1}).set("condim", 3);
   auto& torso = add_body(world, "torso", {0, 0, 0});
   add_capsule(torso, "", {1.5, 0, 0}, {0.5, 0, 0}, 0.1);
   add_joint(torso, "slider1", "slide", {1, 0, 0});

@@ -11,22 +11,16 @@ namespace {
 
 class AntEnv final : public GymEnv {
  public:
-  struct Constants {
-    bool v5;
-  };
+  using Constants = GymVersion;
   AntEnv(std::shared_ptr<const GymModel> shared, MujocoData data, const Constants& constants)
-      : GymEnv(std::move(shared), std::move(data)),
+      : GymEnv(std::move(shared), std::move(data), {.scale = 0.1, .normal_velocities = true}),
         v5_(constants.v5),
         torso_(mujoco_id(model(), mjOBJ_BODY, "torso")) {}
 
  private:
-  static constexpr double kNoise = 0.1, kContactWeight = 5e-4, kLow = 0.2, kHigh = 1;
+  static constexpr double kContactWeight = 5e-4, kLow = 0.2, kHigh = 1;
   static constexpr float kControlWeight = 0.5f;
 
-  void draw_state(CounterRng& rng, std::span<double> pos, std::span<double> vel) const override {
-    add_uniform(rng, kNoise, pos);
-    add_normal(rng, kNoise, vel);
-  }
   const double* torso() const { return data().xpos + 3 * torso_; }
   void before_step(std::span<const float>) override {
     x_ = torso()[0];
@@ -70,30 +64,23 @@ class AntEnv final : public GymEnv {
   double x_ = 0, y_ = 0;
 };
 
-constexpr AntEnv::Constants kV4{.v5 = false}, kV5{.v5 = true};
-
 }  // namespace
 
 std::vector<GymTask> ant_tasks() {
-  std::vector<std::string> info = {"x_position",  "y_position",     "distance_from_origin",
-                                   "x_velocity",  "y_velocity",     "reward_forward",
-                                   "reward_ctrl", "reward_survive", "forward_reward"};
   GymTask v4{.id = "Ant-v4",
              .mjcf = gym_models::ant,
              .make = make_gym_env<AntEnv, kV4>,
              .frame_skip = 5,
              .observation_size = 27,
-             .info = info,
+             .info = {"x_position", "y_position", "distance_from_origin", "x_velocity", "y_velocity", "reward_forward",
+                      "reward_ctrl", "reward_survive", "forward_reward"},
              .reward_threshold = 6000};
-  info.back() = "reward_contact";
-  GymTask v5{.id = "Ant-v5",
-             .mjcf = gym_models::ant,
-             .make = make_gym_env<AntEnv, kV5>,
-             .frame_skip = 5,
-             .observation_size = 105,
-             .info = info,
-             .reward_threshold = 6000,
-             .wants_forces = true};
+  GymTask v5 = v4;
+  v5.id = "Ant-v5";
+  v5.make = make_gym_env<AntEnv, kV5>;
+  v5.observation_size = 105;
+  v5.info.back() = "reward_contact";
+  v5.wants_forces = true;
   return {v4, v5};
 }
 

@@ -13,22 +13,16 @@ namespace {
 
 class HumanoidEnv final : public GymEnv {
  public:
-  struct Constants {
-    bool v5;
-  };
+  using Constants = GymVersion;
   HumanoidEnv(std::shared_ptr<const GymModel> shared, MujocoData data, const Constants& constants)
-      : GymEnv(std::move(shared), std::move(data)), v5_(constants.v5) {}
+      : GymEnv(std::move(shared), std::move(data), {.scale = 1e-2}), v5_(constants.v5) {}
 
  private:
-  static constexpr double kNoise = 1e-2, kForwardWeight = 1.25, kBonus = 5, kControlWeight = 0.1, kContactWeight = 5e-7,
+  static constexpr double kForwardWeight = 1.25, kBonus = 5, kControlWeight = 0.1, kContactWeight = 5e-7,
                           kContactBound = 10;
   static constexpr double kLow = 1, kHigh = 2;
   using Centre = std::array<double, 2>;
 
-  void draw_state(CounterRng& rng, std::span<double> pos, std::span<double> vel) const override {
-    add_uniform(rng, kNoise, pos);
-    add_uniform(rng, kNoise, vel);
-  }
   /// x and y of the centre of mass, from the bodies' stale frames.
   Centre centre_of_mass() const {
     double x = 0, y = 0, mass = 0;
@@ -87,8 +81,6 @@ class HumanoidEnv final : public GymEnv {
   Centre before_{};
 };
 
-constexpr HumanoidEnv::Constants kV4{.v5 = false}, kV5{.v5 = true};
-
 }  // namespace
 
 std::vector<GymTask> humanoid_tasks() {
@@ -100,15 +92,13 @@ std::vector<GymTask> humanoid_tasks() {
              .info = {"x_position", "y_position", "distance_from_origin", "x_velocity", "y_velocity", "reward_linvel",
                       "reward_quadctrl", "reward_alive", "forward_reward"},
              .wants_forces = true};
-  GymTask v5{.id = "Humanoid-v5",
-             .mjcf = gym_models::humanoid,
-             .make = make_gym_env<HumanoidEnv, kV5>,
-             .frame_skip = 5,
-             .observation_size = 348,
-             .info = {"x_position", "y_position", "distance_from_origin", "x_velocity", "y_velocity", "reward_forward",
-                      "reward_ctrl", "reward_survive", "reward_contact", "tendon_length.0", "tendon_length.1",
-                      "tendon_velocity.0", "tendon_velocity.1"},
-             .wants_forces = true};
+  GymTask v5 = v4;
+  v5.id = "Humanoid-v5";
+  v5.make = make_gym_env<HumanoidEnv, kV5>;
+  v5.observation_size = 348;
+  v5.info = {"x_position",      "y_position",        "distance_from_origin", "x_velocity",     "y_velocity",
+             "reward_forward",  "reward_ctrl",       "reward_survive",       "reward_contact", "tendon_length.0",
+             "tendon_length.1", "tendon_velocity.0", "tendon_velocity.1"};
   return {v4, v5};
 }
 

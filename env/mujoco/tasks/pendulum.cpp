@@ -1,4 +1,5 @@
-// InvertedPendulum and InvertedDoublePendulum: a cart keeps one or two poles upright.
+// InvertedPendulum and InvertedDoublePendulum: a cart keeps one or two poles upright. In v5 nothing is paid on the step
+// that ends the episode.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -9,23 +10,15 @@
 namespace troupe::env {
 namespace {
 
-struct PoleConstants {
-  bool v5;  ///< nothing is paid on the step that ends the episode
-};
-
 class InvertedPendulumEnv final : public GymEnv {
  public:
-  using Constants = PoleConstants;
+  using Constants = GymVersion;
   InvertedPendulumEnv(std::shared_ptr<const GymModel> shared, MujocoData data, const Constants& constants)
-      : GymEnv(std::move(shared), std::move(data)), v5_(constants.v5) {}
+      : GymEnv(std::move(shared), std::move(data), {.scale = 0.01}), v5_(constants.v5) {}
 
  private:
-  static constexpr double kNoise = 0.01, kAngle = 0.2;
+  static constexpr double kAngle = 0.2;
 
-  void draw_state(CounterRng& rng, std::span<double> pos, std::span<double> vel) const override {
-    add_uniform(rng, kNoise, pos);
-    add_uniform(rng, kNoise, vel);
-  }
   Outcome evaluate(std::span<const float>, std::span<double> info) override {
     const auto finite = [](double v) { return std::isfinite(v); };
     const bool upright = std::all_of(qpos().begin(), qpos().end(), finite) &&
@@ -43,17 +36,15 @@ class InvertedPendulumEnv final : public GymEnv {
 
 class InvertedDoublePendulumEnv final : public GymEnv {
  public:
-  using Constants = PoleConstants;
+  using Constants = GymVersion;
   InvertedDoublePendulumEnv(std::shared_ptr<const GymModel> shared, MujocoData data, const Constants& constants)
-      : GymEnv(std::move(shared), std::move(data)), v5_(constants.v5), tip_(mujoco_id(model(), mjOBJ_SITE, "tip")) {}
+      : GymEnv(std::move(shared), std::move(data), {.scale = 0.1, .normal_velocities = true}),
+        v5_(constants.v5),
+        tip_(mujoco_id(model(), mjOBJ_SITE, "tip")) {}
 
  private:
-  static constexpr double kNoise = 0.1, kAlive = 10, kBound = 10;
+  static constexpr double kAlive = 10, kBound = 10;
 
-  void draw_state(CounterRng& rng, std::span<double> pos, std::span<double> vel) const override {
-    add_uniform(rng, kNoise, pos);
-    add_normal(rng, kNoise, vel);
-  }
   Outcome evaluate(std::span<const float>, std::span<double> info) override {
     const double x = data().site_xpos[3 * tip_], height = data().site_xpos[3 * tip_ + 2];
     const double w1 = qvel()[1], w2 = qvel()[2];
@@ -79,41 +70,33 @@ class InvertedDoublePendulumEnv final : public GymEnv {
   const int tip_;
 };
 
-constexpr PoleConstants kV4{.v5 = false}, kV5{.v5 = true};
-
 }  // namespace
 
 std::vector<GymTask> pendulum_tasks() {
-  return {
-      {.id = "InvertedPendulum-v4",
-       .mjcf = gym_models::inverted_pendulum,
-       .make = make_gym_env<InvertedPendulumEnv, kV4>,
-       .frame_skip = 2,
-       .observation_size = 4,
-       .info = {},
-       .reward_threshold = 950},
-      {.id = "InvertedPendulum-v5",
-       .mjcf = gym_models::inverted_pendulum,
-       .make = make_gym_env<InvertedPendulumEnv, kV5>,
-       .frame_skip = 2,
-       .observation_size = 4,
-       .info = {"reward_survive"},
-       .reward_threshold = 950},
-      {.id = "InvertedDoublePendulum-v4",
-       .mjcf = gym_models::inverted_double_pendulum,
-       .make = make_gym_env<InvertedDoublePendulumEnv, kV4>,
-       .frame_skip = 5,
-       .observation_size = 11,
-       .info = {},
-       .reward_threshold = 9100},
-      {.id = "InvertedDoublePendulum-v5",
-       .mjcf = gym_models::inverted_double_pendulum,
-       .make = make_gym_env<InvertedDoublePendulumEnv, kV5>,
-       .frame_skip = 5,
-       .observation_size = 9,
-       .info = {"reward_survive", "distance_penalty", "velocity_penalty"},
-       .reward_threshold = 9100},
-  };
+  const GymTask one{.id = "InvertedPendulum-v4",
+                    .mjcf = gym_models::inverted_pendulum,
+                    .make = make_gym_env<InvertedPendulumEnv, kV4>,
+                    .frame_skip = 2,
+                    .observation_size = 4,
+                    .info = {},
+                    .reward_threshold = 950};
+  GymTask one5 = one;
+  one5.id = "InvertedPendulum-v5";
+  one5.make = make_gym_env<InvertedPendulumEnv, kV5>;
+  one5.info = {"reward_survive"};
+  const GymTask two{.id = "InvertedDoublePendulum-v4",
+                    .mjcf = gym_models::inverted_double_pendulum,
+                    .make = make_gym_env<InvertedDoublePendulumEnv, kV4>,
+                    .frame_skip = 5,
+                    .observation_size = 11,
+                    .info = {},
+                    .reward_threshold = 9100};
+  GymTask two5 = two;
+  two5.id = "InvertedDoublePendulum-v5";
+  two5.make = make_gym_env<InvertedDoublePendulumEnv, kV5>;
+  two5.observation_size = 9;
+  two5.info = {"reward_survive", "distance_penalty", "velocity_penalty"};
+  return {one, one5, two, two5};
 }
 
 }  // namespace troupe::env

@@ -58,14 +58,14 @@ class PusherEnv final : public GymEnv {
   const int tips_, object_, goal_;
 };
 
-constexpr PusherEnv::Constants kV5{.control_weight = 0.1f, .near_weight = 0.5};
+constexpr PusherEnv::Constants kPusher{.control_weight = 0.1f, .near_weight = 0.5};
 
 }  // namespace
 
 std::vector<GymTask> pusher_tasks() {
   return {{.id = "Pusher-v5",
            .mjcf = gym_models::pusher,
-           .make = make_gym_env<PusherEnv, kV5>,
+           .make = make_gym_env<PusherEnv, kPusher>,
            .frame_skip = 5,
            .observation_size = 23,
            .info = {"reward_dist", "reward_ctrl", "reward_near"},

@@ -12,9 +12,7 @@ namespace {
 
 class ReacherEnv final : public GymEnv {
  public:
-  struct Constants {
-    bool v5;
-  };
+  using Constants = GymVersion;
   ReacherEnv(std::shared_ptr<const GymModel> shared, MujocoData data, const Constants& constants)
       : GymEnv(std::move(shared), std::move(data)),
         v5_(constants.v5),
@@ -65,8 +63,6 @@ class ReacherEnv final : public GymEnv {
   const int tip_, target_;
   double before_ = 0;
 };
-
-constexpr ReacherEnv::Constants kV4{.v5 = false}, kV5{.v5 = true};
 
 }  // namespace
 

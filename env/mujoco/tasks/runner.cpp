@@ -13,18 +13,14 @@ class RunnerEnv final : public GymEnv {
  public:
   struct Constants {
     float control_weight;
-    std::size_t hidden;  ///< first positions that the observation leaves out
-    double noise;        ///< of the reset
-    bool normal_velocities;
+    std::size_t hidden;      ///< first positions that the observation leaves out
+    bool normal_velocities;  ///< of the reset
   };
   RunnerEnv(std::shared_ptr<const GymModel> shared, MujocoData data, const Constants& constants)
-      : GymEnv(std::move(shared), std::move(data)), c_(constants) {}
+      : GymEnv(std::move(shared), std::move(data), {.scale = 0.1, .normal_velocities = constants.normal_velocities}),
+        c_(constants) {}
 
  private:
-  void draw_state(CounterRng& rng, std::span<double> pos, std::span<double> vel) const override {
-    add_uniform(rng, c_.noise, pos);
-    c_.normal_velocities ? add_normal(rng, c_.noise, vel) : add_uniform(rng, c_.noise, vel);
-  }
   void before_step(std::span<const float>) override {
     x_ = qpos()[0];
     y_ = qpos()[1];
@@ -46,8 +42,8 @@ class RunnerEnv final : public GymEnv {
   double x_ = 0, y_ = 0;
 };
 
-constexpr RunnerEnv::Constants kCheetah{.control_weight = 0.1f, .hidden = 1, .noise = 0.1, .normal_velocities = true};
-constexpr RunnerEnv::Constants kSwimmer{.control_weight = 1e-4f, .hidden = 2, .noise = 0.1, .normal_velocities = false};
+constexpr RunnerEnv::Constants kCheetah{.control_weight = 0.1f, .hidden = 1, .normal_velocities = true};
+constexpr RunnerEnv::Constants kSwimmer{.control_weight = 1e-4f, .hidden = 2, .normal_velocities = false};
 
 }  // namespace
 

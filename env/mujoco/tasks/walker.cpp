@@ -17,16 +17,12 @@ class WalkerEnv final : public GymEnv {
     bool pays_when_fallen;  ///< v4 pays the bonus on the step that ends the episode too
   };
   WalkerEnv(std::shared_ptr<const GymModel> shared, MujocoData data, const Constants& constants)
-      : GymEnv(std::move(shared), std::move(data)), c_(constants) {}
+      : GymEnv(std::move(shared), std::move(data), {.scale = 5e-3}), c_(constants) {}
 
  private:
-  static constexpr double kNoise = 5e-3, kSpeedBound = 10;
+  static constexpr double kSpeedBound = 10;
   static constexpr float kControlWeight = 1e-3f;
 
-  void draw_state(CounterRng& rng, std::span<double> pos, std::span<double> vel) const override {
-    add_uniform(rng, kNoise, pos);
-    add_uniform(rng, kNoise, vel);
-  }
   void before_step(std::span<const float>) override { x_ = qpos()[0]; }
   Outcome evaluate(std::span<const float> action, std::span<double> info) override {
     const double x = qpos()[0], z = qpos()[1];
@@ -68,34 +64,29 @@ std::vector<GymTask> walker_tasks() {
   const std::vector<std::string> info4 = {"x_position", "x_velocity"};
   const std::vector<std::string> info5 = {"x_position",     "x_velocity",  "z_distance_from_origin",
                                           "reward_forward", "reward_ctrl", "reward_survive"};
-  return {
-      {.id = "Hopper-v4",
-       .mjcf = gym_models::hopper,
-       .make = make_gym_env<WalkerEnv, kHopper4>,
-       .frame_skip = 4,
-       .observation_size = 11,
-       .info = info4,
-       .reward_threshold = 3800},
-      {.id = "Hopper-v5",
-       .mjcf = gym_models::hopper,
-       .make = make_gym_env<WalkerEnv, kHopper5>,
-       .frame_skip = 4,
-       .observation_size = 11,
-       .info = info5,
-       .reward_threshold = 3800},
-      {.id = "Walker2d-v4",
-       .mjcf = [] { return gym_models::walker2d(0.9); },
-       .make = make_gym_env<WalkerEnv, kWalker4>,
-       .frame_skip = 4,
-       .observation_size = 17,
-       .info = info4},
-      {.id = "Walker2d-v5",
-       .mjcf = [] { return gym_models::walker2d(1.9); },
-       .make = make_gym_env<WalkerEnv, kWalker5>,
-       .frame_skip = 4,
-       .observation_size = 17,
-       .info = info5},
-  };
+  const GymTask hopper{.id = "Hopper-v4",
+                       .mjcf = gym_models::hopper,
+                       .make = make_gym_env<WalkerEnv, kHopper4>,
+                       .frame_skip = 4,
+                       .observation_size = 11,
+                       .info = info4,
+                       .reward_threshold = 3800};
+  GymTask hopper5 = hopper;
+  hopper5.id = "Hopper-v5";
+  hopper5.make = make_gym_env<WalkerEnv, kHopper5>;
+  hopper5.info = info5;
+  const GymTask walker{.id = "Walker2d-v4",
+                       .mjcf = [] { return gym_models::walker2d(0.9); },
+                       .make = make_gym_env<WalkerEnv, kWalker4>,
+                       .frame_skip = 4,
+                       .observation_size = 17,
+                       .info = info4};
+  GymTask walker5 = walker;
+  walker5.id = "Walker2d-v5";
+  walker5.mjcf = [] { return gym_models::walker2d(1.9); };
+  walker5.make = make_gym_env<WalkerEnv, kWalker5>;
+  walker5.info = info5;
+  return {hopper, hopper5, walker, walker5};
 }
 
 }  // namespace troupe::env

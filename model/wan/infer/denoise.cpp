@@ -20,7 +20,7 @@ struct Run {
 };
 
 at::Tensor guided(const at::Tensor& v_by_branch, double cfg_scale) {
-  const auto cond = v_by_branch.select(1, 0);
+  auto cond = v_by_branch.select(1, 0);
   if (v_by_branch.size(1) == 1) return cond;
   const auto uncond = v_by_branch.select(1, 1);
   return uncond + (cond - uncond) * cfg_scale;

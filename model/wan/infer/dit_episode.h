@@ -16,12 +16,12 @@ namespace troupe::model {
 /// the frames seen. An episode may hold several samples that stand at the same frame; a session of a policy has one.
 /// Made by DitInference::begin. Not thread-safe.
 struct DitEpisode {
-  DitEpisode(KvCache cache_, std::vector<std::shared_ptr<const TextKeys>> text_, ImageKeys image_,
-             at::Tensor first_frame_)
-      : cache(std::move(cache_)),
-        text(std::move(text_)),
-        image(std::move(image_)),
-        first_frame(std::move(first_frame_)) {}
+  DitEpisode(KvCache keys, std::vector<std::shared_ptr<const TextKeys>> text_keys, ImageKeys image_keys,
+             at::Tensor first)
+      : cache(std::move(keys)),
+        text(std::move(text_keys)),
+        image(std::move(image_keys)),
+        first_frame(std::move(first)) {}
 
   KvCache cache;
   std::vector<std::shared_ptr<const TextKeys>> text;  ///< one per branch: with the prompt, then without

@@ -64,14 +64,14 @@ struct WanInference::Impl {
     at::Tensor first_latent;  ///< [1, Cz, 1, h, w] of a starting episode
   };
 
-  Impl(ModelConfig config_, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit_,
-       FeatureEncoder& features_, Prompt negative_, const InferOptions& options_)
-      : config(std::move(config_)),
-        features(features_),
-        negative(std::move(negative_)),
-        options(options_),
+  Impl(ModelConfig model_config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit_params,
+       FeatureEncoder& encoder, Prompt negative_prompt, const InferOptions& infer_options)
+      : config(std::move(model_config)),
+        features(encoder),
+        negative(std::move(negative_prompt)),
+        options(infer_options),
         protocol{config.latent_frames_per_block, max_blocks, config.codec.stride_t},
-        dit(config, max_blocks, actions_per_block, std::move(dit_), options_.state_self_only) {}
+        dit(config, max_blocks, actions_per_block, std::move(dit_params), options.state_self_only) {}
 
   Result<void> check_call(std::span<InferenceSession* const> sessions, std::span<const InferenceInput> inputs) const;
   Result<void> check_input(const InferenceInput& input, std::size_t index) const;
@@ -253,7 +253,7 @@ std::vector<InferenceOutput> WanInference::Impl::run(std::vector<Turn>& turns) {
 }
 
 WanInference::WanInference(ModelConfig config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit,
-                           FeatureEncoder& features, at::Tensor negative_ids, at::Tensor negative_mask,
+                           FeatureEncoder& features, const at::Tensor& negative_ids, const at::Tensor& negative_mask,
                            InferOptions options) {
   const auto length = config.text_encoder.max_length;
   TORCH_CHECK(

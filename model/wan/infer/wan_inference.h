@@ -48,7 +48,8 @@ class WanInference {
   /// length (data.window.chunks), `actions_per_block` data.window.action_horizon. negative_ids, negative_mask: the
   /// tokenised negative prompt, i64 [L].
   WanInference(ModelConfig config, std::int64_t max_blocks, std::int64_t actions_per_block, ParamView dit,
-               FeatureEncoder& features, at::Tensor negative_ids, at::Tensor negative_mask, InferOptions options = {});
+               FeatureEncoder& features, const at::Tensor& negative_ids, const at::Tensor& negative_mask,
+               InferOptions options = {});
   ~WanInference();
 
   /// Whether configuration and options can run at all; act() returns the same error. invalid_argument names the key.

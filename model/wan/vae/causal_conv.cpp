@@ -94,7 +94,7 @@ at::Tensor channel_norm(const at::Tensor& x, const at::Tensor& gain, NormRoundin
 }
 
 at::Tensor causal_conv(const VaePass& pass, const std::string& name, const at::Tensor& x) {
-  return causal_conv_of(pass, name, x, [&x](at::Tensor in) { in.copy_(x); });
+  return causal_conv_of(pass, name, x, [&x](const at::Tensor& in) { in.copy_(x); });
 }
 
 at::Tensor norm_silu_conv(const VaePass& pass, const std::string& norm, const std::string& name, const at::Tensor& x) {

@@ -53,8 +53,8 @@ at::Tensor by_time(const at::Tensor& x, std::int64_t latents, std::int64_t frame
 }  // namespace
 
 WanVaeCodec::WanVaeCodec(const LatentCodecConfig& config, const FrozenParams& params, at::ScalarType dtype,
-                         VaeNorm norm, std::int64_t pass_bytes)
-    : network_(config, params.view(), dtype, std::move(norm)), pass_bytes_(pass_bytes) {}
+                         const VaeNorm& norm, std::int64_t pass_bytes)
+    : network_(config, params.view(), dtype, norm), pass_bytes_(pass_bytes) {}
 
 at::Tensor WanVaeCodec::encode(const at::Tensor& video) const {
   TORCH_CHECK(video.dim() == 5 && video.size(2) > 0, "video ", video.sizes(), " wants [B, 3, T, H, W]");
@@ -92,7 +92,7 @@ at::Tensor WanVaeCodec::decode(const at::Tensor& latents) const {
   });
 }
 
-Result<std::unique_ptr<LatentCodec>> make_vae_codec(const LatentCodecConfig& config, FrozenParams params,
+Result<std::unique_ptr<LatentCodec>> make_vae_codec(const LatentCodecConfig& config, const FrozenParams& params,
                                                     at::ScalarType dtype) {
   const auto refuse = [](std::string message) { return Error{Errc::invalid_argument, std::move(message)}; };
   if (config.type != "wan21" && config.type != "wan22") {

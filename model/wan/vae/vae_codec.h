@@ -21,7 +21,7 @@ class WanVaeCodec final : public LatentCodec {
   static constexpr std::int64_t kDefaultPassBytes = std::int64_t{512} << 20;
 
   /// Errors: throws c10::Error where VaeNetwork's constructor does; make_vae_codec returns them.
-  WanVaeCodec(const LatentCodecConfig& config, const FrozenParams& params, at::ScalarType dtype, VaeNorm norm,
+  WanVaeCodec(const LatentCodecConfig& config, const FrozenParams& params, at::ScalarType dtype, const VaeNorm& norm,
               std::int64_t pass_bytes = kDefaultPassBytes);
   /// With the published constants of `config` (vae_norm.h).
   WanVaeCodec(const LatentCodecConfig& config, const FrozenParams& params, at::ScalarType dtype)
@@ -45,7 +45,7 @@ class WanVaeCodec final : public LatentCodec {
 
 /// Wan's VAE for codec types wan21 and wan22 over `params` (every tensor of vae_params), computing in `dtype` (f32, f64
 /// or bf16) with the published normalisation. invalid_argument names a type, stride, dtype or tensor that does not fit.
-Result<std::unique_ptr<LatentCodec>> make_vae_codec(const LatentCodecConfig& config, FrozenParams params,
+Result<std::unique_ptr<LatentCodec>> make_vae_codec(const LatentCodecConfig& config, const FrozenParams& params,
                                                     at::ScalarType dtype);
 
 }  // namespace troupe::model

@@ -37,7 +37,7 @@ void mark_started(VaeCache* cache) {
 
 }  // namespace
 
-VaeNetwork::VaeNetwork(LatentCodecConfig config, const ParamView& params, at::ScalarType dtype, VaeNorm norm)
+VaeNetwork::VaeNetwork(LatentCodecConfig config, const ParamView& params, at::ScalarType dtype, const VaeNorm& norm)
     : config_(std::move(config)), dtype_(dtype) {
   TORCH_CHECK(config_.type == "wan21" || config_.type == "wan22", "model.codec.type is \"", config_.type,
               "\"; Wan's VAEs are wan21 and wan22");
@@ -82,7 +82,7 @@ at::Tensor VaeNetwork::encode_mean(const at::Tensor& video, VaeCache* cache, Nor
   const c10::NoGradGuard no_grad;
   VaePass pass{params_, cache, 0, rounding};
   check_video(video.sizes(), pass.starts());
-  const auto mean = mean_of(video, pass).permute({0, 4, 1, 2, 3}).contiguous();
+  auto mean = mean_of(video, pass).permute({0, 4, 1, 2, 3}).contiguous();
   mark_started(cache);
   return mean;
 }
@@ -113,7 +113,7 @@ at::Tensor VaeNetwork::decode(const at::Tensor& latents, VaeCache* cache) const 
   // the reference divides by the rounded reciprocal; it does not multiply by S
   const auto z = latents.to(mean_.device(), dtype_).div(inverse_std_).add_(mean_);
   const auto x = point_conv(pass, "conv2", z.permute({0, 2, 3, 4, 1}).contiguous());
-  const auto video = channels_to_pixels(run_all(decoder_, x, pass), vae_pixel_block(config_));
+  auto video = channels_to_pixels(run_all(decoder_, x, pass), vae_pixel_block(config_));
   mark_started(cache);
   return video;
 }

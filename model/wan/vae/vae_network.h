@@ -23,7 +23,7 @@ class VaeNetwork {
   /// `params` has every tensor of vae_params(config). Weights are kept as copies in `dtype`, laid out for channels-last
   /// convolutions; what is already so is shared. config.type is wan21 or wan22; `norm` has config.channels entries.
   /// Errors: throws c10::Error where that is not so.
-  VaeNetwork(LatentCodecConfig config, const ParamView& params, at::ScalarType dtype, VaeNorm norm);
+  VaeNetwork(LatentCodecConfig config, const ParamView& params, at::ScalarType dtype, const VaeNorm& norm);
 
   /// Latents [B, C, F, h, w] of video [B, 3, T, H, W] in [-1, 1]. Without a cache or with a fresh one T = 1 + 4n and
   /// F = 1 + n; afterwards T = 4n and F = n. Errors: throws c10::Error for another T, or H or W that no latent covers.

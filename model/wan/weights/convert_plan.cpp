@@ -79,7 +79,7 @@ Result<void> add_component(const TensorSource& source, const ComponentReport& re
 }
 
 /// Fills files in the order of names; a tensor larger than the limit has a file of its own.
-PlannedCheckpoint split(std::map<std::string, PlannedTensor> tensors, const std::string& folder,
+PlannedCheckpoint split(std::map<std::string, PlannedTensor>&& tensors, const std::string& folder,
                         const std::string& stem, std::int64_t limit) {
   std::vector<std::vector<PlannedTensor>> parts(1);
   std::int64_t bytes = 0;

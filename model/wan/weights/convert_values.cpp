@@ -5,23 +5,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/wan/weights/float_type.h"
+
 namespace troupe::model {
 namespace {
 
 constexpr std::int64_t kPieceElements = 1 << 20;
 constexpr std::size_t kPieceBytes = std::size_t{16} << 20;
 
-at::ScalarType float_type(std::string_view dtype) {
-  if (dtype == "F32") return at::kFloat;
-  if (dtype == "BF16") return at::kBFloat16;
-  if (dtype == "F16") return at::kHalf;
-  TORCH_CHECK(dtype == "F64", "dtype ", std::string(dtype), " is no float");
-  return at::kDouble;
-}
-
 /// `count` values from element `first`, copied (the source may be unaligned).
 at::Tensor piece(std::span<const std::byte> bytes, std::string_view dtype, std::int64_t first, std::int64_t count) {
-  const auto type = float_type(dtype);
+  const auto type = float_type(dtype).value();
   auto out = at::empty({count}, at::TensorOptions().dtype(type));
   const std::size_t size = c10::elementSize(type);
   if (count > 0)
@@ -31,7 +25,7 @@ at::Tensor piece(std::span<const std::byte> bytes, std::string_view dtype, std::
 }
 
 Result<void> append(SafetensorsWriter& writer, const at::Tensor& values, std::string_view dtype) {
-  const auto out = values.to(float_type(dtype)).contiguous();
+  const auto out = values.to(float_type(dtype).value()).contiguous();
   return writer.append({static_cast<const std::byte*>(out.data_ptr()), out.nbytes()});
 }
 

@@ -97,7 +97,7 @@ Result<std::unique_ptr<FeatureEncoder>> load_features(const ModelConfig& config,
     TROUPE_ASSIGN(codec, make_latent_codec(config.codec));
   } else {
     TROUPE_ASSIGN(auto vae, load_frozen_component(config, Component::vae, dtype, seed));
-    TROUPE_ASSIGN(codec, make_vae_codec(config.codec, std::move(vae), dtype));
+    TROUPE_ASSIGN(codec, make_vae_codec(config.codec, vae, dtype));
   }
   return std::make_unique<FeatureEncoder>(config, std::move(text), std::move(image), std::move(codec));
 }

@@ -9,19 +9,12 @@
 #include <set>
 
 #include "model/wan/weights/component_keys.h"
+#include "model/wan/weights/float_type.h"
 
 namespace troupe::model {
 namespace {
 
 using SourcePtr = std::shared_ptr<const WeightSource>;
-
-std::optional<at::ScalarType> float_type(std::string_view dtype) {
-  if (dtype == "F32") return at::kFloat;
-  if (dtype == "BF16") return at::kBFloat16;
-  if (dtype == "F16") return at::kHalf;
-  if (dtype == "F64") return at::kDouble;
-  return std::nullopt;
-}
 
 Error wrong(const TensorInfo& info, const std::string& stored, const std::string& what) {
   return {Errc::invalid_argument, fmt::format("{}: tensor '{}' at offset {} {}", info.file, stored, info.offset, what)};

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "model/wan/lora.h"
 #include "model/wan/weights/component_keys.h"
+#include "model/wan/weights/float_type.h"
 
 namespace troupe::model {
 namespace {
@@ -27,19 +28,15 @@ bool is_adapter(const std::string& name) { return name.ends_with(kLoraA) || name
 
 /// Elements [begin, begin + count) of a stored tensor as f32.
 Result<void> widen(const TensorInfo& info, std::int64_t begin, std::int64_t count, float* out) {
-  const at::ScalarType type = info.dtype == "BF16"  ? at::kBFloat16
-                              : info.dtype == "F16" ? at::kHalf
-                              : info.dtype == "F64" ? at::kDouble
-                              : info.dtype == "F32" ? at::kFloat
-                                                    : at::ScalarType::Undefined;
-  if (type == at::ScalarType::Undefined) {
+  const auto type = float_type(info.dtype);
+  if (!type) {
     return Error{Errc::invalid_argument,
                  fmt::format("{}: the tensor at offset {} has dtype {}; wanted F32, BF16, F16 or F64", info.file,
                              info.offset, info.dtype)};
   }
-  const auto width = c10::elementSize(type);
+  const auto width = c10::elementSize(*type);
   // the mapping may be unaligned: through a tensor of its own
-  auto values = at::empty({count}, at::TensorOptions().dtype(type));
+  auto values = at::empty({count}, at::TensorOptions().dtype(*type));
   std::memcpy(values.data_ptr(), info.bytes.data() + static_cast<std::size_t>(begin) * width,
               static_cast<std::size_t>(count) * width);
   at::from_blob(out, {count}, at::kFloat).copy_(values);

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
-#include <cmath>
 #include <condition_variable>
 #include <mutex>
 

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <barrier>
-#include <cmath>
 #include <cstdlib>
 
 #include "tests/comm/collective/collective_conformance.h"

@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
 
-#include <cmath>
-
 #include "tests/comm/collective/collective_conformance.h"
 
 namespace troupe::comm {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::comm {
@@ -20,10 +21,7 @@ class TokenFileTest : public ::testing::Test {
     token_ = {"tcp://10.0.0.1:7710", server.public_key, client.public_key, client.secret_key};
   }
 
-  std::string text() const {
-    std::ifstream in(path_);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  }
+  std::string text() const { return text_of(path_); }
   /// Writes `content` as a private file and says how reading it fails.
   Error failure(const std::string& content) {
     std::ofstream(path_) << content;

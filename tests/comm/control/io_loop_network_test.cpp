@@ -3,7 +3,6 @@
 #include <zmq.h>
 
 #include <atomic>
-#include <thread>
 
 #include "comm/control/endpoint.h"
 #include "comm/control/io_loop.h"

@@ -167,7 +167,7 @@ TEST_F(ConvertDatasetTest, V20GetsStatisticsPerEpisode) {
   auto info = before;
   info["codebase_version"] = "v2.0";
   write_text(toy_ + "/meta/info.json", info.dump());
-  std::istringstream lines(file_text(toy_ + "/meta/episodes_stats.jsonl"));
+  std::istringstream lines(text_of(toy_ + "/meta/episodes_stats.jsonl"));
   fs::remove(toy_ + "/meta/episodes_stats.jsonl");
   converted(request_for(toy_, out_));
   std::string line;
@@ -192,7 +192,7 @@ TEST_F(ConvertDatasetTest, V20GetsStatisticsPerEpisode) {
 
 TEST_F(ConvertDatasetTest, MergeRenumbersEpisodesRowsAndTasks) {
   make_toy(scratch_ / "other", 2, 16, 9);
-  std::string tasks = file_text(scratch_ / "other/meta/tasks.jsonl");
+  std::string tasks = text_of(scratch_ / "other/meta/tasks.jsonl");
   const auto at = tasks.find("pick up the red ball");
   ASSERT_NE(at, std::string::npos);
   tasks.replace(at, 20, "do something else");
@@ -209,7 +209,7 @@ TEST_F(ConvertDatasetTest, MergeRenumbersEpisodesRowsAndTasks) {
   for (std::size_t i = 0; i < index.size(); ++i) ASSERT_EQ(index[i], static_cast<double>(i));
   EXPECT_EQ(static_cast<std::int64_t>(index.size()), report.frames);
   EXPECT_EQ(table_of(out_ + "/meta/tasks.parquet")->num_rows(), 5);
-  EXPECT_EQ(file_text(out_ + "/meta/step_filter.jsonl"), "{\"episode_index\":4,\"step_indices\":[2]}\n");
+  EXPECT_EQ(text_of(out_ + "/meta/step_filter.jsonl"), "{\"episode_index\":4,\"step_indices\":[2]}\n");
   // statistics of renumbered columns are those of the new numbers
   const Json largest = episodes("stats/episode_index/max");
   for (std::size_t e = 0; e < 5; ++e) EXPECT_EQ(largest[e][0].get<double>(), static_cast<double>(e));
@@ -339,7 +339,7 @@ TEST_F(ConvertDatasetTest, UnreadableEpisodesAreLeftOutOrStrictlyRefused) {
   EXPECT_EQ(report.left_out[0].code, "D03");
   EXPECT_THAT(report.left_out[0].text, HasSubstr("episode 1"));
   EXPECT_EQ(episodes("episode_index"), Json({0, 1}));
-  EXPECT_EQ(file_text(out_ + "/meta/step_filter.jsonl"), "{\"episode_index\":1,\"step_indices\":[3]}\n");
+  EXPECT_EQ(text_of(out_ + "/meta/step_filter.jsonl"), "{\"episode_index\":1,\"step_indices\":[3]}\n");
   auto strict = request_for(toy_, scratch_ / "strict");
   strict.strict = true;
   EXPECT_EQ(refused(strict).code(), Errc::data_loss);
@@ -362,7 +362,7 @@ TEST_F(ConvertDatasetTest, AnOutputThatHoldsSomethingIsRefused) {
   auto resumed = request_for(toy_, out_);
   resumed.resume = true;
   EXPECT_EQ(refused(resumed).code(), Errc::failed_precondition);
-  EXPECT_EQ(file_text(out_ + "/mine.txt"), "dear to me");
+  EXPECT_EQ(text_of(out_ + "/mine.txt"), "dear to me");
   EXPECT_EQ(refused(request_for(toy_, toy_ + "/inside")).code(), Errc::invalid_argument);
   EXPECT_EQ(refused(request_for(scratch_ / "nowhere", out_)).code(), Errc::not_found);
 }
@@ -385,7 +385,7 @@ TEST_F(ConvertDatasetTest, VerificationFindsWhatIsNotThere) {
   // exchange two frames' bytes of the copy: only full verification reads them
   const std::string path = out_ + "/videos/observation.images.front/chunk-000/file-000.mp4";
   const auto table = video_packets(path);
-  std::string bytes = file_text(path);
+  std::string bytes = text_of(path);
   bytes[static_cast<std::size_t>((*table)->samples[3].offset) + 8] ^= 0x55;
   write_text(path, bytes);
   request.resume = true;

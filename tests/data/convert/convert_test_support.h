@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -21,6 +19,7 @@
 #include "data/convert/packet_copy.h"
 #include "data/convert/table_rows.h"
 #include "data/toy/toy_dataset.h"
+#include "tests/data/shared_data.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 
@@ -28,24 +27,12 @@ namespace troupe::testing {
 
 namespace fs = std::filesystem;
 
-inline std::string recordings() {
-  const char* root = std::getenv("TROUPE_SHARED_DATA");
-  return root != nullptr ? root : TROUPE_SOURCE_DIR "/../shared/data";
-}
-
-inline std::string file_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 inline void write_text(const std::string& path, const std::string& text) {
   fs::create_directories(fs::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << text;
 }
 
-inline nlohmann::ordered_json json_of(const std::string& path) {
-  return nlohmann::ordered_json::parse(file_text(path));
-}
+inline nlohmann::ordered_json json_of(const std::string& path) { return nlohmann::ordered_json::parse(text_of(path)); }
 
 inline std::vector<std::string> names_of(const std::map<std::string, std::string>& tree) {
   std::vector<std::string> out;

@@ -28,7 +28,7 @@ std::vector<Variant> variants() {
   std::vector<Variant> out;
   for (const GoldenCase& c : golden_cases("data")) {
     if (c.file.stem() != "lerobot") continue;
-    const Json json = Json::parse(file_text(c.file.string()), nullptr, false);
+    const Json json = Json::parse(text_of(c.file.string()), nullptr, false);
     if (!json.is_object() || !json.contains("v30")) continue;
     const std::string suffix = c.name.substr(c.file.stem().string().size());
     for (const auto& [name, variant] : json["v30"].items()) out.push_back({name, suffix, c.folder, variant});
@@ -44,7 +44,7 @@ std::string videos_for(const fs::path& v21) {
   const auto episodes = read_episodes(v21.string(), *info);
   if (!episodes) return {};
   std::error_code absent;
-  for (const auto& entry : fs::directory_iterator(recordings(), absent)) {
+  for (const auto& entry : fs::directory_iterator(shared_data(), absent)) {
     bool complete = fs::is_directory(entry.path() / "videos");
     for (const LerobotFeature& camera : info->features) {
       if (!camera.is_video()) continue;
@@ -102,7 +102,7 @@ class GoldenLerobotTest : public ::testing::TestWithParam<Variant> {
     const fs::path v21 = GetParam().folder / "lerobot/v21";
     ASSERT_TRUE(fs::exists(v21)) << "the case has no " << v21;
     const std::string videos = videos_for(v21);
-    if (videos.empty()) GTEST_SKIP() << "no dataset of " << recordings() << " has the videos of " << v21;
+    if (videos.empty()) GTEST_SKIP() << "no dataset of " << shared_data() << " has the videos of " << v21;
     fs::copy(v21, scratch_ / "v21", fs::copy_options::recursive);
     fs::create_directory_symlink(fs::absolute(videos), scratch_ / "v21/videos");
     auto request = request_for(scratch_ / "v21", out_);
@@ -174,11 +174,16 @@ class GoldenLerobotTest : public ::testing::TestWithParam<Variant> {
     return true;
   }
 
+  /// Compares with a fact where the golden file has it.
+  static void expect_fact(const Json& facts, const char* name, const Json& got) {
+    if (facts.contains(name)) {
+      EXPECT_EQ(got, facts[name]) << name;
+    }
+  }
+
   static void check_data_file(const std::string& path, const Json& facts) {
     const auto table = table_of(path);
-    if (facts.contains("rows")) {
-      EXPECT_EQ(table->num_rows(), facts["rows"].get<std::int64_t>());
-    }
+    expect_fact(facts, "rows", table->num_rows());
     if (facts.contains("columns") && facts["columns"].is_array()) {
       EXPECT_EQ(Json(table->schema()->field_names()), facts["columns"]);
     }
@@ -197,10 +202,7 @@ class GoldenLerobotTest : public ::testing::TestWithParam<Variant> {
     if (facts.contains("action_xxh64")) {
       EXPECT_EQ(digest(number_column(*table->GetColumnByName("action")).values), facts["action_xxh64"]);
     }
-    const auto file = open_parquet(path);
-    if (facts.contains("row_groups")) {
-      EXPECT_EQ((*file)->parquet_reader()->metadata()->num_row_groups(), facts["row_groups"].get<int>());
-    }
+    expect_fact(facts, "row_groups", (*open_parquet(path))->parquet_reader()->metadata()->num_row_groups());
   }
 
   /// [pts, dts, key, size] of every packet, in units of the stream.
@@ -258,16 +260,12 @@ class GoldenLerobotTest : public ::testing::TestWithParam<Variant> {
         if (s.key) keys.push_back(s.rank);
       }
       std::sort(keys.begin(), keys.end());
-      const auto check = [&](const char* field, const Json& got) {
-        if (facts.contains(field)) {
-          EXPECT_EQ(got, facts[field]) << field;
-        }
-      };
-      check("frames", pts.size());
-      check("first_pts", pts.front());
-      check("last_pts", pts.back());
-      check("pts_all_multiples_of_512", std::all_of(pts.begin(), pts.end(), [](auto t) { return t % 512 == 0; }));
-      check("key_frames_presentation", keys);
+      expect_fact(facts, "frames", pts.size());
+      expect_fact(facts, "first_pts", pts.front());
+      expect_fact(facts, "last_pts", pts.back());
+      expect_fact(facts, "pts_all_multiples_of_512",
+                  std::all_of(pts.begin(), pts.end(), [](auto t) { return t % 512 == 0; }));
+      expect_fact(facts, "key_frames_presentation", keys);
       // FFmpeg's concat demuxer puts the parameter sets into every key frame, beside those of the header; a plain copy
       // has the source's sizes
       auto in_band = sizes;
@@ -374,7 +372,7 @@ TEST_P(GoldenLerobotTest, ConversionEqualsLeRobots) {
   compared += check_info();
   compared += check_metadata_tables();
   EXPECT_GT(compared, 0) << "the variant has nothing that this test compares";
-  EXPECT_EQ(file_text(out_ + "/meta/modality.json"), file_text(scratch_ / "v21/meta/modality.json"));
+  EXPECT_EQ(text_of(out_ + "/meta/modality.json"), text_of(scratch_ / "v21/meta/modality.json"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Data, GoldenLerobotTest, ::testing::ValuesIn(variants()), [](const auto& tested) {

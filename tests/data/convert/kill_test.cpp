@@ -119,7 +119,7 @@ TEST_F(ConvertKillTest, TornJournalLinesAreDoneAgain) {
   auto r = request(scratch_ / "out");
   ASSERT_TRUE(convert_in_a_process(r, "convert.journal:kill:1:4").killed);
   const std::string path = r.out + "/.troupe/convert/journal.jsonl";
-  const std::string journal = file_text(path);
+  const std::string journal = text_of(path);
   r.resume = true;
   fs::copy(r.out, scratch_ / "kept", fs::copy_options::recursive);
   for (const std::size_t cut : {std::size_t{1}, std::size_t{2}, std::size_t{17}, journal.size() / 2, journal.size()}) {

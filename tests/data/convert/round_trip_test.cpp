@@ -32,7 +32,7 @@ TEST_F(RoundTripTest, UnknownKeysOfInfoAndEpisodesComeBack) {
   info["discarded_episode_indices"] = {1};
   info["robot_serial"] = "A-17";
   write_text(scratch_ / "toy/meta/info.json", info.dump(2));
-  std::istringstream lines(file_text(scratch_ / "toy/meta/episodes.jsonl"));
+  std::istringstream lines(text_of(scratch_ / "toy/meta/episodes.jsonl"));
   std::string line, text;
   for (int n = 0; std::getline(lines, line); ++n) {
     auto json = nlohmann::ordered_json::parse(line);
@@ -48,7 +48,7 @@ TEST_F(RoundTripTest, UnknownKeysOfInfoAndEpisodesComeBack) {
 
 TEST_F(RoundTripTest, GoldenFormOfGr1ComesBack) {
   const fs::path v21 = find_golden("data/lerobot/v21");
-  const std::string gr1 = recordings() + "/gr1-pick-place";
+  const std::string gr1 = shared_data() + "/gr1-pick-place";
   if (v21.empty() || !fs::exists(gr1)) GTEST_SKIP() << "no lerobot/v21 in " << golden_roots_text() << " or no " << gr1;
   fs::copy(v21, scratch_ / "gr1", fs::copy_options::recursive);
   fs::copy(gr1 + "/videos", scratch_ / "gr1/videos", fs::copy_options::recursive);
@@ -56,7 +56,7 @@ TEST_F(RoundTripTest, GoldenFormOfGr1ComesBack) {
 }
 
 TEST_F(RoundTripTest, G1BottleComesBack) {
-  const std::string g1 = recordings() + "/g1-bottle";
+  const std::string g1 = shared_data() + "/g1-bottle";
   if (!fs::exists(g1)) GTEST_SKIP() << "no " << g1;
   expect_identity(g1);
 }

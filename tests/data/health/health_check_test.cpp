@@ -297,10 +297,7 @@ TEST(HealthFormatsTest, AllVersionsAndImagesInParquetGiveTheSameStatistics) {
   for (const char* version : {"v2.0", "v2.1", "v3.0"}) {
     for (const bool images : {false, true}) {
       SCOPED_TRACE(std::string(version) + (images ? " images" : " videos"));
-      testing::LerobotSet set;
-      set.version = version;
-      set.images = images;
-      const testing::LerobotFolder files(set);
+      const LerobotFolder files(LerobotSet{.version = version, .images = images});
       HealthOptions options;
       options.data = files.root();
       options.window = {.chunks = 2, .macro_stride = 4, .action_horizon = 4, .video_offsets = {0, 2}};

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::data {
@@ -21,10 +22,7 @@ class WriteMetadataTest : public ::testing::Test {
     for (const MetadataOutcome& o : outcomes) kinds.push_back(o.kind);
     return kinds;
   }
-  std::string read(const std::string& name) const {
-    std::ifstream in(folder_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string read(const std::string& name) const { return text_of(folder_ / name); }
   ScratchFolder folder_;
 };
 

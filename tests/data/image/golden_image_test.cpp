@@ -124,10 +124,7 @@ TEST_F(GoldenImageTest, AnUntouchedByteSurvivesTheChain) {
     ASSERT_EQ(values.size(), 256u);
     Bytes ramp;
     for (int v = 0; v < 256; ++v) ramp.insert(ramp.end(), 3, static_cast<std::uint8_t>(v));
-    ImageConfig config;
-    config.height = 16;
-    config.width = 16;
-    config.crop = 1;
+    const ImageConfig config{.height = 16, .width = 16, .crop = 1};
     auto chain = ImageChain::make(config, "single", 1);
     Bytes out(ramp.size());
     ASSERT_TRUE(chain->run_view(0, {ramp.data(), 16, 16, 48}, centre_augmentation(config, 16, 16), out));
@@ -173,9 +170,9 @@ TEST_F(GoldenImageTest, JitterOperationsAgreeInFloat) {
 /// Path of the recording that `name`, a path below the shared data, stands for; empty, with a failure, where the shared
 /// data lack it.
 std::string recording(const std::string& name) {
-  const auto path = shared_data_folder() / name;
-  if (std::filesystem::exists(path)) return path.string();
-  ADD_FAILURE() << "the recording " << name << " is not in " << shared_data_folder();
+  const std::string path = shared_data() + "/" + name;
+  if (std::filesystem::exists(path)) return path;
+  ADD_FAILURE() << "the recording " << name << " is not in " << shared_data();
   return {};
 }
 
@@ -229,7 +226,7 @@ TEST_F(GoldenImageTest, CropAndResizeAgree) {
       EXPECT_TRUE(c.contains("video")) << file->path << ": the resize case " << c["name"] << " has no key \"video\"";
   }
   if (HasFailure()) return;
-  if (!std::filesystem::exists(shared_data_folder())) GTEST_SKIP() << "no shared data at " << shared_data_folder();
+  if (!std::filesystem::exists(shared_data())) GTEST_SKIP() << "no shared data at " << shared_data();
   std::int64_t exact = 0, frames = 0;
   for (const ImageCase* file : with("resize")) {
     for (const Json& c : file->facts["resize"]) {
@@ -286,7 +283,7 @@ TEST_F(GoldenImageTest, EveryCanvasAgrees) {
     }
   }
   if (HasFailure()) return;
-  if (!std::filesystem::exists(shared_data_folder())) GTEST_SKIP() << "no shared data at " << shared_data_folder();
+  if (!std::filesystem::exists(shared_data())) GTEST_SKIP() << "no shared data at " << shared_data();
   std::int64_t exact = 0, total = 0;
   for (const ImageCase* file : with("canvas")) {
     for (const Json& c : file->facts["canvas"]) {

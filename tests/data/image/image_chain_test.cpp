@@ -13,11 +13,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 ImageConfig config_of(std::int64_t height, std::int64_t width, double crop = 1) {
-  ImageConfig config;
-  config.height = height;
-  config.width = width;
-  config.crop = crop;
-  return config;
+  return {.height = height, .width = width, .crop = crop};
 }
 
 Bytes flat(std::int64_t height, std::int64_t width, std::uint8_t level) {

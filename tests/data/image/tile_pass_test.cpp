@@ -39,11 +39,7 @@ struct Image {
 };
 
 ImageConfig config_of(std::int64_t height, std::int64_t width, double crop = 0.95) {
-  ImageConfig config;
-  config.height = height;
-  config.width = width;
-  config.crop = crop;
-  return config;
+  return {.height = height, .width = width, .crop = crop};
 }
 
 struct Case {

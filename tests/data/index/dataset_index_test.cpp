@@ -99,13 +99,8 @@ struct Form {
 
 class DatasetIndexFormTest : public ::testing::TestWithParam<Form> {
  protected:
-  LerobotFolder files_{[] {
-    LerobotSet set;
-    set.version = GetParam().version;
-    set.images = GetParam().images;
-    set.indices = {0, 2, 3, 8, 9};
-    return set;
-  }()};
+  const LerobotFolder files_{
+      LerobotSet{.version = GetParam().version, .indices = {0, 2, 3, 8, 9}, .images = GetParam().images}};
   ScratchFolder index_;
 };
 
@@ -146,11 +141,7 @@ INSTANTIATE_TEST_SUITE_P(All, DatasetIndexFormTest,
 
 class DatasetIndexTest : public ::testing::Test {
  protected:
-  static LerobotSet set_of(const char* version) {
-    LerobotSet set;
-    set.version = version;
-    return set;
-  }
+  static LerobotSet set_of(const char* version) { return {.version = version}; }
   std::string file_of(const std::string& begin) const {
     for (const auto& e : fs::recursive_directory_iterator(index_.path())) {
       if (e.is_regular_file() && e.path().filename().string().rfind(begin, 0) == 0) return e.path().string();

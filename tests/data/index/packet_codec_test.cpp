@@ -22,7 +22,7 @@ class PacketCodecTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(write_toy_dataset(toy_ / "toy", {.episodes = 1, .frames = 24, .gop = 6}));
-    for (const std::filesystem::path& root : {std::filesystem::path(toy_ / "toy"), shared_data_folder()}) {
+    for (const std::string& root : {toy_ / "toy", shared_data()}) {
       std::error_code absent;
       for (const auto& e : std::filesystem::recursive_directory_iterator(root, absent)) {
         if (e.path().extension() == ".mp4") videos_.push_back(e.path().string());
@@ -172,9 +172,7 @@ TEST_F(PacketCodecTest, Mp4FactsAgreeWithTheDemuxer) {
     const auto facts = read_mp4_facts(path);
     const auto table = table_of(path);
     EXPECT_GT(facts->timescale, 0u);
-    const std::vector<char> bytes = file_bytes(path);
-    const std::string_view text(bytes.data(), bytes.size());
-    const bool index_first = static_cast<std::int64_t>(text.find("moov")) < table->samples.front().offset;
+    const bool index_first = static_cast<std::int64_t>(text_of(path).find("moov")) < table->samples.front().offset;
     EXPECT_EQ(facts->fast_start, index_first);
   }
   EXPECT_EQ(read_mp4_facts(toy_ / "none.mp4").error().code(), Errc::not_found);

@@ -11,11 +11,7 @@ using Json = OrderedJson;
 
 class GoldenLanguageTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    files_ = golden_files("language");
-    ASSERT_FALSE(files_.empty()) << "no golden kind language in " << testing::golden_roots_text();
-  }
-  std::vector<Json> files_;
+  const std::vector<Json> files_ = golden_files("language");
 };
 
 TEST_F(GoldenLanguageTest, InstructionRulesMatchBothReferences) {

@@ -54,9 +54,7 @@ TEST(ByteTokenizerTest, HighBytesStayInsideTheVocabulary) {
 }
 
 TEST(MakeTokenizerTest, AMissingModelFileIsNamed) {
-  TextEncoderConfig config;
-  config.tokenizer = "no/such/spiece.model";
-  const auto tokenizer = make_tokenizer(config);
+  const auto tokenizer = make_tokenizer({.tokenizer = "no/such/spiece.model"});
   EXPECT_EQ(tokenizer.error().code(), Errc::not_found);
   EXPECT_NE(tokenizer.error().message().find("no/such/spiece.model"), std::string::npos);
 }
@@ -73,9 +71,7 @@ void write(const ScratchFolder& folder, const char* name, const std::string& tex
 
 TEST(MakeTokenizerTest, AFolderWithoutASentencePieceModelNamesTheFileItWants) {
   const ScratchFolder folder;
-  TextEncoderConfig config;
-  config.tokenizer = folder.path();
-  EXPECT_NE(make_tokenizer(config).error().message().find("spiece.model"), std::string::npos);
+  EXPECT_NE(make_tokenizer({.tokenizer = folder.path()}).error().message().find("spiece.model"), std::string::npos);
 }
 
 TEST(SentencePieceTokenizerTest, AClusterOfAtMostFiveBytesIsReplacedAsAWhole) {
@@ -83,10 +79,7 @@ TEST(SentencePieceTokenizerTest, AClusterOfAtMostFiveBytesIsReplacedAsAWhole) {
   write(folder, "spiece.model",
         testing::sentencepiece_model_bytes({"\u2581", "\u1E61", "\u0323", "x", "1", "\u20DD"},
                                            testing::character_map_bytes({{"\u1E9B", "\u1E61"}, {"\u2460", "1"}})));
-  TextEncoderConfig config;
-  config.tokenizer = folder.path();
-  config.max_length = 12;
-  const auto tokenizer = make_tokenizer(config);
+  const auto tokenizer = make_tokenizer({.max_length = 12, .tokenizer = folder.path()});
   // 2 is unknown, 3 the blank in front of a word
   EXPECT_EQ((*tokenizer)->tokenize("\u1E9B\u0323").ids,
             (std::vector<std::int64_t>{3, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
@@ -99,10 +92,7 @@ class GoldenSentencePieceTest : public ::testing::TestWithParam<GoldenCase> {
  protected:
   std::filesystem::path model() const { return GetParam().folder / GetParam().json.at("model").get<std::string>(); }
   TextEncoderConfig config(const std::filesystem::path& tokenizer) const {
-    TextEncoderConfig config;
-    config.tokenizer = tokenizer.string();
-    config.max_length = GetParam().json.at("max_length").get<std::int64_t>();
-    return config;
+    return {.max_length = GetParam().json.at("max_length").get<std::int64_t>(), .tokenizer = tokenizer.string()};
   }
   std::unique_ptr<Tokenizer> load(UnknownBytes unknown) const {
     return std::move(make_tokenizer(config(model()), unknown)).value();

@@ -6,6 +6,7 @@
 
 #include "data/dataset.h"
 #include "data/health/health_check.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/lerobot_writer.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/tiny_dataset.h"
@@ -30,13 +31,8 @@ struct Broken {
   friend std::ostream& operator<<(std::ostream& out, const Broken& b) { return out << b.name; }
 };
 
-std::string read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void replace_in(const std::string& path, const std::string& from, const std::string& to) {
-  std::string text = read(path);
+  std::string text = text_of(path);
   const auto at = text.find(from);
   ASSERT_NE(at, std::string::npos) << path;
   text.replace(at, from.size(), to);
@@ -73,9 +69,7 @@ const Broken kBroken[] = {
      [](const TinyDataset& f) { spoil_rows(f, {.rows = 39}); }},
     {"D04Nan", "D04", Action::drop, "episode_000001.parquet", "nan in row 5",
      [](const TinyDataset& f) {
-       TinyEpisode e;
-       e.state = [](std::int64_t r, std::int64_t) { return r == 5 ? NAN : 0.0; };
-       spoil_rows(f, e);
+       spoil_rows(f, {.state = [](std::int64_t r, std::int64_t) { return r == 5 ? NAN : 0.0; }});
      }},
     {"D05Timestamps", "D05", Action::warn, "episode_00000", "timestamp steps by",
      [](const TinyDataset& f) { replace_in(f.root() + "/meta/info.json", "\"fps\": 10", "\"fps\": 20"); }},
@@ -109,11 +103,7 @@ const Broken kBroken[] = {
        return info;
      }},
     {"D11UnknownTask", "D11", Action::drop, "episode_000001.parquet", "tasks.jsonl",
-     [](const TinyDataset& f) {
-       TinyEpisode e;
-       e.task = [](std::int64_t) { return 9; };
-       spoil_rows(f, e);
-     }},
+     [](const TinyDataset& f) { spoil_rows(f, {.task = [](std::int64_t) { return 9; }}); }},
     {"D11EmptyText", "D11", Action::warn, "episode_00000", "says nothing",
      [](const TinyDataset& f) {
        f.write_lines("meta/tasks.jsonl", {R"({"task_index": 0, "task": ""})", R"({"task_index": 1, "task": "x"})"});

@@ -43,6 +43,14 @@ class EpisodeCheckTest : public ::testing::Test {
     EXPECT_EQ(check.problems[0].code, code);
     EXPECT_THAT(check.problems[0].text, HasSubstr(text));
   }
+  /// Lists the episodes of another set in the metadata of the one that is open, and opens it again.
+  void list_episodes_of(const LerobotSet& set) {
+    const LerobotFolder other(set);
+    const std::string table = "/meta/episodes/chunk-000/file-000.parquet";
+    std::filesystem::copy_file(other.root() + table, folder_->root() + table,
+                               std::filesystem::copy_options::overwrite_existing);
+    open();
+  }
   void set_video(std::size_t e, std::size_t camera, std::int64_t frames, std::int64_t height = 12) {
     std::ofstream(folder_->video_file(e, camera)) << frames << " " << height << " 16\n";
   }
@@ -56,9 +64,7 @@ TEST_F(EpisodeCheckTest, EveryVersionGivesTheSameEpisodes) {
   for (const bool images : {false, true}) {
     for (const char* version : {"v2.0", "v2.1", "v3.0"}) {
       SCOPED_TRACE(std::string(version) + (images ? " images" : " videos"));
-      LerobotSet set;
-      set.version = version;
-      set.images = images;
+      const LerobotSet set{.version = version, .images = images};
       write(set);
       for (std::size_t e = 0; e < set.rows.size(); ++e) {
         const EpisodeCheck check = check_episode(source_, e);
@@ -82,9 +88,7 @@ TEST_F(EpisodeCheckTest, EveryVersionGivesTheSameEpisodes) {
 
 TEST_F(EpisodeCheckTest, AVideoOfManyEpisodesIsProbedOnce) {
   std::atomic<int> probes{0};
-  LerobotSet set;
-  set.video_episodes = 5;
-  write(set, [&](const std::string& path) {
+  write({.video_episodes = 5}, [&](const std::string& path) {
     ++probes;
     return TinyDataset::probe(path);
   });
@@ -123,14 +127,8 @@ TEST_F(EpisodeCheckTest, OneMissingFrameAtTheTailShortensTheLastEpisode) {
 }
 
 TEST_F(EpisodeCheckTest, TheRowsOfAnotherEpisodeAreNotTaken) {
-  LerobotSet set;
-  write(set);
-  set.indices = {0, 2, 1, 3, 4};  // the tables disagree with the rows about who is who
-  const LerobotFolder other(set);
-  std::filesystem::copy_file(other.root() + "/meta/episodes/chunk-000/file-000.parquet",
-                             folder_->root() + "/meta/episodes/chunk-000/file-000.parquet",
-                             std::filesystem::copy_options::overwrite_existing);
-  open();
+  write({});
+  list_episodes_of({.indices = {0, 2, 1, 3, 4}});  // the tables disagree with the rows about who is who
   EXPECT_EQ(codes(0), "");
   expect_problem(1, "D04", "column 'episode_index' is 2 in row 0; 1 is wanted");
 }
@@ -139,11 +137,7 @@ TEST_F(EpisodeCheckTest, RowsBeyondTheFileAreWrongContents) {
   LerobotSet set;
   write(set);
   set.rows[1] = 30;
-  const LerobotFolder other(set);
-  std::filesystem::copy_file(other.root() + "/meta/episodes/chunk-000/file-000.parquet",
-                             folder_->root() + "/meta/episodes/chunk-000/file-000.parquet",
-                             std::filesystem::copy_options::overwrite_existing);
-  open();
+  list_episodes_of(set);
   expect_problem(1, "D04", "has 65 rows; 30 rows from row 40 on are wanted", false);
 }
 

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "data/lerobot/parquet_table.h"
 #include "data/video/still_image.h"
 #include "tests/support/byte_changes.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/lerobot_writer.h"
 
 namespace {
@@ -30,11 +30,6 @@ using Random = FuzzRandom;
 
 /// What the whole run may have in memory at one time; the readers' own limit is 256 MiB a file.
 constexpr long kMostResidentKiB = 2L << 20;
-
-std::string read_bytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {(std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>()};
-}
 
 /// Words and numbers that steer a parser off its path.
 const std::vector<std::string>& dictionary() {
@@ -107,18 +102,12 @@ void change_parquet(Random& random, std::string& bytes) {
 struct Target {
   LerobotFolder folder;
   std::string name;  ///< of the file
-  std::string bytes = read_bytes(folder.root() + "/" + name);
+  std::string bytes = text_of(folder.root() + "/" + name);
   void put(const std::string& text) const { std::ofstream(folder.root() + "/" + name, std::ios::binary) << text; }
 };
 
 LerobotSet small(const std::string& version, bool images) {
-  LerobotSet set;
-  set.version = version;
-  set.images = images;
-  set.rows = {6, 4, 5};
-  set.height = 4;
-  set.width = 4;
-  return set;
+  return {.version = version, .rows = {6, 4, 5}, .height = 4, .width = 4, .images = images};
 }
 
 class Fuzzer {

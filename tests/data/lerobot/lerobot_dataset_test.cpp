@@ -103,10 +103,7 @@ TEST_P(LerobotFormsTest, EveryEpisodeHasItsRowsTasksAndFrames) {
 }
 
 TEST_P(LerobotFormsTest, EpisodesAreKnownByIndexNotByPlace) {
-  LerobotSet wanted;
-  wanted.indices = {3, 7, 20, 21, 40};
-  wanted.reversed = true;
-  const LerobotFolder files = write(wanted);
+  const LerobotFolder files = write({.indices = {3, 7, 20, 21, 40}, .reversed = true});
   const LerobotDataset set = must_open(files.root());
   ASSERT_EQ(set.episodes().size(), 5u);
   for (std::size_t e = 0; e < 5; ++e) {
@@ -138,9 +135,7 @@ TEST_P(LerobotFormsTest, DiscardedEpisodesAreLeftOutAndTheOthersStayWhereTheyAre
 }
 
 TEST_P(LerobotFormsTest, ImagesInTheTableAreAnImageSource) {
-  LerobotSet wanted;
-  wanted.images = true;
-  const LerobotFolder files = write(wanted);
+  const LerobotFolder files = write({.images = true});
   const LerobotDataset set = must_open(files.root());
   EXPECT_EQ(set.cameras().size(), 2u);
   for (std::size_t e = 0; e < set.episodes().size(); ++e) {
@@ -271,17 +266,13 @@ TEST_F(TimesTest, TimesThatDoNotFitIntoTheFileAreNotUsed) {
 
 TEST(LerobotDatasetTest, TheTaskColumnIsFoundUnderEitherName) {
   for (const char* name : {"task", "__index_level_0__", "anything"}) {
-    LerobotSet wanted;
-    wanted.task_column = name;
-    const LerobotFolder files(wanted);
+    const LerobotFolder files(LerobotSet{.task_column = name});
     EXPECT_EQ(must_open(files.root()).tasks().at(0), "Lift the Cup") << name;
   }
 }
 
 TEST(LerobotDatasetTest, OneRowGroupForAFileIsDecodedOnce) {
-  LerobotSet wanted;
-  wanted.row_group_per_episode = false;
-  wanted.data_episodes = 5;
+  const LerobotSet wanted{.data_episodes = 5, .row_group_per_episode = false};
   const LerobotFolder files(wanted);
   const LerobotDataset set = must_open(files.root());
   ParquetFiles tables;
@@ -330,9 +321,7 @@ TEST(LerobotDatasetTest, AnEpisodesTableWithoutItsColumnsIsRefused) {
 }
 
 TEST(LerobotDatasetTest, AnEpisodeListedTwiceIsRefused) {
-  LerobotSet wanted;
-  wanted.indices = {0, 1, 1, 2, 3};
-  const LerobotFolder files(wanted);
+  const LerobotFolder files(LerobotSet{.indices = {0, 1, 1, 2, 3}});
   EXPECT_THAT(refusal(files.root()), ::testing::HasSubstr("/meta/episodes lists episode 1 twice"));
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/fault.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/lerobot_writer.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -25,9 +26,7 @@ Error error_of(const std::string& path, const TableColumns& columns) {
 TEST(ParquetTableTest, ListsOfBothWidthsAndFormsGiveTheSameRows) {
   for (bool fixed : {false, true}) {
     for (bool float64 : {false, true}) {
-      TinyEpisode episode;
-      episode.fixed_size_lists = fixed;
-      episode.float64 = float64;
+      const TinyEpisode episode{.fixed_size_lists = fixed, .float64 = float64};
       const TinyDataset set({episode});
       const auto table = read_parquet(set.parquet(0), kBoth);
       EXPECT_EQ(table->rows, 40);
@@ -102,8 +101,7 @@ TEST(ParquetTableTest, DamagedFilesAreDataLossAndNamed) {
 
 TEST(ParquetTableTest, FlippedBytesNeverCrash) {
   const TinyDataset set;
-  std::ifstream in(set.parquet(0), std::ios::binary);
-  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  const std::string good = text_of(set.parquet(0));
   int refused = 0;
   for (std::size_t at = 0; at < good.size(); at += 37) {
     std::string bad = good;

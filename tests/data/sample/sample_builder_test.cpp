@@ -6,19 +6,11 @@
 #include <set>
 
 #include "data/sampling/window.h"
+#include "tests/data/sample/sample_test_support.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace troupe::data {
 namespace {
-
-/// Bytes of the prompt as ids, and a mask of its length.
-Result<void> bytes_as_tokens(const std::string& prompt, std::span<std::int64_t> ids, std::span<std::int64_t> mask) {
-  for (std::size_t i = 0; i < std::min(prompt.size(), ids.size()); ++i) {
-    ids[i] = prompt[i];
-    mask[i] = 1;
-  }
-  return {};
-}
 
 class SampleBuilderTest : public ::testing::Test {
  protected:
@@ -83,8 +75,7 @@ TEST_F(SampleBuilderTest, OneEpochVisitsEverySampleOnce) {
 }
 
 TEST_F(SampleBuilderTest, EveryFieldComesFromTheSameWindow) {
-  job_.data.image.crop = 1;
-  job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
+  without_augmentation(job_.data.image);
   open();
   const std::int64_t q = 17;
   const SampleEntry entry = builder_->locate(Split::train, q).value().entry;
@@ -177,8 +168,7 @@ TEST_F(SampleBuilderTest, FixedWindowsRepeatTheLastRow) {
   job_.data.sampling = "fixed_window";
   job_.data.window.num_frames = 7;
   job_.data.window.state_horizon = 2;
-  job_.data.image.crop = 1;
-  job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
+  without_augmentation(job_.data.image);
   open();
   EXPECT_EQ(builder_->layout().field("images").shape[0], 7);
   EXPECT_EQ(builder_->layout().field("state").shape[0], 4);
@@ -199,8 +189,7 @@ TEST_F(SampleBuilderTest, FixedWindowsRepeatTheLastRow) {
 
 TEST_F(SampleBuilderTest, LocalityKeepsTheBytesOfEverySample) {
   std::map<std::pair<std::size_t, std::int64_t>, std::int64_t> position_of;
-  job_.data.image.crop = 1;
-  job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
+  without_augmentation(job_.data.image);
   open();
   const auto pixels = [&](std::int64_t q) {
     const auto slot = build(Split::train, q);

@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "data/sample/sample_builder.h"
 #include "data/toy/toy_dataset.h"
+#include "tests/data/sample/sample_test_support.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::data {
@@ -70,8 +70,7 @@ TEST_F(SampleImagesTest, ABlocksImagesAreDecodedOnce) {
 }
 
 TEST_F(SampleImagesTest, SharedImagesDoNotChangeASample) {
-  job_.data.image.crop = 1;  // what the position draws
-  job_.data.image.brightness = job_.data.image.contrast = job_.data.image.saturation = job_.data.image.hue = 0;
+  without_augmentation(job_.data.image);
   SampleBuilder shuffled = builder();
   const auto images = [](const SampleBuilder& of, const std::vector<std::byte>& slot) {
     const TensorField& field = of.layout().field("images");

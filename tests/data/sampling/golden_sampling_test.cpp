@@ -35,11 +35,7 @@ std::vector<std::int64_t> labels_of(std::int64_t length, const Json& spans) {
 
 class GoldenSamplingTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    files_ = golden_files("sampling");
-    ASSERT_FALSE(files_.empty()) << "no golden kind sampling in " << testing::golden_roots_text();
-  }
-  std::vector<Json> files_;
+  const std::vector<Json> files_ = golden_files("sampling");
 };
 
 TEST_F(GoldenSamplingTest, EveryFileHoldsAPartThatIsTested) {

@@ -12,20 +12,15 @@ namespace {
 DatasetSpec anchored(std::int64_t chunks, std::int64_t stride, std::int64_t horizon,
                      std::vector<std::int64_t> offsets) {
   DatasetSpec spec;
-  spec.window.chunks = chunks;
-  spec.window.macro_stride = stride;
-  spec.window.action_horizon = horizon;
-  spec.window.video_offsets = std::move(offsets);
+  spec.window = {
+      .chunks = chunks, .macro_stride = stride, .action_horizon = horizon, .video_offsets = std::move(offsets)};
   return spec;
 }
 
 DatasetSpec fixed(std::int64_t chunks, std::int64_t horizon, std::int64_t frames, std::int64_t states) {
   DatasetSpec spec;
   spec.sampling = "fixed_window";
-  spec.window.chunks = chunks;
-  spec.window.action_horizon = horizon;
-  spec.window.num_frames = frames;
-  spec.window.state_horizon = states;
+  spec.window = {.chunks = chunks, .action_horizon = horizon, .num_frames = frames, .state_horizon = states};
   return spec;
 }
 

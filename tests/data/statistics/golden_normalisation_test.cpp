@@ -13,11 +13,7 @@ constexpr double kDoubleTolerance = 1e-12, kFloatTolerance = 1e-6;
 
 class GoldenNormalisationTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    files_ = golden_files("normalisation");
-    ASSERT_FALSE(files_.empty()) << "no golden kind normalisation in " << testing::golden_roots_text();
-  }
-  std::vector<Json> files_;
+  const std::vector<Json> files_ = golden_files("normalisation");
 };
 
 template <class T>

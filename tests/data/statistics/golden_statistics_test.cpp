@@ -74,8 +74,7 @@ class GoldenStatisticsTest : public ::testing::Test {
     const Json relative = file.value("relative_statistics", Json::object());
     for (const auto& [name, want] : columns.items()) {
       const LerobotFeature* feature = files_->info().find(name);
-      plan.columns.push_back({name, static_cast<std::size_t>(feature->shape.empty() ? 1 : feature->shape[0]),
-                              feature->dtype == "float32"});
+      plan.columns.push_back({name, static_cast<std::size_t>(feature->width()), feature->dtype == "float32"});
     }
     for (const auto& [name, want] : relative.items())
       plan.relative.push_back({key_named(modality.action, name), key_named(modality.state, name)});

@@ -18,10 +18,7 @@ namespace fs = std::filesystem;
 class ClipCacheTest : public ::testing::Test {
  protected:
   ClipDecoder::Options options(std::int64_t bytes = 1 << 30) const {
-    ClipDecoder::Options o;
-    o.clip_cache = cache_;
-    o.clip_cache_bytes = bytes;
-    return o;
+    return {.clip_cache = cache_, .clip_cache_bytes = bytes};
   }
   std::vector<fs::path> clips() const {
     std::vector<fs::path> found;
@@ -97,13 +94,13 @@ TEST_F(ClipCacheTest, ADamagedClipIsDeletedAndDecodedAgain) {
   ClipDecoder decoder(options());
   const auto expected = yuv_hashes(decoder, path_, frames).value();
   const fs::path clip = clips().at(0);
-  const auto whole = file_bytes(clip.string());
+  const auto whole = text_of(clip.string());
   std::int64_t damaged = 0;
-  const auto expect_healed = [&](const std::vector<char>& bytes) {
+  const auto expect_healed = [&](const std::string& bytes) {
     write_bytes(clip.string(), bytes);
     EXPECT_EQ(yuv_hashes(decoder, path_, frames).value(), expected);
     EXPECT_EQ(decoder.counters().cache_damaged, ++damaged);
-    EXPECT_TRUE(file_bytes(clip.string()) == whole);
+    EXPECT_TRUE(text_of(clip.string()) == whole);
   };
   for (const std::size_t at : {std::size_t{0}, std::size_t{9}, std::size_t{21}, std::size_t{33}, std::size_t{50},
                                std::size_t{60}, std::size_t{64}, whole.size() - 1}) {

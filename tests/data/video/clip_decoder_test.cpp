@@ -6,10 +6,8 @@
 #include <numeric>
 
 #include "base/fault.h"
-#include "data/video/packet_table.h"
-#include "data/video/video_encoder.h"
 #include "data/video/video_file.h"
-#include "tests/data/video/video_test_support.h"
+#include "tests/data/video/coded_video.h"
 
 namespace troupe::data {
 namespace {
@@ -153,7 +151,7 @@ TEST_F(ClipDecoderTest, ZeroBytesAndForeignBytesAreDataLoss) {
 
 TEST_F(ClipDecoderTest, AMissingIndexIsNamedMoov) {
   encode(folder_ / "a.mp4", 12);
-  auto bytes = file_bytes(folder_ / "a.mp4");
+  auto bytes = text_of(folder_ / "a.mp4");
   const std::string name = "moov";
   const auto at = std::search(bytes.begin(), bytes.end(), name.begin(), name.end());
   ASSERT_NE(at, bytes.end());
@@ -165,7 +163,7 @@ TEST_F(ClipDecoderTest, AMissingIndexIsNamedMoov) {
 
 TEST_F(ClipDecoderTest, AFileCutShortIsFoundBeforeAnythingIsDecoded) {
   encode(folder_ / "a.mp4", 12);
-  auto bytes = file_bytes(folder_ / "a.mp4");
+  auto bytes = text_of(folder_ / "a.mp4");
   bytes.resize(bytes.size() - 20);
   write_bytes(folder_ / "b.mp4", bytes);
   expect_failure(folder_ / "b.mp4", Errc::data_loss);
@@ -175,11 +173,8 @@ TEST_F(ClipDecoderTest, AFileCutShortIsFoundBeforeAnythingIsDecoded) {
 
 TEST_F(ClipDecoderTest, ADamagedFrameIsAnErrorAfterOneRetryAndTheDecoderStaysUsable) {
   encode(folder_ / "good.mp4", 12);
-  const auto table = read_packet_table(folder_ / "good.mp4", false, soon());
-  auto bytes = file_bytes(folder_ / "good.mp4");
-  const VideoSample& hit = (*table)->samples[15];
-  std::fill_n(bytes.begin() + hit.offset + 6, hit.size - 6, static_cast<char>(0xFF));
-  write_bytes(folder_ / "bad.mp4", bytes);
+  std::filesystem::copy_file(folder_ / "good.mp4", folder_ / "bad.mp4");
+  damage_frame(folder_ / "bad.mp4", 15);
   ASSERT_TRUE(numbers(folder_ / "good.mp4", {10}));
 
   // also when the damaged frame itself is not asked for: frame 18 refers to it
@@ -240,7 +235,7 @@ TEST_F(ClipDecoderTest, AScriptedFaultFailsTheNamedFileOnly) {
 
 TEST_F(ClipDecoderTest, Av1IsReadInAnyOrderOfGroups) {
   const auto path = shared_video("g1-bottle episode 0");
-  if (path.empty()) GTEST_SKIP() << "no g1-bottle in " << shared_data_folder();
+  if (path.empty()) GTEST_SKIP() << "no g1-bottle in " << shared_data();
   const auto info = probe_video(path.string());
   EXPECT_EQ(info->codec, "av1");
   EXPECT_EQ(info->frames, 221);

@@ -34,9 +34,7 @@ TEST_F(ClipWorkTest, FilesStayOpenAndTablesStayRead) {
 
 TEST_F(ClipWorkTest, TheFileUsedLongestAgoIsClosedFirst) {
   for (const char* name : {"a.mp4", "b.mp4", "c.mp4"}) encode_texture(folder_ / name, 12, {});
-  ClipDecoder::Options options;
-  options.open_files = 2;
-  ClipDecoder decoder(options);
+  ClipDecoder decoder({.open_files = 2});
   for (const char* name : {"a.mp4", "b.mp4", "a.mp4", "c.mp4", "a.mp4"})
     ASSERT_TRUE(yuv_hashes(decoder, folder_ / name, {3}));
   EXPECT_EQ(decoder.counters().files_opened, 3);
@@ -108,7 +106,7 @@ TEST_F(ClipWorkTest, UnwantedDisposableFramesAreNotDecoded) {
 
 TEST_F(ClipWorkTest, TwoFrameGroupsOfAv1CostKeysAndTargets) {
   const auto path = shared_video("g1-bottle episode 0");
-  if (path.empty()) GTEST_SKIP() << "no g1-bottle in " << shared_data_folder();
+  if (path.empty()) GTEST_SKIP() << "no g1-bottle in " << shared_data();
   EXPECT_TRUE(read_packet_table(path.string(), false, soon()).value()->one_ref);
   ClipDecoder decoder;
   ASSERT_TRUE(yuv_hashes(decoder, path.string(), stepped(10, 3, 33)));
@@ -132,9 +130,7 @@ TEST_F(ClipWorkTest, ReadsThroughTheThreadGiveTheSameFrames) {
   // larger than one piece of a read, so that the next piece is fetched ahead
   encode_texture(path, 120, {.width = 320, .height = 240, .gop = 40, .crf = 5}, 60);
   ASSERT_GT(std::filesystem::file_size(path), 3u << 20);
-  ClipDecoder::Options options;
-  options.cached_reads = false;
-  ClipDecoder cached, thread(options);
+  ClipDecoder cached, thread({.cached_reads = false});
   const auto frames = stepped(0, 3, 40);
   EXPECT_EQ(yuv_hashes(thread, path, frames).value(), *yuv_hashes(cached, path, frames));
   EXPECT_EQ(thread.counters().bytes_read, cached.counters().bytes_read);

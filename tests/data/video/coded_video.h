@@ -63,7 +63,7 @@ inline Result<std::vector<std::string>> yuv_hashes(ClipDecoder& decoder, const s
 /// Overwrites the bytes of a coded frame behind its first six.
 inline void damage_frame(const std::string& path, std::int64_t rank) {
   const auto table = read_packet_table(path, false, soon());
-  auto bytes = file_bytes(path);
+  auto bytes = text_of(path);
   const VideoSample& hit =
       (*table)->samples[static_cast<std::size_t>((*table)->decode_of_rank[static_cast<std::size_t>(rank)])];
   std::fill_n(bytes.begin() + hit.offset + 6, hit.size - 6, static_cast<char>(0xFF));

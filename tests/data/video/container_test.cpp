@@ -11,16 +11,16 @@
 namespace troupe::data {
 namespace {
 
-std::size_t place_of(const std::vector<char>& bytes, const std::string& box) {
+std::size_t place_of(const std::string& bytes, const std::string& box) {
   const auto at = std::search(bytes.begin(), bytes.end(), box.begin(), box.end());
   EXPECT_NE(at, bytes.end()) << box;
   return static_cast<std::size_t>(at - bytes.begin());
 }
 
-void put_u32(std::vector<char>& bytes, std::size_t at, std::uint32_t value) {
+void put_u32(std::string& bytes, std::size_t at, std::uint32_t value) {
   for (int i = 0; i < 4; ++i) bytes[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> (24 - 8 * i));
 }
-std::uint32_t get_u32(const std::vector<char>& bytes, std::size_t at) {
+std::uint32_t get_u32(const std::string& bytes, std::size_t at) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<std::uint8_t>(bytes[at + i]);
   return value;
@@ -72,7 +72,7 @@ TEST_F(ContainerTest, TablesAreThoseOfTheDemuxer) {
 TEST_F(ContainerTest, AnIndexBehindTheFramesIsFound) {
   encode_texture(folder_ / "first.mp4", 30, {.gop = 10});
   encode_texture(folder_ / "last.mp4", 30, {.gop = 10, .moov_first = false});
-  const auto first = file_bytes(folder_ / "first.mp4"), last = file_bytes(folder_ / "last.mp4");
+  const auto first = text_of(folder_ / "first.mp4"), last = text_of(folder_ / "last.mp4");
   EXPECT_LT(place_of(first, "moov"), place_of(first, "mdat"));
   EXPECT_GT(place_of(last, "moov"), place_of(last, "mdat"));
   expect_as_demuxed(folder_ / "last.mp4");
@@ -85,7 +85,7 @@ TEST_F(ContainerTest, AnIndexBehindTheFramesIsFound) {
 TEST_F(ContainerTest, FramesThatAnEditListHidesGetNoNumber) {
   const std::string whole = folder_ / "whole.mp4", cut = folder_ / "cut.mp4";
   encode_texture(whole, 40, {.gop = 40});
-  auto bytes = file_bytes(whole);
+  auto bytes = text_of(whole);
   // elst: version and flags, count, then per entry: duration in movie ticks, media time in track ticks, rate
   const std::size_t elst = place_of(bytes, "elst");
   ASSERT_EQ(get_u32(bytes, elst + 8), 1u);
@@ -108,7 +108,7 @@ TEST_F(ContainerTest, FramesThatAnEditListHidesGetNoNumber) {
 TEST_F(ContainerTest, FramesBeyondTheEndOfTheFileAreFoundBeforeDecoding) {
   const std::string path = folder_ / "a.mp4";
   encode_texture(path, 40, {.gop = 10});
-  const auto bytes = file_bytes(path);
+  const auto bytes = text_of(path);
   const std::size_t mdat = place_of(bytes, "mdat");
   for (const std::size_t kept : {mdat + 5, mdat + 500, (mdat + bytes.size()) / 2, bytes.size() - 1}) {
     SCOPED_TRACE(kept);
@@ -125,11 +125,9 @@ TEST_F(ContainerTest, AFileThatShrinksWhileItIsOpenIsDataLoss) {
   for (const bool cached : {true, false}) {
     encode_texture(path, 40, {.gop = 10});
     const auto table = read_packet_table(path, false, soon()).value();
-    ClipDecoder::Options options;
-    options.cached_reads = cached;
-    options.find_table = [&](const std::string&, const FileIdentity&) { return table; };
     std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
-    ClipDecoder decoder(options);
+    ClipDecoder decoder(
+        {.find_table = [&](const std::string&, const FileIdentity&) { return table; }, .cached_reads = cached});
     EXPECT_EQ(yuv_hashes(decoder, path, {39}).error().code(), Errc::data_loss);
     EXPECT_EQ(decoder.counters().retries, 1);
   }

@@ -24,12 +24,12 @@ class GoldenDecodeTest : public ::testing::Test {
     auto cases = golden_cases("data");
     std::erase_if(cases, [](const GoldenCase& c) { return c.file.stem() != "decode"; });
     if (cases.empty()) GTEST_SKIP() << "no golden case of kind decode in " << golden_roots_text();
-    if (!std::filesystem::exists(shared_data_folder())) GTEST_SKIP() << "no shared data at " << shared_data_folder();
+    if (!std::filesystem::exists(shared_data())) GTEST_SKIP() << "no shared data at " << shared_data();
     for (const GoldenCase& c : cases) {
       ASSERT_TRUE(c.json.is_object() && !c.json.empty()) << c.file << " names no video";
       for (const auto& [key, facts] : c.json.items()) {
         const auto path = shared_video(key);
-        ASSERT_FALSE(path.empty()) << c.file << ": " << key << " is not in " << shared_data_folder();
+        ASSERT_FALSE(path.empty()) << c.file << ": " << key << " is not in " << shared_data();
         videos_.push_back({key, path.string(), facts});
       }
     }

@@ -10,9 +10,7 @@ namespace {
 TEST(NvdecDeviceTest, FramesOfTheGpuAreThoseOfTheCpu) {
   if (const auto gpu = check_nvdec(); !gpu) GTEST_SKIP() << gpu.error().message();
   ScratchFolder folder;
-  ClipDecoder::Options options;
-  options.backend = "nvdec";
-  ClipDecoder cpu, gpu(options);
+  ClipDecoder cpu, gpu({.backend = "nvdec"});
   for (const std::int64_t b_frames : {0, 2}) {
     const std::string path = folder / "a.mp4";
     std::filesystem::remove(path);
@@ -26,10 +24,8 @@ TEST(NvdecDeviceTest, FramesOfTheGpuAreThoseOfTheCpu) {
 TEST(NvdecDeviceTest, AStreamThatTheGpuCannotDecodeIsRefusedByName) {
   if (const auto gpu = check_nvdec(); !gpu) GTEST_SKIP() << gpu.error().message();
   const auto path = shared_video("g1-bottle episode 0");
-  if (path.empty()) GTEST_SKIP() << "no g1-bottle in " << shared_data_folder();
-  ClipDecoder::Options options;
-  options.backend = "nvdec";
-  ClipDecoder decoder(options);
+  if (path.empty()) GTEST_SKIP() << "no g1-bottle in " << shared_data();
+  ClipDecoder decoder({.backend = "nvdec"});
   const auto read = yuv_hashes(decoder, path.string(), {0, 1});
   if (read) GTEST_SKIP() << "this GPU decodes AV1";
   EXPECT_EQ(read.error().code(), Errc::invalid_argument);

@@ -7,26 +7,17 @@
 namespace troupe::data {
 namespace {
 
-class NvdecTest : public ::testing::Test {
- protected:
-  static ClipDecoder::Options on_the_gpu() {
-    ClipDecoder::Options options;
-    options.backend = "nvdec";
-    return options;
-  }
-  ScratchFolder folder_;
-};
-
-TEST_F(NvdecTest, WithoutAGpuTheErrorSaysSo) {
+TEST(NvdecTest, WithoutAGpuTheErrorSaysSo) {
   if (check_nvdec()) GTEST_SKIP() << "an NVIDIA GPU is here";
-  encode_texture(folder_ / "a.mp4", 12, {});
-  ClipDecoder decoder(on_the_gpu());
-  const auto read = yuv_hashes(decoder, folder_ / "a.mp4", {3});
+  const ScratchFolder folder;
+  encode_texture(folder / "a.mp4", 12, {});
+  ClipDecoder decoder({.backend = "nvdec"});
+  const auto read = yuv_hashes(decoder, folder / "a.mp4", {3});
   EXPECT_EQ(read.error().code(), Errc::failed_precondition);
   EXPECT_NE(read.error().message().find("data.decoder.backend"), std::string::npos) << read.error().message();
 }
 
-TEST_F(NvdecTest, ChromaIsSplit) {
+TEST(NvdecTest, ChromaIsSplit) {
   const AvFrame nv12(av_frame_alloc()), planar(av_frame_alloc());
   nv12->format = AV_PIX_FMT_NV12;
   planar->format = AV_PIX_FMT_YUV420P;

@@ -50,9 +50,8 @@ TEST_F(SharedFramesTest, RepeatedFramesAreGivenAsOftenAsTheyAreWanted) {
 }
 
 TEST_F(SharedFramesTest, TheOldestBlocksGoWhenTheBoundIsReached) {
-  ClipDecoder::Options options;
-  options.shared_frame_bytes = 2 * 38 * 64 * 48 * 3;  // codecs pad rows: room for a block or two, not for six
-  ClipDecoder decoder(options);
+  // codecs pad rows: room for a block or two, not for six
+  ClipDecoder decoder({.shared_frame_bytes = 2 * 38 * 64 * 48 * 3});
   for (int round = 0; round < 2; ++round) {
     for (const std::int64_t first : {0, 20, 40, 60, 80, 100}) {
       const auto frames = stepped(first, 3, 11);
@@ -66,9 +65,7 @@ TEST_F(SharedFramesTest, TheOldestBlocksGoWhenTheBoundIsReached) {
 }
 
 TEST_F(SharedFramesTest, ABlockBeyondTheBoundIsDecodedSampleBySample) {
-  ClipDecoder::Options options;
-  options.shared_frame_bytes = 1000;
-  ClipDecoder decoder(options), plain;
+  ClipDecoder decoder({.shared_frame_bytes = 1000}), plain;
   const auto frames = stepped(20, 3, 11);
   expect_frames(yuv_hashes(decoder, path_, frames, block_of(20)), frames);
   expect_frames(yuv_hashes(plain, path_, frames), frames);

@@ -30,12 +30,6 @@ class StalledReadTest : public ::testing::Test {
   }
   void TearDown() override { ASSERT_TRUE(arm_faults("")); }
 
-  static ClipDecoder::Options through_the_thread() {
-    ClipDecoder::Options options;
-    options.cached_reads = false;
-    return options;
-  }
-
   ScratchFolder folder_;
   const std::string path_ = folder_ / "slow.mp4";
 };
@@ -55,7 +49,7 @@ TEST_F(StalledReadTest, AnOpenThatHangsEndsAtTheDeadlineAndCostsOneClip) {
 }
 
 TEST_F(StalledReadTest, AReadThatHangsEndsAtTheDeadlineAndTheDecoderGoesOn) {
-  ClipDecoder decoder(through_the_thread());
+  ClipDecoder decoder({.cached_reads = false});
   const auto expected = yuv_hashes(decoder, path_, {3, 27});
   const int stuck = ReadThread::stuck();
   ASSERT_TRUE(arm_faults("read@slow:stall"));
@@ -66,7 +60,7 @@ TEST_F(StalledReadTest, AReadThatHangsEndsAtTheDeadlineAndTheDecoderGoesOn) {
 }
 
 TEST_F(StalledReadTest, AFailingReadIsNamedAndTriedNoSecondTimeByItself) {
-  ClipDecoder decoder(through_the_thread());
+  ClipDecoder decoder({.cached_reads = false});
   ASSERT_TRUE(yuv_hashes(decoder, path_, {3}));
   ASSERT_TRUE(arm_faults("read@slow:fail"));
   EXPECT_NE(yuv_hashes(decoder, path_, {3}).error().message().find("slow"), std::string::npos);
@@ -74,9 +68,7 @@ TEST_F(StalledReadTest, AFailingReadIsNamedAndTriedNoSecondTimeByItself) {
 }
 
 TEST_F(StalledReadTest, AClipBeyondTheSoftLimitIsCountedAndStillDelivered) {
-  ClipDecoder::Options options;
-  options.soft_limit = 0ms;
-  ClipDecoder decoder(options);
+  ClipDecoder decoder({.soft_limit = 0ms});
   EXPECT_TRUE(yuv_hashes(decoder, path_, {3}));
   EXPECT_EQ(decoder.counters().slow_clips, 1);
 }

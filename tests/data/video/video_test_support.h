@@ -2,32 +2,25 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/hash.h"
 #include "data/image/video_frame.h"
+#include "tests/data/shared_data.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::data {
-
-inline std::filesystem::path from_environment(const char* name, const char* beside_source) {
-  const char* set = std::getenv(name);
-  return set != nullptr && *set != 0 ? std::filesystem::path(set)
-                                     : std::filesystem::path(TROUPE_SOURCE_DIR) / beside_source;
-}
-inline std::filesystem::path shared_data_folder() { return from_environment("TROUPE_SHARED_DATA", "../shared/data"); }
 
 /// Path below the shared data of a decode key, "<folder> episode <n>" or "<folder> <file stem>"; empty when there is
 /// no such file.
 inline std::filesystem::path shared_video(const std::string& key) {
   const std::size_t space = key.find(' ');
-  const auto folder = shared_data_folder() / key.substr(0, space);
+  const std::string folder = shared_data() + "/" + key.substr(0, space);
   std::string stem = key.substr(space + 1);
   if (stem.rfind("episode ", 0) == 0) stem = "episode_" + std::string(6 - (stem.size() - 8), '0') + stem.substr(8);
   std::error_code absent;
@@ -63,11 +56,6 @@ inline std::vector<std::uint8_t> packed(const Yuv420View& p) {
 template <class Bytes>
 std::string xxh64_hex(const Bytes& bytes) {
   return to_hex(xxh64(std::as_bytes(std::span(bytes))));
-}
-
-inline std::vector<char> file_bytes(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 inline void write_bytes(const std::string& path, std::span<const char> bytes) {

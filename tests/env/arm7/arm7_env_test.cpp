@@ -180,8 +180,7 @@ TEST(Arm7EnvTest, AResetForgetsWhatWasSimulatedBefore) {
 
 TEST(Arm7EnvTest, RandomActionsNeverBreakTheSimulation) {
   for (const char* task : {"reach", "push", "lift", "pick_place"}) {
-    SoloArm7 env(task);
-    env.reset(1).value();
+    SoloArm7 env(task, 1);
     for (std::uint64_t s = 0; s < 400; ++s) {
       env.step(random_actions(env.spec().action, 1, 7, s)).value();
       ASSERT_FALSE(env.terminated()) << task << " step " << s;
@@ -199,9 +198,8 @@ TEST_P(Arm7EnvProfileTest, ObservingWritesWhatTheStepWrote) {
 }
 
 TEST_P(Arm7EnvProfileTest, TheSameActionsGiveTheSameBits) {
-  SoloArm7 a("pick_place", {.profile = GetParam()}), b("pick_place", {.profile = GetParam()});
+  SoloArm7 a("pick_place", 2, {.profile = GetParam()}), b("pick_place", 2, {.profile = GetParam()});
   for (auto* env : {&a, &b}) {
-    env->reset(2).value();
     for (std::uint64_t s = 0; s < 10; ++s) env->step(random_actions(env->spec().action, 1, 8, s)).value();
   }
   EXPECT_EQ(a.bits(), b.bits());

@@ -64,8 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Cameras, Arm7ImagesTest, ::testing::Values("front", "wr
                          [](const auto& instance) { return std::string(instance.param); });
 
 TEST(Arm7ImageTest, DepthIsTheDistanceToTheTableAlongTheView) {
-  SoloArm7 env("reach", with_labels("pixel"));
-  env.reset(1).value();
+  SoloArm7 env("reach", 1, with_labels("pixel"));
   const Arm7Vec point{0.75, 0.3, 0};  // on the table, beside the arm
   const auto camera = arm7_camera(env.arm().arm(), env.arm().data(), "front");
   const Pixel at = project(*camera, point, 84, 84);
@@ -107,16 +106,14 @@ TEST(Arm7ImageTest, TheCubeHasTheColourOfTheEpisode) {
 }
 
 TEST(Arm7ImageTest, RenderShowsWhatTheObservationShows) {
-  SoloArm7 env("lift", {.profile = "pixel"});
-  env.reset(3).value();
+  SoloArm7 env("lift", 3, {.profile = "pixel"});
   std::vector<std::uint8_t> rgb(3 * 84 * 84);
   env.env().render("front", {84, 84, rgb}).value();
   EXPECT_EQ(std::vector<float>(rgb.begin(), rgb.end()), env.floats(env.field_of("rgb.front")));
 }
 
 TEST(Arm7ImageTest, EveryCameraOfTheSpecDraws) {
-  SoloArm7 env("pick_place");
-  env.reset(3).value();
+  SoloArm7 env("pick_place", 3);
   for (const std::string& camera : env.spec().cameras) {
     std::vector<std::uint8_t> rgb(3 * 40 * 30);
     ASSERT_TRUE(env.env().render(camera, {40, 30, rgb})) << camera;
@@ -125,16 +122,14 @@ TEST(Arm7ImageTest, EveryCameraOfTheSpecDraws) {
 }
 
 TEST(Arm7ImageTest, AnUnknownCameraIsNotFoundAndAWrongImageRefused) {
-  SoloArm7 env("lift");
-  env.reset(3).value();
+  SoloArm7 env("lift", 3);
   std::vector<std::uint8_t> rgb(3 * 40 * 30);
   EXPECT_EQ(env.env().render("top", {40, 30, rgb}).error().code(), Errc::not_found);
   EXPECT_EQ(env.env().render("front", {41, 30, rgb}).error().code(), Errc::invalid_argument);
 }
 
 TEST(Arm7ImageTest, TheWristCameraMovesWithTheHand) {
-  SoloArm7 env("lift");
-  env.reset(3).value();
+  SoloArm7 env("lift", 3);
   std::vector<std::uint8_t> before(3 * 32 * 32), after = before;
   env.env().render("wrist", {32, 32, before}).value();
   auto action = env.still();

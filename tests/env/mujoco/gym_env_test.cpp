@@ -27,21 +27,17 @@ class GymTaskTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GymTaskTest, FloatObservationIsTheRoundedDoubleOne) {
   GymEnvCase exact(GetParam());
-  const auto factory = make_env_factory(GetParam()).value();
-  const auto env = factory->make().value();
-  std::vector<float> state(static_cast<std::size_t>(env->spec().observation[0].numel()));
-  std::array<std::byte*, 1> fields{reinterpret_cast<std::byte*>(state.data())};
-  double reward = 0;
-  bool terminated = false;
-  StepSlot slot{.observation = fields, .reward = &reward, .terminated = &terminated, .success = nullptr, .info = {}};
-  ASSERT_TRUE(env->reset(3, slot));
+  SoloEnv env(GetParam());
+  ASSERT_EQ(env.spec().observation[0].dtype, EnvDType::f32);
+  ASSERT_TRUE(env.reset(3));
   ASSERT_TRUE(exact->reset(3, exact.slot()));
-  const std::vector<float> action(static_cast<std::size_t>(env->spec().action.size), 0.25f);
+  const std::vector<float> action(static_cast<std::size_t>(env.spec().action.size), 0.25f);
   for (int step = 0; step < 5; ++step) {
-    ASSERT_TRUE(env->step(action, slot));
+    ASSERT_TRUE(env.step(action));
     exact.step(action);
-    for (std::size_t i = 0; i < state.size(); ++i) ASSERT_EQ(state[i], static_cast<float>(exact.observation()[i])) << i;
-    EXPECT_EQ(reward, exact.reward);
+    for (std::size_t i = 0; i < exact.observation().size(); ++i)
+      ASSERT_EQ(static_cast<float>(env.element(0, i)), static_cast<float>(exact.observation()[i])) << i;
+    EXPECT_EQ(env.reward(), exact.reward);
   }
 }
 

@@ -44,6 +44,15 @@ struct Scene {
   }
 };
 
+/// One shape, with the camera's own axes, before a camera at the origin that looks along -z.
+Scene one_shape(const RenderGeom& geom, std::array<float, 3> position) {
+  Scene scene;
+  scene.geoms = {geom};
+  scene.poses.resize(1);
+  scene.poses[0].position = position;
+  return scene;
+}
+
 std::array<float, 9> random_rotation(CounterRng& rng) {
   double q[4], length = 0;
   for (double& v : q) v = rng.normal(), length += v * v;
@@ -155,22 +164,15 @@ TEST_P(RayRendererKindTest, AgreesWhenTheCameraIsInsideTheBoundingSphereOrTheSha
 }
 
 TEST_P(RayRendererKindTest, DrawsNothingBehindTheCamera) {
-  Scene scene;
-  RenderGeom geom{.kind = GetParam().kind, .size = {0.1F, 0.2F, 0.3F}, .rgb = {1, 1, 1}, .label = 5};
-  GeomPose pose;
-  pose.position = {0, 0, 0.6F};  // the camera looks along -z
-  scene.geoms = {geom};
-  scene.poses = {pose};
-  const Images p = scene.drawn(21, 21);
+  const RenderGeom geom{.kind = GetParam().kind, .size = {0.1F, 0.2F, 0.3F}, .rgb = {1, 1, 1}, .label = 5};
+  const Images p = one_shape(geom, {0, 0, 0.6F}).drawn(21, 21);
   EXPECT_EQ(std::count(p.labels.begin(), p.labels.end(), 0), 21 * 21);
 }
 
 TEST_P(RayRendererKindTest, StaysFiniteForRaysAlongItsAxes) {
   // the middle pixel of an odd frame looks exactly along -z of a shape in the camera's own frame
-  Scene scene;
-  scene.geoms = {{.kind = GetParam().kind, .size = {0.1F, 0.2F, 0.3F}, .rgb = {1, 1, 1}, .label = 5}};
-  scene.poses.resize(1);
-  scene.poses[0].position = {0, 0, -2};
+  const Scene scene =
+      one_shape({.kind = GetParam().kind, .size = {0.1F, 0.2F, 0.3F}, .rgb = {1, 1, 1}, .label = 5}, {0, 0, -2});
   expect_agreement(scene, 31, 31, 0);
   const Images p = scene.drawn(31, 31);
   EXPECT_EQ(p.labels[15 * 31 + 15], 5);
@@ -209,19 +211,15 @@ TEST(RayRendererTest, TheOrderOfShapesDoesNotMatter) {
 
 TEST(RayRendererTest, ADepthIsMeasuredAlongTheOpticalAxis) {
   // a wall 2 m ahead has the same depth in every pixel
-  Scene scene;
-  scene.geoms = {{.kind = GeomKind::box, .size = {9, 9, 0.5F}, .rgb = {1, 0, 0}, .label = 3}};
-  scene.poses.resize(1);
-  scene.poses[0].position = {0, 0, -2.5F};
+  const Scene scene =
+      one_shape({.kind = GeomKind::box, .size = {9, 9, 0.5F}, .rgb = {1, 0, 0}, .label = 3}, {0, 0, -2.5F});
   const Images p = scene.drawn(40, 30);
   for (const float depth : p.depth) ASSERT_NEAR(depth, 2.0F, 1e-5F);
 }
 
 TEST(RayRendererTest, TheFirstRowIsTheTopAndTheFirstColumnTheLeft) {
-  Scene scene;
-  scene.geoms = {{.kind = GeomKind::sphere, .size = {0.1F}, .rgb = {1, 1, 1}, .label = 1}};
-  scene.poses.resize(1);
-  scene.poses[0].position = {-0.3F, 0.3F, -1};
+  const Scene scene =
+      one_shape({.kind = GeomKind::sphere, .size = {0.1F}, .rgb = {1, 1, 1}, .label = 1}, {-0.3F, 0.3F, -1});
   const Images p = scene.drawn(40, 40);
   const auto first = std::find(p.labels.begin(), p.labels.end(), 1) - p.labels.begin();
   EXPECT_LT(first / 40, 20);

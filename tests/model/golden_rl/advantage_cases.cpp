@@ -16,8 +16,6 @@ namespace troupe::testing {
 
 namespace {
 
-constexpr RlTolerance kTolerance{1e-5, 1e-5};
-
 /// Reference arithmetic of RLinf's asynchronous worker: normalised advantages are normalised again, by the population
 /// variance of their valid entries. Masked entries become -mean / (sqrt(var) + 1e-5).
 at::Tensor renormalise(const at::Tensor& x, const at::Tensor& mask) {
@@ -88,26 +86,26 @@ void check_embodied(const RlCase& golden, const RlVariant& v) {
   }
   const auto norm = [&mask](const at::Tensor& x) { return normalise(x, advantage_moments(x, mask)); };
   const bool adv = v.get("normalize_advantages", false), ret = v.get("normalize_returns", false);
-  v.expect("advantages", adv ? norm(call.raw.advantages) : call.raw.advantages, kTolerance);
-  v.expect("returns", ret ? norm(call.raw.returns) : call.raw.returns, kTolerance);
+  v.expect("advantages", adv ? norm(call.raw.advantages) : call.raw.advantages, kClose);
+  v.expect("returns", ret ? norm(call.raw.returns) : call.raw.returns, kClose);
 }
 
 void check_critic_free(const RlCase& golden, const RlVariant& v) {
   expect_same(flatten_steps(golden.in("rewards")), v.at("rewards_flat"), v.name + " rewards");
   const auto &rewards = v.at("rewards_flat"), &dones = v.at("dones_flat");
   const auto got = gae(rewards, at::zeros(dones.sizes()), dones, /*gamma=*/1, /*lambda=*/1);  // no job asks for it
-  v.expect("advantages", got.advantages, kTolerance);
-  v.expect("returns", got.returns, kTolerance);
+  v.expect("advantages", got.advantages, kClose);
+  v.expect("returns", got.returns, kClose);
 }
 
 void check_double_norm(const RlCase& golden, const RlVariant& v) {
   const GaeCall call(golden, v);
   const auto mask = call.mask();
   const auto first = normalise(call.raw.advantages, advantage_moments(call.raw.advantages, mask));
-  v.expect("adv_after_gae", first, kTolerance);
-  v.expect("adv_after_second", renormalise(first, mask), kTolerance);
+  v.expect("adv_after_gae", first, kClose);
+  v.expect("adv_after_second", renormalise(first, mask), kClose);
   if (!v.has("adv_after_second_nomask")) return;
-  v.expect("adv_after_second_nomask", renormalise(first, {}), kTolerance);
+  v.expect("adv_after_second_nomask", renormalise(first, {}), kClose);
 }
 
 /// One valid entry has no spread: advantages stay as they are, in place of the reference's NaN.
@@ -130,7 +128,7 @@ void check_gae_embodied(const RlCase& golden) {
     } else if (v.has("advantages")) {  // states no options: no valid entry
       const GaeCall call(golden, v);
       const auto none = at::zeros(call.raw.advantages.sizes(), at::TensorOptions().dtype(at::kBool));
-      v.expect("advantages", normalise(call.raw.advantages, advantage_moments(call.raw.advantages, none)), kTolerance);
+      v.expect("advantages", normalise(call.raw.advantages, advantage_moments(call.raw.advantages, none)), kClose);
     } else if (v.has("loss_mask")) {
       expect_mask(v, executed_steps(golden.tensor(v.config.at("dones").get<std::string>())));
     } else {
@@ -164,13 +162,13 @@ void check_gae_bootstrap(const RlCase& golden) {
       if (!parity && !rules_agree) continue;
       const auto rewards = add_bootstrap(mixed, terminated, truncated, golden.in("bootstrap_values").narrow(2, 0, 1),
                                          gamma, kind, parity);
-      v.expect("rewards_adjusted", rewards, kTolerance);
+      v.expect("rewards_adjusted", rewards, kClose);
       for (const std::string level : {"chunk_level", "action_level"}) {
         if (!v.has("advantages_" + level)) continue;
         const auto got = rollout_gae(rewards, golden.in(is_per_action(level) ? "values_k" : "values_1"), done,
                                      {.gamma = gamma, .lambda = lambda, .per_action = is_per_action(level)});
-        v.expect("advantages_" + level, got.advantages, kTolerance);
-        v.expect("returns_" + level, got.returns, kTolerance);
+        v.expect("advantages_" + level, got.advantages, kClose);
+        v.expect("returns_" + level, got.returns, kClose);
       }
     }
   }
@@ -195,13 +193,13 @@ void check_grpo(const RlCase& golden) {
       const bool per_action = mask.size(2) == rewards.size(2);
       const auto scores = per_action ? first_episode_scores(flatten_steps(rewards), flatten_flags(dones))
                                      : first_episode_scores(chunk_rewards(rewards), dones.to(at::kBool).any(2));
-      v.expect("scores", scores.reshape({-1, group}), kTolerance);
+      v.expect("scores", scores.reshape({-1, group}), kClose);
       got = grpo_advantages(rewards, dones, mask, group);
     } else {  // no options: the plain score; its name says whether it is normalised
       got = first_episode_scores(flatten_steps(rewards), flatten_flags(dones)).reshape({1, -1, 1}) * executed;
       if (v.name.find("normalized") != std::string::npos) got = normalise(got, advantage_moments(got, executed));
     }
-    v.expect("advantages", got, kTolerance);
+    v.expect("advantages", got, kClose);
   }
 }
 

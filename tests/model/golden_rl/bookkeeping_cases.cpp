@@ -160,7 +160,6 @@ void check_wrapper(const RlCase& golden, const RlVariant& v) {
 /// A block that plays the rows, and from its item all that a learner makes of them: mask, group filter, group-relative
 /// advantages, and the loss with per-trajectory weights.
 void check_pipeline(const RlCase& golden, const RlVariant& v) {
-  constexpr RlTolerance kLoss{1e-5, 1e-5};
   const auto &rewards = golden.in("pipeline_rewards"), &old_logp = golden.in("pipeline_logprobs_old");
   const auto& want_mask = v.at("loss_mask");
   const auto chunk = rewards.size(2), steps = v.config.at("max_episode_steps").get<std::int64_t>();
@@ -187,16 +186,16 @@ void check_pipeline(const RlCase& golden, const RlVariant& v) {
   expect_same(rows.rows.at(rl_keys::kValidSteps).view({rewards.size(0), -1, 1}).expand_as(want_steps), want_steps,
               v.name + " valid steps");
   // a group that the filter drops keeps advantages that no loss reads
-  v.expect("advantages", rows.rows.at(rl_keys::kAdvantage).view_as(want_mask) * want_mask, kLoss);
+  v.expect("advantages", rows.rows.at(rl_keys::kAdvantage).view_as(want_mask) * want_mask, kClose);
 
   auto in = policy_gradient_inputs(rows.rows);
   in.logp = leaf(golden.in("pipeline_logprobs_new").flatten(0, 1));
   const auto got = policy_gradient_loss(in, make_policy_gradient_options(job.algorithm, chunk, steps));
-  v.expect("loss", got.loss.item<double>(), kLoss);
-  v.expect("grad_logprobs", gradients(got.loss, {in.logp})[0], kLoss);
+  v.expect("loss", got.loss.item<double>(), kClose);
+  v.expect("grad_logprobs", gradients(got.loss, {in.logp})[0], kClose);
   for (const auto& [name, want] : v.scalars.at("metrics").items()) {
     ASSERT_EQ(got.metrics.count(name), 1U) << v.name << " lacks the metric " << name;
-    expect_close(got.metrics.at(name).item<double>(), want.get<double>(), kLoss, v.name + " " + name);
+    expect_close(got.metrics.at(name).item<double>(), want.get<double>(), kClose, v.name + " " + name);
   }
 }
 

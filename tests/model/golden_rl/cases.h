@@ -18,8 +18,10 @@ namespace troupe::testing {
 
 /// |got - want| <= absolute + relative * |want|, element by element.
 struct RlTolerance {
-  double absolute = 1e-5, relative = 1e-5;
+  double absolute, relative;
 };
+/// Those of golden/rl/README.md, of values and of gradients.
+inline constexpr RlTolerance kClose{1e-5, 1e-5}, kGradient{1e-4, 1e-4};
 
 /// One variant of a case of golden/rl: a call of the reference and what it gave.
 struct RlVariant {

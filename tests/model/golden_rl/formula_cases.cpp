@@ -99,12 +99,11 @@ void check_formula_only(const RlCase& golden) {
 
 /// A variant's name is its estimator's.
 void check_kl_penalty(const RlCase& golden) {
-  constexpr RlTolerance kLossTolerance{1e-5, 1e-5};
   for (const auto& v : golden.variants()) {
     const auto logp = leaf(golden.in("logprob"));
     const auto value = kl_penalty(logp, golden.in("ref_logprob"), enum_value<KlEstimator>(v.name).value());
-    v.expect("value", value, kLossTolerance);
-    v.expect("grad_logprob", gradients(value.sum(), {logp})[0], kLossTolerance);
+    v.expect("value", value, kClose);
+    v.expect("grad_logprob", gradients(value.sum(), {logp})[0], kClose);
   }
 }
 

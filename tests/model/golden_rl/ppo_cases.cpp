@@ -12,8 +12,6 @@ namespace troupe::testing {
 
 namespace {
 
-constexpr RlTolerance kPpoTolerance{1e-5, 1e-5};
-
 bool is_masked(const RlVariant& v) {
   const auto mask = v.config.find("mask");
   return mask != v.config.end() && (mask->is_string() || mask->get<bool>());
@@ -106,7 +104,7 @@ void expect_metrics(const PolicyGradientLoss& got, const RlVariant& v, double co
     // compares a difference that is already clipped with the clip range: always about 0 (README)
     if (name == "critic/value_clip_ratio") continue;
     ASSERT_TRUE(name.rfind(kSums, 0) == 0 || got.metrics.count(name) != 0) << what << " lacks the metric " << name;
-    expect_close(metric(got, name, count), want.get<double>(), kPpoTolerance, what + " " + name);
+    expect_close(metric(got, name, count), want.get<double>(), kClose, what + " " + name);
   }
 }
 
@@ -131,27 +129,26 @@ void judge_closed_form(const RlVariant& v, PolicyGradientInputs in, const Policy
   const PpoGradientTargets targets{at::empty_like(in.logp), at::empty_like(in.entropy),
                                    in.value.defined() ? at::empty_like(in.value) : at::Tensor()};
   const auto got = ppo_gradient(in, o, 1.0, targets);
-  expect_close(got.loss, v.scalars.at(loss).get<double>(), kPpoTolerance, what + " closed form");
-  expect_close(targets.logp, v.at("grad_logprobs"), kPpoTolerance,
-               what + " closed form, gradient of log-probabilities");
+  expect_close(got.loss, v.scalars.at(loss).get<double>(), kClose, what + " closed form");
+  expect_close(targets.logp, v.at("grad_logprobs"), kClose, what + " closed form, gradient of log-probabilities");
   if (v.has("grad_values"))
-    expect_close(targets.value, v.at("grad_values"), kPpoTolerance, what + " closed form, gradient of values");
+    expect_close(targets.value, v.at("grad_values"), kClose, what + " closed form, gradient of values");
   if (v.has("grad_entropy"))
-    expect_close(targets.entropy, v.at("grad_entropy"), kPpoTolerance, what + " closed form, gradient of the entropy");
+    expect_close(targets.entropy, v.at("grad_entropy"), kClose, what + " closed form, gradient of the entropy");
 }
 
 void judge_actor(const RlVariant& v, const PolicyGradientInputs& in, const PolicyGradientOptions& o,
                  const std::string& what) {
   const auto got = policy_gradient_loss(in, o);
-  expect_close(got.loss.item<double>(), v.scalars.at("loss").get<double>(), kPpoTolerance, what + " loss");
+  expect_close(got.loss.item<double>(), v.scalars.at("loss").get<double>(), kClose, what + " loss");
   expect_metrics(got, v, counted(in), what);
-  expect_close(gradients(got.loss, {in.logp})[0], v.at("grad_logprobs"), kPpoTolerance, what + " gradient");
+  expect_close(gradients(got.loss, {in.logp})[0], v.at("grad_logprobs"), kClose, what + " gradient");
   judge_closed_form(v, in, o, "loss", what);
   if (!v.has("reduced_logprobs")) return;
   const auto& want = v.at("reduced_logprobs");
   const auto reduced = reduce_to(in.logp, o.chunk, o.logp_level);
   ASSERT_EQ(reduced.numel(), want.numel()) << what << " reduced log-probabilities";
-  expect_close(reduced.reshape(want.sizes()), want, kPpoTolerance, what + " reduced log-probabilities");
+  expect_close(reduced.reshape(want.sizes()), want, kClose, what + " reduced log-probabilities");
 }
 
 /// Every variant with the numbers of the reference, and by the project's rule where the two must agree.
@@ -179,15 +176,14 @@ void check_ppo_critic(const RlCase& golden) {
                                    : at::ones(value.sizes(), at::TensorOptions().dtype(at::kBool));
     const auto w = make_cell_weights(mask, o.aggregation, golden.in("n_valid"), o.max_episode_steps, {});
     const auto loss = weighted_sum(value_entries(value, old_value, returns, o.value).unsqueeze(2), w.loss);
-    v.expect("loss", loss.item<double>(), kPpoTolerance);
-    v.expect("grad_values", gradients(loss, {value})[0], kPpoTolerance);
+    v.expect("loss", loss.item<double>(), kClose);
+    v.expect("grad_values", gradients(loss, {value})[0], kClose);
     const auto mean = [&w](const at::Tensor& x) { return weighted_sum(x.unsqueeze(2), w.metric).item<double>(); };
     const auto error = returns - value.detach();
     v.expect("explained_variance",
-             explained_variance(mean(returns), mean(returns.square()), mean(error), mean(error.square())),
-             kPpoTolerance);
+             explained_variance(mean(returns), mean(returns.square()), mean(error), mean(error.square())), kClose);
     const auto moved = (value.detach() - old_value).abs() > o.value.clip;
-    v.expect("fraction_clipped", moved.to(at::kFloat).mean().item<double>(), kPpoTolerance);
+    v.expect("fraction_clipped", moved.to(at::kFloat).mean().item<double>(), kClose);
   }
 }
 
@@ -201,15 +197,15 @@ void check_ppo_actor_critic(const RlCase& golden) {
     in.returns = golden.in("returns" + width);
     in.entropy = leaf(golden.in("entropy"));
     const auto got = policy_gradient_loss(in, o);
-    v.expect("total", got.loss.item<double>(), kPpoTolerance);
+    v.expect("total", got.loss.item<double>(), kClose);
     const double entropy = got.metrics.at("actor/entropy_loss").item<double>();
-    v.expect("entropy", entropy, kPpoTolerance);
-    v.expect("loss", got.loss.item<double>() + o.entropy_bonus * entropy, kPpoTolerance);
+    v.expect("entropy", entropy, kClose);
+    v.expect("loss", got.loss.item<double>() + o.entropy_bonus * entropy, kClose);
     expect_metrics(got, v, counted(in), v.name);
     const auto grads = gradients(got.loss, {in.logp, in.value, in.entropy});
-    v.expect("grad_logprobs", grads[0], kPpoTolerance);
-    v.expect("grad_values", grads[1], kPpoTolerance);
-    v.expect("grad_entropy", grads[2], kPpoTolerance);
+    v.expect("grad_logprobs", grads[0], kClose);
+    v.expect("grad_values", grads[1], kClose);
+    v.expect("grad_entropy", grads[2], kClose);
     if (!rules_agree(v, o)) continue;
     auto rule = o;
     rule.parity = false;
@@ -243,8 +239,8 @@ void check_loss_aggregation(const RlCase& golden) {
     const PpoClip clip{.low = v.get("clip_ratio_low", 0.2), .high = v.get("clip_ratio_high", 0.28)};
     const auto e = ppo_entries(logp, golden.in("old_logprobs"), golden.in("advantages"), mask, clip);
     const auto loss = aggregate_tokens(e.loss, mask, how);
-    v.expect("loss", loss.item<double>(), kPpoTolerance);
-    v.expect("grad_logprobs", gradients(loss, {logp})[0], kPpoTolerance);
+    v.expect("loss", loss.item<double>(), kClose);
+    v.expect("grad_logprobs", gradients(loss, {logp})[0], kClose);
     const std::map<std::string, at::Tensor> metrics = {
         {"actor/policy_loss", loss},
         {"actor/policy_loss_abs", aggregate_tokens(e.loss.abs(), mask, how)},
@@ -256,7 +252,7 @@ void check_loss_aggregation(const RlCase& golden) {
         {"actor/clip_fraction", masked_mean(e.is_clipped.to(at::kFloat), mask)}};
     for (const auto& [name, want] : v.scalars.at("metrics").items()) {
       ASSERT_EQ(metrics.count(name), 1U) << v.name << " lacks the metric " << name;
-      expect_close(metrics.at(name).item<double>(), want.get<double>(), kPpoTolerance, v.name + " " + name);
+      expect_close(metrics.at(name).item<double>(), want.get<double>(), kClose, v.name + " " + name);
     }
   }
 }

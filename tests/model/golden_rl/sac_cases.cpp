@@ -16,8 +16,6 @@
 namespace troupe::testing {
 namespace {
 
-// golden/rl/README.md: 1e-5 abs and rel; gradients 1e-4 abs and rel.
-constexpr RlTolerance kClose{1e-5, 1e-5}, kGradient{1e-4, 1e-4};
 constexpr double kLogStdMin = -5, kLogStdMax = 2;  // of the case's network
 
 /// What a variant's config and scalars say, in the words of AlgorithmConfig.

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "model/loss/advantage_norm.h"
 #include "model/loss/gae.h"

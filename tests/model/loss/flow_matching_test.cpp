@@ -14,11 +14,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::expect_near;
-using testing::golden_cases;
-using testing::GoldenCase;
-using testing::max_difference;
-
 TEST(FlowScheduleTest, TableHasThePublishedRows) {
   const auto schedule = make_flow_schedule();
   struct Row {

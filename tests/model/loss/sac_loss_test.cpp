@@ -3,8 +3,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <vector>
-
 #include "tests/model/loss/doubles.h"
 
 namespace troupe::model {

@@ -6,8 +6,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::PolicyCase;
-
 PolicyCase image_case() {
   auto c = testing::continuous_case();
   c.policy.kind = PolicyKind::cnn;

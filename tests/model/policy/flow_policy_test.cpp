@@ -13,8 +13,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::PolicyCase;
-
 PolicyCase flow_case(const std::string& sampler = "sde") {
   PolicyCase c;
   c.policy.kind = PolicyKind::flow;

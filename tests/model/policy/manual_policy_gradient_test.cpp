@@ -7,8 +7,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::PolicyCase;
-
 struct ExplicitCase {
   const char* name;
   PolicyCase job;

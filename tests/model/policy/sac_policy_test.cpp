@@ -13,8 +13,6 @@
 namespace troupe::model {
 namespace {
 
-using testing::PolicyCase;
-
 PolicyCase sac_case() {
   auto c = testing::continuous_case();
   c.algorithm.name = Algorithm::sac;

@@ -92,16 +92,12 @@ TEST(SequenceLayoutTest, OneStatePerBlockCopiesItsValueAndTwoDoNot) {
 TEST(SequenceLayoutTest, SegmentsEqualTheVisibilityTable) {
   const testing::TinyShape shape{
       .name = "", .blocks = 4, .actions_per_block = 4, .states_per_block = 2, .max_blocks = 2};
-  SequenceLayout layout;
-  layout.frames = 9;
+  auto layout = layout_5b(false);
   layout.grid_rows = 1;
   layout.grid_cols = 2;
-  layout.frames_per_block = 2;
-  layout.blocks = 4;
   layout.actions_per_block = 4;
   layout.states_per_block = 2;
   layout.max_blocks = 2;
-  layout.trimmed = false;
   EXPECT_TRUE(at::equal(mask_of(layout).to(at::kBool), testing::dense_mask(shape, 1, 2)));
 }
 

@@ -10,7 +10,6 @@
 namespace troupe::workers {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -75,17 +75,7 @@ struct RlJobControllerTest : JobControllerTest {
   void SetUp() override {
     JobControllerTest::SetUp();
     setup.config.job.kind = JobKind::rl;
-    setup.plan.actors.clear();
-    for (const auto& [role, count] : {std::pair{"learner", 1}, {"env", 2}, {"rollout", 2}, {"checkpointer", 1}}) {
-      for (int rank = 0; rank < count; ++rank) {
-        setup.plan.actors.push_back({.name = std::string(role) + "/" + std::to_string(rank),
-                                     .role = role,
-                                     .process_rank = rank,
-                                     .cpus = 1,
-                                     .isolation = "process",
-                                     .memory_bytes = 1});
-      }
-    }
+    setup.plan.actors = actors_of({{"learner", 1}, {"env", 2}, {"rollout", 2}, {"checkpointer", 1}});
     setup.plan.batch = {.global = 8, .micro = 1, .data_ranks = 1, .accumulation = 8};
     job = std::make_unique<JobController>(setup, *db, effects);
     job->start(now);
@@ -110,6 +100,17 @@ struct RlJobControllerTest : JobControllerTest {
       if (peers.gone.empty()) channels[to] = peers.channels;
     }
     return channels;
+  }
+  /// Who hears of whom when everything is up and `actor` dies.
+  std::vector<std::string> told_of_the_exit(const std::string& actor) {
+    all_up();
+    effects.sent.clear();
+    died(actor, 0);
+    std::vector<std::string> told;
+    for (const auto& [to, peers] : effects.take<Peers>()) {
+      if (!peers.gone.empty()) told.push_back(to + " " + peers.gone.front());
+    }
+    return told;
   }
 };
 
@@ -141,25 +142,11 @@ TEST_F(RlJobControllerTest, ARolloutWorkerThatComesBackIsIntroducedToSimulatorsA
 }
 
 TEST_F(RlJobControllerTest, TheExitOfASimulatorIsToldToRolloutWorkersAndToNobodyElse) {
-  all_up();
-  effects.sent.clear();
-  died("env/1", 0);
-  std::vector<std::string> told;
-  for (const auto& [to, peers] : effects.take<Peers>()) {
-    if (!peers.gone.empty()) told.push_back(to + " " + peers.gone.front());
-  }
-  EXPECT_THAT(told, ElementsAre("rollout/0 env/1#0", "rollout/1 env/1#0"));
+  EXPECT_THAT(told_of_the_exit("env/1"), ElementsAre("rollout/0 env/1#0", "rollout/1 env/1#0"));
 }
 
 TEST_F(RlJobControllerTest, TheExitOfARolloutWorkerIsToldToLearners) {
-  all_up();
-  effects.sent.clear();
-  died("rollout/1", 0);
-  std::vector<std::string> told;
-  for (const auto& [to, peers] : effects.take<Peers>()) {
-    if (!peers.gone.empty()) told.push_back(to + " " + peers.gone.front());
-  }
-  EXPECT_THAT(told, ElementsAre("learner/0 rollout/1#0"));
+  EXPECT_THAT(told_of_the_exit("rollout/1"), ElementsAre("learner/0 rollout/1#0"));
 }
 
 TEST_F(RlJobControllerTest, SourcesAreStoppedBeforeWorkersAndSinks) {

@@ -53,20 +53,27 @@ class RecordingEffects final : public ControllerEffects {
   std::vector<std::string> clips;
 };
 
+/// So many of each role, each in a process of its own.
+inline std::vector<PlannedActor> actors_of(const std::vector<std::pair<std::string, int>>& roles) {
+  std::vector<PlannedActor> actors;
+  for (const auto& [role, count] : roles) {
+    for (int rank = 0; rank < count; ++rank) {
+      actors.push_back({.name = role + "/" + std::to_string(rank),
+                        .role = role,
+                        .process_rank = rank,
+                        .cpus = 1,
+                        .isolation = "process",
+                        .memory_bytes = 1});
+    }
+  }
+  return actors;
+}
+
 inline Plan two_ranks_two_decoders() {
   Plan plan;
   plan.job = "test";
   plan.nodes = {{.name = "local", .cpus = 4, .memory_bytes = std::int64_t{8} << 30}};
-  for (const auto& [role, count] : {std::pair{"learner", 2}, {"decoder", 2}, {"checkpointer", 1}}) {
-    for (int rank = 0; rank < count; ++rank) {
-      plan.actors.push_back({.name = std::string(role) + "/" + std::to_string(rank),
-                             .role = role,
-                             .process_rank = rank,
-                             .cpus = 1,
-                             .isolation = "process",
-                             .memory_bytes = 1});
-    }
-  }
+  plan.actors = actors_of({{"learner", 2}, {"decoder", 2}, {"checkpointer", 1}});
   plan.collective = "gloo";
   plan.batch = {.global = 8, .micro = 4, .data_ranks = 2, .accumulation = 1};
   return plan;

@@ -3,8 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "configs/job_config.h"

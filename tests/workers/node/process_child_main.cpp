@@ -2,13 +2,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <mutex>
 #include <string>
 
 #include "workers/node/parent_death.h"

@@ -9,11 +9,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 
 #include "base/log.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/node/process.h"
 
@@ -47,10 +46,7 @@ class ProcessTableTest : public ::testing::Test {
     EXPECT_GE(exits_.size(), count);
     return exits_;
   }
-  std::string log_text() const {
-    std::ifstream in(log());
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  }
+  std::string log_text() const { return text_of(log()); }
 
   /// A named pipe and the lines that children write to it.
   std::string make_fifo() {

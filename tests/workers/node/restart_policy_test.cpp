@@ -34,9 +34,8 @@ ActorDeath crash(const std::string& actor = "decoder/0") {
 struct EndCase {
   const char* name;
   int exit_code, signal;
-  bool killed_by_us, out_of_memory;
+  bool out_of_memory;
   Action action;
-  bool blames_sample;
 };
 std::ostream& operator<<(std::ostream& out, const EndCase& c) { return out << c.name; }
 
@@ -45,28 +44,23 @@ class RestartPolicyEndTest : public ::testing::TestWithParam<EndCase> {};
 TEST_P(RestartPolicyEndTest, DecidesByHowItEnded) {
   const EndCase& c = GetParam();
   RestartPolicy policy(config());
-  const auto decision =
-      policy.on_exit({"decoder/0", "decoder", c.exit_code, c.signal, c.killed_by_us, c.out_of_memory}, kStart);
+  const auto decision = policy.on_exit({"decoder/0", "decoder", c.exit_code, c.signal, c.out_of_memory}, kStart);
   EXPECT_EQ(decision.action, c.action) << decision.why;
-  EXPECT_EQ(decision.blames_sample, c.blames_sample);
   EXPECT_NE(decision.why.find("decoder/0"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, RestartPolicyEndTest,
-                         ::testing::Values(EndCase{"Crash", 0, SIGSEGV, false, false, Action::restart, true},
-                                           EndCase{"Abort", 0, SIGABRT, false, false, Action::restart, true},
-                                           EndCase{"InternalError", 70, 0, false, false, Action::restart, true},
-                                           EndCase{"DeviceFault", 74, 0, false, false, Action::restart, true},
-                                           EndCase{"ForeignSigkill", 0, SIGKILL, false, false, Action::restart, false},
-                                           EndCase{"OutOfMemory", 0, SIGKILL, false, true, Action::restart, true},
-                                           EndCase{"OurSigkill", 0, SIGKILL, true, false, Action::leave, false},
-                                           EndCase{"OurSigterm", 0, SIGTERM, true, false, Action::leave, false},
-                                           EndCase{"Done", 0, 0, false, false, Action::leave, false},
-                                           EndCase{"Usage", 64, 0, false, false, Action::give_up, false},
-                                           EndCase{"BadData", 65, 0, false, false, Action::give_up, false},
-                                           EndCase{"Permission", 77, 0, false, false, Action::give_up, false},
-                                           EndCase{"UnsafeConfig", 78, 0, false, false, Action::give_up, false},
-                                           EndCase{"TryAgain", 75, 0, false, false, Action::restart, false}),
+                         ::testing::Values(EndCase{"Crash", 0, SIGSEGV, false, Action::restart},
+                                           EndCase{"Abort", 0, SIGABRT, false, Action::restart},
+                                           EndCase{"InternalError", 70, 0, false, Action::restart},
+                                           EndCase{"DeviceFault", 74, 0, false, Action::restart},
+                                           EndCase{"ForeignSigkill", 0, SIGKILL, false, Action::restart},
+                                           EndCase{"OutOfMemory", 0, SIGKILL, true, Action::restart},
+                                           EndCase{"Usage", 64, 0, false, Action::give_up},
+                                           EndCase{"BadData", 65, 0, false, Action::give_up},
+                                           EndCase{"Permission", 77, 0, false, Action::give_up},
+                                           EndCase{"UnsafeConfig", 78, 0, false, Action::give_up},
+                                           EndCase{"TryAgain", 75, 0, false, Action::restart}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(RestartPolicyTest, TheBudgetOfAnActorEndsInGivingUpAndNamesTheKey) {

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
 
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/report/axes.h"
 #include "workers/report/loss_plot.h"
@@ -38,10 +38,7 @@ struct Reread {
 };
 
 Reread reread(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  char signature[8] = {};
-  in.read(signature, 8);
-  EXPECT_EQ(std::string(signature, 8), std::string("\x89PNG\r\n\x1a\n", 8));
+  EXPECT_EQ(text_of(path).substr(0, 8), "\x89PNG\r\n\x1a\n");
   cairo_surface_t* surface = cairo_image_surface_create_from_png(path.c_str());
   Reread r{cairo_image_surface_get_width(surface), cairo_image_surface_get_height(surface), {}};
   const unsigned char* data = cairo_image_surface_get_data(surface);

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <cstring>
-#include <string>
 #include <vector>
 
 #include "base/hash.h"

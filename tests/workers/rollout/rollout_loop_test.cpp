@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "base/fault.h"
 #include "tests/workers/rollout/rollout_fixture.h"
 

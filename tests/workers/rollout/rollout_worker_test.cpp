@@ -15,7 +15,6 @@ namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ScriptedNet;
 
 struct RolloutWorkerTest : ::testing::Test {
   static JobConfig one_block_job() {

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/workers/rollout/scripted_net.h"
 #include "workers/rollout/block_requests.h"
 #include "workers/rollout/moments.h"
@@ -17,7 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
-using testing::ScriptedNet;
 
 EnvSpec camera_spec() {
   EnvSpec spec;

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -13,7 +12,6 @@ namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ScriptedNet;
 
 constexpr auto kPatience = 20s;
 

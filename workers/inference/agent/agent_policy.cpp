@@ -147,7 +147,7 @@ Result<AgentPolicy::Row> AgentPolicy::read(const Observation& observation) const
   return row;
 }
 
-at::Tensor AgentPolicy::answer(std::vector<Row> rows) const {
+at::Tensor AgentPolicy::answer(const std::vector<Row>& rows) const {
   const auto count = static_cast<std::int64_t>(rows.size());
   const std::int64_t width = loaded_.agent.shape.state_dim;
   // Every row has the same key: what a policy draws, such as a flow's first noise, does not depend on who asks.

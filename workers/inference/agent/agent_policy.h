@@ -37,7 +37,7 @@ class AgentPolicy final : public Policy {
   };
   AgentPolicy(LoadedAgent loaded, const std::string& name);
   Result<Row> read(const Observation& observation) const;
-  at::Tensor answer(std::vector<Row> rows) const;
+  at::Tensor answer(const std::vector<Row>& rows) const;
   Result<ActionChunk> chunk_of(const float* actions) const;
 
   const LoadedAgent loaded_;

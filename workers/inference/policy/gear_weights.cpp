@@ -100,7 +100,7 @@ Result<GearWeights> load_gear_weights(const std::string& folder, PolicySpec& spe
     TROUPE_ASSIGN(codec, make_latent_codec(spec.model.codec));
   } else {
     TROUPE_ASSIGN(FrozenParams vae, load_frozen(source, spec, Component::vae, dtype));
-    TROUPE_ASSIGN(codec, make_vae_codec(spec.model.codec, std::move(vae), dtype));
+    TROUPE_ASSIGN(codec, make_vae_codec(spec.model.codec, vae, dtype));
   }
   out.features = std::make_unique<FeatureEncoder>(spec.model, std::move(text), std::move(image), std::move(codec));
   return out;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "data/lerobot/file_checks.h"
-
 namespace troupe::workers {
 
 namespace {
@@ -27,14 +25,19 @@ void JsonFields::mistake(const std::string& text) {
   if (mistake_.empty()) mistake_ = fmt::format("{} {}", where_, text);
 }
 
+template <class T>
+T JsonFields::member(const std::string& key, const T& otherwise, bool (Json::*fits)() const, const char* wanted) {
+  const Json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if ((value->*fits)()) return value->get<T>();
+  mistake(fmt::format("has {} = {}; wanted {}", key, value->dump(), wanted));
+  return otherwise;
+}
+
 bool JsonFields::has(const std::string& key) const { return find(key) != nullptr; }
 
 std::int64_t JsonFields::integer(const std::string& key, std::int64_t otherwise) {
-  const Json* value = find(key);
-  if (value == nullptr) return otherwise;
-  if (value->is_number_integer()) return value->get<std::int64_t>();
-  mistake(fmt::format("has {} = {}; wanted an integer", key, value->dump()));
-  return otherwise;
+  return member(key, otherwise, &Json::is_number_integer, "an integer");
 }
 
 std::int64_t JsonFields::integer(const std::string& key) {
@@ -43,27 +46,15 @@ std::int64_t JsonFields::integer(const std::string& key) {
 }
 
 double JsonFields::number(const std::string& key, double otherwise) {
-  const Json* value = find(key);
-  if (value == nullptr) return otherwise;
-  if (value->is_number()) return value->get<double>();
-  mistake(fmt::format("has {} = {}; wanted a number", key, value->dump()));
-  return otherwise;
+  return member(key, otherwise, &Json::is_number, "a number");
 }
 
 bool JsonFields::boolean(const std::string& key, bool otherwise) {
-  const Json* value = find(key);
-  if (value == nullptr) return otherwise;
-  if (value->is_boolean()) return value->get<bool>();
-  mistake(fmt::format("has {} = {}; wanted true or false", key, value->dump()));
-  return otherwise;
+  return member(key, otherwise, &Json::is_boolean, "true or false");
 }
 
 std::string JsonFields::text(const std::string& key, const std::string& otherwise) {
-  const Json* value = find(key);
-  if (value == nullptr) return otherwise;
-  if (value->is_string()) return value->get<std::string>();
-  mistake(fmt::format("has {} = {}; wanted a text", key, value->dump()));
-  return otherwise;
+  return member(key, otherwise, &Json::is_string, "a text");
 }
 
 JsonFields JsonFields::object(const std::string& key) {
@@ -85,11 +76,6 @@ Result<JsonFields::Json> parse_json_object(const std::string& text, const std::s
   } catch (const nlohmann::json::exception& e) {
     return Error{Errc::invalid_argument, fmt::format("{}: {}", path, e.what())};
   }
-}
-
-Result<JsonFields::Json> read_json_object(const std::string& path) {
-  TROUPE_ASSIGN(const std::string text, read_text_file(path));
-  return parse_json_object(text, path);
 }
 
 }  // namespace troupe::workers

@@ -34,6 +34,8 @@ class JsonFields {
 
  private:
   const Json* find(const std::string& key) const;
+  template <class T>
+  T member(const std::string& key, const T& otherwise, bool (Json::*fits)() const, const char* wanted);
   void mistake(const std::string& text);
 
   const Json* object_;
@@ -42,7 +44,5 @@ class JsonFields {
 
 /// Parses a JSON object from a text; the order of members is kept. Errors: invalid_argument naming the path.
 Result<JsonFields::Json> parse_json_object(const std::string& text, const std::string& path);
-/// Reads a file and parses it. Errors: those of read_text_file, and above.
-Result<JsonFields::Json> read_json_object(const std::string& path);
 
 }  // namespace troupe::workers

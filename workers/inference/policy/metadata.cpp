@@ -73,7 +73,7 @@ std::int64_t width_of(const FeatureStatistics& s) {
   return static_cast<std::int64_t>(width);
 }
 
-Result<std::vector<MetadataKey>> read_keys(JsonFields section, const std::string& where) {
+Result<std::vector<MetadataKey>> read_keys(const JsonFields& section, const std::string& where) {
   std::vector<MetadataKey> keys;
   TROUPE_TRY(section.done());
   for (const auto& [name, value] : section.json().items()) {

@@ -35,7 +35,7 @@ class DreamzeroProtocol final : public WebSocketProtocol {
 
 std::string action_space_of(const PolicyInfo& info) {
   for (const PolicyVector& vector : info.action) {
-    const std::string name = short_name(vector.name);
+    std::string name = short_name(vector.name);
     for (const char* space : {"joint_position", "joint_velocity", "cartesian_position", "cartesian_velocity"}) {
       if (name == space) return name;
     }

@@ -37,7 +37,7 @@ class GrootFront final : public PolicyFront {
     server.max_message_bytes = options_.max_message_bytes;
     server.handshake_timeout = options_.handshake_timeout;
     const std::lock_guard lock(mutex_);  // requests wait until server_ stands
-    TROUPE_ASSIGN(server_, RepServer::start(server, [this](const RepPeer& peer, std::vector<std::byte> message) {
+    TROUPE_ASSIGN(server_, RepServer::start(server, [this](const RepPeer& peer, const std::vector<std::byte>& message) {
                     on_request(peer, message);
                   }));
     return {};

@@ -34,7 +34,7 @@ std::optional<WireValue> take(WireMap& map, std::string_view name) {
 }
 
 /// {video: {front: ..}, state: {..}, language: {..}} as {video.front: .., state...: .., annotation...: ..}.
-WireMap flatten(WireMap nested) {
+WireMap flatten(WireMap&& nested) {
   WireMap flat;
   for (auto& [modality, value] : nested) {
     auto* entries = std::get_if<WireMap>(&value.storage);

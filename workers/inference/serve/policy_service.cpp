@@ -119,6 +119,7 @@ class Service final : public PolicyService {
   }
 
   void put(Item item) {
+    const std::shared_ptr<Call> call = item.call;
     std::optional<Error> refusal;
     {
       const std::lock_guard lock(mutex_);
@@ -134,12 +135,12 @@ class Service final : public PolicyService {
       } else {
         ++waiting_;
         queued_bytes_ += item.bytes;
-        deadlines_.push_back(item.call);
+        deadlines_.push_back(call);
         queue_.push_back(std::move(item));
         changed_.notify_all();
       }
     }
-    if (refusal) answer(*item.call, *refusal);
+    if (refusal) answer(*call, *refusal);
   }
 
   /// False if the request was answered before.

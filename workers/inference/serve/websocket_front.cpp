@@ -42,7 +42,7 @@ class WebSocketFront final : public PolicyFront {
     TROUPE_TRY(choose_protocol());
     WebSocketCallbacks callbacks;
     callbacks.on_open = [this](ConnectionId id) { on_open(id); };
-    callbacks.on_message = [this](ConnectionId id, std::vector<std::byte> message, bool is_text) {
+    callbacks.on_message = [this](ConnectionId id, const std::vector<std::byte>& message, bool is_text) {
       on_message(id, message, is_text);
     };
     callbacks.on_close = [this](ConnectionId id) { on_close(id); };

@@ -30,7 +30,7 @@ Result<void> check_column(const LerobotDataset& dataset, const char* column, std
         Errc::invalid_argument,
         fmt::format("{} has no column of numbers '{}', which demonstrations are made of", dataset.root(), column)};
   }
-  const std::int64_t stored = feature->shape.empty() ? 1 : feature->shape.front();
+  const std::int64_t stored = feature->width();
   if (stored == width) return {};
   return Error{Errc::invalid_argument, fmt::format("{}: '{}' has {} numbers a row where {} has {}: record the "
                                                    "demonstrations in env.id with its env.profile and env.options",

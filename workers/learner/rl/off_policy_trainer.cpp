@@ -23,16 +23,11 @@ ReplayBuffer::Options replay_options(const JobConfig& job) {
 
 }  // namespace
 
-OffPolicyTrainer::OffPolicyTrainer(RlTrainerSetup setup, Feed& feed)
-    : setup_(std::move(setup)),
-      critic_objective_(setup_.agent.policy->objective("critic")),
-      actor_objective_(setup_.agent.policy->objective("actor")),
-      feed_(feed),
-      collector_(rl_collector_options(setup_.config),
-                 make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
-      replay_(replay_options(setup_.config), collector_.layout(), setup_.agent.shape),
-      publisher_(*setup_.agent.policy, rl_publisher_options(setup_), setup_.dial),
-      evaluation_(setup_.config, setup_.agent) {}
+OffPolicyTrainer::OffPolicyTrainer(const RlTrainerSetup& setup, Feed& feed)
+    : RlTrainer(setup, feed),
+      critic_objective_(agent_.policy->objective("critic")),
+      actor_objective_(agent_.policy->objective("actor")),
+      replay_(replay_options(setup_.config), collector_.layout(), agent_.shape) {}
 
 Result<void> OffPolicyTrainer::begin(const TrainerSession& session) {
   session_ = session;
@@ -40,10 +35,7 @@ Result<void> OffPolicyTrainer::begin(const TrainerSession& session) {
   TROUPE_ASSIGN(const RlTrainerState restored, RlTrainerState::parse(session.state));
   TROUPE_TRY(restore(restored.counters));
   nonfinite_in_a_row_.clear();
-  publisher_.begin(session.plan.fence, static_cast<int>(session.plan.world), static_cast<int>(session.plan.rank));
-  const std::int64_t version = session.plan.resume_step * collector_.shape().rounds_per_step;
-  publish(version);
-  collector_.begin(session, version);
+  begin_at(session.plan.resume_step * collector_.shape().rounds_per_step);
   return {};
 }
 
@@ -154,7 +146,7 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
   EpisodeSummary episodes;
   episodes.add(collector_.layout(), items);
   TROUPE_TRY(episodes.reduce(*session_.group));
-  outcome.metrics.merge(episodes.metrics(setup_.agent.spec().has_success));
+  outcome.metrics.merge(episodes.metrics(agent_.spec().has_success));
   for (const auto& [name, sum] : progress.sums)
     outcome.metrics["train/" + name] = sum / static_cast<double>(progress.counts[name]);
   for (const auto& [group, rate] : rl_rates(setup_.config, step))
@@ -196,21 +188,12 @@ Result<void> OffPolicyTrainer::share_totals() {
   return {};
 }
 
-void OffPolicyTrainer::publish(std::int64_t version) {
-  const auto shards = session_.engine->published(setup_.agent.policy->acting_units());
-  publisher_.publish(version, shards, session_.plan.rank == 0 ? &no_normaliser_ : nullptr);
-}
-
 std::string OffPolicyTrainer::state() const {
   return RlTrainerState{.present = true,
                         .optimizer_steps = updates_,
                         .env_steps = totals_.count("env_steps") != 0 ? totals_.at("env_steps") : 0,
                         .counters = totals_}
       .text();
-}
-
-Result<std::map<std::string, double>> OffPolicyTrainer::evaluate(std::int64_t step) {
-  return evaluation_.run(session_, step, no_normaliser_);
 }
 
 }  // namespace troupe::workers

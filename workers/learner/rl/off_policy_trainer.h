@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "workers/learner/rl/episode_summary.h"
-#include "workers/learner/rl/policy_evaluation.h"
 #include "workers/learner/rl/rl_trainer.h"
-#include "workers/learner/rl/round_collector.h"
 #include "workers/rollout/replay/replay_buffer.h"
 #include "workers/rollout/replay/replay_log.h"
 
@@ -26,12 +24,11 @@ namespace troupe::workers {
 ///
 /// Counters in the ledger: produced = resident + evicted + lost transitions, draws, updates, env_steps. Used by the
 /// rank's thread.
-class OffPolicyTrainer final : public Trainer {
+class OffPolicyTrainer final : public RlTrainer {
  public:
-  OffPolicyTrainer(RlTrainerSetup setup, Feed& feed);
+  OffPolicyTrainer(const RlTrainerSetup& setup, Feed& feed);
 
   std::shared_ptr<const Network> network() const override { return critic_objective_; }
-  EngineOptions engine_options() const override { return rl_engine_options(setup_.config, *setup_.agent.policy); }
   std::int64_t resident_bytes() const override { return replay_.bytes(); }
   /// Reads the experience of a resumed run back from RUN/replay. Errors: invalid_argument (a buffer that holds less
   /// than one trajectory), data_loss.
@@ -39,17 +36,11 @@ class OffPolicyTrainer final : public Trainer {
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override;
   /// Published round by round.
   void committed(std::int64_t) override {}
-  Result<std::map<std::string, double>> evaluate(std::int64_t step) override;
-  Result<void> conclude(std::int64_t) override { return {}; }
   /// RlTrainerState: updates, environment steps, totals over ranks.
   std::string state() const override;
-  void cancel(const std::string& why) override { feed_.cancel(why); }
-  /// Who is gone says nothing about whom to dial.
-  void peers(const Peers& peers) override {
-    if (peers.gone.empty()) publisher_.set_peers(peers.channels);
-  }
 
  private:
+  const NormaliserState& normaliser() const override { return no_normaliser_; }
   /// Sums over one step.
   struct Progress {
     std::map<std::string, double> sums;
@@ -83,17 +74,10 @@ class OffPolicyTrainer final : public Trainer {
   void note_logged(std::int64_t step);
   /// Keeps files with transitions that were resident at most two checkpoint intervals ago.
   void remove_evicted_files();
-  void publish(std::int64_t version);
 
-  const RlTrainerSetup setup_;
   const std::shared_ptr<const Network> critic_objective_, actor_objective_;
-  Feed& feed_;
-  RoundCollector collector_;
   ReplayBuffer replay_;
   std::unique_ptr<ReplayLog> log_;
-  WeightPublisher publisher_;
-  PolicyEvaluation evaluation_;
-  TrainerSession session_;
   const NormaliserState no_normaliser_;
   /// Policy steps of environments that were simulated for this rank.
   std::int64_t produced_ = 0;

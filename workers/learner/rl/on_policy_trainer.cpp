@@ -15,15 +15,10 @@
 
 namespace troupe::workers {
 
-OnPolicyTrainer::OnPolicyTrainer(RlTrainerSetup setup, Feed& feed)
-    : setup_(std::move(setup)),
-      objective_(setup_.agent.policy->objective("policy")),
-      feed_(feed),
-      collector_(rl_collector_options(setup_.config),
-                 make_trajectory_layout(setup_.config, setup_.agent.spec(), *setup_.agent.policy), feed),
-      statistics_(setup_.config.rollout, setup_.agent.shape.state_dim),
-      publisher_(*setup_.agent.policy, rl_publisher_options(setup_), setup_.dial),
-      evaluation_(setup_.config, setup_.agent) {}
+OnPolicyTrainer::OnPolicyTrainer(const RlTrainerSetup& setup, Feed& feed)
+    : RlTrainer(setup, feed),
+      objective_(agent_.policy->objective("policy")),
+      statistics_(setup_.config.rollout, agent_.shape.state_dim) {}
 
 Result<void> OnPolicyTrainer::begin(const TrainerSession& session) {
   session_ = session;
@@ -39,17 +34,10 @@ Result<void> OnPolicyTrainer::begin(const TrainerSession& session) {
   env_steps_ = restored.env_steps;
   nonfinite_in_a_row_ = 0;
   if (setup_.config.algorithm.policy_gradient.kl_beta > 0 && reference_.empty()) {
-    TROUPE_ASSIGN(reference_, initial_policy(setup_.config, *setup_.agent.policy, objective_));
+    TROUPE_ASSIGN(reference_, initial_policy(setup_.config, *agent_.policy, objective_));
   }
-  publisher_.begin(session.plan.fence, static_cast<int>(session.plan.world), static_cast<int>(session.plan.rank));
-  publish(session.plan.resume_step);
-  collector_.begin(session, session.plan.resume_step);
+  begin_at(session.plan.resume_step);
   return {};
-}
-
-void OnPolicyTrainer::publish(std::int64_t version) {
-  const auto shards = session_.engine->published(setup_.agent.policy->acting_units());
-  publisher_.publish(version, shards, session_.plan.rank == 0 ? &statistics_.state() : nullptr);
 }
 
 std::string OnPolicyTrainer::state() const {
@@ -64,10 +52,10 @@ Result<RowInputs> OnPolicyTrainer::row_inputs(std::int64_t step, const RolloutBa
   if (!weighs && reference_.empty()) return inputs;
   const Batch stored = density_inputs(batch, flow_noise_level(setup_.config.policy.flow, step));
   if (weighs) {
-    TROUPE_ASSIGN(const auto views, session_.engine->gather_views(setup_.agent.policy->acting_units()));
-    inputs.current_logp = setup_.agent.policy->logp(views, stored);
+    TROUPE_ASSIGN(const auto views, session_.engine->gather_views(agent_.policy->acting_units()));
+    inputs.current_logp = agent_.policy->logp(views, stored);
   }
-  if (!reference_.empty()) inputs.reference_logp = setup_.agent.policy->logp(reference_, stored);
+  if (!reference_.empty()) inputs.reference_logp = agent_.policy->logp(reference_, stored);
   return inputs;
 }
 
@@ -88,13 +76,13 @@ Result<RolloutRows> OnPolicyTrainer::collect(std::int64_t step, StepOutcome& out
   EpisodeSummary episodes;
   episodes.add(collector_.layout(), items);
   TROUPE_TRY(episodes.reduce(*session_.group));
-  outcome.metrics.merge(episodes.metrics(setup_.agent.spec().has_success));
+  outcome.metrics.merge(episodes.metrics(agent_.spec().has_success));
   env_steps_ += episodes.env_steps();
   outcome.metrics["env/steps"] = static_cast<double>(episodes.env_steps());
   outcome.metrics["env/total_steps"] = static_cast<double>(env_steps_);
   TROUPE_TRY(statistics_.merge(collector_.layout(), items, step * shape.items_per_step(), shape.items_per_step(),
                                *session_.group));
-  const RolloutBatch batch = make_rollout_batch(collector_.layout(), *setup_.agent.policy, setup_.agent.shape, items);
+  const RolloutBatch batch = make_rollout_batch(collector_.layout(), *agent_.policy, agent_.shape, items);
   TROUPE_ASSIGN(const RowInputs inputs, row_inputs(step, batch));
   RolloutRows rows = make_rollout_rows(setup_.config, batch, inputs);
   TROUPE_TRY(describe_rollout(rows, batch, outcome));
@@ -139,10 +127,6 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
 void OnPolicyTrainer::committed(std::int64_t step) {
   publish(step + 1);
   collector_.allow(step + 1);
-}
-
-Result<std::map<std::string, double>> OnPolicyTrainer::evaluate(std::int64_t step) {
-  return evaluation_.run(session_, step, statistics_.state());
 }
 
 }  // namespace troupe::workers

@@ -7,10 +7,8 @@
 #include <vector>
 
 #include "workers/learner/rl/episode_summary.h"
-#include "workers/learner/rl/policy_evaluation.h"
 #include "workers/learner/rl/rl_trainer.h"
 #include "workers/learner/rl/rollout_rows.h"
-#include "workers/learner/rl/round_collector.h"
 #include "workers/learner/rl/running_statistics.h"
 
 namespace troupe::workers {
@@ -23,27 +21,20 @@ namespace troupe::workers {
 ///
 /// A minibatch whose loss or gradient is not finite is skipped; three in a row end the job. Passes end early once
 /// the mean of kl_k3 over a pass is above target_kl. Used by the rank's thread.
-class OnPolicyTrainer final : public Trainer {
+class OnPolicyTrainer final : public RlTrainer {
  public:
-  OnPolicyTrainer(RlTrainerSetup setup, Feed& feed);
+  OnPolicyTrainer(const RlTrainerSetup& setup, Feed& feed);
 
   std::shared_ptr<const Network> network() const override { return objective_; }
-  EngineOptions engine_options() const override { return rl_engine_options(setup_.config, *setup_.agent.policy); }
   std::int64_t resident_bytes() const override { return 0; }
   Result<void> begin(const TrainerSession& session) override;
   Result<StepOutcome> step(std::int64_t step, bool finish_requested) override;
   void committed(std::int64_t step) override;
-  Result<std::map<std::string, double>> evaluate(std::int64_t step) override;
-  Result<void> conclude(std::int64_t) override { return {}; }
   /// RlTrainerState: statistics of observations and returns, optimizer steps, environment steps.
   std::string state() const override;
-  void cancel(const std::string& why) override { feed_.cancel(why); }
-  /// Who is gone says nothing about whom to dial.
-  void peers(const Peers& peers) override {
-    if (peers.gone.empty()) publisher_.set_peers(peers.channels);
-  }
 
  private:
+  const NormaliserState& normaliser() const override { return statistics_.state(); }
   /// Sums of one iteration's minibatches.
   struct Progress {
     /// Sums over the minibatches that were not skipped.
@@ -73,16 +64,8 @@ class OnPolicyTrainer final : public Trainer {
   /// minibatch.
   Result<Batch> with_scale(Batch minibatch, const at::Tensor& valid_cells, std::int64_t parts) const;
 
-  void publish(std::int64_t version);
-
-  const RlTrainerSetup setup_;
   const std::shared_ptr<const Network> objective_;
-  Feed& feed_;
-  RoundCollector collector_;
   RunningStatistics statistics_;
-  WeightPublisher publisher_;
-  PolicyEvaluation evaluation_;
-  TrainerSession session_;
   /// Of the policy the run began with; only with kl_beta.
   UnitViews reference_;
   std::int64_t optimizer_steps_ = 0, env_steps_ = 0;

@@ -11,9 +11,40 @@
 
 namespace troupe::workers {
 
-std::unique_ptr<Trainer> make_rl_trainer(RlTrainerSetup setup, Feed& feed) {
-  if (is_off_policy(setup.config)) return std::make_unique<OffPolicyTrainer>(std::move(setup), feed);
-  return std::make_unique<OnPolicyTrainer>(std::move(setup), feed);
+RlTrainer::RlTrainer(const RlTrainerSetup& setup, Feed& feed)
+    : setup_(setup.learner),
+      agent_(setup.agent),
+      feed_(feed),
+      collector_(rl_collector_options(setup_.config),
+                 make_trajectory_layout(setup_.config, agent_.spec(), *agent_.policy), feed),
+      publisher_(*agent_.policy,
+                 {.producer = fmt::format("{}#{}", setup_.actor, setup_.incarnation),
+                  // as many versions as rollouts may still ask for
+                  .keep = static_cast<std::size_t>(setup_.config.rollout.staleness + 1)},
+                 setup.dial),
+      evaluation_(setup_.config, agent_) {}
+
+EngineOptions RlTrainer::engine_options() const { return rl_engine_options(setup_.config, *agent_.policy); }
+
+Result<std::map<std::string, double>> RlTrainer::evaluate(std::int64_t step) {
+  return evaluation_.run(session_, step, normaliser());
+}
+
+void RlTrainer::begin_at(std::int64_t version) {
+  const GroupPlan& plan = session_.plan;
+  publisher_.begin(plan.fence, static_cast<int>(plan.world), static_cast<int>(plan.rank));
+  publish(version);
+  collector_.begin(session_, version);
+}
+
+void RlTrainer::publish(std::int64_t version) {
+  const auto shards = session_.engine->published(agent_.policy->acting_units());
+  publisher_.publish(version, shards, session_.plan.rank == 0 ? &normaliser() : nullptr);
+}
+
+std::unique_ptr<Trainer> make_rl_trainer(const RlTrainerSetup& setup, Feed& feed) {
+  if (is_off_policy(setup.learner.config)) return std::make_unique<OffPolicyTrainer>(setup, feed);
+  return std::make_unique<OnPolicyTrainer>(setup, feed);
 }
 
 Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int64_t world,
@@ -37,11 +68,6 @@ RoundCollector::Options rl_collector_options(const JobConfig& job) {
           .exact = job.rollout.staleness == 0 || job.algorithm.deterministic,
           .rounds_per_version = is_off_policy(job) ? 1 : shape.rounds_per_step,
           .total_rounds = shape.rounds_per_step * job.training.steps};
-}
-
-WeightPublisher::Options rl_publisher_options(const RlTrainerSetup& setup) {
-  return {.producer = fmt::format("{}#{}", setup.actor, setup.incarnation),
-          .keep = static_cast<std::size_t>(setup.config.rollout.staleness + 1)};
 }
 
 EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -8,6 +8,7 @@
 #include "model/shard/engine.h"
 #include "placement/rl_shape.h"
 #include "workers/inference/agent/agent.h"
+#include "workers/learner/rl/policy_evaluation.h"
 #include "workers/learner/rl/round_collector.h"
 #include "workers/learner/trainer.h"
 #include "workers/rollout/weight_publisher.h"
@@ -18,22 +19,46 @@ namespace troupe::workers {
 /// Updates in a row with a gradient that is not finite, until the job ends with an error: divergence, not chance.
 inline constexpr int kMaxNonfiniteInARow = 3;
 
-/// What a trainer of reinforcement learning is made of. The feed outlives the trainer.
+/// What a trainer of reinforcement learning is made of.
 struct RlTrainerSetup {
-  JobConfig config;
+  LearnerSetup learner;
   Agent agent;
-  /// "learner/0".
-  std::string actor;
-  /// Which start of that actor this is; with `actor` its instance name.
-  std::int64_t incarnation = 0;
-  /// eval/ and replay/ are written below it.
-  std::string run_dir;
   /// Reaches a rollout worker's weight channel.
   ConsumerDial dial;
 };
 
+/// What trainers of reinforcement learning have in common: rounds of trajectories from the feed, weights for the
+/// rollout workers, evaluation episodes. The feed outlives the trainer.
+class RlTrainer : public Trainer {
+ public:
+  EngineOptions engine_options() const override;
+  Result<std::map<std::string, double>> evaluate(std::int64_t step) override;
+  Result<void> conclude(std::int64_t) override { return {}; }
+  void cancel(const std::string& why) override { feed_.cancel(why); }
+  /// Who is gone says nothing about whom to dial.
+  void peers(const Peers& peers) override {
+    if (peers.gone.empty()) publisher_.set_peers(peers.channels);
+  }
+
+ protected:
+  RlTrainer(const RlTrainerSetup& setup, Feed& feed);
+  /// Statistics that rollouts and evaluation normalise with; published with the weights.
+  virtual const NormaliserState& normaliser() const = 0;
+  /// Begins publishing and collecting in the group of session_, with `version` of the weights.
+  void begin_at(std::int64_t version);
+  void publish(std::int64_t version);
+
+  const LearnerSetup setup_;
+  const Agent agent_;
+  Feed& feed_;
+  RoundCollector collector_;
+  WeightPublisher publisher_;
+  PolicyEvaluation evaluation_;
+  TrainerSession session_;
+};
+
 /// OnPolicyTrainer or OffPolicyTrainer, by algorithm.name.
-std::unique_ptr<Trainer> make_rl_trainer(RlTrainerSetup setup, Feed& feed);
+std::unique_ptr<Trainer> make_rl_trainer(const RlTrainerSetup& setup, Feed& feed);
 
 /// How a rank's feed hands out rounds of trajectories: `rank` of `world` has the blocks [rank * M / world, (rank +
 /// 1) * M / world). A feed's step is a round; one lane per block, so that a block stays with its rollout worker.
@@ -44,9 +69,6 @@ Feed::Options rl_feed_options(const JobConfig& job, std::int64_t rank, std::int6
 /// How far rollouts may be ahead, in rounds: on-policy a version is a step of the job, off-policy a round. Exact
 /// versions with rollout.staleness 0 or algorithm.deterministic.
 RoundCollector::Options rl_collector_options(const JobConfig& job);
-
-/// As many versions as rollouts may still ask for: rollout.staleness + 1.
-WeightPublisher::Options rl_publisher_options(const RlTrainerSetup& setup);
 
 /// job_engine_options with slots for every unit and no recompute. Groups actor, critic and temperature have clip
 /// norms of their own off-policy, or where actor_clip_norm or critic_clip_norm is set; else one norm over all.

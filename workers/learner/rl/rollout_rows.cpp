@@ -64,8 +64,7 @@ Advantages critic_advantages(const JobConfig& job, const RolloutBatch& whole, co
                            .lambda = job.algorithm.policy_gradient.gae_lambda,
                            .per_action = per_action(job),
                            .semi_mdp = job.algorithm.discount == "semi_mdp"};
-  const Advantages result =
-      rollout_gae(bootstrapped(job, batch, reward.narrow(-1, 0, played)), batch.value, dones, options);
+  Advantages result = rollout_gae(bootstrapped(job, batch, reward.narrow(-1, 0, played)), batch.value, dones, options);
   if (!per_action(job) || rest == 0) return result;
   return {at::constant_pad_nd(result.advantages, {0, rest}), at::constant_pad_nd(result.returns, {0, rest})};
 }

@@ -6,15 +6,11 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "base/fault.h"
-#include "model/wan/weights/load_weights.h"
-#include "tests/model/wan/tiny_model.h"
+#include "tests/model/wan/weights/tiny_checkpoint.h"
 #include "tests/support/folder_files.h"
-#include "tests/support/pth_bytes.h"
 #include "tests/support/tensor_checks.h"
-#include "tests/support/weight_files.h"
 
 namespace troupe::model {
 namespace {
@@ -22,34 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Tensors = std::map<std::string, at::Tensor>;
 
-/// Writes tensors as torch.save does, the first of them transposed in its storage.
-void write_pth(const std::string& path, const Tensors& tensors) {
-  std::vector<testing::PthTensor> described;
-  std::vector<std::pair<std::string, std::string>> storages;
-  for (const auto& [name, tensor] : tensors) {
-    const bool turn = described.empty() && tensor.dim() == 2;
-    const auto stored = (turn ? tensor.t() : tensor).contiguous();
-    const auto view = turn ? stored.t() : stored;
-    const auto key = std::to_string(storages.size());
-    const char* type = tensor.scalar_type() == at::kFloat ? "FloatStorage" : "BFloat16Storage";
-    described.push_back({name, type, key, tensor.numel(), 0, view.sizes().vec(), view.strides().vec(), false});
-    storages.emplace_back(key, std::string(static_cast<const char*>(stored.data_ptr()), stored.nbytes()));
-  }
-  std::ofstream(path, std::ios::binary) << testing::pth_bytes(testing::state_dict_pickle(described), storages);
-}
-
-class ConvertTest : public ::testing::Test {
+class ConvertTest : public TinyCheckpointTest {
  protected:
-  ConvertTest() {
-    config_ = testing::tiny_config({.name = "tiny"});
-    config_.codec.type = "dct";
-    for (const auto component : {Component::dit, Component::text_encoder, Component::image_encoder}) {
-      plain_[component] = testing::numbered_tensors(component_params(config_, component), at::kFloat);
-      for (const auto& [name, tensor] : plain_[component]) full_[dreamzero_name(component, name)] = tensor;
-    }
-  }
   ~ConvertTest() override { (void)arm_faults(""); }
 
   std::string store(const Tensors& tensors, const std::string& name = "source.safetensors") {
@@ -70,13 +41,6 @@ class ConvertTest : public ::testing::Test {
   Tensors load(const std::string& path, Component component, at::ScalarType dtype = at::kFloat) {
     return load_component(WeightSource::open(path).value(), config_, component, dtype).value().tensors;
   }
-  void expect_equal(const Tensors& got, const Tensors& want) {
-    EXPECT_EQ(got.size(), want.size());
-    for (const auto& [name, tensor] : want) {
-      ASSERT_EQ(got.count(name), 1u) << name;
-      EXPECT_TRUE(at::equal(got.at(name), tensor)) << name;
-    }
-  }
   /// The DiT with adapters of rank 2 on one linear.
   Tensors adapted() {
     auto tensors = plain_[Component::dit];
@@ -84,12 +48,6 @@ class ConvertTest : public ::testing::Test {
     tensors[q_ + ".lora_B.weight"] = at::randn({24, 2});
     return tensors;
   }
-
-  ScratchFolder folder_;
-  ModelConfig config_;
-  std::map<Component, Tensors> plain_;
-  Tensors full_;
-  const std::string q_ = "blocks.0.self_attn.q";
 };
 
 TEST_F(ConvertTest, APickleBecomesAFolderThatLoads) {

@@ -5,9 +5,8 @@
 #include <fstream>
 
 #include "model/io/weight_index.h"
-#include "tests/model/wan/tiny_model.h"
+#include "tests/model/wan/weights/tiny_checkpoint.h"
 #include "tests/support/tensor_checks.h"
-#include "tests/support/weight_files.h"
 
 namespace troupe::model {
 namespace {
@@ -15,40 +14,21 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class LoadWeightsTest : public ::testing::Test {
+class LoadWeightsTest : public TinyCheckpointTest {
  protected:
-  LoadWeightsTest() : config_(tiny_config({.name = "tiny"})) {
-    config_.codec.type = "dct";
-    for (const auto component : {Component::dit, Component::text_encoder, Component::image_encoder}) {
-      plain_[component] = testing::numbered_tensors(component_params(config_, component), at::kFloat);
-    }
-  }
-
-  std::map<std::string, at::Tensor> full_checkpoint() const {
-    std::map<std::string, at::Tensor> all;
-    for (const auto& [component, tensors] : plain_) {
-      for (const auto& [name, tensor] : tensors) all[dreamzero_name(component, name)] = tensor;
-    }
-    return all;
-  }
-  std::shared_ptr<const WeightSource> store(const std::map<std::string, at::Tensor>& tensors) {
+  std::shared_ptr<const WeightSource> store(const Tensors& tensors) {
     const auto path = folder_ / "model.safetensors";
     write_safetensors(path, tensors);
     auto source = WeightSource::open(path);
     return *source;
   }
-  std::string error_of(const std::map<std::string, at::Tensor>& tensors) {
+  std::string error_of(const Tensors& tensors) {
     return load_component(store(tensors), config_, Component::dit, at::kFloat).error().message();
   }
-
-  ScratchFolder folder_;
-  ModelConfig config_;
-  std::map<Component, std::map<std::string, at::Tensor>> plain_;
-  const std::string q_ = "blocks.0.self_attn.q";
 };
 
 TEST_F(LoadWeightsTest, EveryComponentOfAFullCheckpointIsBitEqual) {
-  const auto source = store(full_checkpoint());
+  const auto source = store(full_);
   for (const auto& [component, tensors] : plain_) {
     const auto loaded = load_component(source, config_, component, at::kFloat);
     EXPECT_TRUE(loaded->keys.missing.empty() && loaded->keys.unexpected.empty());

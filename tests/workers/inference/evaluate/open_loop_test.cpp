@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/tiny_dataset.h"
 #include "workers/inference/evaluate/open_loop_report.h"
@@ -212,10 +212,7 @@ TEST_F(OpenLoopTest, ThePlotIsAPngOfAllDimensions) {
   const OpenLoopResult r = run({.episodes = {0}, .windows = 4});
   const std::string path = folder_ / "open_loop.png";
   draw_open_loop(path, r, {.checkpoint = "", .dataset = "", .embodiment = "tiny", .options = {}}).value();
-  std::ifstream in(path, std::ios::binary);
-  char signature[8] = {};
-  in.read(signature, 8);
-  EXPECT_EQ(std::string(signature, 8), std::string("\x89PNG\r\n\x1a\n", 8));
+  EXPECT_EQ(text_of(path).substr(0, 8), "\x89PNG\r\n\x1a\n");
   EXPECT_GT(std::filesystem::file_size(path), 5000U);
 }
 

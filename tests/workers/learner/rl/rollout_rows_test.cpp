@@ -12,10 +12,6 @@
 namespace troupe::workers {
 namespace {
 
-using testing::ItemBuilder;
-using testing::line_job;
-using testing::line_spec;
-
 /// One item of two environments: discount and lambda 1/2, rewards 1, values 1 in row 0 and 2 in row 1 unless a test
 /// says otherwise.
 struct RolloutRowsTest : ::testing::Test {
@@ -33,9 +29,22 @@ struct RolloutRowsTest : ::testing::Test {
     const ItemBuilder& any = *builders.front();
     return make_rollout_batch(any.layout(), any.net(), any.shape(job), items);
   }
-  static RolloutRows rows_of(const JobConfig& job, ItemBuilder& built) {
-    const RolloutBatch batch = batch_of(job, {&built});
+  static RolloutRows rows_of(const JobConfig& job, const std::vector<ItemBuilder*>& builders) {
+    const RolloutBatch batch = batch_of(job, builders);
     return make_rollout_rows(job, batch, {.reward = batch.reward});
+  }
+  static RolloutRows rows_of(const JobConfig& job, ItemBuilder& built) { return rows_of(job, {&built}); }
+  /// Of a policy whose log-probabilities are now higher by `shift`, one number a row.
+  static RolloutRows vtrace_rows(const JobConfig& job, ItemBuilder& built, const at::Tensor& shift = at::zeros({1})) {
+    const RolloutBatch batch = batch_of(job, {&built});
+    return make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1) + shift});
+  }
+  /// A job whose rows of two environments are compared with each other.
+  static JobConfig group_job() {
+    JobConfig job = line_job(Algorithm::grpo, 2);
+    job.env.group_size = 2;
+    job.env.reset_mode = "episode";
+    return job;
   }
   /// Number of call t and environment b of two.
   static float cell(const RolloutRows& rows, const char* key, std::int64_t t, std::int64_t b) {
@@ -141,9 +150,7 @@ TEST_F(RolloutRowsTest, ALostRowDoesNotTouchAdvantagesPerActionEither) {
 }
 
 TEST_F(RolloutRowsTest, GroupsAreComparedWithinThemselves) {
-  JobConfig job = line_job(Algorithm::grpo, 2);
-  job.env.group_size = 2;
-  job.env.reset_mode = "episode";
+  const JobConfig job = group_job();
   ItemBuilder built = item(job);
   built.end(0, 0, true).freeze(1, 0);
   const RolloutRows rows = rows_of(job, built);
@@ -159,14 +166,11 @@ TEST_F(RolloutRowsTest, GroupsAreComparedWithinThemselves) {
 }
 
 TEST_F(RolloutRowsTest, AGroupThatLostAMemberIsNotTrained) {
-  JobConfig job = line_job(Algorithm::grpo, 2);
-  job.env.group_size = 2;
-  job.env.reset_mode = "episode";
+  const JobConfig job = group_job();
   ItemBuilder broken(job, line_spec()), never_begun(job, line_spec()), whole = item(job);
   broken.lose(1, 0);
   never_begun.freeze(0, 1);  // lost by its reset
-  const RolloutBatch batch = batch_of(job, {&broken, &never_begun, &whole});
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward});
+  const RolloutRows rows = rows_of(job, {&broken, &never_begun, &whole});
   const at::Tensor cells = rows.valid_cells.view({2, 6});
   EXPECT_FALSE(cells.narrow(1, 0, 4).any().item<bool>());
   EXPECT_TRUE(cells.narrow(1, 4, 2).all().item<bool>());
@@ -184,15 +188,12 @@ TEST_F(RolloutRowsTest, WhatJudgesActionsAgainHasEveryRowAndTheNoiseOfToday) {
 }
 
 TEST_F(RolloutRowsTest, GroupsOutsideTheFilterAreNotTrained) {
-  JobConfig job = line_job(Algorithm::grpo, 2);
-  job.env.group_size = 2;
-  job.env.reset_mode = "episode";
+  JobConfig job = group_job();
   job.algorithm.policy_gradient.filter_low = 1.6;
   job.algorithm.policy_gradient.filter_high = 1.9;
   ItemBuilder good(job, line_spec()), bad = item(job);
   good.view().reward(0)[0] = 0.5f;  // returns 1.5 and 2: mean 1.75; of the other group 2 and 2
-  const RolloutBatch batch = batch_of(job, {&good, &bad});
-  const RolloutRows rows = make_rollout_rows(job, batch, {.reward = batch.reward});
+  const RolloutRows rows = rows_of(job, {&good, &bad});
   const at::Tensor cells = rows.valid_cells.view({2, 4});
   EXPECT_TRUE(cells.narrow(1, 0, 2).all().item<bool>());
   EXPECT_FALSE(cells.narrow(1, 2, 2).any().item<bool>());
@@ -202,9 +203,7 @@ TEST_F(RolloutRowsTest, GroupsOutsideTheFilterAreNotTrained) {
 TEST_F(RolloutRowsTest, VtraceWithEqualPoliciesIsTheLambdaReturn) {
   const JobConfig job = line_job(Algorithm::vtrace, 2);
   ItemBuilder built = item(job);
-  const RolloutBatch batch = batch_of(job, {&built});
-  const RolloutRows rows =
-      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone()});
+  const RolloutRows rows = vtrace_rows(job, built);
   // d = 0.5 twice; vs_1 = 1 + 0.5, vs_0 = 1 + 0.5 + 0.5 * 0.5 * 0.5; A_0 = 1 + 0.5 * vs_1 - 1
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kReturn, 1, 0), 1.5f);
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kReturn, 0, 0), 1.625f);
@@ -214,15 +213,11 @@ TEST_F(RolloutRowsTest, VtraceWithEqualPoliciesIsTheLambdaReturn) {
 TEST_F(RolloutRowsTest, VtraceWeighsByTheRatioUpToItsBar) {
   const JobConfig job = line_job(Algorithm::vtrace, 1);
   ItemBuilder built = item(job);
-  const RolloutBatch batch = batch_of(job, {&built});
   const at::Tensor shift = at::tensor({std::log(0.5f), std::log(4.0f)}).view({2, 1});
-  const RolloutRows rows =
-      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1) + shift});
+  const RolloutRows rows = vtrace_rows(job, built, shift);
   EXPECT_NEAR(cell(rows, rl_keys::kAdvantage, 0, 0), 0.25f, 1e-6);  // half of 0.5
   built.view().value(1)[1] = 4;
-  const RolloutBatch more = batch_of(job, {&built});
-  const RolloutRows capped =
-      make_rollout_rows(job, more, {.reward = more.reward, .current_logp = more.logp.flatten(0, 1) + shift});
+  const RolloutRows capped = vtrace_rows(job, built, shift);
   EXPECT_NEAR(cell(capped, rl_keys::kAdvantage, 0, 1), 1, 1e-6);  // 1 + 2 - 2, weight 1 in place of 4
 }
 
@@ -263,9 +258,7 @@ TEST_F(PlayedPartTest, DiscountsCountThePlayedActionsAlone) {
     JobConfig job = job_of(algorithm);
     job.algorithm.discount = "semi_mdp";
     ItemBuilder built = item(job);
-    const RolloutBatch batch = batch_of(job, {&built});
-    const RolloutRows rows =
-        make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone()});
+    const RolloutRows rows = vtrace_rows(job, built);
     EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 1, 0), 0.75f) << enum_name(algorithm);  // 1 + 0.5 + 0.5^2 - 1
   }
 }
@@ -290,9 +283,7 @@ TEST_F(RolloutRowsTest, ALostRowDoesNotFlowThroughVtrace) {
   ItemBuilder built = item(job);
   built.lose(1, 0);
   built.view().reward(1)[0] = -1e6f;
-  const RolloutBatch batch = batch_of(job, {&built});
-  const RolloutRows rows =
-      make_rollout_rows(job, batch, {.reward = batch.reward, .current_logp = batch.logp.flatten(0, 1).clone()});
+  const RolloutRows rows = vtrace_rows(job, built);
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kReturn, 0, 0), 1.5f);
   EXPECT_FLOAT_EQ(cell(rows, rl_keys::kAdvantage, 0, 0), 0.5f);
 }

@@ -11,10 +11,6 @@
 namespace troupe::workers {
 namespace {
 
-using testing::ItemBuilder;
-using testing::line_job;
-using testing::line_spec;
-
 std::shared_ptr<ThreadGroup> group_of(int world) { return make_thread_group(world, std::chrono::seconds(20)); }
 
 /// Runs `work(rank, collective)` on every rank of a group.

@@ -14,10 +14,6 @@
 namespace troupe::workers {
 namespace {
 
-using testing::ItemBuilder;
-using testing::line_job;
-using testing::line_spec;
-
 /// Three calls of two environments an item: six transitions.
 struct ReplayBufferTest : ::testing::Test {
   JobConfig job = line_job(Algorithm::sac, 3);
@@ -29,6 +25,11 @@ struct ReplayBufferTest : ::testing::Test {
     return {options, any.layout(), any.shape(job)};
   }
   ReplayBuffer buffer(std::int64_t capacity = 100) const { return buffer({.capacity = capacity, .gamma = 0.5}); }
+  /// Draws from `replay` with `one` as its only item.
+  static Batch drawn(ReplayBuffer replay, const ItemBuilder& one, std::int64_t rows = 100) {
+    replay.add(one.bytes());
+    return replay.draw(rows, 1, 0);
+  }
 
   static float number(const Batch& batch, const std::string& key, std::int64_t row) {
     return batch.at(key)[row][0].item<float>();
@@ -55,9 +56,7 @@ TEST_F(ReplayBufferTest, DrawsEveryResidentTransitionEquallyOften) {
 }
 
 TEST_F(ReplayBufferTest, TheNextObservationIsTheSameRowsOfTheNextCall) {
-  ReplayBuffer replay = buffer();
-  replay.add(item(2).bytes());
-  const Batch batch = replay.draw(200, 1, 0);
+  const Batch batch = drawn(buffer(), item(2), 200);
   for (std::int64_t i = 0; i < 200; ++i) {
     EXPECT_EQ(number(batch, rl_keys::kNextState, i), number(batch, rl_keys::kState, i) + 10);
     EXPECT_EQ(number(batch, rl_keys::kAction, i), number(batch, rl_keys::kState, i));
@@ -67,9 +66,7 @@ TEST_F(ReplayBufferTest, TheNextObservationIsTheSameRowsOfTheNextCall) {
 }
 
 TEST_F(ReplayBufferTest, AtTheEndOfAnEpisodeTheNextObservationIsTheFinalOne) {
-  ReplayBuffer replay = buffer();
-  replay.add(item(0).end(0, 1, true).end(1, 0, false).end(2, 1, false).bytes());
-  const Batch batch = replay.draw(300, 1, 0);
+  const Batch batch = drawn(buffer(), item(0).end(0, 1, true).end(1, 0, false).end(2, 1, false), 300);
   const auto rows = rows_by_state(batch);
   ASSERT_EQ(rows.size(), 6u);
   EXPECT_EQ(number(batch, rl_keys::kNextState, rows.at(1)), 1.5f);
@@ -79,9 +76,7 @@ TEST_F(ReplayBufferTest, AtTheEndOfAnEpisodeTheNextObservationIsTheFinalOne) {
 }
 
 TEST_F(ReplayBufferTest, TerminationsCutTheTargetAndTruncationsDoNot) {
-  ReplayBuffer replay = buffer();
-  replay.add(item(0).end(0, 1, true).end(1, 0, false).bytes());
-  const Batch batch = replay.draw(300, 1, 0);
+  const Batch batch = drawn(buffer(), item(0).end(0, 1, true).end(1, 0, false), 300);
   const auto rows = rows_by_state(batch);
   EXPECT_EQ(number(batch, rl_keys::kContinues, rows.at(1)), 0);
   EXPECT_EQ(number(batch, rl_keys::kContinues, rows.at(10)), 0.5f);
@@ -89,17 +84,13 @@ TEST_F(ReplayBufferTest, TerminationsCutTheTargetAndTruncationsDoNot) {
 }
 
 TEST_F(ReplayBufferTest, NothingCutsTheTargetWhenAlwaysBootstrapping) {
-  ReplayBuffer replay = buffer({.capacity = 100, .gamma = 0.5, .always_bootstrap = true});
-  replay.add(item(0).end(0, 1, true).bytes());
-  const Batch batch = replay.draw(100, 1, 0);
+  const Batch batch = drawn(buffer({.capacity = 100, .gamma = 0.5, .always_bootstrap = true}), item(0).end(0, 1, true));
   EXPECT_TRUE(batch.at(rl_keys::kContinues).eq(0.5).all().item<bool>());
 }
 
 TEST_F(ReplayBufferTest, ChunksAddTheirRewardsAndDiscountOnce) {
   job = line_job(Algorithm::sac, 2, 4);
-  ReplayBuffer replay = buffer();
-  replay.add(item(0).end(1, 0, false, 1).bytes());
-  const Batch batch = replay.draw(100, 1, 0);
+  const Batch batch = drawn(buffer(), item(0).end(1, 0, false, 1));
   const auto rows = rows_by_state(batch);
   EXPECT_EQ(number(batch, rl_keys::kReward, rows.at(0)), 4);
   EXPECT_EQ(number(batch, rl_keys::kReward, rows.at(10)), 2);
@@ -108,9 +99,7 @@ TEST_F(ReplayBufferTest, ChunksAddTheirRewardsAndDiscountOnce) {
 
 TEST_F(ReplayBufferTest, SemiMdpDiscountsEveryExecutedControlStep) {
   job = line_job(Algorithm::sac, 2, 4);
-  ReplayBuffer replay = buffer({.capacity = 100, .gamma = 0.5, .semi_mdp = true});
-  replay.add(item(0).end(1, 0, false, 1).bytes());
-  const Batch batch = replay.draw(100, 1, 0);
+  const Batch batch = drawn(buffer({.capacity = 100, .gamma = 0.5, .semi_mdp = true}), item(0).end(1, 0, false, 1));
   const auto rows = rows_by_state(batch);
   EXPECT_FLOAT_EQ(number(batch, rl_keys::kReward, rows.at(0)), 1.875f);  // 1 + 1/2 + 1/4 + 1/8
   EXPECT_FLOAT_EQ(number(batch, rl_keys::kContinues, rows.at(0)), 0.0625f);
@@ -172,9 +161,7 @@ TEST_F(ReplayBufferTest, ABufferThatSawMoreDrawsAsOneThatHoldsTheSame) {
 TEST_F(ReplayBufferTest, ImagesKeepTheirTypeAndEndInTheirFinalOne) {
   spec = line_spec(true);
   spec.observation.push_back({.name = "depth", .shape = {1, 1}});
-  ReplayBuffer replay = buffer();
-  replay.add(item(0).end(1, 0, true).bytes());
-  const Batch batch = replay.draw(200, 1, 0);
+  const Batch batch = drawn(buffer(), item(0).end(1, 0, true), 200);
   const auto rows = rows_by_state(batch);
   for (const auto& [name, type, channels] : {std::tuple{"rgb", at::kByte, 3}, std::tuple{"depth", at::kFloat, 1}}) {
     const at::Tensor now = batch.at(std::string("obs.") + name), next = batch.at(std::string("next.") + name);

@@ -5,10 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 
 #include "base/hash.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::workers {
@@ -49,10 +49,7 @@ struct ReplayLogTest : ::testing::Test {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) found.insert(entry.path().filename());
     return found;
   }
-  std::string contents(const std::string& name) const {
-    std::ifstream in(folder + "/" + name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string contents(const std::string& name) const { return text_of(folder + "/" + name); }
   void replace(const std::string& name, const std::string& text) const {
     std::ofstream(folder + "/" + name, std::ios::binary) << text;
   }
