@@ -94,7 +94,7 @@ Result<ConvertDatasetRequest> request_of(const ConvertDatasetOptions& o) {
 }
 
 /// A line that is written over, where somebody watches; else one line a tenth.
-void show_progress(std::int64_t done, std::int64_t of) {
+void show_parts(std::int64_t done, std::int64_t of) {
   if (isatty(STDERR_FILENO) != 0) {
     fmt::print(stderr, "\r{} of {} parts{}", done, of, done == of ? "\n" : "");
   } else if (done == of || done * 10 / of != (done - 1) * 10 / of) {
@@ -129,7 +129,7 @@ void print_summary(const ConvertDatasetOptions& o, const ConvertDatasetReport& r
 
 Result<int> convert(const ConvertDatasetOptions& options) {
   TROUPE_ASSIGN(ConvertDatasetRequest request, request_of(options));
-  request.progress = show_progress;
+  request.progress = show_parts;
   TROUPE_ASSIGN(const ConvertDatasetReport report, convert_dataset(request));
   print_summary(options, report);
   if (!report.verify_failures.empty()) return static_cast<int>(kDataProblem);

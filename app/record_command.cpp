@@ -45,7 +45,7 @@ Result<EnvOptions> env_options_of(const std::vector<std::string>& words) {
 }
 
 /// A line that is written over, where somebody watches; else the first and one line a tenth.
-void show_progress(std::int64_t kept, std::int64_t of) {
+void show_episodes(std::int64_t kept, std::int64_t of) {
   if (isatty(STDERR_FILENO) != 0) {
     fmt::print(stderr, "\r{} of {} episodes{}", kept, of, kept == of ? "\n" : "");
   } else if (kept == 1 || kept == of || kept * 10 / of != (kept - 1) * 10 / of) {
@@ -72,7 +72,7 @@ Result<void> record(const RecordOptions& options) {
                            .is_v30 = options.version == "v3.0",
                            .keeps_all = options.keep == "all",
                            .cameras = options.cameras,
-                           .progress = show_progress};
+                           .progress = show_episodes};
   TROUPE_ASSIGN(request.env_options, env_options_of(options.words));
   const auto begin = std::chrono::steady_clock::now();
   TROUPE_ASSIGN(const RecordingReport report, record_demonstrations(request));

@@ -9,10 +9,10 @@
 namespace troupe::model {
 namespace {
 
-constexpr double kEps = 1e-5;
+constexpr double kLayerNormEps = 1e-5;
 
 at::Tensor layer_norm(const ParamView& params, const std::string& prefix, const at::Tensor& x) {
-  return affine_layer_norm(params, prefix, x, kEps).to(x.scalar_type());
+  return affine_layer_norm(params, prefix, x, kLayerNormEps).to(x.scalar_type());
 }
 
 at::Tensor self_attention(const ImageEncoderConfig& config, const ParamView& params, const std::string& prefix,

@@ -1,13 +1,10 @@
 #include "model/wan/dit_units.h"
 
-#include <cmath>
-
 #include "model/wan/layers.h"
+#include "model/wan/numbers.h"
 
 namespace troupe::model {
 namespace {
-
-double inverse_root(std::int64_t n) { return 1.0 / std::sqrt(static_cast<double>(n)); }
 
 UnitSpec embed_unit(const ModelConfig& config) {
   const auto& dit = config.dit;

@@ -4,8 +4,8 @@
 
 #include "model/wan/clip_encoder.h"
 #include "model/wan/dit_units.h"
+#include "model/wan/numbers.h"
 #include "model/wan/t5_encoder.h"
-#include "model/wan/to_double.h"
 #include "model/wan/vae_params.h"
 #include "model/wan/vae_structure.h"
 

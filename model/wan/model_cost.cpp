@@ -1,8 +1,8 @@
 #include "model/wan/model_cost.h"
 
 #include "model/wan/dit_units.h"
+#include "model/wan/numbers.h"
 #include "model/wan/sequence_layout.h"
-#include "model/wan/to_double.h"
 
 namespace troupe::model {
 namespace {

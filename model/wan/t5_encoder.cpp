@@ -7,14 +7,13 @@
 #include <numbers>
 
 #include "model/wan/layers.h"
+#include "model/wan/numbers.h"
 
 namespace troupe::model {
 namespace {
 
-constexpr double kEps = 1e-6;
+constexpr double kRmsNormEps = 1e-6;
 constexpr double kMaxDistance = 128;
-
-double inverse_root(std::int64_t n) { return 1.0 / std::sqrt(static_cast<double>(n)); }
 
 /// Bias [1, H, L, L] of one block: a learned number for each head and bucket of key - query.
 at::Tensor position_bias(const TextEncoderConfig& config, const ParamView& params, const std::string& prefix,
@@ -100,10 +99,11 @@ at::Tensor t5_encode(const TextEncoderConfig& config, const ParamView& params, c
     const auto prefix = "blocks." + std::to_string(i) + ".";
     // the mask replaces the bias, it is not added to it
     const auto bias = position_bias(config, params, prefix, ids.size(1)).masked_fill(hidden_keys, lowest);
-    x = x + attention(config, params, prefix + "attn.", rms_norm(params, prefix + "norm1.weight", x, kEps), bias);
-    x = x + feed_forward(params, prefix + "ffn.", rms_norm(params, prefix + "norm2.weight", x, kEps));
+    x = x +
+        attention(config, params, prefix + "attn.", rms_norm(params, prefix + "norm1.weight", x, kRmsNormEps), bias);
+    x = x + feed_forward(params, prefix + "ffn.", rms_norm(params, prefix + "norm2.weight", x, kRmsNormEps));
   }
-  return rms_norm(params, "norm.weight", x, kEps);
+  return rms_norm(params, "norm.weight", x, kRmsNormEps);
 }
 
 at::Tensor zero_tail(const at::Tensor& hidden, const at::Tensor& mask, TailMode mode) {
