@@ -101,8 +101,9 @@ class GoldenLerobotTest : public ::testing::TestWithParam<Variant> {
   void SetUp() override {
     const fs::path v21 = GetParam().folder / "lerobot/v21";
     ASSERT_TRUE(fs::exists(v21)) << "the case has no " << v21;
+    if (!fs::exists(shared_data())) GTEST_SKIP() << "no shared data at " << shared_data();
     const std::string videos = videos_for(v21);
-    if (videos.empty()) GTEST_SKIP() << "no dataset of " << shared_data() << " has the videos of " << v21;
+    ASSERT_FALSE(videos.empty()) << "no dataset of " << shared_data() << " has the videos of " << v21;
     fs::copy(v21, scratch_ / "v21", fs::copy_options::recursive);
     fs::create_directory_symlink(fs::absolute(videos), scratch_ / "v21/videos");
     auto request = request_for(scratch_ / "v21", out_);
