@@ -7,6 +7,7 @@
 #include "actors/consumer_dial.h"
 #include "actors/feed_keys.h"
 #include "placement/roles.h"
+#include "placement/scale.h"
 #include "workers/inference/agent/agent.h"
 #include "workers/learner/imitation/imitation_task.h"
 #include "workers/learner/rl/rl_trainer.h"
@@ -60,10 +61,6 @@ Result<LearnerRole::MakeTrainer> rl_trainer(const RoleContext& context, const Le
 
 }  // namespace
 
-std::int64_t actors_of(const Plan& plan, const std::string& role) {
-  return std::count_if(plan.actors.begin(), plan.actors.end(), [&](const PlannedActor& a) { return a.role == role; });
-}
-
 bool are_threads(const Plan& plan, const std::string& actor, const std::string& role) {
   const PlannedActor* self = planned(plan, actor);
   return self != nullptr && self->isolation == "thread" &&
@@ -107,7 +104,7 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
   LearnerRole::Setup setup{.identity = identity,
                            .rank = learner,
                            .feed = rl ? rl_feed_options(config, self->process_rank, context.plan.batch.data_ranks,
-                                                        actors_of(context.plan, feeder))
+                                                        pool_size(context.plan, feeder))
                                       : sft_feed_options(context, self->process_rank),
                            .deadline_key = rl ? "training.step_timeout_s" : "data.decode_deadline_s",
                            .channels = std::move(channels)};

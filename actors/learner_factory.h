@@ -24,9 +24,6 @@ Result<std::vector<ChannelOptions>> consumer_channels(const RoleContext& context
                                                       const std::string& suffix, std::int64_t slots,
                                                       std::int64_t slot_bytes, bool threads_only);
 
-/// Planned actors of a role.
-std::int64_t actors_of(const Plan& plan, const std::string& role);
-
 /// Whether an actor and every actor of a role have isolation "thread", so that items can be handed over without a copy.
 bool are_threads(const Plan& plan, const std::string& actor, const std::string& role);
 

@@ -7,6 +7,7 @@
 #include "actors/consumer_dial.h"
 #include "actors/learner_factory.h"
 #include "placement/rl_shape.h"
+#include "placement/scale.h"
 #include "workers/inference/agent/agent.h"
 #include "workers/rollout/rollout_role.h"
 #include "workers/rollout/simulator_role.h"
@@ -56,7 +57,7 @@ Result<std::unique_ptr<Role>> make_rollout(const RoleContext& context, const Act
                            .net = agent.policy,
                            .simulators = std::move(blocks),
                            .weights = std::move(weights),
-                           .await_simulators = job.algorithm.deterministic ? actors_of(context.plan, "env") : 0};
+                           .await_simulators = job.algorithm.deterministic ? pool_size(context.plan, "env") : 0};
   return make_role_of<RolloutRole>(std::move(setup), context.loop, std::move(dial), std::move(outbox));
 }
 

@@ -16,11 +16,11 @@
 
 namespace troupe::placement {
 
-namespace {
-
 std::int64_t pool_size(const Plan& plan, const std::string& role) {
   return std::count_if(plan.actors.begin(), plan.actors.end(), [&](const PlannedActor& a) { return a.role == role; });
 }
+
+namespace {
 
 std::optional<std::string> refuse(const Plan& plan, const ClusterSnapshot& cluster, const JobConfig& job,
                                   const std::string& pool, std::int64_t target) {

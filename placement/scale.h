@@ -8,6 +8,9 @@
 
 namespace troupe::placement {
 
+/// Planned actors of a role.
+std::int64_t pool_size(const Plan& plan, const std::string& role);
+
 /// The plan with `target` actors in an elastic pool: one of elastic_roles(job). Other actors keep their places and
 /// sizes.
 ///
