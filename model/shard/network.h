@@ -43,7 +43,7 @@ struct UnitSpec {
   /// Small trainable parameters that the unit uses too and that every rank keeps whole: low-rank adapters. Those of all
   /// units form one group (state_units).
   std::vector<ParamSpec> replicated = {};
-  /// alpha / rank of the adapters in `resident`
+  /// alpha / rank of the adapters in `replicated`
   double adapter_scale = 1.0;
 };
 

@@ -51,8 +51,8 @@ struct ManifestUnit {
   }
 };
 
-/// What manifest.json says (docs/checkpoints.md#manifestjson). A directory without it is
-/// garbage.
+/// The optimizer at the time of the checkpoint: its settings
+/// and how far it was.
 struct ManifestOptimizer {
   std::string name = "adamw";
   double lr = 0;
@@ -74,7 +74,7 @@ struct ManifestFile {
   std::string digest;
 };
 
-/// What manifest.json says (docs/checkpoints.md). A directory without it is garbage.
+/// What manifest.json says (docs/checkpoints.md#manifestjson). A directory without it is garbage.
 struct Manifest {
   static constexpr std::int64_t kFormat = 1;
 

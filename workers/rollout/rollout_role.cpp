@@ -93,7 +93,7 @@ void RolloutRole::handle(const std::string&, const Message& message) {
     receiver_->producer_gone(producer);
     post(Gone{producer});
   }
-  // Who is gone says nothing about whom to dial.
+  // A message about producers that are gone names no addresses.
   if (peers->gone.empty()) dial_feeds(peers->channels);
 }
 

@@ -128,7 +128,7 @@ TEST_F(EpisodeCheckTest, OneMissingFrameAtTheTailShortensTheLastEpisode) {
 
 TEST_F(EpisodeCheckTest, TheRowsOfAnotherEpisodeAreNotTaken) {
   write({});
-  list_episodes_of({.indices = {0, 2, 1, 3, 4}});  // the tables disagree with the rows about who is who
+  list_episodes_of({.indices = {0, 2, 1, 3, 4}});  // the rows have episodes 1 and 2 the other way round
   EXPECT_EQ(codes(0), "");
   expect_problem(1, "D04", "column 'episode_index' is 2 in row 0; 1 is wanted");
 }

@@ -35,7 +35,7 @@ class RlTrainer : public Trainer {
   Result<std::map<std::string, double>> evaluate(std::int64_t step) override;
   Result<void> conclude(std::int64_t) override { return {}; }
   void cancel(const std::string& why) override { feed_.cancel(why); }
-  /// Who is gone says nothing about whom to dial.
+  /// A message about producers that are gone names no addresses.
   void peers(const Peers& peers) override {
     if (peers.gone.empty()) publisher_.set_peers(peers.channels);
   }
