@@ -243,8 +243,8 @@ struct StepReport {
   std::int64_t step = 0;
   /// Train/loss, train/dynamics_loss, time/stall ...
   std::map<std::string, double> metrics = {};
-  /// Positions of the feed whose samples were VOID in this step.
-  std::vector<std::int64_t> void_positions = {};
+  /// Positions of the feed whose samples were VOID in this step; those of them whose sample could not be made.
+  std::vector<std::int64_t> void_positions = {}, bad_positions = {};
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -252,6 +252,7 @@ struct StepReport {
     v(3, step);
     v(4, metrics);
     v(5, void_positions);
+    v(6, bad_positions);
   }
 };
 /// actor -> controller: anything a user should read once. A line of events.jsonl; no program acts on it.

@@ -116,7 +116,8 @@ void JobController::form_group(const std::string& reason, TimePoint now) {
     return fail(formed.error().message(), now);
   checkpoints_.abandon();
   step_ = resume;
-  std::erase_if(void_positions_, [&](std::int64_t p) { return p >= resume * setup_.plan.batch.global; });
+  for (auto* positions : {&void_positions_, &bad_positions_})
+    std::erase_if(*positions, [&](std::int64_t p) { return p >= resume * setup_.plan.batch.global; });
   pools_.introduce_all(group_.fence());
   if (state_ != JobState::starting) set_state(JobState::recovering, now);
   state_since_ = now;
@@ -144,21 +145,22 @@ void JobController::on(const std::string&, const StepReport& m, TimePoint now) {
   step_ = std::max(step_, m.step);
   group_.committed(now);
   void_positions_.insert(m.void_positions.begin(), m.void_positions.end());
+  bad_positions_.insert(m.bad_positions.begin(), m.bad_positions.end());
   if (!m.metrics.empty()) {
     last_metrics_ = m.metrics;
     effects_.step(m);
   }
-  check_void_budget(now);
+  check_bad_samples(now);
 }
 
-void JobController::check_void_budget(TimePoint now) {
-  if (void_positions_.empty()) return;
+void JobController::check_bad_samples(TimePoint now) {
+  if (bad_positions_.empty()) return;
   const double total = static_cast<double>(setup_.config.training.steps * setup_.plan.batch.global);
   const double allowed = setup_.config.data.max_bad_fraction * total;
-  if (static_cast<double>(void_positions_.size()) > allowed) {
+  if (static_cast<double>(bad_positions_.size()) > allowed) {
     fail(fmt::format(
              "{} bad samples, more than data.max_bad_fraction {} of {:.0f} allows; they are listed in events.jsonl",
-             void_positions_.size(), setup_.config.data.max_bad_fraction, total),
+             bad_positions_.size(), setup_.config.data.max_bad_fraction, total),
          now);
   }
 }

@@ -125,8 +125,8 @@ class JobController {
   void stop_everything(TimePoint now);
   /// Kills those that did not end in time; all have ended: the job's last state.
   void tick_stopping(TimePoint now);
-  /// Fails the job when bad samples exceed data.max_bad_fraction of training.steps * global batch.
-  void check_void_budget(TimePoint now);
+  /// Fails the job when samples that could not be made exceed data.max_bad_fraction of training.steps * global batch.
+  void check_bad_samples(TimePoint now);
 
   const Setup setup_;
   StateDb& db_;
@@ -140,7 +140,8 @@ class JobController {
   JobState state_ = JobState::starting;
   TimePoint state_since_{};
   std::int64_t step_ = 0;
-  std::set<std::int64_t> void_positions_;
+  // All of the newest group's history; those whose sample could not be made.
+  std::set<std::int64_t> void_positions_, bad_positions_;
   std::map<std::string, double> last_metrics_;
   bool interrupted_ = false;
   std::string failure_;

@@ -178,7 +178,7 @@ Result<void> LearnerRank::train(const GroupPlan& plan) {
                              .report = report_}));
   TROUPE_TRY(report_group_up(plan));
   TROUPE_TRY(group_->barrier());
-  consecutive_void_ = 0;
+  divergence_.reset();
   last_commit_ = std::chrono::steady_clock::now();
   const std::int64_t steps = setup_.config.training.steps;
   if (plan.resume_step == 0) TROUPE_TRY(evaluate(0));

@@ -16,6 +16,7 @@
 #include "comm/control/messages.h"
 #include "model/shard/engine.h"
 #include "workers/checkpoint/ledger.h"
+#include "workers/learner/divergence.h"
 #include "workers/learner/trainer.h"
 
 namespace troupe::workers {
@@ -30,8 +31,8 @@ namespace troupe::workers {
 /// through `report` on the rank's thread. A blocked rank is reached by abort(), never by waiting for it.
 ///
 /// A group is lost by aborted, deadline_exceeded or unavailable: the rank reports GroupAbort and waits for a new
-/// plan. Any other error, or an exception, is reported as Fatal, which ends the job; so are ten void steps in a
-/// row.
+/// plan. Any other error, or an exception, is reported as Fatal, which ends the job; so is divergence: ten steps in a
+/// row whose loss or gradient is not finite.
 class LearnerRank {
  public:
   using Setup = LearnerSetup;
@@ -72,8 +73,8 @@ class LearnerRank {
   Result<void> report_group_up(const GroupPlan& plan);
   /// True: this was the last step of the job or of an early finish.
   Result<bool> train_step(std::int64_t step);
-  /// Reports a void step (rank 0). Errors: failed_precondition after ten in a row.
-  Result<void> count_void(std::int64_t step, bool applied);
+  /// Reports a void step (rank 0). Errors: those of Divergence.
+  Result<void> watch_divergence(std::int64_t step, const StepOutcome& outcome);
   Result<void> append_ledger(std::int64_t step, const StepOutcome& outcome);
   void report_step(std::int64_t step, const StepOutcome& outcome, double checkpoint_seconds);
   Result<void> evaluate(std::int64_t step);
@@ -97,7 +98,7 @@ class LearnerRank {
   Collective* group_ = nullptr;
   std::optional<LedgerWriter> ledger_;
   std::optional<Arena> arena_;
-  std::int64_t consecutive_void_ = 0;
+  Divergence divergence_{{}};
   std::chrono::steady_clock::time_point last_commit_{};
 
   std::mutex mutex_;

@@ -1,6 +1,8 @@
 // One training step of a rank as a transaction, and held-out evaluation.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/fault.h"
 #include "base/stopwatch.h"
 #include "workers/learner/rank.h"
@@ -9,23 +11,28 @@ namespace troupe::workers {
 
 namespace {
 
-constexpr int kMaxConsecutiveVoid = 10;
+double metric_or_nan(const StepOutcome& outcome, const char* name) {
+  const auto found = outcome.metrics.find(name);
+  return found == outcome.metrics.end() ? std::nan("") : found->second;
+}
 
 }  // namespace
 
-Result<void> LearnerRank::count_void(std::int64_t step, bool applied) {
-  consecutive_void_ = applied ? 0 : consecutive_void_ + 1;
-  if (applied) return {};
+Result<void> LearnerRank::watch_divergence(std::int64_t step, const StepOutcome& outcome) {
+  if (outcome.applied) {
+    divergence_.applied(step + 1, metric_or_nan(outcome, "train/grad_norm"));
+    return {};
+  }
+  const double rate = metric_or_nan(outcome, "train/lr");
   if (is_rank_zero()) {
     report_(
         Event{.actor = setup_.actor,
               .kind = "void_step",
-              .text = fmt::format("step {} stayed non-finite after a retry and is void: counted, no update", step)});
+              .text = fmt::format(
+                  "step {}: loss or gradient is not finite, on a second try too; the step counts without an update{}",
+                  step + 1, divergence_.in_a_row() == 0 ? fmt::format(" ({})", divergence_.story(rate)) : "")});
   }
-  if (consecutive_void_ < kMaxConsecutiveVoid) return {};
-  return Error{Errc::failed_precondition,
-               fmt::format("{} steps in a row were non-finite, the last is {}; lower optimizer.lr or look at the data",
-                           consecutive_void_, step)};
+  return divergence_.discarded(step + 1, rate);
 }
 
 Result<void> LearnerRank::append_ledger(std::int64_t step, const StepOutcome& outcome) {
@@ -45,6 +52,7 @@ void LearnerRank::report_step(std::int64_t step, const StepOutcome& outcome, dou
   StepReport report{.actor = setup_.actor, .fence = plan_.fence, .step = step + 1};
   for (const ConsumedItem& item : outcome.consumed) {
     if (!item.void_reason.empty() || !outcome.applied) report.void_positions.push_back(item.position);
+    if (!item.void_reason.empty()) report.bad_positions.push_back(item.position);
   }
   const double step_seconds = seconds_since(last_commit_);
   last_commit_ = std::chrono::steady_clock::now();
@@ -63,7 +71,7 @@ void LearnerRank::report_step(std::int64_t step, const StepOutcome& outcome, dou
 Result<bool> LearnerRank::train_step(std::int64_t step) {
   TROUPE_ASSIGN(const StepOutcome outcome, trainer_.step(step, finish_));
   TROUPE_TRY(append_ledger(step, outcome));
-  TROUPE_TRY(count_void(step, outcome.applied));
+  TROUPE_TRY(watch_divergence(step, outcome));
   trainer_.committed(step);
   const JobConfig& config = setup_.config;
   const bool last = step + 1 == config.training.steps;

@@ -197,8 +197,18 @@ TEST_F(JobControllerTest, TooManyBadSamplesFailTheJob) {
   const std::uint64_t fence = begin();
   StepReport report{.actor = "learner/0", .fence = fence, .step = 1};
   for (std::int64_t p = 0; p < 9; ++p) report.void_positions.push_back(p);  // 1% of 800 positions is 8
+  report.bad_positions = report.void_positions;
   job->handle("learner/0", report, now);
   EXPECT_THAT(job->failure(), HasSubstr("data.max_bad_fraction"));
+}
+
+TEST_F(JobControllerTest, StepsThatAreNotFiniteAreNoBadSamples) {
+  const std::uint64_t fence = begin();
+  StepReport report{.actor = "learner/0", .fence = fence, .step = 1};
+  for (std::int64_t p = 0; p < 400; ++p) report.void_positions.push_back(p);
+  job->handle("learner/0", report, now);
+  EXPECT_EQ(job->failure(), "");
+  EXPECT_EQ(job->void_samples(), 400);
 }
 
 TEST_F(JobControllerTest, TimesOfProducersAreCollectedAndNotShown) {

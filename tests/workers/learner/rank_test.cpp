@@ -240,7 +240,7 @@ TEST_F(LearnerRankTest, TenVoidStepsInARowEndTheJob) {
   trainer.is_void = true;
   const auto rank = formed_rank();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(inbox.take<Event>().kind, "void_step");
-  EXPECT_THAT(inbox.take<Fatal>().text, ::testing::HasSubstr("10 steps in a row"));
+  EXPECT_THAT(inbox.take<Fatal>().text, ::testing::HasSubstr("training diverged: 10 steps in a row, from step 1 on"));
 }
 
 TEST_F(LearnerRankTest, AFinishedRankLeavesACheckpointAndDoesNotConclude) {

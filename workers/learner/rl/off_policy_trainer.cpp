@@ -34,7 +34,7 @@ Result<void> OffPolicyTrainer::begin(const TrainerSession& session) {
   log_ = std::make_unique<ReplayLog>(setup_.run_dir + "/replay", session.plan.rank, session.plan.world);
   TROUPE_ASSIGN(const RlTrainerState restored, RlTrainerState::parse(session.state));
   TROUPE_TRY(restore(restored.counters));
-  nonfinite_in_a_row_.clear();
+  divergence_.clear();
   begin_at(session.plan.resume_step * collector_.shape().rounds_per_step);
   return {};
 }

@@ -94,7 +94,7 @@ class OffPolicyTrainer final : public RlTrainer {
   /// may_draw() was true: a buffer does not become empty again.
   bool may_draw_ = false;
   /// By a phase's first group.
-  std::map<std::string, int> nonfinite_in_a_row_;
+  std::map<std::string, Divergence> divergence_;
 };
 
 }  // namespace troupe::workers

@@ -73,19 +73,15 @@ Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::
   std::vector<double> sums;
   for (const auto& [name, value] : metrics) sums.push_back(value);
   TROUPE_ASSIGN(const StepVote vote, engine.vote(std::move(sums), {}));
+  Divergence& divergence = divergence_.try_emplace(groups.front(), kRlDivergence).first->second;
+  const GroupRates all = rl_rates(setup_.config, step_);
   if (!vote.finite) {
     engine.discard();
     ++progress.skipped;
-    if (++nonfinite_in_a_row_[groups.front()] < kMaxNonfiniteInARow) return {};
-    return Error{
-        Errc::failed_precondition,
-        fmt::format("{} updates in a row had a loss or gradient that is not finite, the last in step {}; lower "
-                    "optimizer.lr, or look at the rewards",
-                    kMaxNonfiniteInARow, step_)};
+    return divergence.discarded(step_ + 1, all.at(groups.front()));
   }
-  nonfinite_in_a_row_[groups.front()] = 0;
+  divergence.applied(step_ + 1, vote.grad_norm);
   GroupRates rates;
-  const GroupRates all = rl_rates(setup_.config, step_);
   for (const std::string& group : groups) {
     if (vote.group_norms.count(group) != 0) rates[group] = all.at(group);
   }

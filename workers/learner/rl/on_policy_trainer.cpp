@@ -32,7 +32,7 @@ Result<void> OnPolicyTrainer::begin(const TrainerSession& session) {
   }
   optimizer_steps_ = restored.optimizer_steps;
   env_steps_ = restored.env_steps;
-  nonfinite_in_a_row_ = 0;
+  divergence_.reset();
   if (setup_.config.algorithm.policy_gradient.kl_beta > 0 && reference_.empty()) {
     TROUPE_ASSIGN(reference_, initial_policy(setup_.config, *agent_.policy, objective_));
   }

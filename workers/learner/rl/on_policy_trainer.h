@@ -69,7 +69,7 @@ class OnPolicyTrainer final : public RlTrainer {
   /// Of the policy the run began with; only with kl_beta.
   UnitViews reference_;
   std::int64_t optimizer_steps_ = 0, env_steps_ = 0;
-  int nonfinite_in_a_row_ = 0;
+  Divergence divergence_{kRlDivergence};
 };
 
 }  // namespace troupe::workers

@@ -151,14 +151,9 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
   if (!vote.finite) {
     session_.engine->discard();
     ++progress.skipped;
-    if (++nonfinite_in_a_row_ < kMaxNonfiniteInARow) return {};
-    return Error{
-        Errc::failed_precondition,
-        fmt::format("{} minibatches in a row had a loss or gradient that is not finite, the last in iteration {}; "
-                    "lower optimizer.lr, or look at the rewards",
-                    kMaxNonfiniteInARow, step)};
+    return divergence_.discarded(step + 1, rl_rates(job, step).at("actor"));
   }
-  nonfinite_in_a_row_ = 0;
+  divergence_.applied(step + 1, vote.grad_norm);
   GroupRates rates = rl_rates(job, step);
   rates.erase("temperature");
   if (warming_up) rates.erase("actor");

@@ -8,6 +8,7 @@
 #include "model/shard/engine.h"
 #include "placement/rl_shape.h"
 #include "workers/inference/agent/agent.h"
+#include "workers/learner/divergence.h"
 #include "workers/learner/rl/policy_evaluation.h"
 #include "workers/learner/rl/round_collector.h"
 #include "workers/learner/trainer.h"
@@ -16,8 +17,8 @@
 
 namespace troupe::workers {
 
-/// Updates in a row with a gradient that is not finite, until the job ends with an error: divergence, not chance.
-inline constexpr int kMaxNonfiniteInARow = 3;
+/// Three updates in a row without a finite gradient end the job: rollouts of a broken policy teach nothing.
+inline const Divergence::Rule kRlDivergence{.updates = "updates", .most_in_a_row = 3, .suspect = "the rewards"};
 
 /// What a trainer of reinforcement learning is made of.
 struct RlTrainerSetup {
