@@ -20,8 +20,9 @@ namespace troupe::app {
 
 namespace {
 
-const std::vector<std::string> kVerbs = {"run",    "plan",    "node",   "scale", "status", "verify", "doctor", "config",
-                                         "export", "convert", "record", "stats", "encode", "bench",  "eval",   "serve"};
+const std::vector<std::string> kVerbs = {"run",    "plan",   "node",   "scale",  "status",  "runs",
+                                         "verify", "doctor", "config", "export", "convert", "record",
+                                         "stats",  "encode", "bench",  "eval",   "serve"};
 
 /// "[RUN] pool=N ..." as `troupe scale` takes it: one request a pool. Empty: it is not that.
 std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, ScaleOptions common) {
@@ -63,6 +64,7 @@ struct CommandLine {
   HostOptions host;
   StatusOptions status;
   ScaleOptions scale;
+  RunsOptions runs;
   std::vector<std::string> scale_words;
   VerifyOptions verify;
   ExportOptions exported;
@@ -95,7 +97,8 @@ struct CommandLine {
   void add_jobs() {
     auto* c = app.add_subcommand("run", "plan a job, start it and see it through");
     c->add_option("job", run.job, "job file, or an embedded recipe such as quickstart:sft")->required();
-    c->add_option("--resume", run.resume, "auto: continue the newest unfinished run of this name; never: start anew");
+    c->add_option("--resume", run.resume,
+                  "auto: go on with the newest run of this name; never: start anew; RUN: go on with this one");
     c->add_option("--listen", run.listen, "host:port on which further nodes may join");
     c->add_option("--token-file", run.token_file,
                   "where --listen writes the file that a joining node needs (default: RUN/token)");
@@ -126,6 +129,14 @@ struct CommandLine {
     s->add_flag("--watch", status.watch, "again every second until the job ends");
     s->add_flag("--stop", status.stop, "stop the job after a checkpoint");
     s->add_flag("--now", status.now, "with --stop: without waiting");
+    auto* r = app.add_subcommand("runs", "runs with their state, step, newest value, age and size");
+    r->add_option("name", runs.name, "a job's name (default: every job)");
+    r->add_option("--run-root", runs.run_root, "folder of run directories");
+    auto* prune =
+        r->add_flag("--prune", runs.prune, "list what may go: neither live, nor latest, nor the newest of its name");
+    r->add_option("--keep", runs.keep, "with --prune: newest runs of each name that stay")
+        ->check(CLI::Range(0, 1'000'000));
+    r->add_flag("--yes", runs.yes, "with --prune: remove what it lists")->needs(prune);
     auto* e = app.add_subcommand("scale", "change the size of a pool while the job runs: decoder=8, env=8, rollout=2");
     e->add_option("words", scale_words, "[RUN] pool=N [pool=N ...]")->required();
     e->add_option("--run-root", scale.run_root, "folder of run directories");
@@ -331,6 +342,7 @@ struct CommandLine {
     if (app.got_subcommand("node")) return node_command(node);
     if (app.got_subcommand("host")) return host_command(host);
     if (app.got_subcommand("status")) return status_command(status);
+    if (app.got_subcommand("runs")) return runs_command(runs);
     if (app.got_subcommand("verify")) return verify_command(verify);
     if (app.got_subcommand("export")) return export_command(exported);
     if (app.got_subcommand("config")) return config_command(config);

@@ -32,7 +32,7 @@ enum ExitCode : int {
 struct RunOptions {
   std::string job;
   std::vector<std::string> overrides;
-  /// "", "auto" or "never" (docs/run-directory.md#resume).
+  /// "", "auto", "never" or a run (docs/run-directory.md#resume).
   std::string resume = "";
   /// "host:port" for further nodes; empty: this machine only.
   std::string listen;
@@ -81,6 +81,15 @@ struct ScaleOptions {
   bool dry_run = false;
 };
 int scale_command(const ScaleOptions& options);
+
+/// `troupe runs [NAME]`
+struct RunsOptions {
+  std::string name, run_root = "runs";
+  /// List what may be removed, with `yes` remove it: all but the newest `keep` of each name, live runs and `latest`.
+  bool prune = false, yes = false;
+  std::int64_t keep = 1;
+};
+int runs_command(const RunsOptions& options);
 
 /// `troupe verify RUN`
 struct VerifyOptions {

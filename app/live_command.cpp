@@ -7,75 +7,18 @@
 #include <cstdio>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "app/commands.h"
+#include "app/controller_link.h"
 #include "app/exit_code.h"
 #include "base/file_io.h"
-#include "base/ids.h"
-#include "comm/control/io_loop.h"
-#include "comm/control/message_codec.h"
-#include "workers/checkpoint/run_directory.h"
+#include "workers/controller/run_lock.h"
 #include "workers/controller/state_db.h"
+#include "workers/report/text_report.h"
 
 namespace troupe::app {
 
 namespace {
-
-constexpr std::chrono::milliseconds kAnswerDeadline{5000};
-
-/// One question at a time to a controller.
-class ControllerLink {
- public:
-  static Result<std::unique_ptr<ControllerLink>> open(const RunDirectory& run) {
-    const auto endpoint = read_file(run.endpoint());
-    if (!endpoint) return Error{Errc::not_found, fmt::format("{} is not running (no endpoint file)", run.root())};
-    auto link = std::make_unique<ControllerLink>();
-    link->name_ = fmt::format("cli.{}", ::getpid());
-    TROUPE_ASSIGN(link->loop_, IoLoop::start(link->name_));
-    std::string address = *endpoint;
-    while (!address.empty() && address.back() == '\n') address.pop_back();
-    ControllerLink* raw = link.get();
-    TROUPE_ASSIGN(link->socket_,
-                  link->loop_->connect_dealer(
-                      address, link->name_,
-                      [raw](SocketId, const std::string&, const Envelope& envelope,
-                            const std::vector<std::byte>& payload) { raw->on_message(envelope, payload); }));
-    return link;
-  }
-
-  Result<Reply> ask(const Message& question) {
-    TROUPE_ASSIGN(auto payload, encode(question));
-    {
-      std::lock_guard lock(mutex_);
-      answer_.reset();
-    }
-    loop_->send(socket_, "", make_envelope(type_of(question), name_, "controller", 0), std::move(payload));
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, kAnswerDeadline, [&] { return answer_.has_value(); })) {
-      return Error{Errc::deadline_exceeded,
-                   fmt::format("the controller did not answer within {} ms; it is not running any more, or stopped",
-                               kAnswerDeadline.count())};
-    }
-    return *answer_;
-  }
-
- private:
-  void on_message(const Envelope& envelope, const std::vector<std::byte>& payload) {
-    auto message = decode(envelope.type, payload);
-    if (!message || !std::holds_alternative<Reply>(*message)) return;
-    std::lock_guard lock(mutex_);
-    answer_ = std::get<Reply>(*message);
-    changed_.notify_all();
-  }
-
-  std::string name_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Reply> answer_;
-  SocketId socket_{};
-  std::unique_ptr<IoLoop> loop_;  // last: its callbacks use what is above
-};
 
 void print_status(const nlohmann::json& s) {
   fmt::print("{}  {}  step {}/{}  committed {}  restarts {}  void {}\n", s["job"].get<std::string>(),
@@ -92,53 +35,77 @@ void print_status(const nlohmann::json& s) {
                actor["node"].get<std::int64_t>(), actor["state"].get<std::string>(), actor["pid"].get<std::int64_t>(),
                actor["restarts"].get<std::int64_t>(), actor["isolation"].get<std::string>());
   }
-  const auto& m = s["metrics"];
-  if (m.contains("train/loss")) {
-    fmt::print("  loss {:.4f}  step time {:.3f} s  stall {:.3f} s\n", m["train/loss"].get<double>(),
-               m.value("time/step", 0.0), m.value("time/stall", 0.0));
-  }
+  if (s.contains("live")) fmt::print("  {}\n", s["live"]["text"].get<std::string>());
 }
 
-Result<std::unique_ptr<ControllerLink>> reach(const std::string& run, const std::string& run_root) {
-  TROUPE_ASSIGN(const RunDirectory directory, find_run(run, run_root));
-  return ControllerLink::open(directory);
-}
-
-/// Asks once and shows the answer.
-Result<void> show_status(ControllerLink& link, bool json) {
-  TROUPE_ASSIGN(const Reply reply, link.ask(StatusQuery{}));
-  if (json) {
-    fmt::print("{}\n", reply.text);
+/// Repaints a terminal from its upper left corner; below one another anywhere else.
+void show(const std::string& reply, const StatusOptions& options) {
+  const bool repaints = options.watch && !options.json && text_style_of(STDOUT_FILENO).is_terminal;
+  if (repaints) fmt::print("\x1b[H\x1b[2J");
+  if (options.json) {
+    fmt::print("{}\n", reply);
   } else {
-    print_status(nlohmann::json::parse(reply.text));
+    print_status(nlohmann::json::parse(reply));
   }
   std::fflush(stdout);
-  return {};
 }
 
-}  // namespace
-
-int status_command(const StatusOptions& options) {
-  auto link = reach(options.run, options.run_root);
-  if (!link) return complain(link.error(), kNotRunning);
-  if (options.stop) {
-    auto reply = (*link)->ask(StopJob{.now = options.now});
-    if (!reply) return complain(reply.error(), kNotRunning);
-    fmt::print("{}\n", reply->text);
-    return kOk;
+/// What there is to say of a run that no process controls.
+int show_ended(const RunDirectory& run) {
+  const auto report = read_file(run.path("report.txt"));
+  if (report) {
+    fmt::print("{}", *report);
+    return kNotRunning;
   }
+  const auto db = StateDb::open_read_only(run.state_db());
+  const auto step = db ? (*db)->committed_step() : Result<std::int64_t>(db.error());
+  return complain(
+      Error{Errc::not_found, fmt::format("{} is not running{}; `troupe run JOB --resume auto` goes on", run.root(),
+                                         step ? fmt::format(" and ended without a report, at committed step {}", *step)
+                                              : std::string())},
+      kNotRunning);
+}
+
+/// Until the job ends; then its report.
+int watch(ControllerLink& link, const RunDirectory& run, const StatusOptions& options) {
   std::mutex mutex;
   std::condition_variable never;
   while (true) {
-    if (const auto shown = show_status(**link, options.json); !shown) return complain(shown.error(), kNotRunning);
-    if (!options.watch) return kOk;
+    const auto reply = link.ask(StatusQuery{});
+    if (!reply && !controller_of(run)) {
+      show_ended(run);
+      return kOk;
+    }
+    if (!reply) return complain(reply.error(), kNotRunning);
+    show(reply->text, options);
     std::unique_lock lock(mutex);
     never.wait_for(lock, std::chrono::seconds(1));  // the period of the display
   }
 }
 
+}  // namespace
+
+int status_command(const StatusOptions& options) {
+  const auto run = find_run(options.run, options.run_root);
+  if (!run) return complain(run.error(), kNotRunning);
+  if (!controller_of(*run)) return show_ended(*run);
+  auto link = ControllerLink::open(*run);
+  if (!link) return complain(link.error(), kNotRunning);
+  if (options.watch && !options.stop) return watch(**link, *run, options);
+  const auto reply = (*link)->ask(options.stop ? Message(StopJob{.now = options.now}) : Message(StatusQuery{}));
+  if (!reply) return complain(reply.error(), kNotRunning);
+  if (options.stop) {
+    fmt::print("{}\n", reply->text);
+  } else {
+    show(reply->text, options);
+  }
+  return kOk;
+}
+
 int scale_command(const ScaleOptions& options) {
-  auto link = reach(options.run, options.run_root);
+  const auto run = find_run(options.run, options.run_root);
+  if (!run) return complain(run.error(), kUsage);
+  auto link = ControllerLink::open(*run);
   if (!link) return complain(link.error(), kUsage);
   auto reply = (*link)->ask(Scale{.pool = options.pool, .target = options.target, .dry_run = options.dry_run});
   if (!reply) return complain(reply.error(), kUsage);

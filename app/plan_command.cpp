@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "app/job_setup.h"
+#include "app/preflight.h"
 #include "configs/schema_export.h"
 #include "placement/pretend.h"
 #include "placement/render.h"
@@ -30,6 +31,7 @@ int plan_command(const PlanOptions& options) {
     return explain(*infeasible, *config);
   }
   const Plan& plan = std::get<Plan>(outcome);
+  warn(preflight(*config, {}, &plan));
   if (options.json) {
     fmt::print("{}", to_json(plan));
     return kOk;

@@ -13,18 +13,21 @@
 #include "actors/node_agent.h"
 #include "actors/signals.h"
 #include "app/commands.h"
+#include "app/console.h"
 #include "app/exit_code.h"
 #include "app/job_setup.h"
+#include "app/preflight.h"
 #include "base/clock.h"
 #include "base/durable_file.h"
+#include "base/file_io.h"
+#include "base/ids.h"
 #include "base/log.h"
 #include "base/tensorboard.h"
 #include "comm/control/curve_keys.h"
-#include "model/io/weight_source.h"
 #include "placement/render.h"
 #include "placement/roles.h"
-#include "workers/checkpoint/reader.h"
 #include "workers/controller/resume.h"
+#include "workers/controller/run_lock.h"
 #include "workers/node/inventory.h"
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/pipeline.h"
@@ -33,21 +36,6 @@
 namespace troupe::app {
 
 namespace {
-
-/// As exit_code_of, but damaged files are what the user named, too.
-int code_of(const Error& error) {
-  return error.code() == Errc::data_loss ? static_cast<int>(kUsage) : exit_code_of(error);
-}
-
-void print_line(Severity severity, const std::string& text) {
-  std::FILE* out = severity == Severity::error ? stderr : stdout;
-  fmt::print(out, "{}{}\n",
-             severity == Severity::warn    ? "warning: "
-             : severity == Severity::error ? "error: "
-                                           : "",
-             text);
-  std::fflush(out);
-}
 
 Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job, const RunDirectory& run) {
   std::vector<std::unique_ptr<MetricSink>> sinks;
@@ -64,18 +52,17 @@ Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job
 /// A job from its checked configuration to its end.
 class RunSession {
  public:
-  RunSession(const RunOptions& options, LoadedConfig config, std::shared_ptr<const Pipeline> pipeline, ModelCost cost)
+  RunSession(const RunOptions& options, LoadedConfig config, ResumePoint point,
+             std::shared_ptr<const Pipeline> pipeline, ModelCost cost)
       : options_(options),
         config_(std::move(config)),
         job_(config_.job),
+        point_(std::move(point)),
         pipeline_(std::move(pipeline)),
         cost_(std::move(cost)) {}
 
   int run() {
-    auto point = resolve_resume(config_, options_.resume);
-    if (!point) return complain(point.error(), code_of(point.error()));
-    point_ = *point;
-    if (auto prepared = prepare(); !prepared) return complain(prepared.error(), code_of(prepared.error()));
+    if (auto prepared = prepare(); !prepared) return complain(prepared.error());
     if (auto planned = plan(); planned != kOk) return planned;
     if (auto started = start(); !started) return complain(started.error(), kFailed);
     // The job ends by itself, by its deadlines, or by a signal; this wait only keeps the process alive meanwhile.
@@ -84,14 +71,30 @@ class RunSession {
   }
 
  private:
+  /// A new run directory is removed again when another run of its name was started at the same moment.
+  Result<void> take_run() {
+    if (point_.run) {
+      run_ = *point_.run;
+    } else {
+      TROUPE_ASSIGN(run_, RunDirectory::create(job_.job.run_root, job_.job.name, new_run_id(SystemClock())));
+    }
+    auto lock = lock_run(run_);
+    std::error_code ignored;  // what stays is an empty folder, and the error below matters more
+    if (!lock && !point_.run) std::filesystem::remove_all(run_.root(), ignored);
+    if (!lock) return lock.error();
+    lock_ = std::make_unique<FileLock>(std::move(*lock));
+    return {};
+  }
+
   Result<void> prepare() {
-    if (!point_.checkpoint.empty()) TROUPE_TRY(pipeline_->check_fingerprint(point_.checkpoint));
-    log::configure("controller", point_.run.log_of("controller"));
-    TROUPE_ASSIGN(db_, StateDb::open(point_.run.state_db()));
+    TROUPE_TRY(take_run());
+    log::configure("controller", run_.log_of("controller"));
+    TROUPE_ASSIGN(console_, Console::open(run_.log_of("console")));
+    TROUPE_ASSIGN(db_, StateDb::open(run_.state_db()));
     TROUPE_ASSIGN(term_, db_->next_term());
-    TROUPE_TRY(write_file_durably(point_.run.config(), config_.resolved_yaml));
-    TROUPE_TRY(point_.run.make_latest(job_.job.run_root));
-    TROUPE_ASSIGN(runtime_dir_, runtime_directory(point_.run.id()));
+    TROUPE_TRY(write_file_durably(run_.config(), config_.resolved_yaml));
+    TROUPE_TRY(run_.make_latest(job_.job.run_root));
+    TROUPE_ASSIGN(runtime_dir_, runtime_directory(run_.id()));
     TROUPE_ASSIGN(process_, Process::start("controller"));
     join_queue_ = std::make_unique<JoinQueue>(*process_->system, *process_->bridge);
     TROUPE_TRY(bind_local());
@@ -109,7 +112,7 @@ class RunSession {
     };
     TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router(endpoint, process_->bridge->receiver(own_name)));
     control_endpoint_ = process_->loop->bound_endpoint(socket);
-    return write_file_durably(point_.run.endpoint(), control_endpoint_ + "\n", 0600);
+    return write_file_durably(run_.endpoint(), control_endpoint_ + "\n", 0600);
   }
 
   Result<void> bind_listen() {
@@ -125,13 +128,13 @@ class RunSession {
     TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router("tcp://" + options_.listen,
                                                                      process_->bridge->receiver(own_or_hosted), curve));
     const std::string endpoint = process_->loop->bound_endpoint(socket);
-    const std::string file = options_.token_file.empty() ? point_.run.path("token") : options_.token_file;
+    const std::string file = options_.token_file.empty() ? run_.path("token") : options_.token_file;
     TROUPE_TRY(write_token_file(file, {.endpoint = endpoint,
                                        .server_key = server.public_key,
                                        .public_key = client.public_key,
                                        .secret_key = client.secret_key}));
-    fmt::print("further nodes join with: troupe node --controller {} --token-file {}\n", endpoint, file);
-    std::fflush(stdout);
+    console_->line(Severity::info,
+                   fmt::format("further nodes join with: troupe node --controller {} --token-file {}", endpoint, file));
     return {};
   }
 
@@ -175,17 +178,17 @@ class RunSession {
                       kInfeasible);
     }
     const std::string json = to_json(plan_);
-    if (auto written = write_file_durably(point_.run.plan(), json); !written) return complain(written.error(), kFailed);
+    if (auto written = write_file_durably(run_.plan(), json); !written) return complain(written.error(), kFailed);
     if (auto written = db_->add_plan(plan_.revision, json); !written) return complain(written.error(), kFailed);
-    for (const std::string& warning : plan_.warnings) print_line(Severity::warn, warning);
+    for (const std::string& warning : plan_.warnings) console_->line(Severity::warn, warning);
     return kOk;
   }
 
   Result<void> start() {
-    TROUPE_ASSIGN(auto sinks, open_sinks(job_, point_.run));
+    TROUPE_ASSIGN(auto sinks, open_sinks(job_, run_));
     ControllerService::Setup setup{.job = {.config = job_,
                                            .plan = plan_,
-                                           .run = point_.run,
+                                           .run = run_,
                                            .runtime_dir = runtime_dir_,
                                            .term = term_,
                                            .resume_step = point_.step,
@@ -200,7 +203,7 @@ class RunSession {
         [&bridge](const std::string& to, const Message& message) {
           bridge.send({"controller", to, message});
         },
-        print_line);
+        *console_);
     describe_start();
     start_node();
     controller_ = process_->system->spawn<caf::detached>(controller_actor, service_.get(),
@@ -212,19 +215,16 @@ class RunSession {
   }
 
   void describe_start() {
-    fmt::print("run {}\n", point_.run.root());
-    if (!point_.checkpoint.empty()) fmt::print("resuming at step {} from {}\n", point_.step, point_.checkpoint);
-    for (const std::string& warning : pipeline_->warnings()) print_line(Severity::warn, warning);
-    std::fflush(stdout);
+    console_->line(Severity::info, fmt::format("run {}", run_.root()));
+    if (!point_.checkpoint.empty())
+      console_->line(Severity::info, fmt::format("resuming at step {} from {}", point_.step, point_.checkpoint));
+    for (const std::string& warning : pipeline_->warnings()) console_->line(Severity::warn, warning);
   }
 
   void start_node() {
-    RoleContext context{.config = job_,
-                        .plan = plan_,
-                        .run_dir = point_.run.root(),
-                        .runtime_dir = runtime_dir_,
-                        .data_host = data_host()};
-    node_ = std::make_unique<NodeAgent>(*process_, context, "node/0", control_endpoint_, point_.run.config(),
+    RoleContext context{
+        .config = job_, .plan = plan_, .run_dir = run_.root(), .runtime_dir = runtime_dir_, .data_host = data_host()};
+    node_ = std::make_unique<NodeAgent>(*process_, context, "node/0", control_endpoint_, run_.config(),
                                         [this](const std::string& why) { end(why); });
   }
 
@@ -253,8 +253,11 @@ class RunSession {
     lock.unlock();
     join_queue_.reset();
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
-    ::unlink(point_.run.endpoint().c_str());
-    print_final_report({.service = *service_, .job = job_, .directory = point_.run}, code);
+    ::unlink(run_.endpoint().c_str());
+    std::string report = final_report({.service = *service_, .job = job_, .directory = run_}, code, console_->style());
+    report.pop_back();  // the console ends the line
+    console_->line(Severity::info, report);
+    console_.reset();
     process_.reset();
     std::error_code ignored;  // sockets and stores of a finished run; a folder that stays is not an error
     std::filesystem::remove_all(runtime_dir_, ignored);
@@ -264,15 +267,18 @@ class RunSession {
   const RunOptions options_;
   const LoadedConfig config_;
   const JobConfig& job_;
+  const ResumePoint point_;
   const std::shared_ptr<const Pipeline> pipeline_;
   const ModelCost cost_;
-  ResumePoint point_;
+  RunDirectory run_;
+  std::unique_ptr<FileLock> lock_;  // of run_, until everything has ended
   std::uint64_t term_ = 0;
   std::string runtime_dir_, control_endpoint_;
   Plan plan_;
   Latch ended_;
   std::mutex mutex_;
   std::vector<std::string> failures_;  // guarded by mutex_
+  std::unique_ptr<Console> console_;
   std::unique_ptr<StateDb> db_;
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<ControllerService> service_;
@@ -283,6 +289,14 @@ class RunSession {
   MailboxActor controller_;
 };
 
+/// The closing report of a run that is complete. Errors are told: exit code kFailed.
+int repeat_report(const RunDirectory& run) {
+  const auto report = read_file(run.path("report.txt"));
+  if (!report) return complain(report.error(), kFailed);
+  fmt::print("{} is complete; more steps (training.steps) go on, --resume never trains anew\n{}", run.root(), *report);
+  return kOk;
+}
+
 }  // namespace
 
 int run_command(const RunOptions& options) {
@@ -291,30 +305,24 @@ int run_command(const RunOptions& options) {
   if (options.job == "quickstart:sft") {
     if (auto made = ensure_quickstart_data(config->job); !made) return complain(made.error(), kFailed);
   }
+  auto point = resolve_resume(*config, options.resume);
+  if (!point) return complain(point.error());
+  if (point->is_complete) return repeat_report(*point->run);
   auto cost = model_cost(config->job);
   if (!cost) return explain(cost.error(), *config);
-  auto pipeline = open_pipeline(config->job);
-  if (!pipeline) return explain(pipeline.error(), *config);
-  const ModelInitConfig& init = config->job.model.init;
-  if (init.mode == "checkpoint") {
-    if (auto weights = CheckpointReader::open(init.path); !weights)
-      return complain(weights.error().with("model.init.path"), kUsage);
-  } else if (init.mode != "random") {
-    if (auto weights = WeightSource::open(init.path); !weights)
-      return complain(weights.error().with("model.init.path"), kUsage);
+  const auto outcome = make_plan(own_cluster(), config->job, *cost);
+  const auto* plan = std::get_if<Plan>(&outcome);
+  // With further nodes to come only --dry-run can judge by this machine.
+  if (!plan && (options.dry_run || config->job.cluster.num_nodes == 1)) {
+    return explain(std::get<Infeasible>(outcome), *config);
   }
-  // With further nodes to come only --dry-run can judge by this machine; else an infeasible job leaves nothing behind.
-  if (options.dry_run || config->job.cluster.num_nodes == 1) {
-    auto outcome = make_plan(own_cluster(), config->job, *cost);
-    if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
-      return explain(*infeasible, *config);
-    }
-    if (options.dry_run) {
-      fmt::print("{}", to_table(std::get<Plan>(outcome), config->job));
-      return kOk;
-    }
+  Preflight found = preflight(*config, *point, plan);
+  if (const int refused = refuse(found, *config); refused != kOk) return refused;
+  if (options.dry_run) {
+    fmt::print("{}", to_table(*plan, config->job));
+    return kOk;
   }
-  return RunSession(options, std::move(*config), std::move(*pipeline), std::move(*cost)).run();
+  return RunSession(options, std::move(*config), std::move(*point), std::move(found.pipeline), std::move(*cost)).run();
 }
 
 }  // namespace troupe::app

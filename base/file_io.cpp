@@ -96,6 +96,15 @@ Result<std::string> read_file(const std::string& path, std::int64_t most) {
   return text;
 }
 
+std::int64_t bytes_below(const std::string& folder) {
+  std::int64_t bytes = 0;
+  std::error_code error;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder, error)) {
+    if (file.is_regular_file(error)) bytes += static_cast<std::int64_t>(file.file_size(error));
+  }
+  return bytes;
+}
+
 Result<void> make_folders(const std::string& path) {
   std::error_code failed;
   std::filesystem::create_directories(path, failed);

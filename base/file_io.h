@@ -42,6 +42,9 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::stri
 /// `most` bytes, too.
 Result<std::string> read_file(const std::string& path, std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
+/// Bytes of all files below a folder; what cannot be read counts nothing.
+std::int64_t bytes_below(const std::string& folder);
+
 /// Makes a folder and those above it that are missing; one that is there already is fine.
 Result<void> make_folders(const std::string& path);
 

@@ -14,8 +14,8 @@ namespace troupe::base {
 /// process ends, however it ends. The file stays.
 class FileLock {
  public:
-  /// Takes the lock, or fails within 0.1 s; the file is made when absent, mode 0644. Errors: failed_precondition (another
-  /// holds it: its pid), those of file_error.
+  /// Takes the lock, or fails within 0.1 s; the file is made when absent, mode 0644.
+  /// Errors: failed_precondition (another process holds it: its pid), those of file_error.
   static Result<FileLock> acquire(const std::string& path);
 
   /// The pid of the process that holds the lock of `path`; nothing when it is free or there is no such file. 0: the

@@ -116,7 +116,7 @@ LoadOutcome load_document(const Document& document, const std::vector<std::strin
     const auto origin = loaded.origins.find(leaf.path);
     loaded.provenance[leaf.path] = origin == loaded.origins.end() ? "default" : origin->second.provenance();
   }
-  loaded.resolved_yaml = dump_yaml(job_spec(), &loaded.job, loaded.provenance);
+  loaded.record();
   return {std::move(loaded), {}};
 }
 
@@ -138,6 +138,8 @@ std::string LoadedConfig::error_at(const std::string& key, const std::string& me
   const std::string fallback = sources.empty() ? "" : sources.back();
   return format_config_error(origin == origins.end() ? Origin{} : origin->second, message, {}, fix, fallback).text;
 }
+
+void LoadedConfig::record() { resolved_yaml = dump_yaml(job_spec(), &job, provenance); }
 
 std::string LoadedConfig::key_summary() const {
   std::size_t defaults = 0, environment = 0, command_line = 0;

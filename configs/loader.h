@@ -30,6 +30,8 @@ struct LoadedConfig {
   /// optional line "fix: ...".
   ///     recipes/my.yaml:21:22: error: training.global_batch_size 250 is not a multiple of ...
   std::string error_at(const std::string& key, const std::string& message, const std::string& fix = {}) const;
+  /// Writes `resolved_yaml` again after a value of `job` was resolved, such as a link to a checkpoint.
+  void record();
   /// "61 keys (44 default, 14 file, 3 command line)".
   std::string key_summary() const;
 };

@@ -40,7 +40,7 @@ struct ControllerActorTest : ::testing::Test {
           if (is_outbox_broken) throw std::runtime_error("no way to " + to);
           sent.push_back(to);
         },
-        [](Severity, const std::string&) {});
+        output);
     actor = scheduler.system().spawn(
         controller_actor, service.get(),
         std::function<void(const std::string&)>([this](const std::string& failure) { ends.push_back(failure); }));
@@ -61,6 +61,12 @@ struct ControllerActorTest : ::testing::Test {
   }
 
   testing::ScratchFolder folder;
+  /// Nobody listens.
+  struct Silence final : RunOutput {
+    void line(Severity, const std::string&) override {}
+    void live(const LiveLine&) override {}
+    void progress(const std::string&) override {}
+  } output;
   Plan plan;
   Membership membership{{.name = "local", .cpus = 1, .memory_bytes = 1, .devices = {}}, 10s};
   std::unique_ptr<StateDb> db;

@@ -35,6 +35,37 @@ TEST_F(ImitationTest, DemonstrationsTrainAPolicyThatPlaysAndGoesOnInTheSimulator
   expect_end(troupe({"eval", "grpo/latest", "--episodes", "3", "--compare", "sft/latest"}), 0, {"McNemar"});
 }
 
+TEST_F(ImitationTest, ThePathsOfARecipeAreResolvedBeforeTheRunBeginsAndOnce) {
+  ASSERT_TRUE(succeeded(clone("runs")));
+  const Words words = {"run",
+                       "rl_arm7_reach_grpo_flow",
+                       "policy.hidden=[32]",
+                       "env.num_envs=16",
+                       "env.blocks=2",
+                       "training.global_batch_size=80",
+                       "training.micro_batch_size=80",
+                       "training.steps=400",
+                       "checkpoint.interval=1",
+                       "eval.episodes=2",
+                       "metrics.every=1"};
+  const std::string sft = std::filesystem::canonical(dir_ / "runs/latest");
+  Program job(words, {.cwd = dir_.path(), .env = {}});
+  ASSERT_TRUE(job.wait_for_text("iteration   3/400")) << job.so_far().text();
+  job.send_signal(SIGKILL);
+  job.wait();
+  EXPECT_THAT(text_of(dir_ / "runs/latest/config.resolved.yaml"),
+              HasSubstr("path: " + sft + "/checkpoints/step_000020"));
+  // runs/latest is the killed run now; the recipe's runs/latest/checkpoints/latest would be its own checkpoint.
+  expect_end(troupe(words + Words{"training.steps=4", "--resume", "auto"}), 0, {"resuming at step", "RUN COMPLETE"});
+  expect_end(troupe(words + Words{"training.steps=1", "--resume", "never", "model.init.path=rl-arm7-reach-sft"}), 0,
+             {"RUN COMPLETE"});
+  EXPECT_THAT(text_of(dir_ / "runs/latest/config.resolved.yaml"),
+              HasSubstr("path: " + sft + "/checkpoints/step_000020"))
+      << "a job's name is as good as a folder";
+  expect_end(troupe(words + Words{"--resume", "never", "model.init.path=nobody"}), 2, {},
+             {"model.init.path", "nobody"});
+}
+
 TEST_F(ImitationTest, TwoHalvesOnTwoRanksEqualTheWholeToTheBit) {
   const Words ranks = {"cluster.component_placement.learner=0:0-1", "cluster.component_placement.decoder=0:0-1"};
   ASSERT_TRUE(succeeded(clone("whole", ranks)));

@@ -40,10 +40,40 @@ TEST_F(ResumeTest, ACheckpointOfTwoRanksGoesOnOnOneAndOnThree) {
   EXPECT_EQ(curve("train/loss").size(), 12u);
 }
 
-TEST_F(ResumeTest, AFinishedRunIsLeftAloneWhenNoMoreStepsAreAsked) {
+TEST_F(ResumeTest, AFinishedRunShowsItsReportAgain) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
-  ASSERT_TRUE(succeeded(run_small({"training.steps=4", "--resume", "auto"})));
+  const std::string report = text_of(dir_ / "runs/latest/report.txt");
+  expect_end(run_small({"training.steps=4", "--resume", "auto"}), 0, {"RUN COMPLETE small", report});
+  EXPECT_EQ(num_runs(), 1u);
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4", "--resume", "never"})));
   EXPECT_EQ(num_runs(), 2u);
+}
+
+TEST_F(ResumeTest, ANamedRunGoesOn) {
+  ASSERT_TRUE(succeeded(run_small({"training.steps=2"})));
+  const std::string first = std::filesystem::canonical(dir_ / "runs/latest").filename();
+  ASSERT_TRUE(succeeded(run_small({"training.steps=2"})));
+  EXPECT_EQ(num_runs(), 2u);
+  expect_end(run_small({"training.steps=4", "--resume", "runs/small/" + first}), 0, {"resuming at step 2"});
+  EXPECT_EQ(std::filesystem::canonical(dir_ / "runs/latest").filename(), first);
+  expect_end(run_small({"--resume", "runs/small/none"}), 2, {}, {"--resume", "runs/small/none"});
+}
+
+TEST_F(ResumeTest, ASecondRunOfARunningNameIsRefused) {
+  Program job({"run", small_job(), "training.steps=100000", "checkpoint.interval=100000"}, options());
+  ASSERT_TRUE(job.wait_for_text("5/100000")) << job.so_far().text();
+  const std::string pid = "pid " + std::to_string(job.pid());
+  for (const std::string resume : {"never", "auto"}) {
+    const auto second = run_small({"training.steps=100000", "checkpoint.interval=100000", "--resume", resume});
+    expect_end(second, 2, {}, {"small is running (" + pid + ", step ", " of 100000)", "another job.name"});
+  }
+  expect_end(run_small({"--dry-run"}), 2, {}, {pid});
+  expect_end(troupe({"plan", small_job()}), 0, {"OK (exit 0)"}, {"warning: job.name: small is running"});
+  EXPECT_EQ(num_runs(), 1u);
+  job.send_signal(SIGKILL);
+  job.wait();
+  expect_end(troupe({"plan", small_job()}), 0, {"OK (exit 0)"});
+  ASSERT_TRUE(succeeded(run_small({"--resume", "never"}))) << "the lock ends with the process";
 }
 
 TEST_F(ResumeTest, AChangedKeyIsRefusedByName) {

@@ -21,6 +21,23 @@ std::optional<double> find_metric(const Metrics& metrics, const char* name) {
 
 double value_of(const Metrics& metrics, const char* name) { return find_metric(metrics, name).value_or(0.0); }
 
+/// A metric over the episodes of the newest iterations, as many as have 100 between them; absent before the first.
+std::optional<double> over_last_episodes(const RunStatistics& statistics, const std::string& metric) {
+  constexpr double kEpisodes = 100;
+  const auto& values = statistics.curve(metric);
+  const auto& counts = statistics.curve("env/num_trajectories");
+  double sum = 0, episodes = 0;
+  for (auto value = values.rbegin(), count = counts.rbegin(); value != values.rend() && episodes < kEpisodes;
+       ++value, ++count) {
+    // Iterations in which no episode ended have a count and no value.
+    while (count != counts.rend() && count->step > value->step) ++count;
+    if (count == counts.rend()) break;
+    sum += count->value * value->value;
+    episodes += count->value;
+  }
+  return episodes > 0 ? std::optional(sum / episodes) : std::nullopt;
+}
+
 /// The printer ends the line.
 std::string without_last_newline(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -65,6 +82,18 @@ class SftProgress final : public ProgressReporter {
     if (rate > 0) line.remaining_seconds = static_cast<double>((total - report.step) * batch_.global) / rate;
     return without_last_newline(progress_text(line));
   }
+  LiveLine live(const StepReport& report, const RunStatistics& statistics) const override {
+    const std::int64_t total = job_.training.steps;
+    const double rate = statistics.samples_per_second();
+    LiveLine line{.name = job_.job.name,
+                  .step = report.step,
+                  .total_steps = total,
+                  .value = find_metric(report.metrics, "train/loss"),
+                  .per_second = rate,
+                  .stall_percent = statistics.stall_percent()};
+    if (rate > 0) line.remaining_seconds = static_cast<double>((total - report.step) * batch_.global) / rate;
+    return line;
+  }
   std::string evaluation(const EvalReport& report) const override {
     const Metrics& m = report.metrics;
     const std::string parts = find_metric(m, "eval/dynamics_loss")
@@ -108,6 +137,19 @@ class RlProgress final : public ProgressReporter {
                         .bottleneck = bottleneck(statistics, busy_share),
                         .remaining_seconds = statistics.seconds_per_step() * static_cast<double>(total - report.step)};
     return without_last_newline(rl_progress_text(line));
+  }
+  LiveLine live(const StepReport& report, const RunStatistics& statistics) const override {
+    const std::int64_t total = job_.training.steps;
+    return {.name = job_.job.name,
+            .step = report.step,
+            .total_steps = total,
+            .measure = "return",
+            .value = over_last_episodes(statistics, "env/return"),
+            .success = over_last_episodes(statistics, "env/success_once"),
+            .rate_noun = "env steps",
+            .per_second = statistics.samples_per_second(),
+            .stall_percent = statistics.stall_percent(),
+            .remaining_seconds = statistics.seconds_per_step() * static_cast<double>(total - report.step)};
   }
   std::string evaluation(const EvalReport& report) const override {
     const Metrics& m = report.metrics;

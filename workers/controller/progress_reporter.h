@@ -8,6 +8,7 @@
 #include "configs/job_config.h"
 #include "placement/plan.h"
 #include "workers/controller/run_statistics.h"
+#include "workers/report/live_line.h"
 
 namespace troupe::workers {
 
@@ -28,6 +29,8 @@ class ProgressReporter {
   /// The progress line of a step, without the last newline. `busy_share` is the newest of each producing role, 0 to 1.
   virtual std::string step(const StepReport& report, const RunStatistics& statistics,
                            const std::map<std::string, double>& busy_share) const = 0;
+  /// Where the job stands after a step, without its restarts.
+  virtual LiveLine live(const StepReport& report, const RunStatistics& statistics) const = 0;
   /// The line of an evaluation.
   virtual std::string evaluation(const EvalReport& report) const = 0;
 };

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
 #include "base/file_io.h"
-#include "base/ids.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/controller/state_db.h"
 
@@ -21,15 +19,19 @@ bool may_change(const std::string& key) {
   });
 }
 
-Result<void> check_unchanged(const LoadedConfig& config, const std::string& file) {
+Result<JobConfig> recorded_job(const std::string& file) {
   TROUPE_ASSIGN(const std::string text, read_file(file));
   const LoadOutcome before = load_job_text(file, text, {});
-  if (!before.config)
-    return Error{Errc::data_loss,
-                 fmt::format("{}: {}", file, before.errors.empty() ? "unreadable" : before.errors.front())};
+  if (before.config) return before.config->job;
+  return Error{Errc::data_loss,
+               fmt::format("{}: {}", file, before.errors.empty() ? "unreadable" : before.errors.front())};
+}
+
+Result<void> check_unchanged(const JobConfig& before, const JobConfig& now, const std::string& file) {
   std::vector<std::string> refused;
-  for (const std::string& key : differing_keys(before.config->job, config.job)) {
-    if (!may_change(key)) refused.push_back(key);
+  for (const std::string& key : differing_keys(before, now)) {
+    const bool names_weights = key == "model.init.mode" || key == "model.init.path";
+    if (!names_weights && !may_change(key)) refused.push_back(key);
   }
   if (refused.empty()) return {};
   return Error{Errc::invalid_argument,
@@ -48,9 +50,18 @@ std::optional<std::int64_t> finished_at(const RunDirectory& run) {
   return *step;
 }
 
-Result<ResumePoint> new_run(const JobConfig& job) {
-  TROUPE_ASSIGN(auto run, RunDirectory::create(job.job.run_root, job.job.name, new_run_id(SystemClock())));
-  return ResumePoint{.run = std::move(run), .checkpoint = {}};
+/// The run that goes on, from its newest checkpoint.
+Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
+  TROUPE_ASSIGN(const JobConfig before, recorded_job(run.config()));
+  TROUPE_TRY(check_unchanged(before, job, run.config()));
+  const auto finished = finished_at(run);
+  ResumePoint point{.run = run, .is_complete = finished && *finished >= job.training.steps, .init = before.model.init};
+  if (point.is_complete) return point;
+  if (const auto checkpoint = newest_valid(run.checkpoints())) {
+    point.step = checkpoint->step;
+    point.checkpoint = checkpoint->directory;
+  }
+  return point;
 }
 
 }  // namespace
@@ -76,29 +87,21 @@ const std::vector<std::string>& mutable_on_resume() {
 
 Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume) {
   const JobConfig& job = config.job;
-  if (!resume.empty() && resume != "auto" && resume != "never") {
-    return Error{Errc::invalid_argument, fmt::format("--resume {}: wanted auto or never", resume)};
+  if (resume == "never") return ResumePoint{};
+  if (!resume.empty() && resume != "auto") {
+    const auto named = find_run(resume, job.job.run_root);
+    if (!named) return named.error().with("--resume (auto, never or a run)");
+    return continued(*named, job);
   }
   const auto runs = runs_of(job.job.run_root, job.job.name);
-  if (resume == "never" || runs.empty()) return new_run(job);
+  if (runs.empty()) return ResumePoint{};
   const RunDirectory& newest = runs.front();
-  // With --resume auto, more steps than a finished run was asked for mean that it goes on.
-  const auto finished = finished_at(newest);
-  if (finished && (resume.empty() || *finished >= job.training.steps)) return new_run(job);
+  if (resume == "auto") return continued(newest, job);
   const auto checkpoint = newest_valid(newest.checkpoints());
-  if (resume.empty()) {
-    if (!checkpoint) return new_run(job);
-    return Error{Errc::failed_precondition, fmt::format("{} is unfinished and has checkpoints up to step {}; add "
-                                                        "--resume auto to go on, or --resume never for a new run",
-                                                        newest.root(), checkpoint->step)};
-  }
-  TROUPE_TRY(check_unchanged(config, newest.config()));
-  ResumePoint point{.run = newest, .checkpoint = {}};
-  if (checkpoint) {
-    point.step = checkpoint->step;
-    point.checkpoint = checkpoint->directory;
-  }
-  return point;
+  if (finished_at(newest) || !checkpoint) return ResumePoint{};
+  return Error{Errc::failed_precondition, fmt::format("{} is unfinished and has checkpoints up to step {}; add "
+                                                      "--resume auto to go on, or --resume never for a new run",
+                                                      newest.root(), checkpoint->step)};
 }
 
 }  // namespace troupe::workers

@@ -10,23 +10,30 @@
 
 namespace troupe::workers {
 
-/// Where a run starts from.
+/// Where a job starts from.
 struct ResumePoint {
-  RunDirectory run;
+  /// The run that goes on; nothing: a new one, which the caller makes.
+  std::optional<RunDirectory> run = {};
   /// Committed steps of the checkpoint.
   std::int64_t step = 0;
   /// Folder of the checkpoint; empty: initial state.
-  std::string checkpoint;
+  std::string checkpoint = {};
+  /// The run has ended in order after training.steps or more: nothing is left to train.
+  bool is_complete = false;
+  /// model.init of the run that goes on, as it was recorded: weights come from the checkpoint, so what model.init would
+  /// name today is not asked.
+  ModelInitConfig init = {};
 };
 
-/// Decides what `--resume` means (docs/run-directory.md):
+/// Decides what `--resume` means (docs/run-directory.md#resume). Makes nothing.
 /// "": a new run; refused if the newest run of that name is unfinished and has checkpoints.
-/// "never": a new run.  "auto": the newest run of that name goes on if it is unfinished or training.steps
-/// now says more steps than it was trained to, else a new run.
-/// A run that goes on keeps its configuration but for the keys of mutable_on_resume().
+/// "never": a new run.  "auto": the newest run of that name; a new one where there is none.
+/// Anything else: that run, as find_run() takes it.
+/// A run that goes on keeps its configuration but for the keys of mutable_on_resume(); model.init.mode and
+/// model.init.path are not compared.
 /// Whether its data are still those of its checkpoint is for the caller to check (Pipeline::check_fingerprint).
 /// Errors: failed_precondition (names the run and what to add), invalid_argument (a changed key that may not),
-/// data_loss.
+/// not_found (no such run), data_loss.
 Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume);
 
 /// Prefixes of keys that may differ when a run goes on: steps, cluster, metrics, checkpoint, the length of the

@@ -15,14 +15,14 @@ constexpr std::size_t kNotableEvents = 20;
 }  // namespace
 
 ControllerService::ControllerService(Setup setup, Membership& membership, StateDb& db,
-                                     std::vector<std::unique_ptr<MetricSink>> sinks, Outbox outbox, Print print)
+                                     std::vector<std::unique_ptr<MetricSink>> sinks, Outbox outbox, RunOutput& output)
     : setup_(std::move(setup)),
       reporter_(ProgressReporter::make(setup_.job.config, setup_.job.plan)),
       membership_(membership),
       db_(db),
       sinks_(std::move(sinks)),
       outbox_(std::move(outbox)),
-      print_(std::move(print)),
+      output_(output),
       events_(setup_.job.run.events(), std::ios::app),
       statistics_(reporter_->samples_per_step(), reporter_->samples_metric()),
       job_(setup_.job, db, *this) {}
@@ -43,7 +43,7 @@ void ControllerService::handle(const std::string& from, const Message& message, 
   } else if (const auto* scale = std::get_if<Scale>(&message)) {
     send(from, job_.scale(*scale, now));
   } else if (std::holds_alternative<StatusQuery>(message)) {
-    send(from, Reply{.code = 0, .text = job_.status_json(now)});
+    send(from, Reply{.code = 0, .text = status_json(now)});
   } else if (const auto* stop = std::get_if<StopJob>(&message)) {
     interrupt(stop->now ? "troupe status --stop --now" : "troupe status --stop", now);
     if (stop->now) job_.interrupt("troupe status --stop --now", now);
@@ -51,6 +51,21 @@ void ControllerService::handle(const std::string& from, const Message& message, 
   } else {
     job_.handle(from, message, now);
   }
+}
+
+std::string ControllerService::status_json(TimePoint now) const {
+  auto status = nlohmann::json::parse(job_.status_json(now));
+  if (live_) {
+    auto& live = status["live"] = {{"measure", live_->measure},
+                                   {"per_second", live_->per_second},
+                                   {"rate_noun", live_->rate_noun},
+                                   {"stall_percent", live_->stall_percent},
+                                   {"text", live_fields(*live_)}};
+    if (live_->value) live["value"] = *live_->value;
+    if (live_->success) live["success"] = *live_->success;
+    if (live_->remaining_seconds) live["remaining_seconds"] = *live_->remaining_seconds;
+  }
+  return status.dump(2);
 }
 
 void ControllerService::join(const std::string& from, const Join& request, TimePoint now) {
@@ -115,7 +130,7 @@ void ControllerService::event(Severity severity, const std::string& kind, const 
   if (auto written = db_.add_event(wall, kind, text); !written) log::error("{}", written.error().message());
   if (severity != Severity::info && notable_.size() < kNotableEvents)
     notable_.push_back(fmt::format("{}: {}", kind, text));
-  print_(severity, text);
+  output_.line(severity, text);
 }
 
 void ControllerService::bad_clip(const BadClip& clip, const std::string& text) {
@@ -166,14 +181,17 @@ void ControllerService::step(const StepReport& report) {
   const std::int64_t every = setup_.job.config.metrics.every;
   const bool first = statistics_.steps() == 1;
   if (first || report.step % every == 0 || report.step == setup_.job.config.training.steps) {
-    print_(Severity::info, reporter_->step(report, statistics_, busy_share_));
+    output_.progress(reporter_->step(report, statistics_, busy_share_));
   }
+  live_ = reporter_->live(report, statistics_);
+  live_->restarts = job_.restarts();
+  output_.live(*live_);
 }
 
 void ControllerService::evaluated(const EvalReport& report) {
   statistics_.add_eval(report);
   write_metrics(report.step, report.metrics);
-  print_(Severity::info, reporter_->evaluation(report));
+  output_.line(Severity::info, reporter_->evaluation(report));
 }
 
 }  // namespace troupe::workers

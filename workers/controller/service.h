@@ -15,12 +15,13 @@
 #include "workers/controller/job_controller.h"
 #include "workers/controller/membership.h"
 #include "workers/controller/progress_reporter.h"
+#include "workers/controller/run_output.h"
 #include "workers/controller/run_statistics.h"
 
 namespace troupe::workers {
 
 /// The controller as one object: the job's state machine, its members, its metrics and its answers to the command line.
-/// Called from one actor; `outbox` and `print` must not block. Events and metrics are written here, in the same thread.
+/// Called from one actor; `outbox` and `output` must not block. Events and metrics are written here, in that thread.
 ///
 /// - From nodes: Join is answered with Joined or a Reply of code 2, Heartbeat of a living member with HeartbeatAck.
 /// - From the command line: Scale, StatusQuery and StopJob are answered with Reply.
@@ -37,12 +38,9 @@ class ControllerService final : public ControllerEffects {
     /// Seconds since 1970, for events and metric files only; deadlines use the steady clock.
     std::function<double()> wall_seconds;
   };
-  /// Prints one line for the person at the terminal.
-  using Print = std::function<void(Severity, const std::string&)>;
-
-  /// `membership` and `db` are not owned and outlive it. Appends to events.jsonl of the run directory.
+  /// `membership`, `db` and `output` are not owned and outlive it. Appends to events.jsonl of the run directory.
   ControllerService(Setup setup, Membership& membership, StateDb& db, std::vector<std::unique_ptr<MetricSink>> sinks,
-                    Outbox outbox, Print print);
+                    Outbox outbox, RunOutput& output);
   ~ControllerService() override;
 
   /// Starts the job and its clock.
@@ -74,6 +72,8 @@ class ControllerService final : public ControllerEffects {
  private:
   /// Answers Join; one that comes again is not announced again. A new agent under a living name replaces the old node.
   void join(const std::string& from, const Join& request, TimePoint now);
+  /// Of the job, and where it stands.
+  std::string status_json(TimePoint now) const;
   /// Writes to every sink. A failure is an event once; training goes on without curves.
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values);
   /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before.
@@ -85,7 +85,7 @@ class ControllerService final : public ControllerEffects {
   StateDb& db_;
   std::vector<std::unique_ptr<MetricSink>> sinks_;
   const Outbox outbox_;
-  const Print print_;
+  RunOutput& output_;
   // The second one is opened by its first line.
   std::ofstream events_, bad_clips_;
   std::set<std::pair<std::string, std::int64_t>> listed_clips_;
@@ -94,6 +94,8 @@ class ControllerService final : public ControllerEffects {
   RunStatistics statistics_;
   std::vector<std::string> notable_;
   std::int64_t newest_step_ = 0;
+  // Of the newest step.
+  std::optional<LiveLine> live_;
   TimePoint started_{}, last_tick_{};
   // Seconds by role since the last step's metrics.
   std::map<std::string, ProducerTimes> producers_;

@@ -39,22 +39,35 @@ struct StateDb::Connection {
     if (!copy_folder.empty()) std::filesystem::remove_all(copy_folder, ignored);
   }
 
-  /// Reading a write-ahead log takes an index file beside it. Where none can be made, as on a full disk, a copy
-  /// elsewhere is read.
-  Result<void> read_a_copy() {
-    std::string folder = (std::filesystem::temp_directory_path() / "troupe-state-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) return failure("cannot read state");
-    copy_folder = folder;
+  /// Copies the file and its write-ahead log into the folder, and opens the copy.
+  Result<void> open_copy(const std::string& folder) {
+    const auto as_copied = std::filesystem::copy_options::overwrite_existing;
     std::error_code error;
-    std::filesystem::copy_file(path, folder + "/state.db", error);
+    std::filesystem::copy_file(path, folder + "/state.db", as_copied, error);
     if (!error && std::filesystem::exists(path + "-wal"))
-      std::filesystem::copy_file(path + "-wal", folder + "/state.db-wal", error);
+      std::filesystem::copy_file(path + "-wal", folder + "/state.db-wal", as_copied, error);
     if (error) return Error{Errc::internal, fmt::format("{}: cannot copy it to {}: {}", path, folder, error.message())};
     sqlite3_close(handle);
     handle = nullptr;
     if (sqlite3_open_v2((folder + "/state.db").c_str(), &handle, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK)
       return failure("cannot open");
-    return {};
+    TROUPE_ASSIGN(const auto check, query("PRAGMA quick_check"));
+    if (!check.empty() && std::get<std::string>(check[0][0]) == "ok") return {};
+    return Error{Errc::data_loss, fmt::format("{}: damaged", path)};
+  }
+
+  /// Where the file itself cannot be read. A controller that moves its log into the file between the two copies makes
+  /// a pair that does not fit; that is seldom, so a few more tries settle it.
+  Result<void> read_a_copy() {
+    std::string folder = (std::filesystem::temp_directory_path() / "troupe-state-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) return failure("cannot read state");
+    copy_folder = folder;
+    Result<void> opened;
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      opened = open_copy(folder);
+      if (opened) break;
+    }
+    return opened;
   }
 
   Error failure(const std::string& what) const {
@@ -171,9 +184,10 @@ Result<std::unique_ptr<StateDb>> StateDb::open_read_only(const std::string& path
   }
   if (!connection->query("PRAGMA schema_version")) {
     const int code = sqlite3_errcode(connection->handle) & 0xff;
-    if (code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL) TROUPE_TRY(connection->read_a_copy());
+    const bool is_held = code == SQLITE_BUSY || code == SQLITE_LOCKED;
+    if (is_held || code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL)
+      TROUPE_TRY(connection->read_a_copy());
   }
-  sqlite3_busy_timeout(connection->handle, 2000);
   return std::unique_ptr<StateDb>(new StateDb(std::move(connection)));
 }
 

@@ -36,9 +36,9 @@ class StateDb {
   /// Opens or creates. Errors: failed_precondition (another controller holds it; a newer schema), data_loss (damaged;
   /// names the file), resource_exhausted (disk full).
   static Result<std::unique_ptr<StateDb>> open(const std::string& path);
-  /// For `verify` and `status` of a finished run: no lock is taken, nothing is written. Where SQLite cannot make the
-  /// index of its write-ahead log (read-only folder, full disk), a copy in the temporary folder is read. Waits 2 s
-  /// for a lock.
+  /// For `verify`, `status` and `runs`: no lock is taken, nothing is written. Where a controller holds the file, or
+  /// SQLite cannot make the index of its write-ahead log (read-only folder, full disk), a copy in the temporary folder
+  /// is read: the state as of this call.
   static Result<std::unique_ptr<StateDb>> open_read_only(const std::string& path);
   ~StateDb();
 

@@ -33,6 +33,7 @@ TextStyle text_style_of(int fd) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
+  style.is_terminal = !dumb;
   style.color = (no_color == nullptr || *no_color == 0) && !dumb;
   struct winsize window = {};
   if (::ioctl(fd, TIOCGWINSZ, &window) == 0) style.width = window.ws_col;

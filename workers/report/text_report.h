@@ -12,6 +12,8 @@ namespace troupe::workers {
 /// How text for people is laid out. The default is what a file or a pipe gets.
 struct TextStyle {
   bool color = false;
+  /// A terminal that can move its cursor: TERM is not "dumb".
+  bool is_terminal = false;
   /// Columns at which lines break between fields; 0: never.
   std::int64_t width = 0;
 };

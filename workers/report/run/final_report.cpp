@@ -1,14 +1,13 @@
 #include "workers/report/run/final_report.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "workers/report/run/rl_run_report.h"
 #include "workers/report/run/sft_run_report.h"
 
@@ -20,22 +19,13 @@ namespace {
 struct KindReport {
   Result<void> (*draw_curves)(const EndedRun& run);
   void (*describe)(const EndedRun& run, RunSummary& summary);
-  void (*print_results)(const EndedRun& run, int exit_code);
+  std::string (*results)(const EndedRun& run, int exit_code);
 };
 
 const KindReport& report_of(JobKind kind) {
-  static constexpr KindReport kSft{draw_losses, describe_sft_run, print_held_out};
-  static constexpr KindReport kRl{draw_learning_curves, describe_rl_run, print_rl_results};
+  static constexpr KindReport kSft{draw_losses, describe_sft_run, held_out_text};
+  static constexpr KindReport kRl{draw_learning_curves, describe_rl_run, rl_results_text};
   return kind == JobKind::rl ? kRl : kSft;
-}
-
-std::int64_t bytes_below(const std::string& folder) {
-  std::int64_t bytes = 0;
-  std::error_code error;
-  for (const auto& file : std::filesystem::recursive_directory_iterator(folder, error)) {
-    if (file.is_regular_file(error)) bytes += static_cast<std::int64_t>(file.file_size(error));
-  }
-  return bytes;
 }
 
 /// What every kind of job has.
@@ -67,23 +57,22 @@ RunSummary summarise(const EndedRun& run, int exit_code) {
   return summary;
 }
 
-void warn_of(const Result<void>& done) {
-  if (!done) fmt::print("warning: {}\n", done.error().message());
+std::string warning_of(const Result<void>& done) {
+  return done ? std::string() : fmt::format("warning: {}\n", done.error().message());
 }
 
 }  // namespace
 
-void print_final_report(const EndedRun& run, int exit_code) {
+std::string final_report(const EndedRun& run, int exit_code, const TextStyle& style) {
   const KindReport& kind = report_of(run.job.job.kind);
   const Result<void> drawn = kind.draw_curves(run);
-  if (run.statistics().steps() > 0) warn_of(drawn);
-  warn_of(draw_held_out(run));
+  std::string warnings = run.statistics().steps() > 0 ? warning_of(drawn) : std::string();
+  warnings += warning_of(draw_held_out(run));
   RunSummary summary = summarise(run, exit_code);
   kind.describe(run, summary);
-  warn_of(write_file_durably(run.directory.path("report.txt"), run_report(summary)));
-  fmt::print("{}", run_report(summary, text_style_of(STDOUT_FILENO)));
-  kind.print_results(run, exit_code);
-  std::fflush(stdout);
+  const std::string results = kind.results(run, exit_code);
+  warnings += warning_of(write_file_durably(run.directory.path("report.txt"), run_report(summary) + results));
+  return warnings + run_report(summary, style) + results;
 }
 
 }  // namespace troupe::workers

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "env/registry/registry.h"
@@ -101,20 +100,20 @@ void describe_rl_run(const EndedRun& run, RunSummary& summary) {
     summary.loss_best_step = best->step;
   }
   const std::string folder = run.folder();
-  summary.next = {fmt::format("troupe verify {}", folder), fmt::format("troupe eval {} --episodes 100", folder)};
+  summary.next = {fmt::format("troupe verify {}", folder)};
+  if (run.has_checkpoint()) summary.next.push_back(fmt::format("troupe eval {} --episodes 100", folder));
 }
 
-void print_rl_results(const EndedRun& run, int exit_code) {
-  fmt::print("{}  curve       {}/return.png\n", last_evaluation(run.statistics(), run.job), run.folder());
-  const std::string& checkpoint = run.service.job().checkpoints().committed_directory();
-  if (exit_code != 0 || checkpoint.empty()) return;
+std::string rl_results_text(const EndedRun& run, int exit_code) {
+  const std::string text =
+      fmt::format("{}  curve       {}/return.png\n", last_evaluation(run.statistics(), run.job), run.folder());
+  if (exit_code != 0 || !run.has_checkpoint()) return text;
   const std::string folder = fmt::format("eval/step_{:06d}/videos", run.service.job().step());
-  const auto names = record_failures(run, checkpoint, run.directory.path(folder));
-  if (!names) {
-    fmt::print("warning: {}\n", names.error().message());
-  } else if (!names->empty()) {
-    fmt::print("  videos      {}/{}: {} episodes\n", run.folder(), folder, names->size());
-  }
+  const auto names =
+      record_failures(run, run.service.job().checkpoints().committed_directory(), run.directory.path(folder));
+  if (!names) return text + fmt::format("warning: {}\n", names.error().message());
+  if (names->empty()) return text;
+  return text + fmt::format("  videos      {}/{}: {} episodes\n", run.folder(), folder, names->size());
 }
 
 }  // namespace troupe::workers

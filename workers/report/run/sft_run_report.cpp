@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <tuple>
@@ -15,6 +14,7 @@ namespace troupe::workers {
 
 namespace {
 
+constexpr double kLearnt = 0.02;     // share by which the held-out loss of a run that learns falls at least
 constexpr std::size_t kWindow = 10;  // steps that "start" and "end" of a loss mean
 
 std::vector<LossPoint> points_of(const RunStatistics& statistics, const std::string& name) {
@@ -88,17 +88,25 @@ void describe_sft_run(const EndedRun& run, RunSummary& summary) {
   summary.loss_best = s.best().value;
   summary.loss_best_step = s.best().step;
   const std::string folder = run.folder();
-  summary.next = {fmt::format("troupe verify {}", folder),
-                  fmt::format("troupe export {} --format safetensors --out DIR", folder)};
+  summary.next = {fmt::format("troupe verify {}", folder)};
+  if (!run.has_checkpoint()) return;
+  summary.next.push_back(fmt::format("troupe export {} --format safetensors --out exported", folder));
   if (is_imitation(run.job)) summary.next.push_back(fmt::format("troupe eval {} --episodes 100", folder));
 }
 
-void print_held_out(const EndedRun& run, int) {
+std::string held_out_text(const EndedRun& run, int) {
   const auto& held_out = run.statistics().curve("eval/loss");
-  if (held_out.size() <= 1) return;
+  if (held_out.size() <= 1) return {};
+  const double first = held_out.front().value, last = held_out.back().value;
   const std::string prediction = last_prediction(run) + ".png";
-  fmt::print("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png{}\n", held_out.front().value, held_out.back().value,
-             run.folder(), std::filesystem::exists(run.directory.path(prediction)) ? ", " + prediction : "");
+  std::string text = fmt::format("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png{}\n", first, last, run.folder(),
+                                 std::filesystem::exists(run.directory.path(prediction)) ? ", " + prediction : "");
+  // Written so that a loss that is not a number counts as one that did not fall.
+  if (last < (1 - kLearnt) * first) return text;
+  return text + fmt::format(
+                    "  warning   the held-out loss fell by less than {:.0f} %: this run has hardly learnt. Raise "
+                    "optimizer.lr ({:g} here; from random values 1e-3 to 3e-4 is usual), or train longer\n",
+                    100 * kLearnt, run.job.optimizer.lr);
 }
 
 }  // namespace troupe::workers

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
 #include "workers/report/run/ended_run.h"
 #include "workers/report/text_report.h"
@@ -16,7 +18,8 @@ Result<void> draw_held_out(const EndedRun& run);
 /// Fills in the losses (means of the first and last ten steps, the best) and which commands to try next.
 void describe_sft_run(const EndedRun& run, RunSummary& summary);
 
-/// Prints the first and last held-out loss, and where the charts are; nothing before the second evaluation.
-void print_held_out(const EndedRun& run, int exit_code);
+/// The first and last held-out loss, where the charts are, and whether it fell at all; empty before the second
+/// evaluation.
+std::string held_out_text(const EndedRun& run, int exit_code);
 
 }  // namespace troupe::workers

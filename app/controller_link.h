@@ -1,0 +1,38 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "comm/control/io_loop.h"
+#include "comm/control/messages.h"
+#include "workers/checkpoint/run_directory.h"
+
+namespace troupe::app {
+
+/// The command line's line to the controller of a live run: one question at a time, through the socket that the run's
+/// `endpoint` file names. One thread.
+class ControllerLink {
+ public:
+  /// Errors: not_found (the run is not running: it has no endpoint file), those of IoLoop.
+  static Result<std::unique_ptr<ControllerLink>> open(const RunDirectory& run);
+
+  /// Waits at most 5 s for the answer. Errors: deadline_exceeded.
+  Result<Reply> ask(const Message& question);
+
+ private:
+  void on_message(const Envelope& envelope, const std::vector<std::byte>& payload);
+
+  std::string name_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Reply> answer_;  // guarded by mutex_
+  SocketId socket_{};
+  std::unique_ptr<IoLoop> loop_;  // last: its callbacks use what is above
+};
+
+}  // namespace troupe::app

@@ -1,0 +1,156 @@
+#include "app/preflight.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/controller_link.h"
+#include "app/job_setup.h"
+#include "base/file_io.h"
+#include "data/language/tokenizer.h"
+#include "model/io/weight_source.h"
+#include "placement/format.h"
+#include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/reader.h"
+#include "workers/controller/run_lock.h"
+#include "workers/inference/policy/find_checkpoint.h"
+
+namespace troupe::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class T>
+void add(Preflight& found, const Result<T>& looked, const std::string& key) {
+  if (!looked) found.findings.push_back({.error = looked.error().with(key)});
+}
+
+/// The folder of the checkpoint that a path, a run or a job's name means. Errors: those of find_checkpoint and
+/// CheckpointReader::open.
+Result<std::string> resolve_checkpoint(const std::string& path, const std::string& run_root) {
+  TROUPE_ASSIGN(const CheckpointPlace place, find_checkpoint(path, run_root));
+  TROUPE_TRY(CheckpointReader::open(place.folder));
+  std::error_code code;
+  const fs::path real = fs::canonical(place.folder, code);
+  return code ? place.folder : real.string();
+}
+
+void look_at_weights(LoadedConfig& config, const ResumePoint& point, Preflight& found) {
+  ModelInitConfig& init = config.job.model.init;
+  if (point.run) {
+    init.mode = point.init.mode;
+    init.path = point.init.path;
+  } else if (init.mode == "checkpoint") {
+    auto folder = resolve_checkpoint(init.path, config.job.job.run_root);
+    if (folder) init.path = std::move(*folder);
+    if (!folder) found.findings.push_back({.error = folder.error().with("model.init.path")});
+  } else if (init.mode != "random") {
+    add(found, WeightSource::open(init.path), "model.init.path");
+  }
+  config.record();
+  for (const auto& [key, path] :
+       {std::pair("model.init.text_encoder", &init.text_encoder),
+        std::pair("model.init.image_encoder", &init.image_encoder), std::pair("model.init.vae", &init.vae)}) {
+    if (!path->empty()) add(found, WeightSource::open(*path), key);
+  }
+  const TextEncoderConfig& text = config.job.model.text_encoder;
+  if (!text.tokenizer.empty()) add(found, make_tokenizer(text), "model.text_encoder.tokenizer");
+}
+
+void look_at_data(const JobConfig& job, const ResumePoint& point, Preflight& found) {
+  auto pipeline = open_pipeline(job);
+  if (!pipeline) {
+    found.findings.push_back({.error = pipeline.error()});
+    return;
+  }
+  found.pipeline = std::move(*pipeline);
+  if (point.checkpoint.empty()) return;
+  if (const auto same = found.pipeline->check_fingerprint(point.checkpoint); !same)
+    found.findings.push_back({.error = same.error()});
+}
+
+/// The nearest folder above a path that exists.
+fs::path existing_part(fs::path path) {
+  std::error_code code;
+  path = fs::absolute(path, code);
+  while (!fs::exists(path, code) && path != path.root_path()) path = path.parent_path();
+  return path;
+}
+
+/// checkpoint.keep + 1 lie on the disk while one is written; those that a run has written already take no more.
+void look_at_disk(const JobConfig& job, const ResumePoint& point, const Plan& plan, Preflight& found) {
+  const fs::path folder = existing_part(job.job.run_root);
+  std::error_code code;
+  const auto free = static_cast<std::int64_t>(fs::space(folder, code).available);
+  if (code) {
+    found.findings.push_back({.error = file_error(folder.string(), "cannot tell the free space", code.value())});
+    return;
+  }
+  const std::int64_t one = plan.disk_bytes_per_checkpoint;
+  const std::int64_t wanted = std::min(job.checkpoint.keep, (job.training.steps - 1) / job.checkpoint.interval + 1) + 1;
+  const auto there =
+      point.run ? static_cast<std::int64_t>(list_checkpoints(point.run->checkpoints()).size()) : std::int64_t{0};
+  const std::int64_t needed = std::max<std::int64_t>(1, wanted - there) * one;
+  if (free >= needed) return;
+  const std::string text = fmt::format(
+      "job.run_root: {} has {} free; a checkpoint takes {}, and {} of them lie there at once (checkpoint.keep {} and "
+      "the "
+      "one that is written). Free {}, choose another job.run_root, or lower checkpoint.keep",
+      folder.string(), format_bytes(free), format_bytes(one), wanted, job.checkpoint.keep, format_bytes(needed - free));
+  found.findings.push_back({.error = {Errc::resource_exhausted, text}, .is_warning = free >= one, .code = kInfeasible});
+}
+
+/// "pid 123, step 34 of 300"; the pid alone where the controller does not answer.
+std::string describe(const LiveRun& live) {
+  const std::string pid = fmt::format("pid {}", live.pid);
+  auto link = ControllerLink::open(live.run);
+  if (!link) return pid;
+  const auto reply = (*link)->ask(StatusQuery{});
+  if (!reply) return pid;
+  const auto status = nlohmann::json::parse(reply->text, nullptr, /*allow_exceptions=*/false);
+  if (!status.is_object()) return pid;
+  return fmt::format("{}, step {} of {}", pid, status.value("step", std::int64_t{0}),
+                     status.value("steps", std::int64_t{0}));
+}
+
+void look_for_live_run(const JobConfig& job, Preflight& found) {
+  const auto live = find_live_run(job.job.run_root, job.job.name);
+  if (!live) return;
+  found.findings.push_back(
+      {.error = {Errc::failed_precondition,
+                 fmt::format("job.name: {} is running ({}); see `troupe status {}`, or choose another job.name",
+                             job.job.name, describe(*live), fs::relative(live->run.root()).string())}});
+}
+
+}  // namespace
+
+Preflight preflight(LoadedConfig& config, const ResumePoint& point, const Plan* plan) {
+  Preflight found;
+  look_for_live_run(config.job, found);
+  look_at_weights(config, point, found);
+  look_at_data(config.job, point, found);
+  if (plan) look_at_disk(config.job, point, *plan, found);
+  return found;
+}
+
+int refuse(const Preflight& found, const LoadedConfig& config) {
+  int code = kOk;
+  for (const Preflight::Finding& finding : found.findings) {
+    if (finding.is_warning) {
+      fmt::print(stderr, "warning: {}\n", finding.error.message());
+      continue;
+    }
+    explain(finding.error, config);
+    if (code == kOk) code = finding.code;
+  }
+  return code;
+}
+
+void warn(const Preflight& found) {
+  for (const Preflight::Finding& finding : found.findings) fmt::print(stderr, "warning: {}\n", finding.error.message());
+}
+
+}  // namespace troupe::app

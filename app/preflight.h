@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/exit_code.h"
+#include "configs/loader.h"
+#include "placement/plan.h"
+#include "workers/controller/resume.h"
+#include "workers/pipeline/pipeline.h"
+
+namespace troupe::app {
+
+/// What stands in a job's way on this machine, known before anything is started or written: files of weights and
+/// tokenizer, the dataset, room for checkpoints, a run of the same name. `plan` shows it as warnings, `run` refuses.
+struct Preflight {
+  struct Finding {
+    /// Begins with the key it is about.
+    Error error;
+    /// The job can start all the same.
+    bool is_warning = false;
+    /// Of the command that refuses.
+    ExitCode code = kUsage;
+  };
+  std::vector<Finding> findings;
+  /// What the job trains on; null: it cannot be opened, and a finding says why.
+  std::shared_ptr<const Pipeline> pipeline;
+};
+
+/// Looks at everything above, and resolves model.init on the way: a run, a job's name or a link becomes the folder of a
+/// checkpoint, which the configuration then records. A job that goes on takes model.init as its run recorded it.
+/// `plan` says how large checkpoints are; null: their room is not judged. Reads files, and the dataset's index.
+Preflight preflight(LoadedConfig& config, const ResumePoint& point, const Plan* plan);
+
+/// Says all findings on stderr, each at the place of its key. The exit code of the first that refuses, else kOk.
+int refuse(const Preflight& found, const LoadedConfig& config);
+/// Says all findings on stderr as warnings.
+void warn(const Preflight& found);
+
+}  // namespace troupe::app

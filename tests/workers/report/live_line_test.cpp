@@ -1,0 +1,62 @@
+#include "workers/report/live_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/visible.h"
+
+namespace troupe::workers {
+namespace {
+
+using ::testing::StartsWith;
+
+LiveLine some() {
+  return {.name = "arm",
+          .step = 75,
+          .total_steps = 300,
+          .value = 0.37124,
+          .per_second = 35.62,
+          .stall_percent = 0.4,
+          .restarts = 1,
+          .remaining_seconds = 185};
+}
+
+TEST(LiveLineTest, EverythingStandsOnAWideTerminal) {
+  EXPECT_EQ(live_text(some(), {.width = 120}),
+            "[arm] =====>-------------- step 75/300  loss 0.3712  35.6 smp/s  ETA 3m05s  stall 0.4%  restarts 1");
+}
+
+TEST(LiveLineTest, ItIsNeverLongerThanTheTerminalIsWide) {
+  for (std::int64_t width = 1; width < 130; ++width) {
+    const std::string text = live_text(some(), {.width = width});
+    EXPECT_LT(text.size(), static_cast<std::size_t>(width)) << text;
+  }
+  EXPECT_THAT(live_text(some(), {.width = 40}), StartsWith("[arm] "));
+  EXPECT_EQ(live_text(some(), {.width = 42}), "[arm] ==>------- step 75/300  loss 0.3712");
+}
+
+TEST(LiveLineTest, ReturnAndSuccessStandForLoss) {
+  LiveLine line = some();
+  line.measure = "return";
+  line.value = -212.44;
+  line.success = 0.61;
+  line.rate_noun = "env steps";
+  line.remaining_seconds.reset();
+  line.restarts = 0;
+  EXPECT_EQ(live_fields(line), "return -212.4  success 61%  35.6 env steps/s  stall 0.4%");
+  line.value = std::nan("");
+  EXPECT_THAT(live_fields(line), StartsWith("return nan"));
+}
+
+TEST(LiveLineTest, TheBarIsAsLongAsItWasAsked) {
+  EXPECT_EQ(bar_text(0, 5), ">----");
+  EXPECT_EQ(bar_text(0.5, 4), "==>-");
+  EXPECT_EQ(bar_text(1, 4), "====");
+  EXPECT_EQ(bar_text(std::nan(""), 3), ">--");
+  EXPECT_EQ(bar_text(7, 3), "===");
+}
+
+}  // namespace
+}  // namespace troupe::workers

@@ -1,0 +1,37 @@
+#include "workers/controller/run_lock.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace troupe::workers {
+
+namespace {
+std::string lock_file(const RunDirectory& run) { return run.path("lock"); }
+}  // namespace
+
+Result<FileLock> lock_run(const RunDirectory& run) {
+  TROUPE_ASSIGN(FileLock lock, FileLock::acquire(lock_file(run)));
+  // Whoever starts later sees this lock; of those who start now, each sees the other's.
+  const std::filesystem::path runs = std::filesystem::path(run.root()).parent_path();
+  for (const RunDirectory& other : runs_of(runs.parent_path().string(), runs.filename().string())) {
+    if (other.id() >= run.id()) continue;
+    if (const auto pid = controller_of(other)) {
+      return Error{Errc::failed_precondition,
+                   fmt::format("{} has just been started (pid {}); wait for it, or choose another job.name",
+                               other.root(), *pid)};
+    }
+  }
+  return lock;
+}
+
+std::optional<LiveRun> find_live_run(const std::string& run_root, const std::string& name) {
+  for (const RunDirectory& run : runs_of(run_root, name)) {
+    if (const auto pid = controller_of(run)) return LiveRun{.run = run, .pid = *pid};
+  }
+  return std::nullopt;
+}
+
+std::optional<pid_t> controller_of(const RunDirectory& run) { return FileLock::holder(lock_file(run)); }
+
+}  // namespace troupe::workers

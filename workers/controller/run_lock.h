@@ -1,0 +1,30 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "base/file_lock.h"
+#include "base/result.h"
+#include "workers/checkpoint/run_directory.h"
+
+namespace troupe::workers {
+
+/// Makes this process the only one that controls a run: RUN/lock, with its pid, held until the result is gone or the
+/// process has ended, however it ends. Of two runs of one name that start at the same moment, the one with the lower
+/// id goes on. Errors: failed_precondition (another process controls this run, or another run of its name; names it),
+/// those of FileLock.
+Result<FileLock> lock_run(const RunDirectory& run);
+
+/// A run that a process controls now.
+struct LiveRun {
+  RunDirectory run;
+  pid_t pid = 0;
+};
+/// The newest such run of `name` under `run_root`; nothing: none is running.
+std::optional<LiveRun> find_live_run(const std::string& run_root, const std::string& name);
+/// The process that controls a run; nothing: none does.
+std::optional<pid_t> controller_of(const RunDirectory& run);
+
+}  // namespace troupe::workers
