@@ -99,7 +99,7 @@ Result<void> draw_actions(const std::string& path, const ActionPlot& plot) {
   const auto columns = static_cast<double>(plot.windows.size()), rows = static_cast<double>(plot.names.size());
   const double width = kLeft + columns * (kPanelWidth + kGap), height = kTop + rows * kPanelHeight + kBottom;
   Chart chart(static_cast<std::int64_t>(width), static_cast<std::int64_t>(height));
-  chart.text({24, 32}, plot.title, {.size = 17, .bold = true});
+  chart.fitted_text({24, 32}, plot.title, {.size = 17, .bold = true}, width - 48);
   const auto legend = [&](double x, const char* name, const InkColor& color) {
     chart.line({x, 51}, {x + 26, 51}, {.width = 2.4, .color = color});
     chart.text({x + 32, 55}, name, {.size = 13});
@@ -107,7 +107,8 @@ Result<void> draw_actions(const std::string& path, const ActionPlot& plot) {
   legend(kLeft, "recorded", kRecorded);
   legend(kLeft + 120, "predicted", kPredicted);
   for (std::size_t c = 0; c < plot.windows.size(); ++c) {
-    chart.text({kLeft + static_cast<double>(c) * (kPanelWidth + kGap), kTop - 14}, plot.windows[c].title, {.size = 12});
+    chart.fitted_text({kLeft + static_cast<double>(c) * (kPanelWidth + kGap), kTop - 14}, plot.windows[c].title,
+                      {.size = 12}, kPanelWidth);
   }
   for (std::size_t d = 0; d < plot.names.size(); ++d) {
     const Axes range = range_of(plot, d);

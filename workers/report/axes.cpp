@@ -19,6 +19,39 @@ double round_step(double span, int target) {
   return power * (share <= 1.0 ? 1 : share <= 2.0 ? 2 : share <= 5.0 ? 5 : 10);
 }
 
+constexpr double kLabelGap = 10;
+
+std::vector<double> y_values(const Axes& axes, int y_ticks) {
+  return axes.log_y ? log_ticks(axes.y_low, axes.y_high) : linear_ticks(axes.y_low, axes.y_high, y_ticks);
+}
+
+std::string y_label(const Axes& axes, const std::vector<double>& values, double value) {
+  return tick_text(value, axes.log_y || values.size() < 2 ? std::abs(value) : values[1] - values[0]);
+}
+
+/// A tick of the x axis and its label.
+struct Tick {
+  double x = 0;
+  std::string label;
+};
+
+std::vector<Tick> x_ticks_of(const Axes& axes, int x_ticks) {
+  const auto values = linear_ticks(axes.x_low, axes.x_high, x_ticks);
+  const double step = values.size() < 2 ? 1 : values[1] - values[0];
+  std::vector<Tick> ticks;
+  for (const double value : values) ticks.push_back({axes.at(value, axes.y_low).x, tick_text(value, step)});
+  return ticks;
+}
+
+bool labels_touch(const Chart& chart, const std::vector<Tick>& ticks, const TextInk& ink) {
+  for (std::size_t i = 1; i < ticks.size(); ++i) {
+    const double room = ticks[i].x - ticks[i - 1].x;
+    if ((chart.text_width(ticks[i].label, ink) + chart.text_width(ticks[i - 1].label, ink)) / 2 + kLabelGap > room)
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<double> linear_ticks(double low, double high, int target) {
@@ -86,31 +119,38 @@ ChartPoint Axes::at(double x, double y) const {
   return {area.x + along * area.width, area.bottom() - up * area.height};
 }
 
+double Axes::label_width(const Chart& chart, double text_size, int y_ticks) const {
+  double widest = 0;
+  const auto values = y_values(*this, y_ticks);
+  for (const double value : values)
+    widest = std::max(widest, chart.text_width(y_label(*this, values, value), {.size = text_size}));
+  return widest;
+}
+
 void Axes::draw(Chart& chart, const std::string& x_title, const std::string& y_title, double text_size, int x_ticks,
                 int y_ticks) const {
   TextInk ink{.size = text_size, .color = kMuted, .align = TextAlign::right};
-  const auto y_values = log_y ? log_ticks(y_low, y_high) : linear_ticks(y_low, y_high, y_ticks);
-  double widest = 0;
-  for (const double value : y_values) {
-    const double step = log_y || y_values.size() < 2 ? std::abs(value) : y_values[1] - y_values[0],
-                 y = at(x_low, value).y;
+  const auto values = y_values(*this, y_ticks);
+  for (const double value : values) {
+    const double y = at(x_low, value).y;
     chart.line({area.x, y}, {area.right(), y}, {.color = kGrid});
-    const std::string text = tick_text(value, step);
-    chart.text({area.x - 6, y + 0.35 * text_size}, text, ink);
-    widest = std::max(widest, chart.text_width(text, ink));
+    chart.text({area.x - 6, y + 0.35 * text_size}, y_label(*this, values, value), ink);
   }
   ink.align = TextAlign::centre;
-  const auto x_values = linear_ticks(x_low, x_high, x_ticks);
-  for (const double value : x_values) {
-    const double step = x_values.size() < 2 ? 1 : x_values[1] - x_values[0], x = at(value, y_low).x;
-    chart.line({x, area.bottom()}, {x, area.bottom() + 4}, {.color = kAxis});
-    chart.text({x, area.bottom() + 6 + text_size}, tick_text(value, step), ink);
+  std::vector<Tick> ticks = x_ticks_of(*this, x_ticks);
+  while (x_ticks > 1 && labels_touch(chart, ticks, ink)) ticks = x_ticks_of(*this, --x_ticks);
+  for (const Tick& tick : ticks) {
+    chart.line({tick.x, area.bottom()}, {tick.x, area.bottom() + 4}, {.color = kAxis});
+    chart.text({tick.x, area.bottom() + 6 + text_size}, tick.label, ink);
   }
   chart.line({area.x, area.bottom()}, {area.right(), area.bottom()}, {.color = kAxis});
   chart.line({area.x, area.y}, {area.x, area.bottom()}, {.color = kAxis});
-  if (!x_title.empty()) chart.text({area.x + area.width / 2, area.bottom() + 12 + 2.2 * text_size}, x_title, ink);
+  if (!x_title.empty())
+    chart.fitted_text({area.x + area.width / 2, area.bottom() + 12 + 2.2 * text_size}, x_title, ink, area.width);
   ink.upright = true;
-  if (!y_title.empty()) chart.text({area.x - 16 - widest, area.y + area.height / 2}, y_title, ink);
+  if (!y_title.empty())
+    chart.fitted_text({area.x - 16 - label_width(chart, text_size, y_ticks), area.y + area.height / 2}, y_title, ink,
+                      area.height);
 }
 
 }  // namespace troupe::workers

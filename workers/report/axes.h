@@ -24,7 +24,10 @@ struct Axes {
   /// Widens empty ranges, and the y range by 5% at each end.
   void settle();
   ChartPoint at(double x, double y) const;
-  /// Grid, ticks, tick labels, axis titles. Text size in pixels.
+  /// The widest of the y ticks' labels.
+  double label_width(const Chart& chart, double text_size, int y_ticks) const;
+  /// Grid, ticks, tick labels, axis titles. Text size in pixels. At most as many ticks as asked for, and fewer where
+  /// their labels would touch.
   void draw(Chart& chart, const std::string& x_title, const std::string& y_title, double text_size, int x_ticks,
             int y_ticks) const;
 };

@@ -77,6 +77,13 @@ void Chart::text(ChartPoint anchor, const std::string& text, const TextInk& ink)
   cairo_restore(c);
 }
 
+void Chart::fitted_text(ChartPoint anchor, const std::string& text, TextInk ink, double width) {
+  // Hinting makes widths grow a little faster or slower than sizes.
+  for (int tries = 0; tries < 8 && text_width(text, ink) > width; ++tries)
+    ink.size *= 0.99 * width / text_width(text, ink);
+  this->text(anchor, text, ink);
+}
+
 void Chart::line(ChartPoint from, ChartPoint to, const LineInk& ink) {
   const ChartPoint ends[] = {from, to};
   polyline(ends, ink);

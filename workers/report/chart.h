@@ -62,6 +62,8 @@ class Chart {
 
   /// The anchor is on the baseline.
   void text(ChartPoint anchor, const std::string& text, const TextInk& ink = {});
+  /// The same, in a smaller size where it would be wider than `width`: whole whatever its length.
+  void fitted_text(ChartPoint anchor, const std::string& text, TextInk ink, double width);
   /// Pixels that the text advances.
   double text_width(const std::string& text, const TextInk& ink = {}) const;
   void line(ChartPoint from, ChartPoint to, const LineInk& ink);

@@ -42,10 +42,11 @@ std::optional<Axes> ranges_of(const std::vector<LossSeries>& series, bool log_sc
     }
   }
   if (!(axes.x_low <= axes.x_high)) return std::nullopt;
-  // a linear loss axis starts at zero: what is left to lose is then seen
-  if (!log_scale && axes.y_low > 0) axes.y_low = 0;
+  const bool has_negative = axes.y_low < 0;
+  // a linear axis of losses starts at zero: what is left to lose is then seen
+  if (!log_scale && !has_negative) axes.y_low = 0;
   axes.settle();
-  if (!log_scale && axes.y_low > -0.2 * axes.y_high) axes.y_low = std::max(axes.y_low, 0.0);
+  if (!log_scale && !has_negative) axes.y_low = 0;
   return axes;
 }
 
@@ -78,13 +79,28 @@ void draw_series(Chart& chart, const Axes& axes, const LossSeries& series, const
       continue;
     }
     const auto window = static_cast<std::int64_t>(std::round(options.smoothing * static_cast<double>(part.size())));
+    const auto smooth = running_mean(part, window);
     if (window >= 2) draw_line(chart, axes, part, {.width = 1, .color = color.faded(0.28)});
-    draw_line(chart, axes, window >= 2 ? running_mean(part, window) : part, {.width = 2.2, .color = color});
+    draw_line(chart, axes, smooth.empty() ? part : smooth, {.width = 2.2, .color = color});
   }
 }
 
-void draw_legend(Chart& chart, const Axes& axes, const std::vector<LossSeries>& series, bool log_scale) {
-  double y = axes.area.y + 22;
+/// One curve's sample of its line, name and last value, in a row above the curves.
+struct LegendEntry {
+  std::string text;
+  LossRole role = LossRole::train;
+  /// Of the sample's left end and the text's baseline.
+  ChartPoint place;
+};
+
+constexpr double kSample = 30, kSampleGap = 10, kEntryGap = 28, kLegendRow = 22;
+constexpr TextInk kLegendInk{.size = 14};
+
+/// From left to right, further rows where one is full. `bottom` is set below the last row.
+std::vector<LegendEntry> lay_out_legend(const Chart& chart, const std::vector<LossSeries>& series, bool log_scale,
+                                        ChartRect room, double& bottom) {
+  std::vector<LegendEntry> entries;
+  ChartPoint next{room.x, room.y};
   for (const LossSeries& s : series) {
     std::int64_t left_out = 0;
     const LossPoint* last = nullptr;
@@ -97,14 +113,24 @@ void draw_legend(Chart& chart, const Axes& axes, const std::vector<LossSeries>& 
     if (last == nullptr) continue;
     std::string text = fmt::format("{}  {:.4g}", s.name, last->value);
     if (left_out > 0) text += fmt::format("  ({} not drawable)", left_out);
-    const TextInk ink{.size = 14, .align = TextAlign::right};
-    const double right = axes.area.right() - 14, width = chart.text_width(text, ink);
-    chart.fill({right - width - 48, y - 15, width + 56, 21}, {1, 1, 1, 0.85});
-    chart.line({right - width - 40, y - 5}, {right - width - 10, y - 5},
-               {.width = 2.5, .color = color_of(s.role), .dashed = s.role == LossRole::held_out});
-    if (s.role == LossRole::held_out) chart.disc({right - width - 25, y - 5}, 4, color_of(s.role));
-    chart.text({right, y}, text, ink);
-    y += 22;
+    const double width = kSample + kSampleGap + chart.text_width(text, kLegendInk);
+    if (next.x > room.x && next.x + width > room.right()) next = {room.x, next.y + kLegendRow};
+    entries.push_back({.text = std::move(text), .role = s.role, .place = next});
+    next.x += width + kEntryGap;
+  }
+  bottom = next.y + kLegendRow;
+  return entries;
+}
+
+void draw_legend(Chart& chart, const std::vector<LegendEntry>& entries, double width) {
+  for (const LegendEntry& e : entries) {
+    const bool is_dashed = e.role == LossRole::held_out;
+    const double y = e.place.y - 5;
+    chart.line({e.place.x, y}, {e.place.x + kSample, y},
+               {.width = 2.5, .color = color_of(e.role), .dashed = is_dashed});
+    if (is_dashed) chart.disc({e.place.x + kSample / 2, y}, 4, color_of(e.role));
+    const double text_x = e.place.x + kSample + kSampleGap;
+    chart.fitted_text({text_x, e.place.y}, e.text, kLegendInk, width - text_x);
   }
 }
 
@@ -112,13 +138,14 @@ void draw_legend(Chart& chart, const Axes& axes, const std::vector<LossSeries>& 
 
 std::vector<LossPoint> running_mean(const std::vector<LossPoint>& points, std::int64_t window) {
   const auto count = static_cast<std::int64_t>(points.size()), half = window / 2;
+  if (window < 2 || count <= 2 * half) return {};
   std::vector<double> sums(points.size() + 1);
   for (std::size_t i = 0; i < points.size(); ++i) sums[i + 1] = sums[i] + points[i].value;
-  std::vector<LossPoint> smooth = points;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t reach = std::min({half, i, count - 1 - i});  // even on both sides, so that a slope stays a slope
-    const auto from = static_cast<std::size_t>(i - reach), to = static_cast<std::size_t>(i + reach + 1);
-    smooth[static_cast<std::size_t>(i)].value = (sums[to] - sums[from]) / static_cast<double>(to - from);
+  std::vector<LossPoint> smooth;
+  for (std::int64_t i = half; i < count - half; ++i) {
+    const auto from = static_cast<std::size_t>(i - half), to = static_cast<std::size_t>(i + half + 1);
+    smooth.push_back({.step = points[static_cast<std::size_t>(i)].step,
+                      .value = (sums[to] - sums[from]) / static_cast<double>(to - from)});
   }
   return smooth;
 }
@@ -132,14 +159,20 @@ Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSer
   auto axes = ranges_of(series, options.log_scale);
   if (!axes) return Error{Errc::invalid_argument, fmt::format("{}: no loss value can be drawn", path)};
   const auto width = static_cast<double>(options.width), height = static_cast<double>(options.height);
-  axes->area = {92, 58, width - 92 - 28, height - 58 - 64};
+  constexpr double kMargin = 24, kRight = 52, kTextSize = 13;
+  constexpr int kTicksX = 10, kTicksY = 8;
   Chart chart(options.width, options.height);
-  chart.text({24, 34}, options.title, {.size = 19, .bold = true});
-  axes->draw(chart, options.x_title, options.log_scale ? options.y_title + " (log scale)" : options.y_title, 13, 10, 8);
+  chart.fitted_text({kMargin, 34}, options.title, {.size = 19, .bold = true}, width - 2 * kMargin);
+  const double left = kMargin + kTextSize + 16 + axes->label_width(chart, kTextSize, kTicksY);
+  double top = 0;
+  const auto legend = lay_out_legend(chart, series, options.log_scale, {left, 62, width - left - kRight, 0}, top);
+  axes->area = {left, top, width - left - kRight, height - top - 64};
+  draw_legend(chart, legend, width - kMargin);
+  axes->draw(chart, options.x_title, options.log_scale ? options.y_title + " (log scale)" : options.y_title, kTextSize,
+             kTicksX, kTicksY);
   chart.clip({axes->area.x, axes->area.y - 6, axes->area.width + 8, axes->area.height + 12});
   for (const LossSeries& s : series) draw_series(chart, *axes, s, options);
   chart.unclip();
-  draw_legend(chart, *axes, series, options.log_scale);
   return chart.save(path);
 }
 

@@ -39,13 +39,14 @@ struct LossPlotOptions {
   double smoothing = 0.02;
 };
 
-/// Draws loss against step: title, axes with units, legend with each curve's last value, PNG.
+/// Draws loss against step: title, axes with units, PNG; above the curves a legend with each one's last value.
 /// Errors: invalid_argument when no series has a drawable point or the size is out of range; failed_precondition when
 ///         `path` cannot be written.
 Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSeries>& series,
                               const LossPlotOptions& options);
 
-/// Mean of up to `window` points around each point (fewer at the ends). For tests.
+/// Mean of the `window` points (one more of an even window) around each point that has as many on both sides: a mean
+/// over fewer would be a spike. Empty for a window below 2 or as long as the curve.
 std::vector<LossPoint> running_mean(const std::vector<LossPoint>& points, std::int64_t window);
 
 }  // namespace troupe::workers

@@ -124,9 +124,11 @@ void draw_panel(Chart& chart, const PredictionSheet& sheet, std::size_t dim, con
   }
   if (!(axes.y_low <= axes.y_high)) axes.y_low = axes.y_high = 0;
   axes.settle();
-  chart.text({axes.area.x, panel.y + 14}, sheet.action_names[dim], {.size = 13, .bold = true});
-  chart.text({axes.area.right(), panel.y + 14}, fmt::format("mean error {:.3g}", apart),
-             {.size = 12, .color = kMutedInk, .align = TextAlign::right});
+  const std::string error = fmt::format("mean error {:.3g}", apart);
+  const TextInk muted{.size = 12, .color = kMutedInk, .align = TextAlign::right};
+  chart.text({axes.area.right(), panel.y + 14}, error, muted);
+  chart.fitted_text({axes.area.x, panel.y + 14}, sheet.action_names[dim], {.size = 13, .bold = true},
+                    axes.area.width - chart.text_width(error, muted) - 12);
   axes.draw(chart, "", "", 11, 4, 4);
   draw_curve(chart, axes, sheet, sheet.true_actions, dim, {.width = 2, .color = kTrueInk});
   draw_curve(chart, axes, sheet, sheet.predicted_actions, dim, {.width = 2, .color = kPredictedInk, .dashed = true});
@@ -170,8 +172,8 @@ Result<void> draw_prediction(const std::string& path, const PredictionSheet& she
   TROUPE_TRY(check(path, sheet));
   const SheetLayout l = layout_of(sheet);
   Chart chart(static_cast<std::int64_t>(std::ceil(l.width)), static_cast<std::int64_t>(std::ceil(l.height)));
-  chart.text({kMargin, 34}, sheet.title, {.size = 19, .bold = true});
-  chart.text({kMargin, 58}, sheet.caption, {.size = 14, .color = kMutedInk});
+  chart.fitted_text({kMargin, 34}, sheet.title, {.size = 19, .bold = true}, l.width - 2 * kMargin);
+  chart.fitted_text({kMargin, 58}, sheet.caption, {.size = 14, .color = kMutedInk}, l.width - 2 * kMargin);
   draw_frames(chart, sheet, l);
   draw_actions(chart, sheet, l);
   return chart.save(path);

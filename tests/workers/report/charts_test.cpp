@@ -212,11 +212,72 @@ TEST_F(ChartsTest, TicksAreRoundAndInsideTheRange) {
   EXPECT_EQ(tick_text(2e-5, 2e-5), "2.0e-05");
 }
 
-TEST_F(ChartsTest, TheRunningMeanKeepsASlope) {
+TEST_F(ChartsTest, TheRunningMeanKeepsASlopeAndEndsWhereItsWindowWouldShrink) {
   std::vector<LossPoint> line;
   for (std::int64_t i = 0; i < 50; ++i) line.push_back({i, 3.0 * static_cast<double>(i)});
   const auto smooth = running_mean(line, 9);
-  for (std::size_t i = 0; i < line.size(); ++i) EXPECT_NEAR(smooth[i].value, line[i].value, 1e-9);
+  ASSERT_EQ(smooth.size(), 42u);
+  EXPECT_EQ(smooth.front().step, 4);
+  EXPECT_EQ(smooth.back().step, 45);
+  for (const LossPoint& p : smooth) EXPECT_NEAR(p.value, 3.0 * static_cast<double>(p.step), 1e-9);
+  EXPECT_TRUE(running_mean(line, 1).empty());
+  EXPECT_TRUE(running_mean(line, 50).empty());
+}
+
+/// Pixels of a colour in a part of the image.
+std::int64_t count_in(const Reread& r, const ChartRect& part, std::uint32_t color) {
+  std::int64_t count = 0;
+  for (auto y = static_cast<std::int64_t>(part.y); y < static_cast<std::int64_t>(part.bottom()); ++y) {
+    for (auto x = static_cast<std::int64_t>(part.x); x < static_cast<std::int64_t>(part.right()); ++x)
+      count += Reread::near(r.at(x, y), color) ? 1 : 0;
+  }
+  return count;
+}
+
+TEST_F(ChartsTest, NegativeReturnsAreDrawn) {
+  // A tenth of the way below zero, by less than a fifth of the best return.
+  LossSeries series{.name = "training episodes", .role = LossRole::train, .points = {}};
+  for (std::int64_t i = 0; i <= 1000; ++i)
+    series.points.push_back({i * 1000, i < 100 ? -300.0 : 5.0 * static_cast<double>(i)});
+  draw_loss_curves(file("return.png"), {series}, {.title = "rl: HalfCheetah-v5", .x_title = "environment steps"})
+      .value();
+  const Reread r = reread(file("return.png"));
+  // The plot begins within the first 140 columns; its first tenth has 100 columns of curve and more.
+  EXPECT_GT(count_in(r, {140, 500, 40, 160}, 0x1A4794u), 60) << "a horizontal line two pixels wide";
+}
+
+TEST_F(ChartsTest, TheLegendStandsAboveTheCurves) {
+  // Curves that fill the upper right corner, where a legend inside would cover them.
+  std::vector<LossSeries> rising = {{"train loss", LossRole::train, {}},
+                                    {"held-out loss with a name that is long", LossRole::held_out, {}}};
+  for (std::int64_t i = 1; i <= 100; ++i) {
+    rising[0].points.push_back({i, static_cast<double>(i)});
+    rising[1].points.push_back({i, 99.5});
+  }
+  draw_loss_curves(file("legend.png"), rising, {.title = std::string(200, 'T')}).value();
+  const Reread r = reread(file("legend.png"));
+  constexpr std::uint32_t kTrain = 0x1A4794u, kHeldOut = 0xB3215Cu, kText = 0x212126u;
+  EXPECT_GT(count_in(r, {0, 45, 1200, 25}, kTrain), 50) << "the sample of its line";
+  EXPECT_GT(count_in(r, {0, 45, 1200, 25}, kHeldOut), 30);
+  EXPECT_EQ(count_in(r, {100, 90, 1100, 560}, kText), 0) << "no dark text among the curves";
+  EXPECT_EQ(count_in(r, {1190, 0, 10, 720}, kText), 0) << "the title is not cut";
+  EXPECT_GT(count_in(r, {900, 10, 276, 30}, kText), 20) << "and whole";
+}
+
+TEST_F(ChartsTest, TickLabelsDoNotTouch) {
+  LossSeries series{.name = "x", .role = LossRole::train, .points = {{0, -1e6}, {1'000'000, 1e6}}};
+  draw_loss_curves(file("labels.png"), {series}, {.title = "labels", .width = 400, .height = 300}).value();
+  const Reread r = reread(file("labels.png"));
+  // Between two labels stand at least as many blank columns as the gap is wide.
+  std::int64_t labels = 0, blank = 100;
+  for (std::int64_t x = 0; x < r.width; ++x) {
+    std::int64_t ink = 0;
+    for (std::int64_t y = 244; y < 258; ++y) ink += r.at(x, y) != 0xFFFFFFu ? 1 : 0;
+    if (ink > 0 && blank >= 8) ++labels;
+    blank = ink > 0 ? 0 : blank + 1;
+  }
+  EXPECT_GE(labels, 2);
+  EXPECT_EQ(count_in(r, {398, 0, 2, 300}, 0x616169u), 0) << "the last label ends inside the picture";
 }
 
 }  // namespace
