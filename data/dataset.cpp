@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
 
 #include "base/log.h"
 #include "data/image/canvas.h"
@@ -29,12 +31,21 @@ namespace {
 
 constexpr std::size_t kLoggedReplacements = 20;
 
+/// One line for each file and cause, however many episodes share the file.
 std::string list_of(const std::vector<DatasetProblem>& problems) {
-  std::string out;
+  std::vector<std::pair<const DatasetProblem*, std::size_t>> lines;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> place_of;
   std::set<std::string> codes;
   for (const DatasetProblem& p : problems) {
-    out += fmt::format("\n  {} {}", p.code, p.text);
+    const auto [it, is_new] = place_of.try_emplace({p.code, p.path, cause_of(p.text)}, lines.size());
+    if (is_new) lines.emplace_back(&p, 0);
+    ++lines[it->second].second;
     codes.insert(p.code);
+  }
+  std::string out;
+  for (const auto& [problem, times] : lines) {
+    out += fmt::format("\n  {} {}", problem->code, problem->text);
+    if (times > 1) out += fmt::format(" (the same for {} more episodes)", times - 1);
   }
   for (const std::string& code : codes) {
     if (const Defect* defect = find_defect(code)) out += fmt::format("\n  to mend {}: {}", code, defect->remedy);
