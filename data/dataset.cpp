@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
@@ -161,8 +162,9 @@ Result<EpisodeTable> Dataset::read_table(std::size_t place) const {
   const RowSource rows = samples.rows(place);
   const std::string path = root_ + "/" + rows.path;
   // a file that vanished is the reader's to report
-  const FileState now = file_state(path);
-  if (now.size >= 0 && !(now == samples.state(samples.files_of(place).front()))) note_replaced(path);
+  std::error_code absent;
+  const bool same = index_.times->is_unchanged(rows.path, samples.state(samples.files_of(place).front()));
+  if (!same && std::filesystem::exists(path, absent)) note_replaced(path);
   TableColumns wanted;
   wanted.vectors = columns_.vector_columns();
   wanted.integers = columns_.label_columns();
@@ -177,14 +179,15 @@ Result<ImageSource> Dataset::images(std::size_t place, std::size_t view) const {
 
 std::shared_ptr<const PacketTable> Dataset::packet_table(const std::string& path, const FileIdentity& identity) const {
   if (path.size() <= root_.size() + 1 || !path.starts_with(root_) || path[root_.size()] != '/') return nullptr;
-  const auto place = index_.files->find(path.substr(root_.size() + 1));
+  const std::string name = path.substr(root_.size() + 1);
+  const auto place = index_.files->find(name);
   if (!place) return nullptr;
   const auto entry = index_.files->entry(*place);
   if (!entry) {
     log::warn("{}; {} is read from the file", entry.error().message(), path);
     return nullptr;
   }
-  if (entry->state.size != identity.size || entry->state.modified_ns != identity.modified_ns) {
+  if (!index_.times->is_unchanged(name, entry->state, identity.size, identity.modified_ns)) {
     note_replaced(path);
     return nullptr;
   }
