@@ -290,6 +290,7 @@ int run_command(const RunOptions& options) {
   if (!config) return kUsage;
   if (options.job == "quickstart:sft") {
     if (auto made = ensure_quickstart_data(config->job); !made) return complain(made.error(), kFailed);
+    resolve_dataset_paths(*config);
   }
   auto cost = model_cost(config->job);
   if (!cost) return explain(cost.error(), *config);
