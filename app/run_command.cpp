@@ -304,6 +304,7 @@ int run_command(const RunOptions& options) {
   if (!config) return kUsage;
   if (options.job == "quickstart:sft") {
     if (auto made = ensure_quickstart_data(config->job); !made) return complain(made.error(), kFailed);
+    resolve_dataset_paths(*config);
   }
   auto point = resolve_resume(*config, options.resume);
   if (!point) return complain(point.error());

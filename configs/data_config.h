@@ -14,7 +14,8 @@ namespace troupe::configs {
 /// One LeRobot dataset of a mixture.
 struct DataSetConfig {
   /// Read by app, workers/learner/imitation, data/sampling.
-  /// Relative to the working directory; datasets are only read, but for the index folder in them.
+  /// Relative to the working directory; datasets are only read, but for an index folder in
+  /// them that data.index.path: beside asks for.
   std::string path{};
   /// Above 0. Read by data/sampling.
   double weight = 1.0;
@@ -185,8 +186,8 @@ struct IndexConfig {
   template <class V>
   static void describe(V& v) {
     v.field("path", &IndexConfig::path,
-            "folder of dataset indexes; empty: .troupe/index in the dataset, or the user's cache folder where that is "
-            "read-only");
+            "folder of dataset indexes; empty: the user's cache folder; beside: .troupe/index in the dataset, or the "
+            "cache folder where that cannot be written");
     v.choice(
         "build", &IndexConfig::build,
         "auto: make or update it as needed; never: every process reads the files themselves; rebuild: make it anew",

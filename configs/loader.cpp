@@ -116,7 +116,7 @@ LoadOutcome load_document(const Document& document, const std::vector<std::strin
     const auto origin = loaded.origins.find(leaf.path);
     loaded.provenance[leaf.path] = origin == loaded.origins.end() ? "default" : origin->second.provenance();
   }
-  loaded.record();
+  resolve_dataset_paths(loaded);
   return {std::move(loaded), {}};
 }
 
@@ -152,6 +152,17 @@ std::string LoadedConfig::key_summary() const {
   std::string text = fmt::format("{} keys ({} default, {} file", provenance.size(), defaults, file);
   if (environment > 0) text += fmt::format(", {} TROUPE_SET", environment);
   return text + fmt::format(", {} command line)", command_line);
+}
+
+void resolve_dataset_paths(LoadedConfig& loaded) {
+  for (DataSetConfig& set : loaded.job.data.sets) {
+    std::error_code code;
+    if (set.path.empty() || set.path.front() == '/' || !fs::is_directory(set.path, code)) continue;
+    std::string path = fs::absolute(set.path, code).lexically_normal().string();
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    if (!code) set.path = std::move(path);
+  }
+  loaded.record();
 }
 
 LoadOutcome load_job(const std::string& path_or_recipe, const std::vector<std::string>& overrides) {

@@ -55,6 +55,11 @@ LoadOutcome load_job(const std::string& path_or_recipe, const std::vector<std::s
 /// `extends` is relative to it. Does not read TROUPE_SET: a resolved text has it inside already.
 LoadOutcome load_job_text(const std::string& name, const std::string& yaml, const std::vector<std::string>& overrides);
 
+/// Makes data.sets[].path absolute where it names a folder that is there now, so that a run records which data it was
+/// trained on wherever it is looked at; a name of a cache (owner/name) stays. Loading does it; a caller that makes a
+/// dataset afterwards does it again.
+void resolve_dataset_paths(LoadedConfig& loaded);
+
 /// Dotted paths of the leaves whose values differ, in describe() order; used when a run is resumed.
 std::vector<std::string> differing_keys(const JobConfig& a, const JobConfig& b);
 

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
 
 #include "base/log.h"
 #include "data/image/canvas.h"
@@ -29,12 +32,21 @@ namespace {
 
 constexpr std::size_t kLoggedReplacements = 20;
 
+/// One line for each file and cause, however many episodes share the file.
 std::string list_of(const std::vector<DatasetProblem>& problems) {
-  std::string out;
+  std::vector<std::pair<const DatasetProblem*, std::size_t>> lines;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> place_of;
   std::set<std::string> codes;
   for (const DatasetProblem& p : problems) {
-    out += fmt::format("\n  {} {}", p.code, p.text);
+    const auto [it, is_new] = place_of.try_emplace({p.code, p.path, cause_of(p.text)}, lines.size());
+    if (is_new) lines.emplace_back(&p, 0);
+    ++lines[it->second].second;
     codes.insert(p.code);
+  }
+  std::string out;
+  for (const auto& [problem, times] : lines) {
+    out += fmt::format("\n  {} {}", problem->code, problem->text);
+    if (times > 1) out += fmt::format(" (the same for {} more episodes)", times - 1);
   }
   for (const std::string& code : codes) {
     if (const Defect* defect = find_defect(code)) out += fmt::format("\n  to mend {}: {}", code, defect->remedy);
@@ -150,8 +162,9 @@ Result<EpisodeTable> Dataset::read_table(std::size_t place) const {
   const RowSource rows = samples.rows(place);
   const std::string path = root_ + "/" + rows.path;
   // a file that vanished is the reader's to report
-  const FileState now = file_state(path);
-  if (now.size >= 0 && !(now == samples.state(samples.files_of(place).front()))) note_replaced(path);
+  std::error_code absent;
+  const bool same = index_.times->is_unchanged(rows.path, samples.state(samples.files_of(place).front()));
+  if (!same && std::filesystem::exists(path, absent)) note_replaced(path);
   TableColumns wanted;
   wanted.vectors = columns_.vector_columns();
   wanted.integers = columns_.label_columns();
@@ -166,14 +179,15 @@ Result<ImageSource> Dataset::images(std::size_t place, std::size_t view) const {
 
 std::shared_ptr<const PacketTable> Dataset::packet_table(const std::string& path, const FileIdentity& identity) const {
   if (path.size() <= root_.size() + 1 || !path.starts_with(root_) || path[root_.size()] != '/') return nullptr;
-  const auto place = index_.files->find(path.substr(root_.size() + 1));
+  const std::string name = path.substr(root_.size() + 1);
+  const auto place = index_.files->find(name);
   if (!place) return nullptr;
   const auto entry = index_.files->entry(*place);
   if (!entry) {
     log::warn("{}; {} is read from the file", entry.error().message(), path);
     return nullptr;
   }
-  if (entry->state.size != identity.size || entry->state.modified_ns != identity.modified_ns) {
+  if (!index_.times->is_unchanged(name, entry->state, identity.size, identity.modified_ns)) {
     note_replaced(path);
     return nullptr;
   }

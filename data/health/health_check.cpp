@@ -12,9 +12,11 @@
 #include "data/health/decode_check.h"
 #include "data/health/episode_notes.h"
 #include "data/health/index_check.h"
+#include "data/health/metadata_check.h"
 #include "data/health/motion.h"
 #include "data/health/statistics_check.h"
 #include "data/health/thumbnails.h"
+#include "data/lerobot/template_hint.h"
 #include "data/sampling/sample_index.h"
 #include "data/sampling/window.h"
 #include "data/statistics/dataset_statistics.h"
@@ -42,14 +44,26 @@ class Examination {
 
   Result<HealthReport> run() {
     for (const DatasetProblem& p : files_->findings()) add(FindingLevel::warning, p, -1);
-    if (const auto modality = read_modality(files_->root(), files_->info()); !modality) {
-      add(FindingLevel::problem, {"D01", report_.root + "/meta/modality.json", modality.error().message()}, -1);
+    const std::string modality_path = report_.root + "/meta/modality.json";
+    const auto modality = read_modality(files_->root(), files_->info());
+    if (!modality) {
+      add(FindingLevel::problem, {"D01", modality_path, modality.error().message()}, -1);
+      return std::move(report_);
+    }
+    if (auto nothing = find_nothing_listed(*files_); !nothing.empty()) {
+      report_.findings.insert(report_.findings.end(), nothing.begin(), nothing.end());
       return std::move(report_);
     }
     auto keys = dataset_keys(*files_, options_.embodiment, options_.relative_keys);
     if (!keys) return keys.error();
     report_.keys = std::move(*keys);
-    if (!options_.embodiment) drop_cameras_without_files();
+    check_modality_names(*files_, *modality, report_.findings);
+    hints_ = template_hints(*files_);
+    std::error_code code;
+    const CameraFiles cameras =
+        check_camera_files(*files_, *modality, fs::exists(modality_path, code), report_.findings);
+    drop_cameras(cameras.never_recorded);
+    name_cameras(cameras.gone);
     const auto videos = videos_;
     source_ =
         EpisodeSource::make(files_, report_.keys, [videos](const std::string& path) { return videos->probe(path); });
@@ -57,10 +71,11 @@ class Examination {
     check_episodes();
     TROUPE_TRY(check_windows());
     describe_cameras();
-    TROUPE_TRY(compute_statistics(source_, episodes_, options_, report_));
+    TROUPE_TRY(compute_statistics(source_, tables_, options_, report_));
     TROUPE_TRY(measure());
     if (options_.decode) decode();
     if (options_.thumbnails) draw_thumbnails();
+    group_findings(report_.findings);
     return std::move(report_);
   }
 
@@ -69,31 +84,34 @@ class Examination {
     report_.findings.push_back({p.code, level, p.path, p.text, episode});
   }
 
-  bool has_files(const NamedColumn& view) const {
-    for (std::size_t place = 0; place < files_->episodes().size(); ++place) {
-      const auto images = files_->images(place, view.column);
-      std::error_code code;
-      if (images && fs::exists(fs::symlink_status(images->path, code))) return true;
-    }
-    return false;
+  /// A feature table may name cameras that were never recorded beside others that were: they are no views, unless an
+  /// embodiment asks for them.
+  void drop_cameras(const std::vector<std::string>& never_recorded) {
+    if (options_.embodiment) return;
+    std::erase_if(report_.keys.views, [&](const NamedColumn& view) {
+      return std::find(never_recorded.begin(), never_recorded.end(), view.column) != never_recorded.end();
+    });
   }
 
-  /// A feature table may name cameras that were never recorded beside others that were. Where no camera
-  /// has a file, the files are missing.
-  void drop_cameras_without_files() {
-    std::vector<NamedColumn>& views = report_.keys.views;
-    const auto first_absent =
-        std::stable_partition(views.begin(), views.end(), [&](const auto& v) { return has_files(v); });
-    if (first_absent == views.begin()) return;
-    for (auto it = first_absent; it != views.end(); ++it) {
+  /// Cameras whose files are gone and that are no views are named here; those of views are problems of their episodes.
+  void name_cameras(const std::vector<std::string>& gone) {
+    for (const std::string& camera : gone) {
+      const auto& views = report_.keys.views;
+      if (std::any_of(views.begin(), views.end(), [&](const NamedColumn& v) { return v.column == camera; })) continue;
       const std::string path = report_.root + "/meta/info.json";
       add(FindingLevel::warning,
-          {"D02", path,
-           fmt::format("{} lists the camera '{}', of which no episode has a file; take the feature out", path,
-                       it->column)},
-          -1);
+          {"D02", path, fmt::format("{} lists the camera '{}', of which no file is there", path, camera)}, -1);
     }
-    views.erase(first_absent, views.end());
+  }
+
+  /// Is this problem a file that a wrong template of info.json looks for?
+  bool is_hinted(const DatasetProblem& p) const {
+    std::error_code code;
+    if (hints_.empty() || fs::exists(fs::symlink_status(p.path, code))) return false;
+    return std::any_of(hints_.begin(), hints_.end(), [&](const TemplateHint& hint) {
+      return p.code == (hint.camera.empty() ? "D03" : "D06") &&
+             (hint.camera.empty() || p.path.find(hint.camera) != std::string::npos);
+    });
   }
 
   void check_episodes() {
@@ -108,18 +126,38 @@ class Examination {
                                   .problems = static_cast<std::int64_t>(check.problems.size()),
                                   .warnings = static_cast<std::int64_t>(check.warnings.size()),
                                   .content = {}});
-      for (const DatasetProblem& p : check.problems) add(FindingLevel::problem, p, record.index);
+      for (const DatasetProblem& p : check.problems) {
+        if (!is_hinted(p)) add(FindingLevel::problem, p, record.index);
+      }
       for (const DatasetProblem& p : check.warnings) add(FindingLevel::warning, p, record.index);
+      if (check.table_sound) {
+        note_labels(check.episode, report_.episodes.back());
+        report_.table_rows += check.episode.rows;
+        reports_.push_back(i);
+        tables_.push_back(check.episode);
+      }
       if (!check.problems.empty()) continue;
-      note_labels(check.episode, report_.episodes.back());
       report_.frames += check.episode.rows;
       if (report_.view_height == 0) {
         report_.view_height = check.episode.view_height;
         report_.view_width = check.episode.view_width;
       }
-      reports_.push_back(i);
       episodes_.push_back(std::move(check.episode));
     }
+    std::set<std::string> said;  // two cameras share a template
+    for (const TemplateHint& hint : hints_) {
+      if (said.insert(hint.key + hint.wanted).second) add(FindingLevel::problem, hint.problem(report_.root), -1);
+    }
+    if (report_.view_height == 0) take_stated_size();
+  }
+
+  /// Without a video to look at, the pixels are those of info.json.
+  void take_stated_size() {
+    if (report_.keys.views.empty()) return;
+    const LerobotFeature* camera = files_->info().find(report_.keys.views.front().column);
+    if (camera == nullptr || camera->shape.size() != 3) return;
+    report_.view_height = camera->shape[0];
+    report_.view_width = camera->shape[1];
   }
 
   /// Without an embodiment nobody has said that these views share a sample: other sizes are only worth a warning.
@@ -201,7 +239,7 @@ class Examination {
     std::sort(plan.idle.begin(), plan.idle.end());
     plan.idle.erase(std::unique(plan.idle.begin(), plan.idle.end()), plan.idle.end());
     if (report_.columns.empty()) return {};
-    const TableSource tables = tables_of(source_, episodes_);
+    const TableSource tables = tables_of(source_, tables_);
     TROUPE_ASSIGN(const std::vector<EpisodeMotion> motion, measure_motion(tables, report_.columns, plan));
     for (std::size_t i = 0; i < motion.size(); ++i) {
       EpisodeReport& e = report_.episodes[reports_[i]];
@@ -246,8 +284,10 @@ class Examination {
   std::shared_ptr<const LerobotDataset> files_;
   std::shared_ptr<ProbedVideos> videos_;
   EpisodeSource source_;
+  std::vector<TemplateHint> hints_;
   std::vector<Episode> episodes_;     ///< usable ones
-  std::vector<std::size_t> reports_;  ///< place of each in report_.episodes
+  std::vector<Episode> tables_;       ///< those whose tables are sound: what statistics are made of
+  std::vector<std::size_t> reports_;  ///< place of each of tables_ in report_.episodes
   HealthReport report_;
 };
 

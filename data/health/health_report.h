@@ -22,7 +22,16 @@ struct HealthFinding {
   std::string text;
   /// episode_index; -1: the dataset as a whole.
   std::int64_t episode = -1;
+  /// Further episodes in which the same file has the same cause, ascending.
+  std::vector<std::int64_t> others{};
+
+  /// The text, and how many more episodes it is about.
+  std::string sentence() const;
 };
+
+/// Makes one finding of those that have code, level, file and cause (cause_of) in common: a file that many episodes
+/// share is one finding. The first one stays, in its place.
+void group_findings(std::vector<HealthFinding>& findings);
 
 /// Least, middle and greatest of some numbers, and their mean; zeros when there are none.
 struct Spread {
@@ -64,6 +73,9 @@ struct EpisodeReport {
   std::string content;
 };
 
+/// How a report calls dimension d: "[3]", or "[3] elbow" where it has a name.
+std::string dimension_label(const std::vector<std::string>& names, std::size_t d);
+
 /// How often values of one dimension occur: counts of equal parts of [low, high], the last part closed. Values outside
 /// count in the first or last part.
 struct Histogram {
@@ -76,6 +88,8 @@ struct ColumnReport {
   std::string name;
   /// As info.json states it: "float32".
   std::string dtype;
+  /// LerobotFeature::names: joints, or empty.
+  std::vector<std::string> names{};
   FeatureStatistics statistics;
   /// One per dimension of the column; the next two list dimensions.
   std::vector<Histogram> histograms;
@@ -121,8 +135,10 @@ struct Thumbnail {
 struct HealthReport {
   std::string root, version, robot_type, verify = "index";
   double fps = 0;
-  std::int64_t frames = 0, tasks = 0, horizon = 24;
-  /// Pixels of every view of the first usable episode.
+  /// Rows of usable episodes, and of all whose tables are sound, whatever their videos are: statistics are of these.
+  std::int64_t frames = 0, table_rows = 0;
+  std::int64_t tasks = 0, horizon = 24;
+  /// Pixels of every view of the first usable episode; without one, what info.json says of the first view.
   std::int64_t view_height = 0, view_width = 0;
   /// How quantiles were found: values kept in memory, else by refinement in `passes` passes over the tables.
   bool columns_kept = true, relative_kept = true;
@@ -133,11 +149,11 @@ struct HealthReport {
   std::vector<RelativeReport> relative;
   std::vector<CameraReport> cameras;
   std::vector<EpisodeReport> episodes;
-  /// Label -> rows, of usable episodes.
+  /// Label -> rows, of episodes whose tables are sound.
   std::map<std::int64_t, std::int64_t> label_rows;
   /// Label -> text.
   std::map<std::int64_t, std::string> texts;
-  /// Lengths in table rows of every run of rows with one label, of usable episodes.
+  /// Lengths in table rows of every run of rows with one label, of episodes whose tables are sound.
   std::vector<double> span_lengths;
   std::vector<HealthFinding> findings;
   DecodeReport decoded;
@@ -148,6 +164,8 @@ struct HealthReport {
   std::int64_t usable_episodes() const;
   /// Findings of that level.
   std::int64_t count(FindingLevel level) const;
+  /// What the dimensions of a key are called: the slice of its column's names; empty without names.
+  std::vector<std::string> names_of(const VectorKey& key) const;
   /// The column of that name, or null.
   const ColumnReport* column(const std::string& name) const;
 };

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "data/index/file_table.h"
+#include "data/index/file_times.h"
 #include "data/index/index_folder.h"
 
 namespace troupe::data {
@@ -30,7 +30,10 @@ bool remove_sample_lists(const std::string& folder) {
 }  // namespace
 
 void check_index(const std::string& root, const IndexConfig& config, std::vector<HealthFinding>& findings) {
-  for (const std::string& folder : index_folders(root, config).read) {
+  const IndexFolders folders = index_folders(root, config);
+  FileTimes times(root);
+  if (!folders.times.empty()) times.load(folders.times);
+  for (const std::string& folder : folders.read) {
     auto file = IndexFile::open(folder + "/files.idx", IndexKind::files);
     if (!file) continue;
     const auto table = FileTable::open(std::move(*file));
@@ -39,7 +42,7 @@ void check_index(const std::string& root, const IndexConfig& config, std::vector
     for (std::size_t i = 0; i < (*table)->size(); ++i) {
       const auto entry = (*table)->entry(i);
       const std::string path = root + "/" + (*table)->path(i);
-      if (!entry || file_state(path) == entry->state) continue;
+      if (!entry || times.is_unchanged((*table)->path(i), entry->state)) continue;
       findings.push_back(
           {"D16", FindingLevel::warning, path,
            fmt::format(

@@ -84,7 +84,7 @@ std::string html_of_findings(const HealthReport& r) {
   for (std::size_t i = 0; i < std::min(r.findings.size(), kFindingsShown); ++i) {
     const HealthFinding& f = r.findings[i];
     out += fmt::format("<tr><td>{0}</td><td class=\"{1}\">{1}</td><td>{2}</td></tr>\n", escape_html(f.code),
-                       enum_name(f.level), escape_html(f.text));
+                       enum_name(f.level), escape_html(f.sentence()));
   }
   out += "</table>\n";
   if (r.findings.size() > kFindingsShown)
@@ -148,8 +148,9 @@ std::string dimensions(const HealthReport& r) {
     out += "<div class=\"dims\">\n";
     for (std::size_t d = 0; d < c.histograms.size(); ++d) {
       const FeatureStatistics& s = c.statistics;
-      out += fmt::format("<figure>{}<figcaption>[{}] mean {}, std {}<br>q01 {}, q99 {}</figcaption></figure>\n",
-                         svg_histogram(c.histograms[d], fmt::format("{} [{}]", c.name, d)), d, number(s.mean[d]),
+      const std::string label = dimension_label(c.names, d);
+      out += fmt::format("<figure>{}<figcaption>{} mean {}, std {}<br>q01 {}, q99 {}</figcaption></figure>\n",
+                         svg_histogram(c.histograms[d], c.name + " " + label), escape_html(label), number(s.mean[d]),
                          number(s.std[d]), number(s.q01[d]), number(s.q99[d]));
     }
     out += "</div>\n";
@@ -157,6 +158,7 @@ std::string dimensions(const HealthReport& r) {
   for (const RelativeReport& k : r.relative) {
     const FeatureStatistics& s = k.statistics.pooled;
     if (s.width() == 0) continue;
+    const std::vector<std::string> names = r.names_of(k.action);
     out += fmt::format(
         "<h3>{} <small>relative, {} steps</small></h3>\n<table>\n<tr><th></th><th class=\"n\">min</th><th "
         "class=\"n\">q01</th><th class=\"n\">mean</th><th class=\"n\">q99</th><th class=\"n\">max</th><th "
@@ -164,10 +166,10 @@ std::string dimensions(const HealthReport& r) {
         escape_html(k.action.name), r.horizon);
     for (std::size_t d = 0; d < s.width(); ++d) {
       out += fmt::format(
-          "<tr><td>[{}]</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+          "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
           "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-          d, number(s.min[d]), number(s.q01[d]), number(s.mean[d]), number(s.q99[d]), number(s.max[d]),
-          number(s.std[d]));
+          escape_html(dimension_label(names, d)), number(s.min[d]), number(s.q01[d]), number(s.mean[d]),
+          number(s.q99[d]), number(s.max[d]), number(s.std[d]));
     }
     out += "</table>\n";
   }

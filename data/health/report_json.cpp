@@ -59,7 +59,7 @@ Json key_json(const HealthReport& r, const VectorKey& key) {
 
 Json statistics_json(const HealthReport& r) {
   Json out;
-  out["rows"] = r.frames;
+  out["rows"] = r.table_rows;
   out["method"] = {{"columns", method(r.columns_kept)},
                    {"relative", method(r.relative_kept)},
                    {"passes", r.passes},
@@ -68,6 +68,7 @@ Json statistics_json(const HealthReport& r) {
   out["columns"] = Json::object();
   for (const ColumnReport& c : r.columns) {
     Json column = {{"dtype", c.dtype}};
+    if (!c.names.empty()) column["names"] = c.names;
     column.update(all_of(c.statistics));
     column["constant_dimensions"] = c.constant;
     column["near_constant_dimensions"] = c.near_constant;
@@ -135,6 +136,7 @@ Json findings_json(const HealthReport& r) {
     const Defect* kind = find_defect(f.code);
     Json finding = {{"code", f.code}, {"severity", enum_name(f.level)}, {"path", f.path}, {"text", f.text}};
     if (f.episode >= 0) finding["episode"] = f.episode;
+    if (!f.others.empty()) finding["further_episodes"] = f.others;
     if (kind != nullptr) {
       finding["action"] = kind->action;
       finding["remedy"] = kind->remedy;
@@ -194,7 +196,7 @@ std::string stats_json(const HealthReport& r, bool count) {
   Json out = Json::object();
   for (const ColumnReport& c : r.columns) {
     out[c.name] = all_of(c.statistics);
-    if (count) out[c.name]["count"] = Json::array({r.frames});
+    if (count) out[c.name]["count"] = Json::array({r.table_rows});
   }
   return dump(out);
 }

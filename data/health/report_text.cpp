@@ -37,7 +37,7 @@ std::string head(const HealthReport& r) {
                          : fmt::format(" ({} usable)", r.usable_episodes()),
                      rows.min, rows.max, rows.median);
   out += fmt::format("  frames     {} ({:.2f} h at {:.6g} frames/s), {:.1f}% idle\n", r.frames, r.hours(), r.fps,
-                     r.frames > 0 ? 100 * idle / static_cast<double>(r.frames) : 0.0);
+                     r.table_rows > 0 ? 100 * idle / static_cast<double>(r.table_rows) : 0.0);
   const Spread spans = spread_of(r.span_lengths);
   out += fmt::format("  tasks      {}, {} in use, {} label spans (median {:.0f} rows)\n", r.tasks, r.label_rows.size(),
                      r.span_lengths.size(), spans.median);
@@ -64,11 +64,13 @@ std::string camera_lines(const HealthReport& r) {
   return out;
 }
 
-std::string dimension_lines(const std::string& name, const FeatureStatistics& s) {
+/// `labels`: how the dimensions are called, as dimension_label.
+std::string dimension_lines(const std::string& name, const std::vector<std::string>& labels,
+                            const FeatureStatistics& s) {
   std::string out;
   for (std::size_t d = 0; d < std::min(s.width(), kDimensionsShown); ++d) {
     out += fmt::format("  {:<36} {:>11.5g} {:>11.5g} {:>11.5g} {:>11.5g} {:>11.5g} {:>11.5g}{}\n",
-                       fmt::format("{}[{}]", name, d), s.min[d], s.q01[d], s.mean[d], s.q99[d], s.max[d], s.std[d],
+                       name + dimension_label(labels, d), s.min[d], s.q01[d], s.mean[d], s.q99[d], s.max[d], s.std[d],
                        s.q01[d] == s.q99[d] ? "  constant" : "");
   }
   if (s.width() > kDimensionsShown)
@@ -81,8 +83,9 @@ std::string ranges(const HealthReport& r) {
   if (r.columns.empty()) return "";
   std::string out = fmt::format("\n  {:<36} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "column", "min", "q01",
                                 "mean", "q99", "max", "std");
-  for (const ColumnReport& c : r.columns) out += dimension_lines(c.name, c.statistics);
-  for (const RelativeReport& k : r.relative) out += dimension_lines("relative " + k.action.name, k.statistics.pooled);
+  for (const ColumnReport& c : r.columns) out += dimension_lines(c.name, c.names, c.statistics);
+  for (const RelativeReport& k : r.relative)
+    out += dimension_lines("relative " + k.action.name, r.names_of(k.action), k.statistics.pooled);
   const char* columns = r.columns_kept ? "values kept" : "columns by refinement";
   const char* relative = r.relative_kept ? "" : ", relative actions by refinement";
   return out + fmt::format("  quantiles  exact; {}{}, {} over the tables\n", columns, relative,
@@ -108,7 +111,7 @@ std::string text_of_findings(const HealthReport& r) {
     out += fmt::format("  {}  {} x  {}: {}\n", code, list.size(), kind != nullptr ? kind->check : "",
                        kind != nullptr ? kind->action : "");
     for (std::size_t i = 0; i < std::min(list.size(), kShownPerCode); ++i)
-      out += fmt::format("       {:<8} {}\n", enum_name(list[i]->level), list[i]->text);
+      out += fmt::format("       {:<8} {}\n", enum_name(list[i]->level), list[i]->sentence());
     if (list.size() > kShownPerCode) out += fmt::format("       and {} more\n", list.size() - kShownPerCode);
     if (kind != nullptr) out += fmt::format("       remedy   {}\n", kind->remedy);
   }

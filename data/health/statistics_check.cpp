@@ -30,32 +30,52 @@ class UnusedColumns {
 
   Result<EpisodeTable> read(std::size_t place, const TableColumns& wanted) {
     TableColumns asked;
-    for (const std::string& name : wanted.vectors)
-      (is_used(name) ? asked.vectors : asked.optional_vectors).push_back(name);
+    for (const std::string& name : wanted.vectors) {
+      if (is_used(name)) asked.vectors.push_back(name);
+    }
     TROUPE_ASSIGN(EpisodeTable table, tables_.read(place, asked));
-    for (const std::string& name : asked.optional_vectors) {
-      const std::size_t width = widths_.at(name);
-      const auto it = table.vectors.find(name);
-      if (it != table.vectors.end() && (it->second.width == width || table.rows == 0)) continue;
-      table.vectors[name] = {width, std::vector<double>(static_cast<std::size_t>(table.rows) * width)};
-      const std::lock_guard lock(mutex_);
-      const auto [known, is_new] = unreadable_.try_emplace(name, place);
-      if (!is_new) known->second = std::min(known->second, place);
+    for (const std::string& name : wanted.vectors) {
+      if (!is_used(name)) read_unused(place, name, table);
     }
     return table;
   }
 
-  /// Column -> place of the first episode in which it cannot be read.
-  const std::map<std::string, std::size_t>& unreadable() const { return unreadable_; }
+  /// Why a column cannot be read, and the place of the first episode in which that is so.
+  struct Unreadable {
+    std::size_t place = 0;
+    std::string why;
+  };
+  /// By column.
+  const std::map<std::string, Unreadable>& unreadable() const { return unreadable_; }
 
  private:
   bool is_used(const std::string& name) const { return std::binary_search(used_.begin(), used_.end(), name); }
+
+  /// Alone: damage to a page of it spoils nothing else.
+  void read_unused(std::size_t place, const std::string& name, EpisodeTable& table) {
+    TableColumns asked;
+    asked.optional_vectors = {name};
+    const std::size_t width = widths_.at(name);
+    auto read = tables_.read(place, asked);
+    if (const auto it = read ? read->vectors.find(name) : table.vectors.end();
+        read && it != read->vectors.end() && (it->second.width == width || table.rows == 0)) {
+      table.vectors[name] = std::move(it->second);
+      return;
+    }
+    std::string why = fmt::format("it is absent or has not {} values a row", width);
+    if (!read) why = read.error().message();
+    if (read && read->left_out.contains(name)) why = read->left_out.at(name);
+    table.vectors[name] = {width, std::vector<double>(static_cast<std::size_t>(table.rows) * width)};
+    const std::lock_guard lock(mutex_);
+    const auto [known, is_new] = unreadable_.try_emplace(name, Unreadable{place, why});
+    if (!is_new && place < known->second.place) known->second = {place, std::move(why)};
+  }
 
   TableSource tables_;
   std::vector<std::string> used_;  ///< ascending
   std::map<std::string, std::size_t> widths_;
   std::mutex mutex_;
-  std::map<std::string, std::size_t> unreadable_;
+  std::map<std::string, Unreadable> unreadable_;
 };
 
 /// Float columns of the feature table, and float-like columns that keys name.
@@ -194,18 +214,19 @@ Result<void> compute_statistics(const EpisodeSource& source, std::span<const Epi
   for (std::size_t i = 0; i < plan.columns.size(); ++i) {
     const WantedColumn& c = plan.columns[i];
     if (const auto bad = reader.unreadable().find(c.name); bad != reader.unreadable().end()) {
-      const auto rows = source.files->rows(episodes[bad->second].place);
+      const auto& [place, why] = bad->second;
+      const auto rows = source.files->rows(episodes[place].place);
       const std::string path = rows ? rows->path : report.root;
-      report.findings.push_back({"D04", FindingLevel::warning, path,
-                                 fmt::format("{}: column '{}', which no sample uses, is missing, holds nulls or NaNs, "
-                                             "or has not {} values a row: no statistics of it",
-                                             path, c.name, c.width),
-                                 episodes[bad->second].index});
+      report.findings.push_back(
+          {"D04", FindingLevel::warning, path,
+           fmt::format("{}: column '{}', which no sample uses, has no statistics: {}", path, c.name, why),
+           episodes[place].index});
       continue;
     }
     ColumnReport column;
     column.name = c.name;
     column.dtype = source.info().find(c.name)->dtype;
+    column.names = source.info().find(c.name)->names;
     column.statistics = found.columns[i];
     find_constant(column);
     report.columns.push_back(std::move(column));

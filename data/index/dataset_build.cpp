@@ -75,7 +75,7 @@ class IndexBuilder {
   IndexBuilder(LerobotDataset dataset, const IndexInputs& inputs, IndexReport& report)
       : inputs_(inputs),
         report_(report),
-        survey_(dataset.root(), inputs.probe, inputs.old_files.get()),
+        survey_(dataset.root(), inputs.probe, inputs.old_files.get(), *inputs.times),
         source_(EpisodeSource::make(std::make_shared<const LerobotDataset>(std::move(dataset)), inputs.columns,
                                     [this](const std::string& path) { return survey_.probe(path); })) {}
 
@@ -144,7 +144,7 @@ class IndexBuilder {
     }
     out_.samples.states.resize(paths.size());
     parallel_for(paths.size(), inputs_.threads,
-                 [&](std::size_t p) { out_.samples.states[p] = file_state(dataset().root() + "/" + paths[p]); });
+                 [&](std::size_t p) { out_.samples.states[p] = inputs_.times->state(paths[p]); });
     return {};
   }
 
@@ -161,8 +161,8 @@ class IndexBuilder {
     const std::vector<std::uint32_t> before = old->files_of(*place);
     if (files.size() != before.size() || old->rows(*place).first_row != work.first_row) return std::nullopt;
     for (std::size_t f = 0; f < files.size(); ++f) {
-      if (!(old->state(before[f]) == out_.samples.states[files[f]]) ||
-          old->path(before[f]) != out_.samples.paths[files[f]])
+      const std::string& path = out_.samples.paths[files[f]];
+      if (old->path(before[f]) != path || !inputs_.times->is_unchanged(path, old->state(before[f])))
         return std::nullopt;
       if (f > 0 && old->images(*place, f - 1).first != work.images[f - 1].first) return std::nullopt;
     }

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "data/index/file_table.h"
+#include "data/index/file_times.h"
 #include "data/index/sample_table.h"
 #include "data/lerobot/lerobot_dataset.h"
 #include "data/sampling/dataset_spec.h"
@@ -44,6 +45,8 @@ struct IndexInputs {
   /// Older indexes whose entries are taken over where nothing changed; null: none.
   std::shared_ptr<const SampleTable> old_samples;
   std::shared_ptr<const FileTable> old_files;
+  /// States of the dataset's files.
+  FileTimes* times = nullptr;
 };
 
 /// An index in memory, before its two files are written: samples-*.idx and files.idx.

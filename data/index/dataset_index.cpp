@@ -49,13 +49,9 @@ Found find_index(const IndexFolders& folders, std::uint64_t recipe) {
   return out;
 }
 
-bool same_metadata(const std::vector<MetadataFile>& a, const std::vector<MetadataFile>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const MetadataFile& x, const MetadataFile& y) { return x.same_contents(y); });
-}
-
 /// How many files are not what they were when they were indexed; the first ones are logged (D16).
-std::int64_t count_replaced(const SampleTable& samples, const std::string& root, const DatasetOptions& options) {
+std::int64_t count_replaced(const SampleTable& samples, const std::string& root, FileTimes& times,
+                            const DatasetOptions& options) {
   std::vector<std::uint32_t> which(samples.watched().begin(), samples.watched().end());
   if (options.verify_files || static_cast<std::int64_t>(samples.num_paths()) <= options.compared_files) {
     which.resize(samples.num_paths());
@@ -63,9 +59,10 @@ std::int64_t count_replaced(const SampleTable& samples, const std::string& root,
   }
   std::atomic<std::int64_t> replaced{0};
   parallel_for(which.size(), options.threads, [&](std::size_t i) {
-    const std::string path = root + "/" + samples.path(which[i]);
-    if (file_state(path) == samples.state(which[i])) return;
-    if (replaced++ < kLogged) log::warn("D16 {} is not the file that was indexed; its entry is made anew", path);
+    const std::string path = samples.path(which[i]);
+    if (times.is_unchanged(path, samples.state(which[i]))) return;
+    if (replaced++ < kLogged)
+      log::warn("D16 {}/{} is not the file that was indexed; its entry is made anew", root, path);
   });
   if (replaced > kLogged) log::warn("D16 {}: {} files are not those that were indexed", root, replaced.load());
   return replaced;
@@ -99,15 +96,21 @@ Result<OpenedIndex> open_index(const std::string& root, const DatasetSpec& spec,
                      .threads = options.threads,
                      .metadata = {},
                      .old_samples = nullptr,
-                     .old_files = nullptr};
+                     .old_files = nullptr,
+                     .times = nullptr};
   TROUPE_ASSIGN(inputs.metadata, metadata_state(root, options.threads));
   const bool on_disk = spec.index.build != "never";
   const IndexFolders folders = on_disk ? index_folders(root, spec.index) : IndexFolders{};
   OpenedIndex out;
+  out.times = std::make_shared<FileTimes>(root);
+  if (!folders.times.empty()) out.times->load(folders.times);
+  inputs.times = out.times.get();
   if (spec.index.build == "auto") {
     Found found = find_index(folders, recipe);
-    if (found.samples && found.files && same_metadata(found.samples->metadata(), inputs.metadata) &&
-        count_replaced(*found.samples, root, options) == 0) {
+    if (found.samples && found.files && found.samples->metadata() == inputs.metadata &&
+        count_replaced(*found.samples, root, *out.times, options) == 0) {
+      if (!folders.times.empty()) out.times->save(folders.times);
+      out.times->settle();
       out.report.folder = found.folder;
       out.report.loaded = true;
       out.samples = std::move(found.samples);
@@ -131,6 +134,8 @@ Result<OpenedIndex> open_index(const std::string& root, const DatasetSpec& spec,
                 publish(folder, samples_name(recipe), IndexKind::samples, encode_samples(built.samples), written));
   TROUPE_ASSIGN(out.files, FileTable::open(std::move(files)));
   TROUPE_ASSIGN(out.samples, SampleTable::open(std::move(samples)));
+  if (!folders.times.empty()) out.times->save(folders.times);
+  out.times->settle();
   out.report.folder = written ? folder : std::string();
   out.report.seconds = seconds_since(begin);
   if (out.report.seconds > kWorthALine) {

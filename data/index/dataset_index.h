@@ -29,12 +29,14 @@ struct DatasetOptions {
 struct OpenedIndex {
   std::shared_ptr<const SampleTable> samples;
   std::shared_ptr<const FileTable> files;
+  /// How the files were seen last: which of them are still the indexed ones.
+  std::shared_ptr<FileTimes> times;
   IndexReport report;
 };
 
 /// Loads the index of the dataset in folder `root` for a spec, or makes it, as spec.index says (docs/dataset-index.md):
-///   loaded    when its metadata files have the contents that were indexed, and sizes and times of
-///             options.compared_files files (with verify_files: of all) are what they were;
+///   loaded    when its metadata files have the contents that were indexed, and options.compared_files files (with
+///             verify_files: all) are those that were indexed (FileTimes::is_unchanged);
 ///   made      otherwise: episodes and videos that did not change come from the older index, and the result is written
 ///             to the index folder. Where none can be written, a warning says so and it stays in memory.
 /// A damaged index is a warning, and is made anew. Any number of processes may do this at once.

@@ -1,10 +1,12 @@
 #include "data/index/file_table.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 
 #include "base/byte_stream.h"
+#include "base/file_io.h"
 #include "base/hash.h"
 #include "data/video/packet_codec.h"
 
@@ -21,7 +23,8 @@ constexpr std::uint32_t kReordered = 1, kUneven = 2, kOneRef = 4, kFastStart = 8
 
 /// One entry as it lies in the file. docs/dataset-index.md, "Records".
 struct FileTable::Record {
-  std::int64_t size, modified_ns;
+  std::int64_t size;
+  std::uint64_t content;
   std::int64_t frames, hidden;
   double fps, first_seconds;
   std::uint64_t packets_at, packets_bytes, packets_digest;
@@ -38,9 +41,21 @@ struct FileTableWriter::Entry {
 };
 
 FileState file_state(const std::string& path) {
+  constexpr std::uint64_t kBlocks = 16, kBlock = 4096;
+  const auto fd = base::open_file(path, O_RDONLY | O_NONBLOCK);
   struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
-  return {.size = facts.st_size, .modified_ns = facts.st_mtim.tv_sec * 1'000'000'000LL + facts.st_mtim.tv_nsec};
+  if (!fd || ::fstat(fd->get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  const bool whole = size <= kBlocks * kBlock;
+  std::vector<std::byte> buffer(whole ? size : kBlock);
+  Xxh3Stream hash;
+  for (std::uint64_t b = 0; b < (whole ? 1 : kBlocks); ++b) {
+    const auto read = base::read_at(fd->get(), buffer, whole ? 0 : (size - kBlock) * b / (kBlocks - 1), path);
+    if (!read || *read != buffer.size()) return {};
+    hash.update(buffer);
+  }
+  const std::string digest = hash.hex();
+  return {.size = facts.st_size, .content = xxh3_64(digest)};
 }
 
 GopLengths gop_lengths(const PacketTable& table) {
@@ -90,7 +105,7 @@ Result<const FileTable::Record*> FileTable::record(std::size_t i) const {
 Result<IndexedFile> FileTable::entry(std::size_t i) const {
   TROUPE_ASSIGN(const Record* r, record(i));
   IndexedFile out;
-  out.state = {.size = r->size, .modified_ns = r->modified_ns};
+  out.state = {.size = r->size, .content = r->content};
   if (r->codec == kNoCodec) return out;
   const Codec& codec = codecs_[r->codec];
   out.video = VideoInfo{.width = r->width,
@@ -143,7 +158,7 @@ void FileTableWriter::add(const std::string& path, const IndexedFile& file) {
   Entry entry{};
   FileTable::Record& r = entry.record;
   r.size = file.state.size;
-  r.modified_ns = file.state.modified_ns;
+  r.content = file.state.content;
   r.codec = kNoCodec;
   if (file.video) {
     ByteWriter blob;

@@ -17,16 +17,17 @@
 
 namespace troupe::data {
 
-/// Size and modification time of a file when it was read: what an index goes by.
+/// Size and contents of a file when it was read: what an index goes by. No time: equal data have equal indexes.
 struct FileState {
   /// Bytes; -1: there was no such file.
   std::int64_t size = -1;
-  /// Nanoseconds since 1970.
-  std::int64_t modified_ns = 0;
+  /// XXH3-64 of the file when it has at most 64 KiB, else of 16 blocks of 4 KiB: the first, the last, and others evenly
+  /// between. 0: no such file.
+  std::uint64_t content = 0;
   bool operator==(const FileState&) const = default;
 };
 
-/// The state of a file now; size -1 when there is none or it is no regular file.
+/// The state of a file now; size -1 when there is none, it is no regular file or it cannot be read.
 FileState file_state(const std::string& path);
 
 /// Distances between key frames; all frames where there is one key.

@@ -16,7 +16,7 @@ namespace troupe::data {
 
 /// Grows whenever the bytes or the meaning of an index file change; an index of another version is built anew.
 /// docs/dataset-index.md has every byte.
-inline constexpr std::uint32_t kIndexVersion = 1;
+inline constexpr std::uint32_t kIndexVersion = 2;
 
 /// files: files.idx, one per dataset. samples: samples-*.idx, one per dataset and recipe.
 enum class IndexKind : std::uint32_t { files = 1, samples = 2 };

@@ -49,19 +49,21 @@ bool is_writable_folder(const std::string& path) {
 }
 
 IndexFolders index_folders(const std::string& dataset_root, const IndexConfig& config) {
+  const bool beside_first = config.path == "beside";
   IndexFolders out;
-  if (!config.path.empty()) {
-    out.read = {config.path + "/" + own_name(dataset_root)};
+  const std::string cache = cache_home(), name = own_name(dataset_root);
+  if (!cache.empty()) out.times = cache + "/troupe/times/" + name;
+  if (!config.path.empty() && !beside_first) {
+    out.read = {config.path + "/" + name};
   } else {
-    out.read = {dataset_root + "/.troupe/index"};
-    if (const std::string cache = cache_home(); !cache.empty()) {
-      out.read.push_back(cache + "/troupe/index/" + own_name(dataset_root));
-    }
+    const std::string beside = dataset_root + "/.troupe/index";
+    if (!cache.empty()) out.read = {cache + "/troupe/index/" + name};
+    out.read.insert(beside_first ? out.read.begin() : out.read.end(), beside);
   }
   for (const std::string& folder : out.read) {
-    // inside the dataset only where the dataset itself may be written
-    const bool beside = config.path.empty() && folder == out.read.front();
-    if (beside && !is_writable_folder(dataset_root)) continue;
+    // inside the dataset only where that was asked for and the dataset itself may be written
+    const bool beside = folder.starts_with(dataset_root + "/.troupe");
+    if (beside && (!beside_first || !is_writable_folder(dataset_root))) continue;
     if (!can_be_made(folder)) continue;
     out.write = folder;
     break;

@@ -10,6 +10,7 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/parallel.h"
+#include "data/lerobot/episodes_table.h"
 
 namespace troupe::data {
 
@@ -25,12 +26,7 @@ std::vector<std::string> names_of(const std::string& root) {
     const std::string relative = std::string("meta/") + name;
     if (fs::exists(root + "/" + relative, code)) names.push_back(relative);
   }
-  const std::string episodes = root + "/meta/episodes";
-  for (fs::recursive_directory_iterator it(episodes, fs::directory_options::follow_directory_symlink, code), end;
-       !code && it != end; it.increment(code)) {
-    if (it->path().extension() != ".parquet") continue;
-    names.push_back("meta/episodes/" + it->path().lexically_relative(episodes).generic_string());
-  }
+  for (const std::string& path : episode_table_files(root)) names.push_back(path.substr(root.size() + 1));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -48,10 +44,7 @@ Result<MetadataFile> read_state(const std::string& root, const std::string& name
     TROUPE_ASSIGN(n, read_at(fd.get(), buffer, size, path));
     hash.update(std::span(buffer).first(n));
   }
-  return MetadataFile{.name = name,
-                      .size = static_cast<std::int64_t>(size),
-                      .modified_ns = facts.st_mtim.tv_sec * 1'000'000'000LL + facts.st_mtim.tv_nsec,
-                      .digest = hash.hex()};
+  return MetadataFile{.name = name, .size = static_cast<std::int64_t>(size), .digest = hash.hex()};
 }
 
 }  // namespace

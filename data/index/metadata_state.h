@@ -12,15 +12,12 @@ namespace troupe::data {
 struct MetadataFile {
   /// Relative to the dataset: "meta/info.json".
   std::string name;
-  /// Bytes, and modification time in nanoseconds since 1970.
+  /// Bytes.
   std::int64_t size = 0;
-  std::int64_t modified_ns = 0;
   /// XXH3-128 of its bytes as 32 hex digits.
   std::string digest;
-  /// True for the same file with the same bytes; its modification time may differ.
-  bool same_contents(const MetadataFile& other) const {
-    return name == other.name && size == other.size && digest == other.digest;
-  }
+  /// The same file with the same bytes.
+  bool operator==(const MetadataFile&) const = default;
 };
 
 /// The files of <root>/meta on which samples depend, ascending by name, hashed: info.json, episodes.jsonl,

@@ -106,7 +106,6 @@ std::string encode_metadata(const std::vector<MetadataFile>& files) {
   for (const MetadataFile& f : files) {
     out.text(f.name);
     out.number(f.size);
-    out.number(f.modified_ns);
     out.text(f.digest);
   }
   return out.take();
@@ -114,11 +113,10 @@ std::string encode_metadata(const std::vector<MetadataFile>& files) {
 
 Result<std::vector<MetadataFile>> decode_metadata(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
-  std::vector<MetadataFile> files(in.count(18));
+  std::vector<MetadataFile> files(in.count(10));
   for (MetadataFile& f : files) {
     f.name = in.text();
     f.size = in.number<std::int64_t>();
-    f.modified_ns = in.number<std::int64_t>();
     f.digest = in.text();
   }
   if (!in.at_end()) return Error{Errc::data_loss, "its list of metadata files cannot be read"};

@@ -23,13 +23,14 @@ Result<VideoInfo> VideoSurvey::probe(const std::string& path) {
 }
 
 void VideoSurvey::look(const std::string& path, Seen& seen) {
-  const FileState state = file_state(path);
-  const auto place = old_ == nullptr ? std::nullopt : old_->find(path.substr(root_.size() + 1));
+  const std::string name = path.substr(root_.size() + 1);
+  const FileState state = times_.state(name);
+  const auto place = old_ == nullptr ? std::nullopt : old_->find(name);
   if (place) {
     auto entry = old_->entry(*place);
     const auto packets = probe_ ? Result<std::shared_ptr<const PacketTable>>(nullptr) : old_->packets(*place);
     // what cannot be read from the old index is read from the file
-    if (entry && entry->state == state && entry->video && packets && (probe_ || *packets)) {
+    if (entry && times_.is_unchanged(name, entry->state) && entry->video && packets && (probe_ || *packets)) {
       seen.info = *entry->video;
       ++videos_reused_;
       const std::lock_guard lock(mutex_);
@@ -43,7 +44,7 @@ void VideoSurvey::look(const std::string& path, Seen& seen) {
   ++videos_read_;
   if (!*seen.info) return;
   const std::lock_guard lock(mutex_);
-  files_.add(path.substr(root_.size() + 1), file);
+  files_.add(name, file);
 }
 
 Result<VideoInfo> VideoSurvey::read(const std::string& path, IndexedFile& file) const {

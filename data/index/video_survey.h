@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "data/index/file_table.h"
+#include "data/index/file_times.h"
 #include "data/lerobot/lerobot_dataset.h"
 
 namespace troupe::data {
@@ -18,10 +19,10 @@ namespace troupe::data {
 /// written: a tenth of their size in memory. Thread-safe, but for take().
 class VideoSurvey {
  public:
-  /// `probe` in place of the files' sample tables, for tests; empty: none. `old` may be null and must outlive this
-  /// object.
-  VideoSurvey(std::string root, VideoProbe probe, const FileTable* old)
-      : root_(std::move(root)), probe_(std::move(probe)), old_(old) {}
+  /// `probe` in place of the files' sample tables, for tests; empty: none. `old` may be null; it and `times` outlive
+  /// this object.
+  VideoSurvey(std::string root, VideoProbe probe, const FileTable* old, FileTimes& times)
+      : root_(std::move(root)), probe_(std::move(probe)), old_(old), times_(times) {}
 
   /// Facts of the video at `path`, which lies below the root. A second caller waits for the first one's look and gets
   /// its result, errors too. Errors: those of probe_video.
@@ -45,6 +46,7 @@ class VideoSurvey {
   std::string root_;
   VideoProbe probe_;
   const FileTable* old_;
+  FileTimes& times_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Seen>> seen_;
   FileTableWriter files_;

@@ -83,8 +83,9 @@ Result<std::shared_ptr<const ArrowFile>> ArrowFile::open(const std::string& path
   auto input = arrow::io::ReadableFile::Open(path, file->pool_.get());
   if (!input.ok()) return unreadable_parquet(path, input.status().ToString());
   parquet::arrow::FileReaderBuilder builder;
-  if (const arrow::Status s = builder.Open(*input, parquet::ReaderProperties(file->pool_.get())); !s.ok())
-    return unreadable_parquet(path, s.ToString());
+  parquet::ReaderProperties reading(file->pool_.get());
+  reading.set_page_checksum_verification(true);  // pages without a checksum are read as they are
+  if (const arrow::Status s = builder.Open(*input, reading); !s.ok()) return unreadable_parquet(path, s.ToString());
   parquet::ArrowReaderProperties properties;
   properties.set_use_threads(false);
   if (const auto s = builder.memory_pool(file->pool_.get())->properties(properties)->Build(&file->reader_); !s.ok())

@@ -3,8 +3,10 @@
 #include <arrow/array/array_binary.h>
 #include <arrow/array/array_nested.h>
 #include <arrow/array/array_primitive.h>
+#include <arrow/scalar.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <type_traits>
 
 namespace troupe::data {
@@ -13,13 +15,40 @@ namespace {
 
 using Refusal = std::optional<std::string>;
 
+/// Which of the values is null; `per_row` of them make a row of the file, whose first is `first`.
+Refusal first_null(const arrow::Array& array, std::int64_t first, std::size_t per_row) {
+  if (array.null_count() == 0) return std::nullopt;
+  std::int64_t i = 0;
+  while (i < array.length() && !array.IsNull(i)) ++i;
+  return fmt::format("is null in row {}", first + i / static_cast<std::int64_t>(std::max<std::size_t>(1, per_row)));
+}
+
+/// Unsigned integers that neither int64 nor, with `to_float`, float64 holds exactly.
+Refusal too_large(const arrow::Array& array, std::int64_t first, std::size_t per_row, bool to_float) {
+  if (array.type_id() != arrow::Type::UINT64) return std::nullopt;
+  const std::uint64_t most = to_float ? std::uint64_t{1} << 53 : std::uint64_t{INT64_MAX};
+  const auto& values = static_cast<const arrow::UInt64Array&>(array);
+  for (std::int64_t i = 0; i < values.length(); ++i) {
+    if (values.Value(i) <= most) continue;
+    const std::int64_t row = first + i / static_cast<std::int64_t>(std::max<std::size_t>(1, per_row));
+    return fmt::format("holds {} in row {}; at most {} is read", values.Value(i), row, most);
+  }
+  return std::nullopt;
+}
+
+/// A value of the first row, for the message about a type that cannot be used.
+std::string value_in(const arrow::Array& array) {
+  const auto value = array.length() > 0 ? array.GetScalar(0) : arrow::Result<std::shared_ptr<arrow::Scalar>>(nullptr);
+  return value.ok() && *value != nullptr ? "'" + (*value)->ToString().substr(0, 40) + "'" : std::string("nothing");
+}
+
 template <class T>
-Refusal append_numbers(const arrow::Array& array, std::vector<T>& out) {
-  if (array.null_count() > 0) return "has nulls";
+Refusal append_numbers(const arrow::Array& array, std::int64_t first, std::size_t per_row, std::vector<T>& out) {
+  if (auto null = first_null(array, first, per_row)) return null;
   constexpr bool takes_floats = std::is_floating_point_v<T>;
   const arrow::Type::type type = array.type_id();
-  // the largest unsigned integers fit neither T exactly
-  const bool fits = type != arrow::Type::UINT64 && (takes_floats || !arrow::is_floating(type));
+  if (auto large = too_large(array, first, per_row, takes_floats)) return large;
+  const bool fits = takes_floats || !arrow::is_floating(type);
   const bool copied = fits && visit_numbers(array, [&](const auto& typed) {
                         const std::size_t begin = out.size();
                         out.resize(begin + static_cast<std::size_t>(typed.length()));
@@ -29,7 +58,8 @@ Refusal append_numbers(const arrow::Array& array, std::vector<T>& out) {
                         }
                       });
   if (copied) return {};
-  return fmt::format("has type {}, which is no {}", array.type()->ToString(), takes_floats ? "number" : "integer");
+  return fmt::format("has type {}, which is no {} (row {} holds {})", array.type()->ToString(),
+                     takes_floats ? "number" : "integer", first, value_in(array));
 }
 
 /// Sets `width` from the first list and checks the rest against it.
@@ -50,11 +80,11 @@ template <class T>
 Refusal append_chunk(const arrow::Array& chunk, std::int64_t first, std::size_t& width, bool& known,
                      std::vector<T>& out) {
   const auto take = [&](const auto& list) -> Refusal {
-    if (list.null_count() > 0) return "has nulls";
+    if (auto null = first_null(list, first, 1)) return null;
     if (auto uneven = check_lengths(list, first, width, known)) return uneven;
     auto values = list.Flatten();
     if (!values.ok()) return values.status().ToString();
-    return append_numbers(**values, out);
+    return append_numbers(**values, first, width, out);
   };
   switch (chunk.type_id()) {
     case arrow::Type::LIST:
@@ -68,7 +98,7 @@ Refusal append_chunk(const arrow::Array& chunk, std::int64_t first, std::size_t&
   }
   width = 1;
   known = true;
-  return append_numbers(chunk, out);
+  return append_numbers(chunk, first, 1, out);
 }
 
 Refusal append_text_array(const arrow::Array& array, std::vector<std::string>& out) {

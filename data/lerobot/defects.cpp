@@ -10,8 +10,9 @@ namespace {
 constexpr std::array kDefects = {
     Defect{"D01", "metadata missing, of an unknown version, or wrong", "fail",
            "mend the metadata file that is named, or give the folder that has meta/info.json"},
-    Defect{"D02", "counts of info.json differ from what is there", "warn; what exists is used",
-           "write the counts that were found into meta/info.json"},
+    Defect{"D02", "metadata name what is not there, or the other way round: counts, cameras, columns, files",
+           "warn; what exists is used",
+           "mend the metadata file that is named, or delete the file that belongs to nothing"},
     Defect{"D03", "Parquet file missing or unreadable", "drop its episodes (data.bad_sample: skip) or fail",
            "fetch or record the file again; a file without a footer was never closed"},
     Defect{"D04", "rows, columns or values of a table are wrong", "drop the episode (data.bad_sample: skip) or fail",
@@ -53,6 +54,16 @@ constexpr std::array kDefects = {
 }  // namespace
 
 std::span<const Defect> defects() { return kDefects; }
+
+std::string cause_of(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) out += c;
+    if (digit && (out.empty() || out.back() != '#')) out += '#';
+  }
+  return out;
+}
 
 const Defect* find_defect(std::string_view code) {
   const auto it = std::find_if(kDefects.begin(), kDefects.end(), [&](const Defect& d) { return d.code == code; });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/enum_names.h"
@@ -25,6 +26,9 @@ struct Defect {
 
 /// All kinds, ascending by code.
 std::span<const Defect> defects();
+
+/// A finding's sentence without its numbers: what findings of one file have in common when their cause is one.
+std::string cause_of(std::string_view text);
 
 /// The kind of that code, or null.
 const Defect* find_defect(std::string_view code);

@@ -33,6 +33,7 @@ class Check {
 
   EpisodeCheck run() {
     check_table();
+    out_.table_sound = out_.problems.empty();
     for (const NamedColumn& view : source_.columns.views) check_view(view);
     out_.episode.files_hash = xxh3_64(std::string_view(files_));
     return std::move(out_);
@@ -62,9 +63,11 @@ class Check {
     if (!size) return problem("D03", path, size.error().message());
     note_file(path, *size, first_row_);
     TableColumns wanted = source_.sample_table();
-    wanted.optional_integers = {"frame_index", "index", "episode_index"};
-    wanted.optional_vectors = {"timestamp"};
-    for (const std::string& label : source_.columns.label_columns()) std::erase(wanted.optional_integers, label);
+    wanted.optional_vectors = {"frame_index", "index", "episode_index", "timestamp"};
+    std::erase_if(wanted.optional_vectors, [&](const std::string& name) {
+      return std::find(wanted.vectors.begin(), wanted.vectors.end(), name) != wanted.vectors.end() ||
+             std::find(wanted.integers.begin(), wanted.integers.end(), name) != wanted.integers.end();
+    });
     // A v2 file is one episode: all of its rows, so that their number can be compared.
     const RowRange range = source_.info().is_v3() ? RowRange{first_row_, record_.length} : RowRange{};
     const auto table = source_.tables->read(path, wanted, range);
@@ -76,6 +79,7 @@ class Check {
     }
     check_widths(path, *table);
     check_counters(path, *table);
+    check_end(path);
     check_timestamps(path, *table);
     check_labels(path, *table);
   }
@@ -94,26 +98,51 @@ class Check {
   }
 
   void check_counters(const std::string& path, const EpisodeTable& table) {
-    const auto steps = [&](const char* name, std::int64_t step, std::optional<std::int64_t> first) {
-      const auto it = table.integers.find(name);
-      if (it == table.integers.end() || it->second.empty()) return;
-      std::int64_t expected = first.value_or(it->second[0]);
-      for (std::size_t i = 0; i < it->second.size(); ++i, expected += step) {
-        if (it->second[i] == expected) continue;
+    const auto steps = [&](const char* name, double step, std::optional<double> first) {
+      if (const auto bad = table.left_out.find(name); bad != table.left_out.end())
+        return problem("D04", path, bad->second);
+      const auto it = table.vectors.find(name);
+      if (it == table.vectors.end() || it->second.values.empty()) return;
+      const std::vector<double>& values = it->second.values;
+      if (it->second.width != 1) {
         return problem("D04", path,
-                       fmt::format("{}: column '{}' is {} in row {}; {} is wanted", path, name, it->second[i],
+                       fmt::format("{}: column '{}' has {} values a row; one is wanted", path, name, it->second.width));
+      }
+      double expected = first.value_or(values[0]);
+      for (std::size_t i = 0; i < values.size(); ++i, expected += step) {
+        if (values[i] == expected) continue;
+        return problem("D04", path,
+                       fmt::format("{}: column '{}' is {} in row {}; {} is wanted", path, name, values[i],
                                    first_row_ + static_cast<std::int64_t>(i), expected));
       }
     };
     steps("frame_index", 1, 0);
     // In a file of many episodes something has to say whose rows these are.
-    const bool named = !source_.info().is_v3() || table.integers.count("episode_index") != 0;
-    steps("index", 1, named ? std::nullopt : std::optional(record_.dataset_from));
-    steps("episode_index", 0, record_.index);
+    const bool named = !source_.info().is_v3() || table.vectors.count("episode_index") != 0;
+    steps("index", 1, named ? std::nullopt : std::optional(static_cast<double>(record_.dataset_from)));
+    steps("episode_index", 0, static_cast<double>(record_.index));
+  }
+
+  /// In a file of many episodes: does the next row belong to another one? Else `length` is too small.
+  void check_end(const std::string& path) {
+    if (!source_.info().is_v3()) return;
+    TableColumns wanted;
+    wanted.optional_vectors = {"episode_index"};
+    const std::int64_t next = first_row_ + record_.length;
+    const auto table = source_.tables->read(path, wanted, {next, 1});
+    if (!table) return;  // the file ends here
+    const auto it = table->vectors.find("episode_index");
+    if (it == table->vectors.end() || it->second.values.empty()) return;
+    if (it->second.values[0] != static_cast<double>(record_.index)) return;
+    problem("D04", path,
+            fmt::format("{}: row {} belongs to episode {} too; meta/episodes says that it has {} rows, from row {} on",
+                        path, next, record_.index, record_.length, first_row_));
   }
 
   void check_timestamps(const std::string& path, const EpisodeTable& table) {
     const auto it = table.vectors.find("timestamp");
+    if (const auto bad = table.left_out.find("timestamp"); bad != table.left_out.end())
+      return warning("D05", path, bad->second + " (row k is frame k anyway)");
     if (it == table.vectors.end() || it->second.width != 1) return;
     const std::vector<double>& t = it->second.values;
     for (std::size_t i = 1; i < t.size(); ++i) {

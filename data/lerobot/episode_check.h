@@ -69,6 +69,8 @@ struct EpisodeSource {
 /// What checking one episode found: usable when `problems` is empty.
 struct EpisodeCheck {
   Episode episode;
+  /// Its table has no problem, whatever its videos have.
+  bool table_sound = false;
   std::vector<DatasetProblem> problems;
   std::vector<DatasetProblem> warnings;
 };

@@ -74,6 +74,17 @@ class FileLayout {
     return end <= frames + 1;
   }
 
+  /// The same where each episode is as long as its own times say: a `length` may be wrong.
+  bool spans_fit(std::int64_t frames) {
+    double end = 0;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const double first = frame_of(span(i).from_timestamp);
+      if (first <= end - 0.5 || span(i).to_timestamp <= span(i).from_timestamp) return false;
+      end = frame_of(span(i).to_timestamp);
+    }
+    return std::llround(end) <= frames + 1;
+  }
+
   void by_times() {
     for (std::size_t i = 0; i < places_.size(); ++i)
       span(i).first_frame = std::llround(frame_of(span(i).from_timestamp));
@@ -101,7 +112,7 @@ void lay_out_file(FileLayout file, const std::string& path, const CountFrames& c
   const auto overlap = file.overlap();
   if (off || overlap) {
     const std::int64_t frames = count ? count(path) : -1;
-    const bool times = frames >= 0 && frames != file.rows() && file.times_fit(frames);
+    const bool times = frames >= 0 && frames != file.rows() && (file.times_fit(frames) || file.spans_fit(frames));
     std::string text;
     if (off) {
       text = fmt::format("{}: episode {} begins at {:.6f} s, which is frame {:.2f}; the lengths before it end at {}",
@@ -122,34 +133,72 @@ void lay_out_file(FileLayout file, const std::string& path, const CountFrames& c
 
 }  // namespace
 
+namespace {
+
+/// The rows of one data file, in the order in which its episodes begin.
+class RowLayout {
+ public:
+  RowLayout(std::vector<EpisodeRecord>& episodes, Places places) : episodes_(episodes), places_(places) {}
+
+  EpisodeRecord& record(std::size_t i) { return episodes_[places_[i]]; }
+
+  /// Takes dataset_from_index. Returns the first episode that begins inside another.
+  std::optional<std::size_t> by_indices() {
+    std::optional<std::size_t> overlap;
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      record(i).first_row = record(i).dataset_from - record(0).dataset_from;
+      if (!overlap && record(i).first_row < end) overlap = i;
+      end = std::max(end, record(i).first_row + record(i).length);
+      sum_ += record(i).length;
+    }
+    return overlap;
+  }
+
+  void by_lengths() {
+    std::int64_t sum = 0;
+    for (const std::size_t place : places_) {
+      episodes_[place].first_row = sum;
+      sum += episodes_[place].length;
+    }
+  }
+
+  /// Does a file of `rows` have them where the indices say, and not as many as the lengths? Then a length is wrong.
+  bool indices_fit(std::int64_t rows) {
+    for (std::size_t i = 1; i < places_.size(); ++i) {
+      if (record(i).first_row <= record(i - 1).first_row) return false;
+    }
+    return rows >= 0 && rows != sum_ && record(places_.size() - 1).first_row < rows;
+  }
+
+ private:
+  std::vector<EpisodeRecord>& episodes_;
+  Places places_;
+  std::int64_t sum_ = 0;
+};
+
+}  // namespace
+
 void lay_out_rows(std::vector<EpisodeRecord>& episodes,
                   const std::function<std::string(std::int64_t chunk, std::int64_t file)>& path_of,
-                  std::vector<DatasetProblem>& findings) {
+                  const CountRows& count, std::vector<DatasetProblem>& findings) {
   const auto key = [&](std::size_t i) {
     return std::tuple(episodes[i].data_chunk, episodes[i].data_file, episodes[i].dataset_from);
   };
   for_each_file(episodes.size(), key, [&](Places places) {
-    std::optional<std::size_t> overlap;
-    std::int64_t sum = 0;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      EpisodeRecord& e = episodes[places[i]];
-      e.first_row = e.dataset_from - episodes[places[0]].dataset_from;
-      if (!overlap && e.first_row < sum) overlap = i;
-      sum = std::max(sum, e.first_row + e.length);
-    }
+    RowLayout file(episodes, places);
+    const auto overlap = file.by_indices();
     if (!overlap) return;
-    const EpisodeRecord& e = episodes[places[*overlap]];
-    const EpisodeRecord& before = episodes[places[*overlap - 1]];
+    const EpisodeRecord& e = file.record(*overlap);
+    const EpisodeRecord& before = file.record(*overlap - 1);
     const std::string path = path_of(e.data_chunk, e.data_file);
+    const bool indices = count && file.indices_fit(count(path));
     findings.push_back({"D15", path,
                         fmt::format("{}: episode {} begins at row {} of the dataset, inside episode {} ({} rows from "
-                                    "{} on); the lengths are used",
-                                    path, e.index, e.dataset_from, before.index, before.length, before.dataset_from)});
-    sum = 0;
-    for (const std::size_t place : places) {
-      episodes[place].first_row = sum;
-      sum += episodes[place].length;
-    }
+                                    "{} on); the {} are used",
+                                    path, e.index, e.dataset_from, before.index, before.length, before.dataset_from,
+                                    indices ? "indices" : "lengths")});
+    if (!indices) file.by_lengths();
   });
 }
 

@@ -192,28 +192,51 @@ Result<std::map<std::int64_t, std::string>> read_tasks_file(const std::string& p
   }
   const auto& indices = table.integers.at("task_index");
   std::map<std::int64_t, std::string> out;
-  for (std::size_t i = 0; i < texts.size(); ++i) out[indices[i]] = std::move(texts[i]);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (auto added = add_task(out, indices[i], std::move(texts[i])); !added) return added.error().with(path);
+  }
   return out;
+}
+
+/// chunk-NNN/file-NNN.parquet, with any number of digits.
+bool is_table_name(const fs::path& relative) {
+  const auto numbered = [](std::string_view name, std::string_view begin, std::string_view end) {
+    if (!name.starts_with(begin) || !name.ends_with(end) || name.size() <= begin.size() + end.size()) return false;
+    name = name.substr(begin.size(), name.size() - begin.size() - end.size());
+    return std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  return std::distance(relative.begin(), relative.end()) == 2 &&
+         numbered(relative.parent_path().native(), "chunk-", "") &&
+         numbered(relative.filename().native(), "file-", ".parquet");
 }
 
 }  // namespace
 
-std::vector<std::string> episode_table_files(const std::string& root) {
+std::vector<std::string> episode_table_files(const std::string& root, std::vector<std::string>* foreign) {
   std::vector<std::string> out;
   std::error_code code;
-  for (fs::recursive_directory_iterator it(root + "/meta/episodes", code), end; !code && it != end;
-       it.increment(code)) {
-    if (it->path().extension() == ".parquet") out.push_back(it->path().string());
+  const fs::path folder = root + "/meta/episodes";
+  for (fs::recursive_directory_iterator it(folder, fs::directory_options::follow_directory_symlink, code), end;
+       !code && it != end; it.increment(code)) {
+    std::error_code unknown;
+    if (is_table_name(it->path().lexically_relative(folder))) {
+      out.push_back(it->path().string());  // a folder of that name is refused when it is opened
+    } else if (foreign != nullptr && !it->is_directory(unknown)) {
+      foreign->push_back(it->path().string());
+    }
   }
   std::sort(out.begin(), out.end());
+  if (foreign != nullptr) std::sort(foreign->begin(), foreign->end());
   return out;
 }
 
 Result<std::vector<EpisodeRecord>> read_episodes_table(const std::string& root, const LerobotInfo& info) {
   const std::vector<std::string> files = episode_table_files(root);
   if (files.empty()) {
-    return Error{Errc::not_found,
-                 fmt::format("{}/meta/episodes holds no Parquet file; v3.0 lists its episodes there", root)};
+    return Error{
+        Errc::not_found,
+        fmt::format("{}/meta/episodes holds no Parquet file chunk-NNN/file-NNN.parquet; v3.0 lists its episodes there",
+                    root)};
   }
   std::vector<EpisodeRecord> out;
   for (const std::string& path : files) {

@@ -12,7 +12,7 @@
 
 namespace troupe::data {
 
-/// meta/episodes/**.parquet of a v3 dataset, in file order: what the tables say, first_row and first_frame not yet set.
+/// The tables of meta/episodes of a v3 dataset, in file order: what they say, first_row and first_frame not yet set.
 /// Columns of statistics are not read. Cameras whose columns are absent have no VideoSpan.
 /// Errors: not_found (no such file), data_loss, invalid_argument (a column missing or of another type, a negative or
 /// impossible number).
@@ -22,7 +22,8 @@ Result<std::vector<EpisodeRecord>> read_episodes_table(const std::string& root, 
 /// texts. Errors: as above.
 Result<std::map<std::int64_t, std::string>> read_tasks_table(const std::string& path);
 
-/// Paths of the files meta/episodes/**.parquet, ascending. Empty when there is none.
-std::vector<std::string> episode_table_files(const std::string& root);
+/// Paths of the files meta/episodes/chunk-NNN/file-NNN.parquet, ascending. Empty when there is none. Any other file
+/// below meta/episodes, such as the ._file-000.parquet of a copy that macOS made, is ignored and named in `foreign`.
+std::vector<std::string> episode_table_files(const std::string& root, std::vector<std::string>* foreign = nullptr);
 
 }  // namespace troupe::data

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 
 #include "base/file_io.h"
@@ -13,6 +14,37 @@
 namespace troupe::data {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// First line of a Git LFS pointer; a pointer has at most 1023 bytes (the pointer format of git-lfs).
+constexpr std::string_view kPointerBegin = "version https://git-lfs.github.com/spec/";
+constexpr std::uintmax_t kMostPointerBytes = 1023;
+
+/// The nearest folder at or above `folder` that is a git clone, else `folder`.
+fs::path clone_of(const fs::path& folder) {
+  std::error_code code;
+  for (fs::path at = folder; !at.empty(); at = at.parent_path()) {
+    if (fs::exists(at / ".git", code)) return at;
+    if (at == at.parent_path()) break;
+  }
+  return folder;
+}
+
+/// A file that git checked out without its contents, and how to get them.
+Error pointer_error(const std::string& path, const std::string& text) {
+  std::string bytes = "?";
+  if (const auto at = text.find("\nsize "); at != std::string::npos)
+    bytes = text.substr(at + 6, text.find('\n', at + 6) - at - 6);
+  std::error_code code;
+  const fs::path whole = fs::absolute(path, code), clone = clone_of(whole.parent_path());
+  return {
+      Errc::data_loss,
+      fmt::format("{} is a Git LFS pointer, not the file ({} bytes): fetch it with git -C '{}' lfs pull --include '{}'",
+                  path, bytes, clone.string(), whole.lexically_relative(clone).generic_string())};
+}
+
+}  // namespace
 
 Result<std::int64_t> require_regular_file(const std::string& path) {
   std::error_code code;
@@ -35,11 +67,12 @@ Result<std::int64_t> require_regular_file(const std::string& path) {
   if (size == 0) return Error{Errc::data_loss, fmt::format("{} has zero bytes", path)};
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  char first = 0;
-  if (!file.read(&first, 1)) {
+  std::string begin(size <= kMostPointerBytes ? size : 1, '\0');
+  if (!file.read(begin.data(), static_cast<std::streamsize>(begin.size()))) {
     return Error{Errc::data_loss,
                  fmt::format("{} cannot be read: {}", path, errno != 0 ? std::strerror(errno) : "read failed")};
   }
+  if (begin.starts_with(kPointerBegin)) return pointer_error(path, begin);
   return static_cast<std::int64_t>(size);
 }
 

@@ -9,7 +9,7 @@ namespace troupe::data {
 
 /// Size in bytes of a readable, non-empty regular file (or a link to one).
 /// Errors: not_found (missing, dangling link), data_loss (a folder or device where a file should be, zero bytes,
-/// unreadable).
+/// unreadable, a Git LFS pointer in place of the file: the text has the command that fetches it).
 Result<std::int64_t> require_regular_file(const std::string& path);
 
 /// Whole contents of a text file. Errors: as above, and those of read_file (base/file_io.h).

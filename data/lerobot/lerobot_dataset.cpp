@@ -24,6 +24,16 @@ void LerobotDataset::check_counts(std::size_t discarded) {
   compare("total_tasks", info_.total_tasks, static_cast<std::int64_t>(tasks_.size()));
 }
 
+void LerobotDataset::note_foreign_files() {
+  std::vector<std::string> foreign;
+  (void)episode_table_files(root_, &foreign);
+  for (const std::string& path : foreign) {
+    findings_.push_back(
+        {"D02", path,
+         fmt::format("{} is no chunk-NNN/file-NNN.parquet of meta/episodes and is ignored; delete it", path)});
+  }
+}
+
 Result<LerobotDataset> LerobotDataset::open(const std::string& path_or_repo_id, const VideoProbe& probe) {
   LerobotDataset set;
   TROUPE_ASSIGN(set.root_, find_dataset(path_or_repo_id));
@@ -40,6 +50,7 @@ Result<LerobotDataset> LerobotDataset::open(const std::string& path_or_repo_id, 
     return std::binary_search(discarded.begin(), discarded.end(), e.index);
   });
   set.check_counts(left_out);
+  if (set.info_.is_v3()) set.note_foreign_files();
   return set;
 }
 

@@ -58,7 +58,8 @@ class LerobotDataset {
   std::optional<std::size_t> find(std::int64_t episode) const;
   /// task_index -> text.
   const std::map<std::int64_t, std::string>& tasks() const { return tasks_; }
-  /// D02 (counts differ) and D15 (v3: from_timestamp drifts or ranges overlap; the text says what is used instead).
+  /// D02 (counts differ, files that belong to nothing) and D15 (v3: from_timestamp drifts or ranges overlap; the text
+  /// says what is used instead).
   const std::vector<DatasetProblem>& findings() const { return findings_; }
 
   /// Files of episodes()[place]. Errors: invalid_argument (a template that cannot be filled, a feature that is no
@@ -74,6 +75,7 @@ class LerobotDataset {
 
  private:
   void check_counts(std::size_t discarded);
+  void note_foreign_files();
   std::string root_;
   LerobotInfo info_;
   std::vector<EpisodeRecord> episodes_;

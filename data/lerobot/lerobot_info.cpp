@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_number.h"
 
 namespace troupe::data {
 
@@ -41,6 +42,26 @@ std::vector<std::int64_t> camera_shape(const std::vector<std::int64_t>& shape, c
   return out;
 }
 
+/// Texts in nested lists and objects, in order: ["a", "b"], [["a", "b"]], {"motors": ["a", "b"]}. An object of numbers,
+/// {"a": 0, "b": 1}, names by place.
+void collect_names(const Json& json, std::vector<std::string>& out, int depth = 0) {
+  if (json.is_string()) out.push_back(json.get<std::string>());
+  if (!json.is_structured() || depth > 3) return;
+  std::map<std::int64_t, std::string> placed;
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object() && value.is_number_integer()) placed.emplace(value.get<std::int64_t>(), key);
+    collect_names(value, out, depth + 1);
+  }
+  for (const auto& [place, name] : placed) out.push_back(name);
+}
+
+/// What a column of numbers calls them; nothing unless there is one name for each.
+std::vector<std::string> number_names(const Json& feature, std::int64_t width) {
+  std::vector<std::string> out;
+  if (feature.contains("names")) collect_names(feature["names"], out);
+  return static_cast<std::int64_t>(out.size()) == width ? out : std::vector<std::string>();
+}
+
 /// LeRobot writes it into `info`, v2.0 ports into `video_info`.
 bool says_depth(const Json& feature) {
   for (const char* detail : {"info", "video_info"}) {
@@ -53,15 +74,9 @@ bool says_depth(const Json& feature) {
 }
 
 /// A whole number of info.json; `fallback` where there is none, or null.
-Result<std::int64_t> whole_number(const Json& json, const char* key, std::int64_t fallback) {
+Result<std::int64_t> optional_number(const Json& json, const char* key, std::int64_t fallback) {
   if (!json.contains(key) || json[key].is_null()) return fallback;
-  const Json& value = json[key];
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max())
-    return value.get<std::int64_t>();
-  if (value.is_number_integer() && !value.is_number_unsigned()) return value.get<std::int64_t>();
-  const double number = value.is_number_float() ? value.get<double>() : 0.5;
-  if (std::trunc(number) == number && std::abs(number) < 1e15) return static_cast<std::int64_t>(number);
-  return invalid_argument(fmt::format("{} is {}; a whole number is wanted", key, value.dump()));
+  return whole_number(json, key);
 }
 
 Result<LerobotFeature> parse_feature(const std::string& name, const Json& value) {
@@ -84,6 +99,8 @@ Result<LerobotFeature> parse_feature(const std::string& name, const Json& value)
   if (feature.is_camera()) {
     feature.shape = camera_shape(feature.shape, value);
     feature.is_depth = says_depth(value);
+  } else if (feature.shape.size() == 1) {
+    feature.names = number_names(value, feature.width());
   }
   return feature;
 }
@@ -96,10 +113,12 @@ Result<LerobotInfo> parse_fields(const Json& json) {
         fmt::format("codebase_version is '{}'; v2.0, v2.1 and v3.0 are read", info.codebase_version));
   }
   if (json.contains("robot_type") && json["robot_type"].is_string()) info.robot_type = json["robot_type"];
-  TROUPE_ASSIGN(info.total_episodes, whole_number(json, "total_episodes", -1));
-  TROUPE_ASSIGN(info.total_frames, whole_number(json, "total_frames", -1));
-  TROUPE_ASSIGN(info.total_tasks, whole_number(json, "total_tasks", -1));
-  TROUPE_ASSIGN(info.chunks_size, whole_number(json, "chunks_size", 1000));
+  TROUPE_ASSIGN(info.total_episodes, optional_number(json, "total_episodes", -1));
+  TROUPE_ASSIGN(info.total_frames, optional_number(json, "total_frames", -1));
+  TROUPE_ASSIGN(info.total_tasks, optional_number(json, "total_tasks", -1));
+  TROUPE_ASSIGN(info.total_videos, optional_number(json, "total_videos", -1));
+  TROUPE_ASSIGN(info.total_chunks, optional_number(json, "total_chunks", -1));
+  TROUPE_ASSIGN(info.chunks_size, optional_number(json, "chunks_size", 1000));
   if (info.chunks_size < 1)
     return invalid_argument(fmt::format("chunks_size is {}; it is at least 1", info.chunks_size));
   if (json.contains("fps") && !json["fps"].is_number())

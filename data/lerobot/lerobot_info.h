@@ -18,6 +18,8 @@ struct LerobotFeature {
   std::vector<std::int64_t> shape;
   /// A camera whose frames are distances, not colours.
   bool is_depth = false;
+  /// What the numbers of a row are, such as joints: one name each, or none at all.
+  std::vector<std::string> names{};
   bool is_video() const { return dtype == "video"; }
   bool is_image() const { return dtype == "image"; }
   bool is_camera() const { return is_video() || is_image(); }
@@ -37,6 +39,8 @@ struct LerobotInfo {
   std::int64_t total_episodes = -1;
   std::int64_t total_frames = -1;
   std::int64_t total_tasks = -1;
+  std::int64_t total_videos = -1;
+  std::int64_t total_chunks = -1;
   /// v2: episodes, v3: files per chunk folder.
   std::int64_t chunks_size = 1000;
   /// Table rows, and frames of every camera, per second.

@@ -10,6 +10,8 @@
 #include "data/lerobot/episode_layout.h"
 #include "data/lerobot/episodes_table.h"
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_number.h"
+#include "data/lerobot/parquet_table.h"
 
 namespace troupe::data {
 
@@ -36,7 +38,9 @@ Result<void> for_each_line(const std::string& path, const std::function<Result<v
 Result<std::vector<EpisodeRecord>> read_episode_lines(const std::string& root, const LerobotInfo& info) {
   std::vector<EpisodeRecord> episodes;
   TROUPE_TRY(for_each_line(root + "/meta/episodes.jsonl", [&](const nlohmann::json& json) -> Result<void> {
-    EpisodeRecord record{.index = json.at("episode_index"), .length = json.at("length")};
+    EpisodeRecord record;
+    TROUPE_ASSIGN(record.index, whole_number(json, "episode_index"));
+    TROUPE_ASSIGN(record.length, whole_number(json, "length"));
     if (record.index < 0 || record.length < 0 || record.index > kMostEpisodeRows || record.length > kMostEpisodeRows) {
       return invalid_argument(
           fmt::format("episode_index {} and length {} are not both >= 0", record.index, record.length));
@@ -62,6 +66,11 @@ std::string file_name(const std::string& root, const std::string& text, const Pa
   return root + "/" + (path ? *path : text);
 }
 
+std::int64_t count_rows(const std::string& path) {
+  const auto facts = read_parquet_facts(path);
+  return facts ? facts->rows : -1;
+}
+
 void lay_out(const std::string& root, const LerobotInfo& info, std::vector<EpisodeRecord>& episodes,
              const CountFrames& count, std::vector<DatasetProblem>& findings) {
   lay_out_rows(
@@ -69,7 +78,7 @@ void lay_out(const std::string& root, const LerobotInfo& info, std::vector<Episo
       [&](std::int64_t chunk, std::int64_t file) {
         return file_name(root, info.data_path, PathFields::of_file(chunk, file));
       },
-      findings);
+      count ? count_rows : CountRows(), findings);
   const std::size_t cameras = episodes.empty() ? 0 : episodes[0].videos.size();
   for (std::size_t c = 0; c < cameras; ++c) {
     const std::string& key = info.features[static_cast<std::size_t>(episodes[0].videos[c].feature)].name;
@@ -120,12 +129,20 @@ Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const 
   return read_episodes(root, info, ignored, {});
 }
 
+Result<void> add_task(std::map<std::int64_t, std::string>& tasks, std::int64_t index, std::string text) {
+  const auto it = tasks.find(index);
+  if (it != tasks.end() && it->second != text)
+    return invalid_argument(fmt::format("task_index {} has two texts: '{}' and '{}'", index, it->second, text));
+  tasks.insert_or_assign(index, std::move(text));
+  return {};
+}
+
 Result<std::map<std::int64_t, std::string>> read_tasks(const std::string& root, const LerobotInfo& info) {
   if (info.is_v3()) return read_tasks_table(root + "/meta/tasks.parquet");
   std::map<std::int64_t, std::string> tasks;
   TROUPE_TRY(for_each_line(root + "/meta/tasks.jsonl", [&](const nlohmann::json& json) -> Result<void> {
-    tasks[json.at("task_index").get<std::int64_t>()] = json.at("task").get<std::string>();
-    return {};
+    TROUPE_ASSIGN(const std::int64_t index, whole_number(json, "task_index"));
+    return add_task(tasks, index, json.at("task").get<std::string>());
   }));
   return tasks;
 }
@@ -135,8 +152,8 @@ Result<std::set<std::pair<std::int64_t, std::int64_t>>> read_step_filter(const s
   const std::string path = root + "/meta/step_filter.jsonl";
   if (!std::filesystem::exists(path)) return removed;
   TROUPE_TRY(for_each_line(path, [&](const nlohmann::json& json) -> Result<void> {
-    const std::int64_t episode = json.at("episode_index");
-    for (std::int64_t row : json.at("step_indices")) removed.emplace(episode, row);
+    TROUPE_ASSIGN(const std::int64_t episode, whole_number(json, "episode_index"));
+    for (const std::int64_t row : json.at("step_indices")) removed.emplace(episode, row);
     return {};
   }));
   return removed;

@@ -69,6 +69,9 @@ Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const 
 /// meta/tasks.jsonl or meta/tasks.parquet: task_index -> text. Errors: as above.
 Result<std::map<std::int64_t, std::string>> read_tasks(const std::string& root, const LerobotInfo& info);
 
+/// Puts one task into the map. Errors: invalid_argument when its index has another text already.
+Result<void> add_task(std::map<std::int64_t, std::string>& tasks, std::int64_t index, std::string text);
+
 /// Rows that meta/step_filter.jsonl removes from sampling, as (episode, row); empty without that file. Errors: as
 /// above.
 Result<std::set<std::pair<std::int64_t, std::int64_t>>> read_step_filter(const std::string& root);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_number.h"
 
 namespace troupe::data {
 
@@ -31,10 +32,12 @@ Result<std::vector<VectorKey>> parse_vectors(const Json& json, const char* secti
   std::vector<VectorKey> keys;
   if (!json.contains(section)) return keys;
   for (const auto& [name, value] : json[section].items()) {
-    VectorKey key{.name = name,
-                  .column = value.value("original_key", column),
-                  .start = value.at("start"),
-                  .end = value.at("end")};
+    VectorKey key{.name = name, .column = value.value("original_key", column), .start = 0, .end = 0};
+    for (const auto& [which, number] : {std::pair{"start", &key.start}, std::pair{"end", &key.end}}) {
+      const auto read = whole_number(value, which);
+      if (!read) return read.error().with(fmt::format("{}.{}", section, name));
+      *number = *read;
+    }
     TROUPE_TRY(check_slice(key, info, section));
     keys.push_back(std::move(key));
   }
@@ -43,6 +46,7 @@ Result<std::vector<VectorKey>> parse_vectors(const Json& json, const char* secti
 
 Result<Modality> parse_modality(const Json& json, const LerobotInfo& info) {
   Modality m;
+  if (!json.is_object()) return invalid_argument("it holds no object of state, action, video and annotation");
   TROUPE_ASSIGN(m.state, parse_vectors(json, "state", "observation.state", info));
   TROUPE_ASSIGN(m.action, parse_vectors(json, "action", "action", info));
   if (json.contains("video")) {

@@ -71,6 +71,9 @@ struct SampleColumns {
   std::vector<std::string> label_columns() const;
 };
 
+/// What info.json calls every dimension of the action, such as a joint; an empty text where it does not.
+std::vector<std::string> action_names(const SampleColumns& columns, const LerobotInfo& info);
+
 /// "column[start:end]" as an embodiment YAML writes it; a bare "column", "column[:end]" and "column[start:]" as in
 /// Python. Errors: invalid_argument.
 struct ColumnSlice {

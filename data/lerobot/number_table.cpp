@@ -79,28 +79,34 @@ Result<void> write_number_table(const std::string& path, const std::vector<Numbe
   return {};
 }
 
+double interpolated(const std::vector<double>& sorted, double p) {
+  const double at = p * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
+}
+
 Json column_statistics(const NumberTableColumn& column) {
   const std::size_t width = column.width, count = column.values.size() / width;
-  const auto value = [&](std::size_t row, std::size_t dim) { return column.values[row * width + dim]; };
   const auto typed = [&](double v) { return column.type == Type::boolean ? Json(v != 0) : Json(v); };
   Json stats = {{"min", Json::array()},
                 {"max", Json::array()},
                 {"mean", Json::array()},
                 {"std", Json::array()},
                 {"count", {count}}};
+  for (const StatedQuantile& q : kStatedQuantiles) stats[q.name] = Json::array();
+  std::vector<double> values(count);
   for (std::size_t d = 0; d < width; ++d) {
-    double low = value(0, d), high = low, sum = 0, deviation = 0;
-    for (std::size_t r = 0; r < count; ++r) {
-      low = std::min(low, value(r, d));
-      high = std::max(high, value(r, d));
-      sum += value(r, d);
-    }
+    double sum = 0, deviation = 0;
+    for (std::size_t r = 0; r < count; ++r) sum += values[r] = column.values[r * width + d];
     const double mean = sum / static_cast<double>(count);
-    for (std::size_t r = 0; r < count; ++r) deviation += (value(r, d) - mean) * (value(r, d) - mean);
-    stats["min"].push_back(typed(low));
-    stats["max"].push_back(typed(high));
+    for (const double v : values) deviation += (v - mean) * (v - mean);
+    std::sort(values.begin(), values.end());
+    stats["min"].push_back(typed(values.front()));
+    stats["max"].push_back(typed(values.back()));
     stats["mean"].push_back(mean);
     stats["std"].push_back(std::sqrt(deviation / static_cast<double>(count)));
+    for (const StatedQuantile& q : kStatedQuantiles) stats[q.name].push_back(interpolated(values, q.p));
   }
   return stats;
 }

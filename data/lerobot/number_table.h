@@ -26,8 +26,19 @@ struct NumberTableColumn {
 /// resource_exhausted, unavailable.
 Result<void> write_number_table(const std::string& path, const std::vector<NumberTableColumn>& columns);
 
-/// {"min", "max", "mean", "std", "count"} as in episodes_stats.jsonl: one value per number of a row, std of the
-/// population; extremes of booleans are booleans. The column has at least one row.
+/// The quantiles that LeRobot states of a column, and of a camera's pixels.
+struct StatedQuantile {
+  const char* name;
+  double p;
+};
+inline constexpr StatedQuantile kStatedQuantiles[] = {
+    {"q01", 0.01}, {"q10", 0.10}, {"q50", 0.50}, {"q90", 0.90}, {"q99", 0.99}};
+
+/// Linear interpolation at p (n - 1) of n > 0 ascending values.
+double interpolated(const std::vector<double>& sorted, double p);
+
+/// {"min", "max", "mean", "std", "count", "q01", "q10", "q50", "q90", "q99"} as in episodes_stats.jsonl: one value per
+/// number of a row, std of the population; extremes of booleans are booleans. The column has at least one row.
 nlohmann::ordered_json column_statistics(const NumberTableColumn& column);
 
 }  // namespace troupe::data

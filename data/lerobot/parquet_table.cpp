@@ -63,16 +63,18 @@ Result<EpisodeTable> read_columns(const Read& read, const TableColumns& columns)
     TROUPE_ASSIGN(table.integers[name], read.integers(name));
   }
   // Damage is an error here too; only contents that do not fit are left out.
-  for (const std::string& name : columns.optional_vectors) {
-    auto column = read.vectors(name);
-    if (column) table.vectors[name] = std::move(*column);
-    if (!column && column.error().code() != Errc::invalid_argument) return column.error();
-  }
-  for (const std::string& name : columns.optional_integers) {
-    auto column = read.integers(name);
-    if (column) table.integers[name] = std::move(*column);
-    if (!column && column.error().code() != Errc::invalid_argument) return column.error();
-  }
+  const auto take = [&](const std::string& name, auto column, auto& into) -> Result<void> {
+    if (column) {
+      into[name] = std::move(*column);
+    } else if (column.error().code() != Errc::invalid_argument) {
+      return column.error();
+    } else if (read.file->schema().GetFieldIndex(name) >= 0) {
+      table.left_out[name] = column.error().message();
+    }
+    return {};
+  };
+  for (const std::string& name : columns.optional_vectors) TROUPE_TRY(take(name, read.vectors(name), table.vectors));
+  for (const std::string& name : columns.optional_integers) TROUPE_TRY(take(name, read.integers(name), table.integers));
   return table;
 }
 

@@ -31,6 +31,8 @@ struct EpisodeTable {
   std::int64_t rows = 0;
   std::map<std::string, VectorColumn> vectors;
   std::map<std::string, std::vector<std::int64_t>> integers;
+  /// Optional columns that the file has and that were left out: why, as a sentence that names file, column and row.
+  std::map<std::string, std::string> left_out{};
 };
 
 /// Which columns to read. A name may stand in one list only. Optional columns that are absent or of another kind are

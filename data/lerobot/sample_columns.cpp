@@ -183,6 +183,16 @@ Result<void> resolve_labels(const Modality& m, const LerobotInfo& info, const Em
 
 }  // namespace
 
+std::vector<std::string> action_names(const SampleColumns& columns, const LerobotInfo& info) {
+  std::vector<std::string> out;
+  for (const ActionKey& action : columns.action) {
+    const LerobotFeature* feature = info.find(action.key.column);
+    for (auto d = static_cast<std::size_t>(action.key.start); d < static_cast<std::size_t>(action.key.end); ++d)
+      out.push_back(feature != nullptr && d < feature->names.size() ? feature->names[d] : std::string());
+  }
+  return out;
+}
+
 Result<ColumnSlice> parse_column_slice(std::string_view text) {
   const auto refuse = [&] {
     return invalid_argument("a column, or column[start:end] with start and end >= 0, is wanted");

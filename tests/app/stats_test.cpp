@@ -56,6 +56,30 @@ TEST_F(StatsTest, BadFilesAreNamedAndExitSix) {
   EXPECT_EQ(json_of("r.json")["episodes"]["usable"], 4);
 }
 
+TEST_F(StatsTest, TablesAreDescribedWithoutTheirVideos) {
+  fs::remove_all(dir_ / "data/videos");
+  expect_end(stats({"--write-metadata", "--out", "mine", "--json", "r.json"}), 6,
+             {"PROBLEMS FOUND", "does not exist", "observation.state[3]", "wrote      mine/stats.json"});
+  EXPECT_EQ(json_of("mine/stats.json")["action"]["q99"].size(), 4u);
+  EXPECT_EQ(json_of("r.json")["episodes"]["usable"], 0);
+  EXPECT_GT(json_of("r.json")["statistics"]["rows"], 100);
+}
+
+TEST_F(StatsTest, AGitLfsPointerIsExitSixWithTheCommand) {
+  write("data/data/chunk-000/episode_000001.parquet",
+        "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 12345\n");
+  expect_end(stats({}), 6, {"episode_000001.parquet is a Git LFS pointer", "lfs pull --include"});
+}
+
+TEST_F(StatsTest, TheDatasetIsLeftAsItWas) {
+  const auto before = files_below(dir_ / "data");
+  ASSERT_TRUE(succeeded(run_small({"training.steps=1"}, {{"XDG_CACHE_HOME", dir_ / "cache"}})));
+  ASSERT_TRUE(succeeded(stats({})));
+  EXPECT_TRUE(files_below(dir_ / "data") == before);
+  EXPECT_TRUE(fs::exists(dir_ / "cache/troupe/index"));
+  EXPECT_THAT(text_of(dir_ / "runs/latest/config.resolved.yaml"), HasSubstr("path: " + (dir_ / "data")));
+}
+
 TEST_F(StatsTest, MetadataThatCannotBeReadIsAProblemToo) {
   write("data/meta/info.json", "{");
   expect_end(stats({}), 6, {"D01", "info.json"});

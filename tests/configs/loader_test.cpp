@@ -35,6 +35,22 @@ TEST(LoaderTest, LaterLayersWin) {
             (std::vector<std::string>{"presets/dreamzero_tiny.yaml", dir / "base.yaml", file}));
 }
 
+TEST(LoaderTest, ARelativeDatasetThatIsThereIsRecordedAbsolute) {
+  const ScratchFolder dir;
+  std::filesystem::create_directories(dir / "robot");
+  const std::string relative = std::filesystem::relative(dir / "robot").string();
+  ASSERT_NE(relative.front(), '/');
+  const auto outcome =
+      load_job(write(dir, "job.yaml",
+                     kTiny + "data: {sets: [{path: " + relative + "/}, {path: owner/name}, {path: /a/../b}]}\n"),
+               {});
+  const JobConfig job = job_of(outcome);
+  EXPECT_EQ(job.data.sets[0].path, dir / "robot");
+  EXPECT_EQ(job.data.sets[1].path, "owner/name");
+  EXPECT_EQ(job.data.sets[2].path, "/a/../b");
+  EXPECT_NE(outcome.config->resolved_yaml.find(dir / "robot"), std::string::npos);
+}
+
 TEST(LoaderTest, MapsMergeDeeplyAndListsReplace) {
   const ScratchFolder dir;
   write(dir, "a.yaml",

@@ -17,6 +17,7 @@
 #include "data/video/video_encoder.h"
 #include "tests/data/data_test_support.h"
 #include "tests/data/golden_dataset.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/lerobot_writer.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/tiny_dataset.h"
@@ -246,8 +247,15 @@ TEST_F(HealthCheckTest, WithAnEmbodimentGearsFilesAreWrittenWhereThereAreNone) {
   for (const MetaText& f : *again) EXPECT_NE(f.name, "modality.json");
 }
 
-TEST_F(HealthCheckTest, ACameraWithoutAnyFileIsAWarningAndMissingVideosAreProblems) {
+TEST_F(HealthCheckTest, ACameraThatWasNeverRecordedIsAWarningAndMissingVideosAreProblems) {
   fs::remove_all(options_.data + "/videos/chunk-000/observation.images.side");
+  const std::string info = options_.data + "/meta/info.json";
+  EXPECT_EQ(of_code(check(), "D06", FindingLevel::problem).size(), 4u) << "modality.json names the camera";
+  fs::remove(options_.data + "/meta/modality.json");
+  EXPECT_EQ(of_code(check(), "D06", FindingLevel::problem).size(), 4u) << "total_videos counts them";
+  Json json = Json::parse(testing::text_of(info));
+  json["total_videos"] = 4;
+  std::ofstream(info) << json;
   const HealthReport r = check();
   EXPECT_EQ(r.count(FindingLevel::problem), 0) << stats_text(r);
   ASSERT_EQ(r.cameras.size(), 1u);

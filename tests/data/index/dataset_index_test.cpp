@@ -8,6 +8,7 @@
 
 #include "data/dataset.h"
 #include "data/toy/toy_dataset.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/lerobot_writer.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -366,26 +367,78 @@ class CacheHome {
   std::string before_;
 };
 
-TEST_F(DatasetIndexTest, AReadOnlyDatasetHasItsIndexInTheCacheFolder) {
+TEST_F(DatasetIndexTest, AnIndexLiesInTheCacheFolderAndTheDatasetIsNotTouched) {
   const LerobotFolder files(set_of("v2.1"));
   const CacheHome cache(index_.path());
   const DatasetSpec spec = spec_of(files.root(), "");
-  ASSERT_EQ(::chmod(files.root().c_str(), 0555), 0);
+  const auto before = testing::files_below(files.root());
   const auto set = must_open(spec);
   EXPECT_EQ(set->index_report().folder.rfind(index_ / "troupe/index/", 0), 0u) << set->index_report().folder;
-  EXPECT_FALSE(fs::exists(files.root() + "/.troupe")) << "root could have made it";
+  EXPECT_FALSE(fs::exists(files.root() + "/.troupe"));
   EXPECT_TRUE(must_open(spec)->index_report().loaded);
-  ASSERT_EQ(::chmod(files.root().c_str(), 0755), 0);
+  EXPECT_EQ(testing::files_below(files.root()), before);
 }
 
-TEST_F(DatasetIndexTest, AnIndexBesideTheDatasetServesReadOnlyCopiesToo) {
+TEST_F(DatasetIndexTest, AnIndexBesideTheDatasetIsWrittenWhereItIsAskedForAndReadEverywhere) {
   const LerobotFolder files(set_of("v2.1"));
   const CacheHome cache(index_.path());
-  const DatasetSpec spec = spec_of(files.root(), "");
+  const DatasetSpec spec = spec_of(files.root(), "beside");
   EXPECT_EQ(must_open(spec)->index_report().folder, files.root() + "/.troupe/index");
   ASSERT_EQ(::chmod(files.root().c_str(), 0555), 0);
-  EXPECT_TRUE(must_open(spec)->index_report().loaded);
+  EXPECT_TRUE(must_open(spec)->index_report().loaded) << "read-only copies too";
   ASSERT_EQ(::chmod(files.root().c_str(), 0755), 0);
+  EXPECT_TRUE(must_open(spec_of(files.root(), ""))->index_report().loaded);
+}
+
+TEST_F(DatasetIndexTest, WhatCannotBeWrittenBesideGoesToTheCacheFolder) {
+  const CacheHome cache(index_.path());
+  const auto expect_in_cache = [&](const LerobotFolder& files) {
+    const auto set = must_open(spec_of(files.root(), "beside"));
+    EXPECT_EQ(set->index_report().folder.rfind(index_ / "troupe/index/", 0), 0u) << set->index_report().folder;
+    EXPECT_TRUE(must_open(spec_of(files.root(), "beside"))->index_report().loaded);
+  };
+  const LerobotFolder read_only(set_of("v2.1")), with_file(set_of("v2.1"));
+  ASSERT_EQ(::chmod(read_only.root().c_str(), 0555), 0);
+  expect_in_cache(read_only);
+  EXPECT_FALSE(fs::exists(read_only.root() + "/.troupe")) << "root could have made it";
+  ASSERT_EQ(::chmod(read_only.root().c_str(), 0755), 0);
+  with_file.write_text(".troupe", "a file in the way\n");
+  expect_in_cache(with_file);
+  EXPECT_EQ(testing::text_of(with_file.root() + "/.troupe"), "a file in the way\n");
+}
+
+TEST_F(DatasetIndexTest, TheBytesOfAnIndexDoNotDependOnTimes) {
+  const LerobotFolder files(set_of("v3.0"));
+  const DatasetSpec spec = spec_of(files.root(), index_.path());
+  ASSERT_TRUE(must_open(spec));
+  const auto first = testing::files_below(index_.path());
+  ASSERT_EQ(first.size(), 2u);
+  std::chrono::seconds later{1000};
+  for (const auto& e : fs::recursive_directory_iterator(files.root()))
+    fs::last_write_time(e.path(), fs::file_time_type::clock::now() + later++);
+  fs::remove_all(index_.path());
+  ASSERT_TRUE(must_open(spec));
+  EXPECT_TRUE(testing::files_below(index_.path()) == first);
+}
+
+TEST_F(DatasetIndexTest, ACopyThatIsNewToThisMachineKeepsItsIndexAndAChangedFileIsFound) {
+  const LerobotFolder files(set_of("v2.1"));
+  const CacheHome cache(index_ / "cache");
+  const DatasetSpec spec = spec_of(files.root(), index_ / "index");
+  ASSERT_TRUE(must_open(spec));
+  const auto touch = [&] {
+    for (const auto& e : fs::recursive_directory_iterator(files.root()))
+      fs::last_write_time(e.path(), fs::file_time_type::clock::now() + std::chrono::seconds(9));
+  };
+  touch();
+  fs::remove_all(index_ / "cache");
+  EXPECT_TRUE(must_open(spec)->index_report().loaded) << "nobody knows times: the contents are the same";
+  fs::remove_all(index_ / "cache");
+  const std::string video = fs::path(files.video_file(1, 0)).lexically_relative(files.root()).string();
+  files.write_text(video, "24 12 16\n");  // as many bytes as before
+  const auto set = must_open(spec);
+  EXPECT_EQ(set->index_report().episodes_checked, 1);
+  EXPECT_EQ(set->episodes()[1].length, 24);
 }
 
 TEST_F(DatasetIndexTest, WithoutAWritableFolderItStaysInMemory) {

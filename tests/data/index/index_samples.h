@@ -25,10 +25,10 @@ inline SampleContents sample_contents() {
   c.summary.statistics = {.state = {s}, .action = {s, s}};
   c.summary.metadata_json = "{\"gr1\": {}}";
   c.summary.fingerprint = std::string(32, 'a');
-  c.metadata = {{"meta/episodes.jsonl", 120, 7, std::string(32, 'b')},
-                {"meta/info.json", 900, 8, std::string(32, 'c')}};
+  c.metadata = {{"meta/episodes.jsonl", 120, std::string(32, 'b')}, {"meta/info.json", 900, std::string(32, 'c')}};
   c.paths = {"data/a.parquet", "data/b.parquet", "data/c.parquet", "videos/a.mp4", "videos/b.mp4", "videos/c.mp4"};
-  for (std::int64_t i = 0; i < 6; ++i) c.states.push_back({.size = 100 + i, .modified_ns = 1000 * i});
+  for (std::int64_t i = 0; i < 6; ++i)
+    c.states.push_back({.size = 100 + i, .content = static_cast<std::uint64_t>(1000 * i)});
   c.states[5] = {};
   c.watched = {2, 5};
   IndexedEpisode first{.episode = {}, .data_path = 0, .first_row = 0, .images = {{3, 0}, {0, 0}}};
@@ -61,11 +61,11 @@ inline SampleContents sample_contents() {
 
 /// Entries of a files index without packets: two Parquet files and a video.
 inline void add_plain_files(FileTableWriter& out) {
-  out.add("data/a.parquet", {.state = {.size = 700, .modified_ns = 3}, .video = std::nullopt});
-  out.add("data/b.parquet", {.state = {.size = 800, .modified_ns = 4}, .video = std::nullopt});
+  out.add("data/a.parquet", {.state = {.size = 700, .content = 3}, .video = std::nullopt});
+  out.add("data/b.parquet", {.state = {.size = 800, .content = 4}, .video = std::nullopt});
   out.add(
       "videos/plain.mp4",
-      {.state = {.size = 9000, .modified_ns = 5},
+      {.state = {.size = 9000, .content = 5},
        .video = VideoInfo{.width = 16, .height = 12, .frames = 20, .fps = 10, .codec = "h264", .pix_fmt = "yuv420p"}});
 }
 

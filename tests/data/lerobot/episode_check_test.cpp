@@ -7,7 +7,9 @@
 
 #include "data/lerobot/probe_cache.h"
 #include "tests/data/data_test_support.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/lerobot_writer.h"
+#include "tests/support/parquet_edit.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace troupe::data {
@@ -139,6 +141,63 @@ TEST_F(EpisodeCheckTest, RowsBeyondTheFileAreWrongContents) {
   set.rows[1] = 30;
   list_episodes_of(set);
   expect_problem(1, "D04", "has 65 rows; 30 rows from row 40 on are wanted", false);
+}
+
+TEST_F(EpisodeCheckTest, ACounterThatIsNullOrTextIsFoundWithFileAndRow) {
+  for (const char* version : {"v2.1", "v3.0"}) {
+    for (const char* column : {"frame_index", "index", "episode_index"}) {
+      SCOPED_TRACE(std::string(version) + " " + column);
+      write({.version = version});
+      const std::string path = folder_->data_file(1);
+      const std::int64_t row = folder_->set().is_v3() ? 43 : 3;
+      testing::set_null(path, column, row);
+      open();
+      expect_problem(1, "D04", path + ": column '" + column + "' is null in row " + std::to_string(row));
+      testing::set_texts(path, column);
+      open();
+      expect_problem(1, "D04", path + ": column '" + column + "' has type string, which is no number (row ", false);
+      EXPECT_EQ(codes(3), "");
+    }
+  }
+}
+
+TEST_F(EpisodeCheckTest, APageWhoseChecksumIsWrongIsFoundWithFileAndColumn) {
+  write({.version = "v2.1"});
+  const std::string path = folder_->data_file(1);
+  testing::write_whole_table(path, *testing::read_whole_table(path), /*checksums=*/true);
+  open();
+  EXPECT_EQ(codes(1), "");
+  const float value = 104.25F;  // in a page of observation.state, which comes first, and of action
+  std::string bytes = testing::text_of(path);
+  const std::string wanted(reinterpret_cast<const char*>(&value), sizeof value);
+  const auto at = bytes.find(wanted);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  std::ofstream(path, std::ios::binary) << bytes;
+  open();
+  expect_problem(1, "D03", path);
+  expect_problem(1, "D03", "CRC");
+  expect_problem(1, "D03", "column 'observation.state'");
+}
+
+TEST_F(EpisodeCheckTest, AWrongLengthLosesItsEpisodeAlone) {
+  for (const std::int64_t wrong : {2, 30, 400}) {
+    for (const bool images : {false, true}) {
+      SCOPED_TRACE(std::to_string(wrong) + (images ? " images" : " videos"));
+      write({.rows = {40, 25, 31, 40, 12}, .images = images, .data_episodes = 5, .video_episodes = 5});
+      testing::set_integer(folder_->root() + "/meta/episodes/chunk-000/file-000.parquet", "length", 1, wrong);
+      open();
+      EXPECT_EQ(codes(0), "");
+      EXPECT_EQ(codes(1).substr(0, 3), "D04");
+      for (const std::size_t e : {2, 3, 4}) EXPECT_EQ(codes(e), "") << e;
+      for (const std::size_t e : {2, 3, 4}) {
+        const EpisodeCheck check = check_episode(source_, e);
+        const auto table = source_.read_table(check.episode, source_.sample_table());
+        EXPECT_EQ(table->vectors.at("action").row(5)[2], folder_->set().action(e, 5, 2));
+        EXPECT_EQ(source_.images(check.episode, source_.columns.views[0])->first, e == 2 ? 65 : e == 3 ? 96 : 136);
+      }
+    }
+  }
 }
 
 TEST_F(EpisodeCheckTest, UnevenAndHiddenFramesAreOnlyAWarning) {

@@ -103,6 +103,11 @@ TEST_F(LerobotWriterTest, StatisticsAreThoseOfTheEpisode) {
   EXPECT_NEAR(stats["next.reward"]["std"][0].get<double>(), std::sqrt(14.0 / 3), 1e-12);
   EXPECT_EQ(stats["next.done"]["max"], nlohmann::json::array({true}));
   EXPECT_EQ(stats["next.done"]["count"], nlohmann::json({3}));
+  // 1, 2, 6 (mean 3, std as above): positions p * 2
+  EXPECT_NEAR(stats["next.reward"]["q01"][0].get<double>(), 1.02, 1e-6);
+  EXPECT_NEAR(stats["next.reward"]["q50"][0].get<double>(), 2, 1e-6);
+  EXPECT_NEAR(stats["next.reward"]["q99"][0].get<double>(), 5.92, 1e-6);
+  for (const char* q : {"q01", "q10", "q90", "q99"}) EXPECT_EQ(stats["observation.state"][q].size(), 2u);
 }
 
 TEST_F(LerobotWriterTest, WithoutCamerasNoVideoIsNamed) {

@@ -235,11 +235,15 @@ Result<OpenLoopResult> run_open_loop(Policy& policy, const Dataset& dataset, con
   out.chunks = data.window.chunks;
   out.horizon = data.window.action_horizon;
   std::vector<double> scale;
+  const std::vector<std::string> joints = action_names(dataset.columns(), dataset.info());
   for (std::size_t k = 0; k < dataset.columns().action.size(); ++k) {
     const ActionKey& key = dataset.columns().action[k];
     append_scales(mode, dataset.statistics().action[k], key.key.width(), scale);
     for (std::size_t d = 0; d < key.key.width(); ++d) {
-      out.dimensions.push_back({.key = key.key.name, .index = static_cast<std::int64_t>(d), .relative = key.relative});
+      out.dimensions.push_back({.key = key.key.name,
+                                .index = static_cast<std::int64_t>(d),
+                                .relative = key.relative,
+                                .joint = joints[out.dimensions.size()]});
     }
   }
   TROUPE_ASSIGN(const SampleIndex index, index_windows(dataset, data, options.episodes, out.episodes));

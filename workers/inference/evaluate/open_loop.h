@@ -43,7 +43,9 @@ struct OpenLoopDimension {
   std::int64_t index = 0;
   /// Predicted relative to the state; compared as an absolute action.
   bool relative = false;
-  std::string name() const { return key + "[" + std::to_string(index) + "]"; }
+  /// What info.json calls it, such as a joint; may be empty.
+  std::string joint{};
+  std::string name() const { return key + "[" + std::to_string(index) + "]" + (joint.empty() ? "" : " " + joint); }
 };
 
 /// What an open-loop evaluation measured. Empty means have count 0.

@@ -64,8 +64,9 @@ std::string open_loop_json(const OpenLoopResult& result, const OpenLoopSubject& 
   Json dimensions = Json::array(), steps = Json::array(), windows = Json::array();
   for (std::size_t d = 0; d < width; ++d) {
     const OpenLoopDimension& dim = result.dimensions[d];
-    dimensions.push_back(
-        with({{"key", dim.key}, {"index", dim.index}, {"relative", dim.relative}}, result.by_dimension[d]));
+    Json about = {{"key", dim.key}, {"index", dim.index}, {"relative", dim.relative}};
+    if (!dim.joint.empty()) about["joint"] = dim.joint;
+    dimensions.push_back(with(std::move(about), result.by_dimension[d]));
   }
   for (std::size_t s = 0; s < result.by_step.size(); ++s) steps.push_back(with({{"step", s}}, result.by_step[s]));
   for (const OpenLoopWindow& w : result.windows) {

@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <tuple>
 
+#include "data/lerobot/dataset_location.h"
+#include "data/lerobot/modality.h"
+#include "data/sampling/dataset_spec.h"
 #include "model/io/safetensors.h"
 #include "workers/report/loss_plot.h"
 #include "workers/report/prediction_sheet.h"
@@ -60,6 +63,18 @@ Result<void> draw_losses(const EndedRun& run) {
   return draw_loss_curves(run.directory.path("loss.png"), series, {.title = run.job.job.name + ": loss"});
 }
 
+/// The names of the action's dimensions in the job's only dataset; none where it is gone or there are several.
+std::vector<std::string> joints_of(const JobConfig& job) {
+  if (job.data.sets.size() != 1) return {};
+  const auto spec = dataset_spec(job.data, job.model, 0);
+  const auto root = spec ? find_dataset(spec->path) : Result<std::string>(spec.error());
+  const auto info = root ? read_lerobot_info(*root) : Result<LerobotInfo>(root.error());
+  const auto modality = info ? read_modality(*root, *info) : Result<Modality>(info.error());
+  if (!modality) return {};
+  const auto columns = resolve_columns(*modality, *info, spec->embodiment);
+  return columns ? action_names(*columns, *info) : std::vector<std::string>();
+}
+
 Result<void> draw_held_out(const EndedRun& run) {
   const std::string file = run.directory.path(last_prediction(run) + ".safetensors");
   if (!std::filesystem::exists(file)) return {};
@@ -75,8 +90,13 @@ Result<void> draw_held_out(const EndedRun& run) {
                         .action_steps = true_actions.shape.at(0),
                         .true_actions = floats_of(true_actions),
                         .predicted_actions = floats_of(predicted_actions)};
-  for (std::int64_t d = 0; d < true_actions.shape.at(1); ++d)
-    sheet.action_names.push_back(fmt::format("action {} (normalised)", d));
+  const std::vector<std::string> joints = joints_of(run.job);
+  for (std::int64_t d = 0; d < true_actions.shape.at(1); ++d) {
+    const auto place = static_cast<std::size_t>(d);
+    const bool named = place < joints.size() && !joints[place].empty();
+    sheet.action_names.push_back(named ? fmt::format("action {} {} (normalised)", d, joints[place])
+                                       : fmt::format("action {} (normalised)", d));
+  }
   return draw_prediction(run.directory.path(last_prediction(run) + ".png"), sheet);
 }
 

@@ -160,6 +160,19 @@ TEST_F(OpenLoopTest, TheMeanOfARelativeKeyIsAddedToTheState) {
   EXPECT_NEAR(r.overall.mean_mse, (0.375 * 0.375 + 0.125 * 0.125) / 2, 1e-5);
 }
 
+TEST_F(OpenLoopTest, DimensionsHaveTheNamesOfInfoJson) {
+  std::string info = testing::text_of(files_.root() + "/meta/info.json");
+  const std::string action = R"("action": {"dtype": "float32", "shape": [3], "names": )";
+  ASSERT_NE(info.find(action + "null"), std::string::npos);
+  info.replace(info.find(action + "null"), action.size() + 4, action + R"(["pan", "lift", "grip"])");
+  files_.write_lines("meta/info.json", {info});
+  open();
+  const OpenLoopResult r = run({.episodes = {0}, .windows = 1});
+  EXPECT_EQ(r.dimensions[1].joint, "lift");
+  EXPECT_NE(open_loop_table(r).find("[1] lift "), std::string::npos) << open_loop_table(r);
+  EXPECT_NE(open_loop_json(r, {}).find(R"("joint": "grip")"), std::string::npos);
+}
+
 TEST_F(OpenLoopTest, TheRobotIsShownTheFramesSinceItsLastCall) {
   (void)run({.episodes = {0}, .windows = 1});
   ASSERT_EQ(policy_->shown.size(), 2U);

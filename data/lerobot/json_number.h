@@ -1,0 +1,28 @@
+#pragma once
+
+// Internal to data/lerobot: numbers of metadata files.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "base/result.h"
+
+namespace troupe::data {
+
+/// The whole number json[key]; 5.0 is one. Unlike a conversion of nlohmann::json it takes no fraction, bool or text.
+/// Errors: invalid_argument, naming key and value. Throws what json.at throws for a key that is absent.
+template <class Json>
+Result<std::int64_t> whole_number(const Json& json, const char* key) {
+  const auto& value = json.at(key);
+  if (value.is_number_unsigned() &&
+      value.template get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return value.template get<std::int64_t>();
+  if (value.is_number_integer() && !value.is_number_unsigned()) return value.template get<std::int64_t>();
+  const double number = value.is_number_float() ? value.template get<double>() : 0.5;
+  if (std::trunc(number) == number && std::abs(number) < 1e15) return static_cast<std::int64_t>(number);
+  return invalid_argument(fmt::format("{} is {}; a whole number is wanted", key, value.dump()));
+}
+
+}  // namespace troupe::data
