@@ -25,13 +25,22 @@ struct LoadedConfig {
   std::vector<std::string> sources;
   /// Where each value was written, for errors that are found later; see error_at().
   OriginMap origins;
+  /// Doubts about a job that can run (configs/warnings.h), formatted as error_at() formats errors, but "warning: ".
+  /// Later stages that find more append theirs before it is printed.
+  std::vector<std::string> warnings;
 
   /// An error about a key that only a later stage could find, formatted like a load's: position, excerpt, caret and an
   /// optional line "fix: ...".
   ///     recipes/my.yaml:21:22: error: training.global_batch_size 250 is not a multiple of ...
   std::string error_at(const std::string& key, const std::string& message, const std::string& fix = {}) const;
+  /// The same for something that is not refused.
+  std::string warning_at(const std::string& key, const std::string& message, const std::string& fix = {}) const;
   /// "61 keys (44 default, 14 file, 3 command line)".
   std::string key_summary() const;
+
+ private:
+  std::string text_at(const char* level, const std::string& key, const std::string& message,
+                      const std::string& fix) const;
 };
 
 /// Either a config or the reasons why there is none.
