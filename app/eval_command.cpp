@@ -65,15 +65,10 @@ Result<EvalData> choose_data(const CheckpointPlace& place, const PolicySpec& spe
   return out;
 }
 
-std::map<std::string, std::string> described(const EvalOptions& options) {
+std::map<std::string, OpenLoopSubject::Option> described(const EvalOptions& options) {
   const PolicyOptions& p = options.policy;
-  return {{"steps", fmt::format("{}", p.steps)},
-          {"cfg_scale", fmt::format("{}", p.cfg_scale)},
-          {"noise_seed", fmt::format("{}", p.noise_seed)},
-          {"skip", p.skip},
-          {"dtype", p.dtype},
-          {"sign_gripper", p.sign_gripper ? "true" : "false"},
-          {"windows", fmt::format("{}", options.windows)}};
+  return {{"steps", p.steps}, {"cfg_scale", p.cfg_scale},       {"noise_seed", p.noise_seed}, {"skip", p.skip},
+          {"dtype", p.dtype}, {"sign_gripper", p.sign_gripper}, {"windows", options.windows}};
 }
 
 /// Returns predictions that were not finite.

@@ -18,6 +18,10 @@ std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::v
   return take_or_explain(load_job(job, overrides));
 }
 
+void print_warnings(const LoadedConfig& config) {
+  for (const std::string& warning : config.warnings) fmt::print(stderr, "{}\n", warning);
+}
+
 Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk) {
   const std::string& path = job.data.sets.at(0).path;
   if (std::filesystem::exists(path + "/meta/info.json")) return {};

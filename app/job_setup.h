@@ -16,6 +16,9 @@ std::optional<LoadedConfig> take_or_explain(LoadOutcome outcome);
 /// The same of load_job().
 std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::vector<std::string>& overrides);
 
+/// Prints the doubts about a job to stderr.
+void print_warnings(const LoadedConfig& config);
+
 /// Generates the quickstart's dataset at the job's path unless its meta/info.json is there, and says so on `talk`.
 /// Errors: those of write_toy_dataset.
 Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk = stdout);

@@ -18,6 +18,7 @@ namespace troupe::app {
 int plan_command(const PlanOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
   if (!config) return kUsage;
+  print_warnings(*config);
   auto cost = model_cost(config->job);
   if (!cost) return explain(cost.error(), *config);
   ClusterSnapshot cluster = own_cluster();

@@ -302,6 +302,7 @@ int repeat_report(const RunDirectory& run) {
 int run_command(const RunOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
   if (!config) return kUsage;
+  print_warnings(*config);
   if (options.job == "quickstart:sft") {
     if (auto made = ensure_quickstart_data(config->job); !made) return complain(made.error(), kFailed);
     resolve_dataset_paths(*config);

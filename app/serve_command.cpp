@@ -14,6 +14,7 @@
 #include "app/serve_address.h"
 #include "base/log.h"
 #include "base/seconds.h"
+#include "comm/serve/reserved_address.h"
 #include "workers/inference/agent/agent_policy.h"
 #include "workers/inference/policy/find_checkpoint.h"
 #include "workers/inference/policy/load_policy.h"
@@ -142,6 +143,13 @@ int serve_command(const ServeOptions& options) {
   watch_signals(**loop, [&stop](int signal) {
     if (signal != SIGUSR2) stop.raise(signal);
   });
+
+  // a port in use is said before a large model is read; the address stays taken until the server has it
+  auto reserved = ReservedAddress::take(address->host, address->port);
+  if (!reserved)
+    return complain(reserved.error().with("--bind"),
+                    reserved.error().code() == Errc::invalid_argument ? kUsage : kFailed);
+  address->port = reserved->port();
 
   auto service = load_service(options);
   if (!service)

@@ -42,7 +42,7 @@ std::string excerpt(const Origin& origin, const std::string& hint) {
 }  // namespace
 
 ConfigError format_config_error(const Origin& origin, const std::string& message, const std::string& hint,
-                                const std::string& fix, const std::string& fallback) {
+                                const std::string& fix, const std::string& fallback, const char* level) {
   std::string text;
   const bool has_excerpt = origin.kind == Origin::Kind::file;
   switch (origin.kind) {
@@ -59,7 +59,7 @@ ConfigError format_config_error(const Origin& origin, const std::string& message
       text = fallback.empty() ? "defaults" : fallback;
       break;
   }
-  text += ": error: " + message;
+  text += fmt::format(": {}: {}", level, message);
   if (has_excerpt)
     text += excerpt(origin, hint);
   else if (!hint.empty())

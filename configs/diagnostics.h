@@ -15,8 +15,10 @@ struct ConfigError {
 
 /// "file:line:column: error: message" with excerpt, caret and hint; a hint without an excerpt follows the message.
 /// Values that no file wrote are reported against `fallback`, the name of the job's main file. `fix` adds a last line.
+/// `level` is "error" or "warning".
 ConfigError format_config_error(const Origin& origin, const std::string& message, const std::string& hint = {},
-                                const std::string& fix = {}, const std::string& fallback = {});
+                                const std::string& fix = {}, const std::string& fallback = {},
+                                const char* level = "error");
 
 /// Collects every error of a load, and which keys are already known to be wrong so that no rule reports them twice.
 /// Not thread-safe.

@@ -15,6 +15,7 @@
 #include "configs/references.h"
 #include "configs/suggest.h"
 #include "configs/validate.h"
+#include "configs/warnings.h"
 #include "configs/yaml_reader.h"
 
 namespace troupe::configs {
@@ -117,6 +118,9 @@ LoadOutcome load_document(const Document& document, const std::vector<std::strin
     loaded.provenance[leaf.path] = origin == loaded.origins.end() ? "default" : origin->second.provenance();
   }
   resolve_dataset_paths(loaded);
+  for (const ConfigWarning& doubt : find_warnings(loaded.job)) {
+    loaded.warnings.push_back(loaded.warning_at(doubt.key, doubt.message, doubt.fix));
+  }
   return {std::move(loaded), {}};
 }
 
@@ -133,10 +137,20 @@ LoadOutcome not_found(const std::string& name) {
 
 }  // namespace
 
-std::string LoadedConfig::error_at(const std::string& key, const std::string& message, const std::string& fix) const {
-  const auto origin = origins.find(key);
+std::string LoadedConfig::text_at(const char* level, const std::string& key, const std::string& message,
+                                  const std::string& fix) const {
+  const auto found = origins.find(key);
   const std::string fallback = sources.empty() ? "" : sources.back();
-  return format_config_error(origin == origins.end() ? Origin{} : origin->second, message, {}, fix, fallback).text;
+  const Origin origin = found == origins.end() ? Origin{} : found->second;
+  return format_config_error(origin, message, {}, fix, fallback, level).text;
+}
+
+std::string LoadedConfig::error_at(const std::string& key, const std::string& message, const std::string& fix) const {
+  return text_at("error", key, message, fix);
+}
+
+std::string LoadedConfig::warning_at(const std::string& key, const std::string& message, const std::string& fix) const {
+  return text_at("warning", key, message, fix);
 }
 
 void LoadedConfig::record() { resolved_yaml = dump_yaml(job_spec(), &job, provenance); }

@@ -25,6 +25,9 @@ struct LoadedConfig {
   std::vector<std::string> sources;
   /// Where each value was written, for errors that are found later; see error_at().
   OriginMap origins;
+  /// Doubts about a job that can run (configs/warnings.h), formatted as error_at() formats errors, but "warning: ".
+  /// Later stages that find more append theirs before it is printed.
+  std::vector<std::string> warnings;
 
   /// An error about a key that only a later stage could find, formatted like a load's: position, excerpt, caret and an
   /// optional line "fix: ...".
@@ -32,8 +35,14 @@ struct LoadedConfig {
   std::string error_at(const std::string& key, const std::string& message, const std::string& fix = {}) const;
   /// Writes `resolved_yaml` again after a value of `job` was resolved, such as a link to a checkpoint.
   void record();
+  /// The same for something that is not refused.
+  std::string warning_at(const std::string& key, const std::string& message, const std::string& fix = {}) const;
   /// "61 keys (44 default, 14 file, 3 command line)".
   std::string key_summary() const;
+
+ private:
+  std::string text_at(const char* level, const std::string& key, const std::string& message,
+                      const std::string& fix) const;
 };
 
 /// Either a config or the reasons why there is none.

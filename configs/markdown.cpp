@@ -119,6 +119,9 @@ a JSON Schema for editors.
   literal `${`.
 - **Scalars** are typed by their key: decimal integers and numbers (`1e-5`), `true`, `false`. A quoted scalar is a string.
   Anchors, aliases, tags, merge keys (`<<`), duplicate and unknown keys are errors.
+- **Warnings**: `run` and `plan` doubt a job that can run and probably should not: `optimizer.lr` 0, or below 1e-4 with
+  `model.init.mode: random`; `train_architecture: lora` on random weights; one dataset named twice. They go to stderr
+  with their place and what to write instead; the job starts.
 - Limits: 1 MiB a file, 16 levels of nesting.
 - The run directory's `config.resolved.yaml` is the whole configuration; a comment behind each key says where its value
   comes from: `default`, `file:line`, `TROUPE_SET` or `command line`.

@@ -3,32 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "placement/format.h"
+#include "placement/known_devices.h"
 
 namespace troupe::placement {
 
 namespace {
 
-constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 constexpr std::int64_t kCpusPerDevice = 24;
 constexpr std::int64_t kHostMemoryPerDevice = 256 * kGiB;
 constexpr std::int64_t kMaxCount = 4096;
-
-struct KnownDevice {
-  const char* model;
-  std::int64_t memory_bytes;
-};
-
-// What the driver reports as usable, in MiB; H200: 139.8 GiB.
-constexpr std::array<KnownDevice, 3> kKnown = {
-    {{"B200", 179 * 1024 * kMiB}, {"H100", 80 * 1024 * kMiB}, {"H200", 143'155 * kMiB}}};
 
 std::optional<std::int64_t> to_count(std::string_view digits) {
   if (digits.empty() || digits.size() > 6) return std::nullopt;
@@ -52,27 +42,38 @@ struct Word {
   std::optional<std::int64_t> gib;
 };
 
+// "8x" or "8X" at the front of `rest`: taken off and counted. False: what is left begins with the model.
+Result<bool> take_count(std::string_view text, std::string_view& rest, Word& word) {
+  const std::size_t x = rest.find_first_of("xX");
+  if (x == 0 || x == std::string_view::npos || rest.find_first_not_of("0123456789.,+-") != x) return false;
+  const std::string_view digits = rest.substr(0, x);
+  if (digits.find_first_not_of('0') == std::string_view::npos)
+    return malformed(text, fmt::format("a count of {}; it must be 1 or more", digits));
+  const auto count = to_count(digits);
+  if (!count) return malformed(text, fmt::format("'{}' is not a count", digits));
+  if (*count > kMaxCount) return malformed(text, fmt::format("count {} is above {}", *count, kMaxCount));
+  word.counts.push_back(*count);
+  rest.remove_prefix(x + 1);
+  return true;
+}
+
 Result<Word> read_word(std::string_view text) {
   Word word;
   std::string_view rest = text;
-  for (std::size_t x = rest.find('x'); x != std::string_view::npos; x = rest.find('x')) {
-    const auto count = to_count(rest.substr(0, x));
-    if (!count) break;
-    if (*count > kMaxCount) return malformed(text, fmt::format("count {} is above {}", *count, kMaxCount));
-    word.counts.push_back(*count);
-    rest.remove_prefix(x + 1);
+  for (bool more = true; more;) {
+    TROUPE_ASSIGN(more, take_count(text, rest, word));
   }
   if (word.counts.size() > 2) return malformed(text, fmt::format("{} counts", word.counts.size()));
-  const std::size_t dash = rest.find('-');
+  const std::size_t dash = find_known_device(rest) ? std::string_view::npos : rest.rfind('-');
   word.model = std::string(rest.substr(0, dash));
   if (word.model.empty()) return malformed(text, "no device model");
   if (dash != std::string_view::npos) {
     std::string_view memory = rest.substr(dash + 1);
-    if (memory.empty() || memory.back() != 'G')
-      return malformed(text, fmt::format("'{}' is not a memory size like 80G", memory));
-    memory.remove_suffix(1);
+    const bool has_unit = memory.ends_with('G') || memory.ends_with('g');
+    if (has_unit) memory.remove_suffix(1);
     word.gib = to_count(memory);
-    if (!word.gib) return malformed(text, fmt::format("'{}G' is not a memory size like 80G", memory));
+    if (!has_unit || !word.gib)
+      return malformed(text, fmt::format("'{}' is not a memory size like 80G", rest.substr(dash + 1)));
   }
   return word;
 }
@@ -93,19 +94,27 @@ Result<ClusterSnapshot> cpu_cluster(std::string_view text, const Word& word) {
   return cluster;
 }
 
-Result<std::int64_t> device_memory(std::string_view text, const Word& word, const std::string& model) {
-  if (word.gib) return *word.gib * kGiB;
-  std::vector<std::string> names = {"A100-40G", "A100-80G"};
-  for (const KnownDevice& known : kKnown) {
-    if (model == known.model) return known.memory_bytes;
-    names.emplace_back(known.model);
+// The model with its memory, from the table or as it was given.
+Result<DeviceSnapshot> device_of(std::string_view text, const Word& word) {
+  const auto known = find_known_device(word.model);
+  std::string model = std::string(known ? known->name.substr(0, known->name.find('-')) : word.model);
+  if (!known)
+    std::transform(model.begin(), model.end(), model.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (word.gib) return DeviceSnapshot{model, *word.gib * kGiB};
+  if (known) return DeviceSnapshot{model, known->memory_bytes};
+  std::vector<std::string> names, sizes;
+  for (const KnownDevice& device : known_devices()) {
+    names.emplace_back(device.name);
+    if (device.name.starts_with(model + "-")) sizes.emplace_back(device.name);
   }
+  const std::string hint =
+      sizes.empty() ? did_you_mean(model, names) : fmt::format(" It comes in several sizes: {}.", join_names(sizes));
   return Error{
       Errc::invalid_argument,
       fmt::format(
           "pretend cluster '{}': the memory of '{}' is not known; known models: {}. For another, append its memory in "
           "GiB, as in {}-48G.{}",
-          text, model, join_names(names), model, did_you_mean(model, names))};
+          text, model, join_names(names), model, hint)};
 }
 
 }  // namespace
@@ -117,10 +126,7 @@ Result<ClusterSnapshot> pretend_cluster(std::string_view text) {
       return malformed(text, fmt::format("'{}' does not name a number of cores, as cpu16 does", word.model));
     return cpu_cluster(text, word);
   }
-  std::string model = word.model;
-  std::transform(model.begin(), model.end(), model.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  TROUPE_ASSIGN(const std::int64_t memory, device_memory(text, word, model));
+  TROUPE_ASSIGN(const DeviceSnapshot device, device_of(text, word));
   const std::int64_t nodes = word.counts.size() == 2 ? word.counts[0] : 1;
   const std::int64_t devices = word.counts.empty() ? 1 : word.counts.back();
   ClusterSnapshot cluster;
@@ -128,7 +134,7 @@ Result<ClusterSnapshot> pretend_cluster(std::string_view text) {
     NodeSnapshot node{.name = fmt::format("node{}", i),
                       .cpus = devices * kCpusPerDevice,
                       .memory_bytes = devices * kHostMemoryPerDevice};
-    for (std::int64_t d = 0; d < devices; ++d) node.devices.push_back({model, memory});
+    node.devices.assign(static_cast<std::size_t>(devices), device);
     cluster.nodes.push_back(std::move(node));
   }
   return cluster;

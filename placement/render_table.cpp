@@ -7,6 +7,7 @@
 
 #include "placement/capacity.h"
 #include "placement/format.h"
+#include "placement/known_devices.h"
 #include "placement/memory_model.h"
 #include "placement/render.h"
 #include "placement/rl_shape.h"
@@ -196,8 +197,10 @@ std::string node_lines(const Plan& plan) {
     const NodeSnapshot& node = plan.nodes[n];
     std::string devices;
     if (!node.devices.empty()) {
-      devices = fmt::format(", {} x {} {}", node.devices.size(), node.devices[0].model,
-                            format_bytes(node.devices[0].memory_bytes));
+      const auto peak = bf16_peak_tflops(node.devices[0].model);
+      devices =
+          fmt::format(", {} x {} {}{}", node.devices.size(), node.devices[0].model,
+                      format_bytes(node.devices[0].memory_bytes), peak ? fmt::format(" ({} TFLOP/s bf16)", *peak) : "");
     }
     text += fmt::format("  {:<13} {} ({}): cpus {} of {}, host {} of {}{}\n", n == 0 ? "nodes" : "", n, node.name,
                         format_cpus(loads[n].cpus), node.cpus, format_bytes(loads[n].memory_bytes),

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "configs/rank_text.h"
 #include "placement/format.h"
 #include "placement/placement_string.h"
 #include "placement/resources.h"
@@ -67,6 +68,16 @@ std::optional<std::string> seat_from(const std::vector<std::int64_t>& numbers, c
   return std::nullopt;
 }
 
+// What to add where a placement counts devices on nodes that have none; else empty.
+std::string missing_devices(const ClusterSnapshot& cluster, const PlacementConfig& rule, const std::string& key) {
+  const bool has_device = std::any_of(cluster.nodes.begin(), cluster.nodes.end(),
+                                      [](const NodeSnapshot& node) { return !node.devices.empty(); });
+  const bool only_too_few = parse_placement(rule.placement, kMaxRankRange, key).has_value();
+  if (has_device || rule.node_group == "node" || !only_too_few) return {};
+  return fmt::format(". {} no GPU, so that a node is one resource; `troupe plan JOB --pretend 8xH200` plans for GPUs",
+                     cluster.nodes.size() == 1 ? "This machine has" : "These machines have");
+}
+
 std::vector<Seat> manual_seats(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role,
                                const PlacementConfig& rule, std::vector<std::string>& reasons) {
   const std::string key = "cluster.component_placement." + role;
@@ -77,7 +88,7 @@ std::vector<Seat> manual_seats(const ClusterSnapshot& cluster, const JobConfig& 
   }
   const auto map = parse_placement(rule.placement, static_cast<std::int64_t>(resources->size()), key);
   if (!map) {
-    reasons.push_back(map.error().message());
+    reasons.push_back(map.error().message() + missing_devices(cluster, rule, key));
     return {};
   }
   std::vector<Seat> seats(map->size());

@@ -70,6 +70,18 @@ TEST_F(UsageTest, AMissingJobFileIsNamed) { expect_refused(troupe({"run", "absen
 
 TEST_F(UsageTest, AMissingDatasetIsNamed) { expect_refused(run_small({"data.sets[0].path=nowhere"}), {"nowhere"}); }
 
+TEST_F(UsageTest, AJobThatProbablyDoesNotLearnIsDoubtedBeforeTheStart) {
+  const std::vector<std::string> doubtful = {"optimizer.lr=1e-6", "data.sets=[{path: data}, {path: data}]"};
+  const auto run = run_small(doubtful + std::vector<std::string>{"--dry-run"});
+  EXPECT_EQ(run.exit_code, 0) << run.text();
+  EXPECT_THAT(run.err, HasSubstr("command line: warning: optimizer.lr: 1e-06 is a rate for fine-tuning"));
+  EXPECT_THAT(run.err, HasSubstr("command line: warning: data.sets[1].path: 'data' is data.sets[0] again"));
+  const auto plan = troupe(std::vector<std::string>{"plan", small_job(), "--json"} + doubtful);
+  EXPECT_EQ(plan.exit_code, 0) << plan.text();
+  EXPECT_EQ(plan.err, run.err);
+  EXPECT_TRUE(nlohmann::json::accept(plan.out)) << plan.out;
+}
+
 TEST_F(UsageTest, TheSchemaIsJsonAndKnowsEveryTopLevelSection) {
   const auto end = troupe({"config", "--schema"});
   ASSERT_TRUE(succeeded(end));

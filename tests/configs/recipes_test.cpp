@@ -32,6 +32,27 @@ TEST(RecipesTest, EveryPresetAndRecipeLoads) {
   }
 }
 
+TEST(RecipesTest, NoRecipeIsDoubted) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.name.starts_with("recipes/")) continue;  // presets of large models start from weights that a recipe names
+    const LoadOutcome outcome = load_job(std::string(file.name), {});
+    ASSERT_TRUE(outcome.config) << file.name;
+    EXPECT_TRUE(outcome.config->warnings.empty()) << outcome.config->warnings.front();
+  }
+}
+
+TEST(RecipesTest, RatesBelongToPresets) {
+  const double random = job_of(load_job("presets/dreamzero_tiny.yaml", {})).optimizer.lr;
+  for (const char* recipe : {"quickstart:sft", "recipes/sft_gr1_tiny.yaml", "recipes/sft_g1_bottle_tiny.yaml"}) {
+    const LoadOutcome outcome = load_job(recipe, {});
+    EXPECT_EQ(job_of(outcome).optimizer.lr, random) << recipe;
+    EXPECT_TRUE(contains(outcome.config->provenance.at("optimizer.lr"), "presets/dreamzero_tiny.yaml:"));
+  }
+  for (const char* preset : {"presets/dreamzero_wan22_5b.yaml", "presets/dreamzero_wan21_14b.yaml"}) {
+    EXPECT_EQ(job_of(load_job(preset, {})).optimizer.lr, 1e-5) << preset;
+  }
+}
+
 TEST(RecipesTest, RecipesAreShortAndSayWhatTheyAreFor) {
   for (const EmbeddedFile& file : embedded_files()) {
     EXPECT_LT(std::count(file.text.begin(), file.text.end(), '\n'), 60) << file.name;

@@ -198,6 +198,14 @@ TEST_F(PlannerInfeasibleTest, PlacementString) {
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0-8"};
   EXPECT_THAT(reason(cluster_of("8xH200"), job), HasSubstr("resource 8; the node group has 8"));
 }
+TEST_F(PlannerInfeasibleTest, DevicesOnAMachineWithoutAnyNameTheFlagThatPlansThem) {
+  job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0-7"};
+  EXPECT_THAT(reason(cluster_of("cpu16-64G"), job),
+              HasSubstr("resource 7; the node group has 1 (0-0). This machine has no GPU, so that a node is one "
+                        "resource; `troupe plan JOB --pretend 8xH200` plans for GPUs"));
+  job.cluster.component_placement["learner"].node_group = "node";
+  EXPECT_THAT(reason(cluster_of("cpu16-64G"), job), Not(HasSubstr("GPU")));
+}
 TEST_F(PlannerInfeasibleTest, OneProcessOnTwoNodes) {
   job.cluster.num_nodes = 2;
   job.cluster.component_placement["learner"] = {.node_group = "cluster", .placement = "0-1:0"};

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <tuple>
+
+#include "placement/known_devices.h"
+
 namespace troupe::placement {
 namespace {
 
@@ -37,17 +41,58 @@ TEST(PretendTest, CpuNodesHaveNoDevices) {
   EXPECT_EQ(cluster->nodes[2].memory_bytes, 64 * kGiB);
   EXPECT_TRUE(cluster->nodes[2].devices.empty());
 }
+TEST(PretendTest, KnownModelsNeedNoMemoryHoweverTheyAreSpelled) {
+  for (const auto& [text, model, gib] : {std::tuple{"2xl40s", "L40S", 44.99},
+                                         {"RTX 4090", "RTX4090", 23.99},
+                                         {"rtx-4090", "RTX4090", 23.99},
+                                         {"4xRTX 6000 Ada", "RTX6000Ada", 47.99},
+                                         {"rtx_6000_ada", "RTX6000Ada", 47.99},
+                                         {"8xRTX A6000", "A6000", 47.99},
+                                         {"A6000", "A6000", 47.99},
+                                         {"8xa100-40g", "A100", 40.0},
+                                         {"8xA100-80G", "A100", 80.0},
+                                         {"8XB200", "B200", 179.0},
+                                         {"GB200", "GB200", 173.2}}) {
+    const auto cluster = pretend_cluster(text);
+    ASSERT_TRUE(cluster) << cluster.error().message();
+    const DeviceSnapshot& device = cluster->nodes[0].devices[0];
+    EXPECT_EQ(device.model, model) << text;
+    EXPECT_NEAR(static_cast<double>(device.memory_bytes) / static_cast<double>(kGiB), gib, 0.03) << text;
+  }
+}
+TEST(PretendTest, PeaksAreThoseOfDenseProducts) {
+  EXPECT_EQ(find_known_device("h100")->bf16_tflops, 989.4) << "1,979 is with sparsity";
+  EXPECT_EQ(find_known_device("L40S")->bf16_tflops, 362) << "733 is with sparsity";
+  EXPECT_EQ(bf16_peak_tflops("A100"), 312) << "whatever its memory";
+  EXPECT_FALSE(find_known_device("H300"));
+  EXPECT_FALSE(find_known_device("A100")) << "its memory is not said";
+}
+TEST(PretendTest, ACapitalXCountsToo) {
+  EXPECT_EQ(pretend_cluster("8XH200")->nodes[0].devices.size(), 8u);
+  EXPECT_EQ(pretend_cluster("2X8xH200")->nodes.size(), 2u);
+}
+TEST(PretendTest, ACountOfNothingIsNamed) {
+  EXPECT_EQ(
+      error("0xH200"),
+      "pretend cluster '0xH200': a count of 0; it must be 1 or more; wanted forms such as 8xH200, 2x8xH100-80G or "
+      "cpu16-64G");
+  EXPECT_THAT(error("2x0xH200"), HasSubstr("a count of 0"));
+  EXPECT_THAT(error("1.5xH200"), HasSubstr("'1.5' is not a count"));
+  EXPECT_THAT(error("-1xH200"), HasSubstr("'-1' is not a count"));
+}
 TEST(PretendTest, UnknownModelWithMemoryIsAccepted) {
-  const auto cluster = pretend_cluster("l40s-48G");
-  EXPECT_EQ(cluster->nodes[0].devices[0].model, "L40S");
-  EXPECT_EQ(cluster->nodes[0].devices[0].memory_bytes, 48 * kGiB);
+  const auto cluster = pretend_cluster("h300-96g");
+  EXPECT_EQ(cluster->nodes[0].devices[0].model, "H300");
+  EXPECT_EQ(cluster->nodes[0].devices[0].memory_bytes, 96 * kGiB);
 }
 TEST(PretendTest, UnknownModelWithoutMemoryListsTheKnownOnes) {
   const std::string message = error("8xH300");
   for (const char* known : {"H100", "H200", "A100-40G", "A100-80G", "B200"}) EXPECT_THAT(message, HasSubstr(known));
   EXPECT_THAT(message, HasSubstr("Did you mean"));
 }
-TEST(PretendTest, A100NeedsItsMemory) { EXPECT_THAT(error("8xA100"), HasSubstr("A100-80G")); }
+TEST(PretendTest, A100NeedsItsMemory) {
+  EXPECT_THAT(error("8xA100"), HasSubstr("It comes in several sizes: A100-40G and A100-80G."));
+}
 TEST(PretendTest, CpuNeedsItsMemory) { EXPECT_THAT(error("cpu16"), HasSubstr("memory")); }
 TEST(PretendTest, CpuNeedsItsCores) { EXPECT_THAT(error("cpu-64G"), HasSubstr("number of cores")); }
 TEST(PretendTest, MemoryNeedsItsUnit) { EXPECT_THAT(error("8xH100-80"), HasSubstr("80")); }

@@ -29,6 +29,7 @@ TEST(RenderTest, TableShowsRolesBatchAndMemoryFormula) {
   EXPECT_THAT(table, HasSubstr("params x 18 B"));
   EXPECT_THAT(table, HasSubstr("32 x 8 x accum 1 = 256 samples/step; 2,000 steps = 512,000 samples"));
   EXPECT_THAT(table, HasSubstr("decoder -> learner: 192 x shm"));
+  EXPECT_THAT(table, HasSubstr(", 8 x H200 139.8 GiB (989.4 TFLOP/s bf16)\n"));
   EXPECT_THAT(table, HasSubstr("warning"));
 }
 TEST(RenderTest, TableTellsFrozenFromTrainedParameters) {

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
+#include "configs/scalar.h"
+
 namespace troupe::workers {
 
 namespace {
@@ -192,18 +194,41 @@ std::string episodes_markdown(const EvaluationReport& report) {
   return out + "```\n";
 }
 
+namespace {
+
+/// The environment's options are text in a job; a reader wants what the text says.
+Json typed_options(const std::map<std::string, std::string>& options) {
+  Json json = Json::object();
+  for (const auto& [name, text] : options) {
+    if (const auto flag = configs::parse_boolean(text)) {
+      json[name] = *flag;
+    } else if (const auto integer = configs::parse_integer(text)) {
+      json[name] = *integer;
+    } else if (const auto number = configs::parse_number(text)) {
+      json[name] = *number;
+    } else {
+      json[name] = text;
+    }
+  }
+  return json;
+}
+
+}  // namespace
+
 std::string episodes_json(const EvaluationReport& report) {
   const EnvSpec& spec = report.spec;
   const auto& records = report.first.records;
-  Json json = {
-      {"format", kFormat},
-      {"kind", "episodes"},
-      {"troupe", report.version},
-      {"env",
-       {{"id", spec.id}, {"max_steps", spec.max_steps}, {"control_hz", spec.control_hz}, {"options", report.options}}},
-      {"policy", "deterministic"},
-      {"first_seed", records.empty() ? 0 : records.front().seed},
-      {"parallel", report.parallel}};
+  Json json = {{"format", kFormat},
+               {"kind", "episodes"},
+               {"troupe", report.version},
+               {"env",
+                {{"id", spec.id},
+                 {"max_steps", spec.max_steps},
+                 {"control_hz", spec.control_hz},
+                 {"options", typed_options(report.options)}}},
+               {"policy", "deterministic"},
+               {"first_seed", records.empty() ? 0 : records.front().seed},
+               {"parallel", report.parallel}};
   json.update(played_json(spec, report.first));
   if (report.second) {
     json["compare"] = played_json(spec, *report.second);

@@ -60,7 +60,8 @@ std::string line(const std::string& name, const ActionError& e, std::size_t name
 std::string open_loop_json(const OpenLoopResult& result, const OpenLoopSubject& subject) {
   const std::size_t width = result.dimensions.size();
   Json options = Json::object();
-  for (const auto& [key, value] : subject.options) options[key] = value;
+  for (const auto& [key, value] : subject.options)
+    std::visit([&options, &key = key](const auto& typed) { options[key] = typed; }, value);
   Json dimensions = Json::array(), steps = Json::array(), windows = Json::array();
   for (std::size_t d = 0; d < width; ++d) {
     const OpenLoopDimension& dim = result.dimensions[d];

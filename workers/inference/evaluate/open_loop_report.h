@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <variant>
 
 #include "base/result.h"
 #include "workers/inference/evaluate/open_loop.h"
@@ -10,9 +12,10 @@ namespace troupe::workers {
 
 /// What was evaluated, for the report. Nothing of time or host goes in: equal evaluations give equal files.
 struct OpenLoopSubject {
+  using Option = std::variant<std::int64_t, std::uint64_t, double, bool, std::string>;
   std::string checkpoint, dataset, embodiment;
-  /// How the policy ran: "steps" -> "16"
-  std::map<std::string, std::string> options;
+  /// How the policy ran: "steps" -> 16
+  std::map<std::string, Option> options;
 };
 
 /// The text of eval.json (docs/evaluation.md). A mean of no value is null.

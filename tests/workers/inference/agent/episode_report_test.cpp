@@ -31,7 +31,7 @@ EvaluationReport report(bool has_success, bool two) {
   out.spec.id = "lift";
   out.spec.has_success = has_success;
   out.spec.max_steps = 5;
-  out.options = {{"light", "dim"}};
+  out.options = {{"light", "dim"}, {"sparse", "true"}, {"size", "64"}, {"friction", "0.5"}, {"seg", ""}};
   out.version = "1.2";
   out.first = played({0, 1, 2, 3, 4, 5, 6}, 1.0, "a");
   if (two) out.second = played({0}, 0.0, "b");
@@ -44,7 +44,8 @@ TEST(EpisodeReportTest, TheJsonHasEveryEpisodeAndTheInterval) {
   const json j = json::parse(episodes_json(one));
   EXPECT_EQ(j["kind"], "episodes");
   EXPECT_EQ(j["checkpoint"]["step"], 3);
-  EXPECT_EQ(j["env"]["options"]["light"], "dim");
+  EXPECT_EQ(j["env"]["options"],
+            (json{{"light", "dim"}, {"sparse", true}, {"size", 64}, {"friction", 0.5}, {"seg", ""}}));
   ASSERT_EQ(j["episodes"].size(), 10u);
   EXPECT_EQ(j["episodes"][7], (json{{"seed", 77},
                                     {"return", 8.0},

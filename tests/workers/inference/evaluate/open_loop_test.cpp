@@ -205,11 +205,16 @@ TEST_F(OpenLoopTest, ValuesThatAreNotFiniteAreReportedAndLeftOut) {
 TEST_F(OpenLoopTest, TheReportHasEveryNumberAndIsTheSameTwice) {
   policy_->offset = 0.5F;
   const OpenLoopSubject subject{
-      .checkpoint = "ckpt", .dataset = files_.root(), .embodiment = "tiny", .options = {{"steps", "16"}}};
+      .checkpoint = "ckpt",
+      .dataset = files_.root(),
+      .embodiment = "tiny",
+      .options = {{"steps", std::int64_t{16}}, {"cfg_scale", 1.5}, {"sign_gripper", true}, {"dtype", "bf16"}}};
   const OpenLoopResult r = run({.episodes = {0, 2}, .windows = 3});
   const std::string text = open_loop_json(r, subject);
   EXPECT_EQ(text, open_loop_json(run({.episodes = {0, 2}, .windows = 3}), subject));
   const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["options"],
+            (nlohmann::json{{"steps", 16}, {"cfg_scale", 1.5}, {"sign_gripper", true}, {"dtype", "bf16"}}));
   EXPECT_EQ(json["windows_evaluated"], 3);
   EXPECT_EQ(json["episodes"], (std::vector<int>{0, 2}));
   EXPECT_NEAR(json["overall"]["mse"].get<double>(), 0.25, 1e-6);
