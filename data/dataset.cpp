@@ -76,8 +76,8 @@ Result<void> Dataset::read_columns() {
 
 Result<void> Dataset::check_columns() const {
   if (static_cast<std::int64_t>(columns_.action_width()) > spec_.max_action_dim) {
-    return invalid_argument(fmt::format("the action keys have {} values together; model.dit.action_dim is {}",
-                                        columns_.action_width(), spec_.max_action_dim));
+    return invalid_argument(fmt::format("{}: the action keys have {} values together; model.dit.action_dim is {}",
+                                        root_, columns_.action_width(), spec_.max_action_dim));
   }
   if (const double wanted = spec_.embodiment.fps; wanted > 0 && std::abs(info_.fps - wanted) > 0.01 * wanted) {
     return invalid_argument(

@@ -6,6 +6,7 @@
 
 #include "data/convert/finished_file.h"
 #include "data/convert/metadata.h"
+#include "data/convert/quantiles.h"
 #include "data/lerobot/modality.h"
 #include "data/statistics/table_statistics.h"
 
@@ -65,16 +66,6 @@ std::vector<std::pair<std::string, WantedRelative>> relative_keys(const Modality
   return out;
 }
 
-TableSource tables_of(const ConvertContext& context) {
-  return {.episodes = context.plan.episodes.size(),
-          .rows = [&context](std::size_t i) { return context.plan.episodes[i].length; },
-          .read =
-              [&context](std::size_t i, const TableColumns& columns) {
-                const SourceEpisode& e = context.source_of(context.plan.episodes[i]);
-                return read_parquet(e.table, columns, {.first = e.first_row, .count = e.length});
-              }};
-}
-
 }  // namespace
 
 Result<void> write_gear_metadata(const ConvertContext& context, const JsonDoc& sum, std::vector<std::string>& notes) {
@@ -101,6 +92,7 @@ Result<void> write_gear_metadata(const ConvertContext& context, const JsonDoc& s
   JsonDoc stats = sum;
   for (std::size_t c = 0; c < plan.columns.size(); ++c)
     stats[plan.columns[c].name].update(statistics_json(found.columns[c]));
+  add_quantiles(context, stats);
   TROUPE_TRY(write_finished(meta + "stats.json", stats.dump(4)));
   if (relative.empty()) {
     notes.push_back("no action key has a state key of its name: there are no statistics of relative actions");

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "data/convert/finished_file.h"
+#include "data/convert/quantiles.h"
 
 namespace troupe::data {
 
@@ -128,6 +129,7 @@ Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& s
   }
   const bool v30 = context.request.to == DatasetVersion::v30;
   if (!v30 && !quantiles) return {};
+  add_quantiles(context, out);
   const bool unchanged = before.is_object() && !v30 && context.plan.left_out.empty();
   return write_finished(context.out + "/meta/stats.json", (unchanged ? before : out).dump(4));
 }

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 /// "embodiment_tag" of meta/embodiment.json, or nothing.
 std::string stored_tag(const std::string& root) {
   const auto text = read_text_file(root + "/meta/embodiment.json");
-  if (!text) return "";
+  if (!text || !check_json_depth(*text, root)) return "";
   const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("embodiment_tag") || !json["embodiment_tag"].is_string()) return "";
   return json["embodiment_tag"].get<std::string>();

@@ -17,6 +17,8 @@ namespace {
 /// How far a stored statistic may be from the exact one, as a share of max - min: float32 sums and rounding are well
 /// below.
 constexpr double kStoredTolerance = 1e-3;
+/// The same of quantiles, which LeRobot estimates, and joins from episodes by an average or an envelope.
+constexpr double kQuantileTolerance = 0.1;
 constexpr double kNearConstant = 1e-6;
 
 /// Reads columns that no sample uses without letting them spoil an episode: where one cannot be read there are zeros,
@@ -165,16 +167,24 @@ class StatisticsFindings {
   /// Statistics that were made of other rows, or in another way.
   void compare(const std::string& path, const ColumnReport& c, const FeatureStatistics& stored) {
     const FeatureStatistics& s = c.statistics;
-    const std::pair<const char*, std::vector<double> FeatureStatistics::*> kinds[] = {
-        {"min", &FeatureStatistics::min},
-        {"max", &FeatureStatistics::max},
-        {"mean", &FeatureStatistics::mean},
-        {"std", &FeatureStatistics::std}};
-    for (const auto& [name, values] : kinds) {
+    struct Kind {
+      const char* name;
+      std::vector<double> FeatureStatistics::*values;
+      double tolerance;
+    };
+    const Kind kinds[] = {
+        {"min", &FeatureStatistics::min, kStoredTolerance},   {"max", &FeatureStatistics::max, kStoredTolerance},
+        {"mean", &FeatureStatistics::mean, kStoredTolerance}, {"std", &FeatureStatistics::std, kStoredTolerance},
+        {"q01", &FeatureStatistics::q01, kQuantileTolerance}, {"q99", &FeatureStatistics::q99, kQuantileTolerance}};
+    for (const auto& [name, values, tolerance] : kinds) {
       for (std::size_t d = 0; d < s.width(); ++d) {
+        const double slack = 1e-6 * std::max(1.0, std::abs((s.*values)[d]));
         const double range = s.max[d] - s.min[d];
         const double said = (stored.*values)[d], is = (s.*values)[d];
-        if (std::abs(said - is) <= kStoredTolerance * range + 1e-6 * std::max(1.0, std::abs(is))) continue;
+        const bool inside =
+            said >= s.min[d] - kStoredTolerance * range - slack && said <= s.max[d] + kStoredTolerance * range + slack;
+        const bool quantile = tolerance == kQuantileTolerance;
+        if (std::abs(said - is) <= tolerance * range + slack && (inside || !quantile)) continue;
         add(FindingLevel::warning, path,
             fmt::format("{}: {} of '{}' dimension {} is {:.6g}; the tables give {:.6g}. It was made of other data: "
                         "delete the file and run troupe stats --write-metadata",

@@ -33,6 +33,7 @@ Result<Ledger> read_ledger(const std::string& path) {
   std::error_code absent;
   if (!fs::exists(path, absent)) return out;
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
+  TROUPE_TRY(check_json_depth(text, path));
   try {
     const Json json = Json::parse(text);
     for (const auto& [name, hashes] : json.at("files").items()) out[name] = hashes.get<std::vector<std::string>>();

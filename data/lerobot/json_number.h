@@ -6,10 +6,17 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "base/result.h"
 
 namespace troupe::data {
+
+/// A value for a message. Lists and objects are not written out: a damaged or hostile file may nest them without end.
+template <class Json>
+std::string text_of_value(const Json& value) {
+  return value.is_structured() && !value.empty() ? std::string("an ") + value.type_name() : value.dump();
+}
 
 /// The whole number json[key]; 5.0 is one. Unlike a conversion of nlohmann::json it takes no fraction, bool or text.
 /// Errors: invalid_argument, naming key and value. Throws what json.at throws for a key that is absent.
@@ -22,7 +29,7 @@ Result<std::int64_t> whole_number(const Json& json, const char* key) {
   if (value.is_number_integer() && !value.is_number_unsigned()) return value.template get<std::int64_t>();
   const double number = value.is_number_float() ? value.template get<double>() : 0.5;
   if (std::trunc(number) == number && std::abs(number) < 1e15) return static_cast<std::int64_t>(number);
-  return invalid_argument(fmt::format("{} is {}; a whole number is wanted", key, value.dump()));
+  return invalid_argument(fmt::format("{} is {}; a whole number is wanted", key, text_of_value(value)));
 }
 
 }  // namespace troupe::data

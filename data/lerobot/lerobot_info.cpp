@@ -122,7 +122,7 @@ Result<LerobotInfo> parse_fields(const Json& json) {
   if (info.chunks_size < 1)
     return invalid_argument(fmt::format("chunks_size is {}; it is at least 1", info.chunks_size));
   if (json.contains("fps") && !json["fps"].is_number())
-    return invalid_argument(fmt::format("fps is {}; a number is wanted", json["fps"].dump()));
+    return invalid_argument(fmt::format("fps is {}; a number is wanted", text_of_value(json["fps"])));
   info.fps = json.value("fps", 0.0);
   if (!(info.fps > 0 && info.fps <= 1e6)) {
     return invalid_argument(fmt::format("fps is {}; it is above 0", info.fps));
@@ -187,6 +187,7 @@ const LerobotFeature* LerobotInfo::find(std::string_view name) const {
 }
 
 Result<LerobotInfo> parse_lerobot_info(const std::string& text, const std::string& path) {
+  TROUPE_TRY(check_json_depth(text, path));
   try {
     auto info = parse_fields(Json::parse(text));
     if (!info) return info.error().with(path);

@@ -26,6 +26,7 @@ Result<void> for_each_line(const std::string& path, const std::function<Result<v
   for (std::int64_t number = 1; std::getline(lines, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = fmt::format("{} line {}", path, number);
+    TROUPE_TRY(check_json_depth(line, where));
     try {
       if (auto taken = take(nlohmann::json::parse(line)); !taken) return taken.error().with(where);
     } catch (const nlohmann::json::exception& e) {

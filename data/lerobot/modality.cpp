@@ -97,6 +97,7 @@ Result<Modality> read_modality(const std::string& root, const LerobotInfo& info)
   if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::not_found)
     return derive_modality(info);
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
+  TROUPE_TRY(check_json_depth(text, path));
   try {
     auto modality = parse_modality(Json::parse(text), info);
     if (!modality) return modality.error().with(path);

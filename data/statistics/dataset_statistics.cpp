@@ -128,7 +128,8 @@ StatisticsFile read_statistics_file(const std::string& path, std::vector<Dataset
   StatisticsFile out;
   std::error_code code;
   if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::not_found) return out;
-  const auto text = read_text_file(path);
+  auto text = read_text_file(path);
+  if (auto flat = text ? check_json_depth(*text, path) : Result<void>(); !flat) text = flat.error();
   if (!text) {
     warnings.push_back(
         {"D12", path,

@@ -190,6 +190,33 @@ TEST_F(ConvertDatasetTest, V20GetsStatisticsPerEpisode) {
   EXPECT_EQ(episodes("stats/action/q50").size(), 3U);
 }
 
+TEST_F(ConvertDatasetTest, QuantilesThatTheSourceLacksAreComputed) {
+  converted(request_for(toy_, scratch_ / "whole"));
+  std::istringstream lines(text_of(toy_ + "/meta/episodes_stats.jsonl"));
+  std::string line, bare;
+  while (std::getline(lines, line)) {
+    Json json = Json::parse(line);
+    for (auto& [name, values] : json["stats"].items()) {
+      for (const char* q : {"q01", "q10", "q50", "q90", "q99"}) values.erase(q);
+    }
+    bare += json.dump() + "\n";
+  }
+  write_text(toy_ + "/meta/episodes_stats.jsonl", bare);
+  converted(request_for(toy_, out_));
+  const Json stats = json_of(out_ + "/meta/stats.json");
+  for (const char* column : {"observation.state", "action"}) {
+    for (std::size_t d = 0; d < 4; ++d) {
+      const double low = stats[column]["min"][d], q01 = stats[column]["q01"][d], q99 = stats[column]["q99"][d];
+      EXPECT_LE(low, q01);
+      EXPECT_LE(q01, q99);
+      // the envelope of the episodes' quantiles encloses those of the whole
+      const Json whole = json_of(scratch_ / "whole/meta/stats.json");
+      EXPECT_GE(q01, whole[column]["q01"][d].get<double>() - 1e-6);
+      EXPECT_LE(q99, whole[column]["q99"][d].get<double>() + 1e-6);
+    }
+  }
+}
+
 TEST_F(ConvertDatasetTest, MergeRenumbersEpisodesRowsAndTasks) {
   make_toy(scratch_ / "other", 2, 16, 9);
   std::string tasks = text_of(scratch_ / "other/meta/tasks.jsonl");

@@ -110,6 +110,17 @@ TEST(LerobotInfoTest, CountsAreWholeNumbersOrNotStated) {
   }
 }
 
+TEST(LerobotInfoTest, ListsWithoutEndAreRefused) {
+  auto json = minimal();
+  json["note"] = "\\\"" + std::string(300, '[');  // brackets inside a text are not lists
+  EXPECT_TRUE(parse_lerobot_info(json.dump(), "info.json"));
+  json["features"]["action"]["names"] = "HERE";
+  std::string text = json.dump();
+  text.replace(text.find("\"HERE\""), 6, std::string(300'000, '[') + std::string(300'000, ']'));
+  EXPECT_THAT(parse_lerobot_info(text, "x/meta/info.json").error().message(),
+              ::testing::HasSubstr("x/meta/info.json: lists or objects lie in each other more than 100 deep"));
+}
+
 TEST(LerobotInfoTest, RefusalsNameTheFileAndTheValue) {
   auto json = minimal();
   json["codebase_version"] = "v1.6";
