@@ -10,10 +10,10 @@
 
 #include "actors/signals.h"
 #include "app/commands.h"
+#include "app/wrong_words.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "configs/overrides.h"
-#include "configs/suggest.h"
 #include "workers/node/parent_death.h"
 
 namespace troupe::app {
@@ -46,14 +46,6 @@ std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, Sca
 /// Verbs that end in order on a signal. The others die of it at once: what they write appears only when it is whole.
 bool handles_signals(const std::string& verb) {
   return verb == "run" || verb == "node" || verb == "host" || verb == "serve";
-}
-
-int unknown_verb(const std::string& word) {
-  const std::string near = nearest_name(word, kVerbs);
-  fmt::print(stderr, "troupe: unknown command '{}'{}\n", word,
-             near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
-  fmt::print(stderr, "commands: {}\n", fmt::join(kVerbs, ", "));
-  return kUsage;
 }
 
 struct CommandLine {
@@ -336,6 +328,34 @@ struct CommandLine {
     h->add_option("--data-host", host.data_host);
   }
 
+  /// unknown_flags_text() of the command that the words name.
+  std::string unknown_flags(const std::vector<std::string>& words, bool takes_keys) const {
+    const CLI::App* command = &app;
+    std::string name;
+    std::size_t behind = 0;
+    while (behind < words.size()) {
+      const auto below = command->get_subcommands([&](const CLI::App* c) { return c->get_name() == words[behind]; });
+      if (below.empty()) break;
+      command = below.front();
+      name += (name.empty() ? "" : " ") + words[behind++];
+    }
+    std::vector<CommandFlags> others;
+    for (const CLI::App* other : app.get_subcommands(nullptr)) {
+      if (other != command && !other->get_group().empty()) others.push_back(flags_of(*other, other->get_name()));
+    }
+    return unknown_flags_text({words.begin() + static_cast<std::ptrdiff_t>(behind), words.end()},
+                              flags_of(*command, name), others, takes_keys);
+  }
+
+  static CommandFlags flags_of(const CLI::App& command, const std::string& name) {
+    CommandFlags flags{.command = name, .flags = {}};
+    for (const CLI::Option* option : command.get_options()) {
+      const auto& names = option->get_lnames();
+      flags.flags.insert(flags.flags.end(), names.begin(), names.end());
+    }
+    return flags;
+  }
+
   int dispatch() {
     if (app.got_subcommand("run")) return run_command(run);
     if (app.got_subcommand("plan")) return plan_command(plan);
@@ -381,7 +401,8 @@ int run_command_line(int argc, char** argv) {
   if (!words.empty() && handles_signals(words[0])) block_signals();
   if (!words.empty() && !words[0].starts_with("-") && words[0] != "host" &&
       std::find(kVerbs.begin(), kVerbs.end(), words[0]) == kVerbs.end()) {
-    return unknown_verb(words[0]);
+    fmt::print(stderr, "{}", unknown_verb_text(words[0], kVerbs));
+    return kUsage;
   }
   if (!words.empty()) log::configure(words[0], "");  // stderr: stdout is for results
   CommandLine line;
@@ -392,10 +413,14 @@ int run_command_line(int argc, char** argv) {
     line.run.overrides = split_overrides(words);
     line.plan.overrides = line.config.overrides = line.encode.overrides = line.bench.overrides = line.run.overrides;
   }
-  std::reverse(words.begin(), words.end());  // CLI11 takes them last first
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes them last first
   try {
-    line.app.parse(words);
+    line.app.parse(reversed);
   } catch (const CLI::ParseError& e) {
+    // a flag that does not exist leaves its value where another word belongs: say that first
+    const std::string flags = e.get_exit_code() == 0 ? "" : line.unknown_flags(words, takes_overrides);
+    fmt::print(stderr, "{}", flags);
+    if (!flags.empty()) return kUsage;
     const int code = line.app.exit(e);
     return code == 0 ? kOk : kUsage;
   }

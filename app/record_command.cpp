@@ -60,7 +60,7 @@ void print_summary(const RecordOptions& options, const RecordingReport& r, doubl
              100.0 * static_cast<double>(r.solved) / static_cast<double>(r.tried),
              options.keep == "all" ? "all were kept" : fmt::format("{} were dropped", r.tried - r.episodes));
   fmt::print("time     {:.1f} s\n", seconds);
-  fmt::print("next     bin/troupe run rl_arm7_reach_sft{} 'data.sets=[{{path: {}}}]'\n",
+  fmt::print("next     bin/troupe run rl_arm7_reach_sft{} data.sets={}\n",
              options.env == "arm7/reach-v1" ? "" : " env.id=" + options.env, options.out);
 }
 

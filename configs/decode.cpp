@@ -176,9 +176,7 @@ class Decoder {
 
   void unknown_key(const ConfigEntry& entry, const StructSpec& map, const std::string& path) {
     if (report_tombstones(entry, path)) return;
-    const std::string near = suggest_key(entry.key, map);
-    errors_.add(entry.origin, fmt::format("unknown key '{}'", path),
-                near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+    errors_.add(entry.origin, fmt::format("unknown key '{}'", path), key_hint(entry.key, map));
     errors_.mark_bad(path);
   }
 

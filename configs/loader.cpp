@@ -127,12 +127,16 @@ LoadOutcome load_document(const Document& document, const std::vector<std::strin
 LoadOutcome not_found(const std::string& name) {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : embedded_files()) {
-    if (!file.name.starts_with("embodiments/")) names.emplace_back(file.name);
+    if (file.name.starts_with("embodiments/")) continue;
+    constexpr std::string_view kQuickstart = "recipes/quickstart_";
+    const bool quickstart = file.name.starts_with(kQuickstart);
+    std::string_view shown = file.name;
+    if (quickstart) shown = shown.substr(kQuickstart.size(), shown.rfind('.') - kQuickstart.size());
+    names.push_back(quickstart ? fmt::format("quickstart:{}", shown) : std::string(shown));
   }
-  const std::string near = nearest_name(name, names);
-  const std::string hint = near.empty() ? fmt::format("inside the binary are {}", fmt::join(names, ", "))
-                                        : fmt::format("did you mean '{}'?", near);
-  return {std::nullopt, {fmt::format("{}: error: no such file; {}", name, hint)}};
+  return {std::nullopt,
+          {fmt::format("{}: error: no such file, and no recipe of that name\n      {}", name,
+                       list_nearest_first("inside the binary", name, names))}};
 }
 
 }  // namespace

@@ -61,7 +61,12 @@ bool has_own_table(const FieldSpec& field) { return field.element != nullptr; }
 std::string heading_note(const FieldSpec& field, const std::string& path) {
   switch (field.kind) {
     case FieldKind::struct_list:
-      return fmt::format("Keys of each element of the list `{}`.", path);
+      return field.element->shorthand.empty()
+                 ? fmt::format("Keys of each element of the list `{}`.", path)
+                 : fmt::format(
+                       "Keys of each element of the list `{}`. A bare scalar stands for `{}`, as an element or "
+                       "as a list of one.",
+                       path, field.element->shorthand);
     case FieldKind::struct_map:
       return field.element->shorthand.empty()
                  ? fmt::format("Keys of each entry of the map `{}`.", path)
@@ -138,6 +143,10 @@ std::string config_markdown() {
       "\n## Names that are errors\n\nA file with one of these keys is refused with the name to write instead.\n\n| key "
       "| from | write |\n|---|---|---|\n";
   for (const Tombstone& t : tombstones()) out += fmt::format("| `{}` | {} | `{}` |\n", t.old_path, t.since, t.new_path);
+  out +=
+      "\n## Words of other trainers\n\nAn unknown key of this name, wherever it stands, is answered with ours.\n\n| "
+      "word | key | difference |\n|---|---|---|\n";
+  for (const Synonym& s : synonyms()) out += fmt::format("| `{}` | `{}` | {} |\n", s.word, s.path, s.note);
   return out;
 }
 

@@ -14,6 +14,12 @@ void expand_value(ConfigNode& value, const FieldSpec& field) {
       expand_shorthands(value, *field.element);
       break;
     case FieldKind::struct_list:
+      // one scalar is a list of one, as `data.sets: /data/droid`
+      if (value.is_scalar() && !field.element->shorthand.empty()) {
+        ConfigNode list = ConfigNode::make(ConfigNode::Kind::list, value.origin);
+        list.items.push_back(std::move(value));
+        value = std::move(list);
+      }
       for (ConfigNode& item : value.items) expand_shorthands(item, *field.element);
       break;
     case FieldKind::struct_map:

@@ -7,7 +7,8 @@
 namespace troupe::configs {
 
 /// Rewrites bare scalars that stand for a struct (`learner: all`) as a map with the struct's shorthand field, marked to
-/// replace what it is merged over. Leaves everything that does not fit the spec for the decoder to report.
+/// replace what it is merged over, and one that stands for a list of such structs (`data.sets: data/droid`) as a list
+/// of one. Leaves everything that does not fit the spec for the decoder to report.
 void expand_shorthands(ConfigNode& node, const StructSpec& spec);
 
 /// Lays `over` on `base`: maps merge key by key, lists and scalars replace, an empty section (null) changes nothing

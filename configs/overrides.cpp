@@ -1,6 +1,7 @@
 #include "configs/overrides.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -26,6 +27,27 @@ bool is_key_path(std::string_view text) {
 /// A key path that can only be meant as a configuration key: it has a dot, or names a section or field at the top.
 bool is_config_key(std::string_view text) {
   return is_key_path(text) && (text.find('.') != std::string_view::npos || job_spec().find(text) != nullptr);
+}
+
+std::string_view without_blanks_behind(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(" \t") + 1);  // npos + 1 is 0
+}
+
+/// How to write an override that is written as another program takes it; empty where nothing is wrong with its form.
+std::string other_form(const std::string& text) {
+  const std::size_t equals = text.find('='), pluses = text.find_first_not_of('+');
+  if (equals == std::string::npos || pluses >= equals) return {};
+  const std::string_view key = std::string_view(text).substr(pluses, equals - pluses),
+                         bare = without_blanks_behind(key);
+  if (!is_key_path(bare) || (pluses == 0 && bare == key)) return {};
+  const std::size_t value = std::min(text.find_first_not_of(" \t", equals + 1), text.size());
+  return fmt::format("{}={}", bare, text.substr(value));
+}
+
+/// The words from `at` on that are "a.b", "=", "5" or "a.b", "=5": how many; 0 where they are something else.
+std::size_t words_of_split_override(const std::vector<std::string>& args, std::size_t at) {
+  if (at + 1 >= args.size() || !args[at + 1].starts_with("=") || !is_key_path(args[at])) return 0;
+  return args[at + 1] == "=" && at + 2 < args.size() ? 3 : 2;
 }
 
 /// What the spec says stands at a path.
@@ -125,9 +147,7 @@ void reset_key(const std::string& key, const std::vector<PathStep>& path, const 
     return;
   }
   if (const auto unknown = find_unknown_key(path)) {
-    const std::string near = suggest_key(unknown->name, *unknown->map);
-    errors.add(origin, fmt::format("unknown key '{}'", key),
-               near.empty() ? "" : fmt::format("did you mean '{}'?", near));
+    errors.add(origin, fmt::format("unknown key '{}'", key), key_hint(unknown->name, *unknown->map));
     return;
   }
   const std::vector<PathStep> above(path.begin(), path.end() - 1);
@@ -149,8 +169,15 @@ std::vector<std::string> split_overrides(std::vector<std::string>& args) {
     const std::string body = dashed ? arg.substr(2) : arg;
     const std::size_t equals = body.find('=');
     const bool removes = !dashed && body.starts_with("~") && is_key_path(body.substr(1));
-    if (removes || (equals != std::string::npos && is_config_key(body.substr(0, equals)))) {
+    // without dashes it can only be a key; with them, a word without a dot may be a flag
+    const std::string key = equals == std::string::npos ? "" : body.substr(0, equals);
+    const bool sets = dashed ? is_config_key(key) : is_key_path(key) || !other_form(arg).empty();
+    if (removes || sets) {
       overrides.push_back(body);
+    } else if (const std::size_t words = words_of_split_override(args, i); words > 0) {
+      overrides.push_back(fmt::format("{}", fmt::join(args.begin() + static_cast<std::ptrdiff_t>(i),
+                                                      args.begin() + static_cast<std::ptrdiff_t>(i + words), " ")));
+      i += words - 1;
     } else if (dashed && equals == std::string::npos && body.find('.') != std::string::npos && is_key_path(body) &&
                i + 1 < args.size() && !args[i + 1].starts_with("--")) {
       overrides.push_back(body + "=" + args[++i]);
@@ -191,6 +218,10 @@ std::vector<std::string> split_environment(const std::string& value) {
 void apply_override(const std::string& text, Origin::Kind kind, ConfigNode& root, Diagnostics& errors) {
   Origin origin;
   origin.kind = kind;
+  if (const std::string form = other_form(text); !form.empty()) {
+    errors.add(origin, fmt::format("'{}' is not how a key is set here", text), fmt::format("write {}", form));
+    return;
+  }
   const bool reset = text.starts_with("~");
   const std::size_t equals = text.find('=');
   const std::string key = reset ? text.substr(1) : text.substr(0, equals);

@@ -10,8 +10,9 @@
 namespace troupe::configs {
 
 /// Takes configuration overrides out of an argument list and returns them as `a.b=c` or `~a.b`, in order. Recognised
-/// are `a.b=c`, `--a.b=c`, `--a.b c` and `~a.b`, where the key is a dotted path (or, before `=`, a section of the job);
-/// all else, and everything behind a bare `--`, stays in `args`.
+/// are `a.b=c`, `--a.b=c`, `--a.b c` and `~a.b`; with dashes the key is a dotted path or, before `=`, a section of the
+/// job. What can only be meant as one (`lr=1`, `+a.b=c`, `a.b = c` in one word or three) is returned, too, so that it
+/// is refused with the other mistakes. All else, and everything behind a bare `--`, stays in `args`.
 std::vector<std::string> split_overrides(std::vector<std::string>& args);
 
 /// The overrides in a TROUPE_SET value: separated by blanks outside quotes, brackets and braces.

@@ -97,7 +97,16 @@ std::string format_string(std::string_view text) {
   return out + '"';
 }
 
-bool is_text(std::string_view bytes) { return is_utf8(bytes) && bytes.find('\0') == std::string_view::npos; }
+std::size_t find_non_text(std::string_view bytes) {
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::size_t length = utf8_length(bytes.substr(at));
+    if (length == 0 || bytes[at] == '\0') return at;
+    at += length;
+  }
+  return std::string_view::npos;
+}
+
+bool is_text(std::string_view bytes) { return find_non_text(bytes) == std::string_view::npos; }
 
 int count_code_points(std::string_view text) {
   return static_cast<int>(

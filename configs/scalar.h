@@ -26,6 +26,9 @@ std::string format_number(double value);
 /// `$${`, so that a loaded value is never taken for a reference.
 std::string format_string(std::string_view text);
 
+/// The first byte that is NUL or no part of well-formed UTF-8; npos where there is none.
+std::size_t find_non_text(std::string_view bytes);
+
 /// True for well-formed UTF-8 without NUL bytes.
 bool is_text(std::string_view bytes);
 

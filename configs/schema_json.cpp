@@ -57,8 +57,11 @@ Json field_schema(const FieldSpec& field) {
       return {{"type", "array"}, {"items", string_schema(field)}};
     case FieldKind::group:
       return struct_schema(*field.element);
-    case FieldKind::struct_list:
-      return {{"type", "array"}, {"items", struct_schema(*field.element)}};
+    case FieldKind::struct_list: {
+      Json list = {{"type", "array"}, {"items", struct_schema(*field.element)}};
+      if (field.element->shorthand.empty()) return list;
+      return {{"anyOf", {std::move(list), {{"type", "string"}, {"description", "stands for a list of one"}}}}};
+    }
     case FieldKind::string_map:
       return {{"type", "object"}, {"additionalProperties", string_schema(field)}};
     case FieldKind::struct_map:

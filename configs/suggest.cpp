@@ -1,5 +1,8 @@
 #include "configs/suggest.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace troupe::configs {
@@ -34,14 +37,54 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   return best;
 }
 
+namespace {
+
+/// What counts when names of recipes and runs are compared: "quickstart:sft" and "recipes/quickstart_sft.yaml" are one.
+std::string stem_of(std::string_view name) {
+  name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+  if (name.ends_with(".yaml")) name.remove_suffix(5);
+  std::string stem(name);
+  std::replace(stem.begin(), stem.end(), ':', '_');
+  return stem;
+}
+
+}  // namespace
+
+std::vector<std::string> nearest_first(std::string_view name, std::vector<std::string> candidates) {
+  const std::string wanted = stem_of(name);
+  const auto rank = [&wanted](const std::string& candidate) {
+    const std::string stem = stem_of(candidate);
+    const bool begins =
+        std::min(wanted.size(), stem.size()) >= 3 && (stem.starts_with(wanted) || wanted.starts_with(stem));
+    return std::pair{begins ? 0 : 1, edit_distance(wanted, stem)};
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&rank](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  return candidates;
+}
+
+std::string list_nearest_first(const std::string& heading, std::string_view name, std::vector<std::string> names) {
+  return fmt::format("{}, nearest first:\n        {}", heading,
+                     fmt::join(nearest_first(name, std::move(names)), "\n        "));
+}
+
 std::string suggest_key(std::string_view name, const StructSpec& map) {
   std::vector<std::string> names;
   for (const FieldSpec& field : map.fields) names.push_back(field.name);
   if (std::string near = nearest_name(name, names); !near.empty()) return near;
+  if (const auto synonym = find_synonym(name)) return std::string(synonym->path);
   for (const SpecEntry& entry : job_spec_entries()) {
     if (entry.field->name == name) return entry.path;
   }
   return {};
+}
+
+std::string key_hint(std::string_view name, const StructSpec& map) {
+  const std::string meant = suggest_key(name, map);
+  if (meant.empty()) return {};
+  const auto synonym = find_synonym(name);
+  const bool explained = synonym && synonym->path == meant && !synonym->note.empty();
+  return fmt::format("did you mean '{}'?{}{}", meant, explained ? " " : "", explained ? synonym->note : "");
 }
 
 const std::vector<Tombstone>& tombstones() {

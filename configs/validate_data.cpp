@@ -63,8 +63,7 @@ constexpr const char* kUniform = "wants frame offsets from 0 up, strictly increa
 }  // namespace
 
 void validate_sets(const DataConfig& data, Rules& rules) {
-  rules.require(!data.sets.empty(), "data.sets",
-                "names no dataset; wants at least one, such as data.sets=[{path: data/droid}]");
+  rules.require(!data.sets.empty(), "data.sets", "names no dataset; wants at least one, such as data.sets=data/droid");
   for (std::size_t i = 0; i < data.sets.size(); ++i) {
     const DataSetConfig& set = data.sets[i];
     const std::string path = fmt::format("data.sets[{}].", i);

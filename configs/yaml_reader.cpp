@@ -5,8 +5,10 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <sstream>
 
+#include "base/utf8.h"
 #include "configs/scalar.h"
 
 namespace troupe::configs {
@@ -167,6 +169,34 @@ class TreeBuilder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
+/// A YAML syntax error in the user's terms.
+struct SyntaxMistake {
+  int column = 0;  ///< 0-based, bytes
+  int width = 1;
+  std::string message = {}, hint = {}, fix = {};
+};
+
+/// yaml-cpp names what it missed; the two mistakes that people make most are named by what is there instead.
+SyntaxMistake name_mistake(const std::string& line, const YAML::Mark& mark, const std::string& found) {
+  const auto column = static_cast<std::size_t>(std::max(0, mark.column));
+  const std::size_t indent = line.find_first_not_of(" \t"), tab = line.find('\t');
+  if (tab != std::string::npos && tab < std::min(indent, line.size())) {
+    return {.column = static_cast<int>(tab),
+            .message = "a tab cannot indent in YAML",
+            .hint = "write spaces",
+            .fix = "two spaces for each tab, as `expand -t 2 FILE` writes them"};
+  }
+  if (column > 0 && column < line.size() && line.compare(column - 1, 2, "${") == 0) {
+    const std::size_t begin = line.find_last_of(" [{,:", column - 1) + 1, end = line.find('}', column);
+    const std::string value = line.substr(begin, end == std::string::npos ? end : end + 1 - begin);
+    return {.column = static_cast<int>(begin),
+            .width = count_code_points(value),
+            .message = "a reference inside { } or [ ] needs quotes, since its braces would be YAML's",
+            .hint = fmt::format("write \"{}\"", value)};
+  }
+  return {.column = mark.column, .message = found};
+}
+
 /// Runs yaml-cpp over the text. False when it could not be read to its end; the reason is in `errors`.
 bool parse(const std::string& text, const std::string& context, TreeBuilder& builder, Diagnostics& errors) {
   try {
@@ -178,9 +208,28 @@ bool parse(const std::string& text, const std::string& context, TreeBuilder& bui
   } catch (const Stop&) {
     return false;
   } catch (const YAML::Exception& e) {
-    errors.add(builder.at(e.mark.is_null() ? YAML::Mark() : e.mark, 1), context + e.msg);
+    YAML::Mark mark = e.mark.is_null() ? YAML::Mark() : e.mark;
+    const SourceFile lines = *make_source("", text);
+    const auto row = static_cast<std::size_t>(std::max(0, mark.line));
+    const SyntaxMistake mistake = name_mistake(row < lines.lines.size() ? lines.lines[row] : "", mark, e.msg);
+    mark.column = mistake.column;
+    errors.add(builder.at(mark, mistake.width), context + mistake.message, mistake.hint, mistake.fix);
     return false;
   }
+}
+
+/// Reports the first byte that is no text, with its place; the excerpt shows `?` for such bytes.
+void refuse_bytes(const std::string& name, const std::string& text, Diagnostics& errors) {
+  const std::size_t at = find_non_text(text);
+  const auto byte = static_cast<unsigned char>(text[at]);
+  std::string shown = to_utf8(text);
+  std::replace(shown.begin(), shown.end(), '\0', '?');
+  const std::size_t start = text.rfind('\n', at) + 1;  // npos + 1 is 0
+  const auto line = static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+  const Origin origin{Origin::Kind::file, make_source(name, shown), line + 1,
+                      count_code_points(std::string_view(text).substr(start, at - start)) + 1, 1};
+  errors.add(origin, fmt::format("byte 0x{:02X} is not UTF-8 text", byte), "",
+             byte == 0 ? "" : "save the file as UTF-8, as `iconv -f latin1 -t utf-8 FILE` writes it");
 }
 
 }  // namespace
@@ -203,7 +252,7 @@ std::optional<ConfigNode> read_yaml(const std::string& name, const std::string& 
     return std::nullopt;
   }
   if (!is_text(text)) {
-    errors.add_plain(fmt::format("{}: error: not UTF-8 text", name));
+    refuse_bytes(name, text, errors);
     return std::nullopt;
   }
   const auto source = make_source(name, text);

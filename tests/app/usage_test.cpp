@@ -1,4 +1,5 @@
 // Every mistake of a user is refused with its place and its remedy, before anything starts.
+#include "comm/serve/websocket_server.h"
 #include "tests/app/run_fixture.h"
 
 namespace troupe::app {
@@ -64,6 +65,66 @@ TEST_F(UsageTest, AJobThatDoesNotFitSaysWhatWouldAndLeavesNothing) {
 TEST_F(UsageTest, AnUnknownVerbIsAnsweredWithTheNearest) {
   const auto end = troupe({"rum", "x.yaml"});
   expect_refused(end, {"unknown command 'rum'", "did you mean 'run'?"});
+}
+
+TEST_F(UsageTest, AVerbOfAnotherProgramIsAnsweredWithOurs) {
+  expect_refused(troupe({"train", "x.yaml"}), {"unknown command 'train'; did you mean 'run'?", "commands: run, plan"});
+  expect_refused(troupe({"list"}), {"unknown command 'list'; did you mean 'runs'?"});
+}
+
+TEST_F(UsageTest, AnUnknownFlagIsAnsweredWithTheNearestFlagOrKey) {
+  expect_refused(run_small({"--reusme", "auto"}),
+                 {"troupe run: unknown flag '--reusme'; did you mean '--resume'?", "`troupe run --help`"});
+  expect_refused(troupe({"run", "--reusme"}), {"did you mean '--resume'?"});
+  expect_refused(run_small({"--pretend", "8xH200"}), {"unknown flag '--pretend'; it is a flag of `troupe plan`"});
+  expect_refused(run_small({"--learning_rate", "1e-3", "--batch_size=8"}),
+                 {"unknown flag '--learning_rate'; did you mean 'optimizer.lr'? Keys are set as a.b=VALUE",
+                  "unknown flag '--batch_size'; did you mean 'training.global_batch_size'?"});
+  expect_refused(run_small({"--optimizer.lr"}), {"a key takes a value: optimizer.lr=VALUE"});
+  expect_refused(troupe({"convert", "dataset", "data", "--outt", "x"}),
+                 {"troupe convert dataset: unknown flag '--outt'; did you mean '--out'?"});
+}
+
+TEST_F(UsageTest, AKeyThatIsWrittenAsElsewhereIsNamed) {
+  expect_refused(run_small({"lr=1e-3", "+training.steps=5", "optimizer.eps", "=", "1e-8"}),
+                 {"unknown key 'lr'; did you mean 'optimizer.lr'?", "'+training.steps=5' is not how a key is set here",
+                  "write training.steps=5", "write optimizer.eps=1e-8"});
+}
+
+TEST_F(UsageTest, OnePathIsADataset) { expect_end(run_small({"--dry-run", "data.sets=data"}), 0, {"learner"}); }
+
+TEST_F(UsageTest, AGpuThatIsNotThereIsSaidAndTheFlagThatPlansOne) {
+  expect_refused(run_small({"cluster.component_placement.learner=0-7"}),
+                 {"command line: error: cluster.component_placement.learner", "This machine has no GPU",
+                  "`troupe plan JOB --pretend 8xH200`"},
+                 3);
+}
+
+TEST_F(UsageTest, ARunThatDoesNotExistIsAnsweredWithThoseThatDo) {
+  write("runs/smart/1/config.resolved.yaml", "version: 1\n");
+  write("runs/lift/1/config.resolved.yaml", "version: 1\n");
+  const std::vector<std::vector<std::string>> verbs = {
+      {"status", "smal"}, {"verify", "smal"}, {"eval", "smal"}, {"serve", "smal", "--once-selftest"}};
+  for (const auto& words : verbs) {
+    const std::string& verb = words.front();
+    const auto end = troupe(words);
+    EXPECT_NE(end.exit_code, 0);
+    EXPECT_THAT(end.text(), HasSubstr("smal: no run there")) << verb;
+    EXPECT_THAT(end.text(), HasSubstr("\n      runs in runs, nearest first:\n        smart\n        lift\n")) << verb;
+  }
+}
+
+TEST_F(UsageTest, APortInUseIsSaidBeforeAnythingIsLoaded) {
+  WebSocketServerOptions options;
+  options.host = "127.0.0.1";
+  const auto taken = WebSocketServer::start(options, {});
+  ASSERT_TRUE(taken) << taken.error().message();
+  const std::string address = "127.0.0.1:" + std::to_string((*taken)->port());
+  for (const char* protocol : {"openpi", "groot"}) {
+    // the run does not exist: whoever looked for it first would say so
+    expect_refused(troupe({"serve", "nothing-here", "--protocol", protocol, "--bind", address}),
+                   {"--bind: " + address + " cannot be bound: Address already in use"}, 4);
+  }
 }
 
 TEST_F(UsageTest, AMissingJobFileIsNamed) { expect_refused(troupe({"run", "absent.yaml"}), {"absent.yaml"}); }

@@ -118,12 +118,10 @@ TEST(ErrorMessagesTest, AWrongValueIsReportedOnceNotAgainByRulesThatReadIt) {
 TEST(ErrorMessagesTest, FilesThatCannotBeReadAreNamed) {
   const ScratchFolder dir;
   EXPECT_TRUE(contains(load_job("nowhere/job.yaml", {}).errors.at(0),
-                       "nowhere/job.yaml: error: no such file; inside the binary are presets/"));
-  EXPECT_EQ(load_job("recipes/quickstart_stf.yaml", {}).errors.at(0),
-            "recipes/quickstart_stf.yaml: error: no such file; did you mean 'recipes/quickstart_sft.yaml'?");
+                       "nowhere/job.yaml: error: no such file, and no recipe of that name\n"));
   EXPECT_EQ(load_job(dir / "", {}).errors.at(0), dir / "" + ": error: is a directory; name the YAML file");
   const std::string binary = write(dir, "b.yaml", "a: \xFF\n");
-  EXPECT_EQ(load_job(binary, {}).errors.at(0), binary + ": error: not UTF-8 text");
+  EXPECT_TRUE(contains(load_job(binary, {}).errors.at(0), binary + ":1:4: error: byte 0xFF is not UTF-8 text"));
   const std::string large = write(dir, "l.yaml", std::string((1 << 20) + 1, '#'));
   EXPECT_EQ(load_job(large, {}).errors.at(0),
             large + ": error: larger than 1048576 bytes, the limit for a configuration file");
@@ -131,11 +129,83 @@ TEST(ErrorMessagesTest, FilesThatCannotBeReadAreNamed) {
   EXPECT_TRUE(contains(load_job(broken, {}).errors.at(0), "x.yaml:2:1: error: YAML syntax: "));
 }
 
+TEST(ErrorMessagesTest, WordsOfOtherTrainersNameTheKeyThatIsMeant) {
+  EXPECT_EQ(errors_of(load(kTiny, {"lr=1e-3"})),
+            "command line: error: unknown key 'lr'; did you mean 'optimizer.lr'?\n");
+  EXPECT_EQ(errors_of(load(kTiny + "optimizer: {learning_rate: 1.0e-3}\n")),
+            "my.yaml:2:13: error: unknown key 'optimizer.learning_rate'\n"
+            "    2 | optimizer: {learning_rate: 1.0e-3}\n"
+            "      |             ^~~~~~~~~~~~~ did you mean 'optimizer.lr'?\n");
+  EXPECT_EQ(errors_of(load(kTiny, {"training.batch_size=32"})),
+            "command line: error: unknown key 'training.batch_size'; did you mean 'training.global_batch_size'? it "
+            "counts all ranks; one pass of a rank takes training.micro_batch_size\n");
+  EXPECT_EQ(errors_of(load(kTiny, {"epochs=3"})),
+            "command line: error: unknown key 'epochs'; did you mean 'training.steps'? it counts optimizer updates, "
+            "not passes over the data\n");
+  EXPECT_EQ(errors_of(load(kTiny, {"training.num_steps=3"})),
+            "command line: error: unknown key 'training.num_steps'; did you mean 'training.steps'? the length of a "
+            "rollout is rollout.steps\n");
+}
+
+TEST(ErrorMessagesTest, ATabThatIndentsIsNamedWithItsPlace) {
+  EXPECT_EQ(errors_of(load(kTiny + "training:\n\tsteps: 5\n")),
+            "my.yaml:3:1: error: YAML syntax: a tab cannot indent in YAML\n"
+            "    3 | \tsteps: 5\n"
+            "      | ^ write spaces\n"
+            "      fix: two spaces for each tab, as `expand -t 2 FILE` writes them\n");
+  EXPECT_TRUE(contains(errors_of(load(kTiny + "training:\n  steps: 5\n\tmicro_batch_size: 1\n")),
+                       "my.yaml:4:1: error: YAML syntax: a tab cannot indent"));
+  EXPECT_TRUE(contains(errors_of(load(kTiny + "data:\n  sets:\n  \t- path: a\n")), "my.yaml:4:3: error: "));
+  EXPECT_TRUE(contains(errors_of(load(kTiny + "training: {steps: ]}\n")), "YAML syntax: "));
+  job_of(load(kTiny + "training: {steps: 5,\n\tmicro_batch_size: 1}\n"));
+}
+
+TEST(ErrorMessagesTest, AReferenceInsideBracesAsksForQuotes) {
+  EXPECT_EQ(errors_of(load(kTiny + "job: {name: a, kind: ${job.x}, seed: 1}\n")),
+            "my.yaml:2:22: error: YAML syntax: a reference inside { } or [ ] needs quotes, since its braces would be "
+            "YAML's\n"
+            "    2 | job: {name: a, kind: ${job.x}, seed: 1}\n"
+            "      |                      ^~~~~~~~ write \"${job.x}\"\n");
+  EXPECT_TRUE(contains(errors_of(load(kTiny + "job: {name: pre-${job.kind}}\n")), "write \"pre-${job.kind}\""));
+  EXPECT_TRUE(contains(errors_of(load(kTiny + "data: {eval_episodes: [${job.seed}]}\n")), "write \"${job.seed}\""));
+  EXPECT_TRUE(contains(errors_of(load(kTiny, {"job={name: ${job.kind}}"})),
+                       "command line: error: job: cannot read '{name: ${job.kind}}': a reference inside { } or [ ] "
+                       "needs quotes, since its braces would be YAML's; write \"${job.kind}\""));
+  job_of(load(kTiny + "job: {name: \"${job.kind}\"}\n"));
+}
+
+TEST(ErrorMessagesTest, AFileOfAnotherEncodingShowsTheByte) {
+  EXPECT_EQ(errors_of(load(kTiny + "# gr\u00fcn\njob: {name: gr\xFCn}  # \xE9\n")),
+            "my.yaml:3:15: error: byte 0xFC is not UTF-8 text\n"
+            "    3 | job: {name: gr?n}  # ?\n"
+            "      |               ^\n"
+            "      fix: save the file as UTF-8, as `iconv -f latin1 -t utf-8 FILE` writes it\n");
+}
+
+TEST(ErrorMessagesTest, AnUnknownRecipeListsThoseThereAreNearestFirst) {
+  const auto first_lines = [](const std::string& name) {
+    const std::string text = load_job(name, {}).errors.at(0);
+    return text.substr(0, text.find('\n', text.find("first:\n") + 7));
+  };
+  for (const auto& [name, nearest] : {std::pair{"quickstart:stf", "quickstart:sft"},
+                                      {"quickstart", "quickstart:rl"},
+                                      {"recipes/quickstart_stf.yaml", "quickstart:sft"},
+                                      {"rl_cartpole", "recipes/rl_cartpole_ppo.yaml"},
+                                      {"dreamzero_small", "presets/dreamzero_tiny.yaml"}}) {
+    EXPECT_EQ(first_lines(name), std::string(name) +
+                                     ": error: no such file, and no recipe of that name\n"
+                                     "      inside the binary, nearest first:\n        " +
+                                     nearest);
+  }
+  const std::string all = load_job("quickstart", {}).errors.at(0);
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1 + 20) << "one a line: " << all;
+  EXPECT_TRUE(contains(all, "\n        quickstart:rl\n        quickstart:sft\n"));
+}
+
 TEST(ErrorMessagesTest, MissingKeysAreReportedAgainstTheFile) {
   const std::string errors = errors_of(load("job: {name: x}\n"));
   EXPECT_TRUE(contains(
-      errors,
-      "my.yaml: error: data.sets: names no dataset; wants at least one, such as data.sets=[{path: data/droid}]"));
+      errors, "my.yaml: error: data.sets: names no dataset; wants at least one, such as data.sets=data/droid"));
 }
 
 }  // namespace

@@ -28,10 +28,33 @@ TEST(OverridesTest, AreTakenOutOfTheArgumentsInEverySpelling) {
 }
 
 TEST(OverridesTest, WhatIsNoKeyStaysAnArgument) {
-  Strings args = {"runs/a.b=c", "decoder=8", "--pretend", "8xH100-80G", "--a.b", "--", "training.steps=5"};
+  Strings args = {"runs/a.b=c", "--pretend", "8xH100-80G", "--a.b", "--", "training.steps=5"};
   const Strings before = args;
   EXPECT_EQ(split_overrides(args), Strings{});
   EXPECT_EQ(args, before);
+}
+
+TEST(OverridesTest, WhatCanOnlyBeMeantAsOneIsTakenAndRefusedWithTheRest) {
+  Strings args = {"job.yaml", "lr=1e-3", "+a.b=5", "a.b = 5", "a.b", "=", "5", "a.b", "=5", "--resume", "auto"};
+  EXPECT_EQ(split_overrides(args), (Strings{"lr=1e-3", "+a.b=5", "a.b = 5", "a.b = 5", "a.b =5"}));
+  EXPECT_EQ(args, (Strings{"job.yaml", "--resume", "auto"}));
+  for (const char* form : {"+training.steps=5", "++training.steps=5", "training.steps = 5", "training.steps =5"}) {
+    EXPECT_EQ(errors_of(load(kTiny, {form})), "command line: error: '" + std::string(form) +
+                                                  "' is not how a key is set here; write training.steps=5\n");
+  }
+}
+
+TEST(OverridesTest, OnePathOrAListOfPathsMakesTheDatasets) {
+  const JobConfig one = job_of(load(kTiny, {"data.sets=/data/droid"}));
+  ASSERT_EQ(one.data.sets.size(), 1u);
+  EXPECT_EQ(one.data.sets[0].path, "/data/droid");
+  const JobConfig two = job_of(load(kTiny, {"data.sets=[/data/a, /data/b]"}));
+  ASSERT_EQ(two.data.sets.size(), 2u);
+  EXPECT_EQ(two.data.sets[1].path, "/data/b");
+  const JobConfig file = job_of(load(kTiny + "data: {sets: /data/a}\n", {"data.sets[0].weight=2"}));
+  ASSERT_EQ(file.data.sets.size(), 1u);
+  EXPECT_EQ(file.data.sets[0].path, "/data/a");
+  EXPECT_EQ(file.data.sets[0].weight, 2);
 }
 
 TEST(OverridesTest, EnvironmentIsSplitAtBlanksOutsideBracketsAndQuotes) {

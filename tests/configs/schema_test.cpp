@@ -44,13 +44,14 @@ TEST(SchemaTest, CarriesTypesBoundsChoicesAndDefaults) {
   EXPECT_EQ(steps["anyOf"][0]["minimum"], 1);
   EXPECT_EQ(steps["default"], 1000);
   const Json& data = properties["data"]["properties"];
-  const Json& weight = data["sets"]["items"]["anyOf"][0]["properties"]["weight"];
+  const Json& weight = data["sets"]["anyOf"][0]["items"]["anyOf"][0]["properties"]["weight"];
   EXPECT_EQ(weight["anyOf"][0]["exclusiveMinimum"], 0);
   EXPECT_FALSE(weight["anyOf"][0].contains("maximum"));
   EXPECT_EQ(data["bad_sample"]["anyOf"][0]["enum"], Json({"fail", "skip"}));
   EXPECT_EQ(properties["optimizer"]["properties"]["betas"]["default"], Json({0.95, 0.999}));
   EXPECT_EQ(data["embodiment"]["anyOf"][0]["properties"]["tag"]["default"], "gr1_unified");
   EXPECT_EQ(data["embodiment"]["anyOf"][1]["type"], "string") << "a name or a file";
+  EXPECT_EQ(data["sets"]["anyOf"][1]["type"], "string") << "one path";
 }
 
 TEST(SchemaTest, EveryKeyHasARowInTheReferencePage) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace troupe::configs {
 namespace {
@@ -29,6 +30,31 @@ TEST(SuggestTest, TheSameMapComesBeforeTheRestOfTheJob) {
   EXPECT_EQ(suggest_key("warmup_ratio", training), "lr_scheduler.warmup_ratio");
   EXPECT_EQ(suggest_key("weight", training), "data.sets[].weight");
   EXPECT_EQ(suggest_key("quantum_flux", training), "");
+}
+
+TEST(SuggestTest, AWordOfAnotherTrainerComesBeforeTheSameNameElsewhere) {
+  EXPECT_EQ(suggest_key("learning_rate", *job_spec().find("training")->element), "optimizer.lr");
+  EXPECT_EQ(suggest_key("epochs", job_spec()), "training.steps") << "not rollout.epochs";
+  EXPECT_EQ(key_hint("lr", job_spec()), "did you mean 'optimizer.lr'?");
+  EXPECT_EQ(key_hint("warmup_steps", job_spec()),
+            "did you mean 'lr_scheduler.warmup_ratio'? it is a share of the schedule");
+  EXPECT_EQ(key_hint("quantum_flux", job_spec()), "");
+}
+
+TEST(SuggestTest, EverySynonymLeadsToADescribedKeyAndStandsOnce) {
+  std::set<std::string_view> words;
+  for (const Synonym& s : synonyms()) {
+    const auto& entries = job_spec_entries();
+    EXPECT_TRUE(std::any_of(entries.begin(), entries.end(), [&](const SpecEntry& e) { return e.path == s.path; }))
+        << s.word << " -> " << s.path;
+    EXPECT_TRUE(words.insert(s.word).second) << s.word;
+    EXPECT_EQ(job_spec().find(s.word), nullptr) << s.word << " is a section";
+  }
+}
+
+TEST(SuggestTest, BeginningsComeBeforeEdits) {
+  EXPECT_EQ(nearest_first("rl_cartpole", {"recipes/rl_reach.yaml", "rl_cartpale", "recipes/rl_cartpole_ppo.yaml"}),
+            (std::vector<std::string>{"recipes/rl_cartpole_ppo.yaml", "rl_cartpale", "recipes/rl_reach.yaml"}));
 }
 
 TEST(SuggestTest, EveryTombstoneLeadsToADescribedKey) {

@@ -78,7 +78,8 @@ TEST(YamlReaderTest, LimitsSizeDepthAndBytes) {
   EXPECT_TRUE(reports("a: " + std::string(kMaxConfigBytes, 'x'), "a configuration file may have 1048576"));
   EXPECT_TRUE(reports("a: " + std::string(40, '[') + std::string(40, ']'), "nested deeper than 16 levels"));
   EXPECT_EQ(errors_of("a: " + std::string(15, '[') + std::string(15, ']')), "");
-  EXPECT_EQ(errors_of("a: \xFF\xFE\n"), "t.yaml: error: not UTF-8 text\n");
+  EXPECT_TRUE(reports("a: \xFF\xFE\n", "t.yaml:1:4: error: byte 0xFF is not UTF-8 text"));
+  EXPECT_TRUE(reports(std::string("a: 1\nb: \0", 9), "t.yaml:2:4: error: byte 0x00 is not UTF-8 text"));
 }
 
 TEST(YamlReaderTest, ColumnsCountCharactersAndTabsLineUp) {

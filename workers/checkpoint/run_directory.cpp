@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/file_io.h"
+#include "configs/suggest.h"
 
 namespace troupe::workers {
 
@@ -67,6 +68,23 @@ std::vector<RunDirectory> runs_of(const std::string& run_root, const std::string
   return runs;
 }
 
+namespace {
+
+/// What a user may have meant: the names of the runs in `run_root`, one a line.
+std::string runs_there(const std::string& wanted, const std::string& run_root) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run_root, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_symlink(error) && !runs_of(run_root, name).empty()) names.push_back(name);
+  }
+  if (names.empty()) return fmt::format("there are no runs in {}; --run-root names another folder", run_root);
+  std::sort(names.begin(), names.end());
+  return configs::list_nearest_first(fmt::format("runs in {}", run_root), wanted, std::move(names));
+}
+
+}  // namespace
+
 Result<RunDirectory> find_run(const std::string& run, const std::string& run_root) {
   std::error_code error;
   const std::string wanted = run.empty() ? (fs::path(run_root) / "latest").string() : run;
@@ -74,9 +92,9 @@ Result<RunDirectory> find_run(const std::string& run, const std::string& run_roo
   if (!error && fs::exists(resolved / "config.resolved.yaml", error)) return RunDirectory(resolved.string());
   const auto runs = runs_of(run_root, wanted);
   if (!runs.empty()) return runs.front();
-  return Error{
-      Errc::not_found,
-      fmt::format("{}: no run there (no config.resolved.yaml), and no run of that name under {}", wanted, run_root)};
+  return Error{Errc::not_found,
+               fmt::format("{}: no run there (no config.resolved.yaml), and no run of that name under {}\n      {}",
+                           wanted, run_root, runs_there(wanted, run_root))};
 }
 
 Result<std::string> runtime_directory(const std::string& run_id) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file_io.h"
@@ -23,7 +24,11 @@ Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::st
     return place;
   }
   const auto run = find_run(source, run_root);
-  if (!run) return Error{run.error().code(), run.error().message() + "; nor is it a DreamZero folder (no config.json)"};
+  if (!run) {
+    std::string why = run.error().message();  // its first line says what is missing, the others what is there
+    why.insert(std::min(why.find('\n'), why.size()), "; nor is it a DreamZero folder (no config.json)");
+    return Error{run.error().code(), why};
+  }
   TROUPE_ASSIGN(const CheckpointEntry newest, newest_valid(run->checkpoints()));
   return CheckpointPlace{.folder = newest.directory, .run = run->root()};
 }
