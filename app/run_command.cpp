@@ -29,6 +29,7 @@
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/pipeline.h"
 #include "workers/report/run/final_report.h"
+#include "workers/report/run/tensorboard_pages.h"
 
 namespace troupe::app {
 
@@ -182,6 +183,7 @@ class RunSession {
   }
 
   Result<void> start() {
+    TROUPE_TRY(write_start_pages(job_, config_.resolved_yaml, plan_, point_.run, point_.step));
     TROUPE_ASSIGN(auto sinks, open_sinks(job_, point_.run));
     ControllerService::Setup setup{.job = {.config = job_,
                                            .plan = plan_,

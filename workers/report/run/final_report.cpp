@@ -11,6 +11,7 @@
 #include "base/durable_file.h"
 #include "workers/report/run/rl_run_report.h"
 #include "workers/report/run/sft_run_report.h"
+#include "workers/report/run/tensorboard_pages.h"
 
 namespace troupe::workers {
 
@@ -78,6 +79,7 @@ void print_final_report(const EndedRun& run, int exit_code) {
   const Result<void> drawn = kind.draw_curves(run);
   if (run.statistics().steps() > 0) warn_of(drawn);
   warn_of(draw_held_out(run));
+  warn_of(write_end_pages(run.job, run.directory, run.service.job().step(), exit_code));
   RunSummary summary = summarise(run, exit_code);
   kind.describe(run, summary);
   warn_of(write_file_durably(run.directory.path("report.txt"), run_report(summary)));
