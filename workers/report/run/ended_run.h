@@ -16,6 +16,8 @@ struct EndedRun {
   const RunDirectory& directory;
 
   const RunStatistics& statistics() const { return service.statistics(); }
+  /// Whether it left one on disk.
+  bool has_checkpoint() const { return !service.job().checkpoints().committed_directory().empty(); }
   /// The run directory as it is typed, relative to the working directory.
   std::string folder() const { return std::filesystem::relative(directory.root()).string(); }
 };

@@ -101,7 +101,8 @@ void describe_rl_run(const EndedRun& run, RunSummary& summary) {
     summary.loss_best_step = best->step;
   }
   const std::string folder = run.folder();
-  summary.next = {fmt::format("troupe verify {}", folder), fmt::format("troupe eval {} --episodes 100", folder)};
+  summary.next = {fmt::format("troupe verify {}", folder)};
+  if (run.has_checkpoint()) summary.next.push_back(fmt::format("troupe eval {} --episodes 100", folder));
 }
 
 void print_rl_results(const EndedRun& run, int exit_code) {

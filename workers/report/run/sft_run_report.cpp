@@ -88,8 +88,9 @@ void describe_sft_run(const EndedRun& run, RunSummary& summary) {
   summary.loss_best = s.best().value;
   summary.loss_best_step = s.best().step;
   const std::string folder = run.folder();
-  summary.next = {fmt::format("troupe verify {}", folder),
-                  fmt::format("troupe export {} --format safetensors --out DIR", folder)};
+  summary.next = {fmt::format("troupe verify {}", folder)};
+  if (!run.has_checkpoint()) return;
+  summary.next.push_back(fmt::format("troupe export {} --format safetensors --out exported", folder));
   if (is_imitation(run.job)) summary.next.push_back(fmt::format("troupe eval {} --episodes 100", folder));
 }
 
