@@ -17,6 +17,7 @@
 #include "workers/inference/policy/find_checkpoint.h"
 #include "workers/inference/policy/load_policy.h"
 #include "workers/inference/policy/read_spec.h"
+#include "workers/report/run/tensorboard_pages.h"
 
 namespace troupe::app {
 
@@ -97,6 +98,10 @@ Result<std::int64_t> evaluate_open_loop(const EvalOptions& options, const Checkp
   const std::string json = open_loop_json(result, subject);
   TROUPE_TRY(write_file_durably(folder + "/eval.json", json));
   TROUPE_TRY(draw_open_loop(folder + "/open_loop.png", result, subject));
+  if (!place.run.empty()) {
+    TROUPE_ASSIGN(const Manifest manifest, read_manifest(place.folder));
+    TROUPE_TRY(add_picture_page(RunDirectory(place.run), manifest.step, folder + "/open_loop.png"));
+  }
   fmt::print("{}", options.json ? json : open_loop_table(result));
   if (!options.json) fmt::print("written: {0}/eval.json, {0}/open_loop.png\n", folder);
   return result.overall.non_finite;

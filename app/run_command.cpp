@@ -32,6 +32,7 @@
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/pipeline.h"
 #include "workers/report/run/final_report.h"
+#include "workers/report/run/tensorboard_pages.h"
 
 namespace troupe::app {
 
@@ -185,6 +186,7 @@ class RunSession {
   }
 
   Result<void> start() {
+    TROUPE_TRY(write_start_pages(job_, config_.resolved_yaml, plan_, run_, point_.step));
     TROUPE_ASSIGN(auto sinks, open_sinks(job_, run_));
     ControllerService::Setup setup{.job = {.config = job_,
                                            .plan = plan_,

@@ -44,6 +44,14 @@ class LiveTest : public RunTest {
   nlohmann::json status_;
 };
 
+TEST_F(LiveTest, AStepsMetricsAreInTheFileWhenItsProgressLineIsPrinted) {
+  Program job({"run", small_job(), "training.steps=100000", "metrics.every=1"}, options());
+  ASSERT_TRUE(job.wait_for_text(" 3/100000")) << job.so_far().text();
+  EXPECT_GE(curve("train/loss").size(), 3u);
+  expect_end(troupe({"status", "--stop", "--run-root", "runs"}), 0);
+  expect_end(job.wait(), 130);
+}
+
 TEST_F(LiveTest, ThePoolOfDecodersGrowsAndShrinksOnThreads) { expect_pool_scales({}); }
 
 TEST_F(LiveTest, ThePoolOfDecodersGrowsAndShrinksInProcesses) { expect_pool_scales(in_processes()); }

@@ -3,119 +3,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <chrono>
 #include <limits>
 #include <map>
-#include <stdexcept>
+#include <string>
 #include <vector>
 
-#include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/tensorboard_reader.h"
 
 namespace troupe::base {
 namespace {
-
-/// CRC-32C bit by bit, most significant bit first on reflected input: a second way to the same number.
-std::uint32_t slow_crc32c(std::string_view bytes) {
-  std::uint64_t remainder = 0xFFFFFFFF;
-  for (const char c : bytes) {
-    for (int bit = 0; bit < 8; ++bit) {
-      const std::uint64_t in = (static_cast<unsigned char>(c) >> bit) & 1;
-      const std::uint64_t out = remainder & 1;
-      remainder >>= 1;
-      if ((in ^ out) == 1) remainder ^= 0x82F63B78;
-    }
-  }
-  return static_cast<std::uint32_t>(remainder ^ 0xFFFFFFFF);
-}
-
-template <class T>
-T take(std::string_view& in) {
-  T value{};
-  if (in.size() < sizeof value) throw std::runtime_error("record ends early");
-  std::memcpy(&value, in.data(), sizeof value);
-  in.remove_prefix(sizeof value);
-  return value;
-}
-
-void expect_masked(std::uint32_t stored, std::string_view data) {
-  const std::uint32_t rotated = stored - 0xA282EAD8u;
-  EXPECT_EQ(((rotated << 15) | (rotated >> 17)), slow_crc32c(data));
-}
-
-/// Reads TFRecords and checks both checksums of each.
-std::vector<std::string> read_records(const std::string& path) {
-  const std::string file = text_of(path);
-  std::string_view in = file;
-  std::vector<std::string> records;
-  while (!in.empty()) {
-    const std::string_view length_bytes = in.substr(0, 8);
-    const auto length = take<std::uint64_t>(in);
-    expect_masked(take<std::uint32_t>(in), length_bytes);
-    if (length > in.size()) throw std::runtime_error("record is longer than the file");
-    const std::string_view data = in.substr(0, length);
-    in.remove_prefix(length);
-    expect_masked(take<std::uint32_t>(in), data);
-    records.emplace_back(data);
-  }
-  return records;
-}
-
-std::uint64_t take_varint(std::string_view& in) {
-  std::uint64_t value = 0;
-  for (int shift = 0;; shift += 7) {
-    const auto byte = take<std::uint8_t>(in);
-    value |= std::uint64_t{byte & 0x7Fu} << shift;
-    if (byte < 0x80) return value;
-  }
-}
-
-/// The fields of one protocol buffer message by number, values as raw bytes (varints as 8 bytes).
-std::multimap<std::uint64_t, std::string> fields_of(std::string_view in) {
-  std::multimap<std::uint64_t, std::string> fields;
-  while (!in.empty()) {
-    const std::uint64_t key = take_varint(in);
-    std::size_t size = 0;
-    std::string value;
-    switch (key & 7) {
-      case 0: {
-        const std::uint64_t v = take_varint(in);
-        value.assign(reinterpret_cast<const char*>(&v), sizeof v);
-        break;
-      }
-      case 1:
-        size = 8;
-        break;
-      case 2:
-        size = take_varint(in);
-        break;
-      case 5:
-        size = 4;
-        break;
-      default:
-        throw std::runtime_error("unknown wire type");
-    }
-    if (size > in.size()) throw std::runtime_error("field ends early");
-    value += in.substr(0, size);
-    in.remove_prefix(size);
-    fields.emplace(key >> 3, value);
-  }
-  return fields;
-}
-
-template <class T>
-T as(const std::string& bytes) {
-  T value{};
-  EXPECT_EQ(bytes.size(), sizeof value);
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
-
-std::vector<std::string> files_in(const std::string& dir) {
-  std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(dir)) paths.push_back(entry.path().string());
-  return paths;
-}
 
 TEST(TensorboardTest, ScalarsReadBackFromTheRecords) {
   const ScratchFolder dir;
@@ -160,6 +58,94 @@ TEST(TensorboardTest, EachStartWritesItsOwnFile) {
   const auto files = files_in(dir / "tb");
   ASSERT_EQ(files.size(), 2u);
   for (const std::string& file : files) EXPECT_EQ(read_records(file).size(), 2u) << file;
+}
+
+TEST(TensorboardTest, TextIsAStringTensorOfItsPlugin) {
+  const ScratchFolder dir;
+  const FakeClock clock(1795260840.5);
+  const std::string text(300, 'x');
+  ASSERT_TRUE(TensorboardFile::create(dir / "tb", clock)->add_text("configuration", 7, text));
+  const auto records = read_records(files_in(dir / "tb").at(0));
+  ASSERT_EQ(records.size(), 2u);
+  const auto event = fields_of(records[1]);
+  EXPECT_EQ(as<double>(event.find(1)->second), 1795260840.5);
+  EXPECT_EQ(as<std::int64_t>(event.find(2)->second), 7);
+  const auto value = value_of(records[1]);
+  EXPECT_EQ(value.find(1)->second, "configuration");
+  EXPECT_EQ(plugin_of(value).first, "text");
+  const auto tensor = fields_of(value.find(8)->second);
+  EXPECT_EQ(as<std::uint64_t>(tensor.find(1)->second), 7u) << "DT_STRING";
+  EXPECT_EQ(tensor.find(2)->second, "") << "no dimensions";
+  EXPECT_EQ(tensor.find(8)->second, text);
+}
+
+TEST(TensorboardTest, APictureCarriesItsSizeAndItsBytes) {
+  const ScratchFolder dir;
+  // Header of a PNG of 300 x 200 pixels, 8 bits, RGB.
+  const std::string png =
+      std::string("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\x2c\0\0\0\xc8\x08\x02\0\0\0", 29) + "further bytes";
+  auto file = TensorboardFile::create(dir / "tb");
+  ASSERT_TRUE(file->add_png("loss", 12, png));
+  EXPECT_EQ(file->add_png("loss", 12, "GIF89a and more than twenty-six bytes").error().code(), Errc::invalid_argument);
+  EXPECT_EQ(file->add_png("loss", 12, png.substr(0, 20)).error().code(), Errc::invalid_argument);
+  ASSERT_TRUE(file->flush());
+  const auto records = read_records(files_in(dir / "tb").at(0));
+  ASSERT_EQ(records.size(), 2u) << "what is refused leaves nothing";
+  const auto value = value_of(records[1]);
+  EXPECT_EQ(value.find(1)->second, "loss");
+  const auto image = fields_of(value.find(4)->second);
+  EXPECT_EQ(as<std::uint64_t>(image.find(1)->second), 200u) << "height";
+  EXPECT_EQ(as<std::uint64_t>(image.find(2)->second), 300u) << "width";
+  EXPECT_EQ(as<std::uint64_t>(image.find(3)->second), 3u) << "RGB";
+  EXPECT_EQ(image.find(4)->second, png);
+}
+
+TEST(TensorboardTest, ASessionNamesItsHyperparametersMetricsAndEnd) {
+  const ScratchFolder dir;
+  FakeClock clock(1795260840);
+  {
+    auto file = TensorboardFile::create(dir / "tb", clock);
+    ASSERT_TRUE(file->begin_session({{"optimizer.lr", 1e-4}, {"algorithm.anneal_lr", true}, {"env.id", "CartPole-v1"}},
+                                    {"env/return"}));
+    clock.advance(std::chrono::seconds(60));
+    ASSERT_TRUE(file->end_session(false));
+  }
+  const auto records = read_records(files_in(dir / "tb").at(0));
+  ASSERT_EQ(records.size(), 4u);
+  std::map<std::string, std::multimap<std::uint64_t, std::string>> contents;
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    const auto value = value_of(records[i]);
+    EXPECT_EQ(plugin_of(value).first, "hparams");
+    EXPECT_EQ(as<std::uint64_t>(fields_of(value.find(8)->second).find(1)->second), 1u) << "a tensor of floats";
+    contents[value.find(1)->second] = fields_of(plugin_of(value).second);
+  }
+
+  const auto experiment = fields_of(contents.at("_hparams_/experiment").find(2)->second);
+  std::map<std::string, std::uint64_t> types;
+  for (auto [at, end] = experiment.equal_range(4); at != end; ++at) {
+    const auto info = fields_of(at->second);
+    types[info.find(1)->second] = as<std::uint64_t>(info.find(4)->second);
+  }
+  EXPECT_EQ(types, (std::map<std::string, std::uint64_t>{
+                       {"algorithm.anneal_lr", 2}, {"env.id", 1}, {"optimizer.lr", 3}}));  // bool, string, double
+  const auto metric = fields_of(fields_of(experiment.find(5)->second).find(1)->second);
+  EXPECT_EQ(metric.find(2)->second, "env/return");
+
+  const auto start = fields_of(contents.at("_hparams_/session_start_info").find(3)->second);
+  EXPECT_EQ(as<double>(start.find(5)->second), 1795260840.0);
+  std::map<std::string, std::multimap<std::uint64_t, std::string>> hparams;
+  for (auto [at, end] = start.equal_range(1); at != end; ++at) {
+    const auto entry = fields_of(at->second);
+    hparams[entry.find(1)->second] = fields_of(entry.find(2)->second);
+  }
+  ASSERT_EQ(hparams.size(), 3u);
+  EXPECT_EQ(as<double>(hparams["optimizer.lr"].find(2)->second), 1e-4);
+  EXPECT_EQ(hparams["env.id"].find(3)->second, "CartPole-v1");
+  EXPECT_EQ(as<std::uint64_t>(hparams["algorithm.anneal_lr"].find(4)->second), 1u);
+
+  const auto end = fields_of(contents.at("_hparams_/session_end_info").find(4)->second);
+  EXPECT_EQ(as<std::uint64_t>(end.find(1)->second), 2u) << "a failure";
+  EXPECT_EQ(as<double>(end.find(2)->second), 1795260900.0);
 }
 
 }  // namespace

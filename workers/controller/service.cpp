@@ -165,6 +165,7 @@ void ControllerService::write_metrics(std::int64_t step, const std::map<std::str
   const std::int64_t samples = step * reporter_->samples_per_step();
   for (const auto& sink : sinks_) {
     auto written = sink->write(step, setup_.wall_seconds(), samples, values);
+    if (written) written = sink->flush();  // others follow the files; a killed controller loses no step
     if (written || metrics_failed_) continue;
     metrics_failed_ = true;  // training goes on without its curves; said once
     event(Severity::error, "metrics", fmt::format("metrics can no longer be written: {}", written.error().message()));

@@ -10,6 +10,7 @@
 #include "base/file_io.h"
 #include "workers/report/run/rl_run_report.h"
 #include "workers/report/run/sft_run_report.h"
+#include "workers/report/run/tensorboard_pages.h"
 
 namespace troupe::workers {
 
@@ -68,6 +69,7 @@ std::string final_report(const EndedRun& run, int exit_code, const TextStyle& st
   const Result<void> drawn = kind.draw_curves(run);
   std::string warnings = run.statistics().steps() > 0 ? warning_of(drawn) : std::string();
   warnings += warning_of(draw_held_out(run));
+  warnings += warning_of(write_end_pages(run.job, run.directory, run.service.job().step(), exit_code));
   RunSummary summary = summarise(run, exit_code);
   kind.describe(run, summary);
   const std::string results = kind.results(run, exit_code);
