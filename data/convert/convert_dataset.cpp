@@ -18,6 +18,7 @@
 #include "data/convert/gear.h"
 #include "data/convert/journal.h"
 #include "data/convert/metadata.h"
+#include "data/convert/output_lock.h"
 #include "data/convert/plan.h"
 #include "data/convert/verify.h"
 #include "data/convert/write_files.h"
@@ -52,19 +53,6 @@ Result<void> check_request(const ConvertDatasetRequest& r) {
 
 std::string plan_path(const std::string& out) { return out + "/" + kConvertFolder + "/plan.json"; }
 std::string journal_path(const std::string& out) { return out + "/" + kConvertFolder + "/journal.jsonl"; }
-
-/// What is in the output folder decides whether the conversion begins, goes on or is refused.
-Result<void> check_output(const ConvertDatasetRequest& request) {
-  std::error_code failed;
-  const bool empty =
-      !fs::exists(request.out, failed) || (fs::is_directory(request.out, failed) && fs::is_empty(request.out, failed));
-  if (empty || request.resume) return {};
-  return Error{
-      Errc::failed_precondition,
-      fmt::format(
-          "{} exists and is not empty; name another folder, or --resume to go on with a conversion that was stopped",
-          request.out)};
-}
 
 /// Writes the plan, or compares it with the one an earlier attempt wrote.
 Result<void> fix_plan(const ConvertDatasetRequest& request, const ConvertPlan& plan) {
@@ -229,12 +217,12 @@ Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked)
   if (request.jobs < 1) request.jobs = std::max(1U, std::thread::hardware_concurrency());
   while (request.out.size() > 1 && request.out.back() == '/') request.out.pop_back();
   TROUPE_TRY(check_request(request));
+  TROUPE_ASSIGN(const OutputLock lock, OutputLock::take(request.out, request.resume));
   std::vector<DatasetSource> sources;
   for (const std::string& source : request.sources) {
     TROUPE_ASSIGN(auto opened, DatasetSource::open(source));
     sources.push_back(std::move(opened));
   }
-  TROUPE_TRY(check_output(request));
   TROUPE_ASSIGN(const ConvertPlan plan, make_plan(request, sources));
   const ConvertContext context{request, plan, sources, request.out};
   ConvertDatasetReport report;

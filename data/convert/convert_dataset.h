@@ -39,7 +39,7 @@ struct ConvertEncoding {
 struct ConvertDatasetRequest {
   /// Dataset folders, merged in this order.
   std::vector<std::string> sources;
-  /// Folder of the result. It must not exist or be empty, unless `resume`.
+  /// Folder of the result. It must not exist or be empty, unless `resume`. One process at a time converts into it.
   std::string out;
   DatasetVersion to = DatasetVersion::v30;
   /// Episodes per file, v3.0.
@@ -86,8 +86,9 @@ struct ConvertDatasetReport {
 /// continued by `resume` and then writes the same bytes as one that was not.
 ///
 /// Errors: not_found (a source), invalid_argument (options that cannot be met; sources that do not match),
-///         failed_precondition (`out` holds something; resume of another plan), data_loss (a source that cannot be
-///         read; with `strict` any episode), resource_exhausted (full disk), internal.
+///         failed_precondition (`out` holds something, or another process converts into it; resume of another plan),
+///         data_loss (a source that cannot be read; with `strict` any episode), resource_exhausted (full disk),
+///         internal.
 /// Fault points: docs/fault-points.md, convert.*.
 Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& request);
 

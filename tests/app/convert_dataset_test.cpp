@@ -1,11 +1,14 @@
 // `troupe convert dataset` as a user calls it: what it prints, writes, refuses and exits with, and what a kill leaves.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 
 #include "app/commands.h"
+#include "base/file_lock.h"
 #include "data/toy/toy_dataset.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/program.h"
@@ -57,6 +60,27 @@ TEST_F(ConvertDatasetCommandTest, AFullDiskFailsAndAKillIsResumed) {
   EXPECT_EQ(convert({"toy", "--out", "out", "--no-index"}).exit_code, kUsage) << "goes on only when told";
   expect_end(convert({"toy", "--out", "out", "--no-index", "--resume"}), kOk);
   EXPECT_TRUE(files_below(folder_ / "out") == files_below(folder_ / "whole"));
+}
+
+TEST_F(ConvertDatasetCommandTest, TwoOnOneOutputDoNotMix) {
+  // the other process is us
+  fs::create_directories(folder_ / "out/.troupe/convert");
+  {
+    const auto lock = base::FileLock::acquire(folder_ / "out/.troupe/convert/lock").value();
+    expect_end(convert({"toy", "--out", "out", "--no-index"}), kUsage, {}, {fmt::format("process {}", ::getpid())});
+  }
+  // and a program that stands before its plan; a kill frees the folder at once
+  Program first({"convert", "dataset", "toy", "--out", "out", "--no-index"},
+                {.cwd = folder_.path(), .env = {{"TROUPE_FAULT", "convert.plan:stall"}}});
+  ASSERT_TRUE(first.wait_for_text("convert.plan")) << first.so_far().text();
+  for (const char* resume : {"", "--resume"}) {
+    std::vector<std::string> words = {"toy", "--out", "out", "--no-index"};
+    if (*resume != 0) words.emplace_back(resume);
+    expect_end(convert(words), kUsage, {}, {fmt::format("process {}", first.pid())});
+  }
+  first.send_signal(SIGKILL);
+  EXPECT_EQ(first.wait().signal, SIGKILL);
+  expect_end(convert({"toy", "--out", "out", "--no-index", "--verify", "full"}), kOk, {"v3.0, 2 episodes"});
 }
 
 }  // namespace
