@@ -180,6 +180,9 @@ struct CommandLine {
     c->add_option("--out,--output_dir", convert_dataset.out, "folder to write; must not exist unless --resume")
         ->required();
     c->add_option("--to", convert_dataset.to, "v3.0 or v2.1")->check(CLI::IsMember({"v3.0", "v2.1"}));
+    c->add_option("--episodes", convert_dataset.episodes, "those to take, such as 3,8..11 (default: all)");
+    c->add_option("--drop-camera", convert_dataset.drop_cameras, "a camera to leave out; may be repeated")
+        ->allow_extra_args(false);
     c->add_option("--episode_size", convert_dataset.episode_size, "episodes per data file and per video file")
         ->check(CLI::PositiveNumber);
     c->add_option("--shard_size", convert_dataset.shard_size, "bytes per data or video file, such as 1GB or 512MiB");

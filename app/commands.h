@@ -121,6 +121,10 @@ struct ConvertDatasetOptions {
   std::vector<std::string> sources;
   /// `to`: version of the LeRobot format, v3.0 or v2.1.
   std::string out, to = "v3.0";
+  /// Those taken: numbers and ranges, "3,8..11"; empty: all.
+  std::string episodes;
+  /// Cameras that the result does not have.
+  std::vector<std::string> drop_cameras;
   /// Episodes per data or video file.
   std::int64_t episode_size = 1000;
   /// Bytes per data or video file.

@@ -1,6 +1,7 @@
 #include "data/convert/convert_dataset.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -48,6 +49,57 @@ Result<void> check_request(const ConvertDatasetRequest& r) {
     if (relative == "." || !relative.starts_with(".."))
       return invalid_argument(fmt::format("the output {} lies in the source {}", r.out, source));
   }
+  return {};
+}
+
+/// The cameras that are asked away leave; each of the others has files.
+Result<void> settle_cameras(const ConvertDatasetRequest& request, std::vector<DatasetSource>& sources) {
+  for (const std::string& name : request.drop_cameras) {
+    bool known = false;
+    for (DatasetSource& source : sources) {
+      const LerobotFeature* feature = source.facts.find(name);
+      if (feature == nullptr || !feature->is_video()) continue;
+      known = true;
+      source.drop_camera(name);
+    }
+    std::vector<std::string> there = sources[0].cameras;
+    for (const MissingCamera& c : sources[0].missing_cameras) there.push_back(c.name);
+    if (!known)
+      return invalid_argument(fmt::format("--drop-camera {}: {} has no such camera of dtype video; it has {}", name,
+                                          sources[0].root, fmt::join(there, ", ")));
+  }
+  for (const DatasetSource& source : sources) {
+    if (source.missing_cameras.empty()) continue;
+    std::string what, flags;
+    for (const MissingCamera& c : source.missing_cameras) {
+      what += fmt::format("{}camera '{}' of info.json has no file ({})", what.empty() ? "" : "; ", c.name, c.where);
+      flags += fmt::format(" --drop-camera {}", c.name);
+    }
+    return Error{Errc::data_loss, fmt::format("{}: D06 {}; bring the videos back, or leave cameras out with{}",
+                                              source.root, what, flags)};
+  }
+  return {};
+}
+
+/// The episodes that are asked for stay.
+Result<void> choose_episodes(const ConvertDatasetRequest& request, std::vector<DatasetSource>& sources) {
+  if (request.episodes.empty()) return {};
+  if (sources.size() > 1)
+    return invalid_argument("--episodes goes with one source: the datasets that are merged number theirs alike");
+  std::vector<SourceEpisode>& all = sources[0].episodes;
+  const auto within = [](const EpisodeRange& range, const SourceEpisode& e) {
+    return e.index >= range.first && e.index <= range.last;
+  };
+  for (const EpisodeRange& range : request.episodes) {
+    if (std::any_of(all.begin(), all.end(), [&](const SourceEpisode& e) { return within(range, e); })) continue;
+    return invalid_argument(fmt::format("--episodes {}..{}: {} has no such episode; it has {} of them, {} to {}",
+                                        range.first, range.last, sources[0].root, all.size(), all.front().index,
+                                        all.back().index));
+  }
+  std::erase_if(all, [&](const SourceEpisode& e) {
+    return std::none_of(request.episodes.begin(), request.episodes.end(),
+                        [&](const EpisodeRange& range) { return within(range, e); });
+  });
   return {};
 }
 
@@ -223,6 +275,8 @@ Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked)
     TROUPE_ASSIGN(auto opened, DatasetSource::open(source));
     sources.push_back(std::move(opened));
   }
+  TROUPE_TRY(settle_cameras(request, sources));
+  TROUPE_TRY(choose_episodes(request, sources));
   TROUPE_ASSIGN(const ConvertPlan plan, make_plan(request, sources));
   const ConvertContext context{request, plan, sources, request.out};
   ConvertDatasetReport report;

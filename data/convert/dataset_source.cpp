@@ -125,20 +125,43 @@ Result<void> DatasetSource::find_cameras(const std::vector<EpisodeRecord>& recor
   for (std::size_t f = 0; f < facts.features.size(); ++f) {
     const LerobotFeature& feature = facts.features[f];
     if (!feature.is_video()) continue;
+    std::string first;
     bool any = false;
     for (const EpisodeRecord& record : records) {
       for (const VideoSpan& span : record.videos) {
         if (static_cast<std::size_t>(span.feature) != f || any) continue;
         const auto fields = facts.is_v3() ? PathFields::of_file(span.chunk, span.file, feature.name)
                                           : PathFields::of_episode(facts, record.index, feature.name);
-        TROUPE_ASSIGN(const std::string path, fill_path_template(facts.video_path, fields));
-        any = fs::exists(root + "/" + path);
+        const auto path = fill_path_template(facts.video_path, fields);
+        if (!path) return path.error().with(root + "/meta/info.json: video_path");
+        if (first.empty()) first = *path;
+        std::error_code absent;
+        any = fs::exists(root + "/" + *path, absent);
       }
       if (any) break;
     }
-    (any ? cameras : cameras_without_files).push_back(feature.name);
+    if (any) {
+      cameras.push_back(feature.name);
+    } else {
+      missing_cameras.push_back(
+          {feature.name, first.empty() ? "the metadata of the episodes do not say which"
+                                       : fmt::format("the first of episode {} would be {}", records[0].index, first)});
+    }
   }
   return {};
+}
+
+void DatasetSource::drop_camera(const std::string& name) {
+  const auto camera = std::find(cameras.begin(), cameras.end(), name);
+  if (camera != cameras.end()) {
+    for (SourceEpisode& e : episodes) e.videos.erase(e.videos.begin() + (camera - cameras.begin()));
+    cameras.erase(camera);
+  }
+  std::erase_if(missing_cameras, [&](const MissingCamera& c) { return c.name == name; });
+  std::erase_if(facts.features, [&](const LerobotFeature& f) { return f.name == name; });
+  info["features"].erase(name);
+  if (dataset_stats.is_object()) dataset_stats.erase(name);
+  dropped.push_back(name);
 }
 
 Result<void> DatasetSource::place(const std::vector<EpisodeRecord>& records) {
@@ -250,6 +273,7 @@ Result<JsonDoc> DatasetSource::stats(const SourceEpisode& episode) {
     if (std::getline(in, line)) json = JsonDoc::parse(line, nullptr, false);
     if (!json.is_object() || json.value("episode_index", std::int64_t{-1}) != episode.index)
       return Error{Errc::data_loss, fmt::format("{} has changed meanwhile", path)};
+    for (const std::string& camera : dropped) json["stats"].erase(camera);
     return JsonDoc(std::move(json["stats"]));
   }
   for (const StatsFile& file : stats_files_) {
@@ -264,6 +288,7 @@ Result<JsonDoc> DatasetSource::stats(const SourceEpisode& episode) {
       if (slash > 6 && !chunk->IsNull(0))
         out[name.substr(6, slash - 6)][name.substr(slash + 1)] = json_value(*chunk, 0);
     }
+    for (const std::string& camera : dropped) out.erase(camera);
     return out;
   }
   return Error{Errc::internal, fmt::format("{}: no statistics at row {}", root, episode.stats_at)};

@@ -43,6 +43,13 @@ struct SourceEpisode {
   std::int64_t stats_at = -1;
 };
 
+/// A camera that info.json lists and no file backs.
+struct MissingCamera {
+  std::string name;
+  /// Which file there should be.
+  std::string where;
+};
+
 /// Metadata of one dataset. Not thread-safe for stats(); everything else is immutable once open.
 class DatasetSource {
  public:
@@ -56,7 +63,9 @@ class DatasetSource {
   JsonDoc info;
   /// Features of dtype video, in the order of info.json: those of which some file exists, and the others.
   std::vector<std::string> cameras;
-  std::vector<std::string> cameras_without_files;
+  std::vector<MissingCamera> missing_cameras;
+  /// Cameras that drop_camera() took.
+  std::vector<std::string> dropped;
   /// task_index -> text.
   std::map<std::int64_t, std::string> tasks;
   /// Ascending index.
@@ -67,6 +76,9 @@ class DatasetSource {
   std::string metadata_hash;
   /// Sentences for the report: findings D15 and statistics that cannot be carried.
   std::vector<std::string> notes;
+
+  /// Forgets a camera, as if the dataset had never had it: in features, episodes and statistics.
+  void drop_camera(const std::string& name);
 
   /// Statistics of an episode as episodes_stats.jsonl has them; null when there are none. Ascending calls are one pass.
   Result<JsonDoc> stats(const SourceEpisode& episode);

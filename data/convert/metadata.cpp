@@ -116,7 +116,11 @@ Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& s
   JsonDoc out = sum;
   const JsonDoc before = context.sources.size() == 1 ? context.sources[0].dataset_stats : JsonDoc();
   bool quantiles = false;
-  if (before.is_object()) {
+  if (before.is_object() && context.plan.partial) {
+    // those of other episodes; that the file has quantiles still says that its readers want one
+    for (const auto& [feature, values] : before.items())
+      quantiles = quantiles || (values.is_object() && values.contains("q01"));
+  } else if (before.is_object()) {
     for (const auto& [feature, values] : before.items()) {
       if (!values.is_object()) continue;
       quantiles = quantiles || values.contains("q01");
@@ -128,13 +132,12 @@ Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& s
   }
   const bool v30 = context.request.to == DatasetVersion::v30;
   if (!v30 && !quantiles) return {};
-  const bool unchanged = before.is_object() && !v30 && context.plan.left_out.empty();
+  const bool unchanged = before.is_object() && !v30 && !context.plan.partial;
   return write_finished(context.out + "/meta/stats.json", (unchanged ? before : out).dump(4));
 }
 
 Result<void> write_info(const ConvertContext& context) {
   JsonDoc info = context.sources[0].info;
-  for (const std::string& camera : context.sources[0].cameras_without_files) info["features"].erase(camera);
   describe_frames(context, info["features"]);
   const bool v30 = context.request.to == DatasetVersion::v30;
   info = v30 ? info_v30(context, std::move(info)) : info_v21(context, std::move(info));

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -118,6 +119,21 @@ Result<void> carry_lines(const ConvertContext& context, const std::string& name)
   return out.close();
 }
 
+/// modality.json without the cameras that were dropped.
+Result<void> carry_modality(const ConvertContext& context, const DatasetSource& source, const std::string& name) {
+  TROUPE_ASSIGN(JsonDoc modality, read_json_file(source.root + "/" + name));
+  if (modality.is_object() && modality.contains("video") && modality["video"].is_object()) {
+    JsonDoc kept = JsonDoc::object();
+    for (const auto& [key, value] : modality["video"].items()) {
+      const JsonDoc column = value.is_object() && value.contains("original_key") ? value["original_key"]
+                                                                                 : JsonDoc("observation.images." + key);
+      if (std::find(source.dropped.begin(), source.dropped.end(), column) == source.dropped.end()) kept[key] = value;
+    }
+    modality["video"] = std::move(kept);
+  }
+  return write_finished(context.out + "/" + name, modality.dump(4));
+}
+
 }  // namespace
 
 Result<void> write_metadata_v21(const ConvertContext& context, OutputStats& stats, JsonDoc& sum) {
@@ -150,18 +166,21 @@ Result<void> carry_files(const ConvertContext& context, std::vector<std::string>
   for (std::size_t s = 0; s < context.sources.size(); ++s) {
     for (const std::string& name : carried(context.sources[s].root)) files[name].push_back(s);
   }
-  const bool fewer = context.sources.size() > 1 || !context.plan.left_out.empty();
+  const bool others = context.sources.size() > 1 || context.plan.partial;
   for (const auto& [name, owners] : files) {
-    if (fewer && name.starts_with("meta/") && dataset_statistics_file(name.substr(5))) {
+    const DatasetSource& owner = context.sources[owners[0]];
+    const bool of_cameras = name == "meta/metadata.json" && !owner.dropped.empty();
+    if (of_cameras || (others && name.starts_with("meta/") && dataset_statistics_file(name.substr(5)))) {
       notes.push_back(fmt::format(
-          "{} is not carried: it is of other episodes; `troupe stats --write-metadata` makes it anew", name));
+          "{} is not carried: it is of other episodes or cameras; `troupe stats --write-metadata` makes it anew",
+          name));
       continue;
     }
     if (context.plan.renumbered && name.ends_with(".jsonl")) {
       TROUPE_TRY(carry_lines(context, name));
       continue;
     }
-    const std::string first = context.sources[owners[0]].root + "/" + name;
+    const std::string first = owner.root + "/" + name;
     for (std::size_t o = 1; o < owners.size(); ++o) {
       const std::string other = context.sources[owners[o]].root + "/" + name;
       TROUPE_ASSIGN(const bool same, same_contents(first, other));
@@ -169,8 +188,12 @@ Result<void> carry_files(const ConvertContext& context, std::vector<std::string>
       if (name == "meta/modality.json")
         return invalid_argument(
             fmt::format("{} and {} differ; datasets that are merged name their columns alike", first, other));
-      notes.push_back(fmt::format("{} is that of {}; {} has another", name, context.sources[owners[0]].root,
-                                  context.sources[owners[o]].root));
+      notes.push_back(
+          fmt::format("{} is that of {}; {} has another", name, owner.root, context.sources[owners[o]].root));
+    }
+    if (name == "meta/modality.json" && !owner.dropped.empty()) {
+      TROUPE_TRY(carry_modality(context, owner, name));
+      continue;
     }
     TROUPE_ASSIGN(LineFile out, LineFile::open(context.out + "/" + name));
     TROUPE_TRY(copy_bytes(first, out));

@@ -39,20 +39,12 @@ Result<void> check_match(const DatasetSource& a, const DatasetSource& b) {
     for (const auto& [name, feature] : s->info.at("features").items()) names.insert(name);
   }
   for (const std::string& name : names) {
-    const bool has_no_file = std::count(a.cameras_without_files.begin(), a.cameras_without_files.end(), name) > 0 &&
-                             std::count(b.cameras.begin(), b.cameras.end(), name) == 0;
     const JsonDoc &fa = a.info["features"], &fb = b.info["features"];
     const JsonDoc x = fa.contains(name) ? comparable(fa[name]) : JsonDoc();
     const JsonDoc y = fb.contains(name) ? comparable(fb[name]) : JsonDoc();
     // keys may stand in another order
-    if (!has_no_file && nlohmann::json::parse(x.dump()) != nlohmann::json::parse(y.dump()))
+    if (nlohmann::json::parse(x.dump()) != nlohmann::json::parse(y.dump()))
       return differ("feature '" + name + "'", x.dump(), y.dump());
-  }
-  if (a.cameras != b.cameras) {
-    std::set<std::string> left(a.cameras.begin(), a.cameras.end()), right(b.cameras.begin(), b.cameras.end());
-    if (left != right)
-      return differ("list of cameras with files", fmt::format("{}", fmt::join(a.cameras, ", ")),
-                    fmt::format("{}", fmt::join(b.cameras, ", ")));
   }
   return {};
 }
@@ -152,6 +144,8 @@ JsonDoc options_json(const ConvertDatasetRequest& r) {
                  {"row_group", r.row_group},
                  {"gear", r.gear}};
   if (r.gear) out["embodiment_tag"] = r.embodiment_tag;
+  if (!r.drop_cameras.empty()) out["drop_cameras"] = r.drop_cameras;
+  for (const EpisodeRange& range : r.episodes) out["episodes"].push_back({range.first, range.last});
   if (r.video != ConvertVideo::copy) {
     out["encoding"] = {{"codec", e.codec}, {"gop", e.gop},       {"crf", e.crf},        {"preset", e.preset},
                        {"width", e.width}, {"height", e.height}, {"pix_fmt", e.pix_fmt}};
@@ -203,7 +197,8 @@ Result<void> take_episodes(const ConvertDatasetRequest& request, std::vector<Sca
   }
   if (plan.episodes.empty())
     return Error{Errc::data_loss, fmt::format("no episode can be read; the first: {}", plan.left_out.front().text)};
-  plan.renumbered = sources.size() > 1 || !plan.left_out.empty();
+  plan.partial = !request.episodes.empty() || !plan.left_out.empty();
+  plan.renumbered = sources.size() > 1 || plan.partial;
   for (std::size_t i = 0; i < plan.episodes.size(); ++i)
     plan.renumbered = plan.renumbered || plan.episodes[i].index != static_cast<std::int64_t>(i);
   for (std::size_t i = 0; i < plan.episodes.size(); ++i) {
@@ -259,12 +254,7 @@ Result<ConvertPlan> make_plan(const ConvertDatasetRequest& request, std::vector<
   }
   plan.cameras = sources[0].cameras;
   plan.rate = FrameRate::of(sources[0].facts.fps);
-  for (const DatasetSource& s : sources) {
-    plan.notes.insert(plan.notes.end(), s.notes.begin(), s.notes.end());
-    for (const std::string& camera : s.cameras_without_files)
-      plan.notes.push_back(
-          fmt::format("{}: info.json lists camera '{}', which has no files; it is left out", s.root, camera));
-  }
+  for (const DatasetSource& s : sources) plan.notes.insert(plan.notes.end(), s.notes.begin(), s.notes.end());
   merge_tasks(sources, plan);
   TROUPE_ASSIGN(std::vector<ScannedEpisode> scanned, scan_episodes(sources, static_cast<std::size_t>(request.jobs)));
   Xxh3Stream inputs;

@@ -83,5 +83,20 @@ TEST_F(ConvertDatasetCommandTest, TwoOnOneOutputDoNotMix) {
   expect_end(convert({"toy", "--out", "out", "--no-index", "--verify", "full"}), kOk, {"v3.0, 2 episodes"});
 }
 
+TEST_F(ConvertDatasetCommandTest, ALostCameraIsADataProblemUnlessItIsDropped) {
+  fs::remove_all(folder_ / "toy/videos/chunk-000/observation.images.side");
+  expect_end(convert({"toy", "--out", "out", "--verify", "full"}), kDataProblem, {},
+             {"D06", "--drop-camera observation.images.side"});
+  expect_end(convert({"toy", "--drop-camera", "observation.images.side", "--out", "out", "--no-index"}), kOk,
+             {"2 episodes", "1 tables, 1 videos"});
+}
+
+TEST_F(ConvertDatasetCommandTest, EpisodesAreNumbersAndRanges) {
+  for (const char* wrong : {"x", "1..", "2..1", "-1", "0,,1", "0;1"})
+    expect_end(convert({"toy", "--out", "out", std::string("--episodes=") + wrong}), kUsage, {}, {"--episodes"});
+  expect_end(convert({"toy", "--out", "out", "--episodes", "1", "--no-index"}), kOk, {"1 episodes"});
+  expect_end(convert({"toy", "--out", "both", "--episodes", "0..1", "--no-index"}), kOk, {"2 episodes"});
+}
+
 }  // namespace
 }  // namespace troupe::app

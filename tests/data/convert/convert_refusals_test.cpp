@@ -65,5 +65,93 @@ TEST_F(ConvertRefusalsTest, ARefusalLeavesNoFolderOfItsOwn) {
   EXPECT_TRUE(fs::is_empty(out_)) << "the user's own folder stays";
 }
 
+TEST_F(ConvertRefusalsTest, ACameraWithoutFilesIsRefusedUnlessItIsDropped) {
+  fs::remove_all(toy_ + "/videos/chunk-000/" + kSide);
+  for (const auto& source : {toy_, std::string()}) {
+    auto request = request_for(source.empty() ? toy_ : source, out_);
+    request.strict = source.empty();
+    request.verify = ConvertVerify::full;
+    const Error error = refused(request);
+    EXPECT_EQ(error.code(), Errc::data_loss);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("D06"), HasSubstr(kSide), HasSubstr("episode_000000.mp4"),
+                                       HasSubstr("--drop-camera observation.images.side")));
+    EXPECT_FALSE(fs::exists(out_));
+  }
+}
+
+TEST_F(ConvertRefusalsTest, AV30CameraWhoseOnlyFileIsGoneIsRefused) {
+  const std::string source = v30();
+  fs::remove_all(source + "/videos/" + kSide);
+  EXPECT_THAT(refused(request_for(source, out_)).message(), HasSubstr("--drop-camera observation.images.side"));
+}
+
+TEST_F(ConvertRefusalsTest, ADroppedCameraIsNowhereInTheResult) {
+  write_text(toy_ + "/meta/modality.json",
+             R"({"state": {"arm": {"start": 0, "end": 3}}, "action": {"arm": {"start": 0, "end": 3}},
+                 "video": {"front": {"original_key": "observation.images.front"}, "side": {}}})");
+  write_text(toy_ + "/meta/stats.json", R"({"observation.images.side": {"mean": [1]}, "action": {"q01": [0]}})");
+  for (const bool files : {true, false}) {
+    if (!files) fs::remove_all(toy_ + "/videos/chunk-000/" + kSide);
+    for (const auto to : {DatasetVersion::v30, DatasetVersion::v21}) {
+      SCOPED_TRACE(to == DatasetVersion::v30 ? "v3.0" : "v2.1");
+      const std::string out = out_ + (files ? "a" : "b") + (to == DatasetVersion::v30 ? "3" : "2");
+      auto request = request_for(toy_, out, to);
+      request.drop_cameras = {kSide};
+      request.verify = ConvertVerify::full;
+      EXPECT_EQ(converted(request).episodes, 3);
+      for (const auto& [name, bytes] : files_below(out)) {
+        EXPECT_THAT(name, Not(HasSubstr(kSide)));
+        if (name.starts_with(".troupe/")) continue;
+        EXPECT_THAT(bytes, Not(HasSubstr(kSide))) << name;
+      }
+      EXPECT_FALSE(json_of(out + "/meta/modality.json")["video"].contains("side"));
+      EXPECT_TRUE(json_of(out + "/meta/modality.json")["video"].contains("front"));
+      EXPECT_EQ(json_of(out + "/meta/info.json")["features"].count("observation.images.front"), 1U);
+    }
+  }
+}
+
+TEST_F(ConvertRefusalsTest, OnlyCamerasOfTheDatasetAreDropped) {
+  auto request = request_for(toy_, out_);
+  request.drop_cameras = {"observation.images.top"};
+  const Error error = refused(request);
+  EXPECT_EQ(error.code(), Errc::invalid_argument);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("observation.images.top"), HasSubstr(kSide)));
+}
+
+TEST_F(ConvertRefusalsTest, ChosenEpisodesAreNumberedAnew) {
+  make_toy(toy_ + "5", 5, 16);
+  write_text(toy_ + "5/meta/step_filter.jsonl",
+             "{\"episode_index\": 1, \"step_indices\": [2]}\n{\"episode_index\": 4, \"step_indices\": [3]}\n");
+  const auto all = DatasetSource::open(toy_ + "5").value();
+  for (const auto to : {DatasetVersion::v30, DatasetVersion::v21}) {
+    const std::string out = out_ + (to == DatasetVersion::v30 ? "3" : "2");
+    auto request = request_for(toy_ + "5", out, to);
+    request.episodes = {{4, 4}, {1, 2}};
+    request.verify = ConvertVerify::full;
+    EXPECT_EQ(converted(request).episodes, 3);
+    const auto chosen = DatasetSource::open(out).value();
+    ASSERT_EQ(chosen.episodes.size(), 3U);
+    const std::int64_t wanted[] = {1, 2, 4};
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(chosen.episodes[i].index, static_cast<std::int64_t>(i));
+      EXPECT_EQ(chosen.episodes[i].length, all.episodes[static_cast<std::size_t>(wanted[i])].length);
+    }
+    EXPECT_EQ(json_of(out + "/meta/info.json")["splits"], Json({{"train", "0:3"}}));
+    EXPECT_EQ(text_of(out + "/meta/step_filter.jsonl"),
+              "{\"episode_index\":0,\"step_indices\":[2]}\n{\"episode_index\":2,\"step_indices\":[3]}\n");
+  }
+}
+
+TEST_F(ConvertRefusalsTest, EpisodesThatAreNotThereCannotBeChosen) {
+  auto request = request_for(toy_, out_);
+  request.episodes = {{0, 1}, {3, 9}};
+  const Error error = refused(request);
+  EXPECT_EQ(error.code(), Errc::invalid_argument);
+  EXPECT_THAT(error.message(), AllOf(HasSubstr("3..9"), HasSubstr("0 to 2")));
+  request.sources.push_back(toy_);
+  EXPECT_EQ(refused(request).code(), Errc::invalid_argument);
+}
+
 }  // namespace
 }  // namespace troupe::data
