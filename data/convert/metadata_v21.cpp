@@ -9,6 +9,7 @@
 #include "data/convert/episode_stats.h"
 #include "data/convert/finished_file.h"
 #include "data/convert/metadata.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -52,16 +53,22 @@ bool dataset_statistics_file(const std::string& name) {
          name == "metadata.json";
 }
 
+/// What the output has folders for: a file of such a name, which no version of LeRobot writes, has no place there.
+bool is_folder_of_output(const std::string& name) {
+  return name == "meta" || name == "data" || name == "videos" || name == ".troupe";
+}
+
 /// Relative paths of the files to carry, ascending.
 std::vector<std::string> carried(const std::string& root) {
   std::vector<std::string> out;
-  std::error_code failed;
+  std::error_code failed, dangling;
   for (fs::recursive_directory_iterator it(root + "/meta", failed), end; !failed && it != end; it.increment(failed)) {
     const std::string name = it->path().lexically_relative(root + "/meta").string();
-    if (it->is_regular_file() && !defined_file(name)) out.push_back("meta/" + name);
+    if (it->is_regular_file(dangling) && !defined_file(name)) out.push_back("meta/" + name);
   }
   for (fs::directory_iterator it(root, failed), end; !failed && it != end; it.increment(failed)) {
-    if (it->is_regular_file()) out.push_back(it->path().filename().string());
+    const std::string name = it->path().filename().string();
+    if (it->is_regular_file(dangling) && !is_folder_of_output(name)) out.push_back(name);
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -103,17 +110,17 @@ Result<void> carry_lines(const ConvertContext& context, const std::string& name)
     std::ifstream in(context.sources[s].root + "/" + name, std::ios::binary);
     std::string line;
     while (std::getline(in, line)) {
-      JsonDoc json = JsonDoc::parse(line, nullptr, false);
+      auto json = parse_json<JsonDoc>(line);
       const bool names_one =
-          json.is_object() && json.contains("episode_index") && json["episode_index"].is_number_integer();
+          json && json->is_object() && json->contains("episode_index") && (*json)["episode_index"].is_number_integer();
       if (!names_one) {
         TROUPE_TRY(out.write_text(line + "\n"));
         continue;
       }
-      const auto found = number.find(json["episode_index"].get<std::int64_t>());
+      const auto found = number.find((*json)["episode_index"].get<std::int64_t>());
       if (found == number.end()) continue;
-      json["episode_index"] = found->second;
-      TROUPE_TRY(out.write(json));
+      (*json)["episode_index"] = found->second;
+      TROUPE_TRY(out.write(*json));
     }
   }
   return out.close();

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <span>
 
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "data/convert/packet_copy.h"
+#include "data/lerobot/file_checks.h"
 
 namespace troupe::data {
 
@@ -68,7 +68,8 @@ class Scanner {
     if (const arrow::Status s = file->GetSchema(&schema); !s.ok())
       return Error{Errc::data_loss, fmt::format("{}: {}", path, s.ToString())};
     facts.schema = to_hex(xxh3_64(schema->RemoveMetadata()->ToString()));
-    facts.hash = fmt::format("{} {}", std::filesystem::file_size(path), to_hex(xxh3_64(metadata->SerializeToString())));
+    TROUPE_ASSIGN(const std::int64_t bytes, require_regular_file(path));
+    facts.hash = fmt::format("{} {}", bytes, to_hex(xxh3_64(metadata->SerializeToString())));
     facts_ = std::move(facts);
     return {};
   }
@@ -118,7 +119,7 @@ class Scanner {
       numbers.insert(numbers.end(), {s.offset, s.size, s.rank, s.key ? 1 : 0});
     VideoFacts facts{.path = path, .codec = codec_identity(*table), .hash = {}, .file_bytes = 0, .table = {}};
     facts.table = std::move(table);
-    facts.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+    TROUPE_ASSIGN(facts.file_bytes, require_regular_file(path));
     facts.hash =
         fmt::format("{} {} {}", facts.file_bytes, facts.codec, to_hex(xxh3_64(std::as_bytes(std::span(numbers)))));
     video_ = std::move(facts);

@@ -11,6 +11,7 @@
 #include "data/convert/episode_stats.h"
 #include "data/convert/finished_file.h"
 #include "data/convert/write_files.h"
+#include "data/lerobot/json_text.h"
 #include "data/lerobot/write_failure.h"
 
 namespace troupe::data {
@@ -53,8 +54,9 @@ std::shared_ptr<arrow::Schema> output_schema(const std::shared_ptr<arrow::Schema
   auto metadata = schema->metadata()->Copy();
   const auto found = metadata->Get("pandas");
   if (!found.ok()) return schema;
-  JsonDoc pandas = JsonDoc::parse(*found, nullptr, false);
-  if (!pandas.is_object() || !pandas.contains("index_columns")) return schema;
+  auto parsed = parse_json<JsonDoc>(*found);
+  if (!parsed || !parsed->is_object() || !parsed->contains("index_columns")) return schema;
+  JsonDoc& pandas = *parsed;
   bool changed = false;
   for (JsonDoc& index : pandas["index_columns"]) {
     if (!index.is_object() || index.value("kind", "") != "range") continue;

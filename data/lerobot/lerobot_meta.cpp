@@ -10,6 +10,7 @@
 #include "data/lerobot/episode_layout.h"
 #include "data/lerobot/episodes_table.h"
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -25,7 +26,9 @@ Result<void> for_each_line(const std::string& path, const std::function<Result<v
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = fmt::format("{} line {}", path, number);
     try {
-      if (auto taken = take(nlohmann::json::parse(line)); !taken) return taken.error().with(where);
+      const auto json = parse_json<nlohmann::json>(line);
+      if (!json) return json.error().with(where);
+      if (auto taken = take(*json); !taken) return taken.error().with(where);
     } catch (const nlohmann::json::exception& e) {
       return invalid_argument(fmt::format("{}: {}", where, e.what()));
     }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -94,7 +95,9 @@ Result<Modality> read_modality(const std::string& root, const LerobotInfo& info)
     return derive_modality(info);
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
   try {
-    auto modality = parse_modality(Json::parse(text), info);
+    const auto json = parse_json<Json>(text);
+    if (!json) return json.error().with(path);
+    auto modality = parse_modality(*json, info);
     if (!modality) return modality.error().with(path);
     return modality;
   } catch (const nlohmann::json::exception& e) {

@@ -119,6 +119,80 @@ TEST_F(ConvertRefusalsTest, OnlyCamerasOfTheDatasetAreDropped) {
   EXPECT_THAT(error.message(), AllOf(HasSubstr("observation.images.top"), HasSubstr(kSide)));
 }
 
+TEST_F(ConvertRefusalsTest, NamesThatNoFileSystemHoldsAreRefused) {
+  const std::string name(300, 'a');
+  for (const char* key : {"data_path", "video_path"}) {
+    SCOPED_TRACE(key);
+    const Json before = json_of(toy_ + "/meta/info.json");
+    change_info({{key, name + "/{episode_index:06d}"}});
+    const Error error = refused(request_for(toy_, out_));
+    EXPECT_EQ(error.code(), Errc::invalid_argument);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("info.json"), HasSubstr(key), HasSubstr("300 bytes")));
+    write_text(toy_ + "/meta/info.json", before.dump());
+  }
+  // a camera's name is a folder too
+  std::string info = text_of(toy_ + "/meta/info.json");
+  for (auto at = info.find(kSide); at != std::string::npos; at = info.find(kSide, at + 1))
+    info.replace(at, std::string(kSide).size(), name);
+  write_text(toy_ + "/meta/info.json", info);
+  EXPECT_THAT(refused(request_for(toy_, out_)).message(), HasSubstr("300 bytes"));
+}
+
+TEST_F(ConvertRefusalsTest, PathsThatAreTooLongTogetherAreNoCrash) {
+  std::string path;
+  for (int i = 0; i < 30; ++i) path += std::string(200, 'a') + "/";
+  change_info({{"video_path", path + "{video_key}/{episode_index}.mp4"}});
+  EXPECT_EQ(refused(request_for(toy_, out_)).code(), Errc::data_loss);
+  change_info({{"data_path", path + "{episode_index}.parquet"}});
+  EXPECT_FALSE(convert_dataset(request_for(toy_, out_)));
+}
+
+TEST_F(ConvertRefusalsTest, JsonThatIsNestedTooDeepIsRefusedBeforeItIsBuilt) {
+  const std::string deep = std::string(50'000, '[') + std::string(50'000, ']');
+  for (const char* name : {"info.json", "episodes.jsonl", "tasks.jsonl", "modality.json"}) {
+    SCOPED_TRACE(name);
+    const std::string path = toy_ + "/meta/" + name, before = text_of(path);
+    write_text(path, std::string(name) == "modality.json" ? deep : "{\"extra\": " + deep + "}\n");
+    auto request = request_for(toy_, out_);
+    request.drop_cameras = {kSide};  // modality.json is read then
+    const Error error = refused(request);
+    EXPECT_EQ(error.code(), Errc::invalid_argument);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr(name), HasSubstr("nested more than 64 deep")));
+    write_text(path, before);
+    fs::remove_all(out_);
+  }
+  // statistics are computed anew, whatever the file holds
+  write_text(toy_ + "/meta/episodes_stats.jsonl", "{\"episode_index\": 0, \"stats\": " + deep + "}\n");
+  write_text(toy_ + "/meta/stats.json", deep);
+  EXPECT_EQ(converted(request_for(toy_, out_)).episodes, 3);
+}
+
+TEST_F(ConvertRefusalsTest, ARateThatNoContainerHoldsIsRefusedByName) {
+  for (const double fps : {1e-30, 1e-4, 0.0, -10.0, 1e7, 1e300}) {
+    change_info({{"fps", fps}});
+    const Error error = refused(request_for(toy_, out_));
+    EXPECT_EQ(error.code(), Errc::invalid_argument);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("info.json"), HasSubstr("fps"), HasSubstr("0.001")));
+  }
+  for (const double fps : {0.001, 1e6}) {
+    change_info({{"fps", fps}});
+    EXPECT_EQ(converted(request_for(toy_, out_)).episodes, 3) << fps;
+    fs::remove_all(out_);
+  }
+}
+
+TEST_F(ConvertRefusalsTest, FilesWithTheNamesOfOurFoldersAreNotCarried) {
+  write_text(toy_ + "/.troupe", "a file where a folder would be");
+  write_text(toy_ + "/LICENSE", "do as you like");
+  write_text(toy_ + "/meta/zoo.json", "{}");
+  // a link that leads nowhere hides nothing
+  for (const char* name : {"/A", "/Z", "/meta/a", "/meta/z"}) fs::create_symlink("nowhere", toy_ + name);
+  EXPECT_EQ(converted(request_for(toy_, out_)).episodes, 3);
+  EXPECT_EQ(text_of(out_ + "/LICENSE"), "do as you like");
+  EXPECT_EQ(text_of(out_ + "/meta/zoo.json"), "{}");
+  EXPECT_TRUE(fs::is_directory(out_ + "/.troupe"));
+}
+
 TEST_F(ConvertRefusalsTest, ChosenEpisodesAreNumberedAnew) {
   make_toy(toy_ + "5", 5, 16);
   write_text(toy_ + "5/meta/step_filter.jsonl",
