@@ -47,9 +47,9 @@ struct ConvertDatasetRequest {
   /// Folder of the result. It must not exist or be empty, unless `resume`. One process at a time converts into it.
   std::string out;
   /// Episodes of the one source that are taken, in the order of their numbers; empty: all.
-  std::vector<EpisodeRange> episodes;
+  std::vector<EpisodeRange> episodes{};
   /// Cameras of dtype video that the result does not have.
-  std::vector<std::string> drop_cameras;
+  std::vector<std::string> drop_cameras{};
   DatasetVersion to = DatasetVersion::v30;
   /// Episodes per file, v3.0.
   std::int64_t episode_size = 1000;
