@@ -269,12 +269,12 @@ Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked)
   if (request.jobs < 1) request.jobs = std::max(1U, std::thread::hardware_concurrency());
   while (request.out.size() > 1 && request.out.back() == '/') request.out.pop_back();
   TROUPE_TRY(check_request(request));
-  TROUPE_ASSIGN(const OutputLock lock, OutputLock::take(request.out, request.resume));
   std::vector<DatasetSource> sources;
   for (const std::string& source : request.sources) {
     TROUPE_ASSIGN(auto opened, DatasetSource::open(source));
     sources.push_back(std::move(opened));
   }
+  TROUPE_ASSIGN(const OutputLock lock, OutputLock::take(request.out, request.resume));
   TROUPE_TRY(settle_cameras(request, sources));
   TROUPE_TRY(choose_episodes(request, sources));
   TROUPE_ASSIGN(const ConvertPlan plan, make_plan(request, sources));
