@@ -144,6 +144,8 @@ struct ConvertDatasetOptions {
   /// Threads; 0: one a core.
   std::int64_t jobs = 0;
   bool resume = false, strict = false, index = true, gear = false;
+  /// Mend damaged sources on the way; leave out episodes that cannot be mended.
+  bool repair = false, skip_bad = false;
   /// How the result is checked: none, counts (rows and packets) or full (every value, packet and frame).
   std::string verify = "counts";
   /// Embodiment tag that --gear writes.

@@ -83,6 +83,8 @@ Result<ConvertDatasetRequest> request_of(const ConvertDatasetOptions& o) {
                           .resume = o.resume,
                           .strict = o.strict,
                           .gear = o.gear,
+                          .repair = o.repair,
+                          .skip_bad = o.skip_bad,
                           .embodiment_tag = o.embodiment_tag,
                           .progress = {}};
   for (const std::string& source : o.sources) {

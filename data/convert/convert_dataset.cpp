@@ -21,6 +21,7 @@
 #include "data/convert/metadata.h"
 #include "data/convert/output_lock.h"
 #include "data/convert/plan.h"
+#include "data/convert/repair_source.h"
 #include "data/convert/verify.h"
 #include "data/convert/write_files.h"
 #include "data/lerobot/file_checks.h"
@@ -39,6 +40,8 @@ Result<void> check_request(const ConvertDatasetRequest& r) {
     return invalid_argument(fmt::format(
         "--episode_size {}, --shard_size {}, --row_group {}, file sizes of {} and {} MiB: limits are above 0",
         r.episode_size, r.shard_bytes, r.row_group, r.data_file_mb, r.video_file_mb));
+  if (r.skip_bad && !r.repair)
+    return invalid_argument("--skip-bad goes with --repair; without it episodes that cannot be read are left out");
   if (r.video == ConvertVideo::reencode) TROUPE_TRY(FrameEncoder::check(r.encoding));
   std::error_code failed;
   // absolute first: the canonical form of a relative path whose first folder does not exist stays relative
@@ -271,7 +274,7 @@ Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked)
   TROUPE_TRY(check_request(request));
   std::vector<DatasetSource> sources;
   for (const std::string& source : request.sources) {
-    TROUPE_ASSIGN(auto opened, DatasetSource::open(source));
+    TROUPE_ASSIGN(auto opened, request.repair ? repair_source(source) : DatasetSource::open(source));
     sources.push_back(std::move(opened));
   }
   TROUPE_ASSIGN(const OutputLock lock, OutputLock::take(request.out, request.resume));

@@ -68,6 +68,9 @@ struct ConvertDatasetRequest {
   /// resume: continue what a killed conversion of the same plan left. strict: an episode that cannot be read is an
   /// error instead of being left out. gear: also write GEAR's metadata, with `embodiment_tag`.
   bool resume = false, strict = false, gear = false;
+  /// repair: damaged sources are mended on the way (docs/dataset-convert.md#repair); an episode that cannot be is an
+  /// error unless skip_bad.
+  bool repair = false, skip_bad = false;
   std::string embodiment_tag = "xdof";
   ConvertVerify verify = ConvertVerify::counts;
   /// Called from several threads, one at a time.

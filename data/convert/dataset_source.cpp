@@ -43,7 +43,15 @@ Result<void> each_line(const std::string& path, const Take& take) {
   return {};
 }
 
-/// A digest of every file below meta/, names and contents.
+/// The columns of an episodes table that LeRobot defines.
+bool known_column(std::string_view name) {
+  return name == "episode_index" || name == "length" || name == "tasks" || name.starts_with("data/") ||
+         name.starts_with("videos/") || name.starts_with("meta/episodes/") || name.starts_with("stats/") ||
+         name == "dataset_from_index" || name == "dataset_to_index";
+}
+
+}  // namespace
+
 Result<std::string> hash_metadata(const std::string& root) {
   std::vector<std::string> files;
   std::error_code failed;
@@ -67,15 +75,6 @@ Result<std::string> hash_metadata(const std::string& root) {
   }
   return hash.hex();
 }
-
-/// The columns of an episodes table that LeRobot defines.
-bool known_column(std::string_view name) {
-  return name == "episode_index" || name == "length" || name == "tasks" || name.starts_with("data/") ||
-         name.starts_with("videos/") || name.starts_with("meta/episodes/") || name.starts_with("stats/") ||
-         name == "dataset_from_index" || name == "dataset_to_index";
-}
-
-}  // namespace
 
 Result<JsonDoc> read_json_file(const std::string& path) {
   TROUPE_ASSIGN(const std::string text, read_text_file(path));

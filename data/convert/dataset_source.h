@@ -41,6 +41,8 @@ struct SourceEpisode {
   JsonDoc extra;
   /// v2: offset of its line; v3: row of the episodes tables; -1: none.
   std::int64_t stats_at = -1;
+  /// What a repair could not mend.
+  std::vector<DatasetProblem> problems{};
 };
 
 /// A camera that info.json lists and no file backs.
@@ -97,6 +99,9 @@ class DatasetSource {
   std::vector<StatsFile> stats_files_;
   std::shared_ptr<RowReader> stats_rows_;
 };
+
+/// A digest of every file below meta/, names and contents. Errors: data_loss.
+Result<std::string> hash_metadata(const std::string& root);
 
 /// A file of JSON. Errors: not_found, data_loss, invalid_argument; all name the file.
 Result<JsonDoc> read_json_file(const std::string& path);

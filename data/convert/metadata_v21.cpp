@@ -126,17 +126,32 @@ Result<void> carry_lines(const ConvertContext& context, const std::string& name)
   return out.close();
 }
 
-/// modality.json without the cameras that were dropped.
-Result<void> carry_modality(const ConvertContext& context, const DatasetSource& source, const std::string& name) {
-  TROUPE_ASSIGN(JsonDoc modality, read_json_file(source.root + "/" + name));
-  if (modality.is_object() && modality.contains("video") && modality["video"].is_object()) {
+/// modality.json without the cameras that were dropped; of a repair, without keys whose column info.json lacks.
+Result<void> carry_modality(const ConvertContext& context, const DatasetSource& source, const std::string& name,
+                            std::vector<std::string>& notes) {
+  auto read = read_json_file(source.root + "/" + name);
+  if (!read && context.request.repair) {
+    notes.push_back(read.error().message() + "; it is not carried");
+    return {};
+  }
+  if (!read) return read.error();
+  JsonDoc modality = std::move(*read);
+  const std::map<std::string, std::string> usual = {{"video", "observation.images."}, {"annotation", "annotation."}};
+  for (const char* section : {"state", "action", "video", "annotation"}) {
+    if (!modality.is_object() || !modality.contains(section) || !modality[section].is_object()) continue;
     JsonDoc kept = JsonDoc::object();
-    for (const auto& [key, value] : modality["video"].items()) {
-      const JsonDoc column = value.is_object() && value.contains("original_key") ? value["original_key"]
-                                                                                 : JsonDoc("observation.images." + key);
-      if (std::find(source.dropped.begin(), source.dropped.end(), column) == source.dropped.end()) kept[key] = value;
+    for (const auto& [key, value] : modality[section].items()) {
+      std::string column = section == std::string("action") ? "action" : "observation.state";
+      if (const auto prefix = usual.find(section); prefix != usual.end()) column = prefix->second + key;
+      if (value.is_object() && value.contains("original_key") && value["original_key"].is_string())
+        column = value["original_key"].get<std::string>();
+      const bool is_dropped = std::count(source.dropped.begin(), source.dropped.end(), column) > 0;
+      const bool is_unknown = context.request.repair && source.facts.find(column) == nullptr;
+      if (is_unknown && !is_dropped)
+        notes.push_back(fmt::format("{}: {}.{} is left out: there is no column '{}'", name, section, key, column));
+      if (!is_dropped && !is_unknown) kept[key] = value;
     }
-    modality["video"] = std::move(kept);
+    modality[section] = std::move(kept);
   }
   return write_finished(context.out + "/" + name, modality.dump(4));
 }
@@ -198,8 +213,8 @@ Result<void> carry_files(const ConvertContext& context, std::vector<std::string>
       notes.push_back(
           fmt::format("{} is that of {}; {} has another", name, owner.root, context.sources[owners[o]].root));
     }
-    if (name == "meta/modality.json" && !owner.dropped.empty()) {
-      TROUPE_TRY(carry_modality(context, owner, name));
+    if (name == "meta/modality.json" && (context.request.repair || !owner.dropped.empty())) {
+      TROUPE_TRY(carry_modality(context, owner, name, notes));
       continue;
     }
     TROUPE_ASSIGN(LineFile out, LineFile::open(context.out + "/" + name));

@@ -145,6 +145,7 @@ JsonDoc options_json(const ConvertDatasetRequest& r) {
                  {"gear", r.gear}};
   if (r.gear) out["embodiment_tag"] = r.embodiment_tag;
   if (!r.drop_cameras.empty()) out["drop_cameras"] = r.drop_cameras;
+  if (r.repair) out["repair"] = {{"skip_bad", r.skip_bad}};
   for (const EpisodeRange& range : r.episodes) out["episodes"].push_back({range.first, range.last});
   if (r.video != ConvertVideo::copy) {
     out["encoding"] = {{"codec", e.codec}, {"gop", e.gop},       {"crf", e.crf},        {"preset", e.preset},
@@ -181,6 +182,19 @@ std::string plan_text(const ConvertDatasetRequest& request, const std::vector<Da
   return text + "]}\n";
 }
 
+/// What only the user can decide on.
+Error not_repaired(const std::vector<DatasetProblem>& left_out) {
+  constexpr std::size_t kMost = 20;
+  std::string text = fmt::format(
+      "{} episodes cannot be repaired; bring their files back, or leave them out with "
+      "--skip-bad",
+      left_out.size());
+  for (std::size_t i = 0; i < std::min(left_out.size(), kMost); ++i)
+    text += fmt::format("\n  {} {}", left_out[i].code, left_out[i].text);
+  if (left_out.size() > kMost) text += fmt::format("\n  and {} more", left_out.size() - kMost);
+  return {Errc::data_loss, text};
+}
+
 /// Episodes that can be read, numbered; the others are findings.
 Result<void> take_episodes(const ConvertDatasetRequest& request, std::vector<ScannedEpisode>& scanned,
                            const std::vector<DatasetSource>& sources, ConvertPlan& plan) {
@@ -195,9 +209,10 @@ Result<void> take_episodes(const ConvertDatasetRequest& request, std::vector<Sca
     if (request.strict) return Error{Errc::data_loss, p.text + " (--strict)"};
     plan.left_out.push_back(std::move(p));
   }
+  if (request.repair && !request.skip_bad && !plan.left_out.empty()) return not_repaired(plan.left_out);
   if (plan.episodes.empty())
     return Error{Errc::data_loss, fmt::format("no episode can be read; the first: {}", plan.left_out.front().text)};
-  plan.partial = !request.episodes.empty() || !plan.left_out.empty();
+  plan.partial = request.repair || !request.episodes.empty() || !plan.left_out.empty();
   plan.renumbered = sources.size() > 1 || plan.partial;
   for (std::size_t i = 0; i < plan.episodes.size(); ++i)
     plan.renumbered = plan.renumbered || plan.episodes[i].index != static_cast<std::int64_t>(i);
@@ -256,7 +271,7 @@ Result<ConvertPlan> make_plan(const ConvertDatasetRequest& request, std::vector<
   plan.rate = FrameRate::of(sources[0].facts.fps);
   for (const DatasetSource& s : sources) plan.notes.insert(plan.notes.end(), s.notes.begin(), s.notes.end());
   merge_tasks(sources, plan);
-  TROUPE_ASSIGN(std::vector<ScannedEpisode> scanned, scan_episodes(sources, static_cast<std::size_t>(request.jobs)));
+  TROUPE_ASSIGN(std::vector<ScannedEpisode> scanned, scan_episodes(request, sources));
   Xxh3Stream inputs;
   for (const ScannedEpisode& s : scanned) inputs.update(std::as_bytes(std::span(s.files_hash)));
   TROUPE_TRY(take_episodes(request, scanned, sources, plan));

@@ -91,6 +91,18 @@ TEST_F(ConvertDatasetCommandTest, ALostCameraIsADataProblemUnlessItIsDropped) {
              {"2 episodes", "1 tables, 1 videos"});
 }
 
+TEST_F(ConvertDatasetCommandTest, ARepairMendsMetadataAndNamesWhatItCannot) {
+  fs::remove(folder_ / "toy/meta/episodes.jsonl");
+  EXPECT_EQ(convert({"toy", "--out", "out"}).exit_code, kUsage);
+  EXPECT_EQ(convert({"toy", "--out", "out", "--skip-bad"}).exit_code, kUsage) << "of a repair alone";
+  expect_end(convert({"toy", "--out", "out", "--repair", "--verify", "full", "--no-index"}), kOk,
+             {"v3.0, 2 episodes", "note: 2 episodes are not in the metadata and are taken: 0, 1"});
+  std::ofstream(folder_ / "toy/data/chunk-000/episode_000000.parquet", std::ios::binary) << "nothing";
+  expect_end(convert({"toy", "--out", "bad", "--repair"}), kDataProblem, {}, {"D03 episode 0", "--skip-bad"});
+  expect_end(convert({"toy", "--out", "bad", "--repair", "--skip-bad", "--no-index"}), kOk,
+             {"1 episodes", "left out: D03 episode 0"});
+}
+
 TEST_F(ConvertDatasetCommandTest, EpisodesAreNumbersAndRanges) {
   for (const char* wrong : {"x", "1..", "2..1", "-1", "0,,1", "0;1"})
     expect_end(convert({"toy", "--out", "out", std::string("--episodes=") + wrong}), kUsage, {}, {"--episodes"});
