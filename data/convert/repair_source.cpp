@@ -95,7 +95,8 @@ class Repair {
       return;
     }
     std::ifstream in(s_.root + "/meta/episodes.jsonl", std::ios::binary);
-    std::int64_t bad = in ? 0 : 1;
+    if (!in) return note(fmt::format("{}/meta/episodes.jsonl is missing; the tables replace it", s_.root));
+    std::int64_t bad = 0;
     for (std::string line; std::getline(in, line);) {
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       auto json = parse_json<JsonDoc>(line);
