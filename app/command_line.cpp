@@ -183,6 +183,9 @@ struct CommandLine {
     c->add_option("--out,--output_dir", convert_dataset.out, "folder to write; must not exist unless --resume")
         ->required();
     c->add_option("--to", convert_dataset.to, "v3.0 or v2.1")->check(CLI::IsMember({"v3.0", "v2.1"}));
+    c->add_option("--episodes", convert_dataset.episodes, "those to take, such as 3,8..11 (default: all)");
+    c->add_option("--drop-camera", convert_dataset.drop_cameras, "a camera to leave out; may be repeated")
+        ->allow_extra_args(false);
     c->add_option("--episode_size", convert_dataset.episode_size, "episodes per data file and per video file")
         ->check(CLI::PositiveNumber);
     c->add_option("--shard_size", convert_dataset.shard_size, "bytes per data or video file, such as 1GB or 512MiB");
@@ -206,6 +209,8 @@ struct CommandLine {
     c->add_option("--jobs", convert_dataset.jobs, "threads (default: one a core)")->check(CLI::Range(1, 1024));
     c->add_flag("--resume", convert_dataset.resume, "go on with what an interrupted conversion left in --out");
     c->add_flag("--strict", convert_dataset.strict, "fail on an episode that cannot be read instead of leaving it out");
+    c->add_flag("--repair", convert_dataset.repair, "believe tables and videos where the metadata are damaged");
+    c->add_flag("--skip-bad", convert_dataset.skip_bad, "with --repair: leave out episodes that cannot be repaired");
     c->add_flag("--index,!--no-index", convert_dataset.index, "write Troupe's index beside the result (default)");
     c->add_flag("--gear", convert_dataset.gear, "add the metadata files of GEAR");
     c->add_option("--embodiment-tag", convert_dataset.embodiment_tag, "tag that --gear writes");

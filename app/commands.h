@@ -130,6 +130,10 @@ struct ConvertDatasetOptions {
   std::vector<std::string> sources;
   /// `to`: version of the LeRobot format, v3.0 or v2.1.
   std::string out, to = "v3.0";
+  /// Those taken: numbers and ranges, "3,8..11"; empty: all.
+  std::string episodes;
+  /// Cameras that the result does not have.
+  std::vector<std::string> drop_cameras;
   /// Episodes per data or video file.
   std::int64_t episode_size = 1000;
   /// Bytes per data or video file.
@@ -149,6 +153,8 @@ struct ConvertDatasetOptions {
   /// Threads; 0: one a core.
   std::int64_t jobs = 0;
   bool resume = false, strict = false, index = true, gear = false;
+  /// Mend damaged sources on the way; leave out episodes that cannot be mended.
+  bool repair = false, skip_bad = false;
   /// How the result is checked: none, counts (rows and packets) or full (every value, packet and frame).
   std::string verify = "counts";
   /// Embodiment tag that --gear writes.

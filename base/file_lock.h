@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 
@@ -10,20 +8,25 @@
 
 namespace troupe::base {
 
-/// A lock between processes: flock(2) on a file that holds its owner's pid. It is free at once when the object or the
-/// process ends, however it ends. The file stays.
+/// One process at a time: an exclusive flock(2) on a file that holds the owner's process id as a line. The kernel lets
+/// go of it when the process ends, however it ends; the file stays, and means nothing by itself. Not thread-safe.
 class FileLock {
  public:
-  /// Takes the lock, or fails within 0.1 s; the file is made when absent, mode 0644.
-  /// Errors: failed_precondition (another process holds it: its pid), those of file_error.
+  /// Takes the lock or says at once who has it. The file is made if it is missing; its folder must exist.
+  /// Errors: failed_precondition (held; the message names the file and the process); those of file_error.
   static Result<FileLock> acquire(const std::string& path);
+  /// The process that holds the lock of `path`: nothing where nobody does or the file is missing, 0 for one that has
+  /// not written its id yet. Changes nothing. Errors: those of file_error.
+  static Result<std::optional<int>> holder(const std::string& path);
 
-  /// The pid of the process that holds the lock of `path`; nothing when it is free or there is no such file. 0: the
-  /// holder has not written its pid yet.
-  static std::optional<pid_t> holder(const std::string& path);
+  /// Deletes the file and lets go. Whoever opened the deleted file meanwhile takes the next one of its name instead.
+  Result<void> remove();
 
  private:
-  explicit FileLock(FileDescriptor fd) : fd_(std::move(fd)) {}
+  FileLock(std::string path, FileDescriptor fd);
+
+  std::string path_;
+  /// Its closing releases the lock; programs that are started do not inherit it.
   FileDescriptor fd_;
 };
 

@@ -1,6 +1,7 @@
 #include "data/convert/convert_dataset.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +19,9 @@
 #include "data/convert/gear.h"
 #include "data/convert/journal.h"
 #include "data/convert/metadata.h"
+#include "data/convert/output_lock.h"
 #include "data/convert/plan.h"
+#include "data/convert/repair_source.h"
 #include "data/convert/verify.h"
 #include "data/convert/write_files.h"
 #include "data/lerobot/file_checks.h"
@@ -37,6 +40,8 @@ Result<void> check_request(const ConvertDatasetRequest& r) {
     return invalid_argument(fmt::format(
         "--episode_size {}, --shard_size {}, --row_group {}, file sizes of {} and {} MiB: limits are above 0",
         r.episode_size, r.shard_bytes, r.row_group, r.data_file_mb, r.video_file_mb));
+  if (r.skip_bad && !r.repair)
+    return invalid_argument("--skip-bad goes with --repair; without it episodes that cannot be read are left out");
   if (r.video == ConvertVideo::reencode) TROUPE_TRY(FrameEncoder::check(r.encoding));
   std::error_code failed;
   // absolute first: the canonical form of a relative path whose first folder does not exist stays relative
@@ -50,21 +55,59 @@ Result<void> check_request(const ConvertDatasetRequest& r) {
   return {};
 }
 
+/// The cameras that are asked away leave; each of the others has files.
+Result<void> settle_cameras(const ConvertDatasetRequest& request, std::vector<DatasetSource>& sources) {
+  for (const std::string& name : request.drop_cameras) {
+    bool known = false;
+    for (DatasetSource& source : sources) {
+      const LerobotFeature* feature = source.facts.find(name);
+      if (feature == nullptr || !feature->is_video()) continue;
+      known = true;
+      source.drop_camera(name);
+    }
+    std::vector<std::string> there = sources[0].cameras;
+    for (const MissingCamera& c : sources[0].missing_cameras) there.push_back(c.name);
+    if (!known)
+      return invalid_argument(fmt::format("--drop-camera {}: {} has no such camera of dtype video; it has {}", name,
+                                          sources[0].root, fmt::join(there, ", ")));
+  }
+  for (const DatasetSource& source : sources) {
+    if (source.missing_cameras.empty()) continue;
+    std::string what, flags;
+    for (const MissingCamera& c : source.missing_cameras) {
+      what += fmt::format("{}camera '{}' of info.json has no file ({})", what.empty() ? "" : "; ", c.name, c.where);
+      flags += fmt::format(" --drop-camera {}", c.name);
+    }
+    return Error{Errc::data_loss, fmt::format("{}: D06 {}; bring the videos back, or leave cameras out with{}",
+                                              source.root, what, flags)};
+  }
+  return {};
+}
+
+/// The episodes that are asked for stay.
+Result<void> choose_episodes(const ConvertDatasetRequest& request, std::vector<DatasetSource>& sources) {
+  if (request.episodes.empty()) return {};
+  if (sources.size() > 1)
+    return invalid_argument("--episodes goes with one source: the datasets that are merged number theirs alike");
+  std::vector<SourceEpisode>& all = sources[0].episodes;
+  const auto within = [](const EpisodeRange& range, const SourceEpisode& e) {
+    return e.index >= range.first && e.index <= range.last;
+  };
+  for (const EpisodeRange& range : request.episodes) {
+    if (std::any_of(all.begin(), all.end(), [&](const SourceEpisode& e) { return within(range, e); })) continue;
+    return invalid_argument(fmt::format("--episodes {}..{}: {} has no such episode; it has {} of them, {} to {}",
+                                        range.first, range.last, sources[0].root, all.size(), all.front().index,
+                                        all.back().index));
+  }
+  std::erase_if(all, [&](const SourceEpisode& e) {
+    return std::none_of(request.episodes.begin(), request.episodes.end(),
+                        [&](const EpisodeRange& range) { return within(range, e); });
+  });
+  return {};
+}
+
 std::string plan_path(const std::string& out) { return out + "/" + kConvertFolder + "/plan.json"; }
 std::string journal_path(const std::string& out) { return out + "/" + kConvertFolder + "/journal.jsonl"; }
-
-/// What is in the output folder decides whether the conversion begins, goes on or is refused.
-Result<void> check_output(const ConvertDatasetRequest& request) {
-  std::error_code failed;
-  const bool empty =
-      !fs::exists(request.out, failed) || (fs::is_directory(request.out, failed) && fs::is_empty(request.out, failed));
-  if (empty || request.resume) return {};
-  return Error{
-      Errc::failed_precondition,
-      fmt::format(
-          "{} exists and is not empty; name another folder, or --resume to go on with a conversion that was stopped",
-          request.out)};
-}
 
 /// Writes the plan, or compares it with the one an earlier attempt wrote.
 Result<void> fix_plan(const ConvertDatasetRequest& request, const ConvertPlan& plan) {
@@ -231,10 +274,12 @@ Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked)
   TROUPE_TRY(check_request(request));
   std::vector<DatasetSource> sources;
   for (const std::string& source : request.sources) {
-    TROUPE_ASSIGN(auto opened, DatasetSource::open(source));
+    TROUPE_ASSIGN(auto opened, request.repair ? repair_source(source) : DatasetSource::open(source));
     sources.push_back(std::move(opened));
   }
-  TROUPE_TRY(check_output(request));
+  TROUPE_ASSIGN(const OutputLock lock, OutputLock::take(request.out, request.resume));
+  TROUPE_TRY(settle_cameras(request, sources));
+  TROUPE_TRY(choose_episodes(request, sources));
   TROUPE_ASSIGN(const ConvertPlan plan, make_plan(request, sources));
   const ConvertContext context{request, plan, sources, request.out};
   ConvertDatasetReport report;

@@ -35,12 +35,21 @@ struct ConvertEncoding {
   std::string pix_fmt = "yuv420p";
 };
 
+/// Episodes first, first + 1, ..., last, by episode_index.
+struct EpisodeRange {
+  std::int64_t first = 0, last = 0;
+};
+
 /// What is done, and to what. `jobs`, `resume`, `strict` and `verify` do not change the files that are written.
 struct ConvertDatasetRequest {
   /// Dataset folders, merged in this order.
   std::vector<std::string> sources;
-  /// Folder of the result. It must not exist or be empty, unless `resume`.
+  /// Folder of the result. It must not exist or be empty, unless `resume`. One process at a time converts into it.
   std::string out;
+  /// Episodes of the one source that are taken, in the order of their numbers; empty: all.
+  std::vector<EpisodeRange> episodes{};
+  /// Cameras of dtype video that the result does not have.
+  std::vector<std::string> drop_cameras{};
   DatasetVersion to = DatasetVersion::v30;
   /// Episodes per file, v3.0.
   std::int64_t episode_size = 1000;
@@ -59,6 +68,9 @@ struct ConvertDatasetRequest {
   /// resume: continue what a killed conversion of the same plan left. strict: an episode that cannot be read is an
   /// error instead of being left out. gear: also write GEAR's metadata, with `embodiment_tag`.
   bool resume = false, strict = false, gear = false;
+  /// repair: damaged sources are mended on the way (docs/dataset-convert.md#repair); an episode that cannot be is an
+  /// error unless skip_bad.
+  bool repair = false, skip_bad = false;
   std::string embodiment_tag = "xdof";
   ConvertVerify verify = ConvertVerify::counts;
   /// Called from several threads, one at a time.
@@ -86,8 +98,9 @@ struct ConvertDatasetReport {
 /// continued by `resume` and then writes the same bytes as one that was not.
 ///
 /// Errors: not_found (a source), invalid_argument (options that cannot be met; sources that do not match),
-///         failed_precondition (`out` holds something; resume of another plan), data_loss (a source that cannot be
-///         read; with `strict` any episode), resource_exhausted (full disk), internal.
+///         failed_precondition (`out` holds something, or another process converts into it; resume of another plan),
+///         data_loss (a source that cannot be read; a camera without any file that is not dropped; with `strict` any
+///         episode), resource_exhausted (full disk), internal.
 /// Fault points: docs/fault-points.md, convert.*.
 Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& request);
 

@@ -12,6 +12,7 @@
 #include "data/convert/packet_copy.h"
 #include "data/lerobot/episodes_table.h"
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Calls `take` with every non-blank line and its offset.
+/// Calls `take`, which returns Result<void>, with every non-blank line and its offset.
 template <class Take>
 Result<void> each_line(const std::string& path, const Take& take) {
   TROUPE_ASSIGN([[maybe_unused]] const std::int64_t size, require_regular_file(path));
@@ -31,22 +32,32 @@ Result<void> each_line(const std::string& path, const Take& take) {
     const std::int64_t at = offset;
     offset += static_cast<std::int64_t>(line.size()) + 1;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string where = fmt::format("{} line {}", path, number);
     try {
-      take(line, at);
+      if (const auto taken = take(line, at); !taken) return taken.error().with(where);
     } catch (const nlohmann::json::exception& e) {
-      return invalid_argument(fmt::format("{} line {}: {}", path, number, e.what()));
+      return invalid_argument(fmt::format("{}: {}", where, e.what()));
     }
   }
   if (file.bad()) return Error{Errc::data_loss, fmt::format("{} cannot be read to its end", path)};
   return {};
 }
 
-/// A digest of every file below meta/, names and contents.
+/// The columns of an episodes table that LeRobot defines.
+bool known_column(std::string_view name) {
+  return name == "episode_index" || name == "length" || name == "tasks" || name.starts_with("data/") ||
+         name.starts_with("videos/") || name.starts_with("meta/episodes/") || name.starts_with("stats/") ||
+         name == "dataset_from_index" || name == "dataset_to_index";
+}
+
+}  // namespace
+
 Result<std::string> hash_metadata(const std::string& root) {
   std::vector<std::string> files;
   std::error_code failed;
   for (fs::recursive_directory_iterator it(root + "/meta", failed), end; !failed && it != end; it.increment(failed)) {
-    if (it->is_regular_file()) files.push_back(it->path().string());
+    std::error_code dangling;
+    if (it->is_regular_file(dangling)) files.push_back(it->path().string());
   }
   if (failed) return Error{Errc::data_loss, fmt::format("{}/meta cannot be listed: {}", root, failed.message())};
   std::sort(files.begin(), files.end());
@@ -65,22 +76,11 @@ Result<std::string> hash_metadata(const std::string& root) {
   return hash.hex();
 }
 
-/// The columns of an episodes table that LeRobot defines.
-bool known_column(std::string_view name) {
-  return name == "episode_index" || name == "length" || name == "tasks" || name.starts_with("data/") ||
-         name.starts_with("videos/") || name.starts_with("meta/episodes/") || name.starts_with("stats/") ||
-         name == "dataset_from_index" || name == "dataset_to_index";
-}
-
-}  // namespace
-
 Result<JsonDoc> read_json_file(const std::string& path) {
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
-  try {
-    return JsonDoc::parse(text);
-  } catch (const nlohmann::json::exception& e) {
-    return invalid_argument(fmt::format("{}: {}", path, e.what()));
-  }
+  auto json = parse_json<JsonDoc>(text);
+  if (!json) return json.error().with(path);
+  return json;
 }
 
 Result<DatasetSource> DatasetSource::open(const std::string& root) {
@@ -110,7 +110,8 @@ Result<DatasetSource> DatasetSource::open(const std::string& root) {
   } catch (const nlohmann::json::exception& e) {
     return invalid_argument(fmt::format("{}/meta: {}", s.root, e.what()));
   }
-  if (fs::exists(s.root + "/meta/stats.json")) {
+  std::error_code absent;
+  if (fs::exists(s.root + "/meta/stats.json", absent)) {
     auto stats = read_json_file(s.root + "/meta/stats.json");
     if (stats && stats->is_object())
       s.dataset_stats = std::move(*stats);
@@ -125,20 +126,43 @@ Result<void> DatasetSource::find_cameras(const std::vector<EpisodeRecord>& recor
   for (std::size_t f = 0; f < facts.features.size(); ++f) {
     const LerobotFeature& feature = facts.features[f];
     if (!feature.is_video()) continue;
+    std::string first;
     bool any = false;
     for (const EpisodeRecord& record : records) {
       for (const VideoSpan& span : record.videos) {
         if (static_cast<std::size_t>(span.feature) != f || any) continue;
         const auto fields = facts.is_v3() ? PathFields::of_file(span.chunk, span.file, feature.name)
                                           : PathFields::of_episode(facts, record.index, feature.name);
-        TROUPE_ASSIGN(const std::string path, fill_path_template(facts.video_path, fields));
-        any = fs::exists(root + "/" + path);
+        const auto path = fill_path_template(facts.video_path, fields);
+        if (!path) return path.error().with(root + "/meta/info.json: video_path");
+        if (first.empty()) first = *path;
+        std::error_code absent;
+        any = fs::exists(root + "/" + *path, absent);
       }
       if (any) break;
     }
-    (any ? cameras : cameras_without_files).push_back(feature.name);
+    if (any) {
+      cameras.push_back(feature.name);
+    } else {
+      missing_cameras.push_back(
+          {feature.name, first.empty() ? "the metadata of the episodes do not say which"
+                                       : fmt::format("the first of episode {} would be {}", records[0].index, first)});
+    }
   }
   return {};
+}
+
+void DatasetSource::drop_camera(const std::string& name) {
+  const auto camera = std::find(cameras.begin(), cameras.end(), name);
+  if (camera != cameras.end()) {
+    for (SourceEpisode& e : episodes) e.videos.erase(e.videos.begin() + (camera - cameras.begin()));
+    cameras.erase(camera);
+  }
+  std::erase_if(missing_cameras, [&](const MissingCamera& c) { return c.name == name; });
+  std::erase_if(facts.features, [&](const LerobotFeature& f) { return f.name == name; });
+  info["features"].erase(name);
+  if (dataset_stats.is_object()) dataset_stats.erase(name);
+  dropped.push_back(name);
 }
 
 Result<void> DatasetSource::place(const std::vector<EpisodeRecord>& records) {
@@ -152,8 +176,9 @@ Result<void> DatasetSource::place(const std::vector<EpisodeRecord>& records) {
                     .extra = {}};
     const auto data =
         facts.is_v3() ? PathFields::of_file(r.data_chunk, r.data_file) : PathFields::of_episode(facts, r.index);
-    TROUPE_ASSIGN(const std::string table, fill_path_template(facts.data_path, data));
-    e.table = root + "/" + table;
+    const auto table = fill_path_template(facts.data_path, data);
+    if (!table) return table.error().with(root + "/meta/info.json: data_path");
+    e.table = root + "/" + *table;
     for (const VideoSpan& span : r.videos) {
       const std::string& name = facts.features[static_cast<std::size_t>(span.feature)].name;
       const auto camera = std::find(cameras.begin(), cameras.end(), name);
@@ -170,11 +195,12 @@ Result<void> DatasetSource::place(const std::vector<EpisodeRecord>& records) {
 
 Result<void> DatasetSource::read_v2_extras() {
   std::map<std::int64_t, JsonDoc> extras;
-  TROUPE_TRY(each_line(root + "/meta/episodes.jsonl", [&](const std::string& line, std::int64_t) {
-    JsonDoc json = JsonDoc::parse(line);
+  TROUPE_TRY(each_line(root + "/meta/episodes.jsonl", [&](const std::string& line, std::int64_t) -> Result<void> {
+    TROUPE_ASSIGN(JsonDoc json, parse_json<JsonDoc>(line));
     const std::int64_t index = json.at("episode_index");
     for (const char* known : {"episode_index", "length", "tasks"}) json.erase(known);
     if (!json.empty()) extras[index] = std::move(json);
+    return {};
   }));
   for (SourceEpisode& e : episodes) {
     if (const auto found = extras.find(e.index); found != extras.end()) e.extra = std::move(found->second);
@@ -184,17 +210,20 @@ Result<void> DatasetSource::read_v2_extras() {
 
 Result<void> DatasetSource::read_v2_stats() {
   const std::string path = root + "/meta/episodes_stats.jsonl";
-  if (!fs::exists(path)) return {};
+  std::error_code absent;
+  if (!fs::exists(path, absent)) return {};
   std::map<std::int64_t, std::int64_t> offsets;
   std::int64_t unreadable = 0;
-  TROUPE_TRY(each_line(path, [&](const std::string& line, std::int64_t at) {
+  TROUPE_TRY(each_line(path, [&](const std::string& line, std::int64_t at) -> Result<void> {
     // NaN and Infinity, which Python writes, are no JSON: such statistics are computed anew
-    const JsonDoc json = JsonDoc::parse(line, nullptr, false);
-    if (json.is_object() && json.contains("episode_index") && json.contains("stats") && json["stats"].is_object()) {
-      offsets[json["episode_index"].get<std::int64_t>()] = at;
+    const auto json = parse_json<JsonDoc>(line);
+    if (json && json->is_object() && json->contains("episode_index") && json->contains("stats") &&
+        (*json)["stats"].is_object()) {
+      offsets[(*json)["episode_index"].get<std::int64_t>()] = at;
     } else {
       ++unreadable;
     }
+    return {};
   }));
   if (unreadable > 0)
     notes.push_back(fmt::format("{}: {} lines are no JSON; these statistics are computed anew", path, unreadable));
@@ -247,9 +276,12 @@ Result<JsonDoc> DatasetSource::stats(const SourceEpisode& episode) {
     std::string line;
     in.seekg(episode.stats_at);
     JsonDoc json;
-    if (std::getline(in, line)) json = JsonDoc::parse(line, nullptr, false);
+    if (std::getline(in, line)) {
+      if (auto parsed = parse_json<JsonDoc>(line)) json = std::move(*parsed);
+    }
     if (!json.is_object() || json.value("episode_index", std::int64_t{-1}) != episode.index)
       return Error{Errc::data_loss, fmt::format("{} has changed meanwhile", path)};
+    for (const std::string& camera : dropped) json["stats"].erase(camera);
     return JsonDoc(std::move(json["stats"]));
   }
   for (const StatsFile& file : stats_files_) {
@@ -264,6 +296,7 @@ Result<JsonDoc> DatasetSource::stats(const SourceEpisode& episode) {
       if (slash > 6 && !chunk->IsNull(0))
         out[name.substr(6, slash - 6)][name.substr(slash + 1)] = json_value(*chunk, 0);
     }
+    for (const std::string& camera : dropped) out.erase(camera);
     return out;
   }
   return Error{Errc::internal, fmt::format("{}: no statistics at row {}", root, episode.stats_at)};

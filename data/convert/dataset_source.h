@@ -41,6 +41,15 @@ struct SourceEpisode {
   JsonDoc extra;
   /// v2: offset of its line; v3: row of the episodes tables; -1: none.
   std::int64_t stats_at = -1;
+  /// What a repair could not mend.
+  std::vector<DatasetProblem> problems{};
+};
+
+/// A camera that info.json lists and no file backs.
+struct MissingCamera {
+  std::string name;
+  /// Which file there should be.
+  std::string where;
 };
 
 /// Metadata of one dataset. Not thread-safe for stats(); everything else is immutable once open.
@@ -56,7 +65,9 @@ class DatasetSource {
   JsonDoc info;
   /// Features of dtype video, in the order of info.json: those of which some file exists, and the others.
   std::vector<std::string> cameras;
-  std::vector<std::string> cameras_without_files;
+  std::vector<MissingCamera> missing_cameras;
+  /// Cameras that drop_camera() took.
+  std::vector<std::string> dropped;
   /// task_index -> text.
   std::map<std::int64_t, std::string> tasks;
   /// Ascending index.
@@ -67,6 +78,9 @@ class DatasetSource {
   std::string metadata_hash;
   /// Sentences for the report: findings D15 and statistics that cannot be carried.
   std::vector<std::string> notes;
+
+  /// Forgets a camera, as if the dataset had never had it: in features, episodes and statistics.
+  void drop_camera(const std::string& name);
 
   /// Statistics of an episode as episodes_stats.jsonl has them; null when there are none. Ascending calls are one pass.
   Result<JsonDoc> stats(const SourceEpisode& episode);
@@ -85,6 +99,9 @@ class DatasetSource {
   std::vector<StatsFile> stats_files_;
   std::shared_ptr<RowReader> stats_rows_;
 };
+
+/// A digest of every file below meta/, names and contents. Errors: data_loss.
+Result<std::string> hash_metadata(const std::string& root);
 
 /// A file of JSON. Errors: not_found, data_loss, invalid_argument; all name the file.
 Result<JsonDoc> read_json_file(const std::string& path);

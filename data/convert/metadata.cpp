@@ -3,8 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+}
 
 #include "data/convert/finished_file.h"
+#include "data/convert/packet_copy.h"
 #include "data/convert/quantiles.h"
 
 namespace troupe::data {
@@ -40,6 +46,39 @@ void set_counts(const ConvertContext& context, JsonDoc& info) {
   if (info.contains("discarded_episode_indices")) info["discarded_episode_indices"] = discarded(context);
 }
 
+/// A camera's shape, its axes in the order of their names.
+void set_frame_size(JsonDoc& feature, std::int64_t height, std::int64_t width) {
+  if (!feature.contains("shape") || feature["shape"].size() != 3) return;
+  const JsonDoc names = feature.contains("names") ? feature["names"] : JsonDoc();
+  const char* const usual[] = {"height", "width", "channel"};
+  for (std::size_t d = 0; d < 3; ++d) {
+    const std::string axis =
+        names.is_array() && names.size() == 3 && names[d].is_string() ? names[d].get<std::string>() : usual[d];
+    if (axis == "height") feature["shape"][d] = height;
+    if (axis == "width") feature["shape"][d] = width;
+  }
+}
+
+/// Sizes and codecs as the first file of every camera has them.
+Result<void> describe_files(const ConvertContext& context, JsonDoc& features) {
+  std::set<int> seen;
+  for (const PlannedTask& task : context.plan.tasks) {
+    if (task.camera < 0 || !seen.insert(task.camera).second) continue;
+    TROUPE_ASSIGN(const auto table, inspected_packets(context.out + "/" + task.files.front().path));
+    JsonDoc& feature = features[context.plan.cameras[static_cast<std::size_t>(task.camera)]];
+    set_frame_size(feature, table->codec->height, table->codec->width);
+    for (const char* key : {"info", "video_info"}) {
+      if (!feature.contains(key) || !feature[key].is_object()) continue;
+      feature[key]["video.codec"] = codec_name(*table);
+      feature[key]["video.pix_fmt"] = table->pix_fmt;
+      if (feature[key].contains("video.width")) feature[key]["video.width"] = table->codec->width;
+      if (feature[key].contains("video.height")) feature[key]["video.height"] = table->codec->height;
+      if (feature[key].contains("video.fps")) feature[key]["video.fps"] = whole(context.sources[0].facts.fps);
+    }
+  }
+  return {};
+}
+
 /// Sizes and codec of frames that were coded anew.
 void describe_frames(const ConvertContext& context, JsonDoc& features) {
   for (const PlannedTask& task : context.plan.tasks) {
@@ -60,18 +99,7 @@ void describe_frames(const ConvertContext& context, JsonDoc& features) {
         if (video.contains(name)) video[name] = value;
       }
     }
-    if (e.width > 0 && feature.contains("shape") && feature["shape"].size() == 3) {
-      const JsonDoc names = feature.contains("names") ? feature["names"] : JsonDoc();
-      for (std::size_t d = 0; d < 3; ++d) {
-        const std::string axis = names.is_array() && names.size() == 3 && names[d].is_string()
-                                     ? names[d].get<std::string>()
-                                     : (d == 0   ? "height"
-                                        : d == 1 ? "width"
-                                                 : "channel");
-        if (axis == "height") feature["shape"][d] = e.height;
-        if (axis == "width") feature["shape"][d] = e.width;
-      }
-    }
+    if (e.width > 0) set_frame_size(feature, e.height, e.width);
   }
 }
 
@@ -117,7 +145,11 @@ Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& s
   JsonDoc out = sum;
   const JsonDoc before = context.sources.size() == 1 ? context.sources[0].dataset_stats : JsonDoc();
   bool quantiles = false;
-  if (before.is_object()) {
+  if (before.is_object() && context.plan.partial) {
+    // those of other episodes; that the file has quantiles still says that its readers want one
+    for (const auto& [feature, values] : before.items())
+      quantiles = quantiles || (values.is_object() && values.contains("q01"));
+  } else if (before.is_object()) {
     for (const auto& [feature, values] : before.items()) {
       if (!values.is_object()) continue;
       quantiles = quantiles || values.contains("q01");
@@ -130,14 +162,14 @@ Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& s
   const bool v30 = context.request.to == DatasetVersion::v30;
   if (!v30 && !quantiles) return {};
   add_quantiles(context, out);
-  const bool unchanged = before.is_object() && !v30 && context.plan.left_out.empty();
+  const bool unchanged = before.is_object() && !v30 && !context.plan.partial;
   return write_finished(context.out + "/meta/stats.json", (unchanged ? before : out).dump(4));
 }
 
 Result<void> write_info(const ConvertContext& context) {
   JsonDoc info = context.sources[0].info;
-  for (const std::string& camera : context.sources[0].cameras_without_files) info["features"].erase(camera);
   describe_frames(context, info["features"]);
+  if (context.request.repair) TROUPE_TRY(describe_files(context, info["features"]));
   const bool v30 = context.request.to == DatasetVersion::v30;
   info = v30 ? info_v30(context, std::move(info)) : info_v21(context, std::move(info));
   return write_finished(context.out + "/meta/info.json", info.dump(4));

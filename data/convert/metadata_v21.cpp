@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -8,6 +9,7 @@
 #include "data/convert/episode_stats.h"
 #include "data/convert/finished_file.h"
 #include "data/convert/metadata.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -51,16 +53,22 @@ bool dataset_statistics_file(const std::string& name) {
          name == "metadata.json";
 }
 
+/// What the output has folders for: a file of such a name, which no version of LeRobot writes, has no place there.
+bool is_folder_of_output(const std::string& name) {
+  return name == "meta" || name == "data" || name == "videos" || name == ".troupe";
+}
+
 /// Relative paths of the files to carry, ascending.
 std::vector<std::string> carried(const std::string& root) {
   std::vector<std::string> out;
-  std::error_code failed;
+  std::error_code failed, dangling;
   for (fs::recursive_directory_iterator it(root + "/meta", failed), end; !failed && it != end; it.increment(failed)) {
     const std::string name = it->path().lexically_relative(root + "/meta").string();
-    if (it->is_regular_file() && !defined_file(name)) out.push_back("meta/" + name);
+    if (it->is_regular_file(dangling) && !defined_file(name)) out.push_back("meta/" + name);
   }
   for (fs::directory_iterator it(root, failed), end; !failed && it != end; it.increment(failed)) {
-    if (it->is_regular_file()) out.push_back(it->path().filename().string());
+    const std::string name = it->path().filename().string();
+    if (it->is_regular_file(dangling) && !is_folder_of_output(name)) out.push_back(name);
   }
   std::sort(out.begin(), out.end());
   return out;
@@ -102,20 +110,50 @@ Result<void> carry_lines(const ConvertContext& context, const std::string& name)
     std::ifstream in(context.sources[s].root + "/" + name, std::ios::binary);
     std::string line;
     while (std::getline(in, line)) {
-      JsonDoc json = JsonDoc::parse(line, nullptr, false);
+      auto json = parse_json<JsonDoc>(line);
       const bool names_one =
-          json.is_object() && json.contains("episode_index") && json["episode_index"].is_number_integer();
+          json && json->is_object() && json->contains("episode_index") && (*json)["episode_index"].is_number_integer();
       if (!names_one) {
         TROUPE_TRY(out.write_text(line + "\n"));
         continue;
       }
-      const auto found = number.find(json["episode_index"].get<std::int64_t>());
+      const auto found = number.find((*json)["episode_index"].get<std::int64_t>());
       if (found == number.end()) continue;
-      json["episode_index"] = found->second;
-      TROUPE_TRY(out.write(json));
+      (*json)["episode_index"] = found->second;
+      TROUPE_TRY(out.write(*json));
     }
   }
   return out.close();
+}
+
+/// modality.json without the cameras that were dropped; of a repair, without keys whose column info.json lacks.
+Result<void> carry_modality(const ConvertContext& context, const DatasetSource& source, const std::string& name,
+                            std::vector<std::string>& notes) {
+  auto read = read_json_file(source.root + "/" + name);
+  if (!read && context.request.repair) {
+    notes.push_back(read.error().message() + "; it is not carried");
+    return {};
+  }
+  if (!read) return read.error();
+  JsonDoc modality = std::move(*read);
+  const std::map<std::string, std::string> usual = {{"video", "observation.images."}, {"annotation", "annotation."}};
+  for (const char* section : {"state", "action", "video", "annotation"}) {
+    if (!modality.is_object() || !modality.contains(section) || !modality[section].is_object()) continue;
+    JsonDoc kept = JsonDoc::object();
+    for (const auto& [key, value] : modality[section].items()) {
+      std::string column = section == std::string("action") ? "action" : "observation.state";
+      if (const auto prefix = usual.find(section); prefix != usual.end()) column = prefix->second + key;
+      if (value.is_object() && value.contains("original_key") && value["original_key"].is_string())
+        column = value["original_key"].get<std::string>();
+      const bool is_dropped = std::count(source.dropped.begin(), source.dropped.end(), column) > 0;
+      const bool is_unknown = context.request.repair && source.facts.find(column) == nullptr;
+      if (is_unknown && !is_dropped)
+        notes.push_back(fmt::format("{}: {}.{} is left out: there is no column '{}'", name, section, key, column));
+      if (!is_dropped && !is_unknown) kept[key] = value;
+    }
+    modality[section] = std::move(kept);
+  }
+  return write_finished(context.out + "/" + name, modality.dump(4));
 }
 
 }  // namespace
@@ -150,18 +188,21 @@ Result<void> carry_files(const ConvertContext& context, std::vector<std::string>
   for (std::size_t s = 0; s < context.sources.size(); ++s) {
     for (const std::string& name : carried(context.sources[s].root)) files[name].push_back(s);
   }
-  const bool fewer = context.sources.size() > 1 || !context.plan.left_out.empty();
+  const bool others = context.sources.size() > 1 || context.plan.partial;
   for (const auto& [name, owners] : files) {
-    if (fewer && name.starts_with("meta/") && dataset_statistics_file(name.substr(5))) {
+    const DatasetSource& owner = context.sources[owners[0]];
+    const bool of_cameras = name == "meta/metadata.json" && !owner.dropped.empty();
+    if (of_cameras || (others && name.starts_with("meta/") && dataset_statistics_file(name.substr(5)))) {
       notes.push_back(fmt::format(
-          "{} is not carried: it is of other episodes; `troupe stats --write-metadata` makes it anew", name));
+          "{} is not carried: it is of other episodes or cameras; `troupe stats --write-metadata` makes it anew",
+          name));
       continue;
     }
     if (context.plan.renumbered && name.ends_with(".jsonl")) {
       TROUPE_TRY(carry_lines(context, name));
       continue;
     }
-    const std::string first = context.sources[owners[0]].root + "/" + name;
+    const std::string first = owner.root + "/" + name;
     for (std::size_t o = 1; o < owners.size(); ++o) {
       const std::string other = context.sources[owners[o]].root + "/" + name;
       TROUPE_ASSIGN(const bool same, same_contents(first, other));
@@ -169,8 +210,12 @@ Result<void> carry_files(const ConvertContext& context, std::vector<std::string>
       if (name == "meta/modality.json")
         return invalid_argument(
             fmt::format("{} and {} differ; datasets that are merged name their columns alike", first, other));
-      notes.push_back(fmt::format("{} is that of {}; {} has another", name, context.sources[owners[0]].root,
-                                  context.sources[owners[o]].root));
+      notes.push_back(
+          fmt::format("{} is that of {}; {} has another", name, owner.root, context.sources[owners[o]].root));
+    }
+    if (name == "meta/modality.json" && (context.request.repair || !owner.dropped.empty())) {
+      TROUPE_TRY(carry_modality(context, owner, name, notes));
+      continue;
     }
     TROUPE_ASSIGN(LineFile out, LineFile::open(context.out + "/" + name));
     TROUPE_TRY(copy_bytes(first, out));

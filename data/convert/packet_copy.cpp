@@ -31,6 +31,10 @@ Result<std::shared_ptr<const PacketTable>> video_packets(const std::string& path
   return table;
 }
 
+Result<std::shared_ptr<const PacketTable>> inspected_packets(const std::string& path) {
+  return read_packet_table(path, true, std::chrono::steady_clock::now() + std::chrono::minutes(1));
+}
+
 Result<PacketRun> packet_run(const std::string& path, const PacketTable& table, std::int64_t first,
                              std::int64_t count) {
   const auto shown = static_cast<std::int64_t>(table.decode_of_rank.size());

@@ -31,6 +31,9 @@ Result<PacketRun> packet_run(const std::string& path, const PacketTable& table, 
 /// Sample table of a video file; waits at most a minute. Errors: those of read_packet_table.
 Result<std::shared_ptr<const PacketTable>> video_packets(const std::string& path);
 
+/// The same with the pixel format, which costs a decoded frame.
+Result<std::shared_ptr<const PacketTable>> inspected_packets(const std::string& path);
+
 /// A digest (XXH3-64, hex) of what the episodes of one MP4 file must have in common, since a track has one set of
 /// parameters: codec, profile, extradata (its parameter sets), size, aspect ratio, colour tags.
 std::string codec_identity(const PacketTable& table);

@@ -39,20 +39,12 @@ Result<void> check_match(const DatasetSource& a, const DatasetSource& b) {
     for (const auto& [name, feature] : s->info.at("features").items()) names.insert(name);
   }
   for (const std::string& name : names) {
-    const bool has_no_file = std::count(a.cameras_without_files.begin(), a.cameras_without_files.end(), name) > 0 &&
-                             std::count(b.cameras.begin(), b.cameras.end(), name) == 0;
     const JsonDoc &fa = a.info["features"], &fb = b.info["features"];
     const JsonDoc x = fa.contains(name) ? comparable(fa[name]) : JsonDoc();
     const JsonDoc y = fb.contains(name) ? comparable(fb[name]) : JsonDoc();
     // keys may stand in another order
-    if (!has_no_file && nlohmann::json::parse(x.dump()) != nlohmann::json::parse(y.dump()))
+    if (nlohmann::json::parse(x.dump()) != nlohmann::json::parse(y.dump()))
       return differ("feature '" + name + "'", x.dump(), y.dump());
-  }
-  if (a.cameras != b.cameras) {
-    std::set<std::string> left(a.cameras.begin(), a.cameras.end()), right(b.cameras.begin(), b.cameras.end());
-    if (left != right)
-      return differ("list of cameras with files", fmt::format("{}", fmt::join(a.cameras, ", ")),
-                    fmt::format("{}", fmt::join(b.cameras, ", ")));
   }
   return {};
 }
@@ -152,6 +144,9 @@ JsonDoc options_json(const ConvertDatasetRequest& r) {
                  {"row_group", r.row_group},
                  {"gear", r.gear}};
   if (r.gear) out["embodiment_tag"] = r.embodiment_tag;
+  if (!r.drop_cameras.empty()) out["drop_cameras"] = r.drop_cameras;
+  if (r.repair) out["repair"] = {{"skip_bad", r.skip_bad}};
+  for (const EpisodeRange& range : r.episodes) out["episodes"].push_back({range.first, range.last});
   if (r.video != ConvertVideo::copy) {
     out["encoding"] = {{"codec", e.codec}, {"gop", e.gop},       {"crf", e.crf},        {"preset", e.preset},
                        {"width", e.width}, {"height", e.height}, {"pix_fmt", e.pix_fmt}};
@@ -187,6 +182,19 @@ std::string plan_text(const ConvertDatasetRequest& request, const std::vector<Da
   return text + "]}\n";
 }
 
+/// What only the user can decide on.
+Error not_repaired(const std::vector<DatasetProblem>& left_out) {
+  constexpr std::size_t kMost = 20;
+  std::string text = fmt::format(
+      "{} episodes cannot be repaired; bring their files back, or leave them out with "
+      "--skip-bad",
+      left_out.size());
+  for (std::size_t i = 0; i < std::min(left_out.size(), kMost); ++i)
+    text += fmt::format("\n  {} {}", left_out[i].code, left_out[i].text);
+  if (left_out.size() > kMost) text += fmt::format("\n  and {} more", left_out.size() - kMost);
+  return {Errc::data_loss, text};
+}
+
 /// Episodes that can be read, numbered; the others are findings.
 Result<void> take_episodes(const ConvertDatasetRequest& request, std::vector<ScannedEpisode>& scanned,
                            const std::vector<DatasetSource>& sources, ConvertPlan& plan) {
@@ -201,9 +209,11 @@ Result<void> take_episodes(const ConvertDatasetRequest& request, std::vector<Sca
     if (request.strict) return Error{Errc::data_loss, p.text + " (--strict)"};
     plan.left_out.push_back(std::move(p));
   }
+  if (request.repair && !request.skip_bad && !plan.left_out.empty()) return not_repaired(plan.left_out);
   if (plan.episodes.empty())
     return Error{Errc::data_loss, fmt::format("no episode can be read; the first: {}", plan.left_out.front().text)};
-  plan.renumbered = sources.size() > 1 || !plan.left_out.empty();
+  plan.partial = request.repair || !request.episodes.empty() || !plan.left_out.empty();
+  plan.renumbered = sources.size() > 1 || plan.partial;
   for (std::size_t i = 0; i < plan.episodes.size(); ++i)
     plan.renumbered = plan.renumbered || plan.episodes[i].index != static_cast<std::int64_t>(i);
   for (std::size_t i = 0; i < plan.episodes.size(); ++i) {
@@ -259,14 +269,9 @@ Result<ConvertPlan> make_plan(const ConvertDatasetRequest& request, std::vector<
   }
   plan.cameras = sources[0].cameras;
   plan.rate = FrameRate::of(sources[0].facts.fps);
-  for (const DatasetSource& s : sources) {
-    plan.notes.insert(plan.notes.end(), s.notes.begin(), s.notes.end());
-    for (const std::string& camera : s.cameras_without_files)
-      plan.notes.push_back(
-          fmt::format("{}: info.json lists camera '{}', which has no files; it is left out", s.root, camera));
-  }
+  for (const DatasetSource& s : sources) plan.notes.insert(plan.notes.end(), s.notes.begin(), s.notes.end());
   merge_tasks(sources, plan);
-  TROUPE_ASSIGN(std::vector<ScannedEpisode> scanned, scan_episodes(sources, static_cast<std::size_t>(request.jobs)));
+  TROUPE_ASSIGN(std::vector<ScannedEpisode> scanned, scan_episodes(request, sources));
   Xxh3Stream inputs;
   for (const ScannedEpisode& s : scanned) inputs.update(std::as_bytes(std::span(s.files_hash)));
   TROUPE_TRY(take_episodes(request, scanned, sources, plan));

@@ -69,6 +69,8 @@ struct ConvertPlan {
   std::map<std::int64_t, std::string> texts;
   /// Per source: old task_index -> new; empty: the same.
   std::vector<std::map<std::int64_t, std::int64_t>> task_of;
+  /// Episodes of a source are missing: left out, or not among those that were asked for; or a source was repaired.
+  bool partial = false;
   /// Episodes and rows have new numbers: several sources, or a source with gaps.
   bool renumbered = false;
   FrameRate rate;

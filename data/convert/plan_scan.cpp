@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <span>
 
 #include "base/hash.h"
 #include "base/parallel.h"
+#include "data/convert/frame_reader.h"
 #include "data/convert/packet_copy.h"
+#include "data/lerobot/file_checks.h"
 
 namespace troupe::data {
 
@@ -29,7 +30,31 @@ struct VideoFacts {
   std::string path, codec, hash;
   std::int64_t file_bytes = 0;
   std::shared_ptr<const PacketTable> table;
+  /// Of a repair alone.
+  std::string pix_fmt{};
 };
+
+/// Why training does not take these frames as they are; empty: it does.
+std::string why_coded_anew(const VideoFacts& video) {
+  const std::string& path = video.path;
+  const PacketTable& table = *video.table;
+  if (video.pix_fmt != "yuv420p" && video.pix_fmt != "yuvj420p")
+    return fmt::format("{}: frames are {}; 8-bit yuv420p is decoded", path, video.pix_fmt);
+  if (table.samples.size() != table.decode_of_rank.size())
+    return fmt::format("{}: an edit list hides {} of its frames", path,
+                       table.samples.size() - table.decode_of_rank.size());
+  std::int32_t key = -1;
+  for (const VideoSample& s : table.samples) {
+    if (s.key) key = s.rank;
+    // a frame that is shown before the key frame and decoded after it
+    if (s.rank < key)
+      return fmt::format(
+          "{}: frame {} lies in an open group of pictures; decoding cannot start at the key frame "
+          "behind it",
+          path, s.rank);
+  }
+  return {};
+}
 
 class Scanner {
  public:
@@ -38,10 +63,19 @@ class Scanner {
     out.episode.index = e.index;
     out.episode.length = e.length;
     std::string identity;
+    out.problems = e.problems;
+    if (!out.problems.empty()) {  // its files may have no name even
+      out.episode.spans.resize(source.cameras.size());
+      return;
+    }
     if (auto done = scan_table(e, out.episode, identity); !done) problem(out, done.error(), "D03", e.table);
     for (std::size_t c = 0; c < source.cameras.size(); ++c) {
       PlannedSpan span;
-      if (auto done = scan_video(source, e, e.videos[c], span, identity); !done)
+      const auto done = scan_video(source, e, e.videos[c], span, identity);
+      const bool depth = source.facts.find(source.cameras[c])->is_depth;
+      const auto decoded = done && repair ? check_frames(e.videos[c], depth, span) : Result<void>();
+      if (!decoded) problem(out, decoded.error(), "D13", e.videos[c].path);
+      if (!done)
         problem(out, done.error(), done.error().code() == Errc::invalid_argument ? "D07" : "D06", e.videos[c].path);
       out.episode.spans.push_back(std::move(span));
     }
@@ -68,7 +102,8 @@ class Scanner {
     if (const arrow::Status s = file->GetSchema(&schema); !s.ok())
       return Error{Errc::data_loss, fmt::format("{}: {}", path, s.ToString())};
     facts.schema = to_hex(xxh3_64(schema->RemoveMetadata()->ToString()));
-    facts.hash = fmt::format("{} {}", std::filesystem::file_size(path), to_hex(xxh3_64(metadata->SerializeToString())));
+    TROUPE_ASSIGN(const std::int64_t bytes, require_regular_file(path));
+    facts.hash = fmt::format("{} {}", bytes, to_hex(xxh3_64(metadata->SerializeToString())));
     facts_ = std::move(facts);
     return {};
   }
@@ -92,7 +127,14 @@ class Scanner {
       return invalid_argument(
           fmt::format("{} has {} rows; episode {} has {}", e.table, facts_.rows, e.index, e.length));
     }
-    return check_number(e);
+    return repair ? check_rows(e) : check_number(e);
+  }
+
+  /// The rows can be read; their numbers are written anew.
+  Result<void> check_rows(const SourceEpisode& e) {
+    RowReader rows;
+    TROUPE_ASSIGN([[maybe_unused]] const auto table, rows.read(e.table, e.first_row, e.length));
+    return {};
   }
 
   /// The column episode_index says the same number as the metadata.
@@ -109,6 +151,17 @@ class Scanner {
     return {};
   }
 
+  /// A file that training or cutting does not take as it is gets coded anew, unless that would lose what a depth map
+  /// says; one with damaged frames is lost.
+  Result<void> check_frames(const SourceVideo& video, bool depth, PlannedSpan& span) {
+    if (span.why_not_copied.empty() && !depth) span.why_not_copied = why_coded_anew(video_);
+    TROUPE_ASSIGN(FrameReader reader, FrameReader::open(video.path, video_.table, span.first, span.frames));
+    while (true) {
+      TROUPE_ASSIGN(const AVFrame* frame, reader.next());
+      if (frame == nullptr) return {};
+    }
+  }
+
   Result<void> open_video(const std::string& path) {
     if (video_.path == path) return {};
     video_ = {};
@@ -117,8 +170,12 @@ class Scanner {
     for (const VideoSample& s : table->samples)
       numbers.insert(numbers.end(), {s.offset, s.size, s.rank, s.key ? 1 : 0});
     VideoFacts facts{.path = path, .codec = codec_identity(*table), .hash = {}, .file_bytes = 0, .table = {}};
+    if (repair) {
+      TROUPE_ASSIGN(const auto inspected, inspected_packets(path));
+      facts.pix_fmt = inspected->pix_fmt;
+    }
     facts.table = std::move(table);
-    facts.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+    TROUPE_ASSIGN(facts.file_bytes, require_regular_file(path));
     facts.hash =
         fmt::format("{} {} {}", facts.file_bytes, facts.codec, to_hex(xxh3_64(std::as_bytes(std::span(numbers)))));
     video_ = std::move(facts);
@@ -154,6 +211,7 @@ class Scanner {
 
  public:
   bool whole_tables = false;  ///< v2: a table is one episode
+  bool repair = false;        ///< numbers in tables do not count, frames do
 
  private:
   TableFacts facts_;
@@ -163,7 +221,8 @@ class Scanner {
 
 }  // namespace
 
-Result<std::vector<ScannedEpisode>> scan_episodes(std::vector<DatasetSource>& sources, std::size_t threads) {
+Result<std::vector<ScannedEpisode>> scan_episodes(const ConvertDatasetRequest& request,
+                                                  std::vector<DatasetSource>& sources) {
   std::vector<ScannedEpisode> out;
   for (std::size_t s = 0; s < sources.size(); ++s) {
     for (std::size_t p = 0; p < sources[s].episodes.size(); ++p) {
@@ -184,18 +243,17 @@ Result<std::vector<ScannedEpisode>> scan_episodes(std::vector<DatasetSource>& so
     for (std::size_t c = 0; c < source.cameras.size(); ++c) camera_stats[i][c] = stats.contains(source.cameras[c]);
   }
   const std::size_t blocks = (out.size() + kBlock - 1) / kBlock;
-  TROUPE_TRY(
-      try_parallel_for(blocks, static_cast<std::int64_t>(threads), [&](std::size_t, std::size_t block) -> Result<void> {
-        Scanner scanner;
-        for (std::size_t i = block * kBlock; i < std::min(out.size(), (block + 1) * kBlock); ++i) {
-          const DatasetSource& source = sources[out[i].episode.source];
-          scanner.whole_tables = !source.facts.is_v3();
-          scanner.scan(source, out[i]);
-          for (std::size_t c = 0; c < source.cameras.size(); ++c)
-            out[i].episode.spans[c].has_stats = camera_stats[i][c];
-        }
-        return {};
-      }));
+  TROUPE_TRY(try_parallel_for(blocks, request.jobs, [&](std::size_t, std::size_t block) -> Result<void> {
+    Scanner scanner;
+    for (std::size_t i = block * kBlock; i < std::min(out.size(), (block + 1) * kBlock); ++i) {
+      const DatasetSource& source = sources[out[i].episode.source];
+      scanner.whole_tables = !source.facts.is_v3();
+      scanner.repair = request.repair;
+      scanner.scan(source, out[i]);
+      for (std::size_t c = 0; c < source.cameras.size(); ++c) out[i].episode.spans[c].has_stats = camera_stats[i][c];
+    }
+    return {};
+  }));
   return out;
 }
 

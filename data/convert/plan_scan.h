@@ -18,9 +18,11 @@ struct ScannedEpisode {
   std::vector<DatasetProblem> problems;
 };
 
-/// Scans every episode of every source on `threads` threads; the result is in the order of sources and episodes. Reads
-/// Parquet footers, the column episode_index and the sample tables of videos, no frames. Errors: those of
-/// DatasetSource::stats; what is wrong with an episode's files is in `problems` (D03, D04, D06, D07).
-Result<std::vector<ScannedEpisode>> scan_episodes(std::vector<DatasetSource>& sources, std::size_t threads);
+/// Scans every episode of every source on `jobs` threads; the result is in the order of sources and episodes. Reads
+/// Parquet footers, the column episode_index and the sample tables of videos; of a repair every frame is decoded too,
+/// and the numbers in the tables do not count. Errors: those of DatasetSource::stats; what is wrong with an episode's
+/// files is in `problems` (D03, D04, D06, D07; of a repair also D13 and those of its source).
+Result<std::vector<ScannedEpisode>> scan_episodes(const ConvertDatasetRequest& request,
+                                                  std::vector<DatasetSource>& sources);
 
 }  // namespace troupe::data

@@ -11,6 +11,7 @@
 #include "data/convert/episode_stats.h"
 #include "data/convert/finished_file.h"
 #include "data/convert/write_files.h"
+#include "data/lerobot/json_text.h"
 #include "data/lerobot/write_failure.h"
 
 namespace troupe::data {
@@ -47,14 +48,46 @@ Result<std::shared_ptr<arrow::ChunkedArray>> map_column(
   return std::make_shared<arrow::ChunkedArray>(out);
 }
 
+/// The table with counters written anew, whatever it held: rows of the episode and of the dataset, and the episode.
+Result<std::shared_ptr<arrow::Table>> with_counters(const arrow::Table& table, const PlannedEpisode& episode,
+                                                    std::vector<std::string>* rewritten) {
+  struct Counter {
+    const char* name;
+    std::int64_t first, step;
+  };
+  std::shared_ptr<arrow::Table> out = table.ReplaceSchemaMetadata(table.schema()->metadata());
+  bool other_types = false;
+  for (const Counter& c : {Counter{"frame_index", 0, 1}, Counter{"episode_index", episode.index, 0},
+                           Counter{"index", episode.first_row, 1}}) {
+    arrow::Int64Builder builder;
+    std::shared_ptr<arrow::Array> values;
+    arrow::Status status = builder.Reserve(table.num_rows());
+    for (std::int64_t r = 0; status.ok() && r < table.num_rows(); ++r) status = builder.Append(c.first + r * c.step);
+    if (status.ok()) status = builder.Finish(&values);
+    if (!status.ok()) return Error{Errc::resource_exhausted, status.ToString()};
+    const auto column = std::make_shared<arrow::ChunkedArray>(values);
+    const int place = out->schema()->GetFieldIndex(c.name);
+    if (place >= 0 && out->column(place)->Equals(*column)) continue;
+    other_types = other_types || place < 0 || !out->field(place)->type()->Equals(arrow::int64());
+    const auto field = arrow::field(c.name, arrow::int64());
+    auto changed = place < 0 ? out->AddColumn(out->num_columns(), field, column) : out->SetColumn(place, field, column);
+    if (!changed.ok()) return Error{Errc::internal, changed.status().ToString()};
+    out = *changed;
+    if (rewritten != nullptr) rewritten->push_back(c.name);
+  }
+  // descriptions of the old columns by other programs
+  return other_types ? out->ReplaceSchemaMetadata(nullptr) : out;
+}
+
 /// The source's schema with a pandas range index that fits the rows of the new file.
 std::shared_ptr<arrow::Schema> output_schema(const std::shared_ptr<arrow::Schema>& schema, std::int64_t rows) {
   if (!schema->metadata()) return schema;
   auto metadata = schema->metadata()->Copy();
   const auto found = metadata->Get("pandas");
   if (!found.ok()) return schema;
-  JsonDoc pandas = JsonDoc::parse(*found, nullptr, false);
-  if (!pandas.is_object() || !pandas.contains("index_columns")) return schema;
+  auto parsed = parse_json<JsonDoc>(*found);
+  if (!parsed || !parsed->is_object() || !parsed->contains("index_columns")) return schema;
+  JsonDoc& pandas = *parsed;
   bool changed = false;
   for (JsonDoc& index : pandas["index_columns"]) {
     if (!index.is_object() || index.value("kind", "") != "range") continue;
@@ -169,7 +202,9 @@ Result<std::shared_ptr<arrow::Table>> output_table(const ConvertContext& context
     if (rewritten != nullptr) rewritten->push_back(name);
     return {};
   };
-  if (context.plan.renumbered) {
+  if (context.request.repair) {
+    TROUPE_ASSIGN(table, with_counters(*table, episode, rewritten));
+  } else if (context.plan.renumbered) {
     TROUPE_TRY(replace("episode_index", [&](std::int64_t, std::int64_t) { return episode.index; }));
     TROUPE_TRY(replace("index", [&](std::int64_t row, std::int64_t) { return episode.first_row + row; }));
   }

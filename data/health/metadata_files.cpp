@@ -9,6 +9,7 @@
 #include "data/health/dataset_keys.h"
 #include "data/health/report_json.h"
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_text.h"
 #include "data/statistics/dataset_statistics.h"
 
 namespace troupe::data {
@@ -20,10 +21,11 @@ using Json = nlohmann::ordered_json;
 /// "embodiment_tag" of meta/embodiment.json, or nothing.
 std::string stored_tag(const std::string& root) {
   const auto text = read_text_file(root + "/meta/embodiment.json");
-  if (!text || !check_json_depth(*text, root)) return "";
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("embodiment_tag") || !json["embodiment_tag"].is_string()) return "";
-  return json["embodiment_tag"].get<std::string>();
+  if (!text) return "";
+  const auto json = parse_json<Json>(*text);
+  if (!json || !json->is_object() || !json->contains("embodiment_tag") || !(*json)["embodiment_tag"].is_string())
+    return "";
+  return (*json)["embodiment_tag"].get<std::string>();
 }
 
 std::string tag_of(const HealthReport& report, const std::optional<EmbodimentConfig>& embodiment) {

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "data/index/index_folder.h"
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -33,14 +34,16 @@ Result<Ledger> read_ledger(const std::string& path) {
   std::error_code absent;
   if (!fs::exists(path, absent)) return out;
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
-  TROUPE_TRY(check_json_depth(text, path));
+  const auto damaged = [&](const std::string& why) {
+    return Error{Errc::data_loss,
+                 fmt::format("{}: {}; delete it: files beside it then count as written by someone else", path, why)};
+  };
+  const auto json = parse_json<Json>(text);
+  if (!json) return damaged(json.error().message());
   try {
-    const Json json = Json::parse(text);
-    for (const auto& [name, hashes] : json.at("files").items()) out[name] = hashes.get<std::vector<std::string>>();
+    for (const auto& [name, hashes] : json->at("files").items()) out[name] = hashes.get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception& e) {
-    return Error{
-        Errc::data_loss,
-        fmt::format("{}: {}; delete it: files beside it then count as written by someone else", path, e.what())};
+    return damaged(e.what());
   }
   return out;
 }

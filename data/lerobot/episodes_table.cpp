@@ -13,6 +13,7 @@
 #include "data/lerobot/arrow_file.h"
 #include "data/lerobot/arrow_values.h"
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -153,10 +154,11 @@ std::vector<std::string> pandas_index(const ArrowFile& file) {
   const auto pairs = file.metadata().key_value_metadata();
   if (pairs == nullptr) return out;
   const auto text = pairs->Get("pandas");
-  if (!text.ok() || !check_json_depth(*text, file.path())) return out;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object() || !json.contains("index_columns") || !json["index_columns"].is_array()) return out;
-  for (const auto& name : json["index_columns"]) {
+  if (!text.ok()) return out;
+  const auto json = parse_json<nlohmann::json>(*text);
+  if (!json || !json->is_object() || !json->contains("index_columns") || !(*json)["index_columns"].is_array())
+    return out;
+  for (const auto& name : (*json)["index_columns"]) {
     if (name.is_string()) out.push_back(name.get<std::string>());
   }
   return out;

@@ -81,25 +81,4 @@ Result<std::string> read_text_file(const std::string& path) {
   return base::read_file(path);
 }
 
-Result<void> check_json_depth(std::string_view json, const std::string& where) {
-  constexpr int kMost = 100;
-  int depth = 0;
-  bool in_text = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (in_text) {
-      if (c == '\\') ++i;  // what follows is a part of the text
-      if (c == '"') in_text = false;
-    } else if (c == '"') {
-      in_text = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMost)
-        return invalid_argument(fmt::format("{}: lists or objects lie in each other more than {} deep", where, kMost));
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return {};
-}
-
 }  // namespace troupe::data

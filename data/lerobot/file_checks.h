@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "base/result.h"
 
@@ -15,9 +14,5 @@ Result<std::int64_t> require_regular_file(const std::string& path);
 
 /// Whole contents of a text file. Errors: as above, and those of read_file (base/file_io.h).
 Result<std::string> read_text_file(const std::string& path);
-
-/// Refuses JSON whose lists and objects lie in each other more than 100 deep, before it is parsed: nlohmann::json
-/// needs stack for each. `where` begins the message. Errors: invalid_argument.
-Result<void> check_json_depth(std::string_view json, const std::string& where);
 
 }  // namespace troupe::data

@@ -11,6 +11,7 @@
 
 #include "data/lerobot/file_checks.h"
 #include "data/lerobot/json_number.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -19,6 +20,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 31;
+
+/// Rates beyond these have no fraction that a container holds.
+constexpr double kLeastFps = 0.001, kMostFps = 1e6;
+
+/// Bytes of a file's or folder's name, on every file system that we know.
+constexpr std::size_t kLongestName = 255;
 
 /// Files of a dataset lie in its folder; anything else is a damaged or a hostile info.json.
 Result<void> check_template(const char* key, const std::string& text) {
@@ -124,8 +131,9 @@ Result<LerobotInfo> parse_fields(const Json& json) {
   if (json.contains("fps") && !json["fps"].is_number())
     return invalid_argument(fmt::format("fps is {}; a number is wanted", text_of_value(json["fps"])));
   info.fps = json.value("fps", 0.0);
-  if (!(info.fps > 0 && info.fps <= 1e6)) {
-    return invalid_argument(fmt::format("fps is {}; it is above 0", info.fps));
+  if (!(info.fps >= kLeastFps && info.fps <= kMostFps)) {
+    return invalid_argument(
+        fmt::format("fps is {}; {} to {} rows and frames per second are read", info.fps, kLeastFps, kMostFps));
   }
   info.data_path = json.value("data_path", "");
   if (info.data_path.empty()) return invalid_argument("data_path, the template of the Parquet files, is missing");
@@ -187,9 +195,10 @@ const LerobotFeature* LerobotInfo::find(std::string_view name) const {
 }
 
 Result<LerobotInfo> parse_lerobot_info(const std::string& text, const std::string& path) {
-  TROUPE_TRY(check_json_depth(text, path));
   try {
-    auto info = parse_fields(Json::parse(text));
+    const auto json = parse_json<Json>(text);
+    if (!json) return json.error().with(path);
+    auto info = parse_fields(*json);
     if (!info) return info.error().with(path);
     info->json = text;
     return info;
@@ -227,6 +236,16 @@ Result<std::string> fill_path_template(std::string_view text, const PathFields& 
       out += value;
     }
     i = end + 1;
+  }
+  for (std::size_t begin = 0; begin < out.size();) {
+    const std::size_t end = std::min(out.find('/', begin), out.size());
+    if (end - begin > kLongestName) {
+      return invalid_argument(
+          fmt::format("path template '{:.80}' gives a name of {} bytes, '{:.40}...'; a file's name "
+                      "has at most {}",
+                      text, end - begin, std::string_view(out).substr(begin), kLongestName));
+    }
+    begin = end + 1;
   }
   return out;
 }

@@ -88,7 +88,7 @@ struct PathFields {
 
 /// Fills a path template: each field plain, or with a width such as {file_index:03d}.
 /// Errors: invalid_argument (an unknown field or format, a field that this version does not have, a video_key that is
-/// more than one path component).
+/// more than one path component, a name of more than 255 bytes).
 Result<std::string> fill_path_template(std::string_view text, const PathFields& fields);
 
 }  // namespace troupe::data

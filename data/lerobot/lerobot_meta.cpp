@@ -11,6 +11,7 @@
 #include "data/lerobot/episodes_table.h"
 #include "data/lerobot/file_checks.h"
 #include "data/lerobot/json_number.h"
+#include "data/lerobot/json_text.h"
 #include "data/lerobot/parquet_table.h"
 
 namespace troupe::data {
@@ -26,9 +27,10 @@ Result<void> for_each_line(const std::string& path, const std::function<Result<v
   for (std::int64_t number = 1; std::getline(lines, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = fmt::format("{} line {}", path, number);
-    TROUPE_TRY(check_json_depth(line, where));
     try {
-      if (auto taken = take(nlohmann::json::parse(line)); !taken) return taken.error().with(where);
+      const auto json = parse_json<nlohmann::json>(line);
+      if (!json) return json.error().with(where);
+      if (auto taken = take(*json); !taken) return taken.error().with(where);
     } catch (const nlohmann::json::exception& e) {
       return invalid_argument(fmt::format("{}: {}", where, e.what()));
     }

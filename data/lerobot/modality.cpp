@@ -7,6 +7,7 @@
 
 #include "data/lerobot/file_checks.h"
 #include "data/lerobot/json_number.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -97,9 +98,10 @@ Result<Modality> read_modality(const std::string& root, const LerobotInfo& info)
   if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::not_found)
     return derive_modality(info);
   TROUPE_ASSIGN(const std::string text, read_text_file(path));
-  TROUPE_TRY(check_json_depth(text, path));
   try {
-    auto modality = parse_modality(Json::parse(text), info);
+    const auto json = parse_json<Json>(text);
+    if (!json) return json.error().with(path);
+    auto modality = parse_modality(*json, info);
     if (!modality) return modality.error().with(path);
     return modality;
   } catch (const nlohmann::json::exception& e) {

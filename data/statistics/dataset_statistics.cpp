@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_text.h"
 
 namespace troupe::data {
 
@@ -128,8 +129,7 @@ StatisticsFile read_statistics_file(const std::string& path, std::vector<Dataset
   StatisticsFile out;
   std::error_code code;
   if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::not_found) return out;
-  auto text = read_text_file(path);
-  if (auto flat = text ? check_json_depth(*text, path) : Result<void>(); !flat) text = flat.error();
+  const auto text = read_text_file(path);
   if (!text) {
     warnings.push_back(
         {"D12", path,
@@ -137,14 +137,21 @@ StatisticsFile read_statistics_file(const std::string& path, std::vector<Dataset
              "; statistics are computed instead (mend or delete the file; `troupe stats --write-metadata` makes it)"});
     return out;
   }
+  std::string why;
   try {
-    const Json json = Json::parse(*text);
-    for (const auto& [name, value] : json.items()) out[name] = parse_feature(value);
+    if (const auto json = parse_json<Json>(*text)) {
+      for (const auto& [name, value] : json->items()) out[name] = parse_feature(value);
+    } else {
+      why = json.error().message();
+    }
   } catch (const nlohmann::json::exception& e) {
+    why = e.what();
+  }
+  if (!why.empty()) {
     warnings.push_back({"D12", path,
                         fmt::format("{}: {}; statistics are computed instead (mend or delete the file; `troupe stats "
                                     "--write-metadata` makes it)",
-                                    path, e.what())});
+                                    path, why)});
   }
   return out;
 }

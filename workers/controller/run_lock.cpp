@@ -32,6 +32,9 @@ std::optional<LiveRun> find_live_run(const std::string& run_root, const std::str
   return std::nullopt;
 }
 
-std::optional<pid_t> controller_of(const RunDirectory& run) { return FileLock::holder(lock_file(run)); }
+std::optional<pid_t> controller_of(const RunDirectory& run) {
+  const auto pid = FileLock::holder(lock_file(run));
+  return pid ? *pid : std::nullopt;  // a run whose lock cannot be read is none that this user controls
+}
 
 }  // namespace troupe::workers

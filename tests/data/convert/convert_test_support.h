@@ -62,6 +62,10 @@ inline ConvertDatasetReport converted(const ConvertDatasetRequest& request) {
   return report;
 }
 
+/// Cameras of make_toy().
+inline constexpr const char* kFront = "observation.images.front";
+inline constexpr const char* kSide = "observation.images.side";
+
 /// A generated dataset of three short episodes.
 inline void make_toy(const std::string& dir, std::int64_t episodes = 3, std::int64_t frames = 24,
                      std::uint64_t seed = 5, std::int64_t side = 32) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/lerobot/json_text.h"
 #include "data/lerobot/lerobot_meta.h"
 #include "data/lerobot/modality.h"
 #include "tests/data/data_test_support.h"
@@ -52,6 +53,42 @@ TEST(LerobotInfoTest, ATemplateStaysInTheDataset) {
     json["data_path"] = text;
     EXPECT_THAT(message_of(json), ::testing::HasSubstr("leaves the dataset's folder"));
   }
+}
+
+TEST(LerobotInfoTest, ATemplateGivesNamesThatAFileSystemHolds) {
+  const std::string longest(255, 'a');
+  EXPECT_TRUE(fill_path_template(longest + "/{video_key}/" + longest, PathFields::of_file(0, 0, longest)));
+  for (const std::string& text :
+       std::vector<std::string>{"a/" + longest + "b", longest + "{file_index}/c", "{video_key}{video_key}/d"}) {
+    const auto filled = fill_path_template(text, PathFields::of_file(0, 0, longest));
+    ASSERT_FALSE(filled) << text;
+    EXPECT_EQ(filled.error().code(), Errc::invalid_argument);
+    EXPECT_THAT(filled.error().message(), ::testing::HasSubstr("at most 255"));
+  }
+}
+
+TEST(LerobotInfoTest, RatesAreThoseThatAContainerHolds) {
+  auto json = minimal();
+  for (const double fps : {1e-30, 0.0009, -30.0, 0.0, 1e7}) {
+    json["fps"] = fps;
+    EXPECT_THAT(message_of(json), ::testing::HasSubstr("x/meta/info.json: fps is ")) << fps;
+  }
+  for (const double fps : {0.001, 29.97, 1e6}) {
+    json["fps"] = fps;
+    EXPECT_EQ(message_of(json), "accepted") << fps;
+  }
+}
+
+TEST(JsonTextTest, NestingEndsBeforeTheStackDoes) {
+  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_TRUE(parse_json<nlohmann::json>(nested(kMostJsonDepth)));
+  const auto deep = parse_json<nlohmann::json>(nested(kMostJsonDepth + 1));
+  ASSERT_FALSE(deep);
+  EXPECT_EQ(deep.error().code(), Errc::invalid_argument);
+  EXPECT_FALSE(parse_json<nlohmann::json>(std::string(1 << 20, '[')));
+  // brackets in texts nest nothing
+  EXPECT_TRUE(parse_json<nlohmann::json>("[\"" + std::string(100, '[') + "\\\"{\"]"));
+  EXPECT_FALSE(parse_json<nlohmann::json>("{\"a\": "));
 }
 
 TEST(LerobotInfoTest, VersionThreeHasFilesInChunks) {
@@ -118,7 +155,7 @@ TEST(LerobotInfoTest, ListsWithoutEndAreRefused) {
   std::string text = json.dump();
   text.replace(text.find("\"HERE\""), 6, std::string(300'000, '[') + std::string(300'000, ']'));
   EXPECT_THAT(parse_lerobot_info(text, "x/meta/info.json").error().message(),
-              ::testing::HasSubstr("x/meta/info.json: lists or objects lie in each other more than 100 deep"));
+              ::testing::HasSubstr("x/meta/info.json: arrays and objects are nested more than 64 deep"));
 }
 
 TEST(LerobotInfoTest, RefusalsNameTheFileAndTheValue) {
