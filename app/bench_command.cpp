@@ -120,6 +120,13 @@ int bench_command(const BenchOptions& options) {
   interrupt_flag();  // watched from here on
   const auto result = run_loader(*mixture, *job, *tokenize, run);
   if (!result) return complain(result.error());
+  if (!result->stopped && depends_on_videos(find_bottleneck(*result, cores).stage)) {
+    auto tried = try_reencodings(**mixture, *job, *result, run.stopped);
+    if (tried)
+      context.reencodings = std::move(*tried);
+    else
+      context.not_tried = tried.error().message();
+  }
   const std::string text = options.json ? loader_json(*result, context) : loader_text(*result, context);
   fmt::print("{}", text);
   return result->stopped ? kInterrupted : kOk;

@@ -11,6 +11,7 @@ extern "C" {
 }
 
 #include "base/hash.h"
+#include "data/video/nal_units.h"
 
 namespace troupe::data {
 
@@ -35,14 +36,27 @@ Result<FrameReader> FrameReader::open(const std::string& path, std::shared_ptr<c
   if (const int rc = avcodec_open2(reader.codec_.get(), decoder, nullptr); rc < 0)
     return Error{Errc::data_loss, fmt::format("{}: opening the decoder failed: {}", path, av_error_text(rc))};
   if (count > 0) {
-    // the last key frame that is decoded and shown no later than the first one wanted
-    auto at = static_cast<std::size_t>(t.decode_of_rank[static_cast<std::size_t>(first)]);
-    while (at > 0 && !(t.samples[at].key && t.samples[at].rank <= first)) --at;
-    reader.at_ = at;
+    TROUPE_TRY(reader.seek(first));
   }
   reader.next_ = first;
   reader.end_ = first + count;
   return reader;
+}
+
+/// To the last key frame that is decoded and shown no later than `first`, and from which decoding can start.
+Result<void> FrameReader::seek(std::int64_t first) {
+  const NalReader nal(*table_->codec);
+  std::vector<std::uint8_t> bytes;
+  for (at_ = static_cast<std::size_t>(table_->decode_of_rank[static_cast<std::size_t>(first)]);; --at_) {
+    const VideoSample& sample = table_->samples[at_];
+    if (at_ > 0 && (!sample.key || sample.rank > first)) continue;
+    bytes.resize(static_cast<std::size_t>(sample.size));
+    TROUPE_TRY(samples_.read(sample, bytes.data()));
+    const EntryPoint entry = nal.entry_point(bytes);
+    // FFmpeg keeps back what it has not seen recover, at the end of a file even the frames that are exact
+    if (entry == EntryPoint::open_group) codec_->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
+    if (at_ == 0 || entry != EntryPoint::none) return {};
+  }
 }
 
 Result<void> FrameReader::feed() {

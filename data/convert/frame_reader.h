@@ -26,6 +26,7 @@ class FrameReader {
  private:
   FrameReader(std::string path, std::shared_ptr<const PacketTable> table, PacketReader samples)
       : path_(std::move(path)), table_(std::move(table)), samples_(std::move(samples)) {}
+  Result<void> seek(std::int64_t first);
   Result<void> feed();
 
   std::string path_;

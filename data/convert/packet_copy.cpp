@@ -11,6 +11,7 @@
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "data/convert/mp4_output.h"
+#include "data/video/nal_units.h"
 
 namespace troupe::data {
 
@@ -61,6 +62,13 @@ Result<PacketRun> packet_run(const std::string& path, const PacketTable& table, 
   if (!head.key) return no_run(path, first, count, "the first is no key frame");
   // frames shown before the key frame but decoded after it may refer to the group before
   if (!whole && head.rank != first) return no_run(path, first, count, "it begins within an open group of pictures");
+  if (low > 0) {
+    TROUPE_ASSIGN(const PacketReader reader, PacketReader::open(path));
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(head.size));
+    TROUPE_TRY(reader.read(head, bytes.data()));
+    if (NalReader(*table.codec).entry_point(bytes) == EntryPoint::none)
+      return no_run(path, first, count, "the first is marked as a key frame, but refers to earlier frames");
+  }
   for (std::size_t i = low; i < high; ++i) {
     run.bytes += table.samples[i].size;
     run.delay = std::max(run.delay, static_cast<std::int64_t>(i - low) - (table.samples[i].rank - first));

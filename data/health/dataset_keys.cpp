@@ -37,10 +37,12 @@ SampleColumns everything(const LerobotDataset& dataset, const Modality& modality
   }
   for (const NamedColumn& view : modality.video) {
     const LerobotFeature* feature = dataset.info().find(view.column);
-    if (feature != nullptr && feature->is_camera()) out.views.push_back(view);
+    if (feature != nullptr && feature->is_camera() && !feature->is_depth) out.views.push_back(view);
   }
   if (out.views.empty()) {
-    for (const std::string& name : dataset.cameras()) out.views.push_back({name, name});
+    for (const std::string& name : dataset.cameras()) {
+      if (!dataset.info().find(name)->is_depth) out.views.push_back({name, name});
+    }
   }
   out.label_column = label_column(modality, dataset.info());
   return out;

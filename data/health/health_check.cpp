@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/parallel.h"
@@ -14,6 +15,7 @@
 #include "data/health/index_check.h"
 #include "data/health/metadata_check.h"
 #include "data/health/motion.h"
+#include "data/health/stated_cameras.h"
 #include "data/health/statistics_check.h"
 #include "data/health/thumbnails.h"
 #include "data/lerobot/template_hint.h"
@@ -67,6 +69,7 @@ class Examination {
     const auto videos = videos_;
     source_ =
         EpisodeSource::make(files_, report_.keys, [videos](const std::string& path) { return videos->probe(path); });
+    name_depth_maps(*files_, report_.findings);
     check_index(report_.root, options_.index, report_.findings);
     check_episodes();
     TROUPE_TRY(check_windows());
@@ -130,6 +133,9 @@ class Examination {
         if (!is_hinted(p)) add(FindingLevel::problem, p, record.index);
       }
       for (const DatasetProblem& p : check.warnings) add(FindingLevel::warning, p, record.index);
+      for (const auto& [column, size] : check.image_sizes) {
+        if (const auto images = files_->images(i, column)) found_[column].images.emplace_back(images->path, size);
+      }
       if (check.table_sound) {
         note_labels(check.episode, report_.episodes.back());
         report_.table_rows += check.episode.rows;
@@ -217,8 +223,12 @@ class Examination {
       }
       std::vector<const ProbedVideos::File*> found;
       for (const std::string& path : paths) {
-        if (const auto it = files.find(path); it != files.end()) found.push_back(&it->second);
+        const auto it = files.find(path);
+        if (it == files.end()) continue;
+        found.push_back(&it->second);
+        found_[view.column].videos[path] = &it->second;
       }
+      compare_with_info(*files_, view, found_[view.column], report_.findings);
       CameraReport camera = describe_camera(view, found);
       camera.in_parquet = in_parquet;
       if (in_parquet) camera.frames = report_.frames;
@@ -285,9 +295,10 @@ class Examination {
   std::shared_ptr<ProbedVideos> videos_;
   EpisodeSource source_;
   std::vector<TemplateHint> hints_;
-  std::vector<Episode> episodes_;     ///< usable ones
-  std::vector<Episode> tables_;       ///< those whose tables are sound: what statistics are made of
-  std::vector<std::size_t> reports_;  ///< place of each of tables_ in report_.episodes
+  std::vector<Episode> episodes_;             ///< usable ones
+  std::vector<Episode> tables_;               ///< those whose tables are sound: what statistics are made of
+  std::vector<std::size_t> reports_;          ///< place of each of tables_ in report_.episodes
+  std::map<std::string, FoundCamera> found_;  ///< by column
   HealthReport report_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array kDefects = {
     Defect{"D01", "metadata missing, of an unknown version, or wrong", "fail",
            "mend the metadata file that is named, or give the folder that has meta/info.json"},
-    Defect{"D02", "metadata name what is not there, or the other way round: counts, cameras, columns, files",
+    Defect{"D02", "metadata name what is not there, or disagree with it: counts, cameras, columns, files, sizes",
            "warn; what exists is used",
            "mend the metadata file that is named, or delete the file that belongs to nothing"},
     Defect{"D03", "Parquet file missing or unreadable", "drop its episodes (data.bad_sample: skip) or fail",
@@ -19,7 +19,7 @@ constexpr std::array kDefects = {
            "mend the column that is named, or leave the episode out (data.sets[].episodes, discarded_episode_indices)"},
     Defect{"D05", "timestamps do not step by 1/fps", "warn; rows are matched with frames by number",
            "nothing, unless rows were lost: then record or cut the episode again"},
-    Defect{"D06", "video missing, empty, truncated or of a kind that is not decoded",
+    Defect{"D06", "video or image missing, empty, truncated or of a kind or size that is not read",
            "drop the episode (data.bad_sample: skip) or fail",
            "fetch or encode the file again (troupe convert dataset --video_mode reencode); one without moov was never "
            "closed"},

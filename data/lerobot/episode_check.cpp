@@ -199,18 +199,32 @@ class Check {
     }
   }
 
-  /// Every row has a frame; the first one is decoded and gives the size.
+  /// Every row has a frame; the first one is decoded and gives the size, which all others have by their headers.
   void check_images(const ImageSource& images) {
     if (out_.episode.rows == 0) return;  // an unreadable table is reported already
     StillImage first;
+    std::string odd;
     const auto checked = source_.tables->visit_images(
         images.path, images.column, {images.first, out_.episode.rows},
         [&](std::int64_t row, std::span<const std::byte> bytes) -> Result<void> {
-          if (row != images.first) return {};
+          if (row != images.first) {
+            const auto size = still_image_size(bytes);
+            if (odd.empty() && size && *size != ImageSize{first.height, first.width})
+              odd = fmt::format("row {} is {}x{}", row, size->width, size->height);
+            return {};
+          }
           StillImageDecoder decoder;
           return decoder.decode(bytes, fmt::format("{} column '{}' row {}", images.path, images.column, row), first);
         });
     if (!checked) return problem("D06", images.path, checked.error().message());
+    out_.image_sizes[images.column] = {first.height, first.width};
+    if (!odd.empty()) {
+      problem(
+          "D06", images.path,
+          fmt::format("{} column '{}': {}, the episode's first image {}x{}; one view has one size, mend the image or "
+                      "leave the episode out",
+                      images.path, images.column, odd, first.width, first.height));
+    }
     check_size(fmt::format("{} column '{}'", images.path, images.column), images.path, first.height, first.width);
   }
 
@@ -269,10 +283,11 @@ class Check {
   void check_format(const std::string& path, const VideoInfo& video) {
     const std::string& format = video.pix_fmt;
     if (format.empty() || format == "unknown" || format == "yuv420p" || format == "yuvj420p") return;
+    const bool depth = format.starts_with("gray") && format != "gray";
     problem("D06", path,
-            fmt::format("{}: frames are {}; 8-bit yuv420p is decoded: encode the video again "
-                        "(troupe convert dataset --video_mode reencode)",
-                        path, format));
+            fmt::format("{}: frames are {}; 8-bit yuv420p is decoded: {}", path, format,
+                        depth ? "a depth map is no view, so name other cameras in data.embodiment.views"
+                              : "encode the video again (troupe convert dataset --video_mode reencode)"));
   }
 
   void check_size(const std::string& what, const std::string& path, std::int64_t height, std::int64_t width) {

@@ -12,6 +12,7 @@
 #include "data/lerobot/lerobot_dataset.h"
 #include "data/lerobot/modality.h"
 #include "data/lerobot/parquet_table.h"
+#include "data/video/image_size.h"
 
 namespace troupe::data {
 
@@ -73,10 +74,13 @@ struct EpisodeCheck {
   bool table_sound = false;
   std::vector<DatasetProblem> problems;
   std::vector<DatasetProblem> warnings;
+  /// Size of the first image of every view that is a column of images, by the view's column.
+  std::map<std::string, ImageSize> image_sizes;
 };
 
 /// Reads the rows of files->episodes()[place] and probes its videos: D03 unreadable Parquet, D04 wrong contents, D05
-/// timestamps (warning), D06 bad video or frame, D07 frame count, D08 frame rate (warning), D09 views of different
+/// timestamps (warning), D06 bad video or frame, or an image
+/// of another size than the view's first, D07 frame count, D08 frame rate (warning), D09 views of different
 /// sizes, D10 uneven, negative or hidden times (warning), D11 labels without a text (an empty or placeholder text is a
 /// warning). Lists every problem of the episode, not just the first. Thread-safe.
 EpisodeCheck check_episode(const EpisodeSource& source, std::size_t place);

@@ -74,8 +74,9 @@ bool says_depth(const Json& feature) {
   for (const char* detail : {"info", "video_info"}) {
     if (!feature.contains(detail) || !feature[detail].is_object()) continue;
     const auto& json = feature[detail];
-    if (json.contains("video.is_depth_map") && json["video.is_depth_map"].is_boolean())
-      return json["video.is_depth_map"];
+    for (const char* key : {"video.is_depth_map", "is_depth_map"}) {
+      if (json.contains(key) && json[key].is_boolean()) return json[key];
+    }
   }
   return false;
 }

@@ -145,6 +145,12 @@ Result<void> resolve_views(const Modality& m, const LerobotInfo& info, const Emb
   if (out.views.empty()) return invalid_argument("the dataset has no camera, and a sample needs at least one view");
   for (const NamedColumn& view : out.views) {
     const LerobotFeature* feature = info.find(view.column);
+    if (feature != nullptr && feature->is_depth) {
+      return invalid_argument(
+          fmt::format("the view '{}' is '{}', which info.json calls a depth map (is_depth_map): its frames are "
+                      "distances, and views are colours; name other cameras in data.embodiment.views",
+                      view.name, view.column));
+    }
     if (feature == nullptr || !feature->is_video() || !info.video_path.empty()) continue;
     return invalid_argument(
         fmt::format("info.json has no video_path, and the view '{}' is the video '{}'", view.name, view.column));

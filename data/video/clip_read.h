@@ -47,9 +47,11 @@ class ClipRead {
  private:
   bool wanted(std::int64_t rank) const;
   Result<void> feed(std::int32_t index);
+  Result<void> enter(std::int32_t index, std::span<const std::uint8_t> sample);
   Result<void> receive();
   Result<void> take();
   Result<void> drain();
+  Error missing(std::int64_t rank) const;
 
   const std::shared_ptr<const OpenFile> file_;
   const std::span<const std::int64_t> ranks_;
@@ -58,6 +60,9 @@ class ClipRead {
   std::vector<DecodeRun> runs_;
   SampleReader reader_;
   AVCodecContext* codec_ = nullptr;
+  /// First sample of the run that is being fed, and whether that is one of an open group.
+  std::int32_t run_first_ = 0;
+  bool open_group_ = false;
   const OnFrame* on_frame_ = nullptr;
   AvPacket packet_{av_packet_alloc()};
   AvFrame frame_{av_frame_alloc()};

@@ -25,8 +25,8 @@ std::int32_t governing_key(const PacketTable& table, std::int64_t rank);
 std::vector<DecodeRun> plan_runs(const PacketTable& table, std::span<const std::int64_t> frames);
 
 /// Places in the table's samples that the runs feed, in order. Left out are frames that are shown before the key they
-/// follow, because they refer to a group that is not fed, and, where the table proves one reference, all that is
-/// neither key nor wanted.
+/// follow, because they refer to a group that is not fed (at the start of a file only those of H.264), and, where the
+/// table proves one reference, all that is neither key nor wanted.
 std::vector<std::int32_t> feed_order(const PacketTable& table, std::span<const DecodeRun> runs,
                                      std::span<const std::int64_t> frames);
 

@@ -80,13 +80,14 @@ Result<std::shared_ptr<const OpenFile>> OpenFiles::open(const std::string& path,
   }
   TROUPE_ASSIGN(const Opened file, std::move(opened));
   ++counters_.files_opened;
-  if (find_table_ && !distrusted_.contains(path)) file->table = find_table_(path, file->identity);
+  const bool distrusted = distrusted_.contains(path);
+  if (find_table_ && !distrusted) file->table = find_table_(path, file->identity);
   if (file->table) {
     ++counters_.tables_found;
   } else {
     using Table = std::shared_ptr<const PacketTable>;
-    TROUPE_ASSIGN(file->table, thread.call<Table>([path, deadline] { return read_packet_table(path, false, deadline); },
-                                                  deadline, path, "reading its index"));
+    const auto read = [=] { return read_packet_table(path, false, deadline, distrusted); };
+    TROUPE_ASSIGN(file->table, thread.call<Table>(read, deadline, path, "reading its index"));
     ++counters_.tables_read;
   }
   return std::shared_ptr<const OpenFile>(file);
@@ -101,7 +102,7 @@ void OpenFiles::drop(const std::string& path) {
 
 void OpenFiles::forget(const std::string& path) {
   drop(path);
-  if (find_table_) distrusted_[path] = true;
+  distrusted_.insert(path);
 }
 
 }  // namespace troupe::data

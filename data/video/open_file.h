@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/file_descriptor.h"
 #include "base/result.h"
@@ -44,7 +45,8 @@ class OpenFiles {
   /// Errors: those of read_packet_table and of file_error; deadline_exceeded.
   Result<std::shared_ptr<const OpenFile>> get(const std::string& path, ReadThread& thread,
                                               std::chrono::steady_clock::time_point deadline);
-  /// Forgets a file and what was found out about it: the next get opens it and reads its own table.
+  /// Forgets a file and what was found out about it: the next get opens it and reads its own table, keys checked
+  /// against the coded frames.
   void forget(const std::string& path);
   const Counters& counters() const noexcept { return counters_; }
 
@@ -58,8 +60,8 @@ class OpenFiles {
   const FindPacketTable find_table_;
   Order order_;
   std::unordered_map<std::string, Order::iterator> by_path_;
-  // Files whose indexed table led to an error.
-  std::unordered_map<std::string, bool> distrusted_;
+  // Files whose table led to an error: theirs is read from the file, every key checked.
+  std::unordered_set<std::string> distrusted_;
   Counters counters_;
 };
 

@@ -13,6 +13,7 @@ extern "C" {
 
 #include "base/file_io.h"
 #include "data/video/ffmpeg.h"
+#include "data/video/nal_units.h"
 
 namespace troupe::data {
 
@@ -143,6 +144,7 @@ std::vector<ScannedPacket> packets_of_index(const Container& c) {
 
 Result<std::vector<ScannedPacket>> scan_packets(const Container& c) {
   std::vector<ScannedPacket> packets;
+  const NalReader nal(*c.stream->codecpar);
   const AvPacket packet(av_packet_alloc());
   while (true) {
     const int rc = av_read_frame(c.input.get(), packet.get());
@@ -153,10 +155,11 @@ Result<std::vector<ScannedPacket>> scan_packets(const Container& c) {
         return Error{Errc::data_loss, fmt::format("{}: packet {} has no place in the file", c.path, packets.size())};
       }
       TROUPE_TRY(check_inside_file(c, packets.size(), packet->pos, packet->size));
-      packets.push_back(
-          {.sample = {.offset = packet->pos, .size = packet->size, .key = (packet->flags & AV_PKT_FLAG_KEY) != 0},
-           .pts = packet->pts == AV_NOPTS_VALUE ? packet->dts : packet->pts,
-           .shown = (packet->flags & AV_PKT_FLAG_DISCARD) == 0});
+      const bool key = (packet->flags & AV_PKT_FLAG_KEY) != 0 &&
+                       nal.entry_point({packet->data, static_cast<std::size_t>(packet->size)}) != EntryPoint::none;
+      packets.push_back({.sample = {.offset = packet->pos, .size = packet->size, .key = key},
+                         .pts = packet->pts == AV_NOPTS_VALUE ? packet->dts : packet->pts,
+                         .shown = (packet->flags & AV_PKT_FLAG_DISCARD) == 0});
     }
     av_packet_unref(packet.get());
   }
@@ -224,12 +227,12 @@ Result<void> inspect_stream(const Container& c, PacketTable& table) {
 }  // namespace
 
 Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& path, bool inspect,
-                                                             Clock::time_point deadline) {
+                                                             Clock::time_point deadline, bool check_keys) {
   TROUPE_ASSIGN(const auto container, open_container(path, deadline));
   const Container& c = *container;
   TROUPE_TRY(check_index(c));
   auto table = std::make_shared<PacketTable>();
-  const bool from_index = index_tells_order(c.stream);
+  const bool from_index = !check_keys && index_tells_order(c.stream);
   // the demuxer leaves the size of some codecs (MPEG-4 part 2) to the decoder
   const bool unknown_size = c.stream->codecpar->width <= 0 || c.stream->codecpar->height <= 0;
   if (inspect || unknown_size) TROUPE_TRY(inspect_stream(c, *table));

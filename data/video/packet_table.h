@@ -20,7 +20,8 @@ struct VideoSample {
   std::int32_t size = 0;
   /// Presentation index; -1: an edit list hides it.
   std::int32_t rank = -1;
-  /// A sync sample: decoding may start here.
+  /// Decoding may start here: a sync sample of the container that is an entry point by its own bytes, where those were
+  /// read (read_packet_table).
   bool key = false;
 };
 
@@ -62,12 +63,14 @@ Result<FileIdentity> identify_video_file(const std::string& path);
 
 /// Reads the sample table of the first video stream of an MP4 file: offsets, sizes and key flags from the demuxer's
 /// index; presentation order is the stable sort by pts. Streams whose index cannot tell that order (B-frames,
-/// fragments) are scanned once, packet headers only. `inspect` also determines the pixel format, which costs one
-/// decoded frame.
+/// fragments) are scanned once. `inspect` also determines the pixel format, which costs one decoded frame.
+/// A key flag is compared with the sample's own bytes (NalReader::entry_point) wherever the stream is scanned;
+/// `check_keys` scans every stream.
 ///
 /// Errors: those of identify_video_file; data_loss (moov missing, table points beyond the file, no frame),
 ///         deadline_exceeded.
 Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& path, bool inspect,
-                                                             std::chrono::steady_clock::time_point deadline);
+                                                             std::chrono::steady_clock::time_point deadline,
+                                                             bool check_keys = false);
 
 }  // namespace troupe::data

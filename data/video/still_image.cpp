@@ -214,9 +214,12 @@ Result<void> StillImageDecoder::decode(std::span<const std::byte> bytes, const s
   out.width = frame.width;
   out.rgb.resize(static_cast<std::size_t>(3 * out.height * out.width));
   if (convert(frame, out) || convert_yuv(frame, out)) return {};
-  return invalid_argument(
-      fmt::format("{}: {} pixels; 8 bits a channel of RGB, grey, a palette or JPEG's YCbCr are read", name,
-                  av_get_pix_fmt_name(static_cast<AVPixelFormat>(frame.format))));
+  const AVPixFmtDescriptor& format = *av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
+  const char* wide = format.comp[0].depth <= 8   ? ""
+                     : format.nb_components <= 2 ? " (16-bit grey, as depth maps are: name other cameras as views)"
+                                                 : " (16 bits a channel: store the images with 8)";
+  return invalid_argument(fmt::format(
+      "{}: {} pixels; 8 bits a channel of RGB, grey, a palette or JPEG's YCbCr are read{}", name, format.name, wide));
 }
 
 Result<StillImage> decode_still_image(std::span<const std::byte> bytes, const std::string& name) {

@@ -1,4 +1,7 @@
 // `troupe bench loader`: what it measures, prints and refuses.
+#include <iterator>
+#include <sstream>
+
 #include "tests/app/run_fixture.h"
 
 namespace troupe::app {
@@ -44,6 +47,41 @@ TEST_F(BenchLoaderTest, AConsumerAtAPaceIsWatchedForStalls) {
   EXPECT_EQ(json.at("consume_rate"), 40);
   EXPECT_LE(json.at("samples_per_second").get<double>(), 60);  // 8 samples in two batches: the last is not waited for
   EXPECT_GE(json.at("stall_percent").get<double>(), 0);
+}
+
+TEST_F(BenchLoaderTest, VideosThatAreTooLargeAreAdvisedToBeCodedAnewAndTheAdviceHolds) {
+  ASSERT_TRUE(succeeded(troupe({"convert", "dataset", "data", "--out", "large", "--to", "v2.1", "--codec", "av1",
+                                "--gop", "2", "--scale", "160x160"})));
+  const auto measure = [&](const std::string& data) {
+    const auto end =
+        bench({data, "--samples", "12", "--decoders", "1", "--json", "data.image.height=32", "data.image.width=32"});
+    EXPECT_TRUE(succeeded(end));
+    return nlohmann::json::parse(end.out);
+  };
+  const auto before = measure("large");
+  const auto& tried = before.at("reencodings");
+  ASSERT_TRUE(tried.is_object()) << before.dump(1);
+  EXPECT_EQ(tried.at("now").at("codec"), "av1");
+  EXPECT_EQ(tried.at("now").at("width"), 160);
+  EXPECT_EQ(tried.at("now").at("key_distance"), 2);
+  EXPECT_GT(tried.at("now").at("decoded_per_delivered").get<double>(), 1);
+  EXPECT_EQ(tried.at("needed").at("width"), 34) << "32 pixels of a crop of 95%";
+  ASSERT_GE(tried.at("best").get<int>(), 0) << tried.dump(1);
+  const auto& best = tried.at("trials").at(tried.at("best").get<std::size_t>());
+  EXPECT_EQ(best.at("width"), 34);
+  EXPECT_GT(best.at("samples_per_second").get<double>(), 1.3 * before.at("samples_per_second").get<double>());
+  const std::string command = best.at("command");
+  EXPECT_THAT(command, HasSubstr("--codec h264"));
+  EXPECT_THAT(command, HasSubstr("--scale 34x34"));
+  EXPECT_THAT(before.at("bottleneck").at("advice").get<std::string>(), HasSubstr(command));
+
+  std::istringstream words(command);
+  std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
+  ASSERT_EQ(arguments.at(0), "troupe");
+  arguments.erase(arguments.begin());
+  ASSERT_TRUE(succeeded(troupe(arguments)));
+  const std::string out = *(std::find(arguments.begin(), arguments.end(), "--out") + 1);
+  EXPECT_GT(measure(out).at("samples_per_second").get<double>(), 1.3 * before.at("samples_per_second").get<double>());
 }
 
 TEST_F(BenchLoaderTest, MistakesAreNamed) {

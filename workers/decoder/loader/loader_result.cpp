@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workers/decoder/loader/reencodings.h"
+
 namespace troupe::workers {
 
 namespace {
@@ -16,15 +18,10 @@ const char* advice_for(const std::string& stage) {
   if (stage == "read")
     return "storage is slower than the decoders: put the dataset on a local disk, or give it memory to stay in the "
            "page cache";
-  if (stage == "decode") {
-    return "shorten what is decoded per frame: re-encode with a key frame every 12 frames (troupe convert dataset "
-           "--gop 12), "
-           "share frames among neighbouring samples (data.locality_block=8) or keep clips (data.decoder.clip_cache)";
-  }
-  if (stage == "convert" || stage == "transform") {
-    return "make the frames smaller (data.image.height, data.image.width), or store the videos nearer to that size "
-           "(troupe convert dataset --scale)";
-  }
+  if (stage == "decode")
+    return "share frames among neighbouring samples (data.locality_block=8) or keep clips (data.decoder.clip_cache)";
+  if (stage == "convert" || stage == "transform")
+    return "make the frames smaller (data.image.height, data.image.width)";
   if (stage == "table")
     return "read fewer rows per sample: convert to v3.0 with one row group an episode (troupe convert dataset --to "
            "v3.0)";
@@ -35,7 +32,26 @@ const char* advice_for(const std::string& stage) {
          "(training.micro_batch_size)";
 }
 
+/// What the trials say, in front of the advice that holds whatever the videos are.
+std::string with_trials(const Reencodings& tried, const LoaderResult& result, const std::string& advice) {
+  const CodedForm& now = tried.now;
+  if (tried.best < 0) {
+    return fmt::format("coding the videos anew would bring less than a fifth (the lines `tried` above); {}", advice);
+  }
+  const auto& best = tried.trials[static_cast<std::size_t>(tried.best)];
+  return fmt::format(
+      "code the videos anew, about {:.1f} samples/s instead of {:.1f}, since a frame then costs {:.2f} "
+      "ms instead of {:.2f}: {} (look at the result: {}{} is not lossless); or {}",
+      best.samples_per_second, result.rate(), 1000 * best.form.seconds_per_frame, 1000 * now.seconds_per_frame,
+      best.command, best.form.codec,
+      best.form.width < now.width ? fmt::format(" at {}x{}", best.form.width, best.form.height) : "", advice);
+}
+
 }  // namespace
+
+bool depends_on_videos(const std::string& stage) {
+  return stage == "decode" || stage == "convert" || stage == "transform";
+}
 
 double LoaderResult::capacity() const {
   double busy = 0;
@@ -60,7 +76,7 @@ std::vector<std::pair<std::string, double>> LoaderResult::stage_list() const {
           {"collate", stages.collate}};
 }
 
-Bottleneck find_bottleneck(const LoaderResult& result, std::int64_t cores) {
+Bottleneck find_bottleneck(const LoaderResult& result, std::int64_t cores, const Reencodings* tried) {
   if (result.consume_rate > 0 && result.stall_share() < kUnnoticedStall) {
     return {"consumer",
             fmt::format("nothing to change: {:.1f} samples/s are taken, the decoders could make about {:.1f}",
@@ -78,6 +94,7 @@ Bottleneck find_bottleneck(const LoaderResult& result, std::int64_t cores) {
     }
   }
   std::string advice = advice_for(largest);
+  if (tried != nullptr && depends_on_videos(largest)) advice = with_trials(*tried, result, advice);
   const bool decoders_busy = decoder_busy > 2 * result.decoder_wait;
   if (largest != "collate" && largest != "read" && decoders_busy && result.decoders < cores) {
     advice = fmt::format(

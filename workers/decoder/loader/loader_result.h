@@ -59,14 +59,18 @@ struct LoaderResult {
   std::vector<std::pair<std::string, double>> stage_list() const;
 };
 
-/// The stage that holds the loader back and what to change, such as {"decode", "..."}. `cores` are those of the
-/// machine.
+struct Reencodings;
+
+/// The stage that holds the loader back and what to change, such as {"decode", "..."}.
 struct Bottleneck {
   /// A name of stage_list(), or "consumer"
   std::string stage;
   /// One sentence.
   std::string advice;
 };
-Bottleneck find_bottleneck(const LoaderResult& result, std::int64_t cores);
+/// `cores` are those of the machine; `tried`: what coding the videos anew would bring, null where nobody tried.
+Bottleneck find_bottleneck(const LoaderResult& result, std::int64_t cores, const Reencodings* tried = nullptr);
+/// Whether the time of a stage depends on how videos are coded.
+bool depends_on_videos(const std::string& stage);
 
 }  // namespace troupe::workers

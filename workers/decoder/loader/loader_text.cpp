@@ -21,6 +21,41 @@ double hit_rate(const StageTimes& s) {
   return over(static_cast<double>(s.cache_hits), static_cast<double>(s.cache_hits + s.cache_misses));
 }
 
+std::string form_text(const CodedForm& f) {
+  return fmt::format(
+      "{} {}x{}, a key frame every {:.4g}: {:.2f} decoded for each frame, {:.2f} ms and {:.1f} KiB a frame", f.codec,
+      f.width, f.height, f.key_distance, f.decoded_per_delivered, 1000 * f.seconds_per_frame, f.kibibytes_per_frame());
+}
+
+nlohmann::ordered_json form_json(const CodedForm& f) {
+  return {{"codec", f.codec},
+          {"width", f.width},
+          {"height", f.height},
+          {"key_distance", f.key_distance},
+          {"decoded_per_delivered", f.decoded_per_delivered},
+          {"ms_per_frame", 1000 * f.seconds_per_frame},
+          {"kibibytes_per_frame", f.kibibytes_per_frame()}};
+}
+
+nlohmann::ordered_json reencodings_json(const Reencodings& r) {
+  nlohmann::ordered_json trials = nlohmann::ordered_json::array();
+  for (const auto& trial : r.trials) {
+    trials.push_back(form_json(trial.form));
+    trials.back()["samples_per_second"] = trial.samples_per_second;
+    trials.back()["command"] = trial.command;
+  }
+  return {{"file", r.file},
+          {"frames", r.frames},
+          {"needed", {{"width", r.needed_width}, {"height", r.needed_height}}},
+          {"now", form_json(r.now)},
+          {"trials", trials},
+          {"best", r.best}};
+}
+
+const Reencodings* tried_in(const LoaderContext& context) {
+  return context.reencodings ? &*context.reencodings : nullptr;
+}
+
 }  // namespace
 
 std::string loader_text(const LoaderResult& r, const LoaderContext& context) {
@@ -63,16 +98,24 @@ std::string loader_text(const LoaderResult& r, const LoaderContext& context) {
        fmt::format("{:.0f} MiB resident at the first batch, {:.0f} at the end, {:.0f} at most",
                    static_cast<double>(r.resident_first) / kMebibyte, static_cast<double>(r.resident_last) / kMebibyte,
                    static_cast<double>(r.resident_peak) / kMebibyte));
-  const Bottleneck bottleneck = find_bottleneck(r, context.cores);
+  if (const Reencodings* tried = tried_in(context)) {
+    line("videos", fmt::format("{}; the job needs {}x{} ({} frames of {})", form_text(tried->now), tried->needed_width,
+                               tried->needed_height, tried->frames, tried->file));
+    for (const auto& trial : tried->trials)
+      line("tried", fmt::format("{}: about {:.1f} samples/s", form_text(trial.form), trial.samples_per_second));
+  }
+  if (!context.not_tried.empty()) line("not tried", "coding the videos anew: " + context.not_tried);
+  const Bottleneck bottleneck = find_bottleneck(r, context.cores, tried_in(context));
   line("bottleneck", fmt::format("{}: {}", bottleneck.stage, bottleneck.advice));
   return out;
 }
 
 std::string loader_json(const LoaderResult& r, const LoaderContext& context) {
-  const Bottleneck bottleneck = find_bottleneck(r, context.cores);
+  const Bottleneck bottleneck = find_bottleneck(r, context.cores, tried_in(context));
   nlohmann::ordered_json stages;
   for (const auto& [name, time] : r.stage_list()) stages[name] = per_sample_ms(time, r);
   stages["wait"] = per_sample_ms(r.decoder_wait, r);
+  const Reencodings* tried = tried_in(context);
   const nlohmann::ordered_json out = {
       {"source", context.source},
       {"episodes", context.episodes},
@@ -110,6 +153,7 @@ std::string loader_json(const LoaderResult& r, const LoaderContext& context) {
       {"stall_seconds", r.stall_seconds},
       {"stall_percent", 100 * r.stall_share()},
       {"resident_bytes", {{"first_batch", r.resident_first}, {"last", r.resident_last}, {"peak", r.resident_peak}}},
+      {"reencodings", tried == nullptr ? nlohmann::ordered_json() : reencodings_json(*tried)},
       {"bottleneck", {{"stage", bottleneck.stage}, {"advice", bottleneck.advice}}}};
   return out.dump() + "\n";
 }

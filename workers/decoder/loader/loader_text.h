@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "workers/decoder/loader/loader_result.h"
+#include "workers/decoder/loader/reencodings.h"
 
 namespace troupe::workers {
 
@@ -13,6 +15,9 @@ struct LoaderContext {
   std::int64_t episodes = 0, windows = 0, cores = 0;
   /// Time that opening the datasets took.
   double open_seconds = 0;
+  /// What coding the videos anew would bring, where frames hold the loader back; else why that was not tried, if so.
+  std::optional<Reencodings> reencodings{};
+  std::string not_tried{};
 };
 
 /// The result as a table for people, the last line naming the bottleneck.
