@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "actors/actor_process.h"
@@ -137,6 +139,11 @@ class RunSession {
 
   void on_signal(int signal) {
     if (signal == SIGUSR2 || signal == SIGHUP) return;
+    if (reporting_) {
+      // No learner runs and the last checkpoint is committed, so there is nothing to wait for.
+      fmt::print(stderr, "the job has ended; its closing report is cut short\n");
+      std::_Exit(kInterrupted);
+    }
     if (controller_) {
       caf::anon_send(controller_, signal == SIGINT ? Signal::interrupt : Signal::terminate);
     } else {
@@ -241,6 +248,7 @@ class RunSession {
   }
 
   int finish() {
+    reporting_ = true;
     process_->bridge->remove_local("controller");
     caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
     if (!wait_for_end(*process_->system, controller_, std::chrono::seconds(10)))
@@ -271,6 +279,8 @@ class RunSession {
   std::string runtime_dir_, control_endpoint_;
   Plan plan_;
   Latch ended_;
+  /// The job has ended: a signal ends the process.
+  std::atomic<bool> reporting_ = false;
   std::mutex mutex_;
   std::vector<std::string> failures_;  // guarded by mutex_
   std::unique_ptr<StateDb> db_;

@@ -80,6 +80,7 @@ void print_final_report(const EndedRun& run, int exit_code) {
   warn_of(draw_held_out(run));
   RunSummary summary = summarise(run, exit_code);
   kind.describe(run, summary);
+  warn_of(evaluate_open_loop(run, summary));
   warn_of(write_file_durably(run.directory.path("report.txt"), run_report(summary)));
   fmt::print("{}", run_report(summary, text_style_of(STDOUT_FILENO)));
   kind.print_results(run, exit_code);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "model/io/safetensors.h"
+#include "workers/inference/evaluate/checkpoint_evaluation.h"
 #include "workers/report/loss_plot.h"
 #include "workers/report/prediction_sheet.h"
 
@@ -68,16 +69,37 @@ Result<void> draw_held_out(const EndedRun& run) {
   TROUPE_ASSIGN(const auto predicted_frames, reader.info("predicted_frames"));
   TROUPE_ASSIGN(const auto true_actions, reader.info("true_actions"));
   TROUPE_ASSIGN(const auto predicted_actions, reader.info("predicted_actions"));
-  PredictionSheet sheet{.title = fmt::format("{}: step {}", run.job.job.name, run.service.job().step()),
-                        .caption = "held-out clip: true above predicted (10 Euler steps, clean past)",
-                        .true_frames = frames_of(true_frames),
-                        .predicted_frames = frames_of(predicted_frames),
-                        .action_steps = true_actions.shape.at(0),
-                        .true_actions = floats_of(true_actions),
-                        .predicted_actions = floats_of(predicted_actions)};
-  for (std::int64_t d = 0; d < true_actions.shape.at(1); ++d)
-    sheet.action_names.push_back(fmt::format("action {} (normalised)", d));
+  PredictionSheet sheet{
+      .title = fmt::format("{}: step {}", run.job.job.name, run.service.job().step()),
+      .caption = "held-out clip: true above predicted (10 Euler steps, clean past); normalised actions",
+      .true_frames = frames_of(true_frames),
+      .predicted_frames = frames_of(predicted_frames),
+      .action_steps = true_actions.shape.at(0),
+      .true_actions = floats_of(true_actions),
+      .predicted_actions = floats_of(predicted_actions)};
+  for (std::int64_t d = 0; d < true_actions.shape.at(1); ++d) sheet.action_names.push_back(fmt::format("action {}", d));
   return draw_prediction(run.directory.path(last_prediction(run) + ".png"), sheet);
+}
+
+Result<void> evaluate_open_loop(const EndedRun& run, RunSummary& summary) {
+  const OpenLoopConfig& wanted = run.job.eval.open_loop;
+  const std::string& checkpoint = run.service.job().checkpoints().committed_directory();
+  if (!wanted.at_end || summary.exit_code != 0 || checkpoint.empty()) return {};
+  const CheckpointPlace place{.folder = checkpoint, .run = run.directory.root()};
+  TROUPE_ASSIGN(const std::string folder, evaluation_folder(place, ""));
+  fmt::print("open-loop evaluation of {} on held-out episodes\n",
+             std::filesystem::relative(checkpoint, run.directory.root()).string());
+  std::fflush(stdout);
+  TROUPE_ASSIGN(const CheckpointEvaluation done, evaluate_checkpoint(place, {.windows = wanted.windows}, folder));
+  const ActionError& overall = done.result.overall;
+  summary.open_loop = OpenLoopSummary{.mse = overall.mse,
+                                      .hold_first_mse = overall.hold_mse,
+                                      .mean_action_mse = overall.mean_mse,
+                                      .windows = done.result.windows.size(),
+                                      .episodes = done.result.episodes.size()};
+  if (overall.non_finite == 0) return {};
+  return Error{Errc::failed_precondition,
+               fmt::format("{}/eval.json: {} predicted values are not finite", folder, overall.non_finite)};
 }
 
 void describe_sft_run(const EndedRun& run, RunSummary& summary) {
@@ -96,9 +118,12 @@ void describe_sft_run(const EndedRun& run, RunSummary& summary) {
 void print_held_out(const EndedRun& run, int) {
   const auto& held_out = run.statistics().curve("eval/loss");
   if (held_out.size() <= 1) return;
-  const std::string prediction = last_prediction(run) + ".png";
-  fmt::print("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png{}\n", held_out.front().value, held_out.back().value,
-             run.folder(), std::filesystem::exists(run.directory.path(prediction)) ? ", " + prediction : "");
+  std::string pictures = run.folder() + "/loss.png";
+  const std::string evaluation = fmt::format("eval/step_{:06d}/open_loop.png", run.service.job().step());
+  for (const std::string& picture : {last_prediction(run) + ".png", evaluation}) {
+    if (std::filesystem::exists(run.directory.path(picture))) pictures += ", " + picture;
+  }
+  fmt::print("  held out  {:.4f} -> {:.4f}   pictures {}\n", held_out.front().value, held_out.back().value, pictures);
 }
 
 }  // namespace troupe::workers
