@@ -27,7 +27,8 @@ Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk) {
   if (std::filesystem::exists(path + "/meta/info.json")) return {};
   fmt::print(talk, "generating a toy dataset in {}\n", path);
   std::fflush(talk);
-  return write_toy_dataset(path, {});
+  // Few frames a second, so that the arm goes far within one call of the policy.
+  return write_toy_dataset(path, {.episodes = 160, .frames = 32, .fps = 5});
 }
 
 int explain(const Infeasible& infeasible, const LoadedConfig& config) {

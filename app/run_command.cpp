@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "actors/actor_process.h"
@@ -141,6 +143,11 @@ class RunSession {
 
   void on_signal(int signal) {
     if (signal == SIGUSR2 || signal == SIGHUP) return;
+    if (reporting_) {
+      // No learner runs and the last checkpoint is committed, so there is nothing to wait for.
+      fmt::print(stderr, "the job has ended; its closing report is cut short\n");
+      std::_Exit(kInterrupted);
+    }
     if (controller_) {
       caf::anon_send(controller_, signal == SIGINT ? Signal::interrupt : Signal::terminate);
     } else {
@@ -243,6 +250,7 @@ class RunSession {
   }
 
   int finish() {
+    reporting_ = true;
     process_->bridge->remove_local("controller");
     caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
     if (!wait_for_end(*process_->system, controller_, std::chrono::seconds(10)))
@@ -256,7 +264,9 @@ class RunSession {
     join_queue_.reset();
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
     ::unlink(run_.endpoint().c_str());
-    std::string report = final_report({.service = *service_, .job = job_, .directory = run_}, code, console_->style());
+    const auto say = [this](const std::string& line) { console_->line(Severity::info, line); };
+    std::string report =
+        final_report({.service = *service_, .job = job_, .directory = run_, .say = say}, code, console_->style());
     report.pop_back();  // the console ends the line
     console_->line(Severity::info, report);
     console_.reset();
@@ -278,6 +288,8 @@ class RunSession {
   std::string runtime_dir_, control_endpoint_;
   Plan plan_;
   Latch ended_;
+  /// The job has ended: a signal ends the process.
+  std::atomic<bool> reporting_ = false;
   std::mutex mutex_;
   std::vector<std::string> failures_;  // guarded by mutex_
   std::unique_ptr<Console> console_;

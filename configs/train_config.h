@@ -157,6 +157,24 @@ struct CheckpointConfig {
   }
 };
 
+/// What `troupe eval --open-loop` does, when the job has ended (docs/evaluation.md#open-loop-evaluation).
+struct OpenLoopConfig {
+  /// Read by workers/report/run.
+  /// Wants kind sft without env.id, and some dataset that names eval_episodes.
+  bool at_end = false;
+  /// 1 to 2^20. Read by workers/report/run.
+  std::int64_t windows = 16;
+
+  template <class V>
+  static void describe(V& v) {
+    v.field("at_end", &OpenLoopConfig::at_end,
+            "evaluate the last checkpoint on held-out episodes and say in the closing report how it compares with "
+            "two policies that need no model");
+    v.field("windows", &OpenLoopConfig::windows, "recorded windows at most, spread evenly over the held-out episodes",
+            "count", 1, 1 << 20);
+  }
+};
+
 /// Held-out loss at fixed noise and timesteps; in reinforcement learning, episodes of the deterministic policy.
 struct EvalConfig {
   /// Steps, 0 to 2^40.
@@ -170,6 +188,7 @@ struct EvalConfig {
   std::int64_t seed = 1'000'000;
   /// 0 to 10000. Read by app.
   std::int64_t videos = 4;
+  OpenLoopConfig open_loop;
 
   template <class V>
   static void describe(V& v) {
@@ -184,6 +203,7 @@ struct EvalConfig {
     v.field("videos", &EvalConfig::videos,
             "kind rl: videos of failures that the last evaluation writes, where the environment can be drawn", "count",
             0, 10000);
+    v.group("open_loop", &EvalConfig::open_loop, "kind sft: predicted against recorded actions, after the last step");
   }
 };
 

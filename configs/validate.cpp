@@ -103,10 +103,18 @@ void validate_training(const JobConfig& job, Rules& rules) {
                 "0 ranks cannot hold the parameters; write -1 for all learner ranks");
   const auto holds_out = [](const DataSetConfig& set) { return !set.eval_episodes.empty(); };
   const auto& sets = job.data.sets;
-  rules.require(job.job.kind == JobKind::rl || job.eval.every == 0 || !job.data.eval_episodes.empty() ||
-                    std::any_of(sets.begin(), sets.end(), holds_out),
-                "eval.every",
+  const bool any_held_out = !job.data.eval_episodes.empty() || std::any_of(sets.begin(), sets.end(), holds_out);
+  rules.require(job.job.kind == JobKind::rl || job.eval.every == 0 || any_held_out, "eval.every",
                 "evaluation needs held-out episodes; name them in data.eval_episodes or set eval.every to 0",
+                {"data.eval_episodes"});
+  const bool open_loop = job.eval.open_loop.at_end;
+  rules.require(!open_loop || !trains_agent(job), "eval.open_loop.at_end",
+                "compares a world-action model with recordings; this job trains a policy for an environment, which "
+                "plays episodes instead (eval.episodes)",
+                {"job.kind", "env.id"});
+  rules.require(!open_loop || trains_agent(job) || any_held_out, "eval.open_loop.at_end",
+                "evaluation needs held-out episodes; name them in data.eval_episodes or set eval.open_loop.at_end to "
+                "false",
                 {"data.eval_episodes"});
   const auto& sinks = job.metrics.sinks;
   rules.require(std::set<std::string>(sinks.begin(), sinks.end()).size() == sinks.size(), "metrics.sinks",

@@ -61,7 +61,7 @@ SUBFOLDER_EDGES = {
     "workers/decoder/loader": "workers/stream",
     "workers/encoder": "",
     "workers/inference/agent": "workers/checkpoint workers/inference/policy workers/report workers/rollout",
-    "workers/inference/evaluate": "workers/inference/policy workers/report",
+    "workers/inference/evaluate": "workers/checkpoint workers/inference/policy workers/report",
     "workers/inference/policy": "workers/checkpoint",
     "workers/inference/serve": "workers/inference/policy",
     "workers/learner": "workers/checkpoint workers/encoder workers/stream",
@@ -75,7 +75,9 @@ SUBFOLDER_EDGES = {
         "workers/learner/imitation workers/rollout",
     "workers/record": "",
     "workers/report": "",
-    "workers/report/run": "workers/checkpoint workers/controller workers/inference/agent workers/report",
+    "workers/report/run":
+        "workers/checkpoint workers/controller workers/inference/agent "
+        "workers/inference/evaluate workers/report",
     "workers/rollout": "workers/checkpoint workers/stream",
     "workers/rollout/replay": "workers/rollout",
     "workers/stream": "",

@@ -16,6 +16,7 @@ namespace {
 constexpr double kPi = std::numbers::pi;
 constexpr double kLink[3] = {0.5, 0.45, 0.22};  // m
 constexpr double kBaseHeight = 0.12;
+constexpr double kFarthest = 0.75;  // m; from 0.77 on the place above a ball is out of reach
 
 /// Joint angles that put the end of the last link at `tip`, pointing down, elbow up; mirrored for targets to the left.
 std::array<double, 3> reach_down(ToyPoint tip) {
@@ -54,10 +55,11 @@ std::array<double, 4> with_grip(const std::array<double, 3>& joints, double grip
 
 }  // namespace
 
-std::string toy_task(std::int64_t color) {
-  return fmt::format("pick up the {} ball", kToyColors.at(static_cast<std::size_t>(color)));
+std::string toy_task(std::int64_t color, bool left) {
+  return fmt::format("pick up the {} ball on the {}", kToyColors.at(static_cast<std::size_t>(color)),
+                     left ? "left" : "right");
 }
-std::string ToyEpisode::task() const { return toy_task(target_color); }
+std::string ToyEpisode::task() const { return toy_task(target_color, target.x < 0); }
 
 ToyEpisode plan_toy_episode(std::uint64_t seed, std::int64_t episode_index, std::int64_t steps) {
   CounterRng rng(seed, rng_stream::toy_scene, static_cast<std::uint64_t>(episode_index));
@@ -66,8 +68,8 @@ ToyEpisode plan_toy_episode(std::uint64_t seed, std::int64_t episode_index, std:
   e.target_color = episode_index % static_cast<std::int64_t>(kToyColors.size());
   e.other_color = (e.target_color + 1 + rng.below(3)) % static_cast<std::int64_t>(kToyColors.size());
   const double side = rng.below(2) == 0 ? -1 : 1;
-  e.target = {side * rng.uniform(0.4, 0.78), kBallRadius};
-  e.other = {-side * rng.uniform(0.4, 0.78), kBallRadius};
+  e.target = {side * rng.uniform(0.4, kFarthest), kBallRadius};
+  e.other = {-side * rng.uniform(0.4, kFarthest), kBallRadius};
   // the arm starts near upright, so that only the words and the frame tell where it will go
   const std::array<double, 4> home = {kPi / 2 + rng.uniform(-0.2, 0.2), rng.uniform(-0.3, 0.3), rng.uniform(-0.3, 0.3),
                                       1};

@@ -30,11 +30,12 @@ struct ToyEpisode {
   std::vector<ToyPose> states{};                   ///< one per step
   /// The commanded next pose: actions[t] == states[t + 1], and the last pose is held.
   std::vector<ToyPose> actions{};
-  std::string task() const;  ///< "pick up the red ball"
+  std::string task() const;  ///< "pick up the red ball on the left"
 };
 
 inline constexpr std::array<const char*, 4> kToyColors = {"red", "green", "blue", "yellow"};
-std::string toy_task(std::int64_t color);
+/// The instruction for a ball of a colour, left (x < 0) or right of the arm as the front camera sees it.
+std::string toy_task(std::int64_t color, bool left);
 
 /// A pure function of its arguments: positions, colours and the start pose come from stream toy_scene at
 /// `episode_index`; the motion is minimum-jerk in joint space through approach, descent, grasp and lift.

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kStampFile = "meta/toy_dataset.json";
-constexpr int kGeneratorVersion = 1;  // raise it when the same options give other tables or frames
+constexpr int kGeneratorVersion = 2;  // raise it when the same options give other tables or frames
 
 struct View {
   const char* key;
@@ -95,7 +95,9 @@ std::span<const float> numbers_of(const std::vector<ToyPose>& poses) {
 /// Everything but the rename.
 Result<void> write_files(const std::string& dir, const ToyDatasetOptions& o) {
   TROUPE_ASSIGN(LerobotWriter writer, LerobotWriter::begin(dir, description_of(o)));
-  for (std::size_t c = 0; c < kToyColors.size(); ++c) writer.task_index(toy_task(static_cast<std::int64_t>(c)));
+  for (std::size_t c = 0; c < kToyColors.size(); ++c) {
+    for (const bool left : {true, false}) writer.task_index(toy_task(static_cast<std::int64_t>(c), left));
+  }
   Raster raster(o.height, o.width);
   for (std::int64_t e = 0; e < o.episodes; ++e) {
     const ToyEpisode episode = plan_toy_episode(o.seed, e, length_of(o, e));

@@ -21,7 +21,7 @@ struct ToyDatasetOptions {
 /// (docs/video.md).
 ///     observation.images.front, observation.images.side   H.264
 ///     observation.state, action  float32[4]: three joint angles (rad), gripper opening; action[t] = state[t + 1]
-///     task                       "pick up the red ball", one of four colours
+///     task                       "pick up the red ball on the left", one of four colours and two sides
 ///
 /// The dataset is written to a folder beside `dir` and renamed at the end, so a half-written one never carries its
 /// name. When `dir` already holds the same options' dataset (meta/toy_dataset.json), nothing is done.

@@ -10,7 +10,7 @@ namespace {
 constexpr double kFingerGap = 0.11;  // m
 constexpr RgbColor kBallColors[4] = {
     {0.86f, 0.16f, 0.16f}, {0.18f, 0.68f, 0.26f}, {0.18f, 0.36f, 0.88f}, {0.95f, 0.80f, 0.16f}};
-constexpr RgbColor kArm[3] = {{0.93f, 0.52f, 0.20f}, {0.90f, 0.60f, 0.30f}, {0.86f, 0.68f, 0.42f}};
+constexpr RgbColor kArm[3] = {{0.80f, 0.34f, 0.08f}, {0.84f, 0.42f, 0.14f}, {0.86f, 0.50f, 0.22f}};
 constexpr RgbColor kDark = {0.20f, 0.22f, 0.26f};
 
 struct Projected {
@@ -21,9 +21,9 @@ struct Projection {
   ToyCamera camera;
   double height, width;
 
-  /// The window is 2.5 m wide and 2.1 m high; the table line lies at 78% of the height.
+  /// The window is 2 m wide and high; the table line lies at 78% of the height.
   Projected operator()(ToyPoint p) const {
-    const double pixels = std::min(width / 2.5, height / 2.1), ground = 0.78 * height;
+    const double pixels = std::min(width, height) / 2, ground = 0.78 * height;
     if (camera == ToyCamera::front) return {width / 2 + p.x * pixels, ground - p.y * pixels, pixels};
     // the camera stands to the right: what is there is nearer, hence larger
     const double near = 1 / (1 - 0.28 * p.x);
@@ -51,9 +51,9 @@ void gripper(Raster& out, const Projection& project, const std::array<ToyPoint, 
   const double dx = (points[3].x - points[2].x) / 0.22, dy = (points[3].y - points[2].y) / 0.22;
   const double half = kFingerGap * (0.75 + 0.55 * opening);
   const ToyPoint left{tip.x - dy * half, tip.y + dx * half}, right{tip.x + dy * half, tip.y - dx * half};
-  link(out, project, left, right, 0.03, kDark);
+  link(out, project, left, right, 0.04, kDark);
   for (const ToyPoint& base : {left, right})
-    link(out, project, base, {base.x + dx * kFinger, base.y + dy * kFinger}, 0.03, kDark);
+    link(out, project, base, {base.x + dx * kFinger, base.y + dy * kFinger}, 0.04, kDark);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ void draw_toy_scene(const ToyEpisode& episode, std::int64_t step, ToyCamera came
   ball(out, project, target, episode.target_color);
   link(out, project, {-0.16, 0.04}, {0.16, 0.04}, 0.06, kDark);
   for (std::size_t i = 0; i < 3; ++i)
-    link(out, project, points[i], points[i + 1], 0.075 - 0.015 * static_cast<double>(i), kArm[i]);
+    link(out, project, points[i], points[i + 1], 0.1 - 0.015 * static_cast<double>(i), kArm[i]);
   for (std::size_t i = 0; i < 3; ++i) {
     const Projected joint = project(points[i]);
     out.ball(joint.x, joint.y, 0.04 * joint.scale, kDark);

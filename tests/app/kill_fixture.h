@@ -33,7 +33,10 @@ class KillTest : public ::testing::Test {
     const Words words = Words{"run", "quickstart:sft"} + flags +
                         Words{"training.steps=40",
                               "checkpoint.interval=5",
+                              "training.global_batch_size=8",
+                              "training.micro_batch_size=4",
                               "eval.every=0",
+                              "eval.open_loop.at_end=false",
                               "metrics.every=1",
                               "job.run_root=" + folder_ + "/" + name,
                               "data.sets[0].path=" + folder_ + "/data"} +

@@ -39,7 +39,8 @@ SheetLayout layout_of(const PredictionSheet& sheet) {
     l.cell_height = l.cell_width * h / w;
     l.frames_bottom = kSheetTop + 20 + 2 * l.cell_height + kSheetGap + 30;
   }
-  l.width = std::max(960.0, 2 * kMargin + kRowLabel + columns * (l.cell_width + kSheetGap));
+  l.width = std::max(1100.0,  // room for a panel's name beside its error
+                     2 * kMargin + kRowLabel + columns * (l.cell_width + kSheetGap));
   const auto dims = static_cast<std::int64_t>(sheet.action_names.size());
   l.panels_per_row = std::clamp<std::int64_t>(dims, 1, 4);
   l.panel_rows = (dims + l.panels_per_row - 1) / l.panels_per_row;

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
@@ -23,6 +24,15 @@ std::string loss_text(double value) {
 
 std::string utilisation(const char* name, const std::optional<double>& percent) {
   return percent ? fmt::format("{} {:.1f}%", name, *percent) : fmt::format("{} n/a", name);
+}
+
+/// What the policy's error is beside that of doing nothing, in words.
+TextField against_baselines(const OpenLoopSummary& s) {
+  const double better = std::min(s.hold_first_mse, s.mean_action_mse), share = s.mse / better;
+  if (!std::isfinite(share)) return {"cannot be compared", text_color::kYellow};
+  const std::string text = fmt::format("{:.2f} of the better of both", share);
+  if (share < 1) return {text + ", so it has learnt", text_color::kGreen};
+  return {text + ": doing nothing is better", text_color::kYellow};
 }
 
 }  // namespace
@@ -123,6 +133,15 @@ std::string run_report(const RunSummary& s, const TextStyle& style) {
        {fmt::format("checkpoint {:.1f}%", s.checkpoint_percent)},
        {fmt::format("other {:.1f}%", s.other_percent)}},
       2);
+  if (s.open_loop) {
+    row("open loop",
+        {{fmt::format("mse {:.4g} on {} held-out windows of {} episodes", s.open_loop->mse, s.open_loop->windows,
+                      s.open_loop->episodes)},
+         {fmt::format("holding still {:.4g}", s.open_loop->hold_first_mse)},
+         {fmt::format("mean action {:.4g}", s.open_loop->mean_action_mse)},
+         against_baselines(*s.open_loop)},
+        3);
+  }
   if (s.events.empty()) row("events", {{"none"}}, 2);
   for (std::size_t i = 0; i < s.events.size(); ++i) row(i == 0 ? "events" : "", {{s.events[i]}}, 2);
   if (s.checkpoint.empty()) {

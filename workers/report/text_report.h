@@ -47,6 +47,13 @@ struct ProgressLine {
 /// indent.
 std::string progress_text(const ProgressLine& line, const TextStyle& style = {});
 
+/// Mean squared errors over recorded windows, of the policy and of two that need no model
+/// (docs/evaluation.md#what-is-measured).
+struct OpenLoopSummary {
+  double mse = 0, hold_first_mse = 0, mean_action_mse = 0;
+  std::size_t windows = 0, episodes = 0;
+};
+
 /// Everything the final lines say. Percentages are 0..100.
 struct RunSummary {
   std::string name{};
@@ -69,6 +76,8 @@ struct RunSummary {
   std::optional<double> mfu_percent{}, hfu_percent{};
   /// Shares of the time, 100 together.
   double compute_percent = 0, exposed_comm_percent = 0, stall_percent = 0, checkpoint_percent = 0, other_percent = 0;
+  /// The open-loop evaluation of the last checkpoint, where there was one.
+  std::optional<OpenLoopSummary> open_loop{};
   /// One line each; none: "none".
   std::vector<std::string> events{};
   /// Relative to the run directory; empty: nothing was saved.

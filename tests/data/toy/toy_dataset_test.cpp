@@ -110,7 +110,9 @@ TEST_F(ToyDatasetTest, ActionsAreTheNextStatesAndTheStatisticsAreThoseOfTheTable
 TEST_F(ToyDatasetTest, TheTaskNamesTheBallThatIsPickedUp) {
   for (std::int64_t e = 0; e < 12; ++e) {
     const ToyEpisode episode = plan_toy_episode(5, e, 60);
-    EXPECT_EQ(episode.task(), std::string("pick up the ") + kToyColors[static_cast<std::size_t>(e % 4)] + " ball");
+    EXPECT_EQ(episode.task(), std::string("pick up the ") + kToyColors[static_cast<std::size_t>(e % 4)] +
+                                  " ball on the " + (episode.target.x < 0 ? "left" : "right"));
+    EXPECT_LT(episode.target.x * episode.other.x, 0) << "the other ball lies on the other side";
     EXPECT_NE(episode.target_color, episode.other_color);
     // shortly before the grasp the fingers' middle is where the target lies
     const auto points = toy_arm_points(episode.states[static_cast<std::size_t>(episode.grasped_at - 1)]);
@@ -118,6 +120,14 @@ TEST_F(ToyDatasetTest, TheTaskNamesTheBallThatIsPickedUp) {
     EXPECT_NEAR(points[3].y - 0.14, episode.target.y, 0.02);
     EXPECT_GT(toy_arm_points(episode.states.back())[3].y, points[3].y + 0.2);
     EXPECT_LT(episode.states.back()[3], 0.01f);
+  }
+}
+
+TEST_F(ToyDatasetTest, TheArmReachesEveryBallOfALargeDataset) {
+  for (std::int64_t e = 0; e < 2000; ++e) {
+    const ToyEpisode episode = plan_toy_episode(1, e, 32);
+    const auto points = toy_arm_points(episode.states[static_cast<std::size_t>(episode.grasped_at)]);
+    ASSERT_NEAR(points[3].x, episode.target.x, 0.02) << "episode " << e;
   }
 }
 

@@ -67,6 +67,23 @@ TEST(TextReportTest, ACompleteRunEndsInTheKnownBlock) {
       "  next      troupe eval runs/dz5b-droid --suite libero_spatial     troupe export runs/dz5b-droid --format hf\n");
 }
 
+TEST(TextReportTest, TheOpenLoopEvaluationStandsBesideBothBaselines) {
+  RunSummary s = finished_run();
+  EXPECT_EQ(run_report(s).find("open loop"), std::string::npos) << "no evaluation, no line";
+  s.open_loop = OpenLoopSummary{
+      .mse = 0.02494, .hold_first_mse = 0.1403, .mean_action_mse = 0.1649, .windows = 32, .episodes = 8};
+  EXPECT_NE(run_report(s).find("\n  open loop mse 0.02494 on 32 held-out windows of 8 episodes   holding still 0.1403"
+                               "   mean action 0.1649   0.18 of the better of both, so it has learnt\n  events"),
+            std::string::npos)
+      << run_report(s);
+  s.open_loop->mse = 0.2988;
+  s.open_loop->hold_first_mse = 0.03635;
+  EXPECT_NE(run_report(s).find("8.22 of the better of both: doing nothing is better\n"), std::string::npos)
+      << run_report(s);
+  s.open_loop->mse = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(run_report(s).find("cannot be compared"), std::string::npos) << run_report(s);
+}
+
 TEST(TextReportTest, AFailedRunSaysSoAndAdmitsThatNothingWasSaved) {
   RunSummary s = finished_run();
   s.exit_code = 4;

@@ -1,6 +1,7 @@
 #include "workers/inference/policy/dreamzero_policy.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <cstring>
@@ -14,6 +15,8 @@
 namespace troupe::workers {
 
 namespace {
+
+constexpr std::int64_t kSingleThreadDim = 512;  // DreamZero's own widths are 3072 and 5120
 
 at::Tensor to_tensor(const std::vector<std::int64_t>& values) {
   at::Tensor out = at::empty({static_cast<std::int64_t>(values.size())}, at::kLong);
@@ -99,6 +102,8 @@ Result<DreamZeroPolicy::Turn> DreamZeroPolicy::prepare(const Observation& observ
 }
 
 std::vector<Result<ActionChunk>> DreamZeroPolicy::act(std::span<const Observation> observations) {
+  // Threads that share products this small spend their time waiting for each other: eight times that of one thread.
+  if (spec_.model.dit.dim <= kSingleThreadDim && at::get_num_threads() != 1) at::set_num_threads(1);
   std::vector<std::optional<Result<ActionChunk>>> results(observations.size());
   std::vector<Turn> turns;
   std::set<std::string> named;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "configs/job_config.h"
@@ -14,6 +15,8 @@ struct EndedRun {
   const ControllerService& service;
   const JobConfig& job;
   const RunDirectory& directory;
+  /// Takes a line about what the report is doing, without its end.
+  std::function<void(const std::string&)> say;
 
   const RunStatistics& statistics() const { return service.statistics(); }
   /// Whether it left one on disk.

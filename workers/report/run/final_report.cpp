@@ -69,9 +69,10 @@ std::string final_report(const EndedRun& run, int exit_code, const TextStyle& st
   const Result<void> drawn = kind.draw_curves(run);
   std::string warnings = run.statistics().steps() > 0 ? warning_of(drawn) : std::string();
   warnings += warning_of(draw_held_out(run));
-  warnings += warning_of(write_end_pages(run.job, run.directory, run.service.job().step(), exit_code));
   RunSummary summary = summarise(run, exit_code);
   kind.describe(run, summary);
+  warnings += warning_of(evaluate_open_loop(run, summary));
+  warnings += warning_of(write_end_pages(run.job, run.directory, run.service.job().step(), exit_code));
   const std::string results = kind.results(run, exit_code);
   warnings += warning_of(write_file_durably(run.directory.path("report.txt"), run_report(summary) + results));
   return warnings + run_report(summary, style) + results;

@@ -10,6 +10,7 @@
 #include "data/lerobot/modality.h"
 #include "data/sampling/dataset_spec.h"
 #include "model/io/safetensors.h"
+#include "workers/inference/evaluate/checkpoint_evaluation.h"
 #include "workers/report/loss_plot.h"
 #include "workers/report/prediction_sheet.h"
 
@@ -83,21 +84,41 @@ Result<void> draw_held_out(const EndedRun& run) {
   TROUPE_ASSIGN(const auto predicted_frames, reader.info("predicted_frames"));
   TROUPE_ASSIGN(const auto true_actions, reader.info("true_actions"));
   TROUPE_ASSIGN(const auto predicted_actions, reader.info("predicted_actions"));
-  PredictionSheet sheet{.title = fmt::format("{}: step {}", run.job.job.name, run.service.job().step()),
-                        .caption = "held-out clip: true above predicted (10 Euler steps, clean past)",
-                        .true_frames = frames_of(true_frames),
-                        .predicted_frames = frames_of(predicted_frames),
-                        .action_steps = true_actions.shape.at(0),
-                        .true_actions = floats_of(true_actions),
-                        .predicted_actions = floats_of(predicted_actions)};
+  PredictionSheet sheet{
+      .title = fmt::format("{}: step {}", run.job.job.name, run.service.job().step()),
+      .caption = "held-out clip: true above predicted (10 Euler steps, clean past); normalised actions",
+      .true_frames = frames_of(true_frames),
+      .predicted_frames = frames_of(predicted_frames),
+      .action_steps = true_actions.shape.at(0),
+      .true_actions = floats_of(true_actions),
+      .predicted_actions = floats_of(predicted_actions)};
   const std::vector<std::string> joints = joints_of(run.job);
   for (std::int64_t d = 0; d < true_actions.shape.at(1); ++d) {
     const auto place = static_cast<std::size_t>(d);
     const bool named = place < joints.size() && !joints[place].empty();
-    sheet.action_names.push_back(named ? fmt::format("action {} {} (normalised)", d, joints[place])
-                                       : fmt::format("action {} (normalised)", d));
+    sheet.action_names.push_back(named ? joints[place] : fmt::format("action {}", d));
   }
   return draw_prediction(run.directory.path(last_prediction(run) + ".png"), sheet);
+}
+
+Result<void> evaluate_open_loop(const EndedRun& run, RunSummary& summary) {
+  const OpenLoopConfig& wanted = run.job.eval.open_loop;
+  const std::string& checkpoint = run.service.job().checkpoints().committed_directory();
+  if (!wanted.at_end || summary.exit_code != 0 || checkpoint.empty()) return {};
+  const CheckpointPlace place{.folder = checkpoint, .run = run.directory.root()};
+  TROUPE_ASSIGN(const std::string folder, evaluation_folder(place, ""));
+  run.say(fmt::format("open-loop evaluation of {} on held-out episodes",
+                      std::filesystem::relative(checkpoint, run.directory.root()).string()));
+  TROUPE_ASSIGN(const CheckpointEvaluation done, evaluate_checkpoint(place, {.windows = wanted.windows}, folder));
+  const ActionError& overall = done.result.overall;
+  summary.open_loop = OpenLoopSummary{.mse = overall.mse,
+                                      .hold_first_mse = overall.hold_mse,
+                                      .mean_action_mse = overall.mean_mse,
+                                      .windows = done.result.windows.size(),
+                                      .episodes = done.result.episodes.size()};
+  if (overall.non_finite == 0) return {};
+  return Error{Errc::failed_precondition,
+               fmt::format("{}/eval.json: {} predicted values are not finite", folder, overall.non_finite)};
 }
 
 void describe_sft_run(const EndedRun& run, RunSummary& summary) {
@@ -118,9 +139,12 @@ std::string held_out_text(const EndedRun& run, int) {
   const auto& held_out = run.statistics().curve("eval/loss");
   if (held_out.size() <= 1) return {};
   const double first = held_out.front().value, last = held_out.back().value;
-  const std::string prediction = last_prediction(run) + ".png";
-  std::string text = fmt::format("  held out  {:.4f} -> {:.4f}   pictures {}/loss.png{}\n", first, last, run.folder(),
-                                 std::filesystem::exists(run.directory.path(prediction)) ? ", " + prediction : "");
+  std::string pictures = run.folder() + "/loss.png";
+  const std::string evaluation = fmt::format("eval/step_{:06d}/open_loop.png", run.service.job().step());
+  for (const std::string& picture : {last_prediction(run) + ".png", evaluation}) {
+    if (std::filesystem::exists(run.directory.path(picture))) pictures += ", " + picture;
+  }
+  const std::string text = fmt::format("  held out  {:.4f} -> {:.4f}   pictures {}\n", first, last, pictures);
   // Written so that a loss that is not a number counts as one that did not fall.
   if (last < (1 - kLearnt) * first) return text;
   return text + fmt::format(
