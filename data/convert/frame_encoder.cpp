@@ -106,6 +106,7 @@ struct FrameEncoder::State {
                   0);
     }
     if (name == "libaom-av1") {
+      c.gop_size = 1'000'000;  // it counts from 0 where write() counts from 1, and would add a key frame before each
       av_dict_set(&settings, "cpu-used", "8", 0);
       av_dict_set(&settings, "lag-in-frames", "0", 0);
     }

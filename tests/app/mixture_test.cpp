@@ -65,7 +65,7 @@ TEST_F(MixtureRunTest, AChangedMixtureIsRefusedByName) {
   std::filesystem::remove_all(dir_ / "other");
   ASSERT_TRUE(write_toy_dataset(dir_ / "other",
                                 {.episodes = 3, .frames = 40, .fps = 20, .height = 48, .width = 64, .seed = 3}));
-  expect_end(run_mixture({"training.steps=8", "--resume", "auto"}), 2, {}, {"data.sets[1] (other) had "});
+  expect_end(run_mixture({"training.steps=8", "--resume", "auto"}), 2, {}, {"data.sets[1] (", "/other) had "});
   EXPECT_EQ(num_runs("mixture"), 1u);
 }
 

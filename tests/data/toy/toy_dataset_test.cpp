@@ -78,7 +78,7 @@ TEST_F(ToyDatasetTest, EveryEpisodeHasAsManyFramesAndRowsAsItsLength) {
     total += length;
   }
   EXPECT_EQ(info["total_frames"], total);
-  EXPECT_EQ(json_lines(dir + "/meta/tasks.jsonl").size(), 4u);
+  EXPECT_EQ(json_lines(dir + "/meta/tasks.jsonl").size(), 8U) << "four colours, two sides";
 }
 
 TEST_F(ToyDatasetTest, ActionsAreTheNextStatesAndTheStatisticsAreThoseOfTheTable) {

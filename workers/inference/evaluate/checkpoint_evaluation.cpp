@@ -90,8 +90,8 @@ Result<CheckpointEvaluation> evaluate_checkpoint(const CheckpointPlace& place,
                            .subject = {.checkpoint = place.folder,
                                        .dataset = dataset->root(),
                                        .embodiment = policy->info().embodiment,
-                                       .options = described(options)},
-                           .saw_training_episodes = how.episodes.empty()};
+                                       .options = described(options)}};
+  if (how.episodes.empty() && options.on_training_episodes) options.on_training_episodes();
   TROUPE_ASSIGN(out.result, run_open_loop(*policy, *dataset, chosen.data, how));
   TROUPE_TRY(write_file_durably(folder + "/eval.json", open_loop_json(out.result, out.subject)));
   TROUPE_TRY(draw_open_loop(folder + "/open_loop.png", out.result, out.subject));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,15 @@ struct CheckpointEvaluationOptions {
   /// Windows evaluated at most.
   std::int64_t windows = 16;
   PolicyOptions policy{};
+  /// Told before the policy runs that no episode was held out and none is named, so that all are looked at, trained on
+  /// or not; may be empty.
+  std::function<void()> on_training_episodes{};
 };
 
 /// What was measured, and on what.
 struct CheckpointEvaluation {
   OpenLoopResult result;
   OpenLoopSubject subject;
-  /// No episode was held out and none named: every episode was looked at, trained on or not.
-  bool saw_training_episodes = false;
 };
 
 /// Loads the policy of a checkpoint, drives it through recorded windows (run_open_loop) and writes eval.json and
