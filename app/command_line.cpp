@@ -95,6 +95,8 @@ struct CommandLine {
     c->add_option("--token-file", run.token_file,
                   "where --listen writes the file that a joining node needs (default: RUN/token)");
     c->add_flag("--dry-run", run.dry_run, "check and plan only");
+    c->add_option("--profile", run.profile,
+                  "FIRST:LAST: trace these steps in every process of this machine, to RUN/profile/trace.json");
     auto* p = app.add_subcommand("plan", "show who would run where and what it would take");
     p->add_option("job", plan.job, "job file or embedded recipe")->required();
     p->add_option("--pretend", plan.pretend, "plan for this cluster instead of this machine, such as 8xH200");

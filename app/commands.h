@@ -39,6 +39,8 @@ struct RunOptions {
   /// Where `--listen` writes what a node needs; empty: `token` in the run directory.
   std::string token_file;
   bool dry_run = false;
+  /// "10:13": steps to trace; empty: none.
+  std::string profile;
 };
 int run_command(const RunOptions& options);
 

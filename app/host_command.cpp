@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/file_io.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "configs/loader.h"
 #include "placement/render.h"
 #include "workers/checkpoint/run_directory.h"
@@ -46,6 +47,8 @@ int host_command(const HostOptions& options) {
   const ActorIdentity identity{.actor = options.actor, .incarnation = options.incarnation};
   log::configure(identity.instance(), RunDirectory(options.run_dir).log_of(options.actor));
   name_fault_process(identity.instance());
+  if (auto traced = start_tracing(RunDirectory(options.run_dir).path("profile"), identity.instance()); !traced)
+    log::warn("this process is not traced: {}", traced.error().message());
   auto context = load_context(options);
   if (!context) return fail(context.error().message());
   Latch told_to_end, ended;  // made before the process: its loop and actors set them

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "actors/actor_process.h"
 #include "actors/controller_actor.h"
@@ -19,6 +20,7 @@
 #include "app/exit_code.h"
 #include "app/job_setup.h"
 #include "app/preflight.h"
+#include "app/profile.h"
 #include "base/clock.h"
 #include "base/durable_file.h"
 #include "base/file_io.h"
@@ -56,13 +58,14 @@ Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job
 class RunSession {
  public:
   RunSession(const RunOptions& options, LoadedConfig config, ResumePoint point,
-             std::shared_ptr<const Pipeline> pipeline, ModelCost cost)
+             std::shared_ptr<const Pipeline> pipeline, ModelCost cost, std::optional<TracedSteps> traced)
       : options_(options),
         config_(std::move(config)),
         job_(config_.job),
         point_(std::move(point)),
         pipeline_(std::move(pipeline)),
-        cost_(std::move(cost)) {}
+        cost_(std::move(cost)),
+        traced_(traced) {}
 
   int run() {
     if (auto prepared = prepare(); !prepared) return complain(prepared.error());
@@ -91,6 +94,7 @@ class RunSession {
 
   Result<void> prepare() {
     TROUPE_TRY(take_run());
+    TROUPE_TRY(prepare_profile());
     log::configure("controller", run_.log_of("controller"));
     TROUPE_ASSIGN(console_, Console::open(run_.log_of("console")));
     TROUPE_ASSIGN(db_, StateDb::open(run_.state_db()));
@@ -104,6 +108,14 @@ class RunSession {
     if (!options_.listen.empty()) TROUPE_TRY(bind_listen());
     watch_signals(*process_->loop, [this](int signal) { on_signal(signal); });
     return {};
+  }
+
+  /// Before the process has threads. A run that goes on without --profile records nothing for an earlier attempt's.
+  Result<void> prepare_profile() {
+    const std::string folder = run_.path("profile");
+    if (!traced_) return end_tracing(folder);
+    TROUPE_TRY(prepare_tracing(folder, *traced_));
+    return start_tracing(folder, "controller");
   }
 
   Result<void> bind_local() {
@@ -195,6 +207,11 @@ class RunSession {
   Result<void> start() {
     TROUPE_TRY(write_start_pages(job_, config_.resolved_yaml, plan_, run_, point_.step));
     TROUPE_ASSIGN(auto sinks, open_sinks(job_, run_));
+    if (traced_) {
+      auto profile = std::make_unique<Profile>(run_.path("profile"), *traced_, *console_);
+      profile_ = profile.get();
+      sinks.push_back(std::move(profile));
+    }
     ControllerService::Setup setup{.job = {.config = job_,
                                            .plan = plan_,
                                            .run = run_,
@@ -264,6 +281,7 @@ class RunSession {
     join_queue_.reset();
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
     ::unlink(run_.endpoint().c_str());
+    if (profile_) profile_->finish();
     const auto say = [this](const std::string& line) { console_->line(Severity::info, line); };
     std::string report =
         final_report({.service = *service_, .job = job_, .directory = run_, .say = say}, code, console_->style());
@@ -282,6 +300,7 @@ class RunSession {
   const ResumePoint point_;
   const std::shared_ptr<const Pipeline> pipeline_;
   const ModelCost cost_;
+  const std::optional<TracedSteps> traced_;
   RunDirectory run_;
   std::unique_ptr<FileLock> lock_;  // of run_, until everything has ended
   std::uint64_t term_ = 0;
@@ -296,6 +315,7 @@ class RunSession {
   std::unique_ptr<StateDb> db_;
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<ControllerService> service_;
+  Profile* profile_ = nullptr;  // one of the service's sinks
   std::unique_ptr<Process> process_;
   std::unique_ptr<JoinQueue> join_queue_;
   std::vector<ControlMessage> early_joins_;
@@ -321,6 +341,12 @@ int run_command(const RunOptions& options) {
     if (auto made = ensure_quickstart_data(config->job); !made) return complain(made.error(), kFailed);
     resolve_dataset_paths(*config);
   }
+  std::optional<TracedSteps> traced;
+  if (!options.profile.empty()) {
+    const auto parsed = parse_traced_steps(options.profile, config->job.training.steps);
+    if (!parsed) return complain(parsed.error());
+    traced = *parsed;
+  }
   auto point = resolve_resume(*config, options.resume);
   if (!point) return complain(point.error());
   if (point->is_complete) return repeat_report(*point->run);
@@ -338,7 +364,8 @@ int run_command(const RunOptions& options) {
     fmt::print("{}", to_table(*plan, config->job));
     return kOk;
   }
-  return RunSession(options, std::move(*config), std::move(*point), std::move(found.pipeline), std::move(*cost)).run();
+  return RunSession(options, std::move(*config), std::move(*point), std::move(found.pipeline), std::move(*cost), traced)
+      .run();
 }
 
 }  // namespace troupe::app

@@ -9,6 +9,7 @@
 #include <exception>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "env/episode_seed.h"
 
 namespace troupe::env {
@@ -89,6 +90,7 @@ EnvBlock::Counters BlockRow::counters() const {
 }
 
 void BlockRow::reset(std::int64_t episode, const BlockView& out) {
+  const Span span("env reset");
   const auto start = Clock::now();
   clear(out);
   aim(out);
@@ -100,6 +102,7 @@ void BlockRow::reset(std::int64_t episode, const BlockView& out) {
 }
 
 void BlockRow::step(const float* actions, const BlockView& out) {
+  const Span span("env step");
   const auto start = Clock::now();
   clear(out);
   aim(out);

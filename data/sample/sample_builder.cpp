@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/stopwatch.h"
+#include "base/trace.h"
 #include "data/image/augmentation.h"
 #include "data/language/instruction_choice.h"
 #include "data/language/language.h"
@@ -24,13 +25,14 @@ constexpr double kBytesPerGib = 1073741824.0;
 /// Adds the time of its life to a stage.
 class StageTimer {
  public:
-  explicit StageTimer(double& stage) : stage_(stage) {}
+  StageTimer(double& stage, std::string_view name) : stage_(stage), span_(name) {}
   ~StageTimer() { stage_ += seconds_since(start_); }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;
 
  private:
   double& stage_;
+  const Span span_;
   Clock::time_point start_ = Clock::now();
 };
 
@@ -128,7 +130,7 @@ Result<void> SampleBuilder::build_entry(const Job& job) {
   SampleWindow window;
   std::int64_t label = 0;
   {
-    const StageTimer timer(own_.table);
+    const StageTimer timer(own_.table, "read table");
     const std::vector<std::int64_t> labels = episode.row_labels();
     window = sample_window(spec, labels, job.at.entry.anchor);
     TROUPE_CHECK(is_full(spec, window), "the index holds full windows only");
@@ -152,7 +154,7 @@ Result<void> SampleBuilder::build_entry(const Job& job) {
 }
 
 Result<void> SampleBuilder::fill_text(const Job& job, const EpisodeTable& table, std::int64_t label) {
-  const StageTimer timer(own_.text);
+  const StageTimer timer(own_.text, "text");
   Member& member = members_[job.at.dataset];
   const SampleColumns& columns = member.dataset->columns();
   member.texts.assign(1, member.dataset->task_text(label));
@@ -190,7 +192,7 @@ Result<void> SampleBuilder::fill_images(const Job& job, std::span<const std::int
   for (std::size_t view = 0; view < dataset.columns().views.size(); ++view) {
     TROUPE_ASSIGN(const ImageSource source, dataset.images(job.at.entry.episode, view));
     const auto place = [&](std::size_t i, const auto& image) -> Result<void> {
-      const StageTimer timer(own_.transform);
+      const StageTimer timer(own_.transform, "transform");
       auto placed = member.chain.run_view(static_cast<std::int64_t>(view), image, augmentation,
                                           canvases.subspan(i * canvas_bytes, canvas_bytes));
       if (!placed) return placed.error().with(fmt::format("{} frame {}", source.path, source.first + rows[i]));
@@ -209,7 +211,7 @@ Result<std::shared_ptr<const EpisodeTable>> SampleBuilder::table(std::size_t dat
     tables_.splice(tables_.begin(), tables_, it);
     return tables_.front().table;
   }
-  const StageTimer timer(own_.table);
+  const StageTimer timer(own_.table, "read table");
   TROUPE_ASSIGN(EpisodeTable read, members_[dataset].dataset->read_table(episode));
   tables_.push_front({dataset, episode, std::make_shared<const EpisodeTable>(std::move(read))});
   if (tables_.size() > kTablesKept) tables_.pop_back();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/stopwatch.h"
+#include "base/trace.h"
 #include "data/video/nvdec.h"
 
 namespace troupe::data {
@@ -27,6 +28,7 @@ ClipRead::ClipRead(std::shared_ptr<const OpenFile> file, std::span<const std::in
 bool ClipRead::wanted(std::int64_t rank) const { return std::binary_search(ranks_.begin(), ranks_.end(), rank); }
 
 Result<void> ClipRead::run(AVCodecContext& codec, const OnFrame& on_frame) {
+  const Span span("decode");
   codec_ = &codec;
   on_frame_ = &on_frame;
   const auto begin = Clock::now();

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/trace.h"
 #include "model/optim/moving_average.h"
 #include "model/shard/engine.h"
 
@@ -35,6 +36,7 @@ Result<void> Engine::agree(std::vector<double>& sums, std::vector<double>& maxim
 
 Result<StepVote> Engine::vote(std::vector<double> sums, std::vector<double> maxima) {
   TROUPE_TRY(check_ready("vote"));
+  const Span span("vote", SpanKind::wait);
   if (!has_gradients_)
     return Error{Errc::failed_precondition, "vote: no micro-batch has been accumulated since the last step"};
   std::vector<double> mine(groups_.size() + 1, 0.0);
@@ -79,6 +81,7 @@ void Engine::commit(const GroupRates& rates, const StepVote& vote) {
 }
 
 void Engine::update(std::span<const Update> updates, const StepVote& vote) {
+  const Span span("optimizer");
   TROUPE_CHECK(vote.finite, "a step with a gradient that is not finite is discarded");
   TROUPE_CHECK(has_gradients_, "a step has gradients");
   TROUPE_CHECK(vote.group_squares.size() == groups_.size(), "the vote is this engine's");

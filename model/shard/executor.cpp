@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include "base/trace.h"
+
 namespace troupe::model {
 namespace {
 
@@ -32,8 +34,7 @@ Engine::Executor::~Executor() {
 Result<void> Engine::Executor::run(const Schedule& schedule, UnitTape& tape, ScheduleMode mode) {
   TROUPE_TRY(gather_replicated());
   for (const auto& op : schedule) {
-    if (auto done = step(op, tape); !done)
-      return done.error().with(fmt::format("unit {}", engine_.network_->units()[index(op.unit)].name));
+    if (auto done = step(op, tape); !done) return done.error().with(fmt::format("unit {}", name_of(op)));
   }
   return mode == ScheduleMode::train ? reduce_replicated() : Result<void>();
 }
@@ -56,7 +57,10 @@ Result<MicroResult> Engine::Executor::run(const ManualBackward& form, const Obje
   for (const Op& op : gathered) TROUPE_TRY(finish_gather(op));
   for (int u = 0; u < units; ++u) engine_.params_->begin_read(u, u);
   for (const Op& op : trained) begin_gradients(op);
-  MicroResult result = form.run(engine_.views_, batch, weight, engine_.manual_gradients(plan));
+  MicroResult result = [&] {
+    const Span span("forward and backward");
+    return form.run(engine_.views_, batch, weight, engine_.manual_gradients(plan));
+  }();
   for (int u = 0; u < units; ++u) engine_.params_->end_read(u, u);
   for (const Op& op : trained) {
     engine_.gradients_->end_write(op.grad_slot, op.unit);
@@ -67,13 +71,19 @@ Result<MicroResult> Engine::Executor::run(const ManualBackward& form, const Obje
   return result;
 }
 
+const std::string& Engine::Executor::name_of(const Op& op) const {
+  return engine_.network_->units()[index(op.unit)].name;
+}
+
 Result<void> Engine::Executor::gather_replicated() {
   if (!engine_.replicated_) return {};
+  const Span span("gather replicated", SpanKind::wait);
   return engine_.replicated_->gather(collective_, engine_.store_->gather_source(engine_.resident_unit()));
 }
 
 Result<void> Engine::Executor::reduce_replicated() {
   if (!engine_.replicated_) return {};
+  const Span span("reduce replicated", SpanKind::wait);
   const std::size_t unit = engine_.resident_unit();
   TROUPE_TRY(engine_.replicated_->reduce(collective_, engine_.store_->accumulator(unit), !engine_.accumulated_[unit]));
   engine_.accumulated_[unit] = true;
@@ -112,12 +122,16 @@ void Engine::Executor::start_gather(const Op& op) {
 }
 
 Result<void> Engine::Executor::finish_gather(const Op& op) {
-  if (const auto pending = std::move(gathers_[index(op.slot)])) TROUPE_TRY(pending->wait());
+  if (const auto pending = std::move(gathers_[index(op.slot)])) {
+    const Span span("gather", name_of(op), SpanKind::wait);
+    TROUPE_TRY(pending->wait());
+  }
   engine_.params_->end_write(op.slot, op.unit);
   return {};
 }
 
 void Engine::Executor::forward(const Op& op, UnitTape& tape) {
+  const Span span("forward", name_of(op));
   engine_.params_->begin_read(op.slot, op.unit);
   tape.forward(op.unit, engine_.views_[index(op.unit)]);
   engine_.params_->end_read(op.slot, op.unit);
@@ -130,6 +144,7 @@ void Engine::Executor::begin_gradients(const Op& op) {
 }
 
 void Engine::Executor::backward(const Op& op, UnitTape& tape) {
+  const Span span("backward", name_of(op));
   const bool trainable = op.grad_slot >= 0;
   engine_.params_->begin_read(op.slot, op.unit);
   if (trainable) begin_gradients(op);
@@ -155,7 +170,10 @@ void Engine::Executor::start_reduce(const Op& op) {
 }
 
 Result<void> Engine::Executor::finish_reduce(const Op& op) {
-  if (const auto pending = std::move(reduces_[index(op.grad_slot)])) TROUPE_TRY(pending->wait());
+  if (const auto pending = std::move(reduces_[index(op.grad_slot)])) {
+    const Span span("reduce", name_of(op), SpanKind::wait);
+    TROUPE_TRY(pending->wait());
+  }
   const auto unit = index(op.unit);
   if (engine_.accumulated_[unit]) add_to(engine_.store_->accumulator(unit), own_part(op));
   engine_.accumulated_[unit] = true;

@@ -37,6 +37,7 @@ class Engine::Executor {
   Result<void> finish_reduce(const Op& op);
   /// This rank's part of a unit's gradient slot.
   std::span<float> own_part(const Op& op) const;
+  const std::string& name_of(const Op& op) const;
   /// A slot's buffer as far as the unit's layout goes.
   Buffer padded(const at::Tensor& buffer, int unit) const;
 

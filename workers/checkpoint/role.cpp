@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
+#include "base/trace.h"
 #include "comm/channel/arena.h"
 
 namespace troupe::workers {
@@ -25,6 +26,7 @@ void CheckpointerRole::handle(const std::string&, const Message& message) {
   const auto* request = std::get_if<CheckpointBegin>(&message);
   if (!request) return;
   const auto begin = std::chrono::steady_clock::now();
+  const Span span("write checkpoint");
   const auto written = write(*request);
   CheckpointDone done{
       .step = request->step, .fence = request->fence, .directory = request->directory, .seconds = seconds_since(begin)};

@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/stopwatch.h"
+#include "base/trace.h"
 #include "workers/stream/order.h"
 
 namespace troupe::workers {
@@ -55,6 +56,7 @@ Item DecoderRole::produce(const Credit& credit, std::span<std::byte> slot) {
   const SampleKey key = SampleKey::of(credit.tag);
   const std::lock_guard lock(build_mutex_);
   const auto begin = Clock::now();
+  const Span span("make sample");
   const auto faulted = fault_point("decoder.item", fmt::format("{} position {}", identity_.instance(), key.position));
   Item item =
       make_item(credit, slot, faulted ? build_(key.split, key.position, slot) : Result<std::size_t>(faulted.error()));

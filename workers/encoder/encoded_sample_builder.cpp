@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/trace.h"
 #include "data/sample/tokenize.h"
 #include "data/sampling/window.h"
 #include "model/wan/batch_keys.h"
@@ -23,6 +24,7 @@ constexpr std::size_t kSlotAlignment = 64;
 /// A leaf that throws, with its exception as a Result.
 template <class Work>
 auto caught(Work work) -> Result<decltype(work())> {
+  const Span span("encode");
   try {
     return work();
   } catch (const c10::Error& e) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "workers/checkpoint/checkpoint_state.h"
 #include "workers/learner/initial_state.h"
 
@@ -193,6 +194,7 @@ Result<void> LearnerRank::train(const GroupPlan& plan) {
 }
 
 Result<void> LearnerRank::wait_snapshot_settled(const char* what) {
+  const Span span("wait for the checkpointer", SpanKind::wait);
   std::unique_lock lock(mutex_);
   const auto deadline = to_milliseconds(4 * setup_.config.checkpoint.timeout);
   if (!changed_.wait_for(lock, deadline, [&] { return aborted_ || !unsettled_; })) {
@@ -212,7 +214,10 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
     TROUPE_ASSIGN(auto arena, Arena::create(setup_.actor + "-snapshot", bytes));
     arena_.emplace(std::move(arena));
   }
-  engine_.snapshot(arena_->bytes());
+  {
+    const Span span("snapshot");
+    engine_.snapshot(arena_->bytes());
+  }
   {
     std::lock_guard lock(mutex_);
     if (aborted_) return Error{Errc::aborted, "told to leave the group"};

@@ -5,6 +5,7 @@
 
 #include "base/fault.h"
 #include "base/stopwatch.h"
+#include "base/trace.h"
 #include "workers/learner/rank.h"
 
 namespace troupe::workers {
@@ -69,6 +70,8 @@ void LearnerRank::report_step(std::int64_t step, const StepOutcome& outcome, dou
 }
 
 Result<bool> LearnerRank::train_step(std::int64_t step) {
+  trace_step(step + 1);
+  const Span span("step");
   TROUPE_ASSIGN(const StepOutcome outcome, trainer_.step(step, finish_));
   TROUPE_TRY(append_ledger(step, outcome));
   TROUPE_TRY(watch_divergence(step, outcome));
@@ -90,6 +93,7 @@ Result<bool> LearnerRank::train_step(std::int64_t step) {
 }
 
 Result<void> LearnerRank::evaluate(std::int64_t step) {
+  const Span span("held-out evaluation");
   TROUPE_ASSIGN(auto metrics, trainer_.evaluate(step));
   if (metrics.empty() || !is_rank_zero()) return {};
   report_(EvalReport{.actor = setup_.actor, .fence = plan_.fence, .step = step, .metrics = std::move(metrics)});

@@ -7,6 +7,7 @@
 
 #include "base/file_io.h"
 #include "base/random.h"
+#include "base/trace.h"
 #include "model/io/safetensors.h"
 #include "model/loss/flow_matching.h"
 #include "model/wan/batch_keys.h"
@@ -94,6 +95,7 @@ Batch SftTask::collate(const std::vector<Feed::Sample>& samples) const {
 }
 
 Batch SftTask::condition(const Batch& collated) {
+  const Span span("encode");
   return features_ ? features_->encode(collated) : encoded_batch(job_, collated);
 }
 
@@ -114,6 +116,7 @@ Result<Batch> SftTask::make_batch(const std::vector<Feed::Sample>& samples, std:
 }
 
 Result<Batch> SftTask::train_batch(const std::vector<Feed::Sample>& samples) {
+  const Span span("collate");
   return make_batch(samples, samples.size(), NoiseMode::train);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/stopwatch.h"
+#include "base/trace.h"
 #include "workers/rollout/rollout_block.h"
 #include "workers/rollout/rollout_worker.h"
 #include "workers/stream/producer_loop.h"
@@ -94,7 +95,10 @@ void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::t
   }
   for (const auto& [weights, calls] : groups) {
     const auto begin = Clock::now();
-    const auto acted = policy_.act(*weights, calls);
+    const auto acted = [&] {
+      const Span span("policy call");
+      return policy_.act(*weights, calls);
+    }();
     stats_.policy_seconds += seconds_since(begin);
     ++stats_.policy_calls;
     for (const auto& call : calls) {
@@ -119,6 +123,7 @@ void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::t
 void RolloutWorker::value_ends(std::int64_t index, Block& block) {
   Open& open = *block.open;
   const auto begin = Clock::now();
+  const Span span("values at the end");
   auto valued = policy_.final_values(*open.weights, {open.item, open.call - 1, open.round, index}, block.finals);
   if (valued && open.call == layout_.calls)
     valued = policy_.value(*open.weights, {open.item, open.call, open.round, index});

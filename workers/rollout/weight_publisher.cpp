@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/trace.h"
 
 namespace troupe::workers {
 
@@ -36,6 +37,7 @@ class WeightPublisher::Connection {
 
   /// The next bucket.
   Result<void> send(ChannelProducer& producer, const Credit& credit) {
+    const Span span("publish weights");
     const auto slot = producer.slot(credit);
     TROUPE_CHECK(slot.size() > kWeightBucketHead, "rollout.bucket_bytes is larger than a bucket's head");
     const std::size_t total = run_->bytes.size(), count = std::min(slot.size() - kWeightBucketHead, total - sent_);

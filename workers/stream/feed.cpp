@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/stopwatch.h"
+#include "base/trace.h"
 
 namespace troupe::workers {
 
@@ -238,6 +239,7 @@ Error Feed::missing(const SampleKey& key, std::chrono::milliseconds deadline) co
 
 template <class Ready>
 Result<void> Feed::wait(Ready ready, const std::vector<SampleKey>& keys, std::chrono::milliseconds deadline) {
+  const Span span("wait for items", SpanKind::wait);
   std::unique_lock lock(mutex_);
   const auto begin = Clock::now();
   const auto until = begin + deadline;

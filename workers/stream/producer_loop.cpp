@@ -6,6 +6,7 @@
 #include "base/blocked_signals.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/trace.h"
 
 namespace troupe::workers {
 
@@ -69,6 +70,7 @@ Result<void> ProducerLoop::serve_credits(const std::shared_ptr<ChannelProducer>&
   while (!stopping_ && (!work_.ready || work_.ready())) {
     const auto credit = producer->next_credit(kCreditWait);
     if (credit) {
+      const Span span("serve", options_.consumer);
       TROUPE_TRY(work_.serve(producer, *credit));
     } else if (credit.error().code() != Errc::deadline_exceeded) {
       return credit.error();

@@ -8,6 +8,7 @@
 
 #include "base/fault.h"
 #include "base/stopwatch.h"
+#include "base/trace.h"
 #include "workers/rollout/trainer_state.h"
 
 namespace troupe::workers {
@@ -87,6 +88,7 @@ Result<void> OffPolicyTrainer::restore(const std::map<std::string, std::int64_t>
 
 Result<void> OffPolicyTrainer::collect_round(std::int64_t round, std::vector<CollectedItem>& items,
                                              StepOutcome& outcome) {
+  const Span span("collect");
   TROUPE_ASSIGN(auto taken, collector_.take(round, outcome.stall_seconds));
   EpisodeSummary mine;
   mine.add(collector_.layout(), taken);
@@ -137,6 +139,7 @@ Result<StepOutcome> OffPolicyTrainer::step(std::int64_t step, bool finish_reques
     if (updates_ < due) {
       TROUPE_ASSIGN(draws, may_draw());
     }
+    const Span span("updates");
     while (draws && updates_ < due) TROUPE_TRY(update(progress));
     outcome.compute_seconds += seconds_since(begin);
     publish(round + 1);

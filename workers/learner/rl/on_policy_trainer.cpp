@@ -8,6 +8,7 @@
 
 #include "base/fault.h"
 #include "base/stopwatch.h"
+#include "base/trace.h"
 #include "model/loss/policy_gradient_loss.h"
 #include "model/policy/flow_step.h"
 #include "workers/learner/rl/initial_policy.h"
@@ -60,6 +61,7 @@ Result<RowInputs> OnPolicyTrainer::row_inputs(std::int64_t step, const RolloutBa
 }
 
 Result<RolloutRows> OnPolicyTrainer::collect(std::int64_t step, StepOutcome& outcome) {
+  const Span span("collect");
   const RlShape& shape = collector_.shape();
   const auto begin = std::chrono::steady_clock::now();
   std::vector<CollectedItem> items;
@@ -95,6 +97,7 @@ Result<StepOutcome> OnPolicyTrainer::step(std::int64_t step, bool finish_request
   StepOutcome outcome;
   TROUPE_ASSIGN(const RolloutRows rows, collect(step, outcome));
   const auto begin = std::chrono::steady_clock::now();
+  const Span span("update");
   TROUPE_ASSIGN(const Progress progress, update(step, rows));
   outcome.compute_seconds = seconds_since(begin);
   outcome.metrics["time/actor_training"] = outcome.compute_seconds;
