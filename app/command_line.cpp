@@ -1,4 +1,4 @@
-// The command line: parses and hands over. The only file that includes CLI11.
+// The command line: parses and hands over. With read_command_tree.h the only file that includes CLI11.
 #include "app/command_line.h"
 
 #include <fmt/format.h>
@@ -9,10 +9,19 @@
 #include <cstring>
 
 #include "actors/signals.h"
+#include "app/bundled_fonts.h"
 #include "app/commands.h"
+#include "app/completion.h"
+#include "app/exit_code.h"
+#include "app/man_pages.h"
+#include "app/program_version.h"
+#include "app/read_command_tree.h"
 #include "app/wrong_words.h"
+#include "base/durable_file.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "configs/embedded.h"
+#include "configs/loader.h"
 #include "configs/overrides.h"
 #include "workers/node/parent_death.h"
 
@@ -20,9 +29,12 @@ namespace troupe::app {
 
 namespace {
 
-const std::vector<std::string> kVerbs = {"run",    "plan",   "node",   "scale",  "status",  "runs",
-                                         "verify", "doctor", "config", "export", "convert", "record",
-                                         "stats",  "encode", "bench",  "eval",   "serve"};
+const std::vector<std::string> kVerbs = {"run",    "plan",   "node",   "scale",      "status", "runs",  "verify",
+                                         "doctor", "config", "export", "convert",    "record", "stats", "encode",
+                                         "bench",  "eval",   "serve",  "completion", "man"};
+
+/// Behind these go keys of the job (a.b=c).
+const std::vector<std::string> kOverrideVerbs = {"run", "plan", "config", "encode", "bench"};
 
 /// "[RUN] pool=N ..." as `troupe scale` takes it: one request a pool. Empty: it is not that.
 std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, ScaleOptions common) {
@@ -72,9 +84,10 @@ struct CommandLine {
   BenchOptions bench;
   EvalOptions eval;
   ServeOptions serve;
+  std::string completion_shell, man_folder;
 
   CommandLine() {
-    app.set_version_flag("--version", std::string("troupe ") + kTroupeVersion);
+    app.set_version_flag("--version", program_version);
     app.require_subcommand(1);
     add_jobs();
     add_live();
@@ -83,7 +96,34 @@ struct CommandLine {
     add_datasets();
     add_recording();
     add_policies();
+    add_shell();
     add_host();
+  }
+
+  void add_shell() {
+    auto* c = app.add_subcommand("completion", "print a script that completes commands in a shell");
+    c->add_option("shell", completion_shell, "bash, zsh or fish")->required();
+    auto* m = app.add_subcommand("man", "write the manual pages");
+    m->add_option("--out", man_folder, "folder to write, such as share/man/man1")->required();
+  }
+
+  int print_completion() const {
+    std::vector<std::string> keys, recipes;
+    const LoadOutcome defaults = load_job("presets/dreamzero_tiny.yaml", {});  // a job has every key
+    for (const auto& [key, origin] : defaults.config->provenance) keys.push_back(key);
+    for (const EmbeddedFile& file : embedded_files()) recipes.emplace_back(file.name);
+    const auto script = completion_script(completion_shell, read_command_tree(app, "troupe"),
+                                          {.override_verbs = kOverrideVerbs, .keys = keys, .recipes = recipes});
+    if (!script) return complain(script.error());
+    fmt::print("{}", *script);
+    return kOk;
+  }
+
+  int write_man_pages() const {
+    for (const auto& [name, text] : man_pages(read_command_tree(app, "troupe"), kTroupeVersion)) {
+      if (auto written = write_file_durably(man_folder + "/" + name, text); !written) return complain(written.error());
+    }
+    return kOk;
   }
 
   void add_jobs() {
@@ -387,6 +427,8 @@ struct CommandLine {
     if (app.got_subcommand("bench")) return bench_command(bench);
     if (app.got_subcommand("eval")) return eval_command(eval);
     if (app.got_subcommand("serve")) return serve_command(serve);
+    if (app.got_subcommand("completion")) return print_completion();
+    if (app.got_subcommand("man")) return write_man_pages();
     const std::vector<ScaleOptions> requests = parse_scale(scale_words, scale);
     if (requests.empty()) {
       fmt::print(stderr, "troupe scale: expected pool=N, such as decoder=8, got '{}'\n", fmt::join(scale_words, " "));
@@ -404,6 +446,7 @@ struct CommandLine {
 
 int run_command_line(int argc, char** argv) {
   die_with_parent();
+  use_bundled_fonts();
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && handles_signals(words[0])) block_signals();
   if (!words.empty() && !words[0].starts_with("-") && words[0] != "host" &&
@@ -414,8 +457,8 @@ int run_command_line(int argc, char** argv) {
   if (!words.empty()) log::configure(words[0], "");  // stderr: stdout is for results
   CommandLine line;
   // Overrides (a.b=c, --a.b=c, ~a.b) belong to the job, not to the command line.
-  const bool takes_overrides = !words.empty() && (words[0] == "run" || words[0] == "plan" || words[0] == "config" ||
-                                                  words[0] == "encode" || words[0] == "bench");
+  const bool takes_overrides =
+      !words.empty() && std::find(kOverrideVerbs.begin(), kOverrideVerbs.end(), words[0]) != kOverrideVerbs.end();
   if (takes_overrides) {
     line.run.overrides = split_overrides(words);
     line.plan.overrides = line.config.overrides = line.encode.overrides = line.bench.overrides = line.run.overrides;

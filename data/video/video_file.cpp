@@ -33,4 +33,6 @@ Result<std::int64_t> reconcile_frame_count(const std::string& path, std::int64_t
   return Error{Errc::data_loss, fmt::format("{}: {} frames, the episode has {} rows", path, frames, rows)};
 }
 
+const char* ffmpeg_version() { return av_version_info(); }
+
 }  // namespace troupe::data

@@ -45,4 +45,7 @@ Result<VideoInfo> probe_video(const std::string& path);
 /// Errors: data_loss when they differ by more than one.
 Result<std::int64_t> reconcile_frame_count(const std::string& path, std::int64_t rows, std::int64_t frames);
 
+/// "5.1.9-0+deb12u1": FFmpeg as it is loaded.
+const char* ffmpeg_version();
+
 }  // namespace troupe::data

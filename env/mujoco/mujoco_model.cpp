@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "env/mujoco/mujoco_version.h"
 
 namespace troupe::env {
 namespace {
@@ -94,5 +95,7 @@ std::uint64_t mujoco_state_hash(const mjModel& model, const mjData& data) noexce
   hash = fnv1a(hash, data.act, static_cast<std::size_t>(model.na));
   return fnv1a(hash, &data.time, 1);
 }
+
+const char* mujoco_version() noexcept { return mj_versionString(); }
 
 }  // namespace troupe::env

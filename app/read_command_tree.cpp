@@ -1,0 +1,27 @@
+#include "app/read_command_tree.h"
+
+namespace troupe::app {
+
+CommandTree read_command_tree(const CLI::App& program, const std::string& name) {
+  CommandTree tree{.name = name, .description = program.get_description(), .options = {}, .words = {}, .verbs = {}};
+  for (const CLI::Option* option : program.get_options()) {
+    CommandOption out{.names = {},
+                      .description = option->get_description(),
+                      .takes_value = option->get_items_expected_max() > 0,
+                      .is_required = option->get_required()};
+    if (option->get_positional()) {
+      out.names = {option->get_name(true, false)};
+      tree.words.push_back(out);
+      out.names.clear();
+    }
+    for (const std::string& letter : option->get_snames()) out.names.push_back("-" + letter);
+    for (const std::string& word : option->get_lnames()) out.names.push_back("--" + word);
+    if (!out.names.empty()) tree.options.push_back(out);
+  }
+  const bool is_program = program.get_parent() == nullptr;
+  for (const CLI::App* verb : program.get_subcommands([](const CLI::App* v) { return !v->get_group().empty(); }))
+    tree.verbs.push_back(read_command_tree(*verb, is_program ? verb->get_name() : name + " " + verb->get_name()));
+  return tree;
+}
+
+}  // namespace troupe::app
