@@ -20,9 +20,9 @@ namespace troupe::app {
 
 namespace {
 
-const std::vector<std::string> kVerbs = {"run",    "plan",   "node",   "scale",  "status",  "runs",
-                                         "verify", "doctor", "config", "export", "convert", "record",
-                                         "stats",  "encode", "bench",  "eval",   "serve"};
+const std::vector<std::string> kVerbs = {"run",    "plan",   "init",   "node",   "scale",  "status",
+                                         "runs",   "verify", "doctor", "config", "export", "convert",
+                                         "record", "stats",  "encode", "bench",  "eval",   "serve"};
 
 /// "[RUN] pool=N ..." as `troupe scale` takes it: one request a pool. Empty: it is not that.
 std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, ScaleOptions common) {
@@ -66,6 +66,7 @@ struct CommandLine {
   ConvertDatasetOptions convert_dataset;
   CLI::App* convert_verb = nullptr;
   RecordOptions record;
+  InitOptions init;
   StatsOptions stats;
   CLI::Option* stats_json = nullptr;
   EncodeOptions encode;
@@ -76,6 +77,7 @@ struct CommandLine {
   CommandLine() {
     app.set_version_flag("--version", std::string("troupe ") + kTroupeVersion);
     app.require_subcommand(1);
+    add_init();
     add_jobs();
     add_live();
     add_files();
@@ -84,6 +86,13 @@ struct CommandLine {
     add_recording();
     add_policies();
     add_host();
+  }
+
+  void add_init() {
+    auto* c = app.add_subcommand("init", "a first job for your own dataset or an environment, every guess explained");
+    c->add_option("data", init.data, "dataset folder or owner/name");
+    c->add_option("--env", init.env, "environment to learn in, such as CartPole-v1, in place of a dataset");
+    c->add_option("--out", init.out, "folder of job.yaml and robot.yaml")->required();
   }
 
   void add_jobs() {
@@ -357,6 +366,7 @@ struct CommandLine {
   }
 
   int dispatch() {
+    if (app.got_subcommand("init")) return init_command(init);
     if (app.got_subcommand("run")) return run_command(run);
     if (app.got_subcommand("plan")) return plan_command(plan);
     if (app.got_subcommand("node")) return node_command(node);
