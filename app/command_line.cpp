@@ -29,9 +29,9 @@ namespace troupe::app {
 
 namespace {
 
-const std::vector<std::string> kVerbs = {"run",    "plan",   "node",   "scale",      "status", "runs",  "verify",
-                                         "doctor", "config", "export", "convert",    "record", "stats", "encode",
-                                         "bench",  "eval",   "serve",  "completion", "man"};
+const std::vector<std::string> kVerbs = {"run",    "plan",   "init",   "node",   "scale",      "status", "runs",
+                                         "verify", "doctor", "config", "export", "convert",    "record", "stats",
+                                         "encode", "bench",  "eval",   "serve",  "completion", "man"};
 
 /// Behind these go keys of the job (a.b=c).
 const std::vector<std::string> kOverrideVerbs = {"run", "plan", "config", "encode", "bench"};
@@ -78,6 +78,7 @@ struct CommandLine {
   ConvertDatasetOptions convert_dataset;
   CLI::App* convert_verb = nullptr;
   RecordOptions record;
+  InitOptions init;
   StatsOptions stats;
   CLI::Option* stats_json = nullptr;
   EncodeOptions encode;
@@ -89,6 +90,7 @@ struct CommandLine {
   CommandLine() {
     app.set_version_flag("--version", program_version);
     app.require_subcommand(1);
+    add_init();
     add_jobs();
     add_live();
     add_files();
@@ -98,6 +100,13 @@ struct CommandLine {
     add_policies();
     add_shell();
     add_host();
+  }
+
+  void add_init() {
+    auto* c = app.add_subcommand("init", "a first job for your own dataset or an environment, every guess explained");
+    c->add_option("data", init.data, "dataset folder or owner/name");
+    c->add_option("--env", init.env, "environment to learn in, such as CartPole-v1, in place of a dataset");
+    c->add_option("--out", init.out, "folder of job.yaml and robot.yaml")->required();
   }
 
   void add_shell() {
@@ -404,6 +413,7 @@ struct CommandLine {
   }
 
   int dispatch() {
+    if (app.got_subcommand("init")) return init_command(init);
     if (app.got_subcommand("run")) return run_command(run);
     if (app.got_subcommand("plan")) return plan_command(plan);
     if (app.got_subcommand("node")) return node_command(node);

@@ -179,6 +179,15 @@ struct RecordOptions {
 };
 int record_command(const RecordOptions& options);
 
+/// `troupe init DATA --out DIR`, `troupe init --env ID --out DIR`
+struct InitOptions {
+  /// One of the two: a dataset's folder or owner/name, or an environment's id.
+  std::string data, env;
+  /// Folder of robot.yaml and job.yaml; files that are there stay.
+  std::string out;
+};
+int init_command(const InitOptions& options);
+
 /// `troupe stats DATA`
 struct StatsOptions {
   /// `data`: folder or owner/name. `embodiment`: name or YAML file; empty: all columns.

@@ -39,6 +39,7 @@ SUBFOLDER_EDGES = {
     "data/image": "",
     "data/index": "data/lerobot data/sampling data/statistics data/video",
     "data/language": "",
+    "data/init": "data/health data/lerobot data/video",
     "data/lerobot": "data/image data/language data/video",
     "data/sample": "data data/image data/language data/lerobot data/sampling data/video",
     "data/sampling": "",
