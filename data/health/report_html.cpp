@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/page/html.h"
 #include "data/health/html.h"
-#include "data/health/png.h"
 
 namespace troupe::data {
 

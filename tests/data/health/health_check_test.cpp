@@ -378,16 +378,11 @@ TEST_F(RealHealthTest, EveryFrameOfG1IsDecoded) {
   EXPECT_EQ(r.cameras[0].gop.median, 2);
 }
 
-TEST(HealthPngTest, ImagesSurviveTheRoundTripAndBase64IsPadded) {
+TEST(HealthPngTest, ImagesSurviveTheRoundTrip) {
   std::vector<std::uint8_t> rgb(3 * 5 * 7);
   for (std::size_t i = 0; i < rgb.size(); ++i) rgb[i] = static_cast<std::uint8_t>(7 * i);
   const auto png = encode_png({rgb.data(), 5, 7, 21});
   EXPECT_EQ(decode_still_image(std::as_bytes(std::span(png->data(), png->size())), "x")->rgb, rgb);
-  EXPECT_EQ(base64(""), "");
-  EXPECT_EQ(base64("f"), "Zg==");
-  EXPECT_EQ(base64("fo"), "Zm8=");
-  EXPECT_EQ(base64("foo"), "Zm9v");
-  EXPECT_EQ(base64("foob\xff"), "Zm9vYv8=");
 }
 
 }  // namespace
