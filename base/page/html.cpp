@@ -43,6 +43,16 @@ std::string data_uri(std::string_view media_type, std::string_view bytes) {
   return fmt::format("data:{};base64,{}", media_type, base64(bytes));
 }
 
+std::string html_lines(std::string_view text) {
+  std::string out = "<pre>";
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += escape_html(text.substr(0, end)) + "\n";
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out + "</pre>\n";
+}
+
 std::string html_table(const std::vector<HtmlColumn>& columns, const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return {};
   const auto cell = [&](std::size_t column, const char* tag, const std::string& html) {

@@ -18,6 +18,9 @@ std::string base64(std::string_view bytes);
 /// Bytes as an address that holds them: data:MEDIA_TYPE;base64,... `media_type` is such as "image/png".
 std::string data_uri(std::string_view media_type, std::string_view bytes);
 
+/// A <pre> of the text: escaped as by escape_html, lines stay lines.
+std::string html_lines(std::string_view text);
+
 /// A column of html_table.
 struct HtmlColumn {
   /// Text, not HTML.

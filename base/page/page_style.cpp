@@ -32,7 +32,7 @@ svg.curves .cursor{stroke:#8d96a0;stroke-dasharray:3 3}
 .band{fill:currentColor;opacity:.18;stroke:none}.dash .line{stroke-dasharray:5 3}
 .keys{display:flex;flex-wrap:wrap;gap:2px 4px}
 .keys button{font:inherit;font-size:13px;border:1px solid transparent;background:none;padding:1px 6px;cursor:pointer;
-  color:inherit;text-align:left}
+  text-align:left}
 .keys button.key::before{content:"";display:inline-block;width:14px;border-top:3px solid;margin-right:5px;
   vertical-align:middle}
 .keys button.dash::before{border-top-style:dashed}
