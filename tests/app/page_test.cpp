@@ -76,6 +76,17 @@ TEST_F(PageTest, AReinforcementLearningRunLeavesAPageOfItself) {
     GTEST_SKIP() << "Chromium is not installed: scripts/setup --ci installs it";
 }
 
+TEST_F(PageTest, StatisticsAreAPageWithLinksThatLeadSomewhere) {
+  std::filesystem::resize_file(dir_ / "data/videos/chunk-000/observation.images.front/episode_000002.mp4", 100);
+  expect_end(troupe({"stats", "data", "--html", "stats.html"}, {{"XDG_CACHE_HOME", dir_ / "cache"}}), 6);
+  EXPECT_LE(std::filesystem::file_size(dir_ / "stats.html"), std::uintmax_t{8} << 20);
+  expect_sound(text_of(dir_ / "stats.html"));
+  const auto seen = look("stats.html");
+  if (seen.is_null()) GTEST_SKIP() << "Chromium is not installed: scripts/setup --ci installs it";
+  EXPECT_GE(seen["1280"]["videos"], 4);
+  EXPECT_THAT(seen["1280"]["links"], ::testing::Contains("#episode-2"));
+}
+
 TEST_F(PageTest, ARequestAndABlankPageAreSeen) {
   write("bad.html",
         "<!DOCTYPE html><body><img src=\"http://192.0.2.1/x.png\"><div style=\"width:700px\"></div></body>");

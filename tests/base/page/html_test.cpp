@@ -20,6 +20,11 @@ TEST(HtmlTest, TextIsEscaped) {
             "c\u00e9");
 }
 
+TEST(HtmlTest, LinesStayLines) {
+  EXPECT_EQ(html_lines("a <\n\n  b\n"), "<pre>a &lt;\n\n  b\n</pre>\n");
+  EXPECT_EQ(html_lines("a"), "<pre>a\n</pre>\n");
+}
+
 TEST(HtmlTest, Base64IsRfc4648) {
   const std::pair<const char*, const char*> kVectors[] = {
       {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"foobar", "Zm9vYmFy"}};
