@@ -6,7 +6,7 @@ namespace troupe::base {
 const std::string_view kPageScript = R"js(
 'use strict';
 (() => {
-  const SVG = 'http://www.w3.org/2000/svg';
+  const SVG = document.documentElement.querySelector('svg')?.namespaceURI;
   const numbers = text => text.split(' ').map(Number);
   const finite = v => Number.isFinite(v);
   const shown = v => !finite(v) ? 'n/a' : v === 0 ? '0' :

@@ -89,7 +89,7 @@ TEST_F(PageTest, StatisticsAreAPageWithLinksThatLeadSomewhere) {
 
 TEST_F(PageTest, ARequestAndABlankPageAreSeen) {
   write("bad.html",
-        "<!DOCTYPE html><body><img src=\"http://192.0.2.1/x.png\"><div style=\"width:700px\"></div></body>");
+        "<!DOCTYPE html><body><img src=\"http://192.0.2.1/x.png\"><div style=\"width:700px\">x</div></body>");
   const ProgramEnd end = open("bad.html");
   if (end.exit_code == kNoBrowser) GTEST_SKIP() << "Chromium is not installed: scripts/setup --ci installs it";
   ASSERT_TRUE(succeeded(end));
