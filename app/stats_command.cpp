@@ -35,7 +35,7 @@ Result<HealthOptions> health_options(const StatsOptions& options) {
   out.relative_keys = options.relative_keys;
   out.horizon = options.horizon;
   out.decode = options.verify == "full";
-  out.thumbnails = !options.html.empty();
+  out.pictures = !options.html.empty();
   out.threads = options.workers;
   return out;
 }

@@ -20,16 +20,6 @@ std::string format_bytes(std::int64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string format_grouped(std::int64_t count) {
-  std::string digits = std::to_string(count);
-  const std::size_t sign = count < 0 ? 1 : 0;
-  for (std::size_t i = digits.size(); i > sign + 3;) {
-    i -= 3;
-    digits.insert(i, ",");
-  }
-  return digits;
-}
-
 std::string format_count(std::int64_t count) {
   if (count < 1'000'000) return format_grouped(count);
   int exponent = 0;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/grouped_digits.h"
+
 namespace troupe::placement {
 
 /// "139.8 GiB", "12.0 MiB", "512 B": the largest binary unit that gives at least 1, with one decimal.
@@ -12,9 +14,6 @@ std::string format_bytes(std::int64_t bytes);
 
 /// "5.61e9" from a million on, "12,345" below.
 std::string format_count(std::int64_t count);
-
-/// "512,000": decimal digits in groups of three.
-std::string format_grouped(std::int64_t count);
 
 /// "2" or "0.25": cores without trailing zeros.
 std::string format_cpus(double cpus);

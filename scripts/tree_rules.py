@@ -18,6 +18,7 @@ FOLDER_EDGES = {
 # What each folder may include of its own top-level folder. Without cycles, and without entries that no include uses.
 SUBFOLDER_EDGES = {
     "base": "",
+    "base/page": "base",
     "configs": "",
     "placement": "",
     "kernels": "",

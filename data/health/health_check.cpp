@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "data/health/camera_facts.h"
+#include "data/health/closeup.h"
 #include "data/health/dataset_keys.h"
 #include "data/health/decode_check.h"
 #include "data/health/episode_notes.h"
@@ -77,8 +78,11 @@ class Examination {
     TROUPE_TRY(compute_statistics(source_, tables_, options_, report_));
     TROUPE_TRY(measure());
     if (options_.decode) decode();
-    if (options_.thumbnails) draw_thumbnails();
     group_findings(report_.findings);
+    if (options_.pictures) {
+      draw_thumbnails();
+      report_.closeups = make_closeups(*files_, tables_of(source_, tables_), tables_, report_);
+    }
     return std::move(report_);
   }
 

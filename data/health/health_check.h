@@ -29,8 +29,8 @@ struct HealthOptions {
   IndexConfig index;
   /// Decode every frame (D13).
   bool decode = false;
-  /// Put small images of every camera into the report.
-  bool thumbnails = false;
+  /// Put small images of every camera into the report, and a few episodes up close (make_closeups).
+  bool pictures = false;
   /// Threads; 0: one per CPU, at most 16. Changes no result.
   std::int64_t threads = 0;
   /// Bound of the values kept for exact quantiles; beyond it quantiles are found by further passes over the tables.

@@ -131,6 +131,26 @@ struct Thumbnail {
   std::string png;
 };
 
+/// The values of one column over an episode, for the HTML report.
+struct ColumnTrace {
+  std::string column;
+  /// As ColumnReport::names.
+  std::vector<std::string> names{};
+  /// Since the episode's first row.
+  std::vector<double> seconds{};
+  /// Per dimension, one value a second's entry.
+  std::vector<std::vector<double>> values{};
+};
+
+/// One episode up close, for the HTML report.
+struct EpisodeCloseup {
+  /// episode_index.
+  std::int64_t episode = 0;
+  /// The camera that the clip shows, and an MP4 file's bytes that play at the episode's pace; empty: no clip, and why.
+  std::string camera{}, clip{}, no_clip{};
+  std::vector<ColumnTrace> columns{};
+};
+
 /// Everything `troupe stats` knows of a dataset; the text, JSON and HTML reports are pure functions of it.
 struct HealthReport {
   std::string root, version, robot_type, verify = "index";
@@ -158,6 +178,7 @@ struct HealthReport {
   std::vector<HealthFinding> findings;
   DecodeReport decoded;
   std::vector<Thumbnail> thumbnails;
+  std::vector<EpisodeCloseup> closeups;
 
   double hours() const { return fps > 0 ? static_cast<double>(frames) / fps / 3600 : 0; }
   /// Episodes without a problem.

@@ -4,26 +4,9 @@
 
 #include <algorithm>
 
-#include "base/markup.h"
-#include "base/utf8.h"
+#include "base/page/html.h"
 
 namespace troupe::data {
-
-std::string escape_html(std::string_view text) {
-  std::string out;
-  out.reserve(text.size() + 16);
-  while (!text.empty()) {
-    const std::size_t n = utf8_length(text);
-    if (n == 1) {
-      const char c = text.front();
-      append_escaped(out, static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c);
-    } else {
-      out += n == 0 ? "\xEF\xBF\xBD" : text.substr(0, n);
-    }
-    text.remove_prefix(std::max<std::size_t>(n, 1));
-  }
-  return out;
-}
 
 Histogram histogram_of(std::span<const double> values) {
   Histogram out;

@@ -8,10 +8,6 @@
 
 namespace troupe::data {
 
-/// Text as HTML shows it: & < > " ' replaced, bytes that are not UTF-8 replaced by U+FFFD, control characters by
-/// blanks.
-std::string escape_html(std::string_view text);
-
 /// An inline SVG of a histogram: bars, and below them the range. Escaped title.
 std::string svg_histogram(const Histogram& histogram, std::string_view title);
 

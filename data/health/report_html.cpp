@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "base/page/html.h"
+#include "base/page/svg_curves.h"
 #include "data/health/html.h"
-#include "data/health/png.h"
 
 namespace troupe::data {
 
@@ -14,27 +16,9 @@ namespace {
 constexpr std::size_t kFindingsShown = 200;
 constexpr std::size_t kEpisodesShown = 500;
 constexpr std::size_t kLabelsShown = 100;
-
-constexpr const char* kStyle =
-    "body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1100px;padding:0 1em;color:#1b1f24}"
-    "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid #d5dae0}"
-    "table{border-collapse:collapse;margin:.6em 0}td,th{padding:.2em .7em;text-align:left;border-bottom:1px solid "
-    "#e6e9ed;"
-    "vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}"
-    ".problem{color:#b3261e;font-weight:600}.warning{color:#8a5a00}.note{color:#4a5560}.ok{color:#1a7f37;font-weight:"
-    "600}"
-    ".dims{display:flex;flex-wrap:wrap;gap:10px 18px}.dims "
-    "figure{margin:0;width:180px}figcaption{font-size:12px;color:#4a5560}"
-    "svg.h{width:180px;height:56px;display:block}svg.h rect{fill:#4477aa}svg.h line{stroke:#9aa4af}svg.h "
-    "text{font-size:9px;fill:#4a5560}"
-    ".sheet{display:flex;flex-wrap:wrap;gap:6px}.sheet figure{margin:0}.sheet img{display:block;image-rendering:auto}"
-    "code{background:#f1f3f5;padding:0 .25em}";
-
-std::string row(std::initializer_list<std::string> cells) {
-  std::string out = "<tr>";
-  for (const std::string& cell : cells) out += "<td>" + cell + "</td>";
-  return out + "</tr>\n";
-}
+constexpr std::size_t kJointsOfChart = 8, kJointsShown = 64;
+// Of 8 MiB for the page: clips take at most 3.2 MiB as base64, curves about 2.
+constexpr std::size_t kThumbnailBytes = std::size_t{3} << 19;
 
 std::string number(double v) { return fmt::format("{:.6g}", v); }
 
@@ -47,80 +31,152 @@ std::string html_of_counts(const std::map<std::string, std::int64_t>& counts) {
   return out;
 }
 
-std::string overview(const HealthReport& r) {
-  std::vector<double> lengths;
-  for (const EpisodeReport& e : r.episodes) lengths.push_back(static_cast<double>(e.rows));
-  const Spread rows = spread_of(lengths);
-  std::string out = "<h1>" + escape_html(r.root) + "</h1>\n";
-  const std::int64_t problems = r.count(FindingLevel::problem);
-  out += problems == 0 ? "<p class=\"ok\">No bad files were found.</p>\n"
-                       : fmt::format("<p class=\"problem\">{} problems were found.</p>\n", problems);
-  out += "<table>\n" + row({"format", "LeRobot " + escape_html(r.version)}) +
-         row({"robot", escape_html(r.robot_type)}) +
-         row({"episodes", fmt::format("{} ({} usable)", r.episodes.size(), r.usable_episodes())}) +
-         row({"frames", fmt::format("{} ({:.2f} h at {:.6g} frames/s)", r.frames, r.hours(), r.fps)}) +
-         row({"rows an episode", fmt::format("{:.0f} to {:.0f}, median {:.0f}", rows.min, rows.max, rows.median)}) +
-         row({"tasks", std::to_string(r.tasks)}) +
-         row({"checked", r.verify == "full" ? "files, tables, every frame" : "files and tables"}) + "</table>\n";
-  out += "<figure>" + svg_histogram(histogram_of(lengths), "rows of episodes") +
-         "<figcaption>rows of episodes</figcaption></figure>\n";
-  return out;
+constexpr std::size_t kLinksOfFinding = 6;
+
+std::string link_to(std::int64_t episode) { return fmt::format("<a href=\"#episode-{0}\">episode {0}</a>", episode); }
+
+/// Where a finding's episodes are on the page.
+std::string links_of(const HealthFinding& f) {
+  if (f.episode < 0) return "dataset";
+  std::string out = link_to(f.episode);
+  for (std::size_t i = 0; i < f.others.size() && i + 1 < kLinksOfFinding; ++i) out += ", " + link_to(f.others[i]);
+  return f.others.size() >= kLinksOfFinding ? out + ", ..." : out;
 }
 
+std::string summary(const HealthReport& r) {
+  const std::int64_t problems = r.count(FindingLevel::problem);
+  return "<h1>" + escape_html(r.root) + "</h1>\n" +
+         (problems == 0 ? "<p class=\"ok\">No bad files were found.</p>\n"
+                        : fmt::format("<p class=\"problem\">{} problems were found.</p>\n", problems));
+}
+
+/// Problems first, then warnings, then notes.
 std::string html_of_findings(const HealthReport& r) {
-  std::map<std::string, std::int64_t> counts;
-  for (const HealthFinding& f : r.findings) ++counts[f.code];
+  if (r.findings.empty()) return "<h2>Findings</h2>\n<p>None.</p>\n";
+  std::vector<const HealthFinding*> order;
+  for (const HealthFinding& f : r.findings) order.push_back(&f);
+  const auto rank = [](const HealthFinding* f) {
+    return f->level == FindingLevel::problem ? 0 : f->level == FindingLevel::warning ? 1 : 2;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const HealthFinding* a, const HealthFinding* b) { return rank(a) < rank(b); });
+  std::vector<std::vector<std::string>> rows;
+  for (const HealthFinding* f : order) {
+    if (rows.size() == kFindingsShown) break;
+    const Defect* kind = find_defect(f->code);
+    rows.push_back({escape_html(f->code), fmt::format("<span class=\"{0}\">{0}</span>", enum_name(f->level)),
+                    links_of(*f), escape_html(f->sentence()), kind == nullptr ? "" : escape_html(kind->remedy)});
+  }
   std::string out =
-      "<h2>Findings</h2>\n<table>\n<tr><th>code</th><th class=\"n\">found</th><th>check</th><th>what is "
-      "done</th><th>what you can do</th></tr>\n";
-  for (const Defect& d : defects()) {
-    const std::int64_t n = counts.count(std::string(d.code)) != 0 ? counts.at(std::string(d.code)) : 0;
-    out += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", d.code, n,
-                       escape_html(d.check), escape_html(d.action), escape_html(d.remedy));
-  }
-  out += "</table>\n";
-  if (r.findings.empty()) return out;
-  out += "<table>\n<tr><th>code</th><th></th><th>finding</th></tr>\n";
-  for (std::size_t i = 0; i < std::min(r.findings.size(), kFindingsShown); ++i) {
-    const HealthFinding& f = r.findings[i];
-    out += fmt::format("<tr><td>{0}</td><td class=\"{1}\">{1}</td><td>{2}</td></tr>\n", escape_html(f.code),
-                       enum_name(f.level), escape_html(f.sentence()));
-  }
-  out += "</table>\n";
+      "<h2>Findings</h2>\n" + html_table({{"code"}, {"level"}, {"where"}, {"finding"}, {"what you can do"}}, rows);
   if (r.findings.size() > kFindingsShown)
     out += fmt::format("<p>{} more are in the JSON report.</p>\n", r.findings.size() - kFindingsShown);
   return out;
 }
 
+std::string overview(const HealthReport& r) {
+  std::vector<double> lengths;
+  for (const EpisodeReport& e : r.episodes) lengths.push_back(static_cast<double>(e.rows));
+  const Spread rows = spread_of(lengths);
+  return "<h2>Overview</h2>\n" +
+         html_table({{}, {}}, {{"format", "LeRobot " + escape_html(r.version)},
+                               {"robot", escape_html(r.robot_type)},
+                               {"episodes", fmt::format("{} ({} usable)", r.episodes.size(), r.usable_episodes())},
+                               {"frames", fmt::format("{} ({:.2f} h at {:.6g} frames/s)", r.frames, r.hours(), r.fps)},
+                               {"rows an episode",
+                                fmt::format("{:.0f} to {:.0f}, median {:.0f}", rows.min, rows.max, rows.median)},
+                               {"tasks", std::to_string(r.tasks)},
+                               {"checked", r.verify == "full" ? "files, tables, every frame" : "files and tables"}}) +
+         "<figure>" + svg_histogram(histogram_of(lengths), "rows of episodes") +
+         "<figcaption>rows of episodes</figcaption></figure>\n";
+}
+
+/// Everything that is looked for, with what was found.
+std::string checks(const HealthReport& r) {
+  std::map<std::string, std::int64_t> counts;
+  for (const HealthFinding& f : r.findings) ++counts[f.code];
+  std::vector<std::vector<std::string>> rows;
+  for (const Defect& d : defects())
+    rows.push_back({std::string(d.code), std::to_string(counts[std::string(d.code)]), escape_html(d.check),
+                    escape_html(d.action), escape_html(d.remedy)});
+  return "<h2>Checks</h2>\n" +
+         html_table({{"code"}, {"found", true}, {"check"}, {"what is done"}, {"what you can do"}}, rows);
+}
+
+/// One episode: its clip beside what its joints do.
+std::string closeup(const EpisodeCloseup& c) {
+  std::string charts;
+  for (const ColumnTrace& t : c.columns) {
+    for (std::size_t first = 0; first < std::min(t.values.size(), kJointsShown); first += kJointsOfChart) {
+      const std::size_t end = std::min(t.values.size(), first + kJointsOfChart);
+      SvgCurves chart{
+          .title = t.values.size() > kJointsOfChart ? fmt::format("{} {} to {}", t.column, first, end - 1) : t.column,
+          .x_title = "seconds"};
+      for (std::size_t d = first; d < end; ++d)
+        chart.series.push_back({.name = dimension_label(t.names, d), .x = t.seconds, .y = t.values[d]});
+      charts += svg_curves(chart);
+    }
+    if (t.values.size() > kJointsShown)
+      charts += fmt::format("<p class=\"note\">{}: {} more dimensions.</p>\n", escape_html(t.column),
+                            t.values.size() - kJointsShown);
+  }
+  const std::string clip =
+      c.clip.empty() ? (c.no_clip.empty() ? "" : "<p class=\"note\">No clip: " + escape_html(c.no_clip) + "</p>")
+                     : fmt::format("<video controls muted loop width=\"160\" src=\"{}\"></video><small>{}</small>",
+                                   data_uri("video/mp4", c.clip), escape_html(c.camera));
+  return fmt::format(
+      "<h3 id=\"closeup-{0}\">Episode {0}</h3>\n<div class=\"pair\"><div>{1}</div><div "
+      "class=\"charts\">{2}</div></div>\n",
+      c.episode, clip, charts);
+}
+
+std::string closeups(const HealthReport& r) {
+  if (r.closeups.empty()) return "";
+  std::string out = "<h2>Episodes up close</h2>\n<p>Those with most findings, then others.</p>\n";
+  for (const EpisodeCloseup& c : r.closeups) out += closeup(c);
+  return out;
+}
+
 std::string cameras(const HealthReport& r) {
-  std::string out =
-      "<h2>Cameras</h2>\n<table>\n<tr><th>camera</th><th>feature</th><th class=\"n\">files</th><th "
-      "class=\"n\">frames</th><th>codec</th><th>size</th><th>rate</th><th>key frame every</th></tr>\n";
+  std::vector<std::vector<std::string>> rows;
   for (const CameraReport& c : r.cameras) {
     const std::string gop = c.gop.max > 0 ? fmt::format("{:.0f} to {:.0f} (median {:.0f}){}", c.gop.min, c.gop.max,
                                                         c.gop.median, c.reordered ? ", B-frames" : "")
                                           : std::string();
-    out += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-        escape_html(c.name), escape_html(c.feature), c.files, c.frames,
-        c.in_parquet ? "images in Parquet" : html_of_counts(c.codecs), html_of_counts(c.sizes), html_of_counts(c.rates),
-        gop);
+    rows.push_back({escape_html(c.name), escape_html(c.feature), std::to_string(c.files), std::to_string(c.frames),
+                    c.in_parquet ? "images in Parquet" : html_of_counts(c.codecs), html_of_counts(c.sizes),
+                    html_of_counts(c.rates), gop});
   }
-  out += "</table>\n";
+  std::string out = "<h2>Cameras</h2>\n" + html_table({{"camera"},
+                                                       {"feature"},
+                                                       {"files", true},
+                                                       {"frames", true},
+                                                       {"codec"},
+                                                       {"size"},
+                                                       {"rate"},
+                                                       {"key frame every"}},
+                                                      rows);
+  std::size_t bytes = 0;
+  std::int64_t left_out = 0;
   std::string camera;
   for (const Thumbnail& t : r.thumbnails) {
+    bytes += t.png.size();
+    if (bytes > kThumbnailBytes) {
+      ++left_out;
+      continue;
+    }
     if (t.camera != camera) {
       out += (camera.empty() ? "" : "</div>\n") +
              fmt::format("<h3>{}</h3>\n<div class=\"sheet\">\n", escape_html(t.camera));
       camera = t.camera;
     }
     out += fmt::format(
-        "<figure><img width=\"{}\" height=\"{}\" alt=\"\" src=\"data:image/png;base64,{}\"><figcaption>episode {}, row "
+        "<figure><img width=\"{}\" height=\"{}\" alt=\"\" src=\"{}\"><figcaption>episode {}, row "
         "{}</figcaption></figure>\n",
-        t.width, t.height, base64(t.png), t.episode, t.frame);
+        t.width, t.height, data_uri("image/png", t.png), t.episode, t.frame);
   }
-  return out + (camera.empty() ? "" : "</div>\n");
+  out += camera.empty() ? "" : "</div>\n";
+  return left_out == 0 ? out : out + fmt::format("<p>{} more pictures are left out for their size.</p>\n", left_out);
 }
 
 std::string html_of_decoding(const HealthReport& r) {
@@ -129,12 +185,11 @@ std::string html_of_decoding(const HealthReport& r) {
   std::string out =
       fmt::format("<h2>Every frame decoded</h2>\n<p>{} frames of {} files in {:.1f} s ({:.0f} a second).</p>\n",
                   r.decoded.frames, r.decoded.files.size(), r.decoded.seconds, rate);
-  std::string bad;
+  std::vector<std::vector<std::string>> bad;
   for (const DecodedFile& f : r.decoded.files) {
-    if (!f.error.empty()) bad += row({escape_html(f.path), std::to_string(f.frames), escape_html(f.error)});
+    if (!f.error.empty()) bad.push_back({escape_html(f.path), std::to_string(f.frames), escape_html(f.error)});
   }
-  if (!bad.empty()) out += "<table>\n<tr><th>file</th><th>decoded</th><th>error</th></tr>\n" + bad + "</table>\n";
-  return out;
+  return out + html_table({{"file"}, {"decoded", true}, {"error"}}, bad);
 }
 
 std::string dimensions(const HealthReport& r) {
@@ -159,66 +214,77 @@ std::string dimensions(const HealthReport& r) {
     const FeatureStatistics& s = k.statistics.pooled;
     if (s.width() == 0) continue;
     const std::vector<std::string> names = r.names_of(k.action);
-    out += fmt::format(
-        "<h3>{} <small>relative, {} steps</small></h3>\n<table>\n<tr><th></th><th class=\"n\">min</th><th "
-        "class=\"n\">q01</th><th class=\"n\">mean</th><th class=\"n\">q99</th><th class=\"n\">max</th><th "
-        "class=\"n\">std</th></tr>\n",
-        escape_html(k.action.name), r.horizon);
-    for (std::size_t d = 0; d < s.width(); ++d) {
-      out += fmt::format(
-          "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
-          "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-          escape_html(dimension_label(names, d)), number(s.min[d]), number(s.q01[d]), number(s.mean[d]),
-          number(s.q99[d]), number(s.max[d]), number(s.std[d]));
-    }
-    out += "</table>\n";
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t d = 0; d < s.width(); ++d)
+      rows.push_back({escape_html(dimension_label(names, d)), number(s.min[d]), number(s.q01[d]), number(s.mean[d]),
+                      number(s.q99[d]), number(s.max[d]), number(s.std[d])});
+    out += fmt::format("<h3>{} <small>relative, {} steps</small></h3>\n", escape_html(k.action.name), r.horizon);
+    out += html_table({{""}, {"min", true}, {"q01", true}, {"mean", true}, {"q99", true}, {"max", true}, {"std", true}},
+                      rows);
   }
   return out;
 }
 
 std::string labels(const HealthReport& r) {
-  std::string out =
-      "<h2>Labels</h2>\n<table>\n<tr><th class=\"n\">label</th><th class=\"n\">rows</th><th>text</th></tr>\n";
-  std::size_t shown = 0;
-  for (const auto& [label, rows] : r.label_rows) {
-    if (++shown > kLabelsShown) break;
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [label, count] : r.label_rows) {
+    if (rows.size() == kLabelsShown) break;
     const auto text = r.texts.find(label);
-    out += fmt::format("<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n", label, rows,
-                       text == r.texts.end() ? "" : escape_html(text->second));
+    rows.push_back(
+        {std::to_string(label), std::to_string(count), text == r.texts.end() ? "" : escape_html(text->second)});
   }
-  out += "</table>\n";
+  std::string out = "<h2>Labels</h2>\n" + html_table({{"label", true}, {"rows", true}, {"text"}}, rows);
   if (r.label_rows.size() > kLabelsShown) out += fmt::format("<p>{} labels in all.</p>\n", r.label_rows.size());
   return out + "<figure>" + svg_histogram(histogram_of(r.span_lengths), "rows of label spans") +
          "<figcaption>rows of label spans</figcaption></figure>\n";
 }
 
+/// The first episodes, and all that a finding links to.
 std::string episodes(const HealthReport& r) {
-  std::string out =
-      "<h2>Episodes</h2>\n<table>\n<tr><th class=\"n\">episode</th><th class=\"n\">rows</th><th "
-      "class=\"n\">spans</th><th class=\"n\">idle</th><th class=\"n\">longest idle</th><th "
-      "class=\"n\">outliers</th><th class=\"n\">jumps</th><th class=\"n\">problems</th><th "
-      "class=\"n\">warnings</th></tr>\n";
-  for (std::size_t i = 0; i < std::min(r.episodes.size(), kEpisodesShown); ++i) {
-    const EpisodeReport& e = r.episodes[i];
-    const double idle = e.rows > 0 ? 100.0 * static_cast<double>(e.idle_rows) / static_cast<double>(e.rows) : 0;
-    out += fmt::format(
-        "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{:.1f}%</td><td "
-        "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
-        "class=\"n\">{}</td></tr>\n",
-        e.index, e.rows, e.spans, idle, e.longest_idle, e.outliers, e.jumps, e.problems, e.warnings);
+  std::set<std::int64_t> close, linked;
+  for (const EpisodeCloseup& c : r.closeups) close.insert(c.episode);
+  for (const HealthFinding& f : r.findings) {
+    linked.insert(f.episode);
+    linked.insert(f.others.begin(), f.others.end());
   }
-  out += "</table>\n";
-  if (r.episodes.size() > kEpisodesShown)
-    out += fmt::format("<p>{} more are in the JSON report.</p>\n", r.episodes.size() - kEpisodesShown);
-  return out;
+  std::vector<std::vector<std::string>> rows;
+  std::set<std::int64_t> there;
+  for (std::size_t i = 0; i < r.episodes.size(); ++i) {
+    const EpisodeReport& e = r.episodes[i];
+    there.insert(e.index);
+    if (i >= kEpisodesShown && linked.count(e.index) == 0) continue;
+    const double idle = e.rows > 0 ? 100.0 * static_cast<double>(e.idle_rows) / static_cast<double>(e.rows) : 0;
+    rows.push_back({fmt::format("<span id=\"episode-{0}\">{0}</span>", e.index),
+                    close.count(e.index) == 0 ? "" : fmt::format("<a href=\"#closeup-{}\">up close</a>", e.index),
+                    std::to_string(e.rows), std::to_string(e.spans), fmt::format("{:.1f}%", idle),
+                    std::to_string(e.longest_idle), std::to_string(e.outliers), std::to_string(e.jumps),
+                    std::to_string(e.problems), std::to_string(e.warnings)});
+  }
+  const std::size_t more = r.episodes.size() - rows.size();
+  // Findings may name episodes that only the metadata lists.
+  for (const std::int64_t index : linked) {
+    if (index >= 0 && there.count(index) == 0)
+      rows.push_back({fmt::format("<span id=\"episode-{0}\">{0}</span>", index), "not read"});
+  }
+  std::string out = "<h2>Episodes</h2>\n" + html_table({{"episode", true},
+                                                        {""},
+                                                        {"rows", true},
+                                                        {"spans", true},
+                                                        {"idle", true},
+                                                        {"longest idle", true},
+                                                        {"outliers", true},
+                                                        {"jumps", true},
+                                                        {"problems", true},
+                                                        {"warnings", true}},
+                                                       rows);
+  return more == 0 ? out : out + fmt::format("<p>{} more are in the JSON report.</p>\n", more);
 }
 
 }  // namespace
 
 std::string report_html(const HealthReport& r) {
-  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + escape_html(r.root) +
-         "</title>\n<style>" + kStyle + "</style></head><body>\n" + overview(r) + html_of_findings(r) + cameras(r) +
-         html_of_decoding(r) + dimensions(r) + labels(r) + episodes(r) + "</body></html>\n";
+  return html_page(r.root, summary(r) + html_of_findings(r) + closeups(r) + overview(r) + cameras(r) +
+                               html_of_decoding(r) + dimensions(r) + labels(r) + episodes(r) + checks(r));
 }
 
 }  // namespace troupe::data

@@ -1,18 +1,11 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "base/page/ticks.h"
 #include "workers/report/chart.h"
 
 namespace troupe::workers {
-
-/// Round values inside [low, high]: steps of 1, 2 or 5 times a power of ten, about `target` of them.
-std::vector<double> linear_ticks(double low, double high, int target);
-/// Powers of ten inside [low, high]; their doubles and fivefolds too where fewer than four would be left.
-std::vector<double> log_ticks(double low, double high);
-/// "0.25", "1,500", "2e-05": as many digits as neighbours `step` apart need.
-std::string tick_text(double value, double step);
 
 /// Maps data to a rectangle of the image: x from left to right, y from bottom to top, logarithmic with log_y (y_low
 /// > 0).

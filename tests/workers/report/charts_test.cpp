@@ -201,17 +201,6 @@ TEST_F(ChartsTest, SignalToNoiseFollowsItsFormula) {
   EXPECT_TRUE(std::isinf(peak_signal_to_noise(p, p)));
 }
 
-TEST_F(ChartsTest, TicksAreRoundAndInsideTheRange) {
-  EXPECT_EQ(linear_ticks(0, 400, 8), (std::vector<double>{0, 50, 100, 150, 200, 250, 300, 350, 400}));
-  EXPECT_EQ(linear_ticks(-1, 1, 4), (std::vector<double>{-1, -0.5, 0, 0.5, 1}));
-  EXPECT_EQ(log_ticks(0.001, 10).size(), 5u);
-  EXPECT_GE(log_ticks(0.3, 0.9).size(), 2u);
-  EXPECT_EQ(tick_text(0.25, 0.05), "0.25");
-  EXPECT_EQ(tick_text(1500, 500), "1,500");
-  EXPECT_EQ(tick_text(0, 1), "0");
-  EXPECT_EQ(tick_text(2e-5, 2e-5), "2.0e-05");
-}
-
 TEST_F(ChartsTest, TheRunningMeanKeepsASlopeAndEndsWhereItsWindowWouldShrink) {
   std::vector<LossPoint> line;
   for (std::int64_t i = 0; i < 50; ++i) line.push_back({i, 3.0 * static_cast<double>(i)});

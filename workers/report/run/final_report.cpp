@@ -9,6 +9,7 @@
 #include "base/durable_file.h"
 #include "base/file_io.h"
 #include "workers/report/run/rl_run_report.h"
+#include "workers/report/run/run_page.h"
 #include "workers/report/run/sft_run_report.h"
 #include "workers/report/run/tensorboard_pages.h"
 
@@ -73,8 +74,9 @@ std::string final_report(const EndedRun& run, int exit_code, const TextStyle& st
   kind.describe(run, summary);
   warnings += warning_of(evaluate_open_loop(run, summary));
   warnings += warning_of(write_end_pages(run.job, run.directory, run.service.job().step(), exit_code));
-  const std::string results = kind.results(run, exit_code);
+  const std::string results = kind.results(run, exit_code) + fmt::format("  page      {}/report.html\n", run.folder());
   warnings += warning_of(write_file_durably(run.directory.path("report.txt"), run_report(summary) + results));
+  warnings += warning_of(write_run_page(run, run_report(summary) + results));
   return warnings + run_report(summary, style) + results;
 }
 

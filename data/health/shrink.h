@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "data/image/video_frame.h"
+#include "data/video/still_image.h"
+
+namespace troupe::data {
+
+/// Pixels that pictures of a report are wide, at most.
+inline constexpr std::int64_t kPictureWidth = 160;
+
+/// The frame shrunk by a whole factor to at most kPictureWidth, each pixel the mean of a block.
+StillImage shrink(const Rgb8View& in);
+
+}  // namespace troupe::data
