@@ -47,6 +47,7 @@ def planted_mistakes_are_found(binary):
         "has no flag --jsn": "```\nbin/troupe plan quickstart:sft --jsn\n```\n",
         "has no flag --resme": "Then `troupe run JOB --resme auto`.\n",
         "no verb has a flag --everything": "It takes `--everything`.\n",
+        "has no flag --everything": "<!-- flags of other programs -->\n\n`--all-of-it` is `troupe run JOB --everything`.\n",
         "has no verb train": "```\ntroupe train quickstart:sft\n```\n",
         "indented; write it": "Text\n\n    troupe run quickstart:sft\n",
         "inline; write it": "Then `troupe scale decoder=8`.\n",

@@ -8,7 +8,7 @@ MOST_NOT_RUN = 10
 REASONS = ("published weights", "a GPU")
 # Flags in our pages that other programs take.
 FOREIGN_FLAGS = {"--ci", "--slow", "--all", "--install", "--prefix", "--preset", "--verbose", "--headless",
-                 "--gtest_filter", "--fmad"}
+                 "--gtest_filter", "--fmad", "--logdir", "--every", "--project", "--pictures"}
 
 
 class Binary:
@@ -69,7 +69,7 @@ def find_mistakes(pages, binary):
             if shown.form == "indented" or shown.form == "inline" and is_command(shown, binary):
                 if normal(shown.text) not in fenced[page.name] | common:
                     mistakes.append(f"{where}: {shown.form}; write it in a fenced block of this page")
-        for line, text in page.prose:
+        for line, text in [] if page.shows_other_programs else page.prose:
             for code in re.findall(r"`([^`]+)`", text):
                 mistakes += [f"{page.name}:{line}: `{code}`: no verb has a flag {flag}"
                              for flag in re.findall(r"(?:^|\s)(--[a-z][\w-]*)(?![\w.-])", code) if flag not in flags]

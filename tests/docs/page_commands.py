@@ -11,6 +11,8 @@ Markers are comments of Markdown, on a line of their own, about the next fenced 
   <!-- beside: COMMAND -->            run while COMMAND runs
   <!-- file: NAME -->                 the block is the file NAME; a block that begins with `# NAME.yaml` is, too
   <!-- file: NAME from docs/PAGE -->  the file NAME of another page is needed here
+and, about the whole page:
+  <!-- flags of other programs -->    flags outside of our commands are not ours
 """
 import re
 import shlex
@@ -103,6 +105,7 @@ class Page:
         self.blocks = []
         self.shown = []
         self.prose = []
+        self.shows_other_programs = "<!-- flags of other programs -->" in text
         self._read(text)
 
     def files(self):
