@@ -12,8 +12,8 @@ namespace troupe::app {
 
 std::string program_version() {
   return fmt::format("troupe {}\ncommit    {}\nbuild     {}, GCC {}\nLibTorch  {}\nFFmpeg    {}\nMuJoCo    {}",
-                     kTroupeVersion, TROUPE_COMMIT, TROUPE_BUILD_TYPE, __VERSION__, TORCH_VERSION, av_version_info(),
-                     mj_versionString());
+                     kTroupeVersion, TROUPE_COMMIT, TROUPE_BUILD_TYPE, __VERSION__, TORCH_VERSION,
+                     data::ffmpeg_version(), env::mujoco_version());
 }
 
 }  // namespace troupe::app

@@ -6,7 +6,6 @@
 namespace troupe::app {
 namespace {
 
-using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -27,8 +26,8 @@ class OpenLoopAtEndTest : public RunTest {
 TEST_F(OpenLoopAtEndTest, TheReportSaysWhatEvalWouldSayAndLeavesTheSameFiles) {
   expect_end(troupe(words(2)), 0, {"open-loop evaluation of checkpoints/step_000003", "\n  open loop mse "});
   const std::string folder = dir_ / "runs/latest/eval/step_000003", result = text_of(folder + "/eval.json");
-  const json overall = json::parse(result).at("overall");
-  EXPECT_EQ(json::parse(result).at("episodes"), std::vector<int>{0}) << "the held-out one";
+  const nlohmann::json overall = nlohmann::json::parse(result).at("overall");
+  EXPECT_EQ(nlohmann::json::parse(result).at("episodes"), std::vector<int>{0}) << "the held-out one";
   EXPECT_THAT(report(), HasSubstr(fmt::format("mse {:.4g} on 2 held-out windows of 1 episodes   holding still {:.4g}",
                                               overall.at("mse").get<double>(),
                                               overall.at("baselines").at("hold_first").at("mse").get<double>())));

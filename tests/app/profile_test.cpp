@@ -6,7 +6,6 @@
 namespace troupe::app {
 namespace {
 
-using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -15,9 +14,9 @@ using ::testing::IsSupersetOf;
 /// Names of the spans of a trace by the process that recorded them, such as learner/0.
 class Trace {
  public:
-  explicit Trace(const std::string& path) : json_(json::parse(text_of(path))) {
+  explicit Trace(const std::string& path) : json_(nlohmann::json::parse(text_of(path))) {
     std::map<int, std::string> processes;
-    for (const json& event : json_.at("traceEvents")) {
+    for (const nlohmann::json& event : json_.at("traceEvents")) {
       const int pid = event.at("pid");
       if (event.at("name") == "process_name") {
         const std::string name = event.at("args").at("name");
@@ -34,7 +33,7 @@ class Trace {
   std::size_t steps(const std::string& process) const { return steps_.at(process).size(); }
 
  private:
-  const json json_;
+  const nlohmann::json json_;
   std::map<std::string, std::set<std::string>> names_;
   std::map<std::string, std::vector<std::pair<double, double>>> steps_;
   double last_ = 0;
