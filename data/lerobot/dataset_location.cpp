@@ -103,6 +103,7 @@ Result<std::string> find_dataset(const std::string& path_or_repo_id) {
   std::string text =
       fmt::format("dataset '{}' was not found (nothing is downloaded); looked for meta/info.json in", folder);
   for (const std::string& place : places) text += "\n  " + place;
+  text += fmt::format("\nto download it from the Hugging Face Hub:\n  hf download {} --repo-type dataset", folder);
   return Error{Errc::not_found, text};
 }
 

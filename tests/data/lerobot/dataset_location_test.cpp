@@ -95,13 +95,14 @@ TEST_F(DatasetLocationTest, MainIsTheSnapshotElseTheNewest) {
   EXPECT_EQ(found(), recent);
 }
 
-TEST_F(DatasetLocationTest, TheErrorNamesEveryPlace) {
+TEST_F(DatasetLocationTest, TheErrorNamesEveryPlaceAndTheLineThatDownloads) {
   const auto absent = find_dataset("me/pick");
   EXPECT_EQ(absent.error().code(), Errc::not_found);
   const std::string cache = folder_ / "home/.cache/huggingface";
   for (const std::string& place : {std::string("\n  me/pick\n"), "\n  " + cache + "/lerobot/me/pick\n",
                                    "\n  " + cache + "/lerobot/hub/datasets--me--pick/snapshots/*\n",
-                                   "\n  " + cache + "/hub/datasets--me--pick/snapshots/*"}) {
+                                   "\n  " + cache + "/hub/datasets--me--pick/snapshots/*\n",
+                                   std::string("\n  hf download me/pick --repo-type dataset")}) {
     EXPECT_NE(absent.error().message().find(place), std::string::npos) << place << absent.error().message();
   }
 }
