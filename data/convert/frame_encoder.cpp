@@ -106,7 +106,6 @@ struct FrameEncoder::State {
                   0);
     }
     if (name == "libaom-av1") {
-      c.gop_size = 1'000'000;  // it counts from 0 where write() counts from 1, and would add a key frame before each
       av_dict_set(&settings, "cpu-used", "8", 0);
       av_dict_set(&settings, "lag-in-frames", "0", 0);
     }
@@ -200,7 +199,9 @@ Result<void> FrameEncoder::write(const AVFrame& frame, bool key) {
   if (const int rc = av_frame_ref(&out, s.scaler ? s.scaled.get() : &frame); rc < 0)
     return av_failure(s.path, rc, "preparing a frame");
   out.pts = s.written++;
-  out.pict_type = key ? AV_PICTURE_TYPE_I : AV_PICTURE_TYPE_NONE;
+  // libaom makes the frame behind a forced key frame one, too; it makes its own at the distance that it was told
+  const bool own_keys = s.encoding.gop > 0 && s.codec->codec_id == AV_CODEC_ID_AV1;
+  out.pict_type = key && !own_keys ? AV_PICTURE_TYPE_I : AV_PICTURE_TYPE_NONE;
   return s.send(&out);
 }
 

@@ -136,7 +136,7 @@ TEST_F(UsageTest, AJobThatProbablyDoesNotLearnIsDoubtedBeforeTheStart) {
   const auto run = run_small(doubtful + std::vector<std::string>{"--dry-run"});
   EXPECT_EQ(run.exit_code, 0) << run.text();
   EXPECT_THAT(run.err, HasSubstr("command line: warning: optimizer.lr: 1e-06 is a rate for fine-tuning"));
-  EXPECT_THAT(run.err, HasSubstr("command line: warning: is data.sets[0] again"));
+  EXPECT_THAT(run.err, HasSubstr("/data' is data.sets[0] again"));
   const auto plan = troupe(std::vector<std::string>{"plan", small_job(), "--json"} + doubtful);
   EXPECT_EQ(plan.exit_code, 0) << plan.text();
   EXPECT_EQ(plan.err, run.err);
