@@ -191,14 +191,14 @@ TEST(ErrorMessagesTest, AnUnknownRecipeListsThoseThereAreNearestFirst) {
                                       {"quickstart", "quickstart:rl"},
                                       {"recipes/quickstart_stf.yaml", "quickstart:sft"},
                                       {"rl_cartpole", "recipes/rl_cartpole_ppo.yaml"},
-                                      {"dreamzero_small", "presets/dreamzero_tiny.yaml"}}) {
+                                      {"dreamzero_tyni", "presets/dreamzero_tiny.yaml"}}) {
     EXPECT_EQ(first_lines(name), std::string(name) +
                                      ": error: no such file, and no recipe of that name\n"
                                      "      inside the binary, nearest first:\n        " +
                                      nearest);
   }
   const std::string all = load_job("quickstart", {}).errors.at(0);
-  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1 + 20) << "one a line: " << all;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1 + 21) << "one a line: " << all;
   EXPECT_TRUE(contains(all, "\n        quickstart:rl\n        quickstart:sft\n"));
 }
 
