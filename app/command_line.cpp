@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "actors/signals.h"
 #include "app/bundled_fonts.h"
@@ -129,6 +130,8 @@ struct CommandLine {
   }
 
   int write_man_pages() const {
+    std::error_code code;
+    std::filesystem::create_directories(man_folder, code);  // a failure is told by the first page
     for (const auto& [name, text] : man_pages(read_command_tree(app, "troupe"), kTroupeVersion)) {
       if (auto written = write_file_durably(man_folder + "/" + name, text); !written) return complain(written.error());
     }
