@@ -95,7 +95,7 @@ void RolloutWorker::answer_blocks(std::span<const std::int64_t> blocks, Clock::t
   }
   for (const auto& [weights, calls] : groups) {
     const auto begin = Clock::now();
-    const auto acted = [&] {
+    const auto acted = [&, &weights = weights, &calls = calls] {
       const Span span("policy call");
       return policy_.act(*weights, calls);
     }();
