@@ -200,9 +200,10 @@ TEST(StatedImagesTest, ImagesOfAnotherSizeThanInfoJsonSaysAreNamed) {
 TEST(StatedImagesTest, ImagesOf16BitsAreAProblemByName) {
   for (const auto& [color, samples, name] :
        {std::tuple{testing::PngColor::rgb, 3, "rgb48"}, std::tuple{testing::PngColor::grey, 1, "depth maps"}}) {
+    const std::string deep =
+        testing::png_bytes(16, 12, color, 16, std::string(static_cast<std::size_t>(samples * 2 * 192), 'x'));
     const HealthReport r = check_images([&](std::size_t e, std::int64_t, std::size_t camera, std::string& png) {
-      if (e == 2 && camera == 1)
-        png = testing::png_bytes(16, 12, color, 16, std::string(static_cast<std::size_t>(samples * 2 * 192), 'x'));
+      if (e == 2 && camera == 1) png = deep;
     });
     EXPECT_THAT(texts(r, "D06", FindingLevel::problem),
                 ElementsAre(AllOf(HasSubstr("episode_000002.parquet"), HasSubstr("observation.images.right"),
