@@ -93,6 +93,29 @@ struct RunsOptions {
 };
 int runs_command(const RunsOptions& options);
 
+/// `troupe compare RUN RUN...`
+struct CompareOptions {
+  std::vector<std::string> runs;
+  std::string run_root = "runs";
+  /// Page to write; empty: compare.html in run_root.
+  std::string out;
+};
+int compare_command(const CompareOptions& options);
+
+/// `troupe sweep JOB --seeds 0..4 [key=a,b ...]`
+struct SweepCommandOptions {
+  std::string job;
+  /// Those with several values are swept.
+  std::vector<std::string> overrides;
+  /// "0..4", "1,4,7"
+  std::string seeds;
+  /// Runs at a time; episodes each policy plays at the end, 0: none.
+  std::int64_t at_once = 1, episodes = 0;
+  /// Folder of the table, the picture, the page and logs; empty: NAME-sweep in the job's run_root.
+  std::string out;
+};
+int sweep_command(const SweepCommandOptions& options);
+
 /// `troupe verify RUN`
 struct VerifyOptions {
   std::string run, run_root = "runs";

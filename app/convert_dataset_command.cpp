@@ -8,6 +8,7 @@
 
 #include "app/commands.h"
 #include "app/exit_code.h"
+#include "base/number_ranges.h"
 #include "configs/loader.h"
 #include "data/convert/convert_dataset.h"
 #include "data/dataset.h"
@@ -48,28 +49,6 @@ Result<void> scale_of(const std::string& text, ConvertEncoding& encoding) {
   return Error{Errc::invalid_argument, fmt::format("--scale {}; wanted WIDTHxHEIGHT such as 320x180", text)};
 }
 
-/// "3,8..11": numbers and ranges, whose ends belong to them.
-Result<std::vector<EpisodeRange>> episodes_of(const std::string& text) {
-  std::vector<EpisodeRange> out;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
-    long long first = 0, last = 0;
-    int used = 0;
-    if (std::sscanf(item.c_str(), "%lld..%lld%n", &first, &last, &used) != 2) {
-      used = 0;
-      if (std::sscanf(item.c_str(), "%lld%n", &first, &used) == 1) last = first;
-    }
-    if (item.empty() || used != static_cast<int>(item.size()) || first < 0 || last < first)
-      return Error{
-          Errc::invalid_argument,
-          fmt::format("--episodes {}: '{}' is no episode; wanted numbers and ranges such as 3,8..11", text, item)};
-    out.push_back({first, last});
-    begin = end + 1;
-  }
-  return out;
-}
-
 Result<ConvertDatasetRequest> request_of(const ConvertDatasetOptions& o) {
   ConvertDatasetRequest r{.sources = {},
                           .out = o.out,
@@ -91,7 +70,7 @@ Result<ConvertDatasetRequest> request_of(const ConvertDatasetOptions& o) {
     TROUPE_ASSIGN(std::string folder, find_dataset(source));
     r.sources.push_back(std::move(folder));
   }
-  TROUPE_ASSIGN(r.episodes, episodes_of(o.episodes));
+  TROUPE_ASSIGN(r.episodes, parse_number_ranges(o.episodes, "--episodes", "episode"));
   TROUPE_ASSIGN(r.to,
                 choice<DatasetVersion>("--to", o.to, {{"v3.0", DatasetVersion::v30}, {"v2.1", DatasetVersion::v21}}));
   TROUPE_ASSIGN(r.video, choice<ConvertVideo>("--video_mode", o.video_mode,

@@ -63,6 +63,8 @@ inline constexpr std::uint64_t eval_video_noise = 64, eval_video_timestep = 65, 
 inline constexpr std::uint64_t policy_action = 80;  // model/policy/action_draws.h
 inline constexpr std::uint64_t uniform_action = 81, minibatch = 84, replay = 82,
                                update_noise = 83;  // workers/rollout, workers/rl
+/// Draws of a bootstrap (workers/report/compare).
+inline constexpr std::uint64_t bootstrap = 96;
 }  // namespace rng_stream
 
 }  // namespace troupe::base

@@ -189,16 +189,16 @@ std::vector<std::string> split_overrides(std::vector<std::string>& args) {
   return overrides;
 }
 
-std::vector<std::string> split_environment(const std::string& value) {
-  std::vector<std::string> overrides;
-  std::string current;
+namespace {
+
+/// The parts between separators that are outside quotes, brackets and braces.
+std::vector<std::string> split_outside(const std::string& text, std::string_view separators) {
+  std::vector<std::string> parts(1);
   int depth = 0;
   char quote = 0;
-  for (const char c : value) {
-    const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-    if (blank && depth == 0 && quote == 0) {
-      if (!current.empty()) overrides.push_back(std::move(current));
-      current.clear();
+  for (const char c : text) {
+    if (depth == 0 && quote == 0 && separators.find(c) != std::string_view::npos) {
+      parts.emplace_back();
       continue;
     }
     if (quote != 0)
@@ -209,11 +209,20 @@ std::vector<std::string> split_environment(const std::string& value) {
       ++depth;
     else if (c == ']' || c == '}')
       --depth;
-    current += c;
+    parts.back() += c;
   }
-  if (!current.empty()) overrides.push_back(std::move(current));
+  return parts;
+}
+
+}  // namespace
+
+std::vector<std::string> split_environment(const std::string& value) {
+  std::vector<std::string> overrides = split_outside(value, " \t\n\r");
+  std::erase_if(overrides, [](const std::string& word) { return word.empty(); });
   return overrides;
 }
+
+std::vector<std::string> split_values(const std::string& value) { return split_outside(value, ","); }
 
 void apply_override(const std::string& text, Origin::Kind kind, ConfigNode& root, Diagnostics& errors) {
   Origin origin;

@@ -18,6 +18,9 @@ std::vector<std::string> split_overrides(std::vector<std::string>& args);
 /// The overrides in a TROUPE_SET value: separated by blanks outside quotes, brackets and braces.
 std::vector<std::string> split_environment(const std::string& value);
 
+/// The values of "a.b=c,d": separated by commas outside quotes, brackets and braces; one value is one.
+std::vector<std::string> split_values(const std::string& value);
+
 /// Applies one override to the tree of a job. Values are YAML scalars or flow collections; a map is merged
 /// key by key, all else replaces; `a.b=null` sets null;
 /// `~a.b` takes the key out, so that its default comes back; `a[i]` is an element, where the index one past the end

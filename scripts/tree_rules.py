@@ -77,12 +77,14 @@ SUBFOLDER_EDGES = {
         "workers/learner/imitation workers/rollout",
     "workers/record": "",
     "workers/report": "",
+    "workers/report/compare": "workers/checkpoint workers/report",
     "workers/report/run":
         "workers/checkpoint workers/controller workers/inference/agent "
         "workers/inference/evaluate workers/report",
     "workers/rollout": "workers/checkpoint workers/stream",
     "workers/rollout/replay": "workers/rollout",
     "workers/stream": "",
+    "workers/sweep": "workers/node",
     "actors": "",
     "app": "",
 }
@@ -120,6 +122,7 @@ UNLINKED_SOURCES = {
 # Mentions of pages that are not pages of this repository, and why. A name alone, or a pattern for a path.
 OTHER_PAGES = {
     "results.md": "troupe eval writes it, in whatever folder",
+    "sweep.md": "troupe sweep writes it beside the runs",
     "RESULT.md": "placeholder for the file that --out of a benchmark names",
     "golden/*/README.md": "comes with the golden data, outside the repository",
     "../shared/golden/README.md": "the golden data itself, where it lies beside the checkout",

@@ -90,10 +90,10 @@ Result<void> choose_episodes(const ConvertDatasetRequest& request, std::vector<D
   if (sources.size() > 1)
     return invalid_argument("--episodes goes with one source: the datasets that are merged number theirs alike");
   std::vector<SourceEpisode>& all = sources[0].episodes;
-  const auto within = [](const EpisodeRange& range, const SourceEpisode& e) {
+  const auto within = [](const NumberRange& range, const SourceEpisode& e) {
     return e.index >= range.first && e.index <= range.last;
   };
-  for (const EpisodeRange& range : request.episodes) {
+  for (const NumberRange& range : request.episodes) {
     if (std::any_of(all.begin(), all.end(), [&](const SourceEpisode& e) { return within(range, e); })) continue;
     return invalid_argument(fmt::format("--episodes {}..{}: {} has no such episode; it has {} of them, {} to {}",
                                         range.first, range.last, sources[0].root, all.size(), all.front().index,
@@ -101,7 +101,7 @@ Result<void> choose_episodes(const ConvertDatasetRequest& request, std::vector<D
   }
   std::erase_if(all, [&](const SourceEpisode& e) {
     return std::none_of(request.episodes.begin(), request.episodes.end(),
-                        [&](const EpisodeRange& range) { return within(range, e); });
+                        [&](const NumberRange& range) { return within(range, e); });
   });
   return {};
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/number_ranges.h"
 #include "base/result.h"
 #include "data/lerobot/dataset_problem.h"
 
@@ -35,11 +36,6 @@ struct ConvertEncoding {
   std::string pix_fmt = "yuv420p";
 };
 
-/// Episodes first, first + 1, ..., last, by episode_index.
-struct EpisodeRange {
-  std::int64_t first = 0, last = 0;
-};
-
 /// What is done, and to what. `jobs`, `resume`, `strict` and `verify` do not change the files that are written.
 struct ConvertDatasetRequest {
   /// Dataset folders, merged in this order.
@@ -47,7 +43,7 @@ struct ConvertDatasetRequest {
   /// Folder of the result. It must not exist or be empty, unless `resume`. One process at a time converts into it.
   std::string out;
   /// Episodes of the one source that are taken, in the order of their numbers; empty: all.
-  std::vector<EpisodeRange> episodes{};
+  std::vector<NumberRange> episodes{};
   /// Cameras of dtype video that the result does not have.
   std::vector<std::string> drop_cameras{};
   DatasetVersion to = DatasetVersion::v30;

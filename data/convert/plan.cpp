@@ -146,7 +146,7 @@ JsonDoc options_json(const ConvertDatasetRequest& r) {
   if (r.gear) out["embodiment_tag"] = r.embodiment_tag;
   if (!r.drop_cameras.empty()) out["drop_cameras"] = r.drop_cameras;
   if (r.repair) out["repair"] = {{"skip_bad", r.skip_bad}};
-  for (const EpisodeRange& range : r.episodes) out["episodes"].push_back({range.first, range.last});
+  for (const NumberRange& range : r.episodes) out["episodes"].push_back({range.first, range.last});
   if (r.video != ConvertVideo::copy) {
     out["encoding"] = {{"codec", e.codec}, {"gop", e.gop},       {"crf", e.crf},        {"preset", e.preset},
                        {"width", e.width}, {"height", e.height}, {"pix_fmt", e.pix_fmt}};

@@ -76,6 +76,21 @@ TEST_F(PageTest, AReinforcementLearningRunLeavesAPageOfItself) {
     GTEST_SKIP() << "Chromium is not installed: scripts/setup --ci installs it";
 }
 
+TEST_F(PageTest, ASweepIsAPageOfItsGroups) {
+  ProgramOptions how = options();
+  how.deadline = std::chrono::seconds(200);
+  expect_end(run_program({"sweep", "rl_cartpole_ppo", "--seeds", "0..1", "--jobs", "2", "optimizer.lr=1e-3,1e-5",
+                          "training.steps=4", "rollout.steps=32", "training.global_batch_size=64",
+                          "training.micro_batch_size=64", "eval.episodes=2", "metrics.every=1"},
+                         how),
+             0, {"sweep.html"});
+  const std::string page = "runs/rl-cartpole-ppo-sweep/sweep.html";
+  expect_sound(text_of(dir_ / page));
+  const auto seen = look(page);
+  if (seen.is_null()) GTEST_SKIP() << "Chromium is not installed: scripts/setup --ci installs it";
+  EXPECT_THAT(seen["hovered"]["values"].dump(), HasSubstr("[")) << "a band has its bounds";
+}
+
 TEST_F(PageTest, StatisticsAreAPageWithLinksThatLeadSomewhere) {
   std::filesystem::resize_file(dir_ / "data/videos/chunk-000/observation.images.front/episode_000002.mp4", 100);
   expect_end(troupe({"stats", "data", "--html", "stats.html"}, {{"XDG_CACHE_HOME", dir_ / "cache"}}), 6);

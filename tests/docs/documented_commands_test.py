@@ -27,6 +27,7 @@ SHORTER = {
     "docs/fault-points.md": "training.steps=4 eval.every=4 eval.max_samples=2",
     "docs/features.md": "training.steps=4 eval.every=4 eval.max_samples=2",
     "docs/rl.md": "training.steps=1 eval.every=1 eval.episodes=2",
+    "docs/sweeps.md": "training.steps=2 eval.episodes=2",
     "docs/tutorial.md": "training.steps=4 eval.every=4 eval.max_samples=2",
 }
 DEADLINE_S, FULL_DEADLINE_S = 300, 3600

@@ -90,7 +90,8 @@ Result<RunDirectory> find_run(const std::string& run, const std::string& run_roo
   const std::string wanted = run.empty() ? (fs::path(run_root) / "latest").string() : run;
   const fs::path resolved = fs::canonical(wanted, error);
   if (!error && fs::exists(resolved / "config.resolved.yaml", error)) return RunDirectory(resolved.string());
-  const auto runs = runs_of(run_root, wanted);
+  auto runs = runs_of(run_root, wanted);
+  if (runs.empty() && !error) runs = runs_of(resolved.parent_path().string(), resolved.filename().string());
   if (!runs.empty()) return runs.front();
   return Error{Errc::not_found,
                fmt::format("{}: no run there (no config.resolved.yaml), and no run of that name under {}\n      {}",

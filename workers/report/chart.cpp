@@ -98,6 +98,15 @@ void Chart::polyline(std::span<const ChartPoint> points, const LineInk& ink) {
   cairo_stroke(c);
 }
 
+void Chart::polygon(std::span<const ChartPoint> points, const InkColor& color) {
+  cairo_t* c = state_->context.get();
+  set_color(c, color);
+  cairo_new_path(c);
+  for (const ChartPoint& p : points) cairo_line_to(c, p.x, p.y);
+  cairo_close_path(c);
+  cairo_fill(c);
+}
+
 void Chart::disc(ChartPoint centre, double radius, const InkColor& color) {
   cairo_t* c = state_->context.get();
   set_color(c, color);

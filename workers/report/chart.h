@@ -68,6 +68,8 @@ class Chart {
   double text_width(const std::string& text, const TextInk& ink = {}) const;
   void line(ChartPoint from, ChartPoint to, const LineInk& ink);
   void polyline(std::span<const ChartPoint> points, const LineInk& ink);
+  /// Filled, closed from the last point to the first.
+  void polygon(std::span<const ChartPoint> points, const InkColor& color);
   /// Filled.
   void disc(ChartPoint centre, double radius, const InkColor& color);
   void fill(const ChartRect& area, const InkColor& color);

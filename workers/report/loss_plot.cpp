@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -13,8 +14,12 @@ namespace troupe::workers {
 
 namespace {
 
-InkColor color_of(LossRole role) {
-  switch (role) {
+/// Colour-blind safe, as those of the pages.
+constexpr InkColor kGroupColors[] = {{0.10, 0.28, 0.58}, {0.86, 0.47, 0.10}, {0.09, 0.56, 0.50}, {0.70, 0.13, 0.36},
+                                     {0.42, 0.32, 0.66}, {0.55, 0.45, 0.10}, {0.20, 0.60, 0.86}, {0.35, 0.35, 0.38}};
+
+InkColor color_of(const LossSeries& series) {
+  switch (series.role) {
     case LossRole::train:
       return {0.10, 0.28, 0.58};
     case LossRole::dynamics:
@@ -23,6 +28,8 @@ InkColor color_of(LossRole role) {
       return {0.86, 0.47, 0.10};
     case LossRole::held_out:
       return {0.70, 0.13, 0.36};
+    case LossRole::group:
+      return kGroupColors[series.group % std::size(kGroupColors)];
   }
   return {};
 }
@@ -39,6 +46,10 @@ std::optional<Axes> ranges_of(const std::vector<LossSeries>& series, bool log_sc
       axes.x_high = std::max(axes.x_high, static_cast<double>(p.step));
       axes.y_low = std::min(axes.y_low, p.value);
       axes.y_high = std::max(axes.y_high, p.value);
+    }
+    for (const LossBand& b : s.band) {
+      if (std::isfinite(b.low) && (!log_scale || b.low > 0)) axes.y_low = std::min(axes.y_low, b.low);
+      if (std::isfinite(b.high)) axes.y_high = std::max(axes.y_high, b.high);
     }
   }
   if (!(axes.x_low <= axes.x_high)) return std::nullopt;
@@ -70,12 +81,29 @@ void draw_line(Chart& chart, const Axes& axes, const std::vector<LossPoint>& poi
   if (path.size() == 1) chart.disc(path[0], 1.5 * ink.width, ink.color);
 }
 
+void draw_band(Chart& chart, const Axes& axes, const LossSeries& series) {
+  std::vector<ChartPoint> edge, lower;
+  for (std::size_t i = 0; i < series.band.size(); ++i) {
+    const LossBand& bounds = series.band[i];
+    if (!std::isfinite(bounds.low) || !std::isfinite(bounds.high)) continue;
+    const auto step = static_cast<double>(series.points[i].step);
+    edge.push_back(axes.at(step, bounds.high));
+    lower.push_back(axes.at(step, axes.log_y ? std::max(bounds.low, axes.y_low) : bounds.low));
+  }
+  edge.insert(edge.end(), lower.rbegin(), lower.rend());
+  if (edge.size() > 2) chart.polygon(edge, color_of(series).faded(0.22));
+}
+
 void draw_series(Chart& chart, const Axes& axes, const LossSeries& series, const LossPlotOptions& options) {
-  const InkColor color = color_of(series.role);
+  const InkColor color = color_of(series);
   for (const auto& part : stretches(series.points, options.log_scale)) {
     if (series.role == LossRole::held_out) {
       draw_line(chart, axes, part, {.width = 1.5, .color = color, .dashed = true});
       for (const LossPoint& p : part) chart.disc(axes.at(static_cast<double>(p.step), p.value), 4, color);
+      continue;
+    }
+    if (series.role == LossRole::group) {
+      draw_line(chart, axes, part, {.width = 2.2, .color = color});
       continue;
     }
     const auto window = static_cast<std::int64_t>(std::round(options.smoothing * static_cast<double>(part.size())));
@@ -88,7 +116,7 @@ void draw_series(Chart& chart, const Axes& axes, const LossSeries& series, const
 /// One curve's sample of its line, name and last value, in a row above the curves.
 struct LegendEntry {
   std::string text;
-  LossRole role = LossRole::train;
+  const LossSeries* series = nullptr;
   /// Of the sample's left end and the text's baseline.
   ChartPoint place;
 };
@@ -115,7 +143,7 @@ std::vector<LegendEntry> lay_out_legend(const Chart& chart, const std::vector<Lo
     if (left_out > 0) text += fmt::format("  ({} not drawable)", left_out);
     const double width = kSample + kSampleGap + chart.text_width(text, kLegendInk);
     if (next.x > room.x && next.x + width > room.right()) next = {room.x, next.y + kLegendRow};
-    entries.push_back({.text = std::move(text), .role = s.role, .place = next});
+    entries.push_back({.text = std::move(text), .series = &s, .place = next});
     next.x += width + kEntryGap;
   }
   bottom = next.y + kLegendRow;
@@ -124,11 +152,11 @@ std::vector<LegendEntry> lay_out_legend(const Chart& chart, const std::vector<Lo
 
 void draw_legend(Chart& chart, const std::vector<LegendEntry>& entries, double width) {
   for (const LegendEntry& e : entries) {
-    const bool is_dashed = e.role == LossRole::held_out;
+    const bool is_dashed = e.series->role == LossRole::held_out;
     const double y = e.place.y - 5;
     chart.line({e.place.x, y}, {e.place.x + kSample, y},
-               {.width = 2.5, .color = color_of(e.role), .dashed = is_dashed});
-    if (is_dashed) chart.disc({e.place.x + kSample / 2, y}, 4, color_of(e.role));
+               {.width = 2.5, .color = color_of(*e.series), .dashed = is_dashed});
+    if (is_dashed) chart.disc({e.place.x + kSample / 2, y}, 4, color_of(*e.series));
     const double text_x = e.place.x + kSample + kSampleGap;
     chart.fitted_text({text_x, e.place.y}, e.text, kLegendInk, width - text_x);
   }
@@ -171,6 +199,7 @@ Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSer
   axes->draw(chart, options.x_title, options.log_scale ? options.y_title + " (log scale)" : options.y_title, kTextSize,
              kTicksX, kTicksY);
   chart.clip({axes->area.x, axes->area.y - 6, axes->area.width + 8, axes->area.height + 12});
+  for (const LossSeries& s : series) draw_band(chart, *axes, s);
   for (const LossSeries& s : series) draw_series(chart, *axes, s, options);
   chart.unclip();
   return chart.save(path);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,8 +9,9 @@
 
 namespace troupe::workers {
 
-/// What a curve shows; it decides the colour and whether it is drawn as a smoothed line or as points.
-enum class LossRole : std::uint8_t { train, dynamics, action, held_out };
+/// What a curve shows; it decides the colour and whether it is drawn as a smoothed line, as points (held_out), or as it
+/// is (group: the seeds of one configuration).
+enum class LossRole : std::uint8_t { train, dynamics, action, held_out, group };
 
 /// One value of a curve.
 struct LossPoint {
@@ -19,12 +21,21 @@ struct LossPoint {
   double value = 0;
 };
 
+/// Bounds at the step of a point.
+struct LossBand {
+  double low = 0, high = 0;
+};
+
 /// One curve and its entry in the legend.
 struct LossSeries {
   std::string name{};
   LossRole role = LossRole::train;
   /// In ascending order of step.
   std::vector<LossPoint> points{};
+  /// A band behind the curve: as many as points, or none.
+  std::vector<LossBand> band{};
+  /// Tells the colours of several of role `group` apart.
+  std::size_t group = 0;
 };
 
 /// How the plot is drawn.

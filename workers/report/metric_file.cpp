@@ -37,11 +37,30 @@ Result<MetricFile> read_metric_file(const std::string& path) {
       continue;
     }
     const auto step = json["step"].get<std::int64_t>();
+    if (json.contains("wall") && json["wall"].is_number()) out.walls[step] = json["wall"].get<double>();
     for (const auto& [name, value] : json["m"].items()) {
       if (const auto number = number_of(value)) out.curves[name][step] = *number;
     }
   }
   return out;
+}
+
+MetricCurve metric_curve(const MetricFile& metrics, const std::string& metric, bool over_env_steps) {
+  MetricCurve curve;
+  const auto found = metrics.curves.find(metric);
+  if (found == metrics.curves.end()) return curve;
+  const auto env_steps = over_env_steps ? metrics.curves.find(kEnvSteps) : metrics.curves.end();
+  const bool counts = env_steps != metrics.curves.end();
+  double executed = 0;
+  for (const auto& [step, value] : found->second) {
+    if (counts) {
+      const auto at = env_steps->second.find(step);
+      if (at != env_steps->second.end()) executed = at->second;
+    }
+    curve.x.push_back(counts ? executed : static_cast<double>(step));
+    curve.y.push_back(value);
+  }
+  return curve;
 }
 
 }  // namespace troupe::workers

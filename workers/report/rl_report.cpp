@@ -10,26 +10,19 @@
 
 namespace troupe::workers {
 
-namespace {
-
-std::string number(double value) {
-  return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
-}
-
-}  // namespace
-
 std::string rl_progress_text(const RlProgressLine& p, const TextStyle& style) {
   const TextField head{fmt::format("[{}] ", p.name), text_color::kBold};
   const std::string total = fmt::format("{}", p.total_steps);
   std::vector<TextField> first = {
       {fmt::format("iteration {:>{}}/{}", p.step, total.size(), total)},
       {fmt::format("env steps {} ({}/s)", format_grouped(p.env_steps), rate_text(p.env_steps_per_second))}};
-  if (p.mean_return) first.push_back({fmt::format("return {}", number(*p.mean_return))});
+  if (p.mean_return) first.push_back({fmt::format("return {}", number_text(*p.mean_return))});
   if (p.mean_length) first.push_back({fmt::format("len {:.1f}", *p.mean_length)});
   if (p.success_once) first.push_back({fmt::format("success {:.1f}%", 100 * *p.success_once)});
   std::vector<TextField> second;
   if (p.loss)
-    second.push_back({fmt::format("loss {}", number(*p.loss)), std::isfinite(*p.loss) ? nullptr : text_color::kRed});
+    second.push_back(
+        {fmt::format("loss {}", number_text(*p.loss)), std::isfinite(*p.loss) ? nullptr : text_color::kRed});
   if (p.approx_kl) second.push_back({fmt::format("kl {:.2g}", *p.approx_kl)});
   if (p.entropy) second.push_back({fmt::format("entropy {:.3g}", *p.entropy)});
   if (p.alpha) second.push_back({fmt::format("alpha {:.3g}", *p.alpha)});
@@ -60,11 +53,12 @@ std::string results_table(const EpisodeResults& r) {
         r.episodes > 0 ? 100.0 * static_cast<double>(*r.successes) / static_cast<double>(r.episodes) : 0.0,
         100 * interval.low, 100 * interval.high);
   }
-  out += fmt::format("  return      mean {} +- {}   min {}   max {}   length {:.1f}\n", number(r.mean_return),
-                     number(r.std_return), number(r.min_return), number(r.max_return), r.mean_length);
+  out += fmt::format("  return      mean {} +- {}   min {}   max {}   length {:.1f}\n", number_text(r.mean_return),
+                     number_text(r.std_return), number_text(r.min_return), number_text(r.max_return), r.mean_length);
   if (r.threshold) {
-    out += fmt::format("  solved      {} (mean return {} {} {})\n", r.mean_return > *r.threshold ? "yes" : "no",
-                       number(r.mean_return), r.mean_return > *r.threshold ? ">" : "<=", number(*r.threshold));
+    out +=
+        fmt::format("  solved      {} (mean return {} {} {})\n", r.mean_return > *r.threshold ? "yes" : "no",
+                    number_text(r.mean_return), r.mean_return > *r.threshold ? ">" : "<=", number_text(*r.threshold));
   }
   return out;
 }

@@ -43,4 +43,8 @@ std::string rate_text(double value) {
                                  : fmt::format("{:.2f}", value);
 }
 
+std::string number_text(double value) {
+  return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
+
 }  // namespace troupe::workers

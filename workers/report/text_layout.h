@@ -30,4 +30,7 @@ std::string layout_text(const TextField& head, const std::vector<TextField>& fie
 /// Three significant digits or so, as rates are read: "812", "34.1", "0.52"; not finite: "n/a".
 std::string rate_text(double value);
 
+/// Four significant digits, or all before the point: "12345", "498.2", "0.04093".
+std::string number_text(double value);
+
 }  // namespace troupe::workers

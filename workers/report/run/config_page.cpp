@@ -4,67 +4,16 @@
 
 #include <map>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "base/page/html.h"
 #include "configs/embedded.h"
 #include "configs/loader.h"
+#include "workers/report/config_lines.h"
 
 namespace troupe::workers {
 
 namespace {
-
-/// One line of a resolved configuration: `lr: 0.1  # default` with path "optimizer.lr".
-struct ConfigLine {
-  std::string text;
-  std::string path{}, value{}, source{};
-  bool is_leaf() const { return !value.empty(); }
-};
-
-/// A key that later, deeper lines are below.
-struct OpenKey {
-  std::size_t indent = 0;
-  std::string path;
-  std::int64_t items = 0;
-};
-
-/// The lines with the paths that their indentation says. The text is ours: one key a line, two blanks a level, the
-/// source behind two blanks.
-std::vector<ConfigLine> lines_of(const std::string& yaml) {
-  std::vector<ConfigLine> out;
-  std::vector<OpenKey> open{{}};
-  std::istringstream in(yaml);
-  for (std::string text; std::getline(in, text);) {
-    ConfigLine line{.text = text};
-    const auto begin = text.find_first_not_of(' ');
-    if (begin == std::string::npos || text[begin] == '#') {
-      out.push_back(line);
-      continue;
-    }
-    std::size_t indent = begin;
-    if (const auto source = text.rfind("  # "); source != std::string::npos) {
-      line.source = text.substr(source + 4);
-      text.resize(source);
-    }
-    if (text.compare(indent, 2, "- ") == 0) {  // an item is a level of its own
-      while (open.size() > 1 && open.back().indent >= indent) open.pop_back();
-      open.push_back({indent, fmt::format("{}[{}]", open.back().path, open.back().items++)});
-      indent += 2;
-    }
-    while (open.size() > 1 && open.back().indent >= indent) open.pop_back();
-    const auto colon = text.find(": ", indent);
-    const std::string key = text.substr(indent, (colon == std::string::npos ? text.size() - 1 : colon) - indent);
-    line.path = open.back().path.empty() ? key : open.back().path + "." + key;
-    if (colon == std::string::npos) {
-      open.push_back({indent, line.path});
-    } else {
-      line.value = text.substr(colon + 2);
-    }
-    out.push_back(line);
-  }
-  return out;
-}
 
 /// The embedded file that the job was made from.
 std::optional<EmbeddedFile> base_of(const std::vector<ConfigLine>& lines) {
@@ -84,7 +33,7 @@ std::map<std::string, std::string> values_of(const EmbeddedFile& base) {
   std::map<std::string, std::string> values;
   const LoadOutcome loaded = load_job_text(std::string(base.name), std::string(base.text), {});
   if (!loaded.config) return values;
-  for (const ConfigLine& line : lines_of(loaded.config->resolved_yaml)) {
+  for (const ConfigLine& line : config_lines(loaded.config->resolved_yaml)) {
     if (line.is_leaf()) values[line.path] = line.value;
   }
   return values;
@@ -102,7 +51,7 @@ std::string html_of(const ConfigLine& line, bool differs, const std::string& bef
 }  // namespace
 
 std::string config_page(const std::string& resolved_yaml) {
-  const auto lines = lines_of(resolved_yaml);
+  const auto lines = config_lines(resolved_yaml);
   const auto base = base_of(lines);
   const auto values = base ? values_of(*base) : std::map<std::string, std::string>();
   std::string body;

@@ -1,0 +1,93 @@
+#include "workers/report/compare/compared_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file_io.h"
+#include "configs/loader.h"
+#include "workers/report/config_lines.h"
+
+namespace troupe::workers {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The eval.json of the newest step; empty without any. Folders are eval/step_000400.
+std::string newest_evaluation(const RunDirectory& directory) {
+  std::string newest;
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(directory.path("eval"), code)) {
+    const std::string file = (entry.path() / "eval.json").string();
+    if (fs::exists(file, code)) newest = std::max(newest, file);
+  }
+  return newest;
+}
+
+PlayedSeeds played_seeds(const nlohmann::json& json) {
+  PlayedSeeds played{.env = json.at("env").dump()};
+  for (const auto& episode : json.at("episodes")) {
+    const auto seed = episode.at("seed").get<std::int64_t>();
+    played.returns[seed] = episode.at("return").get<double>();
+    if (episode.contains("success_once")) played.successes[seed] = episode.at("success_once").get<bool>();
+  }
+  return played;
+}
+
+/// Numbers of a JSON object by dotted name.
+void add_numbers(const nlohmann::json& json, const std::string& name, std::map<std::string, double>& out) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) add_numbers(value, name.empty() ? key : name + "." + key, out);
+  } else if (json.is_number()) {
+    out[name] = json.get<double>();
+  }
+}
+
+Result<void> read_evaluation(const std::string& file, ComparedRun& run) {
+  TROUPE_ASSIGN(const std::string text, read_file(file));
+  try {
+    const auto json = nlohmann::json::parse(text);
+    if (json.at("kind") == "episodes") {
+      run.episodes = played_seeds(json);
+    } else {
+      add_numbers(json.at("overall"), "", run.open_loop);
+    }
+  } catch (const nlohmann::json::exception& e) {
+    return Error{
+        Errc::failed_precondition,
+        fmt::format("{}: not an evaluation of `troupe eval` ({}); evaluate again or remove it", file, e.what())};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ComparedRun> read_compared_run(const RunDirectory& directory) {
+  ComparedRun run{.directory = directory, .job = {}};
+  TROUPE_ASSIGN(const std::string yaml, read_file(directory.config()));
+  LoadOutcome loaded = load_job_text(directory.config(), yaml, {});
+  if (!loaded.config) {
+    return Error{Errc::failed_precondition, fmt::format("{}: this version does not read the configuration:\n{}",
+                                                        directory.config(), fmt::join(loaded.errors, "\n"))};
+  }
+  run.job = std::move(loaded.config->job);
+  for (const ConfigLine& line : config_lines(loaded.config->resolved_yaml)) {
+    if (line.is_leaf()) run.settings[line.path] = line.value;
+  }
+  const std::string metrics = directory.path("metrics.jsonl");
+  if (!fs::exists(metrics)) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("{}: not there, so there is nothing to compare: {}", metrics,
+                             std::count(run.job.metrics.sinks.begin(), run.job.metrics.sinks.end(), "jsonl") == 0
+                                 ? "metrics.sinks of that job has no jsonl"
+                                 : "no step has ended")};
+  }
+  TROUPE_ASSIGN(run.metrics, read_metric_file(metrics));
+  if (const std::string file = newest_evaluation(directory); !file.empty()) TROUPE_TRY(read_evaluation(file, run));
+  return run;
+}
+
+}  // namespace troupe::workers
