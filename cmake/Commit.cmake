@@ -1,4 +1,5 @@
 # Writes OUTPUT, a header with the commit that SOURCE is at, only when that has changed. Run at every build.
+cmake_minimum_required(VERSION 3.25) # @commit@ is for file(CONFIGURE), not for this text
 execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit ERROR_QUIET RESULT_VARIABLE code
                 OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(NOT code EQUAL 0)

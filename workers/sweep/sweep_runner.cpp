@@ -112,7 +112,8 @@ class Sweep {
     const double seconds = std::chrono::duration<double>(SteadyClock::now() - under_way_.at(name).since).count();
     under_way_.erase(name);
     ++ended_;
-    on_end_({.name = name, .is_done = how.empty(), .how = std::move(how), .tail = std::move(tail), .seconds = seconds});
+    const bool is_done = how.empty();
+    on_end_({.name = name, .is_done = is_done, .how = std::move(how), .tail = std::move(tail), .seconds = seconds});
   }
 
   const std::vector<SweptRun>& runs_;
