@@ -35,12 +35,34 @@ constexpr std::size_t kLinksOfFinding = 6;
 
 std::string link_to(std::int64_t episode) { return fmt::format("<a href=\"#episode-{0}\">episode {0}</a>", episode); }
 
+/// The episodes of a finding that it links to; none: it is about the dataset.
+std::vector<std::int64_t> linked_episodes(const HealthFinding& f) {
+  if (f.episode < 0) return {};
+  std::vector<std::int64_t> linked{f.episode};
+  const std::size_t more = std::min(f.others.size(), kLinksOfFinding - 1);
+  linked.insert(linked.end(), f.others.begin(), f.others.begin() + static_cast<std::ptrdiff_t>(more));
+  return linked;
+}
+
 /// Where a finding's episodes are on the page.
 std::string links_of(const HealthFinding& f) {
-  if (f.episode < 0) return "dataset";
-  std::string out = link_to(f.episode);
-  for (std::size_t i = 0; i < f.others.size() && i + 1 < kLinksOfFinding; ++i) out += ", " + link_to(f.others[i]);
-  return f.others.size() >= kLinksOfFinding ? out + ", ..." : out;
+  std::vector<std::string> links;
+  for (const std::int64_t episode : linked_episodes(f)) links.push_back(link_to(episode));
+  if (links.empty()) return "dataset";
+  return fmt::format("{}{}", fmt::join(links, ", "), f.others.size() >= kLinksOfFinding ? ", ..." : "");
+}
+
+/// The findings that the page shows: problems first, then warnings, then notes.
+std::vector<const HealthFinding*> shown_findings(const HealthReport& r) {
+  std::vector<const HealthFinding*> order;
+  for (const HealthFinding& f : r.findings) order.push_back(&f);
+  const auto rank = [](const HealthFinding* f) {
+    return f->level == FindingLevel::problem ? 0 : f->level == FindingLevel::warning ? 1 : 2;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const HealthFinding* a, const HealthFinding* b) { return rank(a) < rank(b); });
+  order.resize(std::min(order.size(), kFindingsShown));
+  return order;
 }
 
 std::string summary(const HealthReport& r) {
@@ -50,19 +72,10 @@ std::string summary(const HealthReport& r) {
                         : fmt::format("<p class=\"problem\">{} problems were found.</p>\n", problems));
 }
 
-/// Problems first, then warnings, then notes.
 std::string html_of_findings(const HealthReport& r) {
   if (r.findings.empty()) return "<h2>Findings</h2>\n<p>None.</p>\n";
-  std::vector<const HealthFinding*> order;
-  for (const HealthFinding& f : r.findings) order.push_back(&f);
-  const auto rank = [](const HealthFinding* f) {
-    return f->level == FindingLevel::problem ? 0 : f->level == FindingLevel::warning ? 1 : 2;
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](const HealthFinding* a, const HealthFinding* b) { return rank(a) < rank(b); });
   std::vector<std::vector<std::string>> rows;
-  for (const HealthFinding* f : order) {
-    if (rows.size() == kFindingsShown) break;
+  for (const HealthFinding* f : shown_findings(r)) {
     const Defect* kind = find_defect(f->code);
     rows.push_back({escape_html(f->code), fmt::format("<span class=\"{0}\">{0}</span>", enum_name(f->level)),
                     links_of(*f), escape_html(f->sentence()), kind == nullptr ? "" : escape_html(kind->remedy)});
@@ -239,13 +252,13 @@ std::string labels(const HealthReport& r) {
          "<figcaption>rows of label spans</figcaption></figure>\n";
 }
 
-/// The first episodes, and all that a finding links to.
+/// The first episodes, and all that a finding on the page links to.
 std::string episodes(const HealthReport& r) {
   std::set<std::int64_t> close, linked;
   for (const EpisodeCloseup& c : r.closeups) close.insert(c.episode);
-  for (const HealthFinding& f : r.findings) {
-    linked.insert(f.episode);
-    linked.insert(f.others.begin(), f.others.end());
+  for (const HealthFinding* f : shown_findings(r)) {
+    const auto episodes = linked_episodes(*f);
+    linked.insert(episodes.begin(), episodes.end());
   }
   std::vector<std::vector<std::string>> rows;
   std::set<std::int64_t> there;
@@ -263,7 +276,7 @@ std::string episodes(const HealthReport& r) {
   const std::size_t more = r.episodes.size() - rows.size();
   // Findings may name episodes that only the metadata lists.
   for (const std::int64_t index : linked) {
-    if (index >= 0 && there.count(index) == 0)
+    if (there.count(index) == 0)
       rows.push_back({fmt::format("<span id=\"episode-{0}\">{0}</span>", index), "not read"});
   }
   std::string out = "<h2>Episodes</h2>\n" + html_table({{"episode", true},

@@ -90,6 +90,7 @@ TEST_F(ResumeTest, ASignalWritesACheckpointAndTheRunGoesOnFromIt) {
   ASSERT_TRUE(job.wait_for_text("step   5/200")) << job.so_far().text();
   job.send_signal(SIGINT);
   expect_end(job.wait(), 130, {"SIGINT", "latest -> step_"});
+  EXPECT_THAT(text_of(dir_ / "runs/latest/report.html"), ::testing::HasSubstr("RUN STOPPED"));
   expect_end(troupe(words), 2, {}, {"--resume auto"});
   expect_end(troupe(words + std::vector<std::string>{"--resume", "auto"}), 0, {"resuming at step"});
   EXPECT_EQ(num_runs(), 1u);

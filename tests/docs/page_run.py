@@ -11,7 +11,7 @@ PLACEHOLDER = "/data/my-robot"
 LOOK_S = 5
 # What the last line of success says, where the exit code alone would say little.
 SAYS = {"run": r"RUN COMPLETE", "verify": r"^\s*OK\b", "plan": r"\S", "stats": r"\S", "eval": r"\S", "serve": r"\S",
-        "doctor": r"\S", "bench": r"samples/s"}
+        "doctor": r"\S", "bench": r"samples/s", "node": r"joined as node/"}
 
 
 class Failed(Exception):

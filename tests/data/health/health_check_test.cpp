@@ -200,6 +200,22 @@ TEST_F(HealthCheckTest, FindingsComeFirstAndLinkToTheirEpisodesUpClose) {
   EXPECT_LT(html.size(), std::size_t{8} << 20);
 }
 
+TEST_F(HealthCheckTest, AFindingInEveryOneOfManyEpisodesStaysWithinTheSizeOfAPage) {
+  HealthReport r = check();
+  const EpisodeReport episode = r.episodes[0];
+  HealthFinding everywhere{"D06", FindingLevel::problem, r.root, "a file that all of them share", 0};
+  for (std::int64_t i = 0; i < 100'000; ++i) {
+    r.episodes.push_back(episode);
+    r.episodes.back().index = i;
+    everywhere.others.push_back(i + 1);
+    r.findings.push_back({"H02", FindingLevel::note, r.root + "/" + std::to_string(i), std::string(400, 'x'), i});
+  }
+  r.findings.push_back(everywhere);
+  const std::string html = report_html(r);
+  EXPECT_LT(html.size(), std::size_t{2} << 20) << "clips and curves have the rest of 8 MiB";
+  EXPECT_THAT(html, HasSubstr("a file that all of them share"));
+}
+
 TEST_F(HealthCheckTest, TheJsonReportSaysHowQuantilesWereFound) {
   const Json json = Json::parse(report_json(check()));
   EXPECT_EQ(json["format"], "troupe-dataset-stats");
