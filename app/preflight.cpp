@@ -9,6 +9,7 @@
 #include "app/controller_link.h"
 #include "app/job_setup.h"
 #include "base/file_io.h"
+#include "base/hugging_face.h"
 #include "data/language/tokenizer.h"
 #include "model/io/weight_source.h"
 #include "placement/format.h"
@@ -23,8 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-template <class T>
-void add(Preflight& found, const Result<T>& looked, const std::string& key) {
+void add(Preflight& found, const Result<void>& looked, const std::string& key) {
   if (!looked) found.findings.push_back({.error = looked.error().with(key)});
 }
 
@@ -38,6 +38,24 @@ Result<std::string> resolve_checkpoint(const std::string& path, const std::strin
   return code ? place.folder : real.string();
 }
 
+/// Files of the Hugging Face cache become the path that is read, and recorded.
+Result<void> find_files(std::string& path) {
+  TROUPE_ASSIGN(path, find_model_files(path));
+  return {};
+}
+
+Result<void> look_at_weight_files(std::string& path) {
+  TROUPE_TRY(find_files(path));
+  TROUPE_TRY(WeightSource::open(path));
+  return {};
+}
+
+Result<void> look_at_tokenizer(TextEncoderConfig& text) {
+  TROUPE_TRY(find_files(text.tokenizer));
+  TROUPE_TRY(make_tokenizer(text));
+  return {};
+}
+
 void look_at_weights(LoadedConfig& config, const ResumePoint& point, Preflight& found) {
   ModelInitConfig& init = config.job.model.init;
   if (point.run) {
@@ -48,16 +66,16 @@ void look_at_weights(LoadedConfig& config, const ResumePoint& point, Preflight& 
     if (folder) init.path = std::move(*folder);
     if (!folder) found.findings.push_back({.error = folder.error().with("model.init.path")});
   } else if (init.mode != "random") {
-    add(found, WeightSource::open(init.path), "model.init.path");
+    add(found, look_at_weight_files(init.path), "model.init.path");
   }
-  config.record();
   for (const auto& [key, path] :
        {std::pair("model.init.text_encoder", &init.text_encoder),
         std::pair("model.init.image_encoder", &init.image_encoder), std::pair("model.init.vae", &init.vae)}) {
-    if (!path->empty()) add(found, WeightSource::open(*path), key);
+    if (!path->empty()) add(found, look_at_weight_files(*path), key);
   }
-  const TextEncoderConfig& text = config.job.model.text_encoder;
-  if (!text.tokenizer.empty()) add(found, make_tokenizer(text), "model.text_encoder.tokenizer");
+  TextEncoderConfig& text = config.job.model.text_encoder;
+  if (!text.tokenizer.empty()) add(found, look_at_tokenizer(text), "model.text_encoder.tokenizer");
+  config.record();
 }
 
 void look_at_data(const JobConfig& job, const ResumePoint& point, Preflight& found) {

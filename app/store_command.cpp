@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/exit_code.h"
+#include "base/durable_file.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/export.h"
 #include "workers/checkpoint/reader.h"
@@ -14,6 +15,7 @@
 #include "workers/inference/agent/agent_export.h"
 #include "workers/inference/policy/find_checkpoint.h"
 #include "workers/inference/policy/gear_export.h"
+#include "workers/report/card/card_facts.h"
 
 namespace troupe::app {
 
@@ -141,6 +143,14 @@ Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptio
   return export_safetensors(checkpoint, options.out, format);
 }
 
+/// README.md, unless there is one: it may be somebody's own.
+Result<void> write_card(const CheckpointPlace& place, const ExportOptions& options, const ExportSummary& summary) {
+  const std::string file = options.out + "/README.md";
+  if (std::filesystem::exists(file)) return {};
+  TROUPE_ASSIGN(const ModelCard card, card_of(place.folder, place.run, options.format, options.out, summary));
+  return write_file_durably(file, model_card_text(card));
+}
+
 }  // namespace
 
 int export_command(const ExportOptions& options) {
@@ -148,6 +158,7 @@ int export_command(const ExportOptions& options) {
   if (!place) return complain(place.error(), kUsage);
   const auto summary = export_as(place->folder, options);
   if (!summary) return complain(summary.error(), exit_code_of(summary.error()));
+  if (const auto written = write_card(*place, options, *summary); !written) return complain(written.error());
   fmt::print("exported {} tensors, {} parameters, {} bytes from {} to {}\n", summary->tensors, summary->parameters,
              summary->bytes, place->folder, options.out);
   return kOk;

@@ -104,9 +104,10 @@ struct TextEncoderConfig {
     v.field("num_buckets", &TextEncoderConfig::num_buckets, "relative position buckets", "count", 2, 1024);
     v.field("max_length", &TextEncoderConfig::max_length, "tokens per prompt after padding and truncation", "tokens", 2,
             4096);
-    v.field(
-        "tokenizer", &TextEncoderConfig::tokenizer,
-        "SentencePiece model file, or a folder with spiece.model (and tokenizer.json); empty: UTF-8 bytes as tokens");
+    v.field("tokenizer", &TextEncoderConfig::tokenizer,
+            "SentencePiece model file, or a folder with spiece.model (and tokenizer.json), or owner/name of the "
+            "Hugging Face "
+            "cache; empty: UTF-8 bytes as tokens");
     v.choice("tail", &TextEncoderConfig::tail,
              "what is zeroed behind a prompt: from its own length, or from the shortest of the micro-batch as the "
              "reference does",
@@ -200,8 +201,9 @@ struct ModelInitConfig {
              "dreamzero: a full DreamZero checkpoint",
              {"random", "checkpoint", "components", "dreamzero"});
     v.field("path", &ModelInitConfig::path,
-            "checkpoint: .../checkpoints/step_NNNNNN; components: safetensors file or folder of the DiT; dreamzero: "
-            "folder with config.json and model*.safetensors");
+            "checkpoint: .../checkpoints/step_NNNNNN, a run or a job's name; components: safetensors file or folder of "
+            "the DiT; dreamzero: folder with config.json and model*.safetensors. Files of the Hugging Face cache as "
+            "owner/name or owner/name/PATH");
     v.field("text_encoder", &ModelInitConfig::text_encoder,
             "safetensors file or folder of the UMT5 encoder; empty: from path with mode dreamzero, else from job.seed");
     v.field("image_encoder", &ModelInitConfig::image_encoder,

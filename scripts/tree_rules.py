@@ -77,6 +77,7 @@ SUBFOLDER_EDGES = {
         "workers/learner/imitation workers/rollout",
     "workers/record": "",
     "workers/report": "",
+    "workers/report/card": "workers/checkpoint workers/report workers/report/compare",
     "workers/report/compare": "workers/checkpoint workers/report",
     "workers/report/run":
         "workers/checkpoint workers/controller workers/inference/agent "

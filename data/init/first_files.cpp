@@ -52,8 +52,6 @@ void put_model(CommentedYaml& out, const JobGuess& job) {
   out.line("model:");
   guessed(out, job.why, "canvas", fmt::format("target_height: {}", job.canvas_height), 2);
   out.line(fmt::format("target_width: {}", job.canvas_width), 2);
-  out.note("Frames of a block as the codec packs them, four each: a block's offsets below are four times as many.", 2);
-  out.line(fmt::format("latent_frames_per_block: {}", job.latent_frames_per_block), 2);
   guessed(out, job.why, "dims",
           fmt::format("dit: {{action_dim: {}, max_state_dim: {}}}", job.action_dim, job.max_state_dim), 2);
   guessed(out, job.why, "text", fmt::format("text_encoder: {{max_length: {}}}", job.text_tokens), 2);
@@ -148,7 +146,7 @@ std::string job_yaml(const JobGuess& job, const HealthReport& report, const std:
   out.note(
       "A small model of DreamZero's shape, from random values: what a machine without a GPU learns with. With "
       "released weights and GPUs: recipes/dreamzero_5b_droid.yaml.");
-  out.line("extends: presets/dreamzero_tiny.yaml");
+  out.line(fmt::format("extends: {}", kFirstPreset));
   guessed(out, job.why, "name", fmt::format("job: {{name: {}, kind: sft, seed: 42}}", format_string(job.name)));
   put_machine(out, job);
   put_model(out, job);

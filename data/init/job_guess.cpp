@@ -8,16 +8,33 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/check.h"
+#include "configs/embedded.h"
+#include "configs/loader.h"
 #include "configs/warnings.h"
 
 namespace troupe::data {
 
 namespace {
 
-/// What presets/dreamzero_tiny.yaml has: pixels of a token's side, frames of a latent frame, padded dimensions.
-constexpr std::int64_t kTokenPixels = 32, kFramesPerLatent = 4, kActionDim = 32, kStateDim = 64, kTextTokens = 64;
+/// kFirstPreset as it is; a preset that does not load is a mistake of this program.
+const ModelConfig& preset_model() {
+  static const JobConfig job = [] {
+    const auto file = find_embedded(kFirstPreset);
+    TROUPE_CHECK(file, "the preset of first jobs is embedded");
+    const LoadOutcome loaded = load_job_text(std::string(file->name), std::string(file->text), {});
+    TROUPE_CHECK(loaded.config, "the preset of first jobs loads");
+    return loaded.config->job;
+  }();
+  return job.model;
+}
+
+/// Pixels of a token's side: 2 x 2 latent pixels.
+std::int64_t token_pixels() { return 2 * preset_model().codec.stride_hw; }
+std::int64_t frames_per_block() { return preset_model().latent_frames_per_block * preset_model().codec.stride_t; }
+
 /// Pixels of a canvas that two cores learn from in minutes.
-constexpr double kCanvasPixels = 96 * 128;
+constexpr double kCanvasPixels = 64 * 96;
 /// Seconds of a block: long enough to see motion, short enough to plan.
 constexpr double kBlockSeconds = 0.8;
 
@@ -47,8 +64,9 @@ void guess_canvas(const RobotGuess& robot, JobGuess& job) {
   const double shape = static_cast<double>(robot.view_width * columns) / static_cast<double>(robot.view_height * rows);
   double best = INFINITY;
   constexpr std::int64_t kLongest = 320;
-  for (std::int64_t h = 2 * kTokenPixels; h <= kLongest; h += kTokenPixels) {
-    for (std::int64_t w = 2 * kTokenPixels; w <= kLongest; w += kTokenPixels) {
+  const std::int64_t token = token_pixels();
+  for (std::int64_t h = 2 * token; h <= kLongest; h += token) {
+    for (std::int64_t w = 2 * token; w <= kLongest; w += token) {
       const auto height = static_cast<double>(h), width = static_cast<double>(w);
       if (height * width > 1.2 * kCanvasPixels) continue;
       const double cost =
@@ -64,7 +82,7 @@ void guess_canvas(const RobotGuess& robot, JobGuess& job) {
   job.why["canvas"] = fmt::format(
       "The views are {}x{} (width x height); this is the nearest shape in multiples of {} pixels that two cores learn "
       "from in minutes. Twice the sides show four times as much and take four times as long.",
-      robot.view_width, robot.view_height, kTokenPixels);
+      robot.view_width, robot.view_height, token);
 }
 
 /// The share of rows that lie in spans of at least `rows`.
@@ -79,38 +97,29 @@ double share_of_rows(const std::vector<double>& spans, std::int64_t rows) {
 
 std::int64_t window_rows(const WindowConfig& w) { return w.chunks * w.macro_stride + 1; }
 
-/// The longest of some windows that nearly all rows have room for, at most about a block's seconds a block.
+/// One block of at most about kBlockSeconds: the longest for which nearly all rows lie in stretches of two windows or
+/// more, so that a policy sees a stretch from several places; else the longest that fits anywhere.
 bool guess_window(const HealthReport& report, JobGuess& job) {
-  struct Shape {
-    std::int64_t chunks, latent_frames;
-  };
   constexpr double kMostOfRows = 0.8;
-  constexpr std::int64_t kLongestStep = 6;
-  double fitting = 0;
-  for (const double least : {kMostOfRows, 0.0}) {
-    for (const Shape shape : {Shape{2, 2}, Shape{1, 2}, Shape{1, 1}}) {
-      const std::int64_t frames = shape.latent_frames * kFramesPerLatent;
-      const auto wanted = std::lround(kBlockSeconds * report.fps / static_cast<double>(frames));
-      for (std::int64_t step = std::clamp<std::int64_t>(wanted, 1, kLongestStep); step >= 1; --step) {
-        WindowConfig w;
-        w.chunks = shape.chunks;
-        w.macro_stride = w.action_horizon = step * frames;
-        w.video_offsets.clear();
-        for (std::int64_t f = 0; f < frames; ++f) w.video_offsets.push_back(f * step);
-        fitting = share_of_rows(report.span_lengths, window_rows(w));
-        if (fitting <= least) continue;
-        job.window = w;
-        job.latent_frames_per_block = shape.latent_frames;
-        job.why["window"] = fmt::format(
-            "A block is {} rows, {:.2f} s at {:g} rows/s; about {:g} s shows motion. A sample has {} of them, and "
-            "{:.0f}% "
-            "of the rows lie in stretches of one instruction that have room for its {} rows. Longer blocks plan "
-            "further "
-            "and learn more slowly.",
-            w.macro_stride, static_cast<double>(w.macro_stride) / report.fps, report.fps, kBlockSeconds, w.chunks,
-            100 * fitting, window_rows(w));
-        return true;
-      }
+  constexpr std::int64_t kLongestStep = 16;
+  const std::int64_t frames = frames_per_block();
+  const auto wanted = std::lround(kBlockSeconds * report.fps / static_cast<double>(frames));
+  for (const std::int64_t windows : {2, 1}) {
+    for (std::int64_t step = std::clamp<std::int64_t>(wanted, 1, kLongestStep); step >= 1; --step) {
+      WindowConfig w;
+      w.chunks = 1;
+      w.macro_stride = w.action_horizon = step * frames;
+      w.video_offsets.clear();
+      for (std::int64_t f = 0; f < frames; ++f) w.video_offsets.push_back(f * step);
+      if (share_of_rows(report.span_lengths, windows * window_rows(w)) <= (windows == 2 ? kMostOfRows : 0.0)) continue;
+      job.window = w;
+      job.why["window"] = fmt::format(
+          "A block is {} rows, {:.2f} s at {:g} rows/s; about {:g} s shows motion. {:.0f}% of the rows lie in "
+          "stretches of one instruction that have room for the {} rows of a sample. Longer blocks plan further and "
+          "learn more slowly; more chunks let the policy look back and take longer.",
+          w.macro_stride, static_cast<double>(w.macro_stride) / report.fps, report.fps, kBlockSeconds,
+          100 * share_of_rows(report.span_lengths, window_rows(w)), window_rows(w));
+      return true;
     }
   }
   return false;
@@ -149,7 +158,7 @@ void guess_instructions(const HealthReport& report, const RobotGuess& robot, Job
   }
   constexpr std::int64_t kMultiple = 16, kMostTokens = 512;
   const auto bytes = static_cast<std::int64_t>(longest) + 1;  // and the end token
-  job.text_tokens = std::clamp(round_up(bytes, kMultiple), kTextTokens, kMostTokens);
+  job.text_tokens = std::clamp(round_up(bytes, kMultiple), preset_model().text_encoder.max_length, kMostTokens);
   job.why["text"] = robot.embodiment.language_key.empty()
                         ? "The dataset has no instructions; every prompt is empty."
                         : fmt::format(
@@ -171,8 +180,8 @@ void guess_training(const RobotGuess& robot, const MachineFacts& machine, JobGue
   const std::int64_t actions = width_of(robot, "action", robot.embodiment.action_keys);
   const std::int64_t states = width_of(robot, "state", robot.embodiment.state_keys);
   constexpr std::int64_t kMultiple = 8;
-  job.action_dim = std::max(kActionDim, round_up(actions, kMultiple));
-  job.max_state_dim = std::max(kStateDim, round_up(states, kMultiple));
+  job.action_dim = std::max(preset_model().dit.action_dim, round_up(actions, kMultiple));
+  job.max_state_dim = std::max(preset_model().dit.max_state_dim, round_up(states, kMultiple));
   job.why["dims"] = fmt::format(
       "The robot has {} action and {} state dimensions; these are the model's padded sizes, "
       "at least the preset's.",
@@ -223,7 +232,7 @@ Result<JobGuess> guess_job(const HealthReport& report, const RobotGuess& robot, 
         report.span_lengths.empty() ? 0 : *std::max_element(report.span_lengths.begin(), report.span_lengths.end());
     return Error{Errc::failed_precondition,
                  fmt::format("{}: the longest stretch of one instruction has {} rows, and the shortest window wants {}",
-                             report.root, longest, kFramesPerLatent + 1)};
+                             report.root, longest, frames_per_block() + 1)};
   }
   guess_held_out(report, job);
   guess_instructions(report, robot, job);

@@ -18,16 +18,18 @@ struct MachineFacts {
   std::int64_t memory_bytes = 0;
 };
 
-/// A fine-tuning job on presets/dreamzero_tiny.yaml, guessed from a dataset's health and the machine.
+/// What first jobs extend.
+inline constexpr const char* kFirstPreset = "presets/dreamzero_micro.yaml";
+
+/// A fine-tuning job on kFirstPreset, guessed from a dataset's health and the machine.
 struct JobGuess {
   std::string name;
   /// Of the canvas and of one view on it; pixels.
   std::int64_t canvas_height = 0, canvas_width = 0, view_height = 0, view_width = 0;
   WindowConfig window;
-  std::int64_t latent_frames_per_block = 2;
   /// Padded dimensions of the model, and tokens of a prompt.
-  std::int64_t action_dim = 32, max_state_dim = 64, text_tokens = 64;
-  std::int64_t ranks = 1, global_batch = 8, micro_batch = 8, steps = 400;
+  std::int64_t action_dim = 0, max_state_dim = 0, text_tokens = 0;
+  std::int64_t ranks = 1, global_batch = 8, micro_batch = 8, steps = 600;
   double lr = 0;
   /// Empty: the dataset is too small to hold anything out.
   std::vector<std::int64_t> eval_episodes;

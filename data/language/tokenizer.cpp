@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/hugging_face.h"
 #include "data/language/sentencepiece_tokenizer.h"
 #include "data/language/unicode.h"
 
@@ -34,7 +35,7 @@ Result<std::unique_ptr<Tokenizer>> load_from_files(const TextEncoderConfig& conf
                                                    std::optional<UnknownBytes> unknown) {
   namespace fs = std::filesystem;
   std::error_code ignored;  // what cannot be seen is reported by the reader of the file
-  fs::path model = config.tokenizer;
+  TROUPE_ASSIGN(fs::path model, find_model_files(config.tokenizer));
   if (fs::is_directory(model, ignored)) model /= "spiece.model";
   TokenizerJson json;
   const fs::path beside = model.parent_path() / "tokenizer.json";

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "base/hugging_face.h"
 #include "model/io/tensor_source.h"
 #include "model/io/weight_index.h"
 
@@ -106,10 +107,10 @@ Result<std::string> file_in_folder(const std::string& folder) {
 
 }  // namespace
 
-Result<std::shared_ptr<const WeightSource>> WeightSource::open(const std::string& path) {
+Result<std::shared_ptr<const WeightSource>> WeightSource::open(const std::string& path_or_repo_id) {
+  TROUPE_ASSIGN(const std::string path, find_model_files(path_or_repo_id));
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
-  if (!folder && !fs::exists(path, error)) return Error{Errc::not_found, fmt::format("{} does not exist", path)};
   if (!folder && is_pickle_path(path)) {
     return Error{Errc::invalid_argument, fmt::format("{} is a pickle of PyTorch, which is not loaded; convert it once: "
                                                      "troupe convert weights {} --to troupe --out {}",

@@ -15,13 +15,14 @@ namespace troupe::model {
 /// any number of threads may read.
 class WeightSource {
  public:
-  /// `path` is a .safetensors file, a .safetensors.index.json, or a folder with one of model.safetensors,
-  /// model.safetensors.index.json, diffusion_pytorch_model.safetensors, diffusion_pytorch_model.safetensors.index.json.
+  /// A .safetensors file, a .safetensors.index.json, or a folder with one of model.safetensors,
+  /// model.safetensors.index.json, diffusion_pytorch_model.safetensors, diffusion_pytorch_model.safetensors.index.json;
+  /// or any of these as owner/name/PATH in the Hugging Face cache (find_model_files).
   /// Errors: not_found; invalid_argument for a folder with several of them and for .pth, .pt and .bin files (the
   /// message prints the `troupe convert weights` line); data_loss for a bad file, or an index that names a missing
   /// file, a tensor that its file lacks, or a file outside the folder.
   /// Headers of all files are read and checked here, values never.
-  static Result<std::shared_ptr<const WeightSource>> open(const std::string& path);
+  static Result<std::shared_ptr<const WeightSource>> open(const std::string& path_or_repo_id);
   virtual ~WeightSource() = default;
 
   /// The path that was opened.

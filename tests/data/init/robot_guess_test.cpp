@@ -192,17 +192,15 @@ JobGuess job_of(const std::vector<double>& lengths,
 TEST(JobGuessTest, WindowsFitTheEpisodes) {
   const JobGuess usual = job_of({300, 300});
   EXPECT_EQ(usual.window.macro_stride, 24);  // 0.8 s at 30 rows/s
-  EXPECT_THAT(usual.window.video_offsets, ElementsAre(0, 3, 6, 9, 12, 15, 18, 21));
-  EXPECT_EQ(job_of({20, 20}).window.macro_stride, 8);
-  const JobGuess brief = job_of({10, 10});
-  EXPECT_EQ(brief.window.chunks, 1);
-  const JobGuess least = job_of({5, 5});
-  EXPECT_EQ(least.window.macro_stride, 4);
-  EXPECT_EQ(least.latent_frames_per_block, 1);
+  EXPECT_EQ(usual.window.action_horizon, 24);
+  EXPECT_THAT(usual.window.video_offsets, ElementsAre(0, 12));
+  EXPECT_EQ(job_of({20, 20}).window.macro_stride, 8) << "two windows an episode";
+  EXPECT_EQ(job_of({10, 10}).window.macro_stride, 4);
+  EXPECT_EQ(job_of({5, 5}).window.macro_stride, 4) << "one, where two would leave no motion";
   const RobotGuess robot = guessed(arm_facts());
-  const auto none = guess_job(report_of(robot, 0.2, {4, 3}), robot, {});
+  const auto none = guess_job(report_of(robot, 0.2, {2, 1}), robot, {});
   ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().message(), HasSubstr("has 4 rows, and the shortest window wants 5"));
+  EXPECT_THAT(none.error().message(), HasSubstr("has 2 rows, and the shortest window wants 3"));
 }
 
 TEST(JobGuessTest, ATenthIsHeldOutAndNothingOfOneEpisode) {
@@ -224,8 +222,8 @@ TEST(JobGuessTest, TheBatchFitsTheMachine) {
 
 TEST(JobGuessTest, TheCanvasKeepsTheShapeOfTheViews) {
   const JobGuess job = job_of({300, 300});
-  EXPECT_EQ(job.canvas_height, 96);
-  EXPECT_EQ(job.canvas_width, 128);
+  EXPECT_EQ(job.canvas_height, 64);
+  EXPECT_EQ(job.canvas_width, 96);
 }
 
 TEST(JobGuessTest, ADatasetWithoutAUsableEpisodeIsRefused) {

@@ -6,46 +6,26 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <optional>
 
-#include "tests/support/scratch_folder.h"
+#include "tests/support/hub_home.h"
 
 namespace troupe::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A home folder of its own, and none of the variables that name others.
 class DatasetLocationTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    for (const char* name :
-         {"HF_LEROBOT_HOME", "HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME", "HOME"}) {
-      const char* value = std::getenv(name);
-      before_[name] = value == nullptr ? std::nullopt : std::optional<std::string>(value);
-      ::unsetenv(name);
-    }
-    ::setenv("HOME", (folder_ / "home").c_str(), 1);
-  }
-  void TearDown() override {
-    for (const auto& [name, value] : before_)
-      value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
-  }
-
-  std::string put(const std::string& name) {
-    const std::string folder = folder_ / name;
-    fs::create_directories(folder + "/meta");
-    std::ofstream(folder + "/meta/info.json") << "{}";
-    return folder;
+  std::string put(const std::string& name) const {
+    folder_.put(name + "/meta/info.json");
+    return folder_ / name;
   }
   std::string found(const std::string& id = "me/pick") {
     const auto folder = find_dataset(id);
     return folder ? *folder : folder.error().message();
   }
 
-  ScratchFolder folder_;
-  std::map<std::string, std::optional<std::string>> before_;
+  testing::HubHome folder_;
 };
 
 TEST_F(DatasetLocationTest, AFolderIsTakenAsItIs) {

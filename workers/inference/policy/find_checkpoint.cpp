@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file_io.h"
+#include "base/hugging_face.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/run_directory.h"
 #include "workers/inference/policy/read_spec.h"
@@ -15,6 +16,8 @@ namespace troupe::workers {
 namespace fs = std::filesystem;
 
 Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::string& run_root) {
+  if (const auto files = find_model_files(source); files && *files != source && checkpoint_kind(*files))
+    return CheckpointPlace{.folder = *files, .run = {}};
   if (checkpoint_kind(source)) {
     CheckpointPlace place{.folder = source, .run = {}};
     while (place.folder.size() > 1 && place.folder.back() == '/') place.folder.pop_back();
@@ -27,6 +30,7 @@ Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::st
   if (!run) {
     std::string why = run.error().message();  // its first line says what is missing, the others what is there
     why.insert(std::min(why.find('\n'), why.size()), "; nor is it a DreamZero folder (no config.json)");
+    if (const std::string hint = download_hint(source); !hint.empty()) why += "\n" + hint;
     return Error{run.error().code(), why};
   }
   TROUPE_ASSIGN(const CheckpointEntry newest, newest_valid(run->checkpoints()));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/hugging_face.h"
 #include "base/log.h"
 #include "data/image/canvas.h"
 #include "data/lerobot/file_checks.h"
@@ -182,9 +183,9 @@ Result<std::string> find_tokenizer(const std::string& folder, const GearConfig& 
   if (config.byte_tokenizer) return std::string();
   return Error{
       Errc::not_found,
-      fmt::format("{} holds no tokenizer (spiece.model, tokenizer/spiece.model); name the SentencePiece model of "
-                  "google/umt5-xxl with --tokenizer",
-                  folder)};
+      fmt::format("{} holds no tokenizer (spiece.model, tokenizer/spiece.model); that of google/umt5-xxl goes with it: "
+                  "--tokenizer google/umt5-xxl\n{}",
+                  folder, download_hint("google/umt5-xxl/spiece.model"))};
 }
 
 Result<KeyChoice> choose_keys(const GearExperiment& experiment, const EmbodimentMetadata& metadata) {

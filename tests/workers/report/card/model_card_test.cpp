@@ -1,0 +1,86 @@
+#include "workers/report/card/model_card.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include "tests/support/hub_home.h"
+#include "workers/report/card/card_facts.h"
+
+namespace troupe::workers {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+YAML::Node front_matter_of(const std::string& card) {
+  EXPECT_TRUE(card.starts_with("---\n"));
+  return YAML::Load(card.substr(4, card.find("\n---\n", 4) - 4));
+}
+
+/// Names as users write them.
+ModelCard awkward_card() {
+  ModelCard card{.name = "pick: \"it\"\n# up | down", .summary = "A policy."};
+  card.tags = {"robotics", "it's: odd"};
+  card.base_model = "Wan-AI/Wan2.2-TI2V-5B";
+  card.base_is_repo_id = true;
+  card.base_license = "apache-2.0";
+  card.metrics = {{"held-out loss", 0.25}, {"evaluation: return", 500}};
+  card.datasets = {{.name = "me/pick", .is_repo_id = true, .episodes = 5, .frames = 100, .license = "mit"},
+                   {.name = "my | own", .held_out_episodes = 1}};
+  card.config = "a: ```\n";
+  return card;
+}
+
+TEST(ModelCardTest, FrontMatterIsYamlWhateverNamesHold) {
+  const YAML::Node front = front_matter_of(model_card_text(awkward_card()));
+  EXPECT_EQ(front["license"].as<std::string>(), "apache-2.0");
+  EXPECT_EQ(front["library_name"].as<std::string>(), "troupe");
+  EXPECT_EQ(front["pipeline_tag"].as<std::string>(), "robotics");
+  EXPECT_EQ(front["tags"][1].as<std::string>(), "it's: odd");
+  EXPECT_EQ(front["base_model"].as<std::string>(), "Wan-AI/Wan2.2-TI2V-5B");
+  ASSERT_EQ(front["datasets"].size(), 1u) << "a folder of this machine is no repository";
+  EXPECT_EQ(front["datasets"][0].as<std::string>(), "me/pick");
+  const YAML::Node result = front["model-index"][0]["results"][0];
+  EXPECT_EQ(front["model-index"][0]["name"].as<std::string>(), "pick: \"it\"\n# up | down");
+  EXPECT_EQ(result["task"]["type"].as<std::string>(), "robotics");
+  EXPECT_EQ(result["dataset"]["name"].as<std::string>(), "me/pick");
+  EXPECT_EQ(result["metrics"][1]["type"].as<std::string>(), "evaluation: return");
+  EXPECT_EQ(result["metrics"][1]["value"].as<double>(), 500);
+}
+
+TEST(ModelCardTest, TheTextHasDataMetricsAndLicences) {
+  const std::string text = model_card_text(awkward_card());
+  EXPECT_THAT(text, HasSubstr("# pick: \"it\" # up \\| down\n"));
+  EXPECT_THAT(text, HasSubstr("| me/pick | 5 | 100 | 0 | mit |\n"));
+  EXPECT_THAT(text, HasSubstr("| my \\| own | not known | not known | 1 | not stated |\n"));
+  EXPECT_THAT(text, HasSubstr("| held-out loss | 0.25 |\n"));
+  EXPECT_THAT(text, HasSubstr("began from: Wan-AI/Wan2.2-TI2V-5B, licence apache-2.0."));
+  EXPECT_THAT(text, HasSubstr("````yaml\na: ```\n````\n")) << "a fence that the text does not end";
+}
+
+TEST(ModelCardTest, NothingIsInvented) {
+  const std::string text = model_card_text({.name = "a", .summary = "A policy."});
+  const YAML::Node front = front_matter_of(text);
+  for (const char* key : {"license", "base_model", "datasets", "model-index"}) EXPECT_FALSE(front[key]) << key;
+  EXPECT_THAT(text, HasSubstr("The run recorded none."));
+  EXPECT_THAT(text, HasSubstr("Training began from random values."));
+  EXPECT_THAT(text, Not(HasSubstr("## Data")));
+}
+
+TEST(StatedLicenseTest, ComesFromTheFrontMatterElseFromInfoJson) {
+  const testing::HubHome folder;
+  EXPECT_EQ(stated_license(folder / "set"), std::nullopt);
+  folder.put("set/meta/info.json", "{\"license\": \"cc-by-4.0\"}");
+  EXPECT_EQ(stated_license(folder / "set"), "cc-by-4.0");
+  const std::string readme = "set/README" + std::string(".md");
+  folder.put(readme, "---\ntags: [a]\nlicense: \"apache-2.0\"  \n---\nlicense: none of it\n");
+  EXPECT_EQ(stated_license(folder / "set"), "apache-2.0");
+  folder.put(readme, "# No front matter\nlicense: not that\n");
+  EXPECT_EQ(stated_license(folder / "set"), "cc-by-4.0");
+  folder.put("set/meta/info.json", "{\"license\": 7}");
+  EXPECT_EQ(stated_license(folder / "set"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace troupe::workers

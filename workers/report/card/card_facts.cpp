@@ -1,0 +1,184 @@
+#include "workers/report/card/card_facts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/enum_names.h"
+#include "base/file_io.h"
+#include "base/grouped_digits.h"
+#include "base/version.h"
+#include "configs/loader.h"
+#include "configs/scalar.h"
+#include "data/lerobot/dataset_location.h"
+#include "data/lerobot/lerobot_info.h"
+#include "workers/checkpoint/manifest.h"
+#include "workers/report/compare/measure.h"
+
+namespace troupe::workers {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// owner/name of a path into a Hugging Face cache, .../models--owner--name/...; empty for others.
+std::string repo_id_of(const fs::path& path) {
+  for (const fs::path& part : path) {
+    const std::string text = part.string();
+    for (const std::string kind : {"models--", "datasets--"}) {
+      const std::size_t name = text.find("--", kind.size());
+      if (text.starts_with(kind) && name != std::string::npos)
+        return text.substr(kind.size(), name - kind.size()) + "/" + text.substr(name + 2);
+    }
+  }
+  return {};
+}
+
+std::string folder_name(fs::path path) {
+  path = path.lexically_normal();
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
+CardDataset dataset_of(const DataSetConfig& set, const DataConfig& data) {
+  const std::string repo = repo_id_of(set.path);
+  CardDataset out{.name = !repo.empty() ? repo : folder_name(set.path), .is_repo_id = !repo.empty()};
+  out.held_out_episodes = static_cast<std::int64_t>(data.eval_episodes.size());
+  const auto folder = find_dataset(set.path);
+  if (!folder) return out;
+  if (*folder != set.path && !out.is_repo_id) {  // it was named owner/name
+    out.name = set.path;
+    out.is_repo_id = true;
+  }
+  out.license = stated_license(*folder);
+  if (const auto info = read_lerobot_info(*folder)) {
+    out.episodes = info->total_episodes;
+    out.frames = info->total_frames;
+  }
+  return out;
+}
+
+void put_base(const ModelInitConfig& init, ModelCard& card) {
+  if (init.mode == "random") return;
+  const std::string repo = repo_id_of(init.path);
+  card.base_is_repo_id = !repo.empty();
+  card.base_model = card.base_is_repo_id ? repo : init.path;
+  const fs::path path = init.path;
+  card.base_license = stated_license(fs::is_directory(path) ? path.string() : path.parent_path().string());
+}
+
+void put_recordings(const JobConfig& job, ModelCard& card) {
+  const EmbodimentConfig& robot = job.data.embodiment;
+  const WindowConfig& window = job.data.window;
+  const auto list = [](const std::vector<std::string>& names) {
+    return names.empty() ? std::string("the whole column") : fmt::format("{}", fmt::join(names, ", "));
+  };
+  card.interface = {{"robot", robot.tag},
+                    {"cameras", fmt::format("{}, {}x{} pixels each (width x height)", list(robot.views),
+                                            job.data.image.width, job.data.image.height)},
+                    {"state", list(robot.state_keys)},
+                    {"action", list(robot.action_keys)},
+                    {"actions of a call", std::to_string(window.action_horizon)},
+                    {"prompt", robot.prompt}};
+  for (const DataSetConfig& set : job.data.sets) card.datasets.push_back(dataset_of(set, job.data));
+}
+
+void put_env(const JobConfig& job, ModelCard& card) {
+  card.env = job.env.id;
+  card.interface = {{"environment", job.env.id}, {"actions of a call", std::to_string(job.env.chunk)}};
+  if (!job.env.profile.empty()) card.interface.emplace_back("profile", job.env.profile);
+}
+
+void put_recipe(const JobConfig& job, std::int64_t step, ModelCard& card) {
+  card.recipe = {
+      {"steps", std::to_string(step)},         {"global batch", std::to_string(job.training.global_batch_size)},
+      {"optimizer", job.optimizer.name},       {"learning rate", format_number(job.optimizer.lr)},
+      {"schedule", job.lr_scheduler.name},     {"seed", std::to_string(job.job.seed)},
+      {"initial weights", job.model.init.mode}};
+  if (job.job.kind == JobKind::rl) card.recipe.emplace_back("algorithm", enum_name(job.algorithm.name));
+  if (!trains_agent(job)) card.recipe.emplace_back("trained", job.model.train_architecture);
+}
+
+Result<void> put_metrics(const std::string& run, ModelCard& card) {
+  if (run.empty() || !fs::exists(RunDirectory(run).path("metrics.jsonl"))) return {};
+  TROUPE_ASSIGN(const ComparedRun read, read_compared_run(RunDirectory(run)));
+  for (const Measure& measure : measures_of({&read})) {
+    if (measure.values[0] && std::isfinite(*measure.values[0]))
+      card.metrics.emplace_back(measure.name, *measure.values[0]);
+  }
+  return {};
+}
+
+/// What takes the exported folder.
+std::string commands_of(const JobConfig& job, const std::string& format, const std::string& folder) {
+  if (format == "gear") {
+    return fmt::format("troupe serve {0} --protocol openpi\ntroupe eval {0} --open-loop --data DATASET --out eval",
+                       folder);
+  }
+  if (trains_agent(job)) return {};
+  return "from safetensors.torch import load_file\nweights = load_file(\"model.safetensors\")  # names: Troupe's "
+         "docs/weights.md\n";
+}
+
+}  // namespace
+
+std::optional<std::string> stated_license(const std::string& folder) {
+  if (const auto readme = read_file(folder + "/README.md")) {
+    std::istringstream lines(*readme);
+    std::string line;
+    std::getline(lines, line);
+    const bool has_front_matter = line.starts_with("---");
+    while (has_front_matter && std::getline(lines, line) && !line.starts_with("---")) {
+      constexpr std::string_view kKey = "license:";
+      if (!line.starts_with(kKey)) continue;
+      line.erase(0, kKey.size());
+      std::erase_if(line, [](char c) { return c == '"' || c == '\'' || c == '\r'; });
+      line.erase(0, line.find_first_not_of(" \t"));
+      line.erase(line.find_last_not_of(" \t") + 1);
+      if (!line.empty()) return line;
+    }
+  }
+  const auto info = read_file(folder + "/meta/info.json");
+  if (!info) return std::nullopt;
+  const auto json = nlohmann::json::parse(*info, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("license") || !json["license"].is_string()) return std::nullopt;
+  return json["license"].get<std::string>();
+}
+
+Result<ModelCard> card_of(const std::string& checkpoint, const std::string& run, const std::string& format,
+                          const std::string& folder, const ExportSummary& exported) {
+  TROUPE_ASSIGN(const Manifest manifest, read_manifest(checkpoint));
+  TROUPE_ASSIGN(const JobConfig job, job_of(manifest, checkpoint));
+  ModelCard card{.name = job.job.name, .summary = {}};
+  const std::string size = format_grouped(exported.parameters);
+  if (trains_agent(job)) {
+    card.summary =
+        fmt::format("A policy of {} parameters for {}, trained with Troupe {}: {}.", size, job.env.id, kTroupeVersion,
+                    is_imitation(job) ? "imitation of recordings" : "reinforcement learning in simulation");
+    card.tags = {"robotics", "troupe", is_imitation(job) ? "imitation-learning" : "reinforcement-learning"};
+    put_env(job, card);
+    if (is_imitation(job)) {
+      for (const DataSetConfig& set : job.data.sets) card.datasets.push_back(dataset_of(set, job.data));
+    }
+  } else {
+    card.summary = fmt::format(
+        "A video-and-action diffusion transformer of DreamZero's shape ({}, {} layers of {} channels), {} parameters "
+        "in "
+        "these files, fine-tuned on recordings with Troupe {}.",
+        job.model.dit.type, job.model.dit.num_layers, job.model.dit.dim, size, kTroupeVersion);
+    card.tags = {"robotics", "troupe", "dreamzero", "video-action-model", "lerobot"};
+    put_recordings(job, card);
+  }
+  put_base(job.model.init, card);
+  put_recipe(job, manifest.step, card);
+  TROUPE_TRY(put_metrics(run, card));
+  card.config = to_yaml(job);
+  card.commands = commands_of(job, format, folder);
+  return card;
+}
+
+}  // namespace troupe::workers

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "workers/checkpoint/weight_shards.h"
+#include "workers/report/card/model_card.h"
+
+namespace troupe::workers {
+
+/// The card of a checkpoint that was exported into `folder`: its job, the datasets as they are on this machine (those
+/// that are gone are named alone), the metrics and the newest evaluation of its run, and licences where a README.md
+/// with front matter, or info.json, states them. `run`: the run directory, empty: none. `format`: safetensors, gear or
+/// lora.
+/// Errors: those of read_manifest, job_of and read_compared_run.
+Result<ModelCard> card_of(const std::string& checkpoint, const std::string& run, const std::string& format,
+                          const std::string& folder, const ExportSummary& exported);
+
+/// The `license:` of the front matter of README.md in a folder, else "license" of its meta/info.json; nothing where
+/// neither states one.
+std::optional<std::string> stated_license(const std::string& folder);
+
+}  // namespace troupe::workers

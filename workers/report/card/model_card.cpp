@@ -1,0 +1,105 @@
+#include "workers/report/card/model_card.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "workers/report/text_layout.h"
+
+namespace troupe::workers {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// JSON is YAML, and needs no rules for what is quoted.
+std::string yaml_of(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json model_index(const ModelCard& card) {
+  Json metrics = Json::array();
+  for (const auto& [name, value] : card.metrics) metrics.push_back({{"type", name}, {"value", value}, {"name", name}});
+  const std::string data = !card.env.empty() ? card.env : card.datasets.empty() ? card.name : card.datasets[0].name;
+  return Json::array({{{"name", card.name},
+                       {"results", Json::array({{{"task", {{"type", "robotics"}}},
+                                                 {"dataset", {{"type", data}, {"name", data}}},
+                                                 {"metrics", metrics}}})}}});
+}
+
+std::string front_matter(const ModelCard& card) {
+  Json repositories = Json::array();
+  for (const CardDataset& dataset : card.datasets) {
+    if (dataset.is_repo_id) repositories.push_back(dataset.name);
+  }
+  std::string out = "---\n";
+  if (card.base_license) out += fmt::format("license: {}\n", yaml_of(*card.base_license));
+  out += fmt::format("library_name: troupe\npipeline_tag: robotics\ntags: {}\n", yaml_of(card.tags));
+  if (card.base_model && card.base_is_repo_id) out += fmt::format("base_model: {}\n", yaml_of(*card.base_model));
+  if (!repositories.empty()) out += fmt::format("datasets: {}\n", yaml_of(repositories));
+  if (!card.metrics.empty()) out += fmt::format("model-index: {}\n", yaml_of(model_index(card)));
+  return out + "---\n";
+}
+
+/// On one line, and no end of a cell.
+std::string in_cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string table(const std::string& title, const std::vector<std::pair<std::string, std::string>>& rows) {
+  if (rows.empty()) return {};
+  std::string out = fmt::format("\n## {}\n\n| | |\n|---|---|\n", title);
+  for (const auto& [name, value] : rows) out += fmt::format("| {} | {} |\n", in_cell(name), in_cell(value));
+  return out;
+}
+
+std::string count_text(std::int64_t count) { return count < 0 ? "not known" : std::to_string(count); }
+
+std::string datasets(const ModelCard& card) {
+  if (card.datasets.empty()) return {};
+  std::string out = "\n## Data\n\n| dataset | episodes | frames | held out | licence |\n|---|---|---|---|---|\n";
+  for (const CardDataset& d : card.datasets) {
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", in_cell(d.name), count_text(d.episodes), count_text(d.frames),
+                       d.held_out_episodes, in_cell(d.license.value_or("not stated")));
+  }
+  return out;
+}
+
+std::string metrics(const ModelCard& card) {
+  if (card.metrics.empty()) return "\n## Metrics\n\nThe run recorded none.\n";
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const auto& [name, value] : card.metrics) rows.emplace_back(name, number_text(value));
+  return table("Metrics", rows);
+}
+
+std::string licence(const ModelCard& card) {
+  std::string out = "\n## Licence\n\n";
+  out += card.base_model ? fmt::format("Weights that training began from: {}, licence {}.\n", in_cell(*card.base_model),
+                                       in_cell(card.base_license.value_or("not stated")))
+                         : "Training began from random values.\n";
+  if (!card.datasets.empty())
+    out += "Licences of the data stand above. What binds the result is for its publisher to say.\n";
+  return out;
+}
+
+/// A fence longer than any in the text.
+std::string fenced(const std::string& language, const std::string& text) {
+  std::string fence = "```";
+  while (text.find(fence) != std::string::npos) fence += '`';
+  return fmt::format("{}{}\n{}{}{}\n", fence, language, text, text.ends_with('\n') ? "" : "\n", fence);
+}
+
+}  // namespace
+
+std::string model_card_text(const ModelCard& card) {
+  std::string out = front_matter(card) + fmt::format("\n# {}\n\n{}\n", in_cell(card.name), card.summary);
+  if (!card.commands.empty()) out += "\n## Use\n\n" + fenced("", card.commands);
+  out += table("Interface", card.interface) + datasets(card) + table("Recipe", card.recipe) + metrics(card) +
+         licence(card);
+  return out + "\n## Configuration\n\n" + fenced("yaml", card.config);
+}
+
+}  // namespace troupe::workers

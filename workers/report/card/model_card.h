@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::workers {
+
+/// A dataset as a model card names it.
+struct CardDataset {
+  /// owner/name where it came from the Hugging Face Hub, else its folder's name.
+  std::string name;
+  bool is_repo_id = false;
+  /// -1: not known.
+  std::int64_t episodes = -1, frames = -1, held_out_episodes = 0;
+  std::optional<std::string> license{};
+};
+
+/// What an exported folder says of itself. Names are what users wrote: any text.
+struct ModelCard {
+  std::string name;
+  /// One paragraph: what it is.
+  std::string summary;
+  std::vector<std::string> tags{};
+  /// Of the weights that training began from; nothing when they were random.
+  std::optional<std::string> base_model{};
+  /// As the base model's own card states it.
+  std::optional<std::string> base_license{};
+  bool base_is_repo_id = false;
+  /// Name and value, in order: cameras, state, action; then what it was trained with, and how good it is.
+  std::vector<std::pair<std::string, std::string>> interface {
+  }, recipe{};
+  std::vector<std::pair<std::string, double>> metrics{};
+  std::vector<CardDataset> datasets{};
+  /// The environment that was played, of reinforcement learning; else empty.
+  std::string env{};
+  /// The whole configuration as YAML.
+  std::string config{};
+  /// Commands that take the folder, a line each; empty: none does.
+  std::string commands{};
+};
+
+/// README.md of a model repository: YAML front matter (Hugging Face's model card metadata: library_name, pipeline_tag,
+/// tags, license, base_model, datasets, model-index), then Markdown. `license` is the base weights' and is left out
+/// where they state none; nothing is invented.
+/// Format: https://huggingface.co/docs/hub/model-cards, read 2026-11.
+std::string model_card_text(const ModelCard& card);
+
+}  // namespace troupe::workers
