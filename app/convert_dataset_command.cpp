@@ -1,11 +1,11 @@
 // `troupe convert dataset`: LeRobot datasets from one version to another (docs/dataset-convert.md).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "app/command_progress.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "base/number_ranges.h"
@@ -100,15 +100,6 @@ Result<ConvertDatasetRequest> request_of(const ConvertDatasetOptions& o) {
   return r;
 }
 
-/// A line that is written over, where somebody watches; else one line a tenth.
-void show_parts(std::int64_t done, std::int64_t of) {
-  if (isatty(STDERR_FILENO) != 0) {
-    fmt::print(stderr, "\r{} of {} parts{}", done, of, done == of ? "\n" : "");
-  } else if (done == of || done * 10 / of != (done - 1) * 10 / of) {
-    fmt::print(stderr, "{} of {} parts\n", done, of);
-  }
-}
-
 /// The index that training would make on first use, for the columns and cameras that `bench loader` would choose. The
 /// result is whole without it, so a failure is only said.
 Result<void> write_index(const std::string& out) {
@@ -136,8 +127,12 @@ void print_summary(const ConvertDatasetOptions& o, const ConvertDatasetReport& r
 
 Result<int> convert(const ConvertDatasetOptions& options) {
   TROUPE_ASSIGN(ConvertDatasetRequest request, request_of(options));
-  request.progress = show_parts;
-  TROUPE_ASSIGN(const ConvertDatasetReport report, convert_dataset(request));
+  const auto watched = [&] {
+    CommandProgress line("convert");
+    request.progress = line.of_units("parts");
+    return convert_dataset(request);
+  };
+  TROUPE_ASSIGN(const ConvertDatasetReport report, watched());
   print_summary(options, report);
   if (!report.verify_failures.empty()) return static_cast<int>(kDataProblem);
   if (options.index) {

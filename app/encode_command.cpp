@@ -1,11 +1,11 @@
 // `troupe encode JOB`: what the frozen networks make of every window, computed once and kept in data.features.cache.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
+#include "app/command_progress.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "app/interrupt_flag.h"
@@ -18,7 +18,7 @@ namespace troupe::app {
 
 namespace {
 
-constexpr std::chrono::milliseconds kProgressOnTerminal{500}, kProgressInLog{10'000};
+constexpr std::chrono::milliseconds kProgressEvery{200};
 
 std::string share(std::int64_t there, std::int64_t all) {
   return fmt::format("{} of {} windows", format_grouped(there), format_grouped(all));
@@ -54,23 +54,17 @@ Result<int> encode(const EncodeOptions& options, const JobConfig& job) {
   TROUPE_ASSIGN(const auto data, open_mixture(job));
   TROUPE_ASSIGN(const auto cache, FeatureCache::open(job.data.features.cache));
   interrupt_flag();  // watched from here on
-  const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  const auto progress = [&](const WindowCounts& counts) {
-    fmt::print(stderr, "{}{} {} of {} windows, {:.1f}/s, {} were there, {} written{}", terminal ? "\r" : "",
-               options.check ? "looked at" : "encoded", format_grouped(counts.windows), format_grouped(counts.total),
-               static_cast<double>(counts.windows) / counts.seconds, format_grouped(counts.all_there),
-               format_bytes(cache->stats().bytes_written), terminal ? "   " : "\n");
-    std::fflush(stderr);
+  const auto watched = [&] {
+    CommandProgress line(options.check ? "check" : "encode");
+    return encode_windows(job, data, cache,
+                          {.check = options.check,
+                           .max_samples = options.max_samples,
+                           .stopped = [] { return interrupt_flag().load(); },
+                           .left_out = [&](const Error& error) { line.print("left out: " + error.message()); },
+                           .progress = [&](const WindowCounts& c) { line.show("windows", c.windows, c.total); },
+                           .progress_every = kProgressEvery});
   };
-  const auto counts =
-      encode_windows(job, data, cache,
-                     {.check = options.check,
-                      .max_samples = options.max_samples,
-                      .stopped = [] { return interrupt_flag().load(); },
-                      .left_out = [](const Error& error) { fmt::print(stderr, "left out: {}\n", error.message()); },
-                      .progress = progress,
-                      .progress_every = terminal ? kProgressOnTerminal : kProgressInLog});
-  if (terminal) fmt::print(stderr, "\r\x1b[K");
+  const auto counts = watched();
   if (!counts) return counts.error();
   if (options.check) return summarise_check(*counts, *cache, job.data.features.keep == "all");
   return summarise(*counts, *cache);

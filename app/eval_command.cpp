@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "app/command_progress.h"
 #include "app/commands.h"
 #include "app/eval_episodes_command.h"
 #include "app/exit_code.h"
@@ -20,18 +21,22 @@ namespace {
 /// Returns predictions that were not finite.
 Result<std::int64_t> evaluate_open_loop(const EvalOptions& options, const CheckpointPlace& place) {
   TROUPE_ASSIGN(const std::string folder, evaluation_folder(place, options.out));
-  const auto say_so = [] {
-    fmt::print(
-        stderr,
-        "note: no episode was held out and none is named (--episodes), so all of them are taken, trained on or not\n");
+  const auto watched = [&] {
+    CommandProgress line("eval");
+    const auto say_so = [&] {
+      line.print(
+          "note: no episode was held out and none is named (--episodes), so all of them are taken, trained on or not");
+    };
+    return evaluate_checkpoint(place,
+                               {.data = options.data,
+                                .episodes = options.episodes,
+                                .windows = options.windows,
+                                .policy = options.policy,
+                                .on_training_episodes = say_so,
+                                .progress = line.of_units("windows")},
+                               folder);
   };
-  TROUPE_ASSIGN(const CheckpointEvaluation done, evaluate_checkpoint(place,
-                                                                     {.data = options.data,
-                                                                      .episodes = options.episodes,
-                                                                      .windows = options.windows,
-                                                                      .policy = options.policy,
-                                                                      .on_training_episodes = say_so},
-                                                                     folder));
+  TROUPE_ASSIGN(const CheckpointEvaluation done, watched());
   if (!place.run.empty()) {
     TROUPE_ASSIGN(const Manifest manifest, read_manifest(place.folder));
     TROUPE_TRY(add_picture_page(RunDirectory(place.run), manifest.step, folder + "/open_loop.png"));

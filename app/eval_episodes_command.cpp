@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <span>
 
+#include "app/command_progress.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
 #include "base/file_io.h"
@@ -67,8 +68,8 @@ EnvConfig env_of_other(const EnvConfig& first, std::int64_t max_steps, const Job
   return env;
 }
 
-/// Plays and describes; the job's own environment when `env` is null.
-Result<PlayedEpisodes> play(const LoadedAgent& loaded, const std::string& folder, const EpisodeOptions& options) {
+/// Plays and describes.
+Result<PlayedEpisodes> play(const LoadedAgent& loaded, const std::string& folder, EpisodeOptions options) {
   TROUPE_ASSIGN(const std::string manifest, read_file(folder + "/manifest.json"));
   const EnvConfig& env = loaded.job.env;
   PlayedEpisodes played{.checkpoint = folder,
@@ -80,6 +81,8 @@ Result<PlayedEpisodes> play(const LoadedAgent& loaded, const std::string& folder
                         .exec_steps = env.exec_steps == 0 ? env.chunk : env.exec_steps,
                         .records = {},
                         .videos = {}};
+  CommandProgress line("eval");
+  options.progress = line.of_units("episodes");
   TROUPE_ASSIGN(played.records, run_episodes(loaded.agent, loaded.job, loaded.weights, options));
   return played;
 }

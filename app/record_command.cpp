@@ -1,11 +1,11 @@
 // `troupe record ENV --out DIR`: demonstrations of a controller written by hand, as a LeRobot dataset (docs/env.md).
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 
+#include "app/command_progress.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "base/stopwatch.h"
@@ -44,15 +44,6 @@ Result<EnvOptions> env_options_of(const std::vector<std::string>& words) {
   return options;
 }
 
-/// A line that is written over, where somebody watches; else the first and one line a tenth.
-void show_episodes(std::int64_t kept, std::int64_t of) {
-  if (isatty(STDERR_FILENO) != 0) {
-    fmt::print(stderr, "\r{} of {} episodes{}", kept, of, kept == of ? "\n" : "");
-  } else if (kept == 1 || kept == of || kept * 10 / of != (kept - 1) * 10 / of) {
-    fmt::print(stderr, "{} of {} episodes\n", kept, of);
-  }
-}
-
 void print_summary(const RecordOptions& options, const RecordingReport& r, double seconds) {
   fmt::print("{}: LeRobot {}, {} episodes of {} tried, {} frames at {:g} Hz, {} tasks\n", options.out, options.version,
              r.episodes, r.tried, r.frames, r.fps, r.tasks);
@@ -72,10 +63,15 @@ Result<void> record(const RecordOptions& options) {
                            .is_v30 = options.version == "v3.0",
                            .keeps_all = options.keep == "all",
                            .cameras = options.cameras,
-                           .progress = show_episodes};
+                           .progress = {}};
   TROUPE_ASSIGN(request.env_options, env_options_of(options.words));
   const auto begin = std::chrono::steady_clock::now();
-  TROUPE_ASSIGN(const RecordingReport report, record_demonstrations(request));
+  const auto watched = [&] {
+    CommandProgress line("record");
+    request.progress = line.of_units("episodes");
+    return record_demonstrations(request);
+  };
+  TROUPE_ASSIGN(const RecordingReport report, watched());
   print_summary(options, report, seconds_since(begin));
   return {};
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "app/command_progress.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
@@ -71,7 +72,13 @@ Result<void> write_metadata_files(const StatsOptions& options, const HealthRepor
 
 Result<int> stats(const StatsOptions& options) {
   TROUPE_ASSIGN(const HealthOptions asked, health_options(options));
-  TROUPE_ASSIGN(const HealthReport report, check_health(asked));
+  const auto examine = [&] {
+    CommandProgress line("stats");
+    HealthOptions watched = asked;
+    watched.progress = [&](const std::string& unit, std::int64_t done, std::int64_t of) { line.show(unit, done, of); };
+    return check_health(watched);
+  };
+  TROUPE_ASSIGN(const HealthReport report, examine());
   // With --json - only the report goes to stdout.
   std::FILE* talk = options.json == "-" ? stderr : stdout;
   fmt::print(talk, "{}", stats_text(report));

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "app/command_progress.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
@@ -114,13 +115,14 @@ Result<ExportSummary> export_agent(const std::string& checkpoint, const ExportOp
 }
 
 /// Writes in the format that was asked for.
-Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptions& options) {
+Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptions& options, const Progress& progress) {
   if (options.dtype != "fp32" && options.dtype != "bf16") {
     return Error{Errc::invalid_argument, fmt::format("--dtype is '{}'; wanted fp32 or bf16", options.dtype)};
   }
   ExportFormat format{.max_shard_bytes = options.shard_bytes,
                       .bf16 = options.dtype == "bf16",
-                      .adapters = options.merge_lora ? AdapterForm::merged : AdapterForm::separate};
+                      .adapters = options.merge_lora ? AdapterForm::merged : AdapterForm::separate,
+                      .progress = progress};
   if (read_rl_job(checkpoint)) return export_agent(checkpoint, options, format);
   if (options.format == "gear") return export_gear(checkpoint, options.out, format);
   if (options.format == "safetensors") return export_safetensors(checkpoint, options.out, format);
@@ -156,7 +158,13 @@ Result<void> write_card(const CheckpointPlace& place, const ExportOptions& optio
 int export_command(const ExportOptions& options) {
   const auto place = find_checkpoint(options.source, options.run_root);
   if (!place) return complain(place.error(), kUsage);
-  const auto summary = export_as(place->folder, options);
+  const auto summary = [&] {
+    CommandProgress line("export");
+    return export_as(place->folder, options, [&](std::int64_t done, std::int64_t of) {
+      constexpr int kMib = 20;
+      line.show("MiB", done >> kMib, of >> kMib);
+    });
+  }();
   if (!summary) return complain(summary.error(), exit_code_of(summary.error()));
   if (const auto written = write_card(*place, options, *summary); !written) return complain(written.error());
   fmt::print("exported {} tensors, {} parameters, {} bytes from {} to {}\n", summary->tensors, summary->parameters,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/file_descriptor.h"
+#include "base/namespaces.h"
 
 namespace troupe::app {
 

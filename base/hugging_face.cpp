@@ -95,15 +95,19 @@ Result<std::string> find_model_files(const std::string& path_or_repo_id) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   std::error_code code;
   if (fs::exists(path, code)) return path;
-  const std::string hint = download_hint(path);
-  if (hint.empty()) return Error{Errc::not_found, fmt::format("{} does not exist", path)};
   const RepoPath repo = split_repo_path(path);
+  if (!is_repo_id(repo.id)) return Error{Errc::not_found, fmt::format("{} does not exist", path)};
   const std::size_t slash = repo.id.find('/');
   const std::string repository =
       fmt::format("{}/models--{}--{}", hub_folders().hub, repo.id.substr(0, slash), repo.id.substr(slash + 1));
-  const auto has_rest = [&](const std::string& snapshot) { return fs::exists(snapshot + "/" + repo.rest); };
+  const auto has_rest = [&](const std::string& snapshot) {
+    std::error_code unseen;
+    return fs::exists(snapshot + "/" + repo.rest, unseen);
+  };
   const std::string snapshot = find_snapshot(repository, has_rest);
   if (!snapshot.empty()) return repo.rest.empty() ? snapshot : snapshot + "/" + repo.rest;
+  const std::string hint = download_hint(path);
+  if (hint.empty()) return Error{Errc::not_found, fmt::format("{} does not exist", path)};
   return Error{Errc::not_found,
                fmt::format("{} does not exist, nor does {}/snapshots have it (nothing is downloaded)\n{}", path,
                            repository, hint)};

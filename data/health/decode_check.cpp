@@ -71,8 +71,7 @@ void judge(const DecodeTask& task, const TaskResult& r, std::vector<HealthFindin
 }  // namespace
 
 DecodeReport decode_everything(std::span<const DecodeTask> tasks, std::int64_t threads,
-                               std::vector<HealthFinding>& findings,
-                               const std::function<void(std::int64_t)>& progress) {
+                               std::vector<HealthFinding>& findings, const Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
   std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> by_file;  // path, image column -> tasks
   for (std::size_t i = 0; i < tasks.size(); ++i) by_file[{tasks[i].source.path, tasks[i].source.column}].push_back(i);
@@ -81,12 +80,14 @@ DecodeReport decode_everything(std::span<const DecodeTask> tasks, std::int64_t t
 
   std::vector<TaskResult> results(tasks.size());
   std::atomic<std::int64_t> done{0};
+  std::int64_t all = 0;
+  for (const DecodeTask& task : tasks) all += task.frames;
   parallel_for(files.size(), threads, [&](std::size_t f) {
     CameraFrames reader;
     for (std::size_t i : *files[f]) {
       results[i] = decode(reader, tasks[i]);
       const std::int64_t sum = done += results[i].frames;
-      if (progress) progress(sum);
+      if (progress) progress(sum, all);
     }
   });
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -121,9 +122,17 @@ class Examination {
     });
   }
 
+  void tell(const std::string& unit, std::int64_t done, std::int64_t of) const {
+    if (options_.progress) options_.progress(unit, done, of);
+  }
+
   void check_episodes() {
     std::vector<EpisodeCheck> checks(files_->episodes().size());
-    parallel_for(checks.size(), options_.threads, [&](std::size_t i) { checks[i] = check_episode(source_, i); });
+    std::atomic<std::int64_t> done{0};
+    parallel_for(checks.size(), options_.threads, [&](std::size_t i) {
+      checks[i] = check_episode(source_, i);
+      tell("episodes", ++done, static_cast<std::int64_t>(checks.size()));
+    });
     for (std::size_t i = 0; i < checks.size(); ++i) {
       EpisodeCheck& check = checks[i];
       const EpisodeRecord& record = files_->episodes()[i];
@@ -253,7 +262,8 @@ class Examination {
     std::sort(plan.idle.begin(), plan.idle.end());
     plan.idle.erase(std::unique(plan.idle.begin(), plan.idle.end()), plan.idle.end());
     if (report_.columns.empty()) return {};
-    const TableSource tables = tables_of(source_, tables_);
+    TableSource tables = tables_of(source_, tables_);
+    tables.progress = [this](std::int64_t done, std::int64_t of) { tell("tables", done, of); };
     TROUPE_ASSIGN(const std::vector<EpisodeMotion> motion, measure_motion(tables, report_.columns, plan));
     for (std::size_t i = 0; i < motion.size(); ++i) {
       EpisodeReport& e = report_.episodes[reports_[i]];
@@ -275,7 +285,8 @@ class Examination {
       }
     }
     const std::size_t before = report_.findings.size();
-    report_.decoded = decode_everything(tasks, options_.threads, report_.findings);
+    report_.decoded = decode_everything(tasks, options_.threads, report_.findings,
+                                        [this](std::int64_t done, std::int64_t of) { tell("frames", done, of); });
     for (std::size_t i = before; i < report_.findings.size(); ++i) {
       for (EpisodeReport& e : report_.episodes) {
         if (e.index == report_.findings[i].episode)

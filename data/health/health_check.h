@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct HealthOptions {
   std::int64_t threads = 0;
   /// Bound of the values kept for exact quantiles; beyond it quantiles are found by further passes over the tables.
   std::int64_t memory_bytes = std::int64_t{1} << 30;
+  /// Told what is looked at, "episodes", "tables" or "frames", and how many of them are done; from any thread. Tables
+  /// are read several times.
+  std::function<void(const std::string& unit, std::int64_t done, std::int64_t of)> progress{};
   /// How a video file is looked at, for tests; empty: probe_video.
   VideoProbe probe;
 };

@@ -216,7 +216,10 @@ Result<void> compute_statistics(const EpisodeSource& source, std::span<const Epi
   TROUPE_ASSIGN(
       const TableStatistics found,
       table_statistics({tables.episodes, tables.rows,
-                        [&](std::size_t place, const TableColumns& wanted) { return reader.read(place, wanted); }},
+                        [&](std::size_t place, const TableColumns& wanted) { return reader.read(place, wanted); },
+                        [&](std::int64_t done, std::int64_t of) {
+                          if (options.progress) options.progress("tables", done, of);
+                        }},
                        plan));
   report.columns_kept = found.columns_kept;
   report.relative_kept = found.relative_kept;

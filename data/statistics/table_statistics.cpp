@@ -213,6 +213,7 @@ Result<void> for_each_round(const TableSource& source, const TableColumns& colum
     }
     TROUPE_TRY(visit(first, tables));
     first = end;
+    if (source.progress) source.progress(static_cast<std::int64_t>(end), static_cast<std::int64_t>(source.episodes));
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "data/lerobot/modality.h"
 #include "data/lerobot/parquet_table.h"
@@ -21,6 +22,8 @@ struct TableSource {
   std::function<std::int64_t(std::size_t place)> rows;
   /// Reads columns of one episode. Called from several threads at once, several times for one episode.
   std::function<Result<EpisodeTable>(std::size_t place, const TableColumns& columns)> read;
+  /// Tables read in the pass that is under way; there may be several passes.
+  Progress progress = {};
 };
 
 /// Calls `visit` with the tables of consecutive episodes, in order: as many at a time as have 2^17 rows together, read

@@ -48,6 +48,26 @@ TEST(FindModelFilesTest, WhatIsNowhereIsAnsweredWithTheLineThatDownloadsIt) {
   }
 }
 
+TEST(FindModelFilesTest, ANameThatNoFileSystemCanHoldIsAnError) {
+  const HubHome home;
+  home.put(kModel + "/model.safetensors");
+  const auto absent = find_model_files("me/policy/" + std::string(300, 'a'));
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code(), Errc::not_found);
+}
+
+TEST(FindModelFilesTest, AFolderNamedLikeTheOwnerDoesNotHideTheCache) {
+  const HubHome home;
+  const std::string file = home.put(kModel + "/model.safetensors");
+  home.put("work/me/notes.txt");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(home / "work");
+  const auto found = find_model_files("me/policy/model.safetensors");
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(*found, file);
+}
+
 TEST(FindModelFilesTest, APathIntoAFolderThatIsThereIsNoName) {
   const HubHome home;
   const std::string there = home.put("weights/dit/a.safetensors");

@@ -11,7 +11,7 @@ Result<ExportSummary> export_safetensors(const std::string& checkpoint, const st
   const ReadShardTensor read = [&](std::size_t index, std::int64_t begin, std::int64_t count, float* out) {
     return source->read(index, begin, count, out);
   };
-  return write_weight_shards(folder, tensors, read, format.bf16, format.max_shard_bytes);
+  return write_weight_shards(folder, tensors, read, format.bf16, format.max_shard_bytes, format.progress);
 }
 
 }  // namespace troupe::workers

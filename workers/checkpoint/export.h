@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "workers/checkpoint/tensors.h"
 #include "workers/checkpoint/weight_shards.h"
@@ -18,6 +19,8 @@ struct ExportFormat {
   /// Before every name, such as "action_head.model.".
   std::string prefix{};
   AdapterForm adapters = AdapterForm::separate;
+  /// Bytes of tensor data written.
+  Progress progress = {};
 };
 
 /// Writes the master weights of a checkpoint as plain tensors under their names: model.safetensors when they fit in

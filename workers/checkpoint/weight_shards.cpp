@@ -32,8 +32,8 @@ std::uint16_t to_bf16(float value) {
 class ShardWriter {
  public:
   ShardWriter(const std::string& folder, const std::vector<ShardTensor>& tensors, const ReadShardTensor& read,
-              bool bf16)
-      : folder_(folder), tensors_(tensors), read_(read), bf16_(bf16) {}
+              bool bf16, const Progress& progress)
+      : folder_(folder), tensors_(tensors), read_(read), bf16_(bf16), progress_(progress) {}
 
   Result<void> write_all(std::int64_t max_shard_bytes);
   ExportSummary& summary() { return summary_; }
@@ -48,6 +48,8 @@ class ShardWriter {
   const std::vector<ShardTensor>& tensors_;
   const ReadShardTensor& read_;
   bool bf16_;
+  const Progress& progress_;
+  std::int64_t written_ = 0;
   ExportSummary summary_;
 };
 
@@ -80,6 +82,8 @@ Result<void> ShardWriter::copy_tensor(std::size_t index, SafetensorsWriter& out)
     }
     TROUPE_TRY(out.append(bf16_ ? std::as_bytes(std::span(rounded)) : std::as_bytes(std::span(values))));
     done += n;
+    written_ += n * (bf16_ ? 2 : 4);
+    if (progress_) progress_(written_, summary_.bytes);
   }
   return {};
 }
@@ -133,14 +137,15 @@ Result<void> make_export_folder(const std::string& folder) {
 }  // namespace
 
 Result<ExportSummary> write_weight_shards(const std::string& folder, const std::vector<ShardTensor>& tensors,
-                                          const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes) {
+                                          const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes,
+                                          const Progress& progress) {
   for (std::size_t i = 1; i < tensors.size(); ++i) {
     if (tensors[i - 1].name < tensors[i].name) continue;
     return Error{Errc::invalid_argument, fmt::format("{}: tensor '{}' stands after '{}'; wanted each once, sorted",
                                                      folder, tensors[i].name, tensors[i - 1].name)};
   }
   TROUPE_TRY(make_export_folder(folder));
-  ShardWriter writer(folder, tensors, read, bf16);
+  ShardWriter writer(folder, tensors, read, bf16, progress);
   auto written = writer.write_all(max_shard_bytes);
   if (written) return std::move(writer.summary());
   // Nothing was here before, so everything that has one of these names is ours.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
 
 namespace troupe::workers {
@@ -42,8 +43,9 @@ struct ExportSummary {
 /// weight_map: {tensor: file}}; fp32, or bf16 rounded to nearest, ties to even. Memory: one megabyte of a tensor at a
 /// time. The folder is made if need be; files appear under their names only when complete, and none stays after a
 /// failure. Errors: those of `read`; failed_precondition when the folder already holds such files; invalid_argument
-/// (names that are not sorted); those of file_error.
+/// (names that are not sorted); those of file_error. `progress`: bytes of tensor data.
 Result<ExportSummary> write_weight_shards(const std::string& folder, const std::vector<ShardTensor>& tensors,
-                                          const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes);
+                                          const ReadShardTensor& read, bool bf16, std::int64_t max_shard_bytes,
+                                          const Progress& progress = {});
 
 }  // namespace troupe::workers

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
+#include "base/grouped_digits.h"
 #include "workers/report/text_layout.h"
 
 namespace troupe::workers {
@@ -30,6 +32,27 @@ std::vector<std::string> fields_of(const LiveLine& line) {
   return fields;
 }
 
+struct Parts {
+  std::string name, count;
+  std::int64_t done = 0, of = 0;
+  std::vector<std::string> fields;
+};
+
+/// "[name] BAR count  field  field" in one line of the terminal: fields give way first, then the bar.
+std::string fitted(const Parts& parts, const TextStyle& style) {
+  const std::size_t width = style.width > 0 ? static_cast<std::size_t>(style.width) - 1 : kDefaultWidth - 1;
+  std::string text = parts.count;
+  const std::string head = fmt::format("[{}] ", parts.name);
+  for (const std::string& field : parts.fields) {
+    if (head.size() + text.size() + 2 + field.size() > width) break;
+    text += "  " + field;
+  }
+  const double share = parts.of > 0 ? static_cast<double>(parts.done) / static_cast<double>(parts.of) : 0;
+  const std::size_t used = head.size() + text.size() + 1;
+  if (used + kLeastBarColumns <= width) text = bar_text(share, std::min(kBarColumns, width - used)) + " " + text;
+  return (head + text).substr(0, width);
+}
+
 }  // namespace
 
 std::string live_fields(const LiveLine& line) { return fmt::format("{}", fmt::join(fields_of(line), "  ")); }
@@ -43,18 +66,27 @@ std::string bar_text(double share, std::size_t columns) {
 }
 
 std::string live_text(const LiveLine& line, const TextStyle& style) {
-  const std::size_t width = style.width > 0 ? static_cast<std::size_t>(style.width) - 1 : kDefaultWidth - 1;
-  std::string text = fmt::format("step {}/{}", line.step, line.total_steps);
-  std::string head = fmt::format("[{}] ", line.name);
-  for (const std::string& field : fields_of(line)) {
-    if (head.size() + text.size() + 2 + field.size() > width) break;
-    text += "  " + field;
-  }
-  const double share =
-      line.total_steps > 0 ? static_cast<double>(line.step) / static_cast<double>(line.total_steps) : 0;
-  const std::size_t used = head.size() + text.size() + 1;
-  if (used + kLeastBarColumns <= width) text = bar_text(share, std::min(kBarColumns, width - used)) + " " + text;
-  return (head + text).substr(0, width);
+  return fitted({.name = line.name,
+                 .count = fmt::format("step {}/{}", line.step, line.total_steps),
+                 .done = line.step,
+                 .of = line.total_steps,
+                 .fields = fields_of(line)},
+                style);
+}
+
+std::string counted_text(const CountedWork& work, const TextStyle& style) {
+  std::vector<std::string> fields;
+  if (work.per_second > 0) fields.push_back(rate_text(work.per_second) + "/s");
+  if (work.per_second > 0 && work.of > work.done)
+    fields.push_back("ETA " + duration_text(static_cast<double>(work.of - work.done) / work.per_second));
+  const std::string done = format_grouped(work.done);
+  return fitted({.name = work.name,
+                 .count = work.of > 0 ? fmt::format("{}/{} {}", done, format_grouped(work.of), work.unit)
+                                      : fmt::format("{} {}", done, work.unit),
+                 .done = work.done,
+                 .of = work.of,
+                 .fields = std::move(fields)},
+                style);
 }
 
 }  // namespace troupe::workers

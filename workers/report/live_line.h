@@ -30,6 +30,18 @@ struct LiveLine {
 /// never longer than style.width - 1 columns: fields from the right give way first. Width 0: 80 columns.
 std::string live_text(const LiveLine& line, const TextStyle& style);
 
+/// How far a command of many equal pieces is.
+struct CountedWork {
+  /// "stats"; "episodes".
+  std::string name{}, unit{};
+  /// `of` 0: not known.
+  std::int64_t done = 0, of = 0;
+  double per_second = 0;
+};
+
+/// "[stats] =====>----- 34/300 episodes  12.3/s  ETA 22s", as live_text().
+std::string counted_text(const CountedWork& work, const TextStyle& style);
+
 /// The part from the measure on, whole: "loss 0.3712  35.6 smp/s  ETA 3m05s  stall 0.4%  restarts 1".
 std::string live_fields(const LiveLine& line);
 

@@ -124,6 +124,7 @@ class Match {
   void keep(EvaluationEpisode record) {
     if (agent_.spec().has_success && record.success_once) record.actions = {};
     records_.push_back(std::move(record));
+    if (options_.progress) options_.progress(static_cast<std::int64_t>(records_.size()), options_.episodes);
     const auto has_actions = [](const EvaluationEpisode& episode) { return !episode.actions.empty(); };
     if (std::count_if(records_.begin(), records_.end(), has_actions) <= options_.keep_actions) return;
     EvaluationEpisode* best = nullptr;

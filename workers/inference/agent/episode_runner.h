@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "configs/job_config.h"
 #include "workers/inference/agent/agent.h"
@@ -26,6 +27,8 @@ struct EpisodeOptions {
   /// Episodes whose actions are kept, the worst: those without success, first seeds first; where the environment
   /// knows no success, those with the lowest returns.
   std::int64_t keep_actions = 0;
+  /// Episodes that have ended.
+  Progress progress{};
 };
 
 /// What a job asks for: eval.episodes from eval.seed on, at most 16 at once and on every core, env.step_timeout_s. No

@@ -85,7 +85,7 @@ Result<CheckpointEvaluation> evaluate_checkpoint(const CheckpointPlace& place,
 
   const OpenLoopOptions how{.episodes = options.episodes.empty() ? chosen.held_out : options.episodes,
                             .windows = options.windows,
-                            .progress = {}};
+                            .progress = options.progress};
   CheckpointEvaluation out{.result = {},
                            .subject = {.checkpoint = place.folder,
                                        .dataset = dataset->root(),

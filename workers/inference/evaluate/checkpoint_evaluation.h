@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "workers/inference/evaluate/open_loop.h"
 #include "workers/inference/evaluate/open_loop_report.h"
@@ -25,6 +26,8 @@ struct CheckpointEvaluationOptions {
   /// Told before the policy runs that no episode was held out and none is named, so that all are looked at, trained on
   /// or not; may be empty.
   std::function<void()> on_training_episodes{};
+  /// Windows.
+  Progress progress{};
 };
 
 /// What was measured, and on what.

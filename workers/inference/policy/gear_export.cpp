@@ -105,7 +105,7 @@ Result<ExportSummary> write_weights(const CheckpointTensors& dit, const ModelCon
     if (items[i].component == Component::dit) return dit.read(items[i].index, begin, count, out);
     return frozen.read(items[i], begin, count, out);
   };
-  return write_weight_shards(folder, tensors, read, format.bf16, format.max_shard_bytes);
+  return write_weight_shards(folder, tensors, read, format.bf16, format.max_shard_bytes, format.progress);
 }
 
 Result<void> copy_file(const std::string& from, const std::string& to, ExportSummary& summary) {

@@ -12,6 +12,7 @@
 #include "base/enum_names.h"
 #include "base/file_io.h"
 #include "base/grouped_digits.h"
+#include "base/hugging_face.h"
 #include "base/version.h"
 #include "configs/loader.h"
 #include "configs/scalar.h"
@@ -47,10 +48,11 @@ std::string folder_name(fs::path path) {
 CardDataset dataset_of(const DataSetConfig& set, const DataConfig& data) {
   const std::string repo = repo_id_of(set.path);
   CardDataset out{.name = !repo.empty() ? repo : folder_name(set.path), .is_repo_id = !repo.empty()};
-  out.held_out_episodes = static_cast<std::int64_t>(data.eval_episodes.size());
+  const auto& held_out = set.eval_episodes.empty() ? data.eval_episodes : set.eval_episodes;
+  out.held_out_episodes = static_cast<std::int64_t>(held_out.size());
   const auto folder = find_dataset(set.path);
   if (!folder) return out;
-  if (*folder != set.path && !out.is_repo_id) {  // it was named owner/name
+  if (!out.is_repo_id && is_repo_id(set.path) && !fs::exists(set.path)) {  // it was named owner/name
     out.name = set.path;
     out.is_repo_id = true;
   }
@@ -107,8 +109,8 @@ Result<void> put_metrics(const std::string& run, ModelCard& card) {
   if (run.empty() || !fs::exists(RunDirectory(run).path("metrics.jsonl"))) return {};
   TROUPE_ASSIGN(const ComparedRun read, read_compared_run(RunDirectory(run)));
   for (const Measure& measure : measures_of({&read})) {
-    if (measure.values[0] && std::isfinite(*measure.values[0]))
-      card.metrics.emplace_back(measure.name, *measure.values[0]);
+    if (measure.kind == MeasureKind::cost || !measure.values[0] || !std::isfinite(*measure.values[0])) continue;
+    card.metrics.emplace_back(measure.name, *measure.values[0]);
   }
   return {};
 }

@@ -158,7 +158,7 @@ TextTable paired_table(const std::vector<RunGroup>& groups) {
   for (std::size_t g = 0; g < groups.size(); begin += groups[g++].runs.size()) {
     if (g == 0) continue;
     for (const Measure& measure : measures) {
-      if (!measure.is_outcome) continue;
+      if (measure.kind != MeasureKind::outcome) continue;
       const auto differences =
           paired_differences(by_seed(groups.front(), measure, 0), by_seed(groups[g], measure, begin));
       if (differences.size() >= 2)

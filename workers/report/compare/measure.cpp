@@ -98,25 +98,27 @@ Value steps(const ComparedRun& run) {
 std::vector<Measure> measures_of(const std::vector<const ComparedRun*>& runs) {
   struct Rule {
     const char* name;
-    bool is_outcome;
+    MeasureKind kind;
     std::function<Value(const ComparedRun&)> value;
   };
+  using enum MeasureKind;
   const std::vector<Rule> rules{
-      {"evaluation: return", true, evaluated_return},
-      {"evaluation: success", true, evaluated_success},
-      {"training: return", true, [](const auto& run) { return last_tenth(run, "env/return", kEpisodesEnded); }},
-      {"training: success", true, [](const auto& run) { return last_tenth(run, "env/success_once", kEpisodesEnded); }},
-      {"held-out loss", true, [](const auto& run) { return last_of(run, "eval/loss"); }},
-      {"training loss", true, [](const auto& run) { return last_tenth(run, "train/loss"); }},
-      {"open-loop mse", true, [](const auto& run) { return open_loop(run, "mse"); }},
-      {"mse of holding still", false, [](const auto& run) { return open_loop(run, "baselines.hold_first.mse"); }},
-      {"environment steps to threshold", false, steps_to_threshold},
-      {"environment steps", false, [](const auto& run) { return last_of(run, kEnvSteps); }},
-      {"steps", false, steps},
-      {"wall seconds", false, wall_seconds}};
+      {"evaluation: return", outcome, evaluated_return},
+      {"evaluation: success", outcome, evaluated_success},
+      {"training: return", outcome, [](const auto& run) { return last_tenth(run, "env/return", kEpisodesEnded); }},
+      {"training: success", outcome,
+       [](const auto& run) { return last_tenth(run, "env/success_once", kEpisodesEnded); }},
+      {"held-out loss", outcome, [](const auto& run) { return last_of(run, "eval/loss"); }},
+      {"training loss", outcome, [](const auto& run) { return last_tenth(run, "train/loss"); }},
+      {"open-loop mse", outcome, [](const auto& run) { return open_loop(run, "mse"); }},
+      {"mse of holding still", reference, [](const auto& run) { return open_loop(run, "baselines.hold_first.mse"); }},
+      {"environment steps to threshold", cost, steps_to_threshold},
+      {"environment steps", cost, [](const auto& run) { return last_of(run, kEnvSteps); }},
+      {"steps", cost, steps},
+      {"wall seconds", cost, wall_seconds}};
   std::vector<Measure> measures;
   for (const Rule& rule : rules) {
-    Measure measure{.name = rule.name, .is_outcome = rule.is_outcome};
+    Measure measure{.name = rule.name, .kind = rule.kind};
     for (const ComparedRun* run : runs) measure.values.push_back(rule.value(*run));
     const bool is_there =
         std::any_of(measure.values.begin(), measure.values.end(), [](const Value& v) { return v.has_value(); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,12 +9,15 @@
 
 namespace troupe::workers {
 
+/// What a measure tells: how good the policy is, what that is to be held against, or what it took. Groups are tested
+/// for a difference of outcomes.
+enum class MeasureKind : std::uint8_t { outcome, reference, cost };
+
 /// One number that says how a run ended.
 struct Measure {
   /// Heading of its column.
   std::string name{};
-  /// How good the policy is, rather than what it took: groups are tested for a difference of these.
-  bool is_outcome = false;
+  MeasureKind kind = MeasureKind::cost;
   /// One per given run: absent where the run has no such number.
   std::vector<std::optional<double>> values{};
 };
