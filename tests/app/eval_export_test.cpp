@@ -118,6 +118,9 @@ TEST_F(EvalExportTest, ACheckpointIsEvaluatedAndExportedAndComesBackTheSame) {
        {"config.json", "model.safetensors", "experiment_cfg/metadata.json", "experiment_cfg/conf.yaml"}) {
     EXPECT_TRUE(std::filesystem::exists(path("gear/") + name)) << name;
   }
+  const std::string card = text_of(path("gear/") + "README.md");
+  for (const char* text : {"library_name: troupe", "| cameras |", "| open-loop mse |", "## Licence", "troupe serve "})
+    EXPECT_NE(card.find(text), std::string::npos) << text << "\n" << card.substr(0, 2000);
   EXPECT_EQ(actions(path("gear")), actions(checkpoint));
   EXPECT_EQ(eval_command(eval_options(path("gear"))), 2) << "it lies in no run directory, so --out must be given";
 }

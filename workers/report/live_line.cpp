@@ -38,7 +38,7 @@ struct Parts {
   std::vector<std::string> fields;
 };
 
-/// "[name] BAR count  field  field" in one line of the terminal: fields give way first, then the bar.
+/// "[name] BAR count  field  field" in one line of the terminal: as many fields as fit, a bar in the room left.
 std::string fitted(const Parts& parts, const TextStyle& style) {
   const std::size_t width = style.width > 0 ? static_cast<std::size_t>(style.width) - 1 : kDefaultWidth - 1;
   std::string text = parts.count;

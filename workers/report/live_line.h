@@ -27,7 +27,8 @@ struct LiveLine {
 };
 
 /// "[name] =====>----- step 34/300  loss 0.3712  35.6 smp/s  stall 0.4%  restarts 1  ETA 3m05s", without a newline and
-/// never longer than style.width - 1 columns: fields from the right give way first. Width 0: 80 columns.
+/// never longer than style.width - 1 columns: as many fields as fit from the left, and a bar in the room they leave.
+/// Width 0: 80 columns.
 std::string live_text(const LiveLine& line, const TextStyle& style);
 
 /// How far a command of many equal pieces is.

@@ -40,7 +40,7 @@ TEST(LiveLineTest, ItIsNeverLongerThanTheTerminalIsWide) {
 TEST(CountedTextTest, ACountOfPiecesIsLaidOutAlike) {
   const CountedWork work{.name = "stats", .unit = "episodes", .done = 1500, .of = 6000, .per_second = 100};
   EXPECT_EQ(counted_text(work, {}), "[stats] =====>-------------- 1,500/6,000 episodes  100/s  ETA 45s");
-  EXPECT_EQ(counted_text(work, {.width = 40}), "[stats] ==>------ 1,500/6,000 episodes");
+  EXPECT_EQ(counted_text(work, {.width = 40}), "[stats] 1,500/6,000 episodes  100/s");
   EXPECT_EQ(counted_text({.name = "stats", .unit = "tables", .done = 7}, {}), "[stats] >------------------- 7 tables");
   for (std::int64_t width = 1; width < 90; ++width)
     EXPECT_LT(counted_text(work, {.width = width}).size(), static_cast<std::size_t>(width));
