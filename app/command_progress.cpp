@@ -49,6 +49,10 @@ void CommandProgress::show(const std::string& unit, std::int64_t done, std::int6
   }
 }
 
+ProgressOfParts CommandProgress::of_parts() {
+  return [this](const std::string& unit, std::int64_t done, std::int64_t of) { show(unit, done, of); };
+}
+
 Progress CommandProgress::of_units(std::string unit) {
   return [this, unit = std::move(unit)](std::int64_t done, std::int64_t of) { show(unit, done, of); };
 }

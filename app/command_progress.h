@@ -31,7 +31,8 @@ class CommandProgress {
   /// `unit`: "episodes"; another unit than before, another `of`, or a count far below the last one begins a new part of
   /// the work, with a rate of its own. `of` 0: not known.
   void show(const std::string& unit, std::int64_t done, std::int64_t of);
-  /// show() for one unit; valid while this object lives.
+  /// show(), and show() for one unit; valid while this object lives.
+  ProgressOfParts of_parts();
   Progress of_units(std::string unit);
   /// A line that stays, above the one that is repainted.
   void print(const std::string& line);

@@ -129,7 +129,7 @@ Result<int> convert(const ConvertDatasetOptions& options) {
   TROUPE_ASSIGN(ConvertDatasetRequest request, request_of(options));
   const auto watched = [&] {
     CommandProgress line("convert");
-    request.progress = line.of_units("parts");
+    request.progress = line.of_parts();
     return convert_dataset(request);
   };
   TROUPE_ASSIGN(const ConvertDatasetReport report, watched());

@@ -68,7 +68,7 @@ Result<void> record(const RecordOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const auto watched = [&] {
     CommandProgress line("record");
-    request.progress = line.of_units("episodes");
+    request.progress = line.of_parts();
     return record_demonstrations(request);
   };
   TROUPE_ASSIGN(const RecordingReport report, watched());

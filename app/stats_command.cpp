@@ -75,7 +75,7 @@ Result<int> stats(const StatsOptions& options) {
   const auto examine = [&] {
     CommandProgress line("stats");
     HealthOptions watched = asked;
-    watched.progress = [&](const std::string& unit, std::int64_t done, std::int64_t of) { line.show(unit, done, of); };
+    watched.progress = line.of_parts();
     return check_health(watched);
   };
   TROUPE_ASSIGN(const HealthReport report, examine());

@@ -174,7 +174,7 @@ Result<void> do_tasks(const ConvertContext& context, ConvertJournal& journal, Co
     TROUPE_TRY(do_task(context, open[i], journal));
     const std::lock_guard lock(mutex);
     ++done;
-    if (context.request.progress) context.request.progress(done, all);
+    if (context.request.progress) context.request.progress("parts", done, all);
     return {};
   });
 }

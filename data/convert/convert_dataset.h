@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/number_ranges.h"
+#include "base/progress.h"
 #include "base/result.h"
 #include "data/lerobot/dataset_problem.h"
 
@@ -69,8 +69,8 @@ struct ConvertDatasetRequest {
   bool repair = false, skip_bad = false;
   std::string embodiment_tag = "xdof";
   ConvertVerify verify = ConvertVerify::counts;
-  /// Called from several threads, one at a time.
-  std::function<void(std::int64_t done, std::int64_t of)> progress;
+  /// Told of "parts" that are written, then of "files compared".
+  ProgressOfParts progress{};
 };
 
 /// What came of it.

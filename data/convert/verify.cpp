@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "base/parallel.h"
 #include "data/convert/frame_reader.h"
 #include "data/convert/packet_copy.h"
@@ -149,12 +151,16 @@ Result<std::vector<std::string>> verify_output(const ConvertContext& context) {
     for (const PlannedOutput& file : task.files) items.push_back({task.camera, &file});
   }
   std::vector<Found> found(items.size());
+  std::atomic<std::int64_t> compared = 0;
   TROUPE_TRY(try_parallel_for(items.size(), context.request.jobs, [&](std::size_t, std::size_t i) -> Result<void> {
     const Item& item = items[i];
     const auto done = item.camera < 0
                           ? verify_table(context, *item.file, found[i])
                           : verify_video(context, static_cast<std::size_t>(item.camera), *item.file, found[i]);
     if (!done) note(found[i], done.error());
+    const std::int64_t so_far = ++compared;
+    if (context.request.progress)
+      context.request.progress("files compared", so_far, static_cast<std::int64_t>(items.size()));
     return {};
   }));
   Found all;

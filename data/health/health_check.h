@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "configs/data_config.h"
 #include "data/health/health_report.h"
@@ -38,7 +38,7 @@ struct HealthOptions {
   std::int64_t memory_bytes = std::int64_t{1} << 30;
   /// Told what is looked at, "episodes", "tables" or "frames", and how many of them are done; from any thread. Tables
   /// are read several times.
-  std::function<void(const std::string& unit, std::int64_t done, std::int64_t of)> progress{};
+  ProgressOfParts progress{};
   /// How a video file is looked at, for tests; empty: probe_video.
   VideoProbe probe;
 };

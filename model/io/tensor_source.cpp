@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/hugging_face.h"
 #include "model/io/pth_reader.h"
 #include "model/io/weight_source.h"
 
@@ -50,7 +51,8 @@ bool is_pickle_path(const std::string& path) {
   return ending == ".pth" || ending == ".pt" || ending == ".bin" || ending == ".ckpt";
 }
 
-Result<std::shared_ptr<const TensorSource>> TensorSource::open(const std::string& path) {
+Result<std::shared_ptr<const TensorSource>> TensorSource::open(const std::string& path_or_repo_id) {
+  TROUPE_ASSIGN(const std::string path, find_model_files(path_or_repo_id));
   std::error_code error;
   if (is_pickle_path(path) && !std::filesystem::is_directory(path, error)) {
     TROUPE_ASSIGN(auto reader, PthReader::open(path));

@@ -16,8 +16,8 @@ namespace troupe::model {
 /// threads may read.
 class TensorSource {
  public:
-  /// As WeightSource::open, and for .pth, .pt, .bin and .ckpt as PthReader::open.
-  static Result<std::shared_ptr<const TensorSource>> open(const std::string& path);
+  /// As WeightSource::open, and for .pth, .pt, .bin and .ckpt, here or in the Hugging Face cache, as PthReader::open.
+  static Result<std::shared_ptr<const TensorSource>> open(const std::string& path_or_repo_id);
   virtual ~TensorSource() = default;
 
   /// The path that was opened.

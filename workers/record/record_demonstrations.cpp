@@ -84,7 +84,7 @@ Result<RecordingReport> play_all(Demonstrator& demonstrator, const RecordingRequ
     TROUPE_TRY(append(writer, demo, demonstrator.side()));
     tries.push_back(k);
     ++report.episodes;
-    if (request.progress) request.progress(report.episodes, request.episodes);
+    if (request.progress) request.progress("episodes", report.episodes, request.episodes);
   }
   report.frames = writer.frames();
   report.tasks = static_cast<std::int64_t>(writer.tasks().size());
@@ -107,9 +107,9 @@ std::string provenance(const RecordingRequest& request, const EnvSpec& spec, con
 }
 
 /// The v2.1 dataset in `from` as v3.0 in `to`.
-Result<void> write_v30(const std::string& from, const std::string& to) {
+Result<void> write_v30(const std::string& from, const std::string& to, const ProgressOfParts& progress) {
   TROUPE_ASSIGN(const ConvertDatasetReport report,
-                convert_dataset({.sources = {from}, .out = to, .to = DatasetVersion::v30, .progress = {}}));
+                convert_dataset({.sources = {from}, .out = to, .to = DatasetVersion::v30, .progress = progress}));
   if (!report.verify_failures.empty())
     return Error{Errc::internal, fmt::format("{}: {}", to, report.verify_failures.front())};
   std::error_code failed;
@@ -147,7 +147,7 @@ Result<RecordingReport> record_demonstrations(const RecordingRequest& request) {
   }
   TROUPE_ASSIGN(const NewFolder source, NewFolder::begin(folder.path() + "-v2.1"));
   TROUPE_ASSIGN(const RecordingReport report, write_dataset(source.path(), request, demonstrator));
-  TROUPE_TRY(write_v30(source.path(), folder.path()));
+  TROUPE_TRY(write_v30(source.path(), folder.path(), request.progress));
   TROUPE_TRY(folder.publish());
   return report;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "env/env_options.h"
 
@@ -27,8 +27,8 @@ struct RecordingRequest {
   bool keeps_all = false;
   /// Drawn with kDemonstrationSide pixels squared.
   std::vector<std::string> cameras{};
-  /// Called after every episode that was kept.
-  std::function<void(std::int64_t kept, std::int64_t of)> progress{};
+  /// Told of "episodes" that were kept, then what convert_dataset() tells.
+  ProgressOfParts progress{};
 };
 
 /// Side of a camera's frame, pixels.

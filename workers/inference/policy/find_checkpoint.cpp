@@ -16,8 +16,9 @@ namespace troupe::workers {
 namespace fs = std::filesystem;
 
 Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::string& run_root) {
-  if (const auto files = find_model_files(source); files && *files != source && checkpoint_kind(*files))
-    return CheckpointPlace{.folder = *files, .run = {}};
+  const auto files = find_model_files(source);
+  const bool is_cached = files && *files != source;
+  if (is_cached && checkpoint_kind(*files)) return CheckpointPlace{.folder = *files, .run = {}};
   if (checkpoint_kind(source)) {
     CheckpointPlace place{.folder = source, .run = {}};
     while (place.folder.size() > 1 && place.folder.back() == '/') place.folder.pop_back();
@@ -30,7 +31,11 @@ Result<CheckpointPlace> find_checkpoint(const std::string& source, const std::st
   if (!run) {
     std::string why = run.error().message();  // its first line says what is missing, the others what is there
     why.insert(std::min(why.find('\n'), why.size()), "; nor is it a DreamZero folder (no config.json)");
-    if (const std::string hint = download_hint(source); !hint.empty()) why += "\n" + hint;
+    if (const std::string hint = download_hint(source); is_cached) {
+      why += fmt::format("\n{} is in the Hugging Face cache as {}, which has no config.json", source, *files);
+    } else if (!hint.empty()) {
+      why += "\n" + hint;
+    }
     return Error{run.error().code(), why};
   }
   TROUPE_ASSIGN(const CheckpointEntry newest, newest_valid(run->checkpoints()));

@@ -60,17 +60,21 @@ CardDataset dataset_of(const DataSetConfig& set, const DataConfig& data) {
   if (const auto info = read_lerobot_info(*folder)) {
     out.episodes = info->total_episodes;
     out.frames = info->total_frames;
+    out.frames_per_second = info->fps;
   }
   return out;
 }
 
-void put_base(const ModelInitConfig& init, ModelCard& card) {
-  if (init.mode == "random") return;
-  const std::string repo = repo_id_of(init.path);
-  card.base_is_repo_id = !repo.empty();
-  card.base_model = card.base_is_repo_id ? repo : init.path;
-  const fs::path path = init.path;
-  card.base_license = stated_license(fs::is_directory(path) ? path.string() : path.parent_path().string());
+CardWeights weights_of(const std::string& path) {
+  const std::string repo = repo_id_of(path);
+  return {.name = repo.empty() ? path : repo, .is_repo_id = !repo.empty(), .license = stated_license(path)};
+}
+
+void put_weights(const ModelInitConfig& init, ModelCard& card) {
+  if (init.mode != "random") card.base = weights_of(init.path);
+  if (!init.text_encoder.empty()) card.frozen.emplace_back("text encoder", weights_of(init.text_encoder));
+  if (!init.image_encoder.empty()) card.frozen.emplace_back("image encoder", weights_of(init.image_encoder));
+  if (!init.vae.empty()) card.frozen.emplace_back("VAE", weights_of(init.vae));
 }
 
 void put_recordings(const JobConfig& job, ModelCard& card) {
@@ -126,9 +130,19 @@ std::string commands_of(const JobConfig& job, const std::string& format, const s
          "docs/weights.md\n";
 }
 
+/// The folder whose README.md speaks for a file or folder: its snapshot in a Hugging Face cache, else the
+/// folder itself.
+fs::path described_folder(const fs::path& path) {
+  for (fs::path folder = path; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (folder.parent_path().filename() == "snapshots") return folder;
+  }
+  return fs::is_directory(path) ? path : path.parent_path();
+}
+
 }  // namespace
 
-std::optional<std::string> stated_license(const std::string& folder) {
+std::optional<std::string> stated_license(const std::string& path) {
+  const std::string folder = described_folder(path).string();
   if (const auto readme = read_file(folder + "/README.md")) {
     std::istringstream lines(*readme);
     std::string line;
@@ -169,13 +183,12 @@ Result<ModelCard> card_of(const std::string& checkpoint, const std::string& run,
   } else {
     card.summary = fmt::format(
         "A video-and-action diffusion transformer of DreamZero's shape ({}, {} layers of {} channels), {} parameters "
-        "in "
-        "these files, fine-tuned on recordings with Troupe {}.",
+        "in these files, fine-tuned on recordings with Troupe {}.",
         job.model.dit.type, job.model.dit.num_layers, job.model.dit.dim, size, kTroupeVersion);
     card.tags = {"robotics", "troupe", "dreamzero", "video-action-model", "lerobot"};
     put_recordings(job, card);
   }
-  put_base(job.model.init, card);
+  put_weights(job.model.init, card);
   put_recipe(job, manifest.step, card);
   TROUPE_TRY(put_metrics(run, card));
   card.config = to_yaml(job);

@@ -31,9 +31,9 @@ std::string front_matter(const ModelCard& card) {
     if (dataset.is_repo_id) repositories.push_back(dataset.name);
   }
   std::string out = "---\n";
-  if (card.base_license) out += fmt::format("license: {}\n", yaml_of(*card.base_license));
+  if (card.base && card.base->license) out += fmt::format("license: {}\n", yaml_of(*card.base->license));
   out += fmt::format("library_name: troupe\npipeline_tag: robotics\ntags: {}\n", yaml_of(card.tags));
-  if (card.base_model && card.base_is_repo_id) out += fmt::format("base_model: {}\n", yaml_of(*card.base_model));
+  if (card.base && card.base->is_repo_id) out += fmt::format("base_model: {}\n", yaml_of(card.base->name));
   if (!repositories.empty()) out += fmt::format("datasets: {}\n", yaml_of(repositories));
   if (!card.metrics.empty()) out += fmt::format("model-index: {}\n", yaml_of(model_index(card)));
   return out + "---\n";
@@ -60,9 +60,11 @@ std::string count_text(std::int64_t count) { return count < 0 ? "not known" : st
 
 std::string datasets(const ModelCard& card) {
   if (card.datasets.empty()) return {};
-  std::string out = "\n## Data\n\n| dataset | episodes | frames | held out | licence |\n|---|---|---|---|---|\n";
+  std::string out =
+      "\n## Data\n\n| dataset | episodes | frames | frames/s | held out | licence |\n|---|---|---|---|---|---|\n";
   for (const CardDataset& d : card.datasets) {
-    out += fmt::format("| {} | {} | {} | {} | {} |\n", in_cell(d.name), count_text(d.episodes), count_text(d.frames),
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", in_cell(d.name), count_text(d.episodes),
+                       count_text(d.frames), d.frames_per_second > 0 ? number_text(d.frames_per_second) : "not known",
                        d.held_out_episodes, in_cell(d.license.value_or("not stated")));
   }
   return out;
@@ -77,11 +79,14 @@ std::string metrics(const ModelCard& card) {
 
 std::string licence(const ModelCard& card) {
   std::string out = "\n## Licence\n\n";
-  out += card.base_model ? fmt::format("Weights that training began from: {}, licence {}.\n", in_cell(*card.base_model),
-                                       in_cell(card.base_license.value_or("not stated")))
-                         : "Training began from random values.\n";
+  const auto line = [](const std::string& what, const CardWeights& weights) {
+    return fmt::format("- {}: {}, licence {}\n", what, in_cell(weights.name),
+                       in_cell(weights.license.value_or("not stated")));
+  };
+  out += card.base ? line("weights that training began from", *card.base) : "- training began from random values\n";
+  for (const auto& [part, weights] : card.frozen) out += line(part + ", which was not trained", weights);
   if (!card.datasets.empty())
-    out += "Licences of the data stand above. What binds the result is for its publisher to say.\n";
+    out += "\nLicences of the data stand above. What binds the result is for its publisher to say.\n";
   return out;
 }
 

@@ -15,6 +15,17 @@ struct CardDataset {
   bool is_repo_id = false;
   /// -1: not known.
   std::int64_t episodes = -1, frames = -1, held_out_episodes = 0;
+  /// 0: not known.
+  double frames_per_second = 0;
+  std::optional<std::string> license{};
+};
+
+/// Weights that were there before the training.
+struct CardWeights {
+  /// owner/name where they came from the Hugging Face Hub, else their path.
+  std::string name;
+  bool is_repo_id = false;
+  /// As their own card states it.
   std::optional<std::string> license{};
 };
 
@@ -24,11 +35,10 @@ struct ModelCard {
   /// One paragraph: what it is.
   std::string summary;
   std::vector<std::string> tags{};
-  /// Of the weights that training began from; nothing when they were random.
-  std::optional<std::string> base_model{};
-  /// As the base model's own card states it.
-  std::optional<std::string> base_license{};
-  bool base_is_repo_id = false;
+  /// That training began from; nothing when they were random.
+  std::optional<CardWeights> base{};
+  /// "text encoder" and its weights, of what was loaded and stayed as it was.
+  std::vector<std::pair<std::string, CardWeights>> frozen{};
   /// Name and value, in order: cameras, state, action; then what it was trained with, and how good it is.
   std::vector<std::pair<std::string, std::string>> interface {
   }, recipe{};

@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "tests/model/wan/weights/tiny_checkpoint.h"
 #include "tests/support/folder_files.h"
+#include "tests/support/hub_home.h"
 #include "tests/support/tensor_checks.h"
 
 namespace troupe::model {
@@ -56,6 +57,13 @@ TEST_F(ConvertTest, APickleBecomesAFolderThatLoads) {
   ASSERT_EQ(files->size(), 1u);
   EXPECT_EQ(files->front().path, "model.safetensors");
   expect_equal(load(folder_ / "out", Component::text_encoder), plain_[Component::text_encoder]);
+}
+TEST_F(ConvertTest, APickleOfTheHuggingFaceCacheIsFound) {
+  const testing::HubHome home;
+  const std::string path = home.put("home/.cache/huggingface/hub/models--me--wan/snapshots/abc/t5.pth", "");
+  write_pth(path, plain_[Component::text_encoder]);
+  EXPECT_EQ(inspect("me/wan/t5.pth")->components.size(), inspect(path)->components.size());
+  EXPECT_EQ(TensorSource::open("me/wan/t5.pth").value()->path(), path);
 }
 TEST_F(ConvertTest, AFullCheckpointSplitsIntoComponentsAndBack) {
   convert(store(full_), {.out = folder_ / "wan", .layout = WeightLayout::wan}).value();

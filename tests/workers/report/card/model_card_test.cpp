@@ -22,12 +22,12 @@ YAML::Node front_matter_of(const std::string& card) {
 ModelCard awkward_card() {
   ModelCard card{.name = "pick: \"it\"\n# up | down", .summary = "A policy."};
   card.tags = {"robotics", "it's: odd"};
-  card.base_model = "Wan-AI/Wan2.2-TI2V-5B";
-  card.base_is_repo_id = true;
-  card.base_license = "apache-2.0";
+  card.base = CardWeights{.name = "Wan-AI/Wan2.2-TI2V-5B", .is_repo_id = true, .license = "apache-2.0"};
+  card.frozen = {{"VAE", {.name = "/weights/vae"}}};
   card.metrics = {{"held-out loss", 0.25}, {"evaluation: return", 500}};
-  card.datasets = {{.name = "me/pick", .is_repo_id = true, .episodes = 5, .frames = 100, .license = "mit"},
-                   {.name = "my | own", .held_out_episodes = 1}};
+  card.datasets = {
+      {.name = "me/pick", .is_repo_id = true, .episodes = 5, .frames = 100, .frames_per_second = 15, .license = "mit"},
+      {.name = "my | own", .held_out_episodes = 1}};
   card.config = "a: ```\n";
   return card;
 }
@@ -52,10 +52,11 @@ TEST(ModelCardTest, FrontMatterIsYamlWhateverNamesHold) {
 TEST(ModelCardTest, TheTextHasDataMetricsAndLicences) {
   const std::string text = model_card_text(awkward_card());
   EXPECT_THAT(text, HasSubstr("# pick: \"it\" # up \\| down\n"));
-  EXPECT_THAT(text, HasSubstr("| me/pick | 5 | 100 | 0 | mit |\n"));
-  EXPECT_THAT(text, HasSubstr("| my \\| own | not known | not known | 1 | not stated |\n"));
+  EXPECT_THAT(text, HasSubstr("| me/pick | 5 | 100 | 15 | 0 | mit |\n"));
+  EXPECT_THAT(text, HasSubstr("| my \\| own | not known | not known | not known | 1 | not stated |\n"));
   EXPECT_THAT(text, HasSubstr("| held-out loss | 0.25 |\n"));
-  EXPECT_THAT(text, HasSubstr("began from: Wan-AI/Wan2.2-TI2V-5B, licence apache-2.0."));
+  EXPECT_THAT(text, HasSubstr("began from: Wan-AI/Wan2.2-TI2V-5B, licence apache-2.0\n"));
+  EXPECT_THAT(text, HasSubstr("- VAE, which was not trained: /weights/vae, licence not stated\n"));
   EXPECT_THAT(text, HasSubstr("````yaml\na: ```\n````\n")) << "a fence that the text does not end";
 }
 
@@ -64,7 +65,7 @@ TEST(ModelCardTest, NothingIsInvented) {
   const YAML::Node front = front_matter_of(text);
   for (const char* key : {"license", "base_model", "datasets", "model-index"}) EXPECT_FALSE(front[key]) << key;
   EXPECT_THAT(text, HasSubstr("The run recorded none."));
-  EXPECT_THAT(text, HasSubstr("Training began from random values."));
+  EXPECT_THAT(text, HasSubstr("training began from random values"));
   EXPECT_THAT(text, Not(HasSubstr("## Data")));
 }
 
@@ -80,6 +81,16 @@ TEST(StatedLicenseTest, ComesFromTheFrontMatterElseFromInfoJson) {
   EXPECT_EQ(stated_license(folder / "set"), "cc-by-4.0");
   folder.put("set/meta/info.json", "{\"license\": 7}");
   EXPECT_EQ(stated_license(folder / "set"), std::nullopt);
+}
+
+TEST(StatedLicenseTest, AFileOfACacheHasThatOfItsSnapshot) {
+  const testing::HubHome folder;
+  const std::string snapshot = "hub/models--me--wan/snapshots/abc/";
+  folder.put(snapshot + "README" + ".md", "---\nlicense: mit\n---\n");
+  const std::string file = folder.put(snapshot + "vae/parts/model.safetensors");
+  EXPECT_EQ(stated_license(file), "mit");
+  EXPECT_EQ(stated_license(folder / (snapshot + "vae")), "mit");
+  EXPECT_EQ(stated_license(folder.put("weights/model.safetensors")), std::nullopt);
 }
 
 }  // namespace
