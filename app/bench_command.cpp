@@ -47,11 +47,9 @@ std::optional<JobConfig> find_job(const BenchOptions& options, int& code) {
   if (!names_dataset(options.job)) {
     auto loaded = load_or_explain(options.job, options.overrides);
     if (!loaded) return std::nullopt;
-    if (options.job == "quickstart:sft") {
-      if (const auto made = ensure_quickstart_data(loaded->job, stderr); !made) {
-        code = complain(made.error());
-        return std::nullopt;
-      }
+    if (const auto made = make_quickstart_data(*loaded, stderr); !made) {
+      code = complain(made.error());
+      return std::nullopt;
     }
     return std::move(loaded->job);
   }

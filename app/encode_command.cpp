@@ -84,9 +84,7 @@ int encode_command(const EncodeOptions& options) {
          "data.features.cache is empty; name the folder to fill: troupe encode JOB data.features.cache=DIR"},
         kUsage);
   }
-  if (options.job == "quickstart:sft") {
-    if (auto made = ensure_quickstart_data(config->job); !made) return complain(made.error(), kFailed);
-  }
+  if (auto made = make_quickstart_data(*config); !made) return complain(made.error(), kFailed);
   const auto code = encode(options, config->job);
   return code ? *code : complain_of_data(code.error());
 }

@@ -22,13 +22,32 @@ void print_warnings(const LoadedConfig& config) {
   for (const std::string& warning : config.warnings) fmt::print(stderr, "{}\n", warning);
 }
 
+namespace {
+bool has_dataset(const std::string& path) { return std::filesystem::exists(path + "/meta/info.json"); }
+}  // namespace
+
 Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk) {
   const std::string& path = job.data.sets.at(0).path;
-  if (std::filesystem::exists(path + "/meta/info.json")) return {};
+  if (has_dataset(path)) return {};
   fmt::print(talk, "generating a toy dataset in {}\n", path);
   std::fflush(talk);
   // Few frames a second, so that the arm goes far within one call of the policy.
   return write_toy_dataset(path, {.episodes = 160, .frames = 32, .fps = 5});
+}
+
+bool lacks_quickstart_data(const LoadedConfig& config) {
+  if (config.sources.empty() || config.sources.back() != "recipes/quickstart_sft.yaml") return false;
+  const auto named_by = config.provenance.find("data.sets[0].path");
+  const bool is_its_own = named_by != config.provenance.end() && named_by->second != "command line" &&
+                          named_by->second != "TROUPE_SET";
+  return is_its_own && !has_dataset(config.job.data.sets.at(0).path);
+}
+
+Result<void> make_quickstart_data(LoadedConfig& config, std::FILE* talk) {
+  if (!lacks_quickstart_data(config)) return {};
+  TROUPE_TRY(ensure_quickstart_data(config.job, talk));
+  resolve_dataset_paths(config);
+  return {};
 }
 
 int explain(const Infeasible& infeasible, const LoadedConfig& config) {

@@ -23,6 +23,12 @@ void print_warnings(const LoadedConfig& config);
 /// Errors: those of write_toy_dataset.
 Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk = stdout);
 
+/// Whether a job is quickstart:sft with the dataset that it brings, and this is not there yet. A path that a user named
+/// is never filled.
+bool lacks_quickstart_data(const LoadedConfig& config);
+/// Generates it then, and makes its path absolute. Errors: those of ensure_quickstart_data.
+Result<void> make_quickstart_data(LoadedConfig& config, std::FILE* talk = stdout);
+
 /// Prints why a job cannot run. Returns the exit code: kUsage when only numbers under `training` do not fit each other,
 /// which no machine would mend, else kInfeasible.
 int explain(const Infeasible& infeasible, const LoadedConfig& config);

@@ -12,11 +12,13 @@
 #include "base/hugging_face.h"
 #include "data/language/tokenizer.h"
 #include "model/io/weight_source.h"
+#include "model/wan/weights/load_features.h"
 #include "placement/format.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/reader.h"
 #include "workers/controller/run_lock.h"
 #include "workers/inference/policy/find_checkpoint.h"
+#include "workers/learner/initial_state.h"
 
 namespace troupe::app {
 
@@ -38,9 +40,15 @@ Result<std::string> resolve_checkpoint(const std::string& path, const std::strin
   return code ? place.folder : real.string();
 }
 
-/// Files of the Hugging Face cache become the path that is read, and recorded.
+/// Relative paths and files of the Hugging Face cache become the path that is read, and recorded. A file keeps its name:
+/// in the cache it is a link to one without an ending.
 Result<void> find_files(std::string& path) {
   TROUPE_ASSIGN(path, find_model_files(path));
+  std::error_code code;
+  const fs::path found = fs::absolute(path, code);
+  const fs::path real = fs::is_directory(found, code) ? fs::canonical(found, code)
+                                                      : fs::canonical(found.parent_path(), code) / found.filename();
+  if (!code) path = real.string();
   return {};
 }
 
@@ -56,11 +64,33 @@ Result<void> look_at_tokenizer(TextEncoderConfig& text) {
   return {};
 }
 
+/// A file or folder that a frozen part of the model is read from.
+struct FrozenFile {
+  const char* key;
+  std::string& path;
+  const std::string& recorded;
+};
+
+/// A run that goes on reads what it has read so far, and says so where the job names something else today.
+void take_recorded(const FrozenFile& file, Preflight& found) {
+  std::string named = file.path;
+  file.path = file.recorded;
+  for (std::string* path : {&named, &file.path}) {
+    if (!path->empty()) static_cast<void>(find_files(*path));  // what is not there is a finding of its own
+  }
+  if (named == file.path) return;
+  found.findings.push_back(
+      {.error = {Errc::invalid_argument, fmt::format("{}: the run goes on with '{}' as it began, not with '{}'",
+                                                     file.key, file.path, named)},
+       .is_warning = true});
+}
+
 void look_at_weights(LoadedConfig& config, const ResumePoint& point, Preflight& found) {
   ModelInitConfig& init = config.job.model.init;
+  TextEncoderConfig& text = config.job.model.text_encoder;
   if (point.run) {
-    init.mode = point.init.mode;
-    init.path = point.init.path;
+    init.mode = point.model.init.mode;
+    init.path = point.model.init.path;
   } else if (init.mode == "checkpoint") {
     auto folder = resolve_checkpoint(init.path, config.job.job.run_root);
     if (folder) init.path = std::move(*folder);
@@ -68,18 +98,25 @@ void look_at_weights(LoadedConfig& config, const ResumePoint& point, Preflight& 
   } else if (init.mode != "random") {
     add(found, look_at_weight_files(init.path), "model.init.path");
   }
-  for (const auto& [key, path] :
-       {std::pair("model.init.text_encoder", &init.text_encoder),
-        std::pair("model.init.image_encoder", &init.image_encoder), std::pair("model.init.vae", &init.vae)}) {
-    if (!path->empty()) add(found, look_at_weight_files(*path), key);
+  const ModelInitConfig& before = point.model.init;
+  const FrozenFile tokenizer{"model.text_encoder.tokenizer", text.tokenizer, point.model.text_encoder.tokenizer};
+  for (const FrozenFile& file : {FrozenFile{"model.init.text_encoder", init.text_encoder, before.text_encoder},
+                                 FrozenFile{"model.init.image_encoder", init.image_encoder, before.image_encoder},
+                                 FrozenFile{"model.init.vae", init.vae, before.vae}, tokenizer}) {
+    if (point.run) take_recorded(file, found);
+    if (file.path.empty()) continue;
+    add(found, file.key == tokenizer.key ? look_at_tokenizer(text) : look_at_weight_files(file.path), file.key);
   }
-  TextEncoderConfig& text = config.job.model.text_encoder;
-  if (!text.tokenizer.empty()) add(found, look_at_tokenizer(text), "model.text_encoder.tokenizer");
   config.record();
 }
 
-void look_at_data(const JobConfig& job, const ResumePoint& point, Preflight& found) {
-  auto pipeline = open_pipeline(job);
+void look_at_data(const LoadedConfig& config, const ResumePoint& point, Preflight& found) {
+  if (lacks_quickstart_data(config)) {
+    found.notes.push_back(fmt::format("{} is not there yet; `troupe run` generates this toy dataset",
+                                      config.job.data.sets.at(0).path));
+    return;
+  }
+  auto pipeline = open_pipeline(config.job);
   if (!pipeline) {
     found.findings.push_back({.error = pipeline.error()});
     return;
@@ -88,6 +125,12 @@ void look_at_data(const JobConfig& job, const ResumePoint& point, Preflight& fou
   if (point.checkpoint.empty()) return;
   if (const auto same = found.pipeline->check_fingerprint(point.checkpoint); !same)
     found.findings.push_back({.error = same.error()});
+}
+
+/// Whether the weights that the run begins with and those that stay frozen are this model's.
+void look_whether_weights_fit(const JobConfig& job, const ResumePoint& point, Preflight& found) {
+  if (point.checkpoint.empty()) add(found, check_initial_state(job, found.pipeline->units()), "model.init.path");
+  if (!trains_agent(job)) add(found, check_frozen_files(job.model), "model.init");
 }
 
 /// The nearest folder above a path that exists.
@@ -134,28 +177,39 @@ std::string describe(const LiveRun& live) {
                      status.value("steps", std::int64_t{0}));
 }
 
-void look_for_live_run(const JobConfig& job, Preflight& found) {
-  const auto live = find_live_run(job.job.run_root, job.job.name);
-  if (!live) return;
-  found.findings.push_back(
-      {.error = {Errc::failed_precondition,
-                 fmt::format("job.name: {} is running ({}); see `troupe status {}`, or choose another job.name",
-                             job.job.name, describe(*live), fs::relative(live->run.root()).string())}});
+bool blocks(const Preflight& found) {
+  return std::any_of(found.findings.begin(), found.findings.end(),
+                     [](const Preflight::Finding& finding) { return !finding.is_warning; });
+}
+
+void say_notes(const Preflight& found) {
+  for (const std::string& note : found.notes) fmt::print(stderr, "note: {}\n", note);
 }
 
 }  // namespace
 
+Result<void> no_live_run(const JobConfig& job) {
+  const auto live = find_live_run(job.job.run_root, job.job.name);
+  if (!live) return {};
+  return Error{Errc::failed_precondition,
+               fmt::format("job.name: {} is running ({}); see `troupe status {}`, or choose another job.name",
+                           job.job.name, describe(*live), fs::relative(live->run.root()).string())};
+}
+
 Preflight preflight(LoadedConfig& config, const ResumePoint& point, const Plan* plan) {
   Preflight found;
-  look_for_live_run(config.job, found);
+  if (const auto none = no_live_run(config.job); !none) found.findings.push_back({.error = none.error()});
   look_at_weights(config, point, found);
-  look_at_data(config.job, point, found);
+  const bool has_weights = !blocks(found);
+  look_at_data(config, point, found);
+  if (has_weights && found.pipeline) look_whether_weights_fit(config.job, point, found);
   if (plan) look_at_disk(config.job, point, *plan, found);
   return found;
 }
 
 int refuse(const Preflight& found, const LoadedConfig& config) {
   int code = kOk;
+  say_notes(found);
   for (const Preflight::Finding& finding : found.findings) {
     if (finding.is_warning) {
       fmt::print(stderr, "warning: {}\n", finding.error.message());
@@ -168,6 +222,7 @@ int refuse(const Preflight& found, const LoadedConfig& config) {
 }
 
 void warn(const Preflight& found) {
+  say_notes(found);
   for (const Preflight::Finding& finding : found.findings) fmt::print(stderr, "warning: {}\n", finding.error.message());
 }
 

@@ -24,18 +24,24 @@ struct Preflight {
     ExitCode code = kUsage;
   };
   std::vector<Finding> findings;
+  /// What is not there yet and is made by the run; nothing is in the way.
+  std::vector<std::string> notes;
   /// What the job trains on; null: it cannot be opened, and a finding says why.
   std::shared_ptr<const Pipeline> pipeline;
 };
 
-/// Looks at everything above, and resolves model.init on the way: a run, a job's name or a link becomes the folder of a
-/// checkpoint, which the configuration then records. A job that goes on takes model.init as its run recorded it.
+/// Whether no process controls a run of this job's name. Errors: failed_precondition, with its pid and step.
+Result<void> no_live_run(const JobConfig& job);
+
+/// Looks at everything above, and resolves model.init and the tokenizer on the way, which the configuration then
+/// records: a run, a job's name or a link becomes the folder of a checkpoint, files become absolute paths. A job that
+/// goes on takes them as its run recorded them.
 /// `plan` says how large checkpoints are; null: their room is not judged. Reads files, and the dataset's index.
 Preflight preflight(LoadedConfig& config, const ResumePoint& point, const Plan* plan);
 
-/// Says all findings on stderr, each at the place of its key. The exit code of the first that refuses, else kOk.
+/// Says all findings and notes on stderr, each at the place of its key. The exit code of the first that refuses, else kOk.
 int refuse(const Preflight& found, const LoadedConfig& config);
-/// Says all findings on stderr as warnings.
+/// Says all findings on stderr as warnings, and the notes.
 void warn(const Preflight& found);
 
 }  // namespace troupe::app

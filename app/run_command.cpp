@@ -97,6 +97,8 @@ class RunSession {
     TROUPE_TRY(prepare_profile());
     log::configure("controller", run_.log_of("controller"));
     TROUPE_ASSIGN(console_, Console::open(run_.log_of("console")));
+    // What an earlier attempt reported is not true of this one.
+    for (const char* report : {"report.txt", "report.html"}) ::unlink(run_.path(report).c_str());
     TROUPE_ASSIGN(db_, StateDb::open(run_.state_db()));
     TROUPE_ASSIGN(term_, db_->next_term());
     TROUPE_TRY(write_file_durably(run_.config(), config_.resolved_yaml));
@@ -323,11 +325,11 @@ class RunSession {
   MailboxActor controller_;
 };
 
-/// The closing report of a run that is complete. Errors are told: exit code kFailed.
+/// The closing report of a run that is complete, which a process that was killed may not have come to write.
 int repeat_report(const RunDirectory& run) {
   const auto report = read_file(run.path("report.txt"));
-  if (!report) return complain(report.error(), kFailed);
-  fmt::print("{} is complete; more steps (training.steps) go on, --resume never trains anew\n{}", run.root(), *report);
+  fmt::print("{} is complete; more steps (training.steps) go on, --resume never trains anew\n{}", run.root(),
+             report ? *report : std::string("It ended before its closing report was written.\n"));
   return kOk;
 }
 
@@ -337,15 +339,15 @@ int run_command(const RunOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
   if (!config) return kUsage;
   print_warnings(*config);
-  if (options.job == "quickstart:sft") {
-    if (auto made = ensure_quickstart_data(config->job); !made) return complain(made.error(), kFailed);
-    resolve_dataset_paths(*config);
-  }
   std::optional<TracedSteps> traced;
   if (!options.profile.empty()) {
     const auto parsed = parse_traced_steps(options.profile, config->job.training.steps);
     if (!parsed) return complain(parsed.error());
     traced = *parsed;
+  }
+  if (const auto none = no_live_run(config->job); !none) return explain(none.error(), *config);
+  if (!options.dry_run) {
+    if (auto made = make_quickstart_data(*config); !made) return complain(made.error(), kFailed);
   }
   auto point = resolve_resume(*config, options.resume);
   if (!point) return complain(point.error());

@@ -69,7 +69,7 @@ int sweep_command(const SweepCommandOptions& options) {
   for (const std::string& word : options.overrides) {
     if (split_values(word.substr(word.find('=') + 1)).size() < 2) plain.push_back(word);
   }
-  const auto base = load_or_explain(options.job, plain);
+  auto base = load_or_explain(options.job, plain);
   if (!base) return kUsage;
   const JobConfig& job = base->job;
   if (options.episodes > 0 && job.job.kind != JobKind::rl) {
@@ -80,9 +80,8 @@ int sweep_command(const SweepCommandOptions& options) {
   const auto runs = plan_sweep(job.job.name, options.seeds, options.overrides);
   if (!runs) return complain(runs.error());
   if (!all_load(options.job, *runs)) return kUsage;
-  if (options.job == "quickstart:sft") {  // once, before several runs would make it
-    if (auto made = ensure_quickstart_data(job); !made) return complain(made.error(), kFailed);
-  }
+  // once, before several runs would make it
+  if (auto made = make_quickstart_data(*base); !made) return complain(made.error(), kFailed);
   const std::string folder = options.out.empty() ? job.job.run_root + "/" + job.job.name + "-sweep" : options.out;
   fmt::print("sweep of {}: {} runs, {} at a time; what they say is in {}/logs\n", job.job.name, runs->size(),
              options.at_once, folder);

@@ -11,6 +11,9 @@ namespace troupe::configs {
 
 namespace {
 
+// Rates above are none of the usual ones: 1e-5 to 1e-2.
+constexpr double kMostLr = 0.1;
+
 void doubt_adapters(const ModelConfig& model, std::vector<ConfigWarning>& warnings) {
   if (model.train_architecture != "lora" || model.init.mode != "random") return;
   warnings.push_back({"model.train_architecture",
@@ -56,6 +59,12 @@ void doubt_rate(const JobConfig& job, std::vector<ConfigWarning>& warnings) {
     warnings.push_back({"optimizer.lr", "optimizer.lr: 0 trains nothing; the weights stay as they are", ""});
     return;
   }
+  if (lr > kMostLr) {
+    warnings.push_back({"optimizer.lr",
+                        fmt::format("optimizer.lr: {} is so large that training nearly always diverges",
+                                    format_number(lr)),
+                        fmt::format("optimizer.lr={}", format_number(lower_rate(lr)))});
+  }
   if (trains_agent(job) || job.model.init.mode != "random" || lr >= kLeastLrFromRandom) return;
   warnings.push_back({"optimizer.lr",
                       fmt::format("optimizer.lr: {} is a rate for fine-tuning; with model.init.mode random the model "
@@ -67,6 +76,8 @@ void doubt_rate(const JobConfig& job, std::vector<ConfigWarning>& warnings) {
 }
 
 }  // namespace
+
+double lower_rate(double rate) { return std::min(rate / 10, kLrFromRandom); }
 
 std::vector<ConfigWarning> find_warnings(const JobConfig& job) {
   std::vector<ConfigWarning> warnings;

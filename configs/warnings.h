@@ -9,6 +9,9 @@ namespace troupe::configs {
 
 /// The learning rate of presets/dreamzero_tiny.yaml, which trains from random values.
 inline constexpr double kLrFromRandom = 3e-3;
+/// The rate to try after training has diverged at `rate`.
+double lower_rate(double rate);
+
 /// Below this rate a model with random values hardly moves.
 inline constexpr double kLeastLrFromRandom = 1e-4;
 

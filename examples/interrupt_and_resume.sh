@@ -2,20 +2,21 @@
 # Stops a run with Ctrl-C's signal, goes on with it, and exports the weights.
 #   examples/interrupt_and_resume.sh [TROUPE]
 set -euo pipefail
-troupe=${1:-bin/troupe}
+troupe=$(realpath "${1:-bin/troupe}")
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-job=(quickstart:sft "data.sets[0].path=$root/data" "job.run_root=$root/runs" training.steps=60 eval.every=0)
+cd "$root"
+job=(quickstart:sft training.steps=60 eval.every=0)
 
-"$troupe" run "${job[@]}" >"$root/log" 2>&1 &
+"$troupe" run "${job[@]}" >log 2>&1 &
 run=$!
-timeout 60 grep -m1 -q 'step ' <(tail -f -n +1 --pid="$run" "$root/log")
+timeout 60 grep -m1 -q 'step ' <(tail -f -n +1 --pid="$run" log)
 kill -INT "$run"
 code=0
 wait "$run" || code=$?
 echo "interrupted with exit code $code"
 [ "$code" -eq 130 ]
 "$troupe" run "${job[@]}" --resume auto | tail -12
-"$troupe" verify --run-root "$root/runs"
-"$troupe" export "$root/runs/latest" --format safetensors --out "$root/weights"
-ls -l "$root/weights"
+"$troupe" verify
+"$troupe" export runs/latest --format safetensors --out weights
+ls -l weights

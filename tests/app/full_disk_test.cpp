@@ -35,9 +35,9 @@ TEST_F(FullDiskTest, LosingTheLastCheckpointFailsTheRunAndKeepsTheOneBefore) {
 /// A small file system of its own at `runs`.
 class TmpfsMount {
  public:
-  explicit TmpfsMount(std::string path) : path_(std::move(path)) {
+  TmpfsMount(std::string path, const std::string& size) : path_(std::move(path)) {
     std::filesystem::create_directories(path_);
-    if (::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=1600k") != 0) error_ = errno;
+    if (::mount("tmpfs", path_.c_str(), "tmpfs", 0, ("size=" + size).c_str()) != 0) error_ = errno;
   }
   ~TmpfsMount() {
     if (error_ == 0) ::umount2(path_.c_str(), MNT_DETACH);
@@ -50,13 +50,30 @@ class TmpfsMount {
 };
 
 TEST_F(FullDiskTest, AReallyFullDiskNamesTheFileAndKeepsEarlierCheckpoints) {
-  const TmpfsMount disk(dir_ / "runs");
+  const TmpfsMount disk(dir_ / "runs", "1600k");
   if (disk.error() != 0)
     GTEST_SKIP() << "AReallyFullDiskNamesTheFileAndKeepsEarlierCheckpoints: cannot mount a tmpfs here: "
                  << std::strerror(disk.error());
   expect_end(run_small({"checkpoint.interval=5", "checkpoint.keep=100"}), 4, {},
              {"No space left on device", "checkpoints/step_"});
   expect_end(troupe({"verify"}), 0, {"checkpoint step 5 ", "lost 0  doubled 0"});
+}
+
+TEST_F(FullDiskTest, TooLittleRoomForAllCheckpointsIsAWarningAndForOneARefusal) {
+  const std::vector<std::string> words = {small_job(), "checkpoint.interval=5", "checkpoint.keep=100"};
+  for (const auto& [size, code] : {std::pair{"1600k", 0}, std::pair{"100k", 3}}) {
+    const TmpfsMount disk(dir_ / "runs", size);
+    if (disk.error() != 0)
+      GTEST_SKIP() << "TooLittleRoomForAllCheckpointsIsAWarningAndForOneARefusal: cannot mount a tmpfs here: "
+                   << std::strerror(disk.error());
+    const auto plan = troupe(std::vector<std::string>{"plan"} + words);
+    expect_end(plan, 0, {"OK (exit 0)"}, {"warning: job.run_root: ", " free; a checkpoint takes "});
+    const std::string text = plan.err.substr(plan.err.find("job.run_root: "));
+    auto run = std::vector<std::string>{"run"} + words;
+    if (code == 0) run.push_back("--dry-run");
+    expect_end(troupe(run), code, {}, {text.substr(0, text.find('\n'))});
+    EXPECT_TRUE(std::filesystem::is_empty(dir_ / "runs"));
+  }
 }
 
 }  // namespace

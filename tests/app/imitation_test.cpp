@@ -66,6 +66,16 @@ TEST_F(ImitationTest, ThePathsOfARecipeAreResolvedBeforeTheRunBeginsAndOnce) {
              {"model.init.path", "nobody"});
 }
 
+TEST_F(ImitationTest, WeightsOfAnotherShapeAreRefusedBeforeARunBegins) {
+  ASSERT_TRUE(succeeded(clone("runs", {"training.steps=2", "checkpoint.interval=2", "eval.every=0"})));
+  const std::string latest = std::filesystem::canonical(dir_ / "runs/latest");
+  expect_end(troupe({"run", "rl_arm7_reach_grpo_flow"}), 2, {}, {"model.init.path", "tensor '"});
+  expect_end(clone("runs", {"policy.hidden=[48]", "model.init={mode: checkpoint, path: runs/latest}"}), 2, {},
+             {"model.init.path", "does not fit this model"});
+  EXPECT_EQ(std::filesystem::canonical(dir_ / "runs/latest"), latest);
+  expect_end(troupe({"plan", "rl_arm7_reach_grpo_flow"}), 0, {"OK (exit 0)"}, {"warning: model.init.path", "tensor '"});
+}
+
 TEST_F(ImitationTest, TwoHalvesOnTwoRanksEqualTheWholeToTheBit) {
   const Words ranks = {"cluster.component_placement.learner=0:0-1", "cluster.component_placement.decoder=0:0-1"};
   ASSERT_TRUE(succeeded(clone("whole", ranks)));

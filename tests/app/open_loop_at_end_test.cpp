@@ -59,6 +59,12 @@ TEST_F(OpenLoopAtEndTest, CtrlCDuringTheEvaluationEndsTheProgramAndTheRunIsWhole
   job.send_signal(SIGINT);
   expect_end(job.wait(), 130, {}, {"the job has ended; its closing report is cut short"});
   expect_verified(12);
+  auto again = words(10'000);
+  again.insert(again.end(), {"--resume", "auto"});
+  expect_end(troupe(again), 0, {"RUN COMPLETE small", "checkpoints/step_000003"});
+  // killed before anything of a report was written
+  std::filesystem::remove(dir_ / "runs/latest/report.txt");
+  expect_end(troupe(again), 0, {"is complete", "ended before its closing report was written"});
 }
 
 }  // namespace

@@ -76,6 +76,96 @@ TEST_F(ResumeTest, ASecondRunOfARunningNameIsRefused) {
   ASSERT_TRUE(succeeded(run_small({"--resume", "never"}))) << "the lock ends with the process";
 }
 
+TEST_F(ResumeTest, ARunningRunWithCheckpointsIsSaidToRunAndNotToBeUnfinished) {
+  Program job({"run", small_job(), "training.steps=100000", "checkpoint.interval=2"}, options());
+  while (!std::filesystem::exists(dir_ / "runs/latest/checkpoints/latest")) {
+    ASSERT_TRUE(job.wait_for_text("step ")) << job.so_far().text();
+  }
+  const std::string running = "small is running (pid " + std::to_string(job.pid());
+  using Words = std::vector<std::string>;
+  for (const Words& words : {Words{}, Words{"--dry-run"}, Words{"optimizer.lr=0.01", "--resume", "auto"}})
+    expect_end(run_small(words), 2, {}, {running});
+  EXPECT_EQ(num_runs(), 1u);
+}
+
+TEST_F(ResumeTest, FilesOfTheModelAreRecordedWhereTheyLieAndNotComparedLater) {
+  const std::string model = std::string(TROUPE_SOURCE_DIR) + "/tests/golden/encoders/sp_plain.spiece.model";
+  const std::string cached = "hf/hub/models--google--tok/snapshots/";
+  for (const std::string folder : {std::string("tokd"), cached + "a", cached + "b"}) {
+    std::filesystem::create_directories(dir_ / folder);
+    std::filesystem::copy_file(model, dir_ / (folder + "/spiece.model"));
+  }
+  const std::map<std::string, std::string> env = {{"HF_HOME", dir_ / "hf"}};
+  write("hf/hub/models--google--tok/refs/main", "a");
+  for (const std::string tokenizer : {"tokd/", "google/tok"}) {
+    const std::vector<std::string> words = {"model.text_encoder.vocab=2000",
+                                            "model.text_encoder.tokenizer=" + tokenizer, "training.steps=2"};
+    ASSERT_TRUE(succeeded(run_small(words + std::vector<std::string>{"--resume", "never"}, env)));
+    const std::string recorded = tokenizer == "tokd/" ? dir_ / "tokd" : dir_ / (cached + "a");
+    EXPECT_THAT(text_of(dir_ / "runs/latest/config.resolved.yaml"), ::testing::HasSubstr("tokenizer: " + recorded));
+    const auto more = words + std::vector<std::string>{"training.steps=3", "--resume", "auto"};
+    expect_end(run_small(more, env), 0, {"resuming at step 2"});
+  }
+  write("hf/hub/models--google--tok/refs/main", "b");
+  expect_end(run_small({"model.text_encoder.vocab=2000", "model.text_encoder.tokenizer=google/tok", "training.steps=4",
+                        "--resume", "auto"},
+                       env),
+             0, {"resuming at step 3"},
+             {"warning: model.text_encoder.tokenizer: the run goes on with '" + (dir_ / (cached + "a")) + "'"});
+  // from another working directory, where a relative path would lead nowhere
+  std::filesystem::create_directories(dir_ / "elsewhere");
+  ProgramOptions elsewhere = options();
+  elsewhere.cwd = dir_ / "elsewhere";
+  EXPECT_TRUE(succeeded(run_program({"serve", dir_ / "runs/latest", "--once-selftest"}, elsewhere)));
+}
+
+TEST_F(ResumeTest, WhatAnEarlierAttemptReportedIsGoneOnceTheRunGoesOn) {
+  ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
+  ASSERT_TRUE(std::filesystem::exists(dir_ / "runs/latest/report.html"));
+  Program job({"run", small_job(), "training.steps=100000", "--resume", "auto", "metrics.every=1"}, options());
+  ASSERT_TRUE(job.wait_for_text("step ")) << job.so_far().text();
+  job.send_signal(SIGKILL);
+  job.wait();
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "runs/latest/report.html"));
+  const auto status = troupe({"status"});
+  EXPECT_EQ(status.exit_code, 1);
+  EXPECT_THAT(status.text(), ::testing::HasSubstr("ended without a report, at committed step 4"));
+}
+
+TEST_F(ResumeTest, TheReportCoversTheWholeRun) {
+  const std::vector<std::string> words = {"eval.every=5", "eval.max_samples=2", "optimizer.lr=1e-3"};
+  ASSERT_TRUE(succeeded(run_small(words + std::vector<std::string>{"training.steps=10"})));
+  const auto end = run_small(words + std::vector<std::string>{"--resume", "auto"});
+  expect_end(end, 0, {"resuming at step 10"});
+  const auto held_out = curve("eval/loss"), losses = curve("train/loss");
+  EXPECT_EQ(held_out.size(), 5u);
+  EXPECT_THAT(end.out, ::testing::HasSubstr(fmt::format("held out  {:.4f} -> {:.4f}", held_out.begin()->second,
+                                                        held_out.rbegin()->second)));
+  double first = 0;
+  for (auto it = losses.begin(); it != std::next(losses.begin(), 10); ++it) first += it->second / 10;
+  EXPECT_THAT(end.out, ::testing::HasSubstr(fmt::format("loss      {:.4f} -> ", first)));
+}
+
+TEST_F(ResumeTest, AReportSaysWhetherARunHasLearntAtAll) {
+  const std::vector<std::string> words = {"eval.every=20", "eval.max_samples=2", "--resume", "never"};
+  const auto still = run_small(words + std::vector<std::string>{"optimizer.lr=1e-8"});
+  expect_end(still, 0, {"the held-out loss fell by less than 2 %: this run has hardly learnt. Raise optimizer.lr"});
+  const auto wild = run_small(words + std::vector<std::string>{"optimizer.lr=1"});
+  expect_end(wild, 0, {"the held-out loss rose: training diverged. Lower optimizer.lr (1 here), to 0.003"});
+  EXPECT_THAT(wild.out, ::testing::Not(::testing::HasSubstr("Raise optimizer.lr")));
+}
+
+TEST_F(ResumeTest, ARateThatBreaksTheModelIsToldWithTheRateThatWasSet) {
+  const auto end = run_small({"optimizer.lr=1000", "training.steps=60", "lr_scheduler.total_steps=60"});
+  expect_end(end, 4, {"RUN FAILED"}, {"training diverged: 10 steps in a row", "learning rate 1000",
+                                      "Lower optimizer.lr, to 0.003"});
+  EXPECT_THAT(end.out, ::testing::Not(::testing::HasSubstr("loss      nan")));
+  const std::string events = text_of(dir_ / "runs/latest/events.jsonl");
+  const std::size_t first = events.find("\"void_step\"");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(events.find("\"void_step\"", first + 1), std::string::npos) << "one line for all in a row";
+}
+
 TEST_F(ResumeTest, AChangedKeyIsRefusedByName) {
   ASSERT_TRUE(succeeded(run_small({"training.steps=4"})));
   expect_end(run_small({"training.steps=8", "optimizer.lr=0.5", "--resume", "auto"}), 2, {}, {"optimizer.lr"});

@@ -131,6 +131,42 @@ TEST_F(UsageTest, AMissingJobFileIsNamed) { expect_refused(troupe({"run", "absen
 
 TEST_F(UsageTest, AMissingDatasetIsNamed) { expect_refused(run_small({"data.sets[0].path=nowhere"}), {"nowhere"}); }
 
+TEST_F(UsageTest, AMistypedDatasetIsNotFilledWithTheQuickstarts) {
+  for (const std::string path : {std::string(dir_ / "nope"), std::string("lerobot/pusht")}) {
+    for (const std::vector<std::string>& more : {std::vector<std::string>{}, std::vector<std::string>{"--dry-run"}}) {
+      expect_refused(troupe(std::vector<std::string>{"run", "quickstart:sft", "data.sets=" + path} + more), {path});
+      EXPECT_FALSE(std::filesystem::exists(dir_ / path));
+    }
+    expect_refused(troupe({"run", "quickstart:sft"}, {{"TROUPE_SET", "data.sets=" + path}}), {path});
+    EXPECT_EQ(troupe({"bench", "loader", "quickstart:sft", "data.sets=" + path}).exit_code, 2);
+    EXPECT_FALSE(std::filesystem::exists(dir_ / path));
+  }
+}
+
+TEST_F(UsageTest, TheQuickstartsDatasetIsAnnouncedByWhatDoesNotMakeIt) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"plan", "quickstart:sft"},
+                                                std::vector<std::string>{"run", "quickstart:sft", "--dry-run"}}) {
+    const auto end = troupe(words);
+    EXPECT_EQ(end.exit_code, 0) << end.text();
+    EXPECT_EQ(end.err, "note: runs/toy-arm is not there yet; `troupe run` generates this toy dataset\n");
+    EXPECT_FALSE(std::filesystem::exists(dir_ / "runs"));
+  }
+}
+
+TEST_F(UsageTest, APlanWarnsOfWhatARunRefusesAndWithTheSameText) {
+  const std::vector<std::string> absent = {"model.init={mode: checkpoint, path: nowhere}",
+                                           "model.text_encoder.tokenizer=no-tokenizer", "data.sets[0].path=no-data"};
+  const auto run = run_small(absent);
+  const auto plan = troupe(std::vector<std::string>{"plan", small_job()} + absent);
+  expect_end(plan, 0, {"OK (exit 0)"});
+  expect_refused(run, {"model.init.path", "model.text_encoder.tokenizer: no-tokenizer does not exist", "no-data"});
+  for (const char* key : {"model.init.path: ", "model.text_encoder.tokenizer: ", "'no-data' "}) {
+    const std::size_t begin = plan.err.find(key);
+    ASSERT_NE(begin, std::string::npos) << key << plan.err;
+    EXPECT_THAT(run.err, HasSubstr(plan.err.substr(begin, plan.err.find('\n', begin) - begin)));
+  }
+}
+
 TEST_F(UsageTest, AJobThatProbablyDoesNotLearnIsDoubtedBeforeTheStart) {
   const std::vector<std::string> doubtful = {"optimizer.lr=1e-6", "data.sets=[{path: data}, {path: data}]"};
   const auto run = run_small(doubtful + std::vector<std::string>{"--dry-run"});

@@ -51,6 +51,13 @@ TEST(WarningsTest, ARateOfZeroTrainsNothing) {
                        "my.yaml:3:17: warning: optimizer.lr: 0 trains nothing"));
 }
 
+TEST(WarningsTest, ARateThatNothingSurvivesIsDoubtedInEveryKindOfJob) {
+  EXPECT_TRUE(contains(only_warning(kTiny, {"optimizer.lr=1000"}),
+                       "command line: warning: optimizer.lr: 1000 is so large that training nearly always diverges"));
+  EXPECT_TRUE(contains(only_warning("job: {kind: rl}\nenv: {id: CartPole-v1}\noptimizer: {lr: 1}\n"),
+                       "fix: optimizer.lr=0.003"));
+}
+
 TEST(WarningsTest, AdaptersOnRandomWeightsAreDoubted) {
   const std::string warning = only_warning(kTiny + "model: {train_architecture: lora}\n");
   EXPECT_TRUE(contains(warning, "my.yaml:2:29: warning: model.train_architecture: lora trains adapters on weights"));

@@ -30,8 +30,8 @@ Result<JobConfig> recorded_job(const std::string& file) {
 Result<void> check_unchanged(const JobConfig& before, const JobConfig& now, const std::string& file) {
   std::vector<std::string> refused;
   for (const std::string& key : differing_keys(before, now)) {
-    const bool names_weights = key == "model.init.mode" || key == "model.init.path";
-    if (!names_weights && !may_change(key)) refused.push_back(key);
+    const bool names_files = key.starts_with("model.init.") || key == "model.text_encoder.tokenizer";
+    if (!names_files && !may_change(key)) refused.push_back(key);
   }
   if (refused.empty()) return {};
   return Error{Errc::invalid_argument,
@@ -55,7 +55,7 @@ Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
   TROUPE_ASSIGN(const JobConfig before, recorded_job(run.config()));
   TROUPE_TRY(check_unchanged(before, job, run.config()));
   const auto finished = finished_at(run);
-  ResumePoint point{.run = run, .is_complete = finished && *finished >= job.training.steps, .init = before.model.init};
+  ResumePoint point{.run = run, .is_complete = finished && *finished >= job.training.steps, .model = before.model};
   if (point.is_complete) return point;
   if (const auto checkpoint = newest_valid(run.checkpoints())) {
     point.step = checkpoint->step;

@@ -20,17 +20,17 @@ struct ResumePoint {
   std::string checkpoint = {};
   /// The run has ended in order after training.steps or more: nothing is left to train.
   bool is_complete = false;
-  /// model.init of the run that goes on, as it was recorded: weights come from the checkpoint, so what model.init would
-  /// name today is not asked.
-  ModelInitConfig init = {};
+  /// The model of the run that goes on, as it was recorded: where its weights and frozen parts came from is not asked
+  /// again.
+  ModelConfig model = {};
 };
 
 /// Decides what `--resume` means (docs/run-directory.md#resume). Makes nothing.
 /// "": a new run; refused if the newest run of that name is unfinished and has checkpoints.
 /// "never": a new run.  "auto": the newest run of that name; a new one where there is none.
 /// Anything else: that run, as find_run() takes it.
-/// A run that goes on keeps its configuration but for the keys of mutable_on_resume(); model.init.mode and
-/// model.init.path are not compared.
+/// A run that goes on keeps its configuration but for the keys of mutable_on_resume(); model.init and the tokenizer,
+/// which are recorded resolved, are not compared.
 /// Whether its data are still those of its checkpoint is for the caller to check (Pipeline::check_fingerprint).
 /// Errors: failed_precondition (names the run and what to add), invalid_argument (a changed key that may not),
 /// not_found (no such run), data_loss.

@@ -15,7 +15,21 @@ double mean(const std::vector<RunStatistics::Point>& points, std::size_t begin, 
   return sum / static_cast<double>(end - begin);
 }
 
+std::vector<RunStatistics::Point> finite(std::vector<RunStatistics::Point> points) {
+  std::erase_if(points, [](const RunStatistics::Point& p) { return !std::isfinite(p.value); });
+  return points;
+}
+
 }  // namespace
+
+void RunStatistics::go_on_from(const std::map<std::string, std::map<std::int64_t, double>>& recorded,
+                               std::int64_t step) {
+  for (const auto& [name, values] : recorded) {
+    for (const auto& [at, value] : values) {
+      if (at <= step) curves_[name].push_back({at, value});
+    }
+  }
+}
 
 void RunStatistics::add_step(const StepReport& report) {
   for (const auto& [name, value] : report.metrics) {
@@ -51,17 +65,17 @@ const std::vector<RunStatistics::Point>& RunStatistics::curve(const std::string&
 }
 
 double RunStatistics::first_mean(std::size_t n) const {
-  const auto& losses = curve("train/loss");
+  const auto losses = finite(curve("train/loss"));
   return mean(losses, 0, std::min(n, losses.size()));
 }
 
 double RunStatistics::last_mean(std::size_t n) const {
-  const auto& losses = curve("train/loss");
+  const auto losses = finite(curve("train/loss"));
   return mean(losses, losses.size() - std::min(n, losses.size()), losses.size());
 }
 
 RunStatistics::Point RunStatistics::best() const {
-  const auto& losses = curve("train/loss");
+  const auto losses = finite(curve("train/loss"));
   if (losses.empty()) return {};
   return *std::min_element(losses.begin(), losses.end(),
                            [](const Point& a, const Point& b) { return a.value < b.value; });

@@ -20,6 +20,9 @@ class RunStatistics {
   explicit RunStatistics(std::int64_t global_batch, std::string sample_metric = {})
       : global_batch_(global_batch), sample_metric_(std::move(sample_metric)) {}
 
+  /// Begins with what earlier attempts of the run recorded up to `step`, metric -> step -> value: curves alone, since
+  /// times are those of this attempt.
+  void go_on_from(const std::map<std::string, std::map<std::int64_t, double>>& recorded, std::int64_t step);
   /// Adds one point to the curve of each metric. A step with train/applied 0 counts as skipped.
   void add_step(const StepReport& report);
   /// Adds the metrics of an evaluation (eval/...) at its step.
@@ -31,10 +34,10 @@ class RunStatistics {
     std::int64_t step = 0;
     double value = 0;
   };
-  /// Mean of the first and of the last `n` training losses of this process's lifetime; 0 when there are none.
+  /// Mean of the first and of the last `n` training losses that are finite; 0 when there are none.
   double first_mean(std::size_t n) const;
   double last_mean(std::size_t n) const;
-  /// Step and value of the lowest training loss; 0, 0 without any.
+  /// Step and value of the lowest finite training loss; 0, 0 without any.
   Point best() const;
   /// In the order in which points came; empty for an unknown name.
   const std::vector<Point>& curve(const std::string& name) const;

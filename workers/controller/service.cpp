@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "placement/render.h"
+#include "workers/report/metric_file.h"
 
 namespace troupe::workers {
 
@@ -25,7 +26,11 @@ ControllerService::ControllerService(Setup setup, Membership& membership, StateD
       output_(output),
       events_(setup_.job.run.events(), std::ios::app),
       statistics_(reporter_->samples_per_step(), reporter_->samples_metric()),
-      job_(setup_.job, db, *this) {}
+      job_(setup_.job, db, *this) {
+  if (setup_.job.resume_step == 0) return;
+  const auto recorded = read_metric_file(setup_.job.run.path("metrics.jsonl"));
+  if (recorded) statistics_.go_on_from(recorded->curves, setup_.job.resume_step);  // absent without that sink
+}
 
 ControllerService::~ControllerService() = default;
 

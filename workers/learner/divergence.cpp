@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "configs/warnings.h"
+
 namespace troupe::workers {
 
 namespace {
@@ -21,9 +23,9 @@ Result<void> Divergence::discarded(std::int64_t step, double learning_rate) {
       before_.empty()
           ? fmt::format("No update was ever made: look at {}, or at the weights it starts from", rule_.suspect)
           : fmt::format(
-                "Lower optimizer.lr, to {:.0e} for a start, or training.clip_grad_norm; if that does "
+                "Lower optimizer.lr, to {:g} for a start, or training.clip_grad_norm; if that does "
                 "not help, look at {}",
-                learning_rate / 10, rule_.suspect);
+                lower_rate(learning_rate), rule_.suspect);
   return Error{Errc::failed_precondition,
                fmt::format("training diverged: {} {} in a row, from step {} on, had a loss or gradient that is not "
                            "finite ({}). {}",

@@ -67,14 +67,20 @@ class NamedCheckpoint final : public NamedState {
 Result<std::unique_ptr<StateSource>> open_checkpoint(const JobConfig& job, const std::vector<UnitSpec>& units) {
   const std::string& path = job.model.init.path;
   const bool keeps_adapters = job.model.train_architecture == "lora";
-  {
-    TROUPE_ASSIGN(const auto reader, CheckpointReader::open(path));
-    TROUPE_TRY(reader->verify_digests());
-  }
   TROUPE_ASSIGN(auto source,
                 CheckpointTensors::open(path, keeps_adapters ? AdapterForm::separate : AdapterForm::merged));
   auto state = std::make_unique<NamedCheckpoint>(std::move(source), units, static_cast<std::uint64_t>(job.job.seed));
   TROUPE_TRY(state->check(path));
+  return std::unique_ptr<StateSource>(std::move(state));
+}
+
+/// A checkpoint's digests are not compared.
+Result<std::unique_ptr<StateSource>> open_state(const JobConfig& job, const std::vector<UnitSpec>& units) {
+  const ModelInitConfig& init = job.model.init;
+  if (init.mode == "checkpoint") return open_checkpoint(job, units);
+  TROUPE_ASSIGN(auto source, WeightSource::open(init.path));
+  TROUPE_ASSIGN(auto state,
+                WeightsState::open(std::move(source), job.model, units, static_cast<std::uint64_t>(job.job.seed)));
   return std::unique_ptr<StateSource>(std::move(state));
 }
 
@@ -83,11 +89,17 @@ Result<std::unique_ptr<StateSource>> open_checkpoint(const JobConfig& job, const
 Result<std::unique_ptr<StateSource>> open_initial_state(const JobConfig& job, const std::vector<UnitSpec>& units) {
   const ModelInitConfig& init = job.model.init;
   if (init.mode == "random") return std::unique_ptr<StateSource>();
-  if (init.mode == "checkpoint") return open_checkpoint(job, units);
-  TROUPE_ASSIGN(auto source, WeightSource::open(init.path));
-  TROUPE_ASSIGN(auto state,
-                WeightsState::open(std::move(source), job.model, units, static_cast<std::uint64_t>(job.job.seed)));
-  return std::unique_ptr<StateSource>(std::move(state));
+  if (init.mode == "checkpoint") {
+    TROUPE_ASSIGN(const auto reader, CheckpointReader::open(init.path));
+    TROUPE_TRY(reader->verify_digests());
+  }
+  return open_state(job, units);
+}
+
+Result<void> check_initial_state(const JobConfig& job, const std::vector<UnitSpec>& units) {
+  if (job.model.init.mode == "random") return {};
+  TROUPE_TRY(open_state(job, units));
+  return {};
 }
 
 }  // namespace troupe::workers

@@ -20,4 +20,8 @@ namespace troupe::workers {
 /// are not the model's, naming the first.
 Result<std::unique_ptr<StateSource>> open_initial_state(const JobConfig& job, const std::vector<UnitSpec>& units);
 
+/// Whether it fits the model, by names and shapes of its tensors: no weights are read and no digests compared. Errors:
+/// those of open_initial_state.
+Result<void> check_initial_state(const JobConfig& job, const std::vector<UnitSpec>& units);
+
 }  // namespace troupe::workers

@@ -24,14 +24,15 @@ Result<void> LearnerRank::watch_divergence(std::int64_t step, const StepOutcome&
     divergence_.applied(step + 1, metric_or_nan(outcome, "train/grad_norm"));
     return {};
   }
-  const double rate = metric_or_nan(outcome, "train/lr");
-  if (is_rank_zero()) {
+  const double rate = setup_.config.optimizer.lr;
+  // Of several in a row the first is told; all are counted.
+  if (is_rank_zero() && divergence_.in_a_row() == 0) {
     report_(
         Event{.actor = setup_.actor,
               .kind = "void_step",
               .text = fmt::format(
-                  "step {}: loss or gradient is not finite, on a second try too; the step counts without an update{}",
-                  step + 1, divergence_.in_a_row() == 0 ? fmt::format(" ({})", divergence_.story(rate)) : "")});
+                  "step {}: loss or gradient is not finite, on a second try too; the step counts without an update ({})",
+                  step + 1, divergence_.story(rate))});
   }
   return divergence_.discarded(step + 1, rate);
 }

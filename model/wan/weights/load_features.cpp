@@ -35,6 +35,17 @@ const std::string& path_of(const ModelInitConfig& init, Component component) {
   return init.mode == "dreamzero" ? init.path : kNowhere;
 }
 
+Result<void> refuse_difference(const std::string& path, Component component, const KeyDifference& keys) {
+  for (const auto* names : {&keys.missing, &keys.unexpected}) {
+    if (names->empty()) continue;
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("{}: {} tensors of the {} {}, the first is '{}'", path, names->size(), component_name(component),
+                    names == &keys.missing ? "are missing" : "are not part of the configured model", names->front())};
+  }
+  return {};
+}
+
 /// Hands a component's tensors to `visit` in the order of names, from its file or drawn from the seed.
 Result<void> visit_frozen_component(const ModelConfig& config, Component component, std::uint64_t seed,
                                     const VisitTensor& visit) {
@@ -49,14 +60,7 @@ Result<void> visit_frozen_component(const ModelConfig& config, Component compone
   }
   TROUPE_ASSIGN(const auto source, WeightSource::open(path));
   TROUPE_ASSIGN(const KeyDifference keys, visit_component(source, config, component, visit));
-  for (const auto* names : {&keys.missing, &keys.unexpected}) {
-    if (names->empty()) continue;
-    return Error{
-        Errc::invalid_argument,
-        fmt::format("{}: {} tensors of the {} {}, the first is '{}'", path, names->size(), component_name(component),
-                    names == &keys.missing ? "are missing" : "are not part of the configured model", names->front())};
-  }
-  return {};
+  return refuse_difference(path, component, keys);
 }
 
 }  // namespace
@@ -72,6 +76,18 @@ Result<FrozenParams> load_frozen_component(const ModelConfig& config, Component 
     tensors.emplace(name, tensor.to(dtype));
   }));
   return FrozenParams::from_tensors(component_params(config, component), std::move(tensors));
+}
+
+Result<void> check_frozen_files(const ModelConfig& config) {
+  for (const auto component : {Component::text_encoder, Component::image_encoder, Component::vae}) {
+    if (component == Component::vae && config.codec.type == "dct") continue;
+    const std::string& path = path_of(config.init, component);
+    if (path.empty()) continue;
+    TROUPE_ASSIGN(const auto source, WeightSource::open(path));
+    TROUPE_ASSIGN(const KeyDifference keys, compare_component(*source, config, component));
+    TROUPE_TRY(refuse_difference(path, component, keys));
+  }
+  return {};
 }
 
 Result<std::map<std::string, std::string>> frozen_content_hashes(const ModelConfig& config, at::ScalarType dtype,

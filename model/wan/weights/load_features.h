@@ -29,6 +29,10 @@ Result<std::unique_ptr<FeatureEncoder>> load_features(const ModelConfig& config,
 Result<FrozenParams> load_frozen_component(const ModelConfig& config, Component component, at::ScalarType dtype,
                                            std::uint64_t seed);
 
+/// Whether the files of load_features hold what the model has, by names and shapes: no tensor is read. Errors: those of
+/// load_features.
+Result<void> check_frozen_files(const ModelConfig& config);
+
 /// FrozenParams::content_hash of each network of load_features, by component_name ("text_encoder", "image_encoder", and
 /// "vae" unless the codec is dct), for a description of a job that is not run: tensors are read or drawn one at a
 /// time and none is kept. Errors: those of load_features.

@@ -72,6 +72,35 @@ Result<void> check_pairs(const WeightSource& source, const ComponentKeys& keys, 
   return {};
 }
 
+/// A component of a model beside what a source has of it.
+struct MatchedComponent {
+  std::vector<ParamSpec> specs;  ///< in the order of names
+  ComponentKeys keys;
+  KeyDifference difference;
+};
+
+Result<MatchedComponent> match_component(const WeightSource& source, const ModelConfig& config, Component component) {
+  MatchedComponent matched{.specs = component_params(config, component), .keys = {}, .difference = {}};
+  std::sort(matched.specs.begin(), matched.specs.end(),
+            [](const ParamSpec& a, const ParamSpec& b) { return a.name < b.name; });
+  std::set<std::string> wanted;
+  for (const auto& spec : matched.specs) wanted.insert(spec.name);
+  auto keys = component_keys(source.names(), component, component);
+  if (!keys) return keys.error().with(source.path());
+  matched.keys = std::move(*keys);
+  TROUPE_TRY(check_pairs(source, matched.keys, wanted));
+  const ShapeOf shape_of = [&source](const std::string& stored) -> Result<std::vector<std::int64_t>> {
+    TROUPE_ASSIGN(const TensorInfo info, source.info(stored));
+    return info.shape;
+  };
+  TROUPE_ASSIGN(matched.difference, compare_keys(matched.keys, matched.specs, shape_of));
+  if (matched.difference.misshapen.empty()) return matched;
+  return Error{Errc::invalid_argument,
+               fmt::format("{}: {} (one of {} tensors of the {} whose shapes do not fit model.*)", source.path(),
+                           matched.difference.misshapen.front(), matched.difference.misshapen.size(),
+                           component_name(component))};
+}
+
 }  // namespace
 
 Result<LoadedComponent> load_component(const SourcePtr& source, const ModelConfig& config, Component component,
@@ -84,36 +113,26 @@ Result<LoadedComponent> load_component(const SourcePtr& source, const ModelConfi
   return out;
 }
 
+Result<KeyDifference> compare_component(const WeightSource& source, const ModelConfig& config, Component component) {
+  TROUPE_ASSIGN(MatchedComponent matched, match_component(source, config, component));
+  return std::move(matched.difference);
+}
+
 Result<KeyDifference> visit_component(const SourcePtr& source, const ModelConfig& config, Component component,
                                       const VisitTensor& visit, double lora_scale) {
-  auto specs = component_params(config, component);
-  std::sort(specs.begin(), specs.end(), [](const ParamSpec& a, const ParamSpec& b) { return a.name < b.name; });
-  std::set<std::string> wanted;
-  for (const auto& spec : specs) wanted.insert(spec.name);
-  auto keys = component_keys(source->names(), component, component);
-  if (!keys) return keys.error().with(source->path());
-  TROUPE_TRY(check_pairs(*source, *keys, wanted));
-  const ShapeOf shape_of = [&source](const std::string& stored) -> Result<std::vector<std::int64_t>> {
-    TROUPE_ASSIGN(const TensorInfo info, source->info(stored));
-    return info.shape;
-  };
-  TROUPE_ASSIGN(KeyDifference difference, compare_keys(*keys, specs, shape_of));
-  if (!difference.misshapen.empty()) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("{}: {} (one of {} tensors of the {} whose shapes do not fit model.*)", source->path(),
-                             difference.misshapen.front(), difference.misshapen.size(), component_name(component))};
-  }
-  for (const auto& spec : specs) {
-    const auto found = keys->weights.find(spec.name);
-    if (found == keys->weights.end()) continue;
+  TROUPE_ASSIGN(MatchedComponent matched, match_component(*source, config, component));
+  const ComponentKeys& keys = matched.keys;
+  for (const auto& spec : matched.specs) {
+    const auto found = keys.weights.find(spec.name);
+    if (found == keys.weights.end()) continue;
     TROUPE_ASSIGN(at::Tensor tensor, read_tensor(source, found->second));
-    const auto adapter = keys->adapters.find(spec.name);
-    if (adapter != keys->adapters.end()) {
+    const auto adapter = keys.adapters.find(spec.name);
+    if (adapter != keys.adapters.end()) {
       TROUPE_ASSIGN(tensor, merge_adapter(source, tensor, found->second, adapter->second, lora_scale));
     }
     visit(spec.name, tensor.view(spec.shape));
   }
-  return difference;
+  return std::move(matched.difference);
 }
 
 }  // namespace troupe::model

@@ -35,4 +35,7 @@ using VisitTensor = std::function<void(const std::string& name, at::Tensor tenso
 Result<KeyDifference> visit_component(const std::shared_ptr<const WeightSource>& source, const ModelConfig& config,
                                       Component component, const VisitTensor& visit, double lora_scale = 1.0);
 
+/// What it would return, by names and shapes alone: no tensor is read.
+Result<KeyDifference> compare_component(const WeightSource& source, const ModelConfig& config, Component component);
+
 }  // namespace troupe::model

@@ -76,5 +76,26 @@ TEST(RunStatisticsTest, ARollbackTakesTheStepsOutOfTheCurves) {
   EXPECT_EQ(s.curve("train/loss").size(), 1u);
 }
 
+TEST(RunStatisticsTest, ARunThatGoesOnKeepsTheCurvesAndNotTheTimesOfBefore) {
+  RunStatistics s(8);
+  s.go_on_from({{"train/loss", {{1, 5.0}, {2, 4.0}, {3, 9.0}}}, {"time/step", {{1, 60.0}, {2, 60.0}}}}, 2);
+  s.add_step({.actor = "", .fence = 1, .step = 3, .metrics = {{"train/loss", 3.0}, {"time/step", 1.0}}});
+  EXPECT_EQ(s.curve("train/loss").size(), 3u) << "step 3 is trained again";
+  EXPECT_DOUBLE_EQ(s.first_mean(1), 5.0);
+  EXPECT_DOUBLE_EQ(s.last_mean(1), 3.0);
+  EXPECT_DOUBLE_EQ(s.samples_per_second(), 8.0);
+  EXPECT_EQ(s.steps(), 1);
+}
+
+TEST(RunStatisticsTest, LossesThatAreNotNumbersAreLeftOutOfMeansAndBest) {
+  RunStatistics s(8);
+  std::int64_t step = 0;
+  for (const double loss : {std::nan(""), 4.0, 2.0, std::nan("")})
+    s.add_step({.actor = "", .fence = 1, .step = ++step, .metrics = {{"train/loss", loss}}});
+  EXPECT_DOUBLE_EQ(s.first_mean(1), 4.0);
+  EXPECT_DOUBLE_EQ(s.last_mean(10), 3.0);
+  EXPECT_EQ(s.best().step, 3);
+}
+
 }  // namespace
 }  // namespace troupe::workers

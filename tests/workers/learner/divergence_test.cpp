@@ -22,7 +22,14 @@ TEST(DivergenceTest, ARowOfDiscardedUpdatesIsToldWithTheNormsBefore) {
   EXPECT_THAT(told.error().message(),
               AllOf(HasSubstr("3 steps in a row, from step 8 on"), HasSubstr("learning rate 1000"),
                     HasSubstr("before: step 3 30, step 4 40, step 5 50, step 6 60, step 7 70"),
-                    HasSubstr("Lower optimizer.lr, to 1e+02")));
+                    HasSubstr("Lower optimizer.lr, to 0.003 for a start")))
+      << "a tenth of it diverges, too";
+}
+
+TEST(DivergenceTest, ARateOfFineTuningIsLoweredToATenth) {
+  Divergence divergence({.most_in_a_row = 1});
+  divergence.applied(1, 5);
+  EXPECT_THAT(divergence.discarded(2, 1e-4).error().message(), HasSubstr("Lower optimizer.lr, to 1e-05 for"));
 }
 
 TEST(DivergenceTest, AnUpdateInBetweenBeginsTheCountAnew) {

@@ -57,7 +57,7 @@ class OffPolicyTrainer final : public RlTrainer {
   std::int64_t updates_due(std::int64_t round) const;
   /// Every rank has a transition to draw; the same on all. Collective.
   Result<bool> may_draw();
-  /// One update, as the class says. Errors: failed_precondition after three in a row that were not finite.
+  /// One update, as the class says. Errors: failed_precondition after ten in a row that were not finite.
   Result<void> update(Progress& progress);
   /// One commit of `groups`: accumulate over micro-batches, vote, AdamW. A loss or gradient that is not finite is
   /// discarded.

@@ -78,7 +78,7 @@ Result<void> OffPolicyTrainer::train_phase(const Network& objective, const std::
   if (!vote.finite) {
     engine.discard();
     ++progress.skipped;
-    return divergence.discarded(step_ + 1, all.at(groups.front()));
+    return divergence.discarded(step_ + 1, configured_rates(setup_.config).at(groups.front()));
   }
   divergence.applied(step_ + 1, vote.grad_norm);
   GroupRates rates;

@@ -19,7 +19,7 @@ namespace troupe::workers {
 /// minibatches of training.global_batch_size rows. Each trajectory is consumed by exactly one committed iteration;
 /// then the weights are published and the next rounds may be collected.
 ///
-/// A minibatch whose loss or gradient is not finite is skipped; three in a row end the job. Passes end early once
+/// A minibatch whose loss or gradient is not finite is skipped; ten in a row end the job. Passes end early once
 /// the mean of kl_k3 over a pass is above target_kl. Used by the rank's thread.
 class OnPolicyTrainer final : public RlTrainer {
  public:

@@ -151,7 +151,7 @@ Result<void> OnPolicyTrainer::train_minibatch(std::int64_t step, const Batch& ro
   if (!vote.finite) {
     session_.engine->discard();
     ++progress.skipped;
-    return divergence_.discarded(step + 1, rl_rates(job, step).at("actor"));
+    return divergence_.discarded(step + 1, configured_rates(job).at("actor"));
   }
   divergence_.applied(step + 1, vote.grad_norm);
   GroupRates rates = rl_rates(job, step);

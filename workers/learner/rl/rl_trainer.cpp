@@ -93,15 +93,21 @@ EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy) {
   return options;
 }
 
+GroupRates configured_rates(const JobConfig& job) {
+  const auto rate = [&](double own) { return own > 0 ? own : job.optimizer.lr; };
+  return {{"actor", rate(0)},
+          {"critic", rate(job.algorithm.value_lr)},
+          {"temperature", rate(job.algorithm.temperature_lr)}};
+}
+
 GroupRates rl_rates(const JobConfig& job, std::int64_t step) {
   const std::int64_t total = job.lr_scheduler.total_steps > 0 ? job.lr_scheduler.total_steps : job.training.steps;
   double factor = lr_at(job.optimizer, job.lr_scheduler, step, total) / (job.optimizer.lr > 0 ? job.optimizer.lr : 1);
   if (job.algorithm.anneal_lr)
     factor *= 1.0 - static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(1, total));
-  const auto rate = [&](double own) { return factor * (own > 0 ? own : job.optimizer.lr); };
-  return {{"actor", rate(0)},
-          {"critic", rate(job.algorithm.value_lr)},
-          {"temperature", rate(job.algorithm.temperature_lr)}};
+  GroupRates rates = configured_rates(job);
+  for (auto& [group, rate] : rates) rate *= factor;
+  return rates;
 }
 
 }  // namespace troupe::workers

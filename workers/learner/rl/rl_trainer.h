@@ -17,8 +17,8 @@
 
 namespace troupe::workers {
 
-/// Three updates in a row without a finite gradient end the job: rollouts of a broken policy teach nothing.
-inline const Divergence::Rule kRlDivergence{.updates = "updates", .most_in_a_row = 3, .suspect = "the rewards"};
+/// What a row of updates without a finite gradient, which ends the job, is a row of.
+inline const Divergence::Rule kRlDivergence{.updates = "updates", .suspect = "the rewards"};
 
 /// What a trainer of reinforcement learning is made of.
 struct RlTrainerSetup {
@@ -75,8 +75,10 @@ RoundCollector::Options rl_collector_options(const JobConfig& job);
 /// norms of their own off-policy, or where actor_clip_norm or critic_clip_norm is set; else one norm over all.
 EngineOptions rl_engine_options(const JobConfig& job, const PolicyNet& policy);
 
-/// Learning rates of the unit groups in step `step`: the schedule's factor, times 1 - step / total with anneal_lr,
-/// times optimizer.lr (actor), value_lr (critic), temperature_lr; 0 there means optimizer.lr.
+/// Learning rates of the unit groups before any schedule: optimizer.lr (actor), value_lr (critic), temperature_lr; 0
+/// there means optimizer.lr.
+GroupRates configured_rates(const JobConfig& job);
+/// Those of step `step`: times the schedule's factor, times 1 - step / total with anneal_lr.
 GroupRates rl_rates(const JobConfig& job, std::int64_t step);
 
 }  // namespace troupe::workers

@@ -67,11 +67,13 @@ std::string warning_of(const Result<void>& done) {
 
 std::string final_report(const EndedRun& run, int exit_code, const TextStyle& style) {
   const KindReport& kind = report_of(run.job.job.kind);
-  const Result<void> drawn = kind.draw_curves(run);
-  std::string warnings = run.statistics().steps() > 0 ? warning_of(drawn) : std::string();
-  warnings += warning_of(draw_held_out(run));
   RunSummary summary = summarise(run, exit_code);
   kind.describe(run, summary);
+  // Evaluations may take long and be cut short; the job has ended all the same.
+  std::string warnings = warning_of(write_file_durably(run.directory.path("report.txt"), run_report(summary)));
+  const Result<void> drawn = kind.draw_curves(run);
+  if (run.statistics().steps() > 0) warnings += warning_of(drawn);
+  warnings += warning_of(draw_held_out(run));
   warnings += warning_of(evaluate_open_loop(run, summary));
   warnings += warning_of(write_end_pages(run.job, run.directory, run.service.job().step(), exit_code));
   const std::string results = kind.results(run, exit_code) + fmt::format("  page      {}/report.html\n", run.folder());

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <tuple>
 
+#include "configs/warnings.h"
 #include "data/lerobot/dataset_location.h"
 #include "data/lerobot/modality.h"
 #include "data/sampling/dataset_spec.h"
@@ -18,7 +20,7 @@ namespace troupe::workers {
 
 namespace {
 
-constexpr double kLearnt = 0.02;     // share by which the held-out loss of a run that learns falls at least
+constexpr double kLearnt = 0.02;     // share by which a held-out loss has fallen or risen at least
 constexpr std::size_t kWindow = 10;  // steps that "start" and "end" of a loss mean
 
 std::vector<LossPoint> points_of(const RunStatistics& statistics, const std::string& name) {
@@ -41,6 +43,26 @@ std::vector<float> floats_of(const TensorInfo& tensor) {
   std::vector<float> values(tensor.bytes.size() / sizeof(float));
   std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
   return values;
+}
+
+/// What is wrong where the held-out loss did not fall; a line, or nothing. A loss that is not a number has risen.
+std::string learning_doubt(const EndedRun& run, double first, double last) {
+  const double rate = run.job.optimizer.lr;
+  if (last < (1 - kLearnt) * first) return {};
+  if (last <= (1 + kLearnt) * first) {
+    return fmt::format(
+        "  warning   the held-out loss fell by less than {:.0f} %: this run has hardly learnt. Raise "
+        "optimizer.lr ({:g} here; from random values 1e-3 to 3e-4 is usual), or train longer\n",
+        100 * kLearnt, rate);
+  }
+  const RunStatistics& s = run.statistics();
+  if (std::isfinite(last) && s.last_mean(kWindow) < s.first_mean(kWindow)) {
+    return "  warning   the held-out loss rose while the training loss fell: this run learns its episodes by heart. "
+           "Train on more of them, or stop earlier\n";
+  }
+  return fmt::format("  warning   the held-out loss rose: training diverged. Lower optimizer.lr ({:g} here), to {:g} "
+                     "for a start\n",
+                     rate, lower_rate(rate));
 }
 
 /// The chart of the last step's held-out prediction, below the run directory, without its ending.
@@ -144,13 +166,8 @@ std::string held_out_text(const EndedRun& run, int) {
   for (const std::string& picture : {last_prediction(run) + ".png", evaluation}) {
     if (std::filesystem::exists(run.directory.path(picture))) pictures += ", " + picture;
   }
-  const std::string text = fmt::format("  held out  {:.4f} -> {:.4f}   pictures {}\n", first, last, pictures);
-  // Written so that a loss that is not a number counts as one that did not fall.
-  if (last < (1 - kLearnt) * first) return text;
-  return text + fmt::format(
-                    "  warning   the held-out loss fell by less than {:.0f} %: this run has hardly learnt. Raise "
-                    "optimizer.lr ({:g} here; from random values 1e-3 to 3e-4 is usual), or train longer\n",
-                    100 * kLearnt, run.job.optimizer.lr);
+  return fmt::format("  held out  {:.4f} -> {:.4f}   pictures {}\n{}", first, last, pictures,
+                     learning_doubt(run, first, last));
 }
 
 }  // namespace troupe::workers

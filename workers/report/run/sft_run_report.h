@@ -23,8 +23,8 @@ Result<void> evaluate_open_loop(const EndedRun& run, RunSummary& summary);
 /// Fills in the losses (means of the first and last ten steps, the best) and which commands to try next.
 void describe_sft_run(const EndedRun& run, RunSummary& summary);
 
-/// The first and last held-out loss, where the charts are, and whether it fell at all; empty before the second
-/// evaluation.
+/// The first and last held-out loss, where the charts are, and a warning where it did not fall; empty before the
+/// second evaluation.
 std::string held_out_text(const EndedRun& run, int exit_code);
 
 }  // namespace troupe::workers
