@@ -21,7 +21,7 @@ Result<void> Divergence::discarded(std::int64_t step, double learning_rate) {
       before_.empty()
           ? fmt::format("No update was ever made: look at {}, or at the weights it starts from", rule_.suspect)
           : fmt::format(
-                "Lower optimizer.lr, to {:.0e} for a start, or training.clip_grad_norm; if that does "
+                "Lower optimizer.lr, to {:.3g} for a start, or training.clip_grad_norm; if that does "
                 "not help, look at {}",
                 learning_rate / 10, rule_.suspect);
   return Error{Errc::failed_precondition,

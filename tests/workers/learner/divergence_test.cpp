@@ -22,7 +22,7 @@ TEST(DivergenceTest, ARowOfDiscardedUpdatesIsToldWithTheNormsBefore) {
   EXPECT_THAT(told.error().message(),
               AllOf(HasSubstr("3 steps in a row, from step 8 on"), HasSubstr("learning rate 1000"),
                     HasSubstr("before: step 3 30, step 4 40, step 5 50, step 6 60, step 7 70"),
-                    HasSubstr("Lower optimizer.lr, to 1e+02")));
+                    HasSubstr("Lower optimizer.lr, to 100 for")));
 }
 
 TEST(DivergenceTest, AnUpdateInBetweenBeginsTheCountAnew) {
