@@ -36,6 +36,9 @@ const std::vector<std::string> kVerbs = {
 /// Behind these go keys of the job (a.b=c).
 const std::vector<std::string> kOverrideVerbs = {"run", "plan", "sweep", "config", "encode", "bench"};
 
+/// How an override is called in manual pages and completions.
+constexpr const char* kOverrideWord = "key=value ...";
+
 /// "[RUN] pool=N ..." as `troupe scale` takes it: one request a pool. Empty: it is not that.
 std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, ScaleOptions common) {
   std::vector<ScaleOptions> requests;
@@ -62,13 +65,28 @@ bool handles_signals(const std::string& verb) {
 
 /// The parsed command line, and what becomes of it.
 struct CommandLine : CommandOptions {
+  /// With the overrides, which are no options of CLI11.
+  CommandTree tree() const {
+    CommandTree program = read_command_tree(app, "troupe");
+    for (CommandTree& verb : program.verbs) {
+      if (std::find(kOverrideVerbs.begin(), kOverrideVerbs.end(), verb.name) == kOverrideVerbs.end()) continue;
+      verb.words.push_back({.names = {kOverrideWord},
+                            .description = "a key of the job and its value, such as training.steps=100; any number of "
+                                           "them"});
+    }
+    return program;
+  }
+
   int print_completion() const {
     std::vector<std::string> keys, recipes;
     const LoadOutcome defaults = load_job("presets/dreamzero_tiny.yaml", {});  // a job has every key
     for (const auto& [key, origin] : defaults.config->provenance) keys.push_back(key);
-    for (const EmbeddedFile& file : embedded_files()) recipes.emplace_back(file.name);
-    const auto script = completion_script(completion_shell, read_command_tree(app, "troupe"),
-                                          {.override_verbs = kOverrideVerbs, .keys = keys, .recipes = recipes});
+    for (const EmbeddedFile& file : embedded_files()) {
+      if (file.name.starts_with("embodiments/")) continue;  // part of a job, never one
+      recipes.emplace_back(file.name);
+      if (auto name = short_name(file)) recipes.push_back(std::move(*name));
+    }
+    const auto script = completion_script(completion_shell, tree(), {.keys = keys, .recipes = recipes});
     if (!script) return complain(script.error());
     fmt::print("{}", *script);
     return kOk;
@@ -77,7 +95,7 @@ struct CommandLine : CommandOptions {
   int write_man_pages() const {
     std::error_code code;
     std::filesystem::create_directories(man_folder, code);  // a failure is told by the first page
-    for (const auto& [name, text] : man_pages(read_command_tree(app, "troupe"), kTroupeVersion)) {
+    for (const auto& [name, text] : man_pages(tree(), kTroupeVersion)) {
       if (auto written = write_file_durably(man_folder + "/" + name, text); !written) return complain(written.error());
     }
     return kOk;

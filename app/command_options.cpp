@@ -45,7 +45,7 @@ void CommandOptions::add_init() {
 
 void CommandOptions::add_shell() {
   auto* c = app.add_subcommand("completion", "print a script that completes commands in a shell");
-  c->add_option("shell", completion_shell, "bash, zsh or fish")->required();
+  c->add_option("shell", completion_shell, "bash, zsh or fish")->required()->type_name("bash|zsh|fish");
   auto* m = app.add_subcommand("man", "write the manual pages");
   m->add_option("--out", man_folder, "folder to write, such as share/man/man1")->required();
 }
@@ -54,7 +54,8 @@ void CommandOptions::add_jobs() {
   auto* c = app.add_subcommand("run", "plan a job, start it and see it through");
   c->add_option("job", run.job, "job file, or an embedded recipe such as quickstart:sft")->required();
   c->add_option("--resume", run.resume,
-                "auto: go on with the newest run of this name; never: start anew; RUN: go on with this one");
+                "auto: go on with the newest run of this name; never: start anew; RUN: go on with this one")
+      ->type_name("auto|never|RUN");
   c->add_option("--listen", run.listen, "host:port on which further nodes may join");
   c->add_option("--token-file", run.token_file,
                 "where --listen writes the file that a joining node needs (default: RUN/token)");
@@ -251,7 +252,8 @@ void CommandOptions::add_policies() {
                 "recorded episodes to compare with (default: the job's data.eval_episodes), or how many to play")
       ->delimiter(',');
   e->add_option("--env", eval.env, "environment to play (default: the job's)");
-  e->add_option("--compare", eval.compare, "another checkpoint that plays the same seeds: a paired test");
+  e->add_option("--compare", eval.compare, "another checkpoint that plays the same seeds: a paired test")
+      ->type_name("RUN");
   e->add_option("--seed", eval.seed, "seed of the first episode played; the others count up")
       ->check(CLI::NonNegativeNumber);
   e->add_option("--videos", eval.videos, "videos of failed episodes, where the environment can be drawn")

@@ -12,6 +12,8 @@ struct CommandOption {
   /// With their dashes; one name without dashes for a word that is told by its place: "job".
   std::vector<std::string> names;
   std::string description;
+  /// Values that are known; "RUN" stands for the names of runs.
+  std::vector<std::string> choices{};
   bool takes_value = false;
   bool is_required = false;
 };

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 namespace troupe::app {
 
@@ -37,74 +38,125 @@ void list_commands(const CommandTree& command, std::vector<const CommandTree*>& 
   }
 }
 
-bool takes_keys(const CommandTree& command, const CompletionWords& words) {
-  const std::string first = command.name.substr(0, command.name.find(' '));
-  return std::find(words.override_verbs.begin(), words.override_verbs.end(), first) != words.override_verbs.end();
+bool takes(const CommandTree& command, std::initializer_list<const char*> words) {
+  return std::any_of(command.words.begin(), command.words.end(), [&](const CommandOption& w) {
+    return std::find(words.begin(), words.end(), w.names.front()) != words.end();
+  });
 }
 
-bool takes(const CommandTree& command, const char* word) {
-  return std::any_of(command.words.begin(), command.words.end(),
-                     [&](const CommandOption& w) { return w.names.front() == word; });
+bool takes_keys(const CommandTree& command) { return takes(command, {"key=value ..."}); }
+bool takes_runs(const CommandTree& command) {
+  return takes(command, {"run", "runs", "checkpoint", "source", "name", "words"});
 }
 
-/// The words before the cursor's that name the verb, in bash and zsh.
-constexpr const char* kFindVerb = R"(  local verb="" i
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case "${COMP_WORDS[i]}" in
+constexpr const char *kRunNames = "$(ls runs 2>/dev/null)", *kFishRunNames = "(ls runs 2>/dev/null)";
+
+/// The choices as words of a shell, names of runs among them.
+std::string choice_words(const CommandOption& option, const char* run_names) {
+  std::string out;
+  for (const std::string& choice : option.choices)
+    out += (out.empty() ? "" : " ") + (choice == "RUN" ? std::string(run_names) : choice);
+  return out;
+}
+
+/// The function that prints what may follow, for bash and zsh.
+std::string words_function(const CommandTree& program, const CompletionWords& words) {
+  std::vector<const CommandTree*> commands;
+  list_commands(program, commands);
+  std::string families, values, verbs;
+  for (const CommandTree* command : commands) {
+    std::vector<std::string> all = flags_of(*command);
+    for (const std::string& verb : verbs_of(*command)) all.push_back(verb);
+    for (const CommandOption& word : command->words) {
+      if (!word.choices.empty()) all.push_back(choice_words(word, kRunNames));
+    }
+    if (takes_keys(*command)) all.push_back("$keys $recipes");
+    if (takes_runs(*command)) all.push_back(kRunNames);
+    verbs += fmt::format("    \"{}\") echo \"{}\" ;;\n", command->name, fmt::join(all, " "));
+    if (!command->verbs.empty()) families += (families.empty() ? "" : "|") + command->name;
+    for (const CommandOption& option : command->options) {
+      if (option.choices.empty()) continue;
+      for (const std::string& name : option.names)
+        values += fmt::format("    \"{} {}\") echo \"{}\"; return ;;\n", command->name, name,
+                              choice_words(option, kRunNames));
+    }
+  }
+  return fmt::format(
+      R"sh(_{0}_words() {{  # the words before the cursor
+  local keys="{1}=" recipes="{2}" verb="" last="" word
+  for word in "$@"; do
+    last="$word"
+    case "$word" in
       -*) ;;
       *) case "$verb" in
-           "") verb="${COMP_WORDS[i]}" ;;
-           convert|bench) verb="$verb ${COMP_WORDS[i]}"; break ;;
-           *) break ;;
+           "") verb="$word" ;;
+           {3}) verb="$verb $word" ;;
          esac ;;
     esac
   done
-)";
+  case "$verb $last" in
+{4}  esac
+  case "$verb" in
+    "") echo "{5} {6}" ;;
+{7}  esac
+}}
+)sh",
+      program.name, fmt::join(words.keys, "= "), fmt::join(words.recipes, " "), families, values,
+      fmt::join(verbs_of(program), " "), fmt::join(flags_of(program), " "), verbs);
+}
 
 std::string bash_script(const CommandTree& program, const CompletionWords& words) {
-  std::vector<const CommandTree*> commands;
-  list_commands(program, commands);
-  std::string out =
-      fmt::format("# bash completion for {}\n_{}() {{\n  local cur=\"${{COMP_WORDS[COMP_CWORD]}}\" words=\"\" runs\n{}",
-                  program.name, program.name, kFindVerb);
-  out += "  runs=$(ls runs 2>/dev/null)\n  case \"$verb\" in\n";
-  out += fmt::format("    \"\") words={} ;;\n", shell_quoted(fmt::format("{} {}", fmt::join(verbs_of(program), " "),
-                                                                         fmt::join(flags_of(program), " "))));
-  for (const CommandTree* command : commands) {
-    std::string all = fmt::format("{}", fmt::join(flags_of(*command), " "));
-    if (!command->verbs.empty()) all += fmt::format(" {}", fmt::join(verbs_of(*command), " "));
-    std::string more;
-    if (takes_keys(*command, words)) more += " $keys $recipes";
-    if (takes(*command, "run") || takes(*command, "checkpoint") || takes(*command, "source")) more += " $runs";
-    out += fmt::format("    {}) words={}{} ;;\n", shell_quoted(command->name), shell_quoted(all),
-                       more.empty() ? "" : "\"" + more + "\"");
-  }
-  out += "  esac\n";
-  out += "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n";
-  out += "  [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n  return 0\n}\n";
-  std::string keys = fmt::format("{}=", fmt::join(words.keys, "= "));
-  const std::string lists = fmt::format("  local keys={}\n  local recipes={}\n", shell_quoted(keys),
-                                        shell_quoted(fmt::format("{}", fmt::join(words.recipes, " "))));
-  out.insert(out.find("  local verb="), lists);
-  return out + fmt::format("complete -o default -F _{0} {0}\n", program.name);
+  return fmt::format("# bash completion for {}\n{}", program.name, words_function(program, words)) +
+         fmt::format(
+             R"sh(_{0}() {{
+  # readline ends words at ':' and '=' too, so the word is read from the line, and what stands before is not repeated
+  local line="${{COMP_LINE:0:COMP_POINT}}" i
+  local cur="${{line##*[[:space:]]}}"
+  local before="${{cur%"${{cur##*[:=]}}"}}"
+  COMPREPLY=($(compgen -W "$(_{0}_words "${{COMP_WORDS[@]:1:COMP_CWORD-1}}")" -- "$cur"))
+  [[ $cur == *= ]] && COMPREPLY=()
+  [[ ${{#COMPREPLY[@]}} -eq 1 && ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace
+  for i in "${{!COMPREPLY[@]}}";
+  do COMPREPLY[i] = "${{COMPREPLY[i]#" $before "}}";
+  done return 0
+}
+}
+complete -o default -F _{0} {0}
+)sh",
+             program.name);
 }
 
 std::string zsh_script(const CommandTree& program, const CompletionWords& words) {
-  // zsh reads bash's completion functions; its own listing would need every description twice
-  return fmt::format("#compdef {0}\nautoload -U +X bashcompinit && bashcompinit\n{1}_{0} \"$@\" 2>/dev/null\n",
-                     program.name, bash_script(program, words));
+  return fmt::format("#compdef {}\n{}", program.name, words_function(program, words)) + fmt::format(
+                                                                                            R"sh(_{0}() {{
+  local -a found
+  local ret=1
+  found=($(_{0}_words "${{(@)words[2,CURRENT-1]}}"))
+  compadd -S '' -- ${{(M)found:#*=}} && ret=0
+  compadd -- ${{found:#*=}} && ret=0
+  (( ret )) && _files
+}}
+# in a folder of $fpath this file is the function's body
+if [ "$funcstack[1]" = _{0} ]; then _{0} "$@"; else compdef _{0} {0}; fi
+)sh",
+                                                                                            program.name);
 }
 
 std::string fish_script(const CommandTree& program, const CompletionWords& words) {
   std::vector<const CommandTree*> commands;
   list_commands(program, commands);
   std::string out = fmt::format("# fish completion for {}\n", program.name);
+  const auto value_of = [](const CommandOption& option) -> std::string {
+    if (!option.takes_value) return "";
+    if (option.choices.empty()) return " -r";
+    return fmt::format(" -x -a {}", shell_quoted(choice_words(option, kFishRunNames)));
+  };
   const auto add_options = [&](const CommandTree& command, const std::string& condition) {
     for (const CommandOption& option : command.options) {
       for (const std::string& name : option.names) {
         const bool is_long = name.starts_with("--");
         out += fmt::format("complete -c {} -n {} {} {}{} -d {}\n", program.name, shell_quoted(condition),
-                           is_long ? "-l" : "-s", name.substr(is_long ? 2 : 1), option.takes_value ? " -r" : "",
+                           is_long ? "-l" : "-s", name.substr(is_long ? 2 : 1), value_of(option),
                            shell_quoted(option.description));
       }
     }
@@ -122,12 +174,16 @@ std::string fish_script(const CommandTree& program, const CompletionWords& words
     for (const CommandTree& below : command->verbs)
       out += fmt::format("complete -c {} -f -n {} -a {} -d {}\n", program.name, shell_quoted(condition),
                          shell_quoted(below.name.substr(below.name.rfind(' ') + 1)), shell_quoted(below.description));
-    if (takes_keys(*command, words))
-      out +=
-          fmt::format("complete -c {} -n {} -a {}\n", program.name, shell_quoted(condition),
-                      shell_quoted(fmt::format("{}= {}", fmt::join(words.keys, "= "), fmt::join(words.recipes, " "))));
-    if (takes(*command, "run") || takes(*command, "checkpoint") || takes(*command, "source"))
-      out += fmt::format("complete -c {} -n {} -a '(ls runs 2>/dev/null)'\n", program.name, shell_quoted(condition));
+    std::vector<std::string> all;
+    for (const CommandOption& word : command->words) {
+      if (!word.choices.empty()) all.push_back(choice_words(word, kFishRunNames));
+    }
+    if (takes_keys(*command))
+      all.push_back(fmt::format("{}= {}", fmt::join(words.keys, "= "), fmt::join(words.recipes, " ")));
+    if (takes_runs(*command)) all.push_back(kFishRunNames);
+    if (all.empty()) continue;
+    out += fmt::format("complete -c {} -n {} -a {}\n", program.name, shell_quoted(condition),
+                       shell_quoted(fmt::format("{}", fmt::join(all, " "))));
   }
   return out;
 }

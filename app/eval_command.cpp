@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "app/command_progress.h"
 #include "app/commands.h"
@@ -12,6 +13,7 @@
 #include "workers/inference/evaluate/checkpoint_evaluation.h"
 #include "workers/inference/policy/find_checkpoint.h"
 #include "workers/inference/policy/read_spec.h"
+#include "workers/report/run/run_page.h"
 #include "workers/report/run/tensorboard_pages.h"
 
 namespace troupe::app {
@@ -55,6 +57,14 @@ Result<bool> plays_episodes(const CheckpointPlace& place) {
   return trains_agent(job);
 }
 
+/// What was evaluated belongs on the run's page. That it could not be written is no failure of the evaluation.
+void renew_page(const CheckpointPlace& place) {
+  const RunDirectory run(place.run);
+  if (place.run.empty() || !std::filesystem::exists(run.config())) return;
+  if (const auto written = write_run_page(run); !written)
+    fmt::print(stderr, "warning: report.html is not renewed: {}\n", written.error().message());
+}
+
 }  // namespace
 
 int eval_command(const EvalOptions& options) {
@@ -70,13 +80,18 @@ int eval_command(const EvalOptions& options) {
              "Let it play instead: troupe eval {} --episodes 100",
              place->folder, options.checkpoint)});
   }
-  if (!options.open_loop && (*plays || !options.env.empty())) return eval_episodes_command(options, *place);
+  if (!options.open_loop && (*plays || !options.env.empty())) {
+    const int code = eval_episodes_command(options, *place);
+    if (code == kOk) renew_page(*place);
+    return code;
+  }
   if (!options.open_loop) {
     return complain(
         {Errc::invalid_argument, "say what is evaluated: --open-loop compares predicted with recorded actions"});
   }
   const auto non_finite = evaluate_open_loop(options, *place);
   if (!non_finite) return complain(non_finite.error());
+  renew_page(*place);
   if (*non_finite == 0) return kOk;
   fmt::print(stderr, "error: {} predicted values are not finite\n", *non_finite);
   return kFailed;

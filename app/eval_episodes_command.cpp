@@ -148,7 +148,7 @@ Result<void> evaluate_episodes(const EvalOptions& options, const CheckpointPlace
   for (const auto* played : {&report.first, report.second ? &*report.second : nullptr}) {
     for (std::size_t i = 0; played != nullptr && i < played->records.size(); ++i) steps += played->records[i].length;
   }
-  fmt::print("  time        {:.1f} s, {:.0f} env steps/s\nwritten: {}/eval.json, results.md", seconds,
+  fmt::print("  time      {:.1f} s, {:.0f} env steps/s\nwritten: {}/eval.json, results.md", seconds,
              static_cast<double>(steps) / std::max(seconds, 1e-9), plan.folder);
   fmt::print("{}\n", report.first.videos.empty()
                          ? ""

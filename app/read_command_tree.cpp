@@ -2,11 +2,25 @@
 
 namespace troupe::app {
 
+namespace {
+
+/// Those of a check ("TEXT:{a,b}"), or of a type's name ("a|b|RUN").
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  if (const auto open = type.find('{'); open != std::string::npos)
+    return CLI::detail::split(type.substr(open + 1, type.find('}') - open - 1), ',');
+  if (type == "RUN" || type.find('|') != std::string::npos) return CLI::detail::split(type, '|');
+  return {};
+}
+
+}  // namespace
+
 CommandTree read_command_tree(const CLI::App& program, const std::string& name) {
   CommandTree tree{.name = name, .description = program.get_description(), .options = {}, .words = {}, .verbs = {}};
   for (const CLI::Option* option : program.get_options()) {
     CommandOption out{.names = {},
                       .description = option->get_description(),
+                      .choices = choices_of(*option),
                       .takes_value = option->get_items_expected_max() > 0,
                       .is_required = option->get_required()};
     if (option->get_positional()) {

@@ -17,4 +17,12 @@ std::optional<EmbeddedFile> find_embedded(const std::string& name) {
   return std::nullopt;
 }
 
+std::optional<std::string> short_name(const EmbeddedFile& file) {
+  constexpr std::string_view kRecipes = "recipes/", kQuickstart = "quickstart_";
+  if (!file.name.starts_with(kRecipes)) return std::nullopt;
+  std::string name(file.name.substr(kRecipes.size(), file.name.rfind('.') - kRecipes.size()));
+  if (name.starts_with(kQuickstart)) name[kQuickstart.size() - 1] = ':';
+  return name;
+}
+
 }  // namespace troupe::configs

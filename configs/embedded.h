@@ -18,6 +18,9 @@ struct EmbeddedFile {
 /// All of them, sorted by name.
 const std::vector<EmbeddedFile>& embedded_files();
 
+/// What one types for a recipe: "rl_cartpole_ppo", "quickstart:sft". None for other files.
+std::optional<std::string> short_name(const EmbeddedFile& file);
+
 /// The file that a name stands for: "presets/dreamzero_tiny.yaml", with or without ".yaml" and the folder, or
 /// "quickstart:sft" for recipes/quickstart_sft.yaml.
 std::optional<EmbeddedFile> find_embedded(const std::string& name);

@@ -3,7 +3,7 @@
 
     scripts/track.py RUN --to wandb|mlflow [--project NAME] [--pictures] [--every SECONDS]
 
-RUN is a run directory, a link to one (runs/latest), or a job's name below --run-root (its newest run). Where a run stands at the tracker is kept in
+RUN is a run directory, a link to one (runs/latest), NAME/ID below --run-root, a job's name there, or the folder of that name (the newest run of both). Where a run stands at the tracker is kept in
 RUN/track-wandb.json or RUN/track-mlflow.json, so that the same command goes on after it was stopped and after the run was resumed.
 Exit status: 0 all is sent and the run has ended; 1 the tracker or the disk failed; 2 a wrong argument; 130 stopped by a signal.
 """
@@ -42,12 +42,12 @@ class Run:
     """The files of a run directory that are read here (docs/run-directory.md)."""
 
     def __init__(self, name, run_root):
-        named = pathlib.Path(name)
-        below = sorted((pathlib.Path(run_root) / name).glob("*/config.resolved.yaml"), reverse=True)
-        if (named / "config.resolved.yaml").is_file():
-            self.root = named.resolve()
-        elif below:
-            self.root = below[0].parent.resolve()
+        named, below = pathlib.Path(name), pathlib.Path(run_root) / name
+        found = [folder for folder in ([named, below] if "/" in name else [named]) if (folder / "config.resolved.yaml").is_file()]
+        for folder in (below, named):
+            found += [file.parent for file in sorted(folder.glob("*/config.resolved.yaml"))[-1:]]
+        if found:
+            self.root = found[0].resolve()
         else:
             raise Failure(f"{name} is no run: neither {named}/config.resolved.yaml nor {run_root}/{name}/ID/config.resolved.yaml is there; "
                           f"name a run directory, runs/latest or a job's name", code=2)

@@ -44,21 +44,24 @@ std::string data_uri(std::string_view media_type, std::string_view bytes) {
 }
 
 std::string html_lines(std::string_view text) {
-  std::string out = "<pre>";
+  std::string out = "<pre class=\"lines\">";
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    out += escape_html(text.substr(0, end)) + "\n";
+    out += "<span>" + escape_html(text.substr(0, end)) + "</span>";
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out + "</pre>\n";
 }
 
-std::string html_table(const std::vector<HtmlColumn>& columns, const std::vector<std::vector<std::string>>& rows) {
+std::string html_table(const std::vector<HtmlColumn>& columns, const std::vector<std::vector<std::string>>& rows,
+                       bool stacks) {
   if (rows.empty()) return {};
-  const auto cell = [&](std::size_t column, const char* tag, const std::string& html) {
-    return fmt::format("<{0}{1}>{2}</{0}>", tag, columns[column].is_number ? " class=\"n\"" : "", html);
+  const auto cell = [&](std::size_t column, std::string_view tag, const std::string& html) {
+    std::string attributes = columns[column].is_number ? " class=\"n\"" : "";
+    if (stacks && tag == "td") attributes += fmt::format(" data-name=\"{}\"", escape_html(columns[column].name));
+    return fmt::format("<{0}{1}>{2}</{0}>", tag, attributes, html);
   };
-  std::string out = "<div class=\"wide\"><table>\n";
+  std::string out = fmt::format("<div class=\"wide\"><table{}>\n", stacks ? " class=\"stacks\"" : "");
   if (std::any_of(columns.begin(), columns.end(), [](const HtmlColumn& c) { return !c.name.empty(); })) {
     out += "<tr>";
     for (std::size_t i = 0; i < columns.size(); ++i) out += cell(i, "th", escape_html(columns[i].name));

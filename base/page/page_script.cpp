@@ -12,6 +12,46 @@ const std::string_view kPageScript = R"js(
   const shown = v => !finite(v) ? 'n/a' : v === 0 ? '0' :
     Math.abs(v) >= 1e5 || Math.abs(v) < 1e-3 ? v.toExponential(3) : String(Number(v.toPrecision(5)));
   const counted = v => Number.isInteger(v) ? v.toLocaleString('en') : String(Number(v.toPrecision(6)));
+
+  // Ticks and their texts: the rules of base/page/ticks.h.
+  const between = (v, low, high) => Math.min(high, Math.max(low, v));
+  const decades = (low, high, multiples, stride) => {
+    const values = [];
+    for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); ++e)
+      for (const m of multiples) {
+        const v = m * Math.pow(10, e);
+        if (e % stride === 0 && v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9)) values.push(v);
+      }
+    return values;
+  };
+  const logTicks = (low, high) => {
+    let values = decades(low, high, [1, 2, 5], 1);
+    for (const stride of [1, 2, 5, 10, 20, 50, 100, 200])
+      if (values.length > 7) values = decades(low, high, [1], stride);
+    return values;
+  };
+  const scientific = (v, step) => {
+    const places = Math.floor(Math.log10(Math.abs(v)) + 1e-9) - Math.floor(Math.log10(step) + 1e-9);
+    return v.toExponential(between(places, 0, 6)).replace('e+', 'e');
+  };
+  const tickText = (v, largest, step) => {
+    if (v === 0) return '0';
+    if (largest >= 1e9 || largest < 1e-3) return scientific(v, step);
+    const letter = largest >= 1e6 ? 'M' : largest >= 1e4 && step >= 10 ? 'k' : '';
+    const unit = letter === 'M' ? 1e6 : letter === 'k' ? 1e3 : 1;
+    const places = between(Math.ceil(-Math.log10(step / unit) - 1e-9), 0, 6);
+    if (unit === 1 && places === 0) return Math.round(v).toLocaleString('en');
+    return (v / unit).toFixed(places) + letter;
+  };
+  const tickTexts = ticks => {
+    if (ticks.length === 0) return [];
+    const last = ticks[ticks.length - 1], lone = ticks.length === 1;
+    const step = lone ? Math.min(1, Math.abs(last)) : ticks[1] - ticks[0];
+    const even = lone || Math.abs(last - ticks[ticks.length - 2] - step) <= 1e-6 * step;
+    const largest = Math.max(Math.abs(ticks[0]), Math.abs(last));
+    return ticks.map(v => even ? tickText(v, largest, step) : tickText(v, Math.abs(v), Math.abs(v)));
+  };
+
   const make = (name, attributes) => {
     const node = document.createElementNS(SVG, name);
     for (const key in attributes) node.setAttribute(key, attributes[key]);
@@ -118,25 +158,18 @@ const std::string_view kPageScript = R"js(
         const room = Math.pow(Math.max(high / low, 1.1), 0.05);
         return [low / room, high * room];
       }
-      const room = (high - low) * 0.05 || Math.max(1e-9, Math.abs(low) * 0.1);
+      const height = high - low, size = Math.max(Math.abs(low), Math.abs(high));
+      const room = height === 0 ? size * 0.1 || 1 : Math.max(0.05 * height, 0.5 * (5e-4 * size - height));
       return [low - room, high + room];
     }
 
     tickValues(low, high) {
-      const values = [];
-      if (this.log) {
-        const multiples = Math.log10(high / low) < 3 ? [1, 2, 5] : [1];
-        for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); ++e)
-          for (const m of multiples) {
-            const v = m * Math.pow(10, e);
-            if (v >= low && v <= high) values.push(v);
-          }
-        if (values.length > 1) return values;
-        values.length = 0;
-      }
+      const log = this.log ? logTicks(low, high) : [];
+      if (log.length > 1) return log;
       const raw = (high - low) / 5, power = Math.pow(10, Math.floor(Math.log10(raw))), share = raw / power;
       const step = power * (share <= 1 ? 1 : share <= 2 ? 2 : share <= 5 ? 5 : 10);
-      for (let i = Math.ceil(low / step); i * step <= high; ++i) values.push(i * step);
+      const values = [];
+      for (let i = Math.ceil(low / step - 1e-9); i <= Math.floor(high / step + 1e-9); ++i) values.push(i * step);
       return values;
     }
 
@@ -146,10 +179,11 @@ const std::string_view kPageScript = R"js(
       const x = v => (this.left + (v - this.x[0]) / (this.x[1] - this.x[0]) * this.width).toFixed(1);
       const y = v => (this.top + up(v) * this.height).toFixed(1);
       this.ticks.replaceChildren();
-      for (const v of this.tickValues(low, high)) {
+      const values = this.tickValues(low, high), texts = tickTexts(values);
+      for (const [i, v] of values.entries()) {
         this.ticks.append(make('path', {class: 'grid', d: `M${this.left} ${y(v)}h${this.width}`}));
         const text = make('text', {x: this.left - 7, y: Number(y(v)) + 5, 'text-anchor': 'end'});
-        text.textContent = shown(Number(v.toPrecision(4)));
+        text.textContent = texts[i];
         this.ticks.append(text);
       }
       for (const s of this.series) {
@@ -165,9 +199,10 @@ const std::string_view kPageScript = R"js(
         forth = [];
         back = [];
       };
-      for (const p of s.points) {
+      for (const [i, p] of s.points.entries()) {
         if (this.usable(p[1])) {
-          line += (open ? 'L' : 'M') + x(p[0]) + ' ' + y(p[1]);
+          const lone = !open && !(i + 1 < s.points.length && this.usable(s.points[i + 1][1]));
+          line += lone ? `M${x(p[0])} ${y(p[1])}m-2 0h4` : (open ? 'L' : 'M') + x(p[0]) + ' ' + y(p[1]);
           marks += 'M' + x(p[0]) + ' ' + y(p[1]) + 'h0';
         }
         open = this.usable(p[1]);

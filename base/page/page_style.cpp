@@ -9,7 +9,8 @@ h1{font-size:1.5em;margin:.3em 0}h2{font-size:1.15em;margin-top:2em;border-botto
 h3{font-size:1em;margin:1.4em 0 .4em}small{color:#4a5560;font-weight:400}
 .wide{overflow-x:auto;margin:.6em 0}table{border-collapse:collapse}
 td,th{padding:.2em .7em;text-align:left;border-bottom:1px solid #e6e9ed;vertical-align:top;overflow-wrap:normal}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}
+pre.lines{white-space:pre-wrap}pre.lines span{display:block;min-height:1.4em;padding-left:6em;text-indent:-6em}
 pre{overflow-x:auto;background:#f6f7f8;padding:.7em;font-size:13px;line-height:1.4}
 code{background:#f1f3f5;padding:0 .25em}pre code{background:none;padding:0}
 mark{background:#fff0b8}.from{color:#6b7680}
@@ -41,8 +42,13 @@ svg.curves .cursor{stroke:#8d96a0;stroke-dasharray:3 3}
 .keys button.scale[aria-pressed=true]{background:#e4ecf5}
 .c0{color:#4477aa}.c1{color:#cc6633}.c2{color:#228833}.c3{color:#aa3377}.c4{color:#8a7a00}
 .c5{color:#2a93a8}.c6{color:#6a51a3}.c7{color:#555b61}
-@media(max-width:600px){body{margin:.5em auto;padding:0 .7em}svg.curves text{font-size:22px}
-  .pair{grid-template-columns:minmax(0,1fr)}}
+@media(max-width:600px){body{margin:.5em auto;padding:0 .7em}svg.curves text{font-size:20px}
+  .pair{grid-template-columns:minmax(0,1fr)}
+  .stacks,.stacks tbody,.stacks tr,.stacks td{display:block}.stacks tr:first-child{display:none}
+  .stacks tr{border-bottom:1px solid #d5dae0;padding:.4em 0}.stacks td{border:0;padding:.1em 0;text-align:left;
+    overflow-wrap:anywhere}
+  .stacks td:not(:empty)::before{content:attr(data-name) ": ";color:#4a5560}
+  pre.lines span{padding-left:2em;text-indent:-2em}}
 )css";
 
 }  // namespace troupe::base

@@ -53,16 +53,23 @@ std::string points_attribute(const SvgSeries& s) {
   return out;
 }
 
-/// A path through values, broken where one is not finite.
-std::string path_of(const SvgFrame& frame, const SvgSeries& s, const std::vector<double>& values, bool marks) {
+/// A path through the values, broken where one is not finite; a value alone between two gaps is a short dash.
+std::string line_of(const SvgFrame& frame, const SvgSeries& s) {
+  const auto is_there = [&](std::size_t i) { return i < s.y.size() && std::isfinite(s.y[i]); };
   std::string out;
-  bool is_open = false;
-  for (std::size_t i = 0; i < s.x.size(); ++i) {
-    const bool is_there = std::isfinite(values[i]);
-    if (is_there)
-      out += fmt::format("{}{:.1f} {:.1f}{}", is_open && !marks ? "L" : "M", frame.x(s.x[i]), frame.y(values[i]),
-                         marks ? "h0" : "");
-    is_open = is_there;
+  for (std::size_t i = 0; i < s.y.size(); ++i) {
+    if (!is_there(i)) continue;
+    const bool begins = i == 0 || !is_there(i - 1), is_alone = begins && !is_there(i + 1);
+    out += fmt::format("{}{:.1f} {:.1f}{}", begins ? "M" : "L", frame.x(s.x[i]), frame.y(s.y[i]),
+                       is_alone ? "m-2 0h4" : "");
+  }
+  return out;
+}
+
+std::string marks_of(const SvgFrame& frame, const SvgSeries& s) {
+  std::string out;
+  for (std::size_t i = 0; i < s.y.size(); ++i) {
+    if (std::isfinite(s.y[i])) out += fmt::format("M{:.1f} {:.1f}h0", frame.x(s.x[i]), frame.y(s.y[i]));
   }
   return out;
 }
@@ -88,10 +95,9 @@ std::string class_of(std::size_t i) { return fmt::format("c{}{}", i % kColors, i
 std::string drawn(const SvgFrame& frame, const SvgSeries& s, std::size_t place) {
   std::string out = fmt::format("<g class=\"series {}\" data-points=\"{}\">", class_of(place), points_attribute(s));
   if (!s.low.empty()) out += fmt::format("<path class=\"band\" d=\"{}\"/>", band_of(frame, s));
-  out += fmt::format("<path class=\"line\" d=\"{}\"/>", path_of(frame, s, s.y, false));
+  out += fmt::format("<path class=\"line\" d=\"{}\"/>", line_of(frame, s));
   // A line of one point shows nothing.
-  if (s.has_marks || s.x.size() < 3)
-    out += fmt::format("<path class=\"marks\" d=\"{}\"/>", path_of(frame, s, s.y, true));
+  if (s.has_marks || s.x.size() < 3) out += fmt::format("<path class=\"marks\" d=\"{}\"/>", marks_of(frame, s));
   return out + "</g>\n";
 }
 
@@ -134,10 +140,15 @@ std::string svg_curves(const SvgCurves& curves) {
   for (const SvgSeries& s : curves.series)
     series.push_back(reduced(s, static_cast<std::size_t>(std::max<std::int64_t>(2, curves.max_points))));
   SvgFrame frame;
+  const auto counts = [](const SvgSeries& s) {
+    return std::all_of(s.x.begin(), s.x.end(), [](double x) { return x == std::floor(x); });
+  };
+  frame.has_whole_x = std::all_of(curves.series.begin(), curves.series.end(), counts);
   if (!span(series, frame)) return fmt::format("<p class=\"note\">{}: no value yet.</p>\n", escape_html(curves.title));
   frame.settle();
   std::string lines, keys;
   for (std::size_t i = 0; i < series.size(); ++i) {
+    if (series[i].x.empty()) continue;
     lines += drawn(frame, series[i], i);
     keys += key_of(curves.series[i], i);
   }

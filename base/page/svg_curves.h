@@ -12,7 +12,8 @@ namespace troupe::base {
 struct SvgSeries {
   /// Text of the legend.
   std::string name{};
-  /// As many of both, x ascending. A y that is not finite is a gap.
+  /// As many of both, x ascending. A y that is not finite is a gap. Without any the curve is left out; the others keep
+  /// their colours.
   std::vector<double> x{}, y{};
   /// Bounds of a band around the curve, one per x; empty: no band.
   std::vector<double> low{}, high{};

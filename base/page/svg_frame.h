@@ -10,8 +10,10 @@ namespace troupe::base {
 /// the same from the attributes.
 struct SvgFrame {
   double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
+  /// x counts something: no tick lies between two whole numbers.
+  bool has_whole_x = false;
 
-  /// Widens empty ranges, and the y range by 5 % at each end.
+  /// Widens empty ranges, the y range by 5 % at each end, and one that is narrower than least_span() to that.
   void settle();
   double x(double value) const;
   double y(double value) const;

@@ -53,6 +53,12 @@ std::string dimension_label(const std::vector<std::string>& names, std::size_t d
   return d < names.size() ? fmt::format("[{}] {}", d, names[d]) : fmt::format("[{}]", d);
 }
 
+std::string dimension_labels(const std::vector<std::string>& names, const std::vector<std::size_t>& dims) {
+  std::string out;
+  for (const std::size_t d : dims) out += (out.empty() ? "" : ", ") + dimension_label(names, d);
+  return out;
+}
+
 std::vector<std::string> HealthReport::names_of(const VectorKey& key) const {
   const ColumnReport* c = column(key.column);
   if (c == nullptr || key.end > static_cast<std::int64_t>(c->names.size())) return {};

@@ -75,6 +75,8 @@ struct EpisodeReport {
 
 /// How a report calls dimension d: "[3]", or "[3] elbow" where it has a name.
 std::string dimension_label(const std::vector<std::string>& names, std::size_t d);
+/// Several of them: "[3] elbow, [4] wrist".
+std::string dimension_labels(const std::vector<std::string>& names, const std::vector<std::size_t>& dims);
 
 /// How often values of one dimension occur: counts of equal parts of [low, high], the last part closed. Values outside
 /// count in the first or last part.

@@ -72,16 +72,25 @@ std::string summary(const HealthReport& r) {
                         : fmt::format("<p class=\"problem\">{} problems were found.</p>\n", problems));
 }
 
+/// A finding's text without the dataset's folder, which the page names at its top.
+std::string below_root(std::string text, const std::string& root) {
+  if (text.starts_with(root + ": ")) text.erase(0, root.size() + 2);
+  const std::string folder = root + "/";
+  for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;) text.erase(at, folder.size());
+  return text;
+}
+
 std::string html_of_findings(const HealthReport& r) {
   if (r.findings.empty()) return "<h2>Findings</h2>\n<p>None.</p>\n";
   std::vector<std::vector<std::string>> rows;
   for (const HealthFinding* f : shown_findings(r)) {
     const Defect* kind = find_defect(f->code);
     rows.push_back({escape_html(f->code), fmt::format("<span class=\"{0}\">{0}</span>", enum_name(f->level)),
-                    links_of(*f), escape_html(f->sentence()), kind == nullptr ? "" : escape_html(kind->remedy)});
+                    links_of(*f), escape_html(below_root(f->sentence(), r.root)),
+                    kind == nullptr ? "" : escape_html(kind->remedy)});
   }
-  std::string out =
-      "<h2>Findings</h2>\n" + html_table({{"code"}, {"level"}, {"where"}, {"finding"}, {"what you can do"}}, rows);
+  std::string out = "<h2>Findings</h2>\n" +
+                    html_table({{"code"}, {"level"}, {"where"}, {"finding"}, {"what you can do"}}, rows, true);
   if (r.findings.size() > kFindingsShown)
     out += fmt::format("<p>{} more are in the JSON report.</p>\n", r.findings.size() - kFindingsShown);
   return out;
@@ -113,26 +122,41 @@ std::string checks(const HealthReport& r) {
     rows.push_back({std::string(d.code), std::to_string(counts[std::string(d.code)]), escape_html(d.check),
                     escape_html(d.action), escape_html(d.remedy)});
   return "<h2>Checks</h2>\n" +
-         html_table({{"code"}, {"found", true}, {"check"}, {"what is done"}, {"what you can do"}}, rows);
+         html_table({{"code"}, {"found", true}, {"check"}, {"what is done"}, {"what you can do"}}, rows, true);
+}
+
+/// What the dimensions of a column do in an episode; those that keep their value are only named.
+std::string traces(const ColumnTrace& t) {
+  std::vector<std::size_t> moving, still;
+  for (std::size_t d = 0; d < t.values.size(); ++d) {
+    const auto& v = t.values[d];
+    const bool stands = std::all_of(v.begin(), v.end(), [&](double value) { return value == v.front(); });
+    (stands ? still : moving).push_back(d);
+  }
+  std::string out;
+  for (std::size_t first = 0; first < std::min(moving.size(), kJointsShown); first += kJointsOfChart) {
+    const std::size_t end = std::min(moving.size(), first + kJointsOfChart);
+    SvgCurves chart{.title = moving.size() > kJointsOfChart
+                                 ? fmt::format("{} {} to {}", t.column, moving[first], moving[end - 1])
+                                 : t.column,
+                    .x_title = "seconds"};
+    for (std::size_t i = first; i < end; ++i)
+      chart.series.push_back({.name = dimension_label(t.names, moving[i]), .x = t.seconds, .y = t.values[moving[i]]});
+    out += svg_curves(chart);
+  }
+  if (moving.size() > kJointsShown)
+    out += fmt::format("<p class=\"note\">{}: {} more dimensions.</p>\n", escape_html(t.column),
+                       moving.size() - kJointsShown);
+  if (!still.empty())
+    out += fmt::format("<p class=\"note\">{} stays as it is in {}.</p>\n", escape_html(t.column),
+                       escape_html(dimension_labels(t.names, still)));
+  return out;
 }
 
 /// One episode: its clip beside what its joints do.
 std::string closeup(const EpisodeCloseup& c) {
   std::string charts;
-  for (const ColumnTrace& t : c.columns) {
-    for (std::size_t first = 0; first < std::min(t.values.size(), kJointsShown); first += kJointsOfChart) {
-      const std::size_t end = std::min(t.values.size(), first + kJointsOfChart);
-      SvgCurves chart{
-          .title = t.values.size() > kJointsOfChart ? fmt::format("{} {} to {}", t.column, first, end - 1) : t.column,
-          .x_title = "seconds"};
-      for (std::size_t d = first; d < end; ++d)
-        chart.series.push_back({.name = dimension_label(t.names, d), .x = t.seconds, .y = t.values[d]});
-      charts += svg_curves(chart);
-    }
-    if (t.values.size() > kJointsShown)
-      charts += fmt::format("<p class=\"note\">{}: {} more dimensions.</p>\n", escape_html(t.column),
-                            t.values.size() - kJointsShown);
-  }
+  for (const ColumnTrace& t : c.columns) charts += traces(t);
   const std::string clip =
       c.clip.empty() ? (c.no_clip.empty() ? "" : "<p class=\"note\">No clip: " + escape_html(c.no_clip) + "</p>")
                      : fmt::format("<video controls muted loop width=\"160\" src=\"{}\"></video><small>{}</small>",
@@ -210,9 +234,11 @@ std::string dimensions(const HealthReport& r) {
   for (const ColumnReport& c : r.columns) {
     out += fmt::format("<h3>{} <small>{}</small></h3>\n", escape_html(c.name), escape_html(c.dtype));
     if (!c.constant.empty())
-      out += fmt::format("<p class=\"note\">constant dimensions: {}</p>\n", fmt::join(c.constant, ", "));
+      out += fmt::format("<p class=\"note\">constant dimensions: {}</p>\n",
+                         escape_html(dimension_labels(c.names, c.constant)));
     if (!c.near_constant.empty())
-      out += fmt::format("<p class=\"note\">nearly constant dimensions: {}</p>\n", fmt::join(c.near_constant, ", "));
+      out += fmt::format("<p class=\"note\">nearly constant dimensions: {}</p>\n",
+                         escape_html(dimension_labels(c.names, c.near_constant)));
     out += "<div class=\"dims\">\n";
     for (std::size_t d = 0; d < c.histograms.size(); ++d) {
       const FeatureStatistics& s = c.statistics;

@@ -1,7 +1,6 @@
 #include "data/health/statistics_check.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -145,8 +144,8 @@ class StatisticsFindings {
     const std::vector<std::size_t> dims = c.statistics.constant_dimensions();
     if (dims.empty()) return;
     add(FindingLevel::warning, report_.root,
-        fmt::format("{}: {} is constant (q01 = q99) in dimension {}; normalisation only clamps it to [-1, 1]",
-                    report_.root, c.name, fmt::join(dims, ", ")));
+        fmt::format("{}: {} is constant (q01 = q99) in {}; normalisation only clamps it to [-1, 1]", report_.root,
+                    c.name, dimension_labels(c.names, dims)));
   }
 
   void note_constant_relative(const RelativeReport& k) {
@@ -160,8 +159,8 @@ class StatisticsFindings {
     const std::vector<std::size_t> dims = s.constant_dimensions();
     if (!dims.empty())
       add(FindingLevel::warning, report_.root,
-          fmt::format("{}: relative {} is constant (q01 = q99) in dimension {}", report_.root, k.action.name,
-                      fmt::join(dims, ", ")));
+          fmt::format("{}: relative {} is constant (q01 = q99) in {}", report_.root, k.action.name,
+                      dimension_labels(report_.names_of(k.action), dims)));
   }
 
   /// Statistics that were made of other rows, or in another way.
@@ -186,9 +185,9 @@ class StatisticsFindings {
         const bool quantile = tolerance == kQuantileTolerance;
         if (std::abs(said - is) <= tolerance * range + slack && (inside || !quantile)) continue;
         add(FindingLevel::warning, path,
-            fmt::format("{}: {} of '{}' dimension {} is {:.6g}; the tables give {:.6g}. It was made of other data: "
+            fmt::format("{}: {} of '{}'{} is {:.6g}; the tables give {:.6g}. It was made of other data: "
                         "delete the file and run troupe stats --write-metadata",
-                        path, name, c.name, d, said, is));
+                        path, name, c.name, dimension_label(c.names, d), said, is));
         return;
       }
     }

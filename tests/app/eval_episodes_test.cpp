@@ -19,7 +19,7 @@ class EvalEpisodesTest : public RlRunTest {
 TEST_F(EvalEpisodesTest, PlaysEverySeedOnceAndTheSameAgain) {
   train();
   expect_end(eval({"--episodes", "20", "--seed", "40"}), 0,
-             {"evaluation  20 episodes of CartPole-v1, deterministic policy, limit 500 steps, K 1"},
+             {"evaluated 20 episodes of CartPole-v1, deterministic policy, limit 500 steps, K 1"},
              {"CartPole-v1 has no camera"});
   const std::string first = text_of("runs/latest/eval/step_000002/eval.json");
   const json report = json::parse(first);
@@ -27,6 +27,9 @@ TEST_F(EvalEpisodesTest, PlaysEverySeedOnceAndTheSameAgain) {
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(report["episodes"][i]["seed"], 40 + i);
   EXPECT_EQ(report["checkpoint"]["step"], 2);
   EXPECT_THAT(text_of("runs/latest/eval/step_000002/results.md"), HasSubstr("seeds 40 to 59"));
+  const std::string page = text_of("runs/latest/report.html");
+  for (const char* part : {"<h3>eval/step_000002/eval.json</h3>", "RUN COMPLETE", "<h2>Plan</h2>", "<h2>Curves</h2>"})
+    EXPECT_THAT(page, HasSubstr(part)) << "the run's page shows it";
 
   const ProgramEnd again = eval({"--episodes", "20", "--seed", "40", "--json"});
   ASSERT_TRUE(succeeded(again));
@@ -57,7 +60,7 @@ TEST_F(EvalEpisodesTest, TheRunAndTheCommandWriteVideosOfTheArmsFailures) {
   train({"env.id=arm7/reach-v1", "env.num_envs=8", "env.blocks=2", "eval.episodes=3", "eval.videos=2",
          "training.global_batch_size=64"});
   const std::string run_videos = "runs/latest/eval/step_000002/videos/", own_videos = "out/videos/";
-  expect_end(eval({"--episodes", "3", "--videos", "1", "--out", dir_ / "out"}), 0, {"success     0/3"});
+  expect_end(eval({"--episodes", "3", "--videos", "1", "--out", dir_ / "out"}), 0, {"success   0/3"});
   const std::string video = text_of(own_videos + "seed_1000000.mp4");
   EXPECT_FALSE(video.empty());
   EXPECT_EQ(video, text_of(run_videos + "seed_1000000.mp4")) << "the same episode";

@@ -8,7 +8,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST_F(RlRunTest, LeavesItsCurveItsTableAndALedgerThatBalances) {
-  expect_end(run("runs"), 0, {"RUN COMPLETE", "evaluation  4 episodes of CartPole-v1", "bottleneck: "});
+  expect_end(run("runs"), 0, {"RUN COMPLETE", "evaluated 4 episodes of CartPole-v1", "bottleneck: "});
   EXPECT_TRUE(std::filesystem::exists(dir_ / "runs/latest/return.png"));
   EXPECT_THAT(verified("runs"), HasSubstr("48 positions  trained 48  void 0  lost 0  doubled 0"))
       << "8 blocks in each of 6 iterations";

@@ -32,17 +32,29 @@ TEST_F(ShellTest, CompletionsNameEveryVerbAndBashReadsItsOwn) {
     ASSERT_EQ(end.exit_code, 0) << end.err;
     for (const std::string& verb : verbs()) EXPECT_THAT(end.out, HasSubstr(verb)) << shell;
     EXPECT_THAT(end.out, HasSubstr("training.steps=")) << shell;
-    EXPECT_THAT(end.out, HasSubstr("recipes/quickstart_rl.yaml")) << shell;
+    for (const char* recipe : {"recipes/quickstart_rl.yaml", "quickstart:rl", " rl_cartpole_ppo"})
+      EXPECT_THAT(end.out, HasSubstr(recipe)) << shell;
     std::ofstream(dir_ / shell) << end.out;
   }
   std::filesystem::create_directories(dir_ / "runs/first-run");
   const std::string probe =
       "cd " + dir_.path() +
-      "; source ./bash; t() { COMP_WORDS=(troupe \"$@\"); COMP_CWORD=$#; _troupe 2>/dev/null; "
-      "echo \"[${COMPREPLY[*]}]\"; }; t conv; t run --resu; t run optimizer.l; t convert data; t eval fir";
+      "; source ./bash; t() { COMP_WORDS=(troupe \"$@\"); COMP_CWORD=$#; COMP_LINE=${COMP_WORDS[*]}; "
+      "COMP_POINT=${#COMP_LINE}; _troupe 2>/dev/null; echo \"[${COMPREPLY[*]}]\"; }; "
+      "t conv; t run --resu; t run optimizer.l; t convert data; t eval fir\n"
+      // as readline parts them
+      "t run optimizer.lr =; t run quickstart:s; t plan rl_pendulum\n"
+      "t bench loader --js; t bench lo; t run --resume au; t export x --format g; t completion z\n"
+      "t compare fir; t runs fir; t scale fir; t eval x --compare fir";
   std::ofstream(dir_ / "probe") << probe;
   ASSERT_EQ(std::system(("bash " + (dir_ / "probe") + " > " + (dir_ / "said")).c_str()), 0);
-  EXPECT_EQ(text_of(dir_ / "said"), "[convert]\n[--resume]\n[optimizer.lr=]\n[dataset]\n[first-run]\n");
+  EXPECT_EQ(text_of(dir_ / "said"),
+            "[convert]\n[--resume]\n[optimizer.lr=]\n[dataset]\n[first-run]\n"
+            "[]\n[sft]\n[rl_pendulum_sac]\n"
+            "[--json]\n[loader]\n[auto]\n[gear]\n[zsh]\n"
+            "[first-run]\n[first-run]\n[first-run]\n[first-run]\n");
+  EXPECT_THAT(text_of(dir_ / "fish"), HasSubstr("-l format -x -a 'safetensors gear lora'"));
+  EXPECT_THAT(text_of(dir_ / "zsh"), HasSubstr("then _troupe \"$@\"")) << "the first Tab, which reads the file";
   EXPECT_THAT(troupe({"completion", "tcsh"}).err, HasSubstr("there is for bash, zsh and fish"));
 }
 
@@ -53,6 +65,7 @@ TEST_F(ShellTest, EveryVerbHasAManualPageWithItsFlags) {
   const std::string page = text_of(dir_ / "man/troupe-run.1");
   EXPECT_TRUE(page.starts_with(".TH TROUPE\\-RUN 1")) << page;
   EXPECT_THAT(page, HasSubstr("\\fB\\-\\-resume\\fR \\fIVALUE\\fR"));
+  EXPECT_THAT(page, HasSubstr("[\\fIKEY=VALUE ...\\fR]"));
   EXPECT_TRUE(std::filesystem::exists(dir_ / "man/troupe-convert-dataset.1"));
 }
 

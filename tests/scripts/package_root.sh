@@ -14,7 +14,8 @@ clean() {
 trap clean EXIT
 debootstrap --variant=minbase bookworm "$root" >"$root.log" 2>&1 || { tail -20 "$root.log"; exit 1; }
 rm -f "$root.log"
-tar -xzf build/package/troupe-*-debian12-amd64.tar.gz -C "$root/opt"
+# others may lie there, of earlier commits
+tar -xzf "$(ls -t build/package/troupe-*-debian12-amd64.tar.gz | head -1)" -C "$root/opt"
 mount -t proc proc "$root/proc"
 mount -t tmpfs tmpfs "$root/dev/shm"
 cat >"$root/try" <<'TRY'

@@ -74,6 +74,8 @@ class TrackTest(unittest.TestCase):
         older.mkdir()
         (older / "config.resolved.yaml").write_text("")
         self.assertEqual(track.Run("arm", self.run_root).root, self.root)
+        self.assertEqual(track.Run(str(self.root.parent), "elsewhere").root, self.root)
+        self.assertEqual(track.Run(f"arm/{older.name}", self.run_root).root, older)
         latest = self.root.parents[1] / "latest"
         latest.symlink_to(older)
         self.assertEqual(track.Run(str(latest), self.run_root).root, older)

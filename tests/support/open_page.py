@@ -22,6 +22,25 @@ DEADLINE_S = 60
 LOOK = """(() => ({
   scrollWidth: document.documentElement.scrollWidth, innerWidth: innerWidth,
   letters: document.body.innerText.length,
+  ...(() => {
+    const cut = new Set(), touching = new Set();
+    const measure = () => document.querySelectorAll('svg.curves').forEach(svg => {
+      for (const text of svg.querySelectorAll('text')) {
+        const box = text.getBBox();
+        if (box.x < 0 || box.x + box.width > svg.viewBox.baseVal.width) cut.add(text.textContent);
+      }
+      const ticks = [...svg.querySelectorAll('.y-ticks text')].map(t => ({text: t.textContent, box: t.getBBox()}))
+          .sort((a, b) => a.box.y - b.box.y);
+      ticks.slice(1).forEach((t, i) => t.box.y < ticks[i].box.y + ticks[i].box.height && t.box.height > 0 &&
+          touching.add(ticks[i].text + ' and ' + t.text));
+    });
+    const scales = document.querySelectorAll('button.scale');
+    measure();
+    scales.forEach(b => b.click());
+    measure();
+    scales.forEach(b => b.click());
+    return {cut: [...cut], touching: [...touching]};
+  })(),
   curves: document.querySelectorAll('svg.curves').length,
   drawn: [...document.querySelectorAll('svg.curves .series .line')].filter(p => p.getTotalLength() > 0).length,
   pictures: [...document.images].filter(i => i.naturalWidth > 0).length, images: document.images.length,
@@ -42,6 +61,7 @@ TOUCH = """(() => {
   out.logLine = line() !== before[1];
   scale.click();
   const numbers = d => d.match(/[0-9.]+/g).map(Number), now = numbers(line());
+  out.sameTicks = ticks() === before[0];
   out.back = numbers(before[1]).every((v, i) => Math.abs(v - now[i]) < 0.3);  // the page has its values rounded
   key.click();
   out.hidden = getComputedStyle(f.querySelector('.series')).display === 'none';

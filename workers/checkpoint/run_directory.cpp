@@ -90,6 +90,11 @@ Result<RunDirectory> find_run(const std::string& run, const std::string& run_roo
   const std::string wanted = run.empty() ? (fs::path(run_root) / "latest").string() : run;
   const fs::path resolved = fs::canonical(wanted, error);
   if (!error && fs::exists(resolved / "config.resolved.yaml", error)) return RunDirectory(resolved.string());
+  if (const fs::path named = wanted; named.has_parent_path() && named.is_relative()) {  // NAME/ID, as tables print it
+    std::error_code none;
+    const fs::path below = fs::canonical(fs::path(run_root) / named, none);
+    if (!none && fs::exists(below / "config.resolved.yaml", none)) return RunDirectory(below.string());
+  }
   auto runs = runs_of(run_root, wanted);
   if (runs.empty() && !error) runs = runs_of(resolved.parent_path().string(), resolved.filename().string());
   if (!runs.empty()) return runs.front();

@@ -43,9 +43,9 @@ class RunDirectory {
   std::string root_;
 };
 
-/// What a user means by RUN: a run directory, `runs/latest`, or a run's name under `run_root` or the folder of that
-/// name (its newest run); empty: the link `run_root/latest`. A folder with config.resolved.yaml is a run. Resolves
-/// links. Errors: not_found naming what was looked at and the runs in `run_root`, nearest first.
+/// What a user means by RUN: a run directory, `runs/latest`, NAME/ID under `run_root`, or a run's name under it or the
+/// folder of that name (its newest run); empty: the link `run_root/latest`. A folder with config.resolved.yaml is a
+/// run. Resolves links. Errors: not_found naming what was looked at and the runs in `run_root`, nearest first.
 Result<RunDirectory> find_run(const std::string& run, const std::string& run_root);
 /// Run directories of `name` under `run_root`, newest first: by id, which begins with the UTC time of its start.
 std::vector<RunDirectory> runs_of(const std::string& run_root, const std::string& name);

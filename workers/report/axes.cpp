@@ -15,10 +15,6 @@ std::vector<double> y_values(const Axes& axes, int y_ticks) {
   return axes.log_y ? log_ticks(axes.y_low, axes.y_high) : linear_ticks(axes.y_low, axes.y_high, y_ticks);
 }
 
-std::string y_label(const Axes& axes, const std::vector<double>& values, double value) {
-  return tick_text(value, axes.log_y || values.size() < 2 ? std::abs(value) : values[1] - values[0]);
-}
-
 /// A tick of the x axis and its label.
 struct Tick {
   double x = 0;
@@ -26,10 +22,10 @@ struct Tick {
 };
 
 std::vector<Tick> x_ticks_of(const Axes& axes, int x_ticks) {
-  const auto values = linear_ticks(axes.x_low, axes.x_high, x_ticks);
-  const double step = values.size() < 2 ? 1 : values[1] - values[0];
+  const auto values = linear_ticks(axes.x_low, axes.x_high, x_ticks, /*least_step=*/1);
+  const auto texts = tick_texts(values);
   std::vector<Tick> ticks;
-  for (const double value : values) ticks.push_back({axes.at(value, axes.y_low).x, tick_text(value, step)});
+  for (std::size_t i = 0; i < values.size(); ++i) ticks.push_back({axes.at(values[i], axes.y_low).x, texts[i]});
   return ticks;
 }
 
@@ -60,7 +56,8 @@ void Axes::settle() {
     y_low -= room;
     y_high += room;
   }
-  const double room = 0.05 * (y_high - y_low);
+  const double height = y_high - y_low, size = std::max(std::abs(y_low), std::abs(y_high));
+  const double room = std::max(0.05 * height, 0.5 * (least_span(size) - height));
   y_low -= room;
   y_high += room;
 }
@@ -73,9 +70,8 @@ ChartPoint Axes::at(double x, double y) const {
 
 double Axes::label_width(const Chart& chart, double text_size, int y_ticks) const {
   double widest = 0;
-  const auto values = y_values(*this, y_ticks);
-  for (const double value : values)
-    widest = std::max(widest, chart.text_width(y_label(*this, values, value), {.size = text_size}));
+  for (const std::string& text : tick_texts(y_values(*this, y_ticks)))
+    widest = std::max(widest, chart.text_width(text, {.size = text_size}));
   return widest;
 }
 
@@ -83,10 +79,11 @@ void Axes::draw(Chart& chart, const std::string& x_title, const std::string& y_t
                 int y_ticks) const {
   TextInk ink{.size = text_size, .color = kMuted, .align = TextAlign::right};
   const auto values = y_values(*this, y_ticks);
-  for (const double value : values) {
-    const double y = at(x_low, value).y;
+  const auto texts = tick_texts(values);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double y = at(x_low, values[i]).y;
     chart.line({area.x, y}, {area.right(), y}, {.color = kGrid});
-    chart.text({area.x - 6, y + 0.35 * text_size}, y_label(*this, values, value), ink);
+    chart.text({area.x - 6, y + 0.35 * text_size}, texts[i], ink);
   }
   ink.align = TextAlign::centre;
   std::vector<Tick> ticks = x_ticks_of(*this, x_ticks);

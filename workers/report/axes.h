@@ -7,14 +7,14 @@
 
 namespace troupe::workers {
 
-/// Maps data to a rectangle of the image: x from left to right, y from bottom to top, logarithmic with log_y (y_low
-/// > 0).
+/// Maps data to a rectangle of the image: x, which counts steps, from left to right, y from bottom to top, logarithmic
+/// with log_y (y_low > 0).
 struct Axes {
   ChartRect area{};
   double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
   bool log_y = false;
 
-  /// Widens empty ranges, and the y range by 5% at each end.
+  /// Widens empty ranges, the y range by 5% at each end, and one that is narrower than least_span() to that.
   void settle();
   ChartPoint at(double x, double y) const;
   /// The widest of the y ticks' labels.

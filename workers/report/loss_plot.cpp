@@ -34,6 +34,12 @@ InkColor color_of(const LossSeries& series) {
   return {};
 }
 
+/// Held-out losses, and the groups that repeat a colour.
+bool is_dashed(const LossSeries& series) {
+  if (series.role == LossRole::group) return series.group >= std::size(kGroupColors);
+  return series.role == LossRole::held_out;
+}
+
 bool drawable(const LossPoint& p, bool log_scale) { return std::isfinite(p.value) && (!log_scale || p.value > 0); }
 
 std::optional<Axes> ranges_of(const std::vector<LossSeries>& series, bool log_scale) {
@@ -103,7 +109,7 @@ void draw_series(Chart& chart, const Axes& axes, const LossSeries& series, const
       continue;
     }
     if (series.role == LossRole::group) {
-      draw_line(chart, axes, part, {.width = 2.2, .color = color});
+      draw_line(chart, axes, part, {.width = 2.2, .color = color, .dashed = is_dashed(series)});
       continue;
     }
     const auto window = static_cast<std::int64_t>(std::round(options.smoothing * static_cast<double>(part.size())));
@@ -121,6 +127,7 @@ struct LegendEntry {
   ChartPoint place;
 };
 
+constexpr double kLeastCurves = 0.5;  // of the height that is asked for
 constexpr double kSample = 30, kSampleGap = 10, kEntryGap = 28, kLegendRow = 22;
 constexpr TextInk kLegendInk{.size = 14};
 
@@ -152,17 +159,28 @@ std::vector<LegendEntry> lay_out_legend(const Chart& chart, const std::vector<Lo
 
 void draw_legend(Chart& chart, const std::vector<LegendEntry>& entries, double width) {
   for (const LegendEntry& e : entries) {
-    const bool is_dashed = e.series->role == LossRole::held_out;
     const double y = e.place.y - 5;
     chart.line({e.place.x, y}, {e.place.x + kSample, y},
-               {.width = 2.5, .color = color_of(*e.series), .dashed = is_dashed});
-    if (is_dashed) chart.disc({e.place.x + kSample / 2, y}, 4, color_of(*e.series));
+               {.width = 2.5, .color = color_of(*e.series), .dashed = is_dashed(*e.series)});
+    if (e.series->role == LossRole::held_out) chart.disc({e.place.x + kSample / 2, y}, 4, color_of(*e.series));
     const double text_x = e.place.x + kSample + kSampleGap;
     chart.fitted_text({text_x, e.place.y}, e.text, kLegendInk, width - text_x);
   }
 }
 
 }  // namespace
+
+bool wants_log_scale(const std::vector<LossSeries>& series) {
+  double least = std::numeric_limits<double>::infinity(), greatest = -least;
+  for (const LossSeries& s : series) {
+    for (const LossPoint& p : s.points) {
+      if (!std::isfinite(p.value)) continue;
+      least = std::min(least, p.value);
+      greatest = std::max(greatest, p.value);
+    }
+  }
+  return least > 0 && greatest > 1e4 * least;
+}
 
 std::vector<LossPoint> running_mean(const std::vector<LossPoint>& points, std::int64_t window) {
   const auto count = static_cast<std::int64_t>(points.size()), half = window / 2;
@@ -187,14 +205,16 @@ Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSer
   auto axes = ranges_of(series, options.log_scale);
   if (!axes) return Error{Errc::invalid_argument, fmt::format("{}: no loss value can be drawn", path)};
   const auto width = static_cast<double>(options.width), height = static_cast<double>(options.height);
-  constexpr double kMargin = 24, kRight = 52, kTextSize = 13;
+  constexpr double kMargin = 24, kRight = 52, kBottom = 64, kTextSize = 13;
   constexpr int kTicksX = 10, kTicksY = 8;
-  Chart chart(options.width, options.height);
-  chart.fitted_text({kMargin, 34}, options.title, {.size = 19, .bold = true}, width - 2 * kMargin);
-  const double left = kMargin + kTextSize + 16 + axes->label_width(chart, kTextSize, kTicksY);
+  const Chart ruler(1, 1);
+  const double left = kMargin + kTextSize + 16 + axes->label_width(ruler, kTextSize, kTicksY);
   double top = 0;
-  const auto legend = lay_out_legend(chart, series, options.log_scale, {left, 62, width - left - kRight, 0}, top);
-  axes->area = {left, top, width - left - kRight, height - top - 64};
+  const auto legend = lay_out_legend(ruler, series, options.log_scale, {left, 62, width - left - kRight, 0}, top);
+  // a long legend makes the sheet higher, so that the curves keep their room
+  axes->area = {left, top, width - left - kRight, std::max(height - top - kBottom, kLeastCurves * height)};
+  Chart chart(options.width, static_cast<std::int64_t>(std::round(axes->area.bottom() + kBottom)));
+  chart.fitted_text({kMargin, 34}, options.title, {.size = 19, .bold = true}, width - 2 * kMargin);
   draw_legend(chart, legend, width - kMargin);
   axes->draw(chart, options.x_title, options.log_scale ? options.y_title + " (log scale)" : options.y_title, kTextSize,
              kTicksX, kTicksY);

@@ -34,7 +34,7 @@ struct LossSeries {
   std::vector<LossPoint> points{};
   /// A band behind the curve: as many as points, or none.
   std::vector<LossBand> band{};
-  /// Tells the colours of several of role `group` apart.
+  /// Tells the colours of several of role `group` apart; they are dashed where colours repeat.
   std::size_t group = 0;
 };
 
@@ -42,7 +42,7 @@ struct LossSeries {
 struct LossPlotOptions {
   std::string title{};
   std::string x_title = "optimizer step", y_title = "loss";
-  /// Pixels.
+  /// Pixels. A legend of many rows adds to the height.
   std::int64_t width = 1200, height = 720;
   /// Values <= 0 are then left out like those that are not finite.
   bool log_scale = false;
@@ -55,6 +55,10 @@ struct LossPlotOptions {
 ///         `path` cannot be written.
 Result<void> draw_loss_curves(const std::string& path, const std::vector<LossSeries>& series,
                               const LossPlotOptions& options);
+
+/// Whether the values are positive and span more than four decades, as those of a run that diverged: on a linear scale
+/// all but the largest lie on the axis.
+bool wants_log_scale(const std::vector<LossSeries>& series);
 
 /// Mean of the `window` points (one more of an even window) around each point that has as many on both sides: a mean
 /// over fewer would be a spike. Empty for a window below 2 or as long as the curve.

@@ -44,20 +44,20 @@ Interval wilson_interval(std::int64_t successes, std::int64_t trials) {
 }
 
 std::string results_table(const EpisodeResults& r) {
-  std::string out = fmt::format("  evaluation  {} episodes of {}, deterministic policy, limit {} steps, K {}\n",
+  std::string out = fmt::format("  evaluated {} episodes of {}, deterministic policy, limit {} steps, K {}\n",
                                 format_grouped(r.episodes), r.env, format_grouped(r.max_steps), r.chunk);
   if (r.successes) {
     const Interval interval = wilson_interval(*r.successes, r.episodes);
     out += fmt::format(
-        "  success     {}/{} = {:.1f}%   95% interval {:.1f}% to {:.1f}% (Wilson)\n", *r.successes, r.episodes,
+        "  success   {}/{} = {:.1f}%   95% interval {:.1f}% to {:.1f}% (Wilson)\n", *r.successes, r.episodes,
         r.episodes > 0 ? 100.0 * static_cast<double>(*r.successes) / static_cast<double>(r.episodes) : 0.0,
         100 * interval.low, 100 * interval.high);
   }
-  out += fmt::format("  return      mean {} +- {}   min {}   max {}   length {:.1f}\n", number_text(r.mean_return),
+  out += fmt::format("  returns   mean {} +- {}   min {}   max {}   length {:.1f}\n", number_text(r.mean_return),
                      number_text(r.std_return), number_text(r.min_return), number_text(r.max_return), r.mean_length);
   if (r.threshold) {
     out +=
-        fmt::format("  solved      {} (mean return {} {} {})\n", r.mean_return > *r.threshold ? "yes" : "no",
+        fmt::format("  solved    {} (mean return {} {} {})\n", r.mean_return > *r.threshold ? "yes" : "no",
                     number_text(r.mean_return), r.mean_return > *r.threshold ? ">" : "<=", number_text(*r.threshold));
   }
   return out;

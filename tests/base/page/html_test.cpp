@@ -21,8 +21,9 @@ TEST(HtmlTest, TextIsEscaped) {
 }
 
 TEST(HtmlTest, LinesStayLines) {
-  EXPECT_EQ(html_lines("a <\n\n  b\n"), "<pre>a &lt;\n\n  b\n</pre>\n");
-  EXPECT_EQ(html_lines("a"), "<pre>a\n</pre>\n");
+  EXPECT_EQ(html_lines("a <\n\n  b\n"),
+            "<pre class=\"lines\"><span>a &lt;</span><span></span><span>  b</span></pre>\n");
+  EXPECT_EQ(html_lines("a"), "<pre class=\"lines\"><span>a</span></pre>\n");
 }
 
 TEST(HtmlTest, Base64IsRfc4648) {
@@ -39,6 +40,8 @@ TEST(HtmlTest, ATableHasItsHeadAndCells) {
   EXPECT_THAT(table, HasSubstr("<th>&lt;name&gt;</th><th class=\"n\">n</th>"));
   EXPECT_THAT(table, HasSubstr("<td><b>x</b></td><td class=\"n\">1</td>"));
   EXPECT_THAT(html_table({{""}, {""}}, {{"x", "y"}}), Not(HasSubstr("<th>")));
+  EXPECT_THAT(html_table({{"<text>"}}, {{"x"}}, /*stacks=*/true),
+              HasSubstr("<th>&lt;text&gt;</th></tr>\n<tr><td data-name=\"&lt;text&gt;\">x</td>"));
 }
 
 TEST(HtmlTest, APageForbidsRequestsAndItsScriptIsShort) {

@@ -238,6 +238,7 @@ TEST_F(FindingsTest, JointsAreCalledByTheirNamesInEveryReport) {
     EXPECT_THAT(stats_text(r), HasSubstr("relative arm[1] grip"));
     EXPECT_THAT(stats_text(r), HasSubstr("observation.state[1] "));
     EXPECT_THAT(report_html(r), HasSubstr("<figcaption>[0] pan mean"));
+    EXPECT_EQ(dimension_labels(r.column("action")->names, {0, 2, 3}), "[0] pan, [2] grip, [3]");
     EXPECT_EQ(OrderedJson::parse(report_json(r))["statistics"]["columns"]["action"]["names"],
               OrderedJson::parse(R"(["pan", "lift", "grip"])"));
   }

@@ -176,7 +176,7 @@ TEST_F(HealthCheckTest, TheHtmlReportNeedsNothingElseAndEscapesWhatTheDatasetSay
   EXPECT_THAT(html, HasSubstr("src=\"data:image/png;base64,iVBORw0KGgo"));
   EXPECT_THAT(html, HasSubstr("<svg"));
   EXPECT_THAT(html, HasSubstr("observation.state [3]"));
-  for (const Defect& d : defects()) EXPECT_THAT(html, HasSubstr("<td>" + std::string(d.code) + "</td>"));
+  for (const Defect& d : defects()) EXPECT_THAT(html, HasSubstr(">" + std::string(d.code) + "</td>"));
 }
 
 TEST_F(HealthCheckTest, FindingsComeFirstAndLinkToTheirEpisodesUpClose) {
@@ -191,7 +191,12 @@ TEST_F(HealthCheckTest, FindingsComeFirstAndLinkToTheirEpisodesUpClose) {
   }
   r.findings.insert(r.findings.begin(), {"H02", FindingLevel::note, r.root, "a note", r.episodes[1].index});
   r.findings.push_back({"D06", FindingLevel::problem, r.root, "a problem", 77});
+  r.findings.push_back({"D06", FindingLevel::problem, r.root, r.root + ": see " + r.root + "/meta/info.json", -1});
+  std::vector<double>& joint = r.closeups[0].columns[0].values[1];
+  joint.assign(joint.size(), 0.5);
   const std::string html = report_html(r);
+  EXPECT_THAT(html, HasSubstr(">see meta/info.json</td>")) << "the folder stands above";
+  EXPECT_THAT(html, HasSubstr(" stays as it is in [1]"));
   EXPECT_LT(html.find("a problem"), html.find("a note"));
   EXPECT_LT(html.find("a note"), html.find("<h2>Overview"));
   EXPECT_THAT(html, HasSubstr("<a href=\"#episode-77\">"));
@@ -307,7 +312,7 @@ TEST_F(HealthCheckTest, D12StatisticsOfOtherDataAreAWarning) {
   stats["action"]["mean"][1] = stats["action"]["mean"][1].get<double>() + 0.5;
   std::ofstream(options_.data + "/meta/stats.json") << stats;
   const auto found = of_code(check(), "D12", FindingLevel::warning);
-  EXPECT_THAT(found, ::testing::Contains(HasSubstr("stats.json: mean of 'action' dimension 1")));
+  EXPECT_THAT(found, ::testing::Contains(HasSubstr("stats.json: mean of 'action'[1]")));
 }
 
 TEST(HealthNotesTest, CopiesIdleRowsAndJumpsAreNoted) {

@@ -28,6 +28,7 @@ TEST_F(RunDirectoryTest, ANameFindsItsNewestRun) {
   make_run("small", "20260101-000000-a");
   make_run("small", "20260102-000000-b");
   EXPECT_EQ(find_run("small", runs_)->id(), "20260102-000000-b");
+  EXPECT_EQ(find_run("small/20260101-000000-a", runs_)->id(), "20260101-000000-a");
 }
 
 TEST_F(RunDirectoryTest, AnUnknownNameIsAnsweredWithTheRunsThereAre) {

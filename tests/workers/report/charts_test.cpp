@@ -269,5 +269,32 @@ TEST_F(ChartsTest, TickLabelsDoNotTouch) {
   EXPECT_EQ(count_in(r, {398, 0, 2, 300}, 0x616169u), 0) << "the last label ends inside the picture";
 }
 
+TEST_F(ChartsTest, ALongLegendLeavesTheCurvesTheirRoom) {
+  std::vector<LossSeries> groups;
+  for (std::size_t g = 0; g < 36; ++g) {
+    groups.push_back({.name = std::string(120, 'n'), .role = LossRole::group, .points = {}, .group = g});
+    for (std::int64_t i = 0; i <= 10; ++i)
+      groups.back().points.push_back({i, static_cast<double>(g == 0 ? 100 : g == 8 ? 50 : 0)});
+  }
+  draw_loss_curves(file("groups.png"), groups, {.title = "many groups"}).value();
+  const Reread r = reread(file("groups.png"));
+  constexpr std::uint32_t kFirst = 0x1A4794u;
+  const double curves = static_cast<double>(r.height) - 64 - 0.5 * 720, half = 0.5 * 720 / 2;
+  EXPECT_GT(curves, 36 * 22);
+  const std::int64_t whole = count_in(r, {140, curves, 1000, half - 60}, kFirst),
+                     dashed = count_in(r, {140, curves + half - 60, 1000, 120}, kFirst);
+  EXPECT_GT(whole, 900) << "the highest curve is in the upper half";
+  EXPECT_GT(dashed, 400) << "the ninth group has the colour of the first";
+  EXPECT_LT(dashed, 0.8 * static_cast<double>(whole)) << "and dashes";
+}
+
+TEST_F(ChartsTest, ADivergedLossWantsALogScale) {
+  EXPECT_FALSE(wants_log_scale(curves()));
+  EXPECT_FALSE(wants_log_scale({}));
+  const auto nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(wants_log_scale({{"train loss", LossRole::train, {{1, 0.5}, {2, 1e23}, {3, nan}}}}));
+  EXPECT_FALSE(wants_log_scale({{"return", LossRole::train, {{1, -0.5}, {2, 1e23}}}}));
+}
+
 }  // namespace
 }  // namespace troupe::workers

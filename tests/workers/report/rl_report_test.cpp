@@ -68,14 +68,14 @@ TEST(RlReportTest, TheTableSaysWhetherTheTaskIsSolved) {
                          .mean_length = 498};
   EXPECT_THAT(results_table(results), Not(HasSubstr("solved")));
   results.threshold = 475;
-  EXPECT_THAT(results_table(results), HasSubstr("solved      yes (mean return 498 > 475)"));
+  EXPECT_THAT(results_table(results), HasSubstr("solved    yes (mean return 498 > 475)"));
   results.threshold = 499;
-  EXPECT_THAT(results_table(results), HasSubstr("solved      no"));
+  EXPECT_THAT(results_table(results), HasSubstr("solved    no"));
 }
 
 TEST(RlReportTest, TheTableCountsSuccesses) {
   const EpisodeResults results{.env = "reach-v1", .episodes = 10, .max_steps = 50, .chunk = 4, .successes = 8};
-  EXPECT_THAT(results_table(results), HasSubstr("success     8/10 = 80.0%   95% interval 49.0% to 94.3% (Wilson)"));
+  EXPECT_THAT(results_table(results), HasSubstr("success   8/10 = 80.0%   95% interval 49.0% to 94.3% (Wilson)"));
 }
 
 }  // namespace

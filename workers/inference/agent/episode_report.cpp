@@ -36,18 +36,18 @@ std::vector<std::string> comparison_lines(const EvaluationReport& report) {
     const double difference =
         s.pairs() > 0 ? 100 * static_cast<double>(s.first() - s.second()) / static_cast<double>(s.pairs()) : 0;
     lines.push_back(
-        fmt::format("success     A {}   B {}   A - B {:+.1f} points, 95% interval {:+.1f} to {:+.1f} (Bonett-Price)",
+        fmt::format("success   A {}   B {}   A - B {:+.1f} points, 95% interval {:+.1f} to {:+.1f} (Bonett-Price)",
                     share(s.first(), s.pairs()), share(s.second(), s.pairs()), difference,
                     100 * c.success_difference.low, 100 * c.success_difference.high));
     lines.push_back(
-        fmt::format("test        McNemar's exact test: p = {:.3g} (only A {}, only B {}, both {}, neither {})",
+        fmt::format("test      McNemar's exact test: p = {:.3g} (only A {}, only B {}, both {}, neither {})",
                     c.mcnemar_p, s.only_first, s.only_second, s.both, s.neither));
   }
-  lines.push_back(fmt::format("return      A - B {:+.4g}, 95% interval {:+.4g} to {:+.4g} (Student)",
+  lines.push_back(fmt::format("return    A - B {:+.4g}, 95% interval {:+.4g} to {:+.4g} (Student)",
                               c.return_difference.mean, c.return_difference.interval.low,
                               c.return_difference.interval.high));
   if (!c.successes) {
-    lines.push_back(fmt::format("test        Wilcoxon's signed-rank test, {}: p = {:.3g} ({} of {} seeds differ)",
+    lines.push_back(fmt::format("test      Wilcoxon's signed-rank test, {}: p = {:.3g} ({} of {} seeds differ)",
                                 c.returns.exact ? "exact" : "normal approximation", c.returns.p, c.returns.pairs,
                                 report.first.records.size()));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -37,6 +38,27 @@ PlayedSeeds played_seeds(const nlohmann::json& json) {
   return played;
 }
 
+HeldAgainst held_against(const nlohmann::json& json) {
+  std::map<std::int64_t, std::pair<double, double>> sums;  // of squares, and how many
+  auto windows = nlohmann::json::array({json.at("dataset"), json.at("embodiment"), json.at("horizon")});
+  for (const auto& window : json.at("windows")) {
+    windows.push_back({window.at("episode"), window.at("row")});
+    auto& [squares, count] = sums[window.at("episode").get<std::int64_t>()];
+    const auto recorded = window.at("recorded").flatten(), predicted = window.at("predicted").flatten();
+    for (const auto& [place, value] : recorded.items()) {
+      const auto& guess = predicted.at(place);  // null: not finite
+      const double error = guess.is_number() ? guess.get<double>() - value.get<double>() : std::nan("");
+      squares += error * error;
+      count += 1;
+    }
+  }
+  HeldAgainst against{.windows = windows.dump()};
+  for (const auto& [episode, sum] : sums) {
+    if (std::isfinite(sum.first)) against.mse[episode] = sum.first / sum.second;
+  }
+  return against;
+}
+
 /// Numbers of a JSON object by dotted name.
 void add_numbers(const nlohmann::json& json, const std::string& name, std::map<std::string, double>& out) {
   if (json.is_object()) {
@@ -54,6 +76,7 @@ Result<void> read_evaluation(const std::string& file, ComparedRun& run) {
       run.episodes = played_seeds(json);
     } else {
       add_numbers(json.at("overall"), "", run.open_loop);
+      run.held_against = held_against(json);
     }
   } catch (const nlohmann::json::exception& e) {
     return Error{

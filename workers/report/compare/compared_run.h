@@ -23,6 +23,14 @@ struct PlayedSeeds {
   std::map<std::int64_t, bool> successes{};
 };
 
+/// Recorded episodes that a run's policy was held against by `troupe eval --open-loop`.
+struct HeldAgainst {
+  /// Dataset, robot, horizon and windows: episodes of equal keys can be compared one by one.
+  std::string windows{};
+  /// Number of an episode -> mean squared error over its windows. One with a prediction that is not finite is left out.
+  std::map<std::int64_t, double> mse{};
+};
+
 /// What a run, finished or under way, left for a comparison.
 struct ComparedRun {
   RunDirectory directory;
@@ -31,9 +39,10 @@ struct ComparedRun {
   std::map<std::string, std::string> settings{};
   MetricFile metrics{};
   /// Of the newest eval/*/eval.json: played episodes, or numbers of an open-loop evaluation by name ("mse",
-  /// "baselines.hold_first.mse").
+  /// "baselines.hold_first.mse") and those of its episodes.
   std::optional<PlayedSeeds> episodes{};
   std::map<std::string, double> open_loop{};
+  std::optional<HeldAgainst> held_against{};
 };
 
 /// Errors, each with its file: those of read_file; failed_precondition for a run without metrics.jsonl (metrics.sinks

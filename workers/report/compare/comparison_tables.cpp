@@ -83,6 +83,15 @@ void add_episode_rows(const RunGroup& first, const RunGroup& second, TextTable& 
                         fmt::format("{:.3g}", mcnemar_exact(counts.only_first, counts.only_second)), "McNemar"});
 }
 
+/// Runs that were held against the same windows of recordings. An episode is a pair: its windows resemble each other.
+void add_recording_rows(const RunGroup& first, const RunGroup& second, TextTable& table) {
+  const auto &a = first.runs.front().held_against, &b = second.runs.front().held_against;
+  if (first.runs.size() > 1 || second.runs.size() > 1 || !a || !b || a->windows != b->windows) return;
+  const auto differences = paired_differences(a->mse, b->mse);
+  if (differences.size() < 2) return;
+  table.rows.push_back(signed_rank_row(second.label, "open-loop mse of an episode", "episodes", differences));
+}
+
 /// Seed -> value of a measure, of the runs [begin, begin + group.runs.size()).
 std::map<std::int64_t, double> by_seed(const RunGroup& group, const Measure& measure, std::size_t begin) {
   std::map<std::int64_t, double> values;
@@ -165,6 +174,7 @@ TextTable paired_table(const std::vector<RunGroup>& groups) {
         table.rows.push_back(signed_rank_row(groups[g].label, measure.name, "seeds", differences));
     }
     add_episode_rows(groups.front(), groups[g], table);
+    add_recording_rows(groups.front(), groups[g], table);
   }
   return table;
 }

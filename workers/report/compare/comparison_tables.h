@@ -27,7 +27,7 @@ TextTable run_table(const std::vector<RunGroup>& groups);
 /// Every group against the first one, a row for each measure of how good the policy is that at least two seeds of both
 /// have: pairs of equal seeds, mean difference with Student's interval, and Wilcoxon's signed-rank test. Of groups of
 /// one run each whose `troupe eval` played the same seeds of one environment, the episodes are the pairs, and success
-/// is tested by McNemar's exact test.
+/// is tested by McNemar's exact test; where it held them against the same windows of recordings, the recorded episodes.
 TextTable paired_table(const std::vector<RunGroup>& groups);
 
 /// The keys whose values are not equal in all groups, a column a group.

@@ -78,7 +78,7 @@ std::string final_report(const EndedRun& run, int exit_code, const TextStyle& st
   warnings += warning_of(write_end_pages(run.job, run.directory, run.service.job().step(), exit_code));
   const std::string results = kind.results(run, exit_code) + fmt::format("  page      {}/report.html\n", run.folder());
   warnings += warning_of(write_file_durably(run.directory.path("report.txt"), run_report(summary) + results));
-  warnings += warning_of(write_run_page(run, run_report(summary) + results));
+  warnings += warning_of(write_run_page(run.directory, &run.statistics()));
   return warnings + run_report(summary, style) + results;
 }
 

@@ -106,14 +106,14 @@ void describe_rl_run(const EndedRun& run, RunSummary& summary) {
 
 std::string rl_results_text(const EndedRun& run, int exit_code) {
   const std::string text =
-      fmt::format("{}  curve       {}/return.png\n", last_evaluation(run.statistics(), run.job), run.folder());
+      fmt::format("{}  curve     {}/return.png\n", last_evaluation(run.statistics(), run.job), run.folder());
   if (exit_code != 0 || !run.has_checkpoint()) return text;
   const std::string folder = fmt::format("eval/step_{:06d}/videos", run.service.job().step());
   const auto names =
       record_failures(run, run.service.job().checkpoints().committed_directory(), run.directory.path(folder));
   if (!names) return text + fmt::format("warning: {}\n", names.error().message());
   if (names->empty()) return text;
-  return text + fmt::format("  videos      {}/{}: {} episodes\n", run.folder(), folder, names->size());
+  return text + fmt::format("  videos    {}/{}: {} episodes\n", run.folder(), folder, names->size());
 }
 
 }  // namespace troupe::workers

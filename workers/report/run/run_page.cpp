@@ -13,6 +13,7 @@
 #include "base/durable_file.h"
 #include "base/file_io.h"
 #include "base/page/html.h"
+#include "configs/loader.h"
 #include "placement/render.h"
 #include "workers/report/metric_charts.h"
 #include "workers/report/run/config_page.h"
@@ -30,22 +31,23 @@ std::string part(const std::string& title, const std::string& body) {
   return body.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", title, body);
 }
 
-Result<MetricFile> metrics_of(const EndedRun& run) {
-  const std::string path = run.directory.path("metrics.jsonl");
+Result<MetricFile> metrics_of(const RunDirectory& run, const RunStatistics* statistics) {
+  const std::string path = run.path("metrics.jsonl");
   if (fs::exists(path)) return read_metric_file(path);
   MetricFile metrics;
-  for (const auto& [name, points] : run.statistics().curves()) {
+  if (statistics == nullptr) return metrics;
+  for (const auto& [name, points] : statistics->curves()) {
     for (const RunStatistics::Point& p : points) metrics.curves[name][p.step] = p.value;
   }
   return metrics;
 }
 
 /// Files below RUN/eval, the newest step first, then by name.
-std::vector<fs::path> evaluation_files(const EndedRun& run) {
+std::vector<fs::path> evaluation_files(const RunDirectory& run) {
   std::vector<fs::path> files;
   std::error_code code;
-  for (const auto& entry : fs::recursive_directory_iterator(run.directory.path("eval"), code)) {
-    if (entry.is_regular_file(code)) files.push_back(fs::relative(entry.path(), run.directory.root()));
+  for (const auto& entry : fs::recursive_directory_iterator(run.path("eval"), code)) {
+    if (entry.is_regular_file(code)) files.push_back(fs::relative(entry.path(), run.root()));
   }
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
     const auto step = [](const fs::path& p) { return *std::next(p.begin()); };
@@ -55,14 +57,14 @@ std::vector<fs::path> evaluation_files(const EndedRun& run) {
 }
 
 /// Pictures and videos, as many as fit; the others by name.
-Result<std::string> pictures(const EndedRun& run) {
+Result<std::string> pictures(const RunDirectory& run) {
   std::string out, left_out;
   std::int64_t bytes = 0;
   for (const fs::path& file : evaluation_files(run)) {
     const bool is_video = file.extension() == ".mp4";
     if (!is_video && file.extension() != ".png") continue;
     const std::string name = escape_html(file.string());
-    TROUPE_ASSIGN(const std::string content, read_file(run.directory.path(file.string())));
+    TROUPE_ASSIGN(const std::string content, read_file(run.path(file.string())));
     if (bytes + static_cast<std::int64_t>(content.size()) > kMediaBytes) {
       left_out += fmt::format("<li>{}</li>\n", name);
       continue;
@@ -89,7 +91,7 @@ void add_rows(const nlohmann::json& json, const std::string& name, std::vector<s
 }
 
 /// What `troupe eval` and the run's own last evaluation left.
-Result<std::string> evaluations(const EndedRun& run, const MetricFile& metrics) {
+Result<std::string> evaluations(const RunDirectory& run, const MetricFile& metrics) {
   std::string out;
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, values] : metrics.curves) {
@@ -100,7 +102,7 @@ Result<std::string> evaluations(const EndedRun& run, const MetricFile& metrics) 
   out += html_table({{"metric"}, {"first", true}, {"last", true}, {"at step", true}}, rows);
   for (const fs::path& file : evaluation_files(run)) {
     if (file.filename() != "eval.json") continue;
-    TROUPE_ASSIGN(const std::string text, read_file(run.directory.path(file.string())));
+    TROUPE_ASSIGN(const std::string text, read_file(run.path(file.string())));
     const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     rows.clear();
     if (json.is_object()) add_rows(json.contains("overall") ? json["overall"] : json, "", rows);
@@ -116,9 +118,9 @@ std::string utc_text(double wall_seconds) {
 }
 
 /// The newest events.
-Result<std::string> events(const EndedRun& run) {
-  if (!fs::exists(run.directory.events())) return std::string();
-  TROUPE_ASSIGN(const std::string text, read_file(run.directory.events()));
+Result<std::string> events(const RunDirectory& run) {
+  if (!fs::exists(run.events())) return std::string();
+  TROUPE_ASSIGN(const std::string text, read_file(run.events()));
   std::vector<std::vector<std::string>> rows;
   std::int64_t damaged = 0;
   std::istringstream lines(text);
@@ -139,29 +141,49 @@ Result<std::string> events(const EndedRun& run) {
     rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(kEventsShown));
   }
   if (damaged > 0) note += fmt::format("<p class=\"warning\">{} lines of events.jsonl hold no event.</p>\n", damaged);
-  return note + html_table({{"UTC"}, {"severity"}, {"step", true}, {"kind"}, {"text"}}, rows);
+  return note + html_table({{"UTC"}, {"severity"}, {"step", true}, {"kind"}, {"text"}}, rows, /*stacks=*/true);
+}
+
+/// Without one the run goes on, or was killed.
+Result<std::string> closing_report(const RunDirectory& run) {
+  const std::string path = run.path("report.txt");
+  if (!fs::exists(path)) return std::string("<p class=\"note\">This run has no closing report.</p>\n");
+  TROUPE_ASSIGN(const std::string text, read_file(path));
+  return html_lines(text);
+}
+
+Result<std::string> plan_of(const RunDirectory& run, const JobConfig& job) {
+  if (!fs::exists(run.plan())) return std::string();
+  TROUPE_ASSIGN(const std::string text, read_file(run.plan()));
+  TROUPE_ASSIGN(const Plan plan, plan_from_json(text));
+  return html_lines(to_table(plan, job));
 }
 
 }  // namespace
 
-Result<void> write_run_page(const EndedRun& run, const std::string& report) {
-  TROUPE_ASSIGN(const MetricFile metrics, metrics_of(run));
+Result<void> write_run_page(const RunDirectory& run, const RunStatistics* statistics) {
+  TROUPE_ASSIGN(const std::string config, read_file(run.config()));
+  const LoadOutcome loaded = load_job_text(run.config(), config, {});
+  if (!loaded.config) {
+    return Error{Errc::failed_precondition, fmt::format("{}: this version does not read the configuration:\n{}",
+                                                        run.config(), fmt::join(loaded.errors, "\n"))};
+  }
+  const JobConfig& job = loaded.config->job;
+  TROUPE_ASSIGN(const MetricFile metrics, metrics_of(run, statistics));
+  TROUPE_ASSIGN(const std::string report, closing_report(run));
   TROUPE_ASSIGN(const std::string shown, pictures(run));
   TROUPE_ASSIGN(const std::string evaluated, evaluations(run, metrics));
   TROUPE_ASSIGN(const std::string happened, events(run));
-  TROUPE_ASSIGN(const std::string config, read_file(run.directory.config()));
+  TROUPE_ASSIGN(const std::string plan, plan_of(run, job));
   std::string curves = metric_charts(metrics);
   if (metrics.damaged_lines > 0)
     curves +=
         fmt::format("<p class=\"warning\">{} lines of metrics.jsonl hold no record.</p>\n", metrics.damaged_lines);
-  const std::string& name = run.job.job.name;
   const std::string body =
-      fmt::format("<h1>{} <small>{}</small></h1>\n", escape_html(name), escape_html(run.directory.id())) +
-      html_lines(report) + part("Curves", curves) + part("Predictions and videos", shown) +
-      part("Evaluation", evaluated) + part("Events", happened) +
-      part("Plan", html_lines(to_table(run.service.job().plan(), run.job))) +
-      part("Configuration", config_page(config));
-  return write_file_durably(run.directory.path("report.html"), html_page(name + ": report", body));
+      fmt::format("<h1>{} <small>{}</small></h1>\n", escape_html(job.job.name), escape_html(run.id())) + report +
+      part("Curves", curves) + part("Predictions and videos", shown) + part("Evaluation", evaluated) +
+      part("Events", happened) + part("Plan", plan) + part("Configuration", config_page(config));
+  return write_file_durably(run.path("report.html"), html_page(job.job.name + ": report", body));
 }
 
 }  // namespace troupe::workers

@@ -83,7 +83,8 @@ Result<void> draw_losses(const EndedRun& run) {
     auto points = points_of(run.statistics(), metric);
     if (!points.empty()) series.push_back({.name = name, .role = role, .points = std::move(points)});
   }
-  return draw_loss_curves(run.directory.path("loss.png"), series, {.title = run.job.job.name + ": loss"});
+  return draw_loss_curves(run.directory.path("loss.png"), series,
+                          {.title = run.job.job.name + ": loss", .log_scale = wants_log_scale(series)});
 }
 
 /// The names of the action's dimensions in the job's only dataset; none where it is gone or there are several.

@@ -88,7 +88,7 @@ TEST(EpisodeReportTest, TheMarkdownNamesTheSeedsThatFailed) {
   one.first.videos[77] = "videos/seed_77.mp4";
   const std::string text = episodes_markdown(one);
   EXPECT_THAT(text, HasSubstr("Seeds without success: [77](videos/seed_77.mp4), 78, 79"));
-  EXPECT_THAT(text, HasSubstr("success     7/10"));
+  EXPECT_THAT(text, HasSubstr("success   7/10"));
   EXPECT_THAT(text, HasSubstr("seeds 70 to 79"));
 }
 

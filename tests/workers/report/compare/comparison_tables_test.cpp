@@ -87,6 +87,18 @@ TEST(ComparisonTablesTest, SingleRunsAreTestedByTheEpisodesTheyBothPlayed) {
   EXPECT_THAT(paired_table(groups).rows, IsEmpty()) << "another environment";
 }
 
+TEST(ComparisonTablesTest, SingleFineTuningRunsAreTestedByTheRecordedEpisodes) {
+  auto groups = group_runs({made_up_run("a", 0, "0.1", loss(1)), made_up_run("b", 0, "0.2", loss(2))});
+  groups[0].runs[0].held_against = HeldAgainst{"data", {{3, 0.4}, {4, 0.5}, {7, 0.6}}};
+  groups[1].runs[0].held_against = HeldAgainst{"data", {{3, 0.3}, {4, 0.3}, {7, 0.3}, {8, 1}}};
+  const TextTable table = paired_table(groups);
+  ASSERT_THAT(table.rows, SizeIs(1));
+  EXPECT_THAT(table.rows[0], ElementsAre("b", "open-loop mse of an episode", "3 episodes", "-0.2", "-0.4484 to 0.04841",
+                                         "0.25", "Wilcoxon"));
+  groups[1].runs[0].held_against->windows = "other data";
+  EXPECT_THAT(paired_table(groups).rows, IsEmpty());
+}
+
 TEST(ComparisonTablesTest, OnlyWhatDiffersIsInTheTableOfSettings) {
   const TextTable table = difference_table(two_groups());
   EXPECT_THAT(table.head, ElementsAre("key", "job-lr0.1", "job-lr0.2"));
