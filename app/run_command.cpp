@@ -341,15 +341,18 @@ int run_command(const RunOptions& options) {
     if (auto made = ensure_quickstart_data(config->job); !made) return complain(made.error(), kFailed);
     resolve_dataset_paths(*config);
   }
+  auto point = resolve_resume(*config, options.resume);
+  if (!point) return complain(point.error());
+  if (point->is_complete) {
+    if (!options.profile.empty()) fmt::print(stderr, "warning: --profile has nothing to trace\n");
+    return repeat_report(*point->run);
+  }
   std::optional<TracedSteps> traced;
   if (!options.profile.empty()) {
-    const auto parsed = parse_traced_steps(options.profile, config->job.training.steps);
+    const auto parsed = parse_traced_steps(options.profile, point->step, config->job.training.steps);
     if (!parsed) return complain(parsed.error());
     traced = *parsed;
   }
-  auto point = resolve_resume(*config, options.resume);
-  if (!point) return complain(point.error());
-  if (point->is_complete) return repeat_report(*point->run);
   auto cost = model_cost(config->job);
   if (!cost) return explain(cost.error(), *config);
   const auto outcome = make_plan(own_cluster(), config->job, *cost);
