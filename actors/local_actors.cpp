@@ -1,5 +1,7 @@
 #include "actors/local_actors.h"
 
+#include <pthread.h>
+
 #include "actors/actor_process.h"
 #include "actors/role_actor.h"
 #include "base/log.h"
@@ -32,6 +34,8 @@ void LocalActors::spawn(const ActorIdentity& identity, const std::string& role,
     bridge.send({name, to, message});
   };
   auto make = [this, identity, role, outbox] {
+    // Threads that the role starts take the name on; the kernel keeps 15 bytes.
+    ::pthread_setname_np(::pthread_self(), identity.actor.substr(0, 15).c_str());
     // The actor runs before spawn() returns; what it says before it can be reached by name would be answered in vain.
     { std::lock_guard until_reachable(mutex_); }
     return make_(identity, role, outbox);

@@ -15,8 +15,10 @@
 #include "app/exit_code.h"
 #include "app/interrupt_flag.h"
 #include "app/job_setup.h"
+#include "base/hugging_face.h"
 #include "base/log.h"
 #include "base/stopwatch.h"
+#include "data/lerobot/dataset_location.h"
 #include "data/sample/open_mixture.h"
 #include "data/sample/tokenize.h"
 #include "workers/decoder/loader/dataset_job.h"
@@ -41,12 +43,22 @@ bool names_dataset(const std::string& name) {
   return std::count(name.begin(), name.end(), '/') == 1 && static_cast<bool>(job_of_dataset(name));
 }
 
+/// Says where owner/name was looked for and how it is downloaded; nothing of other names.
+void explain_missing_dataset(const std::string& name) {
+  std::error_code code;
+  if (!is_repo_id(name) || name.ends_with(".yaml") || name.ends_with(".yml") || fs::exists(name, code)) return;
+  if (const auto found = find_dataset(name); !found) complain(found.error());
+}
+
 /// The job to measure, or nothing after the reasons were printed; `code` is then the exit code.
 std::optional<JobConfig> find_job(const BenchOptions& options, int& code) {
   code = kUsage;
   if (!names_dataset(options.job)) {
     auto loaded = load_or_explain(options.job, options.overrides);
-    if (!loaded) return std::nullopt;
+    if (!loaded) {
+      explain_missing_dataset(options.job);
+      return std::nullopt;
+    }
     if (const auto made = make_quickstart_data(*loaded, stderr); !made) {
       code = complain(made.error());
       return std::nullopt;

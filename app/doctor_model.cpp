@@ -14,6 +14,7 @@
 
 #include "app/commands.h"
 #include "app/exit_code.h"
+#include "base/hugging_face.h"
 #include "configs/loader.h"
 #include "model/io/tensor_source.h"
 #include "model/wan/weights/checkpoint_config.h"
@@ -190,8 +191,9 @@ Result<JobConfig> named_job(const std::string& name) {
                                               : name,
                                       {});
   if (!loaded.config) {
-    return Error{Errc::invalid_argument, fmt::format("'{}' is neither 5b, 14b, a job nor a checkpoint: {}", name,
-                                                     fmt::join(loaded.errors, "\n"))};
+    const std::string hint = name.ends_with(".yaml") || name.ends_with(".yml") ? "" : download_hint(name);
+    return Error{Errc::invalid_argument, fmt::format("'{}' is neither 5b, 14b, a job nor a checkpoint: {}{}{}", name,
+                                                     fmt::join(loaded.errors, "\n"), hint.empty() ? "" : "\n", hint)};
   }
   JobConfig job = loaded.config->job;
   // the presets may plan with the cosine codec; their checkpoints have Wan's VAE

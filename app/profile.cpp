@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/durable_file.h"
@@ -20,7 +21,7 @@ bool read_number(std::string_view text, std::int64_t& out) {
 
 }  // namespace
 
-Result<TracedSteps> parse_traced_steps(const std::string& text, std::int64_t steps) {
+Result<TracedSteps> parse_traced_steps(const std::string& text, std::int64_t done, std::int64_t steps) {
   const std::string_view all = text;
   const auto colon = all.find(':');
   TracedSteps traced;
@@ -33,6 +34,10 @@ Result<TracedSteps> parse_traced_steps(const std::string& text, std::int64_t ste
   if (traced.first > steps)
     return invalid_argument(
         fmt::format("--profile begins with step {}; the job has {} (training.steps)", traced.first, steps));
+  if (traced.first <= done)
+    return invalid_argument(
+        fmt::format("--profile begins with step {}; the run goes on with step {}", traced.first, done + 1));
+  traced.last = std::min(traced.last, steps);
   return traced;
 }
 
@@ -40,6 +45,7 @@ Profile::Profile(std::string folder, TracedSteps steps, RunOutput& output)
     : folder_(std::move(folder)), steps_(steps), output_(output) {}
 
 Result<void> Profile::write(std::int64_t step, double, std::int64_t, const std::map<std::string, double>&) {
+  step_ = step;
   // one step later, so that what the traced ones left under way has ended
   if (step > steps_.last) finish();
   return {};
@@ -48,7 +54,8 @@ Result<void> Profile::write(std::int64_t step, double, std::int64_t, const std::
 void Profile::finish() {
   if (finished_) return;
   finished_ = true;
-  const auto text = write_trace();
+  auto text = write_trace();
+  if (const auto ended = end_tracing(folder_); text && !ended) text = ended.error();
   output_.line(text ? Severity::info : Severity::warn, text ? *text : "no trace: " + text.error().message());
 }
 
@@ -62,13 +69,12 @@ Result<std::string> Profile::write_trace() const {
   }
   const std::string path = folder_ + "/trace.json";
   TROUPE_TRY(write_file_durably(path, chrome_trace(processes)));
-  TROUPE_TRY(end_tracing(folder_));
   std::string waits = longest_waits(processes, kWaits);
   if (!waits.empty()) waits.pop_back();  // the output ends the line
   return fmt::format(
       "profile of steps {} to {}: {} spans of {} processes in {} (open it in ui.perfetto.dev)\n"
       "the longest waits:\n{}",
-      steps_.first, steps_.last, spans, processes.size(), path, waits);
+      steps_.first, std::clamp(step_, steps_.first, steps_.last), spans, processes.size(), path, waits);
 }
 
 }  // namespace troupe::app

@@ -339,19 +339,22 @@ int run_command(const RunOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
   if (!config) return kUsage;
   print_warnings(*config);
-  std::optional<TracedSteps> traced;
-  if (!options.profile.empty()) {
-    const auto parsed = parse_traced_steps(options.profile, config->job.training.steps);
-    if (!parsed) return complain(parsed.error());
-    traced = *parsed;
-  }
   if (const auto none = no_live_run(config->job); !none) return explain(none.error(), *config);
   if (!options.dry_run) {
     if (auto made = make_quickstart_data(*config); !made) return complain(made.error(), kFailed);
   }
   auto point = resolve_resume(*config, options.resume);
   if (!point) return complain(point.error());
-  if (point->is_complete) return repeat_report(*point->run);
+  if (point->is_complete) {
+    if (!options.profile.empty()) fmt::print(stderr, "warning: --profile has nothing to trace\n");
+    return repeat_report(*point->run);
+  }
+  std::optional<TracedSteps> traced;
+  if (!options.profile.empty()) {
+    const auto parsed = parse_traced_steps(options.profile, point->step, config->job.training.steps);
+    if (!parsed) return complain(parsed.error());
+    traced = *parsed;
+  }
   auto cost = model_cost(config->job);
   if (!cost) return explain(cost.error(), *config);
   const auto outcome = make_plan(own_cluster(), config->job, *cost);

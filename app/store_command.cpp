@@ -145,10 +145,14 @@ Result<ExportSummary> export_as(const std::string& checkpoint, const ExportOptio
   return export_safetensors(checkpoint, options.out, format);
 }
 
-/// README.md, unless there is one: it may be somebody's own.
+/// README.md, unless there is one: it may be somebody's own, which is said, since it may also be of other weights.
 Result<void> write_card(const CheckpointPlace& place, const ExportOptions& options, const ExportSummary& summary) {
   const std::string file = options.out + "/README.md";
-  if (std::filesystem::exists(file)) return {};
+  if (std::filesystem::exists(file)) {
+    fmt::print(stderr, "note: {} was there and is kept; remove it and the weights, and export again, for their card\n",
+               file);
+    return {};
+  }
   TROUPE_ASSIGN(const ModelCard card, card_of(place.folder, place.run, options.format, options.out, summary));
   return write_file_durably(file, model_card_text(card));
 }

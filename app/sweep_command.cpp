@@ -11,6 +11,7 @@
 #include "app/interrupt_flag.h"
 #include "app/job_setup.h"
 #include "base/durable_file.h"
+#include "workers/controller/resume.h"
 #include "workers/report/compare/compare_page.h"
 #include "workers/report/compare/comparison_tables.h"
 #include "workers/report/compare/group_chart.h"
@@ -21,10 +22,21 @@ namespace troupe::app {
 
 namespace {
 
-/// The first mistake of any run's configuration, before any of them starts.
-bool all_load(const std::string& job, const std::vector<SweptRun>& runs) {
-  return std::all_of(runs.begin(), runs.end(),
-                     [&](const SweptRun& run) { return load_or_explain(job, run.overrides).has_value(); });
+/// Whether all runs can begin or go on. Says the first mistake of any run's configuration, or which setting differs
+/// from the run of its name that is there.
+bool all_fit(const std::string& job, const std::vector<SweptRun>& runs) {
+  return std::all_of(runs.begin(), runs.end(), [&](const SweptRun& run) {
+    const auto config = load_or_explain(job, run.overrides);
+    if (!config) return false;
+    const auto point = resolve_resume(*config, "auto");
+    if (point || point.error().code() != Errc::invalid_argument) return true;
+    complain(
+        {Errc::invalid_argument,
+         fmt::format("{} is there with other settings, and a sweep goes on with its runs: another job.name gives it "
+                     "new ones\n{}",
+                     run.name, point.error().message())});
+    return false;
+  });
 }
 
 void say_end(const SweepEnd& end, std::size_t ended, std::size_t all) {
@@ -79,10 +91,11 @@ int sweep_command(const SweepCommandOptions& options) {
   }
   const auto runs = plan_sweep(job.job.name, options.seeds, options.overrides);
   if (!runs) return complain(runs.error());
-  if (!all_load(options.job, *runs)) return kUsage;
+  if (!all_fit(options.job, *runs)) return kUsage;
   // once, before several runs would make it
   if (auto made = make_quickstart_data(*base); !made) return complain(made.error(), kFailed);
-  const std::string folder = options.out.empty() ? job.job.run_root + "/" + job.job.name + "-sweep" : options.out;
+  const std::string folder =
+      options.out.empty() ? job.job.run_root + "/" + sweep_name(job.job.name, options.overrides) : options.out;
   fmt::print("sweep of {}: {} runs, {} at a time; what they say is in {}/logs\n", job.job.name, runs->size(),
              options.at_once, folder);
   std::fflush(stdout);

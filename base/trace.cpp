@@ -151,8 +151,12 @@ Result<void> start_tracing(const std::string& folder, const std::string& process
 
 void trace_step(std::int64_t step) noexcept {
   if (the_switch == nullptr) return;
-  const bool on = the_switch->first <= step && step <= the_switch->last;
-  the_switch->on.store(on ? 1 : 0, std::memory_order_relaxed);
+  trace_detail::is_outside = step < the_switch->first || step > the_switch->last;
+  if (!trace_detail::is_outside) {
+    the_switch->on.store(1, std::memory_order_relaxed);
+  } else if (step != the_switch->last + 1) {
+    the_switch->on.store(0, std::memory_order_relaxed);
+  }
 }
 
 Result<std::vector<ProcessSpans>> read_spans(const std::string& folder) {

@@ -23,6 +23,8 @@ namespace trace_detail {
 inline constinit std::atomic<std::uint32_t> never{0};
 /// The folder's switch. Set once, before a process has threads.
 inline const std::atomic<std::uint32_t>* is_on = &never;
+/// Whether this thread trains a step that is not traced, while others still trace theirs.
+inline constinit thread_local bool is_outside = false;
 std::int64_t now() noexcept;
 void record(std::string_view name, std::string_view detail, SpanKind kind, std::int64_t begin) noexcept;
 }  // namespace trace_detail
@@ -33,7 +35,7 @@ class Span {
  public:
   explicit Span(std::string_view name, SpanKind kind = SpanKind::work) noexcept : Span(name, {}, kind) {}
   Span(std::string_view name, std::string_view detail, SpanKind kind = SpanKind::work) noexcept {
-    if (trace_detail::is_on->load(std::memory_order_relaxed) == 0) return;
+    if (trace_detail::is_on->load(std::memory_order_relaxed) == 0 || trace_detail::is_outside) return;
     name_ = name;
     detail_ = detail;
     kind_ = kind;
@@ -44,6 +46,9 @@ class Span {
   }
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
+
+  /// Whether it began while tracing was on.
+  bool is_traced() const noexcept { return begin_ != 0; }
 
  private:
   std::string_view name_, detail_;
@@ -64,7 +69,9 @@ Result<void> prepare_tracing(const std::string& folder, TracedSteps steps);
 /// once a process, before it has threads. Errors: those of file_error; data_loss for a switch that is damaged.
 Result<void> start_tracing(const std::string& folder, const std::string& process);
 
-/// Says which step begins: it turns the folder's switch on or off, for all its processes. Any thread.
+/// Says which step the calling thread begins: it turns the folder's switch on, and off again one step behind the last
+/// traced one, when every rank has left that; on this thread spans of other steps are not recorded. The ranks of a job
+/// are at most one step apart.
 void trace_step(std::int64_t step) noexcept;
 
 /// One span as it was recorded.

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "comm/channel/arena.h"
 #include "comm/channel/channel_messages.h"
 #include "comm/channel/channel_transports.h"
@@ -162,6 +163,7 @@ class SocketProducer final : public ChannelProducer {
     return memory_->slot(credit.slot);
   }
   Result<void> send(const Item& item) override {
+    const Span span("send");
     if (item.credit.slot >= address_.slots) {
       return Error{Errc::invalid_argument,
                    fmt::format("slot {} of {} does not exist", item.credit.slot, address_.slots)};

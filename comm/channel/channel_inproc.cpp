@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/trace.h"
 #include "comm/channel/channel_transports.h"
 #include "comm/channel/credit_queue.h"
 
@@ -51,6 +52,7 @@ class InprocProducer final : public ChannelProducer {
   }
   std::span<std::byte> slot(const Credit& credit) override { return core_->table().slot(credit.slot); }
   Result<void> send(const Item& item) override {
+    const Span span("send");
     TROUPE_ASSIGN(const Item checked, checked_item(item, core_->table().slot_bytes()));
     TROUPE_TRY(queue_->check_open());
     queue_->count_sent(checked);

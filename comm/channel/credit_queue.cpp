@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/stopwatch.h"
-#include "base/trace.h"
 
 namespace troupe::comm {
 
@@ -71,7 +70,6 @@ Result<void> CreditQueue::wait_for_welcome(const std::string& consumer, std::chr
 
 Result<CreditQueue::Arrived> CreditQueue::next(std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
                                                const std::function<void()>& ask) {
-  const Span span("wait for a credit", SpanKind::wait);
   const auto begin = Clock::now();
   const auto until = begin + deadline;
   std::unique_lock lock(mutex_);

@@ -31,6 +31,13 @@ TEST_F(BenchLoaderTest, AJobIsMeasuredAndTheJsonIsOneObject) {
   EXPECT_EQ(num_runs(), 0u) << "a run directory was made";
 }
 
+TEST_F(BenchLoaderTest, ANameThatIsInNoCacheIsAnsweredWithTheLineThatDownloadsIt) {
+  expect_end(bench({"me/pick"}), 2, {}, {"hf download me/pick --repo-type dataset"});
+  expect_end(troupe({"doctor", "--model", "me/mod"}), 2, {}, {"hf download me/mod\n"});
+  const auto absent = bench({"absent.yaml"});
+  EXPECT_EQ(absent.err.find("hf download"), std::string::npos) << absent.err;
+}
+
 TEST_F(BenchLoaderTest, AFolderGetsAJobThatFitsIt) {
   const auto end = bench({"data", "--samples", "4", "--decoders", "1", "data.image.height=32", "data.image.width=32"});
   ASSERT_TRUE(succeeded(end));

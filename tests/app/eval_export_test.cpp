@@ -121,7 +121,15 @@ TEST_F(EvalExportTest, ACheckpointIsEvaluatedAndExportedAndComesBackTheSame) {
   const std::string card = text_of(path("gear/") + "README.md");
   for (const char* text : {"library_name: troupe", "| cameras |", "| open-loop mse |", "## Licence", "troupe serve "})
     EXPECT_NE(card.find(text), std::string::npos) << text << "\n" << card.substr(0, 2000);
+  EXPECT_EQ(card.find(path("")), std::string::npos) << "no path of this machine is published:\n" << card;
   EXPECT_EQ(actions(path("gear")), actions(checkpoint));
+
+  ASSERT_EQ(exported_to(run_.string(), path("plain"), "safetensors"), 0);
+  EXPECT_THAT(text_of(path("plain/") + "README.md"), HasSubstr("load_file(\"model.safetensors\")"));
+  std::filesystem::remove(path("plain/model.safetensors"));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(exported_to(run_.string(), path("plain"), "safetensors"), 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("README.md was there and is kept"));
   EXPECT_EQ(eval_command(eval_options(path("gear"))), 2) << "it lies in no run directory, so --out must be given";
 }
 

@@ -22,7 +22,7 @@ TEST_F(SweepTest, EverySeedOfEveryValueIsARunAndTheSameCommandFindsThemDone) {
   expect_end(end, 0,
              {"sweep of cp: 4 runs, 2 at a time", "cp-seed1-lr1e-6 done in", "[4/4]", "| cp-lr1e-3 ", "| cp-lr1e-6 ",
               "evaluation: return", "sweep.md, sweep.html, sweep.png"});
-  const std::string folder = dir_ / "runs/cp-sweep";
+  const std::string folder = dir_ / "runs/cp-sweep-lr";
   EXPECT_THAT(text_of(folder + "/sweep.md"), HasSubstr("| cp-lr1e-6 | evaluation: return | 2 seeds |"));
   EXPECT_THAT(text_of(folder + "/sweep.html"), HasSubstr("Settings that differ"));
   EXPECT_EQ(text_of(folder + "/sweep.png").substr(1, 3), "PNG");
@@ -39,6 +39,16 @@ TEST_F(SweepTest, EverySeedOfEveryValueIsARunAndTheSameCommandFindsThemDone) {
   *std::find(more.begin(), more.end(), "0..1") = "0..2";
   expect_end(troupe(more), 0, {"6 runs", "cp-seed2-lr1e-6 done in"});
   EXPECT_EQ(runs_there(), 6);
+  // of evaluations the newest counts, which has the greatest step
+  const auto evaluations = std::filesystem::directory_iterator(dir_ / "runs/cp-seed0-lr1e-3")->path() / "eval";
+  std::filesystem::copy(evaluations / "step_000003", evaluations / "step_1000000");
+  std::filesystem::create_directory(evaluations / "step_999999");
+  std::ofstream(evaluations / "step_999999/eval.json") << "not to be read";
+  expect_end(troupe({"compare", "cp-seed0-lr1e-3", "cp-seed1-lr1e-3", "--run-root", dir_ / "runs"}), 0,
+             {"evaluation: return"});
+  // a setting of all runs is not in their names
+  expect_end(troupe(sweep({"algorithm.gamma=0.5"})), 2, {},
+             {"cp-seed0-lr1e-3 is there with other settings", "another job.name", "algorithm.gamma"});
 }
 
 TEST_F(SweepTest, AnInterruptedSweepGoesOnWhereItWas) {
@@ -61,7 +71,7 @@ TEST_F(SweepTest, AnInterruptedSweepGoesOnWhereItWas) {
   const ProgramEnd end = program.wait();
   expect_end(end, 130, {"the same command goes on"});
   expect_end(troupe(words), 0, {"[4/4]"});
-  EXPECT_THAT(text_of(dir_ / "runs/cp-sweep/logs/cp-seed0-lr1e-3.log"),
+  EXPECT_THAT(text_of(dir_ / "runs/cp-sweep-lr/logs/cp-seed0-lr1e-3.log"),
               AllOf(HasSubstr("RUN STOPPED"), HasSubstr("RUN COMPLETE")));
 }
 

@@ -66,8 +66,10 @@ TEST_F(TraceTest, SpansOfTheTracedStepsAreKeptWithNamesThreadsAndKinds) {
   const auto is = [](const char* name, SpanKind kind) {
     return AllOf(Field(&RecordedSpan::name, name), Field(&RecordedSpan::kind, kind));
   };
-  ASSERT_THAT(spans, ElementsAre(is("read", SpanKind::wait), is("forward block2", SpanKind::work),
-                                 is("read", SpanKind::wait), is("forward block3", SpanKind::work)));
+  ASSERT_THAT(spans,
+              ElementsAre(is("read", SpanKind::wait), is("forward block2", SpanKind::work), is("read", SpanKind::wait),
+                          is("forward block3", SpanKind::work), is("read", SpanKind::wait)))
+      << "a thread that trains no steps records until the rank's next step has ended";
   EXPECT_EQ(spans[0].thread_name, "reader");
   EXPECT_NE(spans[0].thread, spans[1].thread);
   EXPECT_LE(spans[1].begin, spans[0].begin);
@@ -80,13 +82,34 @@ TEST_F(TraceTest, OneSwitchServesAllProcesses) {
   ASSERT_TRUE(prepare_tracing(folder_, {.first = 5, .last = 5}));
   record_in_child("learner/0#1", [] { trace_step(5); });
   record_in_child("decoder/0#1", [] { const Span span("decode"); });
-  record_in_child("learner/0#2", [] { trace_step(6); });
+  record_in_child("learner/0#2", [] { trace_step(7); });
   record_in_child("decoder/0#2", [] { const Span span("decode"); });
   const auto processes = recorded();
   ASSERT_EQ(processes.size(), 4U);
   EXPECT_EQ(processes[0].process, "decoder/0#1");
   EXPECT_EQ(processes[0].spans.size(), 1U);
   EXPECT_THAT(processes[1].spans, IsEmpty());
+}
+
+TEST_F(TraceTest, ARankThatIsAheadCutsNobodyOff) {
+  ASSERT_TRUE(prepare_tracing(folder_, {.first = 2, .last = 2}));
+  record_in_child("learner/0#1", [] {
+    trace_step(2);
+    std::thread([] {
+      trace_step(3);
+      const Span span("next step of the rank that is ahead");
+    }).join();
+    { const Span span("rest of step 2"); }
+    std::thread([] { const Span span("decode"); }).join();
+    trace_step(3);
+    { const Span span("next step"); }
+    trace_step(4);
+    std::thread([] { const Span span("decode later"); }).join();
+  });
+  const auto processes = recorded();
+  ASSERT_EQ(processes.size(), 1U);
+  EXPECT_THAT(processes[0].spans,
+              ElementsAre(Field(&RecordedSpan::name, "rest of step 2"), Field(&RecordedSpan::name, "decode")));
 }
 
 TEST_F(TraceTest, WithoutAPreparedFolderNothingIsRecorded) {

@@ -19,14 +19,18 @@ from page_run import Failed, PageRun
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 SHARED = os.environ.get("TROUPE_SHARED_DATA") or os.path.join(ROOT, "..", "shared", "data")
-# TROUPE_SET of a page; pages that are not named run at full length. It holds for every job of the page: eval.every
-# would be refused where a job has no held-out episodes.
+# TROUPE_SET of a page; pages that are not named run at full length. It holds for every job of the page, stronger than the
+# job's files and weaker than overrides that the page shows. eval.every would be refused where a job has no held-out
+# episodes.
 SHORTER = {
     "README.md": "training.steps=2 eval.max_samples=2 eval.episodes=2",
+    "docs/commands.md": "training.steps=2 eval.max_samples=2 eval.episodes=2",
     "docs/data.md": "training.steps=4 eval.every=4 eval.max_samples=2",
+    "docs/evaluation.md": "training.steps=2 eval.max_samples=2",
     "docs/fault-points.md": "training.steps=4 eval.every=4 eval.max_samples=2",
     "docs/features.md": "training.steps=4 eval.every=4 eval.max_samples=2",
     "docs/rl.md": "training.steps=1 eval.every=1 eval.episodes=2",
+    "docs/serve.md": "training.steps=2 eval.episodes=2",
     "docs/sweeps.md": "training.steps=2 eval.episodes=2",
     "docs/tutorial.md": "training.steps=4 eval.every=4 eval.max_samples=2",
 }
@@ -45,22 +49,42 @@ def read_pages():
 def planted_mistakes_are_found(binary):
     """The check itself: each of these pages has one mistake, which must be told; the first has none."""
     wrong = {
-        "": "```\nbin/troupe plan quickstart:sft --json\n```\nSee `troupe plan`, `troupe run JOB --resume auto`.\n",
-        "has no flag --jsn": "```\nbin/troupe plan quickstart:sft --jsn\n```\n",
-        "has no flag --resme": "Then `troupe run JOB --resme auto`.\n",
-        "no verb has a flag --everything": "It takes `--everything`.\n",
-        "has no flag --everything": "<!-- flags of other programs -->\n\n`--all-of-it` is `troupe run JOB --everything`.\n",
-        "has no verb train": "```\ntroupe train quickstart:sft\n```\n",
-        "indented; write it": "Text\n\n    troupe run quickstart:sft\n",
-        "inline; write it": "Then `troupe scale decoder=8`.\n",
-        "expected published weights": "<!-- not run: it is slow -->\n```\ntroupe verify runs/a\n```\n",
-        "lines are not run": "<!-- not run: a GPU -->\n```\n" + "troupe verify\n" * 11 + "```\n",
+        "": ["```\nbin/troupe plan quickstart:sft --json\n```\nSee `troupe plan`, `troupe run JOB --resume auto`.\n",
+             "`scripts/test --slow` takes all; `training.steps` says how far; `job.yaml` is a file.\n"],
+        "has no flag --jsn": ["```\nbin/troupe plan quickstart:sft --jsn\n```\n",
+                              *(f"{fence}\n{prompt} plan quickstart:sft --jsn\n{fence[:3]}\n"
+                                for fence in ("```", "```sh", "```console", "```shell", "```zsh", "```text", "~~~")
+                                for prompt in ("$ troupe", "./bin/troupe", "/opt/x/bin/troupe", "cd x && troupe",
+                                               "sudo troupe", "A=1 troupe", "time troupe", "true; troupe"))],
+        "has no flag --resme": ["Then `troupe run JOB --resme auto`.\n"],
+        "has no flag -Z": ["Then `troupe run JOB -Z`.\n"],
+        "has no flag --Bogus": ["Then `troupe run JOB --Bogus`.\n"],
+        "no verb has a flag --everything": ["It takes `--everything`.\n"],
+        "no verb has a flag --slow": ["It takes `--slow`.\n"],
+        "has no flag --everything": [
+            "<!-- flags of other programs -->\n\n`--all-of-it` is `troupe run JOB --everything`.\n"],
+        "has no verb train": ["```\ntroupe train quickstart:sft\n```\n"],
+        "a job has no key training.stepz": ["Say `training.stepz`.\n", "Say `training.stepz=3`.\n",
+                                            "Say `troupe run JOB training.stepz=3`.\n",
+                                            "```\ntroupe plan quickstart:sft --training.stepz=3\n```\n"],
+        "indented; write it": [f"Text\n\n{indent}troupe run quickstart:sft\n" for indent in ("    ", "\t", "    $ ")],
+        "inline; write it": ["Then `troupe scale decoder=8`.\n"],
+        "nobody can type the prompt": ["```\n$ troupe runs\n```\n"],
+        "a usage line among commands": ["```\ntroupe runs\ntroupe status RUN\n```\n"],
+        "a command in a block of output": ["<!-- prints -->\n```\ntroupe status --all\n```\n"],
+        "expected published weights": ["<!-- not run: it is slow -->\n```\ntroupe verify runs/a\n```\n"],
+        "lines are not run": ["<!-- not run: a GPU -->\n```\n" + "troupe verify\n" * 11 + "```\n"],
     }
     missed = []
-    for expected, text in wrong.items():
-        found = find_mistakes([Page("planted", text)], binary)
-        if (expected == "") != (not found) or expected and not any(expected in mistake for mistake in found):
-            missed.append(f"planted {text!r}: expected {expected or 'no mistake'!r}, found {found}")
+    for expected, texts in wrong.items():
+        for text in texts:
+            found = find_mistakes([Page("planted", text)], binary)
+            if (expected == "") != (not found) or expected and not any(expected in mistake for mistake in found):
+                missed.append(f"planted {text!r}: expected {expected or 'no mistake'!r}, found {found}")
+    for line in ("troupe plan JOB=X.yaml", "troupe run a.yaml job.name=X", "troupe run a.yaml data.embodiment.views=[a]",
+                 "troupe run ... x"):
+        if Page("planted", f"```\n{line}\n```\n").shown[0].is_usage():
+            missed.append(f"planted {line!r}: taken for a usage line, which nobody runs")
     return missed
 
 

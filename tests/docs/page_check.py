@@ -1,4 +1,5 @@
 """What can be said of a page without running it: the form of its commands, their verbs and flags, its markers."""
+import json
 import re
 import subprocess
 
@@ -6,9 +7,16 @@ from page_commands import normal
 
 MOST_NOT_RUN = 10
 REASONS = ("published weights", "a GPU")
-# Flags in our pages that other programs take.
-FOREIGN_FLAGS = {"--ci", "--slow", "--all", "--install", "--prefix", "--preset", "--verbose", "--headless",
-                 "--gtest_filter", "--fmad", "--logdir", "--every", "--project", "--pictures"}
+# Flags that other programs take, by a word of the paragraph that names one of them.
+FOREIGN_FLAGS = {"--ci": "scripts/", "--slow": "scripts/test", "--all": "scripts/lint", "--gtest_filter": "test_",
+                 "--fmad": "CUDA", "--logdir": "tensorboard", "--every": "metrics.jsonl", "--project": "MLflow",
+                 "--pictures": "MLflow"}
+# Names with dots that are no keys: files; fault points and fields of files.
+FILE = re.compile(r"\.(?:jsonl?|ya?ml|md|png|csv|html|h|cpp|py|txt|mp4|db|pkl|safetensors|parquet)$")
+NO_KEYS = {"checkpoint.create", "checkpoint.write", "checkpoint.fsync", "checkpoint.manifest", "rollout.item",
+           "optimizer.updates", "optimizer.groups", "model.byte_fallback"}
+# Its list of other programs' keys; the rest of it is printed from the schema.
+GENERATED = "docs/config.md"
 
 
 class Binary:
@@ -17,6 +25,7 @@ class Binary:
     def __init__(self, program):
         self.program = program
         self._help = {}
+        self._schema = None
         shown = self._ask([])
         verbs = shown[shown.index("Subcommands:"):] if "Subcommands:" in shown else ""
         self.verbs = set(re.findall(r"^  ([a-z]+)\b", verbs, re.M)) | {"host"}
@@ -41,6 +50,28 @@ class Binary:
         verbs = [(v,) for v in self.verbs] + [("convert", "weights"), ("convert", "dataset"), ("bench", "loader")]
         return {flag for verb in verbs for flag in re.findall(r"--[a-z][\w-]*", self.help(verb))} | {"--version"}
 
+    def knows_key(self, key):
+        """Whether a job has this key; so are names whose first word is no section of a job."""
+        if self._schema is None:
+            shown = subprocess.run([self.program, "config", "--schema"], capture_output=True, text=True, timeout=60)
+            self._schema = json.loads(shown.stdout)
+        words = re.sub(r"\[\w*\]", ".[]", key).split(".")
+        return words[0] not in self._schema["properties"] or has_key(self._schema, words)
+
+
+def has_key(schema, words):
+    """Whether the place that the words lead to is in a JSON schema."""
+    if not words:
+        return True
+    if any(has_key(choice, words) for choice in schema.get("anyOf", [])):
+        return True
+    if words[0] == "[]":
+        return has_key(schema["items"], words[1:]) if "items" in schema else False
+    if words[0] in schema.get("properties", {}):
+        return has_key(schema["properties"][words[0]], words[1:])
+    others = schema.get("additionalProperties")
+    return isinstance(others, dict) and has_key(others, words[1:])
+
 
 def is_command(shown, binary):
     if shown.is_mention() or shown.is_usage():
@@ -50,11 +81,10 @@ def is_command(shown, binary):
 
 
 def find_mistakes(pages, binary):
-    """One line for each command that is not in a fenced block, and each verb or flag that the binary lacks."""
+    """One line for each command that is not in a fenced block, and each verb, flag or key that the binary lacks."""
     mistakes = []
     fenced = {page.name: {normal(s.text) for s in page.shown if s.form == "fenced"} for page in pages}
     common = fenced.get("docs/commands.md", set())
-    flags = binary.every_flag() | FOREIGN_FLAGS
     for page in pages:
         for shown in page.shown:
             where = f"{page.name}:{shown.line}: `{shown.text}`"
@@ -66,14 +96,45 @@ def find_mistakes(pages, binary):
                 continue
             mistakes += [f"{where}: `troupe {' '.join(verb)}` has no flag {flag}"
                          for flag in shown.flags() if not binary.takes(verb, flag)]
+            mistakes += [f"{where}: a job has no key {key}" for key in shown.keys() if not binary.knows_key(key)]
             if shown.form == "indented" or shown.form == "inline" and is_command(shown, binary):
                 if normal(shown.text) not in fenced[page.name] | common:
                     mistakes.append(f"{where}: {shown.form}; write it in a fenced block of this page")
-        for line, text in [] if page.shows_other_programs else page.prose:
-            for code in re.findall(r"`([^`]+)`", text):
-                mistakes += [f"{page.name}:{line}: `{code}`: no verb has a flag {flag}"
-                             for flag in re.findall(r"(?:^|\s)(--[a-z][\w-]*)(?![\w.-])", code) if flag not in flags]
+        mistakes += find_wrong_blocks(page) + find_wrong_prose(page, binary)
     return mistakes + find_wrong_markers(pages)
+
+
+def find_wrong_blocks(page):
+    """Lines of fenced blocks that look like commands and would not be run as written."""
+    mistakes = []
+    for block in page.blocks:
+        where = f"{page.name}:{block.line}"
+        if "prints" in block.markers:
+            mistakes += [f"{where}: `{shown.text}`: a command in a block of output" for shown in block.shown()]
+        if not block.is_shell():
+            continue
+        mistakes += [f"{where}: `{line}`: nobody can type the prompt" for line in block.commands() if line[:2] in ("$ ", "% ")]
+        if not block.is_usage():
+            mistakes += [f"{where}: `{shown.text}`: a usage line among commands; nobody runs it"
+                         for shown in block.shown() if shown.is_usage()]
+    return mistakes
+
+
+def find_wrong_prose(page, binary):
+    if page.shows_other_programs:
+        return []
+    mistakes, flags = [], binary.every_flag()
+    for line, text in page.prose:
+        foreign = {flag for flag, program in FOREIGN_FLAGS.items() if program in text}
+        for code in re.findall(r"`([^`]+)`", text):
+            mistakes += [f"{page.name}:{line}: `{code}`: no verb has a flag {flag}"
+                         for flag in re.findall(r"(?:^|\s)(--[A-Za-z][\w-]*)(?![\w.-])", code) if flag not in flags | foreign]
+            key = re.match(r"^([a-z_]+(?:\.[a-z_]+|\[\d*\])+)(?:[=:]|$)", code)
+            if not key or FILE.search(code) or code in NO_KEYS or page.name == GENERATED:
+                continue
+            if not binary.knows_key(key.group(1)):
+                mistakes.append(f"{page.name}:{line}: `{code}`: a job has no key {key.group(1)}")
+    return mistakes
 
 
 def find_wrong_markers(pages):

@@ -1,29 +1,49 @@
 """Reads a page of documentation: the commands it shows, where, in which form, and what its markers say.
 
-A command is `troupe VERB WORD...` or `bin/troupe VERB WORD...`, assignments to the environment before it included.
-The verb alone is a mention. With a placeholder (JOB, [options], a|b, ...) it is a usage line: its verb and flags must
-exist, and nobody can run it. All else is a command, and stands in a fenced block.
+A command is `troupe VERB WORD...` wherever it stands in a line, under any path, behind `cd DIR &&`, `sudo` or assignments to
+the environment. The verb alone is a mention. With a placeholder it is a usage line: its verb and flags must exist, and
+nobody can run it. Placeholders are words of capitals (JOB, RUN..., POOL=N), <words>, [words], and a choice a|b. All else is a
+command, and stands in a fenced block; a block is wholly of usage lines or has none.
 
 Markers are comments of Markdown, on a line of their own, about the next fenced block:
   <!-- not run: REASON -->            published weights, or a GPU
   <!-- exits with N -->               the exit code of its last command, otherwise 0
   <!-- prints -->                     the block is output: each line occurs in what the last command block printed
   <!-- beside: COMMAND -->            run while COMMAND runs
+  <!-- goes on -->                    its one command runs beside the next command block
   <!-- file: NAME -->                 the block is the file NAME; a block that begins with `# NAME.yaml` is, too
   <!-- file: NAME from docs/PAGE -->  the file NAME of another page is needed here
 and, about the whole page:
-  <!-- flags of other programs -->    flags outside of our commands are not ours
+  <!-- flags of other programs -->    flags and keys outside of our commands are not ours
 """
 import re
 import shlex
 from dataclasses import dataclass, field
 
-COMMAND = re.compile(r"^(?:[A-Z_]+=(?:\"[^\"]*\"|\S)* )*(?:bin/)?troupe (?=[a-z-])")
-PLACEHOLDER = re.compile(r"(?:^|[ =,(\[|])[A-Z][A-Z_]*(?:\.\.\.)?(?=[ ,|\])=]|$)|\w\||\[[a-zA-Z-]|\.\.\.")
-MARKER = re.compile(r"^\s*<!-- (not run|exits with|prints|beside|file):? ?(.*?) ?-->\s*$")
-FENCE = re.compile(r"^(\s*)(`{3,})(.*)$")
+COMMAND = re.compile(r"(?<![\w./-])(?:[\w.~+-]*/)*troupe (?=[a-z-])")
+INDENTED = re.compile(r"^(?: {4,}|\t)\s*(?:[$%>] )?(?:cd \S+ && |sudo |[A-Z_]+=\S+ )*" + COMMAND.pattern)
+# Where a command of a shell line ends.
+END = re.compile(r"\s(?:&&|\|\||\||&)(?=\s|$)|;|\s#|\)$")
+PLACEHOLDER = re.compile(r"^[A-Z][A-Z_]*(?:=[A-Z]+)?(?:\.\.\.)?$|<\w[^>]*>|^\[|^[^=]*\w\|\w|^--[a-z-]+=[A-Z]+$")
+MARKER = re.compile(r"^\s*<!-- (not run|exits with|prints|beside|goes on|file):? ?(.*?) ?-->\s*$")
+FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
 TITLE = re.compile(r"^# (\S+\.yaml)\s*$")
-SHELL = ("", "sh", "bash")
+OTHER_LANGUAGES = ("yaml", "json", "cpp", "python", "cmake")
+
+
+def commands_in(line):
+    """Those of ours in a line of a shell; a line of a drawing has none."""
+    if "──" in line:
+        return []
+    found = []
+    for start in COMMAND.finditer(line):
+        end = END.search(line, start.end())
+        found.append(line[start.start():end.start() if end else len(line)].rstrip())
+    return found
+
+
+def shown_in(line, number=0):
+    return [Shown(number, "fenced", text) for text in commands_in(line)]
 
 
 @dataclass
@@ -38,14 +58,16 @@ class Block:
         joined = re.sub(r"\\\n\s*", "", "\n".join(self.lines))
         return [line.rstrip() for line in joined.split("\n") if line.strip() and not line.startswith("#")]
 
-    def troupe_commands(self):
-        """Those of ours; a line of a drawing is none."""
-        return [line for line in self.commands() if COMMAND.match(line) and "──" not in line]
+    def shown(self):
+        return [shown for line in self.commands() for shown in shown_in(line, self.line)]
+
+    def is_usage(self):
+        return all(shown.is_usage() for shown in self.shown())
 
     def is_shell(self):
-        if self.language not in SHELL or "prints" in self.markers or "file" in self.markers and self.title():
+        if self.language in OTHER_LANGUAGES or "prints" in self.markers or self.title():
             return False
-        return bool(self.troupe_commands())
+        return bool(self.shown())
 
     def title(self):
         """The name of the file that this block is; empty: it is none."""
@@ -53,7 +75,7 @@ class Block:
         if named and " from " not in named:
             return named
         first = TITLE.match(self.lines[0]) if self.lines else None
-        return first.group(1) if first and self.language not in SHELL else ""
+        return first.group(1) if first and self.language in OTHER_LANGUAGES else ""
 
 
 @dataclass
@@ -68,7 +90,7 @@ class Shown:
         return tuple(words[:2]) if words[:1] in (["convert"], ["bench"]) else tuple(words[:1])
 
     def words(self):
-        return split_words(COMMAND.sub("", self.text))
+        return split_words(COMMAND.sub("", self.text, count=1))
 
     def is_mention(self):
         words = self.words()
@@ -76,10 +98,15 @@ class Shown:
         return len(words) <= len(verb) or not words[0].isalpha()  # `troupe --version`
 
     def is_usage(self):
-        return bool(PLACEHOLDER.search(without_comment(COMMAND.sub("", self.text))))
+        return any(PLACEHOLDER.search(word) for word in self.words())
 
     def flags(self):
-        return [f for w in self.words() for f in re.findall(r"(?<![\w-])--[a-z][\w-]*(?![\w.-])", w)]
+        return [f for w in self.words() for f in re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*(?![\w.-])", w)]
+
+    def keys(self):
+        """Keys of a job that it sets, such as training.steps."""
+        set_by = re.compile(r"^(?:--)?([a-z_]+(?:\.[\w\[\]]+)+)=|^~([\w.\[\]]+)$")
+        return [found.group(1) or found.group(2) for found in map(set_by.match, self.words()) if found]
 
 
 def without_comment(text):
@@ -94,8 +121,8 @@ def split_words(text):
 
 
 def normal(text):
-    """One spelling of a command, to find it again: without bin/, comment and `> FILE`."""
-    text = re.sub(r"^bin/| > \S+$", "", without_comment(text).strip())
+    """One spelling of a command, to find it again: without its path, comment and `> FILE`."""
+    text = re.sub(r" > \S+$", "", without_comment(COMMAND.sub("troupe ", text, count=1)).strip())
     return re.sub(r"\s+", " ", text)
 
 
@@ -135,8 +162,8 @@ class Page:
             elif not line.strip():
                 self._inline(paragraph)
                 paragraph = []
-            elif re.match(r"^ {4,}", line) and COMMAND.match(line.strip()):
-                self.shown.append(Shown(number, "indented", line.strip()))
+            elif INDENTED.match(line):
+                self.shown += [Shown(number, "indented", text) for text in commands_in(line)]
             else:
                 paragraph.append((number, line))
         self._inline(paragraph)
@@ -144,8 +171,7 @@ class Page:
     def _close(self, block):
         self.blocks.append(block)
         if block.is_shell():
-            for line in block.troupe_commands():
-                self.shown.append(Shown(block.line, "fenced", line))
+            self.shown += block.shown()
 
     def _inline(self, paragraph):
         """Inline code of a paragraph; one may go on over the end of a line. In a table `\\|` is a bar."""
@@ -154,6 +180,5 @@ class Page:
         text = " ".join(line.strip() for _, line in paragraph)
         self.prose.append((paragraph[0][0], text))
         for code in re.findall(r"`([^`]+)`", text):
-            code = code.replace("\\|", "|")
-            if COMMAND.match(code):
-                self.shown.append(Shown(paragraph[0][0], "inline", code))
+            found = commands_in(code.replace("\\|", "|"))
+            self.shown += [Shown(paragraph[0][0], "inline", command) for command in found]

@@ -1,4 +1,5 @@
-"""Runs the command blocks of a page, in order, in a folder that begins empty but for a link bin/troupe."""
+"""Runs the command blocks of a page, in order, in a folder that begins empty but for a link `bin` to that of the build; a
+page whose own first command makes that link begins with nothing."""
 import os
 import re
 import shutil
@@ -6,12 +7,19 @@ import signal
 import subprocess
 import time
 
+from page_commands import shown_in, split_words
+
 PLACEHOLDER = "/data/my-robot"
 # Ends when the job does, so beside a job that goes on: looked at for this long, then asked to stop.
 LOOK_S = 5
-# What the last line of success says, where the exit code alone would say little.
-SAYS = {"run": r"RUN COMPLETE", "verify": r"^\s*OK\b", "plan": r"\S", "stats": r"\S", "eval": r"\S", "serve": r"\S",
-        "doctor": r"\S", "bench": r"samples/s", "node": r"joined as node/"}
+LINK = "ln -s ../troupe/bin bin"
+# What a verb says when it has done its work; config and completion print what they are asked for, and so does --json.
+SAYS = {"run": r"RUN COMPLETE", "verify": r"^\s*OK\b", "plan": r"\bOK\b", "stats": r"^\s*episodes\b",
+        "eval": r"^written: .*eval\.json", "serve": r"self-test ok", "doctor": r"\b0 errors|parameters",
+        "bench": r"samples/s", "node": r"joined as node/", "scale": r"^\s*[+-] \w+/\d", "sweep": r"^written: .*/sweep\.md",
+        "compare": r"^written: .*\.html", "init": r"^wrote .*job\.yaml", "record": r"^success +\d+ of \d+",
+        "export": r"^exported [1-9]\d* tensors", "convert": r"^verify \w+: ", "encode": r"^cache +[1-9]",
+        "status": r"step \d|stop", "runs": r"^run\b", "config": r"^version:|\$schema"}
 
 
 class Failed(Exception):
@@ -26,8 +34,14 @@ class PageRun:
         self.skipped = []
         self.output = ""
         self.dataset = None
-        os.makedirs(os.path.join(folder, "bin"))
-        os.symlink(program, os.path.join(folder, "bin", "troupe"))
+        self.unmade = set()
+        self.going_on = None
+        built = os.path.join(folder, "..", "troupe", "bin")
+        os.makedirs(folder)
+        os.makedirs(built)
+        os.symlink(program, os.path.join(built, "troupe"))
+        if not any(LINK in block.commands() for block in page.shell_blocks()):
+            os.symlink("../troupe/bin", os.path.join(folder, "bin"))
         self.environment = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "XDG_CACHE_HOME": f"{folder}/.cache"}
         self.environment.pop("TROUPE_SET", None)
         if shorten:
@@ -61,10 +75,15 @@ class PageRun:
         return text.replace(PLACEHOLDER, self.dataset or PLACEHOLDER)
 
     def _run_block(self, block):
-        usage = {s.text for s in self.page.shown if s.is_usage()}
-        commands = [c for c in block.commands() if c not in usage]
+        if block.is_usage():
+            return
+        if "goes on" in block.markers:
+            self.going_on = block.commands()[0]
+            return
         self.output = ""
-        beside = self._start(block.markers["beside"]) if "beside" in block.markers else None
+        other, self.going_on = block.markers.get("beside", self.going_on), None
+        beside = self._start(other) if other else None
+        commands = block.commands()
         try:
             for command in commands:
                 expected = int(block.markers.get("exits with", 0)) if command == commands[-1] else 0
@@ -73,13 +92,26 @@ class PageRun:
             if beside:
                 self._end(beside, signal.SIGINT)
 
+    def _is_skipped(self, verb, command):
+        """Without the dataset: a command that needs it, or what such a command would have made."""
+        words = split_words(command)
+        needs = PLACEHOLDER in command + "".join(self.page.files().get(w, "") for w in words)
+        if self.dataset or not needs and not any(w == made or w.startswith(made + "/") for w in words for made in self.unmade):
+            return False
+        self.unmade |= set(self._outputs(command)) | ({"runs/latest"} if verb == "run" else set())
+        return True
+
+    @staticmethod
+    def _outputs(command):
+        return re.findall(r"(?:--out|--html|--json|--token-file|>) ([\w./][\w./-]*)", command)
+
     def _run_command(self, block, command, expected, beside):
         where = f"{self.page.name}:{block.line}: {command}"
-        if PLACEHOLDER in command + "".join(self.page.files().get(w, "") for w in command.split()) and not self.dataset:
+        verb = next((shown.verb()[0] for shown in shown_in(command)), "")
+        if self._is_skipped(verb, command):
             self.skipped.append(where)
             return
-        verb = re.sub(r"^.*?\btroupe ", "", command).split()[0]
-        if verb == "serve":
+        if verb == "serve" and "--once-selftest" not in command:
             command = re.sub(r"\s+#.*$", "", command) + " --once-selftest"
         if verb == "verify" and beside:
             self._wait_for_end(beside, where)
@@ -90,9 +122,11 @@ class PageRun:
         self.output += text
         if code != expected and not looks:
             raise Failed(f"{where}: exit code {code}, expected {expected}\n{text[-3000:]}")
-        if expected == 0 and not re.search(SAYS.get(verb, r""), text, re.M) or looks and not text.strip():
-            raise Failed(f"{where}: printed nothing like {SAYS.get(verb, 'a word')!r}\n{text[-3000:]}")
-        for written in re.findall(r"(?:--out|--html|--token-file|>) (\S+)", command) if expected == 0 else []:
+        asks_for_text = re.search(r"--json\b|--version|--check|--write-metadata|--prune| > ", command)
+        says = r"" if asks_for_text else SAYS.get(verb, r"")
+        if expected == 0 and not re.search(says, text, re.M) or looks and not text.strip():
+            raise Failed(f"{where}: printed nothing like {says or 'a word'!r}\n{text[-3000:]}")
+        for written in self._outputs(command) if expected == 0 else []:
             path = os.path.join(self.folder, self._filled(written))
             if not os.path.exists(path) or os.path.getsize(path) == 0:
                 raise Failed(f"{where}: wrote no {written}\n{text[-3000:]}")

@@ -1,6 +1,7 @@
 #include "workers/stream/producer_loop.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/blocked_signals.h"
@@ -67,14 +68,15 @@ Result<std::unique_ptr<ChannelProducer>> ProducerLoop::dial() const {
 }
 
 Result<void> ProducerLoop::serve_credits(const std::shared_ptr<ChannelProducer>& producer) {
+  std::optional<Span> wait;  // one however often the wait is taken up again
   while (!stopping_ && (!work_.ready || work_.ready())) {
+    if (!wait || !wait->is_traced()) wait.emplace("wait for a credit", SpanKind::wait);
     const auto credit = producer->next_credit(kCreditWait);
-    if (credit) {
-      const Span span("serve", options_.consumer);
-      TROUPE_TRY(work_.serve(producer, *credit));
-    } else if (credit.error().code() != Errc::deadline_exceeded) {
-      return credit.error();
-    }
+    if (!credit && credit.error().code() == Errc::deadline_exceeded) continue;
+    wait.reset();
+    if (!credit) return credit.error();
+    const Span span("serve", options_.consumer);
+    TROUPE_TRY(work_.serve(producer, *credit));
   }
   return {};
 }

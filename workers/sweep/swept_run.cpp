@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -50,6 +51,24 @@ std::string in_name(const std::string& value) {
   return out;
 }
 
+/// The last word of a key that a sweep goes through.
+std::string last_word(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+/// What each value of a key adds to a run's name. Values that differ in nothing a name can hold, such as x/y and x-y,
+/// are told apart by a number.
+std::map<std::string, std::string> name_parts(const std::string& key, const std::vector<std::string>& values) {
+  std::map<std::string, std::string> parts;
+  std::set<std::string> taken;
+  for (const std::string& value : values) {
+    if (parts.contains(value)) continue;
+    const std::string plain = in_name(last_word(key) + value);
+    std::string part = plain;
+    for (int number = 2; !taken.insert(part).second; ++number) part = fmt::format("{}-{}", plain, number);
+    parts[value] = part;
+  }
+  return parts;
+}
+
 Result<std::vector<Combination>> combine(const std::vector<std::string>& overrides) {
   std::vector<Combination> all(1);
   for (const std::string& word : overrides) {
@@ -65,11 +84,12 @@ Result<std::vector<Combination>> combine(const std::vector<std::string>& overrid
       return Error{Errc::invalid_argument,
                    fmt::format("{}: a sweep sets {} itself; --seeds names the seeds", word, key)};
     }
+    const auto parts = name_parts(key, values);
     std::vector<Combination> next;
     for (const Combination& c : all) {
       for (const std::string& value : values) {
         Combination one = c;
-        one.suffix += "-" + in_name(key.substr(key.rfind('.') + 1) + value);
+        one.suffix += "-" + parts.at(value);
         one.overrides.push_back(key + "=" + value);
         next.push_back(std::move(one));
       }
@@ -80,6 +100,16 @@ Result<std::vector<Combination>> combine(const std::vector<std::string>& overrid
 }
 
 }  // namespace
+
+std::string sweep_name(const std::string& job_name, const std::vector<std::string>& overrides) {
+  std::string name = job_name + "-sweep";
+  for (const std::string& word : overrides) {
+    const std::size_t equals = word.find('=');
+    if (equals != std::string::npos && split_values(word.substr(equals + 1)).size() > 1)
+      name += "-" + in_name(last_word(word.substr(0, equals)));
+  }
+  return name;
+}
 
 Result<std::vector<SweptRun>> plan_sweep(const std::string& job_name, const std::string& seeds,
                                          const std::vector<std::string>& overrides) {

@@ -25,4 +25,8 @@ struct SweptRun {
 Result<std::vector<SweptRun>> plan_sweep(const std::string& job_name, const std::string& seeds,
                                          const std::vector<std::string>& overrides);
 
+/// NAME-sweep-lr-gamma: the job's name and the last words of the keys that have several values. The same sweep has the
+/// same name whatever its seeds and values are.
+std::string sweep_name(const std::string& job_name, const std::vector<std::string>& overrides);
+
 }  // namespace troupe::workers

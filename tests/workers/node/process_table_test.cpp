@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "tests/support/folder_files.h"
+#include "tests/support/hub_home.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/node/process.h"
 
@@ -242,6 +243,16 @@ TEST_F(ProcessTableTest, AChildGetsACleanStart) {
   ::close(extra);
   ::unsetenv("TROUPE_SOMETHING");
   ::unsetenv("SECRET_OF_THE_PARENT");
+}
+
+TEST_F(ProcessTableTest, AChildLooksIntoTheSameCaches) {
+  const testing::HubHome restored;  // sets the variables back
+  const std::string names[] = {"XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HF_LEROBOT_HOME", "HUGGINGFACE_HUB_CACHE"};
+  for (const std::string& name : names) ::setenv(name.c_str(), ("/caches/" + name).c_str(), 1);
+  start({.name = "env", .argv = {TROUPE_TEST_CHILD, "environment"}, .stderr_log = log()});
+  EXPECT_EQ(wait_for_exits(1)[0].exit_code, 0);
+  for (const std::string& name : names)
+    EXPECT_NE(log_text().find(name + "=/caches/" + name + "\n"), std::string::npos) << name;
 }
 
 TEST_F(ProcessTableTest, AChildWhoseParentIsAnotherProcessEndsAtOnce) {

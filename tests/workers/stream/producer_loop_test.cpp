@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "base/trace.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::workers {
 namespace {
@@ -130,6 +132,45 @@ TEST_F(ProducerLoopTest, NoCreditIsTakenBeforeThereIsSomethingToMake) {
   EXPECT_TRUE(items_.empty());
   note([&] { is_ready_ = true; });
   EXPECT_TRUE(wait_for([&] { return items_.size() == 2; }));
+}
+
+/// Has no credit three times, then one, and is gone after it.
+class HesitantProducer final : public ChannelProducer {
+ public:
+  Result<Credit> next_credit(std::chrono::milliseconds) override {
+    ++asked_;
+    if (asked_ <= 3) return Error{Errc::deadline_exceeded, "none yet"};
+    if (asked_ == 4) return Credit{};
+    return Error{Errc::unavailable, "gone"};
+  }
+  std::span<std::byte> slot(const Credit&) override { return {}; }
+  Result<void> send(const Item&) override { return {}; }
+  void stop() override {}
+  ChannelStats stats() const override { return {}; }
+
+ private:
+  int asked_ = 0;
+};
+
+TEST_F(ProducerLoopTest, AWaitIsOneSpanHoweverOftenItIsTakenUpAgain) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(prepare_tracing(folder.path(), {.first = 1, .last = 1}));
+  ASSERT_TRUE(start_tracing(folder.path(), "decoder/0#0"));
+  trace_step(1);
+  ProducerLoop loop({.producer = "decoder/0#0", .consumer = "a feed", .address = consumer_->address()},
+                    [](const std::string&, const std::string&) -> Result<std::unique_ptr<ChannelProducer>> {
+                      return std::unique_ptr<ChannelProducer>(std::make_unique<HesitantProducer>());
+                    },
+                    {.serve = [](const auto&, const Credit&) -> Result<void> { return {}; },
+                     .left = [this] { note([&] { has_left_ = true; }); }});
+  ASSERT_TRUE(wait_for([&] { return has_left_; }));
+  loop.stop();
+  trace_step(3);
+  const auto processes = read_spans(folder.path());
+  ASSERT_TRUE(processes) << processes.error().message();
+  std::vector<std::string> names;
+  for (const RecordedSpan& span : processes->at(0).spans) names.push_back(span.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"wait for a credit", "serve a feed", "wait for a credit"}));
 }
 
 TEST(MakeItemTest, WhatCannotBeMadeIsVoid) {

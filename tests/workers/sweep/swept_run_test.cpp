@@ -38,6 +38,18 @@ TEST(SweptRunTest, WhatStandsInBracketsIsOneValue) {
   EXPECT_THAT(runs->at(1).overrides, Contains("~data.index"));
 }
 
+TEST(SweptRunTest, ValuesThatLookAlikeInANameAreNumbered) {
+  const auto runs = plan_sweep("fold", "0", {"data.sets=x/y,x-y,X/Y,z"});
+  ASSERT_TRUE(runs) << runs.error().message();
+  EXPECT_THAT(names_of(*runs),
+              ElementsAre("fold-seed0-setsx-y", "fold-seed0-setsx-y-2", "fold-seed0-setsx-y-3", "fold-seed0-setsz"));
+}
+
+TEST(SweptRunTest, ASweepIsCalledByWhatItGoesThrough) {
+  EXPECT_EQ(sweep_name("fold", {"training.steps=5", "~data.index"}), "fold-sweep");
+  EXPECT_EQ(sweep_name("fold", {"optimizer.lr=1,2", "training.steps=5", "data.sets=a,b"}), "fold-sweep-lr-sets");
+}
+
 TEST(SweptRunTest, WhatCannotBeSweptIsRefused) {
   struct Case {
     std::string seeds, word, why;

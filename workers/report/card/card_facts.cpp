@@ -7,15 +7,17 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/enum_names.h"
 #include "base/file_io.h"
 #include "base/grouped_digits.h"
 #include "base/hugging_face.h"
 #include "base/version.h"
+#include "configs/diagnostics.h"
+#include "configs/dump.h"
 #include "configs/loader.h"
 #include "configs/scalar.h"
+#include "configs/yaml_reader.h"
 #include "data/lerobot/dataset_location.h"
 #include "data/lerobot/lerobot_info.h"
 #include "workers/checkpoint/manifest.h"
@@ -67,7 +69,8 @@ CardDataset dataset_of(const DataSetConfig& set, const DataConfig& data) {
 
 CardWeights weights_of(const std::string& path) {
   const std::string repo = repo_id_of(path);
-  return {.name = repo.empty() ? path : repo, .is_repo_id = !repo.empty(), .license = stated_license(path)};
+  return {
+      .name = repo.empty() ? folder_name(path) : repo, .is_repo_id = !repo.empty(), .license = stated_license(path)};
 }
 
 void put_weights(const ModelInitConfig& init, ModelCard& card) {
@@ -139,30 +142,58 @@ fs::path described_folder(const fs::path& path) {
   return fs::is_directory(path) ? path : path.parent_path();
 }
 
+/// Of the front matter that a README.md begins with, read as leniently as configurations are read strictly: what is
+/// wrong elsewhere in it does not matter.
+std::optional<CardLicense> license_of_readme(const std::string& text) {
+  const std::size_t end = text.find("\n---", 3);
+  if (!text.starts_with("---") || end == std::string::npos) return std::nullopt;
+  const std::size_t begin = text.find('\n');
+  configs::Diagnostics ignored("README.md");
+  const auto front = configs::read_yaml("README.md", text.substr(begin, end + 1 - begin), ignored);
+  if (!front) return std::nullopt;
+  const auto text_of = [&](const char* key) {
+    const configs::ConfigEntry* entry = front->find(key);
+    return entry != nullptr && entry->value.is_scalar() ? entry->value.text : std::string();
+  };
+  CardLicense license{.name = text_of("license_name"), .link = text_of("license_link")};
+  const configs::ConfigEntry* ids = front->find("license");
+  if (ids == nullptr) return std::nullopt;
+  for (const configs::ConfigNode& id : ids->value.is_list() ? ids->value.items : std::vector{ids->value}) {
+    if (id.is_scalar() && !id.text.empty()) license.ids.push_back(id.text);
+  }
+  if (license.ids.empty()) return std::nullopt;
+  return license;
+}
+
+/// The whole configuration. Absolute paths say where something lay on this machine: their last part is kept.
+std::string published_config(const JobConfig& job) {
+  std::string out = to_yaml(job);
+  std::vector<std::string> paths;
+  for (const auto& leaf : configs::leaf_values(configs::job_spec(), &job)) {
+    if (leaf.text.starts_with('/') || leaf.text.starts_with("\"/")) paths.push_back(leaf.text);
+  }
+  // longer ones first: one may be the beginning of another
+  std::sort(paths.begin(), paths.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  for (const std::string& path : paths) {
+    const std::string name = (path[0] == '"' ? "\"" : "") + path.substr(path.rfind('/') + 1);
+    for (std::size_t at = out.find(path); at != std::string::npos; at = out.find(path, at + name.size()))
+      out.replace(at, path.size(), name);
+  }
+  return out;
+}
+
 }  // namespace
 
-std::optional<std::string> stated_license(const std::string& path) {
+std::optional<CardLicense> stated_license(const std::string& path) {
   const std::string folder = described_folder(path).string();
   if (const auto readme = read_file(folder + "/README.md")) {
-    std::istringstream lines(*readme);
-    std::string line;
-    std::getline(lines, line);
-    const bool has_front_matter = line.starts_with("---");
-    while (has_front_matter && std::getline(lines, line) && !line.starts_with("---")) {
-      constexpr std::string_view kKey = "license:";
-      if (!line.starts_with(kKey)) continue;
-      line.erase(0, kKey.size());
-      std::erase_if(line, [](char c) { return c == '"' || c == '\'' || c == '\r'; });
-      line.erase(0, line.find_first_not_of(" \t"));
-      line.erase(line.find_last_not_of(" \t") + 1);
-      if (!line.empty()) return line;
-    }
+    if (auto license = license_of_readme(*readme)) return license;
   }
   const auto info = read_file(folder + "/meta/info.json");
   if (!info) return std::nullopt;
   const auto json = nlohmann::json::parse(*info, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("license") || !json["license"].is_string()) return std::nullopt;
-  return json["license"].get<std::string>();
+  return CardLicense{.ids = {json["license"].get<std::string>()}};
 }
 
 Result<ModelCard> card_of(const std::string& checkpoint, const std::string& run, const std::string& format,
@@ -191,8 +222,8 @@ Result<ModelCard> card_of(const std::string& checkpoint, const std::string& run,
   put_weights(job.model.init, card);
   put_recipe(job, manifest.step, card);
   TROUPE_TRY(put_metrics(run, card));
-  card.config = to_yaml(job);
-  card.commands = commands_of(job, format, folder);
+  card.config = published_config(job);
+  card.commands = commands_of(job, format, folder_name(folder));
   return card;
 }
 

@@ -1,6 +1,7 @@
 #include "workers/report/card/model_card.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,29 @@ using Json = nlohmann::ordered_json;
 
 /// JSON is YAML, and needs no rules for what is quoted.
 std::string yaml_of(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// Front matter of a licence. A link into the repository that states it says which.
+std::string license_fields(const CardWeights& base) {
+  const CardLicense& license = *base.license;
+  std::string out =
+      fmt::format("license: {}\n", yaml_of(license.ids.size() == 1 ? Json(license.ids[0]) : Json(license.ids)));
+  if (!license.name.empty()) out += fmt::format("license_name: {}\n", yaml_of(license.name));
+  const bool is_address = license.link.find("://") != std::string::npos;
+  if (is_address) out += fmt::format("license_link: {}\n", yaml_of(license.link));
+  if (!is_address && !license.link.empty() && base.is_repo_id) {
+    out += fmt::format("license_link: {}\n",
+                       yaml_of(fmt::format("https://huggingface.co/{}/blob/main/{}", base.name, license.link)));
+  }
+  return out;
+}
+
+std::string license_text(const std::optional<CardLicense>& license) {
+  if (!license) return "not stated";
+  std::string out = fmt::format("{}", fmt::join(license->ids, ", "));
+  if (!license->name.empty()) out += " " + license->name;
+  if (!license->link.empty()) out += fmt::format(" ({})", license->link);
+  return out;
+}
 
 Json model_index(const ModelCard& card) {
   Json metrics = Json::array();
@@ -31,7 +55,7 @@ std::string front_matter(const ModelCard& card) {
     if (dataset.is_repo_id) repositories.push_back(dataset.name);
   }
   std::string out = "---\n";
-  if (card.base && card.base->license) out += fmt::format("license: {}\n", yaml_of(*card.base->license));
+  if (card.base && card.base->license) out += license_fields(*card.base);
   out += fmt::format("library_name: troupe\npipeline_tag: robotics\ntags: {}\n", yaml_of(card.tags));
   if (card.base && card.base->is_repo_id) out += fmt::format("base_model: {}\n", yaml_of(card.base->name));
   if (!repositories.empty()) out += fmt::format("datasets: {}\n", yaml_of(repositories));
@@ -65,7 +89,7 @@ std::string datasets(const ModelCard& card) {
   for (const CardDataset& d : card.datasets) {
     out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", in_cell(d.name), count_text(d.episodes),
                        count_text(d.frames), d.frames_per_second > 0 ? number_text(d.frames_per_second) : "not known",
-                       d.held_out_episodes, in_cell(d.license.value_or("not stated")));
+                       d.held_out_episodes, in_cell(license_text(d.license)));
   }
   return out;
 }
@@ -80,8 +104,7 @@ std::string metrics(const ModelCard& card) {
 std::string licence(const ModelCard& card) {
   std::string out = "\n## Licence\n\n";
   const auto line = [](const std::string& what, const CardWeights& weights) {
-    return fmt::format("- {}: {}, licence {}\n", what, in_cell(weights.name),
-                       in_cell(weights.license.value_or("not stated")));
+    return fmt::format("- {}: {}, licence {}\n", what, in_cell(weights.name), in_cell(license_text(weights.license)));
   };
   out += card.base ? line("weights that training began from", *card.base) : "- training began from random values\n";
   for (const auto& [part, weights] : card.frozen) out += line(part + ", which was not trained", weights);

@@ -17,13 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The eval.json of the newest step; empty without any. Folders are eval/step_000400.
+/// The eval.json of the newest step; empty without any. Folders are eval/step_000400, longer from a million steps on.
 std::string newest_evaluation(const RunDirectory& directory) {
   std::string newest;
   std::error_code code;
+  const auto order = [](const std::string& file) { return std::pair(file.size(), file); };
   for (const auto& entry : fs::directory_iterator(directory.path("eval"), code)) {
     const std::string file = (entry.path() / "eval.json").string();
-    if (fs::exists(file, code)) newest = std::max(newest, file);
+    if (fs::exists(file, code) && order(file) > order(newest)) newest = file;
   }
   return newest;
 }
