@@ -106,9 +106,8 @@ std::string words_function(const CommandTree& program, const CompletionWords& wo
 }
 
 std::string bash_script(const CommandTree& program, const CompletionWords& words) {
-  return fmt::format("# bash completion for {}\n{}", program.name, words_function(program, words)) +
-         fmt::format(
-             R"sh(_{0}() {{
+  return fmt::format("# bash completion for {}\n{}", program.name, words_function(program, words)) + fmt::format(
+                                                                                                         R"sh(_{0}() {{
   # readline ends words at ':' and '=' too, so the word is read from the line, and what stands before is not repeated
   local line="${{COMP_LINE:0:COMP_POINT}}" i
   local cur="${{line##*[[:space:]]}}"
@@ -123,7 +122,7 @@ std::string bash_script(const CommandTree& program, const CompletionWords& words
 }
 complete -o default -F _{0} {0}
 )sh",
-             program.name);
+                                                                                                         program.name);
 }
 
 std::string zsh_script(const CommandTree& program, const CompletionWords& words) {

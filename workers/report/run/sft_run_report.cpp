@@ -60,9 +60,10 @@ std::string learning_doubt(const EndedRun& run, double first, double last) {
     return "  warning   the held-out loss rose while the training loss fell: this run learns its episodes by heart. "
            "Train on more of them, or stop earlier\n";
   }
-  return fmt::format("  warning   the held-out loss rose: training diverged. Lower optimizer.lr ({:g} here), to {:g} "
-                     "for a start\n",
-                     rate, lower_rate(rate));
+  return fmt::format(
+      "  warning   the held-out loss rose: training diverged. Lower optimizer.lr ({:g} here), to {:g} "
+      "for a start\n",
+      rate, lower_rate(rate));
 }
 
 /// The chart of the last step's held-out prediction, below the run directory, without its ending.
