@@ -1,7 +1,9 @@
 // The command line: parses and hands over.
 #include "app/command_line.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -56,6 +58,14 @@ std::vector<ScaleOptions> parse_scale(const std::vector<std::string>& words, Sca
     requests.push_back(std::move(request));
   }
   return requests;
+}
+
+/// Where standard input, output or error is closed the next file that is opened would take its number, and get what is
+/// said.
+void open_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) == -1) (void)::open("/dev/null", O_RDWR);  // takes the lowest free number: this one
+  }
 }
 
 /// Verbs that end in order on a signal. The others die of it at once: what they write appears only when it is whole.
@@ -174,6 +184,7 @@ struct CommandLine : CommandOptions {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
+  open_standard_streams();
   die_with_parent();
   use_bundled_fonts();
   std::vector<std::string> words(argv + 1, argv + argc);

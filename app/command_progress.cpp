@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "workers/report/live_line.h"
 
 namespace troupe::app {
@@ -17,9 +18,17 @@ constexpr int kDrainMs = 500;
 }  // namespace
 
 CommandProgress::CommandProgress(std::string verb, int fd, std::function<TimePoint()> now)
-    : verb_(std::move(verb)), fd_(fd), now_(std::move(now)), terminal_(fd, "no file"), begin_(now_()), shown_(begin_) {}
+    : verb_(std::move(verb)), fd_(fd), now_(std::move(now)), terminal_(fd, "no file"), begin_(now_()), shown_(begin_) {
+  if (!terminal_.has_live_line()) return;
+  shown_ -= kRepaint;  // the first state is painted at once
+  log::divert_stderr([this](const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    terminal_.print(text);
+  });
+}
 
 CommandProgress::~CommandProgress() {
+  if (terminal_.has_live_line()) log::divert_stderr({});
   // A terminal that does not take the line cannot show what follows either: no use in waiting for long.
   pollfd taken{terminal_.fd(), POLLOUT, 0};
   if (terminal_.is_waiting() && ::poll(&taken, 1, kDrainMs) > 0) terminal_.flush();

@@ -14,8 +14,8 @@
 namespace troupe::app {
 
 /// How far a command is, on stderr: on a terminal one line that is repainted at most ten times a second and is gone
-/// when the command ends; elsewhere, and with TERM=dumb, a line every ten seconds. A command of less than that says
-/// nothing there. Any thread.
+/// when the command ends, with lines of the log above it; elsewhere, and with TERM=dumb, a line every ten seconds. A
+/// command of less than that says nothing there. Any thread; one object at a time.
 class CommandProgress {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -14,7 +14,7 @@ namespace troupe::app {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLastWait{2000}, kRepaintEvery{100};
+constexpr std::chrono::milliseconds kLastWait{2000}, kRepaintEvery{100}, kWorkLine{10'000};
 
 const char* prefix_of(Severity severity) {
   return severity == Severity::warn ? "warning: " : severity == Severity::error ? "error: " : "";
@@ -43,10 +43,32 @@ Console::~Console() {
 }
 
 void Console::line(Severity severity, const std::string& text) {
-  push({.severity = severity, .text = prefix_of(severity) + text + "\n"});
+  const std::string all = prefix_of(severity) + text + "\n";
+  push({.severity = severity, .text = all, .kept = all});
 }
 
-void Console::progress(const std::string& text) { push({.text = text + "\n", .is_progress = true}); }
+void Console::progress(const std::string& text) {
+  push({.text = text + "\n", .kept = text + "\n", .is_progress = true});
+}
+
+void Console::styled(const std::string& text, const std::string& plain) {
+  push({.text = text + "\n", .kept = plain + "\n"});
+}
+
+void Console::keep(const std::string& text) { push({.text = {}, .kept = text + "\n"}); }
+
+void Console::work(const CountedWork& work) {
+  bool is_due = false;
+  {
+    std::lock_guard lock(mutex_);
+    newest_ = [work](const TextStyle& style) { return counted_text(work, style); };
+    const auto now = std::chrono::steady_clock::now();
+    is_due = now - said_ >= kWorkLine;
+    if (is_due) said_ = now;
+  }
+  if (is_due) return progress(counted_text(work, {}));
+  wake_.raise();
+}
 
 void Console::push(Item item) {
   {
@@ -59,19 +81,19 @@ void Console::push(Item item) {
 void Console::live(const LiveLine& line) {
   {
     std::lock_guard lock(mutex_);
-    newest_ = line;
+    newest_ = [line](const TextStyle& style) { return live_text(line, style); };
   }
   wake_.raise();
 }
 
-std::deque<Console::Item> Console::take(std::optional<LiveLine>& live, bool& ending) {
+std::deque<Console::Item> Console::take(Live& live, bool& ending) {
   std::lock_guard lock(mutex_);
-  if (newest_) live = std::exchange(newest_, std::nullopt);
+  if (newest_) live = std::exchange(newest_, nullptr);
   ending = ending_;
   return std::exchange(items_, {});
 }
 
-void Console::keep(const std::string& text) {
+void Console::write_kept(const std::string& text) {
   if (!keeps_) return;
   auto written = kept_.append(text);
   if (written) written = kept_.flush();
@@ -81,8 +103,8 @@ void Console::keep(const std::string& text) {
 }
 
 void Console::show(const Item& item) {
-  keep(item.text);
-  if (item.is_progress && out_.has_live_line()) return;
+  write_kept(item.kept);
+  if (item.text.empty() || (item.is_progress && out_.has_live_line())) return;
   if (item.severity != Severity::error) return out_.print(item.text);
   // On one terminal both would paint: the live line steps aside.
   out_.set_live("");
@@ -91,7 +113,7 @@ void Console::show(const Item& item) {
 
 void Console::run() {
   using Clock = std::chrono::steady_clock;
-  std::optional<LiveLine> live;
+  Live live;
   std::optional<Clock::time_point> last;
   auto repaint = Clock::now();
   while (true) {
@@ -100,8 +122,8 @@ void Console::run() {
     for (const Item& item : take(live, ending)) show(item);
     const auto now = Clock::now();
     if (live && now >= repaint) {
-      out_.set_live(live_text(*live, style()));
-      live.reset();
+      out_.set_live(live(style()));
+      live = nullptr;
       repaint = now + kRepaintEvery;
     }
     if (ending && !last) {

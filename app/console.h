@@ -1,11 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -30,30 +31,39 @@ class Console final : public RunOutput {
   void line(Severity severity, const std::string& text) override;
   void live(const LiveLine& line) override;
   void progress(const std::string& text) override;
+  /// How far a work of many pieces is: the live line on a terminal, elsewhere a line every ten seconds.
+  void work(const CountedWork& work);
+  /// A text in the style of stdout, which is kept as `plain`. Both end without a newline.
+  void styled(const std::string& text, const std::string& plain);
+  /// Only for the file: what was said before it was there.
+  void keep(const std::string& text);
   /// The style of stdout, for texts that are laid out before they are said.
   TextStyle style() const { return text_style_of(STDOUT_FILENO); }
 
  private:
   struct Item {
     Severity severity = Severity::info;
-    std::string text;
+    /// With their newlines; of an output and of the file.
+    std::string text, kept;
     /// Not for a terminal with a live line.
     bool is_progress = false;
   };
+  using Live = std::function<std::string(const TextStyle&)>;
   explicit Console(AppendFile kept);
   void push(Item item);
   void run();
   /// What came since the last call, in order; `live` stays as it is where no newer one came.
-  std::deque<Item> take(std::optional<LiveLine>& live, bool& ending);
+  std::deque<Item> take(Live& live, bool& ending);
   void show(const Item& item);
-  void keep(const std::string& text);
+  void write_kept(const std::string& text);
 
   AppendFile kept_;
   bool keeps_ = true;
   Terminal out_, err_;
   std::mutex mutex_;
-  std::deque<Item> items_;  // guarded by mutex_, as the next two
-  std::optional<LiveLine> newest_;
+  std::deque<Item> items_;  // guarded by mutex_, as all below
+  Live newest_;
+  std::chrono::steady_clock::time_point said_ = std::chrono::steady_clock::now();  // of the last line of work()
   bool ending_ = false;
   EventFd wake_;
   std::thread thread_;

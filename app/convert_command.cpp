@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "app/command_progress.h"
 #include "app/commands.h"
 #include "app/doctor_model.h"
 #include "app/exit_code.h"
@@ -65,7 +66,11 @@ Result<int> convert(const ConvertOptions& options) {
     return static_cast<int>(report.sound() ? kOk : kDataProblem);
   }
   std::fflush(stdout);
-  TROUPE_ASSIGN(const auto files, convert_weights(*source, report, request));
+  const auto watched = [&] {
+    CommandProgress line("convert");
+    return convert_weights(*source, report, request, line.of_units("tensors"));
+  };
+  TROUPE_ASSIGN(const auto files, watched());
   for (const auto& file : files) {
     fmt::print("  {}/{}  {} bytes{}\n", options.out, file.path, file.bytes,
                file.reused ? "  (was finished already)" : "");

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/command_progress.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
@@ -49,7 +50,12 @@ Result<std::vector<NewFile>> files_for_dataset(const InitOptions& options, const
   HealthOptions asked;
   asked.data = facts.root;
   asked.embodiment = robot.embodiment;
-  TROUPE_ASSIGN(HealthReport report, check_health(asked));
+  const auto examine = [&] {
+    CommandProgress line("init");
+    asked.progress = line.of_parts();
+    return check_health(asked);
+  };
+  TROUPE_ASSIGN(HealthReport report, examine());
   report.root = facts.root;
   judge_by_statistics(report, robot);
   TROUPE_ASSIGN(const JobGuess job, guess_job(report, robot, this_machine()));

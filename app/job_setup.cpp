@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "app/command_progress.h"
 #include "app/exit_code.h"
 #include "data/toy/toy_dataset.h"
 
@@ -32,7 +33,8 @@ Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk) {
   fmt::print(talk, "generating a toy dataset in {}\n", path);
   std::fflush(talk);
   // Few frames a second, so that the arm goes far within one call of the policy.
-  return write_toy_dataset(path, {.episodes = 160, .frames = 32, .fps = 5});
+  CommandProgress line("toy dataset");
+  return write_toy_dataset(path, {.episodes = 160, .frames = 32, .fps = 5}, line.of_units("episodes"));
 }
 
 bool lacks_quickstart_data(const LoadedConfig& config) {

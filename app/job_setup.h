@@ -19,7 +19,8 @@ std::optional<LoadedConfig> load_or_explain(const std::string& job, const std::v
 /// Prints the doubts about a job to stderr.
 void print_warnings(const LoadedConfig& config);
 
-/// Generates the quickstart's dataset at the job's path unless its meta/info.json is there, and says so on `talk`.
+/// Generates the quickstart's dataset at the job's path unless its meta/info.json is there, and says so on `talk`
+/// and how far it is on stderr.
 /// Errors: those of write_toy_dataset.
 Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk = stdout);
 

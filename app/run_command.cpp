@@ -58,25 +58,34 @@ Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job
 class RunSession {
  public:
   RunSession(const RunOptions& options, LoadedConfig config, ResumePoint point,
-             std::shared_ptr<const Pipeline> pipeline, ModelCost cost, std::optional<TracedSteps> traced)
+             std::shared_ptr<const Pipeline> pipeline, ModelCost cost, std::optional<TracedSteps> traced,
+             std::vector<std::string> warned)
       : options_(options),
         config_(std::move(config)),
         job_(config_.job),
         point_(std::move(point)),
         pipeline_(std::move(pipeline)),
         cost_(std::move(cost)),
-        traced_(traced) {}
+        traced_(traced),
+        warned_(std::move(warned)) {}
 
   int run() {
-    if (auto prepared = prepare(); !prepared) return complain(prepared.error());
+    if (auto prepared = prepare(); !prepared) return fail(prepared.error(), exit_code_of(prepared.error()));
     if (auto planned = plan(); planned != kOk) return planned;
-    if (auto started = start(); !started) return complain(started.error(), kFailed);
+    if (auto started = start(); !started) return fail(started.error(), kFailed);
     // The job ends by itself, by its deadlines, or by a signal; this wait only keeps the process alive meanwhile.
     while (!ended_.wait_for(std::chrono::hours(1))) continue;
     return finish();
   }
 
  private:
+  /// Says what went wrong, and keeps it where there is a file for that already.
+  int fail(const Error& error, int code) {
+    if (!console_) return complain(error, code);
+    console_->line(Severity::error, error.message());
+    return code;
+  }
+
   /// A new run directory is removed again when another run of its name was started at the same moment.
   Result<void> take_run() {
     if (point_.run) {
@@ -99,6 +108,7 @@ class RunSession {
     TROUPE_ASSIGN(console_, Console::open(run_.log_of("console")));
     // What an earlier attempt reported is not true of this one.
     for (const char* report : {"report.txt", "report.html"}) ::unlink(run_.path(report).c_str());
+    for (const std::string& text : warned_) console_->keep(text);
     TROUPE_ASSIGN(db_, StateDb::open(run_.state_db()));
     TROUPE_ASSIGN(term_, db_->next_term());
     TROUPE_TRY(write_file_durably(run_.config(), config_.resolved_yaml));
@@ -159,7 +169,9 @@ class RunSession {
     if (signal == SIGUSR2 || signal == SIGHUP) return;
     if (reporting_) {
       // No learner runs and the last checkpoint is committed, so there is nothing to wait for.
-      fmt::print(stderr, "the job has ended; its closing report is cut short\n");
+      const char* text = "the job has ended; its closing report is cut short";
+      fmt::print(stderr, "{}\n", text);
+      log::warn("{}", text);
       std::_Exit(kInterrupted);
     }
     if (controller_) {
@@ -174,10 +186,10 @@ class RunSession {
     membership_ = std::make_unique<Membership>(own, to_milliseconds(job_.cluster.lease));
     auto joined = join_queue_->wait_for(static_cast<std::size_t>(job_.cluster.num_nodes - 1),
                                         to_milliseconds(job_.cluster.start_timeout));
-    if (!joined) return complain(joined.error(), joined.error().code() == Errc::cancelled ? kInterrupted : kFailed);
+    if (!joined) return fail(joined.error(), joined.error().code() == Errc::cancelled ? kInterrupted : kFailed);
     for (const ControlMessage& control : *joined) {
       auto rank = membership_->join(std::get<Join>(control.message), control.from, std::chrono::steady_clock::now());
-      if (!rank) return complain(rank.error(), kFailed);
+      if (!rank) return fail(rank.error(), kFailed);
     }
     early_joins_ = std::move(*joined);
     auto outcome = make_plan(membership_->cluster(), job_, cost_);
@@ -187,21 +199,21 @@ class RunSession {
     plan_ = std::get<Plan>(std::move(outcome));
     for (const PlannedActor& actor : plan_.actors) {
       if ((is_elastic(actor.role) && actor.role != RoleKind::rollout) || actor.node == 0) continue;
-      return complain(Error{Errc::failed_precondition,
-                            fmt::format("{} is planned on node/{}; this build runs learners, rollout workers and the "
-                                        "checkpointer on the machine of `troupe run`. Place "
-                                        "them there: {{node_group: node, placement: \"0:...\"}}",
-                                        actor.name, actor.node)},
-                      kInfeasible);
+      return fail(Error{Errc::failed_precondition,
+                        fmt::format("{} is planned on node/{}; this build runs learners, rollout workers and the "
+                                    "checkpointer on the machine of `troupe run`. Place "
+                                    "them there: {{node_group: node, placement: \"0:...\"}}",
+                                    actor.name, actor.node)},
+                  kInfeasible);
     }
     if (plan_.collective == "nccl") {
-      return complain(Error{Errc::failed_precondition,
-                            "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""},
-                      kInfeasible);
+      return fail(Error{Errc::failed_precondition,
+                        "this build has no NCCL backend; plan the learner on cores, such as learner: \"0:0-1\""},
+                  kInfeasible);
     }
     const std::string json = to_json(plan_);
-    if (auto written = write_file_durably(run_.plan(), json); !written) return complain(written.error(), kFailed);
-    if (auto written = db_->add_plan(plan_.revision, json); !written) return complain(written.error(), kFailed);
+    if (auto written = write_file_durably(run_.plan(), json); !written) return fail(written.error(), kFailed);
+    if (auto written = db_->add_plan(plan_.revision, json); !written) return fail(written.error(), kFailed);
     for (const std::string& warning : plan_.warnings) console_->line(Severity::warn, warning);
     return kOk;
   }
@@ -268,6 +280,19 @@ class RunSession {
     ended_.set();
   }
 
+  Progress evaluation_progress() {
+    using Clock = std::chrono::steady_clock;
+    return [this, begin = std::optional<Clock::time_point>()](std::int64_t done, std::int64_t of) mutable {
+      if (!begin) begin = Clock::now();
+      const double seconds = std::chrono::duration<double>(Clock::now() - *begin).count();
+      console_->work({.name = job_.job.name,
+                      .unit = "windows",
+                      .done = done,
+                      .of = of,
+                      .per_second = seconds > 0 ? static_cast<double>(done) / seconds : 0});
+    };
+  }
+
   int finish() {
     reporting_ = true;
     process_->bridge->remove_local("controller");
@@ -285,10 +310,11 @@ class RunSession {
     ::unlink(run_.endpoint().c_str());
     if (profile_) profile_->finish();
     const auto say = [this](const std::string& line) { console_->line(Severity::info, line); };
-    std::string report =
-        final_report({.service = *service_, .job = job_, .directory = run_, .say = say}, code, console_->style());
-    report.pop_back();  // the console ends the line
-    console_->line(Severity::info, report);
+    FinalReport report = final_report(
+        {.service = *service_, .job = job_, .directory = run_, .say = say, .progress = evaluation_progress()}, code,
+        console_->style());
+    for (std::string* text : {&report.styled, &report.plain}) text->pop_back();  // the console ends the line
+    console_->styled(report.styled, report.plain);
     console_.reset();
     process_.reset();
     std::error_code ignored;  // sockets and stores of a finished run; a folder that stays is not an error
@@ -303,6 +329,7 @@ class RunSession {
   const std::shared_ptr<const Pipeline> pipeline_;
   const ModelCost cost_;
   const std::optional<TracedSteps> traced_;
+  const std::vector<std::string> warned_;  // before there was a console
   RunDirectory run_;
   std::unique_ptr<FileLock> lock_;  // of run_, until everything has ended
   std::uint64_t term_ = 0;
@@ -369,7 +396,10 @@ int run_command(const RunOptions& options) {
     fmt::print("{}", to_table(*plan, config->job));
     return kOk;
   }
-  return RunSession(options, std::move(*config), std::move(*point), std::move(found.pipeline), std::move(*cost), traced)
+  std::vector<std::string> warned = config->warnings;
+  for (const Preflight::Finding& finding : found.findings) warned.push_back("warning: " + finding.error.message());
+  return RunSession(options, std::move(*config), std::move(*point), std::move(found.pipeline), std::move(*cost), traced,
+                    std::move(warned))
       .run();
 }
 

@@ -28,17 +28,37 @@ void print_runs(const std::vector<ListedRun>& runs) {
   }
 }
 
-/// Each is looked at again: it may have been started meanwhile.
+/// It is looked at again: it may have been started meanwhile.
+Result<void> remove(const RunDirectory& run) {
+  TROUPE_ASSIGN(const FileLock lock, lock_to_remove(run));
+  std::error_code code;
+  std::filesystem::remove_all(run.root(), code);
+  if (code) return Error{Errc::unavailable, fmt::format("{}: {}", run.root(), code.message())};
+  fmt::print("removed {}\n", run.root());
+  return {};
+}
+
+/// All that can be; the code of the first that cannot.
 int remove(const std::vector<ListedRun>& runs) {
+  int code = kOk;
   for (const ListedRun& r : runs) {
-    const auto lock = lock_run(r.run);
-    if (!lock) return complain(lock.error());
-    std::error_code code;
-    std::filesystem::remove_all(r.run.root(), code);
-    if (code) return complain({Errc::unavailable, fmt::format("{}: {}", r.run.root(), code.message())});
-    fmt::print("removed {}\n", r.run.root());
+    const auto removed = remove(r.run);
+    if (removed) continue;
+    const int failed = complain(removed.error());
+    if (code == kOk) code = failed;
   }
-  return kOk;
+  return code;
+}
+
+/// The command that removes what this one lists.
+std::string removing_command(const RunsOptions& options) {
+  const RunsOptions defaults;
+  std::string command = "troupe runs";
+  if (!options.name.empty()) command += " " + options.name;
+  if (options.run_root != defaults.run_root) command += " --run-root " + options.run_root;
+  command += " --prune";
+  if (options.keep != defaults.keep) command += fmt::format(" --keep {}", options.keep);
+  return command + " --yes";
 }
 
 }  // namespace
@@ -57,10 +77,15 @@ int runs_command(const RunsOptions& options) {
   }
   const std::vector<ListedRun> removable = removable_runs(runs, options.keep);
   if (options.yes) return remove(removable);
+  if (removable.empty()) {
+    fmt::print("nothing to remove\n");
+    return kOk;
+  }
   print_runs(removable);
   std::int64_t bytes = 0;
   for (const ListedRun& r : removable) bytes += r.bytes;
-  fmt::print("{} runs, {}: `troupe runs --prune --yes` removes them\n", removable.size(), format_bytes(bytes));
+  fmt::print("{} run{}, {}: `{}` removes {}\n", removable.size(), removable.size() == 1 ? "" : "s", format_bytes(bytes),
+             removing_command(options), removable.size() == 1 ? "it" : "them");
   return kOk;
 }
 

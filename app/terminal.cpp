@@ -16,6 +16,7 @@ namespace troupe::app {
 namespace {
 
 constexpr std::size_t kMostWaiting = 256 << 10;
+constexpr std::size_t kTyped = 2;  // columns of the "^C" that a terminal shows behind a live line
 
 /// A descriptor of our own for what `fd` is open on, whose writes do not block. A terminal or pipe is opened anew,
 /// since O_NONBLOCK on `fd` itself would be seen by everybody who shares it; writes to files do not block for long.
@@ -35,7 +36,7 @@ Terminal::Terminal(int fd, std::string kept_in)
     : fd_(open_again(fd)), kept_in_(std::move(kept_in)), repaints_(text_style_of(fd).is_terminal) {}
 
 std::string Terminal::erased_live() const {
-  return live_.empty() ? std::string() : "\r" + std::string(live_.size(), ' ') + "\r";
+  return live_.empty() ? std::string() : "\r" + std::string(live_.size() + kTyped, ' ') + "\r";
 }
 
 void Terminal::append(const std::string& text) {
@@ -56,8 +57,7 @@ void Terminal::set_live(const std::string& line) {
   if (!repaints_) return;
   // A terminal that does not keep up is not sent every state of the line.
   if (is_waiting()) return;
-  const std::string padding(live_.size() > line.size() ? live_.size() - line.size() : 0, ' ');
-  append("\r" + line + padding + (line.empty() ? "\r" : ""));
+  append(erased_live() + "\r" + line);
   live_ = line;
   flush();
 }

@@ -1,8 +1,12 @@
 #include "base/log.h"
 
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <mutex>
+#include <utility>
 
 namespace troupe::base::log {
 
@@ -22,12 +26,40 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
+/// stderr, or whoever paints there.
+class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void divert(std::function<void(const std::string&)> writer) {
+    const std::lock_guard lock(mutex_);
+    writer_ = std::move(writer);
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (writer_) return writer_(fmt::to_string(line));
+    std::fwrite(line.data(), 1, line.size(), stderr);
+  }
+  void flush_() override { std::fflush(stderr); }
+
+ private:
+  std::function<void(const std::string&)> writer_;  // guarded by mutex_ of the base
+};
+
+const std::shared_ptr<StderrSink>& stderr_sink() {
+  static const auto sink = std::make_shared<StderrSink>();
+  return sink;
+}
+
 }  // namespace
+
+void divert_stderr(std::function<void(const std::string&)> writer) { stderr_sink()->divert(std::move(writer)); }
 
 void configure(const std::string& who, const std::string& file, Level level) {
   spdlog::sink_ptr sink;
   if (file.empty()) {
-    sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    sink = stderr_sink();
   } else {
     sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file);
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,11 @@ enum class Level { debug, info, warn, error };
 /// Not safe while other threads write lines. Throws spdlog::spdlog_ex when `file` cannot be opened.
 /// The file is appended to, so that restarts of an actor share it.
 void configure(const std::string& who, const std::string& file, Level level = Level::info);
+
+/// From now on what would go to stderr goes to `writer` instead, one call a line with its newline, calls one after the
+/// other from any thread; empty: to stderr again. When this returns no call of an earlier writer is under way. A writer
+/// must not log.
+void divert_stderr(std::function<void(const std::string& line)> writer);
 
 /// One line: time, level, who, text. An error is logged once, where it is handled, not on its way there.
 /// Safe from any thread. Format: 2026-11-22T11:34:00.123 info learner/3: text. One call is one line of the file;

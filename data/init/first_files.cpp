@@ -121,6 +121,7 @@ std::string robot_yaml(const RobotGuess& robot, const HealthReport& report) {
   put("id", fmt::format("{}", e.id));
   put("fps", format_number(e.fps));
   put("views", flow_list(e.views));
+  out.note("Where each view is in the dataset: the feature of info.json.");
   out.line("cameras:");
   for (const std::string& view : e.views)
     out.line(fmt::format("{}: {}", format_string(view), format_string(e.cameras.at(view))), 2);
@@ -152,6 +153,7 @@ std::string job_yaml(const JobGuess& job, const HealthReport& report, const std:
   put_model(out, job);
   put_data(out, job, report, robot_file);
   put_training(out, job);
+  out.note("Steps between two lines of progress where the output is no terminal.");
   out.line("metrics: {every: 20}");
   return out.text();
 }

@@ -92,8 +92,10 @@ Keys action_of(const DatasetFacts& facts) {
   return keys;
 }
 
-/// Two whole columns of one width mean the same joints: one name, so that the action can be relative.
-void name_alike(Keys& state, Keys& action) {
+/// Two whole columns of one width mean the same joints: one name, so that the action can be relative. The names of
+/// modality.json stay.
+void name_alike(const DatasetFacts& facts, Keys& state, Keys& action) {
+  if (facts.has_modality && !(facts.modality.state.empty() && facts.modality.action.empty())) return;
   if (state.keys.size() != 1 || action.keys.size() != 1) return;
   if (state.keys[0].width() != action.keys[0].width() || state.keys[0].column == "timestamp") return;
   if (state.keys[0].name == action.keys[0].name) return;
@@ -143,7 +145,7 @@ Result<void> guess_keys(const DatasetFacts& facts, RobotGuess& guess) {
                              "without one; it has {}",
                              facts.root, fmt::join(columns, ", "))};
   }
-  name_alike(state, action);
+  name_alike(facts, state, action);
   put(facts, "state", state, guess.embodiment.state_keys, guess);
   put(facts, "action", action, guess.embodiment.action_keys, guess);
   propose_relative(facts, state, action, guess);

@@ -50,6 +50,23 @@ std::vector<const CameraFacts*> same_size(const std::vector<CameraFacts>& camera
   return best;
 }
 
+/// At most three, which is what a canvas has room for: the main camera, which is the first that is no wrist's, then
+/// wrists, then the others; in the order they came.
+void keep_most_telling(std::vector<const CameraFacts*>& views) {
+  constexpr std::size_t kMostViews = 3;
+  const auto main = std::find_if(views.begin(), views.end(), [](const CameraFacts* c) { return !is_wrist(*c); });
+  std::vector<const CameraFacts*> ranked = views;
+  std::stable_sort(ranked.begin(), ranked.end(), [&](const CameraFacts* a, const CameraFacts* b) {
+    const auto rank = [&](const CameraFacts* c) {
+      return main != views.end() && c == *main ? 0 : is_wrist(*c) ? 1 : 2;
+    };
+    return rank(a) < rank(b);
+  });
+  if (ranked.size() > kMostViews) ranked.resize(kMostViews);
+  std::erase_if(views,
+                [&](const CameraFacts* c) { return std::find(ranked.begin(), ranked.end(), c) == ranked.end(); });
+}
+
 std::string left_out(const std::vector<CameraFacts>& cameras, const std::vector<const CameraFacts*>& used,
                      std::int64_t episodes) {
   std::string text;
@@ -60,7 +77,7 @@ std::string left_out(const std::vector<CameraFacts>& cameras, const std::vector<
       reason = fmt::format("its frames are {}x{}, and the views of a sample have one size", c.width, c.height);
     else if (reason.empty() && c.episodes != used[0]->episodes)
       reason = fmt::format("{} of {} episodes have its file", c.episodes, episodes);
-    text += fmt::format(" Left out: {} ({}).", c.name, reason.empty() ? "a canvas shows four views at most" : reason);
+    text += fmt::format(" Left out: {} ({}).", c.name, reason.empty() ? "a canvas shows three views at most" : reason);
   }
   return text;
 }
@@ -73,15 +90,13 @@ Result<void> guess_views(const DatasetFacts& facts, RobotGuess& guess) {
     for (const CameraFacts& c : facts.cameras) text += fmt::format("\n  {}: {}", c.feature, c.trouble);
     return Error{Errc::failed_precondition, text};
   }
-  constexpr std::size_t kMostViews = 4;
-  if (views.size() > kMostViews) views.resize(kMostViews);
+  keep_most_telling(views);
   const std::string others = left_out(facts.cameras, views, facts.episodes);
   const auto wrists = std::count_if(views.begin(), views.end(), [](const CameraFacts* c) { return is_wrist(*c); });
   EmbodimentConfig& e = guess.embodiment;
   e.layout = views.size() == 1 ? "single" : views.size() == 2 ? "horizontal" : "grid2x2";
   guess.why["layout"] =
-      "By the number of views: one alone, two side by side, three or four in a square; droid is three with the wrist's "
-      "on top.";
+      "By the number of views: one alone, two side by side, three in a square; droid is three with the wrist's on top.";
   if (views.size() == 3 && wrists == 1) {
     e.layout = "droid";
     std::stable_partition(views.begin(), views.end(), [](const CameraFacts* c) { return !is_wrist(*c); });
@@ -97,7 +112,7 @@ Result<void> guess_views(const DatasetFacts& facts, RobotGuess& guess) {
   guess.view_width = views[0]->width;
   guess.why["views"] = fmt::format(
       "Cameras of one size ({}x{}) that have files, in the order of {}; the order is that "
-      "of the canvas. Fewer views train faster.{}",
+      "of the canvas, which has room for three. Fewer views train faster.{}",
       guess.view_width, guess.view_height, facts.has_modality ? "modality.json" : "info.json", others);
   return {};
 }

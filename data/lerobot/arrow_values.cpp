@@ -4,6 +4,7 @@
 #include <arrow/array/array_nested.h>
 #include <arrow/array/array_primitive.h>
 #include <arrow/scalar.h>
+#include <arrow/util/float16.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,6 +59,14 @@ Refusal append_numbers(const arrow::Array& array, std::int64_t first, std::size_
                         }
                       });
   if (copied) return {};
+  if constexpr (takes_floats) {
+    if (type == arrow::Type::HALF_FLOAT) {
+      const auto& halves = static_cast<const arrow::HalfFloatArray&>(array);
+      for (std::int64_t i = 0; i < halves.length(); ++i)
+        out.push_back(static_cast<T>(arrow::util::Float16::FromBits(halves.Value(i)).ToFloat()));
+      return {};
+    }
+  }
   return fmt::format("has type {}, which is no {} (row {} holds {})", array.type()->ToString(),
                      takes_floats ? "number" : "integer", first, value_in(array));
 }

@@ -93,7 +93,7 @@ std::span<const float> numbers_of(const std::vector<ToyPose>& poses) {
 }
 
 /// Everything but the rename.
-Result<void> write_files(const std::string& dir, const ToyDatasetOptions& o) {
+Result<void> write_files(const std::string& dir, const ToyDatasetOptions& o, const Progress& progress) {
   TROUPE_ASSIGN(LerobotWriter writer, LerobotWriter::begin(dir, description_of(o)));
   for (std::size_t c = 0; c < kToyColors.size(); ++c) {
     for (const bool left : {true, false}) writer.task_index(toy_task(static_cast<std::int64_t>(c), left));
@@ -111,6 +111,7 @@ Result<void> write_files(const std::string& dir, const ToyDatasetOptions& o) {
                                 draw_toy_scene(episode, step, kViews[view].camera, o.height, o.width, raster);
                                 return raster.bytes();
                               }}));
+    if (progress) progress(e + 1, o.episodes);
   }
   TROUPE_TRY(writer.finish());
   TROUPE_TRY(write_file_synced(dir + "/meta/modality.json", modality().dump(2) + "\n"));
@@ -119,7 +120,7 @@ Result<void> write_files(const std::string& dir, const ToyDatasetOptions& o) {
 
 }  // namespace
 
-Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& options) {
+Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& options, const Progress& progress) {
   TROUPE_TRY(check_options(options));
   const Json stamp = stamp_of(options);
   if (holds_stamp(dir, stamp)) return {};
@@ -129,7 +130,7 @@ Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& 
     return folder.error().with(fmt::format("{} is not that of a toy dataset with these options", kStampFile));
   }
   if (!folder) return folder.error();
-  TROUPE_TRY(write_files(folder->path(), options));
+  TROUPE_TRY(write_files(folder->path(), options, progress));
   auto published = folder->publish();
   // another process may have been faster
   if (published || holds_stamp(dir, stamp)) return {};

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/progress.h"
 #include "base/result.h"
 
 namespace troupe::data {
@@ -25,8 +26,9 @@ struct ToyDatasetOptions {
 ///
 /// The dataset is written to a folder beside `dir` and renamed at the end, so a half-written one never carries its
 /// name. When `dir` already holds the same options' dataset (meta/toy_dataset.json), nothing is done.
+/// `progress`: told how many episodes are written.
 /// Errors: failed_precondition when `dir` holds something else; invalid_argument for options out of range;
 ///         resource_exhausted.
-Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& options);
+Result<void> write_toy_dataset(const std::string& dir, const ToyDatasetOptions& options, const Progress& progress = {});
 
 }  // namespace troupe::data

@@ -6,6 +6,7 @@
 #include <pty.h>
 
 #include "base/file_descriptor.h"
+#include "base/log.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/scratch_folder.h"
 
@@ -64,25 +65,42 @@ TEST_F(CommandProgressTest, ANewPartHasARateOfItsOwnAndThreadsMayCountOutOfOrder
   EXPECT_THAT(text_of(file), HasSubstr("11/40 tables  1.00/s  ETA 29s"));
 }
 
-TEST_F(CommandProgressTest, OnATerminalOneLineIsRepaintedAndGoesAway) {
+/// What a terminal gets while `work` shows its progress there.
+std::string seen_on_terminal(const std::function<void(int fd)>& work) {
   int controller = -1, terminal = -1;
-  ASSERT_EQ(::openpty(&controller, &terminal, nullptr, nullptr, nullptr), 0);
+  if (::openpty(&controller, &terminal, nullptr, nullptr, nullptr) != 0) return {};
   const FileDescriptor reader(controller), writer(terminal);
   const char* before = std::getenv("TERM");
   const std::string saved = before == nullptr ? "" : before;
   ::setenv("TERM", "xterm", 1);
-  {
-    CommandProgress line("eval", writer.get(), clock());
+  work(writer.get());
+  before == nullptr ? ::unsetenv("TERM") : ::setenv("TERM", saved.c_str(), 1);
+  std::string seen(1 << 16, '\0');
+  const ssize_t got = ::read(reader.get(), seen.data(), seen.size());
+  seen.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return seen;
+}
+
+TEST_F(CommandProgressTest, LinesOfTheLogStandAboveTheRepaintedOne) {
+  log::configure("stats", "");
+  const std::string seen = seen_on_terminal([&](int fd) {
+    CommandProgress line("stats", fd, clock());
+    line.show("episodes", 1, 100);
+    log::warn("episode 1 is odd");
+  });
+  const std::size_t said = seen.find("20"), begin = seen.find(" warning stats: episode 1 is odd\r\n[stats] ");
+  ASSERT_NE(begin, std::string::npos) << seen;
+  EXPECT_EQ(seen.at(said - 1), '\r') << "the live line was taken away first";
+}
+
+TEST_F(CommandProgressTest, OnATerminalOneLineIsRepaintedAndGoesAway) {
+  const std::string seen = seen_on_terminal([&](int fd) {
+    CommandProgress line("eval", fd, clock());
     for (int i = 0; i <= 100; ++i) {
       line.show("windows", i, 100);
       now_ += 20ms;
     }
-  }
-  before == nullptr ? ::unsetenv("TERM") : ::setenv("TERM", saved.c_str(), 1);
-  std::string seen(1 << 16, '\0');
-  const ssize_t got = ::read(reader.get(), seen.data(), seen.size());
-  ASSERT_GT(got, 0);
-  seen.resize(static_cast<std::size_t>(got));
+  });
   EXPECT_THAT(seen, AllOf(HasSubstr("\r[eval] "), HasSubstr(" windows"), Not(HasSubstr("\n"))));
   EXPECT_LE(std::count(seen.begin(), seen.end(), '['), 21) << "ten times a second";
   EXPECT_EQ(seen.back(), '\r') << "the line is gone";

@@ -75,6 +75,26 @@ TEST_F(InitTest, ACameraWithoutFilesIsLeftOutAndNamed) {
   EXPECT_THAT(written("robot.yaml"), HasSubstr("Left out: side (no episode has its file)"));
 }
 
+TEST_F(InitTest, OfFourAndFiveCamerasThreeAreTaken) {
+  fs::remove(dir_ / "data/meta/modality.json");
+  const fs::path videos = dir_ / "data/videos/chunk-000";
+  const auto add_camera = [&](const std::string& name) {
+    fs::copy(videos / "observation.images.side", videos / ("observation.images." + name));
+    change_info([&](Json& info) {
+      Json& features = info["features"];
+      features["observation.images." + name] = Json(features["observation.images.side"]);
+    });
+  };
+  add_camera("top");
+  for (const char* last : {"left_wrist", "right_wrist"}) {
+    add_camera(last);
+    ASSERT_TRUE(succeeded(init()));
+    expect_end(troupe({"plan", dir_ / "first/job.yaml"}), 0, {"OK (exit 0)"});
+    EXPECT_THAT(written("robot.yaml"), HasSubstr("Left out: top (a canvas shows three views at most)"));
+    fs::remove_all(dir_ / "first");
+  }
+}
+
 TEST_F(InitTest, OfOneEpisodeNothingIsHeldOut) {
   change_info([](Json& info) { info["total_episodes"] = 1; });
   const std::string episodes = testing::text_of(dir_ / "data/meta/episodes.jsonl");

@@ -6,6 +6,21 @@ namespace {
 
 using nlohmann::json;
 
+/// A copy of a dataset whose episodes are told another ball on the other side.
+void copy_with_other_prompts(const std::filesystem::path& from, const std::filesystem::path& to) {
+  std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+  std::vector<json> tasks;
+  std::ifstream in(from / "meta/tasks.jsonl");
+  for (std::string line; std::getline(in, line);) tasks.push_back(json::parse(line));
+  std::ofstream out(to / "meta/tasks.jsonl");
+  constexpr std::size_t kShift = 3;  // odd: two tasks of each colour, left and right
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    json told = tasks[i];
+    told["task"] = tasks[(i + kShift) % tasks.size()].at("task");
+    out << told.dump() << "\n";
+  }
+}
+
 TEST(QuickstartSftTest, BeatsHoldingStillAndTheMeanActionOnHeldOutEpisodes) {
   const ScratchFolder dir;
   const ProgramEnd end =
@@ -22,6 +37,17 @@ TEST(QuickstartSftTest, BeatsHoldingStillAndTheMeanActionOnHeldOutEpisodes) {
   const auto mse_of = [](const json& error) { return error.at("mse").get<double>(); };
   EXPECT_LE(mse_of(overall), 0.7 * std::min(mse_of(baselines.at("hold_first")), mse_of(baselines.at("mean_action"))));
   EXPECT_TRUE(std::filesystem::exists(folder + "/prediction.png"));
+
+  // where the arm is says little: what it is told decides where it goes
+  copy_with_other_prompts(dir / "runs/toy-arm", dir / "other");
+  std::string episodes;
+  for (const auto& episode : result.at("episodes")) episodes += (episodes.empty() ? "" : ",") + episode.dump();
+  expect_end(run_program({"eval", "quickstart-sft", "--open-loop", "--data", "other", "--episodes", episodes, "--out",
+                          "misled"},
+                         {.cwd = dir.path(), .env = {}}),
+             0);
+  const json misled = json::parse(text_of(dir / "misled/eval.json"));
+  EXPECT_GE(mse_of(misled.at("overall")), 2 * mse_of(overall));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ namespace {
 /// A screen without an end below: enough for carriage returns, newlines, "home" and "clear".
 class Screen {
  public:
+  explicit Screen(std::size_t columns) : columns_(columns) {}
   void write(const std::string& bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       if (bytes[i] == '\x1b' && i + 1 < bytes.size() && bytes[i + 1] == '[') {
@@ -46,12 +47,17 @@ class Screen {
     if (command == 'J') lines_.clear();
   }
   void put(char c) {
+    if (column_ == columns_) {
+      ++row_;
+      column_ = 0;
+    }
     if (lines_.size() <= row_) lines_.resize(row_ + 1);
     std::string& line = lines_[row_];
     if (line.size() <= column_) line.resize(column_ + 1, ' ');
     line[column_++] = c;
   }
 
+  const std::size_t columns_;
   std::vector<std::string> lines_;
   std::size_t row_ = 0, column_ = 0;
 };
@@ -59,14 +65,17 @@ class Screen {
 }  // namespace
 
 PtyProgram::PtyProgram(const std::vector<std::string>& words, const std::string& cwd,
-                       std::map<std::string, std::string> env, std::chrono::seconds deadline)
-    : until_(std::chrono::steady_clock::now() + deadline) {
+                       std::map<std::string, std::string> env, std::chrono::seconds deadline, int columns, int rows)
+    : until_(std::chrono::steady_clock::now() + deadline), columns_(columns) {
   std::vector<std::string> all{std::getenv("TROUPE_BINARY")};
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> arguments;
   for (std::string& word : all) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  winsize size{.ws_row = 40, .ws_col = kColumns, .ws_xpixel = 0, .ws_ypixel = 0};
+  const winsize size{.ws_row = static_cast<unsigned short>(rows),
+                     .ws_col = static_cast<unsigned short>(columns),
+                     .ws_xpixel = 0,
+                     .ws_ypixel = 0};
   pid_ = ::forkpty(&terminal_, nullptr, nullptr, &size);
   if (pid_ != 0) return;
   for (const auto& [name, value] : env) ::setenv(name.c_str(), value.c_str(), 1);
@@ -114,7 +123,7 @@ int PtyProgram::wait() {
 }
 
 std::vector<std::string> PtyProgram::screen() const {
-  Screen screen;
+  Screen screen(static_cast<std::size_t>(columns_));
   screen.write(bytes_);
   return screen.lines();
 }

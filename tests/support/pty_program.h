@@ -9,13 +9,13 @@
 
 namespace troupe::testing {
 
-/// TROUPE_BINARY on a pseudo-terminal of 100 columns, as a person runs it: what it writes is what a terminal would get,
+/// TROUPE_BINARY on a pseudo-terminal, as a person runs it: what it writes is what a terminal would get,
 /// and what is typed reaches it through the terminal (Ctrl-C is a SIGINT). Killed at the end if it still runs.
 class PtyProgram {
  public:
-  static constexpr int kColumns = 100;
+  static constexpr int kColumns = 100, kRows = 40;
   PtyProgram(const std::vector<std::string>& words, const std::string& cwd, std::map<std::string, std::string> env,
-             std::chrono::seconds deadline = std::chrono::seconds(60));
+             std::chrono::seconds deadline = std::chrono::seconds(60), int columns = kColumns, int rows = kRows);
   ~PtyProgram();
   PtyProgram(const PtyProgram&) = delete;
   PtyProgram& operator=(const PtyProgram&) = delete;
@@ -27,7 +27,8 @@ class PtyProgram {
   int wait();
   /// Every byte it wrote.
   const std::string& bytes() const { return bytes_; }
-  /// The lines that a terminal shows after them: carriage returns go back, escape sequences act.
+  /// The lines that a terminal shows after them: carriage returns go back, escape sequences act, and what is
+  /// longer than a row goes on in the next.
   std::vector<std::string> screen() const;
   pid_t pid() const { return pid_; }
 
@@ -36,6 +37,7 @@ class PtyProgram {
   bool read_more();
 
   const std::chrono::steady_clock::time_point until_;
+  const int columns_;
   pid_t pid_ = -1;
   int terminal_ = -1;
   std::string bytes_;

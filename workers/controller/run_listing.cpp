@@ -66,6 +66,17 @@ double seconds_since_change(const RunDirectory& run) {
 
 }  // namespace
 
+ListedRun list_run(const RunDirectory& run) {
+  ListedRun listed{.run = run,
+                   .name = fs::path(run.root()).parent_path().filename().string(),
+                   .state = {},
+                   .pid = controller_of(run)};
+  listed.state = state_of(run, listed.pid.has_value());
+  read_progress(listed);
+  listed.age_seconds = seconds_since_change(run);
+  return listed;
+}
+
 std::vector<ListedRun> list_runs(const std::string& run_root) {
   std::error_code code;
   const fs::path latest = fs::canonical(fs::path(run_root) / "latest", code);
@@ -77,10 +88,7 @@ std::vector<ListedRun> list_runs(const std::string& run_root) {
   std::vector<ListedRun> runs;
   for (const std::string& name : names) {
     for (const RunDirectory& run : runs_of(run_root, name)) {
-      ListedRun listed{.run = run, .name = name, .state = {}, .pid = controller_of(run)};
-      listed.state = state_of(run, listed.pid.has_value());
-      read_progress(listed);
-      listed.age_seconds = seconds_since_change(run);
+      ListedRun listed = list_run(run);
       listed.bytes = bytes_below(run.root());
       listed.is_latest = !latest.empty() && fs::equivalent(run.root(), latest, code);
       runs.push_back(std::move(listed));

@@ -31,6 +31,9 @@ struct ListedRun {
   bool is_latest = false;
 };
 
+/// One run, without its size and whether it is the latest.
+ListedRun list_run(const RunDirectory& run);
+
 /// Every run below `run_root`, by name, newest first within a name. Reads the ends of their metrics and their sizes.
 std::vector<ListedRun> list_runs(const std::string& run_root);
 

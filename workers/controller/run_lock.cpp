@@ -10,8 +10,10 @@ namespace {
 std::string lock_file(const RunDirectory& run) { return run.path("lock"); }
 }  // namespace
 
+Result<FileLock> lock_to_remove(const RunDirectory& run) { return FileLock::acquire(lock_file(run)); }
+
 Result<FileLock> lock_run(const RunDirectory& run) {
-  TROUPE_ASSIGN(FileLock lock, FileLock::acquire(lock_file(run)));
+  TROUPE_ASSIGN(FileLock lock, lock_to_remove(run));
   // Whoever starts later sees this lock; of those who start now, each sees the other's.
   const std::filesystem::path runs = std::filesystem::path(run.root()).parent_path();
   for (const RunDirectory& other : runs_of(runs.parent_path().string(), runs.filename().string())) {

@@ -17,6 +17,9 @@ namespace troupe::workers {
 /// those of FileLock.
 Result<FileLock> lock_run(const RunDirectory& run);
 
+/// The same for a process that only removes the run: another one of its name may be under way.
+Result<FileLock> lock_to_remove(const RunDirectory& run);
+
 /// A run that a process controls now.
 struct LiveRun {
   RunDirectory run;

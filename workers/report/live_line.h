@@ -26,8 +26,9 @@ struct LiveLine {
   std::optional<double> remaining_seconds{};
 };
 
-/// "[name] =====>----- step 34/300  loss 0.3712  35.6 smp/s  stall 0.4%  restarts 1  ETA 3m05s", without a newline and
-/// never longer than style.width - 1 columns: as many fields as fit from the left, and a bar in the room they leave.
+/// "[name] =====>----- step 34/300  loss 0.3712  35.6 smp/s  ETA 3m05s  stall 0.4%  restarts 1", without a newline and
+/// never longer than style.width - 3 columns, so that a "^C" typed behind it stays on its row. Where that is too long
+/// words are left out and the name is cut, then the bar goes, then ETA, rate, stall, restarts and value in this order.
 /// Width 0: 80 columns.
 std::string live_text(const LiveLine& line, const TextStyle& style);
 

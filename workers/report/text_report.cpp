@@ -46,7 +46,10 @@ TextStyle text_style_of(int fd) {
   style.is_terminal = !dumb;
   style.color = (no_color == nullptr || *no_color == 0) && !dumb;
   struct winsize window = {};
-  if (::ioctl(fd, TIOCGWINSZ, &window) == 0) style.width = window.ws_col;
+  if (::ioctl(fd, TIOCGWINSZ, &window) == 0) {
+    style.width = window.ws_col;
+    style.height = window.ws_row;
+  }
   return style;
 }
 
@@ -58,6 +61,12 @@ std::string duration_text(double seconds) {
   if (s < 3600) return fmt::format("{}m{:02d}s", s / 60, s % 60);
   if (s < 86'400) return fmt::format("{}h{:02d}m{:02d}s", s / 3600, s / 60 % 60, s % 60);
   return fmt::format("{}d{:02d}h{:02d}m", s / 86'400, s / 3600 % 24, s / 60 % 60);
+}
+
+std::string remaining_text(double seconds) {
+  if (!(seconds >= 3600 && seconds < 86'400)) return duration_text(seconds);
+  const auto minutes = static_cast<std::int64_t>(seconds) / 60;
+  return fmt::format("{}h{:02d}m", minutes / 60, minutes % 60);
 }
 
 std::string progress_text(const ProgressLine& p, const TextStyle& style) {
@@ -81,14 +90,7 @@ std::string progress_text(const ProgressLine& p, const TextStyle& style) {
       {fmt::format("stall {:.1f}%", p.stall_percent), p.stall_percent >= 10 ? text_color::kYellow : nullptr}};
   if (p.memory_used_gib && p.memory_total_gib)
     second.push_back({fmt::format("mem {:.1f}/{:.1f}G", *p.memory_used_gib, *p.memory_total_gib)});
-  if (p.remaining_seconds) {
-    // seconds of an hour-long estimate are noise
-    const double left = *p.remaining_seconds;
-    second.push_back(
-        {"ETA " + (left >= 3600 && left < 86'400 ? fmt::format("{}h{:02d}m", static_cast<std::int64_t>(left) / 3600,
-                                                               static_cast<std::int64_t>(left) / 60 % 60)
-                                                 : duration_text(left))});
-  }
+  if (p.remaining_seconds) second.push_back({"ETA " + remaining_text(*p.remaining_seconds)});
   return layout_text(head, first, style) + layout_text({std::string(head.text.size(), ' ')}, second, style);
 }
 

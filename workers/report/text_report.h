@@ -16,9 +16,11 @@ struct TextStyle {
   bool is_terminal = false;
   /// Columns at which lines break between fields; 0: never.
   std::int64_t width = 0;
+  /// Rows of the window; 0: not known.
+  std::int64_t height = 0;
 };
 
-/// The style for an open descriptor: colours and the window's width on a terminal, unless NO_COLOR is set or TERM is
+/// The style for an open descriptor: colours and the window's size on a terminal, unless NO_COLOR is set or TERM is
 /// "dumb".
 TextStyle text_style_of(int fd);
 
@@ -93,5 +95,7 @@ std::string run_report(const RunSummary& summary, const TextStyle& style = {});
 
 /// "52s", "3m05s", "3h09m52s", "2d04h31m"; negative and not finite values are "n/a".
 std::string duration_text(double seconds);
+/// The same of an estimate, where the seconds of hours are noise: "3h09m".
+std::string remaining_text(double seconds);
 
 }  // namespace troupe::workers

@@ -31,9 +31,20 @@ bool is_finished(const std::string& path, const std::string& relative, const Con
   return false;
 }
 
+/// Counts the tensors of a whole conversion.
+struct TensorCount {
+  const Progress& progress;
+  std::int64_t done = 0, of = 0;
+
+  void add(std::size_t tensors) {
+    done += static_cast<std::int64_t>(tensors);
+    if (progress) progress(done, of);
+  }
+};
+
 /// Writes one file and returns its digest.
 Result<std::string> write_file(const TensorSource& source, const PlannedFile& file, const std::string& path,
-                               double lora_scale) {
+                               double lora_scale, TensorCount& count) {
   std::vector<TensorDeclaration> declared;
   for (const auto& tensor : file.tensors) declared.push_back(tensor.declared);
   const std::string temporary = path + ".tmp";
@@ -41,6 +52,7 @@ Result<std::string> write_file(const TensorSource& source, const PlannedFile& fi
   for (const auto& tensor : file.tensors) {
     TROUPE_TRY(fault_point("convert.tensor", path + " " + tensor.declared.name));
     TROUPE_TRY(write_values(source, tensor, lora_scale, writer));
+    count.add(1);
   }
   TROUPE_TRY(writer.finish());
   TROUPE_TRY(writer.sync());
@@ -63,15 +75,16 @@ Result<void> write_index(const PlannedCheckpoint& checkpoint, const std::string&
 
 Result<void> write_checkpoint(const TensorSource& source, const PlannedCheckpoint& checkpoint,
                               const ConvertRequest& request, ConversionRecord& record,
-                              std::vector<ConvertedFile>& written) {
+                              std::vector<ConvertedFile>& written, TensorCount& count) {
   for (const auto& file : checkpoint.files) {
     const auto path = fs::path(request.out) / file.path;
     TROUPE_TRY(make_folders(path.parent_path().string()));
     const bool reused = is_finished(path.string(), file.path, record);
     if (!reused) {
-      TROUPE_ASSIGN(record.finished[file.path], write_file(source, file, path.string(), request.lora_scale));
+      TROUPE_ASSIGN(record.finished[file.path], write_file(source, file, path.string(), request.lora_scale, count));
       TROUPE_TRY(write_record(request.out, record));
     }
+    if (reused) count.add(file.tensors.size());
     std::error_code error;
     written.push_back({file.path, static_cast<std::int64_t>(fs::file_size(path, error)), reused});
   }
@@ -82,7 +95,7 @@ Result<void> write_checkpoint(const TensorSource& source, const PlannedCheckpoin
 }  // namespace
 
 Result<std::vector<ConvertedFile>> convert_weights(const TensorSource& source, const WeightsReport& report,
-                                                   const ConvertRequest& request) {
+                                                   const ConvertRequest& request, const Progress& progress) {
   if (request.shard_bytes < 1) return Error{Errc::invalid_argument, "--shard-size must be at least 1 byte"};
   TROUPE_ASSIGN(const auto plan, plan_conversion(source, report, request));
   TROUPE_ASSIGN(const auto fresh, begin_record(source, plan, request));
@@ -90,10 +103,14 @@ Result<std::vector<ConvertedFile>> convert_weights(const TensorSource& source, c
   TROUPE_ASSIGN(auto record, resume_record(request.out, fresh, plan));
   // Before the first file, so that another conversion into this folder is refused from now on.
   TROUPE_TRY(write_record(request.out, record));
+  TensorCount count{.progress = progress};
+  for (const auto& checkpoint : plan) {
+    for (const auto& file : checkpoint.files) count.of += static_cast<std::int64_t>(file.tensors.size());
+  }
   std::vector<ConvertedFile> written;
   for (const auto& checkpoint : plan) {
     try {
-      TROUPE_TRY(write_checkpoint(source, checkpoint, request, record, written));
+      TROUPE_TRY(write_checkpoint(source, checkpoint, request, record, written, count));
     } catch (const c10::Error& e) {
       return Error{Errc::internal, fmt::format("{}: {}", request.out, e.what_without_backtrace())};
     }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "configs/model_config.h"
 #include "model/io/tensor_source.h"
@@ -54,8 +55,9 @@ struct ConvertedFile {
 /// Errors: invalid_argument (the report is not sound, a tensor is no float where it must be, adapters that do not fit
 /// their weight); failed_precondition (the folder holds another conversion or files of the result's names that this
 /// conversion did not write); data_loss; those of file_error.
+/// `progress`: told how many tensors are done, those of finished files among them.
 /// Fault points: convert.tensor (subject: path of the file and the tensor), convert.file (path).
 Result<std::vector<ConvertedFile>> convert_weights(const TensorSource& source, const WeightsReport& report,
-                                                   const ConvertRequest& request);
+                                                   const ConvertRequest& request, const Progress& progress = {});
 
 }  // namespace troupe::model

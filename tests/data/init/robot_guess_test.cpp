@@ -112,8 +112,29 @@ TEST(RobotGuessTest, ViewsDecideTheLayout) {
   facts.cameras = {camera("a"), camera("b"), camera("c"), camera("d"), camera("e")};
   const auto five = guessed(facts);
   EXPECT_EQ(five.embodiment.layout, "grid2x2");
-  EXPECT_EQ(five.embodiment.views.size(), 4u);
-  EXPECT_THAT(five.why.at("views"), HasSubstr("Left out: e"));
+  EXPECT_THAT(five.embodiment.views, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(five.why.at("views"), HasSubstr("Left out: d (a canvas shows three views at most). Left out: e"));
+}
+
+TEST(RobotGuessTest, OfManyCamerasTheMainOneAndTheWristsStay) {
+  DatasetFacts facts = arm_facts();
+  facts.cameras = {camera("left_wrist"), camera("front"), camera("side"), camera("right_wrist")};
+  const auto two_hands = guessed(facts).embodiment;
+  EXPECT_EQ(two_hands.layout, "grid2x2");
+  EXPECT_THAT(two_hands.views, ElementsAre("left_wrist", "front", "right_wrist"));
+  facts.cameras = {camera("front"), camera("side"), camera("top"), camera("wrist")};
+  const auto one_hand = guessed(facts).embodiment;
+  EXPECT_EQ(one_hand.layout, "droid");
+  EXPECT_THAT(one_hand.views, ElementsAre("front", "side", "wrist"));
+}
+
+TEST(RobotGuessTest, AKeyThatModalityNamedKeepsItsName) {
+  DatasetFacts facts = arm_facts();
+  facts.has_modality = true;
+  facts.modality.state[0].name = "proprio";
+  const auto e = guessed(facts).embodiment;
+  EXPECT_THAT(e.state_keys, ElementsAre("proprio"));
+  EXPECT_THAT(e.action_keys, ElementsAre("action"));
 }
 
 TEST(RobotGuessTest, CamerasOfAnotherSizeOrWithoutFilesAreLeftOutAndNamed) {

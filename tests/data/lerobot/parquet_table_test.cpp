@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <limits>
 #include <thread>
 
@@ -38,6 +39,25 @@ TEST(ParquetTableTest, ListsOfBothWidthsAndFormsGiveTheSameRows) {
       EXPECT_EQ(table->integers.at("task_index"), std::vector<std::int64_t>(40, 0));
     }
   }
+}
+
+TEST(ParquetTableTest, HalfPrecisionIsReadAsTheNumbersItStandsFor) {
+  constexpr std::array<std::uint16_t, 3> kBits = {0x3C00, 0xC100, 0x0001};  // 1, -2.5, the smallest
+  arrow::HalfFloatBuilder halves;
+  ASSERT_TRUE(halves.AppendValues(kBits.data(), kBits.size()).ok());
+  const auto column = halves.Finish().ValueOrDie();
+  const auto table = arrow::Table::Make(arrow::schema({arrow::field("action", column->type())}), {column});
+  const ScratchFolder folder;
+  const std::string path = folder / "halves.parquet";
+  auto out = arrow::io::FileOutputStream::Open(path).ValueOrDie();
+  ASSERT_TRUE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), out, 3).ok() && out->Close().ok());
+  const auto read =
+      read_parquet(path, {.vectors = {"action"}, .integers = {}, .optional_vectors = {}, .optional_integers = {}});
+  ASSERT_TRUE(read) << read.error().message();
+  const VectorColumn& action = read->vectors.at("action");
+  EXPECT_EQ(action.row(0)[0], 1);
+  EXPECT_EQ(action.row(1)[0], -2.5);
+  EXPECT_FLOAT_EQ(static_cast<float>(action.row(2)[0]), 5.9604645e-8F);
 }
 
 TEST(ParquetTableTest, FactsComeFromTheFooter) {

@@ -144,6 +144,15 @@ TEST_F(ToyDatasetTest, TheSameSeedGivesTheSameBytesAndAnotherSeedOthers) {
   EXPECT_NE(text_of((folder_ / "a") + table), text_of((folder_ / "c") + table));
 }
 
+TEST_F(ToyDatasetTest, EveryEpisodeThatIsWrittenIsTold) {
+  std::vector<std::int64_t> told;
+  ASSERT_TRUE(write_toy_dataset(folder_ / "a", {.episodes = 2, .frames = 8, .height = 16, .width = 16},
+                                [&](std::int64_t done, std::int64_t of) {
+                                  told.insert(told.end(), {done, of});
+                                }));
+  EXPECT_EQ(told, (std::vector<std::int64_t>{1, 2, 2, 2}));
+}
+
 TEST_F(ToyDatasetTest, ASecondCallChangesNothingAndAForeignFolderIsLeftAlone) {
   const std::string dir = folder_ / "toy";
   ASSERT_TRUE(write_toy_dataset(dir, kOptions));

@@ -50,6 +50,18 @@ TEST(EnvJobTest, WithoutARecipeTheDescriptionDecides) {
   EXPECT_EQ(job_of("Humanoid-v5").algorithm.name, Algorithm::ppo);
 }
 
+TEST(EnvJobTest, TheReturnToExpectIsStatedWithItsSource) {
+  const auto words_of = [](const std::string& id) {
+    std::string text = env_job_yaml(id).value();
+    for (std::size_t at = 0; (at = text.find("\n# ", at)) != std::string::npos;) text.replace(at, 3, " ");
+    for (std::size_t at = 0; (at = text.find("  ", at)) != std::string::npos;) text.erase(at, 1);
+    return text;
+  };
+  EXPECT_THAT(words_of("CartPole-v1"), HasSubstr("By the environment's own threshold a mean return of 475 counts"));
+  EXPECT_THAT(words_of("Pendulum-v1"), HasSubstr("to reach a mean return of -200 within five minutes"));
+  EXPECT_THAT(words_of("arm7/reach-v1"), HasSubstr("to reach a mean return of 60 within five minutes"));
+}
+
 TEST(EnvJobTest, AnUnknownIdIsRefusedWithTheNearestFirst) {
   const auto job = env_job_yaml("CartPole-v2");
   ASSERT_FALSE(job);

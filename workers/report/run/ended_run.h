@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "base/progress.h"
 #include "configs/job_config.h"
 #include "workers/checkpoint/run_directory.h"
 #include "workers/controller/service.h"
@@ -17,6 +18,8 @@ struct EndedRun {
   const RunDirectory& directory;
   /// Takes a line about what the report is doing, without its end.
   std::function<void(const std::string&)> say;
+  /// Told how many windows of the open-loop evaluation are done.
+  Progress progress{};
 
   const RunStatistics& statistics() const { return service.statistics(); }
   /// Whether it left one on disk.

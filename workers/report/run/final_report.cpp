@@ -65,7 +65,7 @@ std::string warning_of(const Result<void>& done) {
 
 }  // namespace
 
-std::string final_report(const EndedRun& run, int exit_code, const TextStyle& style) {
+FinalReport final_report(const EndedRun& run, int exit_code, const TextStyle& style) {
   const KindReport& kind = report_of(run.job.job.kind);
   RunSummary summary = summarise(run, exit_code);
   kind.describe(run, summary);
@@ -77,9 +77,10 @@ std::string final_report(const EndedRun& run, int exit_code, const TextStyle& st
   warnings += warning_of(evaluate_open_loop(run, summary));
   warnings += warning_of(write_end_pages(run.job, run.directory, run.service.job().step(), exit_code));
   const std::string results = kind.results(run, exit_code) + fmt::format("  page      {}/report.html\n", run.folder());
-  warnings += warning_of(write_file_durably(run.directory.path("report.txt"), run_report(summary) + results));
+  const std::string plain = run_report(summary) + results;
+  warnings += warning_of(write_file_durably(run.directory.path("report.txt"), plain));
   warnings += warning_of(write_run_page(run.directory, &run.statistics()));
-  return warnings + run_report(summary, style) + results;
+  return {.styled = warnings + run_report(summary, style) + results, .plain = warnings + plain};
 }
 
 }  // namespace troupe::workers

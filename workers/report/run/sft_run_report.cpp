@@ -133,7 +133,8 @@ Result<void> evaluate_open_loop(const EndedRun& run, RunSummary& summary) {
   TROUPE_ASSIGN(const std::string folder, evaluation_folder(place, ""));
   run.say(fmt::format("open-loop evaluation of {} on held-out episodes",
                       std::filesystem::relative(checkpoint, run.directory.root()).string()));
-  TROUPE_ASSIGN(const CheckpointEvaluation done, evaluate_checkpoint(place, {.windows = wanted.windows}, folder));
+  TROUPE_ASSIGN(const CheckpointEvaluation done,
+                evaluate_checkpoint(place, {.windows = wanted.windows, .progress = run.progress}, folder));
   const ActionError& overall = done.result.overall;
   summary.open_loop = OpenLoopSummary{.mse = overall.mse,
                                       .hold_first_mse = overall.hold_mse,
