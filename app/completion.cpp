@@ -105,9 +105,8 @@ std::string words_function(const CommandTree& program, const CompletionWords& wo
       fmt::join(verbs_of(program), " "), fmt::join(flags_of(program), " "), verbs);
 }
 
-std::string bash_script(const CommandTree& program, const CompletionWords& words) {
-  return fmt::format("# bash completion for {}\n{}", program.name, words_function(program, words)) + fmt::format(
-                                                                                                         R"sh(_{0}() {{
+/// {0}: the program.
+constexpr char kBashFunction[] = R"sh(_{0}() {{
   # readline ends words at ':' and '=' too, so the word is read from the line, and what stands before is not repeated
   local line="${{COMP_LINE:0:COMP_POINT}}" i
   local cur="${{line##*[[:space:]]}}"
@@ -115,19 +114,13 @@ std::string bash_script(const CommandTree& program, const CompletionWords& words
   COMPREPLY=($(compgen -W "$(_{0}_words "${{COMP_WORDS[@]:1:COMP_CWORD-1}}")" -- "$cur"))
   [[ $cur == *= ]] && COMPREPLY=()
   [[ ${{#COMPREPLY[@]}} -eq 1 && ${{COMPREPLY[0]}} == *= ]] && compopt -o nospace
-  for i in "${{!COMPREPLY[@]}}";
-  do COMPREPLY[i] = "${{COMPREPLY[i]#" $before "}}";
-  done return 0
-}
-}
+  for i in "${{!COMPREPLY[@]}}"; do COMPREPLY[i]="${{COMPREPLY[i]#"$before"}}"; done
+  return 0
+}}
 complete -o default -F _{0} {0}
-)sh",
-                                                                                                         program.name);
-}
+)sh";
 
-std::string zsh_script(const CommandTree& program, const CompletionWords& words) {
-  return fmt::format("#compdef {}\n{}", program.name, words_function(program, words)) + fmt::format(
-                                                                                            R"sh(_{0}() {{
+constexpr char kZshFunction[] = R"sh(_{0}() {{
   local -a found
   local ret=1
   found=($(_{0}_words "${{(@)words[2,CURRENT-1]}}"))
@@ -137,8 +130,16 @@ std::string zsh_script(const CommandTree& program, const CompletionWords& words)
 }}
 # in a folder of $fpath this file is the function's body
 if [ "$funcstack[1]" = _{0} ]; then _{0} "$@"; else compdef _{0} {0}; fi
-)sh",
-                                                                                            program.name);
+)sh";
+
+std::string bash_script(const CommandTree& program, const CompletionWords& words) {
+  return fmt::format("# bash completion for {}\n{}", program.name, words_function(program, words)) +
+         fmt::format(kBashFunction, program.name);
+}
+
+std::string zsh_script(const CommandTree& program, const CompletionWords& words) {
+  return fmt::format("#compdef {}\n{}", program.name, words_function(program, words)) +
+         fmt::format(kZshFunction, program.name);
 }
 
 std::string fish_script(const CommandTree& program, const CompletionWords& words) {

@@ -26,7 +26,6 @@ SHORTER = {
     "README.md": "training.steps=2 eval.max_samples=2 eval.episodes=2",
     "docs/commands.md": "training.steps=2 eval.max_samples=2 eval.episodes=2",
     "docs/data.md": "training.steps=4 eval.every=4 eval.max_samples=2",
-    "docs/evaluation.md": "training.steps=2 eval.max_samples=2",
     "docs/fault-points.md": "training.steps=4 eval.every=4 eval.max_samples=2",
     "docs/features.md": "training.steps=4 eval.every=4 eval.max_samples=2",
     "docs/rl.md": "training.steps=1 eval.every=1 eval.episodes=2",

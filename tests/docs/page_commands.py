@@ -28,13 +28,12 @@ PLACEHOLDER = re.compile(r"^[A-Z][A-Z_]*(?:=[A-Z]+)?(?:\.\.\.)?$|<\w[^>]*>|^\[|^
 MARKER = re.compile(r"^\s*<!-- (not run|exits with|prints|beside|goes on|file):? ?(.*?) ?-->\s*$")
 FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
 TITLE = re.compile(r"^# (\S+\.yaml)\s*$")
+DRAWING = re.compile(r"──|\+--")
 OTHER_LANGUAGES = ("yaml", "json", "cpp", "python", "cmake")
 
 
 def commands_in(line):
-    """Those of ours in a line of a shell; a line of a drawing has none."""
-    if "──" in line:
-        return []
+    """Those of ours in a line of a shell."""
     found = []
     for start in COMMAND.finditer(line):
         end = END.search(line, start.end())
@@ -67,7 +66,7 @@ class Block:
     def is_shell(self):
         if self.language in OTHER_LANGUAGES or "prints" in self.markers or self.title():
             return False
-        return bool(self.shown())
+        return bool(self.shown()) and not any(map(DRAWING.search, self.lines))
 
     def title(self):
         """The name of the file that this block is; empty: it is none."""

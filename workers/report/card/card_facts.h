@@ -16,9 +16,9 @@ namespace troupe::workers {
 Result<ModelCard> card_of(const std::string& checkpoint, const std::string& run, const std::string& format,
                           const std::string& folder, const ExportSummary& exported);
 
-/// `license`, `license_name` and `license_link` of the front matter of README.md, else "license" of meta/info.json,
-/// in the folder of a file, in a
-/// folder, or in the snapshot of a Hugging Face cache that either belongs to; nothing where neither states one.
+/// `license`, `license_name` and `license_link` of the front matter of README.md, else "license" of meta/info.json, in
+/// the folder of a file, in a folder, or in the snapshot of a Hugging Face cache that either belongs to; nothing where
+/// neither states one.
 std::optional<CardLicense> stated_license(const std::string& path);
 
 }  // namespace troupe::workers

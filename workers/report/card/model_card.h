@@ -61,9 +61,8 @@ struct ModelCard {
 };
 
 /// README.md of a model repository: YAML front matter (Hugging Face's model card metadata: library_name, pipeline_tag,
-/// tags, license with name and link, base_model, datasets, model-index), then Markdown. `license` is the base
-/// weights' and is left out
-/// where they state none; nothing is invented.
+/// tags, license with name and link, base_model, datasets, model-index), then Markdown. `license` is the base weights'
+/// and is left out where they state none; nothing is invented.
 /// Format: https://huggingface.co/docs/hub/model-cards, read 2026-11.
 std::string model_card_text(const ModelCard& card);
 
