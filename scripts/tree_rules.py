@@ -122,7 +122,6 @@ UNLINKED_SOURCES = {
 
 # Mentions of pages that are not pages of this repository, and why. A name alone, or a pattern for a path.
 OTHER_PAGES = {
-    "keys.md": "troupe config --markdown writes it where the page that shows it says",
     "results.md": "troupe eval writes it, in whatever folder",
     "sweep.md": "troupe sweep writes it beside the runs",
     "RESULT.md": "placeholder for the file that --out of a benchmark names",

@@ -14,7 +14,8 @@
 
 namespace troupe::data {
 
-/// Calls visit(typed) with the array as its own class when its type is a number or bool (16-bit floats excepted, whose class holds bits); else
+/// Calls visit(typed) with the array as its own class when its type is a number or bool (16-bit floats excepted,
+/// whose class holds bits); else
 /// returns false.
 template <class Visit>
 bool visit_numbers(const arrow::Array& array, const Visit& visit) {
