@@ -153,7 +153,7 @@ const std::string_view kPageScript = R"js(
           high = Math.max(high, v);
         }
       }
-      if (low > high) return this.linear;
+      if (low > high) return this.log ? [1, 10] : this.linear;
       if (this.log) {
         const room = Math.pow(Math.max(high / low, 1.1), 0.05);
         return [low / room, high * room];

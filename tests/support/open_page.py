@@ -34,7 +34,7 @@ LOOK = """(() => ({
       ticks.slice(1).forEach((t, i) => t.box.y < ticks[i].box.y + ticks[i].box.height && t.box.height > 0 &&
           touching.add(ticks[i].text + ' and ' + t.text));
     });
-    const scales = document.querySelectorAll('button.scale');
+    const scales = document.querySelectorAll('button.scale:not([hidden])');
     measure();
     scales.forEach(b => b.click());
     measure();
@@ -55,9 +55,10 @@ TOUCH = """(() => {
   if (!f) return null;
   const ticks = () => f.querySelector('.y-ticks').textContent, line = () => f.querySelector('.line').getAttribute('d');
   const out = {}, scale = f.querySelector('button.scale'), key = f.querySelector('button.key');
-  const before = [ticks(), line()];
+  const places = () => [...f.querySelectorAll('.y-ticks text')].map(t => t.textContent + t.getAttribute('y')).join();
+  const before = [ticks(), line(), places()];
   scale.click();
-  out.logTicks = ticks() !== before[0];
+  out.logTicks = places() !== before[2];
   out.logLine = line() !== before[1];
   scale.click();
   const numbers = d => d.match(/[0-9.]+/g).map(Number), now = numbers(line());
