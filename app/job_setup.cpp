@@ -38,8 +38,8 @@ Result<void> ensure_quickstart_data(const JobConfig& job, std::FILE* talk) {
 bool lacks_quickstart_data(const LoadedConfig& config) {
   if (config.sources.empty() || config.sources.back() != "recipes/quickstart_sft.yaml") return false;
   const auto named_by = config.provenance.find("data.sets[0].path");
-  const bool is_its_own = named_by != config.provenance.end() && named_by->second != "command line" &&
-                          named_by->second != "TROUPE_SET";
+  const bool is_its_own =
+      named_by != config.provenance.end() && named_by->second != "command line" && named_by->second != "TROUPE_SET";
   return is_its_own && !has_dataset(config.job.data.sets.at(0).path);
 }
 

@@ -40,8 +40,8 @@ Result<std::string> resolve_checkpoint(const std::string& path, const std::strin
   return code ? place.folder : real.string();
 }
 
-/// Relative paths and files of the Hugging Face cache become the path that is read, and recorded. A file keeps its name:
-/// in the cache it is a link to one without an ending.
+/// Relative paths and files of the Hugging Face cache become the path that is read, and recorded. A file keeps its
+/// name: in the cache it is a link to one without an ending.
 Result<void> find_files(std::string& path) {
   TROUPE_ASSIGN(path, find_model_files(path));
   std::error_code code;
@@ -80,8 +80,8 @@ void take_recorded(const FrozenFile& file, Preflight& found) {
   }
   if (named == file.path) return;
   found.findings.push_back(
-      {.error = {Errc::invalid_argument, fmt::format("{}: the run goes on with '{}' as it began, not with '{}'",
-                                                     file.key, file.path, named)},
+      {.error = {Errc::invalid_argument,
+                 fmt::format("{}: the run goes on with '{}' as it began, not with '{}'", file.key, file.path, named)},
        .is_warning = true});
 }
 
@@ -112,8 +112,8 @@ void look_at_weights(LoadedConfig& config, const ResumePoint& point, Preflight& 
 
 void look_at_data(const LoadedConfig& config, const ResumePoint& point, Preflight& found) {
   if (lacks_quickstart_data(config)) {
-    found.notes.push_back(fmt::format("{} is not there yet; `troupe run` generates this toy dataset",
-                                      config.job.data.sets.at(0).path));
+    found.notes.push_back(
+        fmt::format("{} is not there yet; `troupe run` generates this toy dataset", config.job.data.sets.at(0).path));
     return;
   }
   auto pipeline = open_pipeline(config.job);

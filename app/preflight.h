@@ -39,7 +39,8 @@ Result<void> no_live_run(const JobConfig& job);
 /// `plan` says how large checkpoints are; null: their room is not judged. Reads files, and the dataset's index.
 Preflight preflight(LoadedConfig& config, const ResumePoint& point, const Plan* plan);
 
-/// Says all findings and notes on stderr, each at the place of its key. The exit code of the first that refuses, else kOk.
+/// Says all findings and notes on stderr, each at the place of its key. The exit code of the first that refuses, else
+/// kOk.
 int refuse(const Preflight& found, const LoadedConfig& config);
 /// Says all findings on stderr as warnings, and the notes.
 void warn(const Preflight& found);

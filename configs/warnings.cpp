@@ -60,10 +60,10 @@ void doubt_rate(const JobConfig& job, std::vector<ConfigWarning>& warnings) {
     return;
   }
   if (lr > kMostLr) {
-    warnings.push_back({"optimizer.lr",
-                        fmt::format("optimizer.lr: {} is so large that training nearly always diverges",
-                                    format_number(lr)),
-                        fmt::format("optimizer.lr={}", format_number(lower_rate(lr)))});
+    warnings.push_back(
+        {"optimizer.lr",
+         fmt::format("optimizer.lr: {} is so large that training nearly always diverges", format_number(lr)),
+         fmt::format("optimizer.lr={}", format_number(lower_rate(lr)))});
   }
   if (trains_agent(job) || job.model.init.mode != "random" || lr >= kLeastLrFromRandom) return;
   warnings.push_back({"optimizer.lr",

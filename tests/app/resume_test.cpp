@@ -157,8 +157,8 @@ TEST_F(ResumeTest, AReportSaysWhetherARunHasLearntAtAll) {
 
 TEST_F(ResumeTest, ARateThatBreaksTheModelIsToldWithTheRateThatWasSet) {
   const auto end = run_small({"optimizer.lr=1000", "training.steps=60", "lr_scheduler.total_steps=60"});
-  expect_end(end, 4, {"RUN FAILED"}, {"training diverged: 10 steps in a row", "learning rate 1000",
-                                      "Lower optimizer.lr, to 0.003"});
+  expect_end(end, 4, {"RUN FAILED"},
+             {"training diverged: 10 steps in a row", "learning rate 1000", "Lower optimizer.lr, to 0.003"});
   EXPECT_THAT(end.out, ::testing::Not(::testing::HasSubstr("loss      nan")));
   const std::string events = text_of(dir_ / "runs/latest/events.jsonl");
   const std::size_t first = events.find("\"void_step\"");

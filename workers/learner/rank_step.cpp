@@ -27,12 +27,12 @@ Result<void> LearnerRank::watch_divergence(std::int64_t step, const StepOutcome&
   const double rate = setup_.config.optimizer.lr;
   // Of several in a row the first is told; all are counted.
   if (is_rank_zero() && divergence_.in_a_row() == 0) {
-    report_(
-        Event{.actor = setup_.actor,
-              .kind = "void_step",
-              .text = fmt::format(
-                  "step {}: loss or gradient is not finite, on a second try too; the step counts without an update ({})",
-                  step + 1, divergence_.story(rate))});
+    report_(Event{
+        .actor = setup_.actor,
+        .kind = "void_step",
+        .text = fmt::format(
+            "step {}: loss or gradient is not finite, on a second try too; the step counts without an update ({})",
+            step + 1, divergence_.story(rate))});
   }
   return divergence_.discarded(step + 1, rate);
 }
