@@ -10,6 +10,7 @@
 #include "app/commands.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
+#include "base/shell_word.h"
 #include "configs/loader.h"
 #include "data/health/health_check.h"
 #include "data/init/first_files.h"
@@ -87,7 +88,7 @@ Result<void> init(const InitOptions& options) {
     fmt::print("wrote      {}\n", path.string());
   }
   const std::string job = files.back().first.string();
-  fmt::print("next       troupe plan {0}\n           troupe run {0}\n", job);
+  fmt::print("next       troupe plan {0}\n           troupe run {0}\n", shell_word(job));
   return {};
 }
 

@@ -41,8 +41,7 @@ Result<std::string> resolve_checkpoint(const std::string& path, const std::strin
 }
 
 /// Relative paths and files of the Hugging Face cache become the path that is read, and recorded. A file keeps its
-/// name:
-/// in the cache it is a link to one without an ending.
+/// name: in the cache it is a link to one without an ending.
 Result<void> find_files(std::string& path) {
   TROUPE_ASSIGN(path, find_model_files(path));
   std::error_code code;

@@ -1,6 +1,7 @@
 // `troupe record ENV --out DIR`: demonstrations of a controller written by hand, as a LeRobot dataset (docs/env.md).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -8,7 +9,9 @@
 #include "app/command_progress.h"
 #include "app/commands.h"
 #include "app/exit_code.h"
+#include "base/shell_word.h"
 #include "base/stopwatch.h"
+#include "configs/loader.h"
 #include "workers/record/record_demonstrations.h"
 
 namespace troupe::app {
@@ -44,6 +47,17 @@ Result<EnvOptions> env_options_of(const std::vector<std::string>& words) {
   return options;
 }
 
+/// The recipe that learns from a recording.
+constexpr const char* kTraining = "rl_arm7_reach_sft";
+
+/// What to add to it where a recording has no episodes beyond those that it holds out.
+std::string held_out(std::int64_t episodes) {
+  const LoadOutcome recipe = load_job(kTraining, {});
+  const auto& held = recipe.config->job.data.eval_episodes;
+  if (episodes > *std::max_element(held.begin(), held.end()) + 1) return {};
+  return episodes > 1 ? " 'data.eval_episodes=[0]'" : " 'data.eval_episodes=[]' eval.every=0";
+}
+
 void print_summary(const RecordOptions& options, const RecordingReport& r, double seconds) {
   fmt::print("{}: LeRobot {}, {} episodes of {} tried, {} frames at {:g} Hz, {} tasks\n", options.out, options.version,
              r.episodes, r.tried, r.frames, r.fps, r.tasks);
@@ -51,8 +65,9 @@ void print_summary(const RecordOptions& options, const RecordingReport& r, doubl
              100.0 * static_cast<double>(r.solved) / static_cast<double>(r.tried),
              options.keep == "all" ? "all were kept" : fmt::format("{} were dropped", r.tried - r.episodes));
   fmt::print("time     {:.1f} s\n", seconds);
-  fmt::print("next     bin/troupe run rl_arm7_reach_sft{} data.sets={}\n",
-             options.env == "arm7/reach-v1" ? "" : " env.id=" + options.env, options.out);
+  fmt::print("next     troupe run {}{} {}{}\n", kTraining,
+             options.env == "arm7/reach-v1" ? "" : " env.id=" + options.env, shell_word("data.sets=" + options.out),
+             held_out(r.episodes));
 }
 
 Result<void> record(const RecordOptions& options) {

@@ -28,6 +28,14 @@ void print_runs(const std::vector<ListedRun>& runs) {
   }
 }
 
+/// Takes out the runs that are not of the name asked for. Errors: not_found, with the names that there are.
+Result<void> keep_named(std::vector<ListedRun>& runs, const RunsOptions& options) {
+  if (options.name.empty()) return {};
+  std::erase_if(runs, [&](const ListedRun& r) { return r.name != options.name; });
+  if (runs.empty()) TROUPE_TRY(find_run(options.name, options.run_root));
+  return {};
+}
+
 /// It is looked at again: it may have been started meanwhile.
 Result<void> remove(const RunDirectory& run) {
   TROUPE_ASSIGN(const FileLock lock, lock_to_remove(run));
@@ -70,7 +78,7 @@ int runs_command(const RunsOptions& options) {
                                                   options.run_root)});
   }
   std::vector<ListedRun> runs = list_runs(options.run_root);
-  if (!options.name.empty()) std::erase_if(runs, [&](const ListedRun& r) { return r.name != options.name; });
+  if (const auto kept = keep_named(runs, options); !kept) return complain(kept.error());
   if (!options.prune) {
     print_runs(runs);
     return kOk;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "base/namespaces.h"
@@ -23,7 +24,18 @@ constexpr std::array<std::pair<const char*, const char*>, 20> kOtherVerbs = {{
     {"deploy", "serve"},  {"benchmark", "bench"}, {"agent", "node"}, {"collect", "record"}, {"check", "verify"},
 }};
 
-std::string verb_for(const std::string& word, const std::vector<std::string>& verbs) {
+/// In lower case, without what joins words: "Fine-tune" is "finetune".
+std::string plain(const std::string& word) {
+  std::string out;
+  for (const char c : word) {
+    if (c != '-' && c != '_') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+std::string verb_for(const std::string& typed, const std::vector<std::string>& verbs) {
+  const std::string word = plain(typed);
+  if (word == "help") return "--help";
   for (const auto& [theirs, ours] : kOtherVerbs) {
     const std::string verb = std::string(ours).substr(0, std::string_view(ours).find(' '));
     if (word == theirs && std::find(verbs.begin(), verbs.end(), verb) != verbs.end()) return ours;
@@ -45,8 +57,10 @@ std::string flag_hint(const std::string& flag, const CommandFlags& mine, const s
   }
   if (!takes_keys) return {};
   if (flag.find('.') != std::string::npos) return fmt::format("; a key takes a value: {}=VALUE", flag);
-  const std::string hint = key_hint(flag, job_spec());
-  return hint.empty() ? "" : fmt::format("; {} Keys are set as a.b=VALUE", hint);
+  std::string word = flag;
+  std::replace(word.begin(), word.end(), '-', '_');
+  const std::string hint = key_hint(word, job_spec());
+  return hint.empty() ? "" : fmt::format("; {}{} Keys are set as a.b=VALUE", hint, hint.ends_with('?') ? "" : ".");
 }
 
 }  // namespace

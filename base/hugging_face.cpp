@@ -36,6 +36,12 @@ RepoPath split_repo_path(const std::string& text) {
   return {text.substr(0, rest), rest == std::string::npos ? "" : text.substr(rest + 1)};
 }
 
+/// Names that people give to folders of their own, and no owner on the Hub.
+bool is_folder_word(std::string_view name) {
+  constexpr std::string_view kWords[] = {"weights", "models", "checkpoints", "data", "datasets", "runs", "exported"};
+  return std::find(std::begin(kWords), std::end(kWords), name) != std::end(kWords);
+}
+
 }  // namespace
 
 HubFolders hub_folders() {
@@ -49,6 +55,7 @@ HubFolders hub_folders() {
 bool is_repo_id(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos || slash == 0 || slash + 1 == text.size() || text.front() == '.') return false;
+  if (is_folder_word(text.substr(0, slash))) return false;
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
            c == '.' || c == '/';

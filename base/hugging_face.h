@@ -18,7 +18,7 @@ struct HubFolders {
 /// From the environment: HF_HOME defaults to $XDG_CACHE_HOME/huggingface, XDG_CACHE_HOME to ~/.cache.
 HubFolders hub_folders();
 
-/// owner/name, as Hugging Face allows.
+/// owner/name, as Hugging Face allows; not what begins with a folder's usual name, such as weights/ or data/.
 bool is_repo_id(std::string_view text);
 
 /// The snapshot of a repository in a cache, HUB/models--owner--name: the one that refs/main names, else the newest, of

@@ -174,9 +174,23 @@ class Decoder {
     }
   }
 
+  static bool is_known(const std::string& path) {
+    const auto& entries = job_spec_entries();
+    return std::any_of(entries.begin(), entries.end(), [&](const SpecEntry& entry) { return entry.path == path; });
+  }
+  /// "a: {b: {c: ...}}" for "a.b.c".
+  static std::string nested(const std::string& key) {
+    const std::size_t dot = key.find('.');
+    if (dot == std::string::npos) return key + ": ...";
+    return fmt::format("{}: {{{}}}", key.substr(0, dot), nested(key.substr(dot + 1)));
+  }
+
   void unknown_key(const ConfigEntry& entry, const StructSpec& map, const std::string& path) {
     if (report_tombstones(entry, path)) return;
-    errors_.add(entry.origin, fmt::format("unknown key '{}'", path), key_hint(entry.key, map));
+    const bool is_dotted = entry.key.find('.') != std::string::npos && is_known(path);
+    errors_.add(entry.origin, fmt::format("unknown key '{}'", path),
+                is_dotted ? fmt::format("in a file keys stand inside each other: {}", nested(entry.key))
+                          : key_hint(entry.key, map));
     errors_.mark_bad(path);
   }
 

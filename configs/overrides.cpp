@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "configs/merge.h"
@@ -39,14 +40,27 @@ std::string other_form(const std::string& text) {
   if (equals == std::string::npos || pluses >= equals) return {};
   const std::string_view key = std::string_view(text).substr(pluses, equals - pluses),
                          bare = without_blanks_behind(key);
-  if (!is_key_path(bare) || (pluses == 0 && bare == key)) return {};
   const std::size_t value = std::min(text.find_first_not_of(" \t", equals + 1), text.size());
+  const bool has_blank = value > equals + 1 && value < text.size();
+  if (!is_key_path(bare) || (pluses == 0 && bare == key && !has_blank)) return {};
   return fmt::format("{}={}", bare, text.substr(value));
 }
 
-/// The words from `at` on that are "a.b", "=", "5" or "a.b", "=5": how many; 0 where they are something else.
+/// Whether a word behind "a.b=" can only be its value: a number or a truth value.
+bool is_plain_value(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return text == "true" || text == "false" || (!text.empty() && *end == '\0');
+}
+
+/// The words from `at` on that are "a.b", "=", "5" or "a.b", "=5" or "a.b=", "5": how many; 0 where they are something
+/// else.
 std::size_t words_of_split_override(const std::vector<std::string>& args, std::size_t at) {
-  if (at + 1 >= args.size() || !args[at + 1].starts_with("=") || !is_key_path(args[at])) return 0;
+  if (at + 1 >= args.size()) return 0;
+  const std::string& key = args[at];
+  if (key.ends_with('=') && is_key_path(std::string_view(key).substr(0, key.size() - 1)))
+    return is_plain_value(args[at + 1]) ? 2 : 0;
+  if (!args[at + 1].starts_with("=") || !is_key_path(key)) return 0;
   return args[at + 1] == "=" && at + 2 < args.size() ? 3 : 2;
 }
 
@@ -140,6 +154,19 @@ std::optional<UnknownKey> find_unknown_key(const std::vector<PathStep>& path) {
   return std::nullopt;
 }
 
+/// "a.b=c" with the key that is meant where a.b is unknown and one is near.
+std::string with_known_key(const std::string& form) {
+  const std::size_t equals = form.find('=');
+  std::string key = form.substr(0, equals);
+  const auto unknown = find_unknown_key(parse_path(key));
+  const std::string meant = unknown ? suggest_key(unknown->name, *unknown->map) : "";
+  if (meant.empty()) return form;
+  // the name of a key in the same map, or a whole path
+  const std::size_t begin = key.rfind(unknown->name);
+  key = meant.find('.') != std::string::npos ? meant : key.replace(begin, unknown->name.size(), meant);
+  return key + form.substr(equals);
+}
+
 void reset_key(const std::string& key, const std::vector<PathStep>& path, const Origin& origin, ConfigNode& root,
                Diagnostics& errors) {
   if (path.back().index >= 0) {
@@ -172,12 +199,12 @@ std::vector<std::string> split_overrides(std::vector<std::string>& args) {
     // without dashes it can only be a key; with them, a word without a dot may be a flag
     const std::string key = equals == std::string::npos ? "" : body.substr(0, equals);
     const bool sets = dashed ? is_config_key(key) : is_key_path(key) || !other_form(arg).empty();
-    if (removes || sets) {
-      overrides.push_back(body);
-    } else if (const std::size_t words = words_of_split_override(args, i); words > 0) {
+    if (const std::size_t words = words_of_split_override(args, i); words > 0) {
       overrides.push_back(fmt::format("{}", fmt::join(args.begin() + static_cast<std::ptrdiff_t>(i),
                                                       args.begin() + static_cast<std::ptrdiff_t>(i + words), " ")));
       i += words - 1;
+    } else if (removes || sets) {
+      overrides.push_back(body);
     } else if (dashed && equals == std::string::npos && body.find('.') != std::string::npos && is_key_path(body) &&
                i + 1 < args.size() && !args[i + 1].starts_with("--")) {
       overrides.push_back(body + "=" + args[++i]);
@@ -228,7 +255,8 @@ void apply_override(const std::string& text, Origin::Kind kind, ConfigNode& root
   Origin origin;
   origin.kind = kind;
   if (const std::string form = other_form(text); !form.empty()) {
-    errors.add(origin, fmt::format("'{}' is not how a key is set here", text), fmt::format("write {}", form));
+    errors.add(origin, fmt::format("'{}' is not how a key is set here", text),
+               fmt::format("write {}", with_known_key(form)));
     return;
   }
   const bool reset = text.starts_with("~");

@@ -44,6 +44,13 @@ std::optional<std::string> check_segment(std::string_view segment, bool only, Pr
                 : std::optional<std::string>("'all' stands alone; it cannot be joined with other segments");
   }
   const auto resources = parse_range(parts[0]);
+  if (!resources && (parts[0].starts_with("gpu") || parts[0].starts_with("cuda"))) {
+    return fmt::format(
+        "segment '{}': resources are numbers, such as 0-7 for eight GPUs; on a machine without a GPU 0 is its cores, "
+        "and "
+        "`troupe plan JOB --pretend 8xH200` plans for GPUs",
+        segment);
+  }
   if (!resources)
     return fmt::format("segment '{}': '{}' is not a resource rank, a range a-b or 'all'", segment, parts[0]);
   if (resources->first <= progress.last_resource) {

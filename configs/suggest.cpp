@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace troupe::configs {
 
@@ -68,9 +69,12 @@ std::string list_nearest_first(const std::string& heading, std::string_view name
                      fmt::join(nearest_first(name, std::move(names)), "\n        "));
 }
 
-std::string suggest_key(std::string_view name, const StructSpec& map) {
+std::string suggest_key(std::string_view typed, const StructSpec& map) {
+  std::string name(typed);  // keys have no capitals
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   std::vector<std::string> names;
   for (const FieldSpec& field : map.fields) names.push_back(field.name);
+  if (name != typed && map.find(name) != nullptr) return name;
   if (std::string near = nearest_name(name, names); !near.empty()) return near;
   if (const auto synonym = find_synonym(name)) return std::string(synonym->path);
   for (const SpecEntry& entry : job_spec_entries()) {
@@ -116,6 +120,9 @@ const std::vector<Tombstone>& tombstones() {
       {"optim.clip_grad", "training.clip_grad_norm", "RLinf"},
       {"data.train_data_paths", "data.sets", "RLinf"},
       {"cluster.component_placement.actor", "cluster.component_placement.learner", "RLinf"},
+      // datasets are a list
+      {"data.path", "data.sets", "of one dataset"},
+      {"data.paths", "data.sets", "of several datasets"},
       // names of drafts of this format
       {"cluster.nodes", "cluster.num_nodes", "version 1"},
       {"cluster.placement", "cluster.component_placement", "version 1"},

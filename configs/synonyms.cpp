@@ -41,6 +41,7 @@ const std::vector<Synonym>& synonyms() {
       {"num_minibatches", "training.global_batch_size", "it is the size of one minibatch"},
       {"gradient_accumulation_steps", "training.global_batch_size",
        "what micro_batch_size x ranks does not hold is accumulated"},
+      {"bs", "training.global_batch_size", "it counts all ranks"},
       {"local_batch_size", "training.micro_batch_size", ""},
       {"per_device_train_batch_size", "training.micro_batch_size", ""},
       {"steps", "training.steps", ""},

@@ -179,7 +179,7 @@ struct SyntaxMistake {
 /// yaml-cpp names what it missed; the two mistakes that people make most are named by what is there instead.
 SyntaxMistake name_mistake(const std::string& line, const YAML::Mark& mark, const std::string& found) {
   const auto column = static_cast<std::size_t>(std::max(0, mark.column));
-  const std::size_t indent = line.find_first_not_of(" \t"), tab = line.find('\t');
+  const std::size_t indent = line.find_first_not_of(" \t-"), tab = line.find('\t');
   if (tab != std::string::npos && tab < std::min(indent, line.size())) {
     return {.column = static_cast<int>(tab),
             .message = "a tab cannot indent in YAML",
@@ -187,8 +187,10 @@ SyntaxMistake name_mistake(const std::string& line, const YAML::Mark& mark, cons
             .fix = "two spaces for each tab, as `expand -t 2 FILE` writes them"};
   }
   if (column > 0 && column < line.size() && line.compare(column - 1, 2, "${") == 0) {
-    const std::size_t begin = line.find_last_of(" [{,:", column - 1) + 1, end = line.find('}', column);
-    const std::string value = line.substr(begin, end == std::string::npos ? end : end + 1 - begin);
+    const std::size_t begin = line.find_last_of(" [{,:", column - 1) + 1, brace = line.find('}', column);
+    const std::size_t end = brace == std::string::npos ? brace : line.find_first_of(",}]", brace + 1);
+    std::string value = line.substr(begin, end == std::string::npos ? end : end - begin);
+    value.erase(value.find_last_not_of(" \t") + 1);  // npos + 1 is 0
     return {.column = static_cast<int>(begin),
             .width = count_code_points(value),
             .message = "a reference inside { } or [ ] needs quotes, since its braces would be YAML's",
@@ -218,6 +220,13 @@ bool parse(const std::string& text, const std::string& context, TreeBuilder& bui
   }
 }
 
+/// The encoding that a text probably has, whose first byte that is no UTF-8 text is `at`; empty: none that is known.
+std::string encoding_of(const std::string& text, std::size_t at) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) return "utf-16";
+  if (text[at] != '\0') return "latin1";
+  return at == 0 ? "utf-16be" : at == 1 ? "utf-16le" : "";
+}
+
 /// Reports the first byte that is no text, with its place; the excerpt shows `?` for such bytes.
 void refuse_bytes(const std::string& name, const std::string& text, Diagnostics& errors) {
   const std::size_t at = find_non_text(text);
@@ -228,8 +237,9 @@ void refuse_bytes(const std::string& name, const std::string& text, Diagnostics&
   const auto line = static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
   const Origin origin{Origin::Kind::file, make_source(name, shown), line + 1,
                       count_code_points(std::string_view(text).substr(start, at - start)) + 1, 1};
+  const std::string from = encoding_of(text, at);
   errors.add(origin, fmt::format("byte 0x{:02X} is not UTF-8 text", byte), "",
-             byte == 0 ? "" : "save the file as UTF-8, as `iconv -f latin1 -t utf-8 FILE` writes it");
+             from.empty() ? "" : fmt::format("save the file as UTF-8, as `iconv -f {} -t utf-8 FILE` writes it", from));
 }
 
 }  // namespace

@@ -14,23 +14,42 @@ namespace troupe::placement {
 
 namespace {
 
-void check_devices(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::string> owners;
-  for (const std::string& role : planned_roles(job)) {
-    const auto& mine = seats.at(role);
-    for (std::size_t p = 0; p < mine.size(); ++p) {
-      for (const std::int64_t device : mine[p].devices) {
-        const std::string name = fmt::format("{}/{}", role, p);
-        const auto [owner, added] = owners.emplace(std::pair{mine[p].node, device}, name);
-        if (added) continue;
-        reasons.push_back(fmt::format("device {} of node {} is given to {} and to {}; devices may not be shared. {}",
-                                      device, mine[p].node, owner->second, name,
-                                      role == RoleKind::learner
-                                          ? "Give every learner rank its own device"
-                                          : fmt::format("Place {}s on cores with node_group: node", role)));
-        return;  // one sentence says it; the others would repeat it
-      }
+std::string own_devices(std::size_t ranks) {
+  return fmt::format("Give every learner rank its own device, as cluster.component_placement.learner={}",
+                     ranks > 1 ? fmt::format("0-{}", ranks - 1) : "0");
+}
+
+/// How a role that needs no device is placed beside those that do.
+std::string on_cores(const JobConfig& job, const std::string& role) {
+  const auto& placements = job.cluster.component_placement;
+  const auto rule = placements.find(role);
+  return fmt::format("Place {}s on cores, as 'cluster.component_placement.{}={{node_group: node, placement: \"{}\"}}'",
+                     role, role, rule == placements.end() ? "0" : rule->second.placement);
+}
+
+/// The first device that a role takes from another process; empty: none.
+using DeviceOwners = std::map<std::pair<std::int64_t, std::int64_t>, std::string>;
+std::string shared_device(const JobConfig& job, const std::string& role, const std::vector<Seat>& seats,
+                          DeviceOwners& owners) {
+  for (std::size_t p = 0; p < seats.size(); ++p) {
+    for (const std::int64_t device : seats[p].devices) {
+      const std::string name = fmt::format("{}/{}", role, p);
+      const auto [owner, added] = owners.emplace(std::pair{seats[p].node, device}, name);
+      if (added) continue;
+      return fmt::format("device {} of node {} is given to {} and to {}; devices may not be shared. {}", device,
+                         seats[p].node, owner->second, name,
+                         role == RoleKind::learner ? own_devices(seats.size()) : on_cores(job, role));
     }
+  }
+  return {};
+}
+
+/// One sentence for each role; the others of a role would repeat it.
+void check_devices(const JobConfig& job, const Seats& seats, std::vector<std::string>& reasons) {
+  DeviceOwners owners;
+  for (const std::string& role : planned_roles(job)) {
+    if (std::string shared = shared_device(job, role, seats.at(role), owners); !shared.empty())
+      reasons.push_back(std::move(shared));
   }
 }
 

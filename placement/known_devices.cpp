@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
 
 namespace troupe::placement {
 
@@ -16,6 +17,18 @@ std::string to_key(std::string_view name) {
     const auto byte = static_cast<unsigned char>(c);
     if (std::isalnum(byte) != 0) key += static_cast<char>(std::toupper(byte));
   }
+  return key;
+}
+
+/// The key of a name as nvidia-smi prints it, such as "NVIDIA A100-SXM4-80GB" or "NVIDIA H100 80GB HBM3", without
+/// maker, socket and kind of memory.
+std::string plain_key(std::string_view name) {
+  std::string key = to_key(name);
+  for (const std::string_view word :
+       {"NVIDIA", "GEFORCE", "GENERATION", "SXM4", "SXM5", "PCIE", "HBM3E", "HBM3", "HBM2E"}) {
+    if (const std::size_t at = key.find(word); at != std::string::npos) key.erase(at, word.size());
+  }
+  if (key.ends_with("GB")) key.pop_back();
   return key;
 }
 
@@ -34,10 +47,12 @@ const std::vector<KnownDevice>& known_devices() {
 }
 
 std::optional<KnownDevice> find_known_device(std::string_view name) {
-  std::string key = to_key(name);
+  std::string key = plain_key(name);
   if (key == "RTXA6000") key = "A6000";
   for (const KnownDevice& device : known_devices()) {
-    if (to_key(device.name) == key) return device;
+    const std::string known = to_key(device.name);
+    const auto gib = static_cast<std::int64_t>(static_cast<double>(device.memory_bytes) / (1 << 30) + 0.5);
+    if (key == known || key == known + std::to_string(gib) + "G") return device;
   }
   return std::nullopt;
 }

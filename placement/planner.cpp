@@ -130,8 +130,11 @@ std::string other_changes(const JobConfig& job, const ModelCost& cost, const Pla
 
 void check_capacity(const JobConfig& job, const ModelCost& cost, const Plan& plan, std::vector<std::string>& reasons) {
   if (const auto problem = find_memory_problem(plan)) {
+    const bool on_cores = std::all_of(plan.nodes.begin(), plan.nodes.end(),
+                                      [](const NodeSnapshot& node) { return node.devices.empty(); });
     reasons.push_back(
-        fmt::format("{}. {}{}", problem->text, smaller_micro_batch(job, cost, plan), other_changes(job, cost, plan)));
+        fmt::format("{}. {}{}{}", problem->text, smaller_micro_batch(job, cost, plan), other_changes(job, cost, plan),
+                    on_cores ? "\n      no GPU is there; `troupe plan JOB --pretend 8xH200` plans for GPUs" : ""));
   }
   for (std::string& problem : cpu_problems(plan)) reasons.push_back(std::move(problem));
 }

@@ -42,11 +42,17 @@ struct Word {
   std::optional<std::int64_t> gib;
 };
 
-// "8x" or "8X" at the front of `rest`: taken off and counted. False: what is left begins with the model.
+std::string_view trim(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+// "8x" or "8 X" at the front of `rest`: taken off and counted. False: what is left begins with the model.
 Result<bool> take_count(std::string_view text, std::string_view& rest, Word& word) {
+  rest = trim(rest);
   const std::size_t x = rest.find_first_of("xX");
-  if (x == 0 || x == std::string_view::npos || rest.find_first_not_of("0123456789.,+-") != x) return false;
-  const std::string_view digits = rest.substr(0, x);
+  if (x == 0 || x == std::string_view::npos || rest.find_first_not_of("0123456789.,+- ") != x) return false;
+  const std::string_view digits = trim(rest.substr(0, x));
   if (digits.find_first_not_of('0') == std::string_view::npos)
     return malformed(text, fmt::format("a count of {}; it must be 1 or more", digits));
   const auto count = to_count(digits);
@@ -66,9 +72,11 @@ Result<Word> read_word(std::string_view text) {
   if (word.counts.size() > 2) return malformed(text, fmt::format("{} counts", word.counts.size()));
   const std::size_t dash = find_known_device(rest) ? std::string_view::npos : rest.rfind('-');
   word.model = std::string(rest.substr(0, dash));
-  if (word.model.empty()) return malformed(text, "no device model");
+  if (word.model.find_first_not_of("0123456789xX") == std::string::npos)
+    return malformed(text, "it names no device model behind its counts");
   if (dash != std::string_view::npos) {
     std::string_view memory = rest.substr(dash + 1);
+    if (memory.ends_with('B') || memory.ends_with('b')) memory.remove_suffix(1);
     const bool has_unit = memory.ends_with('G') || memory.ends_with('g');
     if (has_unit) memory.remove_suffix(1);
     word.gib = to_count(memory);
@@ -78,8 +86,11 @@ Result<Word> read_word(std::string_view text) {
   return word;
 }
 
-bool is_cpu(const std::string& model) {
-  return model.size() > 3 && model.starts_with("cpu") && to_count(model.substr(3));
+bool begins_with_cpu(const std::string& model) {
+  const std::string_view cpu = "cpu";
+  return model.size() >= cpu.size() && std::equal(cpu.begin(), cpu.end(), model.begin(), [](char small, char c) {
+           return small == std::tolower(static_cast<unsigned char>(c));
+         });
 }
 
 Result<ClusterSnapshot> cpu_cluster(std::string_view text, const Word& word) {
@@ -121,8 +132,8 @@ Result<DeviceSnapshot> device_of(std::string_view text, const Word& word) {
 
 Result<ClusterSnapshot> pretend_cluster(std::string_view text) {
   TROUPE_ASSIGN(const Word word, read_word(text));
-  if (word.model.starts_with("cpu")) {
-    if (!is_cpu(word.model))
+  if (begins_with_cpu(word.model)) {
+    if (!to_count(word.model.substr(3)))
       return malformed(text, fmt::format("'{}' does not name a number of cores, as cpu16 does", word.model));
     return cpu_cluster(text, word);
   }

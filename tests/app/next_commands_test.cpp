@@ -45,6 +45,15 @@ TEST_F(NextCommandsTest, OfAFineTuningRunVerifyAndExportIt) {
   const auto commands = next_commands(end.out);
   EXPECT_THAT(verbs_of(commands), ElementsAre("verify", "export"));
   expect_that_each_runs(commands);
+  // the folder of the first export is taken now
+  const ProgramEnd second = run_small({"training.steps=3", "job.name=second"});
+  ASSERT_TRUE(succeeded(second));
+  expect_that_each_runs(next_commands(second.out));
+}
+
+TEST_F(NextCommandsTest, APathWithBlanksIsQuoted) {
+  const ProgramEnd end = run_small({"training.steps=2", "job.run_root=my runs"});
+  expect_end(end, 0, {"troupe verify 'my runs/small/", "' --format safetensors"});
 }
 
 TEST_F(NextCommandsTest, OfARunWithoutACheckpointNeedNone) {
@@ -63,6 +72,17 @@ TEST_F(NextRlCommandsTest, OfReinforcementLearningVerifyAndEvaluateIt) {
   const auto commands = next_commands(end.out);
   EXPECT_THAT(verbs_of(commands), ElementsAre("verify", "eval"));
   for (const auto& command : commands) EXPECT_TRUE(succeeded(troupe(command)));
+}
+
+TEST_F(NextRlCommandsTest, OfARecordingTrainOnItHoweverFewEpisodesItHas) {
+  for (const std::string episodes : {"1", "3", "9"}) {
+    const ProgramEnd end = troupe({"record", "arm7/reach-v1", "--out", "demos" + episodes, "--episodes", episodes});
+    ASSERT_TRUE(succeeded(end));
+    auto commands = next_commands("  " + end.out.substr(end.out.find("next ")));
+    ASSERT_EQ(commands.size(), 1u) << end.out;
+    for (std::string& word : commands[0]) std::erase(word, '\'');  // what a shell does
+    EXPECT_TRUE(succeeded(troupe(commands[0] + Words{"--dry-run"})));
+  }
 }
 
 }  // namespace

@@ -70,6 +70,9 @@ TEST_F(UsageTest, AnUnknownVerbIsAnsweredWithTheNearest) {
 TEST_F(UsageTest, AVerbOfAnotherProgramIsAnsweredWithOurs) {
   expect_refused(troupe({"train", "x.yaml"}), {"unknown command 'train'; did you mean 'run'?", "commands: run, plan"});
   expect_refused(troupe({"list"}), {"unknown command 'list'; did you mean 'runs'?"});
+  expect_refused(troupe({"fine-tune"}), {"did you mean 'run'?"});
+  expect_refused(troupe({"Train"}), {"did you mean 'run'?"});
+  expect_refused(troupe({"help"}), {"did you mean '--help'?"});
 }
 
 TEST_F(UsageTest, AnUnknownFlagIsAnsweredWithTheNearestFlagOrKey) {
@@ -80,6 +83,9 @@ TEST_F(UsageTest, AnUnknownFlagIsAnsweredWithTheNearestFlagOrKey) {
   expect_refused(run_small({"--learning_rate", "1e-3", "--batch_size=8"}),
                  {"unknown flag '--learning_rate'; did you mean 'optimizer.lr'? Keys are set as a.b=VALUE",
                   "unknown flag '--batch_size'; did you mean 'training.global_batch_size'?"});
+  expect_refused(
+      run_small({"--num-epochs", "3"}),
+      {"did you mean 'training.steps'? it counts optimizer updates, not passes over the data. Keys are set"});
   expect_refused(run_small({"--optimizer.lr"}), {"a key takes a value: optimizer.lr=VALUE"});
   expect_refused(troupe({"convert", "dataset", "data", "--outt", "x"}),
                  {"troupe convert dataset: unknown flag '--outt'; did you mean '--out'?"});
@@ -98,13 +104,26 @@ TEST_F(UsageTest, AGpuThatIsNotThereIsSaidAndTheFlagThatPlansOne) {
                  {"command line: error: cluster.component_placement.learner", "This machine has no GPU",
                   "`troupe plan JOB --pretend 8xH200`"},
                  3);
+  const auto large = troupe({"plan", "recipes/dreamzero_5b_droid.yaml"});
+  EXPECT_EQ(large.exit_code, 3);
+  EXPECT_THAT(large.err, HasSubstr("no GPU is there; `troupe plan JOB --pretend 8xH200` plans for GPUs"));
+}
+
+TEST_F(UsageTest, AJobForCoresSaysHowToPlanItOnGpus) {
+  const std::vector<std::string> pretended = {"plan", "quickstart:sft", "--pretend", "8xH200"};
+  const std::vector<std::string> placements = {
+      "cluster.component_placement.learner=0-1",
+      "cluster.component_placement.decoder={node_group: node, placement: \"0:0-1\"}",
+      "cluster.component_placement.checkpointer={node_group: node, placement: \"0\"}"};
+  expect_refused(troupe(pretended), placements, 3);
+  expect_end(troupe(pretended + placements), 0, {"OK (exit 0)"});
 }
 
 TEST_F(UsageTest, ARunThatDoesNotExistIsAnsweredWithThoseThatDo) {
   write("runs/smart/1/config.resolved.yaml", "version: 1\n");
   write("runs/lift/1/config.resolved.yaml", "version: 1\n");
   const std::vector<std::vector<std::string>> verbs = {
-      {"status", "smal"}, {"verify", "smal"}, {"eval", "smal"}, {"serve", "smal", "--once-selftest"}};
+      {"status", "smal"}, {"verify", "smal"}, {"eval", "smal"}, {"serve", "smal", "--once-selftest"}, {"runs", "smal"}};
   for (const auto& words : verbs) {
     const std::string& verb = words.front();
     const auto end = troupe(words);

@@ -81,6 +81,7 @@ TEST(FindModelFilesTest, APathIntoAFolderThatIsThereIsNoName) {
   std::filesystem::current_path(home / ".");
   EXPECT_EQ(download_hint("weights/vae"), "");
   EXPECT_NE(download_hint("weighs/vae"), "");
+  EXPECT_EQ(download_hint("checkpoints/vae"), "") << "no owner of models is called so";
   std::filesystem::current_path(before);
 }
 

@@ -208,5 +208,39 @@ TEST(ErrorMessagesTest, MissingKeysAreReportedAgainstTheFile) {
       errors, "my.yaml: error: data.sets: names no dataset; wants at least one, such as data.sets=data/droid"));
 }
 
+TEST(ErrorMessagesTest, ATabBehindADashIsNamed) {
+  EXPECT_TRUE(contains(errors_of(load(kTiny + "data:\n  sets:\n    -\tpath: a\n")), "a tab cannot indent in YAML"));
+}
+
+TEST(ErrorMessagesTest, AReferenceIsQuotedWithWhatStandsBehindIt) {
+  for (const char* end : {"}", ", seed: 1}", " }"}) {
+    EXPECT_TRUE(contains(errors_of(load(kTiny + "job: {run_root: ${env:HOME}/runs" + end + "\n")),
+                         "write \"${env:HOME}/runs\""))
+        << end;
+  }
+}
+
+TEST(ErrorMessagesTest, ADottedKeyInAFileIsShownNested) {
+  EXPECT_TRUE(contains(errors_of(load(kTiny + "model.dit.dim: 8\n")),
+                       "in a file keys stand inside each other: model: {dit: {dim: ...}}"));
+}
+
+TEST(ErrorMessagesTest, TheEncodingOfAFileIsGuessed) {
+  for (const auto& [text, encoding] : {std::pair{std::string("\xFF\xFEv\0", 4), "utf-16"},
+                                       {std::string("v\0e\0", 4), "utf-16le"},
+                                       {std::string("\0v\0e", 4), "utf-16be"},
+                                       {std::string("\xFC"), "latin1"}}) {
+    EXPECT_TRUE(contains(errors_of(load(text)), "`iconv -f " + std::string(encoding) + " -t utf-8 FILE`"));
+  }
+}
+
+TEST(ErrorMessagesTest, AGpuIsAskedForByItsNumber) {
+  for (const char* wanted : {"gpu", "cuda:0"}) {
+    const std::string error = errors_of(load(kTiny, {"cluster.component_placement.learner=" + std::string(wanted)}));
+    EXPECT_TRUE(contains(error, "resources are numbers, such as 0-7 for eight GPUs")) << error;
+    EXPECT_TRUE(contains(error, "--pretend 8xH200")) << error;
+  }
+}
+
 }  // namespace
 }  // namespace troupe::configs

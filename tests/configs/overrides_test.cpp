@@ -38,9 +38,22 @@ TEST(OverridesTest, WhatCanOnlyBeMeantAsOneIsTakenAndRefusedWithTheRest) {
   Strings args = {"job.yaml", "lr=1e-3", "+a.b=5", "a.b = 5", "a.b", "=", "5", "a.b", "=5", "--resume", "auto"};
   EXPECT_EQ(split_overrides(args), (Strings{"lr=1e-3", "+a.b=5", "a.b = 5", "a.b = 5", "a.b =5"}));
   EXPECT_EQ(args, (Strings{"job.yaml", "--resume", "auto"}));
-  for (const char* form : {"+training.steps=5", "++training.steps=5", "training.steps = 5", "training.steps =5"}) {
+  args = {"training.steps=", "5", "data.features.cache=", "job.yaml"};
+  EXPECT_EQ(split_overrides(args), (Strings{"training.steps= 5", "data.features.cache="}));
+  EXPECT_EQ(args, Strings{"job.yaml"});
+  for (const char* form :
+       {"+training.steps=5", "++training.steps=5", "training.steps = 5", "training.steps =5", "training.steps= 5"}) {
     EXPECT_EQ(errors_of(load(kTiny, {form})), "command line: error: '" + std::string(form) +
                                                   "' is not how a key is set here; write training.steps=5\n");
+  }
+}
+
+TEST(OverridesTest, AnotherFormOfAnUnknownKeyIsAnsweredWithTheKeyThatIsMeant) {
+  for (const auto& [form, meant] : {std::pair{"lr = 1e-3", "optimizer.lr=1e-3"},
+                                    {"+optimizer.learning_rate=5", "optimizer.lr=5"},
+                                    {"+training.stepps=5", "training.steps=5"},
+                                    {"zzzzzz = 5", "zzzzzz=5"}}) {
+    EXPECT_TRUE(contains(errors_of(load(kTiny, {form})), "is not how a key is set here; write " + std::string(meant)));
   }
 }
 

@@ -69,5 +69,12 @@ TEST(SuggestTest, EveryTombstoneLeadsToADescribedKey) {
   }
 }
 
+TEST(SuggestTest, CapitalsAndShortWordsAreUnderstood) {
+  EXPECT_EQ(suggest_key("LR", job_spec()), "optimizer.lr");
+  EXPECT_EQ(suggest_key("LR", *job_spec().find("optimizer")->element), "lr");
+  EXPECT_EQ(suggest_key("bs", job_spec()), "training.global_batch_size");
+  EXPECT_EQ(find_tombstone("data.path")->new_path, "data.sets");
+}
+
 }  // namespace
 }  // namespace troupe::configs

@@ -71,6 +71,29 @@ TEST(PretendTest, ACapitalXCountsToo) {
   EXPECT_EQ(pretend_cluster("8XH200")->nodes[0].devices.size(), 8u);
   EXPECT_EQ(pretend_cluster("2X8xH200")->nodes.size(), 2u);
 }
+TEST(PretendTest, NamesAreTakenAsDriversPrintThemAndBlanksDoNotCount) {
+  for (const auto& [text, model, gib] : {std::tuple{" 8xH200", "H200", 139.8},
+                                         {"8 x H200 ", "H200", 139.8},
+                                         {"2 x 8 x H100-80GB", "H100", 80.0},
+                                         {"NVIDIA H100 80GB HBM3", "H100", 80.0},
+                                         {"8xNVIDIA A100-SXM4-80GB", "A100", 80.0},
+                                         {"NVIDIA GeForce RTX 4090", "RTX4090", 23.99},
+                                         {"h300-96GB", "H300", 96.0}}) {
+    const auto cluster = pretend_cluster(text);
+    ASSERT_TRUE(cluster) << cluster.error().message();
+    const DeviceSnapshot& device = cluster->nodes[0].devices[0];
+    EXPECT_EQ(device.model, model) << text;
+    EXPECT_NEAR(static_cast<double>(device.memory_bytes) / static_cast<double>(kGiB), gib, 0.03) << text;
+  }
+}
+TEST(PretendTest, CoresAreNoGpuInCapitalsEither) {
+  const auto cluster = pretend_cluster("CPU16-64G");
+  EXPECT_EQ(cluster->nodes[0].cpus, 16);
+  EXPECT_TRUE(cluster->nodes[0].devices.empty());
+}
+TEST(PretendTest, CountsAloneNameNoDevice) {
+  for (const char* text : {"8x", "8", "x", "2x8"}) EXPECT_THAT(error(text), HasSubstr("names no device model"));
+}
 TEST(PretendTest, ACountOfNothingIsNamed) {
   EXPECT_EQ(
       error("0xH200"),

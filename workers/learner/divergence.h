@@ -24,8 +24,7 @@ class Divergence {
   /// An update was made in step `step`, counted from 1.
   void applied(std::int64_t step, double gradient_norm);
   /// One was not. `learning_rate` is the configured one, before warm-up and schedule. Errors: failed_precondition at
-  /// the
-  /// most_in_a_row-th in a row: since when, the rate, the gradient norms before, and what to try.
+  /// the most_in_a_row-th in a row: since when, the rate, the gradient norms before, and what to try.
   Result<void> discarded(std::int64_t step, double learning_rate);
   /// "learning rate 1000; gradient norms before: step 4 2.1, step 5 9.3e+07"
   std::string story(double learning_rate) const;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/shell_word.h"
 #include "env/registry/registry.h"
 #include "workers/inference/agent/episode_report.h"
 #include "workers/inference/agent/episode_runner.h"
@@ -99,7 +100,7 @@ void describe_rl_run(const EndedRun& run, RunSummary& summary) {
     summary.loss_best = best->value;
     summary.loss_best_step = best->step;
   }
-  const std::string folder = run.folder();
+  const std::string folder = shell_word(run.folder());
   summary.next = {fmt::format("troupe verify {}", folder)};
   if (run.has_checkpoint()) summary.next.push_back(fmt::format("troupe eval {} --episodes 100", folder));
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <tuple>
 
+#include "base/shell_word.h"
 #include "configs/warnings.h"
 #include "data/lerobot/dataset_location.h"
 #include "data/lerobot/modality.h"
@@ -43,6 +44,14 @@ std::vector<float> floats_of(const TensorInfo& tensor) {
   std::vector<float> values(tensor.bytes.size() / sizeof(float));
   std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
   return values;
+}
+
+/// A name in the working directory that nothing has: `name`, name-2, name-3 and so on.
+std::string free_name(const std::string& name) {
+  std::error_code code;
+  std::string chosen = name;
+  for (int i = 2; std::filesystem::exists(chosen, code); ++i) chosen = fmt::format("{}-{}", name, i);
+  return chosen;
 }
 
 /// What is wrong where the held-out loss did not fall; a line, or nothing. A loss that is not a number has risen.
@@ -153,10 +162,10 @@ void describe_sft_run(const EndedRun& run, RunSummary& summary) {
   summary.loss_last = s.last_mean(kWindow);
   summary.loss_best = s.best().value;
   summary.loss_best_step = s.best().step;
-  const std::string folder = run.folder();
+  const std::string folder = shell_word(run.folder());
   summary.next = {fmt::format("troupe verify {}", folder)};
   if (!run.has_checkpoint()) return;
-  summary.next.push_back(fmt::format("troupe export {} --format safetensors --out exported", folder));
+  summary.next.push_back(fmt::format("troupe export {} --format safetensors --out {}", folder, free_name("exported")));
   if (is_imitation(run.job)) summary.next.push_back(fmt::format("troupe eval {} --episodes 100", folder));
 }
 
