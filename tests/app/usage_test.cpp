@@ -151,7 +151,7 @@ TEST_F(UsageTest, AMissingJobFileIsNamed) { expect_refused(troupe({"run", "absen
 TEST_F(UsageTest, AMissingDatasetIsNamed) { expect_refused(run_small({"data.sets[0].path=nowhere"}), {"nowhere"}); }
 
 TEST_F(UsageTest, AMistypedDatasetIsNotFilledWithTheQuickstarts) {
-  for (const std::string path : {std::string(dir_ / "nope"), std::string("lerobot/pusht")}) {
+  for (const std::string& path : {std::string(dir_ / "nope"), std::string("lerobot/pusht")}) {
     for (const std::vector<std::string>& more : {std::vector<std::string>{}, std::vector<std::string>{"--dry-run"}}) {
       expect_refused(troupe(std::vector<std::string>{"run", "quickstart:sft", "data.sets=" + path} + more), {path});
       EXPECT_FALSE(std::filesystem::exists(dir_ / path));
@@ -179,7 +179,7 @@ TEST_F(UsageTest, APlanWarnsOfWhatARunRefusesAndWithTheSameText) {
   const auto plan = troupe(std::vector<std::string>{"plan", small_job()} + absent);
   expect_end(plan, 0, {"OK (exit 0)"});
   expect_refused(run, {"model.init.path", "model.text_encoder.tokenizer: no-tokenizer does not exist", "no-data"});
-  for (const char* key : {"model.init.path: ", "model.text_encoder.tokenizer: ", "'no-data' "}) {
+  for (const char* key : {"model.init.path: ", "model.text_encoder.tokenizer: ", "no-data/meta/info.json "}) {
     const std::size_t begin = plan.err.find(key);
     ASSERT_NE(begin, std::string::npos) << key << plan.err;
     EXPECT_THAT(run.err, HasSubstr(plan.err.substr(begin, plan.err.find('\n', begin) - begin)));

@@ -65,7 +65,7 @@ std::string learning_doubt(const EndedRun& run, double first, double last) {
         100 * kLearnt, rate);
   }
   const RunStatistics& s = run.statistics();
-  if (std::isfinite(last) && s.last_mean(kWindow) < s.first_mean(kWindow)) {
+  if (std::isfinite(last) && s.last_mean(kWindow) < s.first_mean(1)) {
     return "  warning   the held-out loss rose while the training loss fell: this run learns its episodes by heart. "
            "Train on more of them, or stop earlier\n";
   }
