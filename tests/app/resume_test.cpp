@@ -78,20 +78,18 @@ TEST_F(ResumeTest, ASecondRunOfARunningNameIsRefused) {
 
 TEST_F(ResumeTest, ARunningRunWithCheckpointsIsSaidToRunAndNotToBeUnfinished) {
   Program job({"run", small_job(), "training.steps=100000", "checkpoint.interval=2"}, options());
-  while (!std::filesystem::exists(dir_ / "runs/latest/checkpoints/latest")) {
-    ASSERT_TRUE(job.wait_for_text("step ")) << job.so_far().text();
-  }
+  // a checkpoint waits for the one before to be committed
+  ASSERT_TRUE(job.wait_for_text("20/100000")) << job.so_far().text();
   const std::string running = "small is running (pid " + std::to_string(job.pid());
-  using Words = std::vector<std::string>;
-  for (const Words& words : {Words{}, Words{"--dry-run"}, Words{"optimizer.lr=0.01", "--resume", "auto"}})
-    expect_end(run_small(words), 2, {}, {running});
+  const std::vector<std::vector<std::string>> commands = {{}, {"--dry-run"}, {"optimizer.lr=0.01", "--resume", "auto"}};
+  for (const auto& words : commands) expect_end(run_small(words), 2, {}, {running});
   EXPECT_EQ(num_runs(), 1u);
 }
 
 TEST_F(ResumeTest, FilesOfTheModelAreRecordedWhereTheyLieAndNotComparedLater) {
   const std::string model = std::string(TROUPE_SOURCE_DIR) + "/tests/golden/encoders/sp_plain.spiece.model";
   const std::string cached = "hf/hub/models--google--tok/snapshots/";
-  for (const std::string folder : {std::string("tokd"), cached + "a", cached + "b"}) {
+  for (const std::string& folder : {std::string("tokd"), cached + "a", cached + "b"}) {
     std::filesystem::create_directories(dir_ / folder);
     std::filesystem::copy_file(model, dir_ / (folder + "/spiece.model"));
   }

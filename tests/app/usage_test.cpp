@@ -151,7 +151,7 @@ TEST_F(UsageTest, AMissingJobFileIsNamed) { expect_refused(troupe({"run", "absen
 TEST_F(UsageTest, AMissingDatasetIsNamed) { expect_refused(run_small({"data.sets[0].path=nowhere"}), {"nowhere"}); }
 
 TEST_F(UsageTest, AMistypedDatasetIsNotFilledWithTheQuickstarts) {
-  for (const std::string path : {std::string(dir_ / "nope"), std::string("lerobot/pusht")}) {
+  for (const std::string& path : {std::string(dir_ / "nope"), std::string("lerobot/pusht")}) {
     for (const std::vector<std::string>& more : {std::vector<std::string>{}, std::vector<std::string>{"--dry-run"}}) {
       expect_refused(troupe(std::vector<std::string>{"run", "quickstart:sft", "data.sets=" + path} + more), {path});
       EXPECT_FALSE(std::filesystem::exists(dir_ / path));
