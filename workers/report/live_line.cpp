@@ -14,7 +14,7 @@ namespace troupe::workers {
 
 namespace {
 
-constexpr std::size_t kDefaultWidth = 80, kBarColumns = 20, kLeastBarColumns = 5, kLeastNameColumns = 8;
+constexpr std::size_t kDefaultWidth = 80, kBarColumns = 20, kLeastBarColumns = 5, kLeastNameColumns = 6;
 /// At the right edge: the cursor, and the "^C" that a terminal shows when it is typed. A line that this wraps cannot be
 /// painted over.
 constexpr std::size_t kFreeColumns = 3;
@@ -48,7 +48,9 @@ std::vector<Field> fields_of(const LiveLine& line) {
                     .least = rate + "/s",
                     .rank = 2});
   if (line.remaining_seconds) fields.push_back(fixed_field("ETA " + remaining_text(*line.remaining_seconds), 1));
-  fields.push_back(fixed_field(fmt::format("stall {:.1f}%", line.stall_percent), 3));
+  const std::string stall = fmt::format("stall {:.1f}%", line.stall_percent);
+  fields.push_back(
+      {.text = stall, .brief = stall, .least = fmt::format("stall {:.0f}%", line.stall_percent), .rank = 3});
   if (line.restarts > 0) fields.push_back(fixed_field(fmt::format("restarts {}", line.restarts), 4));
   return fields;
 }
@@ -87,6 +89,7 @@ std::string fitted(Parts parts, const TextStyle& style) {
     text = joined(parts, form);
     head = head_of(parts.name, parts.name.size() + 3 + bar + text.size(), room);
   }
+  if (head.size() + bar + text.size() > room) head = head_of(parts.name, parts.name.size() + 3 + text.size(), room);
   while (!parts.fields.empty() && head.size() + text.size() > room) {
     parts.fields.erase(std::min_element(parts.fields.begin(), parts.fields.end(),
                                         [](const Field& a, const Field& b) { return a.rank < b.rank; }));

@@ -39,7 +39,7 @@ TEST(LiveLineTest, ItIsNeverLongerThanTheTerminalIsWide) {
 
 TEST(LiveLineTest, OnEightyColumnsEveryFieldIsThere) {
   EXPECT_EQ(live_text(some(), {.width = 80}),
-            "[arm] =>----- 75/300  loss 0.3712  35.6 smp/s  ETA 3m05s  stall 0.4%  restarts 1");
+            "[arm] ==>------- 75/300  loss 0.3712  35.6/s  ETA 3m05s  stall 0%  restarts 1");
   LiveLine line = some();
   line.name = "rl-arm7-reach-grpo";
   line.step = 18;
@@ -52,10 +52,10 @@ TEST(LiveLineTest, OnEightyColumnsEveryFieldIsThere) {
   line.stall_percent = 12.4;
   line.remaining_seconds = 8292;
   EXPECT_EQ(live_text(line, {.width = 80}),
-            "[rl-arm..] 18/4000  return -212.4  12345/s  ETA 2h18m  stall 12.4%  restarts 1");
+            "[rl-arm7..] 18/4000  return -212.4  12345/s  ETA 2h18m  stall 12%  restarts 1");
   EXPECT_EQ(live_text(line, {.width = 120}),
-            "[rl-arm7-reac..] >---- 18/4000  return -212.4  success 61%  12345 steps/s  ETA 2h18m  stall 12.4%  "
-            "restarts 1");
+            "[rl-arm7-reach-grpo] >-------- 18/4000  return -212.4  success 61%  12345 steps/s  ETA 2h18m  stall "
+            "12.4%  restarts 1");
 }
 
 TEST(CountedTextTest, ACountOfPiecesIsLaidOutAlike) {
