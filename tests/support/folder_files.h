@@ -2,8 +2,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "tests/support/visible.h"
@@ -13,7 +13,9 @@ namespace troupe::testing {
 /// The bytes of a file; none where it cannot be read.
 inline std::string text_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream bytes;
+  bytes << in.rdbuf();  // a file of /proc whose process ends meanwhile fails here; an iterator would throw
+  return bytes.str();
 }
 
 /// Names and bytes of the files in a folder that end in `extension`.
