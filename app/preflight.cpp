@@ -12,6 +12,7 @@
 #include "base/hugging_face.h"
 #include "data/language/tokenizer.h"
 #include "model/io/weight_source.h"
+#include "model/shard/network.h"
 #include "model/wan/weights/load_features.h"
 #include "placement/format.h"
 #include "workers/checkpoint/commit.h"
@@ -129,7 +130,8 @@ void look_at_data(const LoadedConfig& config, const ResumePoint& point, Prefligh
 
 /// Whether the weights that the run begins with and those that stay frozen are this model's.
 void look_whether_weights_fit(const JobConfig& job, const ResumePoint& point, Preflight& found) {
-  if (point.checkpoint.empty()) add(found, check_initial_state(job, found.pipeline->units()), "model.init.path");
+  if (point.checkpoint.empty())
+    add(found, check_initial_state(job, state_units(found.pipeline->units())), "model.init.path");
   if (!trains_agent(job)) add(found, check_frozen_files(job.model), "model.init");
 }
 

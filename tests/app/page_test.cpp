@@ -95,7 +95,7 @@ TEST_F(PageTest, ASweepIsAPageOfItsGroups) {
                           "training.micro_batch_size=64", "eval.episodes=2", "metrics.every=1"},
                          how),
              0, {"sweep.html"});
-  const std::string page = "runs/rl-cartpole-ppo-sweep/sweep.html";
+  const std::string page = "runs/rl-cartpole-ppo-sweep-lr/sweep.html";
   expect_sound(text_of(dir_ / page));
   const auto seen = look(page);
   if (seen.is_null()) GTEST_SKIP() << "Chromium is not installed: scripts/setup --ci installs it";
