@@ -160,15 +160,14 @@ void look_at_disk(const JobConfig& job, const ResumePoint& point, const Plan& pl
   if (free >= needed) return;
   const std::string text = fmt::format(
       "job.run_root: {} has {} free; a checkpoint takes {}, and {} of them lie there at once (checkpoint.keep {} and "
-      "the "
-      "one that is written). Free {}, choose another job.run_root, or lower checkpoint.keep",
+      "the one that is written). Free {}, choose another job.run_root, or lower checkpoint.keep",
       folder.string(), format_bytes(free), format_bytes(one), wanted, job.checkpoint.keep, format_bytes(needed - free));
   found.findings.push_back({.error = {Errc::resource_exhausted, text}, .is_warning = free >= one, .code = kInfeasible});
 }
 
 /// "pid 123, step 34 of 300"; the pid alone where the controller does not answer.
 std::string describe(const LiveRun& live) {
-  const std::string pid = fmt::format("pid {}", live.pid);
+  std::string pid = fmt::format("pid {}", live.pid);
   auto link = ControllerLink::open(live.run);
   if (!link) return pid;
   const auto reply = (*link)->ask(StatusQuery{});
