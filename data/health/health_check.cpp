@@ -14,6 +14,7 @@
 #include "data/health/dataset_keys.h"
 #include "data/health/decode_check.h"
 #include "data/health/episode_notes.h"
+#include "data/health/episode_stats_check.h"
 #include "data/health/index_check.h"
 #include "data/health/metadata_check.h"
 #include "data/health/motion.h"
@@ -62,6 +63,9 @@ class Examination {
     if (!keys) return keys.error();
     report_.keys = std::move(*keys);
     check_modality_names(*files_, *modality, report_.findings);
+    if (!options_.embodiment) check_default_keys(*files_, *modality, report_.findings);
+    check_step_filter(*files_, report_.findings);
+    note_names(*files_, report_.findings);
     hints_ = template_hints(*files_);
     std::error_code code;
     const CameraFiles cameras =
@@ -114,12 +118,7 @@ class Examination {
 
   /// Is this problem a file that a wrong template of info.json looks for?
   bool is_hinted(const DatasetProblem& p) const {
-    std::error_code code;
-    if (hints_.empty() || fs::exists(fs::symlink_status(p.path, code))) return false;
-    return std::any_of(hints_.begin(), hints_.end(), [&](const TemplateHint& hint) {
-      return p.code == (hint.camera.empty() ? "D03" : "D06") &&
-             (hint.camera.empty() || p.path.find(hint.camera) != std::string::npos);
-    });
+    return std::any_of(hints_.begin(), hints_.end(), [&](const TemplateHint& hint) { return hint.explains(p); });
   }
 
   void tell(const std::string& unit, std::int64_t done, std::int64_t of) const {
@@ -262,6 +261,8 @@ class Examination {
     std::sort(plan.idle.begin(), plan.idle.end());
     plan.idle.erase(std::unique(plan.idle.begin(), plan.idle.end()), plan.idle.end());
     if (report_.columns.empty()) return {};
+    EpisodeStatsCheck stated(*files_, report_.keys.vector_columns());
+    plan.look = [&](std::size_t i, const EpisodeTable& table) { stated.compare(tables_[i].index, table); };
     TableSource tables = tables_of(source_, tables_);
     tables.progress = [this](std::int64_t done, std::int64_t of) { tell("tables", done, of); };
     TROUPE_ASSIGN(const std::vector<EpisodeMotion> motion, measure_motion(tables, report_.columns, plan));
@@ -273,6 +274,7 @@ class Examination {
       e.jumps = motion[i].jumps;
       e.content = motion[i].content;
     }
+    stated.report(report_.findings);
     note_episodes(report_);
     return {};
   }

@@ -72,6 +72,49 @@ void check_modality_names(const LerobotDataset& dataset, const Modality& modalit
   }
 }
 
+void check_default_keys(const LerobotDataset& dataset, const Modality& modality, std::vector<HealthFinding>& findings) {
+  const LerobotInfo& info = dataset.info();
+  const auto problem = [&](const std::string& path, std::string text) {
+    findings.push_back({"D01", FindingLevel::problem, path, std::move(text)});
+  };
+  const auto check_column = [&](std::initializer_list<const char*> names, const std::vector<VectorKey>& keys) {
+    for (const char* name : names) {
+      const LerobotFeature* feature = info.find(name);
+      if (feature == nullptr || feature->is_numbers() || !keys.empty()) continue;
+      problem(
+          info_path(dataset),
+          fmt::format("{} says that '{}' has dtype {} and shape [{}]; a state or an action is one list of numbers a "
+                      "row",
+                      info_path(dataset), name, feature->dtype, fmt::join(feature->shape, ", ")));
+    }
+  };
+  check_column({"observation.state", "state"}, modality.state);
+  check_column({"action", "actions"}, modality.action);
+  std::vector<std::string> cameras = dataset.cameras();
+  std::erase_if(cameras, [&](const std::string& name) { return info.find(name)->is_depth; });
+  if (!modality.video.empty() || cameras.empty()) return;
+  const std::string path = dataset.root() + "/meta/modality.json";
+  problem(path, fmt::format("{}: video names no camera; info.json has {}: a job needs data.embodiment.views, or names "
+                            "in that file",
+                            path, fmt::join(cameras, ", ")));
+}
+
+void check_step_filter(const LerobotDataset& dataset, std::vector<HealthFinding>& findings) {
+  if (const auto rows = read_step_filter(dataset.root()); !rows)
+    findings.push_back(
+        {"D01", FindingLevel::problem, dataset.root() + "/meta/step_filter.jsonl", rows.error().message()});
+}
+
+void note_names(const LerobotDataset& dataset, std::vector<HealthFinding>& findings) {
+  for (const LerobotFeature& f : dataset.info().features) {
+    // one name of many numbers is what LeRobot calls the axis
+    if (f.stated_names <= 1 || f.stated_names == f.width()) continue;
+    findings.push_back({"D02", FindingLevel::note, info_path(dataset),
+                        fmt::format("{}: '{}' has {} names for {} numbers; they are not used", info_path(dataset),
+                                    f.name, f.stated_names, f.width())});
+  }
+}
+
 CameraFiles check_camera_files(const LerobotDataset& dataset, const Modality& modality, bool modality_file,
                                std::vector<HealthFinding>& findings) {
   const LerobotInfo& info = dataset.info();

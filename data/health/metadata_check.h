@@ -16,6 +16,16 @@ std::vector<HealthFinding> find_nothing_listed(const LerobotDataset& dataset);
 void check_modality_names(const LerobotDataset& dataset, const Modality& modality,
                           std::vector<HealthFinding>& findings);
 
+/// D01 problems: what a job that names no keys and no views is refused for: a state or an action that is no list of
+/// numbers, a meta/modality.json without a camera where there are some.
+void check_default_keys(const LerobotDataset& dataset, const Modality& modality, std::vector<HealthFinding>& findings);
+
+/// D01 problem: a meta/step_filter.jsonl that cannot be read.
+void check_step_filter(const LerobotDataset& dataset, std::vector<HealthFinding>& findings);
+
+/// D02 notes: columns that have several names, but not one for each number.
+void note_names(const LerobotDataset& dataset, std::vector<HealthFinding>& findings);
+
 /// What became of the cameras of info.json whose frames are videos.
 struct CameraFiles {
   /// Features without any file that nothing but the feature table speaks of: they were never recorded.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct MotionPlan {
   /// State and action columns, ascending, whose values make EpisodeMotion::content.
   std::vector<std::string> hashed;
   std::int64_t threads = 0;
+  /// Called with every episode's table, from several threads; empty: not called.
+  std::function<void(std::size_t episode, const EpisodeTable& table)> look{};
 };
 
 /// A row is idle when all columns of MotionPlan::idle equal the row before; an outlier is a value more than

@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "data/index/video_survey.h"
 #include "data/lerobot/episode_check.h"
+#include "data/lerobot/template_hint.h"
 #include "data/sampling/window.h"
 #include "data/statistics/dataset_statistics.h"
 
@@ -22,7 +23,7 @@ bool contains(const std::vector<std::int64_t>& values, std::int64_t value) {
 }
 
 /// Digest of everything that an episode's check depends on besides its own files: columns, types, rate.
-constexpr int kCheckVersion = 2;  ///< grows when the checks change: what older ones found is found anew
+constexpr int kCheckVersion = 3;  ///< grows when the checks change: what older ones found is found anew
 
 std::uint64_t check_digest(const LerobotInfo& info, const SampleColumns& columns) {
   std::string text =
@@ -203,7 +204,12 @@ class IndexBuilder {
         ++report_.episodes_reused;
         work.check.episode = inputs_.old_samples->episode(*work.reused);
         work.check.episode.place = places_[i];
-        for (const DatasetProblem* w : old_warnings[work.check.episode.index]) work.check.warnings.push_back(*w);
+        for (const DatasetProblem* w : old_warnings[work.check.episode.index]) {
+          if (w->code != "D02") work.check.warnings.push_back(*w);
+        }
+        // the metadata may be others by now
+        if (auto differs = check_listed_tasks(source_, work.check.episode))
+          work.check.warnings.push_back(std::move(*differs));
       } else {
         ++report_.episodes_checked;
       }
@@ -219,6 +225,19 @@ class IndexBuilder {
       for (const auto& p : work.images) watched.insert(p.path);
     }
     out_.samples.watched.assign(watched.begin(), watched.end());
+    join_missing_files();
+  }
+
+  /// Files that a wrong template looks for are one problem, which says the right one.
+  void join_missing_files() {
+    std::vector<EpisodeFinding>& problems = out_.samples.summary.problems;
+    if (problems.empty()) return;
+    std::set<std::string> said;  // two cameras share a template
+    for (const TemplateHint& hint : template_hints(dataset())) {
+      const auto explained = [&](const EpisodeFinding& f) { return hint.explains(f.problem); };
+      if (std::erase_if(problems, explained) > 0 && said.insert(hint.key + hint.wanted).second)
+        problems.push_back({-1, hint.problem(dataset().root())});
+    }
   }
 
   /// Every file gets its entry; videos of episodes that were taken over are read only when the old index lacks them.

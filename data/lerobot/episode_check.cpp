@@ -168,6 +168,7 @@ class Check {
         if (seen.insert(labels[i]).second) check_text(path, name, labels[i]);
       }
     }
+    if (auto differs = check_listed_tasks(source_, out_.episode)) out_.warnings.push_back(std::move(*differs));
   }
 
   void check_text(const std::string& path, const std::string& column, std::int64_t label) {
@@ -281,6 +282,11 @@ class Check {
 
   /// What the decoder refuses is found here, not at the first sample.
   void check_format(const std::string& path, const VideoInfo& video) {
+    if (!video.codec.empty() && !has_decoder(video.codec)) {
+      return problem(
+          "D06", path,
+          fmt::format("{}: it is coded as {}, which nothing here decodes: encode the video again", path, video.codec));
+    }
     const std::string& format = video.pix_fmt;
     if (format.empty() || format == "unknown" || format == "yuv420p" || format == "yuvj420p") return;
     const bool depth = format.starts_with("gray") && format != "gray";
@@ -343,6 +349,23 @@ Result<EpisodeTable> EpisodeSource::read_table(const Episode& episode, const Tab
 
 Result<ImageSource> EpisodeSource::images(const Episode& episode, const NamedColumn& view) const {
   return files->images(episode.place, view.column);
+}
+
+std::optional<DatasetProblem> check_listed_tasks(const EpisodeSource& source, const Episode& episode) {
+  const EpisodeRecord& record = source.files->episodes()[episode.place];
+  if (source.columns.label_column != "task_index" || record.tasks.empty()) return std::nullopt;
+  for (const LabelRun& run : episode.labels) {
+    const auto task = source.tasks().find(run.label);
+    if (task == source.tasks().end() ||
+        std::find(record.tasks.begin(), record.tasks.end(), task->second) != record.tasks.end())
+      continue;
+    const std::string path = source.root() + (source.info().is_v3() ? "/meta/episodes" : "/meta/episodes.jsonl");
+    return DatasetProblem{
+        "D02", path,
+        fmt::format("{}: the tasks of episode {} lack that of its rows, task_index {}; the rows count", path,
+                    record.index, run.label)};
+  }
+  return std::nullopt;
 }
 
 EpisodeCheck check_episode(const EpisodeSource& source, std::size_t place) { return Check(source, place).run(); }

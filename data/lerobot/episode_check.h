@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -78,11 +79,14 @@ struct EpisodeCheck {
   std::map<std::string, ImageSize> image_sizes;
 };
 
-/// Reads the rows of files->episodes()[place] and probes its videos: D03 unreadable Parquet, D04 wrong contents, D05
-/// timestamps (warning), D06 bad video or frame, or an image
-/// of another size than the view's first, D07 frame count, D08 frame rate (warning), D09 views of different
-/// sizes, D10 uneven, negative or hidden times (warning), D11 labels without a text (an empty or placeholder text is a
-/// warning). Lists every problem of the episode, not just the first. Thread-safe.
+/// Reads the rows of files->episodes()[place] and probes its videos: D02 tasks of the metadata that contradict the rows
+/// (warning), D03 unreadable Parquet, D04 wrong contents, D05 timestamps (warning), D06 bad video or frame, or an image
+/// of another size than the view's first, D07 frame count, D08 frame rate (warning), D09 views of different sizes, D10
+/// uneven, negative or hidden times (warning), D11 labels without a text (an empty or placeholder text is a warning).
+/// Lists every problem of the episode, not just the first. Thread-safe.
 EpisodeCheck check_episode(const EpisodeSource& source, std::size_t place);
+
+/// D02 warning: the metadata list tasks of the episode, and its rows have another. It depends on the metadata alone.
+std::optional<DatasetProblem> check_listed_tasks(const EpisodeSource& source, const Episode& episode);
 
 }  // namespace troupe::data

@@ -77,8 +77,12 @@ Result<std::int64_t> require_regular_file(const std::string& path) {
 }
 
 Result<std::string> read_text_file(const std::string& path) {
-  TROUPE_ASSIGN([[maybe_unused]] const std::int64_t size, require_regular_file(path));
-  return base::read_file(path);
+  TROUPE_ASSIGN(const std::int64_t size, require_regular_file(path));
+  if (size > kMostTextBytes) {
+    return Error{Errc::data_loss,
+                 fmt::format("{} has {} bytes; of a file of metadata at most {} are read", path, size, kMostTextBytes)};
+  }
+  return base::read_file(path, kMostTextBytes);
 }
 
 }  // namespace troupe::data

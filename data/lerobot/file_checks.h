@@ -12,7 +12,11 @@ namespace troupe::data {
 /// unreadable, a Git LFS pointer in place of the file: the text has the command that fetches it).
 Result<std::int64_t> require_regular_file(const std::string& path);
 
-/// Whole contents of a text file. Errors: as above, and those of read_file (base/file_io.h).
+/// Bytes of a text file that is read as a whole; a list of a million episodes has less.
+inline constexpr std::int64_t kMostTextBytes = std::int64_t{256} << 20;
+
+/// Whole contents of a text file. Errors: as above, and those of read_file (base/file_io.h); data_loss for more than
+/// kMostTextBytes.
 Result<std::string> read_text_file(const std::string& path);
 
 }  // namespace troupe::data

@@ -6,7 +6,12 @@
 
 namespace troupe::data {
 
-Result<void> check_json_depth(std::string_view text) {
+Result<void> check_json_text(std::string_view text) {
+  if (text.size() > kMostJsonBytes)
+    return invalid_argument(fmt::format("{} bytes of JSON; at most {} are read", text.size(), kMostJsonBytes));
+  // the parser would take it for the end
+  if (const auto zero = text.find('\0'); zero != text.npos)
+    return invalid_argument(fmt::format("byte {} is zero, as in a file that was not written to its end", zero + 1));
   int depth = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "data/lerobot/dataset_location.h"
 #include "data/lerobot/episodes_table.h"
+#include "data/lerobot/table_columns.h"
 
 namespace troupe::data {
 
@@ -34,7 +35,8 @@ void LerobotDataset::note_foreign_files() {
   }
 }
 
-Result<LerobotDataset> LerobotDataset::open(const std::string& path_or_repo_id, const VideoProbe& probe) {
+Result<LerobotDataset> LerobotDataset::open(const std::string& path_or_repo_id, const VideoProbe& probe,
+                                            DiscardedEpisodes discarded_ones) {
   LerobotDataset set;
   TROUPE_ASSIGN(set.root_, find_dataset(path_or_repo_id));
   TROUPE_ASSIGN(set.info_, read_lerobot_info(set.root_));
@@ -44,13 +46,15 @@ Result<LerobotDataset> LerobotDataset::open(const std::string& path_or_repo_id, 
   };
   TROUPE_ASSIGN(set.episodes_, read_episodes(set.root_, set.info_, set.findings_, count));
   TROUPE_ASSIGN(set.tasks_, read_tasks(set.root_, set.info_));
-  std::vector<std::int64_t> discarded = set.info_.discarded_episodes;
+  std::vector<std::int64_t> discarded;
+  if (discarded_ones == DiscardedEpisodes::left_out) discarded = set.info_.discarded_episodes;
   std::sort(discarded.begin(), discarded.end());
   const std::size_t left_out = std::erase_if(set.episodes_, [&](const EpisodeRecord& e) {
     return std::binary_search(discarded.begin(), discarded.end(), e.index);
   });
   set.check_counts(left_out);
   if (set.info_.is_v3()) set.note_foreign_files();
+  if (!set.episodes_.empty()) compare_columns(set, set.findings_);
   return set;
 }
 
@@ -65,8 +69,9 @@ Result<RowSource> LerobotDataset::rows(std::size_t place) const {
   const EpisodeRecord& e = episodes_[place];
   const PathFields fields =
       info_.is_v3() ? PathFields::of_file(e.data_chunk, e.data_file) : PathFields::of_episode(info_, e.index);
-  TROUPE_ASSIGN(const std::string path, fill_path_template(info_.data_path, fields));
-  return RowSource{root_ + "/" + path, e.first_row};
+  const auto path = fill_path_template(info_.data_path, fields);
+  if (!path) return path.error().with(root_ + "/meta/info.json: data_path");
+  return RowSource{root_ + "/" + *path, e.first_row};
 }
 
 const VideoSpan* LerobotDataset::video_span(std::size_t place, std::string_view feature) const {
@@ -97,8 +102,9 @@ Result<ImageSource> LerobotDataset::images(std::size_t place, std::string_view f
   }
   const PathFields fields = info_.is_v3() ? PathFields::of_file(span->chunk, span->file, feature)
                                           : PathFields::of_episode(info_, episodes_[place].index, feature);
-  TROUPE_ASSIGN(const std::string path, fill_path_template(info_.video_path, fields));
-  return ImageSource{root_ + "/" + path, span->first_frame, {}};
+  const auto path = fill_path_template(info_.video_path, fields);
+  if (!path) return path.error().with(root_ + "/meta/info.json: video_path");
+  return ImageSource{root_ + "/" + *path, span->first_frame, {}};
 }
 
 std::vector<std::string> LerobotDataset::cameras() const {

@@ -37,29 +37,33 @@ struct ImageSource {
 /// How a video file is looked at; probe_video unless a test says otherwise. Called from several threads at once.
 using VideoProbe = std::function<Result<VideoInfo>(const std::string& path)>;
 
+/// What becomes of the episodes of discarded_episode_indices: training leaves them out, a converter keeps them.
+enum class DiscardedEpisodes : std::uint8_t { left_out, kept };
+
 /// One LeRobot dataset of version v2.0, v2.1 or v3.0 as it lies on disk: the same view of all three, without any
-/// embodiment. Reads metadata only; files of episodes are not opened, but for videos whose times are contradictory
-/// (D15). Immutable: any thread.
+/// embodiment. Reads metadata only; files of episodes are not opened, but for the footer of the first table (D02) and
+/// videos whose times are contradictory (D15). Immutable: any thread.
 class LerobotDataset {
  public:
   /// Opens a folder with meta/info.json, or `owner/name` in a local cache: $HF_LEROBOT_HOME/owner/name (default
   /// ~/.cache/huggingface/lerobot), then the newest snapshot of datasets--owner--name in $HF_LEROBOT_HOME/hub and
   /// $HF_HOME/hub (dataset_location.h). Nothing is downloaded. An empty `probe` is probe_video.
   /// Errors: not_found (names every place that was looked at), data_loss, invalid_argument (D01).
-  static Result<LerobotDataset> open(const std::string& path_or_repo_id, const VideoProbe& probe = {});
+  static Result<LerobotDataset> open(const std::string& path_or_repo_id, const VideoProbe& probe = {},
+                                     DiscardedEpisodes discarded = DiscardedEpisodes::left_out);
 
   /// The folder, without a slash at the end.
   const std::string& root() const { return root_; }
   /// meta/info.json. References are valid while the object lives.
   const LerobotInfo& info() const { return info_; }
-  /// Ascending by index; discarded episodes are left out.
+  /// Ascending by index; discarded episodes only where they are kept.
   const std::vector<EpisodeRecord>& episodes() const { return episodes_; }
   /// Place in episodes() of an episode index.
   std::optional<std::size_t> find(std::int64_t episode) const;
   /// task_index -> text.
   const std::map<std::int64_t, std::string>& tasks() const { return tasks_; }
-  /// D02 (counts differ, files that belong to nothing) and D15 (v3: from_timestamp drifts or ranges overlap; the text
-  /// says what is used instead).
+  /// D02 (counts differ, files that belong to nothing, columns that features lack or call otherwise) and D15 (v3:
+  /// from_timestamp drifts or ranges overlap; the text says what is used instead).
   const std::vector<DatasetProblem>& findings() const { return findings_; }
 
   /// Files of episodes()[place]. Errors: invalid_argument (a template that cannot be filled, a feature that is no

@@ -27,8 +27,18 @@ constexpr double kLeastFps = 0.001, kMostFps = 1e6;
 /// Bytes of a file's or folder's name, on every file system that we know.
 constexpr std::size_t kLongestName = 255;
 
+/// For messages: in quotes, control characters written out.
+std::string in_quotes(std::string_view text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// Control characters, which no path of a dataset has; a zero byte would end it.
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
 /// Files of a dataset lie in its folder; anything else is a damaged or a hostile info.json.
 Result<void> check_template(const char* key, const std::string& text) {
+  if (has_control(text))
+    return invalid_argument(fmt::format("{} is {}, which has a control character", key, in_quotes(text)));
   const std::filesystem::path path(text);
   const bool leaves = path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end();
   if (!leaves) return {};
@@ -62,11 +72,11 @@ void collect_names(const Json& json, std::vector<std::string>& out, int depth = 
   for (const auto& [place, name] : placed) out.push_back(name);
 }
 
-/// What a column of numbers calls them; nothing unless there is one name for each.
-std::vector<std::string> number_names(const Json& feature, std::int64_t width) {
-  std::vector<std::string> out;
-  if (feature.contains("names")) collect_names(feature["names"], out);
-  return static_cast<std::int64_t>(out.size()) == width ? out : std::vector<std::string>();
+/// What a column of numbers calls them.
+void read_names(const Json& json, LerobotFeature& feature) {
+  if (json.contains("names")) collect_names(json["names"], feature.names);
+  feature.stated_names = static_cast<std::int64_t>(feature.names.size());
+  if (feature.stated_names != feature.width()) feature.names.clear();
 }
 
 /// LeRobot writes it into `info`, v2.0 ports into `video_info`.
@@ -96,8 +106,11 @@ Result<LerobotFeature> parse_feature(const std::string& name, const Json& value)
   if (known.count(feature.dtype) == 0) {
     return invalid_argument(fmt::format("feature '{}' has dtype '{}', which is not known", name, feature.dtype));
   }
-  if (value.contains("shape") && value["shape"].is_array())
-    feature.shape = value["shape"].get<std::vector<std::int64_t>>();
+  if (value.contains("shape") && value["shape"].is_array()) {
+    auto shape = whole_numbers(value, "shape");
+    if (!shape) return shape.error().with(fmt::format("feature '{}'", name));
+    feature.shape = std::move(*shape);
+  }
   if (feature.shape.empty()) feature.shape = {1};
   for (const std::int64_t size : feature.shape) {
     if (size < 0 || size > kLargestSize) {
@@ -108,7 +121,7 @@ Result<LerobotFeature> parse_feature(const std::string& name, const Json& value)
     feature.shape = camera_shape(feature.shape, value);
     feature.is_depth = says_depth(value);
   } else if (feature.shape.size() == 1) {
-    feature.names = number_names(value, feature.width());
+    read_names(value, feature);
   }
   return feature;
 }
@@ -146,7 +159,7 @@ Result<LerobotInfo> parse_fields(const Json& json) {
   TROUPE_TRY(check_template("data_path", info.data_path));
   TROUPE_TRY(check_template("video_path", info.video_path));
   if (json.contains("discarded_episode_indices") && !json["discarded_episode_indices"].is_null()) {
-    info.discarded_episodes = json["discarded_episode_indices"].get<std::vector<std::int64_t>>();
+    TROUPE_ASSIGN(info.discarded_episodes, whole_numbers(json, "discarded_episode_indices"));
   }
   if (!json.contains("features") || !json["features"].is_object()) return invalid_argument("features is missing");
   for (const auto& [name, value] : json["features"].items()) {
@@ -183,8 +196,8 @@ Result<std::int64_t> number_of(std::string_view name, const PathFields& fields, 
 
 /// A feature's name is one folder of a path.
 Result<void> check_video_key(std::string_view key) {
-  if (key.find('/') == std::string_view::npos && key != "..") return {};
-  return invalid_argument(fmt::format("camera '{}' cannot be part of a path", key));
+  if (key.find('/') == std::string_view::npos && key != ".." && !has_control(key)) return {};
+  return invalid_argument(fmt::format("camera {} cannot be part of a path", in_quotes(key)));
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ struct LerobotFeature {
   bool is_depth = false;
   /// What the numbers of a row are, such as joints: one name each, or none at all.
   std::vector<std::string> names{};
+  /// How many names info.json gives them; `names` is empty unless that is one each.
+  std::int64_t stated_names = 0;
   bool is_video() const { return dtype == "video"; }
   bool is_image() const { return dtype == "image"; }
   bool is_camera() const { return is_video() || is_image(); }
@@ -63,7 +65,7 @@ struct LerobotInfo {
 
 /// Parses the text of info.json; `path` names it in errors. Unknown keys are ignored. Accepts the pre-release form
 /// whose template is videos.videos_path. Errors: invalid_argument (not JSON, a version other than v2.0, v2.1 and v3.0,
-/// an unknown dtype, no template, a template that leaves the dataset's folder).
+/// an unknown dtype, no template, a template that leaves the dataset's folder or has a control character).
 Result<LerobotInfo> parse_lerobot_info(const std::string& text, const std::string& path);
 
 /// Reads <root>/meta/info.json. Errors: not_found, data_loss, and those above.
@@ -88,7 +90,7 @@ struct PathFields {
 
 /// Fills a path template: each field plain, or with a width such as {file_index:03d}.
 /// Errors: invalid_argument (an unknown field or format, a field that this version does not have, a video_key that is
-/// more than one path component, a name of more than 255 bytes).
+/// more than one path component or has a control character, a name of more than 255 bytes).
 Result<std::string> fill_path_template(std::string_view text, const PathFields& fields);
 
 }  // namespace troupe::data

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "data/lerobot/episode_layout.h"
 #include "data/lerobot/episodes_table.h"
@@ -94,6 +95,66 @@ void lay_out(const std::string& root, const LerobotInfo& info, std::vector<Episo
   }
 }
 
+/// Refuses templates by which two of what have a file each come to the same one: samples would hold the frames of
+/// another camera, or the rows of another episode.
+class OwnFiles {
+ public:
+  OwnFiles(const std::string& root, const LerobotInfo& info) : root_(root), info_(info) {}
+
+  Result<void> check(const std::vector<EpisodeRecord>& episodes) {
+    const std::vector<std::string> each = info_.is_v3() ? std::vector<std::string>{"{chunk_index", "{file_index"}
+                                                        : std::vector<std::string>{"{episode_index"};
+    const auto names_all = [](const std::string& text, const std::vector<std::string>& fields) {
+      return std::all_of(fields.begin(), fields.end(), [&](const auto& f) { return text.find(f) != text.npos; });
+    };
+    // templates that name every field, as they should, give every file its own name
+    const bool rows = !names_all(info_.data_path, each);
+    const bool frames = !names_all(info_.video_path, each) || info_.video_path.find("{video_key") == std::string::npos;
+    for (const EpisodeRecord& e : episodes) {
+      if (rows) TROUPE_TRY(take("data_path", info_.data_path, {-1, e.data_chunk, e.data_file}));
+      for (const VideoSpan& v : e.videos) {
+        if (frames) TROUPE_TRY(take("video_path", info_.video_path, {v.feature, v.chunk, v.file}));
+      }
+    }
+    return {};
+  }
+
+ private:
+  /// Camera (its place among the features; -1: rows), chunk and file.
+  using Place = std::tuple<std::int32_t, std::int64_t, std::int64_t>;
+
+  const std::string& camera(const Place& place) const {
+    return info_.features[static_cast<std::size_t>(std::get<0>(place))].name;
+  }
+
+  std::string describe(const Place& place) const {
+    const auto& [feature, chunk, file] = place;
+    const std::string where =
+        info_.is_v3() ? fmt::format("file {} of chunk {}", file, chunk) : fmt::format("episode {}", file);
+    return feature < 0 ? where : fmt::format("{} of camera '{}'", where, camera(place));
+  }
+
+  Result<void> take(const char* key, const std::string& text, const Place& place) {
+    const auto& [feature, chunk, file] = place;
+    const std::string_view name = feature < 0 ? std::string_view() : camera(place);
+    const auto path = fill_path_template(
+        text, info_.is_v3() ? PathFields::of_file(chunk, file, name) : PathFields::of_episode(info_, file, name));
+    if (!path) return {};  // reported when the file is wanted
+    const auto [owner, is_new] = owners_[feature < 0].try_emplace(*path, place);
+    if (is_new || owner->second == place) return {};
+    return invalid_argument(
+        fmt::format("{}/meta/info.json: {} is '{}', by which {} and {} are one file, {}: name {} in it", root_, key,
+                    text, describe(owner->second), describe(place), *path,
+                    std::get<0>(owner->second) != feature ? "{video_key}"
+                    : info_.is_v3()                       ? "{chunk_index} and {file_index}"
+                                                          : "{episode_index}"));
+  }
+
+  const std::string& root_;
+  const LerobotInfo& info_;
+  std::map<std::string, Place> owners_[2];  ///< by path: of frames, and of rows
+};
+
 /// All tables of one dataset name the same cameras.
 Result<void> check_cameras(const std::string& root, const std::vector<EpisodeRecord>& episodes) {
   for (const EpisodeRecord& e : episodes) {
@@ -124,6 +185,7 @@ Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const 
     for (std::size_t i = 1; i < episodes.size(); ++i)
       episodes[i].dataset_from = episodes[i - 1].dataset_from + episodes[i - 1].length;
   }
+  TROUPE_TRY(OwnFiles(root, info).check(episodes));
   return episodes;
 }
 
@@ -156,7 +218,8 @@ Result<std::set<std::pair<std::int64_t, std::int64_t>>> read_step_filter(const s
   if (!std::filesystem::exists(path)) return removed;
   TROUPE_TRY(for_each_line(path, [&](const nlohmann::json& json) -> Result<void> {
     TROUPE_ASSIGN(const std::int64_t episode, whole_number(json, "episode_index"));
-    for (const std::int64_t row : json.at("step_indices")) removed.emplace(episode, row);
+    TROUPE_ASSIGN(const std::vector<std::int64_t> rows, whole_numbers(json, "step_indices"));
+    for (const std::int64_t row : rows) removed.emplace(episode, row);
     return {};
   }));
   return removed;

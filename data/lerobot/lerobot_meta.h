@@ -60,7 +60,7 @@ using CountFrames = std::function<std::int64_t(const std::string& path)>;
 /// before them, ranges that overlap) are appended to `findings`, one a file; `count` is asked about those files alone
 /// (empty: the lengths are used). Of v3's tables only the columns that are needed are read.
 /// Errors: not_found, data_loss; invalid_argument (not JSON or no such column, an episode listed twice, a negative
-/// number), naming file and line or column.
+/// number, a template by which two files of them are one), naming file and line or column.
 Result<std::vector<EpisodeRecord>> read_episodes(const std::string& root, const LerobotInfo& info,
                                                  std::vector<DatasetProblem>& findings, const CountFrames& count);
 /// The same without findings, from the metadata alone.

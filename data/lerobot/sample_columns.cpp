@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -86,7 +87,13 @@ Result<Modality> with_embodiment(Modality m, const LerobotInfo& info, const Embo
 Result<VectorKey> whole_column(const LerobotInfo& info, std::initializer_list<const char*> candidates, const char* name,
                                const char* config_key) {
   for (const char* column : candidates) {
-    if (const LerobotFeature* f = info.find(column)) return VectorKey{name, column, 0, f->width()};
+    const LerobotFeature* f = info.find(column);
+    if (f == nullptr) continue;
+    if (f->is_numbers()) return VectorKey{name, column, 0, f->width()};
+    return invalid_argument(
+        fmt::format("data.embodiment.{} is empty, which means the whole column '{}', and info.json gives it dtype {} "
+                    "and shape [{}]: one list of numbers a row is wanted",
+                    config_key, column, f->dtype, fmt::join(f->shape, ", ")));
   }
   return invalid_argument(
       fmt::format("data.embodiment.{} is empty, which means the whole column '{}', and the dataset "
@@ -142,7 +149,14 @@ Result<void> resolve_views(const Modality& m, const LerobotInfo& info, const Emb
     }
     out.views.push_back({name, feature->name});
   }
-  if (out.views.empty()) return invalid_argument("the dataset has no camera, and a sample needs at least one view");
+  if (out.views.empty()) {
+    const std::string cameras = cameras_of(info);
+    return invalid_argument(cameras == "none"
+                                ? "the dataset has no camera, and a sample needs at least one view"
+                                : fmt::format("meta/modality.json names no camera under video, and a sample needs at "
+                                              "least one view: data.embodiment.views may name {}",
+                                              cameras));
+  }
   for (const NamedColumn& view : out.views) {
     const LerobotFeature* feature = info.find(view.column);
     if (feature != nullptr && feature->is_depth) {

@@ -92,6 +92,12 @@ DatasetProblem TemplateHint::problem(const std::string& root) const {
                       said, what, wanted)};
 }
 
+bool TemplateHint::explains(const DatasetProblem& problem) const {
+  if (problem.code != (camera.empty() ? "D03" : "D06") || problem.path.find(camera) == std::string::npos) return false;
+  std::error_code code;
+  return !std::filesystem::exists(std::filesystem::symlink_status(problem.path, code));
+}
+
 std::vector<TemplateHint> template_hints(const LerobotDataset& dataset) {
   std::vector<TemplateHint> out;
   if (auto hint = hint_of(dataset, "")) out.push_back(std::move(*hint));

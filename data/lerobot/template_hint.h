@@ -20,6 +20,8 @@ struct TemplateHint {
 
   /// D01 about info.json: what is said, what would find the files.
   DatasetProblem problem(const std::string& root) const;
+  /// Is a problem of an episode the absence of a file that this template looks for?
+  bool explains(const DatasetProblem& problem) const;
 };
 
 /// Looks for files of the first episodes (at most 50) by data_path and, camera by camera, by video_path; where there is

@@ -38,6 +38,28 @@ bool exact_recovery_point(CodedBytes unit) {
   return false;
 }
 
+/// Takes the first OBU off an AV1 sample; false when it does not hold a whole one.
+bool skip_obu(CodedBytes& sample) {
+  const std::uint8_t header = sample.front();
+  std::size_t at = (header & 4) != 0 ? 2 : 1;  // obu_extension_flag
+  const int type = header >> 3 & 15;
+  const bool is_known = (type >= 1 && type <= 8) || type == 15;  // AV1 6.2.2
+  if ((header & 0x81) != 0 || !is_known) return false;           // obu_forbidden_bit, obu_reserved_1bit
+  std::size_t length = sample.size() - std::min(at, sample.size());
+  if ((header & 2) != 0) {  // obu_has_size_field: leb128()
+    length = 0;
+    for (int shift = 0;; shift += 7) {
+      if (at >= sample.size() || shift > 28) return false;
+      const std::uint8_t byte = sample[at++];
+      length |= static_cast<std::size_t>(byte & 127) << shift;
+      if ((byte & 128) == 0) break;
+    }
+  }
+  if (at > sample.size() || length > sample.size() - at) return false;
+  sample = sample.subspan(at + length);
+  return true;
+}
+
 }  // namespace
 
 NalReader::NalReader(const AVCodecParameters& codec) {
@@ -45,6 +67,7 @@ NalReader::NalReader(const AVCodecParameters& codec) {
   // hvcC (8.3.3.1) has it in its 22nd byte
   const bool h264 = codec.codec_id == AV_CODEC_ID_H264;
   hevc_ = codec.codec_id == AV_CODEC_ID_HEVC;
+  av1_ = codec.codec_id == AV_CODEC_ID_AV1;
   const int place = h264 ? 4 : 21, smallest = h264 ? 7 : 23;
   if ((h264 || hevc_) && codec.extradata_size >= smallest && codec.extradata[0] == 1) {
     length_bytes_ = static_cast<std::size_t>(codec.extradata[place] & 3) + 1;
@@ -60,6 +83,23 @@ std::optional<CodedBytes> NalReader::next_unit(CodedBytes& sample) const {
   const CodedBytes unit = sample.subspan(length_bytes_, length);
   sample = sample.subspan(length_bytes_ + length);
   return unit;
+}
+
+bool NalReader::fill(CodedBytes sample) const {
+  while (av1_ && !sample.empty()) {
+    if (!skip_obu(sample)) return false;
+  }
+  while (length_bytes_ != 0 && !sample.empty()) {
+    // a unit without a byte is odd, and codecs skip it
+    const bool empty = sample.size() >= length_bytes_ &&
+                       std::all_of(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(length_bytes_),
+                                   [](std::uint8_t byte) { return byte == 0; });
+    if (empty)
+      sample = sample.subspan(length_bytes_);
+    else if (!next_unit(sample))
+      return false;
+  }
+  return true;
 }
 
 bool NalReader::is_disposable(CodedBytes sample) const {

@@ -32,6 +32,9 @@ class NalReader {
   /// Whether the key `sample` is an entry point. Of H.264's recovery points only those are whose frames are exact at
   /// once (recovery_frame_cnt 0, exact_match_flag 1; ITU-T H.264 D.2.8).
   EntryPoint entry_point(std::span<const std::uint8_t> sample) const;
+  /// Whether its units fill the sample from its first byte to its last, as those of every whole sample of H.264, HEVC
+  /// and AV1 do (there: the OBUs of AV1 5.3); true for other codecs.
+  bool fill(std::span<const std::uint8_t> sample) const;
 
  private:
   std::optional<std::span<const std::uint8_t>> next_unit(std::span<const std::uint8_t>& sample) const;
@@ -39,6 +42,7 @@ class NalReader {
   // Of a NAL unit's length prefix; 0: unknown.
   std::size_t length_bytes_ = 0;
   bool hevc_ = false;
+  bool av1_ = false;
 };
 
 }  // namespace troupe::data

@@ -24,7 +24,6 @@ constexpr std::uint8_t kUneven = 8;   ///< PacketTable::uneven
 constexpr std::uint8_t kOneRef = 16;  ///< PacketTable::one_ref
 
 constexpr std::int64_t kMostExtradata = 1 << 20;  // bytes; real ones have some hundred
-constexpr std::int64_t kLargestSide = 1 << 16;
 
 bool put_in_order(const PacketTable& table) {
   for (std::size_t i = 0; i < table.samples.size(); ++i) {

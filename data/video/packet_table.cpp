@@ -1,5 +1,6 @@
 #include "data/video/packet_table.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -224,6 +225,47 @@ Result<void> inspect_stream(const Container& c, PacketTable& table) {
   return {};
 }
 
+/// A stream of a kind that nothing can tell is of no use to anybody.
+Result<void> check_kind(const Container& c) {
+  const AVCodecParameters& codec = *c.stream->codecpar;
+  if (codec.codec_id == AV_CODEC_ID_NONE) {
+    const std::uint32_t tag = codec.codec_tag;
+    std::string name;
+    for (int shift = 0; shift < 32; shift += 8) {
+      const char letter = static_cast<char>(tag >> shift & 0xff);
+      name += letter >= ' ' && letter <= '~' ? letter : '?';
+    }
+    return Error{Errc::data_loss,
+                 fmt::format("{}: its frames are coded as '{}', which is no known codec", c.path, name)};
+  }
+  if (codec.width > 0 && codec.height > 0 && codec.width <= kLargestSide && codec.height <= kLargestSide) return {};
+  return Error{Errc::data_loss,
+               fmt::format("{}: its frames are said to have {}x{} pixels", c.path, codec.width, codec.height)};
+}
+
+/// Samples that the table puts elsewhere than they are do not begin and end with their units. An offset or a size that
+/// is wrong moves all samples behind it, so most of a few tell; fewer are damaged frames, which cost their samples
+/// alone.
+Result<void> check_places(const Container& c, const std::vector<VideoSample>& samples) {
+  constexpr std::size_t kLookedAt = 5;
+  const NalReader nal(*c.stream->codecpar);
+  TROUPE_ASSIGN(const FileDescriptor fd, base::open_file(c.path, O_RDONLY | O_NONBLOCK));
+  std::size_t wrong = 0;
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < kLookedAt; ++i) {
+    const VideoSample& sample = samples[i * (samples.size() - 1) / (kLookedAt - 1)];
+    bytes.resize(static_cast<std::size_t>(sample.size));
+    TROUPE_ASSIGN(const std::size_t got,
+                  base::read_at(fd.get(), bytes, static_cast<std::uint64_t>(sample.offset), c.path));
+    if (got < bytes.size() || !nal.fill({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()})) ++wrong;
+  }
+  if (2 * wrong < kLookedAt) return {};
+  return Error{
+      Errc::data_loss,
+      fmt::format("{}: {} of {} places that its index gives hold no frame: the index or the frames are damaged", c.path,
+                  wrong, kLookedAt)};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& path, bool inspect,
@@ -236,6 +278,7 @@ Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& 
   // the demuxer leaves the size of some codecs (MPEG-4 part 2) to the decoder
   const bool unknown_size = c.stream->codecpar->width <= 0 || c.stream->codecpar->height <= 0;
   if (inspect || unknown_size) TROUPE_TRY(inspect_stream(c, *table));
+  TROUPE_TRY(check_kind(c));
   if (from_index) {
     const auto packets = packets_of_index(c);
     assign_ranks(packets, *table);
@@ -252,6 +295,7 @@ Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& 
   }
   if (table->decode_of_rank.empty())
     return Error{Errc::data_loss, fmt::format("{}: the video stream holds no frame", path)};
+  if (inspect) TROUPE_TRY(check_places(c, table->samples));
   table->samples.front().key = true;  // nothing lies before it; a table without sync samples would be unusable
   table->one_ref = needs_keys_alone(*table);
   table->fps = av_q2d(c.stream->avg_frame_rate);

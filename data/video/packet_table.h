@@ -12,6 +12,9 @@ struct AVCodecParameters;
 
 namespace troupe::data {
 
+/// Pixels of a side of a frame at most.
+inline constexpr std::int64_t kLargestSide = 1 << 16;
+
 /// One coded frame of a video stream, in decode order.
 struct VideoSample {
   /// Bytes from the start of the file.
@@ -63,11 +66,13 @@ Result<FileIdentity> identify_video_file(const std::string& path);
 
 /// Reads the sample table of the first video stream of an MP4 file: offsets, sizes and key flags from the demuxer's
 /// index; presentation order is the stable sort by pts. Streams whose index cannot tell that order (B-frames,
-/// fragments) are scanned once. `inspect` also determines the pixel format, which costs one decoded frame.
+/// fragments) are scanned once. `inspect` also determines the pixel format, which costs one decoded frame, and looks
+/// whether five samples are where the index says.
 /// A key flag is compared with the sample's own bytes (NalReader::entry_point) wherever the stream is scanned;
 /// `check_keys` scans every stream.
 ///
-/// Errors: those of identify_video_file; data_loss (moov missing, table points beyond the file, no frame),
+/// Errors: those of identify_video_file; data_loss (moov missing, table points beyond the file, no frame, a codec or
+///         size that is not known, no sample where there should be one),
 ///         deadline_exceeded.
 Result<std::shared_ptr<const PacketTable>> read_packet_table(const std::string& path, bool inspect,
                                                              std::chrono::steady_clock::time_point deadline,

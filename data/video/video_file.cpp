@@ -28,6 +28,11 @@ Result<VideoInfo> probe_video(const std::string& path) {
   return describe_video(*table);
 }
 
+bool has_decoder(const std::string& codec) {
+  const AVCodecDescriptor* known = avcodec_descriptor_get_by_name(codec.c_str());
+  return known != nullptr && avcodec_find_decoder(known->id) != nullptr;
+}
+
 Result<std::int64_t> reconcile_frame_count(const std::string& path, std::int64_t rows, std::int64_t frames) {
   if (std::abs(rows - frames) <= 1) return std::min(rows, frames);
   return Error{Errc::data_loss, fmt::format("{}: {} frames, the episode has {} rows", path, frames, rows)};

@@ -40,6 +40,9 @@ VideoInfo describe_video(const PacketTable& table);
 ///         missing, truncated, no frame), deadline_exceeded. Every message starts with the path.
 Result<VideoInfo> probe_video(const std::string& path);
 
+/// Whether this FFmpeg has a decoder of the codec, by FFmpeg's name of it.
+bool has_decoder(const std::string& codec);
+
 /// Rows of an episode that have a frame: with one frame too many or too few at the tail, the smaller of both
 /// (D07).
 /// Errors: data_loss when they differ by more than one.

@@ -313,7 +313,8 @@ class LerobotFolder {
       check(static_cast<arrow::StringBuilder*>(tasks.value_builder())
                 ->Append(LerobotSet::task(e) == 0 ? "Lift the Cup" : "put it down"));
       check(stats.Append());
-      check(static_cast<arrow::DoubleBuilder*>(stats.value_builder())->AppendValues({0.0, 1.0, 2.0}));
+      for (std::int64_t d = 0; d < set_.dims; ++d)
+        check(static_cast<arrow::DoubleBuilder*>(stats.value_builder())->Append(set_.state(e, 0, d)));
       for (std::size_t c = 0; c < cameras.size(); ++c) {
         const auto [video_chunk, video_file_index] = place(e, set_.video_episodes);
         std::int64_t before = 0;

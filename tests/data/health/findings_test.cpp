@@ -17,7 +17,9 @@ namespace troupe::data {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
@@ -134,7 +136,7 @@ TEST_F(FindingsTest, AGitLfsPointerIsNamedWithTheCommandThatFetchesIt) {
            "' lfs pull --include '" + path.substr(files_->root().size() + 1) + "'";
   };
   spoil(files_->video_file(1, 0), pointer);
-  EXPECT_THAT(problems(check(), "D06"), ::testing::ElementsAre(command(files_->video_file(1, 0))));
+  EXPECT_THAT(problems(check(), "D06"), ElementsAre(command(files_->video_file(1, 0))));
   spoil(files_->data_file(2), pointer);
   EXPECT_THAT(problems(check(), "D03"), ::testing::ElementsAre(command(files_->data_file(2))));
   spoil(files_->root() + "/meta/info.json", pointer);
@@ -222,6 +224,94 @@ TEST_F(FindingsTest, ATaskWithTwoTextsIsRefused) {
   write({});
   testing::set_integer(files_->root() + "/meta/tasks.parquet", "task_index", 1, 0);
   EXPECT_THAT(problems(check(), "D01"), Contains(HasSubstr("task_index 0 has two texts")));
+}
+
+TEST_F(FindingsTest, WhatAJobIsRefusedForIsAProblemHereToo) {
+  const auto expect_both = [&](const std::string& text) {
+    const HealthReport r = check();
+    EXPECT_THAT(problems(r, "D01"), ElementsAre(HasSubstr(text))) << stats_text(r);
+    ASSERT_FALSE(open());
+  };
+  write({.version = "v2.1", .dims = 4});
+  edit_info([](OrderedJson& json) { json["features"]["action"]["shape"] = {2, 2}; });
+  expect_both("meta/info.json says that 'action' has dtype float32 and shape [2, 2]; a state or an action is one list");
+  EXPECT_THAT(open().error().message(), HasSubstr("shape [2, 2]: one list of numbers a row is wanted"));
+
+  write({.version = "v2.1"});
+  files_->write_text("meta/modality.json", R"({"state": {"arm": {"start": 0, "end": 2}}, "video": {}})");
+  expect_both("meta/modality.json: video names no camera; info.json has observation.images.left, ");
+  EXPECT_THAT(open().error().message(), HasSubstr("meta/modality.json names no camera under video"));
+
+  write({.version = "v2.1"});
+  files_->write_text("meta/step_filter.jsonl", R"({"episode_index": 0, "step_indices": "all"})");
+  expect_both("meta/step_filter.jsonl line 1: step_indices is \"all\"; a list of whole numbers is wanted");
+  EXPECT_THAT(open().error().message(), HasSubstr("meta/step_filter.jsonl line 1"));
+}
+
+TEST_F(FindingsTest, AJobIsToldOfAWrongTemplateOnce) {
+  write({.version = "v2.1"});
+  edit_info([](OrderedJson& json) {
+    json["video_path"] = "clips/{video_key}/{episode_index}.mp4";
+    json["data_path"] = "tables/{episode_index:06d}.parquet";
+  });
+  const std::string refused = open().error().message();
+  EXPECT_THAT(refused, HasSubstr("\n  D01 " + files_->root() + "/meta/info.json: data_path is 'tables/"));
+  EXPECT_THAT(refused, HasSubstr("\n  D01 " + files_->root() + "/meta/info.json: video_path is 'clips/"));
+  EXPECT_EQ(std::count(refused.begin(), refused.end(), '\n'), 3) << "and how to mend it: " << refused;
+}
+
+TEST_F(FindingsTest, AFeatureTableWithoutTaskIndexIsTold) {
+  write({});
+  edit_info([](OrderedJson& json) { json["features"].erase("task_index"); });
+  EXPECT_THAT(warnings(check(), "D02"), ElementsAre(HasSubstr("not read, and prompts come from task_index")));
+  EXPECT_THAT((*open())->warnings(), Contains(::testing::Field(&DatasetProblem::text, HasSubstr("task_index"))));
+}
+
+TEST_F(FindingsTest, NamesThatAreNotOneEachAreANote) {
+  write({});
+  const auto notes = [&] { return texts(check(), FindingLevel::note, "D02"); };
+  edit_info([](OrderedJson& json) { json["features"]["action"]["names"] = {"arm"}; });
+  EXPECT_THAT(notes(), IsEmpty()) << "an axis has one name";
+  edit_info([](OrderedJson& json) { json["features"]["action"]["names"] = {"pan", "lift"}; });
+  EXPECT_THAT(notes(), ElementsAre(HasSubstr("meta/info.json: 'action' has 2 names for 3 numbers; they are not used")));
+}
+
+TEST_F(FindingsTest, StatisticsOfEpisodesAreComparedWithTheirTables) {
+  write({.version = "v2.1"});
+  // row r of episode e has the action 100 e + (r + 1) / 4 - d
+  const auto line = [&](std::size_t e, double factor) {
+    OrderedJson stats;
+    for (std::int64_t d = 0; d < 3; ++d) {
+      const double first = files_->set().action(e, 0, d), last = files_->set().action(e, files_->set().rows[e] - 1, d);
+      stats["min"].push_back(factor * first);
+      stats["max"].push_back(factor * last);
+      stats["mean"].push_back(factor * (first + last) / 2);
+    }
+    stats["count"] = {files_->set().rows[e]};
+    return OrderedJson{{"episode_index", e}, {"stats", {{"action", stats}, {"else", {{"min", {7}}}}}}}.dump() + "\n";
+  };
+  const std::string path = files_->root() + "/meta/episodes_stats.jsonl";
+  files_->write_text("meta/episodes_stats.jsonl", line(0, 1) + line(1, 1) + line(4, 1));
+  EXPECT_THAT(warnings(check(), "D12"), IsEmpty());
+  files_->write_text("meta/episodes_stats.jsonl", line(0, 1) + line(1, 10) + line(3, 10) + "{\n");
+  const auto found = warnings(check(), "D12");
+  EXPECT_THAT(found, Contains(HasSubstr(path + ": min of 'action'[0] of episode 1 is 1002.5; its table gives 100.25 "
+                                               "(and 1 more differ)")));
+  EXPECT_THAT(found, Contains(HasSubstr(path + " line 4: ")));
+
+  write({});  // v3.0 has them in the table of episodes
+  EXPECT_THAT(warnings(check(), "D12"), IsEmpty());
+  const std::string table = files_->root() + "/meta/episodes/chunk-000/file-000.parquet";
+  const auto stated = [](std::int64_t row, std::shared_ptr<arrow::Scalar> before) -> std::shared_ptr<arrow::Scalar> {
+    if (row != 2) return before;
+    arrow::DoubleBuilder numbers;
+    testing::must(numbers.AppendValues({200, 1, 2}));
+    return std::make_shared<arrow::ListScalar>(testing::must(numbers.Finish()), before->type);
+  };
+  testing::edit_column(table, "stats/observation.state/min", stated);
+  EXPECT_THAT(
+      warnings(check(), "D12"),
+      ElementsAre(HasSubstr("meta/episodes: min of 'observation.state'[1] of episode 2 is 1; its table gives 201")));
 }
 
 TEST_F(FindingsTest, JointsAreCalledByTheirNamesInEveryReport) {

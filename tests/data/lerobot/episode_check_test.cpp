@@ -231,6 +231,33 @@ TEST_F(EpisodeCheckTest, FramesThatTheDecoderRefusesAreFoundBeforehand) {
   }
 }
 
+TEST_F(EpisodeCheckTest, ACodecWithoutADecoderIsFoundBeforehand) {
+  write({}, [](const std::string& path) {
+    auto info = TinyDataset::probe(path);
+    if (info) info->codec = path.find("left") != std::string::npos ? "none" : "h264";
+    return info;
+  });
+  expect_problem(0, "D06", folder_->video_file(0, 0) + ": it is coded as none, which nothing here decodes");
+}
+
+TEST_F(EpisodeCheckTest, TasksOfTheMetadataThatTheRowsContradictAreAWarning) {
+  for (const char* version : {"v2.1", "v3.0"}) {
+    SCOPED_TRACE(version);
+    write({.version = version});
+    const std::string path = folder_->data_file(1);
+    const std::int64_t row = folder_->set().is_v3() ? 43 : 3;
+    testing::set_integer(path, "task_index", row, 0);  // the episode lists the task 1 alone
+    open();
+    const EpisodeCheck check = check_episode(source_, 1);
+    EXPECT_TRUE(check.problems.empty());
+    ASSERT_EQ(check.warnings.size(), 1u);
+    EXPECT_EQ(check.warnings[0].code, "D02");
+    EXPECT_THAT(check.warnings[0].text, HasSubstr(folder_->root() + "/meta/episodes"));
+    EXPECT_THAT(check.warnings[0].text, HasSubstr("the tasks of episode 1 lack that of its rows, task_index 0"));
+    EXPECT_EQ(codes(2), "");
+  }
+}
+
 TEST_F(EpisodeCheckTest, ImagesInATableMustBeThereAndTheFirstReadable) {
   LerobotSet set;
   set.images = true;

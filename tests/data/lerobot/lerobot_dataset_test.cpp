@@ -5,8 +5,10 @@
 #include <map>
 #include <set>
 
+#include "data/lerobot/file_checks.h"
 #include "data/lerobot/parquet_table.h"
 #include "tests/data/data_test_support.h"
+#include "tests/support/folder_files.h"
 #include "tests/support/lerobot_writer.h"
 
 namespace troupe::data {
@@ -165,6 +167,82 @@ TEST_P(LerobotFormsTest, WrongCountsAreFindings) {
   ASSERT_EQ(set.findings().size(), 1u);
   EXPECT_EQ(set.findings()[0].code, "D02");
   EXPECT_THAT(set.findings()[0].text, ::testing::HasSubstr("total_frames 5; 148 were found"));
+}
+
+/// info.json of a set with one text replaced.
+void edit_info(const LerobotFolder& files, const std::string& from, const std::string& to) {
+  std::string text = testing::text_of(files.root() + "/meta/info.json");
+  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  files.write_text("meta/info.json", text);
+}
+
+TEST_P(LerobotFormsTest, FilesThatAreNotEachOnesOwnAreRefused) {
+  const std::string info = "/meta/info.json: ";
+  {
+    const LerobotFolder files = write({});
+    edit_info(files, "{video_key}", "observation.images.left");
+    EXPECT_THAT(refusal(files.root()), ::testing::HasSubstr(files.root() + info + "video_path is 'videos/"));
+    EXPECT_THAT(refusal(files.root()), ::testing::HasSubstr("of camera 'observation.images.left' and "));
+    EXPECT_THAT(refusal(files.root()), ::testing::HasSubstr(": name {video_key} in it"));
+  }
+  {
+    const LerobotFolder files = write({.cameras = {"left"}});
+    edit_info(files, "{video_key}", "observation.images.left");
+    EXPECT_EQ(refusal(files.root()), "opened") << "one camera needs no name";
+  }
+  const LerobotFolder files = write({.files_per_chunk = 9});
+  const bool v3 = files.set().is_v3();
+  edit_info(files, v3 ? "file-{file_index:03d}.parquet" : "{episode_index:06d}.parquet",
+            v3 ? "0.parquet" : "0.parquet");
+  EXPECT_THAT(
+      refusal(files.root()),
+      ::testing::HasSubstr(v3 ? "file 0 of chunk 0 and file 1 of chunk 0 are one file, data/chunk-000/0.parquet: "
+                                "name {chunk_index} and {file_index} in it"
+                              : "episode 0 and episode 1 are one file, data/chunk-000/episode_0.parquet: name "
+                                "{episode_index} in it"));
+}
+
+TEST_P(LerobotFormsTest, WhatIsWrongWithATemplateNamesItsFile) {
+  const LerobotFolder files = write({});
+  edit_info(files, "_index:0", "_index:x0");
+  const LerobotDataset set = must_open(files.root());
+  EXPECT_THAT(set.rows(0).error().message(),
+              ::testing::HasSubstr(files.root() + "/meta/info.json: data_path: path template 'data/"));
+  EXPECT_THAT(set.images(0, "observation.images.left").error().message(),
+              ::testing::HasSubstr(files.root() + "/meta/info.json: video_path: path template 'videos/"));
+}
+
+TEST_P(LerobotFormsTest, ColumnsThatFeaturesLackOrCallOtherwiseAreFindings) {
+  const LerobotFolder files = write({});
+  edit_info(files, "\"task_index\"", "\"other_index\"");
+  edit_info(files, R"("action": {"dtype": "float32")", R"("action": {"dtype": "int64")");
+  const LerobotDataset set = must_open(files.root());
+  ASSERT_EQ(set.findings().size(), 2u);
+  const std::string info = files.root() + "/meta/info.json";
+  for (const DatasetProblem& finding : set.findings()) {
+    EXPECT_EQ(finding.code, "D02");
+    EXPECT_EQ(finding.path, info);
+  }
+  EXPECT_THAT(set.findings()[0].text, ::testing::HasSubstr(info + " says that 'action' is int64; its column in " +
+                                                           files.data_file(0) + " is list<"));
+  EXPECT_THAT(set.findings()[1].text,
+              ::testing::HasSubstr(info + ": features do not list task_index, which " + files.data_file(0) +
+                                   " has; what is not listed is not read"));
+}
+
+TEST_P(LerobotFormsTest, AStepFilterHoldsWholeNumbers) {
+  const LerobotFolder files = write({});
+  files.write_text("meta/step_filter.jsonl", "{\"episode_index\": 1, \"step_indices\": [2, 3.5]}\n");
+  EXPECT_THAT(read_step_filter(files.root()).error().message(),
+              ::testing::HasSubstr("/meta/step_filter.jsonl line 1: step_indices is 3.5; a whole number is wanted"));
+}
+
+TEST_P(LerobotFormsTest, AFileOfMetadataHasAnEnd) {
+  const LerobotFolder files = write({});
+  std::filesystem::resize_file(files.root() + "/meta/info.json", static_cast<std::uintmax_t>(kMostTextBytes) + 1);
+  EXPECT_THAT(refusal(files.root()),
+              ::testing::HasSubstr("/meta/info.json has 268435457 bytes; of a file of metadata"));
 }
 
 TEST_P(LerobotFormsTest, MetadataFilesAreThoseThatExist) {

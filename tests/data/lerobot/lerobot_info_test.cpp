@@ -147,6 +147,43 @@ TEST(LerobotInfoTest, CountsAreWholeNumbersOrNotStated) {
   }
 }
 
+TEST(LerobotInfoTest, ListsHoldWholeNumbers) {
+  for (const nlohmann::json& wrong : {nlohmann::json(0.5), nlohmann::json("0"), nlohmann::json(true)}) {
+    auto json = minimal();
+    json["discarded_episode_indices"] = {3, wrong};
+    EXPECT_THAT(message_of(json), ::testing::HasSubstr("info.json: discarded_episode_indices is " + wrong.dump()));
+    json = minimal();
+    json["features"]["observation.state"]["shape"] = {wrong};
+    EXPECT_THAT(message_of(json),
+                ::testing::HasSubstr("info.json: feature 'observation.state': shape is " + wrong.dump()));
+  }
+  auto json = minimal();
+  json["discarded_episode_indices"] = "0";
+  EXPECT_THAT(message_of(json), ::testing::HasSubstr("discarded_episode_indices is \"0\"; a list of whole numbers"));
+  json["discarded_episode_indices"] = {3.0};
+  EXPECT_EQ(parse_lerobot_info(json.dump(), "info.json")->discarded_episodes, std::vector<std::int64_t>{3});
+}
+
+TEST(LerobotInfoTest, PathsHaveNoControlCharacters) {
+  for (const char* key : {"data_path", "video_path"}) {
+    auto json = minimal();
+    json[key] = std::string("a/{video_key}\0/{episode_index}", 30);
+    EXPECT_THAT(message_of(json),
+                ::testing::HasSubstr(std::string("info.json: ") + key + " is \"a/{video_key}\\u0000/"));
+  }
+  const auto filled = fill_path_template("{video_key}/x", PathFields::of_file(0, 0, std::string_view("a\0b", 3)));
+  EXPECT_THAT(filled.error().message(), ::testing::HasSubstr("camera \"a\\u0000b\" cannot be part of a path"));
+}
+
+TEST(LerobotInfoTest, WhatWasNotWrittenToItsEndIsNoJson) {
+  const std::string text = minimal().dump();
+  ASSERT_TRUE(parse_lerobot_info(text + " \n", "info.json"));
+  EXPECT_THAT(parse_lerobot_info(text + std::string(4096, '\0'), "x/meta/info.json").error().message(),
+              ::testing::HasSubstr("x/meta/info.json: byte " + std::to_string(text.size() + 1) + " is zero"));
+  EXPECT_THAT(parse_lerobot_info(text + std::string(kMostJsonBytes, ' '), "x/meta/info.json").error().message(),
+              ::testing::HasSubstr("x/meta/info.json: " + std::to_string(text.size() + kMostJsonBytes) + " bytes"));
+}
+
 TEST(LerobotInfoTest, ListsWithoutEndAreRefused) {
   auto json = minimal();
   json["note"] = "\\\"" + std::string(300, '[');  // brackets inside a text are not lists

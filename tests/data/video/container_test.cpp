@@ -7,6 +7,7 @@
 #include "data/video/packet_table.h"
 #include "data/video/video_file.h"
 #include "tests/data/video/coded_video.h"
+#include "tests/data/video/foreign_video.h"
 
 namespace troupe::data {
 namespace {
@@ -25,6 +26,9 @@ std::uint32_t get_u32(const std::string& bytes, std::size_t at) {
   for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<std::uint8_t>(bytes[at + i]);
   return value;
 }
+
+const ForeignVideo kHevc{.encoder = "libx265", .options = {{"x265-params", "log-level=none"}}};
+const ForeignVideo kAv1{.encoder = "libaom-av1", .frames = 12, .gop = 4, .options = {{"cpu-used", "8"}}};
 
 class ContainerTest : public ::testing::Test {
  protected:
@@ -116,6 +120,44 @@ TEST_F(ContainerTest, FramesBeyondTheEndOfTheFileAreFoundBeforeDecoding) {
     const auto table = read_packet_table(folder_ / "cut.mp4", false, soon());
     EXPECT_EQ(table.error().code(), Errc::data_loss);
     EXPECT_NE(table.error().message().find("truncated"), std::string::npos) << table.error().message();
+  }
+}
+
+TEST_F(ContainerTest, AnIndexThatIsOffIsFoundWithoutDecoding) {
+  for (const ForeignVideo& video : {ForeignVideo{}, kHevc, kAv1}) {
+    if (!has_encoder(video.encoder.c_str())) continue;
+    SCOPED_TRACE(video.encoder);
+    const std::string path = folder_ / "a.mp4";
+    encode_foreign(path, video);
+    const std::string whole = text_of(path);
+    ASSERT_TRUE(read_packet_table(path, true, soon()));
+    // stco: version and flags, count, offsets; stsz: version and flags, size of all, count, sizes
+    const std::size_t stco = place_of(whole, "stco") + 12, stsz = place_of(whole, "stsz") + 16 + 4 * 5;
+    for (const auto& [at, more] : {std::pair{stco, 1}, std::pair{stco, -3}, std::pair{stsz, -7}}) {
+      std::string bytes = whole;
+      put_u32(bytes, at, get_u32(bytes, at) + static_cast<std::uint32_t>(more));
+      write_bytes(path, bytes);
+      const auto table = read_packet_table(path, true, soon());
+      ASSERT_FALSE(table) << (at == stco ? "stco " : "stsz ") << more;
+      EXPECT_EQ(table.error().code(), Errc::data_loss);
+      EXPECT_NE(table.error().message().find(path), std::string::npos) << table.error().message();
+    }
+  }
+}
+
+TEST_F(ContainerTest, ACodecThatNobodyKnowsIsDataLoss) {
+  for (const auto& [video, box] : {std::pair{ForeignVideo{}, "avc1"}, {ForeignVideo{}, "stsd"}, {kAv1, "av01"}}) {
+    if (!has_encoder(video.encoder.c_str())) continue;
+    SCOPED_TRACE(box);
+    const std::string path = folder_ / "a.mp4";
+    encode_foreign(path, video);
+    std::string bytes = text_of(path);
+    bytes.replace(bytes.find(box, bytes.find("stsd")), 4, "free");
+    write_bytes(path, bytes);
+    const auto table = probe_video(path);
+    ASSERT_FALSE(table);
+    EXPECT_EQ(table.error().code(), Errc::data_loss);
+    EXPECT_NE(table.error().message().find(path), std::string::npos) << table.error().message();
   }
 }
 
