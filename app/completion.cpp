@@ -6,16 +6,11 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/shell_word.h"
+
 namespace troupe::app {
 
 namespace {
-
-/// In single quotes for a shell.
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 std::vector<std::string> flags_of(const CommandTree& command) {
   std::vector<std::string> flags;
@@ -149,22 +144,22 @@ std::string fish_script(const CommandTree& program, const CompletionWords& words
   const auto value_of = [](const CommandOption& option) -> std::string {
     if (!option.takes_value) return "";
     if (option.choices.empty()) return " -r";
-    return fmt::format(" -x -a {}", shell_quoted(choice_words(option, kFishRunNames)));
+    return fmt::format(" -x -a {}", shell_word(choice_words(option, kFishRunNames)));
   };
   const auto add_options = [&](const CommandTree& command, const std::string& condition) {
     for (const CommandOption& option : command.options) {
       for (const std::string& name : option.names) {
         const bool is_long = name.starts_with("--");
-        out += fmt::format("complete -c {} -n {} {} {}{} -d {}\n", program.name, shell_quoted(condition),
+        out += fmt::format("complete -c {} -n {} {} {}{} -d {}\n", program.name, shell_word(condition),
                            is_long ? "-l" : "-s", name.substr(is_long ? 2 : 1), value_of(option),
-                           shell_quoted(option.description));
+                           shell_word(option.description));
       }
     }
   };
   add_options(program, "__fish_use_subcommand");
   for (const CommandTree& verb : program.verbs)
-    out += fmt::format("complete -c {} -f -n __fish_use_subcommand -a {} -d {}\n", program.name,
-                       shell_quoted(verb.name), shell_quoted(verb.description));
+    out += fmt::format("complete -c {} -f -n __fish_use_subcommand -a {} -d {}\n", program.name, shell_word(verb.name),
+                       shell_word(verb.description));
   for (const CommandTree* command : commands) {
     const auto blank = command->name.find(' ');
     std::string condition = fmt::format("__fish_seen_subcommand_from {}", command->name.substr(0, blank));
@@ -172,8 +167,8 @@ std::string fish_script(const CommandTree& program, const CompletionWords& words
       condition += fmt::format("; and __fish_seen_subcommand_from {}", command->name.substr(blank + 1));
     add_options(*command, condition);
     for (const CommandTree& below : command->verbs)
-      out += fmt::format("complete -c {} -f -n {} -a {} -d {}\n", program.name, shell_quoted(condition),
-                         shell_quoted(below.name.substr(below.name.rfind(' ') + 1)), shell_quoted(below.description));
+      out += fmt::format("complete -c {} -f -n {} -a {} -d {}\n", program.name, shell_word(condition),
+                         shell_word(below.name.substr(below.name.rfind(' ') + 1)), shell_word(below.description));
     std::vector<std::string> all;
     for (const CommandOption& word : command->words) {
       if (!word.choices.empty()) all.push_back(choice_words(word, kFishRunNames));
@@ -182,8 +177,8 @@ std::string fish_script(const CommandTree& program, const CompletionWords& words
       all.push_back(fmt::format("{}= {}", fmt::join(words.keys, "= "), fmt::join(words.recipes, " ")));
     if (takes_runs(*command)) all.push_back(kFishRunNames);
     if (all.empty()) continue;
-    out += fmt::format("complete -c {} -n {} -a {}\n", program.name, shell_quoted(condition),
-                       shell_quoted(fmt::format("{}", fmt::join(all, " "))));
+    out += fmt::format("complete -c {} -n {} -a {}\n", program.name, shell_word(condition),
+                       shell_word(fmt::format("{}", fmt::join(all, " "))));
   }
   return out;
 }
