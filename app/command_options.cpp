@@ -190,7 +190,8 @@ void CommandOptions::add_datasets() {
   c->add_flag("--strict", convert_dataset.strict, "fail on an episode that cannot be read instead of leaving it out");
   c->add_flag("--repair", convert_dataset.repair, "believe tables and videos where the metadata are damaged");
   c->add_flag("--skip-bad", convert_dataset.skip_bad, "with --repair: leave out episodes that cannot be repaired");
-  c->add_flag("--index,!--no-index", convert_dataset.index, "write Troupe's index beside the result (default)");
+  c->add_flag("--index,!--no-index", convert_dataset.index,
+              "make Troupe's index of the result, in the cache (default)");
   c->add_flag("--gear", convert_dataset.gear, "add the metadata files of GEAR");
   c->add_option("--embodiment-tag", convert_dataset.embodiment_tag, "tag that --gear writes");
   c->add_option("--verify", convert_dataset.verify,

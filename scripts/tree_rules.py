@@ -35,7 +35,7 @@ SUBFOLDER_EDGES = {
     "env/registry": "env env/arm7 env/classic env/mujoco",
     "env/render": "",
     "data": "data/image data/index data/lerobot data/sampling data/statistics",
-    "data/convert": "data/image data/lerobot data/statistics data/video",
+    "data/convert": "data/health data/image data/lerobot data/statistics data/video",
     "data/health": "data/image data/index data/lerobot data/sampling data/statistics data/video",
     "data/image": "",
     "data/index": "data/lerobot data/sampling data/statistics data/video",

@@ -55,31 +55,47 @@ Result<void> check_request(const ConvertDatasetRequest& r) {
   return {};
 }
 
-/// The cameras that are asked away leave; each of the others has files.
+/// Opens a source. What is wrong with its files is damage of data, whatever their reader calls it; only a source that
+/// is not there is a wrong request.
+Result<DatasetSource> open_source(const ConvertDatasetRequest& request, const std::string& root) {
+  auto opened = request.repair ? repair_source(root) : DatasetSource::open(root);
+  std::error_code absent;
+  if (opened || !fs::exists(root + "/meta/info.json", absent)) return opened;
+  const Errc code = opened.error().code();
+  const bool is_damage = code == Errc::invalid_argument || code == Errc::not_found || code == Errc::failed_precondition;
+  return is_damage ? Error{Errc::data_loss, opened.error().message()} : opened.error();
+}
+
+/// The cameras that are asked away leave; each of the others is listed and has files.
 Result<void> settle_cameras(const ConvertDatasetRequest& request, std::vector<DatasetSource>& sources) {
   for (const std::string& name : request.drop_cameras) {
     bool known = false;
     for (DatasetSource& source : sources) {
       const LerobotFeature* feature = source.facts.find(name);
-      if (feature == nullptr || !feature->is_video()) continue;
+      const auto& doubtful = source.doubtful_cameras;
+      const bool is_doubtful =
+          std::any_of(doubtful.begin(), doubtful.end(), [&](const DoubtfulCamera& c) { return c.name == name; });
+      if (!is_doubtful && (feature == nullptr || !feature->is_video())) continue;
       known = true;
       source.drop_camera(name);
     }
     std::vector<std::string> there = sources[0].cameras;
-    for (const MissingCamera& c : sources[0].missing_cameras) there.push_back(c.name);
+    for (const DoubtfulCamera& c : sources[0].doubtful_cameras) there.push_back(c.name);
     if (!known)
       return invalid_argument(fmt::format("--drop-camera {}: {} has no such camera of dtype video; it has {}", name,
                                           sources[0].root, fmt::join(there, ", ")));
   }
   for (const DatasetSource& source : sources) {
-    if (source.missing_cameras.empty()) continue;
+    if (source.doubtful_cameras.empty()) continue;
     std::string what, flags;
-    for (const MissingCamera& c : source.missing_cameras) {
-      what += fmt::format("{}camera '{}' of info.json has no file ({})", what.empty() ? "" : "; ", c.name, c.where);
+    for (const DoubtfulCamera& c : source.doubtful_cameras) {
+      what += (what.empty() ? "" : "; ") + c.why;
       flags += fmt::format(" --drop-camera {}", c.name);
     }
-    return Error{Errc::data_loss, fmt::format("{}: D06 {}; bring the videos back, or leave cameras out with{}",
-                                              source.root, what, flags)};
+    return Error{
+        Errc::data_loss,
+        fmt::format("{}/meta/info.json: {}; bring the videos back or mend info.json, or leave cameras out with{}",
+                    source.root, what, flags)};
   }
   return {};
 }
@@ -185,11 +201,12 @@ Result<void> write_metadata(const ConvertContext& context, std::vector<DatasetSo
   JsonDoc sum;
   TROUPE_TRY(context.request.to == DatasetVersion::v30 ? write_metadata_v30(context, stats, sum)
                                                        : write_metadata_v21(context, stats, sum));
+  stats.drop_own_envelopes(sum);
   TROUPE_TRY(carry_files(context, report.notes));
   if (context.request.gear) {
     TROUPE_TRY(write_gear_metadata(context, sum, report.notes));
   } else {
-    TROUPE_TRY(write_dataset_stats(context, sum));
+    TROUPE_TRY(write_dataset_stats(context, sum, report.notes));
   }
   return write_info(context);
 }
@@ -274,7 +291,7 @@ Result<ConvertDatasetReport> convert_dataset(const ConvertDatasetRequest& asked)
   TROUPE_TRY(check_request(request));
   std::vector<DatasetSource> sources;
   for (const std::string& source : request.sources) {
-    TROUPE_ASSIGN(auto opened, request.repair ? repair_source(source) : DatasetSource::open(source));
+    TROUPE_ASSIGN(auto opened, open_source(request, source));
     sources.push_back(std::move(opened));
   }
   TROUPE_ASSIGN(const OutputLock lock, OutputLock::take(request.out, request.resume));

@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "data/convert/json_columns.h"
-#include "data/convert/packet_copy.h"
 #include "data/lerobot/episodes_table.h"
 #include "data/lerobot/file_checks.h"
 #include "data/lerobot/json_text.h"
@@ -50,7 +49,69 @@ bool known_column(std::string_view name) {
          name == "dataset_from_index" || name == "dataset_to_index";
 }
 
+/// Numbers, or lists of them.
+bool is_numbers(const JsonDoc& value) {
+  if (!value.is_array()) return value.is_number() || value.is_boolean();
+  return std::all_of(value.begin(), value.end(), is_numbers);
+}
+
+/// {feature: {statistic: numbers}}
+bool is_statistics(const JsonDoc& json) {
+  return json.is_object() && std::all_of(json.begin(), json.end(), [](const JsonDoc& feature) {
+           return feature.is_object() && std::all_of(feature.begin(), feature.end(), is_numbers);
+         });
+}
+
+/// The first video below a folder by its path; empty: there is none.
+std::string first_video(const fs::path& folder) {
+  std::string first;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    if (it->path().extension() != ".mp4" || it->path().filename().string().starts_with('.')) continue;
+    if (first.empty() || it->path().string() < first) first = it->path().string();
+  }
+  return first;
+}
+
+/// Folders that stand where the template of the videos has the camera's name and that are no camera of info.json, with
+/// the first video of each. Folders of chunks are none: another version may have left them.
+std::map<std::string, std::string> unlisted_cameras(const std::string& root, const LerobotInfo& info) {
+  std::string pattern = info.video_path;
+  if (pattern.empty()) pattern = info.is_v3() ? "videos/{video_key}/x" : "videos/{episode_chunk}/{video_key}/x";
+  std::vector<fs::path> level = {root};
+  std::map<std::string, std::string> out;
+  for (const fs::path& part : fs::path(pattern)) {
+    std::vector<fs::path> below;
+    std::error_code failed;
+    for (const fs::path& folder : level) {
+      if (part.string().find('{') == std::string::npos) {
+        below.push_back(folder / part);
+        continue;
+      }
+      for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+        std::error_code dangling;
+        if (it->is_directory(dangling)) below.push_back(it->path());
+      }
+    }
+    level = std::move(below);
+    if (part != "{video_key}") continue;
+    std::sort(level.begin(), level.end());
+    for (const fs::path& folder : level) {
+      const std::string name = folder.filename().string();
+      if (name.starts_with('.') || name.starts_with("chunk-") || out.count(name) != 0) continue;
+      if (const LerobotFeature* feature = info.find(name); feature != nullptr && feature->is_camera()) continue;
+      if (std::string video = first_video(folder); !video.empty()) out[name] = std::move(video);
+    }
+    return out;
+  }
+  return out;  // one folder holds all cameras, or a part of its name says which
+}
+
 }  // namespace
+
+std::string no_file_of(const std::string& camera, const std::string& where) {
+  return fmt::format("D06 camera '{}' has no file ({})", camera, where);
+}
 
 Result<std::string> hash_metadata(const std::string& root) {
   std::vector<std::string> files;
@@ -87,20 +148,23 @@ Result<DatasetSource> DatasetSource::open(const std::string& root) {
   DatasetSource s;
   s.root = fs::path(root).lexically_normal().string();
   while (s.root.size() > 1 && s.root.back() == '/') s.root.pop_back();
-  TROUPE_ASSIGN(s.facts, read_lerobot_info(s.root));
+  TROUPE_ASSIGN(auto files, LerobotDataset::open(s.root, {}, DiscardedEpisodes::kept));
+  s.files = std::make_shared<const LerobotDataset>(std::move(files));
+  s.root = s.files->root();
+  s.facts = s.files->info();
+  s.tasks = s.files->tasks();
   TROUPE_ASSIGN(s.info, read_json_file(s.root + "/meta/info.json"));
-  std::vector<DatasetProblem> findings;
-  const auto count = [](const std::string& path) {
-    const auto table = video_packets(path);
-    return table ? static_cast<std::int64_t>((*table)->decode_of_rank.size()) : std::int64_t{-1};
-  };
-  TROUPE_ASSIGN(const auto records, read_episodes(s.root, s.facts, findings, count));
-  for (const DatasetProblem& f : findings) s.notes.push_back(fmt::format("{} {}", f.code, f.text));
-  if (records.empty()) return Error{Errc::data_loss, fmt::format("{} lists no episode", s.root)};
-  TROUPE_ASSIGN(s.tasks, read_tasks(s.root, s.facts));
+  for (const DatasetProblem& f : s.files->findings()) s.notes.push_back(fmt::format("{} {}", f.code, f.text));
+  const std::vector<EpisodeRecord>& records = s.files->episodes();
+  if (records.empty()) {
+    const std::string list = s.root + (s.facts.is_v3() ? "/meta/episodes" : "/meta/episodes.jsonl");
+    return Error{Errc::data_loss, list + " lists no episode"};
+  }
   try {
     TROUPE_TRY(s.find_cameras(records));
     TROUPE_TRY(s.place(records));
+    s.find_image_columns();
+    s.find_unlisted_cameras();
     if (s.facts.is_v3()) {
       TROUPE_TRY(s.read_v3_extras());
     } else {
@@ -144,12 +208,42 @@ Result<void> DatasetSource::find_cameras(const std::vector<EpisodeRecord>& recor
     if (any) {
       cameras.push_back(feature.name);
     } else {
-      missing_cameras.push_back(
-          {feature.name, first.empty() ? "the metadata of the episodes do not say which"
-                                       : fmt::format("the first of episode {} would be {}", records[0].index, first)});
+      const std::string where =
+          first.empty() ? "the metadata of the episodes do not say which"
+                        : fmt::format("the first of episode {} would be {}/{}", records[0].index, root, first);
+      doubtful_cameras.push_back({feature.name, no_file_of(feature.name, where)});
     }
   }
   return {};
+}
+
+/// A camera of dtype image is a column of the tables; the first one that can be read says whether it is there.
+void DatasetSource::find_image_columns() {
+  std::vector<std::string> images;
+  for (const LerobotFeature& f : facts.features) {
+    if (f.is_image()) images.push_back(f.name);
+  }
+  for (std::size_t e = 0; !images.empty() && e < episodes.size(); ++e) {
+    const auto schema = parquet_schema(episodes[e].table);
+    if (!schema) continue;  // the scan of the episodes names it
+    for (const std::string& name : images) {
+      if ((*schema)->GetFieldIndex(name) >= 0) continue;
+      doubtful_cameras.push_back({name, fmt::format("D06 camera '{}' is of dtype image, and {} has no such "
+                                                    "column",
+                                                    name, episodes[e].table)});
+    }
+    return;
+  }
+}
+
+void DatasetSource::find_unlisted_cameras() {
+  for (const auto& [name, video] : unlisted_cameras(root, facts)) {
+    const LerobotFeature* feature = facts.find(name);
+    doubtful_cameras.push_back(
+        {name, fmt::format(
+                   "D02 {} is a video of '{}', which info.json {}", video, name,
+                   feature == nullptr ? "does not list" : fmt::format("calls a column of dtype {}", feature->dtype))});
+  }
 }
 
 void DatasetSource::drop_camera(const std::string& name) {
@@ -158,7 +252,7 @@ void DatasetSource::drop_camera(const std::string& name) {
     for (SourceEpisode& e : episodes) e.videos.erase(e.videos.begin() + (camera - cameras.begin()));
     cameras.erase(camera);
   }
-  std::erase_if(missing_cameras, [&](const MissingCamera& c) { return c.name == name; });
+  std::erase_if(doubtful_cameras, [&](const DoubtfulCamera& c) { return c.name == name; });
   std::erase_if(facts.features, [&](const LerobotFeature& f) { return f.name == name; });
   info["features"].erase(name);
   if (dataset_stats.is_object()) dataset_stats.erase(name);
@@ -185,8 +279,10 @@ Result<void> DatasetSource::place(const std::vector<EpisodeRecord>& records) {
       if (camera == cameras.end()) continue;
       const auto fields = facts.is_v3() ? PathFields::of_file(span.chunk, span.file, name)
                                         : PathFields::of_episode(facts, r.index, name);
-      TROUPE_ASSIGN(const std::string path, fill_path_template(facts.video_path, fields));
-      e.videos[static_cast<std::size_t>(camera - cameras.begin())] = {root + "/" + path, span.first_frame, span.frames};
+      const auto path = fill_path_template(facts.video_path, fields);
+      if (!path) return path.error().with(root + "/meta/info.json: video_path");
+      e.videos[static_cast<std::size_t>(camera - cameras.begin())] = {root + "/" + *path, span.first_frame,
+                                                                      span.frames};
     }
     episodes.push_back(std::move(e));
   }
@@ -217,8 +313,8 @@ Result<void> DatasetSource::read_v2_stats() {
   TROUPE_TRY(each_line(path, [&](const std::string& line, std::int64_t at) -> Result<void> {
     // NaN and Infinity, which Python writes, are no JSON: such statistics are computed anew
     const auto json = parse_json<JsonDoc>(line);
-    if (json && json->is_object() && json->contains("episode_index") && json->contains("stats") &&
-        (*json)["stats"].is_object()) {
+    if (json && json->is_object() && json->contains("episode_index") && (*json)["episode_index"].is_number_integer() &&
+        json->contains("stats") && is_statistics((*json)["stats"])) {
       offsets[(*json)["episode_index"].get<std::int64_t>()] = at;
     } else {
       ++unreadable;
@@ -226,7 +322,8 @@ Result<void> DatasetSource::read_v2_stats() {
     return {};
   }));
   if (unreadable > 0)
-    notes.push_back(fmt::format("{}: {} lines are no JSON; these statistics are computed anew", path, unreadable));
+    notes.push_back(
+        fmt::format("{}: {} lines are no JSON of numbers; these statistics are computed anew", path, unreadable));
   for (SourceEpisode& e : episodes) {
     if (const auto found = offsets.find(e.index); found != offsets.end()) e.stats_at = found->second;
   }

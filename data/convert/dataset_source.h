@@ -11,8 +11,7 @@
 
 #include "base/result.h"
 #include "data/convert/table_rows.h"
-#include "data/lerobot/lerobot_info.h"
-#include "data/lerobot/lerobot_meta.h"
+#include "data/lerobot/lerobot_dataset.h"
 
 namespace troupe::data {
 
@@ -45,11 +44,12 @@ struct SourceEpisode {
   std::vector<DatasetProblem> problems{};
 };
 
-/// A camera that info.json lists and no file backs.
-struct MissingCamera {
+/// A camera of which info.json and the files say different things: it is listed and nothing holds its frames, or
+/// videos of it lie there and it is not listed.
+struct DoubtfulCamera {
   std::string name;
-  /// Which file there should be.
-  std::string where;
+  /// The code and a clause that names the file: "D06 camera 'x' has no file (...)".
+  std::string why;
 };
 
 /// Metadata of one dataset. Not thread-safe for stats(); everything else is immutable once open.
@@ -60,12 +60,15 @@ class DatasetSource {
 
   /// Normalised, without a slash at the end.
   std::string root;
+  /// The same as training sees it, discarded episodes and dropped cameras included; null: a repair, which believes the
+  /// files more than their metadata.
+  std::shared_ptr<const LerobotDataset> files;
   /// meta/info.json parsed, and as it is written, unknown keys included.
   LerobotInfo facts;
   JsonDoc info;
-  /// Features of dtype video, in the order of info.json: those of which some file exists, and the others.
+  /// Features of dtype video of which some file exists, in the order of info.json.
   std::vector<std::string> cameras;
-  std::vector<MissingCamera> missing_cameras;
+  std::vector<DoubtfulCamera> doubtful_cameras;
   /// Cameras that drop_camera() took.
   std::vector<std::string> dropped;
   /// task_index -> text.
@@ -87,6 +90,8 @@ class DatasetSource {
 
  private:
   Result<void> find_cameras(const std::vector<EpisodeRecord>& records);
+  void find_image_columns();
+  void find_unlisted_cameras();
   Result<void> place(const std::vector<EpisodeRecord>& records);
   Result<void> read_v2_extras();
   Result<void> read_v2_stats();
@@ -99,6 +104,9 @@ class DatasetSource {
   std::vector<StatsFile> stats_files_;
   std::shared_ptr<RowReader> stats_rows_;
 };
+
+/// DoubtfulCamera::why of a listed camera without files.
+std::string no_file_of(const std::string& camera, const std::string& where);
 
 /// A digest of every file below meta/, names and contents. Errors: data_loss.
 Result<std::string> hash_metadata(const std::string& root);

@@ -154,6 +154,24 @@ std::vector<std::int64_t> sampled_frames(std::int64_t count) {
   return out;
 }
 
+bool frame_rgb(const AVFrame& frame, std::vector<std::uint8_t>& rgb) {
+  if (frame.format != AV_PIX_FMT_YUV420P && frame.format != AV_PIX_FMT_YUVJ420P) return false;
+  const std::int64_t h = frame.height, w = frame.width;
+  rgb.resize(static_cast<std::size_t>(h * w * 3));
+  const Yuv420View view{.y = frame.data[0],
+                        .u = frame.data[1],
+                        .v = frame.data[2],
+                        .y_stride = frame.linesize[0],
+                        .u_stride = frame.linesize[1],
+                        .v_stride = frame.linesize[2],
+                        .height = h,
+                        .width = w,
+                        .matrix = frame.colorspace == AVCOL_SPC_BT709 ? ColorMatrix::bt709 : ColorMatrix::bt601,
+                        .full_range = frame.format == AV_PIX_FMT_YUVJ420P || frame.color_range == AVCOL_RANGE_JPEG};
+  yuv420_to_rgb(view, rgb.data(), w * 3);
+  return true;
+}
+
 Result<Json> frame_stats(const std::string& path, std::shared_ptr<const PacketTable> table, std::int64_t first,
                          std::int64_t count) {
   const std::vector<std::int64_t> places = sampled_frames(count);
@@ -165,20 +183,8 @@ Result<Json> frame_stats(const std::string& path, std::shared_ptr<const PacketTa
     TROUPE_ASSIGN(const AVFrame* frame, reader.next());
     if (frame == nullptr) break;
     if (i != places[wanted]) continue;
-    if (frame->format != AV_PIX_FMT_YUV420P && frame->format != AV_PIX_FMT_YUVJ420P) return Json();
+    if (!frame_rgb(*frame, rgb)) return Json();
     const std::int64_t h = frame->height, w = frame->width;
-    rgb.resize(static_cast<std::size_t>(h * w * 3));
-    const Yuv420View view{.y = frame->data[0],
-                          .u = frame->data[1],
-                          .v = frame->data[2],
-                          .y_stride = frame->linesize[0],
-                          .u_stride = frame->linesize[1],
-                          .v_stride = frame->linesize[2],
-                          .height = h,
-                          .width = w,
-                          .matrix = frame->colorspace == AVCOL_SPC_BT709 ? ColorMatrix::bt709 : ColorMatrix::bt601,
-                          .full_range = frame->format == AV_PIX_FMT_YUVJ420P || frame->color_range == AVCOL_RANGE_JPEG};
-    yuv420_to_rgb(view, rgb.data(), w * 3);
     const std::int64_t step = std::max(h, w) < 300 ? 1 : std::max<std::int64_t>(1, (w > h ? w : h) / 150);
     for (; wanted < places.size() && places[wanted] == i; ++wanted) {
       for (std::int64_t y = 0; y < h; y += step)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "data/video/ffmpeg.h"
 #include "data/video/packet_table.h"
 
 namespace troupe::data {
@@ -25,6 +26,9 @@ nlohmann::ordered_json column_stats(const arrow::ChunkedArray& column);
 /// statistics; null for others. Errors: data_loss.
 Result<nlohmann::ordered_json> frame_stats(const std::string& path, std::shared_ptr<const PacketTable> table,
                                            std::int64_t first, std::int64_t count);
+
+/// The pixels of an 8-bit 4:2:0 frame, packed RGB of its size; false: it has another format.
+bool frame_rgb(const AVFrame& frame, std::vector<std::uint8_t>& rgb);
 
 /// Places of the frames that frame_stats takes, ascending, below `count`.
 std::vector<std::int64_t> sampled_frames(std::int64_t count);

@@ -92,7 +92,7 @@ Result<void> write_gear_metadata(const ConvertContext& context, const JsonDoc& s
   JsonDoc stats = sum;
   for (std::size_t c = 0; c < plan.columns.size(); ++c)
     stats[plan.columns[c].name].update(statistics_json(found.columns[c]));
-  add_quantiles(context, stats);
+  add_quantiles(context, stats, notes);
   TROUPE_TRY(write_finished(meta + "stats.json", stats.dump(4)));
   if (relative.empty()) {
     notes.push_back("no action key has a state key of its name: there are no statistics of relative actions");

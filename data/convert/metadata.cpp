@@ -141,7 +141,7 @@ JsonDoc info_v21(const ConvertContext& context, JsonDoc info) {
 
 }  // namespace
 
-Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& sum) {
+Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& sum, std::vector<std::string>& notes) {
   JsonDoc out = sum;
   const JsonDoc before = context.sources.size() == 1 ? context.sources[0].dataset_stats : JsonDoc();
   bool quantiles = false;
@@ -161,9 +161,9 @@ Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& s
   }
   const bool v30 = context.request.to == DatasetVersion::v30;
   if (!v30 && !quantiles) return {};
-  add_quantiles(context, out);
-  const bool unchanged = before.is_object() && !v30 && !context.plan.partial;
-  return write_finished(context.out + "/meta/stats.json", (unchanged ? before : out).dump(4));
+  if (before.is_object() && !v30 && !context.plan.partial) out = before;
+  add_quantiles(context, out, notes);
+  return write_finished(context.out + "/meta/stats.json", out.dump(4));
 }
 
 Result<void> write_info(const ConvertContext& context) {

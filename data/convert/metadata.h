@@ -18,8 +18,9 @@ Result<void> write_metadata_v30(const ConvertContext& context, OutputStats& stat
 Result<void> write_metadata_v21(const ConvertContext& context, OutputStats& stats, JsonDoc& sum);
 
 /// meta/stats.json: the sum of the episodes, with the entries of a single source's file that the sum lacks (quantiles
-/// of the whole dataset, GEAR). v2.1 has the file only when the source's holds such quantiles.
-Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& sum);
+/// of the whole dataset, GEAR) and the quantiles that both lack. v2.1 has the file only when the source's holds such
+/// quantiles. Notes say of what there are none.
+Result<void> write_dataset_stats(const ConvertContext& context, const JsonDoc& sum, std::vector<std::string>& notes);
 
 /// Files that no version defines: the rest of meta/, and files beside it such as LICENSE. Lines of .jsonl files that
 /// name an episode get its new number. Notes say what could not be carried.

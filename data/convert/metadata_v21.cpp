@@ -175,7 +175,7 @@ Result<void> write_metadata_v21(const ConvertContext& context, OutputStats& stat
     }
     TROUPE_TRY(episodes.write(line));
     TROUPE_ASSIGN(const JsonDoc own, stats.of(i));
-    TROUPE_TRY(total.add(own));
+    if (const auto added = total.add(own); !added) return added.error().with(context.sources[e.source].root + "/meta");
     TROUPE_TRY(episode_stats.write({{"episode_index", e.index}, {"stats", own}}));
   }
   sum = total.finish();

@@ -194,7 +194,8 @@ Result<void> write_metadata_v30(const ConvertContext& context, OutputStats& stat
     for (std::size_t i = 0; i < context.plan.episodes.size(); ++i) {
       TROUPE_ASSIGN(const JsonDoc own, stats.of(i));
       columns.add(episode_row(context, places, i, own));
-      TROUPE_TRY(total.add(own));
+      if (const auto added = total.add(own); !added)
+        return added.error().with(context.sources[context.plan.episodes[i].source].root + "/meta");
     }
     sum = total.finish();
     MetadataTable file(context.out + "/meta/episodes/chunk-000/file-000.parquet", false);

@@ -31,6 +31,7 @@ Result<JsonDoc> OutputStats::of(std::size_t episode) {
     for (const auto& [feature, values] : s.entry["stats"][key].items()) {
       // a source whose statistics have no quantiles gets none for the columns computed here either
       JsonDoc computed = values;
+      if (!stats.contains(feature)) computed_.insert(feature);
       const bool bare = stats.contains(feature) && !stats[feature].contains("q50");
       for (const char* q : {"q01", "q10", "q50", "q90", "q99"}) {
         if (bare) computed.erase(q);
@@ -39,6 +40,14 @@ Result<JsonDoc> OutputStats::of(std::size_t episode) {
     }
   }
   return stats;
+}
+
+void OutputStats::drop_own_envelopes(JsonDoc& sum) const {
+  for (const std::string& name : computed_) {
+    const LerobotFeature* feature = context_.sources[0].facts.find(name);
+    if (feature == nullptr || !feature->is_numbers() || !sum.contains(name)) continue;
+    for (const char* q : {"q01", "q99"}) sum[name].erase(q);
+  }
 }
 
 }  // namespace troupe::data

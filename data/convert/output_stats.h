@@ -2,6 +2,8 @@
 
 // Internal to data/convert: the statistics of every episode of the output.
 #include <cstddef>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +21,9 @@ class OutputStats {
   /// {feature: {statistic: values}} of plan episode `episode`, in the form of episodes_stats.jsonl. Where the source's
   /// statistics have no quantiles, computed ones are left out too. Errors: those of DatasetSource::stats, data_loss.
   Result<JsonDoc> of(std::size_t episode);
+  /// Takes q01 and q99 of columns that a source has no statistics of out of the sum of all episodes: an envelope of
+  /// quantiles that nobody stated is worse than those of all rows, which add_quantiles finds.
+  void drop_own_envelopes(JsonDoc& sum) const;
 
  private:
   struct Stream {
@@ -32,6 +37,8 @@ class OutputStats {
   const ConvertJournal& journal_;
   /// Tables, then each camera.
   std::vector<Stream> streams_;
+  /// Features that an episode's source has no statistics of.
+  std::set<std::string> computed_;
 };
 
 }  // namespace troupe::data

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "data/convert/plan_scan.h"
+#include "data/lerobot/defects.h"
 
 namespace troupe::data {
 
@@ -225,6 +226,50 @@ Result<void> take_episodes(const ConvertDatasetRequest& request, std::vector<Sca
   return {};
 }
 
+/// One for each source; a repair has none.
+Result<std::vector<SourceCheck>> checks_of(const ConvertDatasetRequest& request,
+                                           const std::vector<DatasetSource>& sources) {
+  std::vector<SourceCheck> out;
+  for (std::size_t s = 0; !request.repair && s < sources.size(); ++s) {
+    TROUPE_ASSIGN(SourceCheck check, SourceCheck::make(sources[s], sources.size() > 1));
+    out.push_back(std::move(check));
+  }
+  return out;
+}
+
+/// What is said and carried all the same: a note for all episodes with one cause.
+Result<void> note_warnings(const ConvertDatasetRequest& request, const std::vector<SourceCheck>& checks,
+                           const std::vector<DatasetSource>& sources, const std::vector<ScannedEpisode>& scanned,
+                           ConvertPlan& plan) {
+  std::vector<DatasetProblem> warnings;
+  for (std::size_t s = 0; s < checks.size(); ++s) {
+    std::vector<const EpisodeCheck*> own;
+    std::vector<Episode> sound;
+    for (const ScannedEpisode& e : scanned) {
+      if (e.episode.source != s || e.check.episode.rows == 0) continue;
+      own.push_back(&e.check);
+      sound.push_back(e.check.episode);
+      warnings.insert(warnings.end(), e.check.warnings.begin(), e.check.warnings.end());
+    }
+    const auto named = checks[s].compare_metadata(own);
+    warnings.insert(warnings.end(), named.begin(), named.end());
+    // of other episodes the statistics of the whole are not carried
+    if (sources.size() > 1 || plan.partial || !sources[s].dataset_stats.is_object()) continue;
+    TROUPE_ASSIGN(const auto stated, checks[s].compare_statistics(sound, request.jobs));
+    warnings.insert(warnings.end(), stated.begin(), stated.end());
+  }
+  std::vector<std::pair<std::string, std::int64_t>> notes;  // with how many more there are
+  std::map<std::string, std::size_t> of_cause;
+  for (const DatasetProblem& w : warnings) {
+    const auto [it, is_new] = of_cause.emplace(w.code + cause_of(w.text), notes.size());
+    if (is_new) notes.emplace_back(fmt::format("{} {}", w.code, w.text), 0);
+    if (!is_new) ++notes[it->second].second;
+  }
+  for (const auto& [text, more] : notes)
+    plan.notes.push_back(more == 0 ? text : fmt::format("{} (and {} more of this kind)", text, more));
+  return {};
+}
+
 Result<void> check_copies(const ConvertDatasetRequest& request, const ConvertPlan& plan) {
   for (const PlannedEpisode& e : plan.episodes) {
     for (const PlannedSpan& span : e.spans) {
@@ -271,10 +316,12 @@ Result<ConvertPlan> make_plan(const ConvertDatasetRequest& request, std::vector<
   plan.rate = FrameRate::of(sources[0].facts.fps);
   for (const DatasetSource& s : sources) plan.notes.insert(plan.notes.end(), s.notes.begin(), s.notes.end());
   merge_tasks(sources, plan);
-  TROUPE_ASSIGN(std::vector<ScannedEpisode> scanned, scan_episodes(request, sources));
+  TROUPE_ASSIGN(const std::vector<SourceCheck> checks, checks_of(request, sources));
+  TROUPE_ASSIGN(std::vector<ScannedEpisode> scanned, scan_episodes(request, sources, checks));
   Xxh3Stream inputs;
   for (const ScannedEpisode& s : scanned) inputs.update(std::as_bytes(std::span(s.files_hash)));
   TROUPE_TRY(take_episodes(request, scanned, sources, plan));
+  TROUPE_TRY(note_warnings(request, checks, sources, scanned, plan));
   TROUPE_TRY(check_copies(request, plan));
   if (plan.renumbered)
     plan.notes.push_back(fmt::format("episodes, rows and `index` are numbered anew, 0 to {} and 0 to {}",

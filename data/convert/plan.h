@@ -81,7 +81,7 @@ struct ConvertPlan {
   std::string text;
 };
 
-/// Reads the footers of all tables and the sample tables of all videos. Errors: as convert_dataset.
+/// Reads the columns of numbers of all tables and the sample tables of all videos. Errors: as convert_dataset.
 Result<ConvertPlan> make_plan(const ConvertDatasetRequest& request, std::vector<DatasetSource>& sources);
 
 /// When a file of the output is closed.

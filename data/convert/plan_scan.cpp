@@ -12,6 +12,7 @@
 #include "data/convert/frame_reader.h"
 #include "data/convert/packet_copy.h"
 #include "data/lerobot/file_checks.h"
+#include "data/video/video_file.h"
 
 namespace troupe::data {
 
@@ -58,7 +59,8 @@ std::string why_coded_anew(const VideoFacts& video) {
 
 class Scanner {
  public:
-  void scan(const DatasetSource& source, ScannedEpisode& out) {
+  /// `check` is null for a repair.
+  void scan(const DatasetSource& source, const SourceCheck* check, ScannedEpisode& out) {
     const SourceEpisode& e = source.episodes[out.episode.place];
     out.episode.index = e.index;
     out.episode.length = e.length;
@@ -80,6 +82,9 @@ class Scanner {
       out.episode.spans.push_back(std::move(span));
     }
     out.files_hash = to_hex(xxh3_64(identity));
+    if (!out.problems.empty() || check == nullptr) return;
+    out.check = check->check(e);
+    out.problems = out.check.problems;
   }
 
  private:
@@ -127,27 +132,13 @@ class Scanner {
       return invalid_argument(
           fmt::format("{} has {} rows; episode {} has {}", e.table, facts_.rows, e.index, e.length));
     }
-    return repair ? check_rows(e) : check_number(e);
+    return repair ? check_rows(e) : Result<void>();
   }
 
   /// The rows can be read; their numbers are written anew.
   Result<void> check_rows(const SourceEpisode& e) {
     RowReader rows;
     TROUPE_ASSIGN([[maybe_unused]] const auto table, rows.read(e.table, e.first_row, e.length));
-    return {};
-  }
-
-  /// The column episode_index says the same number as the metadata.
-  Result<void> check_number(const SourceEpisode& e) {
-    TROUPE_ASSIGN(const auto table, rows_.read(e.table, e.first_row, e.length));
-    const auto column = table->GetColumnByName("episode_index");
-    if (!column) return {};
-    const NumberColumn numbers = number_column(*column);
-    for (const double v : numbers.values) {
-      if (v != static_cast<double>(e.index))
-        return invalid_argument(
-            fmt::format("{}: column episode_index says {} where episode {} is expected", e.table, v, e.index));
-    }
     return {};
   }
 
@@ -166,6 +157,9 @@ class Scanner {
     if (video_.path == path) return {};
     video_ = {};
     TROUPE_ASSIGN(auto table, video_packets(path));
+    if (!has_decoder(codec_name(*table)))
+      return Error{Errc::data_loss,
+                   fmt::format("{}: no decoder of this FFmpeg reads its frames (codec {})", path, codec_name(*table))};
     std::vector<std::int64_t> numbers;
     for (const VideoSample& s : table->samples)
       numbers.insert(numbers.end(), {s.offset, s.size, s.rank, s.key ? 1 : 0});
@@ -216,13 +210,13 @@ class Scanner {
  private:
   TableFacts facts_;
   VideoFacts video_;
-  RowReader rows_{[](std::string_view name) { return name == "episode_index"; }};
 };
 
 }  // namespace
 
 Result<std::vector<ScannedEpisode>> scan_episodes(const ConvertDatasetRequest& request,
-                                                  std::vector<DatasetSource>& sources) {
+                                                  std::vector<DatasetSource>& sources,
+                                                  const std::vector<SourceCheck>& checks) {
   std::vector<ScannedEpisode> out;
   for (std::size_t s = 0; s < sources.size(); ++s) {
     for (std::size_t p = 0; p < sources[s].episodes.size(); ++p) {
@@ -249,7 +243,7 @@ Result<std::vector<ScannedEpisode>> scan_episodes(const ConvertDatasetRequest& r
       const DatasetSource& source = sources[out[i].episode.source];
       scanner.whole_tables = !source.facts.is_v3();
       scanner.repair = request.repair;
-      scanner.scan(source, out[i]);
+      scanner.scan(source, checks.empty() ? nullptr : &checks[out[i].episode.source], out[i]);
       for (std::size_t c = 0; c < source.cameras.size(); ++c) out[i].episode.spans[c].has_stats = camera_stats[i][c];
     }
     return {};

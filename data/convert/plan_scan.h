@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "data/convert/plan.h"
+#include "data/convert/source_check.h"
 
 namespace troupe::data {
 
@@ -16,13 +17,17 @@ struct ScannedEpisode {
   std::string files_hash;
   /// Not empty: the episode is left out.
   std::vector<DatasetProblem> problems;
+  /// What the source's SourceCheck says; its problems are among those above. Empty for what cannot be read at all.
+  EpisodeCheck check;
 };
 
 /// Scans every episode of every source on `jobs` threads; the result is in the order of sources and episodes. Reads
-/// Parquet footers, the column episode_index and the sample tables of videos; of a repair every frame is decoded too,
-/// and the numbers in the tables do not count. Errors: those of DatasetSource::stats; what is wrong with an episode's
-/// files is in `problems` (D03, D04, D06, D07; of a repair also D13 and those of its source).
+/// Parquet footers and the sample tables of videos, and asks `checks`, one for each source. Of a repair there are no
+/// checks: the numbers in the tables do not count, and every frame is decoded. Errors: those of DatasetSource::stats;
+/// what is wrong with an episode's files is in `problems` (D03, D04, D06, D07, those of the checks; of a repair also
+/// D13 and those of its source).
 Result<std::vector<ScannedEpisode>> scan_episodes(const ConvertDatasetRequest& request,
-                                                  std::vector<DatasetSource>& sources);
+                                                  std::vector<DatasetSource>& sources,
+                                                  const std::vector<SourceCheck>& checks);
 
 }  // namespace troupe::data

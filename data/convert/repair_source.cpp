@@ -51,7 +51,8 @@ class Repair {
       if (files_.videos.count(f.name) != 0) {
         s_.cameras.push_back(f.name);
       } else {
-        s_.missing_cameras.push_back({f.name, fmt::format("no folder '{}' holds a video", f.name)});
+        s_.doubtful_cameras.push_back(
+            {f.name, no_file_of(f.name, fmt::format("no folder '{}' holds a video", f.name))});
       }
     }
     s_.facts.is_v3() ? find_v3_episodes() : find_v2_episodes();
@@ -88,7 +89,7 @@ class Repair {
       std::vector<DatasetProblem> ignored;
       auto records = read_episodes(s_.root, s_.facts, ignored, {});
       if (!records) return note(records.error().message() + "; the episodes are those of the tables");
-      for (EpisodeRecord& r : *records) stated_[r.index] = {.record = std::move(r), .extra = {}};
+      for (const EpisodeRecord& r : *records) stated_[r.index] = {.record = r, .extra = {}};
       auto plain = DatasetSource::open(s_.root);
       if (!plain) return note(plain.error().message() + "; columns of the episodes that LeRobot lacks are not carried");
       for (SourceEpisode& e : plain->episodes) stated_[e.index].extra = std::move(e.extra);

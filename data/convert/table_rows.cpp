@@ -62,6 +62,7 @@ Result<std::unique_ptr<parquet::arrow::FileReader>> open_parquet(const std::stri
   try {
     parquet::ReaderProperties reading;
     reading.enable_buffered_stream();
+    reading.set_page_checksum_verification(true);  // pages without a checksum are read as they are
     parquet::arrow::FileReaderBuilder builder;
     if (const arrow::Status s = builder.OpenFile(path, false, reading); !s.ok())
       return unreadable_parquet(path, s.ToString());

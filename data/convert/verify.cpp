@@ -113,7 +113,12 @@ class SpanCheck {
 
 Result<void> verify_video(const ConvertContext& context, std::size_t camera, const PlannedOutput& file, Found& found) {
   const std::string path = context.out + "/" + file.path;
-  TROUPE_ASSIGN(const auto table, video_packets(path));
+  const auto written = video_packets(path);
+  if (!written) {
+    const std::string& source = context.source_of(context.plan.episodes[file.first]).videos[camera].path;
+    return written.error().with(fmt::format("made of {}", source));
+  }
+  const auto& table = *written;
   std::int64_t want = 0;
   for (std::size_t i = file.first; i < file.first + file.count; ++i)
     want += context.plan.episodes[i].spans[camera].frames;

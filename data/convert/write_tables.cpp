@@ -6,6 +6,7 @@
 #include <parquet/exception.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/fault.h"
 #include "data/convert/episode_stats.h"
@@ -210,10 +211,15 @@ Result<std::shared_ptr<arrow::Table>> output_table(const ConvertContext& context
   }
   if (!task_of.empty()) {
     for (const std::string& name : task_columns(context.sources[episode.source])) {
+      std::optional<std::int64_t> orphan;  // it would get the text that another source has under this number
       TROUPE_TRY(replace(name, [&](std::int64_t, std::int64_t task) {
         const auto found = task_of.find(task);
+        if (found == task_of.end()) orphan = task;
         return found == task_of.end() ? task : found->second;
       }));
+      if (orphan)
+        return Error{Errc::data_loss, fmt::format("{}: D11 column '{}' holds {}, which the tasks do not list",
+                                                  source.table, name, *orphan)};
     }
   }
   return table;

@@ -25,7 +25,9 @@ class VideoJob {
       TROUPE_TRY(open(i));
       TROUPE_ASSIGN(const PacketRun run, packet_run(source_, *table_, span(i).first, span(i).frames));
       if (!writer) {
-        TROUPE_ASSIGN(writer, PacketWriter::open(path, *table_, context_.plan.rate, delay));
+        auto opened = PacketWriter::open(path, *table_, context_.plan.rate, delay);
+        if (!opened) return opened.error().with(fmt::format("a copy of {}", source_));
+        writer = std::move(*opened);
       }
       TROUPE_TRY(writer->append(source_, *table_, run));
     }

@@ -1,12 +1,13 @@
 // Damaged datasets: whatever is changed in a small dataset, opening it either refuses, naming a file, or says so in a
-// warning, or delivers exactly the samples of the sound one. Nothing crashes, hangs or changes in silence.
-// A seeded choice is tried; TROUPE_ALL_MUTANTS=1 tries all 2700.
+// warning, or delivers exactly the samples of the sound one. So does converting it and opening the result. Nothing
+// crashes, hangs or changes in silence. A seeded choice is tried; TROUPE_ALL_MUTANTS=1 tries all of them.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/hash.h"
+#include "data/convert/convert_dataset.h"
 #include "data/health/health_check.h"
 #include "data/health/report_json.h"
 #include "data/sample/sample_builder.h"
@@ -110,12 +111,33 @@ class Mutants {
         if (pointer.find("task") == pointer.npos)
           add(name, pointer + " + x", edit(doc, at, leaf.get<std::string>() + "x"));
       }
-      Doc without = doc;
-      Doc& parent = without[at.parent_pointer()];
-      if (parent.is_object()) {
-        parent.erase(at.back());
-        add(name, pointer + " erased", [without, line](const std::string& p) { write_line(p, line, without.dump()); });
+      add_erased(name, doc, at, line);
+    }
+    if (!chosen) add_structures(name, doc, Doc::json_pointer(), line);
+  }
+
+  void add_erased(const std::string& name, const Doc& doc, const Doc::json_pointer& at, std::size_t line) {
+    Doc without = doc;
+    Doc& parent = without[at.parent_pointer()];
+    if (!parent.is_object()) return;
+    parent.erase(at.back());
+    add(name, at.to_string() + " erased",
+        [without, line](const std::string& p) { write_line(p, line, without.dump()); });
+  }
+
+  /// Whole features, shapes and lists of statistics: gone, empty or of another kind.
+  void add_structures(const std::string& name, const Doc& doc, const Doc::json_pointer& at, std::size_t line) {
+    for (const auto& [key, value] : doc[at].items()) {
+      if (!value.is_structured()) continue;
+      const Doc::json_pointer place = doc[at].is_array() ? at / std::stoul(key) : at / key;
+      add_erased(name, doc, place, line);
+      for (const Doc& other : {Doc(nullptr), Doc::object(), Doc::array(), Doc("x")}) {
+        Doc after = doc;
+        after[place] = other;
+        add(name, place.to_string() + " = " + other.dump(),
+            [after, line](const std::string& p) { write_line(p, line, after.dump()); });
       }
+      add_structures(name, doc, place, line);
     }
   }
 
@@ -226,30 +248,60 @@ class MutantsTest : public ::testing::TestWithParam<const char*> {
     return check_health(options).value();
   }
 
-  struct Delivered {
-    std::string hash;
-    std::set<std::string> warnings;
-  };
   /// All samples of the dataset as it is now.
-  Result<Delivered> deliver() const {
-    TROUPE_ASSIGN(const auto set, Dataset::open(job_.data, job_.model, {.probe = {}, .threads = 1}));
+  Result<std::string> deliver() const { return deliver(files_.root()); }
+  Result<std::string> deliver(const std::string& root) const {
+    JobConfig job = job_;
+    job.data.sets[0].path = root;
+    TROUPE_ASSIGN(const auto set, Dataset::open(job.data, job.model, {.probe = {}, .threads = 1}));
     const auto tokenize = [](const std::string& prompt, std::span<std::int64_t> ids, std::span<std::int64_t> mask) {
       for (std::size_t i = 0; i < std::min(prompt.size(), ids.size()); ++i) ids[i] = prompt[i], mask[i] = 1;
       return Result<void>();
     };
-    TROUPE_ASSIGN(SampleBuilder builder, SampleBuilder::make(Mixture::of(set, job_.data), job_, tokenize));
+    TROUPE_ASSIGN(SampleBuilder builder, SampleBuilder::make(Mixture::of(set, job.data), job, tokenize));
     Xxh3Stream hash;
     std::vector<std::byte> slot(static_cast<std::size_t>(builder.layout().bytes));
     for (std::int64_t q = 0; q < static_cast<std::int64_t>(set->train().size()); ++q) {
       TROUPE_TRY(builder.build(Split::train, q, slot));
       hash.update(slot);
     }
-    Delivered out{.hash = hash.hex(), .warnings = {}};
-    for (const DatasetProblem& w : set->warnings()) out.warnings.insert(w.text);
-    return out;
+    return hash.hex();
+  }
+
+  /// Converts the dataset as it is now to the other version. Returns what was said that names a file of it.
+  Result<std::vector<std::string>> convert() const {
+    std::filesystem::remove_all(converted_);
+    ConvertDatasetRequest request;
+    request.sources = {files_.root()};
+    request.out = converted_;
+    request.to = files_.set().is_v3() ? DatasetVersion::v21 : DatasetVersion::v30;
+    request.jobs = 1;
+    TROUPE_ASSIGN(const ConvertDatasetReport report, convert_dataset(request));
+    std::vector<std::string> said = report.notes;
+    for (const DatasetProblem& p : report.left_out) said.push_back(p.text);
+    std::erase_if(said, [&](const std::string& text) { return text.find(files_.root()) == text.npos; });
+    return said;
+  }
+
+  /// Of the mutant at hand. `sound`: the samples of the sound dataset's conversion.
+  std::string outcome_of_conversion(const std::string& sound) const {
+    const auto said = convert();
+    if (!said) {
+      EXPECT_NE(said.error().message().find(files_.root()), std::string::npos) << said.error().message();
+      EXPECT_TRUE(said.error().code() == Errc::data_loss || said.error().code() == Errc::not_found)
+          << said.error().to_string();
+      return "refused";
+    }
+    if (!said->empty()) return "told";
+    const auto now = deliver(converted_);
+    EXPECT_TRUE(now) << "the result cannot be read: " << now.error().message();
+    EXPECT_TRUE(!now || *now == sound) << "the conversion has other samples, and nobody says why";
+    return "harmless";
   }
 
   LerobotFolder files_;
+  ScratchFolder scratch_;
+  const std::string converted_ = scratch_ / "converted";
   JobConfig job_;
 };
 
@@ -257,6 +309,10 @@ TEST_P(MutantsTest, AreRefusedOrToldOrHarmless) {
   files_.write_text("meta/stats.json", stats_json(health(), false));
   const auto sound = deliver();
   ASSERT_TRUE(sound) << sound.error().message();
+  ASSERT_TRUE(convert().value().empty());
+  const auto sound_conversion = deliver(converted_);
+  ASSERT_TRUE(sound_conversion) << sound_conversion.error().message();
+  EXPECT_EQ(*sound_conversion, *sound);
   for (const HealthFinding& f : health().findings) ASSERT_EQ(f.level, FindingLevel::note) << f.text;
   const Mutants mutants(files_.root(), 7);
   ASSERT_GE(mutants.all().size(), kMutantsPerVersion);
@@ -279,23 +335,22 @@ TEST_P(MutantsTest, AreRefusedOrToldOrHarmless) {
       EXPECT_NE(now.error().message().find(files_.root()), std::string::npos) << now.error().message();
       EXPECT_TRUE(told) << "only training says: " << now.error().message();
       ++outcomes["refused"];
-    } else if (now->hash == sound->hash) {
+    } else if (*now == *sound) {
       ++outcomes["harmless"];
     } else {
       EXPECT_TRUE(told) << "other samples, and nobody says why; findings:\n" << findings;
       ++outcomes["told"];
     }
+    ++outcomes["conversion " + outcome_of_conversion(*sound_conversion)];
     fs::remove_all(path);
     write_bytes(path, before);
   }
-  EXPECT_EQ(deliver()->hash, sound->hash) << "every change was taken back";
+  EXPECT_EQ(deliver().value(), *sound) << "every change was taken back";
   EXPECT_GT(outcomes["refused"], 30);
   EXPECT_GT(outcomes["harmless"], 10);
-  RecordProperty("refused", outcomes["refused"]);
-  RecordProperty("harmless", outcomes["harmless"]);
-  RecordProperty("told", outcomes["told"]);
-  std::cout << GetParam() << ": refused " << outcomes["refused"] << ", harmless " << outcomes["harmless"] << ", told "
-            << outcomes["told"] << "\n";
+  EXPECT_GT(outcomes["conversion refused"], 30);
+  EXPECT_GT(outcomes["conversion harmless"], 10);
+  for (const auto& [outcome, number] : outcomes) std::cout << GetParam() << ": " << outcome << " " << number << "\n";
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, MutantsTest, ::testing::Values("v2.0", "v2.1", "v3.0"), [](const auto& given) {

@@ -126,7 +126,7 @@ TEST_F(ConvertRefusalsTest, NamesThatNoFileSystemHoldsAreRefused) {
     const Json before = json_of(toy_ + "/meta/info.json");
     change_info({{key, name + "/{episode_index:06d}"}});
     const Error error = refused(request_for(toy_, out_));
-    EXPECT_EQ(error.code(), Errc::invalid_argument);
+    EXPECT_EQ(error.code(), Errc::data_loss);
     EXPECT_THAT(error.message(), AllOf(HasSubstr("info.json"), HasSubstr(key), HasSubstr("300 bytes")));
     write_text(toy_ + "/meta/info.json", before.dump());
   }
@@ -156,7 +156,7 @@ TEST_F(ConvertRefusalsTest, JsonThatIsNestedTooDeepIsRefusedBeforeItIsBuilt) {
     auto request = request_for(toy_, out_);
     request.drop_cameras = {kSide};  // modality.json is read then
     const Error error = refused(request);
-    EXPECT_EQ(error.code(), Errc::invalid_argument);
+    EXPECT_EQ(error.code(), Errc::data_loss);
     EXPECT_THAT(error.message(), AllOf(HasSubstr(name), HasSubstr("nested more than 64 deep")));
     write_text(path, before);
     fs::remove_all(out_);
@@ -171,7 +171,7 @@ TEST_F(ConvertRefusalsTest, ARateThatNoContainerHoldsIsRefusedByName) {
   for (const double fps : {1e-30, 1e-4, 0.0, -10.0, 1e7, 1e300}) {
     change_info({{"fps", fps}});
     const Error error = refused(request_for(toy_, out_));
-    EXPECT_EQ(error.code(), Errc::invalid_argument);
+    EXPECT_EQ(error.code(), Errc::data_loss);
     EXPECT_THAT(error.message(), AllOf(HasSubstr("info.json"), HasSubstr("fps"), HasSubstr("0.001")));
   }
   for (const double fps : {0.001, 1e6}) {
