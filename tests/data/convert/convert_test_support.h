@@ -34,6 +34,21 @@ inline void write_text(const std::string& path, const std::string& text) {
 
 inline nlohmann::ordered_json json_of(const std::string& path) { return nlohmann::ordered_json::parse(text_of(path)); }
 
+/// Statistics of episodes as LeRobot wrote them before it had quantiles.
+inline void take_quantiles(const std::string& dataset) {
+  const std::string path = dataset + "/meta/episodes_stats.jsonl";
+  std::istringstream lines(text_of(path));
+  std::string line, bare;
+  while (std::getline(lines, line)) {
+    auto json = nlohmann::ordered_json::parse(line);
+    for (auto& [name, values] : json["stats"].items()) {
+      for (const char* q : {"q01", "q10", "q50", "q90", "q99"}) values.erase(q);
+    }
+    bare += json.dump() + "\n";
+  }
+  write_text(path, bare);
+}
+
 inline std::vector<std::string> names_of(const std::map<std::string, std::string>& tree) {
   std::vector<std::string> out;
   for (const auto& [name, bytes] : tree) out.push_back(name);

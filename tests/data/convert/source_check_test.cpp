@@ -290,23 +290,10 @@ class QuantilesTest : public SourceCheckTest {
       }
     }
   }
-  /// The toy's statistics as LeRobot wrote them before it had quantiles.
-  void take_quantiles() const {
-    std::istringstream lines(text_of(toy_ + "/meta/episodes_stats.jsonl"));
-    std::string line, bare;
-    while (std::getline(lines, line)) {
-      Json json = Json::parse(line);
-      for (auto& [name, values] : json["stats"].items()) {
-        for (const char* q : {"q01", "q10", "q50", "q90", "q99"}) values.erase(q);
-      }
-      bare += json.dump() + "\n";
-    }
-    write_text(toy_ + "/meta/episodes_stats.jsonl", bare);
-  }
 };
 
 TEST_F(QuantilesTest, EveryColumnAndCameraOfTheResultHasThem) {
-  take_quantiles();
+  take_quantiles(toy_);
   const std::string out = scratch_ / "out";
   const auto report = converted(request_for(toy_, out));
   const Json stats = json_of(out + "/meta/stats.json");
@@ -317,7 +304,7 @@ TEST_F(QuantilesTest, EveryColumnAndCameraOfTheResultHasThem) {
 }
 
 TEST_F(QuantilesTest, TheyAreOfTheNewNumbers) {
-  take_quantiles();
+  take_quantiles(toy_);
   auto request = request_for(toy_, scratch_ / "out");
   request.episodes = {{1, 2}};
   const auto report = converted(request);
