@@ -69,6 +69,7 @@ TEST_F(LoadFeaturesTest, EachPartComesFromItsFile) {
   EXPECT_FALSE(at::equal(with_text.at(batch_keys::kContext), seeded.at(batch_keys::kContext)));
   EXPECT_TRUE(at::equal(with_text.at(batch_keys::kClip), seeded.at(batch_keys::kClip)));
   c.init.image_encoder = store("clip.safetensors", drawn(c, Component::image_encoder, 51));
+  EXPECT_TRUE(check_frozen_files(c));
   EXPECT_FALSE(at::equal(encode(c).at(batch_keys::kClip), seeded.at(batch_keys::kClip)));
 }
 
@@ -145,6 +146,7 @@ TEST_F(LoadFeaturesTest, WhatAFileLacksIsNamed) {
   EXPECT_THAT(loaded.error().message(), HasSubstr("norm.weight"));
   EXPECT_THAT(loaded.error().message(), HasSubstr("t5.safetensors"));
   EXPECT_EQ(frozen_content_hashes(c, at::kFloat, kSeed).error().message(), loaded.error().message());
+  EXPECT_EQ(check_frozen_files(c).error().message(), loaded.error().message()) << "before a run begins";
   c.init.text_encoder = folder_ / "absent.safetensors";
   EXPECT_EQ(load_features(c, at::kFloat, kSeed).error().code(), Errc::not_found);
 }
