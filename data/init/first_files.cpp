@@ -45,7 +45,14 @@ void put_slices(CommentedYaml& out, const RobotGuess& robot) {
 void put_machine(CommentedYaml& out, const JobGuess& job) {
   guessed(out, job.why, "cluster", "cluster:");
   const std::string ranks = job.ranks == 1 ? "0:0" : fmt::format("0:0-{}", job.ranks - 1);
-  out.line(fmt::format("component_placement: {{learner: \"{0}\", decoder: \"{0}\", checkpointer: \"0\"}}", ranks), 2);
+  out.line("component_placement:", 2);
+  // a node is one resource then, whatever GPUs it has
+  const auto put = [&](const char* role, std::string_view placement) {
+    out.line(fmt::format("{}: {{node_group: node, placement: \"{}\"}}", role, placement), 4);
+  };
+  put("learner", ranks);
+  put("decoder", ranks);
+  put("checkpointer", "0");
 }
 
 void put_model(CommentedYaml& out, const JobGuess& job) {
