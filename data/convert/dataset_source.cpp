@@ -11,6 +11,7 @@
 #include "data/convert/json_columns.h"
 #include "data/lerobot/episodes_table.h"
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_lines.h"
 #include "data/lerobot/json_text.h"
 
 namespace troupe::data {
@@ -18,29 +19,6 @@ namespace troupe::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Calls `take`, which returns Result<void>, with every non-blank line and its offset.
-template <class Take>
-Result<void> each_line(const std::string& path, const Take& take) {
-  TROUPE_ASSIGN([[maybe_unused]] const std::int64_t size, require_regular_file(path));
-  std::ifstream file(path, std::ios::binary);
-  std::string line;
-  std::int64_t number = 0, offset = 0;
-  while (std::getline(file, line)) {
-    ++number;
-    const std::int64_t at = offset;
-    offset += static_cast<std::int64_t>(line.size()) + 1;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string where = fmt::format("{} line {}", path, number);
-    try {
-      if (const auto taken = take(line, at); !taken) return taken.error().with(where);
-    } catch (const nlohmann::json::exception& e) {
-      return invalid_argument(fmt::format("{}: {}", where, e.what()));
-    }
-  }
-  if (file.bad()) return Error{Errc::data_loss, fmt::format("{} cannot be read to its end", path)};
-  return {};
-}
 
 /// The columns of an episodes table that LeRobot defines.
 bool known_column(std::string_view name) {
@@ -62,56 +40,7 @@ bool is_statistics(const JsonDoc& json) {
          });
 }
 
-/// The first video below a folder by its path; empty: there is none.
-std::string first_video(const fs::path& folder) {
-  std::string first;
-  std::error_code failed;
-  for (fs::recursive_directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
-    if (it->path().extension() != ".mp4" || it->path().filename().string().starts_with('.')) continue;
-    if (first.empty() || it->path().string() < first) first = it->path().string();
-  }
-  return first;
-}
-
-/// Folders that stand where the template of the videos has the camera's name and that are no camera of info.json, with
-/// the first video of each. Folders of chunks are none: another version may have left them.
-std::map<std::string, std::string> unlisted_cameras(const std::string& root, const LerobotInfo& info) {
-  std::string pattern = info.video_path;
-  if (pattern.empty()) pattern = info.is_v3() ? "videos/{video_key}/x" : "videos/{episode_chunk}/{video_key}/x";
-  std::vector<fs::path> level = {root};
-  std::map<std::string, std::string> out;
-  for (const fs::path& part : fs::path(pattern)) {
-    std::vector<fs::path> below;
-    std::error_code failed;
-    for (const fs::path& folder : level) {
-      if (part.string().find('{') == std::string::npos) {
-        below.push_back(folder / part);
-        continue;
-      }
-      for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
-        std::error_code dangling;
-        if (it->is_directory(dangling)) below.push_back(it->path());
-      }
-    }
-    level = std::move(below);
-    if (part != "{video_key}") continue;
-    std::sort(level.begin(), level.end());
-    for (const fs::path& folder : level) {
-      const std::string name = folder.filename().string();
-      if (name.starts_with('.') || name.starts_with("chunk-") || out.count(name) != 0) continue;
-      if (const LerobotFeature* feature = info.find(name); feature != nullptr && feature->is_camera()) continue;
-      if (std::string video = first_video(folder); !video.empty()) out[name] = std::move(video);
-    }
-    return out;
-  }
-  return out;  // one folder holds all cameras, or a part of its name says which
-}
-
 }  // namespace
-
-std::string no_file_of(const std::string& camera, const std::string& where) {
-  return fmt::format("D06 camera '{}' has no file ({})", camera, where);
-}
 
 Result<std::string> hash_metadata(const std::string& root) {
   std::vector<std::string> files;
@@ -163,8 +92,7 @@ Result<DatasetSource> DatasetSource::open(const std::string& root) {
   try {
     TROUPE_TRY(s.find_cameras(records));
     TROUPE_TRY(s.place(records));
-    s.find_image_columns();
-    s.find_unlisted_cameras();
+    s.find_doubtful_cameras();
     if (s.facts.is_v3()) {
       TROUPE_TRY(s.read_v3_extras());
     } else {
@@ -217,33 +145,14 @@ Result<void> DatasetSource::find_cameras(const std::vector<EpisodeRecord>& recor
   return {};
 }
 
-/// A camera of dtype image is a column of the tables; the first one that can be read says whether it is there.
-void DatasetSource::find_image_columns() {
-  std::vector<std::string> images;
-  for (const LerobotFeature& f : facts.features) {
-    if (f.is_image()) images.push_back(f.name);
-  }
-  for (std::size_t e = 0; !images.empty() && e < episodes.size(); ++e) {
-    const auto schema = parquet_schema(episodes[e].table);
+void DatasetSource::find_doubtful_cameras() {
+  for (const SourceEpisode& e : episodes) {
+    const auto schema = parquet_schema(e.table);
     if (!schema) continue;  // the scan of the episodes names it
-    for (const std::string& name : images) {
-      if ((*schema)->GetFieldIndex(name) >= 0) continue;
-      doubtful_cameras.push_back({name, fmt::format("D06 camera '{}' is of dtype image, and {} has no such "
-                                                    "column",
-                                                    name, episodes[e].table)});
-    }
-    return;
+    add_absent_images(facts, e.table, **schema, doubtful_cameras);
+    break;
   }
-}
-
-void DatasetSource::find_unlisted_cameras() {
-  for (const auto& [name, video] : unlisted_cameras(root, facts)) {
-    const LerobotFeature* feature = facts.find(name);
-    doubtful_cameras.push_back(
-        {name, fmt::format(
-                   "D02 {} is a video of '{}', which info.json {}", video, name,
-                   feature == nullptr ? "does not list" : fmt::format("calls a column of dtype {}", feature->dtype))});
-  }
+  add_unlisted_cameras(root, facts, doubtful_cameras);
 }
 
 void DatasetSource::drop_camera(const std::string& name) {
@@ -291,8 +200,8 @@ Result<void> DatasetSource::place(const std::vector<EpisodeRecord>& records) {
 
 Result<void> DatasetSource::read_v2_extras() {
   std::map<std::int64_t, JsonDoc> extras;
-  TROUPE_TRY(each_line(root + "/meta/episodes.jsonl", [&](const std::string& line, std::int64_t) -> Result<void> {
-    TROUPE_ASSIGN(JsonDoc json, parse_json<JsonDoc>(line));
+  TROUPE_TRY(each_json_line(root + "/meta/episodes.jsonl", [&](const JsonLine& line) -> Result<void> {
+    TROUPE_ASSIGN(JsonDoc json, parse_json<JsonDoc>(line.text));
     const std::int64_t index = json.at("episode_index");
     for (const char* known : {"episode_index", "length", "tasks"}) json.erase(known);
     if (!json.empty()) extras[index] = std::move(json);
@@ -310,12 +219,12 @@ Result<void> DatasetSource::read_v2_stats() {
   if (!fs::exists(path, absent)) return {};
   std::map<std::int64_t, std::int64_t> offsets;
   std::int64_t unreadable = 0;
-  TROUPE_TRY(each_line(path, [&](const std::string& line, std::int64_t at) -> Result<void> {
+  TROUPE_TRY(each_json_line(path, [&](const JsonLine& line) -> Result<void> {
     // NaN and Infinity, which Python writes, are no JSON: such statistics are computed anew
-    const auto json = parse_json<JsonDoc>(line);
+    const auto json = parse_json<JsonDoc>(line.text);
     if (json && json->is_object() && json->contains("episode_index") && (*json)["episode_index"].is_number_integer() &&
         json->contains("stats") && is_statistics((*json)["stats"])) {
-      offsets[(*json)["episode_index"].get<std::int64_t>()] = at;
+      offsets[(*json)["episode_index"].get<std::int64_t>()] = line.offset;
     } else {
       ++unreadable;
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "data/convert/doubtful_cameras.h"
 #include "data/convert/table_rows.h"
 #include "data/lerobot/lerobot_dataset.h"
 
@@ -42,14 +43,6 @@ struct SourceEpisode {
   std::int64_t stats_at = -1;
   /// What a repair could not mend.
   std::vector<DatasetProblem> problems{};
-};
-
-/// A camera of which info.json and the files say different things: it is listed and nothing holds its frames, or
-/// videos of it lie there and it is not listed.
-struct DoubtfulCamera {
-  std::string name;
-  /// The code and a clause that names the file: "D06 camera 'x' has no file (...)".
-  std::string why;
 };
 
 /// Metadata of one dataset. Not thread-safe for stats(); everything else is immutable once open.
@@ -90,8 +83,7 @@ class DatasetSource {
 
  private:
   Result<void> find_cameras(const std::vector<EpisodeRecord>& records);
-  void find_image_columns();
-  void find_unlisted_cameras();
+  void find_doubtful_cameras();
   Result<void> place(const std::vector<EpisodeRecord>& records);
   Result<void> read_v2_extras();
   Result<void> read_v2_stats();
@@ -104,9 +96,6 @@ class DatasetSource {
   std::vector<StatsFile> stats_files_;
   std::shared_ptr<RowReader> stats_rows_;
 };
-
-/// DoubtfulCamera::why of a listed camera without files.
-std::string no_file_of(const std::string& camera, const std::string& where);
 
 /// A digest of every file below meta/, names and contents. Errors: data_loss.
 Result<std::string> hash_metadata(const std::string& root);

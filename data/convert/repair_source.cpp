@@ -16,6 +16,7 @@
 #include "data/convert/repair_info.h"
 #include "data/lerobot/episode_layout.h"
 #include "data/lerobot/episodes_table.h"
+#include "data/lerobot/json_lines.h"
 #include "data/lerobot/json_text.h"
 
 namespace troupe::data {
@@ -95,16 +96,16 @@ class Repair {
       for (SourceEpisode& e : plain->episodes) stated_[e.index].extra = std::move(e.extra);
       return;
     }
-    std::ifstream in(s_.root + "/meta/episodes.jsonl", std::ios::binary);
-    if (!in) return note(fmt::format("{}/meta/episodes.jsonl is missing; the tables replace it", s_.root));
+    const std::string path = s_.root + "/meta/episodes.jsonl";
+    std::error_code absent;
+    if (!fs::exists(path, absent)) return note(path + " is missing; the tables replace it");
     std::int64_t bad = 0;
-    for (std::string line; std::getline(in, line);) {
-      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-      auto json = parse_json<JsonDoc>(line);
+    const auto read = each_json_line(path, [&](const JsonLine& line) -> Result<void> {
+      auto json = parse_json<JsonDoc>(line.text);
       if (!json || !json->is_object() || !json->contains("episode_index") ||
           !(*json)["episode_index"].is_number_integer()) {
         ++bad;
-        continue;
+        return {};
       }
       Stated& s = stated_[(*json)["episode_index"].get<std::int64_t>()];
       s.record.index = (*json)["episode_index"].get<std::int64_t>();
@@ -115,8 +116,10 @@ class Repair {
       }
       for (const char* known : {"episode_index", "length", "tasks"}) json->erase(known);
       if (!json->empty()) s.extra = std::move(*json);
-    }
-    if (bad > 0) note(fmt::format("{}/meta/episodes.jsonl: {} lines are lost; the tables replace them", s_.root, bad));
+      return {};
+    });
+    if (!read) note(read.error().message() + "; the tables replace what follows");
+    if (bad > 0) note(fmt::format("{}: {} lines are lost; the tables replace them", path, bad));
   }
 
   void read_stated_tasks() {

@@ -6,13 +6,11 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "data/lerobot/episodes_table.h"
-#include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_lines.h"
 #include "data/lerobot/json_text.h"
 
 namespace troupe::data {
@@ -49,29 +47,18 @@ EpisodeStatsCheck::EpisodeStatsCheck(const LerobotDataset& dataset, std::vector<
   }
   path_ = dataset.root() + "/meta/episodes_stats.jsonl";
   std::error_code absent;
-  if (!std::filesystem::exists(path_, absent)) return;
-  if (const auto size = require_regular_file(path_); !size) {
-    unreadable_ = size.error().message();
-  } else {
-    read_lines();
-  }
+  if (std::filesystem::exists(path_, absent)) read_lines();
 }
 
 void EpisodeStatsCheck::read_lines() {
-  // line by line: of many episodes it is a large file
-  std::ifstream in(path_, std::ios::binary);
-  const auto buffer = std::make_unique_for_overwrite<char[]>(kMostJsonBytes);
-  std::int64_t number = 1;
-  for (; in.getline(buffer.get(), kMostJsonBytes); ++number) {
-    const std::string_view line(buffer.get(), static_cast<std::size_t>(in.gcount()) - (in.eof() ? 0 : 1));
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const auto json = parse_json<nlohmann::json>(line);
+  const auto read = each_json_line(path_, [&](const JsonLine& line) -> Result<void> {
+    const auto json = parse_json<nlohmann::json>(line.text);
     if (!json || !json->is_object() || !json->contains("stats") || !(*json)["stats"].is_object() ||
         !json->contains("episode_index") || !(*json)["episode_index"].is_number_integer()) {
       if (unreadable_.empty())
-        unreadable_ = fmt::format("{} line {}: {}", path_, number,
+        unreadable_ = fmt::format("{} line {}: {}", path_, line.number,
                                   json ? "it has no episode_index and stats" : json.error().message());
-      continue;
+      return {};
     }
     Stated& stated = episodes_[(*json)["episode_index"].get<std::int64_t>()].stated;
     for (const std::string& column : columns_) {
@@ -80,8 +67,9 @@ void EpisodeStatsCheck::read_lines() {
         if (statistics.contains(name)) stated[name_of(name, column)] = numbers_of(statistics[name]);
       }
     }
-  }
-  if (!in.eof()) unreadable_ = fmt::format("{} line {} has more than {} bytes", path_, number, kMostJsonBytes);
+    return {};
+  });
+  if (!read) unreadable_ = read.error().message();
 }
 
 void EpisodeStatsCheck::read_tables(const LerobotDataset& dataset) {

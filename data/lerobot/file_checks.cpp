@@ -76,12 +76,15 @@ Result<std::int64_t> require_regular_file(const std::string& path) {
   return static_cast<std::int64_t>(size);
 }
 
-Result<std::string> read_text_file(const std::string& path) {
+Result<void> require_text_file(const std::string& path) {
   TROUPE_ASSIGN(const std::int64_t size, require_regular_file(path));
-  if (size > kMostTextBytes) {
-    return Error{Errc::data_loss,
-                 fmt::format("{} has {} bytes; of a file of metadata at most {} are read", path, size, kMostTextBytes)};
-  }
+  if (size <= kMostTextBytes) return {};
+  return Error{Errc::data_loss,
+               fmt::format("{} has {} bytes; of a file of metadata at most {} are read", path, size, kMostTextBytes)};
+}
+
+Result<std::string> read_text_file(const std::string& path) {
+  TROUPE_TRY(require_text_file(path));
   return base::read_file(path, kMostTextBytes);
 }
 

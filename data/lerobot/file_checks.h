@@ -15,8 +15,10 @@ Result<std::int64_t> require_regular_file(const std::string& path);
 /// Bytes of a text file that is read as a whole; a list of a million episodes has less.
 inline constexpr std::int64_t kMostTextBytes = std::int64_t{256} << 20;
 
-/// Whole contents of a text file. Errors: as above, and those of read_file (base/file_io.h); data_loss for more than
-/// kMostTextBytes.
+/// Errors: those of require_regular_file; data_loss for more than kMostTextBytes.
+Result<void> require_text_file(const std::string& path);
+
+/// Whole contents of a text file. Errors: those of require_text_file, and of read_file (base/file_io.h).
 Result<std::string> read_text_file(const std::string& path);
 
 }  // namespace troupe::data

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <tuple>
 
 #include "data/lerobot/episode_layout.h"
 #include "data/lerobot/episodes_table.h"
 #include "data/lerobot/file_checks.h"
+#include "data/lerobot/json_lines.h"
 #include "data/lerobot/json_number.h"
 #include "data/lerobot/json_text.h"
 #include "data/lerobot/parquet_table.h"
@@ -19,24 +19,13 @@ namespace troupe::data {
 
 namespace {
 
-/// Calls `take` with every non-blank line of a JSON-lines file; what it throws becomes an error that names file and
-/// line.
+/// Calls `take` with every line of a JSON-lines file that is read as a whole.
 Result<void> for_each_line(const std::string& path, const std::function<Result<void>(const nlohmann::json&)>& take) {
-  TROUPE_ASSIGN(const std::string text, read_text_file(path));
-  std::istringstream lines(text);
-  std::string line;
-  for (std::int64_t number = 1; std::getline(lines, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string where = fmt::format("{} line {}", path, number);
-    try {
-      const auto json = parse_json<nlohmann::json>(line);
-      if (!json) return json.error().with(where);
-      if (auto taken = take(*json); !taken) return taken.error().with(where);
-    } catch (const nlohmann::json::exception& e) {
-      return invalid_argument(fmt::format("{}: {}", where, e.what()));
-    }
-  }
-  return {};
+  TROUPE_TRY(require_text_file(path));
+  return each_json_line(path, [&](const JsonLine& line) -> Result<void> {
+    TROUPE_ASSIGN(const auto json, parse_json<nlohmann::json>(line.text));
+    return take(json);
+  });
 }
 
 Result<std::vector<EpisodeRecord>> read_episode_lines(const std::string& root, const LerobotInfo& info) {
