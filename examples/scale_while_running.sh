@@ -8,7 +8,8 @@ trap 'rm -rf "$root"' EXIT
 cd "$root"
 job=(quickstart:sft training.steps=60 eval.every=0)
 
-"$troupe" run "${job[@]}" >log 2>&1 &
+: >log  # there before it is followed
+"$troupe" run "${job[@]}" >>log 2>&1 &
 run=$!
 # The run prints a line for its first step: from then on it can be asked.
 timeout 60 grep -m1 -q 'step ' <(tail -f -n +1 --pid="$run" log)

@@ -93,7 +93,7 @@ TEST_F(ConvertDatasetCommandTest, ALostCameraIsADataProblemUnlessItIsDropped) {
 
 TEST_F(ConvertDatasetCommandTest, ARepairMendsMetadataAndNamesWhatItCannot) {
   fs::remove(folder_ / "toy/meta/episodes.jsonl");
-  EXPECT_EQ(convert({"toy", "--out", "out"}).exit_code, kUsage);
+  expect_end(convert({"toy", "--out", "out"}), kDataProblem, {}, {"toy/meta/episodes.jsonl"});
   EXPECT_EQ(convert({"toy", "--out", "out", "--skip-bad"}).exit_code, kUsage) << "of a repair alone";
   expect_end(convert({"toy", "--out", "out", "--repair", "--verify", "full", "--no-index"}), kOk,
              {"v3.0, 2 episodes", "note: 2 episodes are not in the metadata and are taken: 0, 1"});
