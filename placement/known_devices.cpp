@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <string>
 
 namespace troupe::placement {
@@ -51,7 +52,7 @@ std::optional<KnownDevice> find_known_device(std::string_view name) {
   if (key == "RTXA6000") key = "A6000";
   for (const KnownDevice& device : known_devices()) {
     const std::string known = to_key(device.name);
-    const auto gib = static_cast<std::int64_t>(static_cast<double>(device.memory_bytes) / (1 << 30) + 0.5);
+    const auto gib = std::llround(static_cast<double>(device.memory_bytes) / (1 << 30));
     if (key == known || key == known + std::to_string(gib) + "G") return device;
   }
   return std::nullopt;
