@@ -27,16 +27,16 @@ bool known_column(std::string_view name) {
          name == "dataset_from_index" || name == "dataset_to_index";
 }
 
-/// Numbers, or lists of them.
-bool is_numbers(const JsonDoc& value) {
+/// A number, a bool, or a list of such values.
+bool holds_numbers(const JsonDoc& value) {
   if (!value.is_array()) return value.is_number() || value.is_boolean();
-  return std::all_of(value.begin(), value.end(), is_numbers);
+  return std::all_of(value.begin(), value.end(), holds_numbers);
 }
 
 /// {feature: {statistic: numbers}}
 bool is_statistics(const JsonDoc& json) {
   return json.is_object() && std::all_of(json.begin(), json.end(), [](const JsonDoc& feature) {
-           return feature.is_object() && std::all_of(feature.begin(), feature.end(), is_numbers);
+           return feature.is_object() && std::all_of(feature.begin(), feature.end(), holds_numbers);
          });
 }
 
@@ -84,14 +84,13 @@ Result<DatasetSource> DatasetSource::open(const std::string& root) {
   s.tasks = s.files->tasks();
   TROUPE_ASSIGN(s.info, read_json_file(s.root + "/meta/info.json"));
   for (const DatasetProblem& f : s.files->findings()) s.notes.push_back(fmt::format("{} {}", f.code, f.text));
-  const std::vector<EpisodeRecord>& records = s.files->episodes();
-  if (records.empty()) {
+  if (s.files->episodes().empty()) {
     const std::string list = s.root + (s.facts.is_v3() ? "/meta/episodes" : "/meta/episodes.jsonl");
     return Error{Errc::data_loss, list + " lists no episode"};
   }
   try {
-    TROUPE_TRY(s.find_cameras(records));
-    TROUPE_TRY(s.place(records));
+    TROUPE_TRY(s.find_cameras());
+    TROUPE_TRY(s.place());
     s.find_doubtful_cameras();
     if (s.facts.is_v3()) {
       TROUPE_TRY(s.read_v3_extras());
@@ -114,31 +113,23 @@ Result<DatasetSource> DatasetSource::open(const std::string& root) {
   return s;
 }
 
-Result<void> DatasetSource::find_cameras(const std::vector<EpisodeRecord>& records) {
-  for (std::size_t f = 0; f < facts.features.size(); ++f) {
-    const LerobotFeature& feature = facts.features[f];
+Result<void> DatasetSource::find_cameras() {
+  const std::vector<EpisodeRecord>& records = files->episodes();
+  for (const LerobotFeature& feature : facts.features) {
     if (!feature.is_video()) continue;
-    std::string first;
+    std::string where;
     bool any = false;
-    for (const EpisodeRecord& record : records) {
-      for (const VideoSpan& span : record.videos) {
-        if (static_cast<std::size_t>(span.feature) != f || any) continue;
-        const auto fields = facts.is_v3() ? PathFields::of_file(span.chunk, span.file, feature.name)
-                                          : PathFields::of_episode(facts, record.index, feature.name);
-        const auto path = fill_path_template(facts.video_path, fields);
-        if (!path) return path.error().with(root + "/meta/info.json: video_path");
-        if (first.empty()) first = *path;
-        std::error_code absent;
-        any = fs::exists(root + "/" + *path, absent);
-      }
-      if (any) break;
+    for (std::size_t i = 0; i < records.size() && !any; ++i) {
+      if (files->video_span(i, feature.name) == nullptr) continue;
+      TROUPE_ASSIGN(const ImageSource frames, files->images(i, feature.name));
+      if (where.empty()) where = fmt::format("the first of episode {} would be {}", records[i].index, frames.path);
+      std::error_code absent;
+      any = fs::exists(frames.path, absent);
     }
     if (any) {
       cameras.push_back(feature.name);
     } else {
-      const std::string where =
-          first.empty() ? "the metadata of the episodes do not say which"
-                        : fmt::format("the first of episode {} would be {}/{}", records[0].index, root, first);
+      if (where.empty()) where = "the metadata of the episodes do not say which";
       doubtful_cameras.push_back({feature.name, no_file_of(feature.name, where)});
     }
   }
@@ -168,30 +159,22 @@ void DatasetSource::drop_camera(const std::string& name) {
   dropped.push_back(name);
 }
 
-Result<void> DatasetSource::place(const std::vector<EpisodeRecord>& records) {
-  for (const EpisodeRecord& r : records) {
+Result<void> DatasetSource::place() {
+  for (std::size_t i = 0; i < files->episodes().size(); ++i) {
+    const EpisodeRecord& r = files->episodes()[i];
+    TROUPE_ASSIGN(const RowSource rows, files->rows(i));
     SourceEpisode e{.index = r.index,
                     .length = r.length,
                     .tasks = r.tasks,
-                    .table = {},
-                    .first_row = r.first_row,
+                    .table = rows.path,
+                    .first_row = rows.first_row,
                     .videos = std::vector<SourceVideo>(cameras.size()),
                     .extra = {}};
-    const auto data =
-        facts.is_v3() ? PathFields::of_file(r.data_chunk, r.data_file) : PathFields::of_episode(facts, r.index);
-    const auto table = fill_path_template(facts.data_path, data);
-    if (!table) return table.error().with(root + "/meta/info.json: data_path");
-    e.table = root + "/" + *table;
-    for (const VideoSpan& span : r.videos) {
-      const std::string& name = facts.features[static_cast<std::size_t>(span.feature)].name;
-      const auto camera = std::find(cameras.begin(), cameras.end(), name);
-      if (camera == cameras.end()) continue;
-      const auto fields = facts.is_v3() ? PathFields::of_file(span.chunk, span.file, name)
-                                        : PathFields::of_episode(facts, r.index, name);
-      const auto path = fill_path_template(facts.video_path, fields);
-      if (!path) return path.error().with(root + "/meta/info.json: video_path");
-      e.videos[static_cast<std::size_t>(camera - cameras.begin())] = {root + "/" + *path, span.first_frame,
-                                                                      span.frames};
+    for (std::size_t c = 0; c < cameras.size(); ++c) {
+      const VideoSpan* span = files->video_span(i, cameras[c]);
+      if (span == nullptr) continue;
+      TROUPE_ASSIGN(const ImageSource frames, files->images(i, cameras[c]));
+      e.videos[c] = {frames.path, span->first_frame, span->frames};
     }
     episodes.push_back(std::move(e));
   }
@@ -232,7 +215,7 @@ Result<void> DatasetSource::read_v2_stats() {
   }));
   if (unreadable > 0)
     notes.push_back(
-        fmt::format("{}: {} lines are no JSON of numbers; these statistics are computed anew", path, unreadable));
+        fmt::format("{}: the statistics of {} lines are not JSON numbers; they are computed anew", path, unreadable));
   for (SourceEpisode& e : episodes) {
     if (const auto found = offsets.find(e.index); found != offsets.end()) e.stats_at = found->second;
   }

@@ -82,9 +82,9 @@ class DatasetSource {
   Result<JsonDoc> stats(const SourceEpisode& episode);
 
  private:
-  Result<void> find_cameras(const std::vector<EpisodeRecord>& records);
+  Result<void> find_cameras();
   void find_doubtful_cameras();
-  Result<void> place(const std::vector<EpisodeRecord>& records);
+  Result<void> place();
   Result<void> read_v2_extras();
   Result<void> read_v2_stats();
   Result<void> read_v3_extras();
