@@ -46,6 +46,7 @@ Result<SourceCheck> SourceCheck::make(const DatasetSource& source, bool merged) 
     const bool whole = f.dtype.starts_with("int") || f.dtype.starts_with("uint");
     (whole && holds(tasks, f.name) ? out.labels_ : out.numbers_).push_back(f.name);
   }
+  out.episode_stats_ = std::make_shared<EpisodeStatsCheck>(*source.files, used);
   out.videos_ = std::make_shared<ProbedVideos>(VideoProbe());
   out.source_ = EpisodeSource::make(source.files, std::move(*keys),
                                     [videos = out.videos_](const std::string& path) { return videos->probe(path); });
@@ -75,6 +76,7 @@ void SourceCheck::settle_views(const SourceEpisode& episode, EpisodeCheck& check
 
 void SourceCheck::check_other_columns(const SourceEpisode& episode, EpisodeCheck& check) const {
   TableColumns wanted;
+  wanted.vectors = source_.columns.vector_columns();
   wanted.optional_vectors = numbers_;
   wanted.optional_integers = labels_;
   const std::string& path = episode.table;
@@ -83,6 +85,7 @@ void SourceCheck::check_other_columns(const SourceEpisode& episode, EpisodeCheck
     check.problems.push_back({"D03", path, table.error().message()});
     return;
   }
+  episode_stats_->compare(episode.index, *table);
   const auto warn = [&](std::string text) { check.warnings.push_back({"D04", path, std::move(text)}); };
   for (const std::string& name : numbers_) {
     const auto found = table->vectors.find(name);
@@ -134,6 +137,7 @@ std::vector<DatasetProblem> SourceCheck::compare_metadata(const std::vector<cons
     }
     compare_with_info(*source_.files, view, found, findings);
   }
+  episode_stats_->report(findings);
   std::vector<DatasetProblem> out;
   const std::string info = source_.root() + "/meta/info.json";
   const auto& discarded = source_.info().discarded_episodes;

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "data/convert/dataset_source.h"
 #include "data/health/camera_facts.h"
+#include "data/health/episode_stats_check.h"
 #include "data/lerobot/episode_check.h"
 #include "data/lerobot/modality.h"
 
@@ -30,7 +31,7 @@ class SourceCheck {
   EpisodeCheck check(const SourceEpisode& episode) const;
 
   /// D02: names of modality.json that info.json lacks, and what info.json says of cameras and their files contradict.
-  /// `checks` are those of all episodes.
+  /// D12: statistics of episodes of other data. `checks` are those of all episodes.
   std::vector<DatasetProblem> compare_metadata(const std::vector<const EpisodeCheck*>& checks) const;
 
   /// D12: what meta/stats.json says and the tables of these episodes, which are all of the dataset, contradict.
@@ -47,6 +48,7 @@ class SourceCheck {
   Modality modality_;
   std::shared_ptr<ProbedVideos> videos_;
   EpisodeSource source_;
+  std::shared_ptr<EpisodeStatsCheck> episode_stats_;
   /// Columns that no sample uses: numbers, and task indices.
   std::vector<std::string> numbers_, labels_;
 };

@@ -237,6 +237,19 @@ TEST_F(SourceCheckTest, StatisticsOfOtherDataAreTold) {
   EXPECT_THAT(notes_of(v30), Contains(AllOf(HasSubstr("D12 " + v30 + "/meta/stats.json"), HasSubstr("'action'"))));
 }
 
+TEST_F(SourceCheckTest, StatisticsOfEpisodesOfOtherDataAreTold) {
+  const std::string path = toy_ + "/meta/episodes_stats.jsonl";
+  std::istringstream lines(text_of(path));
+  std::string line, changed;
+  while (std::getline(lines, line)) {
+    Json json = Json::parse(line);
+    if (json["episode_index"] == 1) json["stats"]["action"]["mean"][0] = 1000;
+    changed += json.dump() + "\n";
+  }
+  write_text(path, changed);
+  EXPECT_THAT(notes_of(toy_), Contains(AllOf(HasSubstr("D12 " + path), HasSubstr("mean of 'action'[0] of episode 1"))));
+}
+
 TEST_F(SourceCheckTest, ColumnsThatNoSampleUsesAreCarriedAndNamed) {
   for (int e = 0; e < 3; ++e) {
     const auto before = testing::read_whole_table(table(e));
