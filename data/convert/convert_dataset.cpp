@@ -201,7 +201,7 @@ Result<void> write_metadata(const ConvertContext& context, std::vector<DatasetSo
   JsonDoc sum;
   TROUPE_TRY(context.request.to == DatasetVersion::v30 ? write_metadata_v30(context, stats, sum)
                                                        : write_metadata_v21(context, stats, sum));
-  stats.drop_own_envelopes(sum);
+  stats.erase_computed_quantiles(sum);
   TROUPE_TRY(carry_files(context, report.notes));
   if (context.request.gear) {
     TROUPE_TRY(write_gear_metadata(context, sum, report.notes));

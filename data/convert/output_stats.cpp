@@ -42,7 +42,7 @@ Result<JsonDoc> OutputStats::of(std::size_t episode) {
   return stats;
 }
 
-void OutputStats::drop_own_envelopes(JsonDoc& sum) const {
+void OutputStats::erase_computed_quantiles(JsonDoc& sum) const {
   for (const std::string& name : computed_) {
     const LerobotFeature* feature = context_.sources[0].facts.find(name);
     if (feature == nullptr || !feature->is_numbers() || !sum.contains(name)) continue;

@@ -21,9 +21,9 @@ class OutputStats {
   /// {feature: {statistic: values}} of plan episode `episode`, in the form of episodes_stats.jsonl. Where the source's
   /// statistics have no quantiles, computed ones are left out too. Errors: those of DatasetSource::stats, data_loss.
   Result<JsonDoc> of(std::size_t episode);
-  /// Takes q01 and q99 of columns that a source has no statistics of out of the sum of all episodes: an envelope of
-  /// quantiles that nobody stated is worse than those of all rows, which add_quantiles finds.
-  void drop_own_envelopes(JsonDoc& sum) const;
+  /// Erases q01 and q99 from `sum`, the sum of all episodes, for columns whose source has no statistics. The sum holds
+  /// the envelope of the episodes' quantiles there; add_quantiles computes the quantiles of all rows instead.
+  void erase_computed_quantiles(JsonDoc& sum) const;
 
  private:
   struct Stream {

@@ -143,18 +143,16 @@ void EpisodeStatsCheck::report(std::vector<HealthFinding>& findings) const {
     findings.push_back({"D12", FindingLevel::warning, path_, std::move(text), -1});
   };
   if (!unreadable_.empty()) warn(unreadable_ + " (training does not use statistics of episodes)");
-  const Entry* first = nullptr;
-  std::int64_t others = -1;
+  std::vector<const Entry*> differing;
   for (const auto& [index, entry] : episodes_) {
-    if (entry.differs.empty()) continue;
-    if (first == nullptr) first = &entry;
-    ++others;
+    if (!entry.differs.empty()) differing.push_back(&entry);
   }
-  if (first == nullptr) return;
+  if (differing.empty()) return;
+  const std::string more = differing.size() > 1 ? fmt::format(" (and {} more differ)", differing.size() - 1) : "";
   warn(
       fmt::format("{}: {}{}. It was made of other data; training does not use it, but other programs and a "
                   "conversion do",
-                  path_, first->differs, others > 0 ? fmt::format(" (and {} more differ)", others) : std::string()));
+                  path_, differing.front()->differs, more));
 }
 
 }  // namespace troupe::data

@@ -262,7 +262,7 @@ class Examination {
     plan.idle.erase(std::unique(plan.idle.begin(), plan.idle.end()), plan.idle.end());
     if (report_.columns.empty()) return {};
     EpisodeStatsCheck stated(*files_, report_.keys.vector_columns());
-    plan.look = [&](std::size_t i, const EpisodeTable& table) { stated.compare(tables_[i].index, table); };
+    plan.on_table = [&](std::size_t i, const EpisodeTable& table) { stated.compare(tables_[i].index, table); };
     TableSource tables = tables_of(source_, tables_);
     tables.progress = [this](std::int64_t done, std::int64_t of) { tell("tables", done, of); };
     TROUPE_ASSIGN(const std::vector<EpisodeMotion> motion, measure_motion(tables, report_.columns, plan));

@@ -47,7 +47,7 @@ class Motion {
     parallel_for(tables.size(), plan_.threads, [&](std::size_t t) {
       find_idle(tables[t], out_[first + t]);
       hash_content(tables[t], out_[first + t]);
-      if (plan_.look) plan_.look(first + t, tables[t]);
+      if (plan_.on_table) plan_.on_table(first + t, tables[t]);
     });
   }
 

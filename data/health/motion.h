@@ -27,7 +27,7 @@ struct MotionPlan {
   std::vector<std::string> hashed;
   std::int64_t threads = 0;
   /// Called with every episode's table, from several threads; empty: not called.
-  std::function<void(std::size_t episode, const EpisodeTable& table)> look{};
+  std::function<void(std::size_t episode, const EpisodeTable& table)> on_table{};
 };
 
 /// A row is idle when all columns of MotionPlan::idle equal the row before; an outlier is a value more than

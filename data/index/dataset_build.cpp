@@ -23,7 +23,7 @@ bool contains(const std::vector<std::int64_t>& values, std::int64_t value) {
 }
 
 /// Digest of everything that an episode's check depends on besides its own files: columns, types, rate.
-constexpr int kCheckVersion = 3;  ///< grows when the checks change: what older ones found is found anew
+constexpr int kCheckVersion = 3;  ///< raised when the checks change: an index of an older version is checked again
 
 std::uint64_t check_digest(const LerobotInfo& info, const SampleColumns& columns) {
   std::string text =

@@ -1,4 +1,4 @@
-#include "data/lerobot/table_columns.h"
+#include "data/lerobot/feature_check.h"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ std::string_view kind_of(std::string_view type) {
 
 }  // namespace
 
-void compare_columns(const LerobotDataset& dataset, std::vector<DatasetProblem>& findings) {
+void check_features(const LerobotDataset& dataset, std::vector<DatasetProblem>& findings) {
   const auto rows = dataset.rows(0);
   const auto facts = rows ? read_parquet_facts(rows->path) : Result<ParquetFacts>(rows.error());
   if (!facts) return;

@@ -8,7 +8,7 @@
 
 #include "data/lerobot/dataset_location.h"
 #include "data/lerobot/episodes_table.h"
-#include "data/lerobot/table_columns.h"
+#include "data/lerobot/feature_check.h"
 
 namespace troupe::data {
 
@@ -54,7 +54,7 @@ Result<LerobotDataset> LerobotDataset::open(const std::string& path_or_repo_id, 
   });
   set.check_counts(left_out);
   if (set.info_.is_v3()) set.note_foreign_files();
-  if (!set.episodes_.empty()) compare_columns(set, set.findings_);
+  if (!set.episodes_.empty()) check_features(set, set.findings_);
   return set;
 }
 

@@ -295,7 +295,7 @@ class MutantsTest : public ::testing::TestWithParam<const char*> {
     if (!said->empty()) return "told";
     const auto now = deliver(converted_);
     EXPECT_TRUE(now) << "the result cannot be read: " << now.error().message();
-    EXPECT_TRUE(!now || *now == sound) << "the conversion has other samples, and nobody says why";
+    EXPECT_TRUE(!now || *now == sound) << "the converted dataset has other samples, and no note says why";
     return "harmless";
   }
 
