@@ -69,15 +69,22 @@ TEST_F(CommandProgressTest, ANewPartHasARateOfItsOwnAndThreadsMayCountOutOfOrder
 std::string seen_on_terminal(const std::function<void(int fd)>& work) {
   int controller = -1, terminal = -1;
   if (::openpty(&controller, &terminal, nullptr, nullptr, nullptr) != 0) return {};
-  const FileDescriptor reader(controller), writer(terminal);
+  const FileDescriptor reader(controller);
+  FileDescriptor writer(terminal);
   const char* before = std::getenv("TERM");
   const std::string saved = before == nullptr ? "" : before;
   ::setenv("TERM", "xterm", 1);
   work(writer.get());
   before == nullptr ? ::unsetenv("TERM") : ::setenv("TERM", saved.c_str(), 1);
-  std::string seen(1 << 16, '\0');
-  const ssize_t got = ::read(reader.get(), seen.data(), seen.size());
-  seen.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  writer.reset();
+  // The kernel may pass on what was written in pieces; the end comes after all of them.
+  std::string seen, piece(1 << 16, '\0');
+  while (true) {
+    const ssize_t got = ::read(reader.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;  // EIO: every writer has closed
+    seen.append(piece, 0, static_cast<std::size_t>(got));
+  }
   return seen;
 }
 
