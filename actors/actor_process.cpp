@@ -10,10 +10,10 @@
 
 namespace troupe::actors {
 
-Result<std::unique_ptr<Process>> Process::start(const std::string& self) {
+Result<std::unique_ptr<Process>> Process::start(const std::string& self, OrderedDelivery::Limits limits) {
   auto process = std::make_unique<Process>();
   TROUPE_ASSIGN(process->loop, IoLoop::start(self));
-  process->bridge = std::make_unique<Bridge>(*process->loop, self, new_incarnation());
+  process->bridge = std::make_unique<Bridge>(*process->loop, self, new_incarnation(), limits);
   process->config = std::make_unique<caf::actor_system_config>();
   const unsigned cores = std::max(2u, std::min(4u, std::thread::hardware_concurrency()));
   process->config->set("scheduler.max-threads", static_cast<std::size_t>(cores));

@@ -15,7 +15,7 @@ namespace troupe::actors {
 struct Process {
   /// `self` names this process in logs and envelopes; the bridge gets a fresh incarnation. CAF runs 2 to 4 scheduler
   /// threads, at most one a core, of at most 50 messages an actor at a time. Errors: those of IoLoop::start.
-  static Result<std::unique_ptr<Process>> start(const std::string& self);
+  static Result<std::unique_ptr<Process>> start(const std::string& self, OrderedDelivery::Limits limits = {});
   ~Process();
 
   /// Sockets, timers and descriptors, on one thread of its own.

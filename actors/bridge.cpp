@@ -5,8 +5,19 @@
 
 namespace troupe::actors {
 
-Bridge::Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation)
-    : loop_(loop), self_(std::move(self)), incarnation_(incarnation) {}
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Whether a message's sender repeats it until it is answered, or soon has a newer one.
+bool repeats_itself(std::uint16_t type) {
+  return type == Join::kType || type == Joined::kType || type == Heartbeat::kType || type == HeartbeatAck::kType;
+}
+
+}  // namespace
+
+Bridge::Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation, OrderedDelivery::Limits limits)
+    : loop_(loop), self_(std::move(self)), incarnation_(incarnation), delivery_(limits) {}
 
 void Bridge::add_local(const std::string& name, const MailboxActor& actor) {
   std::lock_guard lock(mutex_);
@@ -30,6 +41,12 @@ std::optional<Bridge::Route> Bridge::route_to(const std::string& name) {
   return std::nullopt;
 }
 
+void Bridge::forget(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  routes_.erase(name);
+  delivery_.forget(name);
+}
+
 void Bridge::send(const ControlMessage& control) {
   std::unique_lock lock(mutex_);
   if (const auto local = locals_.find(control.to); local != locals_.end()) {
@@ -38,22 +55,59 @@ void Bridge::send(const ControlMessage& control) {
     caf::anon_send(actor, control);
     return;
   }
-  const auto route = route_to(control.to);
   lock.unlock();
-  if (!route) {
-    log::warn("{}: no way to {}; {} dropped", self_, control.to, name_of(type_of(control.message)));
-    return;
-  }
   auto payload = encode(control.message);
   if (!payload) {
     log::error("{}: {} for {} cannot be sent: {}", self_, name_of(type_of(control.message)), control.to,
                payload.error().message());
     return;
   }
-  Envelope envelope =
-      make_envelope(type_of(control.message), control.from.empty() ? self_ : control.from, control.to, 0);
-  envelope.incarnation = incarnation_;
-  loop_.send(route->socket, route->routing_id, envelope, std::move(*payload));
+  Packet packet{
+      .envelope = make_envelope(type_of(control.message), control.from.empty() ? self_ : control.from, control.to, 0),
+      .payload = std::move(*payload)};
+  packet.envelope.incarnation = incarnation_;
+  lock.lock();
+  if (!repeats_itself(packet.envelope.type)) {
+    const auto now = Clock::now();
+    auto numbered = delivery_.send(std::move(packet), now);
+    if (!numbered) return;
+    packet = std::move(*numbered);
+    come_back(now + OrderedDelivery::kFirstRetry);
+  }
+  const auto route = route_to(packet.envelope.to);
+  lock.unlock();
+  pass(std::move(packet), route);
+}
+
+void Bridge::pass(Packet packet, const std::optional<Route>& route) {
+  if (route) {
+    loop_.send(route->socket, route->routing_id, packet.envelope, std::move(packet.payload));
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  if (unreachable_.allows(packet.envelope.to))
+    log::warn("{}: no way to {}; a message of {} waits or is dropped", self_, packet.envelope.to, packet.envelope.from);
+}
+
+void Bridge::come_back(OrderedDelivery::Time at) {
+  if (comes_back_ && *comes_back_ <= at) return;
+  comes_back_ = at;
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(at - Clock::now());
+  loop_.after(std::max(wait, std::chrono::milliseconds(1)), [this] { send_due(); });
+}
+
+void Bridge::send_due() {
+  std::unique_lock lock(mutex_);
+  comes_back_.reset();
+  std::vector<std::pair<Packet, std::optional<Route>>> packets;
+  for (Packet& packet : delivery_.due(Clock::now())) {
+    packet.envelope.incarnation = incarnation_;
+    auto route = route_to(packet.envelope.to);
+    packets.emplace_back(std::move(packet), std::move(route));
+  }
+  if (const auto next = delivery_.next_due()) come_back(*next);
+  lock.unlock();
+  for (auto& [packet, route] : packets) pass(std::move(packet), route);
 }
 
 IoLoop::OnMessage Bridge::receiver(Admission may_speak_for) {
@@ -74,17 +128,24 @@ void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope en
   const auto local = locals_.find(envelope.to);
   if (local == locals_.end()) {
     const auto route = route_to(envelope.to);
+    const bool goes_back = route && route->socket == socket && route->routing_id == routing_id;
     lock.unlock();
-    if (!route || (route->socket == socket && route->routing_id == routing_id)) {
-      log::warn("{}: no way to {}; a message of {} dropped", self_, envelope.to, envelope.from);
-      return;
-    }
-    loop_.send(route->socket, route->routing_id, envelope, std::move(payload));
+    pass({.envelope = std::move(envelope), .payload = std::move(payload)}, goes_back ? std::nullopt : route);
     return;
   }
   const MailboxActor actor = local->second;
+  const bool is_numbered = envelope.number != 0;
+  const auto now = Clock::now();
+  const auto due = delivery_.receive({.envelope = std::move(envelope), .payload = std::move(payload)}, now);
+  if (is_numbered) come_back(now + OrderedDelivery::kTellAfter);
+  // Two threads of the loop do not exist, so what is given below stays in order.
   lock.unlock();
-  auto message = decode(envelope.type, payload);
+  for (const Packet& packet : due) give(actor, packet);
+}
+
+void Bridge::give(const MailboxActor& actor, const Packet& packet) {
+  const Envelope& envelope = packet.envelope;
+  auto message = decode(envelope.type, packet.payload);
   if (!message) {
     log::warn("{}: message type {:#x} of {} refused: {}", self_, envelope.type, envelope.from,
               message.error().message());

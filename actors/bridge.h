@@ -7,17 +7,21 @@
 
 #include "actors/mailbox.h"
 #include "comm/control/io_loop.h"
+#include "comm/control/log_limiter.h"
+#include "comm/control/ordered_delivery.h"
 
 namespace troupe::actors {
 
 /// Delivers control messages by name: to the mailbox of an actor of this process, or as an envelope over a socket of
 /// the I/O loop (docs/wire.md#envelope). A name is looked up among local actors, then routes, then the default route.
-/// Thread-safe: one mutex, never held during a send. One per process; outlives its actors, dies before the loop.
+/// What goes over a socket arrives once and in order however often the connection breaks (OrderedDelivery), but for
+/// Join, Joined and heartbeats, which their senders repeat themselves. Thread-safe: one mutex, never held during a
+/// send. One per process; outlives its actors and the loop.
 class Bridge {
  public:
   /// `self` stands in envelopes of control messages without a sender; `incarnation` in all of them. `loop` is not
   /// owned.
-  Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation);
+  Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation, OrderedDelivery::Limits limits = {});
 
   /// Messages for `name` go to this actor; a second call replaces the first. The actor is kept alive by it.
   void add_local(const std::string& name, const MailboxActor& actor);
@@ -33,9 +37,11 @@ class Bridge {
   /// nothing is refused), bytes that do not decode, names without a route, and what would leave by the way it came.
   IoLoop::OnMessage receiver(Admission may_speak_for = {});
 
-  /// Never blocks. A message without a receiver, or one that cannot be encoded, is logged and dropped. Its sender hears
-  /// nothing of that; a wait for an answer has a deadline of its own.
+  /// Never blocks. A message that cannot be encoded is logged and dropped. Its sender hears nothing of that; a wait for
+  /// an answer has a deadline of its own.
   void send(const ControlMessage& control);
+  /// The actor or node of this name has ended: nothing is sent to it any more, and what still comes of it is dropped.
+  void forget(const std::string& name);
 
  private:
   /// Where a name is reached: a socket and, of a ROUTER, which of its peers.
@@ -47,6 +53,13 @@ class Bridge {
   std::optional<Route> route_to(const std::string& name);
   /// An envelope of the loop: to a local actor, or on along its route.
   void receive(SocketId socket, const std::string& routing_id, Envelope envelope, std::vector<std::byte> payload);
+  void give(const MailboxActor& actor, const Packet& packet);
+  /// Sends a packet along its route, or drops it with a warning.
+  void pass(Packet packet, const std::optional<Route>& route);
+  /// Sends what is due by now, and comes back for the rest.
+  void send_due();
+  /// With mutex_: makes sure that send_due() runs by `at`.
+  void come_back(OrderedDelivery::Time at);
 
   IoLoop& loop_;
   const std::string self_;
@@ -55,6 +68,10 @@ class Bridge {
   std::map<std::string, MailboxActor> locals_;
   std::map<std::string, Route> routes_;
   std::optional<SocketId> default_route_;
+  OrderedDelivery delivery_;
+  // When the loop's earliest timer runs send_due().
+  std::optional<OrderedDelivery::Time> comes_back_;
+  LogLimiter unreachable_;
 };
 
 }  // namespace troupe::actors

@@ -7,7 +7,21 @@ namespace troupe::actors {
 
 namespace {
 constexpr std::chrono::milliseconds kTick{50};
+
+Interrupt interrupt_of(Signal signal) {
+  switch (signal) {
+    case Signal::hangup:
+      return {.why = "SIGHUP"};
+    case Signal::terminate:
+      return {.why = "SIGTERM", .is_preemption = true};
+    case Signal::warning:
+      return {.why = "SIGUSR1", .is_preemption = true};
+    default:
+      return {.why = "SIGINT"};
+  }
 }
+
+}  // namespace
 
 MailboxActor::behavior_type controller_actor(MailboxActor::stateful_pointer<ControllerState> self,
                                              ControllerService* service,
@@ -34,8 +48,7 @@ MailboxActor::behavior_type controller_actor(MailboxActor::stateful_pointer<Cont
         if (signal == Signal::start) {
           if (guarded("could not start", [&] { service->start(now); })) self->delayed_send(self, kTick, Signal::tick);
         } else if (signal != Signal::tick) {
-          guarded("failed while handling a signal",
-                  [&] { service->interrupt(signal == Signal::interrupt ? "SIGINT" : "SIGTERM", now); });
+          guarded("failed while handling a signal", [&] { service->interrupt(interrupt_of(signal), now); });
         } else if (guarded("failed at a tick", [&] { service->tick(now); })) {
           // A pending delayed_send keeps an actor alive: the last tick is not re-armed.
           if (service->exit_code()) {

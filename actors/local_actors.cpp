@@ -28,7 +28,7 @@ LocalActors::~LocalActors() {
 
 void LocalActors::spawn(const ActorIdentity& identity, const std::string& role,
                         std::function<void(const std::string& failure)> on_end) {
-  const std::string name = identity.actor;
+  const std::string name = identity.instance();
   // The bridge outlives this object, and the outbox may too.
   Outbox outbox = [&bridge = bridge_, name](const std::string& to, const Message& message) {
     bridge.send({name, to, message});
@@ -42,16 +42,16 @@ void LocalActors::spawn(const ActorIdentity& identity, const std::string& role,
   };
   std::lock_guard lock(mutex_);
   const MailboxActor actor = system_.spawn<caf::detached>(
-      role_actor, identity.instance(), taken_by(role), std::function<std::unique_ptr<Role>()>(make), std::move(on_end));
+      role_actor, name, taken_by(role), std::function<std::unique_ptr<Role>()>(make), std::move(on_end));
   bridge_.add_local(name, actor);
   actors_[name] = actor;
 }
 
-void LocalActors::stop(const std::string& actor) {
+void LocalActors::stop(const std::string& instance) {
   std::lock_guard lock(mutex_);
-  const auto found = actors_.find(actor);
+  const auto found = actors_.find(instance);
   if (found == actors_.end()) return;
-  bridge_.remove_local(actor);
+  bridge_.remove_local(instance);
   caf::anon_send_exit(found->second, caf::exit_reason::user_shutdown);
   actors_.erase(found);
 }

@@ -15,9 +15,9 @@ struct ControlMessage {
   Message message;
 };
 
-/// A timer or signal: `start` begins the controller's work, `tick` is its shell's timer, `interrupt` is SIGINT,
-/// `terminate` is SIGTERM.
-enum class Signal : std::uint8_t { start, tick, interrupt, terminate };
+/// A timer or signal: `start` begins the controller's work, `tick` is its shell's timer, the others are SIGINT, SIGHUP,
+/// SIGTERM and SIGUSR1.
+enum class Signal : std::uint8_t { start, tick, interrupt, hangup, terminate, warning };
 
 }  // namespace troupe::actors
 

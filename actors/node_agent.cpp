@@ -4,8 +4,9 @@
 
 namespace troupe::actors {
 
-NodeAgent::NodeAgent(Process& process, const RoleContext& context, const std::string& node, const std::string& endpoint,
-                     const std::string& config, std::function<void(const std::string& why)> on_failure)
+NodeAgent::NodeAgent(Process& process, const RoleContext& context, const ActorIdentity& node,
+                     const std::string& endpoint, const std::string& config,
+                     std::function<void(const std::string& why)> on_failure)
     : actors_(*process.system, *process.bridge, role_maker(context, *process.loop)),
       node_(*process.system, *process.bridge,
             [this, launch = NodeRole::Launch{.executable = own_executable(),
@@ -18,16 +19,15 @@ NodeAgent::NodeAgent(Process& process, const RoleContext& context, const std::st
                                              .environment = {}}](const ActorIdentity&, const std::string&,
                                                                  Outbox outbox) {
               return make_role_of<NodeRole>(
-                  launch,
+                  launch, hosted_,
                   [this](const ActorIdentity& id, const std::string& role, NodeRole::OnEnd on_end) {
                     actors_.spawn(id, role, std::move(on_end));
                   },
-                  [this](const std::string& actor) { actors_.stop(actor); }, std::move(outbox));
+                  [this](const std::string& instance) { actors_.stop(instance); }, std::move(outbox));
             }) {
-  node_.spawn({.actor = node, .incarnation = 0}, "node",
-              [node, on_failure = std::move(on_failure)](const std::string& failure) {
-                if (!failure.empty()) on_failure(node + " " + failure);
-              });
+  node_.spawn(node, "node", [node = node.actor, on_failure = std::move(on_failure)](const std::string& failure) {
+    if (!failure.empty()) on_failure(node + " " + failure);
+  });
 }
 
 }  // namespace troupe::actors

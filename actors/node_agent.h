@@ -1,11 +1,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/actor_process.h"
 #include "actors/local_actors.h"
 #include "actors/role_factory.h"
+#include "workers/node/hosted_actors.h"
 
 namespace troupe::actors {
 
@@ -13,14 +16,18 @@ namespace troupe::actors {
 /// ends the agent first, and with it every host process that it started, then those actors.
 class NodeAgent {
  public:
-  /// Spawns the agent under the name `node` ("node/0"). Its host processes dial `endpoint` and read the job file
+  /// Spawns the agent under the name of `node` ("node/0#0"). Its host processes dial `endpoint` and read the job file
   /// `config` and the plan context.run_dir/plan.json. `on_failure` is called at most once, on the agent's thread, with
   /// a sentence that begins with the node's name, when an exception has ended the agent. `process` is not owned and
   /// outlives it; context.loop is set here.
-  NodeAgent(Process& process, const RoleContext& context, const std::string& node, const std::string& endpoint,
+  NodeAgent(Process& process, const RoleContext& context, const ActorIdentity& node, const std::string& endpoint,
             const std::string& config, std::function<void(const std::string& why)> on_failure);
 
+  /// What runs here now: "decoder/0#1".
+  std::vector<std::string> hosted() const { return hosted_->list(); }
+
  private:
+  const std::shared_ptr<HostedActors> hosted_ = std::make_shared<HostedActors>();
   LocalActors actors_, node_;
 };
 

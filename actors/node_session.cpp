@@ -20,26 +20,20 @@
 
 namespace troupe::actors {
 
-namespace {
-
-constexpr std::chrono::milliseconds kBeat{1000};
-constexpr std::chrono::milliseconds kJoinRetry{500};
-
-}  // namespace
-
 NodeSession::NodeSession(std::string name, std::string controller, Token token, std::chrono::milliseconds join_timeout)
     : name_(std::move(name)),
       controller_(std::move(controller)),
       token_(std::move(token)),
-      join_timeout_(join_timeout) {}
+      join_timeout_(join_timeout),
+      address_(fmt::format("{}#{}", name_, incarnation_)) {}
 
 NodeSession::~NodeSession() {
   if (process_ && self_) {
-    process_->bridge->remove_local(name_);
+    process_->bridge->remove_local(address_);
     caf::anon_send_exit(self_, caf::exit_reason::user_shutdown);
     self_ = nullptr;
   }
-  agent_.reset();
+  node_.reset();
   process_.reset();
   std::error_code ignored;  // sockets of this membership; a folder that stays is not an error
   if (!runtime_dir_.empty()) std::filesystem::remove_all(runtime_dir_, ignored);
@@ -64,12 +58,18 @@ Result<void> NodeSession::connect() {
         },
         [](Signal) {}};
   });
-  process_->bridge->add_local(name_, self_);
+  process_->bridge->add_local(address_, self_);
+  return dial();
+}
+
+Result<void> NodeSession::dial() {
   CurveClient curve{.server_key = token_.server_key, .public_key = token_.public_key, .secret_key = token_.secret_key};
-  TROUPE_ASSIGN(const SocketId link,
-                process_->loop->connect_dealer(controller_, fmt::format("{}#{:x}", name_, incarnation_),
+  TROUPE_ASSIGN(const SocketId line,
+                process_->loop->connect_dealer(controller_, fmt::format("{}.{}", address_, lines_++),
                                                process_->bridge->receiver(), curve));
-  process_->bridge->set_default_route(link);
+  process_->bridge->set_default_route(line);
+  if (line_) process_->loop->close(*line_);
+  line_ = line;
   return {};
 }
 
@@ -86,48 +86,66 @@ void NodeSession::stop_for(const std::string& failure) {
 }
 
 void NodeSession::on_message(const Message& message) {
+  const auto now = std::chrono::steady_clock::now();
   if (const auto* joined = std::get_if<Joined>(&message)) {
     wake([&] {
       if (!is_joined_) joined_ = *joined;  // asked again and answered again: the first answer stays
       is_joined_ = true;
+      membership_->on(*joined, now);
     });
-  } else if (std::holds_alternative<HeartbeatAck>(message)) {
-    wake([&] { last_ack_ = std::chrono::steady_clock::now(); });
+  } else if (const auto* ack = std::get_if<HeartbeatAck>(&message)) {
+    wake([&] { membership_->on(*ack, now); });
   } else if (const auto* finish = std::get_if<Finish>(&message)) {
     wake([&] { stopped_ = true, farewell_ = finish->reason; });
   } else if (const auto* reply = std::get_if<Reply>(&message)) {
-    wake([&] { refusal_ = reply->text; });
+    wake([&] { membership_->on(*reply); });
   } else {
     // For the node agent. The controller may send work before the agent stands: kept until then.
     std::lock_guard lock(mutex_);
-    if (agent_name_.empty()) {
+    if (!agent_stands_) {
       early_.push_back(message);
     } else {
-      process_->bridge->send({"controller", agent_name_, message});
+      process_->bridge->send({"controller", agent_, message});
     }
   }
 }
 
-void NodeSession::agent_stands(const std::string& agent) {
+void NodeSession::agent_stands() {
   std::lock_guard lock(mutex_);
-  agent_name_ = agent;
-  for (const Message& message : early_) process_->bridge->send({"controller", agent_name_, message});
+  agent_stands_ = true;
+  for (const Message& message : early_) process_->bridge->send({"controller", agent_, message});
   early_.clear();
+}
+
+void NodeSession::turn(std::unique_lock<std::mutex>& lock) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= membership_->next()) {
+    const auto hosted = node_ ? node_->hosted() : std::vector<std::string>{};
+    const auto message = membership_->tick(hosted, free_memory_bytes(), now);
+    if (message) process_->bridge->send({address_, "controller", *message});
+  }
+  if (membership_->wants_new_line()) {
+    lock.unlock();  // the loop's thread may want the mutex, for a signal
+    if (auto dialled = dial(); !dialled) log::warn("{}", dialled.error().message());
+    lock.lock();
+    return;
+  }
+  changed_.wait_until(lock, membership_->next());
 }
 
 Result<void> NodeSession::ask() {
   const NodeFacts facts = read_inventory(name_);
   const NodeSnapshot& own = facts.snapshot;
-  const Join request{.name = name_,
-                     .incarnation = incarnation_,
-                     .cpus = own.cpus,
-                     .memory_bytes = own.memory_bytes,
-                     .host = facts.host,
-                     .boot_id = facts.boot_id,
-                     .term_seen = 0};
   const auto until = std::chrono::steady_clock::now() + join_timeout_;
   std::unique_lock lock(mutex_);
-  while (!is_joined_ && refusal_.empty() && !stopped_) {
+  membership_.emplace(Join{.name = name_,
+                           .incarnation = static_cast<std::uint64_t>(incarnation_),
+                           .cpus = own.cpus,
+                           .memory_bytes = own.memory_bytes,
+                           .host = facts.host,
+                           .boot_id = facts.boot_id,
+                           .term_seen = 0});
+  while (!is_joined_ && membership_->phase() == MembershipPhase::asking && !stopped_) {
     if (std::chrono::steady_clock::now() > until) {
       return Error{
           Errc::deadline_exceeded,
@@ -135,13 +153,11 @@ Result<void> NodeSession::ask() {
               "{} did not let this node in within {:.1f} s: wrong address, or this token is not the running job's",
               controller_, Seconds(join_timeout_).count())};
     }
-    send(request);  // repeated until answered; the controller knows it by name and incarnation
-    changed_.wait_for(lock, kJoinRetry);
+    turn(lock);
   }
   if (!failure_.empty()) return Error{Errc::internal, failure_};
   if (stopped_) return Error{Errc::cancelled, "interrupted"};
-  if (!refusal_.empty()) return Error{Errc::invalid_argument, refusal_};
-  last_ack_ = std::chrono::steady_clock::now();
+  if (!is_joined_) return Error{Errc::invalid_argument, membership_->refusal()};
   return {};
 }
 
@@ -160,30 +176,33 @@ Result<void> NodeSession::host() {
                                {.server_key = "", .public_key = token_.public_key, .secret_key = token_.secret_key}));
   const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
   TROUPE_TRY(process_->loop->bind_router(endpoint, process_->bridge->receiver()));
-  const std::string node = fmt::format("node/{}", joined_.node_rank);
+  const ActorIdentity node{.actor = fmt::format("node/{}", joined_.node_rank), .incarnation = incarnation_};
+  agent_ = node.instance();
   RoleContext context{.config = config.config->job,
                       .plan = std::move(plan),
                       .run_dir = runtime_dir_,
                       .runtime_dir = runtime_dir_,
                       .data_host = ""};
-  agent_ = std::make_unique<NodeAgent>(*process_, context, node, endpoint, config_file,
-                                       [this](const std::string& why) { stop_for(why); });
-  agent_stands(node);
+  node_ = std::make_unique<NodeAgent>(*process_, context, node, endpoint, config_file,
+                                      [this](const std::string& why) { stop_for(why); });
+  agent_stands();
   return {};
 }
 
-Result<std::string> NodeSession::stay() {
-  std::uint64_t sequence = 0;
-  const std::chrono::milliseconds lease(std::max<std::int64_t>(joined_.lease_ms, 3000));
+Result<NodeSession::End> NodeSession::stay() {
   std::unique_lock lock(mutex_);
+  auto before = membership_->phase();
   while (!stopped_) {
-    if (std::chrono::steady_clock::now() - last_ack_ > lease)
-      return fmt::format("the controller has been silent for {} ms", lease.count());
-    send(Heartbeat{.node = name_, .sequence = ++sequence, .free_memory_bytes = free_memory_bytes()});
-    changed_.wait_for(lock, kBeat);
+    const auto phase = membership_->phase();
+    if (phase != before) log::info("{} is {}", name_, enum_name(phase));
+    before = phase;
+    if (phase == MembershipPhase::refused) return Error{Errc::failed_precondition, membership_->refusal()};
+    if (phase == MembershipPhase::orphaned)
+      return End{.why = "the controller is out of reach for too long; what runs here ends", .is_orphaned = true};
+    turn(lock);
   }
   if (!failure_.empty()) return Error{Errc::internal, failure_};
-  return farewell_;
+  return End{.why = farewell_};
 }
 
 }  // namespace troupe::actors

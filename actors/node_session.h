@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,13 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "comm/control/curve_keys.h"
+#include "workers/node/node_membership.h"
 
 namespace troupe::actors {
 
 /// One membership of a running job, from Join to the controller's end: an actor under this node's name that speaks with
-/// the controller over CURVE, and behind it the agent "node/N" that hosts what the controller places here. Watches this
-/// process's signals. join(), then stay(); one thread.
+/// the controller over CURVE (NodeMembership says when and what), and behind it the agent "node/N" that hosts what the
+/// controller places here. Watches this process's signals. join(), then stay(); one thread.
 class NodeSession {
  public:
   /// `controller` is its address, "tcp://host:port".
@@ -31,38 +33,57 @@ class NodeSession {
   /// within join_timeout), invalid_argument (the controller's refusal, or a job that cannot be read), cancelled (a
   /// signal); those of Process::start, IoLoop and runtime_directory.
   Result<std::int64_t> join();
-  /// Beats until told to leave, or until the controller has been silent for a lease: then what runs here has no job any
-  /// more. Returns why, for people; empty: a signal. Errors: internal (an exception in a handler).
-  Result<std::string> stay();
+  /// How a membership ended.
+  struct End {
+    /// For people; empty: a signal.
+    std::string why;
+    /// The controller was out of reach for too long: what ran here is to end, and a new membership to be asked for.
+    bool is_orphaned = false;
+  };
+  /// Beats until told to leave. While the controller is out of reach what runs here goes on, and the node asks to join
+  /// again over new connections, for cluster.orphan_s. Errors: internal (an exception in a handler), failed_precondition
+  /// (another process has this node's name).
+  Result<End> stay();
 
  private:
   Result<void> connect();
+  /// Another connection to the controller in place of the one before, under a routing id of its own: a controller that
+  /// still holds a dead connection would not hear a second one of the same id.
+  Result<void> dial();
   Result<void> ask();
   Result<void> host();
   void on_message(const Message& message);
   /// Gives the agent what came before it stood, and from now on everything that is its own.
-  void agent_stands(const std::string& agent);
+  void agent_stands();
+  /// Sends what is due and waits until more is, or until something changed.
+  void turn(std::unique_lock<std::mutex>& lock);
   /// Changes what the session's thread waits for. Any thread.
   void wake(const std::function<void()>& change);
   void stop_for(const std::string& failure);
-  void send(const Message& message) { process_->bridge->send({name_, "controller", message}); }
 
   const std::string name_, controller_;
   const Token token_;
   const std::chrono::milliseconds join_timeout_;
-  const std::uint64_t incarnation_ = new_incarnation();
+  /// 63 bits: the number of the agent's actor, too.
+  const std::int64_t incarnation_ = static_cast<std::int64_t>(new_incarnation() >> 1);
+  /// "NAME#INCARNATION", this process in control messages.
+  const std::string address_;
   std::string runtime_dir_;
+  std::optional<SocketId> line_;
+  int lines_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_ to last_ack_; joined_ does not change once is_joined_ is set.
+  // Guarded by mutex_ to early_; joined_ does not change once is_joined_ is set.
+  std::optional<NodeMembership> membership_;
   Joined joined_;
-  bool is_joined_ = false, stopped_ = false;
-  std::string refusal_, farewell_, failure_, agent_name_;
+  bool is_joined_ = false, stopped_ = false, agent_stands_ = false;
+  std::string farewell_, failure_;
   std::vector<Message> early_;
-  std::chrono::steady_clock::time_point last_ack_{};
   std::unique_ptr<Process> process_;
   MailboxActor self_;
-  std::unique_ptr<NodeAgent> agent_;
+  /// "node/N#INCARNATION".
+  std::string agent_;
+  std::unique_ptr<NodeAgent> node_;
 };
 
 }  // namespace troupe::actors

@@ -4,6 +4,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <memory>
+
+#include "base/file_descriptor.h"
 #include "base/log.h"
 
 namespace troupe::actors {
@@ -13,7 +16,10 @@ namespace {
 sigset_t handled() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) sigaddset(&set, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
+  struct sigaction hangup {};
+  const bool is_under_nohup = ::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
+  if (!is_under_nohup) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -27,14 +33,14 @@ void block_signals() {
 
 void watch_signals(IoLoop& loop, std::function<void(int signal)> on_signal) {
   const sigset_t set = handled();
-  const int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (fd < 0) {
+  const auto fd = std::make_shared<FileDescriptor>(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd->is_open()) {
     log::error("signals cannot be watched: signalfd failed");
     return;
   }
-  loop.watch(fd, [fd, on_signal = std::move(on_signal)] {
+  loop.watch(fd->get(), [fd, on_signal = std::move(on_signal)] {
     signalfd_siginfo info{};
-    while (::read(fd, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    while (::read(fd->get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
       on_signal(static_cast<int>(info.ssi_signo));
     return true;
   });

@@ -24,7 +24,9 @@ enum ExitCode : int {
   kDataProblem = 6,
   /// doctor: a check failed; encode --check: something is missing.
   kUnhealthy = 8,
-  /// Ended by a signal.
+  /// Stopped by its scheduler (SIGTERM, SIGUSR1) with a checkpoint; it may start the job again.
+  kPreempted = 75,
+  /// Ended by a signal of a person.
   kInterrupted = 130
 };
 

@@ -17,7 +17,7 @@ Result<std::unique_ptr<ControllerLink>> ControllerLink::open(const RunDirectory&
   const auto endpoint = read_file(run.endpoint());
   if (!endpoint) return Error{Errc::not_found, fmt::format("{} is not running (no endpoint file)", run.root())};
   auto link = std::make_unique<ControllerLink>();
-  link->name_ = fmt::format("cli.{}", ::getpid());
+  link->name_ = fmt::format("cli.{}#{}", ::getpid(), new_incarnation() >> 1);
   TROUPE_ASSIGN(link->loop_, IoLoop::start(link->name_));
   std::string address = *endpoint;
   while (!address.empty() && address.back() == '\n') address.pop_back();
@@ -31,27 +31,38 @@ Result<std::unique_ptr<ControllerLink>> ControllerLink::open(const RunDirectory&
 }
 
 Result<Reply> ControllerLink::ask(const Message& question) {
+  using Clock = std::chrono::steady_clock;
   TROUPE_ASSIGN(auto payload, encode(question));
-  {
-    std::lock_guard lock(mutex_);
-    answer_.reset();
-  }
-  loop_->send(socket_, "", make_envelope(type_of(question), name_, "controller", 0), std::move(payload));
+  Packet packet{.envelope = make_envelope(type_of(question), name_, "controller", 0), .payload = std::move(payload)};
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, kAnswerDeadline, [&] { return answer_.has_value(); })) {
-    return Error{Errc::deadline_exceeded,
-                 fmt::format("the controller did not answer within {} ms; it is not running any more, or stopped",
-                             kAnswerDeadline.count())};
+  answer_.reset();
+  const auto until = Clock::now() + kAnswerDeadline;
+  if (const auto numbered = delivery_.send(std::move(packet), Clock::now())) send({*numbered});
+  while (!changed_.wait_for(lock, OrderedDelivery::kFirstRetry, [&] { return answer_.has_value(); })) {
+    if (Clock::now() > until) {
+      return Error{Errc::deadline_exceeded,
+                   fmt::format("the controller did not answer within {} ms; it is not running any more, or stopped",
+                               kAnswerDeadline.count())};
+    }
+    send(delivery_.due(Clock::now()));
   }
   return *answer_;
 }
 
+void ControllerLink::send(const std::vector<Packet>& packets) {
+  for (const Packet& packet : packets) loop_->send(socket_, "", packet.envelope, packet.payload);
+}
+
 void ControllerLink::on_message(const Envelope& envelope, const std::vector<std::byte>& payload) {
-  auto message = decode(envelope.type, payload);
-  if (!message || !std::holds_alternative<Reply>(*message)) return;
+  const auto now = std::chrono::steady_clock::now();
   std::lock_guard lock(mutex_);
-  answer_ = std::get<Reply>(*message);
-  changed_.notify_all();
+  for (const Packet& due : delivery_.receive({.envelope = envelope, .payload = payload}, now)) {
+    const auto message = decode(due.envelope.type, due.payload);
+    if (!message || !std::holds_alternative<Reply>(*message)) continue;
+    answer_ = std::get<Reply>(*message);
+    changed_.notify_all();
+  }
+  send(delivery_.due(now + OrderedDelivery::kTellAfter));  // this process may end at once
 }
 
 }  // namespace troupe::app

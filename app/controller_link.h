@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "comm/control/io_loop.h"
 #include "comm/control/messages.h"
+#include "comm/control/ordered_delivery.h"
 #include "workers/checkpoint/run_directory.h"
 
 namespace troupe::app {
@@ -26,11 +27,14 @@ class ControllerLink {
 
  private:
   void on_message(const Envelope& envelope, const std::vector<std::byte>& payload);
+  void send(const std::vector<Packet>& packets);
 
   std::string name_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Reply> answer_;  // guarded by mutex_
+  // Guarded by mutex_, as the answer: a question and an answer come once each, also when a connection breaks.
+  OrderedDelivery delivery_{{}};
+  std::optional<Reply> answer_;
   SocketId socket_{};
   std::unique_ptr<IoLoop> loop_;  // last: its callbacks use what is above
 };

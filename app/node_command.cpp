@@ -25,15 +25,18 @@ int node_command(const NodeOptions& options) {
     return complain(
         Error{Errc::invalid_argument, fmt::format("--name {}: wanted {} and not 'local'", name, kNamePattern)}, kUsage);
   log::configure(name, "");
-  NodeSession session(name, address, std::move(*token), to_milliseconds(Seconds(options.join_timeout_s)));
-  const auto rank = session.join();
-  if (!rank) return complain(rank.error(), kFailed);
-  fmt::print("joined as node/{} of {}\n", *rank, address);
-  std::fflush(stdout);
-  const auto left = session.stay();
-  if (!left) return complain(left.error(), kFailed);
-  if (!left->empty()) fmt::print("{}; leaving\n", *left);
-  return kOk;
+  while (true) {
+    NodeSession session(name, address, *token, to_milliseconds(Seconds(options.join_timeout_s)));
+    const auto rank = session.join();
+    if (!rank) return complain(rank.error(), kFailed);
+    fmt::print("joined as node/{} of {}\n", *rank, address);
+    std::fflush(stdout);
+    const auto end = session.stay();
+    if (!end) return complain(end.error(), kFailed);
+    if (!end->why.empty()) fmt::print("{}; {}\n", end->why, end->is_orphaned ? "asking to join again" : "leaving");
+    std::fflush(stdout);
+    if (!end->is_orphaned) return kOk;
+  }
 }
 
 }  // namespace troupe::app

@@ -71,7 +71,10 @@ class RunSession {
 
   int run() {
     if (auto prepared = prepare(); !prepared) return fail(prepared.error(), exit_code_of(prepared.error()));
-    if (auto planned = plan(); planned != kOk) return planned;
+    if (auto planned = plan(); planned != kOk) {
+      turn_away("the job did not start: `troupe run` says why");
+      return planned;
+    }
     if (auto started = start(); !started) return fail(started.error(), kFailed);
     // The job ends by itself, by its deadlines, or by a signal; this wait only keeps the process alive meanwhile.
     while (!ended_.wait_for(std::chrono::hours(1))) continue;
@@ -114,7 +117,8 @@ class RunSession {
     TROUPE_TRY(write_file_durably(run_.config(), config_.resolved_yaml));
     TROUPE_TRY(run_.make_latest(job_.job.run_root));
     TROUPE_ASSIGN(runtime_dir_, runtime_directory(run_.id()));
-    TROUPE_ASSIGN(process_, Process::start("controller"));
+    // Who does not answer for two minutes has ended; what ended it is seen elsewhere.
+    TROUPE_ASSIGN(process_, Process::start("controller", {.tries = 30}));
     join_queue_ = std::make_unique<JoinQueue>(*process_->system, *process_->bridge);
     TROUPE_TRY(bind_local());
     if (!options_.listen.empty()) TROUPE_TRY(bind_listen());
@@ -134,9 +138,7 @@ class RunSession {
     const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
     // A socket's path is left behind by a killed controller; nobody listens there, since state.db is ours.
     ::unlink(fmt::format("{}/control", runtime_dir_).c_str());
-    const auto own_name = [](const std::string& from, const std::string& routing_id) {
-      return from == routing_id.substr(0, routing_id.find('#'));
-    };
+    const auto own_name = [](const std::string& from, const std::string& routing_id) { return from == routing_id; };
     TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router(endpoint, process_->bridge->receiver(own_name)));
     control_endpoint_ = process_->loop->bound_endpoint(socket);
     return write_file_durably(run_.endpoint(), control_endpoint_ + "\n", 0600);
@@ -150,7 +152,8 @@ class RunSession {
     // Another machine may send messages of its own and of the decoders or encoders it hosts, never for a learner or the
     // controller.
     const auto own_or_hosted = [](const std::string& from, const std::string& routing_id) {
-      return from == routing_id.substr(0, routing_id.find('#')) || is_elastic_actor(from) || from.starts_with("node/");
+      return from == routing_id.substr(0, routing_id.rfind('.')) || is_elastic_actor(from.substr(0, from.find('#'))) ||
+             from.starts_with("node/");
     };
     TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router("tcp://" + options_.listen,
                                                                      process_->bridge->receiver(own_or_hosted), curve));
@@ -166,7 +169,7 @@ class RunSession {
   }
 
   void on_signal(int signal) {
-    if (signal == SIGUSR2 || signal == SIGHUP) return;
+    if (signal == SIGUSR2) return;
     if (reporting_) {
       // No learner runs and the last checkpoint is committed, so there is nothing to wait for.
       const char* text = "the job has ended; its closing report is cut short";
@@ -175,8 +178,12 @@ class RunSession {
       std::_Exit(kInterrupted);
     }
     if (controller_) {
-      caf::anon_send(controller_, signal == SIGINT ? Signal::interrupt : Signal::terminate);
+      caf::anon_send(controller_, signal == SIGINT    ? Signal::interrupt
+                                  : signal == SIGHUP  ? Signal::hangup
+                                  : signal == SIGUSR1 ? Signal::warning
+                                                      : Signal::terminate);
     } else {
+      if (signal == SIGTERM || signal == SIGUSR1) is_preempted_ = true;
       join_queue_->interrupt();
     }
   }
@@ -186,12 +193,15 @@ class RunSession {
     membership_ = std::make_unique<Membership>(own, to_milliseconds(job_.cluster.lease));
     auto joined = join_queue_->wait_for(static_cast<std::size_t>(job_.cluster.num_nodes - 1),
                                         to_milliseconds(job_.cluster.start_timeout));
-    if (!joined) return fail(joined.error(), joined.error().code() == Errc::cancelled ? kInterrupted : kFailed);
-    for (const ControlMessage& control : *joined) {
-      auto rank = membership_->join(std::get<Join>(control.message), control.from, std::chrono::steady_clock::now());
-      if (!rank) return fail(rank.error(), kFailed);
+    if (!joined) {
+      const bool is_cancelled = joined.error().code() == Errc::cancelled;
+      return fail(joined.error(), !is_cancelled ? kFailed : is_preempted_ ? kPreempted : kInterrupted);
     }
     early_joins_ = std::move(*joined);
+    for (const ControlMessage& control : early_joins_) {
+      auto member = membership_->join(std::get<Join>(control.message), control.from, std::chrono::steady_clock::now());
+      if (!member) return fail(member.error(), kFailed);
+    }
     auto outcome = make_plan(membership_->cluster(), job_, cost_);
     if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
       return explain(*infeasible, config_);
@@ -218,6 +228,12 @@ class RunSession {
     return kOk;
   }
 
+  /// Tells the nodes that wait that nothing comes of it.
+  void turn_away(const std::string& why) {
+    for (const ControlMessage& join : early_joins_)
+      process_->bridge->send({"controller", join.from, Reply{.code = 2, .text = why}});
+  }
+
   Result<void> start() {
     TROUPE_TRY(write_start_pages(job_, config_.resolved_yaml, plan_, run_, point_.step));
     TROUPE_ASSIGN(auto sinks, open_sinks(job_, run_));
@@ -236,6 +252,8 @@ class RunSession {
                                            .num_eval = pipeline_->num_eval()},
                                    .config_yaml = config_.resolved_yaml,
                                    .lease = to_milliseconds(job_.cluster.lease),
+                                   .orphan = to_milliseconds(job_.cluster.orphan),
+                                   .forget = [this](const std::string& name) { process_->bridge->forget(name); },
                                    .wall_seconds = [] { return SystemClock().wall_seconds(); }};
     Bridge& bridge = *process_->bridge;
     service_ = std::make_unique<ControllerService>(
@@ -264,8 +282,8 @@ class RunSession {
   void start_node() {
     RoleContext context{
         .config = job_, .plan = plan_, .run_dir = run_.root(), .runtime_dir = runtime_dir_, .data_host = data_host()};
-    node_ = std::make_unique<NodeAgent>(*process_, context, "node/0", control_endpoint_, run_.config(),
-                                        [this](const std::string& why) { end(why); });
+    node_ = std::make_unique<NodeAgent>(*process_, context, ActorIdentity{.actor = "node/0"}, control_endpoint_,
+                                        run_.config(), [this](const std::string& why) { end(why); });
   }
 
   /// Feeds listen for other hosts' decoders only where other hosts may join.
@@ -338,6 +356,8 @@ class RunSession {
   Latch ended_;
   /// The job has ended: a signal ends the process.
   std::atomic<bool> reporting_ = false;
+  /// A scheduler ended the wait for nodes.
+  std::atomic<bool> is_preempted_ = false;
   std::mutex mutex_;
   std::vector<std::string> failures_;  // guarded by mutex_
   std::unique_ptr<Console> console_;

@@ -108,6 +108,8 @@ struct ClusterConfig {
   /// Seconds, 1 to 3600. Read by workers/controller, app.
   /// The node's heartbeats come every second.
   Seconds lease{10};
+  /// Seconds, 0 to 86400. Read by workers/controller, app.
+  Seconds orphan{60};
   /// Seconds, 1 to 3600. Read by workers/controller, app.
   Seconds start_timeout{120};
 
@@ -123,6 +125,9 @@ struct ClusterConfig {
     v.map("elastic", &ClusterConfig::elastic, "bounds of elastic pools (decoder, encoder, env, rollout)");
     v.group("restart", &ClusterConfig::restart, "restart budget of host processes");
     v.field("lease_s", &ClusterConfig::lease, "silence after which a node counts as lost", "seconds", 1, 3600);
+    v.field("orphan_s", &ClusterConfig::orphan,
+            "how long a node that is out of the controller's reach keeps what it hosts and asks to join again",
+            "seconds", 0, 86400);
     v.field("start_timeout_s", &ClusterConfig::start_timeout, "longest wait for nodes and actors to come up", "seconds",
             1, 3600);
   }

@@ -20,6 +20,23 @@ std::int64_t pool_size(const Plan& plan, const std::string& role) {
   return std::count_if(plan.actors.begin(), plan.actors.end(), [&](const PlannedActor& a) { return a.role == role; });
 }
 
+std::optional<std::int64_t> node_with_room(const Plan& plan, const PlannedActor& like) {
+  const auto loads = node_loads(plan);
+  std::optional<std::int64_t> best;
+  double best_free = 0;
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    const NodeSnapshot& node = plan.nodes[n];
+    const double free = usable_cpus(node) - loads[n].cpus;
+    if (loads[n].memory_bytes + like.memory_bytes > usable_memory(node)) continue;
+    if (like.role == RoleKind::rollout && n != 0) continue;  // beside the learners, which publish weights to it
+    if (!node.devices.empty() && loads[n].cpus + like.cpus > static_cast<double>(node.cpus)) continue;
+    if (best && free <= best_free) continue;
+    best = static_cast<std::int64_t>(n);
+    best_free = free;
+  }
+  return best;
+}
+
 namespace {
 
 std::optional<std::string> refuse(const Plan& plan, const ClusterSnapshot& cluster, const JobConfig& job,
@@ -52,24 +69,6 @@ std::optional<std::string> refuse(const Plan& plan, const ClusterSnapshot& clust
   return std::nullopt;
 }
 
-// The node for one more actor like `like`, or nothing.
-std::optional<std::int64_t> roomiest_node(const Plan& plan, const PlannedActor& like) {
-  const auto loads = node_loads(plan);
-  std::optional<std::int64_t> best;
-  double best_free = 0;
-  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    const NodeSnapshot& node = plan.nodes[n];
-    const double free = usable_cpus(node) - loads[n].cpus;
-    if (loads[n].memory_bytes + like.memory_bytes > usable_memory(node)) continue;
-    if (like.role == RoleKind::rollout && n != 0) continue;  // beside the learners, which publish weights to it
-    if (!node.devices.empty() && loads[n].cpus + like.cpus > static_cast<double>(node.cpus)) continue;
-    if (best && free <= best_free) continue;
-    best = static_cast<std::int64_t>(n);
-    best_free = free;
-  }
-  return best;
-}
-
 std::int64_t lowest_free_rank(const Plan& plan, const std::string& role) {
   std::set<std::int64_t> taken;
   for (const PlannedActor& a : plan.actors) {
@@ -90,7 +89,7 @@ void sort_actors(Plan& plan, const std::vector<std::string>& roles) {
 }
 
 bool add_one(Plan& plan, const JobConfig& job, PlannedActor like) {
-  const auto node = roomiest_node(plan, like);
+  const auto node = node_with_room(plan, like);
   if (!node) return false;
   like.process_rank = lowest_free_rank(plan, like.role);
   like.name = fmt::format("{}/{}", like.role, like.process_rank);

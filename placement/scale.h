@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -10,6 +11,10 @@ namespace troupe::placement {
 
 /// Planned actors of a role.
 std::int64_t pool_size(const Plan& plan, const std::string& role);
+
+/// The node with the most free cores that has the memory for an actor like `like` beside what `plan` places there; a
+/// node without memory offers nothing. Nothing: no node has room.
+std::optional<std::int64_t> node_with_room(const Plan& plan, const PlannedActor& like);
 
 /// The plan with `target` actors in an elastic pool: one of elastic_roles(job). Other actors keep their places and
 /// sizes.

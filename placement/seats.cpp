@@ -106,12 +106,12 @@ std::vector<Seat> default_learners(const ClusterSnapshot& cluster) {
       seats.push_back({static_cast<std::int64_t>(n), {static_cast<std::int64_t>(d)}});
     }
   }
-  if (!seats.empty()) return seats;
-  for (std::size_t n = 0; n < cluster.nodes.size(); ++n) seats.push_back({static_cast<std::int64_t>(n), {}});
-  return seats;
+  // Ranks on cores work on the machine of `troupe run`; other nodes make samples for them.
+  return seats.empty() ? std::vector<Seat>{Seat{}} : seats;
 }
 
-// As many per rank as per_rank_of says and free cores go; at least elastic min (or one) and at most elastic max.
+// As many per rank, and per node on cores that has none, as per_rank_of says and free cores go; at least elastic min
+// (or one) and at most elastic max. Rollout workers sit beside learners, which publish weights to them.
 std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& job, const std::string& role,
                                const Seats& seats) {
   const PerRank per_rank = per_rank_of(role);
@@ -121,13 +121,16 @@ std::vector<Seat> default_pool(const ClusterSnapshot& cluster, const JobConfig& 
   for (const Seat& seat : seats.at("learner")) ++ranks[static_cast<std::size_t>(seat.node)];
   for (const Seat& seat : seats.at("checkpointer")) ++checkpointers[static_cast<std::size_t>(seat.node)];
   std::vector<Seat> pool;
+  const bool on_cores = seats.at("learner").front().devices.empty();
   for (std::size_t n = 0; n < cluster.nodes.size(); ++n) {
-    if (ranks[n] == 0) continue;
     const NodeSnapshot& node = cluster.nodes[n];
-    const double taken = learner_cpus(node, ranks[n]) * static_cast<double>(ranks[n]) +
+    const bool is_helper = ranks[n] == 0 && on_cores && role != RoleKind::rollout;
+    if (ranks[n] == 0 && !is_helper) continue;
+    const double taken = (ranks[n] == 0 ? 0.0 : learner_cpus(node, ranks[n])) * static_cast<double>(ranks[n]) +
                          checkpointer_cpus(node) * static_cast<double>(checkpointers[n]);
     const auto free = static_cast<std::int64_t>(std::floor(std::max(0.0, usable_cpus(node) - taken) / kFeederCpus));
-    const std::int64_t wanted = ranks[n] * (node.devices.empty() ? per_rank.without : per_rank.with_device);
+    const std::int64_t wanted = std::max<std::int64_t>(ranks[n], is_helper ? 1 : 0) *
+                                (node.devices.empty() ? per_rank.without : per_rank.with_device);
     for (std::int64_t i = 0; i < std::min(free, wanted); ++i) pool.push_back({static_cast<std::int64_t>(n), {}});
   }
   const auto least = static_cast<std::size_t>(std::max<std::int64_t>(1, elastic.min));

@@ -109,6 +109,8 @@ Result<std::vector<std::byte>> encode_envelope(const Envelope& envelope, std::sp
   fields.insert(fields.end(),
                 {{4, &e.from}, {5, &w.incarnation}, {6, &w.fence}, {7, &w.ttl}, {11, &w.plen}, {12, &w.psum}});
   if (!e.to.empty()) fields.push_back({13, &e.to});
+  if (e.number != 0) fields.push_back({14, &e.number});
+  if (e.received != 0) fields.push_back({15, &e.received});
   return write_map(fields, kLimits);
 }
 
@@ -119,7 +121,7 @@ Result<Envelope> decode_envelope(std::span<const std::byte> frame, std::span<con
   }
   Envelope e;
   Wide w;
-  std::array<Field, 11> fields{{{0, &w.version},
+  std::array<Field, 13> fields{{{0, &w.version},
                                 {1, &w.type},
                                 {2, &e.id},
                                 {4, &e.from},
@@ -129,7 +131,9 @@ Result<Envelope> decode_envelope(std::span<const std::byte> frame, std::span<con
                                 {12, &w.psum},
                                 {3, &e.re},
                                 {6, &w.fence},
-                                {13, &e.to}}};
+                                {13, &e.to},
+                                {14, &e.number},
+                                {15, &e.received}}};
   constexpr std::size_t kRequired = 8;  // the first ones
   if (auto read = read_map(frame, fields, kLimits); !read) return read.error().with("envelope");
   for (std::size_t i = 0; i < kRequired; ++i) {

@@ -32,6 +32,10 @@ struct Envelope {
   std::uint64_t fence = 0;
   /// 7: milliseconds left when sent.
   std::uint32_t ttl_ms = 60'000;
+  /// 14: among the numbered messages of `from` to `to`, from 1; 0: not numbered (OrderedDelivery).
+  std::uint64_t number = 0;
+  /// 15: how many numbered messages of `to` have come to `from`.
+  std::uint64_t received = 0;
 };
 
 /// An envelope with a fresh random id and the default ttl. The caller adds `incarnation`, and `re` on replies.

@@ -25,6 +25,8 @@ struct Join {
   /// Equal on processes of one machine.
   std::string boot_id;
   std::uint64_t term_seen = 0;
+  /// "decoder/0#1": what the node hosts now.
+  std::vector<std::string> running = {};
   template <class V>
   void fields(V& v) {
     v(1, name);
@@ -34,6 +36,7 @@ struct Join {
     v(5, host);
     v(6, boot_id);
     v(7, term_seen);
+    v(8, running);
   }
 };
 /// controller -> node: accepted. `config` is the resolved job YAML, `plan` the plan as JSON.
@@ -46,6 +49,8 @@ struct Joined {
   std::string config;
   std::string run_dir;
   std::string plan;
+  /// A node out of the controller's reach keeps what it hosts for so long.
+  std::int64_t orphan_ms = 60'000;
   template <class V>
   void fields(V& v) {
     v(1, term);
@@ -54,6 +59,7 @@ struct Joined {
     v(4, config);
     v(5, run_dir);
     v(6, plan);
+    v(7, orphan_ms);
   }
 };
 /// node -> controller, every second, answered with HeartbeatAck. `sequence` counts up from the node's start.
@@ -74,10 +80,13 @@ struct HeartbeatAck {
   static constexpr std::uint16_t kType = 0x05;
   std::uint64_t sequence = 0;
   std::uint64_t term = 0;
+  /// False: the node is no member, or counts as lost; it joins again.
+  bool is_member = true;
   template <class V>
   void fields(V& v) {
     v(1, sequence);
     v(2, term);
+    v(3, is_member);
   }
 };
 

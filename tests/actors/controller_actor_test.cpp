@@ -83,7 +83,7 @@ TEST_F(ControllerActorTest, ActorsAreSpawnedWhenTheirAnswersCanReachIt) {
   EXPECT_THAT(sent, IsEmpty()) << "the join queue still has its name";
   caf::anon_send(actor, Signal::start);
   scheduler.run();
-  EXPECT_THAT(sent, ElementsAre("node/0"));
+  EXPECT_THAT(sent, ElementsAre("node/0#0"));
 }
 
 TEST_F(ControllerActorTest, AnInterruptBeforeTheStartSpawnsNothingAndEnds) {
@@ -128,7 +128,7 @@ TEST_F(ControllerActorTest, AnExceptionAtTheStartEndsTheJobWithItsText) {
   plan_checkpointer();
   is_outbox_broken = true;
   start();
-  EXPECT_THAT(ends, ElementsAre("the controller could not start: no way to node/0"));
+  EXPECT_THAT(ends, ElementsAre("the controller could not start: no way to node/0#0"));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TEST_F(LocalActorsTest, AnswersToARolesFirstMessageReachIt) {
     std::promise<void> arrived;
     {
       LocalActors actors(*system_, *bridge_, [&](const ActorIdentity& identity, const std::string&, Outbox outbox) {
-        return make_role_of<SelfAddressed>(identity.actor, std::move(outbox), arrived);
+        return make_role_of<SelfAddressed>(identity.instance(), std::move(outbox), arrived);
       });
       actors.spawn({.actor = "decoder/0", .incarnation = 1}, "decoder", [](const std::string&) {});
       ASSERT_EQ(arrived.get_future().wait_for(kPatience), std::future_status::ready) << "spawn " << i;

@@ -41,16 +41,17 @@ TEST_F(KillControllerTest, ASecondControllerOfTheSameRunIsRefused) {
   EXPECT_EQ(second->wait(30s), 2) << second->output();
   EXPECT_NE(second->output().find("is running (pid"), std::string::npos) << second->output();
   job->kill(SIGTERM);
-  EXPECT_EQ(job->wait(60s), 130) << job->output();
+  EXPECT_EQ(job->wait(60s), 75) << job->output();
 }
 
-TEST_F(KillControllerTest, OneInterruptWritesACheckpointAndEndsWith130) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+TEST_F(KillControllerTest, OneSignalWritesACheckpointAndSaysWhoseItWas) {
+  const std::vector<std::pair<int, int>> codes{{SIGINT, 130}, {SIGHUP, 130}, {SIGTERM, 75}, {SIGUSR1, 75}};
+  for (const auto& [signal, code] : codes) {
     auto job = run("once", {}, {"--resume", "auto"});
     ASSERT_TRUE(job->wait_output("step +[0-9]+/")) << job->output();
     const auto hosts = job->hosts();
     job->kill(signal);
-    EXPECT_EQ(job->wait(30s), 130) << job->output();
+    EXPECT_EQ(job->wait(30s), code) << job->output();
     EXPECT_THAT(job->output(), ::testing::HasSubstr("finishing the current step and writing a checkpoint"));
     for (const auto& [instance, pid] : hosts) EXPECT_FALSE(JobProcess::is_running(pid)) << instance;
   }

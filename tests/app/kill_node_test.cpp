@@ -101,7 +101,7 @@ TEST_F(KillNodeTest, StrangersAreRefused) {
 
   EXPECT_EQ(job->output().find("joined"), std::string::npos) << job->output();
   job->kill(SIGTERM);
-  EXPECT_EQ(job->wait(60s), 130) << job->output();
+  EXPECT_EQ(job->wait(60s), 75) << job->output();
 }
 
 TEST_F(KillNodeTest, ARunWhoseNodesDoNotComeEndsAtItsDeadline) {

@@ -41,6 +41,16 @@ TEST_F(PlannerTest, CpuNodeGetsOneLearnerAndADecoderByDefault) {
   EXPECT_EQ(plan.collective, "gloo");
   EXPECT_EQ(plan.batch.accumulation, 8);
 }
+TEST_F(PlannerTest, FurtherNodesOnCoresMakeSamplesForTheLearnerOfTheFirst) {
+  job.cluster.num_nodes = 2;
+  const Plan plan = planned(cluster_of("2xcpu16-64G"), job);
+  std::map<std::string, std::vector<std::int64_t>> nodes;
+  for (const PlannedActor& actor : plan.actors) nodes[actor.role].push_back(actor.node);
+  EXPECT_THAT(nodes["learner"], ElementsAre(0));
+  EXPECT_THAT(nodes["checkpointer"], ElementsAre(0));
+  EXPECT_THAT(nodes["decoder"], ElementsAre(0, 0, 1, 1));
+}
+
 TEST_F(PlannerTest, EveryDeviceGetsALearnerByDefault) {
   const Plan plan = plan_or_fail(cluster_of("8xH200"), job, testing::cost_5b());
   EXPECT_EQ(count(plan, "learner"), 8);

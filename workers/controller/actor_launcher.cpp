@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace troupe::workers {
 
 ActorLauncher::ActorLauncher(const ClusterConfig& cluster, ActorTable& actors, ControllerEffects& effects)
@@ -44,6 +46,21 @@ void ActorLauncher::kill_stopping(const std::string& reason) {
   for (const auto& [name, actor] : actors_.rows()) {
     if (actor.state == ActorState::stopping) send_stop(actor, std::chrono::milliseconds(0), reason);
   }
+}
+
+void ActorLauncher::end_left_over(std::int64_t node, const std::string& instance) {
+  const std::size_t mark = instance.rfind('#');
+  std::int64_t incarnation = 0;
+  const char* end = instance.data() + instance.size();
+  const bool is_instance =
+      mark != std::string::npos && std::from_chars(instance.data() + mark + 1, end, incarnation).ptr == end;
+  if (!is_instance) return;  // what has no such name was never started by a controller
+  effects_.event(Severity::info, "left_over",
+                 fmt::format("node/{} still hosts {}, whose place is elsewhere; it is killed", node, instance));
+  effects_.send(fmt::format("node/{}", node), Stop{.actor = instance.substr(0, mark),
+                                                   .incarnation = incarnation,
+                                                   .grace_ms = 0,
+                                                   .reason = "its place is elsewhere"});
 }
 
 void ActorLauncher::send_stop(const ActorRecord& actor, std::chrono::milliseconds grace, const std::string& reason) {

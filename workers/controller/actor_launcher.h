@@ -30,6 +30,8 @@ class ActorLauncher {
   void stop_all(const std::string& role, const std::string& reason);
   /// Kills those that were stopped and have not ended.
   void kill_stopping(const std::string& reason);
+  /// Kills a start of an actor ("decoder/0#1") on a node that is not where the actor has its place.
+  void end_left_over(std::int64_t node, const std::string& instance);
   /// Sends Stop and leaves the state as it is.
   void send_stop(const ActorRecord& actor, std::chrono::milliseconds grace, const std::string& reason);
 

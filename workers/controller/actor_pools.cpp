@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 
 #include "placement/render.h"
 #include "placement/roles.h"
@@ -16,6 +16,11 @@ std::set<std::string> names_of(const Plan& plan) {
   std::set<std::string> names;
   for (const PlannedActor& actor : plan.actors) names.insert(actor.name);
   return names;
+}
+
+/// Whether a process or actor of it exists, as far as is known.
+bool is_hosted(const ActorRecord& actor) {
+  return actor.state == ActorState::starting || actor.state == ActorState::up || actor.state == ActorState::stopping;
 }
 
 }  // namespace
@@ -33,11 +38,12 @@ ActorPools::ActorPools(const JobConfig& job, Plan plan, ActorTable& actors, Acto
 // ---- sizes and nodes ----------------------------------------------------------------------------------------------
 
 Reply ActorPools::scale(const Scale& request, TimePoint now) {
-  const auto outcome = scale_pool(plan_, cluster_, job_, request.pool, request.target);
+  const auto outcome = scale_pool(plan_, cluster(), job_, request.pool, request.target);
   if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
     return {.code = 3, .text = fmt::format("{}", fmt::join(infeasible->reasons, "\n"))};
   }
   Plan plan = std::get<Plan>(outcome);
+  plan.nodes = cluster_.nodes;
   const std::string change = diff(plan_, plan);
   if (request.dry_run) return {.code = 0, .text = change};
   plan.revision = plan_.revision + 1;
@@ -74,40 +80,130 @@ void ActorPools::removed(const std::string& actor) {
   actors_.erase(actor);
 }
 
-void ActorPools::node_joined(const NodeSnapshot& node, std::int64_t rank) {
+ClusterSnapshot ActorPools::cluster() const {
+  ClusterSnapshot offered = cluster_;
+  for (const auto* ranks : {&lost_, &suspect_}) {
+    for (const std::int64_t rank : *ranks) {
+      NodeSnapshot& node = offered.nodes.at(static_cast<std::size_t>(rank));
+      node.cpus = node.memory_bytes = 0;
+    }
+  }
+  return offered;
+}
+
+Result<void> ActorPools::record_plan() {
+  plan_.nodes = cluster_.nodes;
+  ++plan_.revision;
+  return db_.add_plan(plan_.revision, to_json(plan_));
+}
+
+Result<void> ActorPools::node_joined(const NodeSnapshot& node, std::int64_t rank,
+                                     const std::vector<std::string>& running, bool spawns, TimePoint now) {
   if (static_cast<std::int64_t>(cluster_.nodes.size()) <= rank)
     cluster_.nodes.resize(static_cast<std::size_t>(rank) + 1);
   cluster_.nodes[static_cast<std::size_t>(rank)] = node;
+  lost_.erase(rank);
+  suspect_.erase(rank);
   effects_.event(Severity::info, "node_joined",
                  fmt::format("node {} joined as node/{} with {} cpus", node.name, rank, node.cpus));
+  for (const std::string& instance : running) {
+    const ActorRecord* actor = actors_.find(instance.substr(0, instance.find('#')));
+    const bool has_its_place = actor && actor->instance() == instance && actor->plan.node == rank && is_hosted(*actor);
+    if (!has_its_place) launcher_.end_left_over(rank, instance);
+  }
+  if (spawns && place_waiting(now)) TROUPE_TRY(record_plan());
+  return {};
+}
+
+void ActorPools::node_suspected(std::int64_t rank, bool is_suspect) {
+  if (is_suspect) {
+    suspect_.insert(rank);
+    effects_.event(Severity::warn, "node_suspect",
+                   fmt::format("nothing is heard of node/{}; nothing new is placed there", rank));
+  } else {
+    suspect_.erase(rank);
+    effects_.event(Severity::info, "node_heard", fmt::format("node/{} is heard again", rank));
+  }
 }
 
 Result<void> ActorPools::node_lost(std::int64_t rank, bool spawns, std::uint64_t fence, TimePoint now) {
   if (rank < 0 || rank >= static_cast<std::int64_t>(cluster_.nodes.size())) return {};
-  NodeSnapshot& node = cluster_.nodes[static_cast<std::size_t>(rank)];
-  effects_.event(Severity::warn, "node_lost", fmt::format("node/{} ({}) is lost", rank, node.name));
-  node.cpus = 0;
-  std::vector<std::string> lost;
+  effects_.event(Severity::warn, "node_lost",
+                 fmt::format("node/{} ({}) is lost", rank, cluster_.nodes[static_cast<std::size_t>(rank)].name));
+  lost_.insert(rank);
+  suspect_.erase(rank);
+  std::vector<std::string> hosted;
   for (const auto& [name, actor] : actors_.rows()) {
-    if (actor.plan.node == rank) lost.push_back(name);
+    if (actor.plan.node == rank) hosted.push_back(name);
   }
-  for (const std::string& name : lost) {
+  Result<void> outcome;
+  bool moves = false;
+  for (const std::string& name : hosted) {
     ActorRecord& actor = *actors_.find(name);
-    if (!is_elastic(actor.plan.role))
-      return Error{Errc::unavailable, fmt::format("{} ran on the lost node/{}", name, rank)};
     // Its slots are safe: another host's feeder never writes this host's arenas itself.
     producer_gone(actor.plan.role, actor.instance(), fence);
-    if (actor.removing) {
+    effects_.actor_ended(actor.instance());
+    if (!is_elastic(actor.plan.role)) {
+      actor.state = ActorState::gone;
+      outcome = Error{Errc::unavailable, fmt::format("{} ran on the lost node/{}", name, rank)};
+    } else if (actor.removing) {
       removed(name);
+    } else if (!spawns) {
+      actor.state = ActorState::gone;
+    } else {
+      actor.state = ActorState::planned;
+      actor.restart_at.reset();
+      actor.waits_for_room = moves = true;
+    }
+  }
+  if (!outcome || !moves) return outcome;
+  place_waiting(now);
+  for (const auto& [name, actor] : actors_.rows()) {
+    if (actor.waits_for_room && actor.plan.node == rank)
+      effects_.event(Severity::warn, "no_room", fmt::format("no node has room for {}; it waits", name));
+  }
+  return record_plan();
+}
+
+bool ActorPools::place_waiting(TimePoint now) {
+  bool placed = false;
+  for (auto& [name, actor] : actors_.rows()) {
+    if (!actor.waits_for_room) continue;
+    Plan others = plan_;
+    others.nodes = cluster().nodes;
+    std::erase_if(others.actors, [&](const PlannedActor& a) {
+      const ActorRecord* row = actors_.find(a.name);
+      return row && row->waits_for_room;
+    });
+    const auto node = node_with_room(others, actor.plan);
+    if (!node) continue;
+    effects_.event(Severity::warn, "moved", fmt::format("{} moves to node/{}", name, *node));
+    actor.plan.node = *node;
+    actor.waits_for_room = false;
+    for (PlannedActor& planned : plan_.actors) {
+      if (planned.name == name) planned.node = *node;
+    }
+    launcher_.spawn(actor, now);
+    placed = true;
+  }
+  return placed;
+}
+
+Result<void> ActorPools::watch(TimePoint now) {
+  for (const std::string& role : elastic_roles(job_)) {
+    const auto rows = actors_.of_role(role);
+    const bool is_empty = !rows.empty() && std::all_of(rows.begin(), rows.end(),
+                                                       [](const ActorRecord* row) { return row->waits_for_room; });
+    if (!is_empty) {
+      empty_since_.erase(role);
       continue;
     }
-    actor.plan.node = 0;
-    effects_.event(Severity::warn, "moved", fmt::format("{} moves to node/0", name));
-    if (spawns) {
-      launcher_.spawn(actor, now);
-    } else {
-      actor.state = ActorState::gone;
-    }
+    const TimePoint since = empty_since_.try_emplace(role, now).first->second;
+    if (now - since <= job_.cluster.start_timeout) continue;
+    return Error{Errc::unavailable,
+                 fmt::format("for {} s no node has had room for any {}; join another node, or make cluster."
+                             "start_timeout_s longer",
+                             job_.cluster.start_timeout.count(), role)};
   }
   return {};
 }

@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "comm/control/messages.h"
@@ -24,19 +27,26 @@ class ActorPools {
              ControllerEffects& effects);
 
   const Plan& plan() const { return plan_; }
-  /// Nodes by rank; a lost one has 0 cpus.
-  const ClusterSnapshot& cluster() const { return cluster_; }
+  /// Nodes by rank. A lost or suspect one offers nothing: it has neither cpus nor memory.
+  ClusterSnapshot cluster() const;
 
   /// Spawns or stops actors of one pool and records a new revision of the plan. The text says what changes; code 0,
   /// 3 (infeasible: the text says why) or 4 (state.db cannot be written).
   Reply scale(const Scale& request, TimePoint now);
   /// An actor that was scaled away has ended.
   void removed(const std::string& actor);
-  /// Node `rank` joined (again): actors may be placed there.
-  void node_joined(const NodeSnapshot& node, std::int64_t rank);
-  /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned on node 0 (`spawns`: the job
-  /// wants them), but for those that were scaled away. Errors: unavailable (an actor of another role ran there).
+  /// Node `rank` joined (again) and hosts `running` ("decoder/0#1"): what of this has its place elsewhere now is
+  /// stopped, and what waited for room is started there. Errors: those of StateDb.
+  Result<void> node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
+                           bool spawns, TimePoint now);
+  /// Whether node `rank` is suspect: nothing new is placed there.
+  void node_suspected(std::int64_t rank, bool is_suspect);
+  /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned where there is room (`spawns`:
+  /// the job wants them), or wait for it; those that were scaled away are forgotten. Errors: unavailable (an actor of
+  /// another role ran there), those of StateDb.
   Result<void> node_lost(std::int64_t rank, bool spawns, std::uint64_t fence, TimePoint now);
+  /// Errors: unavailable (for cluster.start_timeout_s no node has had room for any actor of a pool).
+  Result<void> watch(TimePoint now);
 
   /// Tells an actor that came up, and those that feed it, which addresses to dial.
   void introduce(const ActorRecord& actor, std::uint64_t fence);
@@ -50,10 +60,18 @@ class ActorPools {
   void send_peers(const ActorRecord& producer, std::uint64_t fence);
   /// Spawns and stops what differs between plan_ and `next`.
   void change_actors(const Plan& next, TimePoint now);
+  /// Starts the actors that wait for room where there is some. True: at least one.
+  bool place_waiting(TimePoint now);
+  /// Records the plan as it stands now under the next revision.
+  Result<void> record_plan();
 
   const JobConfig& job_;
   Plan plan_;
   ClusterSnapshot cluster_;
+  // Ranks of nodes that offer nothing now.
+  std::set<std::int64_t> lost_, suspect_;
+  // Pools whose actors all wait for room, and since when.
+  std::map<std::string, TimePoint> empty_since_;
   ActorTable& actors_;
   ActorLauncher& launcher_;
   StateDb& db_;

@@ -27,6 +27,11 @@ ActorRecord* ActorTable::find(const std::string& name) {
   return row == rows_.end() ? nullptr : &row->second;
 }
 
+const ActorRecord* ActorTable::find(const std::string& name) const {
+  const auto row = rows_.find(name);
+  return row == rows_.end() ? nullptr : &row->second;
+}
+
 std::vector<ActorRecord*> ActorTable::of_role(std::string_view role) {
   std::vector<ActorRecord*> found;
   for (auto& [name, row] : rows_) {

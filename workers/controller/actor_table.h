@@ -44,6 +44,8 @@ struct ActorRecord {
   std::vector<std::string> channels, weights;
   /// Scaled away: its exit removes the record.
   bool removing = false;
+  /// Its node was lost and no other has room for it: it is started when one has.
+  bool waits_for_room = false;
   /// When a planned actor is spawned; empty: nothing is to be done.
   std::optional<std::chrono::steady_clock::time_point> restart_at;
   /// When `state` became what it is: Spawn or ActorUp. Start deadlines count from here.
@@ -57,17 +59,23 @@ struct ActorRecord {
 /// Pointers that it gives are valid until add() or erase() of that name.
 class ActorTable {
  public:
+  /// `first_incarnation`: of each actor. A controller that goes on with a job begins where none of the earlier ones'
+  /// starts can be: another machine may still host one.
+  explicit ActorTable(std::int64_t first_incarnation = 0) : first_incarnation_(first_incarnation) {}
   /// A known name keeps its state and gets the new plan.
   void add(const PlannedActor& actor) { rows_[actor.name].plan = actor; }
   void erase(const std::string& name) { rows_.erase(name); }
   /// Number of the next start of `name`, counted over the whole job, so that an instance's name never comes back.
-  std::int64_t next_incarnation(const std::string& name) { return incarnations_[name]++; }
+  std::int64_t next_incarnation(const std::string& name) {
+    return incarnations_.try_emplace(name, first_incarnation_).first->second++;
+  }
   /// Notes that an actor reported itself, or that its exit is confirmed. Null: the message is of an older incarnation,
   /// or nothing new.
   ActorRecord* came_up(const ActorUp& m, std::chrono::steady_clock::time_point now);
   ActorRecord* ended(const ActorExited& m);
   /// Null: no such actor.
   ActorRecord* find(const std::string& name);
+  const ActorRecord* find(const std::string& name) const;
   /// In order of process rank.
   std::vector<ActorRecord*> of_role(std::string_view role);
   std::map<std::string, ActorRecord>& rows() { return rows_; }
@@ -78,6 +86,7 @@ class ActorTable {
   bool all_ended() const;
 
  private:
+  const std::int64_t first_incarnation_;
   std::map<std::string, ActorRecord> rows_;
   std::map<std::string, std::int64_t> incarnations_;
 };

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/seconds.h"
 #include "workers/checkpoint/commit.h"
 
 namespace troupe::workers {
@@ -42,7 +43,9 @@ void CheckpointCoordinator::begin(TimePoint now) {
   p.sent = true;
   p.retry_at.reset();
   p.begun = now;
-  ++p.attempts;
+  if (p.request.step != attempted_step_) attempts_ = 0;
+  attempted_step_ = p.request.step;
+  ++attempts_;
   CheckpointBegin message = p.request;
   message.directory = run_.checkpoints() + "/" + checkpoint_tmp_name(message.step, message.fence);
   for (const auto& [rank, handle] : p.handles) message.snapshots.push_back(handle);
@@ -83,11 +86,11 @@ bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fe
   }
   effects_.event(Severity::warn, "checkpoint_failed",
                  fmt::format("checkpoint of step {} failed (attempt {} of {}): {}; step {} stays the newest", done.step,
-                             pending_->attempts, kAttempts, result.error().message(), committed_step_));
-  if (pending_->attempts >= kAttempts) {
+                             attempts_, kAttempts, result.error().message(), committed_step_));
+  if (attempts_ >= kAttempts) {
     give_up(result.error().message());
   } else {
-    pending_->retry_at = now + std::chrono::seconds(pending_->attempts);
+    pending_->retry_at = now + std::chrono::seconds(attempts_);
   }
   return false;
 }
@@ -97,6 +100,7 @@ void CheckpointCoordinator::give_up(const std::string& why) {
                  fmt::format("checkpoint of step {} given up: {}", pending_->request.step, why));
   tell_learners(false);
   pending_.reset();
+  attempts_ = 0;  // whoever comes to this step again tries anew
 }
 
 void CheckpointCoordinator::tell_learners(bool committed) {
@@ -114,6 +118,8 @@ bool CheckpointCoordinator::tick(TimePoint now) {
   if (pending_->retry_at && now >= *pending_->retry_at) begin(now);
   if (pending_->sent && !pending_->retry_at && now - pending_->begun > options_.timeout) {
     pending_->begun = now;
+    if (attempts_ >= kAttempts)
+      give_up(fmt::format("it was not written within {} s, {} times", Seconds(options_.timeout).count(), attempts_));
     return true;
   }
   return false;

@@ -20,8 +20,9 @@ namespace troupe::workers {
 /// rename, SQLite, `latest`, pruning (docs/checkpoints.md#writing-and-committing). One checkpoint is in flight at a
 /// time; a snapshot of a newer step replaces it. Called from the controller's actor only; file operations block it.
 /// Takes SnapshotReady of every learner rank and CheckpointDone of checkpointer/0; sends CheckpointBegin to
-/// checkpointer/0 and CheckpointCommitted to every rank that had given a snapshot. A failed write is tried 3 times, 1
-/// s and 2 s apart; then it is given up, the ranks are told so, and training goes on with the older checkpoint.
+/// checkpointer/0 and CheckpointCommitted to every rank that had given a snapshot. A write that fails or hangs is tried
+/// 3 times, also when the ranks go back and come to its step again; then it is given up, the ranks are told so, and
+/// training goes on with the older checkpoint.
 class CheckpointCoordinator {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -59,7 +60,7 @@ class CheckpointCoordinator {
   /// The group is forming again: what is in flight will not be committed.
   void abandon();
   /// Retries a failed write when its pause is over. Returns true if the checkpointer overran its deadline and must be
-  /// replaced.
+  /// killed; its last attempt is given up then.
   bool tick(TimePoint now);
 
  private:
@@ -69,7 +70,6 @@ class CheckpointCoordinator {
     CheckpointBegin request;
     // By rank.
     std::map<std::int64_t, std::string> handles = {};
-    int attempts = 0;
     std::optional<TimePoint> retry_at = {};
     TimePoint begun{};
     bool sent = false;
@@ -87,6 +87,9 @@ class CheckpointCoordinator {
   StateDb& db_;
   ControllerEffects& effects_;
   std::optional<Pending> pending_;
+  // Times that the checkpoint of this step was begun, under any fence.
+  std::int64_t attempted_step_ = -1;
+  int attempts_ = 0;
   std::int64_t committed_step_ = 0;
   std::string committed_directory_;
 };

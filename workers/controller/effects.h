@@ -16,7 +16,8 @@ constexpr auto enum_names(Severity) { return std::array{"info", "warn", "error"}
 class ControllerEffects {
  public:
   virtual ~ControllerEffects() = default;
-  /// Sends a control message to an actor ("learner/0") or a node ("node/1") by name. Undeliverable ones are dropped.
+  /// Sends a control message to the newest start of an actor ("learner/0") or to a node ("node/1") by name. Dropped
+  /// where there is none.
   virtual void send(const std::string& to, const Message& message) = 0;
   /// One line for the terminal, events.jsonl and state.db. `kind` is a short word such as "restart", by which
   /// programs tell events apart; `text` is for people.
@@ -30,6 +31,8 @@ class ControllerEffects {
   virtual void producer_times(const std::string& role, const ProducerTimes& times) = 0;
   /// A part of a video could not be read; `text` as people read it. The same clip may come again.
   virtual void bad_clip(const BadClip& clip, const std::string& text) = 0;
+  /// A start of an actor ("decoder/0#1") has ended, or another took its place: nothing it says counts any more.
+  virtual void actor_ended(const std::string& instance) = 0;
 };
 
 }  // namespace troupe::workers

@@ -11,13 +11,18 @@
 namespace troupe::workers {
 
 namespace {
+/// Of one actor, more than any job sees.
+constexpr std::int64_t kStartsPerTerm = 1'000'000;
 constexpr std::chrono::seconds kStopDeadline{15};
-}
+/// Of killing, each after another deadline, before the job ends without those that outlive it.
+constexpr int kKillRounds = 2;
+}  // namespace
 
 JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effects)
     : setup_(std::move(setup)),
       db_(db),
       effects_(effects),
+      actors_(static_cast<std::int64_t>(setup_.term - 1) * kStartsPerTerm),
       launcher_(setup_.config.cluster, actors_, effects),
       restarts_(setup_.config.cluster, actors_, launcher_, effects),
       pools_(setup_.config, setup_.plan, actors_, launcher_, db, effects),
@@ -72,6 +77,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
 }
 
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
+  effects_.actor_ended(fmt::format("{}#{}", m.actor, m.incarnation));
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
   pools_.producer_gone(m.actor.substr(0, m.actor.find('/')), fmt::format("{}#{}", m.actor, m.incarnation),
                        group_.fence());
@@ -101,7 +107,18 @@ Reply JobController::scale(const Scale& request, TimePoint now) {
   return pools_.scale(request, now);
 }
 
-void JobController::node_joined(const NodeSnapshot& node, std::int64_t rank) { pools_.node_joined(node, rank); }
+void JobController::node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
+                                TimePoint now) {
+  const bool spawns = state_ != JobState::stopping && !exit_code();
+  if (auto joined = pools_.node_joined(node, rank, running, spawns, now); !joined) fail(joined.error().message(), now);
+}
+
+void JobController::node_suspected(std::int64_t rank, bool is_suspect) { pools_.node_suspected(rank, is_suspect); }
+
+std::int64_t JobController::node_of(const std::string& actor) const {
+  const ActorRecord* row = actors_.find(actor);
+  return row ? row->plan.node : -1;
+}
 
 void JobController::node_lost(std::int64_t rank, TimePoint now) {
   const auto moved = pools_.node_lost(rank, state_ != JobState::stopping, group_.fence(), now);
@@ -178,7 +195,8 @@ void JobController::on(const std::string&, const SnapshotReady& m, TimePoint now
 }
 
 void JobController::on(const std::string&, const CheckpointDone& m, TimePoint now) {
-  if (checkpoints_.on_done(m, group_.fence(), now)) group_.progressed(now);
+  checkpoints_.on_done(m, group_.fence(), now);
+  group_.progressed(now);  // also when it failed: the ranks waited for this
 }
 
 void JobController::on(const std::string& from, const Finished& m, TimePoint now) {
@@ -240,24 +258,24 @@ void JobController::stop_everything(TimePoint now) {
   for (const std::string& role : roles) launcher_.stop_all(role, "the job is ending");
 }
 
-void JobController::interrupt(const std::string& why, TimePoint now) {
+void JobController::interrupt(const Interrupt& interrupt, TimePoint now) {
   if (exit_code()) return;
-  if (interrupted_ || state_ == JobState::starting || state_ == JobState::recovering) {
-    const bool first = !interrupted_;
-    interrupted_ = true;
-    if (state_ == JobState::stopping) return;
+  const bool is_second = interrupted_.has_value();
+  const bool has_group = state_ == JobState::running || state_ == JobState::draining;
+  // Who stops a job twice does not want it back.
+  interrupted_ = is_second ? Interrupt{.why = interrupt.why} : interrupt;
+  if (state_ == JobState::stopping) return;
+  if (is_second || !has_group) {
     effects_.event(Severity::info, "interrupted",
-                   fmt::format("{}: stopping {}; step {} is on disk", why,
-                               first ? "before the group was up" : "at once", checkpoints_.committed_step()));
+                   fmt::format("{}: stopping {}; step {} is on disk", interrupt.why,
+                               is_second ? "at once" : "before the group was up", checkpoints_.committed_step()));
     stop_everything(now);
     return;
   }
-  interrupted_ = true;
-  if (state_ == JobState::stopping) return;
   effects_.event(Severity::info, "interrupted",
-                 fmt::format("{}: finishing the current step and writing a checkpoint", why));
+                 fmt::format("{}: finishing the current step and writing a checkpoint", interrupt.why));
   set_state(JobState::draining, now);
-  group_.finish(why);
+  group_.finish(interrupt.why);
 }
 
 template <class Other>
@@ -269,19 +287,36 @@ void JobController::handle(const std::string& from, const Message& message, Time
 
 void JobController::tick_stopping(TimePoint now) {
   if (now - state_since_ > kStopDeadline) {
-    launcher_.kill_stopping("did not end in time");
     state_since_ = now;
+    launcher_.kill_stopping("did not end in time");
+    if (++kill_rounds_ > kKillRounds) give_up_stopping();
   }
   if (!actors_.all_ended()) return;
   const bool cut_short = interrupted_ && step_ < setup_.config.training.steps;
-  set_state(!failure_.empty() ? JobState::failed : cut_short ? JobState::stopped : JobState::done, now);
+  set_state(!failure_.empty()             ? JobState::failed
+            : !cut_short                  ? JobState::done
+            : interrupted_->is_preemption ? JobState::preempted
+                                          : JobState::stopped,
+            now);
+}
+
+void JobController::give_up_stopping() {
+  for (auto& [name, actor] : actors_.rows()) {
+    if (actor.state == ActorState::gone || actor.state == ActorState::planned) continue;
+    const std::string why = fmt::format("{} (pid {} of node/{}) does not end", name, actor.pid, actor.plan.node);
+    effects_.event(Severity::error, "does_not_end", why);
+    if (failure_.empty()) failure_ = why;
+    actor.state = ActorState::gone;
+  }
 }
 
 void JobController::tick(TimePoint now) {
   if (state_ == JobState::stopping) return tick_stopping(now);
   if (exit_code()) return;
+  if (auto watched = pools_.watch(now); !watched) return fail(watched.error().message(), now);
   restarts_.tick(now);
   if (checkpoints_.tick(now)) {
+    group_.progressed(now);  // the ranks waited for this
     effects_.event(Severity::warn, "stuck", "the checkpointer overran checkpoint.timeout_s; it is killed");
     if (ActorRecord* writer = actors_.find("checkpointer/0"))
       launcher_.send_stop(*writer, std::chrono::milliseconds(0), "stuck");

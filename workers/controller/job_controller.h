@@ -62,18 +62,25 @@ class JobController {
 
   /// Spawns every planned actor. Once.
   void start(TimePoint now);
-  /// Any message of an actor or node; `from` is the name of its sender, not checked here.
+  /// Any message of an actor or node; `from` is the name of its sender, whose newest start it is (ControllerService
+  /// checks that). What a message says of another actor than its sender is ignored.
   void handle(const std::string& from, const Message& message, TimePoint now);
   /// Deadlines, restarts, retries. Call about every 100 ms.
   void tick(TimePoint now);
-  /// Stop with a checkpoint (Ctrl-C, `status --stop`): learners finish their step and write one. A second call, or
-  /// one before the group is up, stops at once; the newest checkpoint on disk stays.
-  void interrupt(const std::string& why, TimePoint now);
-  /// Node `rank` joined (again): actors may be placed there.
-  void node_joined(const NodeSnapshot& node, std::int64_t rank);
-  /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned on node 0; any other fails the
-  /// job.
+  /// Stop with a checkpoint: learners finish their step and write one. A second call, or one before the group is up,
+  /// stops at once; the newest checkpoint on disk stays.
+  void interrupt(const Interrupt& interrupt, TimePoint now);
+  /// Node `rank` joined (again) and hosts `running` ("decoder/0#1"): actors may be placed there.
+  void node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running, TimePoint now);
+  /// Whether node `rank` has been silent for long enough that nothing new is placed there.
+  void node_suspected(std::int64_t rank, bool is_suspect);
+  /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned where there is room; any other
+  /// fails the job.
   void node_lost(std::int64_t rank, TimePoint now);
+  /// The actor's record; null: there is none of this name.
+  const ActorRecord* actor(const std::string& name) const { return actors_.find(name); }
+  /// Rank of the node that hosts the actor; -1: no such actor.
+  std::int64_t node_of(const std::string& actor) const;
 
   /// `troupe scale`: spawns or stops actors of one elastic pool and records a new revision of the plan. The text says
   /// what changes; code 0, 3 (infeasible, or the job is ending: the text says why) or 4 (state.db cannot be written).
@@ -83,7 +90,7 @@ class JobController {
   std::string status_json(TimePoint now) const;
 
   JobState state() const { return state_; }
-  /// Set when every actor has ended: 0 done, 4 failed, 130 stopped by signal.
+  /// Set when every actor has ended: 0 done, 4 failed, 75 or 130 stopped (JobState).
   std::optional<int> exit_code() const { return workers::exit_code(state_); }
   /// Why the job failed, for people; empty: it did not.
   const std::string& failure() const { return failure_; }
@@ -125,6 +132,8 @@ class JobController {
   void stop_everything(TimePoint now);
   /// Kills those that did not end in time; all have ended: the job's last state.
   void tick_stopping(TimePoint now);
+  /// Counts those that outlived every SIGKILL as gone; the job has failed.
+  void give_up_stopping();
   /// Fails the job when samples that could not be made exceed data.max_bad_fraction of training.steps * global batch.
   void check_bad_samples(TimePoint now);
 
@@ -143,7 +152,10 @@ class JobController {
   // All of the newest group's history; those whose sample could not be made.
   std::set<std::int64_t> void_positions_, bad_positions_;
   std::map<std::string, double> last_metrics_;
-  bool interrupted_ = false;
+  // The one that counts; nothing: the job was not asked to stop.
+  std::optional<Interrupt> interrupted_;
+  // Rounds of killing at the end that some actors have outlived.
+  int kill_rounds_ = 0;
   std::string failure_;
 };
 

@@ -2,16 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe::workers {
 
-Membership::Membership(NodeSnapshot own, std::chrono::milliseconds lease) : lease_(lease) {
+namespace {
+constexpr std::chrono::milliseconds kSuspicion{3000};
+constexpr std::size_t kLongestName = 40;  // with its incarnation it is a name of the wire, of 64 bytes at most
+}  // namespace
+
+Membership::Membership(NodeSnapshot own, std::chrono::milliseconds lease)
+    : lease_(lease), suspicion_(std::min(kSuspicion, lease / 2)) {
   const std::string name = own.name;
-  members_[name] = {
-      .rank = 0, .snapshot = std::move(own), .last_heard = TimePoint::max(), .alive = true, .address = "node/0"};
+  members_[name] = {.rank = 0, .snapshot = std::move(own), .last_heard = TimePoint::max(), .address = "node/0#0"};
 }
 
-Result<std::int64_t> Membership::join(const Join& join, const std::string& address, TimePoint now) {
-  if (join.name.empty() || join.name.size() > 64 || join.cpus < 1) {
+Result<Membership::Joined> Membership::join(const Join& join, const std::string& address, TimePoint now) {
+  if (join.name.empty() || join.name.size() > kLongestName || join.cpus < 1) {
     return Error{Errc::invalid_argument, fmt::format("node '{}' with {} cpus cannot join", join.name, join.cpus)};
   }
   const auto known = members_.find(join.name);
@@ -19,38 +26,59 @@ Result<std::int64_t> Membership::join(const Join& join, const std::string& addre
     return Error{Errc::invalid_argument,
                  fmt::format("node name '{}' is the controller's own; start the node with another --name", join.name)};
   }
-  const std::int64_t rank = known == members_.end() ? static_cast<std::int64_t>(members_.size()) : known->second.rank;
-  NodeSnapshot snapshot{.name = join.name, .cpus = join.cpus, .memory_bytes = join.memory_bytes};
-  members_[join.name] = {.rank = rank,
-                         .incarnation = join.incarnation,
-                         .snapshot = std::move(snapshot),
-                         .last_heard = now,
-                         .alive = true,
-                         .address = address};
-  return rank;
+  if (retired_[join.name].contains(join.incarnation)) {
+    return Error{Errc::failed_precondition,
+                 fmt::format("a newer process has joined as node '{}'; this one ends. Give each machine a --name of "
+                             "its own",
+                             join.name)};
+  }
+  Joined joined{.rank = static_cast<std::int64_t>(members_.size()), .is_news = true};
+  if (known != members_.end()) {
+    const Member& before = known->second;
+    joined.rank = before.rank;
+    joined.is_news = before.presence == NodePresence::lost || before.incarnation != join.incarnation;
+    if (before.incarnation != join.incarnation) {
+      retired_[join.name].insert(before.incarnation);
+      joined.replaced = before.address;
+    }
+  }
+  members_[join.name] = {
+      .rank = joined.rank,
+      .incarnation = join.incarnation,
+      .snapshot = {.name = join.name, .cpus = join.cpus, .memory_bytes = join.memory_bytes},
+      .last_heard = now,
+      .presence = joined.is_news || known == members_.end() ? NodePresence::alive : known->second.presence,
+      .address = address};
+  return joined;
 }
 
-bool Membership::heard(const std::string& name, TimePoint now) {
-  const auto member = members_.find(name);
-  if (member == members_.end() || !member->second.alive) return false;
-  if (member->second.rank != 0) member->second.last_heard = now;
+bool Membership::heard(const std::string& address, TimePoint now) {
+  const auto member = members_.find(address.substr(0, address.find('#')));
+  if (member == members_.end() || member->second.address != address) return false;
+  if (member->second.presence == NodePresence::lost) return false;
+  member->second.last_heard = now;
   return true;
 }
 
-std::vector<std::int64_t> Membership::expire(TimePoint now) {
-  std::vector<std::int64_t> lost;
+std::vector<Membership::Change> Membership::judge(TimePoint now) {
+  std::vector<Change> changes;
   for (auto& [name, member] : members_) {
-    if (member.rank == 0 || !member.alive || now - member.last_heard <= lease_) continue;
-    member.alive = false;
-    lost.push_back(member.rank);
+    if (member.rank == 0 || member.presence == NodePresence::lost) continue;
+    const auto silence = now - member.last_heard;
+    const NodePresence presence = silence > lease_       ? NodePresence::lost
+                                  : silence > suspicion_ ? NodePresence::suspect
+                                                         : NodePresence::alive;
+    if (presence == member.presence) continue;
+    member.presence = presence;
+    changes.push_back({.rank = member.rank, .presence = presence});
   }
-  return lost;
+  return changes;
 }
 
-std::size_t Membership::alive() const {
-  std::size_t count = 0;
-  for (const auto& [name, member] : members_) count += member.alive ? 1 : 0;
-  return count;
+const Membership::Member* Membership::of_rank(std::int64_t rank) const {
+  const auto member =
+      std::find_if(members_.begin(), members_.end(), [&](const auto& entry) { return entry.second.rank == rank; });
+  return member == members_.end() ? nullptr : &member->second;
 }
 
 ClusterSnapshot Membership::cluster() const {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "comm/control/message_codec.h"
 #include "placement/render.h"
 #include "workers/report/metric_file.h"
 
@@ -36,25 +37,49 @@ ControllerService::~ControllerService() = default;
 
 void ControllerService::start(TimePoint now) {
   started_ = last_tick_ = now;
-  job_.start(now);
+  for (const auto& [name, member] : membership_.members()) {
+    if (member.rank != 0) job_.node_joined(member.snapshot, member.rank, {}, clock_.at(now));
+  }
+  job_.start(clock_.at(now));
 }
 
-void ControllerService::handle(const std::string& from, const Message& message, TimePoint now) {
+std::optional<std::string> ControllerService::speaker_of(const std::string& from, const Message& message) const {
+  const std::string name = from.substr(0, from.find('#'));
+  if (const auto* exited = std::get_if<ActorExited>(&message)) {
+    const Membership::Member* host = membership_.of_rank(job_.node_of(exited->actor));
+    return host && from == agent_of(*host) ? std::optional(name) : std::nullopt;
+  }
+  const ActorRecord* actor = job_.actor(name);
+  return actor && from == actor->instance() ? std::optional(name) : std::nullopt;
+}
+
+std::string ControllerService::agent_of(const Membership::Member& member) {
+  return fmt::format("node/{}#{}", member.rank, member.incarnation);
+}
+
+void ControllerService::forget(const std::string& name) {
+  if (setup_.forget) setup_.forget(name);
+}
+
+void ControllerService::handle(const std::string& from, const Message& message, TimePoint real_now) {
+  const TimePoint now = clock_.at(real_now);
   if (const auto* request = std::get_if<Join>(&message)) {
     join(from, *request, now);
   } else if (const auto* beat = std::get_if<Heartbeat>(&message)) {
-    if (membership_.heard(beat->node, now))
-      send(from, HeartbeatAck{.sequence = beat->sequence, .term = setup_.job.term});
+    send(from,
+         HeartbeatAck{.sequence = beat->sequence, .term = setup_.job.term, .is_member = membership_.heard(from, now)});
   } else if (const auto* scale = std::get_if<Scale>(&message)) {
     send(from, job_.scale(*scale, now));
   } else if (std::holds_alternative<StatusQuery>(message)) {
     send(from, Reply{.code = 0, .text = status_json(now)});
   } else if (const auto* stop = std::get_if<StopJob>(&message)) {
-    interrupt(stop->now ? "troupe status --stop --now" : "troupe status --stop", now);
-    if (stop->now) job_.interrupt("troupe status --stop --now", now);
+    job_.interrupt({.why = "troupe status --stop"}, now);
+    if (stop->now) job_.interrupt({.why = "troupe status --stop --now"}, now);
     send(from, Reply{.code = 0, .text = "stopping"});
+  } else if (const auto speaker = speaker_of(from, message)) {
+    job_.handle(*speaker, message, now);
   } else {
-    job_.handle(from, message, now);
+    log::info("{} of {} came too late and does not count", name_of(type_of(message)), from);
   }
 }
 
@@ -74,57 +99,63 @@ std::string ControllerService::status_json(TimePoint now) const {
 }
 
 void ControllerService::join(const std::string& from, const Join& request, TimePoint now) {
-  const auto known = membership_.members().find(request.name);
-  const bool lived = known != membership_.members().end() && known->second.alive;
-  const std::int64_t replaced = lived && known->second.incarnation != request.incarnation ? known->second.rank : 0;
-  // A node repeats its request until it hears the answer; only the first is news.
-  const auto introduced = introduced_.find(request.name);
-  const bool repeated = lived && introduced != introduced_.end() && introduced->second == request.incarnation;
-  const auto rank = membership_.join(request, from, now);
-  if (!rank) {
-    send(from, Reply{.code = 2, .text = rank.error().message()});
+  const auto joined = membership_.join(request, from, now);
+  if (!joined) {
+    send(from, Reply{.code = 2, .text = joined.error().message()});
     return;
   }
-  // Another agent under a living node's name: the one before has ended, and what it hosted with it.
-  if (replaced != 0) job_.node_lost(replaced, now);
-  NodeSnapshot node{.name = request.name, .cpus = request.cpus, .memory_bytes = request.memory_bytes};
+  const std::int64_t rank = joined->rank;
+  if (!joined->replaced.empty()) {
+    send(joined->replaced, Reply{.code = 2,
+                                 .text = fmt::format("a newer process has joined as node '{}'; this one ends. Give "
+                                                     "each machine a --name of its own",
+                                                     request.name)});
+    job_.node_lost(rank, now);
+  }
   send(from, Joined{.term = setup_.job.term,
-                    .node_rank = *rank,
+                    .node_rank = rank,
                     .lease_ms = setup_.lease.count(),
                     .config = setup_.config_yaml,
                     .run_dir = setup_.job.run.root(),
-                    .plan = to_json(job_.plan())});
-  introduced_[request.name] = request.incarnation;
-  if (!repeated) job_.node_joined(node, *rank);
+                    .plan = to_json(job_.plan()),
+                    .orphan_ms = setup_.orphan.count()});
+  if (joined->is_news) job_.node_joined(membership_.of_rank(rank)->snapshot, rank, request.running, now);
 }
 
-void ControllerService::tick(TimePoint now) {
-  last_tick_ = now;
-  for (const std::int64_t rank : membership_.expire(now)) job_.node_lost(rank, now);
+void ControllerService::tick(TimePoint real_now) {
+  last_tick_ = real_now;
+  const TimePoint now = clock_.at(real_now);
+  for (const auto& [rank, presence] : membership_.judge(now)) {
+    if (presence == NodePresence::lost) {
+      job_.node_lost(rank, now);
+    } else {
+      job_.node_suspected(rank, presence == NodePresence::suspect);
+    }
+  }
   job_.tick(now);
-  if (job_.exit_code()) {
-    for (const auto& [name, member] : membership_.members()) {
-      if (member.rank != 0 && member.alive) outbox_(member.address, Finish{.reason = "the job has ended"});
-    }
-    for (const auto& sink : sinks_) {
-      if (auto flushed = sink->flush(); !flushed) log::error("metrics: {}", flushed.error().message());
-    }
+  if (!job_.exit_code()) return;
+  for (const auto& [name, member] : membership_.members()) {
+    if (member.rank != 0) outbox_(member.address, Finish{.reason = "the job has ended"});
+  }
+  for (const auto& sink : sinks_) {
+    if (auto flushed = sink->flush(); !flushed) log::error("metrics: {}", flushed.error().message());
   }
 }
 
-void ControllerService::interrupt(const std::string& why, TimePoint now) { job_.interrupt(why, now); }
+void ControllerService::interrupt(const Interrupt& interrupt, TimePoint now) {
+  job_.interrupt(interrupt, clock_.at(now));
+}
 
 void ControllerService::send(const std::string& to, const Message& message) {
-  // Node agents elsewhere are reached by the name they joined with.
-  if (to.starts_with("node/")) {
-    for (const auto& [name, member] : membership_.members()) {
-      if (to == fmt::format("node/{}", member.rank)) {
-        outbox_(member.address, message);
-        return;
-      }
-    }
+  if (const ActorRecord* actor = job_.actor(to)) {
+    outbox_(actor->instance(), message);
+  } else if (to.starts_with("node/") && to.find('#') == std::string::npos) {
+    // Node agents elsewhere are reached by the name they joined with.
+    const Membership::Member* member = membership_.of_rank(std::stoll(to.substr(5)));
+    if (member) outbox_(member->address, message);
+  } else {
+    outbox_(to, message);
   }
-  outbox_(to, message);
 }
 
 void ControllerService::event(Severity severity, const std::string& kind, const std::string& text) {

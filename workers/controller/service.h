@@ -12,6 +12,7 @@
 
 #include "base/metric_sinks.h"
 #include "comm/control/outbox.h"
+#include "workers/controller/awake_clock.h"
 #include "workers/controller/job_controller.h"
 #include "workers/controller/membership.h"
 #include "workers/controller/progress_reporter.h"
@@ -23,9 +24,13 @@ namespace troupe::workers {
 /// The controller as one object: the job's state machine, its members, its metrics and its answers to the command line.
 /// Called from one actor; `outbox` and `output` must not block. Events and metrics are written here, in that thread.
 ///
-/// - From nodes: Join is answered with Joined or a Reply of code 2, Heartbeat of a living member with HeartbeatAck.
+/// - From nodes: Join is answered with Joined or a Reply of code 2, Heartbeat with HeartbeatAck.
 /// - From the command line: Scale, StatusQuery and StopJob are answered with Reply.
-/// - Everything else goes to JobController. When the job has ended, every further node is told Finish.
+/// - Everything else goes to JobController, if it comes from an actor's newest start ("decoder/0#1") or from the node
+///   that hosts it. When the job has ended, every further node is told Finish.
+///
+/// A call that comes late finds that time has stood still (AwakeClock): nobody is judged for silence while this
+/// process could not hear.
 class ControllerService final : public ControllerEffects {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -35,6 +40,10 @@ class ControllerService final : public ControllerEffects {
     std::string config_yaml;
     /// How long a node may be silent; it is told so in Joined.
     std::chrono::milliseconds lease{10'000};
+    /// How long a node keeps what it hosts when it hears nothing of the controller.
+    std::chrono::milliseconds orphan{60'000};
+    /// Nothing more goes to this name or is heard of it: its actor or node has ended. May be empty.
+    std::function<void(const std::string& name)> forget = {};
     /// Seconds since 1970, for events and metric files only; deadlines use the steady clock.
     std::function<double()> wall_seconds;
   };
@@ -49,7 +58,7 @@ class ControllerService final : public ControllerEffects {
   void handle(const std::string& from, const Message& message, TimePoint now);
   /// Leases, then the job's deadlines. Call about every 50 ms.
   void tick(TimePoint now);
-  void interrupt(const std::string& why, TimePoint now);
+  void interrupt(const Interrupt& interrupt, TimePoint now);
   /// Set when the job has ended and every actor with it.
   std::optional<int> exit_code() const { return job_.exit_code(); }
 
@@ -68,10 +77,17 @@ class ControllerService final : public ControllerEffects {
   void producer_times(const std::string& role, const ProducerTimes& times) override;
   /// Appends to bad_clips.jsonl, once for each group of pictures.
   void bad_clip(const BadClip& clip, const std::string& text) override;
+  void actor_ended(const std::string& instance) override { forget(instance); }
 
  private:
-  /// Answers Join; one that comes again is not announced again. A new agent under a living name replaces the old node.
+  /// Answers Join; one that comes again is not announced again. A newer process takes the name of the one before,
+  /// which is told so.
   void join(const std::string& from, const Join& request, TimePoint now);
+  /// Who the sender `from` is to the job, by its name there; nothing: it may not say this now.
+  std::optional<std::string> speaker_of(const std::string& from, const Message& message) const;
+  /// The member's agent, which hosts actors: "node/1#INCARNATION".
+  static std::string agent_of(const Membership::Member& member);
+  void forget(const std::string& name);
   /// Of the job, and where it stands.
   std::string status_json(TimePoint now) const;
   /// Writes to every sink. A failure is an event once; training goes on without curves.
@@ -89,8 +105,6 @@ class ControllerService final : public ControllerEffects {
   // The second one is opened by its first line.
   std::ofstream events_, bad_clips_;
   std::set<std::pair<std::string, std::int64_t>> listed_clips_;
-  // Incarnation of each node that was told to the job.
-  std::map<std::string, std::uint64_t> introduced_;
   RunStatistics statistics_;
   std::vector<std::string> notable_;
   std::int64_t newest_step_ = 0;
@@ -102,6 +116,7 @@ class ControllerService final : public ControllerEffects {
   // The newest of each role.
   std::map<std::string, double> busy_share_;
   bool metrics_failed_ = false;
+  AwakeClock clock_;
   JobController job_;
 };
 

@@ -21,17 +21,23 @@ ActorExited end_of(const std::string& actor, std::int64_t incarnation, bool in_o
 
 }  // namespace
 
-NodeRole::NodeRole(Launch launch, SpawnLocal spawn_local, StopLocal stop_local, Outbox outbox)
+NodeRole::NodeRole(Launch launch, std::shared_ptr<HostedActors> hosted, SpawnLocal spawn_local, StopLocal stop_local,
+                   Outbox outbox)
     : launch_(std::move(launch)),
+      hosted_(std::move(hosted)),
       spawn_local_(std::move(spawn_local)),
       stop_local_(std::move(stop_local)),
       outbox_(std::move(outbox)) {}
 
 NodeRole::~NodeRole() = default;
 
-void NodeRole::start() {
+void NodeRole::start() {}
+
+ProcessTable& NodeRole::processes() {
+  if (processes_) return *processes_;
   processes_ = std::make_unique<ProcessTable>([this](const ProcessExit& exit) {
     const std::size_t mark = exit.name.rfind('#');
+    hosted_->remove(exit.name);
     outbox_("controller", ActorExited{.actor = exit.name.substr(0, mark),
                                       .incarnation = std::stoll(exit.name.substr(mark + 1)),
                                       .exit_code = exit.exit_code,
@@ -40,6 +46,7 @@ void NodeRole::start() {
                                       .stderr_tail = exit.stderr_tail,
                                       .out_of_memory = exit.out_of_memory});
   });
+  return *processes_;
 }
 
 void NodeRole::handle(const std::string&, const Message& message) {
@@ -51,17 +58,19 @@ void NodeRole::handle(const std::string&, const Message& message) {
 }
 
 void NodeRole::spawn(const Spawn& request) {
-  const std::string instance = fmt::format("{}#{}", request.actor, request.incarnation);
-  is_process_[instance] = request.isolation != "thread";
+  const ActorIdentity identity{.actor = request.actor, .incarnation = request.incarnation};
+  const std::string instance = identity.instance();
+  if (hosted_->contains(instance)) return;
+  hosted_->add(instance);
   if (request.isolation != "thread") {
     spawn_process(request);
     return;
   }
   // The actor may outlive this role.
-  spawn_local_({.actor = request.actor, .incarnation = request.incarnation}, request.role,
-               [outbox = outbox_, request](const std::string& failure) {
-                 outbox("controller", end_of(request.actor, request.incarnation, failure.empty(), failure));
-               });
+  spawn_local_(identity, request.role, [outbox = outbox_, hosted = hosted_, identity](const std::string& failure) {
+    hosted->remove(identity.instance());
+    outbox("controller", end_of(identity.actor, identity.incarnation, failure.empty(), failure));
+  });
 }
 
 void NodeRole::spawn_process(const Spawn& request) {
@@ -84,19 +93,18 @@ void NodeRole::spawn_process(const Spawn& request) {
   std::string file = request.actor;
   std::replace(file.begin(), file.end(), '/', '-');
   spec.stderr_log = fmt::format("{}/logs/{}.log", launch_.run_dir, file);
-  if (auto started = processes_->start(spec); !started)
+  if (auto started = processes().start(spec); !started) {
+    hosted_->remove(spec.name);
     outbox_("controller", end_of(request.actor, request.incarnation, false, started.error().message()));
+  }
 }
 
 void NodeRole::stop(const Stop& request) {
   const std::string instance = fmt::format("{}#{}", request.actor, request.incarnation);
-  const auto known = is_process_.find(instance);
-  if (known == is_process_.end()) {
+  if (!hosted_->contains(instance)) {
     outbox_("controller", end_of(request.actor, request.incarnation, true, "was not running"));
-  } else if (known->second) {
-    processes_->kill(instance, std::chrono::milliseconds(request.grace_ms));
-  } else {
-    stop_local_(request.actor);
+  } else if (!processes_ || !processes_->kill(instance, std::chrono::milliseconds(request.grace_ms))) {
+    stop_local_(instance);
   }
 }
 

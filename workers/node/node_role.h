@@ -8,6 +8,7 @@
 
 #include "comm/control/actor_identity.h"
 #include "comm/control/outbox.h"
+#include "workers/node/hosted_actors.h"
 #include "workers/node/process.h"
 
 namespace troupe::workers {
@@ -16,8 +17,8 @@ namespace troupe::workers {
 /// every exit. It never decides where anything runs or whether it runs again: the controller does. Takes Spawn and
 /// Stop; sends ActorExited to the controller, once for each Spawn: when the process was waited for, when the actor of
 /// this process was destroyed, or with exit code 70 and the reason when it could not start or broke. A Stop for an
-/// unknown instance is answered with ActorExited too (code 0), so the controller never waits for it. Callbacks come on
-/// threads of ProcessTable and of actors.
+/// unknown instance is answered with ActorExited too (code 0), so the controller never waits for it. A Spawn that comes
+/// twice starts one. Callbacks come on threads of ProcessTable and of actors.
 class NodeRole final {
  public:
   /// How host processes of this node are started.
@@ -41,26 +42,29 @@ class NodeRole final {
   /// empty: it ended in order.
   using OnEnd = std::function<void(const std::string& failure)>;
   using SpawnLocal = std::function<void(const ActorIdentity& identity, const std::string& role, OnEnd on_end)>;
-  using StopLocal = std::function<void(const std::string& actor)>;
+  using StopLocal = std::function<void(const std::string& instance)>;
 
-  NodeRole(Launch launch, SpawnLocal spawn_local, StopLocal stop_local, Outbox outbox);
+  /// `hosted` lists what runs here, for whoever else wants to know.
+  NodeRole(Launch launch, std::shared_ptr<HostedActors> hosted, SpawnLocal spawn_local, StopLocal stop_local,
+           Outbox outbox);
   /// Ends every process it started.
   ~NodeRole();
 
-  /// Makes the table of child processes; sends nothing.
+  /// Nothing: the table of child processes is made with the first of them.
   void start();
   void handle(const std::string& from, const Message& message);
 
  private:
   void spawn(const Spawn& request);
   void spawn_process(const Spawn& request);
+  ProcessTable& processes();
   void stop(const Stop& request);
 
   const Launch launch_;
+  const std::shared_ptr<HostedActors> hosted_;
   const SpawnLocal spawn_local_;
   const StopLocal stop_local_;
   const Outbox outbox_;
-  std::map<std::string, bool> is_process_;  // by instance
   std::unique_ptr<ProcessTable> processes_;
 };
 

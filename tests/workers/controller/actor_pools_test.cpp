@@ -49,16 +49,127 @@ TEST_F(JobControllerTest, ANameThatComesBackGetsANewIncarnation) {
   EXPECT_EQ(effects.take<Spawn>().at(0).second.incarnation, 1);
 }
 
-TEST_F(JobControllerTest, AnActorOnALostNodeMovesUnlessItIsBeingRemoved) {
-  begin();
-  job->node_joined({.name = "other", .cpus = 1, .memory_bytes = std::int64_t{8} << 30}, 1);
-  ASSERT_EQ(job->scale({.pool = "decoder", .target = 4}, now).code, 0);
-  std::vector<std::string> there;
-  for (const auto& [to, spawn] : effects.take<Spawn>()) {
-    up(spawn.actor);
-    if (to == "node/1") there.push_back(spawn.actor);
+/// Beside the two decoders of node/0.
+struct NodesOfAJobTest : JobControllerTest {
+  std::vector<std::string> two_decoders_on_another_node() {
+    job->node_joined(other, 1, {}, now);
+    EXPECT_EQ(job->scale({.pool = "decoder", .target = 4}, now).code, 0);
+    std::vector<std::string> there;
+    for (const auto& [to, spawn] : effects.take<Spawn>()) {
+      up(spawn.actor);
+      if (to == "node/1") there.push_back(spawn.actor);
+    }
+    EXPECT_EQ(there.size(), 2u) << "node/1 has the free core";
+    return there;
   }
-  ASSERT_EQ(there.size(), 2u) << "node/1 has the free core";
+  /// node/0 has no memory for another decoder.
+  void fill_own_node() {
+    setup.plan.nodes[0].memory_bytes = 1;
+    setup.plan.decoder_memory_bytes = 1;
+    job = std::make_unique<JobController>(setup, *db, effects);
+  }
+  const NodeSnapshot other{.name = "other", .cpus = 1, .memory_bytes = std::int64_t{8} << 30};
+};
+
+TEST_F(NodesOfAJobTest, ALostNodeIsNotOfferedToScale) {
+  begin();
+  two_decoders_on_another_node();
+  job->node_lost(1, now);
+  effects.sent.clear();
+  ASSERT_EQ(job->scale({.pool = "decoder", .target = 5}, now).code, 0);
+  for (const auto& [to, spawn] : effects.take<Spawn>()) EXPECT_EQ(to, "node/0");
+}
+
+TEST_F(NodesOfAJobTest, ASuspectNodeIsNotOfferedToScaleUntilItIsHeardAgain) {
+  begin();
+  job->node_joined(other, 1, {}, now);
+  job->node_suspected(1, true);
+  ASSERT_EQ(job->scale({.pool = "decoder", .target = 3}, now).code, 0);
+  EXPECT_EQ(effects.take<Spawn>().at(0).first, "node/0");
+  job->node_suspected(1, false);
+  ASSERT_EQ(job->scale({.pool = "decoder", .target = 4}, now).code, 0);
+  EXPECT_EQ(effects.take<Spawn>().at(0).first, "node/1");
+}
+
+TEST_F(NodesOfAJobTest, WhatANodeStillHostsOfAnEarlierPlaceIsKilledWhenItJoinsAgain) {
+  begin();
+  const auto there = two_decoders_on_another_node();
+  job->node_lost(1, now);
+  EXPECT_THAT(effects.ended, ElementsAre(there[0] + "#0", there[1] + "#0"));
+  effects.sent.clear();
+  job->node_joined(other, 1, {there[0] + "#0", there[1] + "#0"}, now);
+  std::vector<std::string> killed;
+  for (const auto& [to, stop] : effects.take<Stop>()) {
+    EXPECT_EQ(to, "node/1");
+    EXPECT_EQ(stop.incarnation, 0);
+    killed.push_back(stop.actor);
+  }
+  EXPECT_EQ(killed, there);
+}
+
+TEST_F(NodesOfAJobTest, WhatANodeHostsInItsPlaceStaysWhenItJoinsAgain) {
+  begin();
+  const auto there = two_decoders_on_another_node();
+  job->node_joined(other, 1, {there[0] + "#0", there[1] + "#0"}, now);
+  EXPECT_TRUE(effects.take<Stop>().empty());
+  EXPECT_TRUE(effects.take<Spawn>().empty());
+}
+
+TEST_F(NodesOfAJobTest, ActorsOfALostNodeWaitWhenNoOtherHasRoomAndStartWhenOneHas) {
+  fill_own_node();
+  begin();
+  const auto there = two_decoders_on_another_node();
+  job->node_lost(1, now);
+  EXPECT_TRUE(effects.take<Spawn>().empty()) << "whatever fits, and nothing does";
+  pass(1h);
+  EXPECT_EQ(job->failure(), "") << "two decoders are left";
+  job->node_joined(other, 1, {}, now);
+  std::vector<std::string> spawned;
+  for (const auto& [to, spawn] : effects.take<Spawn>()) spawned.push_back(to + " " + spawn.actor);
+  EXPECT_THAT(spawned, ElementsAre("node/1 " + there[0], "node/1 " + there[1]));
+}
+
+TEST_F(NodesOfAJobTest, APoolWithoutARoomAnywhereEndsTheJobAfterTheStartTimeout) {
+  setup.plan.nodes.push_back(other);
+  for (PlannedActor& actor : setup.plan.actors) {
+    if (actor.role == "decoder") actor.node = 1;
+  }
+  fill_own_node();
+  begin();
+  job->node_lost(1, now);
+  pass(0ms);
+  pass(to_milliseconds(setup.config.cluster.start_timeout) - 1s);
+  EXPECT_EQ(job->failure(), "");
+  pass(2s);
+  EXPECT_THAT(job->failure(), HasSubstr("no node has had room for any decoder"));
+}
+
+TEST_F(NodesOfAJobTest, ThePlanOfRecordKnowsWhereActorsOfALostNodeAre) {
+  begin();
+  two_decoders_on_another_node();
+  const auto before = job->plan().revision;
+  job->node_lost(1, now);
+  EXPECT_GT(job->plan().revision, before);
+  const auto recorded = nlohmann::json::parse(db->newest_plan().value().value());
+  for (const auto& actor : recorded["actors"]) EXPECT_EQ(actor["node"], 0) << actor["name"];
+}
+
+TEST_F(NodesOfAJobTest, ALostNodeDoesNotHoldUpTheEndOfTheJob) {
+  begin();
+  two_decoders_on_another_node();
+  job->interrupt({.why = "SIGINT"}, now);
+  job->interrupt({.why = "SIGINT"}, now);
+  for (const char* actor : {"checkpointer/0", "decoder/0", "decoder/1", "learner/0", "learner/1"}) died(actor, 0, 15);
+  pass(0ms);
+  EXPECT_EQ(job->exit_code(), std::nullopt);
+  job->node_lost(1, now);
+  pass(0ms);
+  EXPECT_EQ(job->exit_code(), 130);
+}
+
+TEST_F(NodesOfAJobTest, AnActorOnALostNodeMovesUnlessItIsBeingRemoved) {
+  begin();
+  const auto there = two_decoders_on_another_node();
   ASSERT_EQ(job->scale({.pool = "decoder", .target = 3}, now).code, 0);
   const auto stopped = effects.take<Stop>().at(0);
   ASSERT_EQ(stopped.first, "node/1");
@@ -153,8 +264,8 @@ TEST_F(RlJobControllerTest, SourcesAreStoppedBeforeWorkersAndSinks) {
   all_up();
   group_up(effects.take<GroupPlan>().at(0).second.fence);
   effects.sent.clear();
-  job->interrupt("test", now);
-  job->interrupt("test", now);
+  job->interrupt({.why = "test"}, now);
+  job->interrupt({.why = "test"}, now);
   std::vector<std::string> order;
   for (const auto& [to, stop] : effects.take<Stop>()) order.push_back(stop.actor);
   EXPECT_THAT(order, ElementsAre("env/0", "env/1", "rollout/0", "rollout/1", "learner/0", "checkpointer/0"));

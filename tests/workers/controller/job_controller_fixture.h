@@ -34,6 +34,8 @@ class RecordingEffects final : public ControllerEffects {
   }
   void bad_clip(const BadClip& clip, const std::string& text) override { clips.push_back(clip.file + ": " + text); }
 
+  void actor_ended(const std::string& instance) override { ended.push_back(instance); }
+
   /// Messages of one type sent since the last call, by receiver.
   template <class T>
   std::vector<std::pair<std::string, T>> take() {
@@ -51,6 +53,7 @@ class RecordingEffects final : public ControllerEffects {
   std::vector<std::int64_t> steps;
   std::vector<std::pair<double, double>> times;
   std::vector<std::string> clips;
+  std::vector<std::string> ended;
 };
 
 /// So many of each role, each in a process of its own.

@@ -183,14 +183,83 @@ TEST_F(JobControllerTest, AFailedWriteIsTriedAgainAndThenGivenUp) {
 
 TEST_F(JobControllerTest, AnInterruptFinishesTheStepAndAsksForACheckpoint) {
   begin();
-  job->interrupt("SIGINT", now);
+  job->interrupt({.why = "SIGINT"}, now);
   EXPECT_EQ(effects.take<Finish>().size(), 2u);
   EXPECT_EQ(job->state(), JobState::draining);
-  job->interrupt("SIGINT", now);
+  job->interrupt({.why = "SIGINT"}, now);
   EXPECT_EQ(effects.take<Stop>().size(), 5u) << "the second one does not wait";
   for (const char* actor : {"checkpointer/0", "decoder/0", "decoder/1", "learner/0", "learner/1"}) died(actor, 0, 15);
   pass(0ms);
   EXPECT_EQ(job->exit_code(), 130);
+}
+
+TEST_F(JobControllerTest, ASchedulerMayStartTheJobAgainAndAPersonMayNot) {
+  for (const auto& [interrupts, code] : std::vector<std::pair<std::vector<Interrupt>, int>>{
+           {{{.why = "SIGTERM", .is_preemption = true}}, 75},
+           {{{.why = "SIGINT"}}, 130},
+           {{{.why = "SIGTERM", .is_preemption = true}, {.why = "SIGTERM", .is_preemption = true}}, 130}}) {
+    effects = {};
+    job = std::make_unique<JobController>(setup, *db, effects);
+    job->start(now);
+    for (const Interrupt& interrupt : interrupts) job->interrupt(interrupt, now);
+    for (const char* actor : {"checkpointer/0", "decoder/0", "decoder/1", "learner/0", "learner/1"}) died(actor, 0, 15);
+    pass(0ms);
+    EXPECT_EQ(job->exit_code(), code) << interrupts.size() << " times " << interrupts[0].why;
+  }
+}
+
+TEST_F(JobControllerTest, ACheckpointThatHangsIsGivenUpAfterThreeAttempts) {
+  const std::uint64_t fence = begin();
+  const auto timeout = to_milliseconds(setup.config.checkpoint.timeout) + 1s;
+  for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
+  for (std::int64_t attempt = 0; attempt < 3; ++attempt) {
+    EXPECT_EQ(effects.take<CheckpointBegin>().size(), 1u) << attempt;
+    EXPECT_TRUE(effects.take<CheckpointCommitted>().empty());
+    pass(timeout);
+    const auto stops = effects.take<Stop>();
+    ASSERT_EQ(stops.size(), 1u) << stops.back().second.actor << " " << stops.back().second.reason;
+    EXPECT_EQ(stops[0].second.actor, "checkpointer/0") << "the one that hangs is killed";
+    died("checkpointer/0", attempt);
+    for (int i = 0; i < 100 && effects.take<Spawn>().empty(); ++i) pass(100ms);
+    up("checkpointer/0", attempt + 1);
+  }
+  EXPECT_TRUE(effects.take<CheckpointBegin>().empty());
+  const auto settled = effects.take<CheckpointCommitted>();
+  ASSERT_EQ(settled.size(), 2u);
+  EXPECT_FALSE(settled[0].second.committed);
+  EXPECT_EQ(job->state(), JobState::running) << "training goes on";
+}
+
+TEST_F(JobControllerTest, AttemptsCountAlsoWhenTheRanksComeToTheStepAgain) {
+  std::uint64_t fence = begin();
+  const auto timeout = to_milliseconds(setup.config.checkpoint.timeout) + 1s;
+  std::size_t begun = 0, given_up = 0;
+  for (std::int64_t round = 0; round < 4 && given_up == 0; ++round) {
+    for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
+    begun += effects.take<CheckpointBegin>().size();
+    pass(timeout);
+    given_up += effects.take<CheckpointCommitted>().size();
+    died("checkpointer/0", round);
+    died("learner/1", round);
+    for (int i = 0; i < 100 && effects.take<Spawn>().size() < 1; ++i) pass(100ms);
+    pass(5s);
+    up("checkpointer/0", round + 1);
+    up("learner/1", round + 1);
+    for (const auto& [to, plan] : effects.take<GroupPlan>()) fence = plan.fence;
+    group_up(fence);
+  }
+  EXPECT_EQ(begun, 3u);
+  EXPECT_EQ(given_up, 2u) << "both ranks are told";
+}
+
+TEST_F(JobControllerTest, AnActorThatOutlivesEverySigkillDoesNotHoldUpTheEnd) {
+  begin();
+  job->interrupt({.why = "SIGINT"}, now);
+  job->interrupt({.why = "SIGINT"}, now);
+  for (const char* actor : {"checkpointer/0", "decoder/0", "learner/0", "learner/1"}) died(actor, 0, 15);
+  for (int i = 0; i < 10 && !job->exit_code(); ++i) pass(16s);
+  EXPECT_EQ(job->exit_code(), 4);
+  EXPECT_THAT(job->failure(), HasSubstr("decoder/1 (pid 1 of node/0) does not end"));
 }
 
 TEST_F(JobControllerTest, TooManyBadSamplesFailTheJob) {
@@ -250,7 +319,7 @@ TEST_F(JobControllerTest, AFatalErrorOfARankFailsTheJob) {
 
 TEST_F(JobControllerTest, ACheckpointThatCommitsWhileTheJobDrainsLeavesItDraining) {
   const std::uint64_t fence = begin();
-  job->interrupt("SIGINT", now);
+  job->interrupt({.why = "SIGINT"}, now);
   for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
   const auto begun = effects.take<CheckpointBegin>().at(0).second;
   Manifest manifest;

@@ -1,5 +1,6 @@
 #include "workers/controller/membership.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,28 +27,68 @@ struct MembershipTest : ::testing::Test {
   }
 };
 
+/// What has changed, as "rank presence".
+std::vector<std::string> judged(Membership& membership, Membership::TimePoint now) {
+  std::vector<std::string> changes;
+  for (const auto& change : membership.judge(now))
+    changes.push_back(fmt::format("{} {}", change.rank, enum_name(change.presence)));
+  return changes;
+}
+
 TEST_F(MembershipTest, GivesRanksInOrderAndKeepsThemOverARejoin) {
-  EXPECT_EQ(membership.join(join("a"), "a", now).value(), 1);
-  EXPECT_EQ(membership.join(join("b"), "b", now).value(), 2);
-  EXPECT_EQ(membership.join(join("a", 2), "a", now).value(), 1);
+  EXPECT_EQ(membership.join(join("a"), "a#1", now)->rank, 1);
+  EXPECT_EQ(membership.join(join("b"), "b#1", now)->rank, 2);
+  EXPECT_EQ(membership.join(join("a", 2), "a#2", now)->rank, 1);
   EXPECT_EQ(membership.cluster().nodes.size(), 3u);
 }
 
-TEST_F(MembershipTest, RefusesTheControllersOwnName) { EXPECT_FALSE(membership.join(join("local"), "local", now)); }
+TEST_F(MembershipTest, RefusesTheControllersOwnName) { EXPECT_FALSE(membership.join(join("local"), "local#1", now)); }
 
-TEST_F(MembershipTest, ASilentNodeIsLostOnceAndItsOwnNever) {
-  membership.join(join("a"), "a", now).value();
-  EXPECT_THAT(membership.expire(now + 10s), IsEmpty());
-  EXPECT_THAT(membership.expire(now + 11s), ElementsAre(1));
-  EXPECT_THAT(membership.expire(now + 12s), IsEmpty());
-  EXPECT_FALSE(membership.heard("a", now + 12s)) << "it must join again";
-  EXPECT_TRUE(membership.heard("local", now + 12s));
+TEST_F(MembershipTest, ASilentNodeIsSuspectThenLostOnceAndItsOwnNever) {
+  membership.join(join("a"), "a#1", now).value();
+  EXPECT_THAT(judged(membership, now + 3s), IsEmpty());
+  EXPECT_THAT(judged(membership, now + 4s), ElementsAre("1 suspect"));
+  EXPECT_THAT(judged(membership, now + 10s), IsEmpty());
+  EXPECT_THAT(judged(membership, now + 11s), ElementsAre("1 lost"));
+  EXPECT_THAT(judged(membership, now + 12s), IsEmpty());
+  EXPECT_FALSE(membership.heard("a#1", now + 12s)) << "it must join again";
+  const auto again = membership.join(join("a"), "a#1", now + 12s);
+  EXPECT_TRUE(again->is_news);
+  EXPECT_EQ(again->replaced, "");
+  EXPECT_TRUE(membership.heard("a#1", now + 12s));
 }
 
-TEST_F(MembershipTest, ASignOfLifeRenewsTheLease) {
-  membership.join(join("a"), "a", now).value();
-  EXPECT_TRUE(membership.heard("a", now + 9s));
-  EXPECT_THAT(membership.expire(now + 15s), IsEmpty());
+TEST_F(MembershipTest, ASignOfLifeRenewsTheLeaseAndEndsTheSuspicion) {
+  membership.join(join("a"), "a#1", now).value();
+  EXPECT_THAT(judged(membership, now + 9s), ElementsAre("1 suspect"));
+  EXPECT_TRUE(membership.heard("a#1", now + 9s));
+  EXPECT_THAT(judged(membership, now + 9s), ElementsAre("1 alive"));
+  EXPECT_THAT(judged(membership, now + 12s), IsEmpty());
+}
+
+TEST_F(MembershipTest, AShortLeaseSuspectsAtItsHalf) {
+  Membership hasty({.name = "local", .cpus = 1, .memory_bytes = 1}, 2s);
+  hasty.join(join("a"), "a#1", now).value();
+  EXPECT_THAT(judged(hasty, now + 1500ms), ElementsAre("1 suspect"));
+  EXPECT_THAT(judged(hasty, now + 2500ms), ElementsAre("1 lost"));
+}
+
+TEST_F(MembershipTest, ARequestThatComesAgainIsNoNews) {
+  EXPECT_TRUE(membership.join(join("a"), "a#1", now)->is_news);
+  EXPECT_FALSE(membership.join(join("a"), "a#1", now + 1s)->is_news);
+}
+
+TEST_F(MembershipTest, TheNewerProcessOfANameTakesItAndTheOlderIsNoLongerHeard) {
+  membership.join(join("a", 1), "a#1", now).value();
+  const auto newer = membership.join(join("a", 2), "a#2", now + 1s);
+  EXPECT_TRUE(newer->is_news);
+  EXPECT_EQ(newer->replaced, "a#1");
+  EXPECT_FALSE(membership.heard("a#1", now + 2s));
+  EXPECT_TRUE(membership.heard("a#2", now + 2s));
+  const auto older = membership.join(join("a", 1), "a#1", now + 3s);
+  ASSERT_FALSE(older);
+  EXPECT_THAT(older.error().message(), ::testing::HasSubstr("a newer process has joined as node 'a'"));
+  EXPECT_EQ(membership.of_rank(1)->address, "a#2");
 }
 
 TEST(RunStatisticsTest, StallIsAShareOfStepTimeAndRatesAreSamplesOverTime) {
