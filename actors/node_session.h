@@ -41,8 +41,8 @@ class NodeSession {
     bool is_orphaned = false;
   };
   /// Beats until told to leave. While the controller is out of reach what runs here goes on, and the node asks to join
-  /// again over new connections, for cluster.orphan_s. Errors: internal (an exception in a handler), failed_precondition
-  /// (another process has this node's name).
+  /// again over new connections, for cluster.orphan_s. Errors: internal (an exception in a handler),
+  /// failed_precondition (another process has this node's name).
   Result<End> stay();
 
  private:

@@ -33,10 +33,12 @@ Schedule schedule_of(std::uint64_t seed) {
       {.kind = Kind::scale, .at = milliseconds(1000 + draw() % 40'000), .target = static_cast<std::uint32_t>(draw())});
   const std::size_t count = 3 + draw() % 4;
   for (std::size_t i = 0; i < count; ++i) {
-    // Ends of the whole job are rarer than all else.
-    const std::uint64_t kinds = draw() % 4 == 0 ? kNames.size() : kNames.size() - 2;
-    schedule.faults.push_back({.kind = static_cast<Kind>(draw() % kinds),
-                               .at = milliseconds(draw() % 60'000),
+    // Ends of the whole job are rarer than all else, and come late.
+    const bool may_end = draw() % 4 == 0;
+    const auto kind = static_cast<Kind>(draw() % (may_end ? kNames.size() : kNames.size() - 2));
+    const milliseconds earliest(kind == Kind::terminate || kind == Kind::restart ? 30'000 : 0);
+    schedule.faults.push_back({.kind = kind,
+                               .at = earliest + milliseconds(draw() % 60'000),
                                .lasts = some_time(draw),
                                .target = static_cast<std::uint32_t>(draw())});
   }

@@ -13,7 +13,8 @@ namespace troupe::workers {
 
 /// A node's side of its place in a job. asking: it wants to join. member: the controller answers its beats. apart: the
 /// controller has been silent for the lease; the node keeps what it hosts and asks again. orphaned: it was apart for
-/// too long, or another controller goes on with the job, and what it hosts has to end. refused: it may not join, or a newer process has its name.
+/// too long, or another controller goes on with the job, and what it hosts has to end. refused: it may not join, or a
+/// newer process has its name.
 enum class MembershipPhase : std::uint8_t { asking, member, apart, orphaned, refused };
 constexpr auto enum_names(MembershipPhase) { return std::array{"asking", "member", "apart", "orphaned", "refused"}; }
 

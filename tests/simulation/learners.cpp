@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/file_io.h"
+#include "tests/simulation/world.h"
+#include "workers/checkpoint/writer.h"
+
+namespace troupe::testing {
+
+namespace {
+
+Manifest manifest_of(std::int64_t step, std::uint64_t fence) {
+  Manifest manifest;
+  manifest.step = step;
+  manifest.fence = fence;
+  manifest.world = kRanks;
+  const ManifestParam bias{.name = "bias", .shape = {1}, .offset = 0, .numel = 1};
+  manifest.units = {{.name = "unit", .layout_class = "unit", .params = {bias}, .numel = 1, .layout_hash = 1}};
+  return manifest;
+}
+
+}  // namespace
+
+void World::join_group(const std::shared_ptr<SimActor>& actor, const GroupPlan& plan) {
+  if (plan.fence <= actor->fence)
+    return breach(
+        fmt::format("{} got the fence {:x} after {:x}", actor->identity.instance(), plan.fence, actor->fence));
+  if (actor->is_in_group) break_group(actor->fence, 20ms);
+  actor->fence = plan.fence;
+  actor->is_in_group = true;
+  actor->finishes = actor->is_settling = false;
+  actor->history.clear();
+  if (!plan.checkpoint.empty()) {
+    const auto text = read_file(plan.checkpoint + "/ledger.json");
+    if (!text) return breach(fmt::format("{} cannot be restored: {}", plan.checkpoint, text.error().message()));
+    actor->history = nlohmann::json::parse(*text).get<History>();
+  }
+  if (static_cast<std::int64_t>(actor->history.size()) != plan.resume_step)
+    breach(fmt::format("{} has {} steps and is to resume at {}", plan.checkpoint, actor->history.size(),
+                       plan.resume_step));
+  in_actor(actor, Millis(100 + in(400)), [this, actor, plan] {
+    if (actor->fence != plan.fence || !actor->is_in_group) return;
+    Group& group = groups_[plan.fence];
+    for (const std::string& other : group.members) {
+      if (other.starts_with(actor->identity.actor + "#") && other != actor->identity.instance())
+        breach(fmt::format("{} and {} are one rank of {:x}", other, actor->identity.instance(), plan.fence));
+    }
+    if (group.is_broken) return leave_group(actor, "a peer is gone");
+    group.members.insert(actor->identity.instance());
+    say(actor, GroupUp{.actor = actor->identity.actor, .fence = plan.fence});
+    if (static_cast<std::int64_t>(group.members.size()) == kRanks) {
+      group.runs = true;
+      step_soon(plan.fence);
+    } else {
+      // the collective's own deadline
+      in_actor(actor, 20s, [this, actor, fence = plan.fence] {
+        if (actor->fence == fence && actor->is_in_group && !groups_[fence].runs) leave_group(actor, "timed out");
+      });
+    }
+  });
+}
+
+void World::leave_group(const std::shared_ptr<SimActor>& actor, const std::string& reason) {
+  actor->is_in_group = false;
+  actor->is_settling = false;
+  groups_[actor->fence].is_broken = true;
+  say(actor, GroupAbort{.actor = actor->identity.actor, .fence = actor->fence, .reason = reason});
+  break_group(actor->fence, Millis(20 + in(200)));
+}
+
+void World::break_group(std::uint64_t fence, Millis delay) {
+  groups_[fence].is_broken = true;
+  clock_.after(delay, [this, fence] {
+    for (const auto& actor : members(fence)) {
+      if (actor->is_in_group && actor->fence == fence)
+        in_actor(actor, 0ms, [this, actor, fence] {
+          if (actor->is_in_group && actor->fence == fence) leave_group(actor, "a peer is gone");
+        });
+    }
+  });
+}
+
+std::vector<std::shared_ptr<SimActor>> World::members(std::uint64_t fence) {
+  std::vector<std::shared_ptr<SimActor>> found;
+  for (const auto& [instance, actor] : actors_) {
+    if (actor->role == "learner" && actor->fence == fence && actor->is_in_group) found.push_back(actor);
+  }
+  return found;
+}
+
+void World::step_soon(std::uint64_t fence) {
+  clock_.after(Millis(700 + in(600)), [this, fence] { step(fence); });
+}
+
+bool World::is_fed(const SimActor& learner) {
+  return std::any_of(actors_.begin(), actors_.end(), [&](const auto& entry) {
+    const SimActor& maker = *entry.second;
+    const bool is_near = maker.node == 0 || (wire_.silent_until[maker.node] <= clock_.now() &&
+                                             wire_.deaf_until[maker.node] <= clock_.now());
+    return maker.role == "decoder" && !maker.is_hung && maker.process->stopped_until <= clock_.now() && is_near &&
+           maker.feeds.contains(learner.identity.instance());
+  });
+}
+
+void World::step(std::uint64_t fence) {
+  Group& group = groups_[fence];
+  const auto ranks = members(fence);
+  if (group.is_broken || static_cast<std::int64_t>(ranks.size()) != kRanks) return;
+  for (const auto& rank : ranks) {
+    if (rank->is_hung || rank->process->stopped_until > clock_.now()) {
+      // the others wait for it until the collective's deadline
+      clock_.after(20s, [this, fence, rank] {
+        if (rank->is_hung && rank->is_in_group && rank->fence == fence) {
+          for (const auto& other : members(fence)) {
+            if (!other->is_hung) leave_group(other, "timed out");
+          }
+        } else {
+          step(fence);
+        }
+      });
+      return;
+    }
+    if (rank->is_settling && (done(*rank) || wants_snapshot(*rank))) return step_soon(fence);
+    if (!done(*rank) && !is_fed(*rank)) return step_soon(fence);
+  }
+  const bool are_done = done(*ranks[0]) || (ranks[0]->finishes && ranks[1]->finishes);
+  if (are_done) return conclude(fence, ranks);
+  for (const auto& rank : ranks) {
+    rank->history.push_back(fence);
+    const auto now_at = static_cast<std::int64_t>(rank->history.size());
+    say(rank, StepReport{.actor = rank->identity.actor, .fence = fence, .step = now_at});
+    if (wants_snapshot(*rank) || done(*rank)) snapshot(rank);
+  }
+  step_soon(fence);
+}
+
+void World::snapshot(const std::shared_ptr<SimActor>& rank) {
+  rank->is_settling = true;
+  rank->settling_step = static_cast<std::int64_t>(rank->history.size());
+  snapshots_[{rank->fence, rank->settling_step}] = rank->history;
+  say(rank, SnapshotReady{.actor = rank->identity.actor,
+                          .rank = rank->identity.actor == "learner/0" ? 0 : 1,
+                          .step = rank->settling_step,
+                          .fence = rank->fence,
+                          .handle = rank->identity.instance()});
+}
+
+void World::conclude(std::uint64_t fence, const std::vector<std::shared_ptr<SimActor>>& ranks) {
+  for (const auto& rank : ranks) {
+    const auto step = static_cast<std::int64_t>(rank->history.size());
+    if (rank->settling_step != step) {
+      for (const auto& each : ranks) snapshot(each);
+      return step_soon(fence);
+    }
+    if (rank->is_settling) return step_soon(fence);
+  }
+  for (const auto& rank : ranks) {
+    const auto step = static_cast<std::int64_t>(rank->history.size());
+    say(rank, Finished{.actor = rank->identity.actor, .fence = fence, .step = step});
+  }
+}
+
+void World::write(const std::shared_ptr<SimActor>& actor, const CheckpointBegin& begin) {
+  if (hangs_write_) {
+    hangs_write_ = false;
+    actor->is_hung = true;
+    return;
+  }
+  in_actor(actor, Millis(200 + in(1500)), [this, actor, begin] {
+    CheckpointDone done{.step = begin.step, .fence = begin.fence, .directory = begin.directory};
+    if (failing_writes_ > 0) {
+      --failing_writes_;
+      has_failed_writes_ = true;
+      done.error = "rank-0: No space left on device";
+    } else {
+      const History& history = snapshots_[{begin.fence, begin.step}];
+      const Manifest manifest = manifest_of(begin.step, begin.fence);
+      const std::vector<std::byte> shard(static_cast<std::size_t>(snapshot_bytes(manifest)));
+      const auto written =
+          CheckpointWriter().write({.directory = begin.directory,
+                                    .manifest = manifest,
+                                    .ranks = {shard, shard},
+                                    .attachments = {{.name = "ledger.json", .bytes = nlohmann::json(history).dump()}}});
+      if (written)
+        done.manifest_hash = written->manifest_hash;
+      else
+        done.error = written.error().message();
+    }
+    say(actor, done);
+  });
+}
+
+}  // namespace troupe::testing

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include "tests/simulation/world.h"
+
+namespace troupe::testing {
+
+void World::make_agent(SimNode& node) {
+  const auto process = node.process;
+  const std::string agent = node.agent;
+  const std::size_t host = node.host;
+  node.role = std::make_unique<NodeRole>(
+      NodeRole::Launch{}, node.hosted,
+      [this, host](const ActorIdentity& identity, const std::string& role, NodeRole::OnEnd on_end) {
+        begin_actor(host, identity, role, std::move(on_end));
+      },
+      [this](const std::string& instance) { end_actor(instance, "", 20ms); },
+      [this, process, agent](const std::string& to, const Message& message) {
+        wire_.send(process, agent, to, message);
+      });
+  node.role->start();
+  process->names[agent] = [role = node.role.get()](const std::string& from, const Message& message) {
+    role->handle(from, message);
+  };
+}
+
+void World::begin_node(std::size_t host, bool is_rival) {
+  auto node = std::make_shared<SimNode>();
+  node->host = host;
+  node->incarnation = static_cast<std::int64_t>(draw_() >> 1);
+  node->address = fmt::format("n{}#{}", host, node->incarnation);
+  node->process = std::make_shared<SimProcess>(host, OrderedDelivery::Limits{});
+  node->membership = std::make_unique<NodeMembership>(Join{.name = fmt::format("n{}", host),
+                                                           .incarnation = static_cast<std::uint64_t>(node->incarnation),
+                                                           .cpus = 4,
+                                                           .memory_bytes = 1000,
+                                                           .host = "",
+                                                           .boot_id = ""});
+  node->process->names[node->address] = [this, weak = std::weak_ptr(node)](const std::string&, const Message& message) {
+    if (const auto held = weak.lock()) node_hears(*held, message);
+  };
+  wire_.add(node->process);
+  nodes_.push_back(node);
+  if (!is_rival) newest_[host] = node;
+  node_turn(node);
+}
+
+void World::node_hears(SimNode& node, const Message& message) {
+  if (const auto* joined = std::get_if<Joined>(&message)) {
+    node.membership->on(*joined, clock_.now());
+    if (node.role || node.membership->phase() != MembershipPhase::member) return;
+    node.agent = fmt::format("node/{}#{}", joined->node_rank, node.incarnation);
+    make_agent(node);
+    for (const Message& early : std::exchange(node.early, {})) node.role->handle("controller", early);
+  } else if (const auto* ack = std::get_if<HeartbeatAck>(&message)) {
+    node.membership->on(*ack, clock_.now());
+  } else if (std::holds_alternative<Finish>(message)) {
+    end_node(node);
+  } else if (const auto* reply = std::get_if<Reply>(&message)) {
+    node.membership->on(*reply);
+    end_node(node);
+  } else if (node.role) {
+    node.role->handle("controller", message);
+  } else {
+    node.early.push_back(message);
+  }
+}
+
+void World::node_turn(const std::shared_ptr<SimNode>& node) {
+  if (!node->process->is_alive) return;
+  if (auto message = node->membership->tick(node->hosted->list(), 0, clock_.now()))
+    wire_.send(node->process, node->address, "controller", *message);
+  (void)node->membership->wants_new_line();
+  if (node->membership->phase() == MembershipPhase::orphaned) {
+    const std::size_t host = node->host;
+    end_node(*node);
+    if (!exit_code_) begin_node(host);
+    return;
+  }
+  const auto wait = std::max(Millis(10), std::chrono::ceil<Millis>(node->membership->next() - clock_.now()));
+  clock_.after(wait, [this, node] { wire_.run_in(node->process, [this, node] { node_turn(node); }); });
+}
+
+void World::end_node(SimNode& node) {
+  node.process->is_alive = false;
+  for (const std::string& instance : node.hosted->list()) drop_actor(instance);
+}
+
+}  // namespace troupe::testing
