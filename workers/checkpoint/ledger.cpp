@@ -71,7 +71,7 @@ LedgerWriter::LedgerWriter(std::string path, FileDescriptor fd, std::uint64_t fe
     : path_(std::move(path)), fd_(std::move(fd)), fence_(fence), rank_(rank) {}
 
 Result<LedgerWriter> LedgerWriter::open(const std::string& folder, std::uint64_t fence, std::int64_t rank) {
-  TROUPE_TRY(make_folders(folder));
+  TROUPE_TRY(make_folders_durably(folder));
   const std::string path = folder + "/" + ledger_file_name(fence, rank);
   TROUPE_ASSIGN(FileDescriptor fd, open_file(path, O_RDWR | O_CREAT | O_APPEND));
   TROUPE_ASSIGN(const std::uint64_t whole, end_of_last_line(fd.get(), path));
