@@ -115,9 +115,13 @@ Result<LedgerScan> scan_ledger(const std::string& path, const std::function<Resu
     try {
       record = parse_line(line);
     } catch (const std::exception& e) {
-      if (!last) return Error{Errc::data_loss, fmt::format("{}:{}: not a ledger record: {}", path, number, e.what())};
-      scan.torn = true;
-      return scan;
+      if (last) {
+        scan.torn = true;
+      } else if (scan.damage.empty()) {
+        scan.damage = fmt::format("{}:{}: not a ledger record: {}", path, number, e.what());
+        scan.records_before_damage = scan.records;
+      }
+      continue;
     }
     if (!ended) {
       scan.torn = true;
