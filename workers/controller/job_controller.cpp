@@ -52,6 +52,7 @@ void JobController::set_state(JobState state, TimePoint now) {
     effects_.event(Severity::error, "state", written.error().message());
   }
 }
+  if (auto settled = checkpoints_.settle(); !settled) return fail(settled.error().message(), now);
 
 // ---- actors and nodes ---------------------------------------------------------------------------------------------
 
