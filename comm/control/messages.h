@@ -309,6 +309,7 @@ struct StuckProducer {
   /// What it holds, and the limit.
   std::string text;
   template <class V>
+    v(10, bad_positions);
   void fields(V& v) {
     v(1, actor);
     v(2, producer);
@@ -337,8 +338,8 @@ struct CheckpointBegin {
   std::string directory = {};
   /// Optimizer updates behind this state.
   std::int64_t updates = 0;
-  /// Positions below the next one that did not count.
-  std::vector<std::int64_t> void_positions = {};
+  /// Positions below the next one that did not count; those of them whose sample could not be made.
+  std::vector<std::int64_t> void_positions = {}, bad_positions = {};
   /// As SnapshotReady of rank 0 gave them.
   std::map<std::string, std::int64_t> group_updates = {};
   std::string trainer_state = {};

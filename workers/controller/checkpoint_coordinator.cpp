@@ -34,7 +34,8 @@ void CheckpointCoordinator::resume_from(std::int64_t step, const std::string& di
 }
 
 void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up,
-                                        const std::set<std::int64_t>& void_positions, TimePoint now) {
+                                        const std::set<std::int64_t>& void_positions,
+                                        const std::set<std::int64_t>& bad_positions, TimePoint now) {
   if (snapshot.fence != fence) return;
   if (!pending_ || pending_->request.step != snapshot.step || pending_->request.fence != fence) {
     pending_ = Pending{.request = {.step = snapshot.step, .fence = fence}};
@@ -47,6 +48,7 @@ void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint
     request.trainer_state = snapshot.trainer_state;
   }
   request.void_positions.assign(void_positions.begin(), void_positions.end());
+  request.bad_positions.assign(bad_positions.begin(), bad_positions.end());
   if (static_cast<std::int64_t>(pending_->handles.size()) == options_.world && checkpointer_up) begin(now);
 }
 
@@ -86,8 +88,6 @@ Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
   return {};
 }
 
-bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now) {
-  if (!pending_ || done.step != pending_->request.step || done.fence != pending_->request.fence ||
 Result<void> CheckpointCoordinator::settle() {
   TROUPE_ASSIGN(const auto begun, db_.unfinished_commit());
   if (begun) {
@@ -140,6 +140,8 @@ void CheckpointCoordinator::take_back() {
   begun_commit_.reset();
 }
 
+bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now) {
+  if (!pending_ || done.step != pending_->request.step || done.fence != pending_->request.fence ||
       done.fence != fence) {
     std::error_code ignored;  // a stale writer's folder is garbage; a failure to remove it is found by the next prune
     std::filesystem::remove_all(done.directory, ignored);
@@ -166,9 +168,9 @@ void CheckpointCoordinator::give_up(const std::string& why) {
   effects_.event(Severity::error, "checkpoint_given_up",
                  fmt::format("checkpoint of step {} given up: {}", pending_->request.step, why));
   tell_learners(false);
+  take_back();
   pending_.reset();
 }
-  take_back();
 
 void CheckpointCoordinator::tell_learners(bool committed) {
   for (const auto& [rank, handle] : pending_->handles) {

@@ -52,10 +52,11 @@ class CheckpointCoordinator {
   Result<void> settle();
 
   /// A rank's snapshot lies ready in its memory. Snapshots of another fence are ignored. The last rank's starts the
-  /// write, if the checkpointer is up. `void_positions`: samples that did not count so far; they go into the
-  /// checkpoint's ledger.json.
+  /// write, if the checkpointer is up. `void_positions`: samples that did not count so far, `bad_positions`: those of
+  /// them that could not be made; both go into the checkpoint's ledger.json.
   void on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up,
-                   const std::set<std::int64_t>& void_positions, TimePoint now);
+                   const std::set<std::int64_t>& void_positions, const std::set<std::int64_t>& bad_positions,
+                   TimePoint now);
   /// The checkpointer (re)started: what it owed is asked again.
   void on_checkpointer_up(TimePoint now);
   /// The checkpointer has written, or failed to. An answer of another step or fence is not committed and its folder
@@ -86,20 +87,20 @@ class CheckpointCoordinator {
   /// Tells ranks that nothing was committed; the next snapshot tries anew.
   void give_up(const std::string& why);
   void tell_learners(bool committed);
-
   /// The catalogue as the folder has it.
   Result<void> settle_catalogue();
   /// A commit that began and failed will not be tried again: its folder goes, or a later start would find a checkpoint
   /// that training went on without.
   void take_back();
+
   const Options options_;
   const RunDirectory run_;
   StateDb& db_;
   ControllerEffects& effects_;
   std::optional<Pending> pending_;
-  std::int64_t committed_step_ = 0;
   // Begun in state.db and not finished.
   std::optional<CheckpointRecord> begun_commit_;
+  std::int64_t committed_step_ = 0;
   std::string committed_directory_;
 };
 

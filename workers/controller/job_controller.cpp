@@ -32,7 +32,9 @@ JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effect
                     .keep = setup_.config.checkpoint.keep,
                     .timeout = to_milliseconds(setup_.config.checkpoint.timeout)},
                    setup_.run, db, effects),
-      step_(setup_.resume_step) {
+      step_(setup_.resume_step),
+      void_positions_(setup_.resume_voids.begin(), setup_.resume_voids.end()),
+      bad_positions_(setup_.resume_bad.begin(), setup_.resume_bad.end()) {
   for (const PlannedActor& actor : setup_.plan.actors) actors_.add(actor);
   checkpoints_.resume_from(setup_.resume_step, setup_.resume_checkpoint);
 }
@@ -174,7 +176,8 @@ void JobController::on(const std::string&, const EvalReport& m, TimePoint now) {
 
 void JobController::on(const std::string&, const SnapshotReady& m, TimePoint now) {
   const ActorRecord* writer = actors_.find("checkpointer/0");
-  checkpoints_.on_snapshot(m, group_.fence(), writer && writer->state == ActorState::up, void_positions_, now);
+  checkpoints_.on_snapshot(m, group_.fence(), writer && writer->state == ActorState::up, void_positions_,
+                           bad_positions_, now);
   group_.progressed(now);
 }
 

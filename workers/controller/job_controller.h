@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "comm/control/messages.h"
 #include "configs/job_config.h"
@@ -51,6 +52,8 @@ class JobController {
     std::int64_t resume_step = 0;
     /// Folder of that checkpoint; empty: initial state.
     std::string resume_checkpoint;
+    /// Positions below it that did not count, and those of them whose sample could not be made.
+    std::vector<std::int64_t> resume_voids = {}, resume_bad = {};
     /// Held-out samples that learners fetch at the start of each group.
     std::int64_t num_eval = 0;
   };

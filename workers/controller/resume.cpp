@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/file_io.h"
 #include "workers/checkpoint/commit.h"
@@ -61,6 +62,23 @@ Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
     point.step = checkpoint->step;
     point.checkpoint = checkpoint->directory;
   }
+/// What did not count before the checkpoint. One of an earlier version has no ledger.json, or one without these keys.
+Result<void> read_voids(ResumePoint& point) {
+  const std::string file = point.checkpoint + "/ledger.json";
+  const auto text = read_file(file);
+  if (!text && text.error().code() == Errc::not_found) return {};
+  if (!text) return text.error();
+  try {
+    const auto ledger = nlohmann::json::parse(*text);
+    const std::vector<std::int64_t> none;
+    point.void_positions = ledger.value("void_positions", none);
+    point.bad_positions = ledger.value("bad_positions", none);
+  } catch (const nlohmann::json::exception& e) {
+    return Error{Errc::data_loss, fmt::format("{}: not the ledger of a checkpoint: {}", file, e.what())};
+  }
+  return {};
+}
+
   return point;
 }
 
@@ -71,6 +89,7 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "training.step_timeout_s",
                                                  "cluster",
                                                  "metrics",
+    TROUPE_TRY(read_voids(point));
                                                  "checkpoint",
                                                  "eval",
                                                  "lr_scheduler.total_steps",
