@@ -13,7 +13,18 @@ namespace troupe::workers {
 
 namespace {
 
-bool may_change(const std::string& key) {
+/// "data.sets[0].path" as "data.sets[].path".
+std::string without_indices(const std::string& key) {
+  std::string plain;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    plain += key[i];
+    if (key[i] == '[') i = std::min(key.find(']', i), key.size()) - 1;
+  }
+  return plain;
+}
+
+bool may_change(const std::string& changed) {
+  const std::string key = without_indices(changed);
   const auto& prefixes = mutable_on_resume();
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) {
     return key == prefix || key.starts_with(prefix + ".") || key.starts_with(prefix + "[");
@@ -51,17 +62,6 @@ std::optional<std::int64_t> finished_at(const RunDirectory& run) {
   return *step;
 }
 
-/// The run that goes on, from its newest checkpoint.
-Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
-  TROUPE_ASSIGN(const JobConfig before, recorded_job(run.config()));
-  TROUPE_TRY(check_unchanged(before, job, run.config()));
-  const auto finished = finished_at(run);
-  ResumePoint point{.run = run, .is_complete = finished && *finished >= job.training.steps, .model = before.model};
-  if (point.is_complete) return point;
-  if (const auto checkpoint = newest_valid(run.checkpoints())) {
-    point.step = checkpoint->step;
-    point.checkpoint = checkpoint->directory;
-  }
 /// What did not count before the checkpoint. One of an earlier version has no ledger.json, or one without these keys.
 Result<void> read_voids(ResumePoint& point) {
   const std::string file = point.checkpoint + "/ledger.json";
@@ -79,6 +79,18 @@ Result<void> read_voids(ResumePoint& point) {
   return {};
 }
 
+/// The run that goes on, from its newest checkpoint.
+Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
+  TROUPE_ASSIGN(const JobConfig before, recorded_job(run.config()));
+  TROUPE_TRY(check_unchanged(before, job, run.config()));
+  const auto finished = finished_at(run);
+  ResumePoint point{.run = run, .is_complete = finished && *finished >= job.training.steps, .model = before.model};
+  if (point.is_complete) return point;
+  if (const auto checkpoint = newest_valid(run.checkpoints())) {
+    point.step = checkpoint->step;
+    point.checkpoint = checkpoint->directory;
+    TROUPE_TRY(read_voids(point));
+  }
   return point;
 }
 
@@ -89,7 +101,6 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "training.step_timeout_s",
                                                  "cluster",
                                                  "metrics",
-    TROUPE_TRY(read_voids(point));
                                                  "checkpoint",
                                                  "eval",
                                                  "lr_scheduler.total_steps",
@@ -100,6 +111,10 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "data.decode_deadline_s",
                                                  "data.decoder",
                                                  "data.index",
+                                                 "data.bad_sample",
+                                                 "data.max_bad_fraction",
+                                                 "data.sets[].path",
+                                                 "env.step_timeout_s",
                                                  "training.micro_batch_size"};
   return kKeys;
 }
