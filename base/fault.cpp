@@ -91,7 +91,9 @@ State& state() {
 
 Result<void> trigger(const Armed& a, std::string_view point, std::string_view subject) {
   log::warn("fault point {} ({}): {}", point, subject, a.action);
-  if (a.action == "kill") {
+  if (a.action == "kill" || a.action == "crash") {
+    log::flush();
+    if (a.action == "crash") std::abort();
     ::kill(::getpid(), SIGKILL);
   }
   if (a.action == "stall") {
