@@ -80,7 +80,7 @@ void LearnerRole::handle(const std::string&, const Message& message) {
   } else if (const auto* abort = std::get_if<GroupAbort>(&message)) {
     rank_->abort(abort->fence, abort->reason);
   } else if (const auto* settled = std::get_if<CheckpointCommitted>(&message)) {
-    rank_->snapshot_settled(settled->step, settled->committed);
+    rank_->snapshot_settled(*settled);
   } else if (const auto* peers = std::get_if<Peers>(&message)) {
     for (const std::string& producer : peers->gone) feed_->producer_gone(producer);
     trainer_->peers(*peers);
