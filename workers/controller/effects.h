@@ -30,6 +30,8 @@ class ControllerEffects {
   virtual void producer_times(const std::string& role, const ProducerTimes& times) = 0;
   /// A part of a video could not be read; `text` as people read it. The same clip may come again.
   virtual void bad_clip(const BadClip& clip, const std::string& text) = 0;
+  /// A sample that ends those who make it is left out. The same one may come again.
+  virtual void quarantined(const Quarantined&) {}
 };
 
 }  // namespace troupe::workers

@@ -12,7 +12,16 @@ namespace troupe::workers {
 
 namespace {
 constexpr std::chrono::seconds kStopDeadline{15};
+
+/// Whether an actor's end may be the fault of what it was making. Somebody else's SIGKILL says nothing about that, nor
+/// does an end in order.
+bool speaks_against_its_item(const ActorExited& m) {
+  constexpr std::int64_t kKill = 9, kTerminate = 15;
+  if (m.out_of_memory) return true;
+  if (m.signal == kKill) return m.killed_by_us;
+  return m.signal == kTerminate ? false : m.signal != 0 || m.exit_code != 0;
 }
+}  // namespace
 
 JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effects)
     : setup_(std::move(setup)),
@@ -43,6 +52,7 @@ void JobController::start(TimePoint now) {
   state_since_ = now;
   group_.progressed(now);
   if (state_ == JobState::stopping) return;  // interrupted before it began
+  if (auto settled = checkpoints_.settle(); !settled) return fail(settled.error().message(), now);
   for (auto& [name, actor] : actors_.rows()) launcher_.spawn(actor, now);
 }
 
@@ -54,7 +64,6 @@ void JobController::set_state(JobState state, TimePoint now) {
     effects_.event(Severity::error, "state", written.error().message());
   }
 }
-  if (auto settled = checkpoints_.settle(); !settled) return fail(settled.error().message(), now);
 
 // ---- actors and nodes ---------------------------------------------------------------------------------------------
 
@@ -76,8 +85,10 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
 
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
+  const ActorRecord* row = actors_.find(m.actor);
+  const bool wanted = row && !row->removing && state_ != JobState::stopping;
   pools_.producer_gone(m.actor.substr(0, m.actor.find('/')), fmt::format("{}#{}", m.actor, m.incarnation),
-                       group_.fence());
+                       group_.fence(), wanted && speaks_against_its_item(m));
   ActorRecord* actor = actors_.ended(m);
   if (!actor) return;
   group_.exited(m.actor);
@@ -89,6 +100,15 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
   checkpoints_.abandon();
   group_.lose(*actor, *planned);
   set_state(JobState::recovering, now);
+}
+
+void JobController::on(const std::string& from, const Quarantined& m, TimePoint) {
+  effects_.event(
+      Severity::warn, "quarantined",
+      fmt::format("{}: {} {} is left out: {}", from, m.held_out ? "held-out sample" : "position", m.position, m.text));
+  effects_.quarantined(m);
+  // It was the sample's fault and not theirs.
+  for (const std::string& producer : m.producers) restarts_.forgive(producer.substr(0, producer.find('#')));
 }
 
 void JobController::on(const std::string&, const StuckProducer& m, TimePoint) {

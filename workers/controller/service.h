@@ -1,9 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +13,7 @@
 #include "base/metric_sinks.h"
 #include "comm/control/outbox.h"
 #include "workers/controller/job_controller.h"
+#include "workers/controller/line_file.h"
 #include "workers/controller/membership.h"
 #include "workers/controller/progress_reporter.h"
 #include "workers/controller/run_output.h"
@@ -68,12 +69,17 @@ class ControllerService final : public ControllerEffects {
   void producer_times(const std::string& role, const ProducerTimes& times) override;
   /// Appends to bad_clips.jsonl, once for each group of pictures.
   void bad_clip(const BadClip& clip, const std::string& text) override;
+  /// Appends to quarantine.jsonl, once for each sample.
+  void quarantined(const Quarantined& sample) override;
 
  private:
   /// Answers Join; one that comes again is not announced again. A new agent under a living name replaces the old node.
   void join(const std::string& from, const Join& request, TimePoint now);
   /// Of the job, and where it stands.
   std::string status_json(TimePoint now) const;
+  /// What lines of the run directory begin with, and one that says how many before it are missing.
+  nlohmann::json line() const;
+  std::string lost_line(std::int64_t lines) const;
   /// Writes to every sink. A failure is an event once; training goes on without curves.
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values);
   /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before.
@@ -86,9 +92,9 @@ class ControllerService final : public ControllerEffects {
   std::vector<std::unique_ptr<MetricSink>> sinks_;
   const Outbox outbox_;
   RunOutput& output_;
-  // The second one is opened by its first line.
-  std::ofstream events_, bad_clips_;
+  LineFile events_, bad_clips_, quarantine_;
   std::set<std::pair<std::string, std::int64_t>> listed_clips_;
+  std::set<std::pair<bool, std::int64_t>> listed_samples_;
   // Incarnation of each node that was told to the job.
   std::map<std::string, std::uint64_t> introduced_;
   RunStatistics statistics_;
