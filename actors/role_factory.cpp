@@ -97,6 +97,7 @@ Result<std::unique_ptr<Role>> make_checkpointer(const RoleContext& context, cons
     nlohmann::ordered_json ledger = nlohmann::ordered_json::parse(
         pipeline->state_json(static_cast<std::uint64_t>(m.seed), static_cast<std::uint64_t>(m.next_position)));
     ledger["void_positions"] = request.void_positions;
+    ledger["bad_positions"] = request.bad_positions;
     description.attachments.push_back({.name = "ledger.json", .bytes = ledger.dump(2) + "\n"});
     return description;
   };

@@ -75,7 +75,10 @@ int host_command(const HostOptions& options) {
   // Orderly end of the role's threads; what still hangs then ends with the process.
   const bool orderly = ended.wait_for(std::chrono::seconds(4));
   log::info("{} ends{}", identity.instance(), orderly ? "" : " without waiting for its threads");
-  if (!orderly) std::_Exit(kOk);
+  if (!orderly) {
+    log::flush();
+    std::_Exit(kOk);
+  }
   return kOk;
 }
 

@@ -175,6 +175,7 @@ class RunSession {
       const char* text = "the job has ended; its closing report is cut short";
       fmt::print(stderr, "{}\n", text);
       log::warn("{}", text);
+      log::flush();
       std::_Exit(kInterrupted);
     }
     if (controller_) {
@@ -249,6 +250,8 @@ class RunSession {
                                            .term = term_,
                                            .resume_step = point_.step,
                                            .resume_checkpoint = point_.checkpoint,
+                                           .resume_voids = point_.void_positions,
+                                           .resume_bad = point_.bad_positions,
                                            .num_eval = pipeline_->num_eval()},
                                    .config_yaml = config_.resolved_yaml,
                                    .lease = to_milliseconds(job_.cluster.lease),

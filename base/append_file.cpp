@@ -70,6 +70,11 @@ void AppendFile::close() {
   fd_.reset();
 }
 
+void AppendFile::abandon() {
+  buffer_.clear();
+  fd_.reset();
+}
+
 Result<void> AppendFile::append(std::string_view bytes) {
   buffer_.append(bytes);
   size_ += bytes.size();

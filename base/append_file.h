@@ -43,6 +43,9 @@ class AppendFile {
   /// Hands the buffer to the kernel (write, no fsync): what was flushed survives a kill of the process, not a power
   /// cut. Errors: those of file_error; what was not written stays in the buffer.
   Result<void> flush();
+  /// Drops what is buffered and closes the file: what could not be written is given up. May only be destroyed or
+  /// assigned to afterwards.
+  void abandon();
 
  private:
   AppendFile(std::string path, FileDescriptor fd, std::uint64_t size)

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <system_error>
+#include <vector>
 
 #include "base/file_io.h"
 #include "base/ids.h"
@@ -38,6 +41,25 @@ Result<void> write_synced(const std::string& file, int flags, unsigned mode, std
 
 Result<void> sync_file(const std::string& path) { return sync_path(path, O_RDONLY); }
 Result<void> sync_directory(const std::string& path) { return sync_path(path, O_RDONLY | O_DIRECTORY); }
+
+Result<void> make_folders_durably(const std::string& path, const std::string& synced_up_to) {
+  namespace fs = std::filesystem;
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  const fs::path top = synced_up_to.empty() ? fs::path() : fs::absolute(synced_up_to).lexically_normal();
+  std::error_code ignored;  // a path that cannot be looked at is one that make_folders() complains of
+  std::vector<fs::path> parents;
+  for (fs::path at = whole; at.has_relative_path(); at = at.parent_path()) {
+    if (at.filename().empty()) continue;  // a slash at the end
+    const bool is_missing = !fs::exists(at, ignored);
+    const bool is_below_top =
+        !top.empty() && at != top && std::mismatch(top.begin(), top.end(), at.begin(), at.end()).first == top.end();
+    if (!is_missing && !is_below_top) break;
+    parents.push_back(at.parent_path());
+  }
+  TROUPE_TRY(make_folders(path));
+  for (const fs::path& parent : parents) TROUPE_TRY(sync_directory(parent.string()));
+  return {};
+}
 
 Result<void> write_file_synced(const std::string& path, std::string_view bytes) {
   return write_synced(path, O_TRUNC, 0644, bytes, path);

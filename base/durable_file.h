@@ -15,6 +15,11 @@ Result<void> sync_file(const std::string& path);
 /// Flushes a directory's entries to disk.
 Result<void> sync_directory(const std::string& path);
 
+/// Makes a folder and those above it that are missing, and makes their names durable: fsync of the folder above each.
+/// One that is there already is fine, and its name is made durable too where `synced_up_to`, a folder above it, is
+/// given: that of every folder below it is.
+Result<void> make_folders_durably(const std::string& path, const std::string& synced_up_to = {});
+
 /// Writes and fsyncs `path` in place; a crash may leave it half there.
 /// Mode 0644; an existing file is truncated first.
 Result<void> write_file_synced(const std::string& path, std::string_view bytes);

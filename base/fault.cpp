@@ -49,7 +49,7 @@ Result<std::vector<Armed>> parse(const std::string& spec) {
     const auto bad = [&] {
       return Error{
           Errc::invalid_argument,
-          fmt::format("TROUPE_FAULT: '{}' is not point[@subject]:fail|kill|stall|enospc[:count[:skip]]", entry)};
+          fmt::format("TROUPE_FAULT: '{}' is not point[@subject]:fail|kill|crash|stall|enospc[:count[:skip]]", entry)};
     };
     if (fields.size() < 2 || fields.size() > 4) return bad();
     Armed a;
@@ -57,7 +57,8 @@ Result<std::vector<Armed>> parse(const std::string& spec) {
     a.point = fields[0].substr(0, at);
     if (at != std::string::npos) a.subject = fields[0].substr(at + 1);
     a.action = fields[1];
-    if (a.action != "fail" && a.action != "kill" && a.action != "stall" && a.action != "enospc") return bad();
+    if (a.action != "fail" && a.action != "kill" && a.action != "crash" && a.action != "stall" && a.action != "enospc")
+      return bad();
     char* end = nullptr;
     if (fields.size() > 2) {
       a.count = std::strtoll(fields[2].c_str(), &end, 10);
@@ -91,7 +92,9 @@ State& state() {
 
 Result<void> trigger(const Armed& a, std::string_view point, std::string_view subject) {
   log::warn("fault point {} ({}): {}", point, subject, a.action);
-  if (a.action == "kill") {
+  if (a.action == "kill" || a.action == "crash") {
+    log::flush();
+    if (a.action == "crash") std::abort();
     ::kill(::getpid(), SIGKILL);
   }
   if (a.action == "stall") {

@@ -11,9 +11,10 @@ namespace troupe::base {
 /// A named place where a failure can be scripted. `TROUPE_FAULT` or a test arms it; unarmed it costs one relaxed load.
 ///
 /// TROUPE_FAULT is a comma list of `point[@subject]:action[:count[:skip]]`; actions are `fail` (hit() returns an
-/// Error), `kill` (SIGKILL to this process), `stall` (block for 1 hour, to script a stopped process) and `enospc`
-/// (Error resource_exhausted "No space left on device"). `count` limits how often it fires (default 1), `skip` passes
-/// over the first hits. `subject` narrows it to one actor or file: TROUPE_FAULT="decode@episode_000003:fail".
+/// Error), `kill` (SIGKILL to this process), `crash` (SIGABRT), `stall` (block for 1 hour, to script a stopped process)
+/// and `enospc` (Error resource_exhausted "No space left on device"). `count` limits how often it fires (default 1),
+/// `skip` passes over the first hits. `subject` narrows it to one actor or file:
+/// TROUPE_FAULT="decode@episode_000003:fail".
 /// In a process that has said whose it is (name_fault_process), a subject that does not begin with that name counts as
 /// preceded by it and a space, so that a spec can strike one incarnation:
 /// TROUPE_FAULT="checkpoint.write@checkpointer/0#0:kill". Points in use are listed in docs/fault-points.md.

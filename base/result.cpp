@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/log.h"
+
 namespace troupe::base {
 
 std::string Error::to_string() const { return std::string(enum_name(code_)) + ": " + message_; }
@@ -11,6 +13,7 @@ void check_failed(const char* file, int line, const char* condition, std::string
   std::fprintf(stderr, "troupe: broken invariant at %s:%d: %s (%.*s)\n", file, line, condition,
                static_cast<int>(why.size()), why.data());
   std::fflush(stderr);
+  log::flush();
   std::abort();
 }
 

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, std::variant_size_v<Message>> kNames{
     // learner groups and steps
     "group_plan", "group_up", "group_abort", "step_report",
     // what happened
-    "event", "producer_times", "bad_clip", "stuck_producer", "fatal",
+    "event", "producer_times", "bad_clip", "stuck_producer", "quarantined", "fatal",
     // checkpoints and the end
     "checkpoint_begin", "snapshot_ready", "checkpoint_done", "checkpoint_committed", "finish", "finished",
     // the rest

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/namespaces.h"
+#include "comm/control/producer_messages.h"
 
 namespace troupe::comm {
 
@@ -179,11 +179,14 @@ struct Peers {
   std::vector<std::string> channels = {};
   /// "decoder/0#1": producers whose exit is confirmed.
   std::vector<std::string> gone = {};
+  /// Those of them whose death speaks against what they were making: not told to end, not out of luck.
+  std::vector<std::string> died = {};
   template <class V>
   void fields(V& v) {
     v(1, fence);
     v(2, channels);
     v(3, gone);
+    v(4, died);
   }
 };
 /// controller -> learner: form a group and resume.
@@ -278,52 +281,6 @@ struct Event {
     v(3, text);
   }
 };
-/// producer (decoder, encoder, simulator, rollout worker) -> controller: how it spent its time since it last said so.
-struct ProducerTimes {
-  static constexpr std::uint16_t kType = 0x61;
-  std::string actor;
-  /// No consumer gave credit.
-  double idle_seconds = 0;
-  /// Making items.
-  double busy_seconds = 0;
-  template <class V>
-  void fields(V& v) {
-    v(1, actor);
-    v(2, idle_seconds);
-    v(3, busy_seconds);
-  }
-};
-/// learner -> controller: a sample is missing because a part of a video could not be read.
-struct BadClip {
-  static constexpr std::uint16_t kType = 0x62;
-  std::string actor;
-  std::string file;
-  /// Presentation index of the key frame that begins the group of pictures; -1: the whole file.
-  std::int64_t group = -1;
-  std::string text;
-  template <class V>
-  void fields(V& v) {
-    v(1, actor);
-    v(2, file);
-    v(3, group);
-    v(4, text);
-  }
-};
-/// consumer -> controller: a producer has held an item for longer than it may; it is killed.
-struct StuckProducer {
-  static constexpr std::uint16_t kType = 0x63;
-  std::string actor;
-  /// "decoder/0#1".
-  std::string producer;
-  /// What it holds, and the limit.
-  std::string text;
-  template <class V>
-  void fields(V& v) {
-    v(1, actor);
-    v(2, producer);
-    v(3, text);
-  }
-};
 /// learner -> controller: the job cannot go on.
 struct Fatal {
   static constexpr std::uint16_t kType = 0x64;
@@ -346,8 +303,8 @@ struct CheckpointBegin {
   std::string directory = {};
   /// Optimizer updates behind this state.
   std::int64_t updates = 0;
-  /// Positions below the next one that did not count.
-  std::vector<std::int64_t> void_positions = {};
+  /// Positions below the next one that did not count; those of them whose sample could not be made.
+  std::vector<std::int64_t> void_positions = {}, bad_positions = {};
   /// As SnapshotReady of rank 0 gave them.
   std::map<std::string, std::int64_t> group_updates = {};
   std::string trainer_state = {};
@@ -361,6 +318,7 @@ struct CheckpointBegin {
     v(6, void_positions);
     v(8, group_updates);
     v(9, trainer_state);
+    v(10, bad_positions);
   }
 };
 /// learner -> controller: this rank's snapshot of `step` lies in its arena.
@@ -502,8 +460,8 @@ struct Reply {
 
 /// Any control message.
 using Message = std::variant<Join, Joined, Heartbeat, HeartbeatAck, Spawn, Stop, ActorUp, ActorExited, Peers, GroupPlan,
-                             GroupUp, GroupAbort, StepReport, Event, ProducerTimes, BadClip, StuckProducer, Fatal,
-                             CheckpointBegin, SnapshotReady, CheckpointDone, CheckpointCommitted, Finish, Finished,
-                             EvalReport, Scale, StatusQuery, StopJob, Reply>;
+                             GroupUp, GroupAbort, StepReport, Event, ProducerTimes, BadClip, StuckProducer, Quarantined,
+                             Fatal, CheckpointBegin, SnapshotReady, CheckpointDone, CheckpointCommitted, Finish,
+                             Finished, EvalReport, Scale, StatusQuery, StopJob, Reply>;
 
 }  // namespace troupe::comm

@@ -75,6 +75,17 @@ TEST_F(BadDataTest, ASkippedReadErrorIsCountedAndListed) {
   EXPECT_THAT(verify.out, HasSubstr("void position "));
 }
 
+TEST_F(BadDataTest, ASampleThatEndsItsDecoderTwiceIsLeftOut) {
+  // Each decoder's process counts the fault for itself, so whoever makes position 13 dies of it.
+  expect_end(run_small(in_processes() + std::vector<std::string>{"data.max_bad_fraction=1"},
+                       {{"TROUPE_FAULT", "decoder.item@position 13:crash"}}),
+             0, {"position 13 is left out: decoder/"});
+  const std::string listed = text_of(dir_ / "runs/latest/quarantine.jsonl");
+  EXPECT_THAT(listed, HasSubstr("\"position\":13"));
+  EXPECT_EQ(std::count(listed.begin(), listed.end(), '\n'), 1);
+  expect_verified(79, 1);
+}
+
 TEST_F(BadDataTest, MoreBadSamplesThanAllowedStopTheJob) {
   expect_end(run_small({"data.bad_sample=skip"}, {{"TROUPE_FAULT", "decode@episode_000003:fail:100"}}), 4, {},
              {"data.max_bad_fraction"});

@@ -170,6 +170,29 @@ TEST_F(ResumeTest, AChangedKeyIsRefusedByName) {
   EXPECT_EQ(num_runs(), 1u);
 }
 
+TEST_F(ResumeTest, KeysThatErrorsRecommendToChangeMayChange) {
+  expect_end(run_small({"training.steps=10"}, {{"TROUPE_FAULT", "decode@episode_000003:fail:100"}}), 4, {},
+             {"data.bad_sample: skip"});
+  const std::vector<std::string> again = {"--resume", "auto", "data.bad_sample=skip"};
+  const std::map<std::string, std::string> fault = {{"TROUPE_FAULT", "decode@episode_000003:fail:2"}};
+  expect_end(run_small(again + std::vector<std::string>{"training.steps=10"}, fault), 4, {}, {"data.max_bad_fraction"});
+  expect_end(run_small(again + std::vector<std::string>{"training.steps=10", "data.max_bad_fraction=1"}, fault), 0);
+  EXPECT_EQ(num_runs(), 1u);
+  std::filesystem::rename(dir_ / "data", dir_ / "moved");
+  const std::vector<std::string> moved = {"data.sets=moved", "data.max_bad_fraction=1"};
+  expect_end(run_small(again + moved), 0, {"resuming at step 10"});
+  EXPECT_EQ(num_runs(), 1u);
+  EXPECT_THAT(text_of(dir_ / "runs/latest/checkpoints/latest/ledger.json"),
+              ::testing::HasSubstr("\"bad_positions\": [\n"))
+      << "those of the first half";
+}
+
+TEST_F(ResumeTest, ADatasetThatMovedAndIsAnotherIsRefused) {
+  ASSERT_TRUE(succeeded(run_small({"training.steps=10"})));
+  ASSERT_TRUE(write_toy_dataset(dir_ / "other", {.episodes = kEpisodes + 1, .frames = 32}));
+  expect_end(run_small({"--resume", "auto", "data.sets=other"}), 2, {}, {"fingerprint"});
+}
+
 TEST_F(ResumeTest, ASignalWritesACheckpointAndTheRunGoesOnFromIt) {
   const std::vector<std::string> words = {"run", small_job(), "training.steps=200", "lr_scheduler.total_steps=200",
                                           "checkpoint.interval=1000"};

@@ -79,20 +79,6 @@ Result<CheckpointEntry> read_entry(const std::string& directory, std::int64_t st
   return CheckpointEntry{.step = step, .directory = directory, .manifest = std::move(manifest)};
 }
 
-// The manifest goes first: from then on the directory is garbage, whatever happens next.
-bool remove_checkpoint(const std::string& directory) {
-  std::error_code error;
-  fs::remove(directory + "/manifest.json", error);
-  if (!error) {
-    if (const auto synced = sync_directory(directory); !synced && synced.error().code() != Errc::not_found) {
-      log::warn("{}", synced.error().message());
-    }
-    fs::remove_all(directory, error);
-  }
-  if (error) log::warn("{}: cannot be removed: {}", directory, error.message());
-  return !error;
-}
-
 Result<void> move_latest(const std::string& folder, const std::string& name) {
   const std::string link = folder + "/latest", temporary = folder + "/latest.tmp";
   std::error_code error;
@@ -107,6 +93,19 @@ Result<void> move_latest(const std::string& folder, const std::string& name) {
 std::string checkpoint_name(std::int64_t step) { return fmt::format("step_{:06d}", step); }
 std::string checkpoint_tmp_name(std::int64_t step, std::uint64_t fence) {
   return fmt::format("{}.tmp-{}", checkpoint_name(step), to_hex(fence));
+}
+
+bool remove_checkpoint(const std::string& directory) {
+  std::error_code error;
+  fs::remove(directory + "/manifest.json", error);
+  if (!error) {
+    if (const auto synced = sync_directory(directory); !synced && synced.error().code() != Errc::not_found) {
+      log::warn("{}", synced.error().message());
+    }
+    fs::remove_all(directory, error);
+  }
+  if (error) log::warn("{}: cannot be removed: {}", directory, error.message());
+  return !error;
 }
 
 Result<std::string> commit_checkpoint(const std::string& folder, const std::string& tmp_directory, std::int64_t step) {

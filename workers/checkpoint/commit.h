@@ -26,8 +26,8 @@ std::string checkpoint_tmp_name(std::int64_t step, std::uint64_t fence);
 /// Makes a written checkpoint visible: checks its manifest (step and sizes), renames `tmp_directory` to
 /// `folder`/step_NNNNNN, fsyncs `folder`, and moves the symlink `folder`/latest to it by rename. A checkpoint of the
 /// same step that is already there is replaced. Idempotent: when `tmp_directory` is gone and step_NNNNNN is valid,
-/// nothing happens. Returns the new directory. Errors: failed_precondition, not_found, data_loss, resource_exhausted,
-/// unavailable.
+/// only the syncs and the link are made again. Returns the new directory. Errors: failed_precondition, not_found,
+/// data_loss, resource_exhausted, unavailable.
 Result<std::string> commit_checkpoint(const std::string& folder, const std::string& tmp_directory, std::int64_t step);
 
 /// Committed checkpoints of a folder whose manifest reads and whose files have the sizes it says, by ascending step.
@@ -43,6 +43,10 @@ enum class CheckpointCheck : std::uint8_t { sizes, digests };
 
 /// The newest checkpoint that passes; each one passed over is logged as a warning. Errors: not_found.
 Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck check = CheckpointCheck::digests);
+
+/// Removes a checkpoint or its temporary folder: the manifest first, so that a crash leaves garbage and not half a
+/// checkpoint. False, and a warning in the log, where something stays.
+bool remove_checkpoint(const std::string& directory);
 
 /// Keeps the newest `keep` (at least one) valid checkpoints and removes older ones, each one's manifest first so that
 /// a crash leaves garbage and not half a checkpoint. Also removes garbage: step_NNNNNN without a manifest, and

@@ -71,7 +71,7 @@ LedgerWriter::LedgerWriter(std::string path, FileDescriptor fd, std::uint64_t fe
     : path_(std::move(path)), fd_(std::move(fd)), fence_(fence), rank_(rank) {}
 
 Result<LedgerWriter> LedgerWriter::open(const std::string& folder, std::uint64_t fence, std::int64_t rank) {
-  TROUPE_TRY(make_folders(folder));
+  TROUPE_TRY(make_folders_durably(folder));
   const std::string path = folder + "/" + ledger_file_name(fence, rank);
   TROUPE_ASSIGN(FileDescriptor fd, open_file(path, O_RDWR | O_CREAT | O_APPEND));
   TROUPE_ASSIGN(const std::uint64_t whole, end_of_last_line(fd.get(), path));
@@ -115,9 +115,13 @@ Result<LedgerScan> scan_ledger(const std::string& path, const std::function<Resu
     try {
       record = parse_line(line);
     } catch (const std::exception& e) {
-      if (!last) return Error{Errc::data_loss, fmt::format("{}:{}: not a ledger record: {}", path, number, e.what())};
-      scan.torn = true;
-      return scan;
+      if (last) {
+        scan.torn = true;
+      } else if (scan.damage.empty()) {
+        scan.damage = fmt::format("{}:{}: not a ledger record: {}", path, number, e.what());
+        scan.records_before_damage = scan.records;
+      }
+      continue;
     }
     if (!ended) {
       scan.torn = true;

@@ -69,10 +69,16 @@ struct LedgerScan {
   std::int64_t records = 0;
   /// The last line was cut off by a crash and is not counted.
   bool torn = false;
+  /// The first other line that is no record, as "FILE:LINE: why"; empty: there is none. Lines behind it are read.
+  std::string damage = {};
+  /// Records in front of that line.
+  std::int64_t records_before_damage = 0;
 };
 
 /// Reads one ledger file line by line. A last line that has no newline or does not check is torn: it was never synced.
-/// Errors: not_found; data_loss for any other line that does not check, naming file and line; what `visit` returns.
+/// Another line that does not check is damage where records behind it were synced, and only the reader of the epochs
+/// knows that: a power cut may lose a page of unsynced lines and keep those behind it.
+/// Errors: not_found; what `visit` returns.
 Result<LedgerScan> scan_ledger(const std::string& path, const std::function<Result<void>(const LedgerRecord&)>& visit);
 
 }  // namespace troupe::workers

@@ -202,12 +202,15 @@ Result<LedgerVerdict> LedgerAudit::run(const std::string& folder) const {
   // Superseded records first, so that owning ones can be compared with them.
   for (const bool owning : {false, true}) {
     for (const LedgerFileName& file : files) {
+      std::int64_t read = 0, owned_end = 0;  // records of the file: so far, and up to the last one that is owned
       const auto visit = [&](const LedgerRecord& record) -> Result<void> {
         if (record.fence != file.fence || record.rank != file.rank) {
           return Error{Errc::data_loss, fmt::format("{}: holds a record of fence {} rank {}", file.path,
                                                     to_hex(record.fence), record.rank)};
         }
         const bool owned = record.step >= 0 && record.step < steps_ && owner(record.step) == record.fence;
+        ++read;
+        if (owned) owned_end = read;
         if (owned != owning) return {};
         ++verdict.records;
         owned ? tally.add_owned(record) : tally.add_superseded(record);
@@ -215,7 +218,9 @@ Result<LedgerVerdict> LedgerAudit::run(const std::string& folder) const {
         return {};
       };
       TROUPE_ASSIGN(const LedgerScan scan, scan_ledger(file.path, visit));
-      if (scan.torn && owning) verdict.torn.push_back(file.path);
+      // What is owned was synced. Behind it a power cut may have taken any page, and kept later ones.
+      if (!scan.damage.empty() && scan.records_before_damage < owned_end) return Error{Errc::data_loss, scan.damage};
+      if ((scan.torn || !scan.damage.empty()) && owning) verdict.torn.push_back(file.path);
     }
   }
   tally.finish();

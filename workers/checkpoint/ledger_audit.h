@@ -46,7 +46,7 @@ struct LedgerVerdict {
   /// Positions recorded by epochs that were rolled back; not counted above.
   std::int64_t superseded = 0;
   std::int64_t records = 0;
-  /// Files whose last line was cut off by a crash.
+  /// Files in which a crash cut off the last line, or lost lines behind the last record that counts.
   std::vector<std::string> torn;
   std::vector<LedgerFinding> void_list, lost_list, doubled_list, misplaced_list, changed_list;
   /// Nothing to say of ledgers without counters.
@@ -72,8 +72,9 @@ class LedgerAudit {
   LedgerAudit(std::vector<LedgerEpoch> epochs, std::int64_t committed_steps, std::int64_t global_batch,
               std::int64_t dataset_size);
 
-  /// Reads every ledger file of `folder`. Memory: two bits per position. Errors: not_found, data_loss for a damaged
-  /// file, failed_precondition for a file whose fence is in no epoch, invalid_argument.
+  /// Reads every ledger file of `folder`. Memory: two bits per position. Errors: not_found; data_loss for a file with a
+  /// line that is no record in front of an owning record, since those were synced before the checkpoint they led to;
+  /// failed_precondition for a file whose fence is in no epoch; invalid_argument.
   Result<LedgerVerdict> run(const std::string& folder) const;
 
   /// Fence of the epoch that owns a step; 0 when none does.

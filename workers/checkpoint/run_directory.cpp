@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/durable_file.h"
 #include "base/file_io.h"
 #include "configs/suggest.h"
 
@@ -18,21 +19,25 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Result<void> make_folder(const std::string& path) {
+Result<void> check_for_folder(const std::string& path) {
   std::error_code error;
   const auto status = fs::status(path, error);
-  if (fs::exists(status) && !fs::is_directory(status)) {
-    return Error{Errc::failed_precondition,
-                 fmt::format("{}: a file is in the way of this folder; move it or change job.run_root", path)};
-  }
-  return make_folders(path);
+  if (!fs::exists(status) || fs::is_directory(status)) return {};
+  return Error{Errc::failed_precondition,
+               fmt::format("{}: a file is in the way of this folder; move it or change job.run_root", path)};
 }
 
 }  // namespace
 
 Result<RunDirectory> RunDirectory::create(const std::string& run_root, const std::string& name, const std::string& id) {
   const RunDirectory run(fs::absolute(fs::path(run_root) / name / id).lexically_normal().string());
-  for (const char* sub : {"", "checkpoints", "ledger", "logs", "eval", "tb"}) TROUPE_TRY(make_folder(run.path(sub)));
+  TROUPE_TRY(check_for_folder(run.root()));
+  TROUPE_TRY(make_folders_durably(run.root(), run_root));
+  for (const char* sub : {"checkpoints", "ledger", "logs", "eval", "tb"}) {
+    TROUPE_TRY(check_for_folder(run.path(sub)));
+    TROUPE_TRY(make_folders(run.path(sub)));
+  }
+  TROUPE_TRY(sync_directory(run.root()));
   return run;
 }
 
@@ -43,9 +48,7 @@ Result<void> RunDirectory::make_latest(const std::string& run_root) const {
   fs::remove(temporary, error);
   fs::create_directory_symlink(fs::relative(root_, run_root), temporary, error);
   if (error) return file_error(temporary.string(), "cannot create link", error.value());
-  fs::rename(temporary, link, error);
-  if (error) return file_error(link.string(), "cannot replace link", error.value());
-  return {};
+  return commit_file(temporary.string(), link.string());
 }
 
 std::string RunDirectory::id() const { return fs::path(root_).filename().string(); }

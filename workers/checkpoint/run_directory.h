@@ -15,11 +15,12 @@ class RunDirectory {
   RunDirectory() = default;
   explicit RunDirectory(std::string root) : root_(std::move(root)) {}
 
-  /// Creates a new run directory and its folders checkpoints, ledger, logs, eval and tb.
+  /// Creates a new run directory and its folders checkpoints, ledger, logs, eval and tb. Their names are durable, and
+  /// so are those of the folders above, up to `run_root`.
   /// Errors: failed_precondition naming the path that is in the way (a file where a folder should be),
   /// those of file_error.
   static Result<RunDirectory> create(const std::string& run_root, const std::string& name, const std::string& id);
-  /// Points the relative link `run_root/latest` at this run, by rename. Errors: those of create.
+  /// Points the relative link `run_root/latest` at this run, by rename, durably. Errors: those of create.
   Result<void> make_latest(const std::string& run_root) const;
 
   const std::string& root() const { return root_; }
@@ -33,6 +34,7 @@ class RunDirectory {
   std::string endpoint() const { return path("endpoint"); }
   std::string events() const { return path("events.jsonl"); }
   std::string bad_clips() const { return path("bad_clips.jsonl"); }
+  std::string quarantine() const { return path("quarantine.jsonl"); }
   std::string checkpoints() const { return path("checkpoints"); }
   std::string ledger() const { return path("ledger"); }
   std::string logs() const { return path("logs"); }

@@ -210,12 +210,13 @@ Result<void> ActorPools::watch(TimePoint now) {
 
 // ---- who dials whom -----------------------------------------------------------------------------------------------
 
-void ActorPools::producer_gone(const std::string& role, const std::string& instance, std::uint64_t fence) {
+void ActorPools::producer_gone(const std::string& role, const std::string& instance, std::uint64_t fence, bool died) {
+  Peers peers{.fence = fence, .gone = {instance}};
+  if (died) peers.died = {instance};
   for (const Flow& flow : flows(job_)) {
     if (flow.producer != role) continue;
     for (const ActorRecord* consumer : actors_.of_role(flow.consumer)) {
-      if (consumer->state == ActorState::up)
-        effects_.send(consumer->plan.name, Peers{.fence = fence, .gone = {instance}});
+      if (consumer->state == ActorState::up) effects_.send(consumer->plan.name, peers);
     }
   }
 }

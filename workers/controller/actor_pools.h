@@ -53,7 +53,8 @@ class ActorPools {
   /// Tells every producer that is up the addresses of its consumers, in flow order.
   void introduce_all(std::uint64_t fence);
   /// Tells consumers that a producer's exit is confirmed, so they may reuse its slots. `instance`: "decoder/0#1".
-  void producer_gone(const std::string& role, const std::string& instance, std::uint64_t fence);
+  /// `died`: the exit speaks against what it was making.
+  void producer_gone(const std::string& role, const std::string& instance, std::uint64_t fence, bool died = false);
 
  private:
   /// Tells one producer the addresses of all its consumers: the local one on their node, else the one over zmq.

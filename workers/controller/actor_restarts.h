@@ -28,6 +28,8 @@ class ActorRestarts {
   /// all ranks back to `committed_step`. Returns the event's text. Errors: failed_precondition (RestartPolicy gives
   /// the actor up; the text has the end of its stderr).
   Result<std::string> plan(ActorRecord& actor, const ActorExited& exit, std::int64_t committed_step, TimePoint now);
+  /// The newest death of an actor was the fault of what it was making: RestartPolicy::forgive.
+  void forgive(const std::string& actor) { policy_.forgive(actor); }
   /// Spawns those whose pause is over; kills those that did not come up within cluster.start_timeout_s.
   void tick(TimePoint now);
   /// Restarts of all actors since the controller's start.

@@ -2,16 +2,29 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include "base/seconds.h"
+#include "base/file_io.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "workers/checkpoint/commit.h"
 
 namespace troupe::workers {
 
 namespace {
+
 constexpr int kAttempts = 3;
+
+/// As WrittenCheckpoint::manifest_hash. Errors: those of read_file.
+Result<std::string> manifest_hash(const std::string& directory) {
+  TROUPE_ASSIGN(const std::string text, read_file(directory + "/manifest.json"));
+  return xxh3_128_hex(std::as_bytes(std::span(text)));
 }
+
+}  // namespace
 
 CheckpointCoordinator::CheckpointCoordinator(Options options, RunDirectory run, StateDb& db, ControllerEffects& effects)
     : options_(options), run_(std::move(run)), db_(db), effects_(effects) {}
@@ -22,7 +35,8 @@ void CheckpointCoordinator::resume_from(std::int64_t step, const std::string& di
 }
 
 void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up,
-                                        const std::set<std::int64_t>& void_positions, TimePoint now) {
+                                        const std::set<std::int64_t>& void_positions,
+                                        const std::set<std::int64_t>& bad_positions, TimePoint now) {
   if (snapshot.fence != fence) return;
   if (!pending_ || pending_->request.step != snapshot.step || pending_->request.fence != fence) {
     pending_ = Pending{.request = {.step = snapshot.step, .fence = fence}};
@@ -35,6 +49,7 @@ void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint
     request.trainer_state = snapshot.trainer_state;
   }
   request.void_positions.assign(void_positions.begin(), void_positions.end());
+  request.bad_positions.assign(bad_positions.begin(), bad_positions.end());
   if (static_cast<std::int64_t>(pending_->handles.size()) == options_.world && checkpointer_up) begin(now);
 }
 
@@ -57,11 +72,16 @@ void CheckpointCoordinator::on_checkpointer_up(TimePoint now) {
 }
 
 Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
-  TROUPE_ASSIGN(const std::string directory, commit_checkpoint(run_.checkpoints(), done.directory, done.step));
-  const std::string relative = "checkpoints/" + std::filesystem::path(directory).filename().string();
-  TROUPE_TRY(db_.add_checkpoint(
-      {.step = done.step, .fence = done.fence, .directory = relative, .manifest_hash = done.manifest_hash}));
-  TROUPE_TRY(db_.set_committed_step(done.step));
+  const std::string name = checkpoint_name(done.step);
+  const CheckpointRecord record{
+      .step = done.step, .fence = done.fence, .directory = "checkpoints/" + name, .manifest_hash = done.manifest_hash};
+  TROUPE_TRY(db_.begin_commit(record));
+  begun_commit_ = record;
+  TROUPE_ASSIGN(const std::string directory,
+                commit_checkpoint(run_.checkpoints(),
+                                  run_.checkpoints() + "/" + checkpoint_tmp_name(done.step, done.fence), done.step));
+  TROUPE_TRY(db_.finish_commit(record));
+  begun_commit_.reset();
   committed_step_ = done.step;
   committed_directory_ = directory;
   for (const std::int64_t step :
@@ -69,6 +89,58 @@ Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
     TROUPE_TRY(db_.remove_checkpoint(step));
   }
   return {};
+}
+
+Result<void> CheckpointCoordinator::settle() {
+  TROUPE_ASSIGN(const auto begun, db_.unfinished_commit());
+  if (begun) {
+    const std::string directory = run_.path(begun->directory);
+    const auto found = manifest_hash(directory);
+    const bool is_there = found && *found == begun->manifest_hash;
+    if (is_there) {
+      // The name may not be durable yet, and `latest` may still be that of the one before.
+      TROUPE_TRY(commit_checkpoint(
+          run_.checkpoints(), run_.checkpoints() + "/" + checkpoint_tmp_name(begun->step, begun->fence), begun->step));
+      TROUPE_TRY(db_.finish_commit(*begun));
+    } else {
+      TROUPE_TRY(db_.drop_commit());
+    }
+    effects_.event(Severity::info, "checkpoint_settled",
+                   fmt::format("the commit of step {} was interrupted: {}", begun->step,
+                               is_there ? "finished now" : "nothing of it stayed"));
+  }
+  TROUPE_TRY(settle_catalogue());
+  return db_.set_committed_step(committed_step_);
+}
+
+Result<void> CheckpointCoordinator::settle_catalogue() {
+  TROUPE_ASSIGN(const auto recorded, db_.checkpoints());
+  const auto listed = list_checkpoints(run_.checkpoints());
+  const auto knows = [](const auto& all, std::int64_t step) {
+    return std::any_of(all.begin(), all.end(), [&](const auto& c) { return c.step == step; });
+  };
+  for (const CheckpointRecord& record : recorded) {
+    if (!knows(listed, record.step)) TROUPE_TRY(db_.remove_checkpoint(record.step));
+  }
+  for (const CheckpointEntry& entry : listed) {
+    if (knows(recorded, entry.step)) continue;
+    TROUPE_ASSIGN(const std::string hash, manifest_hash(entry.directory));
+    TROUPE_TRY(db_.add_checkpoint({.step = entry.step,
+                                   .fence = entry.manifest.fence,
+                                   .directory = "checkpoints/" + checkpoint_name(entry.step),
+                                   .manifest_hash = hash}));
+  }
+  return {};
+}
+
+void CheckpointCoordinator::take_back() {
+  if (!begun_commit_) return;
+  const std::string directory = run_.path(begun_commit_->directory);
+  const auto found = manifest_hash(directory);
+  if (found && *found == begun_commit_->manifest_hash) remove_checkpoint(directory);
+  // What cannot be written now is found by settle(): the folder is gone by then.
+  if (auto dropped = db_.drop_commit(); !dropped) log::warn("{}", dropped.error().message());
+  begun_commit_.reset();
 }
 
 bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now) {
@@ -99,6 +171,7 @@ void CheckpointCoordinator::give_up(const std::string& why) {
   effects_.event(Severity::error, "checkpoint_given_up",
                  fmt::format("checkpoint of step {} given up: {}", pending_->request.step, why));
   tell_learners(false);
+  take_back();
   pending_.reset();
   attempts_ = 0;  // whoever comes to this step again tries anew
 }
@@ -111,7 +184,10 @@ void CheckpointCoordinator::tell_learners(bool committed) {
   }
 }
 
-void CheckpointCoordinator::abandon() { pending_.reset(); }
+void CheckpointCoordinator::abandon() {
+  take_back();
+  pending_.reset();
+}
 
 bool CheckpointCoordinator::tick(TimePoint now) {
   if (!pending_) return false;

@@ -16,13 +16,13 @@
 
 namespace troupe::workers {
 
-/// Collects the snapshots of all ranks, has the checkpointer write them, and commits what it wrote: fence check,
-/// rename, SQLite, `latest`, pruning (docs/checkpoints.md#writing-and-committing). One checkpoint is in flight at a
-/// time; a snapshot of a newer step replaces it. Called from the controller's actor only; file operations block it.
-/// Takes SnapshotReady of every learner rank and CheckpointDone of checkpointer/0; sends CheckpointBegin to
-/// checkpointer/0 and CheckpointCommitted to every rank that had given a snapshot. A write that fails or hangs is tried
-/// 3 times, also when the ranks go back and come to its step again; then it is given up, the ranks are told so, and
-/// training goes on with the older checkpoint.
+/// Collects the snapshots of all ranks, has the checkpointer write them, and commits what it wrote: fence check, the
+/// intent in SQLite, rename, `latest`, SQLite, pruning (docs/checkpoints.md#writing-and-committing). One checkpoint is
+/// in flight at a time; a snapshot of a newer step replaces it. Called from the controller's actor only; file
+/// operations block it. Takes SnapshotReady of every learner rank and CheckpointDone of checkpointer/0; sends
+/// CheckpointBegin to checkpointer/0 and CheckpointCommitted to every rank that had given a snapshot. A write that
+/// fails or hangs is tried 3 times, also when the ranks go back and come to its step again; then it is given up, the
+/// ranks are told so, and training goes on with the older checkpoint.
 class CheckpointCoordinator {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -46,12 +46,17 @@ class CheckpointCoordinator {
   const std::string& committed_directory() const { return committed_directory_; }
   /// What was found on disk at the start of the run; 0 and an empty folder: the initial state.
   void resume_from(std::int64_t step, const std::string& directory);
+  /// Makes state.db say what lies on disk, once, after resume_from(): a commit that a crash interrupted is finished
+  /// where the folder has its name, and forgotten where it has not; the catalogue loses what is gone and gains what is
+  /// there; the committed step is that of resume_from(). Errors: those of StateDb and commit_checkpoint.
+  Result<void> settle();
 
   /// A rank's snapshot lies ready in its memory. Snapshots of another fence are ignored. The last rank's starts the
-  /// write, if the checkpointer is up. `void_positions`: samples that did not count so far; they go into the
-  /// checkpoint's ledger.json.
+  /// write, if the checkpointer is up. `void_positions`: samples that did not count so far, `bad_positions`: those of
+  /// them that could not be made; both go into the checkpoint's ledger.json.
   void on_snapshot(const SnapshotReady& snapshot, std::uint64_t fence, bool checkpointer_up,
-                   const std::set<std::int64_t>& void_positions, TimePoint now);
+                   const std::set<std::int64_t>& void_positions, const std::set<std::int64_t>& bad_positions,
+                   TimePoint now);
   /// The checkpointer (re)started: what it owed is asked again.
   void on_checkpointer_up(TimePoint now);
   /// The checkpointer has written, or failed to. An answer of another step or fence is not committed and its folder
@@ -76,11 +81,16 @@ class CheckpointCoordinator {
   };
   /// Asks the checkpointer to write: into a folder that carries step and fence in its name.
   void begin(TimePoint now);
-  /// Rename, state.db, prune. Errors: those of commit_checkpoint, prune and StateDb.
+  /// Intent, rename, state.db, prune. Errors: those of commit_checkpoint and StateDb.
   Result<void> commit(const CheckpointDone& done);
   /// Tells ranks that nothing was committed; the next snapshot tries anew.
   void give_up(const std::string& why);
   void tell_learners(bool committed);
+  /// The catalogue as the folder has it.
+  Result<void> settle_catalogue();
+  /// A commit that began and failed will not be tried again: its folder goes, or a later start would find a checkpoint
+  /// that training went on without.
+  void take_back();
 
   const Options options_;
   const RunDirectory run_;
@@ -90,6 +100,8 @@ class CheckpointCoordinator {
   // Times that the checkpoint of this step was begun, under any fence.
   std::int64_t attempted_step_ = -1;
   int attempts_ = 0;
+  // Begun in state.db and not finished.
+  std::optional<CheckpointRecord> begun_commit_;
   std::int64_t committed_step_ = 0;
   std::string committed_directory_;
 };

@@ -33,6 +33,8 @@ class ControllerEffects {
   virtual void bad_clip(const BadClip& clip, const std::string& text) = 0;
   /// A start of an actor ("decoder/0#1") has ended, or another took its place: nothing it says counts any more.
   virtual void actor_ended(const std::string& instance) = 0;
+  /// A sample that ends those who make it is left out. The same one may come again.
+  virtual void quarantined(const Quarantined&) {}
 };
 
 }  // namespace troupe::workers

@@ -16,6 +16,15 @@ constexpr std::int64_t kStartsPerTerm = 1'000'000;
 constexpr std::chrono::seconds kStopDeadline{15};
 /// Of killing, each after another deadline, before the job ends without those that outlive it.
 constexpr int kKillRounds = 2;
+
+/// Whether an actor's end may be the fault of what it was making. Somebody else's SIGKILL says nothing about that, nor
+/// does an end in order.
+bool speaks_against_its_item(const ActorExited& m) {
+  constexpr std::int64_t kKill = 9, kTerminate = 15;
+  if (m.out_of_memory) return true;
+  if (m.signal == kKill) return m.killed_by_us;
+  return m.signal == kTerminate ? false : m.signal != 0 || m.exit_code != 0;
+}
 }  // namespace
 
 JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effects)
@@ -37,7 +46,9 @@ JobController::JobController(Setup setup, StateDb& db, ControllerEffects& effect
                     .keep = setup_.config.checkpoint.keep,
                     .timeout = to_milliseconds(setup_.config.checkpoint.timeout)},
                    setup_.run, db, effects),
-      step_(setup_.resume_step) {
+      step_(setup_.resume_step),
+      void_positions_(setup_.resume_voids.begin(), setup_.resume_voids.end()),
+      bad_positions_(setup_.resume_bad.begin(), setup_.resume_bad.end()) {
   for (const PlannedActor& actor : setup_.plan.actors) actors_.add(actor);
   checkpoints_.resume_from(setup_.resume_step, setup_.resume_checkpoint);
 }
@@ -46,6 +57,7 @@ void JobController::start(TimePoint now) {
   state_since_ = now;
   group_.progressed(now);
   if (state_ == JobState::stopping) return;  // interrupted before it began
+  if (auto settled = checkpoints_.settle(); !settled) return fail(settled.error().message(), now);
   for (auto& [name, actor] : actors_.rows()) launcher_.spawn(actor, now);
 }
 
@@ -78,9 +90,11 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
 
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
   effects_.actor_ended(fmt::format("{}#{}", m.actor, m.incarnation));
+  const ActorRecord* row = actors_.find(m.actor);
+  const bool wanted = row && !row->removing && state_ != JobState::stopping;
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
   pools_.producer_gone(m.actor.substr(0, m.actor.find('/')), fmt::format("{}#{}", m.actor, m.incarnation),
-                       group_.fence());
+                       group_.fence(), wanted && speaks_against_its_item(m));
   ActorRecord* actor = actors_.ended(m);
   if (!actor) return;
   group_.exited(m.actor);
@@ -92,6 +106,15 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
   checkpoints_.abandon();
   group_.lose(*actor, *planned);
   set_state(JobState::recovering, now);
+}
+
+void JobController::on(const std::string& from, const Quarantined& m, TimePoint) {
+  effects_.event(
+      Severity::warn, "quarantined",
+      fmt::format("{}: {} {} is left out: {}", from, m.held_out ? "held-out sample" : "position", m.position, m.text));
+  effects_.quarantined(m);
+  // It was the sample's fault and not theirs.
+  for (const std::string& producer : m.producers) restarts_.forgive(producer.substr(0, producer.find('#')));
 }
 
 void JobController::on(const std::string&, const StuckProducer& m, TimePoint) {
@@ -190,7 +213,8 @@ void JobController::on(const std::string&, const EvalReport& m, TimePoint now) {
 
 void JobController::on(const std::string&, const SnapshotReady& m, TimePoint now) {
   const ActorRecord* writer = actors_.find("checkpointer/0");
-  checkpoints_.on_snapshot(m, group_.fence(), writer && writer->state == ActorState::up, void_positions_, now);
+  checkpoints_.on_snapshot(m, group_.fence(), writer && writer->state == ActorState::up, void_positions_,
+                           bad_positions_, now);
   group_.progressed(now);
 }
 

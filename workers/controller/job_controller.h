@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "comm/control/messages.h"
 #include "configs/job_config.h"
@@ -28,8 +29,8 @@ namespace troupe::workers {
 /// for the others. Purely event-driven: no sockets, no threads, no clock of its own. Every method is called from one
 /// actor.
 /// - Takes ActorUp, ActorExited, GroupUp, GroupAbort, StepReport, EvalReport, Event, ProducerTimes, BadClip,
-///   StuckProducer, Fatal, SnapshotReady, CheckpointDone and Finished. Other messages are ignored, and so is what an
-///   older incarnation or fence says.
+///   StuckProducer, Quarantined, Fatal, SnapshotReady, CheckpointDone and Finished. Other messages are ignored, and
+///   so is what an older incarnation or fence says.
 /// - Sends Spawn and Stop to nodes; Peers to producers (addresses to dial) and consumers (producers that are gone);
 ///   GroupPlan, GroupAbort and Finish to learners; what CheckpointCoordinator sends.
 /// - A group begins at the newest committed checkpoint. When a learner dies, all ranks go back to it. Five groups in a
@@ -51,6 +52,8 @@ class JobController {
     std::int64_t resume_step = 0;
     /// Folder of that checkpoint; empty: initial state.
     std::string resume_checkpoint;
+    /// Positions below it that did not count, and those of them whose sample could not be made.
+    std::vector<std::int64_t> resume_voids = {}, resume_bad = {};
     /// Held-out samples that learners fetch at the start of each group.
     std::int64_t num_eval = 0;
   };
@@ -114,6 +117,7 @@ class JobController {
   void on(const std::string& from, const ProducerTimes& m, TimePoint now);
   void on(const std::string& from, const BadClip& m, TimePoint now);
   void on(const std::string& from, const StuckProducer& m, TimePoint now);
+  void on(const std::string& from, const Quarantined& m, TimePoint now);
   void on(const std::string& from, const Fatal& m, TimePoint now);
   void on(const std::string& from, const SnapshotReady& m, TimePoint now);
   void on(const std::string& from, const CheckpointDone& m, TimePoint now);

@@ -21,11 +21,12 @@ std::optional<double> find_metric(const Metrics& metrics, const char* name) {
 
 double value_of(const Metrics& metrics, const char* name) { return find_metric(metrics, name).value_or(0.0); }
 
-/// A metric over the episodes of the newest iterations, as many as have 100 between them; absent before the first.
+/// A metric over the episodes of the newest iterations, as many as have 100 between them, at most RunCurve::kRecent;
+/// absent before the first.
 std::optional<double> over_last_episodes(const RunStatistics& statistics, const std::string& metric) {
   constexpr double kEpisodes = 100;
-  const auto& values = statistics.curve(metric);
-  const auto& counts = statistics.curve("env/num_trajectories");
+  const auto& values = statistics.curve(metric).recent();
+  const auto& counts = statistics.curve("env/num_trajectories").recent();
   double sum = 0, episodes = 0;
   for (auto value = values.rbegin(), count = counts.rbegin(); value != values.rend() && episodes < kEpisodes;
        ++value, ++count) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/file_io.h"
 #include "workers/checkpoint/commit.h"
@@ -12,7 +13,18 @@ namespace troupe::workers {
 
 namespace {
 
-bool may_change(const std::string& key) {
+/// "data.sets[0].path" as "data.sets[].path".
+std::string without_indices(const std::string& key) {
+  std::string plain;
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    plain += key[i];
+    if (key[i] == '[') i = std::min(key.find(']', i), key.size()) - 1;
+  }
+  return plain;
+}
+
+bool may_change(const std::string& changed) {
+  const std::string key = without_indices(changed);
   const auto& prefixes = mutable_on_resume();
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) {
     return key == prefix || key.starts_with(prefix + ".") || key.starts_with(prefix + "[");
@@ -50,6 +62,23 @@ std::optional<std::int64_t> finished_at(const RunDirectory& run) {
   return *step;
 }
 
+/// What did not count before the checkpoint. One of an earlier version has no ledger.json, or one without these keys.
+Result<void> read_voids(ResumePoint& point) {
+  const std::string file = point.checkpoint + "/ledger.json";
+  const auto text = read_file(file);
+  if (!text && text.error().code() == Errc::not_found) return {};
+  if (!text) return text.error();
+  try {
+    const auto ledger = nlohmann::json::parse(*text);
+    const std::vector<std::int64_t> none;
+    point.void_positions = ledger.value("void_positions", none);
+    point.bad_positions = ledger.value("bad_positions", none);
+  } catch (const nlohmann::json::exception& e) {
+    return Error{Errc::data_loss, fmt::format("{}: not the ledger of a checkpoint: {}", file, e.what())};
+  }
+  return {};
+}
+
 /// The run that goes on, from its newest checkpoint.
 Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
   TROUPE_ASSIGN(const JobConfig before, recorded_job(run.config()));
@@ -60,6 +89,7 @@ Result<ResumePoint> continued(const RunDirectory& run, const JobConfig& job) {
   if (const auto checkpoint = newest_valid(run.checkpoints())) {
     point.step = checkpoint->step;
     point.checkpoint = checkpoint->directory;
+    TROUPE_TRY(read_voids(point));
   }
   return point;
 }
@@ -81,6 +111,10 @@ const std::vector<std::string>& mutable_on_resume() {
                                                  "data.decode_deadline_s",
                                                  "data.decoder",
                                                  "data.index",
+                                                 "data.bad_sample",
+                                                 "data.max_bad_fraction",
+                                                 "data.sets[].path",
+                                                 "env.step_timeout_s",
                                                  "training.micro_batch_size"};
   return kKeys;
 }

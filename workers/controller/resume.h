@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "configs/loader.h"
@@ -18,6 +19,8 @@ struct ResumePoint {
   std::int64_t step = 0;
   /// Folder of the checkpoint; empty: initial state.
   std::string checkpoint = {};
+  /// As its ledger.json has them: positions that did not count, and those of them whose sample could not be made.
+  std::vector<std::int64_t> void_positions = {}, bad_positions = {};
   /// The run has ended in order after training.steps or more: nothing is left to train.
   bool is_complete = false;
   /// The model of the run that goes on, as it was recorded: where its weights and frozen parts came from is not asked
@@ -37,7 +40,7 @@ struct ResumePoint {
 Result<ResumePoint> resolve_resume(const LoadedConfig& config, const std::string& resume);
 
 /// Prefixes of keys that may differ when a run goes on: steps, cluster, metrics, checkpoint, the length of the
-/// schedule.
+/// schedule, deadlines, what becomes of bad samples, and where datasets lie. "[]" stands for any index.
 const std::vector<std::string>& mutable_on_resume();
 
 }  // namespace troupe::workers

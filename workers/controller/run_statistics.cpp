@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <vector>
 
 namespace troupe::workers {
 
@@ -15,30 +15,26 @@ double mean(const std::vector<RunStatistics::Point>& points, std::size_t begin, 
   return sum / static_cast<double>(end - begin);
 }
 
-std::vector<RunStatistics::Point> finite(std::vector<RunStatistics::Point> points) {
-  std::erase_if(points, [](const RunStatistics::Point& p) { return !std::isfinite(p.value); });
-  return points;
-}
-
 }  // namespace
 
 void RunStatistics::go_on_from(const std::map<std::string, std::map<std::int64_t, double>>& recorded,
                                std::int64_t step) {
   for (const auto& [name, values] : recorded) {
     for (const auto& [at, value] : values) {
-      if (at <= step) curves_[name].push_back({at, value});
+      if (at <= step) curves_[name].add({at, value});
     }
   }
 }
 
 void RunStatistics::add_step(const StepReport& report) {
   for (const auto& [name, value] : report.metrics) {
-    curves_[name].push_back({report.step, value});
+    curves_[name].add({report.step, value});
     last_[name] = value;
   }
   const double seconds = metric("time/step");
-  step_seconds_.push_back(seconds);
-  step_samples_.push_back(sample_metric_.empty() ? static_cast<double>(global_batch_) : metric(sample_metric_));
+  const double samples = sample_metric_.empty() ? static_cast<double>(global_batch_) : metric(sample_metric_);
+  rates_.add(seconds > 0 ? samples / seconds : 0);
+  samples_ += samples;
   total_ += seconds;
   stall_ += metric("time/stall");
   compute_ += metric("time/compute");
@@ -49,51 +45,40 @@ void RunStatistics::add_step(const StepReport& report) {
 
 void RunStatistics::add_eval(const EvalReport& report) {
   for (const auto& [name, value] : report.metrics) {
-    curves_[name].push_back({report.step, value});
+    curves_[name].add({report.step, value});
     last_[name] = value;
   }
 }
 
 void RunStatistics::roll_back(std::int64_t step) {
-  for (auto& [name, points] : curves_) std::erase_if(points, [&](const Point& p) { return p.step > step; });
+  for (auto& [name, curve] : curves_) curve.roll_back(step);
 }
 
-const std::vector<RunStatistics::Point>& RunStatistics::curve(const std::string& name) const {
-  static const std::vector<Point> kNone;
+const RunCurve& RunStatistics::curve(const std::string& name) const {
+  static const RunCurve kNone;
   const auto found = curves_.find(name);
   return found == curves_.end() ? kNone : found->second;
 }
 
 double RunStatistics::first_mean(std::size_t n) const {
-  const auto losses = finite(curve("train/loss"));
+  const auto& losses = curve("train/loss").first();
   return mean(losses, 0, std::min(n, losses.size()));
 }
 
 double RunStatistics::last_mean(std::size_t n) const {
-  const auto losses = finite(curve("train/loss"));
-  return mean(losses, losses.size() - std::min(n, losses.size()), losses.size());
+  const auto& recent = curve("train/loss").recent();
+  std::vector<Point> losses;
+  for (auto point = recent.rbegin(); point != recent.rend() && losses.size() < n; ++point) {
+    if (std::isfinite(point->value)) losses.push_back(*point);
+  }
+  return mean(losses, 0, losses.size());
 }
 
-RunStatistics::Point RunStatistics::best() const {
-  const auto losses = finite(curve("train/loss"));
-  if (losses.empty()) return {};
-  return *std::min_element(losses.begin(), losses.end(),
-                           [](const Point& a, const Point& b) { return a.value < b.value; });
-}
+RunStatistics::Point RunStatistics::best() const { return curve("train/loss").lowest().value_or(Point{}); }
 
-double RunStatistics::samples_per_second() const {
-  return total_ > 0 ? std::accumulate(step_samples_.begin(), step_samples_.end(), 0.0) / total_ : 0;
-}
+double RunStatistics::samples_per_second() const { return total_ > 0 ? samples_ / total_ : 0; }
 
-double RunStatistics::samples_per_second_quantile(double q) const {
-  if (step_seconds_.empty()) return 0;
-  std::vector<double> rates;
-  for (std::size_t i = 0; i < step_seconds_.size(); ++i)
-    rates.push_back(step_seconds_[i] > 0 ? step_samples_[i] / step_seconds_[i] : 0);
-  const auto index = static_cast<std::size_t>(std::llround(q * static_cast<double>(rates.size() - 1)));
-  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(index), rates.end());
-  return rates[index];
-}
+double RunStatistics::samples_per_second_quantile(double q) const { return rates_.quantile(q); }
 
 double RunStatistics::share(double part) const { return total_ > 0 ? 100.0 * part / total_ : 0; }
 double RunStatistics::stall_percent() const { return share(stall_); }

@@ -14,6 +14,10 @@ namespace troupe::workers {
 namespace {
 constexpr std::size_t kNotableEvents = 20;
 
+std::string to_text(const nlohmann::json& line) {
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
 
 ControllerService::ControllerService(Setup setup, Membership& membership, StateDb& db,
@@ -25,7 +29,9 @@ ControllerService::ControllerService(Setup setup, Membership& membership, StateD
       sinks_(std::move(sinks)),
       outbox_(std::move(outbox)),
       output_(output),
-      events_(setup_.job.run.events(), std::ios::app),
+      events_(setup_.job.run.events()),
+      bad_clips_(setup_.job.run.bad_clips()),
+      quarantine_(setup_.job.run.quarantine()),
       statistics_(reporter_->samples_per_step(), reporter_->samples_metric()),
       job_(setup_.job, db, *this) {
   if (setup_.job.resume_step == 0) return;
@@ -158,12 +164,22 @@ void ControllerService::send(const std::string& to, const Message& message) {
   }
 }
 
+nlohmann::json ControllerService::line() const { return {{"wall", setup_.wall_seconds()}, {"step", newest_step_}}; }
+
+std::string ControllerService::lost_line(std::int64_t lines) const {
+  nlohmann::json lost = line();
+  lost.update({{"severity", enum_name(Severity::error)},
+               {"kind", "lines_lost"},
+               {"text", fmt::format("{} lines are missing here: the file could not be written", lines)}});
+  return to_text(lost);
+}
+
 void ControllerService::event(Severity severity, const std::string& kind, const std::string& text) {
-  const double wall = setup_.wall_seconds();
-  const nlohmann::json line = {
-      {"wall", wall}, {"severity", enum_name(severity)}, {"kind", kind}, {"step", newest_step_}, {"text", text}};
-  events_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
-  if (auto written = db_.add_event(wall, kind, text); !written) log::error("{}", written.error().message());
+  nlohmann::json event = line();
+  event.update({{"severity", enum_name(severity)}, {"kind", kind}, {"text", text}});
+  events_.write(to_text(event), [this](std::int64_t lines) { return lost_line(lines); });
+  if (auto written = db_.add_event(event["wall"].get<double>(), kind, text); !written)
+    log::error("{}", written.error().message());
   if (severity != Severity::info && notable_.size() < kNotableEvents)
     notable_.push_back(fmt::format("{}: {}", kind, text));
   output_.line(severity, text);
@@ -171,13 +187,19 @@ void ControllerService::event(Severity severity, const std::string& kind, const 
 
 void ControllerService::bad_clip(const BadClip& clip, const std::string& text) {
   if (!listed_clips_.emplace(clip.file, clip.group).second) return;
-  if (!bad_clips_.is_open()) bad_clips_.open(setup_.job.run.bad_clips(), std::ios::app);
-  const nlohmann::json line = {{"wall", setup_.wall_seconds()},
-                               {"step", newest_step_},
-                               {"file", clip.file},
-                               {"group", clip.group},
-                               {"text", text}};
-  bad_clips_ << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
+  nlohmann::json listed = line();
+  listed.update({{"file", clip.file}, {"group", clip.group}, {"text", text}});
+  bad_clips_.write(to_text(listed), [this](std::int64_t lines) { return lost_line(lines); });
+}
+
+void ControllerService::quarantined(const Quarantined& sample) {
+  if (!listed_samples_.emplace(sample.held_out, sample.position).second) return;
+  nlohmann::json listed = line();
+  listed.update({{"position", sample.position},
+                 {"held_out", sample.held_out},
+                 {"producers", sample.producers},
+                 {"text", sample.text}});
+  quarantine_.write(to_text(listed), [this](std::int64_t lines) { return lost_line(lines); });
 }
 
 void ControllerService::producer_times(const std::string& role, const ProducerTimes& times) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +14,7 @@
 #include "comm/control/outbox.h"
 #include "workers/controller/awake_clock.h"
 #include "workers/controller/job_controller.h"
+#include "workers/controller/line_file.h"
 #include "workers/controller/membership.h"
 #include "workers/controller/progress_reporter.h"
 #include "workers/controller/run_output.h"
@@ -78,6 +79,8 @@ class ControllerService final : public ControllerEffects {
   /// Appends to bad_clips.jsonl, once for each group of pictures.
   void bad_clip(const BadClip& clip, const std::string& text) override;
   void actor_ended(const std::string& instance) override { forget(instance); }
+  /// Appends to quarantine.jsonl, once for each sample.
+  void quarantined(const Quarantined& sample) override;
 
  private:
   /// Answers Join; one that comes again is not announced again. A newer process takes the name of the one before,
@@ -90,6 +93,9 @@ class ControllerService final : public ControllerEffects {
   void forget(const std::string& name);
   /// Of the job, and where it stands.
   std::string status_json(TimePoint now) const;
+  /// What lines of the run directory begin with, and one that says how many before it are missing.
+  nlohmann::json line() const;
+  std::string lost_line(std::int64_t lines) const;
   /// Writes to every sink. A failure is an event once; training goes on without curves.
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values);
   /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before.
@@ -102,9 +108,9 @@ class ControllerService final : public ControllerEffects {
   std::vector<std::unique_ptr<MetricSink>> sinks_;
   const Outbox outbox_;
   RunOutput& output_;
-  // The second one is opened by its first line.
-  std::ofstream events_, bad_clips_;
+  LineFile events_, bad_clips_, quarantine_;
   std::set<std::pair<std::string, std::int64_t>> listed_clips_;
+  std::set<std::pair<bool, std::int64_t>> listed_samples_;
   RunStatistics statistics_;
   std::vector<std::string> notable_;
   std::int64_t newest_step_ = 0;

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <functional>
 #include <variant>
 
 namespace troupe::workers {
 
 namespace {
 
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 constexpr const char* kSchema = R"(
 CREATE TABLE job(id INTEGER PRIMARY KEY CHECK(id = 0), term INTEGER NOT NULL, state TEXT NOT NULL, step INTEGER NOT NULL);
 INSERT INTO job VALUES(0, 0, 'PENDING', 0);
@@ -21,6 +22,11 @@ CREATE TABLE checkpoint(step INTEGER PRIMARY KEY, fence INTEGER NOT NULL, direct
 CREATE TABLE pool(name TEXT PRIMARY KEY, target INTEGER NOT NULL);
 CREATE TABLE event(id INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
 PRAGMA user_version = 1;
+)";
+/// From version 1: the commit that is under way.
+constexpr const char* kSecondVersion = R"(
+CREATE TABLE commit_intent(id INTEGER PRIMARY KEY CHECK(id = 0), step INTEGER NOT NULL, fence INTEGER NOT NULL, directory TEXT NOT NULL, manifest_hash TEXT NOT NULL);
+PRAGMA user_version = 2;
 )";
 
 using Value = std::variant<std::int64_t, double, std::string>;
@@ -115,6 +121,15 @@ struct StateDb::Connection {
     return {};
   }
 
+  /// All of what `changes` writes, or nothing.
+  Result<void> transaction(const std::function<Result<void>()>& changes) {
+    TROUPE_TRY(execute("BEGIN IMMEDIATE"));
+    Result<void> made = changes();
+    if (made) made = execute("COMMIT");
+    if (!made && sqlite3_get_autocommit(handle) == 0) sqlite3_exec(handle, "ROLLBACK", nullptr, nullptr, nullptr);
+    return made;
+  }
+
   static void bind(sqlite3_stmt* statement, int index, const Value& value) {
     if (const auto* number = std::get_if<std::int64_t>(&value)) {
       sqlite3_bind_int64(statement, index, *number);
@@ -146,6 +161,10 @@ StateDb::~StateDb() = default;
 namespace {
 std::int64_t number(const Value& value) { return std::get<std::int64_t>(value); }
 const std::string& text(const Value& value) { return std::get<std::string>(value); }
+/// Of the columns step, fence, directory, manifest_hash.
+CheckpointRecord to_checkpoint(const Row& row) {
+  return {number(row[0]), static_cast<std::uint64_t>(number(row[1])), text(row[2]), text(row[3])};
+}
 }  // namespace
 
 Result<std::unique_ptr<StateDb>> StateDb::open(const std::string& path) {
@@ -172,6 +191,7 @@ Result<std::unique_ptr<StateDb>> StateDb::open(const std::string& path) {
   // The write also takes the exclusive lock, so that a second controller fails here and not later.
   TROUPE_TRY(connection->execute("BEGIN IMMEDIATE;"));
   if (found == 0) TROUPE_TRY(connection->execute(kSchema));
+  if (found < kSchemaVersion) TROUPE_TRY(connection->execute(kSecondVersion));
   TROUPE_TRY(connection->execute("COMMIT;"));
   return std::unique_ptr<StateDb>(new StateDb(std::move(connection)));
 }
@@ -236,6 +256,27 @@ Result<std::vector<EpochRecord>> StateDb::epochs() const {
   return epochs;
 }
 
+Result<void> StateDb::begin_commit(const CheckpointRecord& c) {
+  return db_->run("INSERT OR REPLACE INTO commit_intent VALUES(0, ?, ?, ?, ?)",
+                  {c.step, static_cast<std::int64_t>(c.fence), c.directory, c.manifest_hash});
+}
+
+Result<void> StateDb::finish_commit(const CheckpointRecord& c) {
+  return db_->transaction([&]() -> Result<void> {
+    TROUPE_TRY(add_checkpoint(c));
+    TROUPE_TRY(set_committed_step(c.step));
+    return drop_commit();
+  });
+}
+
+Result<void> StateDb::drop_commit() { return db_->execute("DELETE FROM commit_intent"); }
+
+Result<std::optional<CheckpointRecord>> StateDb::unfinished_commit() const {
+  TROUPE_ASSIGN(const auto rows, db_->query("SELECT step, fence, directory, manifest_hash FROM commit_intent"));
+  if (rows.empty()) return std::optional<CheckpointRecord>{};
+  return std::optional<CheckpointRecord>{to_checkpoint(rows[0])};
+}
+
 Result<void> StateDb::add_checkpoint(const CheckpointRecord& c) {
   return db_->run("INSERT OR REPLACE INTO checkpoint VALUES(?, ?, ?, ?)",
                   {c.step, static_cast<std::int64_t>(c.fence), c.directory, c.manifest_hash});
@@ -249,8 +290,7 @@ Result<std::vector<CheckpointRecord>> StateDb::checkpoints() const {
   TROUPE_ASSIGN(const auto rows,
                 db_->query("SELECT step, fence, directory, manifest_hash FROM checkpoint ORDER BY step"));
   std::vector<CheckpointRecord> found;
-  for (const Row& row : rows)
-    found.push_back({number(row[0]), static_cast<std::uint64_t>(number(row[1])), text(row[2]), text(row[3])});
+  for (const Row& row : rows) found.push_back(to_checkpoint(row));
   return found;
 }
 

@@ -57,6 +57,16 @@ class StateDb {
   Result<void> add_epoch(const EpochRecord& epoch);
   /// In order of fence, which is that of time.
   Result<std::vector<EpochRecord>> epochs() const;
+  /// A checkpoint is committed in two places, by a rename on disk and here; so that a crash between the two is seen,
+  /// this comes before the rename. A commit that was begun before is replaced.
+  Result<void> begin_commit(const CheckpointRecord& checkpoint);
+  /// After the rename: adds the checkpoint, sets the committed step and ends the commit, all or nothing.
+  Result<void> finish_commit(const CheckpointRecord& checkpoint);
+  /// The commit that was begun was taken back.
+  Result<void> drop_commit();
+  /// The commit that was begun and neither finished nor dropped.
+  Result<std::optional<CheckpointRecord>> unfinished_commit() const;
+  /// For one that is on disk and not in the table.
   Result<void> add_checkpoint(const CheckpointRecord& checkpoint);
   /// For a checkpoint that was pruned from disk.
   Result<void> remove_checkpoint(std::int64_t step);

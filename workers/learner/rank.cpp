@@ -65,11 +65,11 @@ void LearnerRank::abort(std::uint64_t fence, const std::string& why) {
 
 void LearnerRank::finish() { finish_ = true; }
 
-void LearnerRank::snapshot_settled(std::int64_t step, bool committed) {
+void LearnerRank::snapshot_settled(const CheckpointCommitted& settled) {
   std::lock_guard lock(mutex_);
-  if (unsettled_ != step) return;
+  if (settled.fence != fence_ || unsettled_ != settled.step) return;
   unsettled_.reset();
-  if (!committed) log::warn("{}: the checkpoint of step {} was given up", setup_.actor, step);
+  if (!settled.committed) log::warn("{}: the checkpoint of step {} was given up", setup_.actor, settled.step);
   changed_.notify_all();
 }
 

@@ -55,8 +55,9 @@ class LearnerRank {
   void abort(std::uint64_t fence, const std::string& why);
   /// Stop after the current step, with a checkpoint; the ranks agree on the step by the vote.
   void finish();
-  /// The snapshot of `step` is durable, or was given up; its arena may be written again.
-  void snapshot_settled(std::int64_t step, bool committed);
+  /// The snapshot of that step is durable, or was given up; its arena may be written again. Ignored where it is of
+  /// another fence than the present group's: what that group handed over is still being read.
+  void snapshot_settled(const CheckpointCommitted& settled);
   /// Ends the thread at the next opportunity.
   void stop();
 

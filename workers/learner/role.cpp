@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -37,12 +38,21 @@ LearnerRole::~LearnerRole() {
 }
 
 void LearnerRole::start() {
-  feed_ = std::make_unique<Feed>(setup_.feed, [this](const std::string& producer, std::int64_t position) {
-    report(StuckProducer{.actor = setup_.identity.actor,
-                         .producer = producer,
-                         .text = fmt::format("{} has held position {} for more than {} ({} ms)", producer, position,
-                                             setup_.deadline_key, setup_.feed.item_deadline.count())});
-  });
+  feed_ = std::make_unique<Feed>(
+      setup_.feed,
+      [this](const std::string& producer, std::int64_t position) {
+        report(StuckProducer{.actor = setup_.identity.actor,
+                             .producer = producer,
+                             .text = fmt::format("{} has held position {} for more than {} ({} ms)", producer, position,
+                                                 setup_.deadline_key, setup_.feed.item_deadline.count())});
+      },
+      [this](SampleKey key, const std::vector<std::string>& producers, const std::string& reason) {
+        report(Quarantined{.actor = setup_.identity.actor,
+                           .position = key.position,
+                           .held_out = key.split == Split::eval,
+                           .producers = producers,
+                           .text = reason});
+      });
   trainer_ = make_trainer_(*feed_);
   ActorUp up{.actor = setup_.identity.actor, .incarnation = setup_.identity.incarnation, .pid = ::getpid()};
   for (const ChannelOptions& channel : setup_.channels) {
@@ -80,9 +90,12 @@ void LearnerRole::handle(const std::string&, const Message& message) {
   } else if (const auto* abort = std::get_if<GroupAbort>(&message)) {
     rank_->abort(abort->fence, abort->reason);
   } else if (const auto* settled = std::get_if<CheckpointCommitted>(&message)) {
-    rank_->snapshot_settled(settled->step, settled->committed);
+    rank_->snapshot_settled(*settled);
   } else if (const auto* peers = std::get_if<Peers>(&message)) {
-    for (const std::string& producer : peers->gone) feed_->producer_gone(producer);
+    for (const std::string& producer : peers->gone) {
+      const auto& died = peers->died;
+      feed_->producer_gone(producer, std::find(died.begin(), died.end(), producer) != died.end());
+    }
     trainer_->peers(*peers);
   } else if (std::holds_alternative<Finish>(message)) {
     rank_->finish();

@@ -47,7 +47,8 @@ Result<void> SftTrainer::begin(const TrainerSession& session) {
 Result<void> SftTrainer::check_samples(const std::vector<Feed::Sample>& samples) const {
   for (const Feed::Sample& sample : samples) {
     if (sample.void_reason.empty()) continue;
-    const bool skip = setup_.config.data.bad_sample == "skip";
+    // One that ends its decoder is left out either way: nobody can mend the file that it names while the job runs.
+    const bool skip = sample.quarantined || setup_.config.data.bad_sample == "skip";
     const std::string text = skip ? fmt::format("position {} is left out: {}", sample.position, sample.void_reason)
                                   : fmt::format("sample {}: {}; data.bad_sample: skip would count it and go on",
                                                 sample.position, sample.void_reason);

@@ -17,7 +17,8 @@ namespace troupe::workers {
 ///     g = sum over ranks and micro-batches of (micro / global) grad(loss of the micro-batch)
 /// A batch whose loss or gradient is not finite is tried once more; if it stays so, the step is void. A sample that
 /// could not be made counts nothing and is reported as the event "void_sample" (data.bad_sample skip), or is an
-/// error: data_loss. BadClip names the video that was the cause, where it was one.
+/// error: data_loss; one that is quarantined counts nothing either way. BadClip names the video that was the cause,
+/// where it was one.
 class SftTrainer final : public Trainer {
  public:
   /// Sizes of `batch`: global = micro * accumulation * world. The feed must outlive the trainer.

@@ -62,9 +62,19 @@ RestartDecision RestartPolicy::on_exit(const ActorDeath& death, Time now) {
         fmt::format("{}; {} of role {} were restarted within {} s and cluster.restart.component_budget allows no more",
                     what, component.size(), death.component, config_.window.count()));
   }
+  actor.component = death.component;
   actor.restarts.push_back(now);
   component.push_back(now);
   return {.action = Action::restart, .delay = backoff(death.actor, restarts), .why = what};
+}
+
+void RestartPolicy::forgive(const std::string& name) {
+  const auto actor = actors_.find(name);
+  if (actor == actors_.end() || actor->second.restarts.empty()) return;
+  auto& component = components_[actor->second.component];
+  const auto same = std::find(component.rbegin(), component.rend(), actor->second.restarts.back());
+  if (same != component.rend()) component.erase(std::next(same).base());
+  actor->second.restarts.pop_back();
 }
 
 void RestartPolicy::forget_old(std::deque<Time>& restarts, Time now) const {

@@ -56,9 +56,12 @@ class RestartPolicy {
   void on_start(const std::string& actor, Time now);
   /// Call once for each death; a restart that it allows counts at once.
   RestartDecision on_exit(const ActorDeath& death, Time now);
+  /// The newest death of the actor that counts was not its own fault: it does not count any more.
+  void forgive(const std::string& actor);
 
  private:
   struct Actor {
+    std::string component;
     std::deque<Time> restarts;
     Time started{};
     bool is_running = false;

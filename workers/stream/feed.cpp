@@ -12,9 +12,12 @@ namespace troupe::workers {
 
 namespace {
 using Clock = std::chrono::steady_clock;
-}
+/// Producers that may die of one item.
+constexpr std::size_t kDeathsOfOneItem = 2;
+}  // namespace
 
-Feed::Feed(const Options& options, OnStuck on_stuck) : options_(options), on_stuck_(std::move(on_stuck)) {}
+Feed::Feed(const Options& options, OnStuck on_stuck, OnQuarantined on_quarantined)
+    : options_(options), on_stuck_(std::move(on_stuck)), on_quarantined_(std::move(on_quarantined)) {}
 
 ChannelConsumer::Callbacks Feed::callbacks() {
   return {.on_producer = [this](const std::string& name, std::uint32_t capacity) { on_producer(name, capacity); },
@@ -29,7 +32,7 @@ void Feed::set_consumer(ChannelConsumer* consumer) {
 void Feed::start(std::uint64_t fence, std::int64_t first_step, std::int64_t num_eval) {
   std::lock_guard lock(mutex_);
   for (const auto& [key, entry] : entries_) {
-    if (entry.ready) consumer_->release(entry.slot);
+    if (entry.ready && entry.slot) consumer_->release(*entry.slot);
   }
   entries_.clear();
   again_.clear();
@@ -132,12 +135,61 @@ void Feed::forget_producer(const std::string& name) {
   });
 }
 
-void Feed::producer_gone(const std::string& producer) {
-  std::lock_guard lock(mutex_);
-  if (!consumer_) return;
-  forget_producer(producer);
-  pump();
-  changed_.notify_all();
+const SampleKey* Feed::in_hand(const std::string& name) const {
+  const SampleKey* oldest = nullptr;
+  std::uint64_t serial = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (entry.producer != name || entry.ready || (oldest && entry.serial > serial)) continue;
+    oldest = &key;
+    serial = entry.serial;
+  }
+  return oldest;
+}
+
+bool Feed::settle_quarantined(const SampleKey& key) {
+  const auto found = quarantined_.find(key);
+  if (found == quarantined_.end()) return false;
+  const Item item{.credit = {.tag = key.tag(), .fence = fence_}, .bytes = 0, .xxh3 = 0, .error = found->second};
+  if (key.split == Split::eval) {
+    eval_[key.position] = {item, {}};
+  } else {
+    Entry& entry = entries_[key];
+    entry.ready = true;
+    entry.item = item;
+  }
+  return true;
+}
+
+void Feed::producer_gone(const std::string& producer, bool died) {
+  std::optional<SampleKey> quarantined;
+  std::vector<std::string> dead;
+  {
+    std::lock_guard lock(mutex_);
+    if (!consumer_) return;
+    // Credits are served one after the other, oldest first.
+    const SampleKey* const held = died && options_.lanes == 0 ? in_hand(producer) : nullptr;
+    if (held) {
+      dead = deaths_[*held];
+      dead.push_back(producer);
+      deaths_[*held] = dead;
+      if (dead.size() >= kDeathsOfOneItem) {
+        quarantined = *held;
+        quarantined_[*held] =
+            fmt::format("{} died while they made it; it is not asked for again", fmt::join(dead, " and "));
+        deaths_.erase(*held);
+      }
+    }
+    forget_producer(producer);
+    if (quarantined) {
+      // Whoever waits for it need not wait for another producer.
+      std::erase(again_, *quarantined);
+      settle_quarantined(*quarantined);
+    }
+    pump();
+    changed_.notify_all();
+  }
+  if (quarantined && on_quarantined_)
+    on_quarantined_(*quarantined, dead, fmt::format("{} died while they made it", fmt::join(dead, " and ")));
 }
 
 bool Feed::next_wanted(SampleKey& key) {
@@ -172,6 +224,7 @@ void Feed::pump() {
     if (!producer) return;
     SampleKey key;
     if (!next_wanted(key)) return;
+    if (settle_quarantined(key)) continue;
     if (!grant(*producer, key, {})) again_.push_front(key);
   }
 }
@@ -205,7 +258,8 @@ bool Feed::grant(const std::string& producer, const SampleKey& key, std::span<co
     return false;
   }
   ++producers_[name].outstanding;
-  entries_[key] = Entry{.slot = *slot, .producer = name, .granted_at = Clock::now(), .item = {}};
+  entries_[key] =
+      Entry{.slot = *slot, .producer = name, .serial = next_serial_++, .granted_at = Clock::now(), .item = {}};
   return true;
 }
 
@@ -276,7 +330,11 @@ Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t mic
   std::vector<Sample> samples;
   for (const SampleKey& key : keys) {
     const Item& item = entries_.at(key).item;
-    Sample sample{.position = key.position, .bytes = {}, .xxh3 = item.xxh3, .void_reason = item.error};
+    Sample sample{.position = key.position,
+                  .bytes = {},
+                  .xxh3 = item.xxh3,
+                  .void_reason = item.error,
+                  .quarantined = quarantined_.count(key) != 0};
     if (item.error.empty()) sample.bytes = consumer_->slot(item.credit.slot).first(item.bytes);
     samples.push_back(std::move(sample));
   }
@@ -288,14 +346,18 @@ Result<Feed::Sample> Feed::take_eval(std::int64_t index, std::chrono::millisecon
   TROUPE_TRY(wait([&] { return eval_.count(index) != 0; }, keys, deadline));
   std::lock_guard lock(mutex_);
   const auto& [item, bytes] = eval_.at(index);
-  return Sample{.position = index, .bytes = bytes, .xxh3 = item.xxh3, .void_reason = item.error};
+  return Sample{.position = index,
+                .bytes = bytes,
+                .xxh3 = item.xxh3,
+                .void_reason = item.error,
+                .quarantined = quarantined_.count(keys[0]) != 0};
 }
 
 void Feed::release(std::int64_t step) {
   std::lock_guard lock(mutex_);
   const SampleKey end{Split::train, (step + 1) * options_.order.global_batch};
   for (auto it = entries_.lower_bound({Split::train, 0}); it != entries_.end() && it->first < end;) {
-    if (it->second.ready) consumer_->release(it->second.slot);
+    if (it->second.ready && it->second.slot) consumer_->release(*it->second.slot);
     it = entries_.erase(it);
   }
   // The newest range stays: it says what is allowed.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -21,8 +22,8 @@ namespace troupe::workers {
 
 /// The consumer side of one learner rank's samples: decides which position each decoder makes next, keeps what
 /// arrives in order, asks again for what a lost decoder owed, and frees slots when their step commits
-/// (docs/channels.md#a-slot). In reinforcement learning samples are trajectories, producers are rollout workers, and
-/// a step of RankOrder is a round.
+/// (docs/channels.md#a-slot). A sample of which two producers died counts as one that cannot be made, without lanes. In
+/// reinforcement learning samples are trajectories, producers are rollout workers, and a step of RankOrder is a round.
 ///
 /// Thread-safe: the rank's thread takes and releases, channel threads report items, the shell reports lost producers.
 class Feed {
@@ -49,11 +50,17 @@ class Feed {
     std::uint64_t xxh3 = 0;
     /// Non-empty: the sample is bad, `bytes` is empty, and this is the producer's error.
     std::string void_reason;
+    /// It is bad because two producers died of it.
+    bool quarantined = false;
   };
   /// Called on the thread that waits in take() or take_eval(), without a lock of the feed; must not block.
   using OnStuck = std::function<void(const std::string& producer, std::int64_t position)>;
+  /// A sample is given up: what it is, who died of it, and the void_reason that it will have. Called by
+  /// producer_gone(), without a lock of the feed.
+  using OnQuarantined =
+      std::function<void(SampleKey key, const std::vector<std::string>& producers, const std::string& reason)>;
 
-  Feed(const Options& options, OnStuck on_stuck);
+  Feed(const Options& options, OnStuck on_stuck, OnQuarantined on_quarantined = {});
 
   /// Callbacks for open_consumer; the feed must outlive the consumer.
   ChannelConsumer::Callbacks callbacks();
@@ -81,7 +88,9 @@ class Feed {
   void release(std::int64_t step);
   /// The producer's exit is confirmed, so it writes to no slot any more: what it owed is asked of others, held-out
   /// samples first, then by position. What it delivered stays. Safe for names that are unknown.
-  void producer_gone(const std::string& producer);
+  /// `died`: its end speaks against what it was making, which is the oldest that it owed; the second such death of one
+  /// sample quarantines it for the life of the feed, over starts too.
+  void producer_gone(const std::string& producer, bool died = false);
 
   struct Stats {
     /// Now: connected producers, items that arrived, items under way, free slots. Since construction: positions asked
@@ -96,8 +105,11 @@ class Feed {
  private:
   /// A credit that was granted, and the item once it has arrived.
   struct Entry {
-    std::uint32_t slot = 0;
+    /// None: quarantined.
+    std::optional<std::uint32_t> slot = {};
     std::string producer;
+    /// Grants in their order.
+    std::uint64_t serial = 0;
     std::chrono::steady_clock::time_point granted_at;
     bool ready = false;
     bool reported_stuck = false;
@@ -128,6 +140,10 @@ class Feed {
   std::string* least_busy();
   // After a confirmed exit: what the producer owed is wanted again; items that arrived stay.
   void forget_producer(const std::string& name);
+  // The oldest item that a producer owes; null: it owes nothing.
+  const SampleKey* in_hand(const std::string& name) const;
+  // Puts a quarantined item where the learner looks for it. False: the key is none.
+  bool settle_quarantined(const SampleKey& key);
   // Copies a held-out sample out of the arena, so that its slot is free at once.
   void keep_eval(const Item& item);
   // deadline_exceeded that names the position, its producer and how many are connected.
@@ -139,6 +155,7 @@ class Feed {
 
   const Options options_;
   const OnStuck on_stuck_;
+  const OnQuarantined on_quarantined_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Not owned; null before set_consumer().
@@ -159,6 +176,10 @@ class Feed {
   std::deque<std::pair<std::int64_t, std::vector<std::byte>>> allowed_;
   // The most producers that were connected at once.
   std::int64_t most_producers_ = 0;
+  // Who died while it made an item, in order; why an item is not made any more.
+  std::map<SampleKey, std::vector<std::string>> deaths_;
+  std::map<SampleKey, std::string> quarantined_;
+  std::uint64_t next_serial_ = 0;
   // Granted or ready under the current fence.
   std::map<SampleKey, Entry> entries_;
   // Connected producers by instance name.

@@ -33,6 +33,7 @@ class RecordingEffects final : public ControllerEffects {
     times.emplace_back(spent.idle_seconds, spent.busy_seconds);
   }
   void bad_clip(const BadClip& clip, const std::string& text) override { clips.push_back(clip.file + ": " + text); }
+  void quarantined(const Quarantined& sample) override { samples.push_back(sample.position); }
 
   void actor_ended(const std::string& instance) override { ended.push_back(instance); }
 
@@ -54,6 +55,7 @@ class RecordingEffects final : public ControllerEffects {
   std::vector<std::pair<double, double>> times;
   std::vector<std::string> clips;
   std::vector<std::string> ended;
+  std::vector<std::int64_t> samples;
 };
 
 /// So many of each role, each in a process of its own.

@@ -301,6 +301,68 @@ TEST_F(JobControllerTest, AStuckProducerIsKilledAndReplaced) {
   EXPECT_EQ(effects.take<Spawn>().size(), 1u);
 }
 
+TEST_F(JobControllerTest, FeedsAreToldOfDeathsThatSpeakAgainstTheSample) {
+  begin();
+  struct Case {
+    ActorExited exit;
+    bool died;
+  };
+  std::int64_t incarnation = 0;
+  const auto ended = [](std::int64_t signal, bool by_us, bool out_of_memory) {
+    return ActorExited{.actor = "decoder/0", .signal = signal, .killed_by_us = by_us, .out_of_memory = out_of_memory};
+  };
+  for (const Case& c :
+       {Case{ended(11, false, false), true}, Case{ended(9, false, false), false}, Case{ended(15, false, false), false},
+        Case{ended(9, true, false), true}, Case{ended(0, false, false), false}, Case{ended(9, false, true), true}}) {
+    ActorExited exit = c.exit;
+    exit.incarnation = incarnation;
+    job->handle("node/0", exit, now);
+    const auto told = effects.take<Peers>();
+    ASSERT_EQ(told.size(), 2u) << "both feeds";
+    EXPECT_EQ(told[0].second.gone, std::vector<std::string>{fmt::format("decoder/0#{}", incarnation)});
+    EXPECT_EQ(!told[0].second.died.empty(), c.died) << incarnation;
+    pass(70s);  // so that the budget of five in 300 s holds
+    up("decoder/0", ++incarnation);
+    effects.sent.clear();
+  }
+}
+
+TEST_F(JobControllerTest, ASampleInQuarantineIsListedAndItsDeathsDoNotCount) {
+  begin();
+  std::int64_t incarnation = 0;
+  for (int sample = 0; sample < 5; ++sample) {
+    std::vector<std::string> dead;
+    for (int death = 0; death < 2; ++death) {
+      dead.push_back(fmt::format("decoder/0#{}", incarnation));
+      died("decoder/0", incarnation, 11);
+      ASSERT_EQ(job->failure(), "") << "death " << incarnation;
+      pass(10s);
+      up("decoder/0", ++incarnation);
+    }
+    job->handle("learner/0",
+                Quarantined{.actor = "learner/0", .position = 40 + sample, .producers = dead, .text = "two died of it"},
+                now);
+  }
+  EXPECT_THAT(effects.samples, ElementsAre(40, 41, 42, 43, 44));
+  EXPECT_EQ(effects.events.back(), "quarantined: learner/0: position 44 is left out: two died of it");
+  EXPECT_EQ(job->failure(), "");
+}
+
+TEST_F(JobControllerTest, WhatDidNotCountBeforeAResumeIsCarriedOn) {
+  setup.resume_step = 10;
+  setup.resume_voids = {3, 4, 5};
+  setup.resume_bad = {4};
+  job = std::make_unique<JobController>(setup, *db, effects);
+  const std::uint64_t fence = begin();
+  EXPECT_EQ(job->void_samples(), 3);
+  StepReport report{.actor = "learner/0", .fence = fence, .step = 11, .void_positions = {81}, .bad_positions = {81}};
+  job->handle("learner/0", report, now);
+  for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
+  const auto begun = effects.take<CheckpointBegin>().at(0).second;
+  EXPECT_THAT(begun.void_positions, ElementsAre(3, 4, 5, 81));
+  EXPECT_THAT(begun.bad_positions, ElementsAre(4, 81));
+}
+
 TEST_F(JobControllerTest, ABadClipIsListedWithItsReporterAndIsNoEvent) {
   const std::size_t shown = effects.events.size();
   job->handle("learner/0", BadClip{.actor = "learner/0", .file = "a.mp4", .group = 25, .text = "position 3: broken"},

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "workers/controller/run_statistics.h"
-
 namespace troupe::workers {
 namespace {
 
@@ -89,53 +87,6 @@ TEST_F(MembershipTest, TheNewerProcessOfANameTakesItAndTheOlderIsNoLongerHeard) 
   ASSERT_FALSE(older);
   EXPECT_THAT(older.error().message(), ::testing::HasSubstr("a newer process has joined as node 'a'"));
   EXPECT_EQ(membership.of_rank(1)->address, "a#2");
-}
-
-TEST(RunStatisticsTest, StallIsAShareOfStepTimeAndRatesAreSamplesOverTime) {
-  RunStatistics s(8);
-  s.add_step({.actor = "",
-              .fence = 1,
-              .step = 1,
-              .metrics = {{"train/loss", 2.0}, {"time/step", 1.0}, {"time/stall", 0.5}, {"train/applied", 1}}});
-  s.add_step({.actor = "",
-              .fence = 1,
-              .step = 2,
-              .metrics = {{"train/loss", 1.0}, {"time/step", 3.0}, {"time/stall", 0.5}, {"train/applied", 1}}});
-  EXPECT_DOUBLE_EQ(s.stall_percent(), 25.0);
-  EXPECT_DOUBLE_EQ(s.samples_per_second(), 4.0);
-  EXPECT_DOUBLE_EQ(s.first_mean(1), 2.0);
-  EXPECT_DOUBLE_EQ(s.last_mean(10), 1.5);
-  EXPECT_EQ(s.best().step, 2);
-}
-
-TEST(RunStatisticsTest, ARollbackTakesTheStepsOutOfTheCurves) {
-  RunStatistics s(8);
-  for (std::int64_t step = 1; step <= 3; ++step) {
-    s.add_step({.actor = "", .fence = 1, .step = step, .metrics = {{"train/loss", 1.0}, {"train/applied", 1}}});
-  }
-  s.roll_back(1);
-  EXPECT_EQ(s.curve("train/loss").size(), 1u);
-}
-
-TEST(RunStatisticsTest, ARunThatGoesOnKeepsTheCurvesAndNotTheTimesOfBefore) {
-  RunStatistics s(8);
-  s.go_on_from({{"train/loss", {{1, 5.0}, {2, 4.0}, {3, 9.0}}}, {"time/step", {{1, 60.0}, {2, 60.0}}}}, 2);
-  s.add_step({.actor = "", .fence = 1, .step = 3, .metrics = {{"train/loss", 3.0}, {"time/step", 1.0}}});
-  EXPECT_EQ(s.curve("train/loss").size(), 3u) << "step 3 is trained again";
-  EXPECT_DOUBLE_EQ(s.first_mean(1), 5.0);
-  EXPECT_DOUBLE_EQ(s.last_mean(1), 3.0);
-  EXPECT_DOUBLE_EQ(s.samples_per_second(), 8.0);
-  EXPECT_EQ(s.steps(), 1);
-}
-
-TEST(RunStatisticsTest, LossesThatAreNotNumbersAreLeftOutOfMeansAndBest) {
-  RunStatistics s(8);
-  std::int64_t step = 0;
-  for (const double loss : {std::nan(""), 4.0, 2.0, std::nan("")})
-    s.add_step({.actor = "", .fence = 1, .step = ++step, .metrics = {{"train/loss", loss}}});
-  EXPECT_DOUBLE_EQ(s.first_mean(1), 4.0);
-  EXPECT_DOUBLE_EQ(s.last_mean(10), 3.0);
-  EXPECT_EQ(s.best().step, 3);
 }
 
 }  // namespace

@@ -122,6 +122,9 @@ struct LearnerRankTest : ::testing::Test {
     plan.backend = "thread";
     return plan;
   }
+  static void settle(LearnerRank& rank, const SnapshotReady& snapshot) {
+    rank.snapshot_settled({.step = snapshot.step, .fence = snapshot.fence, .committed = true});
+  }
   std::unique_ptr<LearnerRank> formed_rank() {
     auto rank = make_rank();
     rank->form(plan(1));
@@ -171,9 +174,9 @@ TEST_F(LearnerRankTest, StepsAreReportedWithTheTrainersMetrics) {
   EXPECT_EQ(first.metrics.at("train/kl"), 0.5);
   EXPECT_EQ(first.metrics.at("train/applied"), 1.0);
   EXPECT_THAT(first.void_positions, IsEmpty());
-  rank->snapshot_settled(inbox.take<SnapshotReady>().step, true);
+  settle(*rank, inbox.take<SnapshotReady>());
   EXPECT_THAT(inbox.take<StepReport>().void_positions, ElementsAre(3));
-  rank->snapshot_settled(inbox.take<SnapshotReady>().step, true);
+  settle(*rank, inbox.take<SnapshotReady>());
   EXPECT_EQ(inbox.take<Finished>().step, 4);
   EXPECT_EQ(inbox.take<EvalReport>().metrics.at("eval/return"), 4.0) << "after the last step";
   EXPECT_EQ(trainer.concluded_at, 4);
@@ -182,13 +185,13 @@ TEST_F(LearnerRankTest, StepsAreReportedWithTheTrainersMetrics) {
 TEST_F(LearnerRankTest, ItsThreadTakesSubnormalNumbersForZero) {
   const auto rank = formed_rank();
   inbox.take<GroupUp>();
-  rank->snapshot_settled(inbox.take<SnapshotReady>().step, true);
+  settle(*rank, inbox.take<SnapshotReady>());
   EXPECT_TRUE(trainer.flushes_subnormals) << "moments that decay into them would make every update many times slower";
 }
 
 TEST_F(LearnerRankTest, TheLedgerHasWhatTheTrainerConsumedAndItsCounters) {
   const auto rank = formed_rank();
-  for (int i = 0; i < 2; ++i) rank->snapshot_settled(inbox.take<SnapshotReady>().step, true);
+  for (int i = 0; i < 2; ++i) settle(*rank, inbox.take<SnapshotReady>());
   inbox.take<Finished>();
   std::vector<LedgerRecord> records;
   ASSERT_TRUE(scan_ledger(folder / ("ledger/" + ledger_file_name(1, 0)), [&](const LedgerRecord& r) -> Result<void> {
@@ -219,7 +222,7 @@ TEST_F(LearnerRankTest, ARestoredRankGivesTheTrainerItsStateAndTheEngineItsCount
   resumed.checkpoint = checkpoint;
   rank->form(resumed);
   inbox.take<GroupUp>();
-  rank->snapshot_settled(inbox.take<SnapshotReady>().step, true);
+  settle(*rank, inbox.take<SnapshotReady>());
   EXPECT_EQ(trainer.begun_with, "{\"rounds\":2}");
   EXPECT_THAT(trainer.groups_at_begin, ElementsAre(Pair("actor", 1), Pair("critic", 2), Pair("temperature", 0)));
 }
@@ -243,6 +246,18 @@ TEST_F(LearnerRankTest, TenVoidStepsInARowEndTheJob) {
   EXPECT_THAT(inbox.take<Fatal>().text, ::testing::HasSubstr("training diverged: 10 steps in a row, from step 1 on"));
 }
 
+TEST_F(LearnerRankTest, ACommitOfAnOlderFenceDoesNotFreeTheSnapshot) {
+  config.checkpoint.timeout = Seconds(0.05);
+  const auto rank = formed_rank();
+  const auto older = inbox.take<SnapshotReady>();
+  rank->form(plan(2));
+  const auto newer = inbox.take<SnapshotReady>();
+  ASSERT_EQ(newer.step, older.step);
+  settle(*rank, older);
+  // With its arena free the rank would hand over step 4 and wait for that.
+  EXPECT_THAT(inbox.take<GroupAbort>().reason, ::testing::HasSubstr("(step 2)"));
+}
+
 TEST_F(LearnerRankTest, AFinishedRankLeavesACheckpointAndDoesNotConclude) {
   config.training.steps = 1'000'000;
   config.checkpoint.interval = 1'000'000;
@@ -250,7 +265,7 @@ TEST_F(LearnerRankTest, AFinishedRankLeavesACheckpointAndDoesNotConclude) {
   inbox.take<StepReport>();
   rank->finish();
   const auto snapshot = inbox.take<SnapshotReady>();
-  rank->snapshot_settled(snapshot.step, true);
+  settle(*rank, snapshot);
   EXPECT_EQ(inbox.take<Finished>().step, snapshot.step);
   EXPECT_EQ(trainer.concluded_at, -1);
 }

@@ -49,6 +49,18 @@ TEST_P(RestartPolicyEndTest, DecidesByHowItEnded) {
   EXPECT_NE(decision.why.find("decoder/0"), std::string::npos);
 }
 
+TEST(RestartPolicyTest, ADeathThatIsForgivenCountsForNobody) {
+  RestartPolicy policy(config());
+  for (int death = 0; death < 20; ++death) {
+    ASSERT_EQ(policy.on_exit(crash(), kStart + std::chrono::seconds(death)).action, Action::restart) << death;
+    if (death >= 2) policy.forgive("decoder/0");
+  }
+  EXPECT_EQ(policy.on_exit(crash(), kStart + 30s).action, Action::restart);
+  EXPECT_EQ(policy.on_exit(crash(), kStart + 31s).action, Action::give_up) << "its budget of 3 is used up";
+  EXPECT_EQ(policy.on_exit(crash("decoder/1"), kStart + 32s).action, Action::restart);
+  policy.forgive("decoder/7");
+}
+
 INSTANTIATE_TEST_SUITE_P(Table, RestartPolicyEndTest,
                          ::testing::Values(EndCase{"Crash", 0, SIGSEGV, false, Action::restart},
                                            EndCase{"Abort", 0, SIGABRT, false, Action::restart},

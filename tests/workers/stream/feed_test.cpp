@@ -83,7 +83,13 @@ struct FeedTest : ::testing::Test {
                         .item_deadline = 60s};
   FakeConsumer consumer{6};
   std::vector<std::string> stuck;
-  Feed feed{options, [this](const std::string& producer, std::int64_t) { stuck.push_back(producer); }};
+  std::vector<std::int64_t> quarantined;
+  std::vector<std::string> dead;
+  Feed feed{options, [this](const std::string& producer, std::int64_t) { stuck.push_back(producer); },
+            [this](SampleKey key, const std::vector<std::string>& producers, const std::string&) {
+              quarantined.push_back(key.position);
+              dead = producers;
+            }};
 
   void begin(std::int64_t num_eval = 0, std::int64_t step = 0) {
     feed.set_consumer(&consumer);
@@ -157,6 +163,62 @@ TEST_F(FeedTest, AnItemThatIsUnderWayWhenItsProducerIsLostIsAskedOfAnotherAndFre
   feed.callbacks().on_item("decoder/0#0", Item{.credit = credit, .bytes = 8, .xxh3 = 1});
   EXPECT_EQ(feed.stats().ready, 0);
   EXPECT_EQ(feed.stats().free_slots, 5);
+}
+
+TEST_F(FeedTest, ASampleOfWhichTwoProducersDiedIsBadAndIsNotAskedForAgain) {
+  begin();
+  join("decoder/0#0", 2);
+  feed.producer_gone("decoder/0#0", true);  // it was making 4, and 5 came next
+  join("decoder/0#1", 2);
+  EXPECT_THAT(positions(consumer.grants["decoder/0#1"]), ElementsAre(4, 5));
+  EXPECT_THAT(quarantined, ElementsAre());
+  feed.producer_gone("decoder/0#1", true);
+  EXPECT_THAT(quarantined, ElementsAre(4));
+  EXPECT_THAT(dead, ElementsAre("decoder/0#0", "decoder/0#1"));
+  join("decoder/0#2", 1);
+  EXPECT_THAT(positions(consumer.grants["decoder/0#2"]), ElementsAre(5)) << "which nobody was making";
+  consumer.deliver(feed, "decoder/0#2");
+  const auto samples = feed.take(0, 0, 1s).value();
+  EXPECT_TRUE(samples[0].quarantined);
+  EXPECT_EQ(samples[0].void_reason, "decoder/0#0 and decoder/0#1 died while they made it; it is not asked for again");
+  EXPECT_TRUE(samples[0].bytes.empty());
+  EXPECT_FALSE(samples[1].quarantined);
+  feed.release(0);
+  EXPECT_EQ(feed.stats().free_slots, 5) << "it has no slot";
+}
+
+TEST_F(FeedTest, ASampleStaysInQuarantineWhenTheGroupFormsAgain) {
+  begin(1);
+  for (const char* producer : {"decoder/0#0", "decoder/1#0"}) {
+    join(producer, 1);  // the held-out sample comes first
+    feed.producer_gone(producer, true);
+  }
+  EXPECT_TRUE(feed.take_eval(0, 1s).value().quarantined);
+  for (const char* producer : {"decoder/0#1", "decoder/0#2"}) {
+    join(producer, 1);
+    feed.producer_gone(producer, true);
+  }
+  EXPECT_THAT(quarantined, ElementsAre(0, 4));
+  feed.start(2, 0, 1);
+  join("decoder/0#3", 1);
+  EXPECT_THAT(positions(consumer.grants["decoder/0#3"]), ElementsAre(5));
+  consumer.deliver(feed, "decoder/0#3");
+  EXPECT_TRUE(feed.take(0, 0, 1s).value()[0].quarantined);
+}
+
+TEST_F(FeedTest, ProducersThatWereToldToEndSpeakAgainstNoSample) {
+  begin();
+  for (const char* producer : {"decoder/0#0", "decoder/0#1", "decoder/0#2"}) {
+    join(producer, 1);
+    feed.producer_gone(producer);
+  }
+  EXPECT_THAT(quarantined, ElementsAre());
+  // one death of each of two samples is none that two died of
+  for (const char* producer : {"decoder/0#3", "decoder/0#4"}) {
+    join(producer, 1);
+    feed.producer_gone(producer, producer == std::string("decoder/0#3"));
+  }
+  EXPECT_THAT(quarantined, ElementsAre());
 }
 
 TEST_F(FeedTest, ForgetsWhatAnOlderFenceBrought) {

@@ -36,9 +36,7 @@ RunSummary summarise(const EndedRun& run, int exit_code) {
   const JobController& controller = run.service.job();
   RunSummary summary{
       .name = run.job.job.name, .steps = controller.step(), .seconds = run.service.seconds(), .exit_code = exit_code};
-  const auto& losses = s.curve("train/loss");
-  summary.not_finite =
-      std::count_if(losses.begin(), losses.end(), [](const auto& p) { return !std::isfinite(p.value); });
+  summary.not_finite = s.curve("train/loss").not_finite();
   summary.void_batches = s.skipped();
   summary.restarts = controller.restarts();
   summary.samples_per_second_mean = s.samples_per_second();

@@ -21,17 +21,25 @@ namespace {
 
 /// A metric over the environment steps that were executed when it was reported.
 std::vector<LossPoint> over_env_steps(const RunStatistics& statistics, const std::string& name) {
-  std::map<std::int64_t, std::int64_t> executed;
-  for (const RunStatistics::Point& p : statistics.curve("env/total_steps"))
-    executed[p.step] = static_cast<std::int64_t>(p.value);
+  std::map<std::int64_t, double> executed;
+  for (const RunCurve::Point& p : statistics.curve("env/total_steps").points()) executed[p.step] = p.value;
+  // A long curve is thinned, so the count of a step may lie between those of two others.
+  const auto executed_at = [&](std::int64_t step) {
+    const auto after = executed.lower_bound(step);
+    if (after == executed.end()) return executed.empty() ? 0.0 : executed.rbegin()->second;
+    if (after->first == step || after == executed.begin()) return after->first == step ? after->second : 0.0;
+    const auto before = std::prev(after);
+    const double share = static_cast<double>(step - before->first) / static_cast<double>(after->first - before->first);
+    return before->second + share * (after->second - before->second);
+  };
   std::vector<LossPoint> points;
-  for (const RunStatistics::Point& p : statistics.curve(name))
-    points.push_back({.step = executed[p.step], .value = p.value});
+  for (const RunCurve::Point& p : statistics.curve(name).points())
+    points.push_back({.step = static_cast<std::int64_t>(executed_at(p.step)), .value = p.value});
   return points;
 }
 
 double last_of(const RunStatistics& statistics, const std::string& name) {
-  const auto& curve = statistics.curve(name);
+  const auto& curve = statistics.curve(name).points();
   return curve.empty() ? 0 : curve.back().value;
 }
 
@@ -53,7 +61,7 @@ Result<void> draw(const EndedRun& run, const std::string& quantity, const std::s
 
 /// The table of the last evaluation; empty without one, or where the environment cannot be made.
 std::string last_evaluation(const RunStatistics& statistics, const JobConfig& job) {
-  if (statistics.curve("eval/return").empty()) return {};
+  if (statistics.curve("eval/return").points().empty()) return {};
   const auto envs = make_env_factory(job.env);
   if (!envs) return {};
   return results_table(episode_results((*envs)->spec(), job.env.chunk,
@@ -65,8 +73,8 @@ std::string last_evaluation(const RunStatistics& statistics, const JobConfig& jo
 Result<std::vector<std::string>> record_failures(const EndedRun& run, const std::string& checkpoint,
                                                  const std::string& folder) {
   const JobConfig& job = run.job;
-  if (job.eval.videos == 0 || run.statistics().curve("eval/return").empty()) return std::vector<std::string>{};
-  const auto& successes = run.statistics().curve("eval/success_once");
+  if (job.eval.videos == 0 || run.statistics().curve("eval/return").points().empty()) return std::vector<std::string>{};
+  const auto& successes = run.statistics().curve("eval/success_once").points();
   if (!successes.empty() && successes.back().value >= 1) return std::vector<std::string>{};
   TROUPE_ASSIGN(const auto envs, make_env_factory(job.env));
   if (envs->spec().cameras.empty()) return std::vector<std::string>{};
@@ -90,11 +98,10 @@ void describe_rl_run(const EndedRun& run, RunSummary& summary) {
   summary.sample_noun = "environment steps";
   summary.rate_noun = "env steps";
   summary.measure = "return";
-  const auto& returns = statistics.curve("env/return");
-  summary.is_measured = !returns.empty();
+  const auto& returns = statistics.curve("env/return").points();
+  const auto best = statistics.curve("env/return").highest();
+  summary.is_measured = best.has_value();
   if (summary.is_measured) {
-    const auto best = std::max_element(returns.begin(), returns.end(),
-                                       [](const auto& a, const auto& b) { return a.value < b.value; });
     summary.loss_first = returns.front().value;
     summary.loss_last = returns.back().value;
     summary.loss_best = best->value;

@@ -36,8 +36,8 @@ Result<MetricFile> metrics_of(const RunDirectory& run, const RunStatistics* stat
   if (fs::exists(path)) return read_metric_file(path);
   MetricFile metrics;
   if (statistics == nullptr) return metrics;
-  for (const auto& [name, points] : statistics->curves()) {
-    for (const RunStatistics::Point& p : points) metrics.curves[name][p.step] = p.value;
+  for (const auto& [name, curve] : statistics->curves()) {
+    for (const RunCurve::Point& p : curve.points()) metrics.curves[name][p.step] = p.value;
   }
   return metrics;
 }

@@ -26,7 +26,7 @@ constexpr std::size_t kWindow = 10;  // steps that "start" and "end" of a loss m
 
 std::vector<LossPoint> points_of(const RunStatistics& statistics, const std::string& name) {
   std::vector<LossPoint> points;
-  for (const RunStatistics::Point& p : statistics.curve(name)) points.push_back({.step = p.step, .value = p.value});
+  for (const RunCurve::Point& p : statistics.curve(name).points()) points.push_back({.step = p.step, .value = p.value});
   return points;
 }
 
@@ -170,7 +170,7 @@ void describe_sft_run(const EndedRun& run, RunSummary& summary) {
 }
 
 std::string held_out_text(const EndedRun& run, int) {
-  const auto& held_out = run.statistics().curve("eval/loss");
+  const auto& held_out = run.statistics().curve("eval/loss").points();
   if (held_out.size() <= 1) return {};
   const double first = held_out.front().value, last = held_out.back().value;
   std::string pictures = run.folder() + "/loss.png";

@@ -88,7 +88,7 @@ Result<void> read_file_items(const std::string& path, std::map<std::int64_t, Col
 }  // namespace
 
 Result<void> ReplayLog::append(std::int64_t step, std::span<const CollectedItem> items) const {
-  TROUPE_TRY(make_folders(folder_));
+  TROUPE_TRY(make_folders_durably(folder_));
   std::string text(kMagic);
   for (const CollectedItem& item : items) {
     put_u64(text, static_cast<std::uint64_t>(item.position));

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/namespaces.h"
+
+namespace troupe::comm {
+
+// What is said to the controller about those who make items; a part of comm/control/messages.h.
+
+/// producer (decoder, encoder, simulator, rollout worker) -> controller: how it spent its time since it last said so.
+struct ProducerTimes {
+  static constexpr std::uint16_t kType = 0x61;
+  std::string actor;
+  /// No consumer gave credit.
+  double idle_seconds = 0;
+  /// Making items.
+  double busy_seconds = 0;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, idle_seconds);
+    v(3, busy_seconds);
+  }
+};
+/// learner -> controller: a sample is missing because a part of a video could not be read.
+struct BadClip {
+  static constexpr std::uint16_t kType = 0x62;
+  std::string actor;
+  std::string file;
+  /// Presentation index of the key frame that begins the group of pictures; -1: the whole file.
+  std::int64_t group = -1;
+  std::string text;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, file);
+    v(3, group);
+    v(4, text);
+  }
+};
+/// consumer -> controller: a producer has held an item for longer than it may; it is killed.
+struct StuckProducer {
+  static constexpr std::uint16_t kType = 0x63;
+  std::string actor;
+  /// "decoder/0#1".
+  std::string producer;
+  /// What it holds, and the limit.
+  std::string text;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, producer);
+    v(3, text);
+  }
+};
+/// learner -> controller: two producers died while they made the same sample; it counts as one that cannot be made.
+struct Quarantined {
+  static constexpr std::uint16_t kType = 0x65;
+  std::string actor;
+  std::int64_t position = 0;
+  /// Of a held-out sample `position` is the index.
+  bool held_out = false;
+  /// "decoder/0#1": who died of it.
+  std::vector<std::string> producers;
+  std::string text;
+  template <class V>
+  void fields(V& v) {
+    v(1, actor);
+    v(2, position);
+    v(3, held_out);
+    v(4, producers);
+    v(5, text);
+  }
+};
+
+}  // namespace troupe::comm

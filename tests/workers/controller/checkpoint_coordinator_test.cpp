@@ -1,0 +1,141 @@
+// Commits of checkpoints: two places on disk that a crash may find apart.
+#include "workers/controller/checkpoint_coordinator.h"
+
+#include <sqlite3.h>
+
+#include <filesystem>
+
+#include "tests/workers/controller/job_controller_fixture.h"
+#include "workers/checkpoint/commit.h"
+#include "workers/checkpoint/writer.h"
+
+namespace troupe::workers {
+namespace {
+
+using namespace troupe::testing;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct CheckpointCoordinatorTest : ::testing::Test {
+  /// The checkpointer has written `step`: its temporary folder lies there.
+  CheckpointDone written(std::int64_t step) const {
+    Manifest manifest;
+    manifest.step = step;
+    manifest.fence = kFence;
+    const ManifestParam bias{.name = "bias", .shape = {1}, .offset = 0, .numel = 1};
+    manifest.units = {{.name = "unit", .layout_class = "unit", .params = {bias}, .numel = 1, .layout_hash = 1}};
+    const std::vector<std::byte> shard(static_cast<std::size_t>(snapshot_bytes(manifest)));
+    const std::string directory = run.checkpoints() + "/" + checkpoint_tmp_name(step, kFence);
+    const auto made =
+        CheckpointWriter().write({.directory = directory, .manifest = manifest, .ranks = {shard}, .attachments = {}});
+    return {.step = step, .fence = kFence, .directory = directory, .manifest_hash = made.value().manifest_hash};
+  }
+  CheckpointRecord record(const CheckpointDone& done) const {
+    return {.step = done.step,
+            .fence = kFence,
+            .directory = "checkpoints/" + checkpoint_name(done.step),
+            .manifest_hash = done.manifest_hash};
+  }
+  /// All there is to do for a checkpoint of `step`.
+  bool commit(std::int64_t step) {
+    coordinator.on_snapshot({.actor = "", .rank = 0, .step = step, .fence = kFence, .handle = "h", .updates = step},
+                            kFence, true, {}, {}, now);
+    return coordinator.on_done(written(step), kFence, now);
+  }
+  /// What a new controller finds and settles.
+  void settle(std::int64_t resume_step) {
+    coordinator.resume_from(resume_step, "");
+    coordinator.settle().value();
+  }
+  std::vector<std::int64_t> catalogue() const {
+    std::vector<std::int64_t> steps;
+    const auto rows = db->checkpoints().value();
+    for (const CheckpointRecord& c : rows) steps.push_back(c.step);
+    return steps;
+  }
+
+  static constexpr std::uint64_t kFence = (1ull << 32) + 1;
+  const ScratchFolder scratch;
+  const RunDirectory run = RunDirectory::create(scratch.path(), "test", "run").value();
+  std::unique_ptr<StateDb> db = StateDb::open(run.state_db()).value();
+  RecordingEffects effects;
+  CheckpointCoordinator::TimePoint now{1h};
+  CheckpointCoordinator coordinator{{.world = 1, .keep = 3}, run, *db, effects};
+};
+
+TEST_F(CheckpointCoordinatorTest, ACommitLeavesNoIntentBehind) {
+  EXPECT_TRUE(commit(10));
+  EXPECT_THAT(catalogue(), ElementsAre(10));
+  EXPECT_EQ(db->committed_step().value(), 10);
+  EXPECT_FALSE(db->unfinished_commit().value());
+}
+
+TEST_F(CheckpointCoordinatorTest, ACommitThatEndedBehindTheRenameIsFinished) {
+  const CheckpointDone done = written(10);
+  db->begin_commit(record(done)).value();
+  std::filesystem::rename(done.directory, run.checkpoints() + "/step_000010");
+  settle(10);
+  EXPECT_THAT(catalogue(), ElementsAre(10));
+  EXPECT_EQ(db->checkpoints().value()[0].manifest_hash, done.manifest_hash);
+  EXPECT_EQ(db->committed_step().value(), 10);
+  EXPECT_FALSE(db->unfinished_commit().value());
+  EXPECT_EQ(std::filesystem::read_symlink(run.checkpoints() + "/latest"), "step_000010");
+  EXPECT_THAT(effects.events, ElementsAre("checkpoint_settled: the commit of step 10 was interrupted: finished now"));
+}
+
+TEST_F(CheckpointCoordinatorTest, ACommitThatEndedBeforeTheRenameIsForgotten) {
+  ASSERT_TRUE(commit(10));
+  db->begin_commit(record(written(20))).value();
+  settle(10);
+  EXPECT_THAT(catalogue(), ElementsAre(10));
+  EXPECT_EQ(db->committed_step().value(), 10);
+  EXPECT_FALSE(db->unfinished_commit().value());
+}
+
+TEST_F(CheckpointCoordinatorTest, AnotherAttemptAtTheSameStepIsNotTakenForTheOneThatWasBegun) {
+  ASSERT_TRUE(commit(10));
+  CheckpointRecord other = record(written(10));
+  other.manifest_hash = "0123";
+  db->begin_commit(other).value();
+  settle(10);
+  EXPECT_NE(db->checkpoints().value()[0].manifest_hash, "0123");
+  EXPECT_FALSE(db->unfinished_commit().value());
+}
+
+TEST_F(CheckpointCoordinatorTest, TheCatalogueIsThatOfTheDisk) {
+  ASSERT_TRUE(commit(10));
+  ASSERT_TRUE(commit(20));
+  std::filesystem::remove_all(run.checkpoints() + "/step_000010");  // pruned, and the row stayed
+  db->remove_checkpoint(20).value();
+  settle(20);
+  EXPECT_THAT(catalogue(), ElementsAre(20));
+}
+
+TEST_F(CheckpointCoordinatorTest, AGroupThatFormsAgainTakesBackACommitThatFailedHalfWay) {
+  ASSERT_TRUE(commit(10));
+  // The rename succeeds; `latest` cannot be moved, so the commit fails.
+  std::filesystem::create_directories(run.checkpoints() + "/latest.tmp/in_the_way");
+  EXPECT_FALSE(commit(20));
+  EXPECT_TRUE(std::filesystem::exists(run.checkpoints() + "/step_000020"));
+  coordinator.abandon();
+  EXPECT_FALSE(std::filesystem::exists(run.checkpoints() + "/step_000020"))
+      << "a later start would go on from a step that the new group trains otherwise";
+  EXPECT_FALSE(db->unfinished_commit().value());
+  EXPECT_EQ(coordinator.committed_step(), 10);
+}
+
+TEST_F(CheckpointCoordinatorTest, AStateOfTheFirstVersionIsBroughtUpToDate) {
+  ASSERT_TRUE(commit(10));
+  db.reset();
+  sqlite3* file = nullptr;
+  ASSERT_EQ(sqlite3_open(run.state_db().c_str(), &file), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(file, "DROP TABLE commit_intent; PRAGMA user_version = 1;", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(file);
+  db = StateDb::open(run.state_db()).value();
+  EXPECT_FALSE(db->unfinished_commit().value());
+  EXPECT_EQ(db->committed_step().value(), 10);
+}
+
+}  // namespace
+}  // namespace troupe::workers
