@@ -72,6 +72,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
 }
 
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
+  if (m.unkillable) return on_unkillable(m, now);
   // Also for an instance that a newer one has replaced: feeds may reuse its slots only from now on.
   pools_.producer_gone(m.actor.substr(0, m.actor.find('/')), fmt::format("{}#{}", m.actor, m.incarnation),
                        group_.fence());
@@ -86,6 +87,27 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
   checkpoints_.abandon();
   group_.lose(*actor, *planned);
   set_state(JobState::recovering, now);
+}
+
+void JobController::on_unkillable(const ActorExited& m, TimePoint now) {
+  ActorRecord* actor = actors_.ended(m);
+  if (!actor) return;
+  group_.exited(m.actor);
+  const std::string& role = actor->plan.role;
+  const std::string what =
+      fmt::format("{} survives SIGKILL (a thread of it waits in the kernel) and holds its slots and devices on node/{}",
+                  actor->instance(), actor->plan.node);
+  const auto peers = actors_.of_role(role);
+  const bool has_peers = std::any_of(peers.begin(), peers.end(), [&](const ActorRecord* peer) {
+    return peer != actor && !peer->removing && peer->state != ActorState::gone;
+  });
+  const bool makes_samples = role == RoleKind::decoder || role == RoleKind::encoder;
+  if (makes_samples) pools_.producer_unkillable(actor->instance(), group_.fence());
+  if (!actor->removing && state_ != JobState::stopping && !(makes_samples && has_peers)) {
+    return fail(what + "; restart that machine, or resume on another one", now);
+  }
+  effects_.event(Severity::error, "unkillable", what + "; it is not started again");
+  if (actor->removing) pools_.removed(m.actor);
 }
 
 void JobController::on(const std::string&, const StuckProducer& m, TimePoint) {

@@ -83,7 +83,8 @@ void LearnerRole::handle(const std::string&, const Message& message) {
     rank_->snapshot_settled(settled->step, settled->committed);
   } else if (const auto* peers = std::get_if<Peers>(&message)) {
     for (const std::string& producer : peers->gone) feed_->producer_gone(producer);
-    trainer_->peers(*peers);
+    for (const std::string& producer : peers->unkillable) feed_->producer_unkillable(producer);
+    if (peers->unkillable.empty()) trainer_->peers(*peers);
   } else if (std::holds_alternative<Finish>(message)) {
     rank_->finish();
   }

@@ -38,7 +38,8 @@ void NodeRole::start() {
                                       .signal = exit.signal,
                                       .killed_by_us = exit.killed_by_us,
                                       .stderr_tail = exit.stderr_tail,
-                                      .out_of_memory = exit.out_of_memory});
+                                      .out_of_memory = exit.out_of_memory,
+                                      .unkillable = exit.unkillable});
   });
 }
 

@@ -15,7 +15,8 @@ namespace troupe::workers {
 /// A node agent: starts the actors placed on it, each in its own process or as an actor of this one, and reports
 /// every exit. It never decides where anything runs or whether it runs again: the controller does. Takes Spawn and
 /// Stop; sends ActorExited to the controller, once for each Spawn: when the process was waited for, when the actor of
-/// this process was destroyed, or with exit code 70 and the reason when it could not start or broke. A Stop for an
+/// this process was destroyed, or with exit code 70 and the reason when it could not start or broke; of an unkillable
+/// process before that too. A Stop for an
 /// unknown instance is answered with ActorExited too (code 0), so the controller never waits for it. Callbacks come on
 /// threads of ProcessTable and of actors.
 class NodeRole final {

@@ -110,7 +110,6 @@ void Feed::on_item(const std::string& producer, const Item& item) {
 }
 
 void Feed::forget_producer(const std::string& name) {
-  consumer_->drop_producer(name);
   producers_.erase(name);
   deal_.remove(name);
   for (auto it = entries_.begin(); it != entries_.end();) {
@@ -133,6 +132,15 @@ void Feed::forget_producer(const std::string& name) {
 }
 
 void Feed::producer_gone(const std::string& producer) {
+  std::lock_guard lock(mutex_);
+  if (!consumer_) return;
+  consumer_->drop_producer(producer);
+  forget_producer(producer);
+  pump();
+  changed_.notify_all();
+}
+
+void Feed::producer_unkillable(const std::string& producer) {
   std::lock_guard lock(mutex_);
   if (!consumer_) return;
   forget_producer(producer);

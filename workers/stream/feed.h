@@ -82,6 +82,9 @@ class Feed {
   /// The producer's exit is confirmed, so it writes to no slot any more: what it owed is asked of others, held-out
   /// samples first, then by position. What it delivered stays. Safe for names that are unknown.
   void producer_gone(const std::string& producer);
+  /// The producer survives SIGKILL: what it owed is asked of others too, but it may still write to the slots that it
+  /// was granted, so they stay out of use until producer_gone().
+  void producer_unkillable(const std::string& producer);
 
   struct Stats {
     /// Now: connected producers, items that arrived, items under way, free slots. Since construction: positions asked
@@ -126,7 +129,7 @@ class Feed {
   bool next_wanted(SampleKey& key);
   // The producer with the fewest credits under way that has room; null: none.
   std::string* least_busy();
-  // After a confirmed exit: what the producer owed is wanted again; items that arrived stay.
+  // What the producer owed is wanted again; items that arrived stay, and so do its slots.
   void forget_producer(const std::string& name);
   // Copies a held-out sample out of the arena, so that its slot is free at once.
   void keep_eval(const Item& item);
