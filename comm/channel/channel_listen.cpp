@@ -123,6 +123,11 @@ class SocketServer {
         std::optional<std::span<const std::byte>> data;
         if (has_data_) data = message.data;
         core->receive(producer, message.item, data);
+        // Also of a late one, which nobody will want: the producer keeps its bytes until it hears of them.
+        if (has_data_) {
+          loop_.send(socket, producer, to_producer(name_, channel_message::kTaken, 0),
+                     encode(Taken{message.item.credit}));
+        }
         return {};
       }
       case channel_message::kBye: {
@@ -151,7 +156,7 @@ class SocketServer {
     }
     const auto& table = core.table();
     loop_.send(socket, producer, to_producer(name_, channel_message::kWelcome, 0),
-               encode(Welcome{table.num_slots(), table.slot_bytes()}));
+               encode(Welcome{table.num_slots(), table.slot_bytes(), hello.number}));
     if (*admitted) core.announce(producer, hello.capacity);
     return {};
   }
