@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "comm/control/curve_keys.h"
+#include "workers/node/runtime_directory.h"
 
 namespace troupe::actors {
 
@@ -34,6 +35,8 @@ class NodeSession {
   /// Beats until told to leave, or until the controller has been silent for a lease: then what runs here has no job any
   /// more. Returns why, for people; empty: a signal. Errors: internal (an exception in a handler).
   Result<std::string> stay();
+  /// Folder with the logs of this node and of the processes that it hosted; empty before join(). It stays.
+  const std::string& logs() const { return logs_; }
 
  private:
   Result<void> connect();
@@ -51,7 +54,8 @@ class NodeSession {
   const Token token_;
   const std::chrono::milliseconds join_timeout_;
   const std::uint64_t incarnation_ = new_incarnation();
-  std::string runtime_dir_;
+  std::string logs_;
+  RuntimeDirectory runtime_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_ to last_ack_; joined_ does not change once is_joined_ is set.

@@ -31,6 +31,7 @@ int node_command(const NodeOptions& options) {
   fmt::print("joined as node/{} of {}\n", *rank, address);
   std::fflush(stdout);
   const auto left = session.stay();
+  fmt::print("logs of this node: {}\n", session.logs());
   if (!left) return complain(left.error(), kFailed);
   if (!left->empty()) fmt::print("{}; leaving\n", *left);
   return kOk;

@@ -33,6 +33,7 @@
 #include "workers/controller/resume.h"
 #include "workers/controller/run_lock.h"
 #include "workers/node/inventory.h"
+#include "workers/node/runtime_directory.h"
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/pipeline.h"
 #include "workers/report/run/final_report.h"
@@ -69,6 +70,13 @@ class RunSession {
         traced_(traced),
         warned_(std::move(warned)) {}
 
+  /// A job that was refused or failed to start leaves no address and no token either.
+  ~RunSession() {
+    if (lock_) remove_session_files(run_);
+  }
+  RunSession(const RunSession&) = delete;
+  RunSession& operator=(const RunSession&) = delete;
+
   int run() {
     if (auto prepared = prepare(); !prepared) return fail(prepared.error(), exit_code_of(prepared.error()));
     if (auto planned = plan(); planned != kOk) return planned;
@@ -98,6 +106,7 @@ class RunSession {
     if (!lock && !point_.run) std::filesystem::remove_all(run_.root(), ignored);
     if (!lock) return lock.error();
     lock_ = std::make_unique<FileLock>(std::move(*lock));
+    remove_leftovers(run_);
     return {};
   }
 
@@ -113,7 +122,8 @@ class RunSession {
     TROUPE_ASSIGN(term_, db_->next_term());
     TROUPE_TRY(write_file_durably(run_.config(), config_.resolved_yaml));
     TROUPE_TRY(run_.make_latest(job_.job.run_root));
-    TROUPE_ASSIGN(runtime_dir_, runtime_directory(run_.id()));
+    TROUPE_ASSIGN(runtime_, RuntimeDirectory::take(run_.id()));
+    runtime_dir_ = runtime_.path();
     TROUPE_ASSIGN(process_, Process::start("controller"));
     join_queue_ = std::make_unique<JoinQueue>(*process_->system, *process_->bridge);
     TROUPE_TRY(bind_local());
@@ -132,8 +142,6 @@ class RunSession {
 
   Result<void> bind_local() {
     const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
-    // A socket's path is left behind by a killed controller; nobody listens there, since state.db is ours.
-    ::unlink(fmt::format("{}/control", runtime_dir_).c_str());
     const auto own_name = [](const std::string& from, const std::string& routing_id) {
       return from == routing_id.substr(0, routing_id.find('#'));
     };
@@ -307,7 +315,7 @@ class RunSession {
     lock.unlock();
     join_queue_.reset();
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
-    ::unlink(run_.endpoint().c_str());
+    remove_session_files(run_);
     if (profile_) profile_->finish();
     const auto say = [this](const std::string& line) { console_->line(Severity::info, line); };
     FinalReport report = final_report(
@@ -317,8 +325,7 @@ class RunSession {
     console_->styled(report.styled, report.plain);
     console_.reset();
     process_.reset();
-    std::error_code ignored;  // sockets and stores of a finished run; a folder that stays is not an error
-    std::filesystem::remove_all(runtime_dir_, ignored);
+    runtime_.remove();
     return code;
   }
 
@@ -333,6 +340,7 @@ class RunSession {
   RunDirectory run_;
   std::unique_ptr<FileLock> lock_;  // of run_, until everything has ended
   std::uint64_t term_ = 0;
+  RuntimeDirectory runtime_;  // outlives process_, whose sockets are in it
   std::string runtime_dir_, control_endpoint_;
   Plan plan_;
   Latch ended_;
