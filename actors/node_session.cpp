@@ -52,6 +52,7 @@ NodeSession::~NodeSession() {
   }
   agent_.reset();
   process_.reset();
+  desk_.reset();
   runtime_.remove();
 }
 
@@ -174,6 +175,7 @@ Result<void> NodeSession::host() {
                                {.server_key = "", .public_key = token_.public_key, .secret_key = token_.secret_key}));
   const std::string endpoint = fmt::format("ipc://{}/control", runtime_.path());
   TROUPE_TRY(process_->loop->bind_router(endpoint, process_->bridge->receiver()));
+  TROUPE_ASSIGN(desk_, ArenaDesk::open(runtime_.path()));
   const std::string node = fmt::format("node/{}", joined_.node_rank);
   RoleContext context{.config = config.config->job,
                       .plan = std::move(plan),

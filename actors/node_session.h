@@ -11,6 +11,7 @@
 #include "actors/node_agent.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "comm/channel/arena_desk.h"
 #include "comm/control/curve_keys.h"
 #include "workers/node/runtime_directory.h"
 
@@ -56,6 +57,7 @@ class NodeSession {
   const std::uint64_t incarnation_ = new_incarnation();
   std::string logs_;
   RuntimeDirectory runtime_;
+  std::unique_ptr<ArenaDesk> desk_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_ to last_ack_; joined_ does not change once is_joined_ is set.

@@ -3,13 +3,17 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 #include "app/commands.h"
 #include "app/doctor_model.h"
+#include "base/file_io.h"
 #include "comm/channel/arena.h"
+#include "comm/channel/arena_desk.h"
 #include "comm/collective/collective.h"
 #include "comm/control/io_loop.h"
 #include "data/video/video_encoder.h"
@@ -39,12 +43,23 @@ Result<std::string> machine() {
                      static_cast<double>(node.memory_bytes) / (1 << 30));
 }
 
-Result<std::string> shared_memory() {
-  TROUPE_ASSIGN(const Arena arena, Arena::create("doctor", 1 << 20));
+Result<std::string> exchange_arena(const std::string& folder) {
+  TROUPE_ASSIGN(const auto desk, ArenaDesk::open(folder));
+  TROUPE_ASSIGN(Arena arena, Arena::create("doctor", 1 << 20));
+  TROUPE_TRY(arena.publish(folder));
   TROUPE_ASSIGN(const Arena mapped, Arena::attach(arena.handle(), 1 << 20));
   arena.bytes()[0] = std::byte{42};
   if (mapped.bytes()[0] != std::byte{42}) return Error{Errc::internal, "two mappings of one memfd differ"};
-  return std::string("memfd arenas can be shared through /proc");
+  return std::string("memfd arenas can be shared over a Unix socket");
+}
+
+Result<std::string> shared_memory() {
+  std::string folder = (std::filesystem::temp_directory_path() / "troupe-doctor-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) return file_error(folder, "cannot be made", errno);
+  auto exchanged = exchange_arena(folder);
+  std::error_code ignored;  // an empty folder that stays is no failure of the check
+  std::filesystem::remove_all(folder, ignored);
+  return exchanged;
 }
 
 Result<std::string> sockets() {

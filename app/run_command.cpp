@@ -27,6 +27,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/tensorboard.h"
+#include "comm/channel/arena_desk.h"
 #include "comm/control/curve_keys.h"
 #include "placement/render.h"
 #include "placement/roles.h"
@@ -253,6 +254,7 @@ class RunSession {
         },
         *console_);
     describe_start();
+    TROUPE_ASSIGN(desk_, ArenaDesk::open(runtime_dir_));
     start_node();
     controller_ = process_->system->spawn<caf::detached>(controller_actor, service_.get(),
                                                          [this](const std::string& failure) { end(failure); });
@@ -325,6 +327,7 @@ class RunSession {
     console_->styled(report.styled, report.plain);
     console_.reset();
     process_.reset();
+    desk_.reset();
     runtime_.remove();
     return code;
   }
@@ -341,6 +344,7 @@ class RunSession {
   std::unique_ptr<FileLock> lock_;  // of run_, until everything has ended
   std::uint64_t term_ = 0;
   RuntimeDirectory runtime_;  // outlives process_, whose sockets are in it
+  std::unique_ptr<ArenaDesk> desk_;
   std::string runtime_dir_, control_endpoint_;
   Plan plan_;
   Latch ended_;

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -169,6 +170,12 @@ class SocketServer {
   std::atomic<bool> has_warned_{false};
 };
 
+/// Of "ipc:///run/troupe/ID/x.flow": /run/troupe/ID.
+std::string folder_of(const std::string& endpoint) {
+  constexpr std::string_view kIpc = "ipc://";
+  return endpoint.substr(kIpc.size(), endpoint.rfind('/') - kIpc.size());
+}
+
 Result<void> check_endpoint(const ChannelOptions& options) {
   if (options.endpoint.empty() || options.endpoint.find(';') != std::string::npos) {
     return Error{Errc::invalid_argument,
@@ -191,6 +198,8 @@ Result<Listener> listen_socket(IoLoop& loop, const ChannelOptions& options, cons
     TROUPE_ASSIGN(address.server_key, public_key_of(options.curve->secret_key));
   }
   const bool is_zmq = options.transport == Transport::zmq;
+  // The node's desk is in the folder of the sockets.
+  if (!is_zmq) TROUPE_TRY(core->table().publish(folder_of(options.endpoint)));
   const auto farewells = std::make_shared<Farewells>();
   const auto server = std::make_shared<SocketServer>(loop, options, core, farewells);
   auto on_message = [server](SocketId socket, const std::string& producer, const Envelope& envelope,
