@@ -19,6 +19,7 @@
 #include "data/video/video_encoder.h"
 #include "data/video/video_file.h"
 #include "workers/node/inventory.h"
+#include "workers/node/sandbox.h"
 
 namespace troupe::app {
 
@@ -104,6 +105,13 @@ Result<std::string> codecs() {
   return fmt::format("wrote and read {} frames as {}", written, info->codec);
 }
 
+Finding confinement() {
+  const SandboxSupport support = sandbox_support();
+  const bool is_whole = support.seccomp && support.landlock > 0;
+  return {is_whole ? Finding::Level::ok : Finding::Level::warning, "confine",
+          fmt::format("processes that read datasets: {}", describe(support))};
+}
+
 const char* word(Finding::Level level) {
   return level == Finding::Level::ok ? "ok" : level == Finding::Level::warning ? "WARN" : "ERROR";
 }
@@ -115,6 +123,7 @@ int doctor_command(const DoctorOptions& options) {
   std::vector<Finding> findings = {check("machine", machine()),   disk(),
                                    check("shm", shared_memory()), check("zeromq", sockets()),
                                    check("gloo", gloo()),         check("ffmpeg", codecs())};
+  findings.push_back(confinement());
   findings.push_back({Finding::Level::ok, "gpu", "this build has no CUDA kernels: jobs run on cores"});
   int errors = 0, warnings = 0;
   for (const Finding& f : findings) {
