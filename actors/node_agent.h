@@ -17,9 +17,10 @@ namespace troupe::actors {
 class NodeAgent {
  public:
   /// Spawns the agent under the name of `node` ("node/0#0"). Its host processes dial `endpoint` and read the job file
-  /// `config` and the plan context.run_dir/plan.json. `on_failure` is called at most once, on the agent's thread, with
-  /// a sentence that begins with the node's name, when an exception has ended the agent. `process` is not owned and
-  /// outlives it; context.loop is set here.
+  /// `config` and the plan context.run_dir/plan.json; arenas are exchanged at the ArenaDesk that the caller has opened
+  /// in context.runtime_dir. `on_failure` is called at most once, on the agent's thread, with a sentence that begins
+  /// with the node's name, when an exception has ended the agent. `process` is not owned and outlives it; context.loop
+  /// is set here.
   NodeAgent(Process& process, const RoleContext& context, const ActorIdentity& node, const std::string& endpoint,
             const std::string& config, std::function<void(const std::string& why)> on_failure);
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "actors/feed_keys.h"
@@ -20,6 +21,20 @@
 
 namespace troupe::actors {
 
+namespace {
+
+/// Where a node keeps what it hosted: $XDG_STATE_HOME/troupe/nodes, else ~/.local/state/troupe/nodes, else beside the
+/// runtime directory.
+std::string state_folder(const std::string& runtime_dir) {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state && *state) return fmt::format("{}/troupe/nodes", state);
+  const char* home = std::getenv("HOME");
+  if (home && *home) return fmt::format("{}/.local/state/troupe/nodes", home);
+  return std::filesystem::path(runtime_dir).parent_path() / "nodes";
+}
+
+}  // namespace
+
 NodeSession::NodeSession(std::string name, std::string controller, Token token, std::chrono::milliseconds join_timeout)
     : name_(std::move(name)),
       controller_(std::move(controller)),
@@ -35,8 +50,8 @@ NodeSession::~NodeSession() {
   }
   node_.reset();
   process_.reset();
-  std::error_code ignored;  // sockets of this membership; a folder that stays is not an error
-  if (!runtime_dir_.empty()) std::filesystem::remove_all(runtime_dir_, ignored);
+  desk_.reset();
+  runtime_.remove();
 }
 
 Result<std::int64_t> NodeSession::join() {
@@ -166,22 +181,27 @@ Result<void> NodeSession::host() {
   if (!config.config)
     return Error{Errc::invalid_argument, config.errors.empty() ? "the job cannot be read" : config.errors.front()};
   TROUPE_ASSIGN(auto plan, plan_from_json(joined_.plan));
-  TROUPE_ASSIGN(runtime_dir_, runtime_directory(fmt::format("node-{:x}", incarnation_)));
-  TROUPE_TRY(make_folders(runtime_dir_ + "/logs"));
-  log::configure(name_, runtime_dir_ + "/logs/node.log");
-  const std::string config_file = runtime_dir_ + "/config.yaml";
+  const std::string id = fmt::format("node-{:x}", incarnation_);
+  TROUPE_ASSIGN(runtime_, RuntimeDirectory::take(id));
+  // its own folder of the user's state, because the runtime directory goes when this node leaves
+  const std::string run_dir = fmt::format("{}/{}-{:x}", state_folder(runtime_.path()), name_, incarnation_);
+  logs_ = RunDirectory(run_dir).logs();
+  TROUPE_TRY(make_folders(logs_));
+  log::configure(name_, logs_ + "/node.log");
+  const std::string config_file = run_dir + "/config.yaml";
   TROUPE_TRY(write_file_durably(config_file, joined_.config));
-  TROUPE_TRY(write_file_durably(runtime_dir_ + "/plan.json", joined_.plan));
-  TROUPE_TRY(write_feed_client(runtime_dir_,
+  TROUPE_TRY(write_file_durably(run_dir + "/plan.json", joined_.plan));
+  TROUPE_TRY(write_feed_client(runtime_.path(),
                                {.server_key = "", .public_key = token_.public_key, .secret_key = token_.secret_key}));
-  const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
+  const std::string endpoint = fmt::format("ipc://{}/control", runtime_.path());
   TROUPE_TRY(process_->loop->bind_router(endpoint, process_->bridge->receiver()));
   const ActorIdentity node{.actor = fmt::format("node/{}", joined_.node_rank), .incarnation = incarnation_};
   agent_ = node.instance();
+  TROUPE_ASSIGN(desk_, ArenaDesk::open(runtime_.path()));
   RoleContext context{.config = config.config->job,
                       .plan = std::move(plan),
-                      .run_dir = runtime_dir_,
-                      .runtime_dir = runtime_dir_,
+                      .run_dir = run_dir,
+                      .runtime_dir = runtime_.path(),
                       .data_host = ""};
   node_ = std::make_unique<NodeAgent>(*process_, context, node, endpoint, config_file,
                                       [this](const std::string& why) { stop_for(why); });

@@ -12,8 +12,10 @@
 #include "actors/node_agent.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "comm/channel/arena_desk.h"
 #include "comm/control/curve_keys.h"
 #include "workers/node/node_membership.h"
+#include "workers/node/runtime_directory.h"
 
 namespace troupe::actors {
 
@@ -44,6 +46,8 @@ class NodeSession {
   /// again over new connections, for cluster.orphan_s. Errors: internal (an exception in a handler),
   /// failed_precondition (another process has this node's name).
   Result<End> stay();
+  /// Folder with the logs of this node and of the processes that it hosted; empty before join(). It stays.
+  const std::string& logs() const { return logs_; }
 
  private:
   Result<void> connect();
@@ -68,9 +72,11 @@ class NodeSession {
   const std::int64_t incarnation_ = static_cast<std::int64_t>(new_incarnation() >> 1);
   /// "NAME#INCARNATION", this process in control messages.
   const std::string address_;
-  std::string runtime_dir_;
   std::optional<SocketId> line_;
   int lines_ = 0;
+  std::string logs_;
+  RuntimeDirectory runtime_;
+  std::unique_ptr<ArenaDesk> desk_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_ to early_; joined_ does not change once is_joined_ is set.

@@ -23,6 +23,21 @@ sigset_t handled() {
   return set;
 }
 
+/// Calls `on_signal` for each, with what the kernel says of it.
+void watch(IoLoop& loop, std::function<void(const signalfd_siginfo& info)> on_signal) {
+  const sigset_t set = handled();
+  const auto fd = std::make_shared<FileDescriptor>(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd->is_open()) {
+    log::error("signals cannot be watched: signalfd failed");
+    return;
+  }
+  loop.watch(fd->get(), [fd, on_signal = std::move(on_signal)] {
+    signalfd_siginfo info{};
+    while (::read(fd->get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) on_signal(info);
+    return true;
+  });
+}
+
 }  // namespace
 
 void block_signals() {
@@ -32,17 +47,18 @@ void block_signals() {
 }
 
 void watch_signals(IoLoop& loop, std::function<void(int signal)> on_signal) {
-  const sigset_t set = handled();
-  const auto fd = std::make_shared<FileDescriptor>(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd->is_open()) {
-    log::error("signals cannot be watched: signalfd failed");
-    return;
-  }
-  loop.watch(fd->get(), [fd, on_signal = std::move(on_signal)] {
-    signalfd_siginfo info{};
-    while (::read(fd->get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-      on_signal(static_cast<int>(info.ssi_signo));
-    return true;
+  watch(loop, [on_signal = std::move(on_signal)](const signalfd_siginfo& info) {
+    on_signal(static_cast<int>(info.ssi_signo));
+  });
+}
+
+void watch_signals_of(IoLoop& loop, pid_t master, std::function<void(int signal)> on_signal) {
+  watch(loop, [master, on_signal = std::move(on_signal)](const signalfd_siginfo& info) {
+    if (info.ssi_signo == SIGTERM && static_cast<pid_t>(info.ssi_pid) != master) {
+      log::warn("SIGTERM of process {} is ignored: this process ends when its node says so", info.ssi_pid);
+      return;
+    }
+    on_signal(static_cast<int>(info.ssi_signo));
   });
 }
 

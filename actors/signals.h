@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 
 #include "comm/control/io_loop.h"
@@ -15,5 +17,10 @@ void block_signals();
 /// block. The descriptor lives as long as the loop. Where it cannot be made, an error is logged and signals stay
 /// blocked.
 void watch_signals(IoLoop& loop, std::function<void(int signal)> on_signal);
+
+/// The same for a process that obeys `master` alone: a SIGTERM of any other process is logged and dropped. systemd,
+/// Slurm and container runtimes send it to every process of a job; those that would end before their node says so would
+/// take the last checkpoint with them.
+void watch_signals_of(IoLoop& loop, pid_t master, std::function<void(int signal)> on_signal);
 
 }  // namespace troupe::actors

@@ -3,18 +3,23 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 #include "app/commands.h"
 #include "app/doctor_model.h"
+#include "base/file_io.h"
 #include "comm/channel/arena.h"
+#include "comm/channel/arena_desk.h"
 #include "comm/collective/collective.h"
 #include "comm/control/io_loop.h"
 #include "data/video/video_encoder.h"
 #include "data/video/video_file.h"
 #include "workers/node/inventory.h"
+#include "workers/node/sandbox.h"
 
 namespace troupe::app {
 
@@ -39,12 +44,23 @@ Result<std::string> machine() {
                      static_cast<double>(node.memory_bytes) / (1 << 30));
 }
 
-Result<std::string> shared_memory() {
-  TROUPE_ASSIGN(const Arena arena, Arena::create("doctor", 1 << 20));
+Result<std::string> exchange_arena(const std::string& folder) {
+  TROUPE_ASSIGN(const auto desk, ArenaDesk::open(folder));
+  TROUPE_ASSIGN(Arena arena, Arena::create("doctor", 1 << 20));
+  TROUPE_TRY(arena.publish(folder));
   TROUPE_ASSIGN(const Arena mapped, Arena::attach(arena.handle(), 1 << 20));
   arena.bytes()[0] = std::byte{42};
   if (mapped.bytes()[0] != std::byte{42}) return Error{Errc::internal, "two mappings of one memfd differ"};
-  return std::string("memfd arenas can be shared through /proc");
+  return std::string("memfd arenas can be shared over a Unix socket");
+}
+
+Result<std::string> shared_memory() {
+  std::string folder = (std::filesystem::temp_directory_path() / "troupe-doctor-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) return file_error(folder, "cannot be made", errno);
+  auto exchanged = exchange_arena(folder);
+  std::error_code ignored;  // an empty folder that stays is no failure of the check
+  std::filesystem::remove_all(folder, ignored);
+  return exchanged;
 }
 
 Result<std::string> sockets() {
@@ -89,6 +105,13 @@ Result<std::string> codecs() {
   return fmt::format("wrote and read {} frames as {}", written, info->codec);
 }
 
+Finding confinement() {
+  const SandboxSupport support = sandbox_support();
+  const bool is_whole = support.seccomp && support.landlock > 0;
+  return {is_whole ? Finding::Level::ok : Finding::Level::warning, "confine",
+          fmt::format("processes that read datasets: {}", describe(support))};
+}
+
 const char* word(Finding::Level level) {
   return level == Finding::Level::ok ? "ok" : level == Finding::Level::warning ? "WARN" : "ERROR";
 }
@@ -100,6 +123,7 @@ int doctor_command(const DoctorOptions& options) {
   std::vector<Finding> findings = {check("machine", machine()),   disk(),
                                    check("shm", shared_memory()), check("zeromq", sockets()),
                                    check("gloo", gloo()),         check("ffmpeg", codecs())};
+  findings.push_back(confinement());
   findings.push_back({Finding::Level::ok, "gpu", "this build has no CUDA kernels: jobs run on cores"});
   int errors = 0, warnings = 0;
   for (const Finding& f : findings) {

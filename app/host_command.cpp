@@ -1,6 +1,7 @@
 // The process of one actor: dials its node, builds the role, ends when told.
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -55,7 +56,7 @@ int host_command(const HostOptions& options) {
   auto process = Process::start(identity.instance());
   if (!process) return fail(process.error().message());
   Process& p = **process;
-  watch_signals(*p.loop, [&told_to_end](int signal) {
+  watch_signals_of(*p.loop, ::getppid(), [&told_to_end](int signal) {
     if (signal == SIGTERM) told_to_end.set();  // SIGINT comes from the terminal: the node decides
   });
   auto link = p.loop->connect_dealer(options.node_endpoint, identity.instance(), p.bridge->receiver());

@@ -32,6 +32,7 @@ int node_command(const NodeOptions& options) {
     fmt::print("joined as node/{} of {}\n", *rank, address);
     std::fflush(stdout);
     const auto end = session.stay();
+    fmt::print("logs of this node: {}\n", session.logs());
     if (!end) return complain(end.error(), kFailed);
     if (!end->why.empty()) fmt::print("{}; {}\n", end->why, end->is_orphaned ? "asking to join again" : "leaving");
     std::fflush(stdout);

@@ -27,12 +27,14 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/tensorboard.h"
+#include "comm/channel/arena_desk.h"
 #include "comm/control/curve_keys.h"
 #include "placement/render.h"
 #include "placement/roles.h"
 #include "workers/controller/resume.h"
 #include "workers/controller/run_lock.h"
 #include "workers/node/inventory.h"
+#include "workers/node/runtime_directory.h"
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/pipeline.h"
 #include "workers/report/run/final_report.h"
@@ -69,6 +71,13 @@ class RunSession {
         traced_(traced),
         warned_(std::move(warned)) {}
 
+  /// A job that was refused or failed to start leaves no address and no token either.
+  ~RunSession() {
+    if (lock_) remove_session_files(run_);
+  }
+  RunSession(const RunSession&) = delete;
+  RunSession& operator=(const RunSession&) = delete;
+
   int run() {
     if (auto prepared = prepare(); !prepared) return fail(prepared.error(), exit_code_of(prepared.error()));
     if (auto planned = plan(); planned != kOk) {
@@ -101,6 +110,7 @@ class RunSession {
     if (!lock && !point_.run) std::filesystem::remove_all(run_.root(), ignored);
     if (!lock) return lock.error();
     lock_ = std::make_unique<FileLock>(std::move(*lock));
+    remove_leftovers(run_);
     return {};
   }
 
@@ -116,7 +126,8 @@ class RunSession {
     TROUPE_ASSIGN(term_, db_->next_term());
     TROUPE_TRY(write_file_durably(run_.config(), config_.resolved_yaml));
     TROUPE_TRY(run_.make_latest(job_.job.run_root));
-    TROUPE_ASSIGN(runtime_dir_, runtime_directory(run_.id()));
+    TROUPE_ASSIGN(runtime_, RuntimeDirectory::take(run_.id()));
+    runtime_dir_ = runtime_.path();
     // Who does not answer for two minutes has ended; what ended it is seen elsewhere.
     TROUPE_ASSIGN(process_, Process::start("controller", {.tries = 30}));
     join_queue_ = std::make_unique<JoinQueue>(*process_->system, *process_->bridge);
@@ -136,8 +147,6 @@ class RunSession {
 
   Result<void> bind_local() {
     const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
-    // A socket's path is left behind by a killed controller; nobody listens there, since state.db is ours.
-    ::unlink(fmt::format("{}/control", runtime_dir_).c_str());
     const auto own_name = [](const std::string& from, const std::string& routing_id) { return from == routing_id; };
     TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router(endpoint, process_->bridge->receiver(own_name)));
     control_endpoint_ = process_->loop->bound_endpoint(socket);
@@ -266,6 +275,7 @@ class RunSession {
         },
         *console_);
     describe_start();
+    TROUPE_ASSIGN(desk_, ArenaDesk::open(runtime_dir_));
     start_node();
     controller_ = process_->system->spawn<caf::detached>(controller_actor, service_.get(),
                                                          [this](const std::string& failure) { end(failure); });
@@ -328,7 +338,7 @@ class RunSession {
     lock.unlock();
     join_queue_.reset();
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
-    ::unlink(run_.endpoint().c_str());
+    remove_session_files(run_);
     if (profile_) profile_->finish();
     const auto say = [this](const std::string& line) { console_->line(Severity::info, line); };
     FinalReport report = final_report(
@@ -338,8 +348,8 @@ class RunSession {
     console_->styled(report.styled, report.plain);
     console_.reset();
     process_.reset();
-    std::error_code ignored;  // sockets and stores of a finished run; a folder that stays is not an error
-    std::filesystem::remove_all(runtime_dir_, ignored);
+    desk_.reset();
+    runtime_.remove();
     return code;
   }
 
@@ -354,6 +364,8 @@ class RunSession {
   RunDirectory run_;
   std::unique_ptr<FileLock> lock_;  // of run_, until everything has ended
   std::uint64_t term_ = 0;
+  RuntimeDirectory runtime_;  // outlives process_, whose sockets are in it
+  std::unique_ptr<ArenaDesk> desk_;
   std::string runtime_dir_, control_endpoint_;
   Plan plan_;
   Latch ended_;

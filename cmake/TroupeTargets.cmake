@@ -178,7 +178,8 @@ function(troupe_tests name)
     add_dependencies(${collection} ${target})
   endforeach()
   # Indexes of read-only datasets go into the user's cache folder; the tests have one of their own.
-  set(environment "TROUPE_BINARY=${CMAKE_BINARY_DIR}/app/troupe" "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache")
+  set(environment "TROUPE_BINARY=${CMAKE_BINARY_DIR}/app/troupe" "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache"
+      "XDG_STATE_HOME=${CMAKE_BINARY_DIR}/test-state")
   if(TROUPE_SANITIZE MATCHES thread)
     list(APPEND environment "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
   endif()

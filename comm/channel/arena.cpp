@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
@@ -17,6 +16,9 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+
+#include "base/check.h"
+#include "comm/channel/arena_desk.h"
 
 namespace troupe::comm {
 namespace {
@@ -30,25 +32,6 @@ std::optional<std::uint64_t> number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-/// When the process started, in clock ticks after boot: with the pid, this names one process for good.
-std::optional<std::uint64_t> start_time_of(std::uint64_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  // Field 2 is the command in parentheses and may hold spaces and parentheses: count from its last one. Field 22 is
-  // wanted.
-  const auto paren = line.rfind(')');
-  if (paren == std::string::npos) return std::nullopt;
-  std::string_view rest = std::string_view(line).substr(paren + 1);
-  for (int field = 3;; ++field) {
-    const auto begin = rest.find_first_not_of(' ');
-    if (begin == std::string_view::npos) return std::nullopt;
-    const auto end = std::min(rest.find(' ', begin), rest.size());
-    if (field == 22) return number(rest.substr(begin, end - begin));
-    rest.remove_prefix(end);
-  }
 }
 
 /// The number after `key` in a file of /proc or /sys/fs/cgroup; an empty key reads the first word.
@@ -86,41 +69,23 @@ std::uint64_t available_bytes() {
   return available;
 }
 
+/// "arena:<bytes>:<ticket>"
 struct Handle {
-  std::uint64_t pid = 0, fd = 0, bytes = 0, start_time = 0;
+  std::uint64_t bytes = 0;
+  std::string ticket;
 };
+constexpr std::string_view kPrefix = "arena:";
 
 Result<Handle> parse_handle(const std::string& text) {
-  constexpr std::string_view kPrefix = "memfd:";
-  const Error malformed{
-      Errc::invalid_argument,
-      fmt::format("\"{}\" is not an arena handle; wanted memfd:<pid>:<fd>:<bytes>:<start time>", text)};
-  if (!text.starts_with(kPrefix)) return malformed;
-  std::array<std::uint64_t, 4> values{};
-  std::string_view rest = std::string_view(text).substr(kPrefix.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool is_last = i + 1 == values.size();
-    const auto colon = is_last ? rest.size() : rest.find(':');
-    if (colon == std::string_view::npos) return malformed;
-    const auto value = number(rest.substr(0, colon));
-    if (!value) return malformed;
-    values[i] = *value;
-    rest.remove_prefix(is_last ? colon : colon + 1);
+  const auto colon = text.find(':', kPrefix.size());
+  const auto bytes = text.starts_with(kPrefix) && colon != std::string::npos
+                         ? number(std::string_view(text).substr(kPrefix.size(), colon - kPrefix.size()))
+                         : std::nullopt;
+  if (!bytes) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("\"{}\" is not an arena handle; wanted arena:<bytes>:<socket>:<secret>", text)};
   }
-  return Handle{.pid = values[0], .fd = values[1], .bytes = values[2], .start_time = values[3]};
-}
-
-Result<void> check_alive(const Handle& handle, const std::string& text) {
-  const auto started = start_time_of(handle.pid);
-  if (!started) {
-    return Error{Errc::not_found,
-                 fmt::format("the owner of arena {} is gone: no process {} is visible here", text, handle.pid)};
-  }
-  if (*started != handle.start_time) {
-    return Error{Errc::not_found, fmt::format("the owner of arena {} is gone: process {} started at tick {}, wanted {}",
-                                              text, handle.pid, *started, handle.start_time)};
-  }
-  return {};
+  return Handle{.bytes = *bytes, .ticket = text.substr(colon + 1)};
 }
 
 Result<std::byte*> map(int fd, std::size_t bytes, const std::string& what) {
@@ -129,23 +94,6 @@ Result<std::byte*> map(int fd, std::size_t bytes, const std::string& what) {
     return Error{Errc::resource_exhausted, fmt::format("{}: cannot map {} bytes: {}", what, bytes, why(errno))};
   }
   return static_cast<std::byte*>(data);
-}
-
-Result<FileDescriptor> open_memfd(const Handle& handle, const std::string& text) {
-  const auto path = fmt::format("/proc/{}/fd/{}", handle.pid, handle.fd);
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (fd.is_open()) return fd;
-  const int error = errno;
-  if (error == EACCES || error == EPERM) {
-    return Error{
-        Errc::failed_precondition,
-        fmt::format("arena {}: {} refuses access ({}); run both processes as one user in one container with the owner "
-                    "dumpable, or let this pair use the zmq transport",
-                    text, path, why(error))};
-  }
-  if (error == ENOENT)
-    return Error{Errc::not_found, fmt::format("arena {}: {} does not exist; the owner closed it", text, path)};
-  return Error{Errc::failed_precondition, fmt::format("arena {}: cannot open {}: {}", text, path, why(error))};
 }
 
 }  // namespace
@@ -174,17 +122,24 @@ Result<Arena> Arena::create(const std::string& name, std::size_t bytes) {
   if (::fcntl(file.get(), F_ADD_SEALS, kWantedSeals | F_SEAL_SEAL) != 0) {
     return Error{Errc::resource_exhausted, fmt::format("arena {}: cannot seal the memfd: {}", name, why(errno))};
   }
-  const auto pid = static_cast<std::uint64_t>(::getpid());
-  const auto started = start_time_of(pid);
-  if (!started)
-    return Error{Errc::failed_precondition, fmt::format("arena {}: /proc/{}/stat is not readable", name, pid)};
 
   Arena arena;
   TROUPE_ASSIGN(arena.data_, map(file.get(), bytes, "arena " + name));
   arena.size_ = bytes;
-  arena.handle_ = fmt::format("memfd:{}:{}:{}:{}", pid, file.get(), bytes, *started);
   arena.fd_ = std::move(file);
   return arena;
+}
+
+Result<void> Arena::publish(const std::string& folder) {
+  if (!handle_.empty()) return {};
+  TROUPE_CHECK(fd_.is_open(), "only an arena's owner publishes it");
+  if (folder.find(';') != std::string::npos)
+    return Error{Errc::invalid_argument, fmt::format("{}: a folder of sockets has no ; in its path", folder)};
+  auto deposit = ArenaDesk::leave(folder, fd_.get());
+  if (!deposit) return deposit.error().with("an arena for other processes");
+  handle_ = fmt::format("{}{}:{}", kPrefix, size_, deposit->ticket);
+  line_ = std::move(deposit->line);
+  return {};
 }
 
 Result<Arena> Arena::attach(const std::string& handle, std::size_t expected_bytes) {
@@ -193,16 +148,12 @@ Result<Arena> Arena::attach(const std::string& handle, std::size_t expected_byte
     return Error{Errc::invalid_argument,
                  fmt::format("arena {} holds {} bytes; the plan wants {}", handle, parsed.bytes, expected_bytes)};
   }
-  // Before and after opening, because the pid can pass to another process in between.
-  TROUPE_TRY(check_alive(parsed, handle));
-  TROUPE_ASSIGN(const FileDescriptor file, open_memfd(parsed, handle));
-  TROUPE_TRY(check_alive(parsed, handle));
+  TROUPE_ASSIGN(const FileDescriptor file, ArenaDesk::fetch(parsed.ticket));
 
-  // The file could be anything that the owner opened since: without the seal a reader can die of SIGBUS.
+  // Another process sent it: without the seal a reader can die of SIGBUS.
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kWantedSeals) != kWantedSeals) {
-    return Error{Errc::failed_precondition, fmt::format("arena {}: descriptor {} of process {} is not a sealed memfd",
-                                                        handle, parsed.fd, parsed.pid)};
+    return Error{Errc::failed_precondition, fmt::format("arena {}: what was left there is not a sealed memfd", handle)};
   }
   struct stat status {};
   if (::fstat(file.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != expected_bytes) {
@@ -218,6 +169,7 @@ Result<Arena> Arena::attach(const std::string& handle, std::size_t expected_byte
 
 Arena::Arena(Arena&& other) noexcept
     : fd_(std::move(other.fd_)),
+      line_(std::move(other.line_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
       handle_(std::move(other.handle_)) {}
@@ -226,6 +178,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   if (this == &other) return *this;
   release();
   fd_ = std::move(other.fd_);
+  line_ = std::move(other.line_);
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
   handle_ = std::move(other.handle_);
@@ -236,6 +189,7 @@ Arena::~Arena() { release(); }
 
 void Arena::release() noexcept {
   if (data_ != nullptr) ::munmap(data_, size_);
+  line_.reset();
   fd_.reset();
   data_ = nullptr;
 }

@@ -10,19 +10,21 @@
 namespace troupe::comm {
 
 /// Anonymous memory that processes of one user and machine share: a memfd, sealed so that nobody can shrink it under a
-/// reader. The owner creates it and hands out handle(); others attach through /proc/<pid>/fd/<fd>, so no socket passes
-/// descriptors. Every mapping is read-write and stays valid until its Arena is destroyed, also after the owner has
-/// exited. Not thread-safe as an object; what several threads do to bytes() is theirs to order. The text of a handle is
-/// described in docs/channels.md.
+/// reader. The owner creates it, publishes it at the desk of its node (arena_desk.h) and hands out handle(); others
+/// attach, and get its descriptor from there. Every mapping is read-write and stays valid until its Arena is destroyed,
+/// also after the owner has exited. Not thread-safe as an object; what several threads do to bytes() is theirs to order.
+/// The text of a handle is described in docs/channels.md.
 class Arena {
  public:
   /// Memory of exactly `bytes`, zeroed and reserved up front, so that lack of memory is an error here and not a SIGBUS
   /// later. `name` shows in /proc/<pid>/maps. Errors: invalid_argument (0 bytes), resource_exhausted.
   static Result<Arena> create(const std::string& name, std::size_t bytes);
+  /// Lets processes attach that run on this machine as the same user, through the node's desk in `folder`; handle()
+  /// says how. Again: nothing. Errors: those of ArenaDesk::leave; invalid_argument (a folder with ; in its path).
+  Result<void> publish(const std::string& folder);
   /// Maps the arena of another process (or of this one). The size comes from the caller's plan and must match the file.
-  /// Errors: invalid_argument (not a handle, or another size than expected), not_found (owner gone, or its pid was
-  /// given to
-  ///         another process), failed_precondition (/proc refuses access, or the file is not a sealed memfd).
+  /// Errors: invalid_argument (not a handle, or another size than expected), not_found (owner or desk gone),
+  /// failed_precondition (the file is not a sealed memfd), unavailable, deadline_exceeded (the desk).
   static Result<Arena> attach(const std::string& handle, std::size_t expected_bytes);
 
   /// Moving keeps every address in the memory valid; the moved-from object holds none.
@@ -30,20 +32,22 @@ class Arena {
   Arena& operator=(Arena&& other) noexcept;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
-  /// Unmaps, and in the owner closes the descriptor: nobody can attach afterwards, those attached keep theirs.
+  /// Unmaps, and in the owner takes the descriptor away from the desk: nobody can attach afterwards, those attached
+  /// keep theirs.
   ~Arena();
 
   /// The whole memory, beginning on a page. Valid while the Arena, or what it was moved to, lives.
   std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
-  /// "memfd:<pid>:<fd>:<bytes>:<start time>"; travels in control messages. An attached arena repeats its owner's.
+  /// "arena:<bytes>:<socket>:<secret>"; travels in control messages. Empty before publish(). An attached arena repeats
+  /// its owner's.
   const std::string& handle() const noexcept { return handle_; }
 
  private:
   Arena() = default;
   void release() noexcept;
 
-  /// Kept open by the owner only: it is what the handle names.
-  FileDescriptor fd_;
+  /// The owner's: what it publishes, and its line to the desk.
+  FileDescriptor fd_, line_;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::string handle_;

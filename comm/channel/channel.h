@@ -18,7 +18,7 @@
 namespace troupe::comm {
 
 /// How an item's bytes travel (docs/channels.md). The plan picks one per pair and prints it.
-/// inproc: threads of one process; shm: processes of one machine, an Arena; zmq: two machines, or no access to /proc.
+/// inproc: threads of one process; shm: processes of one machine, an Arena; zmq: two machines.
 enum class Transport : std::uint8_t { inproc, shm, zmq };
 /// As in plans and addresses.
 constexpr auto enum_names(Transport) { return std::array{"inproc", "shm", "zmq"}; }
@@ -142,7 +142,8 @@ struct ChannelOptions {
   std::size_t slot_bytes = 0;
   /// Fixed for the end's life.
   Transport transport = Transport::inproc;
-  /// shm and zmq: ZeroMQ endpoint to bind, "ipc:///run/..." or "tcp://127.0.0.1:*".
+  /// shm and zmq: ZeroMQ endpoint to bind, "ipc:///run/..." or "tcp://127.0.0.1:*". shm: in the folder of the node's
+  /// ArenaDesk.
   std::string endpoint = {};
   /// zmq: required when the endpoint is not loopback; the allowed keys are fixed here.
   std::optional<CurveServer> curve = std::nullopt;

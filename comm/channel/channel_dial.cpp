@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "comm/channel/channel_messages.h"
 #include "comm/channel/channel_transports.h"
 #include "comm/channel/credit_queue.h"
+#include "comm/channel/sent_items.h"
 
 namespace troupe::comm {
 namespace {
@@ -23,6 +25,8 @@ using namespace std::chrono_literals;
 constexpr auto kHelloInterval = 500ms;
 /// A producer that starves asks again in case a credit was lost with a connection; the consumer repeats what it owes.
 constexpr auto kStarvedInterval = 2000ms;
+/// An item that is unconfirmed so long makes its producer ask: its connection may have taken it along.
+constexpr auto kDoubtInterval = 500ms;
 
 /// Where the items of a socket's producer are written: the consumer's arena (shm), or buffers of this process (zmq).
 /// Thread-safe.
@@ -87,10 +91,25 @@ class LocalSlots final : public SlotMemory {
   std::vector<std::vector<std::byte>> spare_;
 };
 
-/// What a producer's DEALER does with messages. Runs on the loop's thread; outlives the producer by the shared queue
-/// only.
-Result<void> handle(CreditQueue& queue, const ChannelAddress& address, std::uint16_t type,
-                    std::span<const std::byte> payload) {
+/// What a producer and its DEALER's callback share: the callback may run for a moment longer than the producer lives.
+struct Shared {
+  CreditQueue queue;
+  std::unique_ptr<SlotMemory> memory;
+  SentItems sent;
+  std::atomic<bool> said_bye{false};  ///< one goodbye is enough
+};
+
+/// An item's envelope may wait for its peer to come back.
+Envelope item_envelope(const std::string& producer, std::uint64_t fence) {
+  auto envelope = make_envelope(channel_message::kItem, producer, {}, fence);
+  envelope.ttl_ms = kChannelTtlMs;
+  return envelope;
+}
+
+/// What a producer's DEALER does with messages. Runs on the loop's thread. `resend` sends an item again.
+Result<void> handle(Shared& shared, const ChannelAddress& address, std::uint16_t type,
+                    std::span<const std::byte> payload, const std::function<void(const Item&)>& resend) {
+  CreditQueue& queue = shared.queue;
   switch (type) {
     case channel_message::kWelcome: {
       TROUPE_ASSIGN(const auto welcome, decode_welcome(payload));
@@ -100,6 +119,12 @@ Result<void> handle(CreditQueue& queue, const ChannelAddress& address, std::uint
         return {};
       }
       queue.welcome();
+      for (const Item& item : shared.sent.lost(welcome.number, SentItems::Clock::now())) resend(item);
+      return {};
+    }
+    case channel_message::kTaken: {
+      TROUPE_ASSIGN(const auto taken, decode_taken(payload));
+      if (shared.sent.confirmed(taken.credit)) shared.memory->release(taken.credit.slot);
       return {};
     }
     case channel_message::kCredit: {
@@ -114,7 +139,8 @@ Result<void> handle(CreditQueue& queue, const ChannelAddress& address, std::uint
                      fmt::format("a credit with {} bytes of a request of {}; a slot holds {}", message.data.size(),
                                  message.credit.request_bytes, address.slot_bytes)};
       }
-      queue.arrive(message.credit, message.serial, {message.data.begin(), message.data.end()});
+      if (queue.arrive(message.credit, message.serial, {message.data.begin(), message.data.end()}))
+        shared.sent.granted_again(message.credit.slot);
       return {};
     }
     case channel_message::kBye: {
@@ -130,37 +156,40 @@ Result<void> handle(CreditQueue& queue, const ChannelAddress& address, std::uint
 class SocketProducer final : public ChannelProducer {
  public:
   SocketProducer(IoLoop& loop, SocketId socket, std::string name, ChannelAddress address, std::uint32_t capacity,
-                 std::shared_ptr<CreditQueue> queue, std::unique_ptr<SlotMemory> memory,
-                 std::shared_ptr<std::atomic<bool>> said_bye)
+                 std::shared_ptr<Shared> shared)
       : loop_(loop),
         socket_(socket),
         name_(std::move(name)),
         address_(std::move(address)),
         capacity_(capacity),
-        queue_(std::move(queue)),
-        memory_(std::move(memory)),
-        said_bye_(std::move(said_bye)) {}
+        shared_(std::move(shared)) {}
   ~SocketProducer() override {
     // One that was never let in has nothing to leave, and may dial again under its name.
-    if (is_connected_ && !said_bye_->exchange(true)) post(channel_message::kBye, 0, encode(Bye{"done"}));
+    if (is_connected_ && !shared_->said_bye.exchange(true)) post(channel_message::kBye, encode(Bye{"done"}));
     loop_.close(socket_);
   }
   SocketProducer(const SocketProducer&) = delete;
   SocketProducer& operator=(const SocketProducer&) = delete;
 
   Result<void> connect(std::chrono::milliseconds deadline) {
-    TROUPE_TRY(queue_->wait_for_welcome(address_.endpoint, deadline, kHelloInterval, [this] { say_hello(); }));
+    TROUPE_TRY(shared_->queue.wait_for_welcome(address_.endpoint, deadline, kHelloInterval, [this] { say_hello(); }));
     is_connected_ = true;
     return {};
   }
   Result<Credit> next_credit(std::chrono::milliseconds deadline) override {
-    TROUPE_ASSIGN(const auto arrived, queue_->next(deadline, kStarvedInterval, [this] { say_hello(); }));
-    memory_->put(arrived.credit.slot, arrived.request);
+    ask_in_doubt();
+    auto asked = SentItems::Clock::now();
+    const auto ask = [&] {
+      const auto now = SentItems::Clock::now();
+      if (now - asked >= kStarvedInterval || shared_->sent.is_doubtful(now, kDoubtInterval)) say_hello(), asked = now;
+    };
+    TROUPE_ASSIGN(const auto arrived, shared_->queue.next(deadline, kDoubtInterval, ask));
+    shared_->memory->put(arrived.credit.slot, arrived.request);
     return arrived.credit;
   }
   std::span<std::byte> slot(const Credit& credit) override {
     TROUPE_CHECK(credit.slot < address_.slots, "a credit from next_credit names a slot of the arena");
-    return memory_->slot(credit.slot);
+    return shared_->memory->slot(credit.slot);
   }
   Result<void> send(const Item& item) override {
     const Span span("send");
@@ -169,20 +198,30 @@ class SocketProducer final : public ChannelProducer {
                    fmt::format("slot {} of {} does not exist", item.credit.slot, address_.slots)};
     }
     TROUPE_ASSIGN(const Item checked, checked_item(item, address_.slot_bytes));
-    TROUPE_TRY(queue_->check_open());
-    queue_->count_sent(checked);
-    post(channel_message::kItem, item.credit.fence, encode(ItemMessage{checked, memory_->data(checked)}));
-    memory_->release(item.credit.slot);
+    TROUPE_TRY(shared_->queue.check_open());
+    shared_->queue.count_sent(checked);
+    // Noted first: the confirmation may come before this returns.
+    const bool is_zmq = address_.transport == Transport::zmq;
+    std::vector<std::byte> payload = encode(ItemMessage{checked, shared_->memory->data(checked)});
+    if (is_zmq) shared_->sent.sent(checked, SentItems::Clock::now());
+    loop_.send(socket_, {}, item_envelope(name_, item.credit.fence), std::move(payload));
+    if (is_zmq) ask_in_doubt();
     return {};
   }
-  void stop() override { queue_->stop(); }
-  ChannelStats stats() const override { return queue_->stats(); }
+  void stop() override { shared_->queue.stop(); }
+  ChannelStats stats() const override { return shared_->queue.stats(); }
 
  private:
-  void say_hello() { post(channel_message::kHello, 0, encode(Hello{name_, capacity_})); }
-  void post(std::uint16_t type, std::uint64_t fence, std::vector<std::byte> payload) {
-    auto envelope = make_envelope(type, name_, {}, fence);
-    // A HELLO is repeated, so an old one is worth nothing; an item may wait for its peer to come back.
+  void ask_in_doubt() {
+    if (shared_->sent.is_doubtful(SentItems::Clock::now(), kDoubtInterval)) say_hello();
+  }
+  void say_hello() {
+    const std::uint64_t number = shared_->sent.next_hello(SentItems::Clock::now());
+    post(channel_message::kHello, encode(Hello{name_, capacity_, number}));
+  }
+  void post(std::uint16_t type, std::vector<std::byte> payload) {
+    auto envelope = make_envelope(type, name_, {}, 0);
+    // A HELLO is repeated, so an old one is worth nothing.
     envelope.ttl_ms =
         type == channel_message::kHello ? static_cast<std::uint32_t>(kStarvedInterval.count()) : kChannelTtlMs;
     loop_.send(socket_, {}, envelope, std::move(payload));
@@ -193,9 +232,7 @@ class SocketProducer final : public ChannelProducer {
   const std::string name_;
   const ChannelAddress address_;
   const std::uint32_t capacity_;
-  const std::shared_ptr<CreditQueue> queue_;
-  const std::unique_ptr<SlotMemory> memory_;
-  const std::shared_ptr<std::atomic<bool>> said_bye_;  ///< shared with the loop's callback: one goodbye is enough
+  const std::shared_ptr<Shared> shared_;
   bool is_connected_ = false;
 };
 
@@ -225,19 +262,24 @@ Result<std::unique_ptr<ChannelProducer>> dial_socket(IoLoop& loop, const Channel
                                                      std::optional<CurveClient> curve) {
   TROUPE_ASSIGN(auto keys, keys_for(address, std::move(curve)));
   const bool is_zmq = address.transport == Transport::zmq;
-  std::unique_ptr<SlotMemory> memory = std::make_unique<LocalSlots>(address.slot_bytes);
-  if (!is_zmq) {
+  const auto shared = std::make_shared<Shared>();
+  if (is_zmq) {
+    shared->memory = std::make_unique<LocalSlots>(address.slot_bytes);
+  } else {
     TROUPE_ASSIGN(auto arena, Arena::attach(address.arena, page_aligned(address.slot_bytes) * address.slots));
-    memory = std::make_unique<SharedSlots>(std::move(arena), address.slot_bytes);
+    shared->memory = std::make_unique<SharedSlots>(std::move(arena), address.slot_bytes);
   }
-  const auto queue = std::make_shared<CreditQueue>();
-  const auto said_bye = std::make_shared<std::atomic<bool>>(false);
-  auto on_message = [&loop, queue, address, producer, said_bye](SocketId socket, const std::string&,
-                                                                const Envelope& envelope,
-                                                                const std::vector<std::byte>& payload) {
-    if (auto handled = handle(*queue, address, envelope.type, payload); !handled) {
+  auto on_message = [&loop, shared, address, producer](SocketId socket, const std::string&, const Envelope& envelope,
+                                                       const std::vector<std::byte>& payload) {
+    const auto resend = [&](const Item& item) {
+      log::info("channel to {}: the item of slot {} was lost with its connection and is sent again", address.endpoint,
+                item.credit.slot);
+      loop.send(socket, {}, item_envelope(producer, item.credit.fence),
+                encode(ItemMessage{item, shared->memory->data(item)}));
+    };
+    if (auto handled = handle(*shared, address, envelope.type, payload, resend); !handled) {
       log::warn("channel to {}: dropped a message: {}", address.endpoint, handled.error().message());
-    } else if (envelope.type == channel_message::kBye && !said_bye->exchange(true)) {
+    } else if (envelope.type == channel_message::kBye && !shared->said_bye.exchange(true)) {
       // The consumer waits for this before it closes its socket.
       loop.send(socket, {}, make_envelope(channel_message::kBye, producer, {}, 0), encode(Bye{"goodbye"}));
     }
@@ -245,8 +287,7 @@ Result<std::unique_ptr<ChannelProducer>> dial_socket(IoLoop& loop, const Channel
   const auto max_payload = kMaxChannelMessage + (is_zmq ? address.slot_bytes : 0);
   TROUPE_ASSIGN(const auto socket,
                 loop.connect_dealer(address.endpoint, producer, std::move(on_message), std::move(keys), max_payload));
-  auto end =
-      std::make_unique<SocketProducer>(loop, socket, producer, address, capacity, queue, std::move(memory), said_bye);
+  auto end = std::make_unique<SocketProducer>(loop, socket, producer, address, capacity, shared);
   TROUPE_TRY(end->connect(deadline));
   return std::unique_ptr<ChannelProducer>(std::move(end));
 }

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -123,6 +124,11 @@ class SocketServer {
         std::optional<std::span<const std::byte>> data;
         if (has_data_) data = message.data;
         core->receive(producer, message.item, data);
+        // Also of a late one, which nobody will want: the producer keeps its bytes until it hears of them.
+        if (has_data_) {
+          loop_.send(socket, producer, to_producer(name_, channel_message::kTaken, 0),
+                     encode(Taken{message.item.credit}));
+        }
         return {};
       }
       case channel_message::kBye: {
@@ -151,7 +157,7 @@ class SocketServer {
     }
     const auto& table = core.table();
     loop_.send(socket, producer, to_producer(name_, channel_message::kWelcome, 0),
-               encode(Welcome{table.num_slots(), table.slot_bytes()}));
+               encode(Welcome{table.num_slots(), table.slot_bytes(), hello.number}));
     if (*admitted) core.announce(producer, hello.capacity);
     return {};
   }
@@ -163,6 +169,12 @@ class SocketServer {
   const std::shared_ptr<Farewells> farewells_;
   std::atomic<bool> has_warned_{false};
 };
+
+/// Of "ipc:///run/troupe/ID/x.flow": /run/troupe/ID.
+std::string folder_of(const std::string& endpoint) {
+  constexpr std::string_view kIpc = "ipc://";
+  return endpoint.substr(kIpc.size(), endpoint.rfind('/') - kIpc.size());
+}
 
 Result<void> check_endpoint(const ChannelOptions& options) {
   if (options.endpoint.empty() || options.endpoint.find(';') != std::string::npos) {
@@ -186,6 +198,8 @@ Result<Listener> listen_socket(IoLoop& loop, const ChannelOptions& options, cons
     TROUPE_ASSIGN(address.server_key, public_key_of(options.curve->secret_key));
   }
   const bool is_zmq = options.transport == Transport::zmq;
+  // The node's desk is in the folder of the sockets.
+  if (!is_zmq) TROUPE_TRY(core->table().publish(folder_of(options.endpoint)));
   const auto farewells = std::make_shared<Farewells>();
   const auto server = std::make_shared<SocketServer>(loop, options, core, farewells);
   auto on_message = [server](SocketId socket, const std::string& producer, const Envelope& envelope,

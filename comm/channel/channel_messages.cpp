@@ -88,15 +88,15 @@ std::string to_reason(std::string_view text) { return to_utf8(text.substr(0, kMa
 
 std::vector<std::byte> encode(const Hello& message) {
   std::string producer = message.producer;
-  std::uint64_t capacity = message.capacity;
-  const std::array fields{Field{1, &producer}, Field{2, &capacity}};
+  std::uint64_t capacity = message.capacity, number = message.number;
+  const std::array fields{Field{1, &producer}, Field{2, &capacity}, Field{3, &number}};
   return written(fields);
 }
 
 std::vector<std::byte> encode(const Welcome& message) {
   std::uint64_t slots = message.slots;
-  std::uint64_t slot_bytes = message.slot_bytes;
-  const std::array fields{Field{1, &slots}, Field{2, &slot_bytes}};
+  std::uint64_t slot_bytes = message.slot_bytes, number = message.number;
+  const std::array fields{Field{1, &slots}, Field{2, &slot_bytes}, Field{3, &number}};
   return written(fields);
 }
 
@@ -119,6 +119,8 @@ std::vector<std::byte> encode(const ItemMessage& message) {
   return with_data(written(fields), message.data);
 }
 
+std::vector<std::byte> encode(const Taken& message) { return written(WireCredit(message.credit).fields()); }
+
 std::vector<std::byte> encode(const Bye& message) {
   std::string reason = to_reason(message.reason);
   const std::array fields{Field{1, &reason}};
@@ -128,7 +130,7 @@ std::vector<std::byte> encode(const Bye& message) {
 Result<Hello> decode_hello(std::span<const std::byte> payload) {
   Hello message;
   std::uint64_t capacity = 0;
-  std::array fields{Field{1, &message.producer}, Field{2, &capacity}};
+  std::array fields{Field{1, &message.producer}, Field{2, &capacity}, Field{3, &message.number}};
   TROUPE_TRY(read_all(payload, fields, "HELLO"));
   TROUPE_ASSIGN(message.capacity, to_u32(capacity, "HELLO: capacity"));
   return message;
@@ -137,7 +139,7 @@ Result<Hello> decode_hello(std::span<const std::byte> payload) {
 Result<Welcome> decode_welcome(std::span<const std::byte> payload) {
   Welcome message;
   std::uint64_t slots = 0;
-  std::array fields{Field{1, &slots}, Field{2, &message.slot_bytes}};
+  std::array fields{Field{1, &slots}, Field{2, &message.slot_bytes}, Field{3, &message.number}};
   TROUPE_TRY(read_all(payload, fields, "WELCOME"));
   TROUPE_ASSIGN(message.slots, to_u32(slots, "WELCOME: slots"));
   return message;
@@ -168,6 +170,14 @@ Result<ItemMessage> decode_item(std::span<const std::byte> payload) {
   TROUPE_ASSIGN(item.credit, wire.credit());
   message.data = parts.second;
   return message;
+}
+
+Result<Taken> decode_taken(std::span<const std::byte> payload) {
+  WireCredit wire;
+  auto fields = wire.fields();
+  TROUPE_TRY(read_all(payload, fields, "TAKEN"));
+  TROUPE_ASSIGN(const Credit credit, wire.credit());
+  return Taken{credit};
 }
 
 Result<Bye> decode_bye(std::span<const std::byte> payload) {

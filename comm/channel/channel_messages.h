@@ -30,6 +30,8 @@ inline constexpr std::uint16_t kHello = 0x36;
 inline constexpr std::uint16_t kWelcome = 0x37;
 /// Both ways.
 inline constexpr std::uint16_t kBye = 0x38;
+/// Consumer -> producer, on zmq.
+inline constexpr std::uint16_t kTaken = 0x39;
 }  // namespace channel_message
 
 /// Largest payload of a channel's message without the item's bytes.
@@ -38,14 +40,17 @@ inline constexpr std::size_t kMaxChannelMessage = 8 * 1024;
 inline constexpr std::size_t kMaxReasonBytes = 1024;
 
 /// A producer is there. `capacity`: how many credits it wants at a time.
+/// `number` counts a producer's HELLOs from 1.
 struct Hello {
   std::string producer;
   std::uint32_t capacity = 0;
+  std::uint64_t number = 0;
 };
-/// The consumer's sizes, which must be those of the address that was dialled.
+/// The consumer's sizes, which must be those of the address that was dialled, and the number of the HELLO it answers.
 struct Welcome {
   std::uint32_t slots = 0;
   std::uint64_t slot_bytes = 0;
+  std::uint64_t number = 0;
 };
 /// `data`, the request, views the payload that was decoded; empty on shm, where it is in the slot.
 struct CreditMessage {
@@ -59,6 +64,10 @@ struct ItemMessage {
   Item item;
   std::span<const std::byte> data;
 };
+/// The item of this credit has arrived, or is not wanted any more: its bytes need not be kept.
+struct Taken {
+  Credit credit;
+};
 /// This end is going, or refuses the other; `reason` is shown to users.
 struct Bye {
   std::string reason;
@@ -70,6 +79,7 @@ std::vector<std::byte> encode(const Welcome& message);
 /// Four bytes (little endian: length of the map), the map, then `data`.
 std::vector<std::byte> encode(const CreditMessage& message);
 std::vector<std::byte> encode(const ItemMessage& message);
+std::vector<std::byte> encode(const Taken& message);
 std::vector<std::byte> encode(const Bye& message);
 
 /// Any bytes may be given; views in the results live as long as `payload`.
@@ -77,6 +87,7 @@ Result<Hello> decode_hello(std::span<const std::byte> payload);
 Result<Welcome> decode_welcome(std::span<const std::byte> payload);
 Result<CreditMessage> decode_credit(std::span<const std::byte> payload);
 Result<ItemMessage> decode_item(std::span<const std::byte> payload);
+Result<Taken> decode_taken(std::span<const std::byte> payload);
 Result<Bye> decode_bye(std::span<const std::byte> payload);
 
 /// `text` as it may travel: UTF-8, at most kMaxReasonBytes.

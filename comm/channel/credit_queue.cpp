@@ -13,15 +13,16 @@ void CreditQueue::deliver(const Credit& credit, std::uint64_t serial, std::span<
   arrive(credit, serial, {});
 }
 
-void CreditQueue::arrive(const Credit& credit, std::uint64_t serial, std::vector<std::byte> request) {
+bool CreditQueue::arrive(const Credit& credit, std::uint64_t serial, std::vector<std::byte> request) {
   {
     const std::lock_guard lock(mutex_);
     auto& last = last_serial_[credit.slot];
-    if (serial <= last) return;
+    if (serial <= last) return false;
     last = serial;
     credits_.push_back({credit, std::move(request)});
   }
   changed_.notify_all();
+  return true;
 }
 
 void CreditQueue::close(const std::string& reason) {

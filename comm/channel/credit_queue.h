@@ -27,8 +27,8 @@ class CreditQueue final : public ProducerLink {
   /// Queues a credit; one that is sent again (serial not above the slot's last) is ignored. Its request is in memory
   /// that both ends share, and is not copied.
   void deliver(const Credit& credit, std::uint64_t serial, std::span<const std::byte> request) override;
-  /// The same of a credit whose request came with it.
-  void arrive(const Credit& credit, std::uint64_t serial, std::vector<std::byte> request);
+  /// The same of a credit whose request came with it. False: it was sent again.
+  bool arrive(const Credit& credit, std::uint64_t serial, std::vector<std::byte> request);
   /// The consumer is gone or refused this producer: every later call fails with `unavailable` and the reason.
   void close(const std::string& reason) override;
   /// The consumer took this producer in.

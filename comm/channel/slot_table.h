@@ -44,7 +44,9 @@ class SlotTable {
 
   std::uint32_t num_slots() const noexcept { return num_slots_; }
   std::size_t slot_bytes() const noexcept { return slot_bytes_; }
-  /// What other processes attach to (comm/channel/arena.h).
+  /// Arena::publish. Before producers dial in.
+  Result<void> publish(const std::string& folder) { return arena_.publish(folder); }
+  /// What other processes attach to (comm/channel/arena.h); empty: not published.
   const std::string& arena_handle() const noexcept { return arena_.handle(); }
   /// slot_bytes of the arena; valid while the table lives. Who may touch it says state().
   std::span<std::byte> slot(std::uint32_t index) const;
@@ -114,7 +116,7 @@ class SlotTable {
   std::uint64_t outstanding(std::size_t end) const;
 
   /// Bytes from the beginning of one slot to the next are stride_, whole pages.
-  const Arena arena_;
+  Arena arena_;
   const std::uint32_t num_slots_;
   const std::size_t slot_bytes_;
   const std::size_t stride_;

@@ -133,10 +133,8 @@ struct Stop {
 struct ActorUp {
   static constexpr std::uint16_t kType = 0x12;
   std::string actor;
-  std::int64_t incarnation = 0;
-  std::int64_t pid = 0;
-  std::vector<std::string> channels = {};
-  std::vector<std::string> weights = {};
+  std::int64_t incarnation = 0, pid = 0;
+  std::vector<std::string> channels = {}, weights = {};
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -146,17 +144,18 @@ struct ActorUp {
     v(5, weights);
   }
 };
-/// node -> controller: an actor is gone; its exit is confirmed.
+/// node -> controller: an actor is gone; its exit is confirmed, unless `unkillable`.
 struct ActorExited {
   static constexpr std::uint16_t kType = 0x13;
   std::string actor;
   std::int64_t incarnation = 0;
   /// signal above 0: it was ended by that signal, and exit_code says nothing. stderr_tail: last lines that it wrote.
-  std::int64_t exit_code = 0;
-  std::int64_t signal = 0;
+  std::int64_t exit_code = 0, signal = 0;
   bool killed_by_us = false;
   std::string stderr_tail = {};
   bool out_of_memory = false;
+  /// Survives SIGKILL: its slots and devices are not free. A second message, without this, confirms the exit.
+  bool unkillable = false;
   template <class V>
   void fields(V& v) {
     v(1, actor);
@@ -166,11 +165,11 @@ struct ActorExited {
     v(5, killed_by_us);
     v(6, stderr_tail);
     v(7, out_of_memory);
+    v(8, unkillable);
   }
 };
 /// controller -> producer: the consumers to dial (a decoder the learners' feeds, a simulator the rollout workers, a
-/// rollout worker the learners' feeds, a learner the rollout workers' weights). controller -> consumer: producers that
-/// are gone.
+/// rollout worker the learners' feeds, a learner the rollout workers' weights); to consumers: producers that are gone.
 struct Peers {
   static constexpr std::uint16_t kType = 0x14;
   /// The membership epoch whose consumers these are.
@@ -181,12 +180,15 @@ struct Peers {
   std::vector<std::string> gone = {};
   /// Those of them whose death speaks against what they were making: not told to end, not out of luck.
   std::vector<std::string> died = {};
+  /// Producers that survive SIGKILL: what they owe is asked of others, and their slots stay theirs.
+  std::vector<std::string> unkillable = {};
   template <class V>
   void fields(V& v) {
     v(1, fence);
     v(2, channels);
     v(3, gone);
     v(4, died);
+    v(5, unkillable);
   }
 };
 /// controller -> learner: form a group and resume.
@@ -325,8 +327,7 @@ struct CheckpointBegin {
 struct SnapshotReady {
   static constexpr std::uint16_t kType = 0x44;
   std::string actor;
-  std::int64_t rank = 0;
-  std::int64_t step = 0;
+  std::int64_t rank = 0, step = 0;
   std::uint64_t fence = 0;
   std::string handle;
   std::int64_t updates = 0;
@@ -352,8 +353,7 @@ struct CheckpointDone {
   std::int64_t step = 0;
   std::uint64_t fence = 0;
   std::string directory;
-  std::string manifest_hash = {};
-  std::string error = {};
+  std::string manifest_hash = {}, error = {};
   double seconds = 0;
   template <class V>
   void fields(V& v) {

@@ -29,6 +29,17 @@ TEST_F(KillActorTest, AllHostsKilledAtOnceComeBack) {
   EXPECT_EQ(weights("all"), undisturbed_weights());
 }
 
+TEST_F(KillActorTest, HostsObeyTheirNodeAlone) {
+  auto job = run("told", {"training.steps=20"});
+  ASSERT_TRUE(job->wait_output(step_line(5))) << job->output();
+  const auto before = job->hosts();
+  for (const auto& [instance, pid] : before) ::kill(pid, SIGTERM);
+  ASSERT_TRUE(job->wait_output(step_line(15))) << job->output();
+  EXPECT_EQ(job->hosts(), before);
+  expect_complete(*job, "told");
+  EXPECT_EQ(job->output().find("restart"), std::string::npos) << job->output();
+}
+
 TEST_F(KillActorTest, AStoppedDecoderIsReplaced) {
   auto job = run("stopped", {"data.decode_deadline_s=2"});
   ASSERT_TRUE(job->wait_output(step_line(5))) << job->output();

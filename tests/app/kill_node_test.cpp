@@ -39,6 +39,11 @@ TEST_F(KillNodeTest, ANodeHostsTheDecodersAndLeavesAfterTheRun) {
   EXPECT_EQ(job->hosts().size(), 3u);
   expect_complete(*job, "joined");
   EXPECT_EQ(second->wait(30s), 0) << second->output();
+  std::smatch logs;
+  const std::string said = second->output();
+  ASSERT_TRUE(std::regex_search(said, logs, std::regex("logs of this node: (\\S+)"))) << said;
+  for (const char* log : {"node.log", "decoder-0.log", "decoder-1.log"})
+    EXPECT_TRUE(std::filesystem::exists(logs[1].str() + "/" + log)) << log;
   EXPECT_EQ(weights("joined"), undisturbed_weights());
 }
 
@@ -104,10 +109,32 @@ TEST_F(KillNodeTest, StrangersAreRefused) {
   EXPECT_EQ(job->wait(60s), 75) << job->output();
 }
 
-TEST_F(KillNodeTest, ARunWhoseNodesDoNotComeEndsAtItsDeadline) {
-  auto job = run("alone", {"cluster.num_nodes=2", "cluster.start_timeout_s=2"}, {"--listen", "127.0.0.1:0"});
+TEST_F(KillNodeTest, ARunWhoseNodesDoNotComeEndsAtItsDeadlineAndLeavesNothing) {
+  const std::string runtime = folder_ + "/runtime";
+  std::filesystem::create_directories(runtime);
+  auto job = run("alone", {"cluster.num_nodes=2", "cluster.start_timeout_s=2"}, {"--listen", "127.0.0.1:0"},
+                 {{"XDG_RUNTIME_DIR", runtime}});
   EXPECT_EQ(job->wait(30s), 4) << job->output();
   EXPECT_THAT(job->output(), ::testing::HasSubstr("cluster.num_nodes is 2"));
+  EXPECT_TRUE(std::filesystem::is_empty(runtime + "/troupe"));
+  for (const char* file : {"/endpoint", "/token"})
+    EXPECT_FALSE(std::filesystem::exists(run_directory("alone") + file)) << file;
+}
+
+TEST_F(KillNodeTest, WhatAKilledRunLeftIsRemovedByTheNext) {
+  const std::string runtime = folder_ + "/runtime";
+  std::filesystem::create_directories(runtime);
+  auto killed = run("killed", {}, {"--listen", "127.0.0.1:0"}, {{"XDG_RUNTIME_DIR", runtime}});
+  ASSERT_TRUE(killed->wait_output(step_line(1))) << killed->output();
+  const std::string first = run_directory("killed"), id = std::filesystem::path(first).filename();
+  killed->kill(SIGKILL);
+  ASSERT_EQ(killed->wait(10s), 128 + SIGKILL);
+  ASSERT_TRUE(std::filesystem::exists(runtime + "/troupe/" + id + "/feed-server.json"));
+  ASSERT_TRUE(std::filesystem::exists(first + "/token"));
+  auto next = run("killed", {"training.steps=2"}, {}, {{"XDG_RUNTIME_DIR", runtime}});
+  EXPECT_EQ(next->wait(kRunDeadline), 0) << next->output();
+  for (const char* file : {"/endpoint", "/token"}) EXPECT_FALSE(std::filesystem::exists(first + file)) << file;
+  EXPECT_TRUE(std::filesystem::is_empty(runtime + "/troupe"));
 }
 
 }  // namespace

@@ -106,21 +106,4 @@ Result<RunDirectory> find_run(const std::string& run, const std::string& run_roo
                            wanted, run_root, runs_there(wanted, run_root))};
 }
 
-Result<std::string> runtime_directory(const std::string& run_id) {
-  const char* xdg = std::getenv("XDG_RUNTIME_DIR");
-  std::string base = xdg && *xdg ? fmt::format("{}/troupe", xdg) : fmt::format("/tmp/troupe-{}", ::getuid());
-  for (const std::string& folder : {base, base + "/" + run_id}) {
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-      return file_error(folder, "cannot create runtime folder", errno);
-    struct stat info {};
-    if (::lstat(folder.c_str(), &info) != 0) return file_error(folder, "cannot inspect", errno);
-    if (!S_ISDIR(info.st_mode) || info.st_uid != ::getuid() || (info.st_mode & 077) != 0) {
-      return Error{
-          Errc::failed_precondition,
-          fmt::format("{}: must be a folder of this user with mode 0700; remove it or set XDG_RUNTIME_DIR", folder)};
-    }
-  }
-  return base + "/" + run_id;
-}
-
 }  // namespace troupe::workers

@@ -52,9 +52,4 @@ Result<RunDirectory> find_run(const std::string& run, const std::string& run_roo
 /// Run directories of `name` under `run_root`, newest first: by id, which begins with the UTC time of its start.
 std::vector<RunDirectory> runs_of(const std::string& run_root, const std::string& name);
 
-/// Short folder for this user's sockets of one run, because a socket's path is at most 107 bytes (unix(7)):
-/// $XDG_RUNTIME_DIR/troupe/ID, else /tmp/troupe-UID/ID, mode 0700. Created if absent. Errors: failed_precondition (it
-/// belongs to somebody else, or others may enter it), resource_exhausted.
-Result<std::string> runtime_directory(const std::string& run_id);
-
 }  // namespace troupe::workers

@@ -221,6 +221,13 @@ void ActorPools::producer_gone(const std::string& role, const std::string& insta
   }
 }
 
+void ActorPools::producer_unkillable(const std::string& instance, std::uint64_t fence) {
+  for (const ActorRecord* learner : actors_.of_role("learner")) {
+    if (learner->state == ActorState::up)
+      effects_.send(learner->plan.name, Peers{.fence = fence, .unkillable = {instance}});
+  }
+}
+
 void ActorPools::introduce(const ActorRecord& actor, std::uint64_t fence) {
   bool produces = false;
   for (const Flow& flow : flows(job_)) {

@@ -55,6 +55,8 @@ class ActorPools {
   /// Tells consumers that a producer's exit is confirmed, so they may reuse its slots. `instance`: "decoder/0#1".
   /// `died`: the exit speaks against what it was making.
   void producer_gone(const std::string& role, const std::string& instance, std::uint64_t fence, bool died = false);
+  /// Tells the learners' feeds that a producer survives SIGKILL: others make what it owes, in other slots.
+  void producer_unkillable(const std::string& instance, std::uint64_t fence);
 
  private:
   /// Tells one producer the addresses of all its consumers: the local one on their node, else the one over zmq.

@@ -89,6 +89,7 @@ void JobController::on(const std::string&, const ActorUp& m, TimePoint now) {
 }
 
 void JobController::on(const std::string&, const ActorExited& m, TimePoint now) {
+  if (m.unkillable) return on_unkillable(m, now);
   effects_.actor_ended(fmt::format("{}#{}", m.actor, m.incarnation));
   const ActorRecord* row = actors_.find(m.actor);
   const bool wanted = row && !row->removing && state_ != JobState::stopping;
@@ -115,6 +116,27 @@ void JobController::on(const std::string& from, const Quarantined& m, TimePoint)
   effects_.quarantined(m);
   // It was the sample's fault and not theirs.
   for (const std::string& producer : m.producers) restarts_.forgive(producer.substr(0, producer.find('#')));
+}
+
+void JobController::on_unkillable(const ActorExited& m, TimePoint now) {
+  ActorRecord* actor = actors_.ended(m);
+  if (!actor) return;
+  group_.exited(m.actor);
+  const std::string& role = actor->plan.role;
+  const std::string what =
+      fmt::format("{} survives SIGKILL (a thread of it waits in the kernel) and holds its slots and devices on node/{}",
+                  actor->instance(), actor->plan.node);
+  const auto peers = actors_.of_role(role);
+  const bool has_peers = std::any_of(peers.begin(), peers.end(), [&](const ActorRecord* peer) {
+    return peer != actor && !peer->removing && peer->state != ActorState::gone;
+  });
+  const bool makes_samples = role == RoleKind::decoder || role == RoleKind::encoder;
+  if (makes_samples) pools_.producer_unkillable(actor->instance(), group_.fence());
+  if (!actor->removing && state_ != JobState::stopping && !(makes_samples && has_peers)) {
+    return fail(what + "; restart that machine, or resume on another one", now);
+  }
+  effects_.event(Severity::error, "unkillable", what + "; it is not started again");
+  if (actor->removing) pools_.removed(m.actor);
 }
 
 void JobController::on(const std::string&, const StuckProducer& m, TimePoint) {

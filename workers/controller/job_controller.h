@@ -109,6 +109,9 @@ class JobController {
  private:
   void on(const std::string& from, const ActorUp& m, TimePoint now);
   void on(const std::string& from, const ActorExited& m, TimePoint now);
+  /// An actor that survives SIGKILL. A pool that makes samples goes on without it while it has others; the job fails
+  /// where it was the last one, or of another role: its devices and slots are not free.
+  void on_unkillable(const ActorExited& m, TimePoint now);
   void on(const std::string& from, const GroupUp& m, TimePoint now);
   void on(const std::string& from, const GroupAbort& m, TimePoint now);
   void on(const std::string& from, const StepReport& m, TimePoint now);

@@ -4,19 +4,41 @@
 
 #include <filesystem>
 
+#include "base/log.h"
+
 namespace troupe::workers {
 
 namespace {
 std::string lock_file(const RunDirectory& run) { return run.path("lock"); }
+
+std::vector<RunDirectory> runs_beside(const RunDirectory& run) {
+  const std::filesystem::path runs = std::filesystem::path(run.root()).parent_path();
+  return runs_of(runs.parent_path().string(), runs.filename().string());
+}
 }  // namespace
+
+void remove_session_files(const RunDirectory& run) {
+  for (const std::string& file : {run.endpoint(), run.path("token")}) {
+    std::error_code error;
+    std::filesystem::remove(file, error);  // one that is not there is no error
+    if (error) log::warn("{}: cannot be removed: {}", file, error.message());
+  }
+}
+
+void remove_leftovers(const RunDirectory& run) {
+  for (const RunDirectory& other : runs_beside(run)) {
+    if (other.id() == run.id() || !std::filesystem::exists(other.endpoint())) continue;
+    const auto lock = FileLock::acquire(lock_file(other));
+    if (lock) remove_session_files(other);
+  }
+}
 
 Result<FileLock> lock_to_remove(const RunDirectory& run) { return FileLock::acquire(lock_file(run)); }
 
 Result<FileLock> lock_run(const RunDirectory& run) {
   TROUPE_ASSIGN(FileLock lock, lock_to_remove(run));
   // Whoever starts later sees this lock; of those who start now, each sees the other's.
-  const std::filesystem::path runs = std::filesystem::path(run.root()).parent_path();
-  for (const RunDirectory& other : runs_of(runs.parent_path().string(), runs.filename().string())) {
+  for (const RunDirectory& other : runs_beside(run)) {
     if (other.id() >= run.id()) continue;
     if (const auto pid = controller_of(other)) {
       return Error{Errc::failed_precondition,

@@ -20,6 +20,12 @@ Result<FileLock> lock_run(const RunDirectory& run);
 /// The same for a process that only removes the run: another one of its name may be under way.
 Result<FileLock> lock_to_remove(const RunDirectory& run);
 
+/// Removes what means something only while a controller runs: the address of its control socket and its token. Requires
+/// the run's lock.
+void remove_session_files(const RunDirectory& run);
+/// The same for the other runs of this name whose controller is dead: a killed one could not do it.
+void remove_leftovers(const RunDirectory& run);
+
 /// A run that a process controls now.
 struct LiveRun {
   RunDirectory run;

@@ -29,6 +29,9 @@ CREATE TABLE commit_intent(id INTEGER PRIMARY KEY CHECK(id = 0), step INTEGER NO
 PRAGMA user_version = 2;
 )";
 
+/// Another process may hold the file for a moment: sqlite3 that is asked to write, a reader that mends the log.
+constexpr int kBusyMs = 2'000;
+
 using Value = std::variant<std::int64_t, double, std::string>;
 using Row = std::vector<Value>;
 
@@ -82,7 +85,8 @@ struct StateDb::Connection {
     switch (code & 0xff) {
       case SQLITE_BUSY:
       case SQLITE_LOCKED:
-        return {Errc::failed_precondition, text + "; another controller runs this job (see its `endpoint` file)"};
+        return {Errc::failed_precondition,
+                text + "; another process has been writing to it for 2 s: end its transaction"};
       case SQLITE_CORRUPT:
       case SQLITE_NOTADB:
         return {Errc::data_loss,
@@ -175,7 +179,8 @@ Result<std::unique_ptr<StateDb>> StateDb::open(const std::string& path) {
     return connection->failure("cannot open");
   }
   sqlite3_extended_result_codes(connection->handle, 1);
-  TROUPE_TRY(connection->execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"));
+  sqlite3_busy_timeout(connection->handle, kBusyMs);
+  TROUPE_TRY(connection->execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"));
   TROUPE_ASSIGN(const auto check, connection->query("PRAGMA quick_check"));
   if (check.empty() || text(check[0][0]) != "ok") {
     return Error{
@@ -188,7 +193,6 @@ Result<std::unique_ptr<StateDb>> StateDb::open(const std::string& path) {
     return Error{Errc::failed_precondition,
                  fmt::format("{}: schema version {} is newer than this program's {}", path, found, kSchemaVersion)};
   }
-  // The write also takes the exclusive lock, so that a second controller fails here and not later.
   TROUPE_TRY(connection->execute("BEGIN IMMEDIATE;"));
   if (found == 0) TROUPE_TRY(connection->execute(kSchema));
   if (found < kSchemaVersion) TROUPE_TRY(connection->execute(kSecondVersion));
@@ -202,11 +206,10 @@ Result<std::unique_ptr<StateDb>> StateDb::open_read_only(const std::string& path
   if (sqlite3_open_v2(path.c_str(), &connection->handle, SQLITE_OPEN_READONLY, nullptr) != SQLITE_OK) {
     return connection->failure("cannot open");
   }
+  sqlite3_busy_timeout(connection->handle, kBusyMs);
   if (!connection->query("PRAGMA schema_version")) {
     const int code = sqlite3_errcode(connection->handle) & 0xff;
-    const bool is_held = code == SQLITE_BUSY || code == SQLITE_LOCKED;
-    if (is_held || code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL)
-      TROUPE_TRY(connection->read_a_copy());
+    if (code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_FULL) TROUPE_TRY(connection->read_a_copy());
   }
   return std::unique_ptr<StateDb>(new StateDb(std::move(connection)));
 }

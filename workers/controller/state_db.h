@@ -27,18 +27,19 @@ struct CheckpointRecord {
   std::string manifest_hash;
 };
 
-/// What must survive the controller: one SQLite file `state.db` per run directory, WAL, synchronous=FULL, opened
-/// exclusively so that a second controller is refused (tables: docs/run-directory.md#statedb). A change is on disk
+/// What must survive the controller: one SQLite file `state.db` per run directory, WAL, synchronous=FULL (tables:
+/// docs/run-directory.md#statedb). One process writes, the holder of RUN/lock (run_lock.h); any process of this machine
+/// may read meanwhile. A change is on disk
 /// before its method returns. Not thread-safe. Errors of every method: resource_exhausted (disk full), data_loss
 /// (damaged), internal.
 class StateDb {
  public:
-  /// Opens or creates. Errors: failed_precondition (another controller holds it; a newer schema), data_loss (damaged;
-  /// names the file), resource_exhausted (disk full).
+  /// Opens or creates; the caller holds RUN/lock. Errors: failed_precondition (another process keeps it in a write
+  /// transaction; a newer schema), data_loss (damaged; names the file), resource_exhausted (disk full).
   static Result<std::unique_ptr<StateDb>> open(const std::string& path);
-  /// For `verify`, `status` and `runs`: no lock is taken, nothing is written. Where a controller holds the file, or
-  /// SQLite cannot make the index of its write-ahead log (read-only folder, full disk), a copy in the temporary folder
-  /// is read: the state as of this call.
+  /// For `verify`, `status` and `runs`, also of a job that runs: every call sees what is committed then. Where SQLite
+  /// cannot make the index of its write-ahead log (read-only folder, full disk), a copy in the temporary folder is
+  /// read: the state as of this call.
   static Result<std::unique_ptr<StateDb>> open_read_only(const std::string& path);
   ~StateDb();
 

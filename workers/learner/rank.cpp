@@ -212,6 +212,7 @@ Result<void> LearnerRank::snapshot(std::int64_t step) {
   const std::size_t bytes = engine_.snapshot_bytes();
   if (!arena_ || arena_->bytes().size() != bytes) {
     TROUPE_ASSIGN(auto arena, Arena::create(setup_.actor + "-snapshot", bytes));
+    TROUPE_TRY(arena.publish(setup_.runtime_dir));
     arena_.emplace(std::move(arena));
   }
   {

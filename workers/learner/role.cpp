@@ -96,7 +96,8 @@ void LearnerRole::handle(const std::string&, const Message& message) {
       const auto& died = peers->died;
       feed_->producer_gone(producer, std::find(died.begin(), died.end(), producer) != died.end());
     }
-    trainer_->peers(*peers);
+    for (const std::string& producer : peers->unkillable) feed_->producer_unkillable(producer);
+    if (peers->unkillable.empty()) trainer_->peers(*peers);
   } else if (std::holds_alternative<Finish>(message)) {
     rank_->finish();
   }

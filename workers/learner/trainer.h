@@ -52,6 +52,8 @@ struct LearnerSetup {
   std::int64_t incarnation = 0;
   /// ledger/, eval/ and replay/ are written below it.
   std::string run_dir;
+  /// Folder with the desk of this node, where snapshots are published.
+  std::string runtime_dir;
 };
 
 /// What a trainer works with between begin() and the end of its group.

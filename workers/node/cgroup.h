@@ -6,23 +6,35 @@
 
 namespace troupe::workers {
 
-/// Limits that cgroups (version 2) put on this process, the tightest of its group and the groups around it. Absent: no
-/// limit.
-struct CgroupLimits {
-  /// Quota / period of cpu.max.
-  std::optional<double> cpus;
-  /// memory.max.
-  std::optional<std::int64_t> memory_bytes;
+/// The control groups of a process, as paths below the mount points of their hierarchies.
+struct CgroupPaths {
+  /// Version 2; "/" also where there is none.
+  std::string unified = "/";
+  /// Version 1, whose controllers are mounted one by one; empty: that controller is not.
+  std::string memory = {};
+  std::string cpu = {};
 };
 
-/// Path of this process's group below the mount point, from /proc/self/cgroup; "/" if it has none.
-std::string own_cgroup();
+/// Limits that control groups (version 1 or 2) put on this process, the tightest of its group and the groups around it.
+/// Absent: no limit.
+struct CgroupLimits {
+  /// Quota / period of cpu.max, or of cpu.cfs_quota_us and cpu.cfs_period_us.
+  std::optional<double> cpus;
+  /// memory.max, or memory.limit_in_bytes.
+  std::optional<std::int64_t> memory_bytes;
+  /// What that group and those in it hold now, without page cache that can be dropped.
+  std::int64_t memory_used_bytes = 0;
+};
 
-/// Reads the limits of `group` under the mount point `root`, usually /sys/fs/cgroup. Unreadable files count as no
-/// limit.
-CgroupLimits read_cgroup_limits(const std::string& root, const std::string& group);
+/// Reads a file such as /proc/self/cgroup.
+CgroupPaths read_cgroup_paths(const std::string& file);
+CgroupPaths own_cgroups();
 
-/// Number of processes of `group` that the out-of-memory killer ended; 0 if that cannot be read.
-std::uint64_t read_oom_kills(const std::string& root, const std::string& group);
+/// Reads the limits of `groups` under `root`, usually /sys/fs/cgroup. Unreadable files count as no limit: a container
+/// often sees its own group as the mount point, whatever the path says.
+CgroupLimits read_cgroup_limits(const std::string& root, const CgroupPaths& groups);
+
+/// Number of processes of the group that the out-of-memory killer ended; 0 if that cannot be read.
+std::uint64_t read_oom_kills(const std::string& root, const CgroupPaths& groups);
 
 }  // namespace troupe::workers

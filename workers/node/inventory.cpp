@@ -40,18 +40,11 @@ std::int64_t meminfo(const std::string& wanted) {
   return 0;
 }
 
-std::int64_t number_in(const std::string& path) {
-  std::ifstream in(path);
-  std::int64_t value = 0;
-  in >> value;
-  return in ? value : 0;
-}
-
 }  // namespace
 
 NodeFacts read_inventory(const std::string& node_name) {
   NodeFacts facts;
-  const CgroupLimits limits = read_cgroup_limits(kCgroupRoot, own_cgroup());
+  const CgroupLimits limits = read_cgroup_limits(kCgroupRoot, own_cgroups());
   facts.snapshot.name = node_name;
   facts.snapshot.cpus = affinity_cpus();
   if (limits.cpus)
@@ -68,11 +61,9 @@ ClusterSnapshot own_cluster() { return {.nodes = {read_inventory("local").snapsh
 
 std::int64_t free_memory_bytes() {
   std::int64_t free = meminfo("MemAvailable:");
-  const std::string group = own_cgroup();
-  if (const auto limit = read_cgroup_limits(kCgroupRoot, group).memory_bytes) {
-    const std::int64_t used = number_in(std::string(kCgroupRoot) + group + "/memory.current");
-    free = std::min(free, std::max<std::int64_t>(0, *limit - used));
-  }
+  const CgroupLimits limits = read_cgroup_limits(kCgroupRoot, own_cgroups());
+  if (limits.memory_bytes)
+    free = std::min(free, std::max<std::int64_t>(0, *limits.memory_bytes - limits.memory_used_bytes));
   return free;
 }
 

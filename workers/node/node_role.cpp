@@ -37,14 +37,15 @@ ProcessTable& NodeRole::processes() {
   if (processes_) return *processes_;
   processes_ = std::make_unique<ProcessTable>([this](const ProcessExit& exit) {
     const std::size_t mark = exit.name.rfind('#');
-    hosted_->remove(exit.name);
+    if (!exit.unkillable) hosted_->remove(exit.name);
     outbox_("controller", ActorExited{.actor = exit.name.substr(0, mark),
                                       .incarnation = std::stoll(exit.name.substr(mark + 1)),
                                       .exit_code = exit.exit_code,
                                       .signal = exit.signal,
                                       .killed_by_us = exit.killed_by_us,
                                       .stderr_tail = exit.stderr_tail,
-                                      .out_of_memory = exit.out_of_memory});
+                                      .out_of_memory = exit.out_of_memory,
+                                      .unkillable = exit.unkillable});
   });
   return *processes_;
 }

@@ -16,9 +16,10 @@ namespace troupe::workers {
 /// A node agent: starts the actors placed on it, each in its own process or as an actor of this one, and reports
 /// every exit. It never decides where anything runs or whether it runs again: the controller does. Takes Spawn and
 /// Stop; sends ActorExited to the controller, once for each Spawn: when the process was waited for, when the actor of
-/// this process was destroyed, or with exit code 70 and the reason when it could not start or broke. A Stop for an
-/// unknown instance is answered with ActorExited too (code 0), so the controller never waits for it. A Spawn that comes
-/// twice starts one. Callbacks come on threads of ProcessTable and of actors.
+/// this process was destroyed, or with exit code 70 and the reason when it could not start or broke; of an unkillable
+/// process before that, too. A Stop for an unknown instance is answered with ActorExited too (code 0), so the
+/// controller never waits for it. A Spawn that comes twice starts one. Callbacks come on threads of ProcessTable and of
+/// actors.
 class NodeRole final {
  public:
   /// How host processes of this node are started.

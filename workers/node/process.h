@@ -37,9 +37,16 @@ struct ProcessExit {
   bool killed_by_us = false;
   /// SIGKILL while the cgroup's oom_kill counter grew.
   bool out_of_memory = false;
+  /// It has not ended: SIGKILL was sent and nothing came of it within kUnkillableAfter, because a thread of it waits in
+  /// the kernel (a hung disk or network file system, a device). What it has mapped or opened may still be written. A
+  /// second report, of its end, comes if the kernel lets go of it.
+  bool unkillable = false;
   /// Last 4 KiB it wrote to its log, made valid UTF-8.
   std::string stderr_tail;
 };
+
+/// A process that outlives its SIGKILL so long is reported as unkillable.
+inline constexpr std::chrono::milliseconds kUnkillableAfter{10'000};
 
 /// The child processes of a node: starts them, notices their end through pidfds, ends them. Thread-safe.
 ///
@@ -50,10 +57,10 @@ struct ProcessExit {
 class ProcessTable {
  public:
   /// Called on the table's thread, once per process, in the order in which ends were noticed; must not block. It may
-  /// call start() and kill(). No call comes after the destructor.
+  /// call start() and kill(). No call comes after the destructor. Of an unkillable process it is called twice.
   using OnExit = std::function<void(const ProcessExit& exit)>;
 
-  explicit ProcessTable(OnExit on_exit);
+  explicit ProcessTable(OnExit on_exit, std::chrono::milliseconds unkillable_after = kUnkillableAfter);
   /// kill_all() with 2 seconds of grace; nothing survives.
   ~ProcessTable();
   ProcessTable(const ProcessTable&) = delete;
@@ -65,7 +72,8 @@ class ProcessTable {
   Result<pid_t> start(const ProcessSpec& spec);
 
   /// SIGTERM now and SIGKILL after `grace`; 0 kills at once. A second call can only shorten the grace. Signals go to
-  /// the process group. Returns whether a process of that name runs.
+  /// the process group. Returns whether a process of that name runs; one that was reported as unkillable does not
+  /// count, here and below.
   bool kill(const std::string& name, std::chrono::milliseconds grace);
 
   /// Ends every process: SIGTERM, after `grace` SIGKILL; returns when all ends were reported, or 5 seconds after the

@@ -173,6 +173,6 @@ std::string read_tail(const std::string& file, std::int64_t begin) {
   return to_utf8(text);
 }
 
-std::uint64_t count_oom_kills() { return read_oom_kills("/sys/fs/cgroup", own_cgroup()); }
+std::uint64_t count_oom_kills() { return read_oom_kills("/sys/fs/cgroup", own_cgroups()); }
 
 }  // namespace troupe::workers

@@ -42,7 +42,8 @@ struct StartAnswer {
 
 class ProcessTable::Impl {
  public:
-  explicit Impl(OnExit on_exit) : on_exit_(std::move(on_exit)) {
+  Impl(OnExit on_exit, milliseconds unkillable_after)
+      : on_exit_(std::move(on_exit)), unkillable_after_(unkillable_after) {
     TROUPE_CHECK(posted_.is_open(), "a process has descriptors left when it begins to supervise");
     {
       const BlockedSignals blocked;
@@ -112,8 +113,9 @@ class ProcessTable::Impl {
     std::int64_t log_begin = 0;
     std::uint64_t oom_kills = 0;
     bool asked_to_end = false;
-    bool killed = false;
     std::optional<Clock::time_point> kill_at;
+    /// When SIGKILL was sent.
+    std::optional<Clock::time_point> killed_at;
   };
 
   void post(std::function<void()> task) {
@@ -128,7 +130,7 @@ class ProcessTable::Impl {
     {
       const std::lock_guard lock(mutex_);
       if (closing_) return Error{Errc::cancelled, fmt::format("{} was not started: the node is closing", spec.name)};
-      if (children_.contains(spec.name))
+      if (children_.contains(spec.name) || unkillable_.contains(spec.name))
         return Error{Errc::invalid_argument, fmt::format("{} runs already", spec.name)};
     }
     const std::uint64_t oom_kills = count_oom_kills();
@@ -136,8 +138,13 @@ class ProcessTable::Impl {
     const pid_t pid = spawned.pid;
     const std::lock_guard lock(mutex_);
     Child& child = children_[spec.name];
-    child =
-        Child{pid, std::move(spawned.pidfd), spec.stderr_log, spawned.log_begin, oom_kills, false, false, std::nullopt};
+    child = Child{.pid = pid,
+                  .pidfd = std::move(spawned.pidfd),
+                  .log = spec.stderr_log,
+                  .log_begin = spawned.log_begin,
+                  .oom_kills = oom_kills,
+                  .kill_at = {},
+                  .killed_at = {}};
     if (closing_) stop(child, milliseconds(0));  // kill_all came in between
     return pid;
   }
@@ -152,9 +159,9 @@ class ProcessTable::Impl {
   }
 
   static void kill_if_due(Child& child, Clock::time_point now) {
-    if (child.killed || !child.kill_at || *child.kill_at > now) return;
+    if (child.killed_at || !child.kill_at || *child.kill_at > now) return;
     ::kill(-child.pid, SIGKILL);
-    child.killed = true;
+    child.killed_at = now;
   }
 
   void run() {
@@ -164,15 +171,20 @@ class ProcessTable::Impl {
 
   void turn() {
     std::vector<pollfd> fds{{posted_.get(), POLLIN, 0}};
-    std::vector<std::string> names;
+    std::vector<std::string> names, given_up;
     milliseconds timeout = kMaxPoll;
     {
       const std::lock_guard lock(mutex_);
       const auto now = Clock::now();
       for (auto& [name, child] : children_) {
         kill_if_due(child, now);
-        if (child.kill_at && !child.killed)
-          timeout = std::min(timeout, std::chrono::ceil<milliseconds>(*child.kill_at - now));
+        const auto due = child.killed_at ? *child.killed_at + unkillable_after_ : child.kill_at;
+        if (due) timeout = std::min(timeout, std::max(milliseconds(0), std::chrono::ceil<milliseconds>(*due - now)));
+        if (child.killed_at && *due <= now) given_up.push_back(name);
+        fds.push_back({child.pidfd.get(), POLLIN, 0});
+        names.push_back(name);
+      }
+      for (const auto& [name, child] : unkillable_) {
         fds.push_back({child.pidfd.get(), POLLIN, 0});
         names.push_back(name);
       }
@@ -182,8 +194,12 @@ class ProcessTable::Impl {
       return;
     }
     for (std::size_t i = 1; i < fds.size(); ++i) {
-      if (fds[i].revents != 0) report(names[i - 1]);
+      if (fds[i].revents != 0) {
+        report(names[i - 1]);
+        std::erase(given_up, names[i - 1]);
+      }
     }
+    for (const std::string& name : given_up) give_up(name);
     if (fds[0].revents != 0) run_tasks();
   }
 
@@ -197,6 +213,22 @@ class ProcessTable::Impl {
     for (auto& task : tasks) task();
   }
 
+  /// SIGKILL did nothing. From here on nobody waits for it, but its end is still noticed.
+  void give_up(const std::string& name) {
+    ProcessExit exit{.name = name, .killed_by_us = true, .unkillable = true, .stderr_tail = {}};
+    {
+      const std::lock_guard lock(mutex_);
+      auto node = children_.extract(name);
+      const Child& child = node.mapped();
+      exit.pid = child.pid;
+      if (!child.log.empty()) exit.stderr_tail = read_tail(child.log, child.log_begin);
+      unkillable_.insert(std::move(node));
+      ++reporting_;
+    }
+    log::error("{} (pid {}) does not end after SIGKILL; a thread of it waits in the kernel", name, exit.pid);
+    tell(exit);
+  }
+
   /// Waits for an ended child, takes it out of the table at once and tells about it.
   void report(const std::string& name) {
     ProcessExit exit;
@@ -204,7 +236,7 @@ class ProcessTable::Impl {
     Child child;
     {
       const std::lock_guard lock(mutex_);
-      auto node = children_.extract(name);
+      auto node = children_.contains(name) ? children_.extract(name) : unkillable_.extract(name);
       child = std::move(node.mapped());
       ++reporting_;
     }
@@ -212,12 +244,16 @@ class ProcessTable::Impl {
     exit.killed_by_us = child.asked_to_end;
     ::kill(-child.pid, SIGKILL);  // what it left behind; before waitid, while the group's number is surely its own
     wait_for(child, exit);
-    exit.out_of_memory = exit.signal == SIGKILL && !child.killed && count_oom_kills() > child.oom_kills;
+    exit.out_of_memory = exit.signal == SIGKILL && !child.killed_at && count_oom_kills() > child.oom_kills;
     if (!child.log.empty()) exit.stderr_tail = read_tail(child.log, child.log_begin);
+    tell(exit);
+  }
+
+  void tell(const ProcessExit& exit) {
     try {
       on_exit_(exit);
     } catch (const std::exception& e) {
-      log::error("the report of {}'s end threw: {}", name, e.what());
+      log::error("the report of {}'s end threw: {}", exit.name, e.what());
     }
     const std::lock_guard lock(mutex_);
     --reporting_;
@@ -242,10 +278,12 @@ class ProcessTable::Impl {
   }
 
   const OnExit on_exit_;
+  const milliseconds unkillable_after_;
   const EventFd posted_;
   mutable std::mutex mutex_;
   std::condition_variable emptied_;
   std::map<std::string, Child> children_;
+  std::map<std::string, Child> unkillable_;
   std::vector<std::function<void()>> tasks_;
   int reporting_ = 0;  ///< ends that were noticed and are being told
   bool closing_ = false;
@@ -254,7 +292,8 @@ class ProcessTable::Impl {
   std::thread thread_;
 };
 
-ProcessTable::ProcessTable(OnExit on_exit) : impl_(std::make_unique<Impl>(std::move(on_exit))) {}
+ProcessTable::ProcessTable(OnExit on_exit, milliseconds unkillable_after)
+    : impl_(std::make_unique<Impl>(std::move(on_exit), unkillable_after)) {}
 ProcessTable::~ProcessTable() = default;
 Result<pid_t> ProcessTable::start(const ProcessSpec& spec) { return impl_->start(spec); }
 bool ProcessTable::kill(const std::string& name, milliseconds grace) { return impl_->kill(name, grace); }

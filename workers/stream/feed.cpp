@@ -113,7 +113,6 @@ void Feed::on_item(const std::string& producer, const Item& item) {
 }
 
 void Feed::forget_producer(const std::string& name) {
-  consumer_->drop_producer(name);
   producers_.erase(name);
   deal_.remove(name);
   for (auto it = entries_.begin(); it != entries_.end();) {
@@ -179,6 +178,7 @@ void Feed::producer_gone(const std::string& producer, bool died) {
         deaths_.erase(*held);
       }
     }
+    consumer_->drop_producer(producer);
     forget_producer(producer);
     if (quarantined) {
       // Whoever waits for it need not wait for another producer.
@@ -190,6 +190,14 @@ void Feed::producer_gone(const std::string& producer, bool died) {
   }
   if (quarantined && on_quarantined_)
     on_quarantined_(*quarantined, dead, fmt::format("{} died while they made it", fmt::join(dead, " and ")));
+}
+
+void Feed::producer_unkillable(const std::string& producer) {
+  std::lock_guard lock(mutex_);
+  if (!consumer_) return;
+  forget_producer(producer);
+  pump();
+  changed_.notify_all();
 }
 
 bool Feed::next_wanted(SampleKey& key) {

@@ -91,6 +91,9 @@ class Feed {
   /// `died`: its end speaks against what it was making, which is the oldest that it owed; the second such death of one
   /// sample quarantines it for the life of the feed, over starts too.
   void producer_gone(const std::string& producer, bool died = false);
+  /// The producer survives SIGKILL: what it owed is asked of others too, but it may still write to the slots that it
+  /// was granted, so they stay out of use until producer_gone().
+  void producer_unkillable(const std::string& producer);
 
   struct Stats {
     /// Now: connected producers, items that arrived, items under way, free slots. Since construction: positions asked
@@ -138,7 +141,7 @@ class Feed {
   bool next_wanted(SampleKey& key);
   // The producer with the fewest credits under way that has room; null: none.
   std::string* least_busy();
-  // After a confirmed exit: what the producer owed is wanted again; items that arrived stay.
+  // What the producer owed is wanted again; items that arrived stay, and so do its slots.
   void forget_producer(const std::string& name);
   // The oldest item that a producer owes; null: it owes nothing.
   const SampleKey* in_hand(const std::string& name) const;

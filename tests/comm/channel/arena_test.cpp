@@ -1,120 +1,181 @@
 #include "comm/channel/arena.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdint>
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <string>
 #include <utility>
+
+#include "comm/channel/arena_desk.h"
+#include "tests/support/scratch_folder.h"
 
 namespace troupe::comm {
 namespace {
 
 constexpr std::size_t kBytes = 8192;
 
-/// The four numbers of a handle: pid, fd, bytes, start time.
-std::array<std::uint64_t, 4> numbers_of(const std::string& handle) {
-  std::array<std::uint64_t, 4> numbers{};
-  unsigned long long pid = 0, fd = 0, bytes = 0, start = 0;
-  EXPECT_EQ(std::sscanf(handle.c_str(), "memfd:%llu:%llu:%llu:%llu", &pid, &fd, &bytes, &start), 4);
-  return numbers = {pid, fd, bytes, start};
-}
-std::string handle_of(const std::array<std::uint64_t, 4>& n) {
-  return fmt::format("memfd:{}:{}:{}:{}", n[0], n[1], n[2], n[3]);
-}
-
 Errc code_of(const Result<Arena>& result) { return result ? Errc::internal : result.error().code(); }
 
-TEST(ArenaTest, BothMappingsSeeTheSameBytes) {
-  auto owner = Arena::create("test", kBytes);
-  auto guest = Arena::attach(owner->handle(), kBytes);
-  EXPECT_EQ(guest->bytes().size(), kBytes);
-  EXPECT_NE(guest->bytes().data(), owner->bytes().data());
-  guest->bytes()[kBytes - 1] = std::byte{42};
-  EXPECT_EQ(owner->bytes()[kBytes - 1], std::byte{42});
-  EXPECT_EQ(owner->bytes()[0], std::byte{0});
-}
-
-TEST(ArenaTest, AGuestKeepsTheMemoryAfterItsOwner) {
-  auto owner = Arena::create("test", kBytes);
-  owner->bytes()[7] = std::byte{9};
-  auto guest = Arena::attach(owner->handle(), kBytes);
-  { const Arena gone = std::move(owner).value(); }
-  EXPECT_EQ(guest->bytes()[7], std::byte{9});
-}
-
-TEST(ArenaTest, AClosedArenaCannotBeAttached) {
-  std::string handle;
-  {
-    auto owner = Arena::create("test", kBytes);
-    handle = owner->handle();
+class ArenaTest : public ::testing::Test {
+ protected:
+  /// An arena that others can attach.
+  Arena published() {
+    Arena arena = Arena::create("test", kBytes).value();
+    arena.publish(folder_.path()).value();
+    return arena;
   }
-  EXPECT_EQ(code_of(Arena::attach(handle, kBytes)), Errc::not_found);
+  /// What the desk gives out for another descriptor, as a handle that says kBytes.
+  std::string handle_of(int fd) {
+    deposit_ = ArenaDesk::leave(folder_.path(), fd).value();
+    return "arena:8192:" + deposit_.ticket;
+  }
+
+  const ScratchFolder folder_{"/tmp"};
+  std::unique_ptr<ArenaDesk> desk_ = ArenaDesk::open(folder_.path()).value();
+  ArenaDesk::Deposit deposit_;
+};
+
+TEST_F(ArenaTest, BothMappingsSeeTheSameBytes) {
+  const Arena owner = published();
+  auto guest = Arena::attach(owner.handle(), kBytes);
+  EXPECT_EQ(guest->bytes().size(), kBytes);
+  EXPECT_NE(guest->bytes().data(), owner.bytes().data());
+  guest->bytes()[kBytes - 1] = std::byte{42};
+  EXPECT_EQ(owner.bytes()[kBytes - 1], std::byte{42});
+  EXPECT_EQ(owner.bytes()[0], std::byte{0});
 }
 
-TEST(ArenaTest, AnotherSizeThanThePlansIsRefused) {
-  auto owner = Arena::create("test", kBytes);
-  EXPECT_EQ(code_of(Arena::attach(owner->handle(), 2 * kBytes)), Errc::invalid_argument);
-  // A handle that lies about the file's size is found out by the file.
-  auto numbers = numbers_of(owner->handle());
-  numbers[2] = 2 * kBytes;
-  EXPECT_EQ(code_of(Arena::attach(handle_of(numbers), 2 * kBytes)), Errc::invalid_argument);
-}
-
-TEST(ArenaTest, AnotherStartTimeMeansThePidWasGivenAway) {
-  auto owner = Arena::create("test", kBytes);
-  auto numbers = numbers_of(owner->handle());
-  numbers[3] += 1;
-  const auto attached = Arena::attach(handle_of(numbers), kBytes);
-  EXPECT_EQ(attached.error().code(), Errc::not_found);
-  EXPECT_NE(attached.error().message().find("is gone"), std::string::npos) << attached.error().message();
-}
-
-TEST(ArenaTest, AProcessThatExitedIsNotFound) {
-  auto owner = Arena::create("test", kBytes);
+TEST_F(ArenaTest, AProcessThatNobodyMayLookIntoSharesItsArena) {
+  int line[2];
+  ASSERT_EQ(::pipe(line), 0);
   const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) ::_exit(0);
-  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  auto numbers = numbers_of(owner->handle());
-  numbers[0] = static_cast<std::uint64_t>(child);
-  EXPECT_EQ(code_of(Arena::attach(handle_of(numbers), kBytes)), Errc::not_found);
+  if (child == 0) {
+    ::prctl(PR_SET_DUMPABLE, 0);
+    Arena arena = Arena::create("test", kBytes).value();
+    if (!arena.publish(folder_.path())) ::_exit(1);
+    arena.bytes()[0] = std::byte{7};
+    const std::string& handle = arena.handle();
+    if (::write(line[1], handle.data(), handle.size()) < 0) ::_exit(1);
+    ::pause();
+  }
+  char text[256];
+  const ssize_t got = ::read(line[0], text, sizeof text);
+  ASSERT_GT(got, 0);
+  auto guest = Arena::attach(std::string(text, static_cast<std::size_t>(got)), kBytes);
+  ASSERT_TRUE(guest) << guest.error().message();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(guest->bytes()[0], std::byte{7}) << "the memory outlives its owner";
+  // nobody can attach any more, once the desk has seen that the line is closed
+  Errc code = Errc::internal;
+  for (int i = 0; i < 1000 && code != Errc::not_found; ++i)
+    code = code_of(Arena::attach(std::string(text, static_cast<std::size_t>(got)), kBytes));
+  EXPECT_EQ(code, Errc::not_found);
+  ::close(line[0]), ::close(line[1]);
 }
 
-TEST(ArenaTest, AFileThatIsNotSealedIsRefused) {
-  auto owner = Arena::create("test", kBytes);
+TEST_F(ArenaTest, AClosedArenaCannotBeAttached) {
+  std::string handle;
+  { handle = published().handle(); }
+  Errc code = Errc::internal;
+  for (int i = 0; i < 1000 && code != Errc::not_found; ++i) code = code_of(Arena::attach(handle, kBytes));
+  EXPECT_EQ(code, Errc::not_found);
+}
+
+TEST_F(ArenaTest, AnotherSizeThanThePlansIsRefused) {
+  const Arena owner = published();
+  EXPECT_EQ(code_of(Arena::attach(owner.handle(), 2 * kBytes)), Errc::invalid_argument);
+  // A handle that lies about the file's size is found out by the file.
+  std::string liar = owner.handle();
+  liar.replace(liar.find("8192"), 4, "16384");
+  EXPECT_EQ(code_of(Arena::attach(liar, 2 * kBytes)), Errc::invalid_argument);
+}
+
+TEST_F(ArenaTest, ASecretThatWasNotGivenOutOpensNothing) {
+  const Arena owner = published();
+  std::string guessed = owner.handle();
+  guessed.back() = guessed.back() == '0' ? '1' : '0';
+  EXPECT_EQ(code_of(Arena::attach(guessed, kBytes)), Errc::not_found);
+  EXPECT_TRUE(Arena::attach(owner.handle(), kBytes));
+}
+
+TEST_F(ArenaTest, WithoutADeskNobodyAttaches) {
+  const Arena owner = published();
+  desk_.reset();
+  EXPECT_EQ(code_of(Arena::attach(owner.handle(), kBytes)), Errc::not_found);
+  EXPECT_FALSE(Arena::create("test", kBytes)->publish(folder_.path()));
+}
+
+TEST_F(ArenaTest, TheDeskOfADeadNodeIsReplacedAndThatOfALivingOneNot) {
+  EXPECT_EQ(ArenaDesk::open(folder_.path()).error().code(), Errc::unavailable);
+  const pid_t child = ::fork();
+  const std::string other = folder_ / "other";
+  if (child == 0) {
+    ::mkdir(other.c_str(), 0700);
+    const auto desk = ArenaDesk::open(other);
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(std::filesystem::exists(other + "/arenas"));
+  EXPECT_TRUE(ArenaDesk::open(other));
+}
+
+TEST_F(ArenaTest, RubbishAtTheDeskEndsThatLineOnly) {
+  const int line = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = folder_ / "arenas";
+  std::copy(path.begin(), path.end(), address.sun_path);
+  ASSERT_EQ(::connect(line, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const std::string rubbish(5000, 'x');
+  ASSERT_GT(::send(line, rubbish.data(), rubbish.size(), MSG_NOSIGNAL), 0);
+  char byte = 0;
+  EXPECT_EQ(::recv(line, &byte, 1, 0), 0) << "the desk hangs up";
+  ::close(line);
+  const Arena owner = published();
+  EXPECT_TRUE(Arena::attach(owner.handle(), kBytes));
+}
+
+TEST_F(ArenaTest, AFileThatIsNotSealedIsRefused) {
   const int other = ::memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_GE(other, 0);
   ASSERT_EQ(::ftruncate(other, kBytes), 0);
-  auto numbers = numbers_of(owner->handle());
-  numbers[1] = static_cast<std::uint64_t>(other);
-  EXPECT_EQ(code_of(Arena::attach(handle_of(numbers), kBytes)), Errc::failed_precondition);
+  EXPECT_EQ(code_of(Arena::attach(handle_of(other), kBytes)), Errc::failed_precondition);
   ::close(other);
 }
 
-TEST(ArenaTest, NobodyCanResizeIt) {
-  auto owner = Arena::create("test", kBytes);
-  const int fd = static_cast<int>(numbers_of(owner->handle())[1]);
-  EXPECT_NE(::ftruncate(fd, kBytes / 2), 0);
-  EXPECT_NE(::ftruncate(fd, kBytes * 2), 0);
+TEST_F(ArenaTest, NobodyCanResizeIt) {
+  const Arena owner = published();
+  const auto fd = ArenaDesk::fetch(owner.handle().substr(std::string("arena:8192:").size()));
+  ASSERT_TRUE(fd);
+  EXPECT_NE(::ftruncate(fd->get(), kBytes / 2), 0);
+  EXPECT_NE(::ftruncate(fd->get(), kBytes * 2), 0);
 }
 
-TEST(ArenaTest, MalformedHandlesAreRefused) {
-  for (const char* handle :
-       {"", "memfd:", "memfd:1:2:3", "memfd:1:2:3:4:5", "memfd:1:2:8192:-4", "memfd:x:2:8192:4", "memfd:1::8192:4",
-        "memfd:1:../../etc:8192:4", "shm:1:2:8192:4", "memfd:1:2:8192:4 ", "memfd:99999999999999999999:2:8192:4"}) {
+TEST_F(ArenaTest, MalformedHandlesAreRefused) {
+  const std::string secret(32, 'a');
+  for (const std::string& handle :
+       {std::string(), std::string("arena:"), std::string("arena:8192"), "arena:8192:" + secret,
+        "arena:8192:relative/arenas:" + secret, "arena:x:/tmp/arenas:" + secret, "memfd:8192:/tmp/arenas:" + secret,
+        "arena:8192:/tmp/arenas:" + secret + "a", "arena:8192:/tmp/arenas:" + std::string(32, 'Z'),
+        "arena:-1:/tmp/arenas:" + secret, "arena:99999999999999999999:/tmp/arenas:" + secret}) {
     EXPECT_EQ(code_of(Arena::attach(handle, kBytes)), Errc::invalid_argument) << handle;
   }
 }
 
-TEST(ArenaTest, AnEmptyArenaIsRefused) { EXPECT_EQ(code_of(Arena::create("test", 0)), Errc::invalid_argument); }
+TEST_F(ArenaTest, AnEmptyArenaIsRefused) { EXPECT_EQ(code_of(Arena::create("test", 0)), Errc::invalid_argument); }
 
-TEST(ArenaTest, MoreMemoryThanThereIsIsAnErrorAtOnce) {
+TEST_F(ArenaTest, MoreMemoryThanThereIsIsAnErrorAtOnce) {
   EXPECT_EQ(Arena::create("test", std::size_t{1} << 50).error().code(), Errc::resource_exhausted);
 }
 

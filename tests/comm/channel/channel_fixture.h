@@ -16,6 +16,7 @@
 
 #include "base/hash.h"
 #include "base/random.h"
+#include "comm/channel/arena_desk.h"
 #include "comm/channel/channel.h"
 #include "tests/support/scratch_folder.h"
 
@@ -152,6 +153,7 @@ class ChannelRig {
 
  private:
   const ScratchFolder folder_{"/tmp"};
+  const std::unique_ptr<ArenaDesk> desk_ = ArenaDesk::open(folder_.path()).value();
   int num_opened_ = 0;
   std::unique_ptr<IoLoop> consumer_loop_;
   std::unique_ptr<IoLoop> producer_loop_;

@@ -65,6 +65,12 @@ TEST(ChannelMessagesTest, TheOtherMessagesRoundTrip) {
   EXPECT_EQ(decode_hello(encode(Hello{"decoder/0#3", 4}))->producer, "decoder/0#3");
   EXPECT_EQ(decode_hello(encode(Hello{"decoder/0#3", 4}))->capacity, 4U);
   EXPECT_EQ(decode_welcome(encode(Welcome{8, 1ULL << 33}))->slot_bytes, 1ULL << 33);
+  EXPECT_EQ(decode_hello(encode(Hello{"decoder/0#3", 4, 9}))->number, 9U);
+  EXPECT_EQ(decode_welcome(encode(Welcome{8, 1, 1ULL << 40}))->number, 1ULL << 40);
+  const auto taken = decode_taken(encode(Taken{{.slot = 3, .tag = 1ULL << 60, .fence = 7}}));
+  EXPECT_EQ(taken->credit.slot, 3U);
+  EXPECT_EQ(taken->credit.tag, 1ULL << 60);
+  EXPECT_EQ(taken->credit.fence, 7U);
   EXPECT_EQ(decode_bye(encode(Bye{"done"}))->reason, "done");
 }
 

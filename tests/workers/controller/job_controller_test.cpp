@@ -61,6 +61,35 @@ TEST_F(JobControllerTest, ALostDecoderIsReportedToFeedsAndStartedAgain) {
   EXPECT_EQ(job->state(), JobState::running);
 }
 
+TEST_F(JobControllerTest, AnUnkillableDecoderIsLeftOutAndItsSlotsStayItsOwn) {
+  begin();
+  job->handle("node/0", ActorExited{.actor = "decoder/0", .killed_by_us = true, .unkillable = true}, now);
+  const auto peers = effects.take<Peers>();
+  ASSERT_EQ(peers.size(), 2u);
+  EXPECT_THAT(peers[0].second.unkillable, ElementsAre("decoder/0#0"));
+  EXPECT_THAT(peers[0].second.gone, ElementsAre());
+  pass(1h);
+  EXPECT_TRUE(effects.take<Spawn>().empty());
+  EXPECT_EQ(job->state(), JobState::running);
+  // the kernel lets go of it: now its slots are free
+  died("decoder/0", 0);
+  EXPECT_THAT(effects.take<Peers>().at(0).second.gone, ElementsAre("decoder/0#0"));
+}
+
+TEST_F(JobControllerTest, TheLastDecoderThatIsUnkillableEndsTheJob) {
+  begin();
+  for (const char* decoder : {"decoder/0", "decoder/1"})
+    job->handle("node/0", ActorExited{.actor = decoder, .killed_by_us = true, .unkillable = true}, now);
+  EXPECT_THAT(job->failure(), HasSubstr("decoder/1#0 survives SIGKILL"));
+}
+
+TEST_F(JobControllerTest, AnUnkillableRankEndsTheJobBecauseItsDeviceIsNotFree) {
+  begin();
+  job->handle("node/0", ActorExited{.actor = "learner/1", .killed_by_us = true, .unkillable = true}, now);
+  EXPECT_THAT(job->failure(), HasSubstr("learner/1#0 survives SIGKILL"));
+  EXPECT_TRUE(effects.take<Spawn>().empty());
+}
+
 TEST_F(JobControllerTest, ALostLearnerSendsTheOthersBackToTheCommittedStep) {
   const std::uint64_t fence = begin();
   job->handle("learner/0",

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "comm/channel/arena_desk.h"
 #include "tests/model/shard/actor_critic_network.h"
 #include "tests/support/scratch_folder.h"
 #include "workers/checkpoint/checkpoint_state.h"
@@ -110,7 +111,11 @@ struct LearnerRankTest : ::testing::Test {
     config.job.seed = 3;
   }
   std::unique_ptr<LearnerRank> make_rank() {
-    const LearnerRank::Setup setup{.config = config, .actor = "learner/0", .incarnation = 0, .run_dir = folder.path()};
+    const LearnerRank::Setup setup{.config = config,
+                                   .actor = "learner/0",
+                                   .incarnation = 0,
+                                   .run_dir = folder.path(),
+                                   .runtime_dir = folder.path()};
     const auto join = [](const GroupPlan&) -> Result<std::unique_ptr<Collective>> {
       return join_thread_group(make_thread_group(1, 20s), 0);
     };
@@ -160,6 +165,7 @@ struct LearnerRankTest : ::testing::Test {
   }
 
   ScratchFolder folder;
+  std::unique_ptr<ArenaDesk> desk = ArenaDesk::open(folder.path()).value();
   JobConfig config;
   Inbox inbox;
   ScriptedTrainer trainer;

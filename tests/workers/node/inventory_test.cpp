@@ -24,10 +24,10 @@ class CgroupTest : public ::testing::Test {
 };
 
 TEST_F(CgroupTest, WithoutFilesThereIsNoLimit) {
-  const auto limits = read_cgroup_limits(root_, "/pod/box");
+  const auto limits = read_cgroup_limits(root_, {.unified = "/pod/box"});
   EXPECT_FALSE(limits.cpus);
   EXPECT_FALSE(limits.memory_bytes);
-  EXPECT_EQ(read_oom_kills(root_, "/pod/box"), 0U);
+  EXPECT_EQ(read_oom_kills(root_, {.unified = "/pod/box"}), 0U);
 }
 
 TEST_F(CgroupTest, TheTightestOfAllLevelsHolds) {
@@ -36,23 +36,62 @@ TEST_F(CgroupTest, TheTightestOfAllLevelsHolds) {
   write("/pod/box/cpu.max", "800000 100000\n");
   write("/pod/memory.max", "max\n");
   write("/pod/box/memory.max", "1073741824\n");
-  const auto limits = read_cgroup_limits(root_, "/pod/box");
+  const auto limits = read_cgroup_limits(root_, {.unified = "/pod/box"});
   EXPECT_EQ(limits.cpus, 1.5);
   EXPECT_EQ(limits.memory_bytes, 1LL << 30);
-  EXPECT_FALSE(read_cgroup_limits(root_, "/").cpus);
+  EXPECT_FALSE(read_cgroup_limits(root_, {.unified = "/"}).cpus);
 }
 
 TEST_F(CgroupTest, DamagedFilesAreNoLimit) {
   write("/pod/cpu.max", "many\n");
   write("/pod/memory.max", "-5\n");
-  const auto limits = read_cgroup_limits(root_, "/pod");
+  const auto limits = read_cgroup_limits(root_, {.unified = "/pod"});
   EXPECT_FALSE(limits.cpus);
   EXPECT_FALSE(limits.memory_bytes);
 }
 
 TEST_F(CgroupTest, OomKillsAreCounted) {
   write("/pod/memory.events", "low 0\nhigh 3\nmax 9\noom 2\noom_kill 2\noom_group_kill 1\n");
-  EXPECT_EQ(read_oom_kills(root_, "/pod"), 2U);
+  EXPECT_EQ(read_oom_kills(root_, {.unified = "/pod"}), 2U);
+}
+
+TEST_F(CgroupTest, MemoryInUseIsThatOfTheLevelWithTheLimit) {
+  write("/pod/memory.max", "4096000\n");
+  write("/pod/memory.current", "3000000\n");
+  write("/pod/memory.stat", "anon 1\ninactive_file 1000000\n");
+  write("/pod/box/memory.current", "7\n");
+  EXPECT_EQ(read_cgroup_limits(root_, {.unified = "/pod/box"}).memory_used_bytes, 2'000'000);
+}
+
+TEST_F(CgroupTest, LimitsOfVersion1AreRead) {
+  for (const char* controller : {"memory", "cpu"}) fs::create_directories(root_ + "/" + controller + "/pod/box");
+  write("/cpu/cpu.cfs_quota_us", "-1\n");
+  write("/cpu/pod/cpu.cfs_quota_us", "150000\n");
+  write("/cpu/pod/cpu.cfs_period_us", "100000\n");
+  write("/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("/memory/pod/box/memory.limit_in_bytes", "1073741824\n");
+  write("/memory/pod/box/memory.usage_in_bytes", "5000000\n");
+  write("/memory/pod/box/memory.stat", "inactive_file 1\ntotal_inactive_file 2000000\n");
+  const auto limits = read_cgroup_limits(root_, {.memory = "/pod/box", .cpu = "/pod/box"});
+  EXPECT_EQ(limits.cpus, 1.5);
+  EXPECT_EQ(limits.memory_bytes, 1LL << 30);
+  EXPECT_EQ(limits.memory_used_bytes, 3'000'000);
+  EXPECT_FALSE(read_cgroup_limits(root_, {.memory = "/", .cpu = "/"}).memory_bytes);
+}
+
+TEST_F(CgroupTest, OomKillsOfVersion1AreCountedWhereTheGroupIsVisible) {
+  fs::create_directories(root_ + "/memory");
+  write("/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+  EXPECT_EQ(read_oom_kills(root_, {.memory = "/docker/0815"}), 3U);
+}
+
+TEST_F(CgroupTest, GroupsAreFoundByController) {
+  write("/own", "12:pids:/other\n9:cpu,cpuacct:/pod\n4:memory:/pod:a/box\n1:name=systemd:/x\n0::/slice\n");
+  const auto paths = read_cgroup_paths(root_ + "/own");
+  EXPECT_EQ(paths.cpu, "/pod");
+  EXPECT_EQ(paths.memory, "/pod:a/box");
+  EXPECT_EQ(paths.unified, "/slice");
+  EXPECT_EQ(read_cgroup_paths(root_ + "/absent").unified, "/");
 }
 
 TEST(InventoryTest, DescribesThisMachine) {

@@ -1,15 +1,22 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <mutex>
+#include <semaphore>
+#include <thread>
 
 #include "base/log.h"
 #include "tests/support/folder_files.h"
@@ -274,6 +281,113 @@ TEST_F(ProcessTableTest, AGrandchildDiesWithTheProcessThatStartedIt) {
   EXPECT_EQ(::poll(&item, 1, 30'000), 1) << "the grandchild outlived its parent";
   ::close(pidfd);
   EXPECT_EQ(wait_for_exits(1)[0].signal, SIGKILL);
+}
+
+/// A process that SIGKILL does not end at once, for the test of what is done then.
+class UnkillableTest : public ProcessTableTest {
+ protected:
+  void SetUp() override {
+    table_ = std::make_unique<ProcessTable>(
+        [this](const ProcessExit& exit) {
+          const std::lock_guard lock(mutex_);
+          exits_.push_back(exit);
+          changed_.notify_all();
+        },
+        300ms);
+  }
+  /// Kills "stuck", which the caller holds back; after the report that it does not end calls `let_go`.
+  void expect_two_reports(pid_t pid, const std::function<void()>& let_go) {
+    EXPECT_TRUE(table_->kill("stuck", 0ms));
+    auto exits = wait_for_exits(1);
+    ASSERT_EQ(exits.size(), 1U);
+    EXPECT_EQ(exits[0].name, "stuck");
+    EXPECT_EQ(exits[0].pid, pid);
+    EXPECT_TRUE(exits[0].unkillable);
+    EXPECT_TRUE(is_alive(pid));
+    EXPECT_EQ(table_->num_running(), 0U);
+    EXPECT_FALSE(table_->kill("stuck", 0ms));
+    EXPECT_FALSE(table_->start(shell("stuck", "true"))) << "its name stands for slots that are in use";
+    let_go();
+    exits = wait_for_exits(2);
+    ASSERT_EQ(exits.size(), 2U);
+    EXPECT_FALSE(exits[1].unkillable);
+    EXPECT_EQ(exits[1].signal, SIGKILL);
+    EXPECT_TRUE(exits[1].killed_by_us);
+    EXPECT_FALSE(is_alive(pid));
+  }
+};
+
+// A tracer that asked to be told of its end holds a dying process back, with no right but that over a child.
+TEST_F(UnkillableTest, AProcessThatOutlivesSigkillIsReportedAndItsEndLater) {
+  const std::string fifo = make_fifo();
+  const pid_t pid = start(shell("stuck", "echo ready > " + fifo + "; exec sleep 60"));
+  ASSERT_EQ(read_line(), "ready");
+  std::binary_semaphore seized{0}, let_go{0};
+  bool is_traced = false;
+  std::thread tracer([&] {
+    is_traced = ::ptrace(PTRACE_SEIZE, pid, nullptr, reinterpret_cast<void*>(PTRACE_O_TRACEEXIT)) == 0;
+    seized.release();
+    let_go.acquire();  // the end of the tracing thread lets go of the process
+  });
+  seized.acquire();
+  if (is_traced) expect_two_reports(pid, [&] { let_go.release(); });
+  if (!is_traced || HasFatalFailure()) let_go.release();
+  tracer.join();
+  if (!is_traced) GTEST_SKIP() << "this machine lets nobody trace a child";
+}
+
+TEST_F(UnkillableTest, TheTablesEndDoesNotWaitForIt) {
+  const std::string fifo = make_fifo();
+  const pid_t pid = start(shell("stuck", "echo ready > " + fifo + "; exec sleep 60"));
+  ASSERT_EQ(read_line(), "ready");
+  std::binary_semaphore seized{0}, let_go{0};
+  bool is_traced = false;
+  std::thread tracer([&] {
+    is_traced = ::ptrace(PTRACE_SEIZE, pid, nullptr, reinterpret_cast<void*>(PTRACE_O_TRACEEXIT)) == 0;
+    seized.release();
+    let_go.acquire();
+  });
+  seized.acquire();
+  if (is_traced) {
+    EXPECT_TRUE(table_->kill("stuck", 0ms));
+    wait_for_exits(1);
+    table_.reset();
+    EXPECT_TRUE(is_alive(pid));
+  }
+  let_go.release();
+  tracer.join();
+  ::waitpid(pid, nullptr, 0);
+  if (!is_traced) GTEST_SKIP() << "this machine lets nobody trace a child";
+}
+
+// Version 1 of the freezer does what a hung disk does: nothing ends its processes before it lets go.
+TEST_F(UnkillableTest, AFrozenControlGroupIsReported) {
+  namespace fs = std::filesystem;
+  const fs::path group = fs::path("/sys/fs/cgroup/freezer") / ("troupe-test-" + std::to_string(::getpid()));
+  std::error_code refused;
+  if (!fs::create_directory(group, refused)) GTEST_SKIP() << "no control groups of version 1 can be made here";
+  const std::string fifo = make_fifo();
+  const pid_t pid = start(shell("stuck", "echo ready > " + fifo + "; exec sleep 60"));
+  ASSERT_EQ(read_line(), "ready");
+  std::ofstream(group / "cgroup.procs") << pid << std::endl;
+  std::ofstream(group / "freezer.state") << "FROZEN" << std::endl;
+  expect_two_reports(pid, [&] { std::ofstream(group / "freezer.state") << "THAWED" << std::endl; });
+  std::ofstream(group / "freezer.state") << "THAWED" << std::endl;
+  if (table_) table_.reset();
+  fs::remove(group, refused);
+}
+
+TEST_F(ProcessTableTest, AnEndForLackOfMemoryIsToldUnderVersion1Too) {
+  namespace fs = std::filesystem;
+  const fs::path group = fs::path("/sys/fs/cgroup/memory") / ("troupe-test-" + std::to_string(::getpid()));
+  std::error_code refused;
+  if (!fs::create_directory(group, refused)) GTEST_SKIP() << "no control groups of version 1 can be made here";
+  std::ofstream(group / "memory.limit_in_bytes") << (std::int64_t{512} << 20) << std::endl;
+  start({.name = "node", .argv = {TROUPE_TEST_CHILD, "node-in", group / "cgroup.procs"}, .stderr_log = log()});
+  const auto exits = wait_for_exits(1);
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_EQ(exits[0].exit_code, 0) << log_text();
+  fs::remove(group, refused);
 }
 
 }  // namespace

@@ -150,6 +150,23 @@ TEST_F(FeedTest, AsksOthersForWhatALostProducerOwed) {
   EXPECT_EQ(feed.stats().reissued, 3);
 }
 
+TEST_F(FeedTest, AnUnkillableProducerKeepsItsSlotsWhileOthersMakeWhatItOwed) {
+  begin();
+  join("decoder/0#0", 3);
+  join("decoder/1#0", 3);
+  const auto owed = positions(consumer.grants["decoder/0#0"]);
+  feed.producer_unkillable("decoder/0#0");
+  EXPECT_EQ(feed.stats().free_slots, 0);
+  EXPECT_EQ(feed.stats().producers, 1);
+  for (int i = 0; i < 3; ++i) consumer.deliver(feed, "decoder/1#0");
+  feed.release(0);
+  EXPECT_THAT(positions(consumer.grants["decoder/1#0"]), ::testing::IsSubsetOf(owed));
+  // its end is confirmed after all
+  const auto free = feed.stats().free_slots;
+  feed.producer_gone("decoder/0#0");
+  EXPECT_GT(feed.stats().free_slots + static_cast<std::int64_t>(consumer.grants["decoder/1#0"].size()), free);
+}
+
 TEST_F(FeedTest, AnItemThatIsUnderWayWhenItsProducerIsLostIsAskedOfAnotherAndFreesItsSlot) {
   begin();
   join("decoder/0#0", 1);
