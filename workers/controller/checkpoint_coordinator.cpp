@@ -37,6 +37,10 @@ void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint
   if (static_cast<std::int64_t>(pending_->handles.size()) == options_.world && checkpointer_up) begin(now);
 }
 
+std::string CheckpointCoordinator::folder_of(std::int64_t step, std::uint64_t fence) const {
+  return run_.checkpoints() + "/" + checkpoint_tmp_name(step, fence);
+}
+
 void CheckpointCoordinator::begin(TimePoint now) {
   Pending& p = *pending_;
   p.sent = true;
@@ -44,7 +48,7 @@ void CheckpointCoordinator::begin(TimePoint now) {
   p.begun = now;
   ++p.attempts;
   CheckpointBegin message = p.request;
-  message.directory = run_.checkpoints() + "/" + checkpoint_tmp_name(message.step, message.fence);
+  message.directory = folder_of(message.step, message.fence);
   for (const auto& [rank, handle] : p.handles) message.snapshots.push_back(handle);
   effects_.send("checkpointer/0", message);
 }
@@ -54,7 +58,8 @@ void CheckpointCoordinator::on_checkpointer_up(TimePoint now) {
 }
 
 Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
-  TROUPE_ASSIGN(const std::string directory, commit_checkpoint(run_.checkpoints(), done.directory, done.step));
+  TROUPE_ASSIGN(const std::string directory,
+                commit_checkpoint(run_.checkpoints(), folder_of(done.step, done.fence), done.step));
   const std::string relative = "checkpoints/" + std::filesystem::path(directory).filename().string();
   TROUPE_TRY(db_.add_checkpoint(
       {.step = done.step, .fence = done.fence, .directory = relative, .manifest_hash = done.manifest_hash}));
@@ -71,8 +76,10 @@ Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
 bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now) {
   if (!pending_ || done.step != pending_->request.step || done.fence != pending_->request.fence ||
       done.fence != fence) {
-    std::error_code ignored;  // a stale writer's folder is garbage; a failure to remove it is found by the next prune
-    std::filesystem::remove_all(done.directory, ignored);
+    // A stale writer's folder is garbage; its path is made here from two numbers, never taken from the message. A
+    // failure to remove it is found by the next prune.
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_of(done.step, done.fence), ignored);
     return false;
   }
   Result<void> result = done.error.empty() ? commit(done) : Result<void>(Error{Errc::resource_exhausted, done.error});
