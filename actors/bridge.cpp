@@ -1,9 +1,24 @@
 #include "actors/bridge.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/log.h"
 #include "comm/control/message_codec.h"
 
 namespace troupe::actors {
+
+namespace {
+
+/// A routing id may hold any bytes.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+}  // namespace
 
 Bridge::Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation)
     : loop_(loop), self_(std::move(self)), incarnation_(incarnation) {}
@@ -56,15 +71,31 @@ void Bridge::send(const ControlMessage& control) {
   loop_.send(route->socket, route->routing_id, envelope, std::move(*payload));
 }
 
-IoLoop::OnMessage Bridge::receiver(Admission may_speak_for) {
-  return [this, admitted = std::move(may_speak_for)](SocketId socket, const std::string& routing_id, Envelope envelope,
-                                                     std::vector<std::byte> payload) {
-    if (admitted && !admitted(envelope.from, routing_id)) {
-      log::warn("{}: {} may not speak for {}; dropped", self_, routing_id, envelope.from);
-      return;
-    }
-    receive(socket, routing_id, std::move(envelope), std::move(payload));
+IoLoop::OnMessage Bridge::receiver(PeerJudge judge) {
+  return [this, judge = std::move(judge)](SocketId socket, const std::string& routing_id, Envelope envelope,
+                                          std::vector<std::byte> payload) {
+    if (is_allowed(judge, routing_id, envelope)) receive(socket, routing_id, std::move(envelope), std::move(payload));
   };
+}
+
+bool Bridge::is_allowed(const PeerJudge& judge, const std::string& routing_id, const Envelope& envelope) {
+  const auto party = judge(loop_.sender(), routing_id, envelope.from);
+  if (!party) {
+    refuse(routing_id, envelope, party.error().message());
+    return false;
+  }
+  if (may_send(*party, envelope.type, party_named(envelope.to))) return true;
+  refuse(routing_id, envelope, fmt::format("outside the rights of {}", enum_name(*party)));
+  return false;
+}
+
+void Bridge::refuse(const std::string& peer, const Envelope& envelope, const std::string& why) {
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  if (!refusals_.allows(peer)) return;
+  const std::string_view type = name_of(envelope.type);
+  log::warn("{}: {} of {} for {} dropped, from the peer {}: {}", self_,
+            type.empty() ? fmt::format("a message of type {:#x}", envelope.type) : std::string(type), envelope.from,
+            envelope.to, printable(peer), why);
 }
 
 void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope envelope,
@@ -90,6 +121,8 @@ void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope en
               message.error().message());
     return;
   }
+  if (!tells_of_itself(envelope.from, *message)) return refuse(routing_id, envelope, "it tells of somebody else");
+  if (auto* join = std::get_if<Join>(&*message)) join->key = loop_.sender().key;
   caf::anon_send(actor, ControlMessage{envelope.from, envelope.to, std::move(*message)});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "actors/actor_process.h"
@@ -14,11 +15,12 @@ namespace troupe::actors {
 class NodeAgent {
  public:
   /// Spawns the agent under the name `node` ("node/0"). Its host processes dial `endpoint` and read the job file
-  /// `config` and the plan context.run_dir/plan.json. `on_failure` is called at most once, on the agent's thread, with
-  /// a sentence that begins with the node's name, when an exception has ended the agent. `process` is not owned and
-  /// outlives it; context.loop is set here.
+  /// `config` and the plan context.run_dir/plan.json; `hosts` learns which process is which actor. `on_failure` is
+  /// called at most once, on the agent's thread, with a sentence that begins with the node's name, when an exception
+  /// has ended the agent. `process` is not owned and outlives it; context.loop is set here.
   NodeAgent(Process& process, const RoleContext& context, const std::string& node, const std::string& endpoint,
-            const std::string& config, std::function<void(const std::string& why)> on_failure);
+            const std::string& config, std::shared_ptr<HostBook> hosts,
+            std::function<void(const std::string& why)> on_failure);
 
  private:
   LocalActors actors_, node_;

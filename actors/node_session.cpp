@@ -16,6 +16,7 @@
 #include "configs/loader.h"
 #include "placement/render.h"
 #include "workers/checkpoint/run_directory.h"
+#include "workers/controller/join_rules.h"
 #include "workers/node/inventory.h"
 
 namespace troupe::actors {
@@ -68,7 +69,7 @@ Result<void> NodeSession::connect() {
   CurveClient curve{.server_key = token_.server_key, .public_key = token_.public_key, .secret_key = token_.secret_key};
   TROUPE_ASSIGN(const SocketId link,
                 process_->loop->connect_dealer(controller_, fmt::format("{}#{:x}", name_, incarnation_),
-                                               process_->bridge->receiver(), curve));
+                                               process_->bridge->receiver(judge_upstream()), curve));
   process_->bridge->set_default_route(link);
   return {};
 }
@@ -118,13 +119,14 @@ void NodeSession::agent_stands(const std::string& agent) {
 Result<void> NodeSession::ask() {
   const NodeFacts facts = read_inventory(name_);
   const NodeSnapshot& own = facts.snapshot;
-  const Join request{.name = name_,
-                     .incarnation = incarnation_,
-                     .cpus = own.cpus,
-                     .memory_bytes = own.memory_bytes,
-                     .host = facts.host,
-                     .boot_id = facts.boot_id,
-                     .term_seen = 0};
+  Join request{.name = name_,
+               .incarnation = incarnation_,
+               .cpus = own.cpus,
+               .memory_bytes = own.memory_bytes,
+               .host = facts.host,
+               .boot_id = facts.boot_id,
+               .term_seen = 0};
+  describe_build(request);
   const auto until = std::chrono::steady_clock::now() + join_timeout_;
   std::unique_lock lock(mutex_);
   while (!is_joined_ && refusal_.empty() && !stopped_) {
@@ -159,14 +161,16 @@ Result<void> NodeSession::host() {
   TROUPE_TRY(write_feed_client(runtime_dir_,
                                {.server_key = "", .public_key = token_.public_key, .secret_key = token_.secret_key}));
   const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
-  TROUPE_TRY(process_->loop->bind_router(endpoint, process_->bridge->receiver()));
+  const auto hosts = std::make_shared<HostBook>();
+  TROUPE_TRY(
+      process_->loop->bind_router(endpoint, process_->bridge->receiver(judge_hosts(hosts, /*has_owner=*/false))));
   const std::string node = fmt::format("node/{}", joined_.node_rank);
   RoleContext context{.config = config.config->job,
                       .plan = std::move(plan),
                       .run_dir = runtime_dir_,
                       .runtime_dir = runtime_dir_,
                       .data_host = ""};
-  agent_ = std::make_unique<NodeAgent>(*process_, context, node, endpoint, config_file,
+  agent_ = std::make_unique<NodeAgent>(*process_, context, node, endpoint, config_file, hosts,
                                        [this](const std::string& why) { stop_for(why); });
   agent_stands(node);
   return {};

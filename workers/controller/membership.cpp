@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "workers/controller/join_rules.h"
+
 namespace troupe::workers {
 
 Membership::Membership(NodeSnapshot own, std::chrono::milliseconds lease) : lease_(lease) {
@@ -11,14 +13,13 @@ Membership::Membership(NodeSnapshot own, std::chrono::milliseconds lease) : leas
 }
 
 Result<std::int64_t> Membership::join(const Join& join, const std::string& address, TimePoint now) {
-  if (join.name.empty() || join.name.size() > 64 || join.cpus < 1) {
-    return Error{Errc::invalid_argument, fmt::format("node '{}' with {} cpus cannot join", join.name, join.cpus)};
-  }
+  TROUPE_TRY(check_join(join));
   const auto known = members_.find(join.name);
   if (known != members_.end() && known->second.rank == 0) {
     return Error{Errc::invalid_argument,
                  fmt::format("node name '{}' is the controller's own; start the node with another --name", join.name)};
   }
+  if (known != members_.end()) TROUPE_TRY(check_owner(join, known->second.key));
   const std::int64_t rank = known == members_.end() ? static_cast<std::int64_t>(members_.size()) : known->second.rank;
   NodeSnapshot snapshot{.name = join.name, .cpus = join.cpus, .memory_bytes = join.memory_bytes};
   members_[join.name] = {.rank = rank,
@@ -26,7 +27,8 @@ Result<std::int64_t> Membership::join(const Join& join, const std::string& addre
                          .snapshot = std::move(snapshot),
                          .last_heard = now,
                          .alive = true,
-                         .address = address};
+                         .address = address,
+                         .key = join.key};
   return rank;
 }
 

@@ -31,12 +31,15 @@ class Membership {
     bool alive = false;
     /// Control messages to it go to this name.
     std::string address;
+    /// Public key of the node's link: the name belongs to it.
+    std::string key = {};
   };
   /// `own`: this machine, rank 0, address "node/0".
   Membership(NodeSnapshot own, std::chrono::milliseconds lease);
 
-  /// A node joins or comes back. Returns its rank. Errors: invalid_argument (an empty name or one over 64 bytes, no
-  /// cpus, the controller's own name). A living node of the same name and another incarnation is replaced: one name
+  /// A node joins or comes back. Returns its rank. Errors: those of check_join and check_owner; invalid_argument
+  /// (the controller's own name).
+  /// A living node of the same name and another incarnation is replaced: one name
   /// is one machine.
   Result<std::int64_t> join(const Join& join, const std::string& address, TimePoint now);
   /// A sign of life; false if the node is unknown or counts as lost: it must join again.

@@ -53,9 +53,16 @@ void ControllerService::handle(const std::string& from, const Message& message, 
     interrupt(stop->now ? "troupe status --stop --now" : "troupe status --stop", now);
     if (stop->now) job_.interrupt("troupe status --stop --now", now);
     send(from, Reply{.code = 0, .text = "stopping"});
+  } else if (const auto* exit = std::get_if<ActorExited>(&message); exit && !is_placed_there(from, *exit)) {
+    log::warn("{} tells of {}#{}, which was never placed there; dropped", from, exit->actor, exit->incarnation);
   } else {
     job_.handle(from, message, now);
   }
+}
+
+bool ControllerService::is_placed_there(const std::string& from, const ActorExited& exit) const {
+  const auto rank = setup_.peers->node_of(exit.actor, exit.incarnation);
+  return rank && from == fmt::format("node/{}", *rank);
 }
 
 std::string ControllerService::status_json(TimePoint now) const {
@@ -87,6 +94,7 @@ void ControllerService::join(const std::string& from, const Join& request, TimeP
   }
   // Another agent under a living node's name: the one before has ended, and what it hosted with it.
   if (replaced != 0) job_.node_lost(replaced, now);
+  setup_.peers->joined(request.name, *rank);
   NodeSnapshot node{.name = request.name, .cpus = request.cpus, .memory_bytes = request.memory_bytes};
   send(from, Joined{.term = setup_.job.term,
                     .node_rank = *rank,
@@ -115,6 +123,8 @@ void ControllerService::tick(TimePoint now) {
 void ControllerService::interrupt(const std::string& why, TimePoint now) { job_.interrupt(why, now); }
 
 void ControllerService::send(const std::string& to, const Message& message) {
+  if (const auto* spawn = std::get_if<Spawn>(&message); spawn && to.starts_with("node/"))
+    setup_.peers->placed(spawn->actor, spawn->incarnation, std::stoll(to.substr(to.find('/') + 1)));
   // Node agents elsewhere are reached by the name they joined with.
   if (to.starts_with("node/")) {
     for (const auto& [name, member] : membership_.members()) {

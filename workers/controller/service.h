@@ -14,6 +14,7 @@
 #include "comm/control/outbox.h"
 #include "workers/controller/job_controller.h"
 #include "workers/controller/membership.h"
+#include "workers/controller/peer_book.h"
 #include "workers/controller/progress_reporter.h"
 #include "workers/controller/run_output.h"
 #include "workers/controller/run_statistics.h"
@@ -37,6 +38,8 @@ class ControllerService final : public ControllerEffects {
     std::chrono::milliseconds lease{10'000};
     /// Seconds since 1970, for events and metric files only; deadlines use the steady clock.
     std::function<double()> wall_seconds;
+    /// Told who has joined and what was placed where, for those who judge messages.
+    std::shared_ptr<PeerBook> peers = std::make_shared<PeerBook>();
   };
   /// `membership`, `db` and `output` are not owned and outlive it. Appends to events.jsonl of the run directory.
   ControllerService(Setup setup, Membership& membership, StateDb& db, std::vector<std::unique_ptr<MetricSink>> sinks,
@@ -72,6 +75,8 @@ class ControllerService final : public ControllerEffects {
  private:
   /// Answers Join; one that comes again is not announced again. A new agent under a living name replaces the old node.
   void join(const std::string& from, const Join& request, TimePoint now);
+  /// Whether a node tells of an actor that was placed on it.
+  bool is_placed_there(const std::string& from, const ActorExited& exit) const;
   /// Of the job, and where it stands.
   std::string status_json(TimePoint now) const;
   /// Writes to every sink. A failure is an event once; training goes on without curves.
