@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/enum_names.h"
 #include "comm/control/message_codec.h"
 
 namespace troupe::actors {
@@ -22,8 +23,34 @@ inline bool contains(MessageTypes types, const Message& message) {
   return std::find(types.begin(), types.end(), type_of(message)) != types.end();
 }
 
+/// Who a control message is from or for, as its receiver knows it: the rows of kActors, and everybody else.
+enum class Party : std::uint8_t {
+  controller,
+  /// "node/N".
+  agent,
+  learner,
+  decoder,
+  encoder,
+  env,
+  rollout,
+  checkpointer,
+  /// The name that a further node joined with.
+  session,
+  /// The command line of the run's owner, or of an operator's key.
+  owner,
+  /// The command line with a viewer's key.
+  viewer,
+  /// Nobody that a table names: may say nothing and is told nothing.
+  unknown,
+};
+constexpr auto enum_names(Party) {
+  return std::array{"controller", "agent",        "learner", "decoder", "encoder", "env",
+                    "rollout",    "checkpointer", "session", "owner",   "viewer",  "unknown"};
+}
+
 /// One kind of actor. The texts are those of docs/actors.md.
 struct ActorRow {
+  Party party = Party::unknown;
   /// Its name in control messages; N and R stand for numbers.
   std::string_view actor;
   /// The plain class that does the work, and its folder.
@@ -39,9 +66,10 @@ struct ActorRow {
 };
 
 /// A row of an actor that a plan places: a node starts it, and the controller decides whether it is started again.
-constexpr ActorRow planned_actor(std::string_view actor, std::string_view worker, std::string_view thread,
+constexpr ActorRow planned_actor(Party party, std::string_view actor, std::string_view worker, std::string_view thread,
                                  MessageTypes takes, MessageTypes sends) {
-  return {.actor = actor,
+  return {.party = party,
+          .actor = actor,
           .worker = worker,
           .shell = "`actors/role_actor`",
           .thread = thread,
@@ -54,7 +82,8 @@ constexpr ActorRow planned_actor(std::string_view actor, std::string_view worker
 /// Every actor of a job, and the command line, which sends control messages too. The tables of docs/actors.md are made
 /// from it; the shells look up what an actor takes.
 inline constexpr std::array kActors{
-    ActorRow{.actor = "controller",
+    ActorRow{.party = Party::controller,
+             .actor = "controller",
              .worker = "`ControllerService` with `JobController` (`workers/controller`)",
              .shell = "`actors/controller_actor`",
              .thread = "its own",
@@ -65,7 +94,8 @@ inline constexpr std::array kActors{
                              Finished, Scale, StatusQuery, StopJob>,
              .sends = kTypes<Joined, HeartbeatAck, Reply, Spawn, Stop, Peers, GroupPlan, GroupAbort, CheckpointBegin,
                              CheckpointCommitted, Finish>},
-    ActorRow{.actor = "node/N",
+    ActorRow{.party = Party::agent,
+             .actor = "node/N",
              .worker = "`NodeRole` (`workers/node`)",
              .shell = "`actors/role_actor`",
              .thread = "its own, `ProcessTable`'s",
@@ -73,22 +103,23 @@ inline constexpr std::array kActors{
              .supervisor = "its process",
              .takes = kTypes<Spawn, Stop>,
              .sends = kTypes<ActorExited>},
-    planned_actor("learner/R", "`LearnerRole` with `Feed` and `LearnerRank` (`workers/learner`)", "its own, the rank's",
-                  kTypes<Peers, GroupPlan, GroupAbort, CheckpointCommitted, Finish>,
+    planned_actor(Party::learner, "learner/R", "`LearnerRole` with `Feed` and `LearnerRank` (`workers/learner`)",
+                  "its own, the rank's", kTypes<Peers, GroupPlan, GroupAbort, CheckpointCommitted, Finish>,
                   kTypes<ActorUp, GroupUp, GroupAbort, StepReport, EvalReport, SnapshotReady, Event, BadClip,
                          StuckProducer, Quarantined, Fatal, Finished>),
-    planned_actor("decoder/N", "`DecoderRole` (`workers/decoder`)", "its own, one per feed", kTypes<Peers>,
-                  kTypes<ActorUp, ProducerTimes>),
-    planned_actor("encoder/N", "`DecoderRole` over `EncodedSampleBuilder` (`workers/encoder`)", "its own, one per feed",
+    planned_actor(Party::decoder, "decoder/N", "`DecoderRole` (`workers/decoder`)", "its own, one per feed",
                   kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
-    planned_actor("env/N", "`SimulatorRole` (`workers/rollout`)", "its own, one per rollout worker, stepping threads",
-                  kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
-    planned_actor("rollout/N", "`RolloutRole` with `RolloutWorker` (`workers/rollout`)",
+    planned_actor(Party::encoder, "encoder/N", "`DecoderRole` over `EncodedSampleBuilder` (`workers/encoder`)",
+                  "its own, one per feed", kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
+    planned_actor(Party::env, "env/N", "`SimulatorRole` (`workers/rollout`)",
+                  "its own, one per rollout worker, stepping threads", kTypes<Peers>, kTypes<ActorUp, ProducerTimes>),
+    planned_actor(Party::rollout, "rollout/N", "`RolloutRole` with `RolloutWorker` (`workers/rollout`)",
                   "its own, the worker's, one per feed", kTypes<Peers>,
                   kTypes<ActorUp, Event, StuckProducer, ProducerTimes>),
-    planned_actor("checkpointer/0", "`CheckpointerRole` (`workers/checkpoint`)", "its own", kTypes<CheckpointBegin>,
-                  kTypes<ActorUp, CheckpointDone>),
-    ActorRow{.actor = "controller, until there is a plan",
+    planned_actor(Party::checkpointer, "checkpointer/0", "`CheckpointerRole` (`workers/checkpoint`)", "its own",
+                  kTypes<CheckpointBegin>, kTypes<ActorUp, CheckpointDone>),
+    ActorRow{.party = Party::controller,
+             .actor = "controller, until there is a plan",
              .worker = "`JoinQueue`",
              .shell = "`actors/join_queue`",
              .thread = "CAF's pool",
@@ -96,7 +127,8 @@ inline constexpr std::array kActors{
              .supervisor = "`troupe run`",
              .takes = kTypes<Join>,
              .sends = {}},
-    ActorRow{.actor = "the name that a further node joined with",
+    ActorRow{.party = Party::session,
+             .actor = "the name that a further node joined with",
              .worker = "`NodeSession`",
              .shell = "`actors/node_session`",
              .thread = "CAF's pool",
@@ -104,7 +136,8 @@ inline constexpr std::array kActors{
              .supervisor = "`troupe node`",
              .takes = kTypes<Joined, HeartbeatAck, Reply, Spawn, Stop, Finish>,
              .sends = kTypes<Join, Heartbeat>},
-    ActorRow{.actor = "the command line",
+    ActorRow{.party = Party::owner,
+             .actor = "the command line",
              .worker = "none",
              .shell = "`app/live_command`, no actor",
              .thread = "the I/O loop's",
@@ -112,6 +145,15 @@ inline constexpr std::array kActors{
              .supervisor = "its user",
              .takes = kTypes<Reply>,
              .sends = kTypes<Scale, StatusQuery, StopJob>},
+    ActorRow{.party = Party::viewer,
+             .actor = "the command line with a viewer's key",
+             .worker = "none",
+             .shell = "`app/live_command`, no actor",
+             .thread = "the I/O loop's",
+             .process = "`troupe status --controller`",
+             .supervisor = "its user",
+             .takes = kTypes<Reply>,
+             .sends = kTypes<StatusQuery>},
 };
 
 /// What an actor of this role takes; nothing for an unknown role.

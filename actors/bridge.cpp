@@ -1,5 +1,9 @@
 #include "actors/bridge.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "base/log.h"
 #include "comm/control/message_codec.h"
 
@@ -12,6 +16,13 @@ using Clock = std::chrono::steady_clock;
 /// Whether a message's sender repeats it until it is answered, or soon has a newer one.
 bool repeats_itself(std::uint16_t type) {
   return type == Join::kType || type == Joined::kType || type == Heartbeat::kType || type == HeartbeatAck::kType;
+}
+
+/// A routing id may hold any bytes.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
 }
 
 }  // namespace
@@ -110,15 +121,33 @@ void Bridge::send_due() {
   for (auto& [packet, route] : packets) pass(std::move(packet), route);
 }
 
-IoLoop::OnMessage Bridge::receiver(Admission may_speak_for) {
-  return [this, admitted = std::move(may_speak_for)](SocketId socket, const std::string& routing_id, Envelope envelope,
-                                                     std::vector<std::byte> payload) {
-    if (admitted && !admitted(envelope.from, routing_id)) {
-      log::warn("{}: {} may not speak for {}; dropped", self_, routing_id, envelope.from);
-      return;
-    }
-    receive(socket, routing_id, std::move(envelope), std::move(payload));
+IoLoop::OnMessage Bridge::receiver(PeerJudge judge) {
+  return [this, judge = std::move(judge)](SocketId socket, const std::string& routing_id, Envelope envelope,
+                                          std::vector<std::byte> payload) {
+    if (is_allowed(judge, routing_id, envelope)) receive(socket, routing_id, std::move(envelope), std::move(payload));
   };
+}
+
+bool Bridge::is_allowed(const PeerJudge& judge, const std::string& routing_id, const Envelope& envelope) {
+  const auto party = judge(loop_.sender(), routing_id, envelope.from);
+  if (!party) {
+    refuse(routing_id, envelope, party.error().message());
+    return false;
+  }
+  // whoever may speak may say what it has heard
+  if (envelope.type == OrderedDelivery::kAcknowledge) return true;
+  if (may_send(*party, envelope.type, party_named(envelope.to))) return true;
+  refuse(routing_id, envelope, fmt::format("outside the rights of {}", enum_name(*party)));
+  return false;
+}
+
+void Bridge::refuse(const std::string& peer, const Envelope& envelope, const std::string& why) {
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  if (!refusals_.allows(peer)) return;
+  const std::string_view type = name_of(envelope.type);
+  log::warn("{}: {} of {} for {} dropped, from the peer {}: {}", self_,
+            type.empty() ? fmt::format("a message of type {:#x}", envelope.type) : std::string(type), envelope.from,
+            envelope.to, printable(peer), why);
 }
 
 void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope envelope,
@@ -151,6 +180,9 @@ void Bridge::give(const MailboxActor& actor, const Packet& packet) {
               message.error().message());
     return;
   }
+  if (!tells_of_itself(name_without_life(envelope.from), *message))
+    return refuse(envelope.from, envelope, "it tells of somebody else");
+  if (auto* join = std::get_if<Join>(&*message)) join->key = loop_.sender().key;
   caf::anon_send(actor, ControlMessage{envelope.from, envelope.to, std::move(*message)});
 }
 

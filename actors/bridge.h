@@ -1,11 +1,14 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "actors/mailbox.h"
+#include "actors/peer_judges.h"
 #include "comm/control/io_loop.h"
 #include "comm/control/log_limiter.h"
 #include "comm/control/ordered_delivery.h"
@@ -30,12 +33,14 @@ class Bridge {
   /// Where messages for unknown names go: upwards, from a host to its node, from a node to the controller.
   void set_default_route(SocketId socket);
 
-  /// Whether the peer `routing_id` of a ROUTER socket may send in the name of `from`. Called on the loop's thread.
-  using Admission = std::function<bool(const std::string& from, const std::string& routing_id)>;
   /// The callback for sockets of the loop: decodes what is for a local actor, passes the rest on unread, and learns
-  /// from ROUTER sockets the way back to the sender. Dropped with a warning: what `may_speak_for` refuses (empty:
-  /// nothing is refused), bytes that do not decode, names without a route, and what would leave by the way it came.
-  IoLoop::OnMessage receiver(Admission may_speak_for = {});
+  /// from ROUTER sockets the way back to the sender. Dropped, counted by num_refused() and warned about once a minute a
+  /// peer: a message of a peer that `judge` takes for nobody, of a type that this party may not send to the addressee
+  /// (may_send), and one that tells of another than its sender. Dropped with a warning: bytes that do not decode, names
+  /// without a route, and what would leave by the way it came.
+  IoLoop::OnMessage receiver(PeerJudge judge);
+  /// Messages outside the table of rights since the start. Any thread.
+  std::uint64_t num_refused() const { return refused_.load(std::memory_order_relaxed); }
 
   /// Never blocks. A message that cannot be encoded is logged and dropped. Its sender hears nothing of that; a wait for
   /// an answer has a deadline of its own.
@@ -51,6 +56,9 @@ class Bridge {
   };
   /// The route of a name, else the default route. Requires mutex_.
   std::optional<Route> route_to(const std::string& name);
+  /// Whether the message is within its sender's rights. On the loop's thread.
+  bool is_allowed(const PeerJudge& judge, const std::string& routing_id, const Envelope& envelope);
+  void refuse(const std::string& peer, const Envelope& envelope, const std::string& why);
   /// An envelope of the loop: to a local actor, or on along its route.
   void receive(SocketId socket, const std::string& routing_id, Envelope envelope, std::vector<std::byte> payload);
   void give(const MailboxActor& actor, const Packet& packet);
@@ -72,6 +80,8 @@ class Bridge {
   // When the loop's earliest timer runs send_due().
   std::optional<OrderedDelivery::Time> comes_back_;
   LogLimiter unreachable_;
+  std::atomic<std::uint64_t> refused_{0};
+  LogLimiter refusals_;  // the loop's thread only
 };
 
 }  // namespace troupe::actors

@@ -13,10 +13,14 @@ namespace troupe::actors {
 // in arguments or environment. Errors of reading: those of read_file; data_loss for a file that is no JSON object.
 
 /// The feeds' side, feed-server.json: {"secret": server's secret key, "allowed": [public keys of clients]}. Written by
-/// `run --listen`, read by learners. One server key, one allowed client. Errors: those of write_file_durably.
+/// `run --listen` whenever the list of nodes changes, read by learners and rollout workers. Errors: those of
+/// write_file_durably.
 Result<void> write_feed_server(const std::string& runtime_dir, const CurveServer& keys);
 /// Absent file: no value.
 Result<std::optional<CurveServer>> read_feed_server(const std::string& runtime_dir);
+/// The same for a socket of this loop: its list of clients is read again every 5 s while the socket lives, so that a
+/// key that the run does not list any more is deaf.
+Result<std::optional<CurveServer>> open_feed_server(IoLoop& loop, const std::string& runtime_dir);
 
 /// The decoders' side, feed-client.json: {"public", "secret"}. Written by `troupe node` from its token file; server_key
 /// stays empty, since the server's key comes with each feed's address. Errors: those of write_file.

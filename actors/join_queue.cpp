@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "actors/guard.h"
+#include "workers/controller/join_rules.h"
 
 namespace troupe::actors {
 
@@ -18,14 +19,29 @@ struct JoinQueue::Shared {
   std::optional<Error> end;                     // why there is nothing to wait for
 };
 
+namespace {
+
+/// Whether a node may wait here: of this build, and under a name that no other key has asked for.
+Result<void> check_new(const std::map<std::string, ControlMessage>& joins, const Join& join) {
+  TROUPE_TRY(check_join(join));
+  const auto known = joins.find(join.name);
+  return known == joins.end() ? Result<void>() : check_owner(join, std::get<Join>(known->second.message).key);
+}
+
+}  // namespace
+
 JoinQueue::JoinQueue(caf::actor_system& system, Bridge& bridge) : shared_(std::make_shared<Shared>()) {
-  actor_ = system.spawn([shared = shared_](MailboxActor::pointer) -> MailboxActor::behavior_type {
-    return {[shared](const ControlMessage& control) {
+  actor_ = system.spawn([shared = shared_, bridge = &bridge](MailboxActor::pointer) -> MailboxActor::behavior_type {
+    return {[shared, bridge](const ControlMessage& control) {
               const auto* join = std::get_if<Join>(&control.message);
               if (!join) return;
               std::lock_guard lock(shared->mutex);
-              const std::string failure = failure_of("the join queue " + failed_handling(control.message),
-                                                     [&] { shared->joins.insert_or_assign(join->name, control); });
+              const std::string failure = failure_of("the join queue " + failed_handling(control.message), [&] {
+                const auto checked = check_new(shared->joins, *join);
+                if (checked) shared->joins.insert_or_assign(join->name, control);
+                if (!checked)
+                  bridge->send({control.to, control.from, Reply{.code = 2, .text = checked.error().message()}});
+              });
               if (!failure.empty()) shared->end = Error{Errc::internal, failure};
               shared->changed.notify_all();
             },

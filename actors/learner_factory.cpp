@@ -6,6 +6,7 @@
 
 #include "actors/consumer_dial.h"
 #include "actors/feed_keys.h"
+#include "configs/port_range.h"
 #include "placement/roles.h"
 #include "placement/scale.h"
 #include "workers/inference/agent/agent.h"
@@ -84,7 +85,12 @@ Result<std::vector<ChannelOptions>> consumer_channels(const RoleContext& context
     ChannelOptions remote = local;
     remote.transport = Transport::zmq;
     remote.endpoint = fmt::format("tcp://{}:*", context.data_host);
-    TROUPE_ASSIGN(remote.curve, read_feed_server(context.runtime_dir));
+    TROUPE_ASSIGN(remote.curve, open_feed_server(*context.loop, context.runtime_dir));
+    remote.advertise = context.config.cluster.advertise;
+    if (const auto ports = parse_port_range(context.config.cluster.ports)) {
+      remote.first_port = ports->first;
+      remote.last_port = ports->last;
+    }
     channels.push_back(remote);
   }
   return channels;

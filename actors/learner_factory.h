@@ -19,7 +19,7 @@ Result<std::unique_ptr<Role>> make_learner(const RoleContext& context, const Act
 /// The channels on which an actor takes items of one flow (docs/channels.md#addresses): on this host shm with the
 /// socket RUNTIME_DIR/ACTOR#INCARNATION.flow, or inproc where both ends are threads of one process (`threads_only`);
 /// with context.data_host also zmq on any free tcp port of that address, with the keys of feed_keys.h. Each has
-/// `slots` slots of `slot_bytes` bytes. `suffix` tells an actor's flows apart. Errors: those of read_feed_server.
+/// `slots` slots of `slot_bytes` bytes. `suffix` tells an actor's flows apart. Errors: those of open_feed_server.
 Result<std::vector<ChannelOptions>> consumer_channels(const RoleContext& context, const ActorIdentity& identity,
                                                       const std::string& suffix, std::int64_t slots,
                                                       std::int64_t slot_bytes, bool threads_only);

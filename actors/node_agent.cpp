@@ -5,7 +5,7 @@
 namespace troupe::actors {
 
 NodeAgent::NodeAgent(Process& process, const RoleContext& context, const ActorIdentity& node,
-                     const std::string& endpoint, const std::string& config,
+                     const std::string& endpoint, const std::string& config, std::shared_ptr<HostBook> hosts,
                      std::function<void(const std::string& why)> on_failure)
     : actors_(*process.system, *process.bridge, role_maker(context, *process.loop)),
       node_(*process.system, *process.bridge,
@@ -16,8 +16,9 @@ NodeAgent::NodeAgent(Process& process, const RoleContext& context, const ActorId
                                              .run_dir = context.run_dir,
                                              .runtime_dir = context.runtime_dir,
                                              .data_host = context.data_host,
-                                             .environment = {}}](const ActorIdentity&, const std::string&,
-                                                                 Outbox outbox) {
+                                             .environment = {},
+                                             .hosts = std::move(hosts)}](const ActorIdentity&, const std::string&,
+                                                                         Outbox outbox) {
               return make_role_of<NodeRole>(
                   launch, hosted_,
                   [this](const ActorIdentity& id, const std::string& role, NodeRole::OnEnd on_end) {

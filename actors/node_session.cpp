@@ -17,6 +17,7 @@
 #include "configs/loader.h"
 #include "placement/render.h"
 #include "workers/checkpoint/run_directory.h"
+#include "workers/controller/join_rules.h"
 #include "workers/node/inventory.h"
 
 namespace troupe::actors {
@@ -81,7 +82,7 @@ Result<void> NodeSession::dial() {
   CurveClient curve{.server_key = token_.server_key, .public_key = token_.public_key, .secret_key = token_.secret_key};
   TROUPE_ASSIGN(const SocketId line,
                 process_->loop->connect_dealer(controller_, fmt::format("{}.{}", address_, lines_++),
-                                               process_->bridge->receiver(), curve));
+                                               process_->bridge->receiver(judge_upstream()), curve));
   process_->bridge->set_default_route(line);
   if (line_) process_->loop->close(*line_);
   line_ = line;
@@ -151,15 +152,17 @@ void NodeSession::turn(std::unique_lock<std::mutex>& lock) {
 Result<void> NodeSession::ask() {
   const NodeFacts facts = read_inventory(name_);
   const NodeSnapshot& own = facts.snapshot;
+  Join request{.name = name_,
+               .incarnation = static_cast<std::uint64_t>(incarnation_),
+               .cpus = own.cpus,
+               .memory_bytes = own.memory_bytes,
+               .host = facts.host,
+               .boot_id = facts.boot_id,
+               .term_seen = 0};
+  describe_build(request);
   const auto until = std::chrono::steady_clock::now() + join_timeout_;
   std::unique_lock lock(mutex_);
-  membership_.emplace(Join{.name = name_,
-                           .incarnation = static_cast<std::uint64_t>(incarnation_),
-                           .cpus = own.cpus,
-                           .memory_bytes = own.memory_bytes,
-                           .host = facts.host,
-                           .boot_id = facts.boot_id,
-                           .term_seen = 0});
+  membership_.emplace(std::move(request));
   while (!is_joined_ && membership_->phase() == MembershipPhase::asking && !stopped_) {
     if (std::chrono::steady_clock::now() > until) {
       return Error{
@@ -194,7 +197,9 @@ Result<void> NodeSession::host() {
   TROUPE_TRY(write_feed_client(runtime_.path(),
                                {.server_key = "", .public_key = token_.public_key, .secret_key = token_.secret_key}));
   const std::string endpoint = fmt::format("ipc://{}/control", runtime_.path());
-  TROUPE_TRY(process_->loop->bind_router(endpoint, process_->bridge->receiver()));
+  const auto hosts = std::make_shared<HostBook>();
+  TROUPE_TRY(
+      process_->loop->bind_router(endpoint, process_->bridge->receiver(judge_hosts(hosts, /*has_owner=*/false))));
   const ActorIdentity node{.actor = fmt::format("node/{}", joined_.node_rank), .incarnation = incarnation_};
   agent_ = node.instance();
   TROUPE_ASSIGN(desk_, ArenaDesk::open(runtime_.path()));
@@ -203,7 +208,7 @@ Result<void> NodeSession::host() {
                       .run_dir = run_dir,
                       .runtime_dir = runtime_.path(),
                       .data_host = ""};
-  node_ = std::make_unique<NodeAgent>(*process_, context, node, endpoint, config_file,
+  node_ = std::make_unique<NodeAgent>(*process_, context, node, endpoint, config_file, hosts,
                                       [this](const std::string& why) { stop_for(why); });
   agent_stands();
   return {};

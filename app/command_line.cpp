@@ -31,9 +31,10 @@ namespace troupe::app {
 
 namespace {
 
-const std::vector<std::string> kVerbs = {
-    "run",    "plan",   "sweep",   "init",   "node",  "scale",  "status", "runs", "verify", "compare",    "doctor",
-    "config", "export", "convert", "record", "stats", "encode", "bench",  "eval", "serve",  "completion", "man"};
+const std::vector<std::string> kVerbs = {"run",    "plan",   "sweep",   "init",       "node",    "scale",
+                                         "status", "keygen", "runs",    "verify",     "compare", "doctor",
+                                         "config", "export", "convert", "record",     "stats",   "encode",
+                                         "bench",  "eval",   "serve",   "completion", "man"};
 
 /// Behind these go keys of the job (a.b=c).
 const std::vector<std::string> kOverrideVerbs = {"run", "plan", "sweep", "config", "encode", "bench"};
@@ -143,6 +144,7 @@ struct CommandLine : CommandOptions {
     if (app.got_subcommand("init")) return init_command(init);
     if (app.got_subcommand("run")) return run_command(run);
     if (app.got_subcommand("plan")) return plan_command(plan);
+    if (app.got_subcommand("keygen")) return keygen_command(keygen);
     if (app.got_subcommand("node")) return node_command(node);
     if (app.got_subcommand("host")) return host_command(host);
     if (app.got_subcommand("status")) return status_command(status);

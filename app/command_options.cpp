@@ -81,9 +81,17 @@ void CommandOptions::add_jobs() {
 }
 
 void CommandOptions::add_live() {
+  auto* k = app.add_subcommand("keygen", "make the key of a node, an operator or a viewer");
+  k->add_option("name", keygen.name, "name that the key belongs to")->required();
+  k->add_option("--role", keygen.role, "node, operator or viewer")
+      ->required()
+      ->check(CLI::IsMember({"node", "operator", "viewer"}));
+  k->add_option("--out", keygen.out, "folder of NAME.key and NAME.pub (default: the working directory)");
   auto* n = app.add_subcommand("node", "join a running job as a further node");
   n->add_option("--controller", node.controller, "address that `troupe run --listen` printed (default: the token's)");
-  n->add_option("--token-file", node.token_file, "file that `troupe run --listen` wrote")->required();
+  auto* token = n->add_option("--token-file", node.token_file, "file that `troupe run --listen` wrote");
+  n->add_option("--key", node.key, "file of `troupe keygen --role node`, in place of a token; controller.pub beside it")
+      ->excludes(token);
   n->add_option("--name", node.name, "name of this node (default: host name)");
   n->add_option("--join-timeout", node.join_timeout_s,
                 "seconds until a controller that does not let this node in is given up (default: 60)")
@@ -91,6 +99,9 @@ void CommandOptions::add_live() {
   auto* s = app.add_subcommand("status", "what runs where, and how fast");
   s->add_option("run", status.run, "run directory or job name (default: the latest)");
   s->add_option("--run-root", status.run_root, "folder of run directories");
+  auto* far = s->add_option("--controller", status.controller, "address of a run elsewhere, in place of RUN");
+  s->add_option("--key", status.key, "with --controller: file of `troupe keygen`; controller.pub beside it")
+      ->needs(far);
   s->add_flag("--json", status.json, "as JSON");
   s->add_flag("--watch", status.watch, "again every second until the job ends");
   s->add_flag("--stop", status.stop, "stop the job after a checkpoint");
@@ -106,6 +117,9 @@ void CommandOptions::add_live() {
   auto* e = app.add_subcommand("scale", "change the size of a pool while the job runs: decoder=8, env=8, rollout=2");
   e->add_option("words", scale_words, "[RUN] pool=N [pool=N ...]")->required();
   e->add_option("--run-root", scale.run_root, "folder of run directories");
+  auto* there = e->add_option("--controller", scale.controller, "address of a run elsewhere, in place of RUN");
+  e->add_option("--key", scale.key, "with --controller: file of `troupe keygen`; controller.pub beside it")
+      ->needs(there);
   e->add_flag("--dry-run", scale.dry_run, "show the change only");
 }
 

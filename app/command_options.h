@@ -14,6 +14,7 @@ struct CommandOptions {
   CLI::App app{"Troupe: trains robot policies, by fine-tuning and in simulators, on actors that survive"};
   RunOptions run;
   PlanOptions plan;
+  KeygenOptions keygen;
   NodeOptions node;
   HostOptions host;
   StatusOptions status;

@@ -56,10 +56,17 @@ struct PlanOptions {
 };
 int plan_command(const PlanOptions& options);
 
-/// `troupe node --controller ADDR --token-file F`
+/// `troupe keygen NAME --role node|operator|viewer`
+struct KeygenOptions {
+  std::string name, role, out = ".";
+};
+int keygen_command(const KeygenOptions& options);
+
+/// `troupe node --controller ADDR --token-file F`, or with `--key` in place of the token.
 struct NodeOptions {
   std::string controller;
   std::string token_file;
+  std::string key;
   std::string name;
   /// How long the controller may take to let this node in.
   double join_timeout_s = 60;
@@ -76,11 +83,15 @@ int host_command(const HostOptions& options);
 /// `troupe status [RUN]`, `troupe scale [RUN] pool=N`
 struct StatusOptions {
   std::string run, run_root = "runs";
+  /// Of a run elsewhere: its controller's address, and the file of a key that it lists.
+  std::string controller, key;
   bool json = false, watch = false, stop = false, now = false;
 };
 int status_command(const StatusOptions& options);
 struct ScaleOptions {
   std::string run, run_root = "runs", pool;
+  /// As in StatusOptions.
+  std::string controller, key;
   std::int64_t target = 0;
   bool dry_run = false;
 };

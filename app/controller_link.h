@@ -15,17 +15,31 @@
 
 namespace troupe::app {
 
+/// What a client needs of a key file: its pair, the name, and the controller's public key out of controller.pub in the
+/// same folder, without which nobody could tell the controller from an impostor.
+struct LinkKeys {
+  std::string name;
+  CurveClient curve;
+};
+/// Errors: those of read_key_file and read_public_key_file; not_found says where controller.pub is from.
+Result<LinkKeys> read_link_keys(const std::string& key_file);
+/// "tcp://" before an address without a scheme.
+std::string tcp_address(const std::string& address);
+
 /// The command line's line to the controller of a live run: one question at a time, through the socket that the run's
 /// `endpoint` file names. One thread.
 class ControllerLink {
  public:
   /// Errors: not_found (the run is not running: it has no endpoint file), those of IoLoop.
   static Result<std::unique_ptr<ControllerLink>> open(const RunDirectory& run);
+  /// To a controller elsewhere, with a key that it lists. Errors: those of read_link_keys and IoLoop.
+  static Result<std::unique_ptr<ControllerLink>> open(const std::string& controller, const std::string& key_file);
 
   /// Waits at most 5 s for the answer. Errors: deadline_exceeded.
   Result<Reply> ask(const Message& question);
 
  private:
+  Result<void> connect(const std::string& address, const std::string& name, std::optional<CurveClient> curve);
   void on_message(const Envelope& envelope, const std::vector<std::byte>& payload);
   void send(const std::vector<Packet>& packets);
 

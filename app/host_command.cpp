@@ -59,7 +59,7 @@ int host_command(const HostOptions& options) {
   watch_signals_of(*p.loop, ::getppid(), [&told_to_end](int signal) {
     if (signal == SIGTERM) told_to_end.set();  // SIGINT comes from the terminal: the node decides
   });
-  auto link = p.loop->connect_dealer(options.node_endpoint, identity.instance(), p.bridge->receiver());
+  auto link = p.loop->connect_dealer(options.node_endpoint, identity.instance(), p.bridge->receiver(judge_upstream()));
   if (!link) return fail(link.error().message());
   p.bridge->set_default_route(*link);
   LocalActors actors(*p.system, *p.bridge, role_maker(std::move(*context), *p.loop));

@@ -23,6 +23,8 @@ namespace troupe::app {
 
 namespace {
 
+constexpr std::chrono::seconds kDisplayPeriod{1};
+
 std::string status_text(const nlohmann::json& s) {
   std::string text =
       fmt::format("{}  {}  step {}/{}  committed {}  restarts {}  void {}\n", s["job"].get<std::string>(),
@@ -121,20 +123,12 @@ int watch(ControllerLink& link, const RunDirectory& run, const StatusOptions& op
     if (!reply) return complain(reply.error(), kNotRunning);
     show(reply->text, options);
     std::unique_lock lock(mutex);
-    never.wait_for(lock, std::chrono::seconds(1));  // the period of the display
+    never.wait_for(lock, kDisplayPeriod);
   }
 }
 
-}  // namespace
-
-int status_command(const StatusOptions& options) {
-  const auto run = find_run(options.run, options.run_root);
-  if (!run) return complain(run.error(), kNotRunning);
-  if (!controller_of(*run)) return show_ended(*run, options);
-  auto link = ControllerLink::open(*run);
-  if (!link) return complain(link.error(), kNotRunning);
-  if (options.watch && !options.stop) return watch(**link, *run, options);
-  const auto reply = (*link)->ask(options.stop ? Message(StopJob{.now = options.now}) : Message(StatusQuery{}));
+int ask_once(ControllerLink& link, const StatusOptions& options) {
+  const auto reply = link.ask(options.stop ? Message(StopJob{.now = options.now}) : Message(StatusQuery{}));
   if (!reply) return complain(reply.error(), kNotRunning);
   if (options.stop) {
     fmt::print("{}\n", reply->text);
@@ -144,10 +138,41 @@ int status_command(const StatusOptions& options) {
   return kOk;
 }
 
-int scale_command(const ScaleOptions& options) {
+/// Of a run whose directory is on another machine: there is nothing to read but what its controller says.
+int status_elsewhere(const StatusOptions& options) {
+  auto link = ControllerLink::open(options.controller, options.key);
+  if (!link) return complain(link.error());
+  if (!options.watch || options.stop) return ask_once(**link, options);
+  std::mutex mutex;
+  std::condition_variable never;
+  while (true) {
+    if (const int code = ask_once(**link, options); code != kOk) return code;
+    std::unique_lock lock(mutex);
+    never.wait_for(lock, kDisplayPeriod);
+  }
+}
+
+Result<std::unique_ptr<ControllerLink>> link_of(const ScaleOptions& options) {
+  if (!options.controller.empty()) return ControllerLink::open(options.controller, options.key);
+  TROUPE_ASSIGN(const RunDirectory run, find_run(options.run, options.run_root));
+  return ControllerLink::open(run);
+}
+
+}  // namespace
+
+int status_command(const StatusOptions& options) {
+  if (!options.controller.empty()) return status_elsewhere(options);
   const auto run = find_run(options.run, options.run_root);
-  if (!run) return complain(run.error(), kUsage);
+  if (!run) return complain(run.error(), kNotRunning);
+  if (!controller_of(*run)) return show_ended(*run, options);
   auto link = ControllerLink::open(*run);
+  if (!link) return complain(link.error(), kNotRunning);
+  if (options.watch && !options.stop) return watch(**link, *run, options);
+  return ask_once(**link, options);
+}
+
+int scale_command(const ScaleOptions& options) {
+  auto link = link_of(options);
   if (!link) return complain(link.error(), kUsage);
   auto reply = (*link)->ask(Scale{.pool = options.pool, .target = options.target, .dry_run = options.dry_run});
   if (!reply) return complain(reply.error(), kUsage);

@@ -5,8 +5,11 @@
 #include <cstdio>
 
 #include "actors/node_session.h"
+#include "actors/rights.h"
 #include "app/commands.h"
+#include "app/controller_link.h"
 #include "app/exit_code.h"
+#include "base/ids.h"
 #include "base/log.h"
 #include "base/seconds.h"
 #include "comm/control/curve_keys.h"
@@ -14,19 +17,47 @@
 
 namespace troupe::app {
 
+namespace {
+
+/// What this node shows the controller: a token, or a key and the name that belongs to it.
+struct Credentials {
+  Token token;
+  std::string name;
+};
+
+Result<Credentials> credentials_of(const NodeOptions& options) {
+  if (options.key.empty() && options.token_file.empty())
+    return Error{Errc::invalid_argument, "a node wants --token-file, or --controller and --key"};
+  if (options.key.empty()) {
+    TROUPE_ASSIGN(Token token, read_token_file(options.token_file));
+    return Credentials{std::move(token), read_inventory("").host};
+  }
+  if (options.controller.empty())
+    return Error{Errc::invalid_argument, "--key wants --controller: a key does not say where the controller is"};
+  TROUPE_ASSIGN(LinkKeys keys, read_link_keys(options.key));
+  return Credentials{{.endpoint = options.controller,
+                      .server_key = std::move(keys.curve.server_key),
+                      .public_key = std::move(keys.curve.public_key),
+                      .secret_key = std::move(keys.curve.secret_key)},
+                     std::move(keys.name)};
+}
+
+}  // namespace
+
 int node_command(const NodeOptions& options) {
-  auto token = read_token_file(options.token_file);
-  if (!token) return complain(token.error(), kUsage);
-  const std::string controller = options.controller.empty() ? token->endpoint : options.controller;
-  const std::string address = controller.find("://") == std::string::npos ? "tcp://" + controller : controller;
-  std::string name = options.name.empty() ? read_inventory("").host : options.name;
+  auto own = credentials_of(options);
+  if (!own) return complain(own.error(), kUsage);
+  const std::string address = tcp_address(options.controller.empty() ? own->token.endpoint : options.controller);
+  std::string name = options.name.empty() ? own->name : options.name;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (!is_name(name) || name == "local")
-    return complain(
-        Error{Errc::invalid_argument, fmt::format("--name {}: wanted {} and not 'local'", name, kNamePattern)}, kUsage);
+  if (!is_node_name(name)) {
+    return complain(Error{Errc::invalid_argument,
+                          fmt::format("--name {}: wanted {} and none of the job's own names", name, kNamePattern)},
+                    kUsage);
+  }
   log::configure(name, "");
   while (true) {
-    NodeSession session(name, address, *token, to_milliseconds(Seconds(options.join_timeout_s)));
+    NodeSession session(name, address, own->token, to_milliseconds(Seconds(options.join_timeout_s)));
     const auto rank = session.join();
     if (!rank) return complain(rank.error(), kFailed);
     fmt::print("joined as node/{} of {}\n", *rank, address);

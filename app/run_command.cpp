@@ -11,9 +11,10 @@
 
 #include "actors/actor_process.h"
 #include "actors/controller_actor.h"
-#include "actors/feed_keys.h"
 #include "actors/join_queue.h"
 #include "actors/node_agent.h"
+#include "actors/peer_judges.h"
+#include "actors/run_keys.h"
 #include "actors/signals.h"
 #include "app/commands.h"
 #include "app/console.h"
@@ -29,6 +30,7 @@
 #include "base/tensorboard.h"
 #include "comm/channel/arena_desk.h"
 #include "comm/control/curve_keys.h"
+#include "comm/control/endpoint.h"
 #include "placement/render.h"
 #include "placement/roles.h"
 #include "workers/controller/resume.h"
@@ -128,6 +130,9 @@ class RunSession {
     TROUPE_TRY(run_.make_latest(job_.job.run_root));
     TROUPE_ASSIGN(runtime_, RuntimeDirectory::take(run_.id()));
     runtime_dir_ = runtime_.path();
+    if (!options_.listen.empty()) {
+      TROUPE_ASSIGN(keys_, RunKeys::open(run_, job_.cluster.allow, runtime_dir_));
+    }
     // Who does not answer for two minutes has ended; what ended it is seen elsewhere.
     TROUPE_ASSIGN(process_, Process::start("controller", {.tries = 30}));
     join_queue_ = std::make_unique<JoinQueue>(*process_->system, *process_->bridge);
@@ -147,31 +152,25 @@ class RunSession {
 
   Result<void> bind_local() {
     const std::string endpoint = fmt::format("ipc://{}/control", runtime_dir_);
-    const auto own_name = [](const std::string& from, const std::string& routing_id) { return from == routing_id; };
-    TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router(endpoint, process_->bridge->receiver(own_name)));
+    TROUPE_ASSIGN(
+        const SocketId socket,
+        process_->loop->bind_router(endpoint, process_->bridge->receiver(judge_hosts(hosts_, /*has_owner=*/true))));
     control_endpoint_ = process_->loop->bound_endpoint(socket);
     return write_file_durably(run_.endpoint(), control_endpoint_ + "\n", 0600);
   }
 
   Result<void> bind_listen() {
-    TROUPE_ASSIGN(const CurveKeyPair server, generate_keypair());
-    TROUPE_ASSIGN(const CurveKeyPair client, generate_keypair());
-    CurveServer curve{.secret_key = server.secret_key, .allowed_clients = {client.public_key}};
-    TROUPE_TRY(write_feed_server(runtime_dir_, curve));
-    // Another machine may send messages of its own and of the decoders or encoders it hosts, never for a learner or the
-    // controller.
-    const auto own_or_hosted = [](const std::string& from, const std::string& routing_id) {
-      return from == routing_id.substr(0, routing_id.rfind('.')) || is_elastic_actor(from.substr(0, from.find('#'))) ||
-             from.starts_with("node/");
-    };
-    TROUPE_ASSIGN(const SocketId socket, process_->loop->bind_router("tcp://" + options_.listen,
-                                                                     process_->bridge->receiver(own_or_hosted), curve));
-    const std::string endpoint = process_->loop->bound_endpoint(socket);
+    TROUPE_ASSIGN(
+        const SocketId socket,
+        process_->loop->bind_router("tcp://" + options_.listen,
+                                    process_->bridge->receiver(judge_keys(keys_->list(), peers_)), keys_->server()));
+    const std::string endpoint = with_host(process_->loop->bound_endpoint(socket), job_.cluster.advertise);
     const std::string file = options_.token_file.empty() ? run_.path("token") : options_.token_file;
-    TROUPE_TRY(write_token_file(file, {.endpoint = endpoint,
-                                       .server_key = server.public_key,
-                                       .public_key = client.public_key,
-                                       .secret_key = client.secret_key}));
+    TROUPE_TRY(write_token_file(file, keys_->token(endpoint)));
+    // as a message to the controller, which alone writes events
+    keys_->watch([bridge = process_->bridge.get()](const std::string& text) {
+      bridge->send({"controller", "controller", Event{.actor = "controller", .kind = "allow_list", .text = text}});
+    });
     console_->line(Severity::info,
                    fmt::format("further nodes join with: troupe node --controller {} --token-file {}", endpoint, file));
     return {};
@@ -266,7 +265,8 @@ class RunSession {
                                    .lease = to_milliseconds(job_.cluster.lease),
                                    .orphan = to_milliseconds(job_.cluster.orphan),
                                    .forget = [this](const std::string& name) { process_->bridge->forget(name); },
-                                   .wall_seconds = [] { return SystemClock().wall_seconds(); }};
+                                   .wall_seconds = [] { return SystemClock().wall_seconds(); },
+                                   .peers = peers_};
     Bridge& bridge = *process_->bridge;
     service_ = std::make_unique<ControllerService>(
         std::move(setup), *membership_, *db_, std::move(sinks),
@@ -296,7 +296,7 @@ class RunSession {
     RoleContext context{
         .config = job_, .plan = plan_, .run_dir = run_.root(), .runtime_dir = runtime_dir_, .data_host = data_host()};
     node_ = std::make_unique<NodeAgent>(*process_, context, ActorIdentity{.actor = "node/0"}, control_endpoint_,
-                                        run_.config(), [this](const std::string& why) { end(why); });
+                                        run_.config(), hosts_, [this](const std::string& why) { end(why); });
   }
 
   /// Feeds listen for other hosts' decoders only where other hosts may join.
@@ -337,6 +337,7 @@ class RunSession {
     const int code = failures_.empty() ? *service_->exit_code() : kFailed;
     lock.unlock();
     join_queue_.reset();
+    keys_.reset();
     node_.reset();  // sources and workers are gone; this ends what a deadline left over
     remove_session_files(run_);
     if (profile_) profile_->finish();
@@ -380,12 +381,30 @@ class RunSession {
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<ControllerService> service_;
   Profile* profile_ = nullptr;  // one of the service's sinks
+  const std::shared_ptr<HostBook> hosts_ = std::make_shared<HostBook>();
+  const std::shared_ptr<PeerBook> peers_ = std::make_shared<PeerBook>();
   std::unique_ptr<Process> process_;
+  std::unique_ptr<RunKeys> keys_;  // its thread uses the process's bridge
   std::unique_ptr<JoinQueue> join_queue_;
   std::vector<ControlMessage> early_joins_;
   std::unique_ptr<NodeAgent> node_;
   MailboxActor controller_;
 };
+
+/// Every address is none that others could dial.
+Result<void> check_listen(const std::string& listen, const JobConfig& job) {
+  if (listen.empty()) {
+    if (job.cluster.allow.empty()) return {};
+    return Error{Errc::invalid_argument, "cluster.allow names keys that may connect; add --listen HOST:PORT"};
+  }
+  const auto endpoint = parse_endpoint("tcp://" + listen);
+  if (!endpoint) return endpoint.error().with("--listen");
+  if (!is_wildcard(*endpoint) || !job.cluster.advertise.empty()) return {};
+  return Error{Errc::invalid_argument,
+               fmt::format("--listen {} is every address of this machine, and none that others can dial; add "
+                           "cluster.advertise=HOST, the name or address that they reach it by",
+                           listen)};
+}
 
 /// The closing report of a run that is complete, which a process that was killed may not have come to write.
 int repeat_report(const RunDirectory& run) {
@@ -401,6 +420,8 @@ int run_command(const RunOptions& options) {
   auto config = load_or_explain(options.job, options.overrides);
   if (!config) return kUsage;
   print_warnings(*config);
+  if (const auto checked = check_listen(options.listen, config->job); !checked)
+    return complain(checked.error(), kUsage);
   if (const auto none = no_live_run(config->job); !none) return explain(none.error(), *config);
   if (!options.dry_run) {
     if (auto made = make_quickstart_data(*config); !made) return complain(made.error(), kFailed);

@@ -28,11 +28,12 @@ Result<ServeAddress> serve_address(const std::string& protocol, const std::strin
   if (!token_file.empty()) {
     TROUPE_ASSIGN(address.token, read_bearer_token(token_file));
   } else if (!is_loopback(*endpoint)) {
-    return Error{Errc::failed_precondition, fmt::format("--bind {} can be reached from other machines, which wants a "
-                                                        "token: write one to a file (head -c 32 /dev/urandom | base64 "
-                                                        "> serve.token), give --token-file serve.token here and the "
-                                                        "token to the clients; or keep to loopback and use ssh -L",
-                                                        wanted)};
+    return Error{Errc::failed_precondition,
+                 fmt::format("--bind {} can be reached from other machines, which wants a "
+                             "token: write one to a file (umask 077; head -c 32 /dev/urandom "
+                             "| base64 > serve.token), give --token-file serve.token here and the "
+                             "token to the clients; or keep to loopback and use ssh -L",
+                             wanted)};
   }
   return address;
 }

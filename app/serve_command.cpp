@@ -78,6 +78,7 @@ PolicyFrontOptions front_options(const ServeOptions& options, const ServeAddress
   front.token = address.token;
   front.action_key = options.action_key;
   front.max_message_bytes = static_cast<std::size_t>(options.max_request_bytes);
+  front.max_unfinished_bytes = std::max(front.max_unfinished_bytes, front.max_message_bytes);
   front.max_connections = static_cast<std::size_t>(options.max_sessions);
   front.idle_timeout = to_milliseconds(Seconds(options.idle_timeout_s));
   front.allow_kill = options.allow_kill;

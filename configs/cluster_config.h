@@ -112,6 +112,12 @@ struct ClusterConfig {
   Seconds orphan{60};
   /// Seconds, 1 to 3600. Read by workers/controller, app.
   Seconds start_timeout{120};
+  /// Read by app.
+  std::string allow;
+  /// Read by app, actors.
+  std::string advertise;
+  /// Read by actors.
+  std::string ports;
 
   template <class V>
   static void describe(V& v) {
@@ -130,6 +136,12 @@ struct ClusterConfig {
             "seconds", 0, 86400);
     v.field("start_timeout_s", &ClusterConfig::start_timeout, "longest wait for nodes and actors to come up", "seconds",
             1, 3600);
+    v.field("allow", &ClusterConfig::allow,
+            "file of public keys that may connect, beside RUN/keys/allow (docs/security.md)");
+    v.field("advertise", &ClusterConfig::advertise,
+            "host that other machines reach this one by; wanted when --listen is every address (0.0.0.0, ::)");
+    v.field("ports", &ClusterConfig::ports,
+            "first-last: tcp ports that feeds may listen on for other machines; empty: any free one");
   }
 };
 

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "configs/host_environment.h"
 #include "configs/placement_text.h"
+#include "configs/port_range.h"
 #include "configs/role_kind.h"
 #include "configs/scalar.h"
 
@@ -36,6 +38,17 @@ std::vector<std::string> split_roles(const std::string& key) {
   return roles;
 }
 
+/// A host name, or an address other than "every address"; IPv6 in brackets.
+bool is_host(const std::string& text) {
+  const bool is_bracketed = text.size() > 2 && text.front() == '[' && text.back() == ']';
+  const std::string inside = is_bracketed ? text.substr(1, text.size() - 2) : text;
+  const auto fits = [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' ||
+           (is_bracketed && c == ':');
+  };
+  return !inside.empty() && inside != "0.0.0.0" && inside != "::" && std::all_of(inside.begin(), inside.end(), fits);
+}
+
 void validate_node_groups(const ClusterConfig& cluster, Rules& rules) {
   std::set<std::string> labels;
   for (std::size_t i = 0; i < cluster.node_groups.size(); ++i) {
@@ -47,6 +60,12 @@ void validate_node_groups(const ClusterConfig& cluster, Rules& rules) {
                   fmt::format("'{}' is not a label; it must match {}", group.label, kNamePattern));
     rules.require(labels.insert(group.label).second, path + ".label",
                   fmt::format("label '{}' is used twice", group.label));
+    for (const auto& [variable, value] : group.env) {
+      rules.require(may_set_for_hosts(variable), path + ".env",
+                    fmt::format("{} may not be set for host processes: it decides which code they load, or is no name "
+                                "of a variable (docs/processes.md)",
+                                variable));
+    }
     const auto wrong = check_rank_list(group.node_ranks, cluster.num_nodes);
     rules.require(!wrong, path + ".node_ranks", wrong.value_or(""), {"cluster.num_nodes"});
   }
@@ -157,6 +176,12 @@ void validate_cluster(const ClusterConfig& cluster, Rules& rules) {
     rules.require(elastic.min <= elastic.max, path + ".min",
                   fmt::format("{} is above max {}", elastic.min, elastic.max));
   }
+  rules.require(cluster.ports.empty() || parse_port_range(cluster.ports), "cluster.ports",
+                fmt::format("'{}' is no range of ports, such as 7720-7799", cluster.ports));
+  rules.require(cluster.advertise.empty() || is_host(cluster.advertise), "cluster.advertise",
+                fmt::format("'{}' is no host that others can dial: a name or an address without a port, such as "
+                            "trainer.example.org, 10.0.0.7 or [fd00::7]",
+                            cluster.advertise));
   rules.require(cluster.restart.backoff_initial <= cluster.restart.backoff_max, "cluster.restart.backoff_initial_s",
                 fmt::format("{} is above backoff_max_s {}", format_number(cluster.restart.backoff_initial.count()),
                             format_number(cluster.restart.backoff_max.count())),

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-const std::string kPinger = "node/0", kLocalEcho = "local", kRemoteEcho = "controller";
+const std::string kPinger = "pinger", kLocalEcho = "local", kRemoteEcho = "controller";
 constexpr std::uint64_t kFirstSequence = 1'000'000;  // five bytes on the wire from the first ping to the last
 
 Message heartbeat(std::uint64_t sequence) {
@@ -35,6 +35,9 @@ MailboxActor::behavior_type echo(MailboxActor::pointer, Bridge* bridge) {
       [](Signal) {},
   };
 }
+
+/// Two ends of one program: each is who it says.
+Result<Party> by_name(const PeerProof&, const std::string&, const std::string& from) { return party_named(from); }
 
 /// One phase: what a pinger was asked for and has measured.
 struct Phase {
@@ -99,9 +102,9 @@ class PostOffice {
     echo_ = system_->spawn<caf::detached>(echo, &bridge_);
     bridge_.add_local(name, *echo_);
   }
-  void listen(const std::string& endpoint) { must(loop_->bind_router(endpoint, bridge_.receiver())); }
+  void listen(const std::string& endpoint) { must(loop_->bind_router(endpoint, bridge_.receiver(by_name))); }
   void dial(const std::string& endpoint) {
-    bridge_.set_default_route(must(loop_->connect_dealer(endpoint, kPinger, bridge_.receiver())));
+    bridge_.set_default_route(must(loop_->connect_dealer(endpoint, kPinger, bridge_.receiver(by_name))));
   }
   RoundTrips ping(const std::shared_ptr<Phase>& phase) {
     auto ended = phase->ended.get_future();

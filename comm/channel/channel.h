@@ -145,8 +145,13 @@ struct ChannelOptions {
   /// shm and zmq: ZeroMQ endpoint to bind, "ipc:///run/..." or "tcp://127.0.0.1:*". shm: in the folder of the node's
   /// ArenaDesk.
   std::string endpoint = {};
-  /// zmq: required when the endpoint is not loopback; the allowed keys are fixed here.
+  /// zmq: required when the endpoint is not loopback.
   std::optional<CurveServer> curve = std::nullopt;
+  /// zmq: the host that address() names; empty: the one that is bound.
+  std::string advertise = {};
+  /// zmq: a port of this range is bound, in place of the endpoint's; {0, 0}: that.
+  std::uint16_t first_port = 0;
+  std::uint16_t last_port = 0;
 };
 
 /// One consumer serves one transport; a feed with local and remote producers opens two over one arena by passing

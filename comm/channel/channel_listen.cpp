@@ -11,6 +11,7 @@
 #include "comm/channel/channel_messages.h"
 #include "comm/channel/channel_transports.h"
 #include "comm/control/curve_keys.h"
+#include "comm/control/endpoint.h"
 
 namespace troupe::comm {
 namespace {
@@ -188,6 +189,19 @@ Result<void> check_endpoint(const ChannelOptions& options) {
   return {};
 }
 
+/// Binds the endpoint, or the first free port of the range.
+Result<SocketId> bind_in_range(IoLoop& loop, const ChannelOptions& options, const IoLoop::OnMessage& on_message,
+                               std::size_t max_payload) {
+  if (options.first_port == 0) return loop.bind_router(options.endpoint, on_message, options.curve, max_payload);
+  const std::string host = options.endpoint.substr(0, options.endpoint.rfind(':'));
+  for (std::uint32_t port = options.first_port; port <= options.last_port; ++port) {
+    auto bound = loop.bind_router(fmt::format("{}:{}", host, port), on_message, options.curve, max_payload);
+    if (bound || bound.error().code() != Errc::unavailable) return bound;
+  }
+  return Error{Errc::unavailable, fmt::format("{}: no port of {}-{} is free for {}; widen cluster.ports", host,
+                                              options.first_port, options.last_port, options.name)};
+}
+
 }  // namespace
 
 Result<Listener> listen_socket(IoLoop& loop, const ChannelOptions& options, const std::shared_ptr<ConsumerCore>& core) {
@@ -207,11 +221,10 @@ Result<Listener> listen_socket(IoLoop& loop, const ChannelOptions& options, cons
     server->on_message(socket, producer, envelope.type, payload);
   };
   const auto max_payload = kMaxChannelMessage + (is_zmq ? core->table().slot_bytes() : 0);
-  TROUPE_ASSIGN(const auto socket,
-                loop.bind_router(options.endpoint, std::move(on_message), options.curve, max_payload));
+  TROUPE_ASSIGN(const auto socket, bind_in_range(loop, options, on_message, max_payload));
 
   address.transport = options.transport;
-  address.endpoint = loop.bound_endpoint(socket);
+  address.endpoint = with_host(loop.bound_endpoint(socket), options.advertise);
   address.slot_bytes = core->table().slot_bytes();
   address.slots = core->table().num_slots();
   if (!is_zmq) address.arena = core->table().arena_handle();

@@ -1,20 +1,15 @@
 #include "comm/control/curve_keys.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zmq.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <map>
-#include <span>
 #include <string_view>
 
 #include "base/durable_file.h"
-#include "base/file_io.h"
+#include "comm/control/guarded_file.h"
 
 namespace troupe::comm {
 
@@ -23,42 +18,6 @@ namespace {
 constexpr std::string_view kHeader = "troupe-token v1";
 constexpr std::size_t kMaxFile = 4096;
 constexpr std::size_t kKeyChars = 40;
-
-bool is_key(const std::string& text) {
-  std::array<std::uint8_t, 32> raw{};
-  return text.size() == kKeyChars && zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
-}
-
-Result<std::string> read_secret(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open()) {
-    if (errno == ENOENT)
-      return Error{Errc::not_found, fmt::format("token file {} does not exist; the controller writes it", path)};
-    if (errno == ELOOP)
-      return Error{Errc::failed_precondition,
-                   fmt::format("token file {} is a symbolic link; give the file itself", path)};
-    return file_error(path, "cannot be opened", errno);
-  }
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return file_error(path, "cannot be looked at", errno);
-  if (!S_ISREG(info.st_mode))
-    return Error{Errc::failed_precondition, fmt::format("token file {} is not a regular file", path)};
-  if (info.st_uid != ::geteuid()) {
-    return Error{Errc::failed_precondition, fmt::format("token file {} belongs to user {}; this process runs as {}",
-                                                        path, info.st_uid, ::geteuid())};
-  }
-  if ((info.st_mode & 077) != 0) {
-    return Error{Errc::failed_precondition,
-                 fmt::format("token file {} has mode {:04o}; others may read it. Run: chmod 600 {}", path,
-                             info.st_mode & 07777, path)};
-  }
-  std::string text(kMaxFile + 1, '\0');
-  TROUPE_ASSIGN(const std::size_t size, read_at(file.get(), std::as_writable_bytes(std::span(text)), 0, path));
-  if (size > kMaxFile)
-    return Error{Errc::invalid_argument, fmt::format("token file {} is larger than {} bytes", path, kMaxFile)};
-  text.resize(size);
-  return text;
-}
 
 Result<Token> parse_token(std::string_view text, const std::string& path) {
   Token token;
@@ -88,7 +47,7 @@ Result<Token> parse_token(std::string_view text, const std::string& path) {
   if (!wanted.empty())
     return Error{Errc::invalid_argument, fmt::format("{}: the line \"{}\" is missing", path, wanted.begin()->first)};
   for (const std::string* key : {&token.server_key, &token.public_key, &token.secret_key}) {
-    if (!is_key(*key))
+    if (!is_curve_key(*key))
       return Error{Errc::invalid_argument, fmt::format("{}: a key is not {} characters of Z85", path, kKeyChars)};
   }
   TROUPE_ASSIGN(const std::string derived, public_key_of(token.secret_key));
@@ -98,6 +57,11 @@ Result<Token> parse_token(std::string_view text, const std::string& path) {
 }
 
 }  // namespace
+
+bool is_curve_key(const std::string& text) {
+  std::array<std::uint8_t, 32> raw{};
+  return text.size() == kKeyChars && zmq_z85_decode(raw.data(), text.c_str()) != nullptr;
+}
 
 Result<CurveKeyPair> generate_keypair() {
   std::array<char, kKeyChars + 1> public_key{}, secret_key{};
@@ -110,7 +74,7 @@ Result<CurveKeyPair> generate_keypair() {
 
 Result<std::string> public_key_of(const std::string& secret_key) {
   std::array<char, kKeyChars + 1> public_key{};
-  if (!is_key(secret_key) || zmq_curve_public(public_key.data(), secret_key.c_str()) != 0) {
+  if (!is_curve_key(secret_key) || zmq_curve_public(public_key.data(), secret_key.c_str()) != 0) {
     return Error{Errc::invalid_argument,
                  fmt::format("a CURVE secret key has {} characters of Z85; this one has {} characters", kKeyChars,
                              secret_key.size())};
@@ -130,7 +94,7 @@ Result<void> write_token_file(const std::string& path, const Token& token) {
 }
 
 Result<Token> read_token_file(const std::string& path) {
-  TROUPE_ASSIGN(const std::string text, read_secret(path));
+  TROUPE_ASSIGN(const std::string text, read_guarded_file(path, "token file", Guard::secret, kMaxFile));
   return parse_token(text, path);
 }
 

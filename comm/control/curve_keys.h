@@ -13,6 +13,8 @@ struct CurveKeyPair {
   std::string secret_key;
 };
 
+/// Whether a text is a key: 40 characters of Z85.
+bool is_curve_key(const std::string& text);
 /// A fresh pair. Errors: failed_precondition (libzmq was built without CURVE).
 Result<CurveKeyPair> generate_keypair();
 /// The public half of a secret key. Errors: invalid_argument.

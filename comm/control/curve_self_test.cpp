@@ -47,9 +47,9 @@ Result<void> test_curve_server(void* context, ZapHandler& zap, const std::string
   TROUPE_ASSIGN(const CurveKeyPair listed, generate_keypair());
   zap.set_quiet(true);
   const auto stranger = try_handshake(context, zap, endpoint, server_public_key, unlisted);
-  zap.allow(server, listed.public_key);
+  zap.test_with(server, listed.public_key);
   const auto friendly = try_handshake(context, zap, endpoint, server_public_key, listed);
-  zap.disallow(server, listed.public_key);
+  zap.test_with(server, "");
   zap.set_quiet(false);
   if (!stranger || !friendly) {
     return Error{Errc::deadline_exceeded,

@@ -69,6 +69,15 @@ bool is_loopback(const Endpoint& endpoint) noexcept {
          std::all_of(host.begin(), host.end(), [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
 }
 
+bool is_wildcard(const Endpoint& endpoint) noexcept {
+  return endpoint.kind == Endpoint::Kind::tcp &&
+         (endpoint.host == "*" || endpoint.host == "0.0.0.0" || endpoint.host == "[::]" || endpoint.host == "::");
+}
+
+std::string with_host(const std::string& endpoint, const std::string& host) {
+  return host.empty() ? endpoint : "tcp://" + host + endpoint.substr(endpoint.rfind(':'));
+}
+
 Result<void> prepare_ipc_folder(const Endpoint& endpoint) {
   const std::filesystem::path folder = std::filesystem::path(endpoint.path).parent_path();
   if (folder.has_parent_path()) TROUPE_TRY(make_folders(folder.parent_path().string()));

@@ -12,6 +12,7 @@
 
 #include "base/namespaces.h"
 #include "base/result.h"
+#include "comm/control/client_keys.h"
 #include "comm/control/envelope.h"
 
 namespace troupe::comm {
@@ -22,6 +23,16 @@ struct CurveServer {
   std::string secret_key;
   /// Public keys; a client with another key is refused by the ZAP handler.
   std::vector<std::string> allowed_clients;
+  /// Where set, a list that may change, in place of `allowed_clients`.
+  std::shared_ptr<const ClientKeys> live_clients = {};
+};
+/// Who a peer is, without its own words.
+struct PeerProof {
+  /// CURVE: its public key, which the handshake proved. Empty: no CURVE.
+  std::string key = {};
+  /// ipc: process and user at the time of its connect (SO_PEERCRED); 0 and -1: not ipc.
+  std::int64_t pid = 0;
+  std::int64_t uid = -1;
 };
 /// A client's pair, and the key that the server must prove to have.
 struct CurveClient {
@@ -91,11 +102,16 @@ class IoLoop {
   /// The descriptor stays open: it is the caller's.
   virtual void unwatch(int fd) = 0;
 
+  /// What libzmq and the kernel vouch for about the peer of a ROUTER that sent the message whose callback runs. Only
+  /// inside an OnMessage; a DEALER's peer is whoever its address and its server key belong to.
+  virtual PeerProof sender() const { return {}; }
+
   /// Counters since start.
   struct Stats {
     /// Messages dropped: bad frames or envelope, or the peer is in quarantine after ten such.
     std::uint64_t malformed = 0;
-    /// CURVE handshakes that failed: clients we refused, servers that refused us.
+    /// CURVE handshakes that failed: clients we refused, servers that refused us; messages of keys that are no longer
+    /// listed.
     std::uint64_t refused = 0;
     std::uint64_t undeliverable = 0;
     std::uint64_t received = 0;

@@ -41,6 +41,7 @@ class IoLoopImpl final : public IoLoop {
   void cancel(std::uint64_t timer) override;
   void watch(int fd, std::function<bool()> on_readable) override;
   void unwatch(int fd) override;
+  PeerProof sender() const override { return sockets_->sender(); }
   Stats stats() const override;
 
  private:

@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/namespaces.h"
+#include "comm/control/command_messages.h"
 #include "comm/control/producer_messages.h"
 
 namespace troupe::comm {
@@ -27,6 +29,12 @@ struct Join {
   std::uint64_t term_seen = 0;
   /// "decoder/0#1": what the node hosts now.
   std::vector<std::string> running = {};
+  /// What the node's program is; see workers/controller/join_rules.h. Before these keys: empty and 0.
+  std::string version = {};
+  std::uint64_t protocol = 0;
+  std::uint64_t sample_revision = 0;
+  /// Not on the wire: the public key that the receiver's socket proved; empty: none.
+  std::string key = {};
   template <class V>
   void fields(V& v) {
     v(1, name);
@@ -37,6 +45,9 @@ struct Join {
     v(6, boot_id);
     v(7, term_seen);
     v(8, running);
+    v(9, version);
+    v(10, protocol);
+    v(11, sample_revision);
   }
 };
 /// controller -> node: accepted. `config` is the resolved job YAML, `plan` the plan as JSON.
@@ -414,47 +425,6 @@ struct EvalReport {
     v(2, fence);
     v(3, step);
     v(4, metrics);
-  }
-};
-
-/// Command line -> controller: change the size of a pool.
-/// target is the new number of actors; dry_run only prints what would change. Answered with Reply.
-struct Scale {
-  static constexpr std::uint16_t kType = 0x54;
-  std::string pool;
-  std::int64_t target = 0;
-  bool dry_run = false;
-  template <class V>
-  void fields(V& v) {
-    v(1, pool);
-    v(2, target);
-    v(3, dry_run);
-  }
-};
-/// Command line -> controller: what runs where.
-struct StatusQuery {
-  static constexpr std::uint16_t kType = 0x52;
-  template <class V>
-  void fields(V&) {}
-};
-/// Command line -> controller: stop after a checkpoint; `now`: without one.
-struct StopJob {
-  static constexpr std::uint16_t kType = 0x53;
-  bool now = false;
-  template <class V>
-  void fields(V& v) {
-    v(1, now);
-  }
-};
-/// controller -> command line: JSON text, or an error sentence with code 2 or 3.
-struct Reply {
-  static constexpr std::uint16_t kType = 0x8052;
-  std::int64_t code = 0;
-  std::string text;
-  template <class V>
-  void fields(V& v) {
-    v(1, code);
-    v(2, text);
   }
 };
 

@@ -110,7 +110,10 @@ Result<SocketTable::Bound> SocketTable::bind(const std::string& endpoint, IoLoop
         !set_option(handle, ZMQ_ZAP_DOMAIN, kZapDomain) || !set_option(handle, ZMQ_ROUTING_ID, socket->zap_name)) {
       return keys_refused();
     }
-    zap_.set_allowed(socket->zap_name, {curve->allowed_clients.begin(), curve->allowed_clients.end()});
+    zap_.set_allowed(socket->zap_name, curve->live_clients
+                                           ? curve->live_clients
+                                           : std::make_shared<const ClientKeys>(std::set<std::string>(
+                                                 curve->allowed_clients.begin(), curve->allowed_clients.end())));
   }
   if (zmq_bind(handle, endpoint.c_str()) != 0) {
     zap_.forget(socket->zap_name);

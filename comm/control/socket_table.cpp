@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -47,6 +48,32 @@ bool send_bytes(void* socket, std::vector<std::byte>& bytes, int flags) {
   zmq_msg_close(&message);
   errno = why;
   return false;
+}
+
+/// From libzmq's metadata: "User-Id" is what our ZAP handler answered, "Peer-Address" of an ipc peer ends in
+/// ":uid:gid:pid", which the kernel gave.
+PeerProof proof_of(const ZmqFrame& frame) {
+  PeerProof proof;
+  proof.key = frame.metadata("User-Id");
+  const std::string address = frame.metadata("Peer-Address");
+  if (address.empty() || address.front() != ':') return proof;
+  const char *next = address.data() + 1, *const end = address.data() + address.size();
+  std::int64_t numbers[3] = {-1, -1, 0};
+  for (std::int64_t& number : numbers) {
+    const auto read = std::from_chars(next, end, number);
+    if (read.ec != std::errc()) return proof;
+    next = read.ptr == end ? end : read.ptr + 1;
+  }
+  proof.uid = numbers[0];
+  proof.pid = numbers[2];
+  return proof;
+}
+
+/// A routing id may hold any bytes: only what is harmless is printed.
+std::string shown(std::string peer) {
+  std::replace_if(
+      peer.begin(), peer.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return peer;
 }
 
 std::size_t bytes_of(const Outgoing& message) { return message.frame.size() + message.payload.size(); }
@@ -109,6 +136,8 @@ bool SocketTable::receive_one(OpenSocket& socket) {
     LoopCounters::add(counters_.malformed);
     return true;
   }
+  sender_ = socket.is_router ? proof_of(frames[count - 1]) : PeerProof{};
+  if (!is_listed(socket, peer, sender_.key)) return true;
   const auto payload = frames[count - 1].bytes();
   auto envelope = decode_envelope(frames[count - 2].bytes(), payload);
   if (!envelope) {
@@ -123,18 +152,23 @@ bool SocketTable::receive_one(OpenSocket& socket) {
   return true;
 }
 
+bool SocketTable::is_listed(const OpenSocket& socket, const std::string& peer, const std::string& key) {
+  // libzmq's stable API cannot close one connection: a key that is removed from the list is not heard any more
+  if (socket.zap_name.empty() || zap_.allows(socket.zap_name, key)) return true;
+  LoopCounters::add(counters_.refused);
+  if (unlisted_log_.allows(key))
+    log::warn("{}: a message of {} dropped: its key {} is not listed any more", socket.endpoint, shown(peer), key);
+  return false;
+}
+
 void SocketTable::drop_malformed(OpenSocket& socket, const std::string& peer, const std::string& why) {
   LoopCounters::add(counters_.malformed);
   const bool quarantined = socket.is_router && socket.strikes.strike(peer, std::chrono::steady_clock::now());
   if (!quarantined && !malformed_log_.allows(peer)) return;
-  // a routing id may hold any bytes: print only what is harmless
-  std::string shown = peer;
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  log::warn("{}: dropped a malformed message from {}: {}", socket.endpoint, shown, why);
+  log::warn("{}: dropped a malformed message from {}: {}", socket.endpoint, shown(peer), why);
   if (quarantined)
-    log::error("{}: {} sent {} malformed messages; ignored for {} s", socket.endpoint, shown, StrikeList::kStrikes,
-               StrikeList::kQuarantine.count());
+    log::error("{}: {} sent {} malformed messages; ignored for {} s", socket.endpoint, shown(peer),
+               StrikeList::kStrikes, StrikeList::kQuarantine.count());
 }
 
 void SocketTable::read_monitor(OpenSocket& socket) {

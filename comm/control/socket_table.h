@@ -58,6 +58,8 @@ class SocketTable {
 
   /// As IoLoop::send; a message never overtakes one that waits for the same peer.
   void send(SocketId id, const std::string& routing_id, Outgoing message);
+  /// As IoLoop::sender.
+  const PeerProof& sender() const { return sender_; }
   void report_undeliverable(SocketId id, const std::string& routing_id, const Envelope& envelope);
   void set_on_undeliverable(IoLoop::OnUndeliverable report) { on_undeliverable_ = std::move(report); }
 
@@ -97,6 +99,8 @@ class SocketTable {
                                            std::size_t max_payload);
   /// False when nothing is left to read. A malformed message is drained, counted and dropped.
   bool receive_one(OpenSocket& socket);
+  /// Whether a ROUTER's peer may be heard: without CURVE every one, with it those whose key is listed now.
+  bool is_listed(const OpenSocket& socket, const std::string& peer, const std::string& key);
   void drop_malformed(OpenSocket& socket, const std::string& peer, const std::string& why);
   Sent try_send(OpenSocket& socket, const std::string& routing_id, Outgoing& message);
   void queue(OpenSocket& socket, const std::string& routing_id, Outgoing message);
@@ -113,7 +117,9 @@ class SocketTable {
   IoLoop::OnUndeliverable on_undeliverable_;
   std::map<SocketId, std::shared_ptr<OpenSocket>> sockets_;
   std::uint32_t next_id_ = 1;
-  LogLimiter malformed_log_, undeliverable_log_, handshake_log_;
+  LogLimiter malformed_log_, undeliverable_log_, handshake_log_, unlisted_log_;
+  /// Of the message under way.
+  PeerProof sender_;
 };
 
 }  // namespace troupe::comm

@@ -60,8 +60,7 @@ void ZapHandler::answer_one() {
     std::array<char, 41> text{};
     zmq_z85_encode(text.data(), reinterpret_cast<const std::uint8_t*>(frames[kCredential].data()), kKeyBytes);
     key = text.data();
-    const auto server = allowed_.find(frames[kServer]);
-    if (server == allowed_.end() || !server->second.contains(key)) why = fmt::format("key {} is not listed", key);
+    if (!allows(frames[kServer], key)) why = fmt::format("key {} is not listed", key);
   }
   if (!why.empty()) note_refusal(frames.size() > kAddress ? frames[kAddress] : "?", why);
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "base/result.h"
+#include "comm/control/client_keys.h"
 #include "comm/control/log_limiter.h"
 #include "comm/control/zmq_handles.h"
 
@@ -26,14 +26,21 @@ class ZapHandler {
   /// A REP at inproc://zeromq.zap.01, for the loop's poll.
   void* socket() const noexcept { return socket_.get(); }
 
-  /// Replaces the keys (Z85) that the server socket with this ZMQ_ROUTING_ID takes. A server without an entry refuses
+  /// The keys that the server socket with this ZMQ_ROUTING_ID takes from here on. A server without an entry refuses
   /// everybody.
-  void set_allowed(const std::string& server, std::set<std::string> keys) { allowed_[server] = std::move(keys); }
+  void set_allowed(const std::string& server, std::shared_ptr<const ClientKeys> keys) {
+    allowed_[server] = {.clients = std::move(keys)};
+  }
+  bool allows(const std::string& server, const std::string& key) const {
+    const auto entry = allowed_.find(server);
+    return entry != allowed_.end() && (entry->second.clients->contains(key) || entry->second.tested == key);
+  }
   /// The server refuses everybody from here on.
   void forget(const std::string& server) { allowed_.erase(server); }
-  /// One more or one less key of a server, for the self-test.
-  void allow(const std::string& server, const std::string& key) { allowed_[server].insert(key); }
-  void disallow(const std::string& server, const std::string& key) { allowed_[server].erase(key); }
+  /// One more key of a server, for the self-test; empty: none.
+  void test_with(const std::string& server, const std::string& key) {
+    if (const auto entry = allowed_.find(server); entry != allowed_.end()) entry->second.tested = key;
+  }
 
   /// Answers all requests that are waiting.
   void answer_all();
@@ -47,7 +54,12 @@ class ZapHandler {
   void note_refusal(const std::string& address, const std::string& why);
 
   ZmqSocket socket_;
-  std::map<std::string, std::set<std::string>> allowed_;
+  struct Server {
+    std::shared_ptr<const ClientKeys> clients;
+    /// The self-test's own; empty: none.
+    std::string tested = {};
+  };
+  std::map<std::string, Server> allowed_;
   LogLimiter by_address_;
   std::atomic<std::uint64_t>& refused_;
   bool quiet_ = false;

@@ -37,6 +37,11 @@ class ZmqFrame {
     auto* message = const_cast<zmq_msg_t*>(&message_);  // zmq_msg_data takes no const
     return {static_cast<const std::byte*>(zmq_msg_data(message)), zmq_msg_size(&message_)};
   }
+  /// A property of the connection that the frame came by (zmq_msg_gets); empty: it has none of that name.
+  std::string metadata(const char* name) const {
+    const char* value = zmq_msg_gets(&message_, name);
+    return value == nullptr ? std::string() : std::string(value);
+  }
   std::string text() const { return {reinterpret_cast<const char*>(bytes().data()), bytes().size()}; }
 
  private:

@@ -5,16 +5,19 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <system_error>
 #include <thread>
 
 #include "base/blocked_signals.h"
 #include "base/event_fd.h"
+#include "base/file_io.h"
 #include "base/log.h"
 #include "comm/control/zmq_handles.h"
+#include "comm/serve/zmtp_front.h"
 
 namespace troupe::comm {
 
@@ -34,6 +37,12 @@ class RouterServer final : public RepServer {
     stopping_ = true;
     changed_.raise();
     if (thread_.joinable()) thread_.join();
+    front_.reset();
+    if (!folder_.empty()) {
+      std::error_code ignored;  // an empty folder that stays is no error
+      std::filesystem::remove_all(folder_, ignored);
+      folder_.clear();
+    }
   }
 
   Result<void> open() {
@@ -67,6 +76,7 @@ class RouterServer final : public RepServer {
   }
 
   std::uint16_t port() const override { return port_; }
+  std::uint64_t num_cut() const override { return front_->stats().cut + front_->stats().turned_away; }
   void reply(const RepPeer& peer, std::vector<std::byte> message) override {
     {
       const std::lock_guard lock(mutex_);
@@ -83,24 +93,21 @@ class RouterServer final : public RepServer {
   };
 
   Result<void> bind(void* socket) {
-    const bool is_v6 = options_.host.find(':') != std::string::npos;
-    if (is_v6) set_option(socket, ZMQ_IPV6, 1);
-    const std::string host = options_.host == "localhost" ? "127.0.0.1"
-                             : is_v6                      ? "[" + options_.host + "]"
-                                                          : options_.host;
-    const std::string endpoint =
-        fmt::format("tcp://{}:{}", host, options_.port == 0 ? "*" : std::to_string(options_.port));
-    if (zmq_bind(socket, endpoint.c_str()) != 0) {
-      const int why = zmq_errno();
-      const Errc code = why == EINVAL || why == ENODEV ? Errc::invalid_argument : Errc::unavailable;
-      return Error{code, fmt::format("{} cannot be bound: {}", endpoint, zmq_strerror(why))};
-    }
-    char bound[256] = {};
-    std::size_t size = sizeof bound;
-    zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size);
-    const std::string text(bound);
-    const char* digits = text.data() + text.rfind(':') + 1;
-    std::from_chars(digits, text.data() + text.size(), port_);
+    std::error_code none;
+    std::string folder = std::filesystem::temp_directory_path(none).string() + "/troupe-serve-XXXXXX";
+    if (::mkdtemp(folder.data()) == nullptr) return file_error(folder, "cannot be made", errno);
+    folder_ = folder;
+    const std::string path = folder_ + "/rep";
+    if (zmq_bind(socket, ("ipc://" + path).c_str()) != 0)
+      return Error{Errc::unavailable, fmt::format("ipc://{} cannot be bound: {}", path, zmq_strerror(zmq_errno()))};
+    TROUPE_ASSIGN(front_, ZmtpFront::start({.host = options_.host,
+                                            .port = options_.port,
+                                            .backend = path,
+                                            .max_message_bytes = options_.max_message_bytes,
+                                            .max_unfinished_bytes = options_.max_unfinished_bytes,
+                                            .max_connections = options_.max_connections,
+                                            .handshake_timeout = options_.handshake_timeout}));
+    port_ = front_->port();
     return {};
   }
 
@@ -169,6 +176,8 @@ class RouterServer final : public RepServer {
   const OnRequest on_request_;
   ZmqContext context_;
   ZmqSocket router_;
+  std::string folder_;  // of the Unix socket
+  std::unique_ptr<ZmtpFront> front_;
   /// Raised for a reply to send and for the end.
   EventFd changed_;
   std::uint16_t port_ = 0;

@@ -19,8 +19,11 @@ struct RepServerOptions {
   std::string host = "127.0.0.1";
   /// 0: any free one.
   std::uint16_t port = 0;
-  /// A peer that announces more is disconnected.
+  /// Of one message, all its frames together; a peer that announces more is disconnected.
   std::size_t max_message_bytes = std::size_t{64} << 20;
+  /// Of the unfinished messages of all peers.
+  std::size_t max_unfinished_bytes = std::size_t{512} << 20;
+  std::size_t max_connections = 64;
   std::chrono::milliseconds handshake_timeout{10'000};
   /// A connected peer that is silent for two of these is disconnected.
   std::chrono::milliseconds heartbeat{30'000};
@@ -36,8 +39,9 @@ struct RepPeer {
   std::vector<std::string> route;
 };
 
-/// A ZeroMQ server for REQ clients, as a REP would be, but with a ROUTER: a slow or silent client holds up nobody. One
-/// thread. Methods may be called from any thread.
+/// A ZeroMQ server for REQ clients, as a REP would be, but with a ROUTER: a slow or silent client holds up nobody. It
+/// listens on a Unix socket in a folder of its own, and a ZmtpFront before it on the network. Two threads. Methods may
+/// be called from any thread.
 class RepServer {
  public:
   /// On the server's thread: short, never blocking.
@@ -55,6 +59,8 @@ class RepServer {
   /// Queues the answer; returns at once. An unknown or full peer loses it without a word.
   virtual void reply(const RepPeer& peer, std::vector<std::byte> message) = 0;
 
+  /// Peers cut off or turned away by the front (zmtp_front.h) since the start.
+  virtual std::uint64_t num_cut() const = 0;
   /// Counters since start.
   struct Stats {
     std::uint64_t requests = 0;

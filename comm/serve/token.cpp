@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+
+#include "comm/control/guarded_file.h"
 
 namespace troupe::comm {
 
 namespace {
+
+constexpr std::size_t kMaxTokenFile = 4096;
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
@@ -43,11 +46,8 @@ std::string_view token_of_authorization(std::string_view value) noexcept {
 }
 
 Result<std::string> read_bearer_token(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!file || !std::getline(file, line))
-    return Error{Errc::not_found, fmt::format("the token file {} cannot be read, or is empty", path)};
-  const std::string token(trimmed(line));
+  TROUPE_ASSIGN(const std::string text, read_guarded_file(path, "token file", Guard::secret, kMaxTokenFile));
+  const std::string token(trimmed(std::string_view(text).substr(0, text.find('\n'))));
   if (token.size() < kMinTokenBytes)
     return Error{
         Errc::invalid_argument,

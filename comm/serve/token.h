@@ -16,8 +16,8 @@ bool constant_time_equal(std::string_view expected, std::string_view given) noex
 /// The token in an HTTP Authorization value: "Bearer TOKEN", or "Api-Key TOKEN" as openpi-client writes. Empty: none.
 std::string_view token_of_authorization(std::string_view value) noexcept;
 
-/// The token in a file: its first line without blanks at the ends. Errors: not_found, invalid_argument (shorter than
-/// kMinTokenBytes, or not printable ASCII).
+/// The token in a file: its first line without blanks at the ends. Errors: those of
+/// read_guarded_file for a secret; invalid_argument (shorter than kMinTokenBytes, or not printable ASCII).
 Result<std::string> read_bearer_token(const std::string& path);
 
 }  // namespace troupe::comm

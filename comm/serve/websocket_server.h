@@ -25,6 +25,9 @@ struct WebSocketServerOptions {
   std::string token{};
   /// A longer message ends the connection before anything is allocated for it.
   std::size_t max_message_bytes = std::size_t{64} << 20;
+  /// Of the messages that have begun to come and not ended, of all clients together; the one that goes over it is
+  /// dropped.
+  std::size_t max_unfinished_bytes = std::size_t{512} << 20;
   /// Upgraded ones; the next is answered 503.
   std::size_t max_connections = 64;
   /// Connections before their upgrade; a further one closes the oldest of them.

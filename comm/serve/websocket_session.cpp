@@ -11,6 +11,7 @@ namespace troupe::comm::websocket_internal {
 
 namespace {
 
+constexpr std::size_t kKeptBuffer = std::size_t{1} << 20;
 constexpr std::size_t kReadStep = 64 << 10;  // what a claimed length may allocate ahead of its bytes
 constexpr std::uint32_t kMaxHttpHeader = 8 << 10;
 constexpr std::size_t kMaxQueuedFrames = 1024;
@@ -132,9 +133,18 @@ void Session::on_read(error_code ec, std::size_t) {
   if (!stream_.is_message_done()) {
     if (!reading_message_) arm(read_deadline_, host_.options().message_timeout);
     reading_message_ = true;
+    count(buffer_.size());
+    if (host_.unfinished_bytes > host_.options().max_unfinished_bytes) {
+      ++host_.counters.dropped;
+      log::warn("serve: connection {} dropped: unfinished messages of all clients together are over {} MiB", id_,
+                host_.options().max_unfinished_bytes >> 20);
+      kill();
+      return end();
+    }
     return read();
   }
   reading_message_ = false;
+  count(0);
   disarm(read_deadline_);
   try {
     deliver();
@@ -151,7 +161,14 @@ void Session::deliver() {
   std::vector<std::byte> message(buffer_.size());
   if (!message.empty()) std::memcpy(message.data(), buffer_.data().data(), message.size());
   buffer_.clear();
+  // one large message must not hold its memory for as long as the session lasts
+  if (buffer_.capacity() > kKeptBuffer) buffer_.shrink_to_fit();
   if (host_.callbacks().on_message) host_.callbacks().on_message(id_, std::move(message), stream_.got_text());
+}
+
+void Session::count(std::size_t bytes) {
+  host_.unfinished_bytes += bytes - counted_bytes_;  // unsigned: a smaller count wraps there and back
+  counted_bytes_ = bytes;
 }
 
 void Session::send(OutgoingFrame outgoing) {
@@ -210,6 +227,7 @@ void Session::kill() {
 void Session::end() {
   if (ended_) return;
   ended_ = true;
+  count(0);
   disarm(read_deadline_);
   disarm(write_deadline_);
   kill();

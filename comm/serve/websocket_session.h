@@ -49,6 +49,8 @@ class SessionHost {
         messages{0}, replies{0};
   };
   Counters counters;
+  /// Of messages that have begun to come and not ended, over all sessions; the server's thread only.
+  std::size_t unfinished_bytes = 0;
 };
 
 /// Internal to comm/serve: one client, from accept to its last byte. Lives as long as it has an operation pending. All
@@ -89,10 +91,15 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Once: closes the socket, calls on_close if on_open was called, leaves the server's table.
   void end();
 
+  /// Makes host_.unfinished_bytes count so many for this session.
+  void count(std::size_t bytes);
+
   SessionHost& host_;
   const ConnectionId id_;
   websocket::stream<beast::tcp_stream> stream_;
   beast::flat_buffer buffer_;
+  /// Of it, what host_.unfinished_bytes counts.
+  std::size_t counted_bytes_ = 0;
   http::request_parser<http::empty_body> parser_;
   net::steady_timer read_deadline_, write_deadline_;
   std::deque<OutgoingFrame> queue_;  // the front is being written

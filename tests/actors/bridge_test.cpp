@@ -24,16 +24,25 @@ std::vector<std::byte> finish_payload(std::uint32_t bytes) {
 
 struct BridgeTest : ::testing::Test {
   BridgeTest() {
-    const MailboxActor actor = scheduler.system().spawn([this](MailboxActor::pointer) -> MailboxActor::behavior_type {
+    actor = scheduler.system().spawn([this](MailboxActor::pointer) -> MailboxActor::behavior_type {
       return {[this](const ControlMessage& control) { heard.push_back(control.from); }, [](Signal) {}};
     });
     bridge.add_local("learner/0", actor);
   }
   /// An envelope of `from` for `to` comes in from the peer `routing_id` of a ROUTER.
   void receive(const std::string& from, const std::string& to, const std::string& routing_id,
-               std::vector<std::byte> payload = finish_payload(3), Bridge::Admission admission = {}) {
-    bridge.receiver(std::move(admission))(kDownwards, routing_id, make_envelope(Finish::kType, from, to, 0),
-                                          std::move(payload));
+               std::vector<std::byte> payload = finish_payload(3)) {
+    bridge.receiver(judge_upstream())(kDownwards, routing_id, make_envelope(Finish::kType, from, to, 0),
+                                      std::move(payload));
+    scheduler.run();
+  }
+  /// A message comes in from a peer that the judge takes for this party.
+  void receive_as(Party party, const std::string& from, const std::string& to, const Message& message) {
+    const auto judge = [party](const PeerProof&, const std::string&, const std::string&) -> Result<Party> {
+      return party;
+    };
+    bridge.receiver(judge)(kDownwards, from + "#1", make_envelope(type_of(message), from, to, 0),
+                           encode(message).value());
     scheduler.run();
   }
 
@@ -41,6 +50,7 @@ struct BridgeTest : ::testing::Test {
   testing::RecordingLoop loop;
   Bridge bridge{loop, "node/0", 7};
   std::vector<std::string> heard;
+  MailboxActor actor;
 };
 
 TEST_F(BridgeTest, MessagesForANameWithoutAWayAreDropped) {
@@ -54,15 +64,35 @@ TEST_F(BridgeTest, MessagesForANameWithoutAWayAreDropped) {
   EXPECT_THAT(heard, IsEmpty());
 }
 
-TEST_F(BridgeTest, APeerMaySpeakOnlyForTheNamesItIsAdmittedFor) {
-  const auto own_name = [](const std::string& from, const std::string& routing_id) {
-    return from == routing_id.substr(0, routing_id.find('#'));
-  };
-  receive("controller", "learner/0", "decoder/0#1", finish_payload(3), own_name);
+TEST_F(BridgeTest, APeerThatIsNobodyIsNotHeardAndGetsNothing) {
+  receive("learner/1", "learner/0", "learner/1#0");
   EXPECT_THAT(heard, IsEmpty());
-  bridge.send({"learner/0", "controller", Finish{.reason = "an answer"}});
+  bridge.send({"learner/0", "learner/1", Finish{.reason = "an answer"}});
   EXPECT_THAT(loop.sent, IsEmpty()) << "nor does it get what is for that name";
-  receive("decoder/0", "learner/0", "decoder/0#1", finish_payload(3), own_name);
+  EXPECT_EQ(bridge.num_refused(), 1u);
+  receive("controller", "learner/0", "node/0#1");
+  EXPECT_THAT(heard, ElementsAre("controller"));
+}
+
+TEST_F(BridgeTest, WhatIsOutsideTheTableOfRightsIsNeitherDeliveredNorPassedOn) {
+  bridge.set_default_route(kUpwards);
+  receive_as(Party::decoder, "decoder/0", "learner/0", Finish{.reason = "x"});
+  receive_as(Party::learner, "learner/1", "learner/0", GroupAbort{.actor = "learner/1", .fence = 1, .reason = "x"});
+  EXPECT_THAT(heard, IsEmpty());
+  receive_as(Party::decoder, "decoder/0", "node/1", Spawn{});
+  receive_as(Party::decoder, "decoder/0", "controller", StopJob{});
+  EXPECT_THAT(loop.sent, IsEmpty());
+  EXPECT_EQ(bridge.num_refused(), 4u);
+  receive_as(Party::decoder, "decoder/0", "controller", ActorUp{.actor = "decoder/0"});
+  EXPECT_EQ(loop.sent.size(), 1u) << "passed on upwards";
+}
+
+TEST_F(BridgeTest, AnActorThatTellsOfAnotherIsNotHeard) {
+  bridge.add_local("controller", actor);
+  receive_as(Party::decoder, "decoder/0", "controller", ActorUp{.actor = "decoder/1"});
+  EXPECT_THAT(heard, IsEmpty());
+  EXPECT_EQ(bridge.num_refused(), 1u);
+  receive_as(Party::decoder, "decoder/0", "controller", ActorUp{.actor = "decoder/0"});
   EXPECT_THAT(heard, ElementsAre("decoder/0"));
 }
 

@@ -1,34 +1,9 @@
 // A second node agent on this machine: joins, hosts decoders, dies; strangers are refused.
-#include <regex>
-
 #include "comm/control/curve_keys.h"
-#include "tests/app/kill_fixture.h"
+#include "tests/app/kill_node_fixture.h"
 
 namespace troupe::app {
 namespace {
-
-class KillNodeTest : public KillTest {
- protected:
-  /// Waits for the line that `--listen` prints.
-  void read_invitation(JobProcess& job) {
-    ASSERT_TRUE(job.wait_output("further nodes join with")) << job.output();
-    const std::string output = job.output();
-    std::smatch found;
-    ASSERT_TRUE(std::regex_search(output, found, std::regex("--controller (\\S+) --token-file (\\S+)"))) << output;
-    address_ = found[1];
-    token_ = found[2];
-  }
-  std::unique_ptr<JobProcess> node(const std::string& name) {
-    return tool({"node", "--controller", address_, "--token-file", token_, "--name", name});
-  }
-  /// Both decoders on node 1, which has to join first.
-  Words on_node_1() const {
-    return {"cluster.num_nodes=2", "cluster.lease_s=3",
-            "cluster.component_placement.decoder={node_group: node, placement: \"1:0-1\"}"};
-  }
-
-  std::string address_, token_;
-};
 
 TEST_F(KillNodeTest, ANodeHostsTheDecodersAndLeavesAfterTheRun) {
   auto job = run("joined", on_node_1(), {"--listen", "127.0.0.1:0"});

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/support/program.h"
@@ -14,6 +15,7 @@ class ServeAddressTest : public ::testing::Test {
  protected:
   std::string token_file(const std::string& text) {
     std::ofstream(folder_ / "token") << text;
+    std::filesystem::permissions(folder_ / "token", std::filesystem::perms(0600));
     return folder_ / "token";
   }
   ScratchFolder folder_;
@@ -37,6 +39,14 @@ TEST_F(ServeAddressTest, OffLoopbackATokenIsWanted) {
   const auto open = serve_address("openpi", "0.0.0.0:8000", token_file("correct-horse-battery \n"));
   ASSERT_TRUE(open) << open.error().message();
   EXPECT_EQ(open->token, "correct-horse-battery");
+}
+
+TEST_F(ServeAddressTest, ATokenThatOthersMayReadIsRefused) {
+  const std::string file = token_file("correct-horse-battery\n");
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  const auto refused = serve_address("openpi", "", file);
+  EXPECT_EQ(refused.error().code(), Errc::failed_precondition);
+  EXPECT_NE(refused.error().message().find("chmod 600"), std::string::npos) << refused.error().message();
 }
 
 TEST_F(ServeAddressTest, ABadTokenOrAddressIsNamed) {

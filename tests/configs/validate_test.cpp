@@ -35,6 +35,15 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Cluster, ValidateTest,
     ::testing::Values(
+        Broken{"LoaderVariable",
+               {"cluster.node_groups=[{label: sim, env: {LD_PRELOAD: /tmp/x.so}}]"},
+               "cluster.node_groups[0].env: LD_PRELOAD may not be set for host processes"},
+        Broken{"Ports", {"cluster.ports=7799-7720"}, "cluster.ports: '7799-7720' is no range of ports"},
+        Broken{
+            "Advertise", {"cluster.advertise=0.0.0.0"}, "cluster.advertise: '0.0.0.0' is no host that others can dial"},
+        Broken{"AdvertiseWithPort",
+               {"cluster.advertise=host:7710"},
+               "cluster.advertise: 'host:7710' is no host that others can dial"},
         Broken{"Role",
                {"cluster.component_placement.simulator=0"},
                "cluster.component_placement.simulator: 'simulator' is not a role; roles are learner, decoder, encoder, "

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <span>
 
-#include "base/seconds.h"
 #include "base/file_io.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/seconds.h"
 #include "workers/checkpoint/commit.h"
 
 namespace troupe::workers {
@@ -53,6 +53,10 @@ void CheckpointCoordinator::on_snapshot(const SnapshotReady& snapshot, std::uint
   if (static_cast<std::int64_t>(pending_->handles.size()) == options_.world && checkpointer_up) begin(now);
 }
 
+std::string CheckpointCoordinator::folder_of(std::int64_t step, std::uint64_t fence) const {
+  return run_.checkpoints() + "/" + checkpoint_tmp_name(step, fence);
+}
+
 void CheckpointCoordinator::begin(TimePoint now) {
   Pending& p = *pending_;
   p.sent = true;
@@ -62,7 +66,7 @@ void CheckpointCoordinator::begin(TimePoint now) {
   attempted_step_ = p.request.step;
   ++attempts_;
   CheckpointBegin message = p.request;
-  message.directory = run_.checkpoints() + "/" + checkpoint_tmp_name(message.step, message.fence);
+  message.directory = folder_of(message.step, message.fence);
   for (const auto& [rank, handle] : p.handles) message.snapshots.push_back(handle);
   effects_.send("checkpointer/0", message);
 }
@@ -78,8 +82,7 @@ Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
   TROUPE_TRY(db_.begin_commit(record));
   begun_commit_ = record;
   TROUPE_ASSIGN(const std::string directory,
-                commit_checkpoint(run_.checkpoints(),
-                                  run_.checkpoints() + "/" + checkpoint_tmp_name(done.step, done.fence), done.step));
+                commit_checkpoint(run_.checkpoints(), folder_of(done.step, done.fence), done.step));
   TROUPE_TRY(db_.finish_commit(record));
   begun_commit_.reset();
   committed_step_ = done.step;
@@ -99,8 +102,7 @@ Result<void> CheckpointCoordinator::settle() {
     const bool is_there = found && *found == begun->manifest_hash;
     if (is_there) {
       // The name may not be durable yet, and `latest` may still be that of the one before.
-      TROUPE_TRY(commit_checkpoint(
-          run_.checkpoints(), run_.checkpoints() + "/" + checkpoint_tmp_name(begun->step, begun->fence), begun->step));
+      TROUPE_TRY(commit_checkpoint(run_.checkpoints(), folder_of(begun->step, begun->fence), begun->step));
       TROUPE_TRY(db_.finish_commit(*begun));
     } else {
       TROUPE_TRY(db_.drop_commit());
@@ -146,8 +148,10 @@ void CheckpointCoordinator::take_back() {
 bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now) {
   if (!pending_ || done.step != pending_->request.step || done.fence != pending_->request.fence ||
       done.fence != fence) {
-    std::error_code ignored;  // a stale writer's folder is garbage; a failure to remove it is found by the next prune
-    std::filesystem::remove_all(done.directory, ignored);
+    // A stale writer's folder is garbage; its path is made here from two numbers, never taken from the message. A
+    // failure to remove it is found by the next prune.
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_of(done.step, done.fence), ignored);
     return false;
   }
   Result<void> result = done.error.empty() ? commit(done) : Result<void>(Error{Errc::resource_exhausted, done.error});

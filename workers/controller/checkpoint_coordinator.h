@@ -79,6 +79,8 @@ class CheckpointCoordinator {
     TimePoint begun{};
     bool sent = false;
   };
+  /// Where the checkpointer writes: the only folder of a checkpoint that is ever renamed or removed by its messages.
+  std::string folder_of(std::int64_t step, std::uint64_t fence) const;
   /// Asks the checkpointer to write: into a folder that carries step and fence in its name.
   void begin(TimePoint now);
   /// Intent, rename, state.db, prune. Errors: those of commit_checkpoint and StateDb.

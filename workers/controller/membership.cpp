@@ -4,11 +4,12 @@
 
 #include <algorithm>
 
+#include "workers/controller/join_rules.h"
+
 namespace troupe::workers {
 
 namespace {
 constexpr std::chrono::milliseconds kSuspicion{3000};
-constexpr std::size_t kLongestName = 40;  // with its incarnation it is a name of the wire, of 64 bytes at most
 }  // namespace
 
 Membership::Membership(NodeSnapshot own, std::chrono::milliseconds lease)
@@ -18,14 +19,13 @@ Membership::Membership(NodeSnapshot own, std::chrono::milliseconds lease)
 }
 
 Result<Membership::Joined> Membership::join(const Join& join, const std::string& address, TimePoint now) {
-  if (join.name.empty() || join.name.size() > kLongestName || join.cpus < 1) {
-    return Error{Errc::invalid_argument, fmt::format("node '{}' with {} cpus cannot join", join.name, join.cpus)};
-  }
+  TROUPE_TRY(check_join(join));
   const auto known = members_.find(join.name);
   if (known != members_.end() && known->second.rank == 0) {
     return Error{Errc::invalid_argument,
                  fmt::format("node name '{}' is the controller's own; start the node with another --name", join.name)};
   }
+  if (known != members_.end()) TROUPE_TRY(check_owner(join, known->second.key));
   if (retired_[join.name].contains(join.incarnation)) {
     return Error{Errc::failed_precondition,
                  fmt::format("a newer process has joined as node '{}'; this one ends. Give each machine a --name of "
@@ -48,7 +48,8 @@ Result<Membership::Joined> Membership::join(const Join& join, const std::string&
       .snapshot = {.name = join.name, .cpus = join.cpus, .memory_bytes = join.memory_bytes},
       .last_heard = now,
       .presence = joined.is_news || known == members_.end() ? NodePresence::alive : known->second.presence,
-      .address = address};
+      .address = address,
+      .key = join.key};
   return joined;
 }
 

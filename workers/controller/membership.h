@@ -41,6 +41,8 @@ class Membership {
     NodePresence presence = NodePresence::alive;
     /// Control messages to it go to this name: "NAME#INCARNATION".
     std::string address = {};
+    /// Public key of the node's link: the name belongs to it.
+    std::string key = {};
   };
   struct Joined {
     std::int64_t rank = 0;
@@ -57,7 +59,7 @@ class Membership {
   /// `own`: this machine, rank 0, address "node/0#0".
   Membership(NodeSnapshot own, std::chrono::milliseconds lease);
 
-  /// A node joins or comes back. Errors: invalid_argument (an empty name or one over 40 bytes, no cpus, the
+  /// A node joins or comes back. Errors: those of check_join and check_owner; invalid_argument (the
   /// controller's own name), failed_precondition (a newer process has the name).
   Result<Joined> join(const Join& join, const std::string& address, TimePoint now);
   /// A sign of life of the process at `address`; false if it is unknown, lost or not the newest of its name: it must

@@ -52,7 +52,8 @@ void ControllerService::start(TimePoint now) {
 std::optional<std::string> ControllerService::speaker_of(const std::string& from, const Message& message) const {
   const std::string name = from.substr(0, from.find('#'));
   if (const auto* exited = std::get_if<ActorExited>(&message)) {
-    const Membership::Member* host = membership_.of_rank(job_.node_of(exited->actor));
+    const auto rank = setup_.peers->node_of(exited->actor, exited->incarnation);
+    const Membership::Member* host = rank ? membership_.of_rank(*rank) : nullptr;
     return host && from == agent_of(*host) ? std::optional(name) : std::nullopt;
   }
   const ActorRecord* actor = job_.actor(name);
@@ -118,6 +119,7 @@ void ControllerService::join(const std::string& from, const Join& request, TimeP
                                                      request.name)});
     job_.node_lost(rank, now);
   }
+  setup_.peers->joined(request.name, rank);
   send(from, Joined{.term = setup_.job.term,
                     .node_rank = rank,
                     .lease_ms = setup_.lease.count(),
@@ -153,6 +155,8 @@ void ControllerService::interrupt(const Interrupt& interrupt, TimePoint now) {
 }
 
 void ControllerService::send(const std::string& to, const Message& message) {
+  if (const auto* spawn = std::get_if<Spawn>(&message); spawn && to.starts_with("node/"))
+    setup_.peers->placed(spawn->actor, spawn->incarnation, std::stoll(to.substr(to.find('/') + 1)));
   if (const ActorRecord* actor = job_.actor(to)) {
     outbox_(actor->instance(), message);
   } else if (to.starts_with("node/") && to.find('#') == std::string::npos) {

@@ -16,6 +16,7 @@
 #include "workers/controller/job_controller.h"
 #include "workers/controller/line_file.h"
 #include "workers/controller/membership.h"
+#include "workers/controller/peer_book.h"
 #include "workers/controller/progress_reporter.h"
 #include "workers/controller/run_output.h"
 #include "workers/controller/run_statistics.h"
@@ -47,6 +48,8 @@ class ControllerService final : public ControllerEffects {
     std::function<void(const std::string& name)> forget = {};
     /// Seconds since 1970, for events and metric files only; deadlines use the steady clock.
     std::function<double()> wall_seconds;
+    /// Told who has joined and what was placed where, for those who judge messages.
+    std::shared_ptr<PeerBook> peers = std::make_shared<PeerBook>();
   };
   /// `membership`, `db` and `output` are not owned and outlive it. Appends to events.jsonl of the run directory.
   ControllerService(Setup setup, Membership& membership, StateDb& db, std::vector<std::unique_ptr<MetricSink>> sinks,

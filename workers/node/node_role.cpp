@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "configs/host_environment.h"
 
 namespace troupe::workers {
 
@@ -36,6 +37,7 @@ void NodeRole::start() {}
 ProcessTable& NodeRole::processes() {
   if (processes_) return *processes_;
   processes_ = std::make_unique<ProcessTable>([this](const ProcessExit& exit) {
+    if (launch_.hosts) launch_.hosts->ended(exit.name, std::chrono::steady_clock::now());
     const std::size_t mark = exit.name.rfind('#');
     if (!exit.unkillable) hosted_->remove(exit.name);
     outbox_("controller", ActorExited{.actor = exit.name.substr(0, mark),
@@ -50,7 +52,8 @@ ProcessTable& NodeRole::processes() {
   return *processes_;
 }
 
-void NodeRole::handle(const std::string&, const Message& message) {
+void NodeRole::handle(const std::string& from, const Message& message) {
+  if (from != "controller") return log::warn("a node obeys the controller alone; {} is not heard", from);
   if (const auto* request = std::get_if<Spawn>(&message)) {
     spawn(*request);
   } else if (const auto* request_stop = std::get_if<Stop>(&message)) {
@@ -58,10 +61,30 @@ void NodeRole::handle(const std::string&, const Message& message) {
   }
 }
 
+Result<void> NodeRole::check(const Spawn& request) {
+  const std::string number = request.actor.substr(std::min(request.actor.size(), request.role.size() + 1));
+  const bool is_name = request.actor == request.role + "/" + number && !number.empty() &&
+                       number.find_first_not_of("0123456789") == std::string::npos &&
+                       request.role.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;
+  if (!is_name || request.incarnation < 0)
+    return Error{Errc::invalid_argument, fmt::format("'{}' #{} is no actor of the role '{}'", request.actor,
+                                                     request.incarnation, request.role)};
+  for (const auto& [variable, value] : request.env) {
+    if (!may_set_for_hosts(variable))
+      return Error{Errc::invalid_argument,
+                   fmt::format("{} may not be set for host processes (cluster.node_groups[].env)", variable)};
+  }
+  return {};
+}
+
 void NodeRole::spawn(const Spawn& request) {
   const ActorIdentity identity{.actor = request.actor, .incarnation = request.incarnation};
   const std::string instance = identity.instance();
   if (hosted_->contains(instance)) return;
+  if (const auto checked = check(request); !checked) {
+    log::error("{}", checked.error().message());
+    return outbox_("controller", end_of(request.actor, request.incarnation, false, checked.error().message()));
+  }
   hosted_->add(instance);
   if (request.isolation != "thread") {
     spawn_process(request);
@@ -94,7 +117,11 @@ void NodeRole::spawn_process(const Spawn& request) {
   std::string file = request.actor;
   std::replace(file.begin(), file.end(), '/', '-');
   spec.stderr_log = fmt::format("{}/logs/{}.log", launch_.run_dir, file);
-  if (auto started = processes().start(spec); !started) {
+  if (launch_.hosts) launch_.hosts->expect(spec.name);
+  const auto started = processes().start(spec);
+  if (launch_.hosts && started) launch_.hosts->started(spec.name, *started);
+  if (launch_.hosts && !started) launch_.hosts->ended(spec.name, std::chrono::steady_clock::now());
+  if (!started) {
     hosted_->remove(spec.name);
     outbox_("controller", end_of(request.actor, request.incarnation, false, started.error().message()));
   }

@@ -8,18 +8,20 @@
 
 #include "comm/control/actor_identity.h"
 #include "comm/control/outbox.h"
+#include "workers/node/host_book.h"
 #include "workers/node/hosted_actors.h"
 #include "workers/node/process.h"
 
 namespace troupe::workers {
 
-/// A node agent: starts the actors placed on it, each in its own process or as an actor of this one, and reports
-/// every exit. It never decides where anything runs or whether it runs again: the controller does. Takes Spawn and
-/// Stop; sends ActorExited to the controller, once for each Spawn: when the process was waited for, when the actor of
-/// this process was destroyed, or with exit code 70 and the reason when it could not start or broke; of an unkillable
-/// process before that, too. A Stop for an unknown instance is answered with ActorExited too (code 0), so the
-/// controller never waits for it. A Spawn that comes twice starts one. Callbacks come on threads of ProcessTable and of
-/// actors.
+/// A node agent: starts the actors placed on it, each in its own process or as an actor of this one, and reports every
+/// exit. It never decides where anything runs or whether it runs again: the controller does. Takes Spawn and Stop of
+/// the controller alone; a Spawn whose actor is no ROLE/N, or whose variables may_set_for_hosts refuses, is answered as
+/// one that could not start; one that comes twice starts one actor. Sends ActorExited to the controller, once for each
+/// Spawn: when the process was waited for, when the actor of this process was destroyed, or with exit code 70 and the
+/// reason when it could not start or broke; of an unkillable process before that, too. A Stop for an unknown instance
+/// is answered with ActorExited too (code 0), so the controller never waits for it. Callbacks come on threads of
+/// ProcessTable and of actors.
 class NodeRole final {
  public:
   /// How host processes of this node are started.
@@ -38,6 +40,8 @@ class NodeRole final {
     std::string data_host;
     /// Variables for every host; those of Spawn are added where they are not named here, and OMP_NUM_THREADS is set.
     std::map<std::string, std::string> environment;
+    /// Learns which process is which actor; null: nobody asks.
+    std::shared_ptr<HostBook> hosts = {};
   };
   /// Called once when an actor of this process has ended; `failure` says why it could not start or what broke it,
   /// empty: it ended in order.
@@ -57,6 +61,8 @@ class NodeRole final {
 
  private:
   void spawn(const Spawn& request);
+  /// Errors: invalid_argument (the name would leave its folder, or a variable says which code is loaded).
+  static Result<void> check(const Spawn& request);
   void spawn_process(const Spawn& request);
   ProcessTable& processes();
   void stop(const Stop& request);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "comm/control/curve_keys.h"
 #include "comm/control/endpoint.h"
@@ -95,6 +96,58 @@ TEST_F(IoLoopCurveTest, CurveWorksOverIpcToo) {
   auto client = start("client");
   dial(*client, *router, "local", keys_of(client_));
   EXPECT_TRUE(at_server_.wait_for(1));
+}
+
+TEST_F(IoLoopCurveTest, ARemovedKeyIsDeafOnItsOpenConnectionToo) {
+  auto keys = std::make_shared<ClientKeys>(std::set<std::string>{client_.public_key, stranger_.public_key});
+  const auto router =
+      *loop_->bind_router("tcp://127.0.0.1:*", at_server_.receiver(), CurveServer{server_.secret_key, {}, keys});
+  auto client = start("client"), other = start("other");
+  const auto dealer =
+      *client->connect_dealer(loop_->bound_endpoint(router), "friend", at_client_.receiver(), keys_of(client_));
+  send(*client, dealer, "", "first");
+  ASSERT_TRUE(at_server_.wait_for(1));
+  keys->replace({stranger_.public_key});
+  send(*client, dealer, "", "second");
+  ASSERT_TRUE(eventually(*loop_, [&] { return loop_->stats().refused >= 1; }));
+  dial(*client, router, "friend-again", keys_of(client_));
+  ASSERT_TRUE(eventually(*loop_, [&] { return loop_->stats().refused >= 2; })) << "nor does it get in again";
+  dial(*other, router, "other", keys_of(stranger_));
+  ASSERT_TRUE(at_server_.wait_for(2));
+  EXPECT_EQ(at_server_.all()[1].peer, "other");
+}
+
+TEST_F(IoLoopCurveTest, AMessageComesWithTheKeyThatItsHandshakeProved) {
+  std::string key;
+  Signal heard;
+  const auto router = *loop_->bind_router(
+      "tcp://127.0.0.1:*",
+      [&](SocketId, const std::string&, const Envelope&, const std::vector<std::byte>&) {
+        key = loop_->sender().key;
+        heard.raise();
+      },
+      CurveServer{server_.secret_key, {client_.public_key}});
+  auto client = start("client");
+  dial(*client, router, "friend", keys_of(client_));
+  ASSERT_TRUE(heard.wait_for());
+  EXPECT_EQ(key, client_.public_key);
+}
+
+TEST_F(IoLoopCurveTest, AMessageOverIpcComesWithItsProcessAndUser) {
+  PeerProof proof;
+  Signal heard;
+  ASSERT_TRUE(loop_->bind_router(ipc("proof"),
+                                 [&](SocketId, const std::string&, const Envelope&, const std::vector<std::byte>&) {
+                                   proof = loop_->sender();
+                                   heard.raise();
+                                 }));
+  auto client = start("client");
+  const auto dealer = *client->connect_dealer(ipc("proof"), "local", at_client_.receiver());
+  send(*client, dealer, "", "hello");
+  ASSERT_TRUE(heard.wait_for());
+  EXPECT_EQ(proof.pid, ::getpid());
+  EXPECT_EQ(proof.uid, static_cast<std::int64_t>(::geteuid()));
+  EXPECT_EQ(proof.key, "");
 }
 
 TEST_F(IoLoopCurveTest, AnOpenAddressWithoutKeysIsRefused) {

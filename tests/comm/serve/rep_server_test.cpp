@@ -2,15 +2,20 @@
 #include "comm/serve/rep_server.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
+#include <cerrno>
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <thread>
 
+#include "base/file_descriptor.h"
 #include "comm/control/zmq_handles.h"
 #include "comm/serve/serve_client.h"
 #include "tests/comm/serve/serve_bytes.h"
+#include "tests/comm/serve/zmtp_bytes.h"
 
 namespace troupe::comm {
 namespace {
@@ -123,6 +128,94 @@ TEST_F(RepServerTest, AFloodWithoutReadingHarmsNobodyElse) {
 TEST_F(RepServerTest, AnAddressInUseIsNamed) {
   start();
   EXPECT_EQ(RepServer::start({.port = server_->port()}, {}).error().code(), Errc::unavailable);
+}
+
+/// Bytes on a TCP connection, as no library would send them.
+class RawClient {
+ public:
+  explicit RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    const timeval patience{30, 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  }
+  /// False: the server has ended the connection.
+  bool send(const std::string& bytes) {
+    std::size_t sent = 0;
+    while (sent < bytes.size()) {
+      const ssize_t n = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (n <= 0) return false;
+      sent += static_cast<std::size_t>(n);
+    }
+    return true;
+  }
+  /// Whether the server ends the connection; what it sends before is left aside.
+  bool is_ended_by_server() {
+    char bytes[256];
+    while (true) {
+      const ssize_t n = ::recv(socket_.get(), bytes, sizeof bytes, 0);
+      if (n > 0) continue;
+      return n == 0 || errno == ECONNRESET;
+    }
+  }
+
+ private:
+  FileDescriptor socket_;
+};
+
+TEST_F(RepServerTest, FramesWithoutEndAreCutBeforeTheyAreKept) {
+  RepServerOptions options;
+  options.max_message_bytes = std::size_t{1} << 20;
+  start(options);
+  RawClient client(server_->port());
+  ASSERT_TRUE(client.send(zmtp_greeting() + zmtp_ready()));
+  const std::string frame = zmtp_frame(std::string(100'000, 'x'), true);
+  int frames = 0;
+  while (frames < 1000 && client.send(frame)) ++frames;
+  EXPECT_LT(frames, 1000) << "100 MB of one message were taken";
+  EXPECT_TRUE(client.is_ended_by_server());
+  EXPECT_EQ(server_->num_cut(), 1u);
+  EXPECT_EQ(ask("a"), "re:a");
+}
+
+TEST_F(RepServerTest, UnfinishedMessagesOfAllPeersHaveOneBound) {
+  RepServerOptions options;
+  options.max_message_bytes = std::size_t{1} << 20;
+  options.max_unfinished_bytes = std::size_t{2} << 20;
+  start(options);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server_->port()));
+    // all but the last byte
+    ASSERT_TRUE(clients.back()->send(zmtp_greeting() + zmtp_ready() + zmtp_head(900'000, false) + "x"));
+    if (i < 2) {
+      EXPECT_EQ(ask("a"), "re:a") << "what came before has been counted";
+    }
+  }
+  EXPECT_TRUE(clients[2]->is_ended_by_server());
+  EXPECT_EQ(ask("a"), "re:a");
+}
+
+TEST_F(RepServerTest, IdleConnectionsMakeRoomForAnHonestOne) {
+  RepServerOptions options;
+  options.max_connections = 4;
+  start(options);
+  std::vector<std::unique_ptr<RawClient>> idle;
+  for (int i = 0; i < 40; ++i) idle.push_back(std::make_unique<RawClient>(server_->port()));
+  EXPECT_EQ(ask("a"), "re:a");
+  EXPECT_TRUE(idle.front()->is_ended_by_server());
+}
+
+TEST_F(RepServerTest, WhatIsNoZmtpIsCutAtOnce) {
+  start();
+  RawClient browser(server_->port());
+  ASSERT_TRUE(browser.send("GET / HTTP/1.1\r\n\r\n"));
+  EXPECT_TRUE(browser.is_ended_by_server());
+  EXPECT_EQ(ask("a"), "re:a");
 }
 
 }  // namespace

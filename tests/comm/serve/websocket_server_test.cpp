@@ -204,6 +204,23 @@ TEST_F(WebSocketServerTest, AMessageOverTheLimitIsRefusedByItsHeader) {
   EXPECT_TRUE(reply.ends_with("<end>"));
 }
 
+TEST_F(WebSocketServerTest, UnfinishedMessagesOfAllClientsHaveOneBound) {
+  start({.max_message_bytes = 1 << 20, .max_unfinished_bytes = 1'500'000});
+  // 1,000,000 bytes are announced, and all but the last come
+  const std::string most =
+      std::string("\x82\xff\x00\x00\x00\x00\x00\x0f\x42\x40\x00\x00\x00\x00", 14) + std::string(999'999, 'x');
+  const Bare first(server_->port()), second(server_->port());
+  first.upgrade();
+  second.upgrade();
+  ASSERT_TRUE(first.send(most));
+  (void)second.send(most);  // may break off
+  EXPECT_TRUE(wait_for([&] { return closed_ == 1; })) << "one of both";
+  const auto client = connect();
+  ASSERT_TRUE((*client)->send(bytes_of("hello"), kPatience));
+  EXPECT_EQ(text_of((*client)->receive(kPatience).value().bytes), "hello");
+  EXPECT_EQ(server_->stats().dropped, 1u);
+}
+
 TEST_F(WebSocketServerTest, DeadlinesEndWhatIsNeverFinished) {
   start({.handshake_timeout = 200ms, .message_timeout = 200ms, .idle_timeout = 400ms});
   const Bare silent(server_->port()), slow(server_->port()), half(server_->port()), idle(server_->port());

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "base/durable_file.h"
 #include "tests/workers/controller/job_controller_fixture.h"
+#include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/writer.h"
 
 namespace troupe::workers {
@@ -208,6 +212,25 @@ TEST_F(JobControllerTest, AFailedWriteIsTriedAgainAndThenGivenUp) {
   ASSERT_EQ(settled.size(), 2u);
   EXPECT_FALSE(settled[0].second.committed);
   EXPECT_EQ(job->state(), JobState::running) << "training goes on";
+}
+
+TEST_F(JobControllerTest, FoldersThatAMessageNamesAreNeitherRemovedNorCommitted) {
+  const std::uint64_t fence = begin();
+  const std::string outside = folder + "/outside";
+  ASSERT_TRUE(write_file_synced(outside, "mine"));
+  for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
+  for (const std::uint64_t said : {fence - 1, fence, fence + 1})
+    job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = said, .directory = outside}, now);
+  EXPECT_TRUE(std::filesystem::exists(outside));
+  EXPECT_EQ(job->checkpoints().committed_step(), 0);
+}
+
+TEST_F(JobControllerTest, TheFolderOfAStaleCheckpointIsRemoved) {
+  const std::uint64_t fence = begin();
+  const std::string stale = setup.run.checkpoints() + "/" + checkpoint_tmp_name(10, fence - 1);
+  ASSERT_TRUE(std::filesystem::create_directory(stale));
+  job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence - 1, .directory = "anything"}, now);
+  EXPECT_FALSE(std::filesystem::exists(stale));
 }
 
 TEST_F(JobControllerTest, AnInterruptFinishesTheStepAndAsksForACheckpoint) {

@@ -4,24 +4,29 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "workers/controller/join_rules.h"
+
 namespace troupe::workers {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 struct MembershipTest : ::testing::Test {
   Membership membership{{.name = "local", .cpus = 2, .memory_bytes = 1}, 10s};
   Membership::TimePoint now{1h};
   Join join(const std::string& name, std::uint64_t incarnation = 1) {
-    return {.name = name,
-            .incarnation = incarnation,
-            .cpus = 8,
-            .memory_bytes = 2,
-            .host = name,
-            .boot_id = "",
-            .term_seen = 0};
+    Join join{.name = name,
+              .incarnation = incarnation,
+              .cpus = 8,
+              .memory_bytes = 2,
+              .host = name,
+              .boot_id = "",
+              .term_seen = 0};
+    describe_build(join);
+    return join;
   }
 };
 
@@ -41,6 +46,33 @@ TEST_F(MembershipTest, GivesRanksInOrderAndKeepsThemOverARejoin) {
 }
 
 TEST_F(MembershipTest, RefusesTheControllersOwnName) { EXPECT_FALSE(membership.join(join("local"), "local#1", now)); }
+
+TEST_F(MembershipTest, ANameBelongsToTheKeyThatJoinedWithItFirst) {
+  Join first = join("a"), other = join("a", 2);
+  first.key = "first key";
+  other.key = "other key";
+  EXPECT_EQ(membership.join(first, "a#1", now)->rank, 1);
+  EXPECT_THAT(membership.join(other, "a#2", now).error().message(), HasSubstr("belongs to another key"));
+  membership.judge(now + 11s);
+  EXPECT_FALSE(membership.join(other, "a#2", now + 12s)) << "a lost node keeps its name";
+  EXPECT_EQ(membership.join(first, "a#1", now + 12s)->rank, 1);
+}
+
+TEST_F(MembershipTest, AnotherBuildIsRefusedWithBothInWords) {
+  Join older = join("a");
+  older.version = "0.0.9";
+  older.protocol = kJoinProtocol - 1;
+  EXPECT_THAT(
+      membership.join(older, "a#1", now).error().message(),
+      AllOf(HasSubstr("troupe 0.0.9 (protocol 0"), HasSubstr("the controller troupe"), HasSubstr("protocol 1")));
+  Join other_samples = join("a");
+  ++other_samples.sample_revision;
+  EXPECT_THAT(membership.join(other_samples, "a#1", now).error().message(), HasSubstr("different bytes of one sample"));
+  Join ancient;  // of before there were such numbers
+  ancient.name = "a";
+  ancient.cpus = 8;
+  EXPECT_THAT(membership.join(ancient, "a#1", now).error().message(), HasSubstr("troupe of an unknown version"));
+}
 
 TEST_F(MembershipTest, ASilentNodeIsSuspectThenLostOnceAndItsOwnNever) {
   membership.join(join("a"), "a#1", now).value();

@@ -35,6 +35,8 @@ class GrootFront final : public PolicyFront {
     server.host = options_.host == "0.0.0.0" ? "*" : options_.host;
     server.port = options_.port;
     server.max_message_bytes = options_.max_message_bytes;
+    server.max_unfinished_bytes = options_.max_unfinished_bytes;
+    server.max_connections = options_.max_connections;
     server.handshake_timeout = options_.handshake_timeout;
     const std::lock_guard lock(mutex_);  // requests wait until server_ stands
     TROUPE_ASSIGN(server_, RepServer::start(server, [this](const RepPeer& peer, const std::vector<std::byte>& message) {

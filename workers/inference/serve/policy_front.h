@@ -11,8 +11,8 @@
 
 namespace troupe::workers {
 
-/// How a policy is offered to clients. Of the base, groot uses host, port, token, max_message_bytes and
-/// handshake_timeout only.
+/// How a policy is offered to clients. Of the base, groot uses host, port, token, max_message_bytes,
+/// max_unfinished_bytes, max_connections and handshake_timeout only.
 struct PolicyFrontOptions : WebSocketServerOptions {
   /// Dreamzero, openpi (both WebSocket) or groot (ZeroMQ).
   std::string protocol = "dreamzero";

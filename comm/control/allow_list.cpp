@@ -1,0 +1,70 @@
+#include "comm/control/allow_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "base/ids.h"
+#include "comm/control/curve_keys.h"
+#include "comm/control/guarded_file.h"
+
+namespace troupe::comm {
+
+namespace {
+constexpr std::size_t kMaxListBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxKeys = 10'000;
+constexpr const char* kListName = "allow-list";
+}  // namespace
+
+Result<AllowList> AllowList::parse(const std::string& text, const std::string& path) {
+  AllowList list;
+  std::set<std::string> seen;
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const auto wrong = [&](const std::string& why) {
+      return Error{Errc::invalid_argument, fmt::format("{}:{}: {}", path, number, why)};
+    };
+    std::istringstream words(line);
+    std::string key, role, name, more;
+    // '#' is a letter of Z85: only a line that begins with "# " or is "#" is a comment
+    if (!(words >> key) || key == "#") continue;
+    if (!(words >> role >> name) || words >> more) return wrong("wanted `KEY ROLE NAME`: a public key, a role, a name");
+    if (!is_curve_key(key)) return wrong("the public key is not 40 characters of Z85");
+    const auto known = enum_value<KeyRole>(role);
+    if (!known) return wrong(fmt::format("role '{}': wanted node, operator or viewer", role));
+    if (name == "*" ? *known != KeyRole::node : !is_name(name))
+      return wrong(fmt::format("name '{}': wanted {}, or * for a node", name, kNamePattern));
+    if (!seen.insert(key).second) return wrong("this key is listed twice");
+    if (list.keys_.size() >= kMaxKeys) return wrong(fmt::format("more than {} keys", kMaxKeys));
+    list.keys_.push_back({key, *known, name});
+  }
+  return list;
+}
+
+Result<AllowList> AllowList::read(const std::string& path) {
+  TROUPE_ASSIGN(const std::string text, read_guarded_file(path, kListName, Guard::list, kMaxListBytes));
+  return parse(text, path);
+}
+
+const AllowedKey* AllowList::find(const std::string& key) const {
+  const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const AllowedKey& k) { return k.key == key; });
+  return found == keys_.end() ? nullptr : &*found;
+}
+
+bool AllowList::names(const std::string& name) const {
+  return std::any_of(keys_.begin(), keys_.end(), [&](const AllowedKey& k) { return k.name == name; });
+}
+
+std::vector<std::string> AllowList::keys_of(KeyRole role) const {
+  std::vector<std::string> keys;
+  for (const AllowedKey& key : keys_) {
+    if (key.role == role) keys.push_back(key.key);
+  }
+  return keys;
+}
+
+}  // namespace troupe::comm
