@@ -8,32 +8,32 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST_F(LabTest, ACutOfFiveSecondsCostsNothing) {
-  if (!make_lab(Kind::sft, 90)) return;
+  if (!make_lab(Kind::sft, 20)) return;
   job().start();
   ASSERT_TRUE(job().wait_step(3)) << job().said();
   cut_for(1, 5s);
-  job().expect_complete();
+  expect_complete();
   EXPECT_THAT(job().said(), Not(HasSubstr("is lost"))) << "silent for less than cluster.lease_s";
 }
 
 TEST_F(LabTest, ANodeThatWasCutForTwentySecondsIsAdopted) {
-  if (!make_lab(Kind::sft, 300)) return;
+  if (!make_lab(Kind::sft, 120)) return;
   job().start();
   ASSERT_TRUE(job().wait_step(3)) << job().said();
   const auto kept = job().nodes[2]->hosts();
   cut_for(2, 20s);
   ASSERT_TRUE(job().job->wait_output(job().node_name(2) + " \\(c\\) is back", 40s)) << job().said();
   EXPECT_EQ(job().nodes[2]->hosts(), kept) << "its hosts were kept through the cut";
-  job().expect_complete();
+  expect_complete();
   EXPECT_THAT(job().job->output(), HasSubstr(job().node_name(2) + " (c) is lost"));
 }
 
 TEST_F(LabTest, AControllerThatWasCutForFiveSecondsLosesNobody) {
-  if (!make_lab(Kind::sft, 90)) return;
+  if (!make_lab(Kind::sft, 20)) return;
   job().start();
   ASSERT_TRUE(job().wait_step(3)) << job().said();
   cut_for(0, 5s);
-  job().expect_complete();
+  expect_complete();
 }
 
 TEST_F(LabTest, SimulatorsOfACutNodeGoOnElsewhere) {
@@ -41,7 +41,7 @@ TEST_F(LabTest, SimulatorsOfACutNodeGoOnElsewhere) {
   job().start();
   ASSERT_TRUE(job().wait_step(2)) << job().said();
   cut_for(1, 5s);
-  job().expect_complete();
+  expect_complete();
 }
 
 }  // namespace

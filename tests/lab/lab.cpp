@@ -50,6 +50,11 @@ std::unique_ptr<JobProcess> Lab::start(std::size_t machine, std::vector<std::str
   return std::unique_ptr<JobProcess>(new JobProcess(spaces_[machine]->start(std::move(words), log, options)));
 }
 
+void Lab::in_network(std::size_t machine, const std::function<void()>& work) const {
+  if (!has_links()) return work();
+  spaces_[machine]->in_network(work);
+}
+
 void Lab::set(std::size_t from, std::size_t to, const LinkFaults& faults) {
   if (!has_links()) throw std::runtime_error("a lab of loopback addresses has no links: " + missing_);
   switch_.set(number(from), number(to), faults);

@@ -35,6 +35,9 @@ class Lab {
   std::unique_ptr<JobProcess> start(std::size_t machine, std::vector<std::string> words, const std::string& log,
                                     const StartOptions& options = {}) const;
 
+  /// Calls `work` in a thread that has that machine's network.
+  void in_network(std::size_t machine, const std::function<void()>& work) const;
+
   /// What the link from one machine to another, in this direction, does from now on.
   void set(std::size_t from, std::size_t to, const LinkFaults& faults);
   /// The same for every link of the lab, both ways.

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <thread>
 
@@ -14,7 +17,7 @@ class LabTest : public ::testing::Test {
 
   /// False where there are no links and `needs_links`; the test then says so and ends.
   bool make_lab(Kind kind, int steps, bool needs_links = true) {
-    job_ = std::make_unique<LabJob>(kind, steps);
+    job_ = std::make_unique<LabJob>(LabJob::Options{.kind = kind, .steps = steps});
     if (job_->lab.has_links() || !needs_links) return true;
     [&] { GTEST_SKIP() << "no links to touch: " << job_->lab.missing(); }();
     return false;
@@ -22,6 +25,11 @@ class LabTest : public ::testing::Test {
   void TearDown() override {
     if (HasFailure() && job_) job_->keep();
   }
+  /// The job completes whole, with the weights of an undisturbed one, and leaves nothing behind.
+  void expect_complete() { EXPECT_THAT(job().complaints_at_completion(), ::testing::IsEmpty()); }
+  /// The same, but for the weights: trajectories were begun again elsewhere, in other episodes
+  /// (docs/rl.md#failures-and-pools).
+  void expect_complete_with_other_episodes() { EXPECT_THAT(job().complaints_at_end(0), ::testing::IsEmpty()); }
   LabJob& job() { return *job_; }
   Lab& lab() { return job_->lab; }
 
@@ -30,7 +38,7 @@ class LabTest : public ::testing::Test {
   void cut_for(std::size_t machine, std::chrono::milliseconds duration) {
     lab().set_machine(machine, {.cut = true});
     last(duration);
-    lab().set_machine(machine, LabJob::narrow());
+    lab().set_machine(machine, job().options.links);
   }
 
  private:

@@ -1,7 +1,9 @@
 #include "tests/lab/lab_job.h"
 
-#include <algorithm>
+#include <sys/mount.h>
+
 #include <cstdlib>
+#include <fstream>
 
 #include "tests/support/folder_files.h"
 
@@ -30,65 +32,128 @@ LabJob::Words joined(LabJob::Words words, const LabJob::Words& more) {
 
 }  // namespace
 
-LabJob::LabJob(Kind kind, int steps, std::uint64_t seed, const std::string& preload)
-    : lab({.names = {kNames.begin(), kNames.end()},
-           .seed = seed,
-           .hidden = {made_folder(scratch_ / "runs")},
-           .preload = preload}),
-      kind_(kind),
-      steps_(steps) {
+LabJob::LabJob(Options wanted) : options(std::move(wanted)), lab(lab_options()) {
   const auto made = write_toy_dataset(scratch_ / "data", {.episodes = 40, .frames = 32, .fps = 5});
   if (!made) throw std::runtime_error(made.error().message());
-  for (const char* name : kNames) {
-    std::filesystem::create_directories(scratch_ / ("runtime-" + std::string(name)));
-    std::filesystem::permissions(scratch_ / ("runtime-" + std::string(name)), std::filesystem::perms::owner_all);
+  for (std::size_t machine = 0; machine < lab.size(); ++machine)
+    std::filesystem::permissions(made_folder(runtime(machine)), std::filesystem::perms::owner_all);
+  if (lab.has_links()) lab.set_all(options.links);
+}
+
+LabJob::~LabJob() {
+  for (auto& node : nodes) node.reset();
+  job.reset();
+  if (has_mount_) ::umount2((scratch_ / "runs").c_str(), MNT_DETACH);
+}
+
+LabOptions LabJob::lab_options() {
+  const std::string runs = made_folder(scratch_ / "runs");
+  if (options.run_root_mib > 0) {
+    const std::string size = "size=" + std::to_string(options.run_root_mib) + "m";
+    has_mount_ = ::mount("tmpfs", runs.c_str(), "tmpfs", 0, size.c_str()) == 0;
+    if (!has_mount_) throw std::runtime_error(runs + " cannot be given a size");
   }
-  if (lab.has_links()) lab.set_all(narrow());
+  return {.names = {kNames.begin(), kNames.end()}, .seed = options.seed, .hidden = {runs}, .preload = options.preload};
 }
 
 LabJob::Words LabJob::words(const std::string& root, const Words& overrides) const {
-  Words all{"job.run_root=" + scratch_ / root, "training.steps=" + std::to_string(steps_), "metrics.every=1",
-            "checkpoint.interval=5"};
-  if (kind_ == Kind::sft) {
+  Words all{"job.run_root=" + scratch_ / root, "training.steps=" + std::to_string(options.steps), "metrics.every=1",
+            "checkpoint.interval=5", "cluster.component_placement.learner={node_group: node, placement: \"0:0-1\"}"};
+  if (options.kind == Kind::sft) {
     all.insert(all.begin(), {"run", "quickstart:sft"});
     all = joined(all, {"training.global_batch_size=8", "training.micro_batch_size=4", "eval.every=0",
                        "eval.open_loop.at_end=false", "data.sets[0].path=" + scratch_ / "data"});
   } else {
     all.insert(all.begin(), {"run", "rl_cartpole_ppo"});
-    all = joined(
-        all, {"rollout.steps=32", "training.global_batch_size=64", "training.micro_batch_size=64", "eval.episodes=4"});
+    all = joined(all, {"rollout.steps=32", "training.global_batch_size=128", "training.micro_batch_size=64",
+                       "eval.episodes=4", "algorithm.deterministic=true"});
   }
   return joined(all, overrides);
 }
 
-StartOptions LabJob::options(std::size_t machine) const {
-  return {.environment = {{"XDG_RUNTIME_DIR", scratch_ / ("runtime-" + std::string(kNames[machine]))}},
-          .cwd = scratch_.path()};
+std::string LabJob::runtime(std::size_t machine) const {
+  return scratch_ / ("runtime-" + std::string(kNames[machine]));
 }
 
+StartOptions LabJob::start_options(std::size_t machine) const {
+  StartOptions own{.environment = environment, .cwd = scratch_.path()};
+  own.environment["XDG_RUNTIME_DIR"] = runtime(machine);
+  return own;
+}
+
+void LabJob::clear_runtime(std::size_t machine) const { std::filesystem::remove_all(runtime(machine) + "/troupe"); }
+
 void LabJob::start(const Words& overrides) {
+  start_controller(overrides);
+  start_nodes();
+}
+
+void LabJob::start_controller(const Words& overrides) {
   overrides_ = overrides;
-  const std::string pool = kind_ == Kind::sft ? "decoder" : "env";
+  const std::string pool = options.kind == Kind::sft ? "decoder" : "env";
   const Words placed{"cluster.num_nodes=3",
-                     "cluster.component_placement.learner={node_group: node, placement: \"0:0-1\"}",
                      "cluster.component_placement.checkpointer={node_group: node, placement: \"0\"}",
                      "cluster.component_placement." + pool + "={node_group: node, placement: \"1:0,2:1\"}"};
   Words all = joined({binary()}, words("runs", joined(placed, overrides)));
-  if (kind_ == Kind::rl) all.push_back("cluster.component_placement.rollout={node_group: node, placement: \"0\"}");
-  all = joined(all, {"--listen", lab.address(0) + ":" + std::to_string(kControllerPort), "--token-file", token()});
-  job = lab.start(0, all, fresh_log("job"), options(0));
-  if (!job->wait_output("further nodes join with")) throw std::runtime_error("no invitation\n" + job->output());
+  if (options.kind == Kind::rl)
+    all.push_back("cluster.component_placement.rollout={node_group: node, placement: \"0\"}");
+  all = joined(all, {"--listen", controller(), "--token-file", token()});
+  std::filesystem::remove(token());
+  StartOptions own = start_options(0);
+  own.output = output, own.terminal = terminal;
+  job = lab.start(0, all, fresh_log("job"), own);
+  if (!job->wait_until([this] { return std::filesystem::exists(token()); }, 60s))
+    throw std::runtime_error("no invitation\n" + job->output());
+}
+
+std::string LabJob::controller() const { return lab.address(0) + ":" + std::to_string(kControllerPort); }
+
+void LabJob::start_nodes() {
   for (const std::size_t machine : {1u, 2u}) nodes[machine] = node(machine);
   for (const std::size_t machine : {1u, 2u}) {
     if (!nodes[machine]->wait_output("joined as node/")) throw std::runtime_error("a node did not join\n" + said());
   }
 }
 
-std::unique_ptr<JobProcess> LabJob::node(std::size_t machine, const std::string& name, const std::string& token_file) {
+void LabJob::start_with_keys(const Words& overrides) {
+  for (const std::size_t machine : {1u, 2u}) {
+    auto made = tool({"keygen", kNames[machine], "--role", "node", "--out", made_folder(scratch_ / "keys")});
+    if (made->wait(20s) != 0) throw std::runtime_error(made->output());
+    const std::string text = made->output(), before_line = "lets it in:\n";
+    allowed_[machine] = text.substr(text.find(before_line) + before_line.size());
+  }
+  write_allow_list();
+  Words all = overrides;
+  all.push_back("cluster.allow=" + scratch_ / "allow");
+  start_controller(all);
+  std::filesystem::copy_file(run_directory() + "/keys/controller.pub", scratch_ / "keys/controller.pub");
+  start_nodes();
+  overrides_ = overrides;
+}
+
+void LabJob::write_allow_list() const {
+  const std::string path = scratch_ / "allow", fresh = path + ".new";
+  std::ofstream out(fresh);
+  for (const auto& [machine, line] : allowed_) out << line;
+  out.close();
+  std::filesystem::permissions(fresh, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  std::filesystem::rename(fresh, path);
+}
+
+void LabJob::remove_key(std::size_t machine) {
+  allowed_.erase(machine);
+  write_allow_list();
+}
+
+std::unique_ptr<JobProcess> LabJob::node(std::size_t machine, const std::string& name) {
   const std::string own = name.empty() ? kNames[machine] : name;
-  return lab.start(machine,
-                   {binary(), "node", "--token-file", token_file.empty() ? token() : token_file, "--name", own},
-                   fresh_log("node-" + own), options(machine));
+  Words all{binary(), "node", "--controller", controller(), "--name", own};
+  if (allowed_.empty()) {
+    all = joined(all, {"--token-file", token()});
+  } else {
+    all = joined(all, {"--key", scratch_ / ("keys/" + own + ".key")});
+  }
+  return lab.start(machine, all, fresh_log("node-" + own), start_options(machine));
 }
 
 std::string LabJob::node_name(std::size_t machine) const {
@@ -98,11 +163,11 @@ std::string LabJob::node_name(std::size_t machine) const {
 }
 
 std::unique_ptr<JobProcess> LabJob::tool(const Words& words) {
-  return lab.start(0, joined({binary()}, words), fresh_log("tool"), options(0));
+  return lab.start(0, joined({binary()}, words), fresh_log("tool"), start_options(0));
 }
 
 std::string LabJob::step_line(int step) const {
-  return (kind_ == Kind::sft ? "step +" : "iteration +") + std::to_string(step) + "/";
+  return (options.kind == Kind::sft ? "step +" : "iteration +") + std::to_string(step) + "/";
 }
 
 std::string LabJob::run_directory() const {
@@ -113,10 +178,8 @@ std::string LabJob::run_directory() const {
 std::map<std::string, std::string> LabJob::weights(const std::string& run) {
   const std::string out = scratch_ / ("weights-" + std::to_string(++logs_));
   auto exported = tool({"export", run, "--out", out});
-  EXPECT_EQ(exported->wait(60s), 0) << exported->output();
-  auto files = files_of(out, ".safetensors");
-  EXPECT_FALSE(files.empty());
-  return files;
+  if (exported->wait(60s) != 0) throw std::runtime_error("no weights\n" + exported->output());
+  return files_of(out, ".safetensors");
 }
 
 std::string LabJob::said() const {
@@ -127,37 +190,46 @@ std::string LabJob::said() const {
   return all;
 }
 
-void LabJob::expect_complete() {
-  ASSERT_EQ(job->wait(kDeadline), 0) << said();
-  EXPECT_THAT(job->output(), ::testing::HasSubstr("RUN COMPLETE"));
+std::vector<std::string> LabJob::complaints_at_end(int exit_code) {
   if (lab.has_links()) lab.set_all({});
+  std::vector<std::string> wrong;
+  const auto code = job->wait(kDeadline);
+  if (code != exit_code)
+    return {"the job ended with " + (code ? std::to_string(*code) : "nothing") + ", not " + std::to_string(exit_code) +
+            "\n" + said()};
   for (const auto& node : nodes) {
-    if (node) {
-      EXPECT_EQ(node->wait(30s), 0) << node->output();
-    }
+    if (!node) continue;
+    const auto ended = node->wait(30s);
+    if (ended != 0) wrong.push_back("a node ended with " + (ended ? std::to_string(*ended) : "nothing\n" + said()));
   }
   auto verify = tool({"verify", run_directory()});
-  EXPECT_EQ(verify->wait(60s), 0) << verify->output();
-  EXPECT_THAT(verify->output(), ::testing::HasSubstr("lost 0  doubled 0"));
+  if (verify->wait(60s) != 0 || verify->output().find("lost 0  doubled 0") == std::string::npos)
+    wrong.push_back("verify: " + verify->output());
   verify.reset();
-  expect_nothing_left();
-
-  const auto struck = weights(run_directory());
-  auto undisturbed = tool(words("undisturbed", overrides_));
-  ASSERT_EQ(undisturbed->wait(kDeadline), 0) << undisturbed->output();
-  EXPECT_EQ(struck, weights(scratch_ / "undisturbed/latest"));
+  for (const std::string& left : leftovers()) wrong.push_back("left: " + left);
+  return wrong;
 }
 
-void LabJob::expect_nothing_left() const {
-  EXPECT_THAT(lab.leftovers(), ::testing::IsEmpty());
-  for (const char* name : kNames) {
-    std::vector<std::string> left;
-    const std::string runtime = scratch_ / ("runtime-" + std::string(name));
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(runtime)) {
-      if (entry.path() != runtime + "/troupe") left.push_back(entry.path());
+std::vector<std::string> LabJob::complaints_at_completion() {
+  auto wrong = complaints_at_end(0);
+  if (!wrong.empty()) return wrong;
+  if (job->output().find("RUN COMPLETE") == std::string::npos) return {"the job is not complete\n" + said()};
+  auto undisturbed = tool(words("undisturbed", overrides_));
+  if (undisturbed->wait(kDeadline) != 0) return {"the undisturbed job failed\n" + undisturbed->output()};
+  const auto struck = weights(run_directory());
+  if (struck.empty() || struck != weights(scratch_ / "undisturbed/latest"))
+    return {"the weights differ from those of an undisturbed job\n" + said()};
+  return {};
+}
+
+std::vector<std::string> LabJob::leftovers() const {
+  std::vector<std::string> left = lab.leftovers();
+  for (std::size_t machine = 0; machine < lab.size(); ++machine) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(runtime(machine))) {
+      if (entry.path() != runtime(machine) + "/troupe") left.push_back(entry.path());
     }
-    EXPECT_THAT(left, ::testing::IsEmpty()) << name;
   }
+  return left;
 }
 
 }  // namespace troupe::testing
