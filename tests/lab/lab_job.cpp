@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "tests/support/folder_files.h"
 
@@ -23,6 +24,20 @@ std::string binary() {
 std::string made_folder(const std::string& path) {
   std::filesystem::create_directories(path);
   return path;
+}
+
+/// A line for each step is more than anybody reads; the last ones say how far it came.
+std::string without_progress(const std::string& text) {
+  std::istringstream lines(text);
+  std::string kept, progress;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_step = line.find("] step ") != std::string::npos || line.find("] iteration ") != std::string::npos;
+    if (is_step) progress = line + "\n";
+    if (is_step || line.find(" smp/s (") != std::string::npos) continue;
+    kept += progress + line + "\n";
+    progress.clear();
+  }
+  return kept + progress;
 }
 
 LabJob::Words joined(LabJob::Words words, const LabJob::Words& more) {
@@ -77,6 +92,9 @@ std::string LabJob::runtime(std::size_t machine) const {
 
 StartOptions LabJob::start_options(std::size_t machine) const {
   StartOptions own{.environment = environment, .cwd = scratch_.path()};
+  for (auto& [name, value] : own.environment) {
+    if (const auto at = value.find("%m"); at != std::string::npos) value.replace(at, 2, kNames[machine]);
+  }
   own.environment["XDG_RUNTIME_DIR"] = runtime(machine);
   return own;
 }
@@ -183,7 +201,7 @@ std::map<std::string, std::string> LabJob::weights(const std::string& run) {
 }
 
 std::string LabJob::said() const {
-  std::string all = job ? "--- the job\n" + job->output() : std::string();
+  std::string all = job ? "--- the job\n" + without_progress(job->output()) : std::string();
   for (const auto& node : nodes) {
     if (node) all += "--- a node\n" + node->output();
   }

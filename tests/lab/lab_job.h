@@ -36,7 +36,7 @@ class LabJob {
   explicit LabJob(Options options);
   ~LabJob();
 
-  /// Of the job and its nodes, for those started from now on.
+  /// Of the job and its nodes, for those started from now on; %m stands for a machine's name.
   std::map<std::string, std::string> environment;
   /// Where `troupe run` writes to, from now on; see StartOptions.
   int output = -1;
