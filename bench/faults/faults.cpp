@@ -225,7 +225,7 @@ double point_fired(Trial& trial, CounterRng&) {
   const auto begin = Trial::now();
   while (!replaced()) {
     if (Trial::seconds_since(begin) > kLongest_s) throw NotRecovered("the point did not fire");
-    if (trial.job.job->wait(std::chrono::milliseconds(20))) {
+    if (trial.job.job->wait(std::chrono::milliseconds(50))) {
       const auto again = Trial::now();
       trial.resume();
       trial.wait_whole();

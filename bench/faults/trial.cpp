@@ -16,6 +16,8 @@ namespace troupe::bench {
 
 namespace {
 
+constexpr std::chrono::milliseconds kPoll{50};  // looking for processes costs as much as a decoder otherwise
+
 using testing::JobProcess;
 using testing::LabJob;
 
@@ -115,7 +117,7 @@ void Trial::wait(const std::string& what, double deadline, const std::function<b
   const Time begin = now();
   while (!good()) {
     if (seconds_since(begin) > deadline) throw Hang(fmt::format("not within {} s: {}", deadline, what));
-    if (const auto code = job.job->wait(std::chrono::milliseconds(20)); code && !good())
+    if (const auto code = job.job->wait(kPoll); code && !good())
       throw NotRecovered("the job ended with " + std::to_string(*code) + " before " + what);
   }
 }

@@ -1,6 +1,7 @@
 #include "tests/lab/lab_job.h"
 
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -124,7 +125,11 @@ void LabJob::start_controller(const Words& overrides) {
     throw std::runtime_error("no invitation\n" + job->output());
 }
 
-std::string LabJob::controller() const { return lab.address(0) + ":" + std::to_string(kControllerPort); }
+std::string LabJob::controller() const {
+  // Loopback addresses are the same ones for tests that run at the same time.
+  const int port = lab.has_links() ? kControllerPort : 20'000 + ::getpid() % 20'000;
+  return lab.address(0) + ":" + std::to_string(port);
+}
 
 void LabJob::start_nodes() {
   for (const std::size_t machine : {1u, 2u}) nodes[machine] = node(machine);
@@ -243,8 +248,11 @@ std::vector<std::string> LabJob::complaints_at_completion() {
 std::vector<std::string> LabJob::leftovers() const {
   std::vector<std::string> left = lab.leftovers();
   for (std::size_t machine = 0; machine < lab.size(); ++machine) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(runtime(machine))) {
-      if (entry.path() != runtime(machine) + "/troupe") left.push_back(entry.path());
+    for (const std::string& folder : {runtime(machine), runtime(machine) + "/troupe"}) {
+      std::error_code absent;  // programs make their folder when they need it
+      for (const auto& entry : std::filesystem::directory_iterator(folder, absent)) {
+        if (entry.path().filename() != "troupe") left.push_back(entry.path());
+      }
     }
   }
   return left;
