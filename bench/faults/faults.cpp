@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <regex>
 #include <set>
@@ -216,14 +217,27 @@ double unread_pipe(Trial& trial, CounterRng&) {
   return seconds;
 }
 
+bool has_replaced_host(const Trial& trial) {
+  const auto all = trial.hosts();
+  return std::any_of(all.begin(), all.end(), [](const auto& host) { return !host.first.ends_with("#0"); });
+}
+
+/// Counts from the last step before the job stood still.
+double point_hung(Trial& trial, CounterRng&) {
+  auto stood = Trial::now();
+  std::int64_t seen = 0;
+  trial.wait("a hanging actor is replaced", 2 * kLongest_s, [&] {
+    if (const std::int64_t steps = trial.steps(); steps != seen) seen = steps, stood = Trial::now();
+    return has_replaced_host(trial);
+  });
+  trial.wait_whole();
+  return Trial::seconds_since(stood);
+}
+
 /// A process that dies at a fault point is replaced; a job or a node that dies there is started again.
 double point_fired(Trial& trial, CounterRng&) {
-  const auto replaced = [&] {
-    const auto all = trial.hosts();
-    return std::any_of(all.begin(), all.end(), [](const auto& host) { return !host.first.ends_with("#0"); });
-  };
   const auto begin = Trial::now();
-  while (!replaced()) {
+  while (!has_replaced_host(trial)) {
     if (Trial::seconds_since(begin) > kLongest_s) throw NotRecovered("the point did not fire");
     if (trial.job.job->wait(std::chrono::milliseconds(50))) {
       const auto again = Trial::now();
@@ -270,6 +284,20 @@ std::string spec_of(const std::string& point) {
 
 /// Points of commands and caches that no job over nodes passes.
 bool is_left_out(const std::string& point) { return point.starts_with("convert.") || point.starts_with("features."); }
+
+void add_hangs(std::vector<Fault>& faults) {
+  const auto hang = [&](const std::string& point, const std::string& subject, bool sft, bool rl) {
+    faults.push_back({.name = "hang at " + point,
+                      .bar_s = kStoppedBar_s,
+                      .sft = sft,
+                      .rl = rl,
+                      .strike = point_hung,
+                      .point = point + "@" + subject});
+  };
+  hang("learner.step", "learner/1#0 step 7:stall", true, true);
+  hang("decoder.item", "decoder/0#0:stall:1:20", true, false);
+  hang("simulator.step", "env/0#0:stall:1:40", false, true);
+}
 
 void add_points(std::vector<Fault>& faults, const std::string& page) {
   std::ifstream in(page);
@@ -352,6 +380,7 @@ std::vector<Fault> all_faults(const std::string& page) {
       {.name = "unread pipe", .bar_s = kRankBar_s, .strike = unread_pipe, .output = TrialSetup::Output::unread_pipe},
   };
   for (Fault& fault : faults) fault.is_long |= fault.bar_s == kStoppedBar_s || fault.bar_s == kLongest_s;
+  add_hangs(faults);
   add_points(faults, page);
   return faults;
 }
