@@ -22,7 +22,7 @@ TEST_F(LabTest, TheNewerOfTwoNodesOfANameTakesOver) {
   const auto ended = older->wait(20s);
   ASSERT_TRUE(ended) << "the older one goes on\n" << job().said();
   EXPECT_NE(*ended, 0) << older->output();
-  EXPECT_THAT(older->output(), HasSubstr("another node"));
+  EXPECT_THAT(older->output(), HasSubstr("a newer process"));
   for (const auto& [instance, pid] : hosted) EXPECT_FALSE(JobProcess::is_running(pid)) << instance;
   older.reset();
   expect_complete();
