@@ -8,7 +8,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST_F(LabTest, ACutOfFiveSecondsCostsNothing) {
-  if (!make_lab(Kind::sft, 20)) return;
+  if (!make_lab(Kind::sft, 12)) return;
   job().start();
   ASSERT_TRUE(job().wait_step(3)) << job().said();
   cut_for(1, 5s);
@@ -17,7 +17,7 @@ TEST_F(LabTest, ACutOfFiveSecondsCostsNothing) {
 }
 
 TEST_F(LabTest, ANodeThatWasCutForTwentySecondsKeepsItsHostsAndJoinsAgain) {
-  if (!make_lab(Kind::sft, 120)) return;
+  if (!make_lab(Kind::sft, 70)) return;
   job().start();
   ASSERT_TRUE(job().wait_step(3)) << job().said();
   const auto kept = job().nodes[2]->hosts();
@@ -38,7 +38,7 @@ TEST_F(LabTest, ANodeThatWasCutForTwentySecondsKeepsItsHostsAndJoinsAgain) {
 }
 
 TEST_F(LabTest, SimulatorsOfACutNodeGoOnElsewhere) {
-  if (!make_lab(Kind::rl, 20)) return;
+  if (!make_lab(Kind::rl, 12)) return;
   job().start();
   ASSERT_TRUE(job().wait_step(2)) << job().said();
   cut_for(1, 5s);

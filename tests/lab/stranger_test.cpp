@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST_F(LabTest, TheNewerOfTwoNodesOfANameTakesOver) {
-  if (!make_lab(Kind::sft, 40, /*needs_links=*/false)) return;
+  if (!make_lab(Kind::sft, 30, /*needs_links=*/false)) return;
   job().start();
   ASSERT_TRUE(job().wait_step(3)) << job().said();
   const std::string name = job().node_name(1);
@@ -40,7 +40,7 @@ std::vector<std::byte> join_of_an_older_build() {
 }
 
 TEST_F(LabTest, AnOlderBuildIsRefusedInWords) {
-  if (!make_lab(Kind::sft, 20, /*needs_links=*/false)) return;
+  if (!make_lab(Kind::sft, 10, /*needs_links=*/false)) return;
   job().start();
   const auto token = read_token_file(job().token());
   ASSERT_TRUE(token) << token.error().message();
@@ -71,7 +71,7 @@ TEST_F(LabTest, AnOlderBuildIsRefusedInWords) {
 }
 
 TEST_F(LabTest, ANodeWhoseKeyIsRemovedIsLost) {
-  if (!make_lab(Kind::sft, 120, /*needs_links=*/false)) return;
+  if (!make_lab(Kind::sft, 60, /*needs_links=*/false)) return;
   job().start_with_keys({"cluster.lease_s=3", "cluster.orphan_s=5"});
   ASSERT_TRUE(job().wait_step(3)) << job().said();
   const std::string name = job().node_name(1);

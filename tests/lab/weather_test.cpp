@@ -12,7 +12,7 @@ struct Weather {
 class WeatherTest : public LabTest, public ::testing::WithParamInterface<Weather> {};
 
 TEST_P(WeatherTest, AJobOverBadLinksCompletesWithTheSameWeights) {
-  if (!make_lab(Kind::sft, 15)) return;
+  if (!make_lab(Kind::sft, 10)) return;
   lab().set_all(GetParam().faults);
   job().start();
   expect_complete();
