@@ -49,8 +49,13 @@ class JobProcess {
     const int failed = posix_spawn(&pid_, binary, &files, nullptr, argv.data(), envp.data());
     posix_spawn_file_actions_destroy(&files);
     if (failed != 0) throw std::runtime_error(std::string(binary) + " cannot be started");
-    pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
-    if (pidfd_ < 0) throw std::runtime_error("pidfd_open failed");
+    child_ = pid_;
+    open_pidfd();
+  }
+  /// A program that runs already, its output in `log`: `child` is this process's child and ends as it does, with 128 +
+  /// signal as the exit code of a killed one.
+  JobProcess(pid_t child, pid_t program, std::string log) : log_(std::move(log)), pid_(program), child_(child) {
+    open_pidfd();
   }
   ~JobProcess() {
     if (!exit_code_) {
@@ -74,7 +79,8 @@ class JobProcess {
     pollfd ended{pidfd_, POLLIN, 0};
     if (::poll(&ended, 1, static_cast<int>(deadline.count())) != 1) return std::nullopt;
     int status = 0;
-    if (::waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("the program was waited for by somebody else");
+    if (::waitpid(child_, &status, 0) != child_)
+      throw std::runtime_error("the program was waited for by somebody else");
     exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return exit_code_;
   }
@@ -142,6 +148,10 @@ class JobProcess {
   }
 
  private:
+  void open_pidfd() {
+    pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, child_, 0));
+    if (pidfd_ < 0) throw std::runtime_error("pidfd_open failed");
+  }
   static std::vector<char*> pointers(std::vector<std::string>& words) {
     std::vector<char*> result;
     for (std::string& word : words) result.push_back(word.data());
@@ -162,7 +172,7 @@ class JobProcess {
   }
 
   const std::string log_;
-  pid_t pid_ = 0;
+  pid_t pid_ = 0, child_ = 0;
   int pidfd_ = -1;
   std::optional<int> exit_code_;
 };
