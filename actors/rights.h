@@ -26,8 +26,8 @@ bool is_node_name(std::string_view name) noexcept;
 /// "decoder/0" of "decoder/0#1".
 std::string name_without_life(const std::string& name);
 
-/// Whether what the message says of its sender is true: its `actor` is `from` ("decoder/0"), a snapshot's rank is that of the
-/// learner. Only of messages from actors; other types are true.
+/// Whether what the message says of its sender is true: its `actor` is `from` ("decoder/0"), a snapshot's rank is that
+/// of the learner. Only of messages from actors; other types are true.
 bool tells_of_itself(const std::string& from, const Message& message);
 
 }  // namespace troupe::actors
