@@ -14,6 +14,7 @@ Outcome World::run() {
   begin_controller();
   for (std::size_t n = 1; n < kNodes; ++n) begin_node(n);
   for (const Fault& fault : schedule_.faults) clock_.after(fault.at, [this, fault] { strike(fault); });
+  watch_twins();
   const SimTime deadline = clock_.now() + std::chrono::hours(2);
   const SimTime begin = clock_.now();
   while (!exit_code_ && clock_.step(deadline)) continue;
@@ -114,6 +115,29 @@ void World::restart_controller() {
                        ? newest_valid(run_.checkpoints(), CheckpointCheck::sizes)->step
                        : 0};
   begin_controller();
+}
+
+bool World::is_within_reach(const SimActor& actor) {
+  const SimTime now = clock_.now();
+  return !actor.is_hung && actor.process->stopped_until <= now && wire_.silent_until[actor.node] <= now &&
+         wire_.deaf_until[actor.node] <= now && wire_.bad_until <= now && controller_->stopped_until <= now;
+}
+
+void World::watch_twins() {
+  if (exit_code_) return;
+  std::map<std::string, int> starts;
+  for (const auto& [instance, actor] : actors_) {
+    if (is_within_reach(*actor)) ++starts[actor->identity.actor];
+  }
+  std::erase_if(twins_since_, [&](const auto& entry) { return starts[entry.first] < 2; });
+  for (const auto& [actor, count] : starts) {
+    if (count < 2) continue;
+    const SimTime since = twins_since_.try_emplace(actor, clock_.now()).first->second;
+    if (clock_.now() - since < 30s) continue;
+    breach(fmt::format("{} has lived {} times for half a minute", actor, count));
+    return;
+  }
+  clock_.after(5s, [this] { watch_twins(); });
 }
 
 void World::judge_end() {

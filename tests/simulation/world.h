@@ -131,7 +131,10 @@ class World {
   /// The kernel kills what node/0 hosted with it.
   void restart_controller();
 
-  // The end.
+  // Judgement.
+  /// Every 5 s: two starts of one actor that both can be reached do not live side by side for long.
+  void watch_twins();
+  bool is_within_reach(const SimActor& actor);
   void judge_end();
   /// The newest checkpoint holds every step once, trained by the group that owned it.
   void judge_history();
@@ -160,6 +163,8 @@ class World {
   std::map<std::pair<std::uint64_t, std::int64_t>, History> snapshots_;
   std::pair<std::uint64_t, std::int64_t> committed_{0, 0};
   std::optional<int> exit_code_;
+  // Actors of which two starts live, and since when.
+  std::map<std::string, SimTime> twins_since_;
 };
 
 }  // namespace troupe::testing
