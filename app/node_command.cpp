@@ -11,10 +11,12 @@
 #include "base/seconds.h"
 #include "comm/control/curve_keys.h"
 #include "workers/node/inventory.h"
+#include "workers/node/sandbox.h"
 
 namespace troupe::app {
 
 int node_command(const NodeOptions& options) {
+  if (const auto hidden = hide_memory(); !hidden) return complain(hidden.error());
   auto token = read_token_file(options.token_file);
   if (!token) return complain(token.error(), kUsage);
   const std::string controller = options.controller.empty() ? token->endpoint : options.controller;

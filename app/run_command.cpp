@@ -35,6 +35,7 @@
 #include "workers/controller/run_lock.h"
 #include "workers/node/inventory.h"
 #include "workers/node/runtime_directory.h"
+#include "workers/node/sandbox.h"
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/pipeline.h"
 #include "workers/report/run/final_report.h"
@@ -152,6 +153,7 @@ class RunSession {
   }
 
   Result<void> bind_listen() {
+    TROUPE_TRY(hide_memory());
     TROUPE_ASSIGN(const CurveKeyPair server, generate_keypair());
     TROUPE_ASSIGN(const CurveKeyPair client, generate_keypair());
     CurveServer curve{.secret_key = server.secret_key, .allowed_clients = {client.public_key}};
