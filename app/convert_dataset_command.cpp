@@ -1,13 +1,17 @@
 // `troupe convert dataset`: LeRobot datasets from one version to another (docs/dataset-convert.md).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "app/command_progress.h"
 #include "app/commands.h"
+#include "app/confined.h"
 #include "app/exit_code.h"
+#include "base/file_io.h"
 #include "base/number_ranges.h"
 #include "configs/loader.h"
 #include "data/convert/convert_dataset.h"
@@ -125,8 +129,7 @@ void print_summary(const ConvertDatasetOptions& o, const ConvertDatasetReport& r
   for (const std::string& failure : r.verify_failures) fmt::print("  {}\n", failure);
 }
 
-Result<int> convert(const ConvertDatasetOptions& options) {
-  TROUPE_ASSIGN(ConvertDatasetRequest request, request_of(options));
+Result<int> convert(const ConvertDatasetOptions& options, ConvertDatasetRequest request) {
   const auto watched = [&] {
     CommandProgress line("convert");
     request.progress = line.of_parts();
@@ -145,8 +148,23 @@ Result<int> convert(const ConvertDatasetOptions& options) {
 }  // namespace
 
 int convert_dataset_command(const ConvertDatasetOptions& options) {
-  const auto result = convert(options);
-  return result ? *result : complain_of_data(result.error());
+  auto request = request_of(options);
+  if (!request) return complain_of_data(request.error());
+  SandboxRules rules;
+  for (const std::string& source : request->sources) allow_dataset(rules, source);
+  // The confined process may write in this folder and in none around it, so it has to be there.
+  std::error_code error;
+  const bool is_new = !std::filesystem::exists(options.out, error);
+  if (make_folders(options.out)) {
+    rules.writable.push_back(options.out);
+    if (options.index) allow_dataset(rules, options.out);
+  }
+  const int code = run_confined(fmt::format("{}", fmt::join(options.sources, ", ")), rules, [&] {
+    const auto result = convert(options, std::move(*request));
+    return result ? *result : complain_of_data(result.error());
+  });
+  if (is_new && code != kOk) ::rmdir(options.out.c_str());  // only what is empty
+  return code;
 }
 
 }  // namespace troupe::app

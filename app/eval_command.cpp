@@ -7,8 +7,10 @@
 
 #include "app/command_progress.h"
 #include "app/commands.h"
+#include "app/confined.h"
 #include "app/eval_episodes_command.h"
 #include "app/exit_code.h"
+#include "base/file_io.h"
 #include "workers/checkpoint/manifest.h"
 #include "workers/inference/evaluate/checkpoint_evaluation.h"
 #include "workers/inference/policy/find_checkpoint.h"
@@ -65,6 +67,22 @@ void renew_page(const CheckpointPlace& place) {
     fmt::print(stderr, "warning: report.html is not renewed: {}\n", written.error().message());
 }
 
+/// Reads the checkpoint, what its job names and the recordings; writes the run's folder or --out.
+SandboxRules rules_of(const EvalOptions& options, const CheckpointPlace& place) {
+  SandboxRules rules{.readable = {place.folder}};
+  if (!options.data.empty()) allow_dataset(rules, options.data);
+  if (const auto manifest = read_manifest(place.folder)) {
+    allow_named(rules, manifest->config);
+    if (const auto job = job_of(*manifest, place.folder)) {
+      for (const DataSetConfig& set : job->data.sets) allow_dataset(rules, set.path);
+    }
+  }
+  if (!place.run.empty()) rules.writable.push_back(place.run);
+  if (!options.out.empty() && make_folders(options.out)) rules.writable.push_back(options.out);
+  allow_named(rules, "");
+  return rules;
+}
+
 }  // namespace
 
 int eval_command(const EvalOptions& options) {
@@ -89,12 +107,14 @@ int eval_command(const EvalOptions& options) {
     return complain(
         {Errc::invalid_argument, "say what is evaluated: --open-loop compares predicted with recorded actions"});
   }
-  const auto non_finite = evaluate_open_loop(options, *place);
-  if (!non_finite) return complain(non_finite.error());
-  renew_page(*place);
-  if (*non_finite == 0) return kOk;
-  fmt::print(stderr, "error: {} predicted values are not finite\n", *non_finite);
-  return kFailed;
+  return run_confined(options.data.empty() ? "the recordings" : options.data, rules_of(options, *place), [&] {
+    const auto non_finite = evaluate_open_loop(options, *place);
+    if (!non_finite) return complain(non_finite.error());
+    renew_page(*place);
+    if (*non_finite == 0) return static_cast<int>(kOk);
+    fmt::print(stderr, "error: {} predicted values are not finite\n", *non_finite);
+    return static_cast<int>(kFailed);
+  });
 }
 
 }  // namespace troupe::app

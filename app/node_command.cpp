@@ -14,6 +14,7 @@
 #include "base/seconds.h"
 #include "comm/control/curve_keys.h"
 #include "workers/node/inventory.h"
+#include "workers/node/sandbox.h"
 
 namespace troupe::app {
 
@@ -45,6 +46,7 @@ Result<Credentials> credentials_of(const NodeOptions& options) {
 }  // namespace
 
 int node_command(const NodeOptions& options) {
+  if (const auto hidden = hide_memory(); !hidden) return complain(hidden.error());
   auto own = credentials_of(options);
   if (!own) return complain(own.error(), kUsage);
   const std::string address = tcp_address(options.controller.empty() ? own->token.endpoint : options.controller);

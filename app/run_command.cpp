@@ -37,6 +37,7 @@
 #include "workers/controller/run_lock.h"
 #include "workers/node/inventory.h"
 #include "workers/node/runtime_directory.h"
+#include "workers/node/sandbox.h"
 #include "workers/pipeline/model_cost.h"
 #include "workers/pipeline/pipeline.h"
 #include "workers/report/run/final_report.h"
@@ -131,6 +132,7 @@ class RunSession {
     TROUPE_ASSIGN(runtime_, RuntimeDirectory::take(run_.id()));
     runtime_dir_ = runtime_.path();
     if (!options_.listen.empty()) {
+      TROUPE_TRY(hide_memory());
       TROUPE_ASSIGN(keys_, RunKeys::open(run_, job_.cluster.allow, runtime_dir_));
     }
     // Who does not answer for two minutes has ended; what ended it is seen elsewhere.

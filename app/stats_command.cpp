@@ -7,14 +7,17 @@
 
 #include "app/command_progress.h"
 #include "app/commands.h"
+#include "app/confined.h"
 #include "app/exit_code.h"
 #include "base/durable_file.h"
+#include "base/file_io.h"
 #include "configs/embodiment_file.h"
 #include "data/health/health_check.h"
 #include "data/health/html.h"
 #include "data/health/metadata_files.h"
 #include "data/health/report_json.h"
 #include "data/health/report_text.h"
+#include "data/lerobot/dataset_location.h"
 
 namespace troupe::app {
 namespace {
@@ -96,8 +99,25 @@ Result<int> stats(const StatsOptions& options) {
 }  // namespace
 
 int stats_command(const StatsOptions& options) {
-  const auto result = stats(options);
-  return result ? *result : complain(result.error());
+  SandboxRules rules;
+  allow_dataset(rules, options.data);
+  // reports, in folders that exist; the dataset's own metadata only where that is asked for
+  for (const std::string& file : {options.html, options.json}) {
+    if (file.empty() || file == "-") continue;
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    rules.writable.push_back(folder.empty() ? "." : folder.string());
+  }
+  if (options.write_metadata) {
+    const auto found = find_dataset(options.data);
+    const std::string folder = !options.out.empty() ? options.out : found ? *found + "/meta" : "";
+    if (!options.out.empty()) (void)make_folders(folder);  // who writes there says why it cannot
+    rules.writable.push_back(folder);
+  }
+  if (!options.embodiment.empty()) rules.readable.push_back(options.embodiment);
+  return run_confined(options.data, rules, [&] {
+    const auto result = stats(options);
+    return result ? *result : complain(result.error());
+  });
 }
 
 }  // namespace troupe::app

@@ -12,8 +12,8 @@ namespace troupe::comm {
 /// Anonymous memory that processes of one user and machine share: a memfd, sealed so that nobody can shrink it under a
 /// reader. The owner creates it, publishes it at the desk of its node (arena_desk.h) and hands out handle(); others
 /// attach, and get its descriptor from there. Every mapping is read-write and stays valid until its Arena is destroyed,
-/// also after the owner has exited. Not thread-safe as an object; what several threads do to bytes() is theirs to order.
-/// The text of a handle is described in docs/channels.md.
+/// also after the owner has exited. Not thread-safe as an object; what several threads do to bytes() is theirs to
+/// order. The text of a handle is described in docs/channels.md.
 class Arena {
  public:
   /// Memory of exactly `bytes`, zeroed and reserved up front, so that lack of memory is an error here and not a SIGBUS

@@ -76,11 +76,25 @@ TEST_F(ConvertDatasetCommandTest, TwoOnOneOutputDoNotMix) {
   for (const char* resume : {"", "--resume"}) {
     std::vector<std::string> words = {"toy", "--out", "out", "--no-index"};
     if (*resume != 0) words.emplace_back(resume);
-    expect_end(convert(words), kUsage, {}, {fmt::format("process {}", first.pid())});
+    expect_end(convert(words), kUsage, {}, {"is locked by process "});  // the child that does the work
   }
   first.send_signal(SIGKILL);
   EXPECT_EQ(first.wait().signal, SIGKILL);
   expect_end(convert({"toy", "--out", "out", "--no-index", "--verify", "full"}), kOk, {"v3.0, 2 episodes"});
+}
+
+TEST_F(ConvertDatasetCommandTest, WhatReadsTheDatasetIsConfinedAndItsCrashIsSaid) {
+  Program program({"convert", "dataset", "toy", "--out", "out", "--no-index"},
+                  {.cwd = folder_.path(), .env = {{"TROUPE_FAULT", "convert.plan:stall"}}});
+  ASSERT_TRUE(program.wait_for_text("convert.plan")) << program.so_far().text();
+  pid_t child = 0;
+  std::ifstream(fmt::format("/proc/{0}/task/{0}/children", program.pid())) >> child;
+  ASSERT_GT(child, 0);
+  const std::string status = text_of(fmt::format("/proc/{}/status", child));
+  EXPECT_THAT(status, ::testing::HasSubstr("NoNewPrivs:\t1"));
+  EXPECT_THAT(status, ::testing::HasSubstr("Seccomp:\t2"));
+  ASSERT_EQ(::kill(child, SIGSEGV), 0);
+  expect_end(program.wait(), kFailed, {}, {"the confined process that read toy was ended by signal 11"});
 }
 
 TEST_F(ConvertDatasetCommandTest, ALostCameraIsADataProblemUnlessItIsDropped) {

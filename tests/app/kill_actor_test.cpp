@@ -7,6 +7,32 @@ namespace {
 
 using KillActorTest = KillTest;
 
+/// A control group (version 1) whose processes stand still, and whom not even SIGKILL ends before they go on: what a
+/// hung disk does to them. They go on, and the group goes, at the end of its scope.
+class FrozenGroup {
+ public:
+  explicit FrozenGroup(pid_t pid) : path_("/sys/fs/cgroup/freezer/troupe-test-" + std::to_string(pid)) {
+    std::error_code refused;
+    is_made_ = std::filesystem::create_directory(path_, refused);
+    if (!is_made_) return;
+    std::ofstream(path_ / "cgroup.procs") << pid << std::endl;
+    std::ofstream(path_ / "freezer.state") << "FROZEN" << std::endl;
+  }
+  ~FrozenGroup() {
+    if (!is_made_) return;
+    std::ofstream(path_ / "freezer.state") << "THAWED" << std::endl;
+    std::error_code busy;  // until its processes have ended
+    for (int i = 0; i < 10'000 && !std::filesystem::remove(path_, busy); ++i) busy.clear();
+  }
+  FrozenGroup(const FrozenGroup&) = delete;
+  FrozenGroup& operator=(const FrozenGroup&) = delete;
+  bool is_made() const { return is_made_; }
+
+ private:
+  const std::filesystem::path path_;
+  bool is_made_ = false;
+};
+
 TEST_F(KillActorTest, KillsOfEveryRoleLeaveTheSameWeights) {
   auto job = run("killed");
   const std::vector<std::pair<int, std::string>> kills = {{3, "decoder/0"},  {7, "learner/1"},  {12, "checkpointer/0"},
@@ -47,6 +73,26 @@ TEST_F(KillActorTest, AStoppedDecoderIsReplaced) {
   expect_complete(*job, "stopped");
   EXPECT_THAT(job->output(), ::testing::HasSubstr("data.decode_deadline_s"));
   EXPECT_FALSE(JobProcess::is_running(stopped));
+}
+
+TEST_F(KillActorTest, ADecoderThatNothingEndsIsLeftOut) {
+  auto job = run("frozen", {"data.decode_deadline_s=2"});
+  ASSERT_TRUE(job->wait_output(step_line(5))) << job->output();
+  const FrozenGroup frozen(job->host("decoder/0").value_or(0));
+  if (!frozen.is_made()) GTEST_SKIP() << "no control groups of version 1 can be made here";
+  expect_complete(*job, "frozen");
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("decoder/0#0 survives SIGKILL"));
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("it is not started again"));
+}
+
+TEST_F(KillActorTest, ARankThatNothingEndsEndsTheJobWithItsCheckpoints) {
+  auto job = run("frozen", {"training.step_timeout_s=2", "cluster.start_timeout_s=5"});
+  ASSERT_TRUE(job->wait_output(step_line(11))) << job->output();  // which means that step 5 is on disk
+  const FrozenGroup frozen(job->host("learner/1").value_or(0));
+  if (!frozen.is_made()) GTEST_SKIP() << "no control groups of version 1 can be made here";
+  EXPECT_EQ(job->wait(kRunDeadline), 4) << job->output();
+  EXPECT_THAT(job->output(), ::testing::HasSubstr("learner/1#0 survives SIGKILL"));
+  EXPECT_TRUE(std::filesystem::exists(run_directory("frozen") + "/checkpoints/step_000005/manifest.json"));
 }
 
 TEST_F(KillActorTest, AStoppedLearnerIsKilledAndItsPeerIsNot) {

@@ -11,6 +11,11 @@ TEST_F(KillNodeTest, ANodeHostsTheDecodersAndLeavesAfterTheRun) {
   auto second = node("second");
   ASSERT_TRUE(job->wait_output(step_line(5))) << job->output() << second->output();
   EXPECT_EQ(second->hosts().size(), 2u);
+  // both hold keys
+  for (const pid_t pid : {job->pid(), second->pid()}) {
+    EXPECT_TRUE(std::regex_search(text_of("/proc/" + std::to_string(pid) + "/limits"),
+                                  std::regex("Max core file size +0 +0 ")));
+  }
   EXPECT_EQ(job->hosts().size(), 3u);
   expect_complete(*job, "joined");
   EXPECT_EQ(second->wait(30s), 0) << second->output();
