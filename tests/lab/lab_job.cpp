@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::array<const char*, 3> kNames{"a", "b", "c"};
 constexpr int kControllerPort = 7710;
+constexpr int kStepsWithoutLinks = 4;  // times as many, where no narrow link makes a job last
 
 std::string binary() {
   const char* path = std::getenv("TROUPE_BINARY");
@@ -73,7 +74,8 @@ LabOptions LabJob::lab_options() {
 }
 
 LabJob::Words LabJob::words(const std::string& root, const Words& overrides) const {
-  Words all{"job.run_root=" + scratch_ / root, "training.steps=" + std::to_string(options.steps), "metrics.every=1",
+  const int steps = lab.has_links() ? options.steps : kStepsWithoutLinks * options.steps;
+  Words all{"job.run_root=" + scratch_ / root, "training.steps=" + std::to_string(steps), "metrics.every=1",
             "checkpoint.interval=5", "cluster.component_placement.learner={node_group: node, placement: \"0:0-1\"}"};
   if (options.kind == Kind::sft) {
     all.insert(all.begin(), {"run", "quickstart:sft"});
