@@ -10,11 +10,13 @@
 #include "actors/role_factory.h"
 #include "actors/signals.h"
 #include "app/commands.h"
+#include "app/confined.h"
 #include "base/fault.h"
 #include "base/file_io.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "configs/loader.h"
+#include "configs/role_kind.h"
 #include "placement/render.h"
 #include "workers/checkpoint/run_directory.h"
 
@@ -52,6 +54,12 @@ int host_command(const HostOptions& options) {
     log::warn("this process is not traced: {}", traced.error().message());
   auto context = load_context(options);
   if (!context) return fail(context.error().message());
+  // Before the process has threads, and before a byte of a dataset is read.
+  if (options.role == RoleKind::decoder || options.role == RoleKind::encoder) {
+    const auto confined = enter_sandbox(rules_of_host(*context));
+    if (!confined) return fail(confined.error().message());
+    log::info("confined: {}", describe(*confined));
+  }
   Latch told_to_end, ended;  // made before the process: its loop and actors set them
   auto process = Process::start(identity.instance());
   if (!process) return fail(process.error().message());

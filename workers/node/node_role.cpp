@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "configs/host_environment.h"
+#include "configs/role_kind.h"
 
 namespace troupe::workers {
 
@@ -114,6 +115,9 @@ void NodeRole::spawn_process(const Spawn& request) {
   spec.env.insert(request.env.begin(), request.env.end());
   // One OpenMP thread per planned core; a rank is driven by one thread.
   spec.env["OMP_NUM_THREADS"] = std::to_string(std::max<std::int64_t>(1, request.cpus));
+  // Arrow's allocator starts a thread when the program is loaded, and a process is confined before its first.
+  if (request.role == RoleKind::decoder || request.role == RoleKind::encoder)
+    spec.env["JE_ARROW_MALLOC_CONF"] = "background_thread:false";
   std::string file = request.actor;
   std::replace(file.begin(), file.end(), '/', '-');
   spec.stderr_log = fmt::format("{}/logs/{}.log", launch_.run_dir, file);
