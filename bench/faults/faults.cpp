@@ -265,7 +265,7 @@ std::string spec_of(const std::string& point) {
       {"learner.committed", "learner.committed@learner/0#0 step 8:kill"},
       {"decoder.item", "decoder.item@decoder/0#0:kill:1:20"},
       {"decode", "decode@decoder/0#0:kill:1:20"},
-      {"read", "read@decoder/0#0:kill:1:40"},
+      {"read", "read@decoder/0#0:kill:1:5"},
       {"parquet", "parquet@decoder/0#0:kill:1:20"},
       {"simulator.step", "simulator.step@env/0#0:kill:1:40"},
       {"rollout.item", "rollout.item@rollout/0#0:kill:1:10"},

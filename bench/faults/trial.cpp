@@ -70,6 +70,7 @@ void Trial::start(const LabJob::Words& more) {
   words.push_back((setup_.kind == LabJob::Kind::sft ? "data.decode_deadline_s" : "env.step_timeout_s") + deadline);
   for (const char* key : {"training.step_timeout_s", "checkpoint.timeout_s"}) words.push_back(key + deadline);
   words.insert(words.end(), more.begin(), more.end());
+  joins_before_ = joins_less_losses();
   job.start(words);
 }
 
@@ -106,6 +107,18 @@ bool Trial::nodes_run() const {
                      [](const auto& node) { return node && !node->wait(std::chrono::milliseconds(0)); });
 }
 
+std::int64_t Trial::joins_less_losses() const {
+  std::ifstream in(job.run_directory() + "/events.jsonl");
+  std::int64_t count = 0;
+  for (std::string line; std::getline(in, line);) {
+    count += line.find("\"kind\":\"node_joined\"") != std::string::npos;
+    count -= line.find("\"kind\":\"node_lost\"") != std::string::npos;
+  }
+  return count;
+}
+
+bool Trial::nodes_are_in() const { return joins_less_losses() - joins_before_ >= std::ssize(job.nodes) - 1; }
+
 std::int64_t Trial::committed_step() const {
   std::error_code absent;
   const std::string name =
@@ -129,7 +142,8 @@ void Trial::wait_steps(std::int64_t count, double deadline) {
 
 void Trial::wait_whole(double deadline) {
   const Time begin = now();
-  wait("all nodes and both actors of the pool", deadline, [&] { return nodes_run() && pool_is_complete(); });
+  wait("all nodes and both actors of the pool", deadline,
+       [&] { return nodes_run() && nodes_are_in() && pool_is_complete(); });
   wait_steps(1, deadline - seconds_since(begin));
 }
 

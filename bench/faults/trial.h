@@ -55,6 +55,8 @@ class Trial {
   std::map<std::string, pid_t> hosts() const;
   bool pool_is_complete() const;
   bool nodes_run() const;
+  /// Every node that was lost has joined again since the job was started.
+  bool nodes_are_in() const;
   /// Step of the newest committed checkpoint; 0: none.
   std::int64_t committed_step() const;
 
@@ -62,7 +64,7 @@ class Trial {
   void wait(const std::string& what, double deadline, const std::function<bool()>& good);
   /// Waits for `count` further steps.
   void wait_steps(std::int64_t count, double deadline = kLongest_s);
-  /// Waits until a step was trained, all nodes run and the pool has its two actors.
+  /// Waits until all nodes run and are in, the pool has its two actors, and a step was trained.
   void wait_whole(double deadline = kLongest_s);
   /// Starts the job and its nodes again from the newest checkpoint; what is left of them is ended before.
   void resume();
@@ -77,10 +79,13 @@ class Trial {
 
  private:
   void start(const testing::LabJob::Words& more);
+  /// Nodes that joined less those that were lost, of all attempts of the job.
+  std::int64_t joins_less_losses() const;
 
   const TrialSetup setup_;
   FileDescriptor writer_;
   std::map<std::size_t, ClockAndDisk*> controls_;
+  std::int64_t joins_before_ = 0;  ///< those of earlier attempts
 };
 
 }  // namespace troupe::bench
