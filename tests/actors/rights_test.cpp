@@ -22,7 +22,7 @@ const std::map<Party, Line> kAllowed = {
     {Party::agent, {{"actor_exited"}, {"spawn", "stop"}}},
     {Party::learner,
      {{"actor_up", "group_up", "group_abort", "step_report", "eval_report", "snapshot_ready", "event", "bad_clip",
-       "stuck_producer", "fatal", "finished"},
+       "stuck_producer", "quarantined", "fatal", "finished"},
       {"peers", "group_plan", "group_abort", "checkpoint_committed", "finish"}}},
     {Party::decoder, {{"actor_up", "producer_times"}, {"peers"}}},
     {Party::encoder, {{"actor_up", "producer_times"}, {"peers"}}},

@@ -42,7 +42,7 @@ TEST_F(NodeRoleTest, ObeysTheControllerAlone) {
     stop.actor = "decoder/0";
     role.handle(from, stop);
   }
-  EXPECT_TRUE(spawned.empty());
+  EXPECT_THAT(spawned, ::testing::IsEmpty());
   EXPECT_TRUE(exits.empty());
   role.handle("controller", spawn_of("decoder/0"));
   EXPECT_EQ(spawned, std::vector<std::string>{"decoder/0#0"});
@@ -57,7 +57,7 @@ TEST_F(NodeRoleTest, RefusesVariablesThatSayWhichCodeIsLoaded) {
     EXPECT_THAT(refusal(), HasSubstr(std::string(variable) + " may not be set")) << variable;
     EXPECT_FALSE(may_set_for_hosts(variable)) << variable;
   }
-  EXPECT_TRUE(spawned.empty());
+  EXPECT_THAT(spawned, ::testing::IsEmpty());
   EXPECT_EQ(exits.size(), 9u) << "each is answered, so that the controller does not wait";
   for (const char* variable : {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "MUJOCO_GL", "NCCL_DEBUG"})
     EXPECT_TRUE(may_set_for_hosts(variable)) << variable;
@@ -72,7 +72,7 @@ TEST_F(NodeRoleTest, AnActorsNameBecomesNoPath) {
   Spawn other = spawn_of("decoder/0");
   other.role = "learner";
   role.handle("controller", other);
-  EXPECT_TRUE(spawned.empty());
+  EXPECT_THAT(spawned, ::testing::IsEmpty());
 }
 
 }  // namespace
