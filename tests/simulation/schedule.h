@@ -36,7 +36,7 @@ struct Fault {
 /// that is random in it follows from the seed.
 struct Schedule {
   std::uint64_t seed = 0;
-  std::vector<Fault> faults;
+  std::vector<Fault> faults = {};
 };
 
 /// Three to six faults within the first two minutes of the job.

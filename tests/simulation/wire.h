@@ -50,8 +50,8 @@ class SimClock {
 class SimProcess {
  public:
   using Handler = std::function<void(const std::string& from, const Message& message)>;
-  /// `host`: number of its machine's place in the network.
-  SimProcess(std::size_t host, OrderedDelivery::Limits limits) : host(host), delivery(limits) {}
+  /// `machine`: number of its place in the network.
+  SimProcess(std::size_t machine, OrderedDelivery::Limits limits) : host(machine), delivery(limits) {}
 
   const std::size_t host;
   OrderedDelivery delivery;
