@@ -54,12 +54,12 @@ struct BridgeTest : ::testing::Test {
 };
 
 TEST_F(BridgeTest, MessagesForANameWithoutAWayAreDropped) {
-  bridge.send({"node/0", "decoder/5", Finish{.reason = "x"}});
-  receive("controller", "decoder/5", "controller#1");
+  bridge.send({"node/0", "learner/5", Finish{.reason = "x"}});
+  receive("controller", "learner/5", "controller#1");
   EXPECT_THAT(loop.sent, IsEmpty());
   bridge.set_default_route(kUpwards);
-  bridge.send({"node/0", "decoder/5", Finish{.reason = "x"}});
-  receive("controller", "decoder/5", "controller#1");
+  bridge.send({"node/0", "learner/5", Finish{.reason = "x"}});
+  receive("controller", "learner/5", "controller#1");
   EXPECT_EQ(loop.sent.size(), 2u) << "upwards, where the name may be known";
   EXPECT_THAT(heard, IsEmpty());
 }
