@@ -35,10 +35,12 @@ class Probe {
                       std::move(keys))
                   .value();
   }
-  /// Returns when it has left, so that nothing is dropped here.
   void say(const Message& message, const std::string& from, const std::string& to) {
     loop_->send(socket_, "", make_envelope(type_of(message), from, to, 0), encode(message).value());
-    ++said_;
+    if (++said_ % 100 == 0) flush();
+  }
+  /// Returns when everything has left, so that nothing is dropped on this side.
+  void flush() {
     const auto until = std::chrono::steady_clock::now() + 30s;
     while (loop_->stats().sent + loop_->stats().undeliverable < said_ && std::chrono::steady_clock::now() < until) {
       std::promise<void> turned;
@@ -116,6 +118,7 @@ class RightsProbeTest : public KillNodeTest {
           probe.say(message, from, to);
       }
     }
+    probe.flush();
   }
   /// What the probes tried has left no trace.
   void expect_untouched(JobProcess& job) {
@@ -146,7 +149,7 @@ class RightsProbeTest : public KillNodeTest {
 
 TEST_F(RightsProbeTest, AHolderOfTheTokenCanOnlyBeANode) {
   auto job = run("probed",
-                 {"training.steps=60", "cluster.num_nodes=2",
+                 {"training.steps=200", "cluster.num_nodes=2",
                   "cluster.component_placement.decoder={node_group: node, placement: \"1:0-1\"}"},
                  {"--listen", "127.0.0.1:0"});
   read_invitation(*job);
@@ -166,7 +169,7 @@ TEST_F(RightsProbeTest, AHolderOfTheTokenCanOnlyBeANode) {
 }
 
 TEST_F(RightsProbeTest, AnotherProcessOnTheRunsOwnSocketIsItsOwnerAndNothingElse) {
-  auto job = run("local", {"training.steps=60"});
+  auto job = run("local", {"training.steps=200"});
   ASSERT_TRUE(job->wait_output(step_line(2))) << job->output();
   std::ifstream file(run_directory("local") + "/endpoint");
   std::string endpoint;
