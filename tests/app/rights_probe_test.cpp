@@ -148,7 +148,7 @@ class RightsProbeTest : public KillNodeTest {
 };
 
 TEST_F(RightsProbeTest, AHolderOfTheTokenCanOnlyBeANode) {
-  auto job = run("probed",
+  auto job = run("token",
                  {"training.steps=200", "cluster.num_nodes=2",
                   "cluster.component_placement.decoder={node_group: node, placement: \"1:0-1\"}"},
                  {"--listen", "127.0.0.1:0"});
@@ -157,13 +157,14 @@ TEST_F(RightsProbeTest, AHolderOfTheTokenCanOnlyBeANode) {
   ASSERT_TRUE(job->wait_output(step_line(2))) << job->output() << second->output();
 
   const Token token = read_token_file(token_).value();
-  for (const char* id : {"evil#1", "controller#1", "second#99", "node/1#1", "decoder/0#0", "learner/0#0", "local#1"}) {
+  for (const char* id :
+       {"evil#1", "controller#1", "second#99", "node/1#1", "decoder/0#70", "learner/0#70", "local#1"}) {
     Probe probe(address_, id, keys_of(token));
     const std::string own = std::string(id).substr(0, std::string(id).find('#'));
     try_all(probe, own);
     EXPECT_THAT(probe.heard(), Not(::testing::Contains("spawn"))) << id;
   }
-  expect_complete(*job, "probed");
+  expect_complete(*job, "token");
   expect_untouched(*job);
   EXPECT_EQ(second->wait(30s), 0) << second->output();
 }
@@ -174,7 +175,7 @@ TEST_F(RightsProbeTest, AnotherProcessOnTheRunsOwnSocketIsItsOwnerAndNothingElse
   std::ifstream file(run_directory("local") + "/endpoint");
   std::string endpoint;
   std::getline(file, endpoint);
-  for (const char* id : {"learner/0#0", "decoder/0#1", "controller#1", "node/0#1", "evil"}) {
+  for (const char* id : {"learner/0#70", "decoder/0#70", "controller#1", "node/0#1", "evil"}) {
     Probe probe(endpoint, id, std::nullopt);
     try_all(probe, std::string(id).substr(0, std::string(id).find('#')));
   }
