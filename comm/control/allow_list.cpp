@@ -36,7 +36,7 @@ Result<AllowList> AllowList::parse(const std::string& text, const std::string& p
     if (!is_curve_key(key)) return wrong("the public key is not 40 characters of Z85");
     const auto known = enum_value<KeyRole>(role);
     if (!known) return wrong(fmt::format("role '{}': wanted node, operator or viewer", role));
-    if (name == "*" ? *known != KeyRole::node : !is_name(name))
+    if (name == "*" ? *known != KeyRole::node : !base::is_name(name))
       return wrong(fmt::format("name '{}': wanted {}, or * for a node", name, kNamePattern));
     if (!seen.insert(key).second) return wrong("this key is listed twice");
     if (list.keys_.size() >= kMaxKeys) return wrong(fmt::format("more than {} keys", kMaxKeys));

@@ -62,7 +62,7 @@ Result<KeyFile> parse(std::string_view text, const std::string& path, bool with_
   }
   if (!wanted.empty())
     return Error{Errc::invalid_argument, fmt::format("{}: the line \"{}\" is missing", path, wanted.begin()->first)};
-  if (!is_name(key.name))
+  if (!base::is_name(key.name))
     return Error{Errc::invalid_argument, fmt::format("{}: the name must match {}", path, kNamePattern)};
   if (!is_curve_key(key.keys.public_key))
     return Error{Errc::invalid_argument, fmt::format("{}: the public key is not 40 characters of Z85", path)};
@@ -80,7 +80,7 @@ std::string allow_line(const KeyFile& key) { return fmt::format("{} {} {}", key.
 
 Result<KeyFile> make_key_files(const std::string& folder, const std::string& role, const std::string& name,
                                const std::string& created) {
-  if (!is_name(name))
+  if (!base::is_name(name))
     return Error{Errc::invalid_argument, fmt::format("'{}' is no name of a key; it must match {}", name, kNamePattern)};
   const std::string secret = folder + "/" + name + ".key", open = folder + "/" + name + ".pub";
   struct stat there {};

@@ -71,6 +71,7 @@ Result<std::shared_ptr<SocketTable::OpenSocket>> SocketTable::open(int type, con
   auto socket = std::make_shared<OpenSocket>();
   socket->id = SocketId{next_id_++};
   socket->is_router = type == ZMQ_ROUTER;
+  socket->is_ipc = parsed.kind == Endpoint::Kind::ipc;
   socket->max_payload = max_payload;
   socket->endpoint = endpoint;
   socket->on_message = std::move(on_message);

@@ -50,22 +50,23 @@ bool send_bytes(void* socket, std::vector<std::byte>& bytes, int flags) {
   return false;
 }
 
-/// From libzmq's metadata: "User-Id" is what our ZAP handler answered, "Peer-Address" of an ipc peer ends in
-/// ":uid:gid:pid", which the kernel gave.
-PeerProof proof_of(const ZmqFrame& frame) {
+/// From libzmq's metadata: "User-Id" is what our ZAP handler answered; "Peer-Address" of an ipc peer ends in
+/// ":uid:gid:pid", which the kernel gave. Of a tcp peer it is an address, whose colons mean nothing here.
+PeerProof proof_of(const ZmqFrame& frame, bool is_ipc) {
   PeerProof proof;
   proof.key = frame.metadata("User-Id");
-  const std::string address = frame.metadata("Peer-Address");
-  if (address.empty() || address.front() != ':') return proof;
-  const char *next = address.data() + 1, *const end = address.data() + address.size();
-  std::int64_t numbers[3] = {-1, -1, 0};
+  if (!is_ipc) return proof;
+  std::string address = frame.metadata("Peer-Address");
+  std::int64_t numbers[3] = {0, -1, -1};  // pid, gid, uid: from the end
   for (std::int64_t& number : numbers) {
-    const auto read = std::from_chars(next, end, number);
-    if (read.ec != std::errc()) return proof;
-    next = read.ptr == end ? end : read.ptr + 1;
+    const std::size_t colon = address.rfind(':');
+    if (colon == std::string::npos) return proof;
+    const char* const end = address.data() + address.size();
+    if (std::from_chars(address.data() + colon + 1, end, number).ptr != end) return proof;
+    address.resize(colon);
   }
-  proof.uid = numbers[0];
-  proof.pid = numbers[2];
+  proof.pid = numbers[0];
+  proof.uid = numbers[2];
   return proof;
 }
 
@@ -136,7 +137,7 @@ bool SocketTable::receive_one(OpenSocket& socket) {
     LoopCounters::add(counters_.malformed);
     return true;
   }
-  sender_ = socket.is_router ? proof_of(frames[count - 1]) : PeerProof{};
+  sender_ = socket.is_router ? proof_of(frames[count - 1], socket.is_ipc) : PeerProof{};
   if (!is_listed(socket, peer, sender_.key)) return true;
   const auto payload = frames[count - 1].bytes();
   auto envelope = decode_envelope(frames[count - 2].bytes(), payload);

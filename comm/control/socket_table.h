@@ -79,6 +79,7 @@ class SocketTable {
   struct OpenSocket {
     SocketId id{};
     bool is_router = false;
+    bool is_ipc = false;
     bool closed = false;
     std::size_t max_payload = 0;
     /// ROUTER with CURVE: its name in the ZAP handler.

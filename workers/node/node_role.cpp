@@ -65,7 +65,7 @@ void NodeRole::handle(const std::string& from, const Message& message) {
 Result<void> NodeRole::check(const Spawn& request) {
   const std::string number = request.actor.substr(std::min(request.actor.size(), request.role.size() + 1));
   const bool is_name = request.actor == request.role + "/" + number && !number.empty() &&
-                       number.find_first_not_of("0123456789") == std::string::npos &&
+                       number.find_first_not_of("0123456789") == std::string::npos && !request.role.empty() &&
                        request.role.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos;
   if (!is_name || request.incarnation < 0)
     return Error{Errc::invalid_argument, fmt::format("'{}' #{} is no actor of the role '{}'", request.actor,

@@ -143,6 +143,14 @@ class RawClient {
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   }
+  /// As a client does: libzmq ends a peer that sends messages before both sides have greeted.
+  void shake_hands() {
+    EXPECT_TRUE(send(zmtp_greeting()));
+    receive(64);
+    EXPECT_TRUE(send(zmtp_ready()));
+    const std::string head = receive(2);
+    receive(static_cast<unsigned char>(head.at(1)));
+  }
   /// False: the server has ended the connection.
   bool send(const std::string& bytes) {
     std::size_t sent = 0;
@@ -164,6 +172,11 @@ class RawClient {
   }
 
  private:
+  std::string receive(std::size_t bytes) {
+    std::string text(bytes, '\0');
+    EXPECT_EQ(::recv(socket_.get(), text.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
+    return text;
+  }
   FileDescriptor socket_;
 };
 
@@ -172,7 +185,7 @@ TEST_F(RepServerTest, FramesWithoutEndAreCutBeforeTheyAreKept) {
   options.max_message_bytes = std::size_t{1} << 20;
   start(options);
   RawClient client(server_->port());
-  ASSERT_TRUE(client.send(zmtp_greeting() + zmtp_ready()));
+  client.shake_hands();
   const std::string frame = zmtp_frame(std::string(100'000, 'x'), true);
   int frames = 0;
   while (frames < 1000 && client.send(frame)) ++frames;
@@ -191,7 +204,8 @@ TEST_F(RepServerTest, UnfinishedMessagesOfAllPeersHaveOneBound) {
   for (int i = 0; i < 3; ++i) {
     clients.push_back(std::make_unique<RawClient>(server_->port()));
     // all but the last byte
-    ASSERT_TRUE(clients.back()->send(zmtp_greeting() + zmtp_ready() + zmtp_head(900'000, false) + "x"));
+    clients.back()->shake_hands();
+    ASSERT_TRUE(clients.back()->send(zmtp_head(900'000, false) + "x"));
     if (i < 2) {
       EXPECT_EQ(ask("a"), "re:a") << "what came before has been counted";
     }

@@ -66,6 +66,7 @@ TEST_F(NodeRoleTest, RefusesVariablesThatSayWhichCodeIsLoaded) {
 TEST_F(NodeRoleTest, AnActorsNameBecomesNoPath) {
   for (const char* actor :
        {"../../etc/passwd", "decoder/../x", "decoder/", "decoder", "decoder/1/2", "/0", "Decoder/0"}) {
+    exits.clear();
     role.handle("controller", spawn_of(actor));
     EXPECT_THAT(refusal(), HasSubstr("is no actor of the role")) << actor;
   }
