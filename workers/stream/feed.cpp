@@ -128,7 +128,10 @@ void Feed::forget_producer(const std::string& name) {
       ++it;
     }
   }
-  // Held-out samples first, then the oldest position: the learner waits for that one.
+  sort_again();
+}
+
+void Feed::sort_again() {
   std::sort(again_.begin(), again_.end(), [](const SampleKey& a, const SampleKey& b) {
     return a.split != b.split ? a.split == Split::eval : a.position < b.position;
   });
@@ -195,9 +198,25 @@ void Feed::producer_gone(const std::string& producer, bool died) {
 void Feed::producer_unkillable(const std::string& producer) {
   std::lock_guard lock(mutex_);
   if (!consumer_) return;
+  has_unkillable_ = true;
   forget_producer(producer);
   pump();
   changed_.notify_all();
+}
+
+bool Feed::make_room() {
+  if (!has_unkillable_ || again_.empty()) return false;
+  for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) {
+    const auto& [key, entry] = *it;
+    if (key.split != Split::train || !entry.ready || entry.taken) continue;
+    if (again_.front().split == Split::train && key.position < again_.front().position) return false;
+    consumer_->release(entry.slot);
+    again_.push_back(key);
+    entries_.erase(std::next(it).base());
+    sort_again();
+    return true;
+  }
+  return false;
 }
 
 bool Feed::next_wanted(SampleKey& key) {
@@ -227,9 +246,9 @@ std::string* Feed::least_busy() {
 void Feed::pump() {
   if (!consumer_ || !cancelled_.empty()) return;
   if (options_.lanes > 0) return pump_lanes();
-  while (consumer_->free_slots() > 0) {
+  while (true) {
     const std::string* producer = least_busy();
-    if (!producer) return;
+    if (!producer || (consumer_->free_slots() == 0 && !make_room())) return;
     SampleKey key;
     if (!next_wanted(key)) return;
     if (settle_quarantined(key)) continue;
@@ -337,6 +356,7 @@ Result<std::vector<Feed::Sample>> Feed::take(std::int64_t step, std::int64_t mic
   std::lock_guard lock(mutex_);
   std::vector<Sample> samples;
   for (const SampleKey& key : keys) {
+    entries_.at(key).taken = true;
     const Item& item = entries_.at(key).item;
     Sample sample{.position = key.position,
                   .bytes = {},

@@ -116,6 +116,8 @@ class Feed {
     std::chrono::steady_clock::time_point granted_at;
     bool ready = false;
     bool reported_stuck = false;
+    // Given out by take(): its bytes are being read.
+    bool taken = false;
     Item item;
   };
   /// Credits that a producer takes at once (`capacity`), and those it has.
@@ -137,6 +139,11 @@ class Feed {
   bool grant(const std::string& producer, const SampleKey& key, std::span<const std::byte> request);
   // Moves allowed positions of this rank into wanted_.
   void want_allowed();
+  // Where unkillable producers hold slots and none is free: gives up the latest item that arrived for the oldest
+  // position that is asked again, since nothing else makes that one. False: there is none.
+  bool make_room();
+  // Puts positions to ask again in order: held-out samples first, then the oldest, which the learner waits for.
+  void sort_again();
   // The next position without lanes: those asked again first, then the rank's own order. False: nothing is left.
   bool next_wanted(SampleKey& key);
   // The producer with the fewest credits under way that has room; null: none.
@@ -171,6 +178,8 @@ class Feed {
   std::int64_t next_item_ = 0;
   // Positions whose producer was lost, smallest first; without lanes.
   std::deque<SampleKey> again_;
+  // Slots may be held for good.
+  bool has_unkillable_ = false;
   // Of lanes to producers. This and the next three are used with lanes only.
   BalancedAssignment deal_;
   // Allowed positions that no producer has been given.
