@@ -58,6 +58,14 @@ void Bridge::forget(const std::string& name) {
   delivery_.forget(name);
 }
 
+bool Bridge::wait_until_heard(const std::vector<std::string>& names, std::chrono::milliseconds deadline) {
+  std::unique_lock lock(mutex_);
+  return heard_.wait_for(lock, deadline, [&] {
+    return std::all_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return delivery_.waiting_for(name) == 0; });
+  });
+}
+
 void Bridge::send(const ControlMessage& control) {
   std::unique_lock lock(mutex_);
   if (const auto local = locals_.find(control.to); local != locals_.end()) {
@@ -167,6 +175,7 @@ void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope en
   const auto now = Clock::now();
   const auto due = delivery_.receive({.envelope = std::move(envelope), .payload = std::move(payload)}, now);
   if (is_numbered) come_back(now + OrderedDelivery::kTellAfter);
+  heard_.notify_all();
   // Two threads of the loop do not exist, so what is given below stays in order.
   lock.unlock();
   for (const Packet& packet : due) give(actor, packet);

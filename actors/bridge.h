@@ -1,11 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/mailbox.h"
 #include "actors/peer_judges.h"
@@ -45,6 +48,8 @@ class Bridge {
   /// Never blocks. A message that cannot be encoded is logged and dropped. Its sender hears nothing of that; a wait for
   /// an answer has a deadline of its own.
   void send(const ControlMessage& control);
+  /// Waits until these addressees have had all that was sent to them. False: not within `deadline`.
+  bool wait_until_heard(const std::vector<std::string>& names, std::chrono::milliseconds deadline);
   /// The actor or node of this name has ended: nothing is sent to it any more, and what still comes of it is dropped.
   void forget(const std::string& name);
 
@@ -77,6 +82,8 @@ class Bridge {
   std::map<std::string, Route> routes_;
   std::optional<SocketId> default_route_;
   OrderedDelivery delivery_;
+  // What came may have said that a message was had.
+  std::condition_variable heard_;
   // When the loop's earliest timer runs send_due().
   std::optional<OrderedDelivery::Time> comes_back_;
   LogLimiter unreachable_;

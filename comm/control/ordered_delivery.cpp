@@ -127,9 +127,10 @@ void OrderedDelivery::forget(const std::string& name) {
   if (ended_.size() > kEndedNames) ended_.pop_front();
 }
 
-std::size_t OrderedDelivery::waiting(const std::string& from, const std::string& to) const {
-  const auto stream = streams_.find({from, to});
-  return stream == streams_.end() ? 0 : stream->second.kept.size();
+std::size_t OrderedDelivery::waiting_for(const std::string& name) const {
+  std::size_t waiting = 0;
+  for (const auto& [names, stream] : streams_) waiting += names.second == name ? stream.kept.size() : 0;
+  return waiting;
 }
 
 }  // namespace troupe::comm

@@ -58,8 +58,8 @@ class OrderedDelivery {
   std::optional<Time> next_due() const;
   /// Drops everything from and to a name that has ended; what still comes from it is dropped, too.
   void forget(const std::string& name);
-  /// Messages of `from` to `to` that wait for the addressee's word.
-  std::size_t waiting(const std::string& from, const std::string& to) const;
+  /// Messages to `name` that wait for its word; none where it counts as gone.
+  std::size_t waiting_for(const std::string& name) const;
 
  private:
   struct Kept {

@@ -33,6 +33,7 @@ Result<void> LearnerGroup::form(const std::string& reason, std::int64_t resume_s
   fence_ = options_.term << 32 | epoch_;
   resume_step_ = resume_step;
   regroup_at_.reset();
+  complained_.clear();
   joined_.clear();
   finished_.clear();
   TROUPE_TRY(db_.add_epoch({.fence = fence_, .resume_step = resume_step, .reason = reason}));
@@ -67,7 +68,9 @@ bool LearnerGroup::finished(const std::string& actor) {
 
 void LearnerGroup::left(const std::string& actor, const std::string& reason, TimePoint now) {
   silent_since_.erase(actor);
+  complained_.insert(actor);
   if (regroup_at_) return;
+  timed_out_ = now - last_progress_ >= options_.step_timeout;
   effects_.event(Severity::info, "group_lost", fmt::format("{} left the group: {}", actor, reason));
   // A dead peer's exit notice usually follows at once and names the cause; without one, the group forms again as it is.
   regroup_at_ = now + kExitNoticeGrace;
@@ -108,6 +111,18 @@ bool LearnerGroup::kill_silent(std::chrono::milliseconds longer_than, TimePoint 
   return killed;
 }
 
+bool LearnerGroup::kill_awaited() {
+  bool killed = false;
+  for (ActorRecord* learner : actors_.of_role("learner")) {
+    const std::string& name = learner->plan.name;
+    if (learner->state != ActorState::up || !joined_.contains(name) || complained_.contains(name)) continue;
+    effects_.event(Severity::warn, "stuck", fmt::format("the other ranks waited for {} in vain; it is killed", name));
+    launcher_.stop(*learner, std::chrono::milliseconds(0), "the other ranks waited for it");
+    killed = true;
+  }
+  return killed;
+}
+
 std::optional<std::string> LearnerGroup::watch(bool trains, TimePoint now) {
   if (!actors_.all_up("learner")) return {};  // one is about to be replaced: its return forms the group
   const std::chrono::milliseconds step_timeout = options_.step_timeout;
@@ -115,7 +130,7 @@ std::optional<std::string> LearnerGroup::watch(bool trains, TimePoint now) {
     regroup_at_.reset();
     // Those that waited for a rank gave up after the step timeout and said so. Who said nothing for longer is what
     // they waited for.
-    if (kill_silent(step_timeout, now)) return {};
+    if (kill_silent(step_timeout, now) || (timed_out_ && kill_awaited())) return {};
     return "a collective failed";
   }
   // When all are stuck, or the only one, nobody complains.

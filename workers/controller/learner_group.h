@@ -49,7 +49,8 @@ class LearnerGroup {
   bool joined(const GroupUp& m);
   /// A rank has trained to the end. True: it was the last.
   bool finished(const std::string& actor);
-  /// A rank's collective failed. The group forms again unless a rank's exit notice follows soon.
+  /// A rank's collective failed. The group forms again unless a rank's exit notice follows soon. Where it failed because
+  /// it lasted for the step timeout, ranks that do not say so, too, are what the others waited for: they are killed.
   void left(const std::string& actor, const std::string& reason, TimePoint now);
   /// The actor has ended and owes nothing any more.
   void exited(const std::string& actor) { silent_since_.erase(actor); }
@@ -72,6 +73,8 @@ class LearnerGroup {
  private:
   /// Kills ranks that owed an answer to their GroupPlan for longer. True: at least one.
   bool kill_silent(std::chrono::milliseconds longer_than, TimePoint now);
+  /// Kills ranks of the group that did not complain. True: at least one.
+  bool kill_awaited();
 
   const Options options_;
   ActorTable& actors_;
@@ -85,8 +88,10 @@ class LearnerGroup {
   std::set<std::string> joined_, finished_;
   // Learners that owe an answer to their group's plan, and since when.
   std::map<std::string, TimePoint> silent_since_;
-  // A collective failed and nobody has died yet.
+  // A collective failed and nobody has died yet; who said so, and whether it had lasted for the step timeout.
   std::optional<TimePoint> regroup_at_;
+  std::set<std::string> complained_;
+  bool timed_out_ = false;
   // Formed without a committed step in between.
   int fruitless_groups_ = 0;
   TimePoint last_progress_{};

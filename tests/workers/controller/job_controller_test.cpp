@@ -144,6 +144,27 @@ TEST_F(JobControllerTest, TheRankThatSaysNothingIsKilledAndNotTheOneThatWaitedFo
   EXPECT_EQ(effects.take<GroupPlan>().size(), 2u);
 }
 
+TEST_F(JobControllerTest, TheRankThatACollectiveWaitedForInVainIsKilledAtOnce) {
+  const std::uint64_t fence = begin();
+  pass(to_milliseconds(setup.config.training.step_timeout));
+  job->handle("learner/0", GroupAbort{.actor = "learner/0", .fence = fence, .reason = "timed out"}, now);
+  pass(2s);
+  EXPECT_TRUE(effects.take<GroupPlan>().empty());
+  const auto stops = effects.take<Stop>();
+  ASSERT_EQ(stops.size(), 1u);
+  EXPECT_EQ(stops[0].second.actor, "learner/1");
+}
+
+TEST_F(JobControllerTest, ACollectiveInWhichAllTimedOutFormsTheGroupAgain) {
+  const std::uint64_t fence = begin();
+  pass(to_milliseconds(setup.config.training.step_timeout));
+  for (const char* rank : {"learner/0", "learner/1"})
+    job->handle(rank, GroupAbort{.actor = rank, .fence = fence, .reason = "timed out"}, now);
+  pass(2s);
+  EXPECT_TRUE(effects.take<Stop>().empty());
+  EXPECT_EQ(effects.take<GroupPlan>().size(), 2u);
+}
+
 TEST_F(JobControllerTest, AGroupInWhichNobodyReportsFormsAgainAndThenDies) {
   begin();
   pass(to_milliseconds(5 * setup.config.training.step_timeout) - 1s);
