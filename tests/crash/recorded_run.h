@@ -48,6 +48,7 @@ class RecordedRun final : public ControllerEffects {
   void evaluated(const EvalReport&) override {}
   void producer_times(const std::string&, const ProducerTimes&) override {}
   void bad_clip(const BadClip&, const std::string&) override {}
+  void actor_ended(const std::string&) override {}
 
  private:
   Result<void> start();

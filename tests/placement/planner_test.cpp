@@ -43,12 +43,12 @@ TEST_F(PlannerTest, CpuNodeGetsOneLearnerAndADecoderByDefault) {
 }
 TEST_F(PlannerTest, FurtherNodesOnCoresMakeSamplesForTheLearnerOfTheFirst) {
   job.cluster.num_nodes = 2;
-  const Plan plan = planned(cluster_of("2xcpu16-64G"), job);
+  const Plan plan = plan_or_fail(cluster_of("2xcpu16-64G"), job);
   std::map<std::string, std::vector<std::int64_t>> nodes;
   for (const PlannedActor& actor : plan.actors) nodes[actor.role].push_back(actor.node);
-  EXPECT_THAT(nodes["learner"], ElementsAre(0));
-  EXPECT_THAT(nodes["checkpointer"], ElementsAre(0));
-  EXPECT_THAT(nodes["decoder"], ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(nodes["learner"], ::testing::ElementsAre(0));
+  EXPECT_THAT(nodes["checkpointer"], ::testing::ElementsAre(0));
+  EXPECT_THAT(nodes["decoder"], ::testing::ElementsAre(0, 0, 1, 1));
 }
 
 TEST_F(PlannerTest, EveryDeviceGetsALearnerByDefault) {

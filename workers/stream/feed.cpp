@@ -208,9 +208,9 @@ bool Feed::make_room() {
   if (!has_unkillable_ || again_.empty()) return false;
   for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) {
     const auto& [key, entry] = *it;
-    if (key.split != Split::train || !entry.ready || entry.taken) continue;
+    if (key.split != Split::train || !entry.ready || entry.taken || !entry.slot) continue;
     if (again_.front().split == Split::train && key.position < again_.front().position) return false;
-    consumer_->release(entry.slot);
+    consumer_->release(*entry.slot);
     again_.push_back(key);
     entries_.erase(std::next(it).base());
     sort_again();
