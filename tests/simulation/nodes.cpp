@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "tests/simulation/world.h"
+#include "workers/controller/join_rules.h"
 
 namespace troupe::testing {
 
@@ -29,12 +30,14 @@ void World::begin_node(std::size_t host, bool is_rival) {
   node->incarnation = static_cast<std::int64_t>(draw_() >> 1);
   node->address = fmt::format("n{}#{}", host, node->incarnation);
   node->process = std::make_shared<SimProcess>(host, OrderedDelivery::Limits{});
-  node->membership = std::make_unique<NodeMembership>(Join{.name = fmt::format("n{}", host),
-                                                           .incarnation = static_cast<std::uint64_t>(node->incarnation),
-                                                           .cpus = 4,
-                                                           .memory_bytes = 1000,
-                                                           .host = "",
-                                                           .boot_id = ""});
+  Join request{.name = fmt::format("n{}", host),
+               .incarnation = static_cast<std::uint64_t>(node->incarnation),
+               .cpus = 4,
+               .memory_bytes = 1000,
+               .host = "",
+               .boot_id = ""};
+  describe_build(request);
+  node->membership = std::make_unique<NodeMembership>(std::move(request));
   node->process->names[node->address] = [this, weak = std::weak_ptr(node)](const std::string&, const Message& message) {
     if (const auto held = weak.lock()) node_hears(*held, message);
   };

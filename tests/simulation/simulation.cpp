@@ -93,7 +93,7 @@ void World::strike(const Fault& fault) {
       });
       break;
     case Kind::terminate:
-      is_told_to_end_ = true;
+      ++times_told_to_end_;
       wire_.run_in(controller_, [this] {
         if (is_started_) service_->interrupt({.why = "SIGTERM", .is_preemption = true}, clock_.now());
         look();
@@ -143,7 +143,10 @@ void World::watch_twins() {
 void World::judge_end() {
   const auto& job = service_->job();
   if (*exit_code_ == 4 && has_failed_writes_ && job.failure().find("could not be written") != std::string::npos) return;
-  if (*exit_code_ != 0 && !(is_told_to_end_ && *exit_code_ == 75))
+  // A second signal stops at once.
+  const bool is_as_told =
+      (times_told_to_end_ > 0 && *exit_code_ == 75) || (times_told_to_end_ > 1 && *exit_code_ == 130);
+  if (*exit_code_ != 0 && !is_as_told)
     return breach(fmt::format("the job ended with {}: {}", *exit_code_, job.failure()));
   if (*exit_code_ == 0 && job.checkpoints().committed_step() != kSteps)
     breach(fmt::format("done at step {}", job.checkpoints().committed_step()));

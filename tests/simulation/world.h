@@ -153,8 +153,8 @@ class World {
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<ControllerService> service_;
   std::unique_ptr<SimNode> own_agent_;
-  bool is_started_ = false, is_told_to_end_ = false, hangs_write_ = false, has_failed_writes_ = false;
-  int failing_writes_ = 0;
+  bool is_started_ = false, hangs_write_ = false, has_failed_writes_ = false;
+  int failing_writes_ = 0, times_told_to_end_ = 0;
   std::vector<std::pair<std::string, Message>> waiting_;
   std::vector<std::shared_ptr<SimNode>> nodes_;
   std::map<std::size_t, std::shared_ptr<SimNode>> newest_;

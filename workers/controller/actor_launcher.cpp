@@ -56,7 +56,7 @@ void ActorLauncher::end_left_over(std::int64_t node, const std::string& instance
       mark != std::string::npos && std::from_chars(instance.data() + mark + 1, end, incarnation).ptr == end;
   if (!is_instance) return;  // what has no such name was never started by a controller
   effects_.event(Severity::info, "left_over",
-                 fmt::format("node/{} still hosts {}, whose place is elsewhere; it is killed", node, instance));
+                 fmt::format("{} has its place elsewhere now; on node/{} it is killed", instance, node));
   effects_.send(fmt::format("node/{}", node), Stop{.actor = instance.substr(0, mark),
                                                    .incarnation = incarnation,
                                                    .grace_ms = 0,

@@ -106,7 +106,10 @@ Result<void> ActorPools::node_joined(const NodeSnapshot& node, std::int64_t rank
   suspect_.erase(rank);
   effects_.event(Severity::info, "node_joined",
                  fmt::format("node {} joined as node/{} with {} cpus", node.name, rank, node.cpus));
-  for (const std::string& instance : running) {
+  std::set<std::string> there(running.begin(), running.end());
+  there.merge(left_behind_[rank]);
+  left_behind_.erase(rank);
+  for (const std::string& instance : there) {
     const ActorRecord* actor = actors_.find(instance.substr(0, instance.find('#')));
     const bool has_its_place = actor && actor->instance() == instance && actor->plan.node == rank && is_hosted(*actor);
     if (!has_its_place) launcher_.end_left_over(rank, instance);
@@ -143,6 +146,7 @@ Result<void> ActorPools::node_lost(std::int64_t rank, bool spawns, std::uint64_t
     // Its slots are safe: another host's feeder never writes this host's arenas itself.
     producer_gone(actor.plan.role, actor.instance(), fence);
     effects_.actor_ended(actor.instance());
+    if (is_hosted(actor)) left_behind_[rank].insert(actor.instance());
     if (!is_elastic(actor.plan.role)) {
       actor.state = ActorState::gone;
       outcome = Error{Errc::unavailable, fmt::format("{} ran on the lost node/{}", name, rank)};

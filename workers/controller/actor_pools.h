@@ -35,8 +35,8 @@ class ActorPools {
   Reply scale(const Scale& request, TimePoint now);
   /// An actor that was scaled away has ended.
   void removed(const std::string& actor);
-  /// Node `rank` joined (again) and hosts `running` ("decoder/0#1"): what of this has its place elsewhere now is
-  /// stopped, and what waited for room is started there. Errors: those of StateDb.
+  /// Node `rank` joined (again) and hosts `running` ("decoder/0#1"): what of this, and of what it was told to start
+  /// before it was lost, has its place elsewhere now is stopped, and what waited for room is started there. Errors: those of StateDb.
   Result<void> node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
                            bool spawns, TimePoint now);
   /// Whether node `rank` is suspect: nothing new is placed there.
@@ -73,6 +73,8 @@ class ActorPools {
   ClusterSnapshot cluster_;
   // Ranks of nodes that offer nothing now.
   std::set<std::int64_t> lost_, suspect_;
+  // By rank of a lost node: starts that were placed there. A Spawn may still be on its way to it.
+  std::map<std::int64_t, std::set<std::string>> left_behind_;
   // Pools whose actors all wait for room, and since when.
   std::map<std::string, TimePoint> empty_since_;
   ActorTable& actors_;

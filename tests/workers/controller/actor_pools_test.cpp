@@ -107,6 +107,18 @@ TEST_F(NodesOfAJobTest, WhatANodeStillHostsOfAnEarlierPlaceIsKilledWhenItJoinsAg
   EXPECT_EQ(killed, there);
 }
 
+TEST_F(NodesOfAJobTest, WhatALostNodeHadYetToStartIsKilledWhenItJoinsAgain) {
+  begin();
+  const auto there = two_decoders_on_another_node();
+  job->node_lost(1, now);
+  effects.sent.clear();
+  // Their Spawn was on its way when the node was lost, and comes behind its request to join.
+  job->node_joined(other, 1, {}, now);
+  std::vector<std::string> killed;
+  for (const auto& [to, stop] : effects.take<Stop>()) killed.push_back(to + " " + stop.actor);
+  EXPECT_THAT(killed, ElementsAre("node/1 " + there[0], "node/1 " + there[1]));
+}
+
 TEST_F(NodesOfAJobTest, WhatANodeHostsInItsPlaceStaysWhenItJoinsAgain) {
   begin();
   const auto there = two_decoders_on_another_node();
