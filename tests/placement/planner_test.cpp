@@ -27,6 +27,8 @@ std::int64_t count(const Plan& plan, const std::string& role) {
   return std::count_if(plan.actors.begin(), plan.actors.end(), [&](const auto& a) { return a.role == role; });
 }
 
+const PlacementConfig kOneANode{.node_group = "node", .placement = "all"};
+
 /// A test changes its job.
 struct PlannerTest : ::testing::Test {
   JobConfig job = testing::small_job();
@@ -124,6 +126,7 @@ TEST_F(PlannerTest, ThreadDecoderBesideProcessLearnerUsesSharedMemory) {
 }
 TEST_F(PlannerTest, PairsOnTwoNodesUseTheNetwork) {
   job.cluster.num_nodes = 2;
+  job.cluster.component_placement["learner"] = kOneANode;
   job.cluster.component_placement["decoder"] = {.node_group = "node", .placement = "1"};
   const Plan plan = plan_or_fail(cluster_of("2xcpu16-64G"), job);
   ASSERT_EQ(count(plan, "learner"), 2);
@@ -138,6 +141,7 @@ TEST_F(PlannerTest, PairsOnTwoNodesUseTheNetwork) {
 TEST_F(PlannerTest, RemoteShardsAreStagedByTheCheckpointer) {
   const Plan one = plan_or_fail(cluster_of("cpu16-64G"), job);
   job.cluster.num_nodes = 2;
+  job.cluster.component_placement["learner"] = kOneANode;
   const Plan two = plan_or_fail(cluster_of("2xcpu16-64G"), job);
   EXPECT_EQ(two.actors.back().memory_bytes, one.actors.back().memory_bytes + two.learner_memory.snapshot_bytes);
 }
@@ -270,6 +274,7 @@ TEST_F(PlannerInfeasibleTest, IsolationOfAnUnknownRole) {
 }
 TEST_F(PlannerInfeasibleTest, ThreadLearnersOnTwoNodes) {
   job.cluster.num_nodes = 2;
+  job.cluster.component_placement["learner"] = kOneANode;
   job.cluster.isolation["learner"] = "thread";
   EXPECT_THAT(reason(cluster_of("2xcpu16-64G"), job), HasSubstr("node 0 and node 1"));
 }

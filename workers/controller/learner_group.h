@@ -49,8 +49,8 @@ class LearnerGroup {
   bool joined(const GroupUp& m);
   /// A rank has trained to the end. True: it was the last.
   bool finished(const std::string& actor);
-  /// A rank's collective failed. The group forms again unless a rank's exit notice follows soon. Where it had lasted for
-  /// the step timeout, ranks that do not say so, too, are what the others waited for: they are killed.
+  /// A rank's collective failed. The group forms again unless a rank's exit notice follows soon. Where it had lasted
+  /// for the step timeout, ranks that do not say so, too, are what the others waited for: they are killed.
   void left(const std::string& actor, const std::string& reason, TimePoint now);
   /// The actor has ended and owes nothing any more.
   void exited(const std::string& actor) { silent_since_.erase(actor); }
