@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "actors/actor_process.h"
 #include "actors/local_actors.h"
@@ -48,18 +49,20 @@ int fail(const std::string& why) {
 
 int host_command(const HostOptions& options) {
   const ActorIdentity identity{.actor = options.actor, .incarnation = options.incarnation};
+  auto context = load_context(options);
+  if (!context) return fail(context.error().message());
+  // Before the process has threads, of which that of the log is the first, and before a byte of a dataset is read.
+  std::optional<SandboxSupport> confined;
+  if (options.role == RoleKind::decoder || options.role == RoleKind::encoder) {
+    const auto entered = enter_sandbox(rules_of_host(*context));
+    if (!entered) return fail(entered.error().message());
+    confined = *entered;
+  }
   log::configure(identity.instance(), RunDirectory(options.run_dir).log_of(options.actor));
+  if (confined) log::info("confined: {}", describe(*confined));
   name_fault_process(identity.instance());
   if (auto traced = start_tracing(RunDirectory(options.run_dir).path("profile"), identity.instance()); !traced)
     log::warn("this process is not traced: {}", traced.error().message());
-  auto context = load_context(options);
-  if (!context) return fail(context.error().message());
-  // Before the process has threads, and before a byte of a dataset is read.
-  if (options.role == RoleKind::decoder || options.role == RoleKind::encoder) {
-    const auto confined = enter_sandbox(rules_of_host(*context));
-    if (!confined) return fail(confined.error().message());
-    log::info("confined: {}", describe(*confined));
-  }
   Latch told_to_end, ended;  // made before the process: its loop and actors set them
   auto process = Process::start(identity.instance());
   if (!process) return fail(process.error().message());
@@ -80,7 +83,7 @@ int host_command(const HostOptions& options) {
   // A host lives as long as its role: its node ends it with SIGTERM, and the node's death by the parent-death signal.
   while (!told_to_end.wait_for(std::chrono::hours(1))) continue;
   if (ended.is_set()) return fail(fmt::format("{} {}", identity.instance(), failure));
-  actors.stop(options.actor);
+  actors.stop(identity.instance());
   // Orderly end of the role's threads; what still hangs then ends with the process.
   const bool orderly = ended.wait_for(std::chrono::seconds(4));
   log::info("{} ends{}", identity.instance(), orderly ? "" : " without waiting for its threads");

@@ -3,6 +3,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -105,19 +106,15 @@ class Writer {
     const std::lock_guard lock(mutex_);
     logger_ = std::move(logger);
     allowance_ = kBurst;
-    if (is_started_) return;
-    is_started_ = true;
-    const BlockedSignals blocked;
-    std::thread([this] { run(); }).detach();
-    std::atexit([] { instance().flush(); });
   }
 
-  /// False: there is no thread yet.
+  /// False: nothing is configured yet.
   bool push(spdlog::level::level_enum level, std::string_view text) {
     const auto now = std::chrono::system_clock::now();
     const std::lock_guard lock(mutex_);
-    if (!is_started_) return false;
+    if (!logger_) return false;
     if (!logger_->should_log(level)) return true;
+    start();
     if (!takes_line()) {
       ++left_out_;
       return true;
@@ -131,7 +128,7 @@ class Writer {
   void flush() {
     constexpr std::chrono::seconds kLongest{5};  // a disk that does not answer must not keep the process
     std::unique_lock lock(mutex_);
-    if (!is_started_) return;
+    if (!runs_here()) return;
     tell_left_out(std::chrono::system_clock::now());
     changed_.notify_all();
     changed_.wait_for(lock, kLongest, [&] { return waiting_.empty() && !is_writing_; });
@@ -144,7 +141,19 @@ class Writer {
     std::string text;
   };
 
-  // Requires mutex_, as the next one.
+  // Requires mutex_, as the next three.
+  /// With the first line: a process that confines itself has one thread until then. A child that was forked has none of
+  /// its parent's.
+  void start() {
+    if (runs_here()) return;
+    if (owner_ == 0) std::atexit([] { instance().flush(); });
+    owner_ = ::getpid();
+    is_writing_ = false;
+    waiting_.clear();
+    const BlockedSignals blocked;
+    std::thread([this] { run(); }).detach();
+  }
+  bool runs_here() const { return owner_ == ::getpid(); }
   bool takes_line() {
     const auto now = std::chrono::steady_clock::now();
     const double gained = kLinesPerSecond * std::chrono::duration<double>(now - last_gain_).count();
@@ -184,7 +193,8 @@ class Writer {
   std::condition_variable changed_;
   std::shared_ptr<spdlog::logger> logger_;
   std::deque<Line> waiting_;
-  bool is_started_ = false, is_writing_ = false;
+  pid_t owner_ = 0;  // of the thread; 0: there was none yet
+  bool is_writing_ = false;
   double allowance_ = kBurst;
   std::chrono::steady_clock::time_point last_gain_ = std::chrono::steady_clock::now();
   std::int64_t left_out_ = 0;
