@@ -36,11 +36,13 @@ std::string state_folder(const std::string& runtime_dir) {
 
 }  // namespace
 
-NodeSession::NodeSession(std::string name, std::string controller, Token token, std::chrono::milliseconds join_timeout)
+NodeSession::NodeSession(std::string name, std::string controller, Token token, std::chrono::milliseconds join_timeout,
+                         std::atomic<bool>& told_to_leave)
     : name_(std::move(name)),
       controller_(std::move(controller)),
       token_(std::move(token)),
       join_timeout_(join_timeout),
+      told_to_leave_(told_to_leave),
       address_(fmt::format("{}#{}", name_, incarnation_)) {}
 
 NodeSession::~NodeSession() {
@@ -65,7 +67,9 @@ Result<std::int64_t> NodeSession::join() {
 Result<void> NodeSession::connect() {
   TROUPE_ASSIGN(process_, Process::start(name_));
   watch_signals(*process_->loop, [this](int signal) {
-    if (signal == SIGINT || signal == SIGTERM) wake([this] { stopped_ = true; });
+    if (signal != SIGINT && signal != SIGTERM) return;
+    told_to_leave_ = true;
+    wake([] {});
   });
   self_ = process_->system->spawn([this](MailboxActor::pointer) -> MailboxActor::behavior_type {
     return {
@@ -163,7 +167,7 @@ Result<void> NodeSession::ask() {
   const auto until = std::chrono::steady_clock::now() + join_timeout_;
   std::unique_lock lock(mutex_);
   membership_.emplace(std::move(request));
-  while (!is_joined_ && membership_->phase() == MembershipPhase::asking && !stopped_) {
+  while (!is_joined_ && membership_->phase() == MembershipPhase::asking && !stopped_ && !told_to_leave_) {
     if (std::chrono::steady_clock::now() > until) {
       return Error{
           Errc::deadline_exceeded,
@@ -174,7 +178,7 @@ Result<void> NodeSession::ask() {
     turn(lock);
   }
   if (!failure_.empty()) return Error{Errc::internal, failure_};
-  if (stopped_) return Error{Errc::cancelled, "interrupted"};
+  if (stopped_ || told_to_leave_) return Error{Errc::cancelled, "interrupted"};
   if (!is_joined_) return Error{Errc::invalid_argument, membership_->refusal()};
   return {};
 }
@@ -217,7 +221,7 @@ Result<void> NodeSession::host() {
 Result<NodeSession::End> NodeSession::stay() {
   std::unique_lock lock(mutex_);
   auto before = membership_->phase();
-  while (!stopped_) {
+  while (!stopped_ && !told_to_leave_) {
     const auto phase = membership_->phase();
     if (phase != before) log::info("{} is {}", name_, enum_name(phase));
     before = phase;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -25,7 +26,9 @@ namespace troupe::actors {
 class NodeSession {
  public:
   /// `controller` is its address, "tcp://host:port".
-  NodeSession(std::string name, std::string controller, Token token, std::chrono::milliseconds join_timeout);
+  /// `told_to_leave`: set when a signal says so; outlives the session, since one may come between two of them.
+  NodeSession(std::string name, std::string controller, Token token, std::chrono::milliseconds join_timeout,
+              std::atomic<bool>& told_to_leave);
   /// However it went: the actor system waits for its actors, so they are told to end first.
   ~NodeSession();
   NodeSession(const NodeSession&) = delete;
@@ -68,6 +71,7 @@ class NodeSession {
   const std::string name_, controller_;
   const Token token_;
   const std::chrono::milliseconds join_timeout_;
+  std::atomic<bool>& told_to_leave_;
   /// 63 bits: the number of the agent's actor, too.
   const std::int64_t incarnation_ = static_cast<std::int64_t>(new_incarnation() >> 1);
   /// "NAME#INCARNATION", this process in control messages.

