@@ -95,7 +95,7 @@ std::string progress_text(const ProgressLine& p, const TextStyle& style) {
 }
 
 std::string run_report(const RunSummary& s, const TextStyle& style) {
-  const bool complete = s.exit_code == 0, stopped = s.exit_code == 130;
+  const bool complete = s.exit_code == 0, stopped = was_stopped(s.exit_code);
   const TextField verdict{complete  ? "RUN COMPLETE "
                           : stopped ? "RUN STOPPED "
                                     : "RUN FAILED ",

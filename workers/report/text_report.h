@@ -90,7 +90,10 @@ struct RunSummary {
   std::vector<std::string> next{};
 };
 
-/// The lines that end a run. The first words are RUN COMPLETE (exit 0), RUN STOPPED (exit 130) or RUN FAILED.
+/// Whether a run with this exit code was stopped before its end, by a person (130) or by its scheduler (75).
+constexpr bool was_stopped(int exit_code) noexcept { return exit_code == 130 || exit_code == 75; }
+
+/// The lines that end a run. The first words are RUN COMPLETE (exit 0), RUN STOPPED (was_stopped) or RUN FAILED.
 std::string run_report(const RunSummary& summary, const TextStyle& style = {});
 
 /// "52s", "3m05s", "3h09m52s", "2d04h31m"; negative and not finite values are "n/a".

@@ -99,8 +99,10 @@ TEST(TextReportTest, AFailedRunSaysSoAndAdmitsThatNothingWasSaved) {
   EXPECT_NE(text.find("0.8123 -> nan"), std::string::npos);
   EXPECT_NE(text.find("MFU n/a      HFU n/a"), std::string::npos);
   EXPECT_NE(text.find("  events    none\n  saved     nothing\n"), std::string::npos) << text;
-  s.exit_code = 130;
-  EXPECT_EQ(run_report(s).rfind("RUN STOPPED", 0), 0u);
+  for (const int code : {130, 75}) {
+    s.exit_code = code;
+    EXPECT_EQ(run_report(s).rfind("RUN STOPPED", 0), 0u) << code;
+  }
 }
 
 TEST(TextReportTest, ARunWithoutAnEndedEpisodeHasNoReturn) {

@@ -11,14 +11,13 @@
 #include "base/file_io.h"
 #include "base/tensorboard.h"
 #include "placement/render.h"
+#include "workers/report/text_report.h"
 
 namespace troupe::workers {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr int kStopped = 130;
 
 bool writes_tensorboard(const JobConfig& job) {
   const auto& sinks = job.metrics.sinks;
@@ -90,7 +89,7 @@ Result<void> write_end_pages(const JobConfig& job, const RunDirectory& run, std:
   for (const std::string& folder : {run.root(), run.path(fmt::format("eval/step_{:06d}", step))}) {
     for (const std::string& png : pictures_in(folder)) TROUPE_TRY(add_picture(file, step, png));
   }
-  if (exit_code != kStopped) TROUPE_TRY(file.end_session(exit_code == 0));
+  if (!was_stopped(exit_code)) TROUPE_TRY(file.end_session(exit_code == 0));
   return file.flush();
 }
 
