@@ -150,7 +150,7 @@ inline constexpr std::array kActors{
              .worker = "none",
              .shell = "`app/live_command`, no actor",
              .thread = "the I/O loop's",
-             .process = "`troupe status --controller`",
+             .process = "`troupe status` with a key",
              .supervisor = "its user",
              .takes = kTypes<Reply>,
              .sends = kTypes<StatusQuery>},

@@ -2,10 +2,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "comm/control/io_loop.h"
 #include "comm/control/key_file.h"
@@ -29,6 +31,8 @@ class Probe {
                       address, routing_id,
                       [this](SocketId, const std::string&, const Envelope& envelope, const std::vector<std::byte>&) {
                         const std::lock_guard lock(mutex_);
+                        // it never says that it has an answer, so the answer comes again
+                        if (!ids_.insert(envelope.id).second) return;
                         heard_.push_back(std::string(name_of(envelope.type)));
                         changed_.notify_all();
                       },
@@ -64,6 +68,7 @@ class Probe {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> heard_;
+  std::set<std::array<std::uint8_t, 16>> ids_;
   SocketId socket_{};
   std::unique_ptr<IoLoop> loop_;  // last: its callbacks use what is above
 };

@@ -166,7 +166,9 @@ void World::write(const std::shared_ptr<SimActor>& actor, const CheckpointBegin&
     actor->is_hung = true;
     return;
   }
-  in_actor(actor, Millis(200 + in(1500)), [this, actor, begin] {
+  // A slow disk now and then: the ranks may have gone back and come again before it is done.
+  const Millis takes(in(6) == 0 ? 4000 + in(10'000) : 200 + in(1500));
+  in_actor(actor, takes, [this, actor, begin] {
     CheckpointDone done{.step = begin.step, .fence = begin.fence, .directory = begin.directory};
     if (failing_writes_ > 0) {
       --failing_writes_;

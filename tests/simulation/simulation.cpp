@@ -30,7 +30,7 @@ Outcome World::run() {
 }
 
 void World::strike(const Fault& fault) {
-  using Kind = Fault::Kind;
+  using Of = Fault::Kind;
   if (exit_code_) return;
   const std::size_t host = 1 + fault.target % (kNodes - 1);
   const SimTime until = clock_.now() + fault.lasts;
@@ -39,14 +39,14 @@ void World::strike(const Fault& fault) {
     return std::next(actors_.begin(), static_cast<std::ptrdiff_t>(fault.target % actors_.size()))->second;
   };
   switch (fault.kind) {
-    case Kind::kill_actor:
+    case Of::kill_actor:
       if (const auto actor = some_actor()) end_actor(actor->identity.instance(), "killed", 5ms);
       break;
-    case Kind::hang_actor:
+    case Of::hang_actor:
       // Only those whose silence somebody else notices: a learner's peers, a checkpointer's coordinator.
       if (const auto actor = some_actor(); actor && actor->role != "decoder") actor->is_hung = true;
       break;
-    case Kind::kill_node:
+    case Of::kill_node:
       if (const auto node = newest_[host]; node && node->process->is_alive) {
         end_node(*node);
         clock_.after(fault.lasts, [this, host] {
@@ -54,7 +54,7 @@ void World::strike(const Fault& fault) {
         });
       }
       break;
-    case Kind::stop_node:
+    case Of::stop_node:
       for (const auto& node : nodes_) {
         if (node->host == host) node->process->stopped_until = until;
       }
@@ -62,44 +62,44 @@ void World::strike(const Fault& fault) {
         if (actor->node == host) actor->process->stopped_until = until;
       }
       break;
-    case Kind::cut_node:
+    case Of::cut_node:
       wire_.silent_until[host] = wire_.deaf_until[host] = until;
       break;
-    case Kind::deafen_node:
+    case Of::deafen_node:
       wire_.deaf_until[host] = until;
       break;
-    case Kind::silence_node:
+    case Of::silence_node:
       wire_.silent_until[host] = until;
       break;
-    case Kind::rival_node:
+    case Of::rival_node:
       begin_node(host);
       break;
-    case Kind::stop_controller:
+    case Of::stop_controller:
       controller_->stopped_until = until;
       break;
-    case Kind::bad_wire:
+    case Of::bad_wire:
       wire_.bad_until = until;
       break;
-    case Kind::fail_write:
+    case Of::fail_write:
       failing_writes_ += 1 + static_cast<int>(fault.target % 4);
       break;
-    case Kind::hang_write:
+    case Of::hang_write:
       hangs_write_ = true;
       break;
-    case Kind::scale:
+    case Of::scale:
       wire_.run_in(controller_, [this, fault] {
         if (is_started_)
           service_->handle("cli.1#1", Scale{.pool = "decoder", .target = 1 + fault.target % 9}, clock_.now());
       });
       break;
-    case Kind::terminate:
+    case Of::terminate:
       ++times_told_to_end_;
       wire_.run_in(controller_, [this] {
         if (is_started_) service_->interrupt({.why = "SIGTERM", .is_preemption = true}, clock_.now());
         look();
       });
       break;
-    case Kind::restart:
+    case Of::restart:
       restart_controller();
       break;
   }
