@@ -40,7 +40,7 @@ enum class Party : std::uint8_t {
   owner,
   /// The command line with a viewer's key.
   viewer,
-  /// Nobody that a table names: may say nothing and is told nothing.
+  /// Has no row in the table: it may send and take no message.
   unknown,
 };
 constexpr auto enum_names(Party) {

@@ -58,12 +58,9 @@ void Bridge::forget(const std::string& name) {
   delivery_.forget(name);
 }
 
-bool Bridge::wait_until_heard(const std::vector<std::string>& names, std::chrono::milliseconds deadline) {
+bool Bridge::wait_until_heard(std::chrono::milliseconds deadline) {
   std::unique_lock lock(mutex_);
-  return heard_.wait_for(lock, deadline, [&] {
-    return std::all_of(names.begin(), names.end(),
-                       [&](const std::string& name) { return delivery_.waiting_for(name) == 0; });
-  });
+  return heard_.wait_for(lock, deadline, [&] { return delivery_.waiting() == 0; });
 }
 
 void Bridge::send(const ControlMessage& control) {
@@ -142,7 +139,7 @@ bool Bridge::is_allowed(const PeerJudge& judge, const std::string& routing_id, c
     refuse(routing_id, envelope, party.error().message());
     return false;
   }
-  // whoever may speak may say what it has heard
+  // An acknowledgement only counts messages that its sender has had: every known party may send it.
   if (envelope.type == OrderedDelivery::kAcknowledge) return true;
   if (may_send(*party, envelope.type, party_named(envelope.to))) return true;
   refuse(routing_id, envelope, fmt::format("outside the rights of {}", enum_name(*party)));
@@ -172,6 +169,7 @@ void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope en
   }
   const MailboxActor actor = local->second;
   const bool is_numbered = envelope.number != 0;
+  if (OrderedDelivery::is_farewell(envelope)) routes_.erase(envelope.from);
   const auto now = Clock::now();
   const auto due = delivery_.receive({.envelope = std::move(envelope), .payload = std::move(payload)}, now);
   if (is_numbered) come_back(now + OrderedDelivery::kTellAfter);

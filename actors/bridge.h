@@ -36,11 +36,11 @@ class Bridge {
   /// Where messages for unknown names go: upwards, from a host to its node, from a node to the controller.
   void set_default_route(SocketId socket);
 
-  /// The callback for sockets of the loop: decodes what is for a local actor, passes the rest on unread, and learns
-  /// from ROUTER sockets the way back to the sender. Dropped, counted by num_refused() and warned about once a minute a
-  /// peer: a message of a peer that `judge` takes for nobody, of a type that this party may not send to the addressee
-  /// (may_send), and one that tells of another than its sender. Dropped with a warning: bytes that do not decode, names
-  /// without a route, and what would leave by the way it came.
+  /// The callback for sockets of the loop. It decodes what is for a local actor, passes the rest on unread, and learns
+  /// from ROUTER sockets the way back to the sender. num_refused() counts what it drops for want of a right, and the
+  /// log has one line a minute and peer: `judge` knows no party for the sender; this party may not send the type to the
+  /// addressee (may_send); the message tells of another actor than its sender. It also drops, with a warning, bytes
+  /// that do not decode, names without a route, and what would leave by the way it came.
   IoLoop::OnMessage receiver(PeerJudge judge);
   /// Messages outside the table of rights since the start. Any thread.
   std::uint64_t num_refused() const { return refused_.load(std::memory_order_relaxed); }
@@ -48,8 +48,8 @@ class Bridge {
   /// Never blocks. A message that cannot be encoded is logged and dropped. Its sender hears nothing of that; a wait for
   /// an answer has a deadline of its own.
   void send(const ControlMessage& control);
-  /// Waits until these addressees have had all that was sent to them. False: not within `deadline`.
-  bool wait_until_heard(const std::vector<std::string>& names, std::chrono::milliseconds deadline);
+  /// Waits until every addressee has had all that was sent to it. False: not within `deadline`.
+  bool wait_until_heard(std::chrono::milliseconds deadline);
   /// The actor or node of this name has ended: nothing is sent to it any more, and what still comes of it is dropped.
   void forget(const std::string& name);
 

@@ -11,7 +11,8 @@ namespace {
 
 Error refused(std::string why) { return {Errc::failed_precondition, std::move(why)}; }
 
-/// A node dials anew under another routing id, with the number of the line behind its name: "second#77.3".
+/// The routing id without the number of its connection: a node that dials again calls itself "second#77.3" after
+/// "second#77.2", because a ROUTER refuses an id that it still knows.
 std::string without_line(const std::string& routing_id) {
   const std::size_t mark = routing_id.find('#'), dot = routing_id.rfind('.');
   return mark != std::string::npos && dot != std::string::npos && dot > mark ? routing_id.substr(0, dot) : routing_id;

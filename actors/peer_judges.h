@@ -17,8 +17,8 @@ namespace troupe::actors {
 // Who a peer is, is decided by the receiver: from the key that its handshake proved, or from its process id; never from
 // its own words, which have to agree with that. docs/security.md#who-a-peer-is.
 
-/// As whom a message counts whose envelope says `from`. Errors: failed_precondition (the peer is nobody, or may not say
-/// so; for the log).
+/// Names the party that sends a message with this `from` in its envelope. Errors: failed_precondition (the peer is no
+/// known party, or may not use that name; the text is for the log).
 using PeerJudge =
     std::function<Result<Party>(const PeerProof& proof, const std::string& routing_id, const std::string& from)>;
 
@@ -30,7 +30,7 @@ PeerJudge judge_upstream();
 /// process of this user is the run's owner, who names itself "cli.N" in routing id and envelope.
 PeerJudge judge_hosts(std::shared_ptr<const HostBook> hosts, bool has_owner);
 
-/// The list that counts now; replaced by whoever reads it again. Thread-safe.
+/// The allow-list in force. The timer that reads the file again replaces it. Thread-safe.
 class LiveAllowList {
  public:
   std::shared_ptr<const AllowList> get() const {

@@ -69,6 +69,10 @@ Result<void> ControllerLink::connect(const std::string& address, const std::stri
   return {};
 }
 
+ControllerLink::~ControllerLink() {
+  if (loop_ && socket_ != SocketId{}) send({OrderedDelivery::farewell(name_, "controller")});
+}
+
 Result<Reply> ControllerLink::ask(const Message& question) {
   using Clock = std::chrono::steady_clock;
   TROUPE_ASSIGN(auto payload, encode(question));

@@ -35,6 +35,9 @@ class ControllerLink {
   /// To a controller elsewhere, with a key that it lists. Errors: those of read_link_keys and IoLoop.
   static Result<std::unique_ptr<ControllerLink>> open(const std::string& controller, const std::string& key_file);
 
+  /// Says farewell, so that the controller keeps nothing for this name.
+  ~ControllerLink();
+
   /// Waits at most 5 s for the answer. Errors: deadline_exceeded.
   Result<Reply> ask(const Message& question);
 

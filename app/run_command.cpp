@@ -329,11 +329,7 @@ class RunSession {
   int finish() {
     reporting_ = true;
     // Nodes that are told of the end leave at once, others when they have heard nothing for cluster.orphan_s.
-    std::vector<std::string> nodes;
-    for (const auto& [name, member] : membership_->members()) {
-      if (member.rank != 0 && member.presence != NodePresence::lost) nodes.push_back(member.address);
-    }
-    if (!process_->bridge->wait_until_heard(nodes, std::chrono::seconds(2)))
+    if (!process_->bridge->wait_until_heard(std::chrono::seconds(2)))
       log::warn("not every node has heard of the job's end; it leaves when it has heard nothing for long");
     process_->bridge->remove_local("controller");
     caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);

@@ -1,6 +1,7 @@
 #include "comm/control/ordered_delivery.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/log.h"
 
@@ -13,6 +14,7 @@ constexpr milliseconds kLongestRetry{5000};
 /// Messages of one addressee that are sent again at once.
 constexpr std::size_t kBurst = 64;
 constexpr std::byte kEmptyMap{0x80};
+constexpr std::uint64_t kFarewell = std::numeric_limits<std::uint64_t>::max();
 /// So many ended names are known; older ones have nothing under way any more.
 constexpr std::size_t kEndedNames = 1024;
 
@@ -60,7 +62,10 @@ std::vector<Packet> OrderedDelivery::receive(Packet packet, Time now) {
     if (const auto known = streams_.find(names); known != streams_.end()) heard_back(known->second, e.received);
   }
   std::vector<Packet> due;
-  if (e.type == kAcknowledge) return due;
+  if (e.type == kAcknowledge) {
+    if (is_farewell(e)) forget(e.from);
+    return due;
+  }
   if (std::find(ended_.begin(), ended_.end(), e.from) != ended_.end()) return due;
   if (e.number == 0) {
     due.push_back(std::move(packet));
@@ -127,9 +132,19 @@ void OrderedDelivery::forget(const std::string& name) {
   if (ended_.size() > kEndedNames) ended_.pop_front();
 }
 
-std::size_t OrderedDelivery::waiting_for(const std::string& name) const {
+Packet OrderedDelivery::farewell(const std::string& from, const std::string& to) {
+  Packet packet{.envelope = make_envelope(kAcknowledge, from, to, 0), .payload = {kEmptyMap}};
+  packet.envelope.number = kFarewell;
+  return packet;
+}
+
+bool OrderedDelivery::is_farewell(const Envelope& envelope) {
+  return envelope.type == kAcknowledge && envelope.number == kFarewell;
+}
+
+std::size_t OrderedDelivery::waiting() const {
   std::size_t waiting = 0;
-  for (const auto& [names, stream] : streams_) waiting += names.second == name ? stream.kept.size() : 0;
+  for (const auto& [names, stream] : streams_) waiting += stream.kept.size();
   return waiting;
 }
 

@@ -56,10 +56,14 @@ class OrderedDelivery {
   std::vector<Packet> due(Time now);
   /// When due() has the next packet; nothing: no message waits.
   std::optional<Time> next_due() const;
-  /// Drops everything from and to a name that has ended; what still comes from it is dropped, too.
+  /// Drops everything from and to a name that has ended; what still comes from it is dropped, too. A farewell() does so
+  /// at its addressee.
   void forget(const std::string& name);
-  /// Messages to `name` that wait for its word; none where it counts as gone.
-  std::size_t waiting_for(const std::string& name) const;
+  /// The last word of `from` to `to`: the addressee forgets the name.
+  static Packet farewell(const std::string& from, const std::string& to);
+  static bool is_farewell(const Envelope& envelope);
+  /// Messages that wait for their addressee's word; those to a name that counts as gone do not.
+  std::size_t waiting() const;
 
  private:
   struct Kept {

@@ -66,7 +66,7 @@ class JobController {
   /// Spawns every planned actor. Once.
   void start(TimePoint now);
   /// Any message of an actor or node; `from` is the name of its sender, whose newest start it is (ControllerService
-  /// checks that). What a message says of another actor than its sender is ignored.
+  /// checks that).
   void handle(const std::string& from, const Message& message, TimePoint now);
   /// Deadlines, restarts, retries. Call about every 100 ms.
   void tick(TimePoint now);

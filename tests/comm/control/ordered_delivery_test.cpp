@@ -63,7 +63,7 @@ TEST_F(OrderedDeliveryTest, AMessageIsSentAgainUntilItsAddresseeSaysThatItHasIt)
   ASSERT_EQ(word.size(), 1u);
   EXPECT_EQ(word[0].envelope.type, OrderedDelivery::kAcknowledge);
   EXPECT_THAT(here.receive(word[0], now), IsEmpty());
-  EXPECT_EQ(here.waiting_for("there#1"), 0u);
+  EXPECT_EQ(here.waiting(), 0u);
   EXPECT_THAT(here.due(now + 1h), IsEmpty());
   EXPECT_EQ(here.next_due(), std::nullopt);
 }
@@ -71,7 +71,7 @@ TEST_F(OrderedDeliveryTest, AMessageIsSentAgainUntilItsAddresseeSaysThatItHasIt)
 TEST_F(OrderedDeliveryTest, AnAnswerSaysThatTheMessageCame) {
   receive(there, send(here, "a"));
   receive(here, send(there, "answer"));
-  EXPECT_EQ(here.waiting_for("there#1"), 0u);
+  EXPECT_EQ(here.waiting(), 0u);
   EXPECT_THAT(there.due(now + 20ms), IsEmpty()) << "no word of its own is needed";
 }
 
@@ -117,6 +117,17 @@ TEST_F(OrderedDeliveryTest, NothingIsHeardOfANameThatHasEnded) {
   EXPECT_EQ(there.next_due(), std::nullopt);
 }
 
+TEST_F(OrderedDeliveryTest, AFarewellLeavesNothingBehindAndNothingIsHeardOfTheNameAgain) {
+  const Packet question = send(here, "scale");
+  receive(there, question);
+  send(there, "answer");
+  EXPECT_EQ(there.waiting(), 1u);
+  EXPECT_THAT(receive(there, OrderedDelivery::farewell("here#1", "there#1")), IsEmpty());
+  EXPECT_EQ(there.waiting(), 0u);
+  EXPECT_EQ(there.next_due(), std::nullopt);
+  EXPECT_THAT(receive(there, question), IsEmpty()) << "late, and not done twice";
+}
+
 TEST_F(OrderedDeliveryTest, MessagesWithoutANumberPassAsTheyCome) {
   EXPECT_THAT(receive(there, text("here#1", "there#1", "beat")), ElementsAre("beat"));
   EXPECT_THAT(receive(there, text("here#1", "there#1", "beat")), ElementsAre("beat"));
@@ -150,7 +161,7 @@ TEST_F(OrderedDeliveryTest, EverythingArrivesOverABadWire) {
     }
     EXPECT_EQ(at_a, wanted) << seed;
     EXPECT_EQ(at_b, wanted) << seed;
-    EXPECT_EQ(a.waiting_for("b") + b.waiting_for("a"), 0u) << seed;
+    EXPECT_EQ(a.waiting() + b.waiting(), 0u) << seed;
   }
 }
 
