@@ -17,6 +17,7 @@ void ActorLauncher::spawn(ActorRecord& actor, TimePoint now) {
   actor.incarnation = actors_.next_incarnation(actor.plan.name);
   actor.state = ActorState::starting;
   actor.restart_at.reset();
+  actor.waits_for_room = false;
   actor.channels.clear();
   actor.weights.clear();
   actor.since = now;

@@ -98,7 +98,8 @@ Result<void> ActorPools::record_plan() {
 }
 
 Result<void> ActorPools::node_joined(const NodeSnapshot& node, std::int64_t rank,
-                                     const std::vector<std::string>& running, bool spawns, TimePoint now) {
+                                     const std::vector<std::string>& running, bool is_new_process, bool spawns,
+                                     TimePoint now) {
   if (static_cast<std::int64_t>(cluster_.nodes.size()) <= rank)
     cluster_.nodes.resize(static_cast<std::size_t>(rank) + 1);
   cluster_.nodes[static_cast<std::size_t>(rank)] = node;
@@ -107,7 +108,7 @@ Result<void> ActorPools::node_joined(const NodeSnapshot& node, std::int64_t rank
   effects_.event(Severity::info, "node_joined",
                  fmt::format("node {} joined as node/{} with {} cpus", node.name, rank, node.cpus));
   std::set<std::string> there(running.begin(), running.end());
-  there.merge(left_behind_[rank]);
+  if (!is_new_process) there.merge(left_behind_[rank]);
   left_behind_.erase(rank);
   for (const std::string& instance : there) {
     const ActorRecord* actor = actors_.find(instance.substr(0, instance.find('#')));
@@ -183,7 +184,6 @@ bool ActorPools::place_waiting(TimePoint now) {
     if (!node) continue;
     effects_.event(Severity::warn, "moved", fmt::format("{} moves to node/{}", name, *node));
     actor.plan.node = *node;
-    actor.waits_for_room = false;
     for (PlannedActor& planned : plan_.actors) {
       if (planned.name == name) planned.node = *node;
     }
@@ -196,8 +196,9 @@ bool ActorPools::place_waiting(TimePoint now) {
 Result<void> ActorPools::watch(TimePoint now) {
   for (const std::string& role : elastic_roles(job_)) {
     const auto rows = actors_.of_role(role);
-    const bool is_empty = !rows.empty() && std::all_of(rows.begin(), rows.end(),
-                                                       [](const ActorRecord* row) { return row->waits_for_room; });
+    const bool is_empty = !rows.empty() && std::all_of(rows.begin(), rows.end(), [](const ActorRecord* row) {
+      return row->waits_for_room || row->state == ActorState::gone;
+    });
     if (!is_empty) {
       empty_since_.erase(role);
       continue;

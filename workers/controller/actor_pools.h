@@ -36,10 +36,10 @@ class ActorPools {
   /// An actor that was scaled away has ended.
   void removed(const std::string& actor);
   /// Node `rank` joined (again) and hosts `running` ("decoder/0#1"): what of this, and of what it was told to start
-  /// before it was lost, has its place elsewhere now is stopped, and what waited for room is started there. Errors:
-  /// those of StateDb.
+  /// before it was lost, has its place elsewhere now is stopped, and what waited for room is started there.
+  /// `is_new_process`: the one before has ended with all of that. Errors: those of StateDb.
   Result<void> node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
-                           bool spawns, TimePoint now);
+                           bool is_new_process, bool spawns, TimePoint now);
   /// Whether node `rank` is suspect: nothing new is placed there.
   void node_suspected(std::int64_t rank, bool is_suspect);
   /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned where there is room (`spawns`:

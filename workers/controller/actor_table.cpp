@@ -17,7 +17,9 @@ ActorRecord* ActorTable::came_up(const ActorUp& m, std::chrono::steady_clock::ti
 
 ActorRecord* ActorTable::ended(const ActorExited& m) {
   ActorRecord* actor = find(m.actor);
-  if (!actor || m.incarnation != actor->incarnation || actor->state == ActorState::gone) return nullptr;
+  // An end that was taken in before: the start waits for its next one, or is not wanted back.
+  const bool has_ended = actor && (actor->state == ActorState::gone || actor->state == ActorState::planned);
+  if (!actor || m.incarnation != actor->incarnation || has_ended) return nullptr;
   actor->state = ActorState::gone;
   return actor;
 }

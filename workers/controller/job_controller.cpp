@@ -153,20 +153,15 @@ Reply JobController::scale(const Scale& request, TimePoint now) {
 }
 
 void JobController::node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
-                                TimePoint now) {
-  const bool spawns = state_ != JobState::stopping && !exit_code();
-  if (auto joined = pools_.node_joined(node, rank, running, spawns, now); !joined) fail(joined.error().message(), now);
+                                bool is_new_process, TimePoint now) {
+  if (auto joined = pools_.node_joined(node, rank, running, is_new_process, wants_actors(), now); !joined)
+    fail(joined.error().message(), now);
 }
 
 void JobController::node_suspected(std::int64_t rank, bool is_suspect) { pools_.node_suspected(rank, is_suspect); }
 
-std::int64_t JobController::node_of(const std::string& actor) const {
-  const ActorRecord* row = actors_.find(actor);
-  return row ? row->plan.node : -1;
-}
-
 void JobController::node_lost(std::int64_t rank, TimePoint now) {
-  const auto moved = pools_.node_lost(rank, state_ != JobState::stopping, group_.fence(), now);
+  const auto moved = pools_.node_lost(rank, wants_actors(), group_.fence(), now);
   if (!moved) fail(moved.error().message(), now);
 }
 

@@ -73,8 +73,10 @@ class JobController {
   /// Stop with a checkpoint: learners finish their step and write one. A second call, or one before the group is up,
   /// stops at once; the newest checkpoint on disk stays.
   void interrupt(const Interrupt& interrupt, TimePoint now);
-  /// Node `rank` joined (again) and hosts `running` ("decoder/0#1"): actors may be placed there.
-  void node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running, TimePoint now);
+  /// Node `rank` joined (again) and hosts `running` ("decoder/0#1"): actors may be placed there. `is_new_process`: what
+  /// an earlier one was told to start has ended with it.
+  void node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
+                   bool is_new_process, TimePoint now);
   /// Whether node `rank` has been silent for long enough that nothing new is placed there.
   void node_suspected(std::int64_t rank, bool is_suspect);
   /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned where there is room; any other
@@ -82,8 +84,6 @@ class JobController {
   void node_lost(std::int64_t rank, TimePoint now);
   /// The actor's record; null: there is none of this name.
   const ActorRecord* actor(const std::string& name) const { return actors_.find(name); }
-  /// Rank of the node that hosts the actor; -1: no such actor.
-  std::int64_t node_of(const std::string& actor) const;
 
   /// `troupe scale`: spawns or stops actors of one elastic pool and records a new revision of the plan. The text says
   /// what changes; code 0, 3 (infeasible, or the job is ending: the text says why) or 4 (state.db cannot be written).
@@ -141,6 +141,7 @@ class JobController {
   void tick_stopping(TimePoint now);
   /// Counts those that outlived every SIGKILL as gone; the job has failed.
   void give_up_stopping();
+  bool wants_actors() const { return state_ != JobState::stopping && !exit_code(); }
   /// Fails the job when samples that could not be made exceed data.max_bad_fraction of training.steps * global batch.
   void check_bad_samples(TimePoint now);
 

@@ -6,15 +6,17 @@ namespace troupe::workers {
 
 namespace {
 
-/// With its incarnation and the number of its line a name is a routing id, of 64 bytes at most.
-constexpr std::size_t kLongestName = 40;
-
 std::string build_text(const std::string& version, std::uint64_t protocol, std::uint64_t sample_revision) {
   return fmt::format("troupe {} (protocol {}, samples {})", version.empty() ? "of an unknown version" : version,
                      protocol, sample_revision);
 }
 
 }  // namespace
+
+std::string taken_over(const std::string& name) {
+  return fmt::format("a newer process has joined as node '{}'; this one ends. Give each machine a --name of its own",
+                     name);
+}
 
 void describe_build(Join& join) {
   join.version = kTroupeVersion;
@@ -23,11 +25,11 @@ void describe_build(Join& join) {
 }
 
 Result<void> check_join(const Join& join) {
-  if (join.name.empty() || join.name.size() > kLongestName || join.cpus < 1)
+  if (join.name.empty() || join.name.size() > kLongestNodeName || join.cpus < 1)
     return Error{
         Errc::invalid_argument,
         fmt::format("node '{}' with {} cpus cannot join; a name has 1 to {} characters, a node at least one cpu",
-                    join.name, join.cpus, kLongestName)};
+                    join.name, join.cpus, kLongestNodeName)};
   if (join.protocol == kJoinProtocol && join.sample_revision == kSampleRevision) return {};
   return Error{Errc::invalid_argument,
                fmt::format("node {} runs {}, the controller {}; {}. Install one build on both", join.name,

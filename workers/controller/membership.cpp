@@ -27,10 +27,7 @@ Result<Membership::Joined> Membership::join(const Join& join, const std::string&
   }
   if (known != members_.end()) TROUPE_TRY(check_owner(join, known->second.key));
   if (retired_[join.name].contains(join.incarnation)) {
-    return Error{Errc::failed_precondition,
-                 fmt::format("a newer process has joined as node '{}'; this one ends. Give each machine a --name of "
-                             "its own",
-                             join.name)};
+    return Error{Errc::failed_precondition, taken_over(join.name)};
   }
   Joined joined{.rank = static_cast<std::int64_t>(members_.size()), .is_news = true};
   if (known != members_.end()) {
@@ -40,6 +37,7 @@ Result<Membership::Joined> Membership::join(const Join& join, const std::string&
     if (before.incarnation != join.incarnation) {
       retired_[join.name].insert(before.incarnation);
       joined.replaced = before.address;
+      joined.was_lost = before.presence == NodePresence::lost;
     }
   }
   members_[join.name] = {

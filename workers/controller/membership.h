@@ -50,6 +50,8 @@ class Membership {
     bool is_news = false;
     /// Address of the process that had the name until now; empty: none, or it was this one.
     std::string replaced = {};
+    /// That process counted as lost.
+    bool was_lost = false;
   };
   struct Change {
     std::int64_t rank = 0;

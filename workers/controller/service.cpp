@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "comm/control/message_codec.h"
 #include "placement/render.h"
+#include "workers/controller/join_rules.h"
 #include "workers/report/metric_file.h"
 
 namespace troupe::workers {
@@ -44,7 +45,7 @@ ControllerService::~ControllerService() = default;
 void ControllerService::start(TimePoint now) {
   started_ = last_tick_ = now;
   for (const auto& [name, member] : membership_.members()) {
-    if (member.rank != 0) job_.node_joined(member.snapshot, member.rank, {}, clock_.at(now));
+    if (member.rank != 0) job_.node_joined(member.snapshot, member.rank, {}, /*is_new_process=*/true, clock_.at(now));
   }
   job_.start(clock_.at(now));
 }
@@ -114,11 +115,8 @@ void ControllerService::join(const std::string& from, const Join& request, TimeP
   }
   const std::int64_t rank = joined->rank;
   if (!joined->replaced.empty()) {
-    send(joined->replaced, Reply{.code = 2,
-                                 .text = fmt::format("a newer process has joined as node '{}'; this one ends. Give "
-                                                     "each machine a --name of its own",
-                                                     request.name)});
-    job_.node_lost(rank, now);
+    send(joined->replaced, Reply{.code = 2, .text = taken_over(request.name)});
+    if (!joined->was_lost) job_.node_lost(rank, now);
   }
   setup_.peers->joined(request.name, rank);
   send(from, Joined{.term = setup_.job.term,
@@ -128,7 +126,9 @@ void ControllerService::join(const std::string& from, const Join& request, TimeP
                     .run_dir = setup_.job.run.root(),
                     .plan = to_json(job_.plan()),
                     .orphan_ms = setup_.orphan.count()});
-  if (joined->is_news) job_.node_joined(membership_.of_rank(rank)->snapshot, rank, request.running, now);
+  const bool is_new_process = !joined->replaced.empty();
+  if (joined->is_news)
+    job_.node_joined(membership_.of_rank(rank)->snapshot, rank, request.running, is_new_process, now);
 }
 
 void ControllerService::tick(TimePoint real_now) {

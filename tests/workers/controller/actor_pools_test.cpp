@@ -52,7 +52,7 @@ TEST_F(JobControllerTest, ANameThatComesBackGetsANewIncarnation) {
 /// Beside the two decoders of node/0.
 struct NodesOfAJobTest : JobControllerTest {
   std::vector<std::string> two_decoders_on_another_node() {
-    job->node_joined(other, 1, {}, now);
+    job->node_joined(other, 1, {}, /*is_new_process=*/false, now);
     EXPECT_EQ(job->scale({.pool = "decoder", .target = 4}, now).code, 0);
     std::vector<std::string> there;
     for (const auto& [to, spawn] : effects.take<Spawn>()) {
@@ -82,7 +82,7 @@ TEST_F(NodesOfAJobTest, ALostNodeIsNotOfferedToScale) {
 
 TEST_F(NodesOfAJobTest, ASuspectNodeIsNotOfferedToScaleUntilItIsHeardAgain) {
   begin();
-  job->node_joined(other, 1, {}, now);
+  job->node_joined(other, 1, {}, /*is_new_process=*/false, now);
   job->node_suspected(1, true);
   ASSERT_EQ(job->scale({.pool = "decoder", .target = 3}, now).code, 0);
   EXPECT_EQ(effects.take<Spawn>().at(0).first, "node/0");
@@ -97,7 +97,7 @@ TEST_F(NodesOfAJobTest, WhatANodeStillHostsOfAnEarlierPlaceIsKilledWhenItJoinsAg
   job->node_lost(1, now);
   EXPECT_THAT(effects.ended, ElementsAre(there[0] + "#0", there[1] + "#0"));
   effects.sent.clear();
-  job->node_joined(other, 1, {there[0] + "#0", there[1] + "#0"}, now);
+  job->node_joined(other, 1, {there[0] + "#0", there[1] + "#0"}, /*is_new_process=*/false, now);
   std::vector<std::string> killed;
   for (const auto& [to, stop] : effects.take<Stop>()) {
     EXPECT_EQ(to, "node/1");
@@ -113,16 +113,25 @@ TEST_F(NodesOfAJobTest, WhatALostNodeHadYetToStartIsKilledWhenItJoinsAgain) {
   job->node_lost(1, now);
   effects.sent.clear();
   // Their Spawn was on its way when the node was lost, and comes behind its request to join.
-  job->node_joined(other, 1, {}, now);
+  job->node_joined(other, 1, {}, /*is_new_process=*/false, now);
   std::vector<std::string> killed;
   for (const auto& [to, stop] : effects.take<Stop>()) killed.push_back(to + " " + stop.actor);
   EXPECT_THAT(killed, ElementsAre("node/1 " + there[0], "node/1 " + there[1]));
 }
 
+TEST_F(NodesOfAJobTest, WhatEndedWithTheProcessBeforeIsNotStoppedInTheNewOne) {
+  begin();
+  two_decoders_on_another_node();
+  job->node_lost(1, now);
+  effects.sent.clear();
+  job->node_joined(other, 1, {}, /*is_new_process=*/true, now);
+  EXPECT_TRUE(effects.take<Stop>().empty());
+}
+
 TEST_F(NodesOfAJobTest, WhatANodeHostsInItsPlaceStaysWhenItJoinsAgain) {
   begin();
   const auto there = two_decoders_on_another_node();
-  job->node_joined(other, 1, {there[0] + "#0", there[1] + "#0"}, now);
+  job->node_joined(other, 1, {there[0] + "#0", there[1] + "#0"}, /*is_new_process=*/false, now);
   EXPECT_TRUE(effects.take<Stop>().empty());
   EXPECT_TRUE(effects.take<Spawn>().empty());
 }
@@ -135,7 +144,7 @@ TEST_F(NodesOfAJobTest, ActorsOfALostNodeWaitWhenNoOtherHasRoomAndStartWhenOneHa
   EXPECT_TRUE(effects.take<Spawn>().empty()) << "whatever fits, and nothing does";
   pass(1h);
   EXPECT_EQ(job->failure(), "") << "two decoders are left";
-  job->node_joined(other, 1, {}, now);
+  job->node_joined(other, 1, {}, /*is_new_process=*/false, now);
   std::vector<std::string> spawned;
   for (const auto& [to, spawn] : effects.take<Spawn>()) spawned.push_back(to + " " + spawn.actor);
   EXPECT_THAT(spawned, ElementsAre("node/1 " + there[0], "node/1 " + there[1]));
@@ -153,6 +162,18 @@ TEST_F(NodesOfAJobTest, APoolWithoutARoomAnywhereEndsTheJobAfterTheStartTimeout)
   pass(to_milliseconds(setup.config.cluster.start_timeout) - 1s);
   EXPECT_EQ(job->failure(), "");
   pass(2s);
+  EXPECT_THAT(job->failure(), HasSubstr("no node has had room for any decoder"));
+}
+
+TEST_F(NodesOfAJobTest, APoolOfWhichNothingIsLeftButAnUnkillableActorEndsTheJobToo) {
+  setup.plan.nodes.push_back(other);
+  setup.plan.actors[3].node = 1;  // decoder/1
+  fill_own_node();
+  begin();
+  job->handle("node/0", ActorExited{.actor = "decoder/0", .killed_by_us = true, .unkillable = true}, now);
+  job->node_lost(1, now);
+  pass(0ms);
+  pass(to_milliseconds(setup.config.cluster.start_timeout) + 1s);
   EXPECT_THAT(job->failure(), HasSubstr("no node has had room for any decoder"));
 }
 

@@ -113,12 +113,21 @@ TEST_F(MembershipTest, TheNewerProcessOfANameTakesItAndTheOlderIsNoLongerHeard) 
   const auto newer = membership.join(join("a", 2), "a#2", now + 1s);
   EXPECT_TRUE(newer->is_news);
   EXPECT_EQ(newer->replaced, "a#1");
+  EXPECT_FALSE(newer->was_lost);
   EXPECT_FALSE(membership.heard("a#1", now + 2s));
   EXPECT_TRUE(membership.heard("a#2", now + 2s));
   const auto older = membership.join(join("a", 1), "a#1", now + 3s);
   ASSERT_FALSE(older);
   EXPECT_THAT(older.error().message(), ::testing::HasSubstr("a newer process has joined as node 'a'"));
   EXPECT_EQ(membership.of_rank(1)->address, "a#2");
+}
+
+TEST_F(MembershipTest, ANodeThatWasLostIsNotLostAgainWhenItsNextProcessJoins) {
+  membership.join(join("a", 1), "a#1", now).value();
+  EXPECT_THAT(judged(membership, now + 11s), ElementsAre("1 lost"));
+  const auto newer = membership.join(join("a", 2), "a#2", now + 12s);
+  EXPECT_EQ(newer->replaced, "a#1");
+  EXPECT_TRUE(newer->was_lost);
 }
 
 }  // namespace
