@@ -12,7 +12,6 @@
 
 #include "base/metric_sinks.h"
 #include "comm/control/outbox.h"
-#include "workers/controller/awake_clock.h"
 #include "workers/controller/job_controller.h"
 #include "workers/controller/line_file.h"
 #include "workers/controller/membership.h"
@@ -20,6 +19,7 @@
 #include "workers/controller/progress_reporter.h"
 #include "workers/controller/run_output.h"
 #include "workers/controller/run_statistics.h"
+#include "workers/node/awake_clock.h"
 
 namespace troupe::workers {
 

@@ -8,6 +8,7 @@
 
 #include "base/enum_names.h"
 #include "comm/control/messages.h"
+#include "workers/node/awake_clock.h"
 
 namespace troupe::workers {
 
@@ -20,8 +21,8 @@ constexpr auto enum_names(MembershipPhase) { return std::array{"asking", "member
 
 /// When a node sends what to its controller, and what it makes of the answers: Join twice a second until it is
 /// answered, then Heartbeat every second, Join again when the controller is silent or says that the node is none of
-/// its own (docs/processes.md#membership). A node whose own clock jumped (it was stopped) has heard nobody meanwhile,
-/// so that counts as no silence. Pure: sends nothing, and time is what the caller says. Not thread-safe.
+/// its own (docs/processes.md#membership). A time in which the node itself was stopped counts as no silence
+/// (AwakeClock). Pure: sends nothing, and time is what the caller says. Not thread-safe.
 class NodeMembership {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -31,8 +32,8 @@ class NodeMembership {
       : own_(std::move(own)), beat_(beat) {}
 
   MembershipPhase phase() const { return phase_; }
-  /// Why the node was refused; empty: it was not.
-  const std::string& refusal() const { return refusal_; }
+  /// Why the node was refused or is orphaned, for people; empty: it is neither.
+  const std::string& reason() const { return reason_; }
 
   /// What is to be sent now, if anything; `running` ("decoder/0#1") is what the node hosts. Call at next() at the
   /// latest.
@@ -53,9 +54,11 @@ class NodeMembership {
   const std::chrono::milliseconds beat_;
   MembershipPhase phase_ = MembershipPhase::asking;
   std::chrono::milliseconds lease_{10'000}, orphan_{60'000};
-  std::string refusal_;
+  std::string reason_;
   std::uint64_t sequence_ = 0;
-  TimePoint last_heard_{}, last_tick_{}, next_{};
+  AwakeClock clock_;
+  // Of the awake clock, but for next_.
+  TimePoint last_heard_{}, next_{};
   std::optional<TimePoint> line_since_;
   bool wants_line_ = false;
 };

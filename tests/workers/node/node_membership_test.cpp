@@ -112,7 +112,7 @@ TEST_F(NodeMembershipTest, ARefusalEndsTheAsking) {
   requests.clear();
   pass(10s, false);
   EXPECT_TRUE(requests.empty());
-  EXPECT_EQ(node.refusal(), "a newer process has joined as node 'a'");
+  EXPECT_EQ(node.reason(), "a newer process has joined as node 'a'");
 }
 
 }  // namespace

@@ -19,7 +19,6 @@ class AwakeClock {
     last_ = now;
     return now - slept_;
   }
-  std::chrono::steady_clock::duration slept() const { return slept_; }
 
  private:
   TimePoint last_{};
