@@ -79,20 +79,25 @@ Result<CheckpointEntry> read_entry(const std::string& directory, std::int64_t st
   return CheckpointEntry{.step = step, .directory = directory, .manifest = std::move(manifest)};
 }
 
-Result<void> move_latest(const std::string& folder, const std::string& name) {
-  const std::string link = folder + "/latest", temporary = folder + "/latest.tmp";
-  std::error_code error;
-  fs::remove(temporary, error);
-  if (error) return file_error(temporary, "cannot be removed", error.value());
-  if (::symlink(name.c_str(), temporary.c_str()) != 0) return file_error(temporary, "cannot be created", errno);
-  return commit_file(temporary, link);
-}
-
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("step_{:06d}", step); }
 std::string checkpoint_tmp_name(std::int64_t step, std::uint64_t fence) {
   return fmt::format("{}.tmp-{}", checkpoint_name(step), to_hex(fence));
+}
+
+Result<void> move_latest(const std::string& folder, const std::string& name) {
+  const std::string link = folder + "/latest", temporary = folder + "/latest.tmp";
+  std::error_code error;
+  fs::remove(temporary, error);
+  if (error) return file_error(temporary, "cannot be removed", error.value());
+  if (name.empty()) {
+    fs::remove(link, error);
+    if (error) return file_error(link, "cannot be removed", error.value());
+    return sync_directory(folder);
+  }
+  if (::symlink(name.c_str(), temporary.c_str()) != 0) return file_error(temporary, "cannot be created", errno);
+  return commit_file(temporary, link);
 }
 
 bool remove_checkpoint(const std::string& directory) {

@@ -44,6 +44,10 @@ enum class CheckpointCheck : std::uint8_t { sizes, digests };
 /// The newest checkpoint that passes; each one passed over is logged as a warning. Errors: not_found.
 Result<CheckpointEntry> newest_valid(const std::string& folder, CheckpointCheck check = CheckpointCheck::digests);
 
+/// Makes the symlink `folder`/latest name this checkpoint, by rename; an empty name removes the link. Errors: those of
+/// file_error.
+Result<void> move_latest(const std::string& folder, const std::string& name);
+
 /// Removes a checkpoint or its temporary folder: the manifest first, so that a crash leaves garbage and not half a
 /// checkpoint. False, and a warning in the log, where something stays.
 bool remove_checkpoint(const std::string& directory);

@@ -101,7 +101,9 @@ Result<void> CheckpointCoordinator::settle() {
     const auto found = manifest_hash(directory);
     const bool is_there = found && *found == begun->manifest_hash;
     if (is_there) {
-      // The name may not be durable yet, and `latest` may still be that of the one before.
+      // The name may not be durable yet, and `latest` may still be that of the one before. What it replaced may lie
+      // under the name that it had while it was written: that is not exchanged back.
+      remove_checkpoint(folder_of(begun->step, begun->fence));
       TROUPE_TRY(commit_checkpoint(run_.checkpoints(), folder_of(begun->step, begun->fence), begun->step));
       TROUPE_TRY(db_.finish_commit(*begun));
     } else {
@@ -139,10 +141,18 @@ void CheckpointCoordinator::take_back() {
   if (!begun_commit_) return;
   const std::string directory = run_.path(begun_commit_->directory);
   const auto found = manifest_hash(directory);
-  if (found && *found == begun_commit_->manifest_hash) remove_checkpoint(directory);
+  if (found && *found == begun_commit_->manifest_hash) take_away(directory);
   // What cannot be written now is found by settle(): the folder is gone by then.
   if (auto dropped = db_.drop_commit(); !dropped) log::warn("{}", dropped.error().message());
   begun_commit_.reset();
+}
+
+void CheckpointCoordinator::take_away(const std::string& directory) {
+  remove_checkpoint(directory);
+  const std::string before = committed_directory_ == directory
+                                 ? std::string()
+                                 : std::filesystem::path(committed_directory_).filename().string();
+  if (auto moved = move_latest(run_.checkpoints(), before); !moved) log::warn("{}", moved.error().message());
 }
 
 bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now) {

@@ -88,6 +88,8 @@ class CheckpointCoordinator {
   /// Tells ranks that nothing was committed; the next snapshot tries anew.
   void give_up(const std::string& why);
   void tell_learners(bool committed);
+  /// Removes a folder that `latest` was moved to, and moves `latest` back to the newest committed checkpoint.
+  void take_away(const std::string& directory);
   /// The catalogue as the folder has it.
   Result<void> settle_catalogue();
   /// A commit that began and failed will not be tried again: its folder goes, or a later start would find a checkpoint

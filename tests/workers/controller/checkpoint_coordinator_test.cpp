@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "tests/workers/controller/job_controller_fixture.h"
 #include "workers/checkpoint/commit.h"
@@ -92,6 +93,22 @@ TEST_F(CheckpointCoordinatorTest, ACommitThatEndedBeforeTheRenameIsForgotten) {
   EXPECT_FALSE(db->unfinished_commit().value());
 }
 
+TEST_F(CheckpointCoordinatorTest, WhatACommitReplacedDoesNotComeBack) {
+  ASSERT_TRUE(commit(10));
+  const CheckpointDone done = written(10);
+  db->begin_commit(record(done)).value();
+  // The exchange is done, the old one not removed yet.
+  const std::string committed = run.checkpoints() + "/step_000010";
+  std::filesystem::rename(committed, scratch.path() + "/old");
+  std::filesystem::rename(done.directory, committed);
+  std::filesystem::rename(scratch.path() + "/old", done.directory);
+  std::ofstream(committed + "/new") << "this one";
+  settle(10);
+  EXPECT_TRUE(std::filesystem::exists(committed + "/new"));
+  EXPECT_FALSE(std::filesystem::exists(done.directory));
+  EXPECT_FALSE(db->unfinished_commit().value());
+}
+
 TEST_F(CheckpointCoordinatorTest, AnotherAttemptAtTheSameStepIsNotTakenForTheOneThatWasBegun) {
   ASSERT_TRUE(commit(10));
   CheckpointRecord other = record(written(10));
@@ -117,11 +134,15 @@ TEST_F(CheckpointCoordinatorTest, AGroupThatFormsAgainTakesBackACommitThatFailed
   std::filesystem::create_directories(run.checkpoints() + "/latest.tmp/in_the_way");
   EXPECT_FALSE(commit(20));
   EXPECT_TRUE(std::filesystem::exists(run.checkpoints() + "/step_000020"));
+  // It was moved after all, as far as anybody can know.
+  std::filesystem::remove_all(run.checkpoints() + "/latest.tmp");
+  move_latest(run.checkpoints(), "step_000020").value();
   coordinator.abandon();
   EXPECT_FALSE(std::filesystem::exists(run.checkpoints() + "/step_000020"))
       << "a later start would go on from a step that the new group trains otherwise";
   EXPECT_FALSE(db->unfinished_commit().value());
   EXPECT_EQ(coordinator.committed_step(), 10);
+  EXPECT_EQ(std::filesystem::read_symlink(run.checkpoints() + "/latest"), "step_000010");
 }
 
 TEST_F(CheckpointCoordinatorTest, AStateOfTheFirstVersionIsBroughtUpToDate) {
