@@ -52,7 +52,7 @@ PeerJudge judge_upstream() {
 PeerJudge judge_hosts(std::shared_ptr<const HostBook> hosts, bool has_owner) {
   return [hosts = std::move(hosts), has_owner](const PeerProof& proof, const std::string& routing_id,
                                                const std::string& from) -> Result<Party> {
-    if (const auto instance = hosts->instance_of(static_cast<pid_t>(proof.pid)))
+    if (const auto instance = hosts->instance_of(static_cast<pid_t>(proof.pid), std::chrono::steady_clock::now()))
       return judge_host(*instance, routing_id, from);
     if (hosts->is_expected(routing_id)) return judge_host(routing_id, routing_id, from);
     // root may do what the owner may

@@ -19,14 +19,13 @@ void HostBook::ended(const std::string& instance, TimePoint now) {
   for (auto& [pid, host] : hosts_) {
     if (host.instance == instance && !host.ended) host.ended = now;
   }
-  std::erase_if(hosts_,
-                [&](const auto& entry) { return entry.second.ended && now - *entry.second.ended > kRemembered; });
+  std::erase_if(hosts_, [&](const auto& entry) { return is_forgotten(entry.second, now); });
 }
 
-std::optional<std::string> HostBook::instance_of(pid_t pid) const {
+std::optional<std::string> HostBook::instance_of(pid_t pid, TimePoint now) const {
   const std::lock_guard lock(mutex_);
   const auto host = hosts_.find(pid);
-  if (host == hosts_.end()) return std::nullopt;
+  if (host == hosts_.end() || is_forgotten(host->second, now)) return std::nullopt;
   return host->second.instance;
 }
 

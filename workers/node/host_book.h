@@ -27,7 +27,7 @@ class HostBook {
   void ended(const std::string& instance, TimePoint now);
 
   /// The instance of a process; nothing: not a host of this node.
-  std::optional<std::string> instance_of(pid_t pid) const;
+  std::optional<std::string> instance_of(pid_t pid, TimePoint now) const;
   bool is_expected(const std::string& instance) const;
 
  private:
@@ -35,6 +35,7 @@ class HostBook {
     std::string instance;
     std::optional<TimePoint> ended;
   };
+  static bool is_forgotten(const Host& host, TimePoint now) { return host.ended && now - *host.ended > kRemembered; }
   mutable std::mutex mutex_;
   std::set<std::string> expected_;
   std::map<pid_t, Host> hosts_;
