@@ -15,32 +15,44 @@ namespace troupe::actors {
 struct JoinQueue::Shared {
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::string, ControlMessage> joins;  // by node name: a node repeats its request until it is answered
-  std::optional<Error> end;                     // why there is nothing to wait for
+  Joins joins;               // by node name: a node repeats its request until it is answered
+  Retired retired;           // names and incarnations that a newer process has replaced
+  std::optional<Error> end;  // why there is nothing to wait for
 };
 
 namespace {
 
-/// Whether a node may wait here: of this build, and under a name that no other key has asked for.
-Result<void> check_new(const std::map<std::string, ControlMessage>& joins, const Join& join) {
+/// Whether a node may wait here: of this build, under a name that no other key has asked for, and of the newest process
+/// of that name.
+Result<void> check_new(const JoinQueue::Joins& joins, const JoinQueue::Retired& retired, const Join& join) {
   TROUPE_TRY(check_join(join));
+  if (retired.contains({join.name, join.incarnation})) return Error{Errc::failed_precondition, taken_over(join.name)};
   const auto known = joins.find(join.name);
   return known == joins.end() ? Result<void>() : check_owner(join, std::get<Join>(known->second.message).key);
 }
 
 }  // namespace
 
-JoinQueue::JoinQueue(caf::actor_system& system, Bridge& bridge) : shared_(std::make_shared<Shared>()) {
+JoinQueue::JoinQueue(caf::actor_system& system, Bridge& bridge) : bridge_(bridge), shared_(std::make_shared<Shared>()) {
   actor_ = system.spawn([shared = shared_, bridge = &bridge](MailboxActor::pointer) -> MailboxActor::behavior_type {
     return {[shared, bridge](const ControlMessage& control) {
               const auto* join = std::get_if<Join>(&control.message);
               if (!join) return;
               std::lock_guard lock(shared->mutex);
               const std::string failure = failure_of("the join queue " + failed_handling(control.message), [&] {
-                const auto checked = check_new(shared->joins, *join);
-                if (checked) shared->joins.insert_or_assign(join->name, control);
-                if (!checked)
-                  bridge->send({control.to, control.from, Reply{.code = 2, .text = checked.error().message()}});
+                const auto refuse = [&](const std::string& whom, const std::string& why) {
+                  bridge->send({control.to, whom, Reply{.code = 2, .text = why}});
+                };
+                const auto checked = check_new(shared->joins, shared->retired, *join);
+                if (!checked) return refuse(control.from, checked.error().message());
+                const auto before = shared->joins.find(join->name);
+                const auto held = before == shared->joins.end() ? join->incarnation
+                                                                : std::get<Join>(before->second.message).incarnation;
+                if (held != join->incarnation) {
+                  shared->retired.emplace(join->name, held);
+                  refuse(before->second.from, taken_over(join->name));
+                }
+                shared->joins.insert_or_assign(join->name, control);
               });
               if (!failure.empty()) shared->end = Error{Errc::internal, failure};
               shared->changed.notify_all();
@@ -71,6 +83,12 @@ void JoinQueue::interrupt() {
   std::lock_guard lock(shared_->mutex);
   shared_->end = Error{Errc::cancelled, "interrupted while waiting for nodes"};
   shared_->changed.notify_all();
+}
+
+void JoinQueue::turn_away(const std::string& why) {
+  std::lock_guard lock(shared_->mutex);
+  for (const auto& [name, control] : shared_->joins)
+    bridge_.send({control.to, control.from, Reply{.code = 2, .text = why}});
 }
 
 void JoinQueue::hand_over(const MailboxActor& controller, const std::vector<ControlMessage>& messages) {

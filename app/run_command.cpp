@@ -59,6 +59,15 @@ Result<std::vector<std::unique_ptr<MetricSink>>> open_sinks(const JobConfig& job
   return sinks;
 }
 
+constexpr const char* kDidNotStart = "the job did not start: `troupe run` says why";
+
+Signal signal_of(int signal) {
+  return signal == SIGINT    ? Signal::interrupt
+         : signal == SIGHUP  ? Signal::hangup
+         : signal == SIGUSR1 ? Signal::warning
+                             : Signal::terminate;
+}
+
 /// A job from its checked configuration to its end.
 class RunSession {
  public:
@@ -84,10 +93,13 @@ class RunSession {
   int run() {
     if (auto prepared = prepare(); !prepared) return fail(prepared.error(), exit_code_of(prepared.error()));
     if (auto planned = plan(); planned != kOk) {
-      turn_away("the job did not start: `troupe run` says why");
+      join_queue_->turn_away(kDidNotStart);
       return planned;
     }
-    if (auto started = start(); !started) return fail(started.error(), kFailed);
+    if (auto started = start(); !started) {
+      join_queue_->turn_away(kDidNotStart);
+      return fail(started.error(), kFailed);
+    }
     // The job ends by itself, by its deadlines, or by a signal; this wait only keeps the process alive meanwhile.
     while (!ended_.wait_for(std::chrono::hours(1))) continue;
     return finish();
@@ -135,8 +147,10 @@ class RunSession {
       TROUPE_TRY(hide_memory());
       TROUPE_ASSIGN(keys_, RunKeys::open(run_, job_.cluster.allow, runtime_dir_));
     }
-    // Who does not answer for two minutes has ended; what ended it is seen elsewhere.
-    TROUPE_ASSIGN(process_, Process::start("controller", {.tries = 30}));
+    // Tries are 5 s apart: a node out of reach may be silent for so long and come back to what was sent meanwhile.
+    const Seconds longest_silence = job_.cluster.lease + job_.cluster.orphan;
+    TROUPE_ASSIGN(process_,
+                  Process::start("controller", {.tries = 30 + static_cast<int>(longest_silence.count() / 5)}));
     join_queue_ = std::make_unique<JoinQueue>(*process_->system, *process_->bridge);
     TROUPE_TRY(bind_local());
     if (!options_.listen.empty()) TROUPE_TRY(bind_listen());
@@ -188,15 +202,11 @@ class RunSession {
       log::flush();
       std::_Exit(kInterrupted);
     }
-    if (controller_) {
-      caf::anon_send(controller_, signal == SIGINT    ? Signal::interrupt
-                                  : signal == SIGHUP  ? Signal::hangup
-                                  : signal == SIGUSR1 ? Signal::warning
-                                                      : Signal::terminate);
-    } else {
-      if (signal == SIGTERM || signal == SIGUSR1) is_preempted_ = true;
-      join_queue_->interrupt();
-    }
+    std::lock_guard lock(mutex_);
+    if (controller_) return caf::anon_send(controller_, signal_of(signal));
+    // Before there is a controller it ends the wait for nodes; one that comes behind that wait is the controller's.
+    if (!early_signal_) early_signal_ = signal;
+    join_queue_->interrupt();
   }
 
   int plan() {
@@ -206,7 +216,9 @@ class RunSession {
                                         to_milliseconds(job_.cluster.start_timeout));
     if (!joined) {
       const bool is_cancelled = joined.error().code() == Errc::cancelled;
-      return fail(joined.error(), !is_cancelled ? kFailed : is_preempted_ ? kPreempted : kInterrupted);
+      std::lock_guard lock(mutex_);
+      const bool is_preempted = early_signal_ == SIGTERM || early_signal_ == SIGUSR1;
+      return fail(joined.error(), !is_cancelled ? kFailed : is_preempted ? kPreempted : kInterrupted);
     }
     early_joins_ = std::move(*joined);
     for (const ControlMessage& control : early_joins_) {
@@ -237,12 +249,6 @@ class RunSession {
     if (auto written = db_->add_plan(plan_.revision, json); !written) return fail(written.error(), kFailed);
     for (const std::string& warning : plan_.warnings) console_->line(Severity::warn, warning);
     return kOk;
-  }
-
-  /// Tells the nodes that wait that nothing comes of it.
-  void turn_away(const std::string& why) {
-    for (const ControlMessage& join : early_joins_)
-      process_->bridge->send({"controller", join.from, Reply{.code = 2, .text = why}});
   }
 
   Result<void> start() {
@@ -279,11 +285,14 @@ class RunSession {
     describe_start();
     TROUPE_ASSIGN(desk_, ArenaDesk::open(runtime_dir_));
     start_node();
-    controller_ = process_->system->spawn<caf::detached>(controller_actor, service_.get(),
-                                                         [this](const std::string& failure) { end(failure); });
-    bridge.add_local("controller", controller_);
-    caf::anon_send(controller_, Signal::start);
-    join_queue_->hand_over(controller_, early_joins_);
+    const MailboxActor controller = process_->system->spawn<caf::detached>(
+        controller_actor, service_.get(), [this](const std::string& failure) { end(failure); });
+    bridge.add_local("controller", controller);
+    caf::anon_send(controller, Signal::start);
+    join_queue_->hand_over(controller, early_joins_);
+    std::lock_guard lock(mutex_);
+    controller_ = controller;
+    if (early_signal_) caf::anon_send(controller_, signal_of(*early_signal_));
     return {};
   }
 
@@ -328,15 +337,16 @@ class RunSession {
 
   int finish() {
     reporting_ = true;
-    // Nodes that are told of the end leave at once, others when they have heard nothing for cluster.orphan_s.
+    // Nodes that are told of the end leave at once, others when they have heard nothing for cluster.lease_s and then
+    // for cluster.orphan_s.
     if (!process_->bridge->wait_until_heard(std::chrono::seconds(2)))
-      log::warn("not every node has heard of the job's end; it leaves when it has heard nothing for long");
+      log::warn("not everybody has heard of the job's end; a node leaves when it has heard nothing for long");
     process_->bridge->remove_local("controller");
     caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
     if (!wait_for_end(*process_->system, controller_, std::chrono::seconds(10)))
       log::error("the controller's actor did not end within 10 s");
-    controller_ = nullptr;
     std::unique_lock lock(mutex_);
+    controller_ = nullptr;
     // What broke cannot say so any more.
     for (const std::string& failure : failures_) service_->event(Severity::error, "failed", failure);
     const int code = failures_.empty() ? *service_->exit_code() : kFailed;
@@ -377,10 +387,9 @@ class RunSession {
   Latch ended_;
   /// The job has ended: a signal ends the process.
   std::atomic<bool> reporting_ = false;
-  /// A scheduler ended the wait for nodes.
-  std::atomic<bool> is_preempted_ = false;
   std::mutex mutex_;
-  std::vector<std::string> failures_;  // guarded by mutex_
+  std::vector<std::string> failures_;  // guarded by mutex_, as the next one and controller_ while signals may come
+  std::optional<int> early_signal_;
   std::unique_ptr<Console> console_;
   std::unique_ptr<StateDb> db_;
   std::unique_ptr<Membership> membership_;
