@@ -26,13 +26,16 @@ constexpr const char* kAllowHead =
     "# Who may connect to this run: PUBLIC-KEY ROLE NAME, one a line. Roles: node, operator, viewer. Read every 5 s.\n"
     "# The next line lets in whoever has the run's token, as a node under any name; remove it to end that.\n";
 
-/// The pair FOLDER/NAME.key, made when it is not there.
+/// The pair FOLDER/NAME.key, made when it is not there, and NAME.pub beside it, which a crash may have left out.
 Result<CurveKeyPair> own_pair(const std::string& folder, const std::string& role, const std::string& name) {
-  const std::string path = fmt::format("{}/{}.key", folder, name);
+  const std::string path = fmt::format("{}/{}", folder, name);
   std::error_code ignored;  // read_key_file says it better
-  TROUPE_ASSIGN(const KeyFile key, std::filesystem::exists(path, ignored)
-                                       ? read_key_file(path)
-                                       : make_key_files(folder, role, name, utc_text(SystemClock().wall_seconds())));
+  if (!std::filesystem::exists(path + ".key", ignored)) {
+    TROUPE_ASSIGN(const KeyFile made, make_key_files(folder, role, name, utc_text(SystemClock().wall_seconds())));
+    return made.keys;
+  }
+  TROUPE_ASSIGN(const KeyFile key, read_key_file(path + ".key"));
+  if (!std::filesystem::exists(path + ".pub", ignored)) TROUPE_TRY(write_public_key_file(folder, key));
   return key.keys;
 }
 
@@ -99,7 +102,9 @@ Result<bool> RunKeys::read_again() {
   clients_->replace(all);
   const auto producers = list.keys_of(KeyRole::node);
   list_->replace(std::move(list));
-  TROUPE_TRY(write_feed_server(runtime_dir_, {.secret_key = own_.secret_key, .allowed_clients = producers}));
+  if (auto written = write_feed_server(runtime_dir_, {.secret_key = own_.secret_key, .allowed_clients = producers});
+      !written)
+    return written.error().with("the control socket has the new list, the feeds have the one before");
   counts_ = counts;
   return true;
 }
@@ -118,7 +123,7 @@ void RunKeys::run(const OnNews& on_news) {
     const auto read = read_again();
     const std::string wrong = read ? std::string() : read.error().message();
     if (!wrong.empty() && wrong != said)
-      on_news(fmt::format("{}; the keys of before go on counting until it is mended", wrong));
+      on_news(fmt::format("{}; it is read again every {} s", wrong, kPeriod.count()));
     if (read && *read) on_news(fmt::format("read again: {} keys may connect", list_->get()->keys().size()));
     said = wrong;
     lock.lock();

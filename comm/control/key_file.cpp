@@ -29,15 +29,23 @@ std::string text_of(const KeyFile& key, bool with_secret) {
                      key.keys.public_key, secret);
 }
 
-/// A new file with exactly this mode, whatever the umask.
+/// A new file with exactly this mode, whatever the umask: whole, or not there, also after a crash or on a full disk.
 Result<void> write_new(const std::string& path, const std::string& text, mode_t mode) {
-  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0600));
-  if (!file.is_open() && errno == EEXIST)
+  const std::string temporary = path + ".tmp";
+  ::unlink(temporary.c_str());  // of an attempt that ended half-way
+  const FileDescriptor file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0600));
+  if (!file.is_open()) return file_error(temporary, "cannot be made", errno);
+  Result<void> written = write_all(file.get(), std::as_bytes(std::span(text)), temporary);
+  if (written && (::fchmod(file.get(), mode) != 0 || ::fsync(file.get()) != 0))
+    written = file_error(temporary, "cannot be kept", errno);
+  const int why = written && ::link(temporary.c_str(), path.c_str()) != 0 ? errno : 0;
+  ::unlink(temporary.c_str());
+  TROUPE_TRY(written);
+  if (why == EEXIST)
     return Error{Errc::failed_precondition,
                  fmt::format("{} is there already; a key is never overwritten: choose another name or folder", path)};
-  if (!file.is_open()) return file_error(path, "cannot be made", errno);
-  TROUPE_TRY(write_all(file.get(), std::as_bytes(std::span(text)), path));
-  if (::fchmod(file.get(), mode) != 0 || ::fsync(file.get()) != 0) return file_error(path, "cannot be kept", errno);
+  if (why != 0) return file_error(path, "cannot be made", why);
   return {};
 }
 
@@ -90,12 +98,16 @@ Result<KeyFile> make_key_files(const std::string& folder, const std::string& rol
   KeyFile key{.role = role, .name = name, .created = created, .keys = {}};
   TROUPE_ASSIGN(key.keys, generate_keypair());
   TROUPE_TRY(write_new(secret, text_of(key, /*with_secret=*/true), 0600));
-  if (auto written = write_new(open, text_of(key, /*with_secret=*/false), 0644); !written) {
+  if (auto written = write_public_key_file(folder, key); !written) {
     ::unlink(secret.c_str());  // half a pair is of no use, and would be in the way of the next attempt
     return written.error();
   }
   TROUPE_TRY(sync_directory(folder));
   return key;
+}
+
+Result<void> write_public_key_file(const std::string& folder, const KeyFile& key) {
+  return write_new(folder + "/" + key.name + ".pub", text_of(key, /*with_secret=*/false), 0644);
 }
 
 Result<KeyFile> read_key_file(const std::string& path) {

@@ -26,6 +26,9 @@ std::string allow_line(const KeyFile& key);
 /// file_error.
 Result<KeyFile> make_key_files(const std::string& folder, const std::string& role, const std::string& name,
                                const std::string& created);
+/// FOLDER/NAME.pub of a pair whose secret half is there. Errors: failed_precondition (it is there already), those of
+/// file_error.
+Result<void> write_public_key_file(const std::string& folder, const KeyFile& key);
 
 /// Reads NAME.key. Errors: those of read_guarded_file for a secret; invalid_argument (damaged: names the line, never
 /// prints it; the secret does not belong to the public half).
