@@ -18,13 +18,6 @@ bool repeats_itself(std::uint16_t type) {
   return type == Join::kType || type == Joined::kType || type == Heartbeat::kType || type == HeartbeatAck::kType;
 }
 
-/// A routing id may hold any bytes.
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
-}
-
 }  // namespace
 
 Bridge::Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation, OrderedDelivery::Limits limits)
@@ -152,7 +145,7 @@ void Bridge::refuse(const std::string& peer, const Envelope& envelope, const std
   const std::string_view type = name_of(envelope.type);
   log::warn("{}: {} of {} for {} dropped, from the peer {}: {}", self_,
             type.empty() ? fmt::format("a message of type {:#x}", envelope.type) : std::string(type), envelope.from,
-            envelope.to, printable(peer), why);
+            envelope.to, peer, why);
 }
 
 void Bridge::receive(SocketId socket, const std::string& routing_id, Envelope envelope,

@@ -70,13 +70,6 @@ PeerProof proof_of(const ZmqFrame& frame, bool is_ipc) {
   return proof;
 }
 
-/// A routing id may hold any bytes: only what is harmless is printed.
-std::string shown(std::string peer) {
-  std::replace_if(
-      peer.begin(), peer.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return peer;
-}
-
 std::size_t bytes_of(const Outgoing& message) { return message.frame.size() + message.payload.size(); }
 
 }  // namespace
@@ -158,7 +151,7 @@ bool SocketTable::is_listed(const OpenSocket& socket, const std::string& peer, c
   if (socket.zap_name.empty() || zap_.allows(socket.zap_name, key)) return true;
   LoopCounters::add(counters_.refused);
   if (unlisted_log_.allows(key))
-    log::warn("{}: a message of {} dropped: its key {} is not listed any more", socket.endpoint, shown(peer), key);
+    log::warn("{}: a message of {} dropped: its key {} is not listed any more", socket.endpoint, peer, key);
   return false;
 }
 
@@ -166,10 +159,10 @@ void SocketTable::drop_malformed(OpenSocket& socket, const std::string& peer, co
   LoopCounters::add(counters_.malformed);
   const bool quarantined = socket.is_router && socket.strikes.strike(peer, std::chrono::steady_clock::now());
   if (!quarantined && !malformed_log_.allows(peer)) return;
-  log::warn("{}: dropped a malformed message from {}: {}", socket.endpoint, shown(peer), why);
+  log::warn("{}: dropped a malformed message from {}: {}", socket.endpoint, peer, why);
   if (quarantined)
-    log::error("{}: {} sent {} malformed messages; ignored for {} s", socket.endpoint, shown(peer),
-               StrikeList::kStrikes, StrikeList::kQuarantine.count());
+    log::error("{}: {} sent {} malformed messages; ignored for {} s", socket.endpoint, peer, StrikeList::kStrikes,
+               StrikeList::kQuarantine.count());
 }
 
 void SocketTable::read_monitor(OpenSocket& socket) {
