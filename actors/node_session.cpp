@@ -24,6 +24,9 @@ namespace troupe::actors {
 
 namespace {
 
+/// Connections are numbered modulo this, so that a routing id stays short; the earlier one of a number is long gone.
+constexpr int kLines = 1000;
+
 /// Where a node keeps what it hosted: $XDG_STATE_HOME/troupe/nodes, else ~/.local/state/troupe/nodes, else beside the
 /// runtime directory.
 std::string state_folder(const std::string& runtime_dir) {
@@ -85,7 +88,7 @@ Result<void> NodeSession::connect() {
 Result<void> NodeSession::dial() {
   CurveClient curve{.server_key = token_.server_key, .public_key = token_.public_key, .secret_key = token_.secret_key};
   TROUPE_ASSIGN(const SocketId line,
-                process_->loop->connect_dealer(controller_, fmt::format("{}.{}", address_, lines_++),
+                process_->loop->connect_dealer(controller_, fmt::format("{}.{}", address_, lines_++ % kLines),
                                                process_->bridge->receiver(judge_upstream()), curve));
   process_->bridge->set_default_route(line);
   if (line_) process_->loop->close(*line_);
@@ -179,7 +182,7 @@ Result<void> NodeSession::ask() {
   }
   if (!failure_.empty()) return Error{Errc::internal, failure_};
   if (stopped_ || told_to_leave_) return Error{Errc::cancelled, "interrupted"};
-  if (!is_joined_) return Error{Errc::invalid_argument, membership_->refusal()};
+  if (!is_joined_) return Error{Errc::invalid_argument, membership_->reason()};
   return {};
 }
 
@@ -225,9 +228,9 @@ Result<NodeSession::End> NodeSession::stay() {
     const auto phase = membership_->phase();
     if (phase != before) log::info("{} is {}", name_, enum_name(phase));
     before = phase;
-    if (phase == MembershipPhase::refused) return Error{Errc::failed_precondition, membership_->refusal()};
+    if (phase == MembershipPhase::refused) return Error{Errc::failed_precondition, membership_->reason()};
     if (phase == MembershipPhase::orphaned)
-      return End{.why = "the controller is out of reach for too long; what runs here ends", .is_orphaned = true};
+      return End{.why = membership_->reason() + "; what runs here ends", .is_orphaned = true};
     turn(lock);
   }
   if (!failure_.empty()) return Error{Errc::internal, failure_};

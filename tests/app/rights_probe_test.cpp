@@ -89,7 +89,7 @@ class RightsProbeTest : public KillNodeTest {
     spawn.actor = "decoder/7", spawn.role = "decoder", spawn.isolation = "process";
     spawn.env = {{"LD_PRELOAD", folder_ + "/none.so"}};
     CheckpointDone done;
-    done.step = 5, done.fence = 99, done.directory = outside_;
+    done.step = 5, done.fence = 99;
     Scale scale;
     scale.pool = "decoder", scale.target = 7;
     StopJob stop;

@@ -169,7 +169,7 @@ void World::write(const std::shared_ptr<SimActor>& actor, const CheckpointBegin&
   // A slow disk now and then: the ranks may have gone back and come again before it is done.
   const Millis takes(in(6) == 0 ? 4000 + in(10'000) : 200 + in(1500));
   in_actor(actor, takes, [this, actor, begin] {
-    CheckpointDone done{.step = begin.step, .fence = begin.fence, .directory = begin.directory};
+    CheckpointDone done{.step = begin.step, .fence = begin.fence};
     if (failing_writes_ > 0) {
       --failing_writes_;
       has_failed_writes_ = true;
