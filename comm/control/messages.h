@@ -358,19 +358,17 @@ struct SnapshotReady {
     v(9, trainer_state);
   }
 };
-/// checkpointer -> controller: written and synced, or failed with `error`.
+/// checkpointer -> controller: written and synced, or failed with `error`. Key 3 was a folder, which nobody used.
 struct CheckpointDone {
   static constexpr std::uint16_t kType = 0x42;
   std::int64_t step = 0;
   std::uint64_t fence = 0;
-  std::string directory;
   std::string manifest_hash = {}, error = {};
   double seconds = 0;
   template <class V>
   void fields(V& v) {
     v(1, step);
     v(2, fence);
-    v(3, directory);
     v(4, manifest_hash);
     v(5, error);
     v(6, seconds);

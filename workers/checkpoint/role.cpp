@@ -28,8 +28,7 @@ void CheckpointerRole::handle(const std::string&, const Message& message) {
   const auto begin = std::chrono::steady_clock::now();
   const Span span("write checkpoint");
   const auto written = write(*request);
-  CheckpointDone done{
-      .step = request->step, .fence = request->fence, .directory = request->directory, .seconds = seconds_since(begin)};
+  CheckpointDone done{.step = request->step, .fence = request->fence, .seconds = seconds_since(begin)};
   if (written) {
     done.manifest_hash = written->manifest_hash;
     log::info("step {} written: {} bytes in {:.3f} s", request->step, written->bytes, done.seconds);

@@ -18,6 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 struct CheckpointCoordinatorTest : ::testing::Test {
+  std::string folder_of(std::int64_t step) const { return run.checkpoints() + "/" + checkpoint_tmp_name(step, kFence); }
   /// The checkpointer has written `step`: its temporary folder lies there.
   CheckpointDone written(std::int64_t step) const {
     Manifest manifest;
@@ -26,10 +27,9 @@ struct CheckpointCoordinatorTest : ::testing::Test {
     const ManifestParam bias{.name = "bias", .shape = {1}, .offset = 0, .numel = 1};
     manifest.units = {{.name = "unit", .layout_class = "unit", .params = {bias}, .numel = 1, .layout_hash = 1}};
     const std::vector<std::byte> shard(static_cast<std::size_t>(snapshot_bytes(manifest)));
-    const std::string directory = run.checkpoints() + "/" + checkpoint_tmp_name(step, kFence);
-    const auto made =
-        CheckpointWriter().write({.directory = directory, .manifest = manifest, .ranks = {shard}, .attachments = {}});
-    return {.step = step, .fence = kFence, .directory = directory, .manifest_hash = made.value().manifest_hash};
+    const auto made = CheckpointWriter().write(
+        {.directory = folder_of(step), .manifest = manifest, .ranks = {shard}, .attachments = {}});
+    return {.step = step, .fence = kFence, .manifest_hash = made.value().manifest_hash};
   }
   CheckpointRecord record(const CheckpointDone& done) const {
     return {.step = done.step,
@@ -74,7 +74,7 @@ TEST_F(CheckpointCoordinatorTest, ACommitLeavesNoIntentBehind) {
 TEST_F(CheckpointCoordinatorTest, ACommitThatEndedBehindTheRenameIsFinished) {
   const CheckpointDone done = written(10);
   db->begin_commit(record(done)).value();
-  std::filesystem::rename(done.directory, run.checkpoints() + "/step_000010");
+  std::filesystem::rename(folder_of(10), run.checkpoints() + "/step_000010");
   settle(10);
   EXPECT_THAT(catalogue(), ElementsAre(10));
   EXPECT_EQ(db->checkpoints().value()[0].manifest_hash, done.manifest_hash);
@@ -100,12 +100,12 @@ TEST_F(CheckpointCoordinatorTest, WhatACommitReplacedDoesNotComeBack) {
   // The exchange is done, the old one not removed yet.
   const std::string committed = run.checkpoints() + "/step_000010";
   std::filesystem::rename(committed, scratch.path() + "/old");
-  std::filesystem::rename(done.directory, committed);
-  std::filesystem::rename(scratch.path() + "/old", done.directory);
+  std::filesystem::rename(folder_of(10), committed);
+  std::filesystem::rename(scratch.path() + "/old", folder_of(10));
   std::ofstream(committed + "/new") << "this one";
   settle(10);
   EXPECT_TRUE(std::filesystem::exists(committed + "/new"));
-  EXPECT_FALSE(std::filesystem::exists(done.directory));
+  EXPECT_FALSE(std::filesystem::exists(folder_of(10)));
   EXPECT_FALSE(db->unfinished_commit().value());
 }
 

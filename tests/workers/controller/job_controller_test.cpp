@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "base/durable_file.h"
 #include "tests/workers/controller/job_controller_fixture.h"
 #include "workers/checkpoint/commit.h"
 #include "workers/checkpoint/writer.h"
@@ -161,14 +160,9 @@ TEST_F(JobControllerTest, AFailedWriteIsTriedAgainAndThenGivenUp) {
   const std::uint64_t fence = begin();
   for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
   for (int attempt = 0; attempt < 3; ++attempt) {
-    const auto begun = effects.take<CheckpointBegin>();
-    ASSERT_EQ(begun.size(), 1u) << attempt;
+    ASSERT_EQ(effects.take<CheckpointBegin>().size(), 1u) << attempt;
     job->handle("checkpointer/0",
-                CheckpointDone{.step = 10,
-                               .fence = fence,
-                               .directory = begun[0].second.directory,
-                               .error = "rank-0: No space left on device"},
-                now);
+                CheckpointDone{.step = 10, .fence = fence, .error = "rank-0: No space left on device"}, now);
     pass(5s);
   }
   const auto settled = effects.take<CheckpointCommitted>();
@@ -177,22 +171,11 @@ TEST_F(JobControllerTest, AFailedWriteIsTriedAgainAndThenGivenUp) {
   EXPECT_EQ(job->state(), JobState::running) << "training goes on";
 }
 
-TEST_F(JobControllerTest, FoldersThatAMessageNamesAreNeitherRemovedNorCommitted) {
-  const std::uint64_t fence = begin();
-  const std::string outside = folder + "/outside";
-  ASSERT_TRUE(write_file_synced(outside, "mine"));
-  for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
-  for (const std::uint64_t said : {fence - 1, fence, fence + 1})
-    job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = said, .directory = outside}, now);
-  EXPECT_TRUE(std::filesystem::exists(outside));
-  EXPECT_EQ(job->checkpoints().committed_step(), 0);
-}
-
 TEST_F(JobControllerTest, TheFolderOfAStaleCheckpointIsRemoved) {
   const std::uint64_t fence = begin();
   const std::string stale = setup.run.checkpoints() + "/" + checkpoint_tmp_name(10, fence - 1);
   ASSERT_TRUE(std::filesystem::create_directory(stale));
-  job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence - 1, .directory = "anything"}, now);
+  job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence - 1}, now);
   EXPECT_FALSE(std::filesystem::exists(stale));
 }
 
@@ -398,10 +381,8 @@ TEST_F(JobControllerTest, ACheckpointThatCommitsWhileTheJobDrainsLeavesItDrainin
   const std::vector<std::byte> shard(static_cast<std::size_t>(snapshot_bytes(manifest)));
   const auto written = CheckpointWriter().write(
       {.directory = begun.directory, .manifest = manifest, .ranks = {shard, shard}, .attachments = {}});
-  job->handle(
-      "checkpointer/0",
-      CheckpointDone{.step = 10, .fence = fence, .directory = begun.directory, .manifest_hash = written->manifest_hash},
-      now);
+  job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence, .manifest_hash = written->manifest_hash},
+              now);
   EXPECT_EQ(job->checkpoints().committed_step(), 10);
   EXPECT_EQ(db->committed_step().value(), 10);
   EXPECT_EQ(db->job_state().value(), "DRAINING");
