@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "comm/control/actor_identity.h"
 #include "comm/control/message_codec.h"
 
 namespace troupe::actors {
@@ -79,7 +80,11 @@ void Bridge::send(const ControlMessage& control) {
   if (!repeats_itself(packet.envelope.type)) {
     const auto now = Clock::now();
     auto numbered = delivery_.send(std::move(packet), now);
-    if (!numbered) return;
+    if (!numbered) {
+      if (unreachable_.allows(control.to))
+        log::warn("{}: {} counts as gone; {} for it is dropped", self_, control.to, name_of(type_of(control.message)));
+      return;
+    }
     packet = std::move(*numbered);
     come_back(now + OrderedDelivery::kFirstRetry);
   }
@@ -140,7 +145,6 @@ bool Bridge::is_allowed(const PeerJudge& judge, const std::string& routing_id, c
 }
 
 void Bridge::refuse(const std::string& peer, const Envelope& envelope, const std::string& why) {
-  refused_.fetch_add(1, std::memory_order_relaxed);
   if (!refusals_.allows(peer)) return;
   const std::string_view type = name_of(envelope.type);
   log::warn("{}: {} of {} for {} dropped, from the peer {}: {}", self_,

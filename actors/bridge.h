@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -37,13 +36,11 @@ class Bridge {
   void set_default_route(SocketId socket);
 
   /// The callback for sockets of the loop. It decodes what is for a local actor, passes the rest on unread, and learns
-  /// from ROUTER sockets the way back to the sender. num_refused() counts what it drops for want of a right, and the
-  /// log has one line a minute and peer: `judge` knows no party for the sender; this party may not send the type to the
-  /// addressee (may_send); the message tells of another actor than its sender. It also drops, with a warning, bytes
+  /// from ROUTER sockets the way back to the sender. It drops what the sender has no right to say, with a warning a
+  /// minute and peer: `judge` knows no party for the sender; this party may not send the type to the addressee
+  /// (may_send); the message tells of another actor than its sender. It also drops, with a warning, bytes
   /// that do not decode, names without a route, and what would leave by the way it came.
   IoLoop::OnMessage receiver(PeerJudge judge);
-  /// Messages outside the table of rights since the start. Any thread.
-  std::uint64_t num_refused() const { return refused_.load(std::memory_order_relaxed); }
 
   /// Never blocks. A message that cannot be encoded is logged and dropped. Its sender hears nothing of that; a wait for
   /// an answer has a deadline of its own.
@@ -87,7 +84,6 @@ class Bridge {
   // When the loop's earliest timer runs send_due().
   std::optional<OrderedDelivery::Time> comes_back_;
   LogLimiter unreachable_;
-  std::atomic<std::uint64_t> refused_{0};
   LogLimiter refusals_;  // the loop's thread only
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/ids.h"
+#include "comm/control/actor_identity.h"
 
 namespace troupe::actors {
 

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "base/ids.h"
+#include "workers/controller/join_rules.h"
 
 namespace troupe::actors {
 
@@ -54,11 +55,9 @@ Party party_named(std::string_view name) noexcept {
 }
 
 bool is_node_name(std::string_view name) noexcept {
-  return is_name(name) && name != "controller" && name != "local" && !name.starts_with(kCommandLine) &&
-         party_of_role(name) == Party::unknown;
+  return is_name(name) && name.size() <= kLongestNodeName && name != "controller" && name != "local" &&
+         !name.starts_with(kCommandLine) && party_of_role(name) == Party::unknown;
 }
-
-std::string name_without_life(const std::string& name) { return name.substr(0, name.find('#')); }
 
 bool tells_of_itself(const std::string& from, const Message& message) {
   return std::visit(

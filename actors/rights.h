@@ -20,11 +20,9 @@ bool may_send(Party from, std::uint16_t type, Party to) noexcept;
 /// node may have, unknown for the rest. What stands behind a # tells one life from another and does not count here.
 Party party_named(std::string_view name) noexcept;
 
-/// Whether a further node may be called so: kNamePattern, and no name that addresses something else.
+/// Whether a further node may be called so: kNamePattern, no longer than kLongestNodeName, and no name that addresses
+/// something else.
 bool is_node_name(std::string_view name) noexcept;
-
-/// "decoder/0" of "decoder/0#1".
-std::string name_without_life(const std::string& name);
 
 /// Whether what the message says of its sender is true: its `actor` is `from` ("decoder/0"), a snapshot's rank is that
 /// of the learner. Only of messages from actors; other types are true.

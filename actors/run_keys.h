@@ -42,14 +42,14 @@ class RunKeys {
   Token token(const std::string& endpoint) const;
   /// Reads again from now on.
   void watch(OnNews on_news);
-  /// One reading; the list stays as it is when the files are as they were, or when one is bad. True: it changed.
-  /// Errors: as open.
-  Result<bool> read_again();
 
  private:
   RunKeys(std::string folder, std::string allow_file, std::string runtime_dir)
       : folder_(std::move(folder)), allow_file_(std::move(allow_file)), runtime_dir_(std::move(runtime_dir)) {}
   Result<AllowList> read_list() const;
+  /// One reading; the list stays as it is when the files are as they were, or when one is bad. True: it changed.
+  /// Errors: as open.
+  Result<bool> read_again();
   void run(const OnNews& on_news);
 
   const std::string folder_, allow_file_, runtime_dir_;

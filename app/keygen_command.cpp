@@ -11,6 +11,7 @@
 #include "base/utc_text.h"
 #include "comm/control/allow_list.h"
 #include "comm/control/key_file.h"
+#include "workers/controller/join_rules.h"
 
 namespace troupe::app {
 
@@ -19,10 +20,11 @@ int keygen_command(const KeygenOptions& options) {
     return complain(
         Error{Errc::invalid_argument, fmt::format("--role {}: wanted node, operator or viewer", options.role)}, kUsage);
   if (!is_node_name(options.name)) {
-    return complain(Error{Errc::invalid_argument, fmt::format("'{}' is no name of a key: wanted {} and none of the "
-                                                              "job's own names, such as controller or learner",
-                                                              options.name, kNamePattern)},
-                    kUsage);
+    return complain(
+        Error{Errc::invalid_argument, fmt::format("'{}' is no name of a key: wanted {}, {} characters at most, and "
+                                                  "none of the job's own names, such as controller or learner",
+                                                  options.name, kNamePattern, kLongestNodeName)},
+        kUsage);
   }
   const auto key = make_key_files(options.out, options.role, options.name, utc_text(SystemClock().wall_seconds()));
   if (!key) return complain(key.error());

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/seconds.h"
 #include "comm/control/curve_keys.h"
+#include "workers/controller/join_rules.h"
 #include "workers/node/inventory.h"
 #include "workers/node/sandbox.h"
 
@@ -55,7 +56,8 @@ int node_command(const NodeOptions& options) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (!is_node_name(name)) {
     return complain(Error{Errc::invalid_argument,
-                          fmt::format("--name {}: wanted {} and none of the job's own names", name, kNamePattern)},
+                          fmt::format("--name {}: wanted {}, {} characters at most, and none of the job's own names",
+                                      name, kNamePattern, kLongestNodeName)},
                     kUsage);
   }
   log::configure(name, "");

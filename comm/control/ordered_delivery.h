@@ -81,7 +81,7 @@ class OrderedDelivery {
     // In: all up to `had` was passed on.
     std::uint64_t had = 0;
     std::map<std::uint64_t, Packet> early = {};
-    // Envelope of the newest message that the other side was not told of, and when it is.
+    // When the other side is told how many of its messages came; nothing: it knows.
     std::optional<Time> tell_at = {};
   };
   using Names = std::pair<std::string, std::string>;  // here, there

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include "comm/control/actor_identity.h"
 
 namespace troupe::workers {
 
@@ -50,16 +50,12 @@ void ActorLauncher::kill_stopping(const std::string& reason) {
 }
 
 void ActorLauncher::end_left_over(std::int64_t node, const std::string& instance) {
-  const std::size_t mark = instance.rfind('#');
-  std::int64_t incarnation = 0;
-  const char* end = instance.data() + instance.size();
-  const bool is_instance =
-      mark != std::string::npos && std::from_chars(instance.data() + mark + 1, end, incarnation).ptr == end;
-  if (!is_instance) return;  // what has no such name was never started by a controller
+  const auto identity = ActorIdentity::parse(instance);
+  if (!identity) return;  // what has no such name was never started by a controller
   effects_.event(Severity::info, "left_over",
                  fmt::format("{} has its place elsewhere now; on node/{} it is killed", instance, node));
-  effects_.send(fmt::format("node/{}", node), Stop{.actor = instance.substr(0, mark),
-                                                   .incarnation = incarnation,
+  effects_.send(fmt::format("node/{}", node), Stop{.actor = identity->actor,
+                                                   .incarnation = identity->incarnation,
                                                    .grace_ms = 0,
                                                    .reason = "its place is elsewhere"});
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/control/actor_identity.h"
 #include "placement/render.h"
 #include "placement/roles.h"
 #include "placement/scale.h"
@@ -111,7 +112,7 @@ Result<void> ActorPools::node_joined(const NodeSnapshot& node, std::int64_t rank
   if (!is_new_process) there.merge(left_behind_[rank]);
   left_behind_.erase(rank);
   for (const std::string& instance : there) {
-    const ActorRecord* actor = actors_.find(instance.substr(0, instance.find('#')));
+    const ActorRecord* actor = actors_.find(name_without_life(instance));
     const bool has_its_place = actor && actor->instance() == instance && actor->plan.node == rank && is_hosted(*actor);
     if (!has_its_place) launcher_.end_left_over(rank, instance);
   }

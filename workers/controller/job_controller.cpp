@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/seconds.h"
+#include "comm/control/actor_identity.h"
 #include "placement/roles.h"
 #include "workers/controller/job_status.h"
 
@@ -115,7 +116,7 @@ void JobController::on(const std::string& from, const Quarantined& m, TimePoint)
       fmt::format("{}: {} {} is left out: {}", from, m.held_out ? "held-out sample" : "position", m.position, m.text));
   effects_.quarantined(m);
   // It was the sample's fault and not theirs.
-  for (const std::string& producer : m.producers) restarts_.forgive(producer.substr(0, producer.find('#')));
+  for (const std::string& producer : m.producers) restarts_.forgive(name_without_life(producer));
 }
 
 void JobController::on_unkillable(const ActorExited& m, TimePoint now) {

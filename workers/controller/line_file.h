@@ -23,8 +23,6 @@ class LineFile {
     if (lost_ > 0 && put(lost(lost_))) lost_ = 0;
     if (lost_ > 0 || !put(line)) ++lost_;
   }
-  /// Since the last line that was written.
-  std::int64_t lost() const { return lost_; }
 
  private:
   /// False: nothing of the line is in the file, or half of it, which the next open() cuts off.

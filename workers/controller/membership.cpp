@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/control/actor_identity.h"
 #include "workers/controller/join_rules.h"
 
 namespace troupe::workers {
@@ -52,7 +53,7 @@ Result<Membership::Joined> Membership::join(const Join& join, const std::string&
 }
 
 bool Membership::heard(const std::string& address, TimePoint now) {
-  const auto member = members_.find(address.substr(0, address.find('#')));
+  const auto member = members_.find(name_without_life(address));
   if (member == members_.end() || member->second.address != address) return false;
   if (member->second.presence == NodePresence::lost) return false;
   member->second.last_heard = now;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "comm/control/actor_identity.h"
 #include "comm/control/message_codec.h"
 #include "placement/render.h"
 #include "workers/controller/join_rules.h"
@@ -51,7 +52,7 @@ void ControllerService::start(TimePoint now) {
 }
 
 std::optional<std::string> ControllerService::speaker_of(const std::string& from, const Message& message) const {
-  const std::string name = from.substr(0, from.find('#'));
+  const std::string name = name_without_life(from);
   if (const auto* exited = std::get_if<ActorExited>(&message)) {
     const auto rank = setup_.peers->node_of(exited->actor, exited->incarnation);
     const Membership::Member* host = rank ? membership_.of_rank(*rank) : nullptr;

@@ -29,9 +29,8 @@ struct CheckpointRecord {
 
 /// What must survive the controller: one SQLite file `state.db` per run directory, WAL, synchronous=FULL (tables:
 /// docs/run-directory.md#statedb). One process writes, the holder of RUN/lock (run_lock.h); any process of this machine
-/// may read meanwhile. A change is on disk
-/// before its method returns. Not thread-safe. Errors of every method: resource_exhausted (disk full), data_loss
-/// (damaged), internal.
+/// may read meanwhile. A change is on disk before its method returns. Not thread-safe. Errors of every method:
+/// resource_exhausted (disk full), data_loss (damaged), internal.
 class StateDb {
  public:
   /// Opens or creates; the caller holds RUN/lock. Errors: failed_precondition (another process keeps it in a write

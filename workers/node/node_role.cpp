@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "comm/control/actor_identity.h"
 #include "configs/host_environment.h"
 #include "configs/role_kind.h"
 
@@ -39,10 +40,10 @@ ProcessTable& NodeRole::processes() {
   if (processes_) return *processes_;
   processes_ = std::make_unique<ProcessTable>([this](const ProcessExit& exit) {
     if (launch_.hosts) launch_.hosts->ended(exit.name, std::chrono::steady_clock::now());
-    const std::size_t mark = exit.name.rfind('#');
+    const ActorIdentity identity = ActorIdentity::parse(exit.name).value();  // our own spelling
     if (!exit.unkillable) hosted_->remove(exit.name);
-    outbox_("controller", ActorExited{.actor = exit.name.substr(0, mark),
-                                      .incarnation = std::stoll(exit.name.substr(mark + 1)),
+    outbox_("controller", ActorExited{.actor = identity.actor,
+                                      .incarnation = identity.incarnation,
                                       .exit_code = exit.exit_code,
                                       .signal = exit.signal,
                                       .killed_by_us = exit.killed_by_us,
