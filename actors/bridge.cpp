@@ -14,11 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Whether a message's sender repeats it until it is answered, or soon has a newer one.
-bool repeats_itself(std::uint16_t type) {
-  return type == Join::kType || type == Joined::kType || type == Heartbeat::kType || type == HeartbeatAck::kType;
-}
-
 }  // namespace
 
 Bridge::Bridge(IoLoop& loop, std::string self, std::uint64_t incarnation, OrderedDelivery::Limits limits)
@@ -77,7 +72,7 @@ void Bridge::send(const ControlMessage& control) {
       .payload = std::move(*payload)};
   packet.envelope.incarnation = incarnation_;
   lock.lock();
-  if (!repeats_itself(packet.envelope.type)) {
+  if (!OrderedDelivery::repeats_itself(packet.envelope.type)) {
     const auto now = Clock::now();
     auto numbered = delivery_.send(std::move(packet), now);
     if (!numbered) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/log.h"
+#include "comm/control/messages.h"
 
 namespace troupe::comm {
 
@@ -130,6 +131,10 @@ void OrderedDelivery::forget(const std::string& name) {
   std::erase_if(streams_, [&](const auto& entry) { return entry.first.first == name || entry.first.second == name; });
   ended_.push_back(name);
   if (ended_.size() > kEndedNames) ended_.pop_front();
+}
+
+bool OrderedDelivery::repeats_itself(std::uint16_t type) noexcept {
+  return type == Join::kType || type == Joined::kType || type == Heartbeat::kType || type == HeartbeatAck::kType;
 }
 
 Packet OrderedDelivery::farewell(const std::string& from, const std::string& to) {

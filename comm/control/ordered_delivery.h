@@ -59,6 +59,9 @@ class OrderedDelivery {
   /// Drops everything from and to a name that has ended; what still comes from it is dropped, too. A farewell() does so
   /// at its addressee.
   void forget(const std::string& name);
+  /// Whether messages of this type go without a number: their senders repeat them until they are answered, or soon
+  /// have newer ones.
+  static bool repeats_itself(std::uint16_t type) noexcept;
   /// The last word of `from` to `to`: the addressee forgets the name.
   static Packet farewell(const std::string& from, const std::string& to);
   static bool is_farewell(const Envelope& envelope);

@@ -4,16 +4,6 @@
 
 namespace troupe::testing {
 
-namespace {
-
-/// Senders repeat these themselves (actors/bridge).
-bool repeats_itself(const Message& message) {
-  return std::holds_alternative<Join>(message) || std::holds_alternative<Joined>(message) ||
-         std::holds_alternative<Heartbeat>(message) || std::holds_alternative<HeartbeatAck>(message);
-}
-
-}  // namespace
-
 void SimWire::run_in(const std::shared_ptr<SimProcess>& process, std::function<void()> work) {
   if (!process->is_alive) return;
   if (process->stopped_until > clock_.now()) {
@@ -38,7 +28,7 @@ void SimWire::send(const std::shared_ptr<SimProcess>& from, const std::string& s
     return;
   }
   Packet packet{.envelope = make_envelope(type_of(message), sender, to, 0), .payload = encode(message).value()};
-  if (repeats_itself(message)) return transmit(from->host, packet);
+  if (OrderedDelivery::repeats_itself(type_of(message))) return transmit(from->host, packet);
   if (auto numbered = from->delivery.send(std::move(packet), clock_.now())) transmit(from->host, *numbered);
   wake_at(from);
 }
