@@ -281,7 +281,7 @@ class RunSession {
         [&bridge](const std::string& to, const Message& message) {
           bridge.send({"controller", to, message});
         },
-        *console_);
+        *console_, std::make_unique<BackgroundThread>());
     describe_start();
     TROUPE_ASSIGN(desk_, ArenaDesk::open(runtime_dir_));
     start_node();
@@ -351,6 +351,9 @@ class RunSession {
     for (const std::string& failure : failures_) service_->event(Severity::error, "failed", failure);
     const int code = failures_.empty() ? *service_->exit_code() : kFailed;
     lock.unlock();
+    if (!service_->wait_until_written(std::chrono::seconds(60)))
+      log::error("events, metrics or state.db of {} are not all written: its disk does not answer or is full",
+                 run_.root());
     join_queue_.reset();
     keys_.reset();
     node_.reset();  // sources and workers are gone; this ends what a deadline left over

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "tests/actors/test_scheduler.h"
+#include "tests/support/inline_background.h"
 #include "tests/support/scratch_folder.h"
 
 namespace troupe::actors {
@@ -40,7 +41,7 @@ struct ControllerActorTest : ::testing::Test {
           if (is_outbox_broken) throw std::runtime_error("no way to " + to);
           sent.push_back(to);
         },
-        output);
+        output, std::make_unique<testing::InlineBackground>());
     actor = scheduler.system().spawn(
         controller_actor, service.get(),
         std::function<void(const std::string&)>([this](const std::string& failure) { ends.push_back(failure); }));

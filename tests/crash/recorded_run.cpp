@@ -124,7 +124,7 @@ Result<void> RecordedRun::start() {
   TROUPE_TRY(checkpoints_->settle());
   fence_ = acknowledged_.term << 32 | 1;
   TROUPE_TRY(db_->add_epoch({.fence = fence_, .resume_step = first_step_, .reason = "start"}));
-  TROUPE_TRY(db_->set_job("RUNNING", first_step_));
+  TROUPE_TRY(db_->set_job_state("RUNNING"));
   return {};
 }
 
@@ -136,7 +136,7 @@ Result<void> RecordedRun::live(std::int64_t steps) {
     ledgers.push_back(std::move(ledger));
   }
   for (std::int64_t step = first_step_; step < steps; ++step) TROUPE_TRY(train(step, ledgers));
-  return db_->set_job("DONE", checkpoints_->committed_step());
+  return db_->set_job_state("DONE");
 }
 
 Result<void> RecordedRun::train(std::int64_t step, std::vector<LedgerWriter>& ledgers) {
@@ -176,9 +176,7 @@ Result<void> RecordedRun::checkpoint(std::int64_t step, std::vector<LedgerWriter
   for (std::int64_t rank = 0; rank < kWorld; ++rank) states.push_back(rank_state(request.manifest, rank));
   for (const auto& state : states) request.ranks.push_back(std::as_bytes(std::span(state)));
   TROUPE_ASSIGN(const WrittenCheckpoint written, CheckpointWriter().write(request));
-  checkpoints_->on_done(
-      {.step = step, .fence = fence_, .directory = request.directory, .manifest_hash = written.manifest_hash}, fence_,
-      now);
+  checkpoints_->on_done({.step = step, .fence = fence_, .manifest_hash = written.manifest_hash}, fence_, now);
   if (!committed_) return Error{Errc::internal, fmt::format("step {} was not committed", step)};
   acknowledged_.checkpoint = step;
   acknowledge();

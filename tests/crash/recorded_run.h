@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tests/support/inline_background.h"
 #include "workers/checkpoint/ledger.h"
 #include "workers/checkpoint/run_directory.h"
 #include "workers/controller/checkpoint_coordinator.h"
@@ -49,6 +50,10 @@ class RecordedRun final : public ControllerEffects {
   void producer_times(const std::string&, const ProducerTimes&) override {}
   void bad_clip(const BadClip&, const std::string&) override {}
   void actor_ended(const std::string&) override {}
+  void in_background(Background::Work work, Background::Then then) override {
+    InlineBackground().run(std::move(work), std::move(then));
+  }
+  void record(Background::Work, std::function<void()>) override {}
 
  private:
   Result<void> start();

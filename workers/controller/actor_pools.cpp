@@ -48,12 +48,12 @@ Reply ActorPools::scale(const Scale& request, TimePoint now) {
   const std::string change = diff(plan_, plan);
   if (request.dry_run) return {.code = 0, .text = change};
   plan.revision = plan_.revision + 1;
-  if (auto written = db_.add_plan(plan.revision, to_json(plan)); !written)
-    return {.code = 4, .text = written.error().message()};
-  if (auto written = db_.set_pool(request.pool, request.target); !written)
-    return {.code = 4, .text = written.error().message()};
   change_actors(plan, now);
   plan_ = std::move(plan);
+  effects_.record([&db = db_, revision = plan_.revision, json = to_json(plan_), request]() -> Result<void> {
+    TROUPE_TRY(db.add_plan(revision, json));
+    return db.set_pool(request.pool, request.target);
+  });
   effects_.event(Severity::info, "scaled", fmt::format("{} is now {} by request", request.pool, request.target));
   return {.code = 0, .text = change};
 }
@@ -92,15 +92,15 @@ ClusterSnapshot ActorPools::cluster() const {
   return offered;
 }
 
-Result<void> ActorPools::record_plan() {
+void ActorPools::record_plan() {
   plan_.nodes = cluster_.nodes;
   ++plan_.revision;
-  return db_.add_plan(plan_.revision, to_json(plan_));
+  effects_.record(
+      [&db = db_, revision = plan_.revision, json = to_json(plan_)] { return db.add_plan(revision, json); });
 }
 
-Result<void> ActorPools::node_joined(const NodeSnapshot& node, std::int64_t rank,
-                                     const std::vector<std::string>& running, bool is_new_process, bool spawns,
-                                     TimePoint now) {
+void ActorPools::node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
+                             bool is_new_process, bool spawns, TimePoint now) {
   if (static_cast<std::int64_t>(cluster_.nodes.size()) <= rank)
     cluster_.nodes.resize(static_cast<std::size_t>(rank) + 1);
   cluster_.nodes[static_cast<std::size_t>(rank)] = node;
@@ -116,8 +116,7 @@ Result<void> ActorPools::node_joined(const NodeSnapshot& node, std::int64_t rank
     const bool has_its_place = actor && actor->instance() == instance && actor->plan.node == rank && is_hosted(*actor);
     if (!has_its_place) launcher_.end_left_over(rank, instance);
   }
-  if (spawns && place_waiting(now)) TROUPE_TRY(record_plan());
-  return {};
+  if (spawns && place_waiting(now)) record_plan();
 }
 
 void ActorPools::node_suspected(std::int64_t rank, bool is_suspect) {
@@ -168,7 +167,8 @@ Result<void> ActorPools::node_lost(std::int64_t rank, bool spawns, std::uint64_t
     if (actor.waits_for_room && actor.plan.node == rank)
       effects_.event(Severity::warn, "no_room", fmt::format("no node has room for {}; it waits", name));
   }
-  return record_plan();
+  record_plan();
+  return {};
 }
 
 bool ActorPools::place_waiting(TimePoint now) {

@@ -30,21 +30,21 @@ class ActorPools {
   /// Nodes by rank. A lost or suspect one offers nothing: it has neither cpus nor memory.
   ClusterSnapshot cluster() const;
 
-  /// Spawns or stops actors of one pool and records a new revision of the plan. The text says what changes; code 0,
-  /// 3 (infeasible: the text says why) or 4 (state.db cannot be written).
+  /// Spawns or stops actors of one pool and records a new revision of the plan. The text says what changes; code 0
+  /// or 3 (infeasible: the text says why).
   Reply scale(const Scale& request, TimePoint now);
   /// An actor that was scaled away has ended.
   void removed(const std::string& actor);
   /// Node `rank` joined (again) and hosts `running` ("decoder/0#1"): what of this, and of what it was told to start
   /// before it was lost, has its place elsewhere now is stopped, and what waited for room is started there.
-  /// `is_new_process`: the one before has ended with all of that. Errors: those of StateDb.
-  Result<void> node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
-                           bool is_new_process, bool spawns, TimePoint now);
+  /// `is_new_process`: the one before has ended with all of that.
+  void node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
+                   bool is_new_process, bool spawns, TimePoint now);
   /// Whether node `rank` is suspect: nothing new is placed there.
   void node_suspected(std::int64_t rank, bool is_suspect);
   /// Node `rank` is lost: its actors count as gone. Those of elastic roles are spawned where there is room (`spawns`:
   /// the job wants them), or wait for it; those that were scaled away are forgotten. Errors: unavailable (an actor of
-  /// another role ran there), those of StateDb.
+  /// another role ran there).
   Result<void> node_lost(std::int64_t rank, bool spawns, std::uint64_t fence, TimePoint now);
   /// Errors: unavailable (for cluster.start_timeout_s no node has had room for any actor of a pool).
   Result<void> watch(TimePoint now);
@@ -67,7 +67,7 @@ class ActorPools {
   /// Starts the actors that wait for room where there is some. True: at least one.
   bool place_waiting(TimePoint now);
   /// Records the plan as it stands now under the next revision.
-  Result<void> record_plan();
+  void record_plan();
 
   const JobConfig& job_;
   Plan plan_;

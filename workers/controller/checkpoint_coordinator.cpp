@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <span>
+#include <utility>
 
 #include "base/file_io.h"
 #include "base/hash.h"
@@ -75,23 +76,44 @@ void CheckpointCoordinator::on_checkpointer_up(TimePoint now) {
   if (pending_ && static_cast<std::int64_t>(pending_->handles.size()) == options_.world) begin(now);
 }
 
-Result<void> CheckpointCoordinator::commit(const CheckpointDone& done) {
+void CheckpointCoordinator::commit(const CheckpointDone& done) {
   const std::string name = checkpoint_name(done.step);
   const CheckpointRecord record{
       .step = done.step, .fence = done.fence, .directory = "checkpoints/" + name, .manifest_hash = done.manifest_hash};
-  TROUPE_TRY(db_.begin_commit(record));
   begun_commit_ = record;
-  TROUPE_ASSIGN(const std::string directory,
-                commit_checkpoint(run_.checkpoints(), folder_of(done.step, done.fence), done.step));
-  TROUPE_TRY(db_.finish_commit(record));
-  begun_commit_.reset();
-  committed_step_ = done.step;
-  committed_directory_ = directory;
-  for (const std::int64_t step :
-       prune_checkpoints(run_.checkpoints(), static_cast<std::size_t>(options_.keep), done.fence)) {
-    TROUPE_TRY(db_.remove_checkpoint(step));
-  }
-  return {};
+  committing_ = std::exchange(pending_, {});
+  committing_->begun = now_;
+  const std::string folder = run_.checkpoints(), written = folder_of(done.step, done.fence);
+  effects_.in_background(
+      [&db = db_, record, folder, written]() -> Result<void> {
+        TROUPE_TRY(db.begin_commit(record));
+        TROUPE_TRY(commit_checkpoint(folder, written, record.step));
+        return db.finish_commit(record);
+      },
+      [this](const Result<void>& result) {
+        if (result) {
+          committed();
+        } else {
+          failed(*std::exchange(committing_, {}), result.error().message());
+        }
+      });
+}
+
+void CheckpointCoordinator::committed() {
+  const CheckpointRecord record = *std::exchange(begun_commit_, {});
+  const Pending done = *std::exchange(committing_, {});
+  committed_step_ = record.step;
+  committed_directory_ = run_.path(record.directory);
+  tell_learners(done, true);
+  const auto keep = static_cast<std::size_t>(options_.keep);
+  effects_.in_background(
+      [&db = db_, folder = run_.checkpoints(), keep, fence = record.fence]() -> Result<void> {
+        for (const std::int64_t step : prune_checkpoints(folder, keep, fence)) TROUPE_TRY(db.remove_checkpoint(step));
+        return {};
+      },
+      [](const Result<void>& pruned) {
+        if (!pruned) log::warn("checkpoints that were pruned stay listed: {}", pruned.error().message());
+      });
 }
 
 Result<void> CheckpointCoordinator::settle() {
@@ -139,77 +161,94 @@ Result<void> CheckpointCoordinator::settle_catalogue() {
 
 void CheckpointCoordinator::take_back() {
   if (!begun_commit_) return;
-  const std::string directory = run_.path(begun_commit_->directory);
-  const auto found = manifest_hash(directory);
-  if (found && *found == begun_commit_->manifest_hash) take_away(directory);
-  // What cannot be written now is found by settle(): the folder is gone by then.
-  if (auto dropped = db_.drop_commit(); !dropped) log::warn("{}", dropped.error().message());
-  begun_commit_.reset();
-}
-
-void CheckpointCoordinator::take_away(const std::string& directory) {
-  remove_checkpoint(directory);
+  const CheckpointRecord begun = *std::exchange(begun_commit_, {});
+  const std::string directory = run_.path(begun.directory);
   const std::string before = committed_directory_ == directory
                                  ? std::string()
                                  : std::filesystem::path(committed_directory_).filename().string();
-  if (auto moved = move_latest(run_.checkpoints(), before); !moved) log::warn("{}", moved.error().message());
+  effects_.in_background(
+      [&db = db_, directory, before, hash = begun.manifest_hash, folder = run_.checkpoints()]() -> Result<void> {
+        const auto found = manifest_hash(directory);
+        if (found && *found == hash) {
+          remove_checkpoint(directory);
+          TROUPE_TRY(move_latest(folder, before));
+        }
+        return db.drop_commit();
+      },
+      [](const Result<void>& taken_back) {
+        // What cannot be written now is found by settle(): the folder is gone by then.
+        if (!taken_back) log::warn("{}", taken_back.error().message());
+      });
 }
 
-bool CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now) {
+void CheckpointCoordinator::on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now) {
+  now_ = now;
   if (!pending_ || done.step != pending_->request.step || done.fence != pending_->request.fence ||
       done.fence != fence) {
     // A stale writer's folder is garbage; its path is made here from two numbers, never taken from the message. A
     // failure to remove it is found by the next prune.
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_of(done.step, done.fence), ignored);
-    return false;
-  }
-  Result<void> result = done.error.empty() ? commit(done) : Result<void>(Error{Errc::resource_exhausted, done.error});
-  if (result) {
-    tell_learners(true);
-    pending_.reset();
-    return true;
-  }
-  effects_.event(Severity::warn, "checkpoint_failed",
-                 fmt::format("checkpoint of step {} failed (attempt {} of {}): {}; step {} stays the newest", done.step,
-                             attempts_, kAttempts, result.error().message(), committed_step_));
-  if (attempts_ >= kAttempts) {
-    give_up(result.error().message());
+    effects_.in_background(
+        [folder = folder_of(done.step, done.fence)]() -> Result<void> {
+          std::error_code ignored;
+          std::filesystem::remove_all(folder, ignored);
+          return {};
+        },
+        {});
+  } else if (done.error.empty()) {
+    commit(done);
   } else {
-    pending_->retry_at = now + std::chrono::seconds(attempts_);
+    failed(*std::exchange(pending_, {}), done.error);
   }
-  return false;
 }
 
-void CheckpointCoordinator::give_up(const std::string& why) {
+void CheckpointCoordinator::failed(Pending attempt, const std::string& why) {
+  effects_.event(Severity::warn, "checkpoint_failed",
+                 fmt::format("checkpoint of step {} failed (attempt {} of {}): {}; step {} stays the newest",
+                             attempt.request.step, attempts_, kAttempts, why, committed_step_));
+  if (attempt.is_abandoned) {
+    take_back();
+  } else if (attempts_ >= kAttempts || pending_) {
+    give_up(attempt, why);
+  } else {
+    pending_ = std::move(attempt);
+    pending_->retry_at = now_ + std::chrono::seconds(attempts_);
+  }
+}
+
+void CheckpointCoordinator::give_up(const Pending& attempt, const std::string& why) {
   effects_.event(Severity::error, "checkpoint_given_up",
-                 fmt::format("checkpoint of step {} given up: {}", pending_->request.step, why));
-  tell_learners(false);
+                 fmt::format("checkpoint of step {} given up: {}", attempt.request.step, why));
+  tell_learners(attempt, false);
   take_back();
-  pending_.reset();
   attempts_ = 0;  // whoever comes to this step again tries anew
 }
 
-void CheckpointCoordinator::tell_learners(bool committed) {
-  for (const auto& [rank, handle] : pending_->handles) {
+void CheckpointCoordinator::tell_learners(const Pending& attempt, bool committed) {
+  for (const auto& [rank, handle] : attempt.handles) {
     effects_.send(
         fmt::format("learner/{}", rank),
-        CheckpointCommitted{.step = pending_->request.step, .fence = pending_->request.fence, .committed = committed});
+        CheckpointCommitted{.step = attempt.request.step, .fence = attempt.request.fence, .committed = committed});
   }
 }
 
 void CheckpointCoordinator::abandon() {
-  take_back();
   pending_.reset();
+  if (committing_) {
+    committing_->is_abandoned = true;
+  } else {
+    take_back();
+  }
 }
 
 bool CheckpointCoordinator::tick(TimePoint now) {
+  now_ = now;
   if (!pending_) return false;
   if (pending_->retry_at && now >= *pending_->retry_at) begin(now);
   if (pending_->sent && !pending_->retry_at && now - pending_->begun > options_.timeout) {
     pending_->begun = now;
     if (attempts_ >= kAttempts)
-      give_up(fmt::format("it was not written within {} s, {} times", Seconds(options_.timeout).count(), attempts_));
+      give_up(*std::exchange(pending_, {}),
+              fmt::format("it was not written within {} s, {} times", Seconds(options_.timeout).count(), attempts_));
     return true;
   }
   return false;

@@ -18,11 +18,11 @@ namespace troupe::workers {
 
 /// Collects the snapshots of all ranks, has the checkpointer write them, and commits what it wrote: fence check, the
 /// intent in SQLite, rename, `latest`, SQLite, pruning (docs/checkpoints.md#writing-and-committing). One checkpoint is
-/// in flight at a time; a snapshot of a newer step replaces it. Called from the controller's actor only; file
-/// operations block it. Takes SnapshotReady of every learner rank and CheckpointDone of checkpointer/0; sends
-/// CheckpointBegin to checkpointer/0 and CheckpointCommitted to every rank that had given a snapshot. A write that
-/// fails or hangs is tried 3 times, also when the ranks go back and come to its step again; then it is given up, the
-/// ranks are told so, and training goes on with the older checkpoint.
+/// in flight at a time; a snapshot of a newer step replaces it. Called from the controller's actor only; files change
+/// in the background (ControllerEffects::in_background). Takes SnapshotReady of every learner rank and CheckpointDone
+/// of checkpointer/0; sends CheckpointBegin to checkpointer/0 and CheckpointCommitted to every rank that had given a
+/// snapshot. A write that fails or hangs is tried 3 times, also when the ranks go back and come to its step again; then
+/// it is given up, the ranks are told so, and training goes on with the older checkpoint.
 class CheckpointCoordinator {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -42,13 +42,18 @@ class CheckpointCoordinator {
   std::int64_t committed_step() const { return committed_step_; }
   /// The checkpointer has been asked and has not answered; tick() watches its deadline.
   bool is_writing() const { return pending_ && pending_->sent && !pending_->retry_at; }
+  /// What was written is being committed: how that ends is open. A group that forms waits for it, because it begins at
+  /// the newest checkpoint.
+  bool is_committing() const { return committing_.has_value(); }
+  /// For longer than Options::timeout.
+  bool commit_hangs(TimePoint now) const { return committing_ && now - committing_->begun > options_.timeout; }
   /// Folder of the newest committed checkpoint; empty before the first.
   const std::string& committed_directory() const { return committed_directory_; }
   /// What was found on disk at the start of the run; 0 and an empty folder: the initial state.
   void resume_from(std::int64_t step, const std::string& directory);
   /// Makes state.db say what lies on disk, once, after resume_from(): a commit that a crash interrupted is finished
   /// where the folder has its name, and forgotten where it has not; the catalogue loses what is gone and gains what is
-  /// there; the committed step is that of resume_from(). Errors: those of StateDb and commit_checkpoint.
+  /// there; the committed step is that of resume_from(). Blocks. Errors: those of StateDb and commit_checkpoint.
   Result<void> settle();
 
   /// A rank's snapshot lies ready in its memory. Snapshots of another fence are ignored. The last rank's starts the
@@ -59,10 +64,10 @@ class CheckpointCoordinator {
                    TimePoint now);
   /// The checkpointer (re)started: what it owed is asked again.
   void on_checkpointer_up(TimePoint now);
-  /// The checkpointer has written, or failed to. An answer of another step or fence is not committed and its folder
-  /// removed. Returns true if a checkpoint was committed by this.
-  bool on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now);
-  /// The group is forming again: what is in flight will not be committed.
+  /// The checkpointer has written, or failed to. What it wrote is committed in the background; an answer of another
+  /// step or fence is not, and its folder is removed.
+  void on_done(const CheckpointDone& done, std::uint64_t fence, TimePoint now);
+  /// The group is forming again: what is in flight will not be committed. A commit that is under way ends as it will.
   void abandon();
   /// Retries a failed write when its pause is over. Returns true if the checkpointer overran its deadline and must be
   /// killed; its last attempt is given up then.
@@ -76,36 +81,41 @@ class CheckpointCoordinator {
     // By rank.
     std::map<std::int64_t, std::string> handles = {};
     std::optional<TimePoint> retry_at = {};
+    // Of the write, then of the commit.
     TimePoint begun{};
-    bool sent = false;
+    bool sent = false, is_abandoned = false;
   };
   /// Where the checkpointer writes: the only folder of a checkpoint that is ever renamed or removed by its messages.
   std::string folder_of(std::int64_t step, std::uint64_t fence) const;
   /// Asks the checkpointer to write: into a folder that carries step and fence in its name.
   void begin(TimePoint now);
-  /// Intent, rename, state.db, prune. Errors: those of commit_checkpoint and StateDb.
-  Result<void> commit(const CheckpointDone& done);
+  /// Begins intent, rename, and state.db.
+  void commit(const CheckpointDone& done);
+  /// It has succeeded: tells the ranks, prunes.
+  void committed();
+  /// A write or a commit has failed: it is tried again, or given up.
+  void failed(Pending attempt, const std::string& why);
   /// Tells ranks that nothing was committed; the next snapshot tries anew.
-  void give_up(const std::string& why);
-  void tell_learners(bool committed);
-  /// Removes a folder that `latest` was moved to, and moves `latest` back to the newest committed checkpoint.
-  void take_away(const std::string& directory);
+  void give_up(const Pending& attempt, const std::string& why);
+  void tell_learners(const Pending& attempt, bool committed);
   /// The catalogue as the folder has it.
   Result<void> settle_catalogue();
-  /// A commit that began and failed will not be tried again: its folder goes, or a later start would find a checkpoint
-  /// that training went on without.
+  /// A commit that began and failed will not be tried again: its folder goes, and `latest` names the one before, or a
+  /// later start would find a checkpoint that training went on without.
   void take_back();
 
   const Options options_;
   const RunDirectory run_;
   StateDb& db_;
   ControllerEffects& effects_;
-  std::optional<Pending> pending_;
+  std::optional<Pending> pending_, committing_;
   // Times that the checkpoint of this step was begun, under any fence.
   std::int64_t attempted_step_ = -1;
   int attempts_ = 0;
   // Begun in state.db and not finished.
   std::optional<CheckpointRecord> begun_commit_;
+  // Of the newest on_done() or tick().
+  TimePoint now_{};
   std::int64_t committed_step_ = 0;
   std::string committed_directory_;
 };

@@ -4,6 +4,7 @@
 
 #include "base/enum_names.h"
 #include "comm/control/messages.h"
+#include "workers/controller/background.h"
 
 namespace troupe::workers {
 
@@ -12,7 +13,7 @@ enum class Severity : std::uint8_t { info, warn, error };
 constexpr auto enum_names(Severity) { return std::array{"info", "warn", "error"}; }
 
 /// What the controller asks of the world. ControllerService implements it; tests record it. Methods are called from the
-/// controller's actor and must not block longer than a small write to disk.
+/// controller's actor and must not block.
 class ControllerEffects {
  public:
   virtual ~ControllerEffects() = default;
@@ -35,6 +36,11 @@ class ControllerEffects {
   virtual void actor_ended(const std::string& instance) = 0;
   /// A sample that ends those who make it is left out. The same one may come again.
   virtual void quarantined(const Quarantined&) {}
+  /// Work on files, away from the controller's actor and in order; `then` is called on the actor's thread.
+  virtual void in_background(Background::Work work, Background::Then then) = 0;
+  /// Writes to state.db, in order and in the background. What cannot be written is told once, and tried again until
+  /// it can. `then` is called when it is written.
+  virtual void record(Background::Work work, std::function<void()> then = {}) = 0;
 };
 
 }  // namespace troupe::workers

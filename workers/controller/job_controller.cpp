@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/seconds.h"
 #include "comm/control/actor_identity.h"
@@ -66,9 +67,7 @@ void JobController::set_state(JobState state, TimePoint now) {
   if (state == state_) return;
   state_ = state;
   state_since_ = now;
-  if (auto written = db_.set_job(std::string(enum_name(state)), checkpoints_.committed_step()); !written) {
-    effects_.event(Severity::error, "state", written.error().message());
-  }
+  effects_.record([&db = db_, state] { return db.set_job_state(std::string(enum_name(state))); });
 }
 
 // ---- actors and nodes ---------------------------------------------------------------------------------------------
@@ -106,6 +105,7 @@ void JobController::on(const std::string&, const ActorExited& m, TimePoint now) 
   if (!planned) return fail(planned.error().message(), now);
   if (actor->plan.role != RoleKind::learner) return;
   checkpoints_.abandon();
+  forms_when_committed_.reset();  // its return forms the group
   group_.lose(*actor, *planned);
   set_state(JobState::recovering, now);
 }
@@ -155,8 +155,7 @@ Reply JobController::scale(const Scale& request, TimePoint now) {
 
 void JobController::node_joined(const NodeSnapshot& node, std::int64_t rank, const std::vector<std::string>& running,
                                 bool is_new_process, TimePoint now) {
-  if (auto joined = pools_.node_joined(node, rank, running, is_new_process, wants_actors(), now); !joined)
-    fail(joined.error().message(), now);
+  pools_.node_joined(node, rank, running, is_new_process, wants_actors(), now);
 }
 
 void JobController::node_suspected(std::int64_t rank, bool is_suspect) { pools_.node_suspected(rank, is_suspect); }
@@ -169,6 +168,12 @@ void JobController::node_lost(std::int64_t rank, TimePoint now) {
 // ---- the learner group --------------------------------------------------------------------------------------------
 
 void JobController::form_group(const std::string& reason, TimePoint now) {
+  // The group begins at the newest checkpoint: which one that is, is open while a commit is under way.
+  if (checkpoints_.is_committing()) {
+    forms_when_committed_ = reason;
+    return;
+  }
+  forms_when_committed_.reset();
   const std::int64_t resume = checkpoints_.committed_step();
   if (auto formed = group_.form(reason, resume, checkpoints_.committed_directory(), now); !formed)
     return fail(formed.error().message(), now);
@@ -333,7 +338,8 @@ void JobController::tick_stopping(TimePoint now) {
     launcher_.kill_stopping("did not end in time");
     if (++kill_rounds_ > kKillRounds) give_up_stopping();
   }
-  if (!actors_.all_ended()) return;
+  // A commit that hangs is given up like an actor that does not end.
+  if (!actors_.all_ended() || (checkpoints_.is_committing() && kill_rounds_ <= kKillRounds)) return;
   const bool cut_short = interrupted_ && step_ < setup_.config.training.steps;
   set_state(!failure_.empty()             ? JobState::failed
             : !cut_short                  ? JobState::done
@@ -350,6 +356,7 @@ void JobController::give_up_stopping() {
     if (failure_.empty()) failure_ = why;
     actor.state = ActorState::gone;
   }
+  if (checkpoints_.is_committing() && failure_.empty()) failure_ = "the commit of a checkpoint does not end";
 }
 
 void JobController::tick(TimePoint now) {
@@ -357,12 +364,22 @@ void JobController::tick(TimePoint now) {
   if (exit_code()) return;
   if (auto watched = pools_.watch(now); !watched) return fail(watched.error().message(), now);
   restarts_.tick(now);
+  if (checkpoints_.is_committing()) group_.progressed(now);  // the ranks wait for this
+  if (checkpoints_.commit_hangs(now)) {
+    return fail(
+        fmt::format("a checkpoint was written and its commit does not end within checkpoint.timeout_s: the disk "
+                    "of {} does not answer",
+                    setup_.run.root()),
+        now);
+  }
   if (checkpoints_.tick(now)) {
     group_.progressed(now);  // the ranks waited for this
     effects_.event(Severity::warn, "stuck", "the checkpointer overran checkpoint.timeout_s; it is killed");
     if (ActorRecord* writer = actors_.find("checkpointer/0"))
       launcher_.send_stop(*writer, std::chrono::milliseconds(0), "stuck");
   }
+  if (forms_when_committed_ && !checkpoints_.is_committing())
+    form_group(*std::exchange(forms_when_committed_, {}), now);
   const bool trains = state_ == JobState::running || state_ == JobState::draining;
   if (const auto reason = group_.watch(trains && !checkpoints_.is_writing(), now)) form_group(*reason, now);
 }

@@ -86,7 +86,7 @@ class JobController {
   const ActorRecord* actor(const std::string& name) const { return actors_.find(name); }
 
   /// `troupe scale`: spawns or stops actors of one elastic pool and records a new revision of the plan. The text says
-  /// what changes; code 0, 3 (infeasible, or the job is ending: the text says why) or 4 (state.db cannot be written).
+  /// what changes; code 0, 3 (infeasible, or the job is ending: the text says why).
   Reply scale(const Scale& request, TimePoint now);
   /// JSON for `troupe status`: job, run, state, step, steps, fence, committed_step, restarts, void_samples, actors[],
   /// pools, nodes[], metrics of the newest step, bytes of the learners by kind (largest rank).
@@ -164,6 +164,8 @@ class JobController {
   std::optional<Interrupt> interrupted_;
   // Rounds of killing at the end that some actors have outlived.
   int kill_rounds_ = 0;
+  // Why a group forms as soon as the commit under way has ended.
+  std::optional<std::string> forms_when_committed_;
   std::string failure_;
 };
 

@@ -36,22 +36,33 @@ Result<void> LearnerGroup::form(const std::string& reason, std::int64_t resume_s
   complained_.clear();
   joined_.clear();
   finished_.clear();
-  TROUPE_TRY(db_.add_epoch({.fence = fence_, .resume_step = resume_step, .reason = reason}));
+  has_sent_plans_ = false;
+  // One that still owes an answer to the plan before is no younger for it.
+  for (const ActorRecord* learner : actors_.of_role("learner")) silent_since_.try_emplace(learner->plan.name, now);
+  effects_.record(
+      [&db = db_, epoch = EpochRecord{.fence = fence_, .resume_step = resume_step, .reason = reason}] {
+        return db.add_epoch(epoch);
+      },
+      [this, fence = fence_, checkpoint] {
+        if (fence == fence_) send_plans(checkpoint);
+      });
+  return {};
+}
+
+void LearnerGroup::send_plans(const std::string& checkpoint) {
+  has_sent_plans_ = true;
   const auto learners = actors_.of_role("learner");
   for (const ActorRecord* learner : learners) {
-    // one that still owes an answer to the plan before is no younger for it
-    silent_since_.try_emplace(learner->plan.name, now);
     effects_.send(learner->plan.name, GroupPlan{.fence = fence_,
                                                 .rank = learner->plan.process_rank,
                                                 .world = static_cast<std::int64_t>(learners.size()),
                                                 .backend = options_.collective,
                                                 .store = fmt::format("{}/store-{:016x}", options_.runtime_dir, fence_),
-                                                .resume_step = resume_step,
+                                                .resume_step = resume_step_,
                                                 .checkpoint = checkpoint,
                                                 .timeout_ms = options_.step_timeout.count(),
                                                 .num_eval = options_.num_eval});
   }
-  return {};
 }
 
 bool LearnerGroup::joined(const GroupUp& m) {
@@ -125,6 +136,11 @@ bool LearnerGroup::kill_awaited() {
 
 std::optional<std::string> LearnerGroup::watch(bool trains, TimePoint now) {
   if (!actors_.all_up("learner")) return {};  // one is about to be replaced: its return forms the group
+  if (!has_sent_plans_) {                     // the disk is slow, and they have not been asked yet
+    for (auto& [name, since] : silent_since_) since = now;
+    last_progress_ = now;
+    return {};
+  }
   const std::chrono::milliseconds step_timeout = options_.step_timeout;
   if (regroup_at_ && now >= *regroup_at_) {
     regroup_at_.reset();

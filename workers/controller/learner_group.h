@@ -40,8 +40,8 @@ class LearnerGroup {
   /// It is this controller's first.
   bool is_first() const { return epoch_ == 1; }
 
-  /// A new membership epoch that begins at a checkpoint: fence, entry in state.db, GroupPlan to every learner. Errors:
-  /// failed_precondition (five groups in a row committed no step), those of StateDb.
+  /// A new membership epoch that begins at a checkpoint: fence, entry in state.db and, once that is written, GroupPlan
+  /// to every learner. Errors: failed_precondition (five groups in a row committed no step).
   Result<void> form(const std::string& reason, std::int64_t resume_step, const std::string& checkpoint, TimePoint now);
   /// A learner came up again. Its restart budget bounds the groups that this costs.
   void learner_came_up() { fruitless_groups_ = 0; }
@@ -71,6 +71,7 @@ class LearnerGroup {
   const std::map<std::string, std::int64_t>& bytes() const { return bytes_; }
 
  private:
+  void send_plans(const std::string& checkpoint);
   /// Kills ranks that owed an answer to their GroupPlan for longer. True: at least one.
   bool kill_silent(std::chrono::milliseconds longer_than, TimePoint now);
   /// Kills ranks of the group that did not complain. True: at least one.
@@ -84,6 +85,8 @@ class LearnerGroup {
   std::uint64_t epoch_ = 0;
   std::uint64_t fence_ = 0;
   std::int64_t resume_step_ = 0;
+  // The newest group is in state.db.
+  bool has_sent_plans_ = true;
   // Learners that answered the newest GroupPlan with GroupUp, and those that said Finished.
   std::set<std::string> joined_, finished_;
   // Learners that owe an answer to their group's plan, and since when.

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/log.h"
 #include "comm/control/actor_identity.h"
@@ -15,6 +17,9 @@ namespace troupe::workers {
 
 namespace {
 constexpr std::size_t kNotableEvents = 20;
+/// Pieces of work behind which steps are left out of the metric files: the memory of a controller whose disk hangs.
+constexpr std::size_t kMostWaiting = 10'000;
+constexpr std::chrono::seconds kRecordAgain{5};
 
 std::string to_text(const nlohmann::json& line) {
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -23,7 +28,8 @@ std::string to_text(const nlohmann::json& line) {
 }  // namespace
 
 ControllerService::ControllerService(Setup setup, Membership& membership, StateDb& db,
-                                     std::vector<std::unique_ptr<MetricSink>> sinks, Outbox outbox, RunOutput& output)
+                                     std::vector<std::unique_ptr<MetricSink>> sinks, Outbox outbox, RunOutput& output,
+                                     std::unique_ptr<Background> background)
     : setup_(std::move(setup)),
       reporter_(ProgressReporter::make(setup_.job.config, setup_.job.plan)),
       membership_(membership),
@@ -35,7 +41,8 @@ ControllerService::ControllerService(Setup setup, Membership& membership, StateD
       bad_clips_(setup_.job.run.bad_clips()),
       quarantine_(setup_.job.run.quarantine()),
       statistics_(reporter_->samples_per_step(), reporter_->samples_metric()),
-      job_(setup_.job, db, *this) {
+      job_(setup_.job, db, *this),
+      background_(std::move(background)) {
   if (setup_.job.resume_step == 0) return;
   const auto recorded = read_metric_file(setup_.job.run.path("metrics.jsonl"));
   if (recorded) statistics_.go_on_from(recorded->curves, setup_.job.resume_step);  // absent without that sink
@@ -69,6 +76,44 @@ std::string ControllerService::agent_of(const Membership::Member& member) {
 
 void ControllerService::forget(const std::string& name) {
   if (setup_.forget) setup_.forget(name);
+}
+
+void ControllerService::in_background(Background::Work work, Background::Then then) {
+  background_->run(std::move(work), std::move(then));
+}
+
+void ControllerService::record(Background::Work work, std::function<void()> then) {
+  records_.push_back({std::move(work), std::move(then)});
+  if (records_.size() == 1) write_record();
+}
+
+void ControllerService::write_record() {
+  record_at_.reset();
+  background_->run(records_.front().work, [this](const Result<void>& written) {
+    if (written) {
+      records_failed_ = false;
+      const auto then = std::move(records_.front().then);
+      records_.pop_front();
+      if (!records_.empty()) write_record();
+      if (then) then();
+      return;
+    }
+    record_at_ = last_tick_ + kRecordAgain;
+    if (std::exchange(records_failed_, true)) return;
+    event(Severity::error, "state",
+          fmt::format("{}; it is tried again every 5 s, and no learner group forms meanwhile",
+                      written.error().message()));
+  });
+}
+
+bool ControllerService::wait_until_written(std::chrono::milliseconds deadline) {
+  const TimePoint end = std::chrono::steady_clock::now() + deadline;
+  do {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (!background_->wait_idle(std::max(left, std::chrono::milliseconds(0)))) return false;
+    background_->collect();
+  } while (background_->waiting() > 0);
+  return records_.empty();
 }
 
 void ControllerService::handle(const std::string& from, const Message& message, TimePoint real_now) {
@@ -135,6 +180,8 @@ void ControllerService::join(const std::string& from, const Join& request, TimeP
 void ControllerService::tick(TimePoint real_now) {
   last_tick_ = real_now;
   const TimePoint now = clock_.at(real_now);
+  background_->collect();
+  if (record_at_ && real_now >= *record_at_) write_record();
   for (const auto& [rank, presence] : membership_.judge(now)) {
     if (presence == NodePresence::lost) {
       job_.node_lost(rank, now);
@@ -146,9 +193,6 @@ void ControllerService::tick(TimePoint real_now) {
   if (!job_.exit_code()) return;
   for (const auto& [name, member] : membership_.members()) {
     if (member.rank != 0) outbox_(member.address, Finish{.reason = "the job has ended"});
-  }
-  for (const auto& sink : sinks_) {
-    if (auto flushed = sink->flush(); !flushed) log::error("metrics: {}", flushed.error().message());
   }
 }
 
@@ -172,20 +216,30 @@ void ControllerService::send(const std::string& to, const Message& message) {
 
 nlohmann::json ControllerService::line() const { return {{"wall", setup_.wall_seconds()}, {"step", newest_step_}}; }
 
-std::string ControllerService::lost_line(std::int64_t lines) const {
-  nlohmann::json lost = line();
-  lost.update({{"severity", enum_name(Severity::error)},
-               {"kind", "lines_lost"},
-               {"text", fmt::format("{} lines are missing here: the file could not be written", lines)}});
-  return to_text(lost);
+void ControllerService::append(LineFile& file, const nlohmann::json& line) {
+  background_->run(
+      [&file, line]() -> Result<void> {
+        file.write(to_text(line), [&](std::int64_t lines) {
+          return to_text({{"wall", line["wall"]},
+                          {"step", line["step"]},
+                          {"severity", enum_name(Severity::error)},
+                          {"kind", "lines_lost"},
+                          {"text", fmt::format("{} lines are missing here: the file could not be written", lines)}});
+        });
+        return {};
+      },
+      {});
 }
 
 void ControllerService::event(Severity severity, const std::string& kind, const std::string& text) {
   nlohmann::json event = line();
   event.update({{"severity", enum_name(severity)}, {"kind", kind}, {"text", text}});
-  events_.write(to_text(event), [this](std::int64_t lines) { return lost_line(lines); });
-  if (auto written = db_.add_event(event["wall"].get<double>(), kind, text); !written)
-    log::error("{}", written.error().message());
+  append(events_, event);
+  background_->run(
+      [&db = db_, wall = event["wall"].get<double>(), kind, text] { return db.add_event(wall, kind, text); },
+      [](const Result<void>& written) {
+        if (!written) log::error("{}", written.error().message());
+      });
   if (severity != Severity::info && notable_.size() < kNotableEvents)
     notable_.push_back(fmt::format("{}: {}", kind, text));
   output_.line(severity, text);
@@ -195,7 +249,7 @@ void ControllerService::bad_clip(const BadClip& clip, const std::string& text) {
   if (!listed_clips_.emplace(clip.file, clip.group).second) return;
   nlohmann::json listed = line();
   listed.update({{"file", clip.file}, {"group", clip.group}, {"text", text}});
-  bad_clips_.write(to_text(listed), [this](std::int64_t lines) { return lost_line(lines); });
+  append(bad_clips_, listed);
 }
 
 void ControllerService::quarantined(const Quarantined& sample) {
@@ -205,7 +259,7 @@ void ControllerService::quarantined(const Quarantined& sample) {
                  {"held_out", sample.held_out},
                  {"producers", sample.producers},
                  {"text", sample.text}});
-  quarantine_.write(to_text(listed), [this](std::int64_t lines) { return lost_line(lines); });
+  append(quarantine_, listed);
 }
 
 void ControllerService::producer_times(const std::string& role, const ProducerTimes& times) {
@@ -226,14 +280,25 @@ void ControllerService::add_producer_shares(std::map<std::string, double>& metri
 }
 
 void ControllerService::write_metrics(std::int64_t step, const std::map<std::string, double>& values) {
-  const std::int64_t samples = step * reporter_->samples_per_step();
-  for (const auto& sink : sinks_) {
-    auto written = sink->write(step, setup_.wall_seconds(), samples, values);
-    if (written) written = sink->flush();  // others follow the files; a killed controller loses no step
-    if (written || metrics_failed_) continue;
-    metrics_failed_ = true;  // training goes on without its curves; said once
+  const auto failed = [this](const Result<void>& written) {
+    if (written || std::exchange(metrics_failed_, true)) return;
     event(Severity::error, "metrics", fmt::format("metrics can no longer be written: {}", written.error().message()));
-  }
+  };
+  if (background_->waiting() > kMostWaiting)
+    return failed(
+        Error{Errc::resource_exhausted, "the disk of the run directory does not keep up; steps are left out"});
+  const std::int64_t samples = step * reporter_->samples_per_step();
+  background_->run(
+      [this, step, samples, wall = setup_.wall_seconds(), values]() -> Result<void> {
+        Result<void> all;
+        for (const auto& sink : sinks_) {
+          auto written = sink->write(step, wall, samples, values);
+          if (written) written = sink->flush();  // others follow the files; a killed controller loses no step
+          if (!written) all = written;
+        }
+        return all;
+      },
+      failed);
 }
 
 void ControllerService::step(const StepReport& report) {

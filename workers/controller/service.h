@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -12,6 +13,7 @@
 
 #include "base/metric_sinks.h"
 #include "comm/control/outbox.h"
+#include "workers/controller/background.h"
 #include "workers/controller/job_controller.h"
 #include "workers/controller/line_file.h"
 #include "workers/controller/membership.h"
@@ -24,7 +26,7 @@
 namespace troupe::workers {
 
 /// The controller as one object: the job's state machine, its members, its metrics and its answers to the command line.
-/// Called from one actor; `outbox` and `output` must not block. Events and metrics are written here, in that thread.
+/// Called from one actor; `outbox` and `output` must not block. Files are written in the background, in order.
 ///
 /// - From nodes: Join is answered with Joined or a Reply of code 2, Heartbeat with HeartbeatAck.
 /// - From the command line: Scale, StatusQuery and StopJob are answered with Reply.
@@ -53,15 +55,17 @@ class ControllerService final : public ControllerEffects {
   };
   /// `membership`, `db` and `output` are not owned and outlive it. Appends to events.jsonl of the run directory.
   ControllerService(Setup setup, Membership& membership, StateDb& db, std::vector<std::unique_ptr<MetricSink>> sinks,
-                    Outbox outbox, RunOutput& output);
+                    Outbox outbox, RunOutput& output, std::unique_ptr<Background> background);
   ~ControllerService() override;
 
   /// Starts the job and its clock.
   void start(TimePoint now);
   /// Any control message; `from` is where an answer goes.
   void handle(const std::string& from, const Message& message, TimePoint now);
-  /// Leases, then the job's deadlines. Call about every 50 ms.
+  /// What the background has done, leases, then the job's deadlines. Call about every 50 ms.
   void tick(TimePoint now);
+  /// Waits until all is written. False: not within `deadline`, or state.db cannot be written.
+  bool wait_until_written(std::chrono::milliseconds deadline);
   void interrupt(const Interrupt& interrupt, TimePoint now);
   /// Set when the job has ended and every actor with it.
   std::optional<int> exit_code() const { return job_.exit_code(); }
@@ -84,6 +88,8 @@ class ControllerService final : public ControllerEffects {
   void actor_ended(const std::string& instance) override { forget(instance); }
   /// Appends to quarantine.jsonl, once for each sample.
   void quarantined(const Quarantined& sample) override;
+  void in_background(Background::Work work, Background::Then then) override;
+  void record(Background::Work work, std::function<void()> then) override;
 
  private:
   /// Answers Join; one that comes again is not announced again. A newer process takes the name of the one before,
@@ -96,10 +102,14 @@ class ControllerService final : public ControllerEffects {
   void forget(const std::string& name);
   /// Of the job, and where it stands.
   std::string status_json(TimePoint now) const;
-  /// What lines of the run directory begin with, and one that says how many before it are missing.
+  /// What lines of the run directory begin with.
   nlohmann::json line() const;
-  std::string lost_line(std::int64_t lines) const;
-  /// Writes to every sink. A failure is an event once; training goes on without curves.
+  /// Adds a line to one of the files.
+  void append(LineFile& file, const nlohmann::json& line);
+  /// Begins the oldest of what state.db is owed.
+  void write_record();
+  /// Writes to every sink. A failure is an event once, and so is a disk that falls behind; training goes on without
+  /// curves.
   void write_metrics(std::int64_t step, const std::map<std::string, double>& values);
   /// Adds ProgressReporter::idle_metric of each role: idle / (idle + busy) since the step before.
   void add_producer_shares(std::map<std::string, double>& metrics);
@@ -125,8 +135,17 @@ class ControllerService final : public ControllerEffects {
   // The newest of each role.
   std::map<std::string, double> busy_share_;
   bool metrics_failed_ = false;
+  // What state.db is owed, oldest first; the first is being written unless it failed and waits.
+  struct Record {
+    Background::Work work;
+    std::function<void()> then;
+  };
+  std::deque<Record> records_;
+  std::optional<TimePoint> record_at_;
+  bool records_failed_ = false;
   AwakeClock clock_;
   JobController job_;
+  std::unique_ptr<Background> background_;  // last: it ends first, when all is written
 };
 
 }  // namespace troupe::workers

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <mutex>
 #include <variant>
 
 namespace troupe::workers {
@@ -40,7 +41,8 @@ using Row = std::vector<Value>;
 struct StateDb::Connection {
   std::string path;
   sqlite3* handle = nullptr;
-  std::string copy_folder;  ///< of a copy that is read in the file's place; empty: none
+  std::string copy_folder;     ///< of a copy that is read in the file's place; empty: none
+  std::recursive_mutex mutex;  ///< one statement, or one transaction, at a time
 
   ~Connection() {
     sqlite3_close(handle);
@@ -99,11 +101,13 @@ struct StateDb::Connection {
   }
 
   Result<void> execute(const char* sql) {
+    std::lock_guard lock(mutex);
     if (sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return failure("cannot write state");
     return {};
   }
 
   Result<std::vector<Row>> query(const char* sql, const Row& arguments = {}) {
+    std::lock_guard lock(mutex);
     sqlite3_stmt* raw = nullptr;
     if (sqlite3_prepare_v2(handle, sql, -1, &raw, nullptr) != SQLITE_OK) return failure("cannot read state");
     const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(raw, &sqlite3_finalize);
@@ -127,6 +131,7 @@ struct StateDb::Connection {
 
   /// All of what `changes` writes, or nothing.
   Result<void> transaction(const std::function<Result<void>()>& changes) {
+    std::lock_guard lock(mutex);
     TROUPE_TRY(execute("BEGIN IMMEDIATE"));
     Result<void> made = changes();
     if (made) made = execute("COMMIT");
@@ -220,9 +225,7 @@ Result<std::uint64_t> StateDb::next_term() {
   return static_cast<std::uint64_t>(number(rows.at(0).at(0)));
 }
 
-Result<void> StateDb::set_job(const std::string& state, std::int64_t committed_step) {
-  return db_->run("UPDATE job SET state = ?, step = ?", {state, committed_step});
-}
+Result<void> StateDb::set_job_state(const std::string& state) { return db_->run("UPDATE job SET state = ?", {state}); }
 
 Result<void> StateDb::set_committed_step(std::int64_t step) { return db_->run("UPDATE job SET step = ?", {step}); }
 

@@ -29,7 +29,7 @@ struct CheckpointRecord {
 
 /// What must survive the controller: one SQLite file `state.db` per run directory, WAL, synchronous=FULL (tables:
 /// docs/run-directory.md#statedb). One process writes, the holder of RUN/lock (run_lock.h); any process of this machine
-/// may read meanwhile. A change is on disk before its method returns. Not thread-safe. Errors of every method:
+/// may read meanwhile. A change is on disk before its method returns. Thread-safe. Errors of every method:
 /// resource_exhausted (disk full), data_loss (damaged), internal.
 class StateDb {
  public:
@@ -44,9 +44,9 @@ class StateDb {
 
   /// Increments and returns the term: once per controller start, before anything is bound.
   Result<std::uint64_t> next_term();
-  /// The name of a JobState ("RUNNING") and the newest committed step.
-  Result<void> set_job(const std::string& state, std::int64_t committed_step);
-  /// The newest committed step; the state stays.
+  /// The name of a JobState ("RUNNING").
+  Result<void> set_job_state(const std::string& state);
+  /// The newest committed step.
   Result<void> set_committed_step(std::int64_t step);
   Result<std::string> job_state() const;
   /// As last said; 0 in a new file.

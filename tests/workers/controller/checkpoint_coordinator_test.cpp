@@ -6,14 +6,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/bias_checkpoint.h"
 #include "tests/workers/controller/job_controller_fixture.h"
 #include "workers/checkpoint/commit.h"
-#include "workers/checkpoint/writer.h"
 
 namespace troupe::workers {
 namespace {
 
 using namespace troupe::testing;
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -21,15 +22,8 @@ struct CheckpointCoordinatorTest : ::testing::Test {
   std::string folder_of(std::int64_t step) const { return run.checkpoints() + "/" + checkpoint_tmp_name(step, kFence); }
   /// The checkpointer has written `step`: its temporary folder lies there.
   CheckpointDone written(std::int64_t step) const {
-    Manifest manifest;
-    manifest.step = step;
-    manifest.fence = kFence;
-    const ManifestParam bias{.name = "bias", .shape = {1}, .offset = 0, .numel = 1};
-    manifest.units = {{.name = "unit", .layout_class = "unit", .params = {bias}, .numel = 1, .layout_hash = 1}};
-    const std::vector<std::byte> shard(static_cast<std::size_t>(snapshot_bytes(manifest)));
-    const auto made = CheckpointWriter().write(
-        {.directory = folder_of(step), .manifest = manifest, .ranks = {shard}, .attachments = {}});
-    return {.step = step, .fence = kFence, .manifest_hash = made.value().manifest_hash};
+    const auto made = write_bias_checkpoint(folder_of(step), step, kFence, 1);
+    return {.step = step, .fence = kFence, .manifest_hash = made.manifest_hash};
   }
   CheckpointRecord record(const CheckpointDone& done) const {
     return {.step = done.step,
@@ -41,7 +35,8 @@ struct CheckpointCoordinatorTest : ::testing::Test {
   bool commit(std::int64_t step) {
     coordinator.on_snapshot({.actor = "", .rank = 0, .step = step, .fence = kFence, .handle = "h", .updates = step},
                             kFence, true, {}, {}, now);
-    return coordinator.on_done(written(step), kFence, now);
+    coordinator.on_done(written(step), kFence, now);
+    return coordinator.committed_step() == step;
   }
   /// What a new controller finds and settles.
   void settle(std::int64_t resume_step) {
@@ -143,6 +138,33 @@ TEST_F(CheckpointCoordinatorTest, AGroupThatFormsAgainTakesBackACommitThatFailed
   EXPECT_FALSE(db->unfinished_commit().value());
   EXPECT_EQ(coordinator.committed_step(), 10);
   EXPECT_EQ(std::filesystem::read_symlink(run.checkpoints() + "/latest"), "step_000010");
+}
+
+TEST_F(CheckpointCoordinatorTest, ACommitThatTakesLongIsOpenUntilItEnds) {
+  effects.is_disk_slow = true;
+  EXPECT_FALSE(commit(10));
+  EXPECT_TRUE(coordinator.is_committing());
+  EXPECT_FALSE(coordinator.commit_hangs(now + 600s));
+  EXPECT_TRUE(coordinator.commit_hangs(now + 601s));
+  EXPECT_THAT(effects.take<CheckpointCommitted>(), IsEmpty()) << "the ranks' arenas are still needed if it fails";
+  coordinator.abandon();
+  effects.catch_up();
+  EXPECT_FALSE(coordinator.is_committing());
+  EXPECT_EQ(coordinator.committed_step(), 10) << "it was under way when the group broke";
+  EXPECT_EQ(effects.take<CheckpointCommitted>().size(), 1u);
+}
+
+TEST_F(CheckpointCoordinatorTest, ACommitThatFailsAfterItsGroupBrokeIsNotTriedAgain) {
+  ASSERT_TRUE(commit(10));
+  std::filesystem::create_directories(run.checkpoints() + "/latest.tmp/in_the_way");
+  effects.is_disk_slow = true;
+  commit(20);
+  coordinator.abandon();
+  effects.catch_up();
+  EXPECT_FALSE(coordinator.is_committing());
+  EXPECT_FALSE(std::filesystem::exists(run.checkpoints() + "/step_000020"));
+  coordinator.tick(now + 1h);
+  EXPECT_EQ(coordinator.committed_step(), 10);
 }
 
 TEST_F(CheckpointCoordinatorTest, AStateOfTheFirstVersionIsBroughtUpToDate) {

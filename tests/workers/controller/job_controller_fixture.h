@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,6 +37,25 @@ class RecordingEffects final : public ControllerEffects {
   void quarantined(const Quarantined& sample) override { samples.push_back(sample.position); }
 
   void actor_ended(const std::string& instance) override { ended.push_back(instance); }
+  void in_background(Background::Work work, Background::Then then) override {
+    pieces.emplace_back(std::move(work), std::move(then));
+    if (!is_disk_slow) catch_up();
+  }
+  void record(Background::Work work, std::function<void()> then) override {
+    in_background(std::move(work), [then = std::move(then)](const Result<void>& written) {
+      written.value();
+      if (then) then();
+    });
+  }
+  /// Does what a slow disk has kept waiting.
+  void catch_up() {
+    while (!pieces.empty()) {
+      const auto [work, then] = std::move(pieces.front());
+      pieces.pop_front();
+      const Result<void> result = work();
+      if (then) then(result);
+    }
+  }
 
   /// Messages of one type sent since the last call, by receiver.
   template <class T>
@@ -56,6 +76,8 @@ class RecordingEffects final : public ControllerEffects {
   std::vector<std::string> clips;
   std::vector<std::string> ended;
   std::vector<std::int64_t> samples;
+  std::deque<std::pair<Background::Work, Background::Then>> pieces;
+  bool is_disk_slow = false;
 };
 
 /// So many of each role, each in a process of its own.

@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
+#include "tests/support/bias_checkpoint.h"
 #include "tests/workers/controller/job_controller_fixture.h"
 #include "workers/checkpoint/commit.h"
-#include "workers/checkpoint/writer.h"
 
 namespace troupe::workers {
 namespace {
@@ -177,6 +177,39 @@ TEST_F(JobControllerTest, TheFolderOfAStaleCheckpointIsRemoved) {
   ASSERT_TRUE(std::filesystem::create_directory(stale));
   job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence - 1}, now);
   EXPECT_FALSE(std::filesystem::exists(stale));
+}
+
+TEST_F(JobControllerTest, AGroupThatFormsWaitsForTheCommitUnderWay) {
+  const std::uint64_t fence = begin();
+  for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
+  const auto written = write_bias_checkpoint(effects.take<CheckpointBegin>().at(0).second.directory, 10, fence, 2);
+  effects.is_disk_slow = true;
+  job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence, .manifest_hash = written.manifest_hash},
+              now);
+  died("learner/1", 0);
+  pass(0ms);
+  up("learner/1", 1);
+  EXPECT_TRUE(effects.take<GroupPlan>().empty()) << "from which step is open";
+  effects.is_disk_slow = false;
+  effects.catch_up();
+  pass(50ms);
+  const auto plans = effects.take<GroupPlan>();
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0].second.resume_step, 10);
+}
+
+TEST_F(JobControllerTest, RanksAreAskedToFormOnceTheGroupIsOnDiskAndNotBlamedForTheDisk) {
+  begin();
+  effects.is_disk_slow = true;
+  died("learner/1", 0);
+  pass(0ms);
+  up("learner/1", 1);
+  EXPECT_TRUE(effects.take<GroupPlan>().empty());
+  pass(to_milliseconds(setup.config.cluster.start_timeout) + 1h);
+  EXPECT_TRUE(effects.take<Stop>().empty());
+  effects.is_disk_slow = false;
+  effects.catch_up();
+  EXPECT_EQ(effects.take<GroupPlan>().size(), 2u);
 }
 
 TEST_F(JobControllerTest, AnInterruptFinishesTheStepAndAsksForACheckpoint) {
@@ -372,16 +405,8 @@ TEST_F(JobControllerTest, ACheckpointThatCommitsWhileTheJobDrainsLeavesItDrainin
   job->interrupt({.why = "SIGINT"}, now);
   for (const std::int64_t rank : {0, 1}) snapshot(fence, rank, "h");
   const auto begun = effects.take<CheckpointBegin>().at(0).second;
-  Manifest manifest;
-  manifest.step = 10;
-  manifest.fence = fence;
-  manifest.world = 2;
-  const ManifestParam bias{.name = "bias", .shape = {1}, .offset = 0, .numel = 1};
-  manifest.units = {{.name = "unit", .layout_class = "unit", .params = {bias}, .numel = 1, .layout_hash = 1}};
-  const std::vector<std::byte> shard(static_cast<std::size_t>(snapshot_bytes(manifest)));
-  const auto written = CheckpointWriter().write(
-      {.directory = begun.directory, .manifest = manifest, .ranks = {shard, shard}, .attachments = {}});
-  job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence, .manifest_hash = written->manifest_hash},
+  const auto written = write_bias_checkpoint(begun.directory, 10, fence, 2);
+  job->handle("checkpointer/0", CheckpointDone{.step = 10, .fence = fence, .manifest_hash = written.manifest_hash},
               now);
   EXPECT_EQ(job->checkpoints().committed_step(), 10);
   EXPECT_EQ(db->committed_step().value(), 10);

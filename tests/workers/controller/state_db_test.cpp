@@ -25,7 +25,8 @@ TEST_F(StateDbTest, KeepsWhatWasWrittenOverAReopening) {
     EXPECT_EQ(db->next_term().value(), 1u);
     db->add_epoch({.fence = (1ull << 32) + 1, .resume_step = 0, .reason = "start"}).value();
     db->add_checkpoint({.step = 10, .fence = 1, .directory = "checkpoints/step_000010", .manifest_hash = "ab"}).value();
-    db->set_job("RUNNING", 10).value();
+    db->set_job_state("RUNNING").value();
+    db->set_committed_step(10).value();
     db->add_plan(1, "{}").value();
   }
   auto db = StateDb::open(path).value();
@@ -39,7 +40,8 @@ TEST_F(StateDbTest, KeepsWhatWasWrittenOverAReopening) {
 TEST_F(StateDbTest, IsReadWhereItLiesWhileItsControllerWrites) {
   ::setenv("TMPDIR", (folder + "/absent").c_str(), 1);  // so that no copy can be made
   auto controller = StateDb::open(path).value();
-  controller->set_job("RUNNING", 3).value();
+  controller->set_job_state("RUNNING").value();
+  controller->set_committed_step(3).value();
   auto reader = StateDb::open_read_only(path).value();
   EXPECT_EQ(reader->committed_step().value(), 3);
   controller->set_committed_step(4).value();
@@ -56,7 +58,7 @@ TEST_F(StateDbTest, NamesADamagedFile) {
 }
 
 TEST_F(StateDbTest, CanBeReadAfterItsControllerEnded) {
-  StateDb::open(path).value()->set_job("DONE", 7).value();
+  StateDb::open(path).value()->set_job_state("DONE").value();
   auto db = StateDb::open_read_only(path).value();
   EXPECT_EQ(db->job_state().value(), "DONE");
 }
