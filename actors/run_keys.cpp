@@ -23,7 +23,8 @@ namespace troupe::actors {
 namespace {
 
 constexpr const char* kAllowHead =
-    "# Who may connect to this run: PUBLIC-KEY ROLE NAME, one a line. Roles: node, operator, viewer. Read every 5 s.\n"
+    "# Who may connect to this run: PUBLIC-KEY ROLE NAME [not_after=2026-12-31T00:00:00Z], one a line.\n"
+    "# Roles: node, operator, viewer. Read every 5 s.\n"
     "# The next line lets in whoever has the run's token, as a node under any name; remove it to end that.\n";
 
 /// The pair FOLDER/NAME.key, made when it is not there, and NAME.pub beside it, which a crash may have left out.
@@ -81,14 +82,17 @@ Token RunKeys::token(const std::string& endpoint) const {
 
 Result<AllowList> RunKeys::read_list() const {
   TROUPE_ASSIGN(AllowList list, AllowList::read(folder_ + "/allow"));
-  if (allow_file_.empty()) return list;
-  TROUPE_ASSIGN(const AllowList further, AllowList::read(allow_file_));
+  AllowList further;
+  if (!allow_file_.empty()) {
+    TROUPE_ASSIGN(further, AllowList::read(allow_file_));
+  }
   for (const AllowedKey& key : further.keys()) {
     if (list.find(key.key) != nullptr)
       return Error{Errc::invalid_argument,
                    fmt::format("{}: the key {} is also in {}/allow; list it once", allow_file_, key.key, folder_)};
     list.add(key);
   }
+  list.drop_expired(utc_text(SystemClock().wall_seconds()));
   return list;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "base/ids.h"
 #include "comm/control/curve_keys.h"
@@ -16,6 +17,14 @@ namespace {
 constexpr std::size_t kMaxListBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxKeys = 10'000;
 constexpr const char* kListName = "allow-list";
+constexpr std::string_view kNotAfter = "not_after=";
+
+/// Whether it is written like 2026-12-31T00:00:00Z. Such times are ordered as their texts are.
+bool is_utc_text(std::string_view text) {
+  constexpr std::string_view kShape = "0000-00-00T00:00:00Z";
+  return std::equal(text.begin(), text.end(), kShape.begin(), kShape.end(),
+                    [](char c, char shape) { return shape == '0' ? c >= '0' && c <= '9' : c == shape; });
+}
 }  // namespace
 
 Result<AllowList> AllowList::parse(const std::string& text, const std::string& path) {
@@ -29,18 +38,21 @@ Result<AllowList> AllowList::parse(const std::string& text, const std::string& p
       return Error{Errc::invalid_argument, fmt::format("{}:{}: {}", path, number, why)};
     };
     std::istringstream words(line);
-    std::string key, role, name, more;
+    std::string key, role, name, end, more;
     // '#' is a letter of Z85: only a line that begins with "# " or is "#" is a comment
     if (!(words >> key) || key == "#") continue;
-    if (!(words >> role >> name) || words >> more) return wrong("wanted `KEY ROLE NAME`: a public key, a role, a name");
+    if (!(words >> role >> name) || (words >> end && words >> more))
+      return wrong("wanted `KEY ROLE NAME [not_after=TIME]`: a public key, a role, a name, when it ends");
     if (!is_curve_key(key)) return wrong("the public key is not 40 characters of Z85");
     const auto known = enum_value<KeyRole>(role);
     if (!known) return wrong(fmt::format("role '{}': wanted node, operator or viewer", role));
     if (name == "*" ? *known != KeyRole::node : !base::is_name(name))
       return wrong(fmt::format("name '{}': wanted {}, or * for a node", name, kNamePattern));
+    if (!end.empty() && !(end.starts_with(kNotAfter) && is_utc_text(end.substr(kNotAfter.size()))))
+      return wrong(fmt::format("'{}': wanted not_after=YYYY-MM-DDTHH:MM:SSZ", end));
     if (!seen.insert(key).second) return wrong("this key is listed twice");
     if (list.keys_.size() >= kMaxKeys) return wrong(fmt::format("more than {} keys", kMaxKeys));
-    list.keys_.push_back({key, *known, name});
+    list.keys_.push_back({key, *known, name, end.empty() ? end : end.substr(kNotAfter.size())});
   }
   return list;
 }
@@ -48,6 +60,10 @@ Result<AllowList> AllowList::parse(const std::string& text, const std::string& p
 Result<AllowList> AllowList::read(const std::string& path) {
   TROUPE_ASSIGN(const std::string text, read_guarded_file(path, kListName, Guard::list, kMaxListBytes));
   return parse(text, path);
+}
+
+void AllowList::drop_expired(const std::string& now) {
+  std::erase_if(keys_, [&](const AllowedKey& key) { return !key.not_after.empty() && key.not_after < now; });
 }
 
 const AllowedKey* AllowList::find(const std::string& key) const {

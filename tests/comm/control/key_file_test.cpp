@@ -110,12 +110,23 @@ TEST_F(KeyFileTest, AListHoldsKeysRolesAndNames) {
   EXPECT_EQ(list->keys_of(KeyRole::node), std::vector<std::string>{token});
 }
 
+TEST_F(KeyFileTest, AKeyCountsUntilItsEnd) {
+  const std::string key = generate_keypair()->public_key;
+  auto list = AllowList::parse(key + " viewer alice not_after=2026-12-31T00:00:00Z\n", "allow").value();
+  list.drop_expired("2026-12-31T00:00:00Z");
+  EXPECT_NE(list.find(key), nullptr);
+  list.drop_expired("2026-12-31T00:00:01Z");
+  EXPECT_EQ(list.find(key), nullptr);
+}
+
 TEST_F(KeyFileTest, ABadListIsRefusedWholeWithTheLine) {
   const std::string key = generate_keypair()->public_key;
   for (const auto& [line, why] :
        std::map<std::string, std::string>{{"short node a", "not 40 characters of Z85"},
-                                          {key + " node", "wanted `KEY ROLE NAME`"},
-                                          {key + " node a b", "wanted `KEY ROLE NAME`"},
+                                          {key + " node", "wanted `KEY ROLE NAME"},
+                                          {key + " node a b", "'b': wanted not_after="},
+                                          {key + " node a not_after=2026-12-31", "wanted not_after="},
+                                          {key + " node a not_after=2026-12-31T00:00:00Z b", "wanted `KEY ROLE NAME"},
                                           {key + " king a", "role 'king'"},
                                           {key + " node A", "name 'A'"},
                                           {key + " operator *", "name '*'"},
