@@ -109,7 +109,7 @@ class Campaign {
       say(outcomes_.back());
     }
     if (trial && !outcomes_.back().failure.empty()) {
-      fmt::print("  its files stay in {}\n", trial->job.folder());
+      fmt::print("  its files stay in {0}, and {0}/runs is mounted until somebody unmounts it\n", trial->job.folder());
       trial->job.keep();
     }
   }
@@ -200,11 +200,11 @@ int main(int argc, char** argv) {
   app.add_option("--out", options.out, "result file")->check(refuse_dirty_tree);
   CLI11_PARSE(app, argc, argv);
   if (is_long) options.cycles = 10'000;
-  if (const std::string missing = troupe::testing::Space::missing(); !missing.empty()) {
-    fmt::print("campaign: NOT RUN: no namespaces: {}\n", missing);
-    return 77;
-  }
   try {
+    if (const std::string missing = troupe::testing::Space::missing(); !missing.empty()) {
+      fmt::print("campaign: NOT RUN: no namespaces: {}\n", missing);
+      return 77;
+    }
     auto faults = all_faults(std::string(TROUPE_SOURCE_DIR) + "/docs/fault-points.md");
     return Campaign(options, std::move(faults)).run();
   } catch (const std::exception& error) {

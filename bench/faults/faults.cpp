@@ -147,7 +147,15 @@ Fault cut(const std::string& name, bool out, bool in, double seconds) {
           .is_long = seconds > kLasts_s};
 }
 
+/// Checkpoints that could not be written, by what the job says: events.jsonl is on the disk that is full.
+std::ptrdiff_t failed_checkpoints(const Trial& trial) {
+  static const std::regex failed(R"(checkpoint of step \d+ failed)");
+  const std::string text = trial.job.job->output();
+  return std::distance(std::sregex_iterator(text.begin(), text.end(), failed), {});
+}
+
 double full_disk(Trial& trial, CounterRng&) {
+  const auto failed_before = failed_checkpoints(trial);
   const std::string ballast = trial.job.folder() + "/runs/ballast";
   {
     std::ofstream out(ballast, std::ios::binary);
@@ -155,7 +163,7 @@ double full_disk(Trial& trial, CounterRng&) {
     while (out.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
     }
   }
-  Trial::last(kLasts_s);
+  trial.wait("a checkpoint that fails", kLongest_s, [&] { return failed_checkpoints(trial) > failed_before; });
   const auto committed = trial.committed_step();
   std::filesystem::remove(ballast);
   const auto begin = Trial::now();
@@ -206,10 +214,14 @@ double closed_terminal(Trial& trial, CounterRng&) {
 }
 
 double unread_pipe(Trial& trial, CounterRng&) {
-  // More output than the pipe holds; nobody reads it.
-  trial.wait("output in the pipe", kLongest_s, [&] {
+  // The job says something of every step: when steps add nothing to the pipe, it is full, and nobody reads it.
+  int seen = 0;
+  std::int64_t since = 0;
+  trial.wait("a full pipe", kLongest_s, [&] {
     int waiting = 0;
-    return ::ioctl(trial.reader.get(), FIONREAD, &waiting) == 0 && waiting > 2048;
+    const std::int64_t steps = trial.steps();
+    if (::ioctl(trial.reader.get(), FIONREAD, &waiting) == 0 && waiting != seen) seen = waiting, since = steps;
+    return seen > 0 && steps >= since + 3;
   });
   trial.wait_steps(10);
   const double seconds = whole_after(trial);
@@ -234,28 +246,10 @@ double point_hung(Trial& trial, CounterRng&) {
   return Trial::seconds_since(stood);
 }
 
-/// A process that dies at a fault point is replaced; a job or a node that dies there is started again.
+/// Counts from the new process on.
 double point_fired(Trial& trial, CounterRng&) {
-  const auto begin = Trial::now();
-  while (!has_replaced_host(trial)) {
-    if (Trial::seconds_since(begin) > kLongest_s) throw NotRecovered("the point did not fire");
-    if (trial.job.job->wait(std::chrono::milliseconds(50))) {
-      const auto again = Trial::now();
-      trial.resume();
-      trial.wait_whole();
-      return Trial::seconds_since(again);
-    }
-    for (std::size_t machine = 1; machine < trial.job.nodes.size(); ++machine) {
-      auto& node = trial.job.nodes[machine];
-      if (!node->wait(std::chrono::milliseconds(0))) continue;
-      trial.job.environment.erase("TROUPE_FAULT");
-      node = trial.job.node(machine);
-      return whole_after(trial);
-    }
-  }
-  const auto up = Trial::now();
-  trial.wait_whole();
-  return Trial::seconds_since(up);
+  trial.wait("the process that the point kills is replaced", kLongest_s, [&] { return has_replaced_host(trial); });
+  return whole_after(trial);
 }
 
 /// How a point of the page is made to kill; empty where it belongs to no job over nodes.
@@ -274,12 +268,8 @@ std::string spec_of(const std::string& point) {
       {"checkpoint.write", "checkpoint.write@checkpointer/0#0:kill:1:3"},
       {"checkpoint.fsync", "checkpoint.fsync@checkpointer/0#0:kill:1:2"},
       {"checkpoint.manifest", "checkpoint.manifest@checkpointer/0#0:kill:1:1"}};
-  if (const auto found = known.find(point); found != known.end()) return found->second;
-  // Points of the controller, of nodes and of state.db: their processes are started again without it.
-  for (const char* owner : {"controller", "node", "state"}) {
-    if (point.starts_with(owner)) return point + ":kill:1:2";
-  }
-  return {};
+  const auto found = known.find(point);
+  return found == known.end() ? std::string() : found->second;
 }
 
 /// Points of commands and caches that no job over nodes passes.
@@ -314,11 +304,8 @@ void add_points(std::vector<Fault>& faults, const std::string& page) {
     if (spec.empty() && !is_left_out(point))
       throw std::runtime_error(page + " lists " + point + ", which the campaign has no fault for; add one to spec_of");
     if (spec.empty()) continue;
-    const bool is_rank = point.starts_with("learner."), is_host = spec.find("#0") != std::string::npos;
     faults.push_back({.name = "point " + point,
-                      .bar_s = is_rank   ? kRankBar_s
-                               : is_host ? kPoolBar_s
-                                         : kLongest_s,
+                      .bar_s = point.starts_with("learner.") ? kRankBar_s : kPoolBar_s,
                       .sft = !of_rl.contains(point),
                       .rl = !of_sft.contains(point),
                       .strike = point_fired,

@@ -89,16 +89,7 @@ std::map<std::string, pid_t> Trial::hosts() const {
   return all;
 }
 
-std::optional<pid_t> Trial::process(const std::string& actor) const {
-  std::optional<pid_t> newest;
-  int incarnation = -1;
-  for (const auto& [instance, pid] : hosts()) {
-    if (!instance.starts_with(actor + "#")) continue;
-    if (const int mark = std::stoi(instance.substr(actor.size() + 1)); mark > incarnation)
-      incarnation = mark, newest = pid;
-  }
-  return newest;
-}
+std::optional<pid_t> Trial::process(const std::string& actor) const { return JobProcess::newest(hosts(), actor); }
 
 bool Trial::pool_is_complete() const { return process(job.actor(0)) && process(job.actor(1)); }
 
@@ -163,6 +154,7 @@ void Trial::resume() {
 
 std::vector<std::string> Trial::end() {
   job.job->kill(SIGINT);
+  if (!job.job->wait(LabJob::kDeadline)) throw Hang("the job does not end at SIGINT");
   return job.complaints_at_end(130);
 }
 

@@ -68,7 +68,7 @@ class Trial {
   void wait_whole(double deadline = kLongest_s);
   /// Starts the job and its nodes again from the newest checkpoint; what is left of them is ended before.
   void resume();
-  /// Ends the job by SIGINT; what is wrong then, a sentence each.
+  /// Ends the job by SIGINT; what is wrong then, a sentence each. Throws Hang where it does not end.
   std::vector<std::string> end();
 
   ClockAndDisk& control(std::size_t machine) { return *controls_.at(machine); }

@@ -20,6 +20,14 @@ need_program() {
   exit 2
 }
 
+# Where programs are built ($build, from TROUPE_BUILD) and which troupe is run (TROUPE_BINARY): the release build unless told otherwise.
+# Ends the script where there is no troupe.
+release_troupe() {
+  build=${TROUPE_BUILD:-$(realpath "$here/../..")/build/release}
+  export TROUPE_BINARY=${TROUPE_BINARY:-$build/app/troupe}
+  need_program "$TROUPE_BINARY" troupe
+}
+
 # The commit and the machine.
 commit_and_machine() {
   local changed=""

@@ -23,12 +23,12 @@ class ConfinedTest : public KillTest {
 TEST_F(ConfinedTest, DecodersAreConfinedAndRanksAreNot) {
   auto job = run("confined", {"training.steps=20"});
   ASSERT_TRUE(job->wait_output(step_line(3))) << job->output();
-  for (const char* decoder : {"decoder/0", "decoder/1"}) {
-    const pid_t pid = job->host(decoder).value_or(0);
+  for (const std::string number : {"0", "1"}) {
+    const pid_t pid = job->host("decoder/" + number).value_or(0);
     EXPECT_EQ(status_of(pid, "NoNewPrivs"), "1");
     EXPECT_EQ(status_of(pid, "Seccomp"), "2");
     EXPECT_FALSE(may_dump_core(pid));
-    EXPECT_THAT(text_of(run_directory("confined") + "/logs/decoder-0.log"),
+    EXPECT_THAT(text_of(run_directory("confined") + "/logs/decoder-" + number + ".log"),
                 ::testing::HasSubstr("confined: seccomp on"));
   }
   for (const char* other : {"learner/0", "checkpointer/0"})

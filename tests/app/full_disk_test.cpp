@@ -1,10 +1,8 @@
 // Checkpoints that cannot be written: tried again, given up, and never harming older ones.
-#include <sys/mount.h>
-
-#include <cerrno>
 #include <cstring>
 
 #include "tests/app/run_fixture.h"
+#include "tests/support/tmpfs_mount.h"
 
 namespace troupe::app {
 namespace {
@@ -31,23 +29,6 @@ TEST_F(FullDiskTest, LosingTheLastCheckpointFailsTheRunAndKeepsTheOneBefore) {
   expect_end(run_small({"--resume", "auto"}), 0, {"resuming at step 10"});
   expect_verified(80);
 }
-
-/// A small file system of its own at `runs`.
-class TmpfsMount {
- public:
-  TmpfsMount(std::string path, const std::string& size) : path_(std::move(path)) {
-    std::filesystem::create_directories(path_);
-    if (::mount("tmpfs", path_.c_str(), "tmpfs", 0, ("size=" + size).c_str()) != 0) error_ = errno;
-  }
-  ~TmpfsMount() {
-    if (error_ == 0) ::umount2(path_.c_str(), MNT_DETACH);
-  }
-  int error() const { return error_; }
-
- private:
-  const std::string path_;
-  int error_ = 0;
-};
 
 TEST_F(FullDiskTest, AReallyFullDiskNamesTheFileAndKeepsEarlierCheckpoints) {
   const TmpfsMount disk(dir_ / "runs", "1600k");

@@ -1,36 +1,19 @@
 // Host processes that are killed or stopped in the middle of a run: the run completes, and trains what it would have
 // trained.
 #include "tests/app/kill_fixture.h"
+#include "tests/support/control_group.h"
 
 namespace troupe::app {
 namespace {
 
-using KillActorTest = KillTest;
-
-/// A control group (version 1) whose processes stand still, and whom not even SIGKILL ends before they go on: what a
-/// hung disk does to them. They go on, and the group goes, at the end of its scope.
-class FrozenGroup {
- public:
-  explicit FrozenGroup(pid_t pid) : path_("/sys/fs/cgroup/freezer/troupe-test-" + std::to_string(pid)) {
-    std::error_code refused;
-    is_made_ = std::filesystem::create_directory(path_, refused);
-    if (!is_made_) return;
-    std::ofstream(path_ / "cgroup.procs") << pid << std::endl;
-    std::ofstream(path_ / "freezer.state") << "FROZEN" << std::endl;
+class KillActorTest : public KillTest {
+ protected:
+  static void freeze(const JobProcess& job, const std::string& actor, const ControlGroup& group) {
+    const auto pid = job.host(actor);
+    ASSERT_TRUE(pid) << actor << " has no process\n" << job.output();
+    group.add(*pid);
+    group.freeze();
   }
-  ~FrozenGroup() {
-    if (!is_made_) return;
-    std::ofstream(path_ / "freezer.state") << "THAWED" << std::endl;
-    std::error_code busy;  // until its processes have ended
-    for (int i = 0; i < 10'000 && !std::filesystem::remove(path_, busy); ++i) busy.clear();
-  }
-  FrozenGroup(const FrozenGroup&) = delete;
-  FrozenGroup& operator=(const FrozenGroup&) = delete;
-  bool is_made() const { return is_made_; }
-
- private:
-  const std::filesystem::path path_;
-  bool is_made_ = false;
 };
 
 TEST_F(KillActorTest, KillsOfEveryRoleLeaveTheSameWeights) {
@@ -76,20 +59,22 @@ TEST_F(KillActorTest, AStoppedDecoderIsReplaced) {
 }
 
 TEST_F(KillActorTest, ADecoderThatNothingEndsIsLeftOut) {
+  const ControlGroup group("freezer");
+  if (!group.missing().empty()) GTEST_SKIP() << group.missing();
   auto job = run("frozen", {"data.decode_deadline_s=2"});
   ASSERT_TRUE(job->wait_output(step_line(5))) << job->output();
-  const FrozenGroup frozen(job->host("decoder/0").value_or(0));
-  if (!frozen.is_made()) GTEST_SKIP() << "no control groups of version 1 can be made here";
+  ASSERT_NO_FATAL_FAILURE(freeze(*job, "decoder/0", group));
   expect_complete(*job, "frozen");
   EXPECT_THAT(job->output(), ::testing::HasSubstr("decoder/0#0 survives SIGKILL"));
   EXPECT_THAT(job->output(), ::testing::HasSubstr("it is not started again"));
 }
 
 TEST_F(KillActorTest, ARankThatNothingEndsEndsTheJobWithItsCheckpoints) {
+  const ControlGroup group("freezer");
+  if (!group.missing().empty()) GTEST_SKIP() << group.missing();
   auto job = run("frozen", {"training.step_timeout_s=2", "cluster.start_timeout_s=5"});
   ASSERT_TRUE(job->wait_output(step_line(11))) << job->output();  // which means that step 5 is on disk
-  const FrozenGroup frozen(job->host("learner/1").value_or(0));
-  if (!frozen.is_made()) GTEST_SKIP() << "no control groups of version 1 can be made here";
+  ASSERT_NO_FATAL_FAILURE(freeze(*job, "learner/1", group));
   EXPECT_EQ(job->wait(kRunDeadline), 4) << job->output();
   EXPECT_THAT(job->output(), ::testing::HasSubstr("learner/1#0 survives SIGKILL"));
   EXPECT_TRUE(std::filesystem::exists(run_directory("frozen") + "/checkpoints/step_000005/manifest.json"));

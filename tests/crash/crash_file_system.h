@@ -9,8 +9,10 @@
 namespace troupe::testing {
 
 /// A file system that can lose its power. While one exists, every call of this process that changes a file or folder
-/// below `root` is written down beneath all code: the program defines the C library's calls (crash_calls.cpp), so the
-/// durable write, the appender, std::filesystem and SQLite cannot get past it. Files are really there as well.
+/// below `root` is written down beneath all code: the program defines the C library's calls (crash_calls.cpp) that the
+/// durable write, the appender, std::filesystem and SQLite make. Not among them, and so not seen: creat, truncate (by a
+/// path), fallocate, pwritev, copy_file_range, sendfile, link, and what C's stdio and mappings write. Files are really
+/// there as well.
 ///
 /// write_image() then builds what a disk may hold when the power fails after any number of those calls:
 /// - a page of 4 KiB that was written and not synced is there in any of its states since the last sync; pages are

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -17,6 +18,12 @@
 
 namespace troupe::testing {
 namespace {
+
+/// TROUPE_POWER_CUTS, or as many as a unit test has time for.
+int num_cuts() {
+  const char* wanted = std::getenv("TROUPE_POWER_CUTS");
+  return wanted != nullptr ? std::stoi(wanted) : 100;
+}
 
 /// A life of a run with what it was told, by the number of calls that had been made by then.
 struct Life {
@@ -57,12 +64,14 @@ TEST(PowerCutTest, WhatWasAcknowledgedIsThereAfterAnyCut) {
   const std::size_t calls = life.disk->num_calls();
   for (const char* kind : {"write", "truncate", "sync", "make", "rename", "remove"})
     EXPECT_GT(life.disk->calls_by_kind()[kind], 0u) << kind;
+  const int cuts = num_cuts();
+  ASSERT_GE(cuts, 2);
   int failures = 0;
-  for (int cut = 0; cut < TROUPE_POWER_CUTS && failures < 5; ++cut) {
+  for (int cut = 0; cut < cuts && failures < 5; ++cut) {
     // every call in turn where there are more cuts than calls, else spread over all of them
-    const std::size_t at = TROUPE_POWER_CUTS >= static_cast<int>(calls)
+    const std::size_t at = cuts >= static_cast<int>(calls)
                                ? static_cast<std::size_t>(cut) % (calls + 1)
-                               : calls * static_cast<std::size_t>(cut) / (TROUPE_POWER_CUTS - 1);
+                               : calls * static_cast<std::size_t>(cut) / static_cast<std::size_t>(cuts - 1);
     const auto seed = static_cast<std::uint64_t>(cut);
     const ScratchFolder image;
     life.disk->write_image(at, seed, image.path());
@@ -78,11 +87,11 @@ TEST(PowerCutTest, ASecondCutWhileTheFirstIsBeingSettledLosesNothing) {
   Life life;
   life.live(8);
   const std::size_t calls = life.disk->num_calls();
-  constexpr int kCuts = std::max(8, TROUPE_POWER_CUTS / 10);
-  for (int cut = 0; cut < kCuts; ++cut) {
-    const std::size_t at = calls / 2 + calls / 2 * static_cast<std::size_t>(cut) / kCuts;
+  const auto cuts = static_cast<std::size_t>(std::max(8, num_cuts() / 10));
+  for (std::size_t cut = 0; cut < cuts; ++cut) {
+    const std::size_t at = calls / 2 + calls / 2 * cut / cuts;
     const ScratchFolder image;
-    life.disk->write_image(at, static_cast<std::uint64_t>(cut), image.path());
+    life.disk->write_image(at, cut, image.path());
     CrashFileSystem second(image.path(), CrashFileSystem::Root::as_it_is);
     const std::string first = RecordedRun::judge(image / "runs", life.owed(at));
     second.stop();

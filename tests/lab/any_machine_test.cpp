@@ -18,7 +18,8 @@ TEST_P(CutTest, TheJobCompletes) {
   job().start();
   ASSERT_TRUE(job().wait_step(3)) << job().said();
   cut_for(machine, std::chrono::seconds(seconds));
-  if (kind == Kind::sft) {
+  // what is shorter than the lease costs no simulator its episodes
+  if (kind == Kind::sft || seconds == 5) {
     expect_complete();
   } else {
     expect_complete_with_other_episodes();

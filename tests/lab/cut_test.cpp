@@ -37,7 +37,7 @@ TEST_F(LabTest, ANodeThatWasCutForTwentySecondsKeepsItsHostsAndJoinsAgain) {
   expect_complete();
 }
 
-TEST_F(LabTest, SimulatorsOfACutNodeGoOnElsewhere) {
+TEST_F(LabTest, ACutOfFiveSecondsCostsSimulatorsNothing) {
   if (!make_lab(Kind::rl, 12)) return;
   job().start();
   ASSERT_TRUE(job().wait_step(2)) << job().said();

@@ -36,9 +36,12 @@ class LabTest : public ::testing::Test {
   /// The time that a fault lasts is what the test is about, so this waits by the clock.
   static void last(std::chrono::milliseconds duration) { std::this_thread::sleep_for(duration); }
   void cut_for(std::size_t machine, std::chrono::milliseconds duration) {
+    const auto before = lab().counts().cut;
     lab().set_machine(machine, {.cut = true});
     last(duration);
     lab().set_machine(machine, job().options.links);
+    EXPECT_FALSE(job().job->wait(0ms)) << "the job was to outlast the cut\n" << job().said();
+    EXPECT_GT(lab().counts().cut, before) << "nobody sent anything";
   }
 
  private:

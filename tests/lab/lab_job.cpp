@@ -1,9 +1,9 @@
 #include "tests/lab/lab_job.h"
 
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -57,18 +57,12 @@ LabJob::LabJob(Options wanted) : options(std::move(wanted)), lab(lab_options()) 
   if (lab.has_links()) lab.set_all(options.links);
 }
 
-LabJob::~LabJob() {
-  for (auto& node : nodes) node.reset();
-  job.reset();
-  if (has_mount_) ::umount2((scratch_ / "runs").c_str(), MNT_DETACH);
-}
-
 LabOptions LabJob::lab_options() {
   const std::string runs = made_folder(scratch_ / "runs");
   if (options.run_root_mib > 0) {
-    const std::string size = "size=" + std::to_string(options.run_root_mib) + "m";
-    has_mount_ = ::mount("tmpfs", runs.c_str(), "tmpfs", 0, size.c_str()) == 0;
-    if (!has_mount_) throw std::runtime_error(runs + " cannot be given a size");
+    runs_.emplace(runs, std::to_string(options.run_root_mib) + "m");
+    if (runs_->error() != 0)
+      throw std::runtime_error(runs + " cannot be given a size: " + std::strerror(runs_->error()));
   }
   return {.names = {kNames.begin(), kNames.end()}, .seed = options.seed, .hidden = {runs}, .preload = options.preload};
 }

@@ -3,12 +3,14 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/toy/toy_dataset.h"
 #include "tests/lab/lab.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/tmpfs_mount.h"
 
 namespace troupe::testing {
 
@@ -18,7 +20,7 @@ using namespace std::chrono_literals;
 /// is the first machine's alone. Links are narrow, so that a job takes its time whatever the processors do.
 class LabJob {
   ScratchFolder scratch_{"/tmp"};  // before what lives in it
-  bool has_mount_ = false;
+  std::optional<TmpfsMount> runs_;
 
  public:
   using Words = std::vector<std::string>;
@@ -34,7 +36,6 @@ class LabJob {
   static constexpr std::chrono::milliseconds kDeadline{150'000};
 
   explicit LabJob(Options options);
-  ~LabJob();
 
   /// Of the job and its nodes, for those started from now on; %m stands for a machine's name.
   std::map<std::string, std::string> environment;
@@ -83,7 +84,11 @@ class LabJob {
   std::string token() const { return scratch_ / "token"; }
   /// What ended nodes and the job have said.
   std::string said() const;
-  void keep() { scratch_.keep(); }
+  /// Its files stay in folder(), and the run directories, where they have room of their own, on what is mounted there.
+  void keep() {
+    scratch_.keep();
+    if (runs_) runs_->keep();
+  }
 
   static LinkFaults narrow() {
     LinkFaults faults;

@@ -17,11 +17,14 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+
+#include "tests/support/program_words.h"
 
 namespace troupe::testing {
 
@@ -142,27 +145,10 @@ pid_t pid_of(const std::map<std::string, std::string>& said, const std::string& 
   return std::stoi(pid->second.substr(4));
 }
 
-std::vector<char*> pointers(std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (std::string& word : words) result.push_back(word.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-std::vector<std::string> variables_with(const std::map<std::string, std::string>& added) {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable; ++variable) {
-    const std::string text = *variable;
-    if (!added.contains(text.substr(0, text.find('=')))) variables.push_back(text);
-  }
-  for (const auto& [key, value] : added) variables.push_back(key + "=" + value);
-  return variables;
-}
-
 /// Starts `words` under a process that waits for it and ends as it does; `space` is a pidfd of a space's init, or -1.
 JobProcess start_under(int space, std::vector<std::string> words, const std::string& log, const StartOptions& options) {
   auto variables = variables_with(options.environment);
-  auto argv = pointers(words), envp = pointers(variables);
+  auto argv = pointers_to(words), envp = pointers_to(variables);
   FileDescriptor file;
   if (options.output < 0) {
     file.reset(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644));
@@ -236,9 +222,7 @@ void set_up_device(const char* name, std::uint32_t address) {
   check(::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0, "SIOCSIFFLAGS");
 }
 
-}  // namespace
-
-std::string Space::missing() {
+std::string why_no_spaces() {
   if (!FileDescriptor(::open("/dev/net/tun", O_RDWR | O_CLOEXEC)).is_open())
     return std::string("/dev/net/tun cannot be opened: ") + std::strerror(errno);
   const pid_t child = ::fork();
@@ -248,6 +232,15 @@ std::string Space::missing() {
   if (WEXITSTATUS(status) != 0)
     return std::string("no new namespaces (wants CAP_SYS_ADMIN): ") + std::strerror(WEXITSTATUS(status));
   return {};
+}
+
+}  // namespace
+
+std::string Space::missing() {
+  std::string why = why_no_spaces();
+  if (!why.empty() && std::getenv("TROUPE_WANT_LAB") != nullptr)
+    throw std::runtime_error("TROUPE_WANT_LAB is set, and no machine of the lab can be made: " + why);
+  return why;
 }
 
 Space::Space(SpaceOptions options) : options_(std::move(options)) {

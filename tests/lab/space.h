@@ -36,6 +36,7 @@ struct StartOptions {
 class Space {
  public:
   /// Why this process cannot make one (CAP_SYS_ADMIN, /dev/net/tun, a kernel without time namespaces); empty: it can.
+  /// Throws std::runtime_error where it cannot and TROUPE_WANT_LAB is set: tests that want one are not to be skipped.
   static std::string missing();
 
   explicit Space(SpaceOptions options);
@@ -44,8 +45,6 @@ class Space {
   Space& operator=(const Space&) = delete;
 
   const std::string& name() const { return options_.name; }
-  /// The first process, as seen from here.
-  pid_t init() const { return init_; }
 
   /// A TUN device, up, with `address`/24 (host order) and the loopback device up; for a Switch.
   FileDescriptor tun(std::uint32_t address) const;
@@ -64,7 +63,7 @@ class Space {
 
  private:
   SpaceOptions options_;
-  pid_t keeper_ = -1, init_ = -1;
+  pid_t keeper_ = -1, init_ = -1;  ///< init: the first process, as seen from here
 };
 
 /// Starts a program as Space::start does, here.

@@ -32,8 +32,6 @@ class Switch {
   /// What happens from now on to what `from` sends `to`; packets under way arrive as they were to.
   void set(std::uint32_t from, std::uint32_t to, const LinkFaults& faults);
   LinkCounts counts(std::uint32_t from, std::uint32_t to) const;
-  /// Packets for an address without a port, or that a device did not take.
-  std::int64_t undeliverable() const;
 
  private:
   using Address = std::uint32_t;
@@ -64,7 +62,6 @@ class Switch {
   std::map<std::pair<Address, Address>, Link> links_;
   std::priority_queue<Flight> flights_;
   std::uint64_t numbers_ = 0;
-  std::int64_t undeliverable_ = 0;
   std::thread thread_;
 };
 

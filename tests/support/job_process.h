@@ -20,7 +20,9 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "tests/support/folder_files.h"
+#include "tests/support/program_words.h"
 #include "tests/support/visible.h"
 
 namespace troupe::testing {
@@ -37,10 +39,8 @@ class JobProcess {
     const char* binary = std::getenv("TROUPE_BINARY");
     if (!binary) throw std::runtime_error("TROUPE_BINARY does not name the program; run the test through ctest");
     arguments.insert(arguments.begin(), binary);
-    std::vector<std::string> variables;
-    for (char** variable = environ; *variable; ++variable) variables.emplace_back(*variable);
-    for (const auto& [key, value] : environment) variables.push_back(key + "=" + value);
-    auto argv = pointers(arguments), envp = pointers(variables);
+    std::vector<std::string> variables = variables_with(environment);
+    auto argv = pointers_to(arguments), envp = pointers_to(variables);
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
@@ -50,33 +50,33 @@ class JobProcess {
     posix_spawn_file_actions_destroy(&files);
     if (failed != 0) throw std::runtime_error(std::string(binary) + " cannot be started");
     child_ = pid_;
-    open_pidfd();
+    open_pidfds();
   }
   /// A program that runs already, its output in `log`: `child` is this process's child and ends as it does, with 128 +
   /// signal as the exit code of a killed one.
   JobProcess(pid_t child, pid_t program, std::string log) : log_(std::move(log)), pid_(program), child_(child) {
-    open_pidfd();
+    open_pidfds();
   }
   ~JobProcess() {
     if (!exit_code_) {
       kill(SIGKILL);
       wait(Milliseconds(10'000));
     }
-    ::close(pidfd_);
   }
   JobProcess(const JobProcess&) = delete;
   JobProcess& operator=(const JobProcess&) = delete;
 
   pid_t pid() const { return pid_; }
+  /// Nothing where it has ended: a program under a waiter may be gone, and its pid another's, before wait() says so.
   void kill(int signal) const {
-    if (!exit_code_) ::kill(pid_, signal);
+    if (program_end_.is_open()) syscall(SYS_pidfd_send_signal, program_end_.get(), signal, nullptr, 0);
   }
   std::string output() const { return text_of(log_); }
 
   /// The exit code, or 128 + signal; nothing if it still runs after `deadline`.
   std::optional<int> wait(Milliseconds deadline) {
     if (exit_code_) return exit_code_;
-    pollfd ended{pidfd_, POLLIN, 0};
+    pollfd ended{child_end_.get(), POLLIN, 0};
     if (::poll(&ended, 1, static_cast<int>(deadline.count())) != 1) return std::nullopt;
     int status = 0;
     if (::waitpid(child_, &status, 0) != child_)
@@ -121,15 +121,17 @@ class JobProcess {
     return found;
   }
   /// Pid of the actor's newest process; nothing if it has none.
-  std::optional<pid_t> host(const std::string& actor) const {
-    std::optional<pid_t> newest;
+  std::optional<pid_t> host(const std::string& actor) const { return newest(hosts(), actor); }
+  /// The same of hosts() of one job or of several.
+  static std::optional<pid_t> newest(const std::map<std::string, pid_t>& hosts, const std::string& actor) {
+    std::optional<pid_t> found;
     int incarnation = -1;
-    for (const auto& [instance, pid] : hosts()) {
+    for (const auto& [instance, pid] : hosts) {
       if (!instance.starts_with(actor + "#")) continue;
       const int mark = std::stoi(instance.substr(actor.size() + 1));
-      if (mark > incarnation) incarnation = mark, newest = pid;
+      if (mark > incarnation) incarnation = mark, found = pid;
     }
-    return newest;
+    return found;
   }
   /// Sends `signal` to the actor's newest process, which is waited for. Throws when none comes within 30 s.
   pid_t strike(const std::string& actor, int signal) {
@@ -148,15 +150,10 @@ class JobProcess {
   }
 
  private:
-  void open_pidfd() {
-    pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, child_, 0));
-    if (pidfd_ < 0) throw std::runtime_error("pidfd_open failed");
-  }
-  static std::vector<char*> pointers(std::vector<std::string>& words) {
-    std::vector<char*> result;
-    for (std::string& word : words) result.push_back(word.data());
-    result.push_back(nullptr);
-    return result;
+  void open_pidfds() {
+    child_end_.reset(static_cast<int>(syscall(SYS_pidfd_open, child_, 0)));
+    if (!child_end_.is_open()) throw std::runtime_error("pidfd_open failed");
+    program_end_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));  // none where its waiter was faster
   }
   static std::vector<std::string> split(const std::string& text) {
     std::vector<std::string> words;
@@ -173,7 +170,7 @@ class JobProcess {
 
   const std::string log_;
   pid_t pid_ = 0, child_ = 0;
-  int pidfd_ = -1;
+  FileDescriptor child_end_, program_end_;  ///< pidfds
   std::optional<int> exit_code_;
 };
 

@@ -13,9 +13,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "tests/support/program_words.h"
 #include "tests/support/visible.h"
-
-extern char** environ;
 
 namespace troupe::testing {
 
@@ -23,28 +22,6 @@ namespace {
 
 void check(int code, const char* what) {
   if (code != 0) throw std::runtime_error(std::string(what) + ": " + std::strerror(code));
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& lines) {
-  std::vector<char*> pointers;
-  for (std::string& line : lines) pointers.push_back(line.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string line = *entry;
-    variables[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
-  }
-  // A test says all that its job says.
-  variables.erase("TROUPE_SET");
-  variables.erase("TROUPE_FAULT");
-  for (const auto& [name, value] : added) variables[name] = value;
-  std::vector<std::string> lines;
-  for (const auto& [name, value] : variables) lines.push_back(name + "=" + value);
-  return lines;
 }
 
 }  // namespace
@@ -80,7 +57,9 @@ Program::Program(const std::vector<std::string>& arguments, ProgramOptions optio
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  std::vector<std::string> words{binary}, environment = environment_with(options.env);
+  std::vector<std::string> words{binary};
+  // A test says all that its job says.
+  std::vector<std::string> environment = variables_with(options.env, {"TROUPE_SET", "TROUPE_FAULT"});
   words.insert(words.end(), arguments.begin(), arguments.end());
   const auto argv = pointers_to(words), envp = pointers_to(environment);
   const int spawned = ::posix_spawn(&pid_, binary, &actions, &attributes, argv.data(), envp.data());

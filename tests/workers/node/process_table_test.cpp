@@ -11,14 +11,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <mutex>
 #include <semaphore>
 #include <thread>
 
 #include "base/log.h"
+#include "tests/support/control_group.h"
 #include "tests/support/folder_files.h"
 #include "tests/support/hub_home.h"
 #include "tests/support/scratch_folder.h"
@@ -317,77 +316,80 @@ class UnkillableTest : public ProcessTableTest {
   }
 };
 
-// A tracer that asked to be told of its end holds a dying process back, with no right but that over a child.
+/// Holds a dying process back, as a tracer that asked to be told of its end does, with no right but that over a child.
+class Tracer {
+ public:
+  explicit Tracer(pid_t pid)
+      : thread_([this, pid] {
+          if (::ptrace(PTRACE_SEIZE, pid, nullptr, reinterpret_cast<void*>(PTRACE_O_TRACEEXIT)) != 0) error_ = errno;
+          tried_.release();
+          let_go_.acquire();  // the end of the tracing thread lets go of the process
+        }) {
+    tried_.acquire();
+  }
+  ~Tracer() { let_go(); }
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+  /// errno of the attempt; 0: the process is held.
+  int error() const { return error_; }
+  void let_go() {
+    if (!thread_.joinable()) return;
+    let_go_.release();
+    thread_.join();
+  }
+
+ private:
+  int error_ = 0;
+  std::binary_semaphore tried_{0}, let_go_{0};
+  std::thread thread_;
+};
+
 TEST_F(UnkillableTest, AProcessThatOutlivesSigkillIsReportedAndItsEndLater) {
   const std::string fifo = make_fifo();
   const pid_t pid = start(shell("stuck", "echo ready > " + fifo + "; exec sleep 60"));
   ASSERT_EQ(read_line(), "ready");
-  std::binary_semaphore seized{0}, let_go{0};
-  bool is_traced = false;
-  std::thread tracer([&] {
-    is_traced = ::ptrace(PTRACE_SEIZE, pid, nullptr, reinterpret_cast<void*>(PTRACE_O_TRACEEXIT)) == 0;
-    seized.release();
-    let_go.acquire();  // the end of the tracing thread lets go of the process
-  });
-  seized.acquire();
-  if (is_traced) expect_two_reports(pid, [&] { let_go.release(); });
-  if (!is_traced || HasFatalFailure()) let_go.release();
-  tracer.join();
-  if (!is_traced) GTEST_SKIP() << "this machine lets nobody trace a child";
+  Tracer tracer(pid);
+  if (tracer.error() == EPERM) GTEST_SKIP() << "this machine lets nobody trace a child";
+  ASSERT_EQ(tracer.error(), 0);
+  expect_two_reports(pid, [&] { tracer.let_go(); });
 }
 
 TEST_F(UnkillableTest, TheTablesEndDoesNotWaitForIt) {
   const std::string fifo = make_fifo();
   const pid_t pid = start(shell("stuck", "echo ready > " + fifo + "; exec sleep 60"));
   ASSERT_EQ(read_line(), "ready");
-  std::binary_semaphore seized{0}, let_go{0};
-  bool is_traced = false;
-  std::thread tracer([&] {
-    is_traced = ::ptrace(PTRACE_SEIZE, pid, nullptr, reinterpret_cast<void*>(PTRACE_O_TRACEEXIT)) == 0;
-    seized.release();
-    let_go.acquire();
-  });
-  seized.acquire();
-  if (is_traced) {
-    EXPECT_TRUE(table_->kill("stuck", 0ms));
-    wait_for_exits(1);
-    table_.reset();
-    EXPECT_TRUE(is_alive(pid));
-  }
-  let_go.release();
-  tracer.join();
-  ::waitpid(pid, nullptr, 0);
-  if (!is_traced) GTEST_SKIP() << "this machine lets nobody trace a child";
+  Tracer tracer(pid);
+  if (tracer.error() == EPERM) GTEST_SKIP() << "this machine lets nobody trace a child";
+  ASSERT_EQ(tracer.error(), 0);
+  EXPECT_TRUE(table_->kill("stuck", 0ms));
+  wait_for_exits(1);
+  table_.reset();
+  EXPECT_TRUE(is_alive(pid));
+  tracer.let_go();
+  EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
 }
 
 // Version 1 of the freezer does what a hung disk does: nothing ends its processes before it lets go.
 TEST_F(UnkillableTest, AFrozenControlGroupIsReported) {
-  namespace fs = std::filesystem;
-  const fs::path group = fs::path("/sys/fs/cgroup/freezer") / ("troupe-test-" + std::to_string(::getpid()));
-  std::error_code refused;
-  if (!fs::create_directory(group, refused)) GTEST_SKIP() << "no control groups of version 1 can be made here";
+  const ControlGroup group("freezer");
+  if (!group.missing().empty()) GTEST_SKIP() << group.missing();
   const std::string fifo = make_fifo();
   const pid_t pid = start(shell("stuck", "echo ready > " + fifo + "; exec sleep 60"));
   ASSERT_EQ(read_line(), "ready");
-  std::ofstream(group / "cgroup.procs") << pid << std::endl;
-  std::ofstream(group / "freezer.state") << "FROZEN" << std::endl;
-  expect_two_reports(pid, [&] { std::ofstream(group / "freezer.state") << "THAWED" << std::endl; });
-  std::ofstream(group / "freezer.state") << "THAWED" << std::endl;
-  if (table_) table_.reset();
-  fs::remove(group, refused);
+  group.add(pid);
+  group.freeze();
+  expect_two_reports(pid, [&] { group.thaw(); });
 }
 
 TEST_F(ProcessTableTest, AnEndForLackOfMemoryIsToldUnderVersion1Too) {
-  namespace fs = std::filesystem;
-  const fs::path group = fs::path("/sys/fs/cgroup/memory") / ("troupe-test-" + std::to_string(::getpid()));
-  std::error_code refused;
-  if (!fs::create_directory(group, refused)) GTEST_SKIP() << "no control groups of version 1 can be made here";
-  std::ofstream(group / "memory.limit_in_bytes") << (std::int64_t{512} << 20) << std::endl;
+  const ControlGroup group("memory");
+  if (!group.missing().empty()) GTEST_SKIP() << group.missing();
+  group.write("memory.limit_in_bytes", std::to_string(std::int64_t{512} << 20));
   start({.name = "node", .argv = {TROUPE_TEST_CHILD, "node-in", group / "cgroup.procs"}, .stderr_log = log()});
   const auto exits = wait_for_exits(1);
   ASSERT_EQ(exits.size(), 1U);
   EXPECT_EQ(exits[0].exit_code, 0) << log_text();
-  fs::remove(group, refused);
 }
 
 }  // namespace
