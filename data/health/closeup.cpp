@@ -1,12 +1,11 @@
 #include "data/health/closeup.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -19,8 +18,6 @@ namespace troupe::data {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kCloseups = 6;
 constexpr std::int64_t kClipFrames = 300;
 constexpr double kClipHz = 10;
@@ -28,23 +25,21 @@ constexpr std::size_t kClipBytes = 400 << 10;
 // Points of all curves together, and of one: a page stays within a few MiB whatever the robot's width is.
 constexpr std::size_t kPoints = 60'000, kCurvePoints = 150;
 
-/// A file that is gone at the end.
+/// A file in memory: a confined process may make none on disk.
 class ScratchFile {
  public:
-  ScratchFile() : path_((fs::temp_directory_path() / "troupe-clip-XXXXXX").string()), fd_(::mkstemp(path_.data())) {}
+  ScratchFile() : fd_(::memfd_create("clip", MFD_CLOEXEC)), path_(fmt::format("/proc/self/fd/{}", fd_)) {}
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;
   ~ScratchFile() {
-    if (fd_ < 0) return;
-    ::close(fd_);
-    ::unlink(path_.c_str());
+    if (fd_ >= 0) ::close(fd_);
   }
   bool is_there() const { return fd_ >= 0; }
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
   int fd_;
+  std::string path_;
 };
 
 /// Places in `sound` of the episodes to show.
@@ -78,7 +73,7 @@ std::vector<std::size_t> chosen(std::span<const Episode> sound, const HealthRepo
 Result<std::string> encoded(std::span<const StillImage> frames, double hz) {
   for (const std::int64_t crf : {26, 34, 42}) {
     const ScratchFile file;
-    if (!file.is_there()) return Error{Errc::failed_precondition, "no temporary file could be made for a clip"};
+    if (!file.is_there()) return Error{Errc::failed_precondition, "no file in memory could be made for a clip"};
     const std::int64_t height = frames[0].height / 2 * 2, width = frames[0].width / 2 * 2;
     TROUPE_ASSIGN(const auto encoder,
                   VideoEncoder::open(file.path(), {.width = width, .height = height, .fps = hz, .crf = crf}));
